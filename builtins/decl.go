@@ -1,0 +1,140 @@
+package builtins
+
+import (
+	"time"
+
+	"go.starlark.net/starlark"
+)
+
+// File collects what one .star file declares while it loads.
+type File struct {
+	// Path is the file's path in the tree, with slashes: "web/hooks/nodes.star".
+	Path string
+	// Role says what the file may declare.
+	Role Role
+	// Module is set by a call of module(); nil without one.
+	Module *ModuleDecl
+	// Hooks are the hooks in the order of their hook() calls.
+	Hooks []*HookDecl
+}
+
+// Role is what a .star file is for. It follows from the path alone.
+type Role int
+
+const (
+	// RoleLib is a file that only others load: it declares nothing.
+	RoleLib Role = iota
+	// RoleModule is a module.star: it calls module().
+	RoleModule
+	// RoleHooks is a file whose hook() calls register hooks.
+	RoleHooks
+)
+
+// ModuleDecl is one call of module().
+type ModuleDecl struct {
+	Enabled   bool
+	Weight    *int // nil: not ordered by weight
+	After     []string
+	Requires  []string
+	Namespace string // empty: the operator's
+	ValuesKey string // empty: values at the root
+	Release   string // empty: the module's name
+	Wait      bool   // wait for the release's objects to be ready
+	Timeout   time.Duration
+	Grants    []Grant
+	Pos       string // "file:line" of the call
+}
+
+// Grant allows hooks of one module some verbs on some objects.
+type Grant struct {
+	APIVersion string
+	Kind       string
+	// Verbs as written: RBAC's, plus apply (create, patch) and write.
+	Verbs []string
+	// Namespaces: nil means the module's own only; ["*"] means all.
+	Namespaces []string
+	// Names: nil means all.
+	Names []string
+}
+
+// HookDecl is one call of hook().
+type HookDecl struct {
+	// ID is "file:function" with the file's path below the module's folder
+	// ("hooks/nodes.star:discover"), or name= as given. Unique in its module.
+	ID string
+	// Fn takes ctx.
+	Fn       starlark.Callable
+	Bindings []Binding
+	Timeout  time.Duration // wall time of one run
+	Retry    Retry
+	Pos      string
+}
+
+// Retry says how a failed run is repeated: after Min, then Factor times longer
+// each time, up to Max, each with up to 20 % jitter.
+type Retry struct {
+	Min, Max time.Duration
+	Factor   float64
+}
+
+// DefaultRetry is retry() without arguments.
+var DefaultRetry = Retry{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
+
+// Binding is what triggers a hook: exactly one of the pointers is set.
+type Binding struct {
+	// Name is unique in its hook: name= of a watch or schedule, else the
+	// kind in lower case with a count when needed ("startup", "configmap",
+	// "configmap-2").
+	Name       string
+	Startup    *StartupBinding
+	Schedule   *ScheduleBinding
+	Watch      *WatchBinding
+	BeforeHelm *HelmBinding
+	AfterHelm  *HelmBinding
+}
+
+// StartupBinding is startup(order=0).
+type StartupBinding struct{ Order int }
+
+// HelmBinding is before_helm(order=0) or after_helm.
+type HelmBinding struct{ Order int }
+
+// ScheduleBinding is schedule(cron). Cron has 5 fields, or 6 with seconds first.
+type ScheduleBinding struct{ Cron string }
+
+// WatchBinding is k8s.watch(...).
+type WatchBinding struct {
+	APIVersion string
+	Kind       string
+	Namespaces []string // nil: all
+	Names      []string // nil: all
+	Labels     string   // a label selector as kubectl takes it; empty: all
+	// Filter turns an object into what is kept of it; nil keeps the object.
+	// None leaves the object out.
+	Filter starlark.Callable
+	// Fields, the other form of filter=: keeps these paths plus identity and
+	// labels. Nil when Filter is set or nothing was given.
+	Fields []string
+	// FilterID identifies the filter: equal ids keep equal results. It holds
+	// the function's position, or the fields.
+	FilterID string
+	Pos      string
+}
+
+// Decision is what def enabled() of a module.star answered.
+type Decision struct {
+	Answer Answer
+	Reason string
+}
+
+// Answer is one of enabled()'s three answers.
+type Answer int
+
+const (
+	// AnswerOn: True.
+	AnswerOn Answer = iota
+	// AnswerWaiting: waiting("…"). Nothing is installed, upgraded or uninstalled.
+	AnswerWaiting
+	// AnswerDisabled: disabled("…") or False. The release is uninstalled.
+	AnswerDisabled
+)

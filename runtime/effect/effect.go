@@ -1,0 +1,108 @@
+// Package effect holds what a hook run asks for. A run records effects and
+// touches nothing; once it has succeeded the effects are checked and then
+// committed in the order of [Effects]: object writes in call order, what is kept
+// (the values layer), then values and metrics in memory.
+package effect
+
+import "time"
+
+// Effects is all that one run asked for.
+type Effects struct {
+	// Values is the new values layer of the hook, in call order. It replaces
+	// the layer of the hook's last successful run.
+	Values []ValueOp `json:"values,omitempty"`
+	// Writes are object writes in call order.
+	Writes []Write `json:"writes,omitempty"`
+	// Metrics in call order.
+	Metrics []Metric `json:"metrics,omitempty"`
+	// Requeue asks for another run after this time; 0 means no.
+	Requeue time.Duration `json:"requeue,omitempty"`
+}
+
+// ValueOpKind names what a [ValueOp] does.
+type ValueOpKind string
+
+const (
+	// OpSet puts Value at Path, whatever was there.
+	OpSet ValueOpKind = "set"
+	// OpDefault puts Value at Path in the layer below the user's config.
+	OpDefault ValueOpKind = "default"
+	// OpMerge merges Value, a map, into what is at Path: maps deeply, all else
+	// replaced.
+	OpMerge ValueOpKind = "merge"
+	// OpRemove takes Path out of the values.
+	OpRemove ValueOpKind = "remove"
+)
+
+// ValueOp is one change of the values, made by one call of a values builtin.
+type ValueOp struct {
+	Op ValueOpKind `json:"op"`
+	// Path is exact: one element a key.
+	Path []string `json:"path"`
+	// Value is plain JSON data (nil, bool, int64, float64, string, []any,
+	// map[string]any); nil for OpRemove.
+	Value any `json:"value,omitempty"`
+	// Pos is the "file:line" of the call. It is not kept across restarts.
+	Pos string `json:"-"`
+}
+
+// WriteKind names what a [Write] does to its object.
+type WriteKind string
+
+const (
+	// WriteApply is a server-side apply of Object.
+	WriteApply WriteKind = "apply"
+	// WriteDelete deletes the object that the reference names; an object that
+	// is not there is no error.
+	WriteDelete WriteKind = "delete"
+)
+
+// Ref names one object. Namespace is empty for cluster-scoped kinds; a namespace
+// given for a cluster-scoped kind is ignored.
+type Ref struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// String returns "ConfigMap kube-system/settings", or "Node a".
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// Write is one object write.
+type Write struct {
+	Kind WriteKind `json:"kind"`
+	Ref  Ref       `json:"ref"`
+	// Object is the whole object of an apply, as plain JSON data.
+	Object map[string]any `json:"object,omitempty"`
+	// Force takes over fields that another manager owns (apply).
+	Force bool `json:"force,omitempty"`
+	// Propagation is "background", "foreground" or "orphan" (delete).
+	Propagation string `json:"propagation,omitempty"`
+	// Pos is the "file:line" of the call.
+	Pos string `json:"pos,omitempty"`
+}
+
+// MetricKind names what a [Metric] does.
+type MetricKind string
+
+const (
+	// MetricSet sets a gauge.
+	MetricSet MetricKind = "set"
+	// MetricAdd adds to a counter.
+	MetricAdd MetricKind = "add"
+)
+
+// Metric is one change of one of the hook's own metrics. The driver adds the
+// labels module and hook.
+type Metric struct {
+	Kind   MetricKind        `json:"kind"`
+	Name   string            `json:"name"`
+	Value  float64           `json:"value"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
