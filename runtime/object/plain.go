@@ -1,0 +1,344 @@
+package object
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	startime "go.starlark.net/lib/time"
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+)
+
+const (
+	// MaxDepth is how deep data may be nested.
+	MaxDepth = 100
+	// MaxBytes is how large plain data may be: the bytes of its strings and keys
+	// plus 8 for each value. A list that holds the same list a thousand times
+	// counts a thousand times, as it would in JSON.
+	MaxBytes = 32 << 20
+)
+
+// FromPlain returns plain data as frozen Starlark values: maps become dicts in
+// sorted key order, slices lists. Integers of any Go type and *big.Int are
+// exact. What is no plain data becomes its text.
+func FromPlain(v any) starlark.Value {
+	r := thaw(v)
+	r.Freeze()
+	return r
+}
+
+// thaw is FromPlain without the freezing.
+func thaw(v any) starlark.Value {
+	switch v := v.(type) {
+	case map[string]any:
+		d := starlark.NewDict(len(v))
+		for _, k := range sortedKeys(v) {
+			_ = d.SetKey(starlark.String(k), thaw(v[k])) // a new dict takes any string
+		}
+		return d
+	case []any:
+		elems := make([]starlark.Value, len(v))
+		for i, e := range v {
+			elems[i] = thaw(e)
+		}
+		return starlark.NewList(elems)
+	}
+	return scalar(v)
+}
+
+func scalar(v any) starlark.Value {
+	switch v := v.(type) {
+	case nil:
+		return starlark.None
+	case bool:
+		return starlark.Bool(v)
+	case string:
+		return starlark.String(v)
+	case int64:
+		return starlark.MakeInt64(v)
+	case float64:
+		return starlark.Float(v)
+	case int:
+		return starlark.MakeInt(v)
+	case int32:
+		return starlark.MakeInt64(int64(v))
+	case uint64:
+		return starlark.MakeUint64(v)
+	case *big.Int:
+		return starlark.MakeBigInt(v)
+	}
+	return starlark.String(fmt.Sprint(v))
+}
+
+// ToPlain returns v as fresh plain data that shares nothing with it. Dicts,
+// objects and structs become maps; lists, tuples and sets slices; a time becomes
+// its RFC 3339 text and a duration text like "1m30s".
+//
+// Anything else is an error that begins with the path below v, as are cycles,
+// keys that are no strings, integers past 64 bits, floats that are no number,
+// text that is no UTF-8, and data past [MaxDepth] or [MaxBytes].
+func ToPlain(v starlark.Value) (any, error) {
+	c := converter{left: MaxBytes}
+	r, err := c.plain(v)
+	if err != nil {
+		if where := KeysText(c.path); where != "" {
+			return nil, fmt.Errorf("%s: %w", where, err)
+		}
+		return nil, err
+	}
+	return r, nil
+}
+
+// converter walks one value. On an error its path stays where the error is.
+type converter struct {
+	path    []string
+	parents []starlark.Value
+	left    int
+}
+
+func (c *converter) plain(v starlark.Value) (any, error) {
+	if err := c.pay(8); err != nil {
+		return nil, err
+	}
+	switch v := v.(type) {
+	case nil, starlark.NoneType:
+		return nil, nil
+	case starlark.Bool:
+		return bool(v), nil
+	case starlark.String:
+		return c.text(string(v))
+	case starlark.Int:
+		i, ok := v.Int64()
+		if !ok {
+			return nil, fmt.Errorf("integer %s does not fit into 64 bits; write it as a string", short(v.String()))
+		}
+		return i, nil
+	case starlark.Float:
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil, fmt.Errorf("%v is no JSON number", v)
+		}
+		return float64(v), nil
+	case startime.Time:
+		return time.Time(v).Format(time.RFC3339Nano), nil
+	case startime.Duration:
+		return time.Duration(v).String(), nil
+	case *Object:
+		return c.copyMap(v.m)
+	case *starlark.List, starlark.Tuple, *starlark.Set:
+		return c.list(v.(starlark.Sequence))
+	case *starlarkstruct.Struct:
+		return c.fields(v)
+	case starlark.IterableMapping:
+		return c.mapping(v)
+	case starlark.Bytes:
+		return nil, fmt.Errorf("bytes cannot be stored as JSON; use base64.encode")
+	}
+	return nil, fmt.Errorf("a %s cannot be stored as JSON", v.Type())
+}
+
+func (c *converter) list(v starlark.Sequence) (any, error) {
+	if err := c.enter(v); err != nil {
+		return nil, err
+	}
+	out := make([]any, 0, min(v.Len(), c.left/8))
+	it := v.Iterate()
+	defer it.Done()
+	var e starlark.Value
+	for it.Next(&e) {
+		p, err := c.below(strconv.Itoa(len(out)), e)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	c.leave()
+	return out, nil
+}
+
+func (c *converter) mapping(v starlark.IterableMapping) (any, error) {
+	if err := c.enter(v); err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	for _, item := range v.Items() {
+		k, ok := starlark.AsString(item[0])
+		if !ok {
+			return nil, fmt.Errorf("key %s: got %s, want string", short(item[0].String()), item[0].Type())
+		}
+		if _, err := c.text(k); err != nil {
+			return nil, fmt.Errorf("key %s: %w", strconv.Quote(short(k)), err)
+		}
+		p, err := c.below(k, item[1])
+		if err != nil {
+			return nil, err
+		}
+		out[k] = p
+	}
+	c.leave()
+	return out, nil
+}
+
+func (c *converter) fields(v *starlarkstruct.Struct) (any, error) {
+	if err := c.enter(v); err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	for name, field := range v.Entries() {
+		p, err := c.below(name, field)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = p
+	}
+	c.leave()
+	return out, nil
+}
+
+// copyMap copies the map of an object, which is plain data already.
+func (c *converter) copyMap(m map[string]any) (any, error) {
+	n := plainSize(m, c.left)
+	if err := c.pay(n); err != nil {
+		return nil, err
+	}
+	return CopyPlain(m), nil
+}
+
+func (c *converter) below(key string, v starlark.Value) (any, error) {
+	c.path = append(c.path, key)
+	p, err := c.plain(v)
+	if err == nil {
+		c.path = c.path[:len(c.path)-1]
+	}
+	return p, err
+}
+
+func (c *converter) enter(v starlark.Value) error {
+	for _, p := range c.parents {
+		if same(p, v) {
+			return fmt.Errorf("a %s that holds itself cannot be stored as JSON", v.Type())
+		}
+	}
+	if len(c.parents) >= MaxDepth {
+		return fmt.Errorf("nested deeper than %d", MaxDepth)
+	}
+	c.parents = append(c.parents, v)
+	return nil
+}
+
+func (c *converter) leave() { c.parents = c.parents[:len(c.parents)-1] }
+
+// same reports whether a and b are one value that can hold itself. Tuples are no
+// comparable Go values; a cycle never consists of tuples alone.
+func same(a, b starlark.Value) bool {
+	if _, ok := a.(starlark.Tuple); ok {
+		return false
+	}
+	if _, ok := b.(starlark.Tuple); ok {
+		return false
+	}
+	return a == b
+}
+
+func (c *converter) text(s string) (string, error) {
+	if err := c.pay(len(s)); err != nil {
+		return "", err
+	}
+	if !utf8.ValidString(s) {
+		return "", fmt.Errorf("text is not valid UTF-8; use base64.encode")
+	}
+	return s, nil
+}
+
+func (c *converter) pay(n int) error {
+	if c.left -= n; c.left < 0 {
+		return fmt.Errorf("larger than %d MiB", MaxBytes>>20)
+	}
+	return nil
+}
+
+// short cuts text that goes into an error.
+func short(s string) string {
+	const most = 40
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// CopyPlain returns a deep copy of plain data.
+func CopyPlain(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = CopyPlain(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = CopyPlain(e)
+		}
+		return out
+	}
+	return v
+}
+
+// PlainSize returns the size of plain data in the unit of [MaxBytes].
+func PlainSize(v any) int { return plainSize(v, math.MaxInt) }
+
+// plainSize stops counting past most.
+func plainSize(v any, most int) int {
+	n := 8
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case map[string]any:
+		for k, e := range v {
+			if n > most {
+				break
+			}
+			n += len(k) + plainSize(e, most-n)
+		}
+	case []any:
+		for _, e := range v {
+			if n > most {
+				break
+			}
+			n += plainSize(e, most-n)
+		}
+	}
+	return n
+}
+
+// writePlain writes plain data as Starlark writes dicts and lists, keys sorted.
+func writePlain(b *strings.Builder, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		b.WriteByte('{')
+		for i, k := range sortedKeys(v) {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(starlark.String(k).String() + ": ")
+			writePlain(b, v[k])
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, e := range v {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			writePlain(b, e)
+		}
+		b.WriteByte(']')
+	default:
+		b.WriteString(scalar(v).String())
+	}
+}

@@ -1,0 +1,66 @@
+// Package schedule reads cron texts and tells when they fall due. It keeps no
+// clock: whoever runs schedules asks [Cron.Next] with its own.
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	cron "github.com/netresearch/go-cron"
+)
+
+// Cron is a parsed cron text, always in UTC. The zero value never falls due.
+type Cron struct {
+	text string
+	spec cron.Schedule
+}
+
+// searchYears bounds the search for the next time. Leap days are up to eight
+// years apart.
+const searchYears = 10
+
+// Parse reads a cron text: five fields (minute, hour, day of month, month, day of
+// week), or six with seconds first, or one of @yearly, @annually, @monthly,
+// @weekly, @daily, @midnight, @hourly. Where both the day of month and the day of
+// week are restricted, either is enough, as in crontab(5).
+//
+// @every, time zones in the text (TZ=) and dates that never come ("0 0 30 2 *")
+// are errors.
+func Parse(text string) (c Cron, err error) {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "":
+		return Cron{}, errors.New(`cron text is empty; write five fields, as in "*/5 * * * *"`)
+	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
+		return Cron{}, fmt.Errorf("cron %q: a time zone in the text is not supported; schedules are in UTC", text)
+	case strings.HasPrefix(text, "@every"):
+		return Cron{}, fmt.Errorf(`cron %q: @every is not supported; write fields, as in "*/5 * * * *"`, text)
+	}
+	parser := cron.MustNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month |
+		cron.Dow | cron.Descriptor | cron.DowOrDom).WithMaxSearchYears(searchYears)
+	spec, err := parser.Parse(text)
+	if err != nil {
+		return Cron{}, fmt.Errorf("cron %q: %w", text, err)
+	}
+	c = Cron{text: text, spec: spec}
+	// From a fixed day, so that a text is good or bad for ever; the ten years
+	// after it hold two leap days.
+	if c.Next(time.Date(2023, time.March, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return Cron{}, fmt.Errorf("cron %q: there is no such date", text)
+	}
+	return c, nil
+}
+
+// Next returns the first time after the given one at which c falls due, in UTC,
+// or the zero time when there is none within ten years.
+func (c Cron) Next(after time.Time) time.Time {
+	if c.spec == nil {
+		return time.Time{}
+	}
+	return c.spec.Next(after.UTC())
+}
+
+// String returns the text that c was read from.
+func (c Cron) String() string { return c.text }

@@ -1,0 +1,82 @@
+package schedule
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNext(t *testing.T) {
+	at := func(s string) time.Time {
+		v, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for _, tc := range []struct{ cron, after, want string }{
+		{"0 * * * *", "2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z"},
+		{"*/5 * * * *", "2026-03-01T10:03:59Z", "2026-03-01T10:05:00Z"},
+		{"30 0 10 * * *", "2026-03-01T10:00:00Z", "2026-03-01T10:00:30Z"},
+		{"@hourly", "2026-03-01T10:59:59Z", "2026-03-01T11:00:00Z"},
+		{"@daily", "2026-03-01T10:59:59+05:00", "2026-03-02T00:00:00Z"},
+		{"0 0 29 2 *", "2026-03-01T00:00:00Z", "2028-02-29T00:00:00Z"},
+		{"0 0 13 * FRI", "2026-03-01T00:00:00Z", "2026-03-06T00:00:00Z"}, // either is enough
+		{"0 3 * * 0", "2026-03-02T00:00:00Z", "2026-03-08T03:00:00Z"},
+		{"0 3 * * 7", "2026-03-02T00:00:00Z", "2026-03-08T03:00:00Z"},
+	} {
+		c, err := Parse(tc.cron)
+		if err != nil {
+			t.Errorf("%s: %v", tc.cron, err)
+			continue
+		}
+		if got := c.Next(at(tc.after)); !got.Equal(at(tc.want)) || got.Location() != time.UTC {
+			t.Errorf("%s: next after %s is %s, want %s", tc.cron, tc.after, got, tc.want)
+		}
+	}
+	if !(Cron{}).Next(at("2026-03-01T10:00:00Z")).IsZero() {
+		t.Error("the zero Cron falls due")
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                          "is empty",
+		"* * * *":                   "fields",
+		"61 * * * *":                "61",
+		"TZ=Europe/Oslo 0 0 * * *":  "UTC",
+		"CRON_TZ=UTC 0 0 * * *":     "UTC",
+		"@every 5s":                 "@every",
+		"@every -5s":                "@every",
+		"@sometimes":                "@sometimes",
+		"0 0 30 2 *":                "no such date",
+		"0 0 31 4,6,9 *":            "no such date",
+		"H * * * *":                 "hash",
+		strings.Repeat("1,", 1<<12): "",
+	} {
+		_, err := Parse(text)
+		if err == nil {
+			t.Errorf("%q: no error", text)
+			continue
+		}
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want it to say %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("*/5 1-3 1,15 * MON-FRI")
+	f.Add("@weekly")
+	f.Add("0 0 0 29 2 ?")
+	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := Parse(text)
+		if err != nil {
+			return
+		}
+		if next := c.Next(base); !next.IsZero() && !next.After(base) {
+			t.Errorf("%q: next after %s is %s", text, base, next)
+		}
+	})
+}
