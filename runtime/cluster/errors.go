@@ -1,0 +1,268 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxMessage bounds what is shown of a server's message, in bytes.
+const maxMessage = 600
+
+// Error is a failed call to the API server, in one line for people. It unwraps to
+// client-go's status error, so apierrors.IsForbidden and the like hold.
+type Error struct {
+	// Ref is the object, or with an empty name the kind, that the call was for.
+	Ref effect.Ref
+	// Verb is RBAC's word for what was tried: get, list, watch, patch, delete.
+	Verb string
+	msg  string
+	err  error
+}
+
+// Error returns the line.
+func (e *Error) Error() string { return e.msg }
+
+// Unwrap returns the cause. Its text may hold what the object holds: do not print
+// it.
+func (e *Error) Unwrap() error { return e.err }
+
+// action is what was tried, for the text of its error.
+type action struct {
+	verb    string
+	ref     effect.Ref
+	mapping Mapping
+	what    string // instead of ref
+}
+
+func (a action) String() string {
+	switch {
+	case a.what != "":
+		return a.verb + " " + a.what
+	case a.ref.Name != "":
+		if a.verb == "patch" {
+			return "apply " + a.ref.String()
+		}
+		return a.verb + " " + a.ref.String()
+	case a.ref.Namespace != "":
+		return a.verb + " " + a.ref.Kind + " in namespace " + a.ref.Namespace
+	}
+	return a.verb + " " + a.ref.Kind
+}
+
+// Explain turns an error of [Client.Each] or [Client.Watch] into a line for
+// people. verb is list or watch. A nil error stays nil.
+func (c *Client) Explain(err error, verb string, m Mapping, namespace string) error {
+	return c.explain(err, action{
+		verb:    verb,
+		ref:     effect.Ref{APIVersion: m.APIVersion(), Kind: m.Kind, Namespace: namespace},
+		mapping: m,
+	})
+}
+
+// explain makes the error of a failed call.
+func (c *Client) explain(err error, a action) error {
+	if err == nil {
+		return nil
+	}
+	var known *Error
+	if errors.As(err, &known) || errors.Is(err, ErrNotServed) {
+		return err
+	}
+	return &Error{Ref: a.ref, Verb: a.verb, msg: c.describe(err, a), err: err}
+}
+
+var (
+	rbacDenial  = regexp.MustCompile(`^.*is forbidden: User "([^"]*)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"`)
+	ownedFields = regexp.MustCompile(`conflicts? with "([^"]+)"`)
+	fieldPaths  = regexp.MustCompile(`(?m)(?:^|[\s:(])(\.?[a-zA-Z][a-zA-Z0-9_-]*(?:(?:\.|\[)[a-zA-Z0-9_\]."=/:-]+)+): `)
+	goValues    = regexp.MustCompile(`got &?[a-zA-Z_.]*[{\[].*`)
+	goTypes     = regexp.MustCompile(` into Go struct field [^ ]+ of type \S+| of type [a-z0-9]+\.[A-Za-z]+`)
+)
+
+// describe writes the line. Nothing in it may come from inside the object.
+func (c *Client) describe(err error, a action) string {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		return fmt.Sprintf("cannot %s: %s", a, transportError(err, c.config.Host))
+	}
+	status := api.Status()
+	switch {
+	case apierrors.IsForbidden(err):
+		if m := rbacDenial.FindStringSubmatch(status.Message); m != nil {
+			where := "in the whole cluster"
+			if a.ref.Namespace != "" && (a.mapping.Namespaced || a.mapping.Kind == "") {
+				where = "in namespace " + a.ref.Namespace
+			}
+			return fmt.Sprintf("not allowed to %s %s %s: give Starling's ServiceAccount this right (apiGroups: [%q], resources: [%q], verbs: [%q]; it acts as %s)",
+				m[2], m[3], where, m[4], m[3], m[2], m[1])
+		}
+	case apierrors.IsUnauthorized(err):
+		return fmt.Sprintf("cannot %s: the API server at %s does not accept our credentials: renew the token or certificate", a, c.config.Host)
+	case apierrors.IsConflict(err):
+		if owners := conflictOwners(status); owners != "" {
+			return fmt.Sprintf("cannot %s: other managers own fields of it (%s): use force=True to take them over, or leave these fields out", a, owners)
+		}
+		return fmt.Sprintf("cannot %s: it was changed by someone else at the same time; it is tried again", a)
+	case apierrors.IsTooManyRequests(err):
+		return fmt.Sprintf("cannot %s: the API server is overloaded and asks to come back later", a)
+	}
+	return fmt.Sprintf("cannot %s: %s", a, safeMessage(status, a.ref.Kind == "Secret"))
+}
+
+func conflictOwners(s metav1.Status) string {
+	if s.Details == nil {
+		return ""
+	}
+	var out []string
+	for _, cause := range s.Details.Causes {
+		if cause.Type != metav1.CauseTypeFieldManagerConflict {
+			continue
+		}
+		owner := cause.Message
+		if m := ownedFields.FindStringSubmatch(owner); m != nil {
+			owner = m[1]
+		}
+		out = append(out, cause.Field+": "+oneLine(owner))
+	}
+	return cut(strings.Join(out, ", "))
+}
+
+// safeMessage is the server's message without what it quotes from the object. Of
+// a Secret only the paths and the kind of fault are shown.
+func safeMessage(s metav1.Status, secret bool) string {
+	if s.Details != nil {
+		var out []string
+		for _, cause := range s.Details.Causes {
+			if cause.Field == "" {
+				continue
+			}
+			text := causeText(cause, secret)
+			if !slices.Contains(out, cause.Field+": "+text) {
+				out = append(out, cause.Field+": "+text)
+			}
+		}
+		if len(out) > 0 {
+			return cut(strings.Join(out, "; "))
+		}
+	}
+	if secret && s.Reason != metav1.StatusReasonNotFound && s.Reason != metav1.StatusReasonForbidden {
+		paths := fieldPaths.FindAllStringSubmatch(s.Message, -1)
+		if len(paths) == 0 {
+			return fmt.Sprintf("the API server refuses it (%d %s); its message is not shown, because it may quote the secret", s.Code, s.Reason)
+		}
+		var out []string
+		for _, p := range paths {
+			out = append(out, strings.TrimPrefix(p[1], "."))
+		}
+		return cut("the API server refuses " + strings.Join(slices.Compact(out), ", "))
+	}
+	text := s.Message
+	if text == "" {
+		text = "the API server refuses it: " + string(s.Reason)
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = goTypes.ReplaceAllString(goValues.ReplaceAllString(line, "got another type"), "")
+	}
+	return cut(oneLine(strings.Join(lines, " ")))
+}
+
+// causeText is one field error without the value that it quotes: "Invalid value:
+// "x": must be …" becomes "invalid value: must be …".
+func causeText(cause metav1.StatusCause, secret bool) string {
+	kind, rest, found := strings.Cut(cause.Message, ": ")
+	if secret || !found {
+		if secret || kind == "" {
+			kind = string(cause.Type)
+		}
+		return oneLine(lowerFirst(kind))
+	}
+	switch kind {
+	case "Invalid value", "Unsupported value", "Duplicate value":
+		detail := afterValue(rest)
+		if detail == "" {
+			return lowerFirst(kind)
+		}
+		return lowerFirst(kind) + ": " + oneLine(detail)
+	}
+	return oneLine(lowerFirst(cause.Message))
+}
+
+// afterValue skips the quoted value at the start of text and returns what follows
+// its colon, or "" when the value's end cannot be told.
+func afterValue(text string) string {
+	end := -1
+	if quoted, err := strconv.QuotedPrefix(text); err == nil {
+		end = len(quoted)
+	} else if text != "" && strings.ContainsRune("{[", rune(text[0])) {
+		d := json.NewDecoder(strings.NewReader(text))
+		var skip json.RawMessage
+		if d.Decode(&skip) == nil {
+			end = int(d.InputOffset())
+		}
+	} else {
+		end = strings.Index(text, ": ")
+	}
+	if end < 0 || !strings.HasPrefix(text[end:], ": ") {
+		return ""
+	}
+	return text[end+2:]
+}
+
+// transportError says why there was no answer.
+func transportError(err error, host string) string {
+	var dns *net.DNSError
+	var netErr net.Error
+	switch {
+	case errors.Is(err, ErrFenced):
+		return ErrFenced.Error()
+	case errors.Is(err, context.Canceled):
+		return "stopped"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the API server at " + host + " did not answer in time"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "cannot reach the API server at " + host + ": connection refused"
+	case errors.As(err, &dns):
+		return "cannot reach the API server at " + host + ": the name " + strconv.Quote(dns.Name) + " cannot be resolved"
+	case errors.As(err, &netErr) && netErr.Timeout():
+		return "the API server at " + host + " did not answer in time"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return "the API server at " + host + " cut the connection"
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+		return "cannot reach the API server at " + host + ": " + cut(oneLine(err.Error()))
+	}
+	return cut(oneLine(err.Error()))
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func cut(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage], "") + "…"
+}
+
+func lowerFirst(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToLower(text[:1]) + text[1:]
+}
