@@ -1,0 +1,164 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.starlark.net/resolve"
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+)
+
+// diagnose turns what go.starlark.net returned for a run into an *Error. cause
+// is why the run was cancelled, or nil; at is the place to name when the error
+// has none of its own.
+func (h *Host) diagnose(err, cause error, at Frame) *Error {
+	if e, ok := err.(*Error); ok {
+		return e
+	}
+	var resolveErrs resolve.ErrorList
+	var syntaxErr syntax.Error
+	switch {
+	case errors.As(err, &resolveErrs):
+		all := make([]*Error, len(resolveErrs))
+		for i, re := range resolveErrs {
+			all[i] = h.at(re.Pos, re.Msg)
+		}
+		first := all[0]
+		first.More = all[1:]
+		return first
+	case errors.As(err, &syntaxErr):
+		return h.at(syntaxErr.Pos, syntaxErr.Msg)
+	}
+
+	out := &Error{File: at.File, Line: at.Line, Col: at.Col}
+	var evalErr *starlark.EvalError
+	if errors.As(err, &evalErr) {
+		out.Frames = frames(evalErr.CallStack)
+		if n := len(out.Frames); n > 0 {
+			last := out.Frames[n-1]
+			out.File, out.Line, out.Col = last.File, last.Line, last.Col
+		}
+		out.cause = evalErr.Unwrap()
+		out.Msg = evalErr.Msg
+	} else {
+		out.cause = err
+		out.Msg = err.Error()
+	}
+
+	// A file that failed while another loaded it is reported where it failed,
+	// with the load statements as its outer frames.
+	var inner *Error
+	if errors.As(out.cause, &inner) {
+		loaded := *inner
+		loaded.Frames = append(slices.Clone(out.Frames), inner.Frames...)
+		return &loaded
+	}
+	var label *labelError
+	if errors.As(out.cause, &label) {
+		out.Msg, out.Hint, out.cause = label.msg, label.hint, nil
+	}
+	if cause != nil && stoppedBy(err) {
+		out.cause, out.Msg = cause, stopMessage(cause)
+	}
+	out.Msg = oneLine(out.Msg)
+	h.reword(out)
+	out.Source = h.sourceLine(out.File, out.Line)
+	return out
+}
+
+// stoppedBy reports whether err is how a cancelled run ends, and not a failure
+// that came first.
+func stoppedBy(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, new(*LimitError)) || strings.Contains(err.Error(), "Starlark computation cancelled: ")
+}
+
+func stopMessage(cause error) string {
+	var limit *LimitError
+	if errors.As(cause, &limit) {
+		return limit.Error()
+	}
+	return "stopped: " + cause.Error()
+}
+
+func (h *Host) at(pos syntax.Position, msg string) *Error {
+	e := &Error{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Msg: oneLine(msg)}
+	if name, ok := undefinedName(e.Msg); ok {
+		theirs := ""
+		if m := suggested.FindStringSubmatch(e.Msg); m != nil {
+			theirs = m[1]
+		}
+		e.Msg = "undefined: " + name
+		e.Hint = h.hintFor(name, theirs)
+	}
+	h.reword(e)
+	e.Source = h.sourceLine(e.File, e.Line)
+	return e
+}
+
+var suggested = regexp.MustCompile(` \(did you mean ([^ ]+)\?\)$`)
+
+func undefinedName(msg string) (string, bool) {
+	rest, ok := strings.CutPrefix(msg, "undefined: ")
+	name, _, _ := strings.Cut(rest, " ")
+	return name, ok
+}
+
+// hintFor says which name was meant by an undefined one: a name of the file
+// (their suggestion, starlark-go's, which knows locals and globals only), of
+// the builtins, or of the language.
+func (h *Host) hintFor(name, theirs string) string {
+	if hint := foreignHint(name); hint != "" {
+		return hint
+	}
+	candidates := h.names
+	if theirs != "" {
+		candidates = append([]string{theirs}, candidates...)
+	}
+	if n := nearest(name, candidates); n != "" {
+		return "did you mean " + n + "?"
+	}
+	return ""
+}
+
+// frames leaves the builtins' frames out: they have no place in a file.
+func frames(stack starlark.CallStack) []Frame {
+	var out []Frame
+	for _, f := range stack {
+		if f.Pos.Line == 0 || f.Pos.Filename() == "<builtin>" {
+			continue
+		}
+		out = append(out, Frame{File: f.Pos.Filename(), Line: int(f.Pos.Line), Col: int(f.Pos.Col), Func: f.Name})
+	}
+	return out
+}
+
+func (h *Host) sourceLine(file string, line int) string {
+	if file == "" || line < 1 {
+		return ""
+	}
+	data, err := h.read(file)
+	if err != nil {
+		return ""
+	}
+	for l := range strings.Lines(string(data)) {
+		if line--; line == 0 {
+			return strings.TrimRight(l, "\r\n")
+		}
+	}
+	return ""
+}
+
+// oneLine keeps messages that quote user data in one line.
+func oneLine(s string) string {
+	const limit = 2000
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,206 @@
+// Package script runs Starlark: it loads the .star files of one module tree, each
+// compiled and run once and then frozen, and calls their functions, every call on
+// a new thread and within limits.
+package script
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// Options configures a [Host].
+type Options struct {
+	// Files is the module tree, with paths as in "web/hooks/nodes.star".
+	Files fs.FS
+	// Std is the standard library, "@std//" in load statements; nil: none.
+	Std fs.FS
+	// Context returns what builtins may reach while the file of this path
+	// loads ("web/hooks/nodes.star", "@std//k8s.star"). It is called once for
+	// each time the file is run.
+	Context func(path string) *builtins.Context
+	// Limits of loading one file, with all that it is first to load.
+	Limits Limits
+	// Governor watches the memory of all runs; nil: no heap limit.
+	Governor *Governor
+	// Cache keeps compiled programs between the hosts of one process; nil: a
+	// cache of this host alone.
+	Cache *Cache
+	// Predeclared are the builtins; nil means builtins.Predeclared().
+	Predeclared starlark.StringDict
+}
+
+// Host is the files of one generation. It is safe for concurrent use.
+type Host struct {
+	files, std  fs.FS
+	context     func(path string) *builtins.Context
+	limits      Limits
+	governor    *Governor
+	cache       *Cache
+	predeclared starlark.StringDict
+	names       []string // predeclared and universal names, for suggestions
+	rewordings  []rewording
+
+	mu    sync.Mutex
+	loads map[string]*load
+}
+
+// MaxFileSize is the largest .star file in bytes. The parser's and compiler's
+// stacks grow with the file, and they cannot be interrupted.
+const MaxFileSize = 1 << 20
+
+// New returns a host that has loaded nothing yet.
+func New(o Options) *Host {
+	h := &Host{
+		files: o.Files, std: o.Std, context: o.Context, limits: o.Limits,
+		governor: o.Governor, cache: o.Cache, predeclared: o.Predeclared,
+		rewordings: rewordings(), loads: make(map[string]*load),
+	}
+	if h.cache == nil {
+		h.cache = NewCache()
+	}
+	if h.predeclared == nil {
+		h.predeclared = builtins.Predeclared()
+	}
+	h.predeclared = withGuards(h.predeclared)
+	h.predeclared.Freeze()
+	for name := range h.predeclared {
+		if !isGuard(name) {
+			h.names = append(h.names, name)
+		}
+	}
+	for name := range starlark.Universe {
+		h.names = append(h.names, name)
+	}
+	slices.Sort(h.names)
+	return h
+}
+
+// Cache holds compiled programs by the content of their files. It is safe for
+// concurrent use.
+type Cache struct {
+	mu       sync.Mutex
+	programs map[[sha256.Size]byte]*starlark.Program
+}
+
+// maxPrograms bounds a cache: past it everything is compiled anew once.
+const maxPrograms = 10_000
+
+// NewCache returns an empty cache.
+func NewCache() *Cache {
+	return &Cache{programs: make(map[[sha256.Size]byte]*starlark.Program)}
+}
+
+func (c *Cache) get(key [sha256.Size]byte) *starlark.Program {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.programs[key]
+}
+
+func (c *Cache) put(key [sha256.Size]byte, p *starlark.Program) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.programs) >= maxPrograms {
+		clear(c.programs)
+	}
+	c.programs[key] = p
+}
+
+// compile returns the program of a file. Panics of the compiler are errors.
+func (h *Host) compile(path string, src []byte) (prog *starlark.Program, err error) {
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%d:%s\n", len(path), path)
+	hash.Write(src)
+	key := [sha256.Size]byte(hash.Sum(nil))
+	if p := h.cache.get(key); p != nil {
+		return p, nil
+	}
+	defer recoverInto(&err)
+	file, err := dialect().Parse(path, src, 0)
+	if err != nil {
+		return nil, err
+	}
+	guard(file)
+	prog, err = starlark.FileProgram(file, h.predeclared.Has)
+	if err != nil {
+		return nil, err
+	}
+	h.cache.put(key, prog)
+	return prog, nil
+}
+
+// dialect is the language of .star files.
+func dialect() *syntax.FileOptions {
+	return &syntax.FileOptions{Set: true}
+}
+
+// read returns the bytes of a file.
+func (h *Host) read(path string) ([]byte, error) {
+	fsys, name, _ := h.fileSystem(path)
+	if fsys == nil {
+		return nil, fs.ErrNotExist
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxFileSize {
+		return nil, fmt.Errorf("the file is larger than %d KiB", MaxFileSize>>10)
+	}
+	return data, nil
+}
+
+// Call calls fn with args on a new thread. Errors are *Error, which holds the
+// place, what a builtin returned, and which limit was passed. fn must come from
+// a file of this process and be frozen, so that calls may go on in parallel.
+func (h *Host) Call(ctx context.Context, fn starlark.Callable, args starlark.Tuple, o CallOptions) (starlark.Value, Usage, error) {
+	r := newRun(ctx, h.governor, o.Limits)
+	if o.Context.Run != nil {
+		o.Context.Run.Ctx = r.ctx // live reads end with the run's limits
+	}
+	var result starlark.Value
+	err := r.thread(o.Name, o.Context, nil, func(t *starlark.Thread) error {
+		v, err := starlark.Call(t, fn, args, nil)
+		result = v
+		return err
+	})
+	usage := r.end()
+	if err != nil {
+		return nil, usage, h.diagnose(err, r.cancelled(), entry(fn))
+	}
+	return result, usage, nil
+}
+
+// entry is the place to name when an error has none: where fn is defined.
+func entry(fn starlark.Callable) Frame {
+	f, ok := fn.(*starlark.Function)
+	if !ok {
+		return Frame{}
+	}
+	pos := f.Position()
+	return Frame{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Func: f.Name()}
+}
+
+// describe says in people's words why a file cannot be read.
+func describe(err error) string {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,297 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+type logLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logLines) Log(_ builtins.Level, msg string, _ []builtins.Field) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, msg)
+}
+
+type failure struct{ msg string }
+
+func (f *failure) Error() string { return f.msg }
+
+// fixture is a host over the files of a txtar-like map, with builtins for tests.
+type fixture struct {
+	*Host
+	log  logLines
+	runs map[string]int // how often each file was run
+	mu   sync.Mutex
+}
+
+func newFixture(t *testing.T, files map[string]string, change func(*Options)) *fixture {
+	t.Helper()
+	f := &fixture{runs: map[string]int{}}
+	o := Options{
+		Files: tree(files),
+		Std:   tree(map[string]string{"k8s.star": "def is_ready(o):\n    return True\n"}),
+		Context: func(path string) *builtins.Context {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.runs[path]++
+			return &builtins.Context{Phase: builtins.PhaseLoad, Log: &f.log}
+		},
+		Predeclared: starlark.StringDict{
+			"values": starlark.NewBuiltin("values", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
+				return starlark.None, nil
+			}),
+			"explode": starlark.NewBuiltin("explode", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
+				panic("boom\nand more")
+			}),
+			"fail": starlark.NewBuiltin("fail", func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+				return nil, &failure{string(args[0].(starlark.String))}
+			}),
+		},
+	}
+	if change != nil {
+		change(&o)
+	}
+	f.Host = New(o)
+	return f
+}
+
+func tree(files map[string]string) fstest.MapFS {
+	m := fstest.MapFS{}
+	for name, data := range files {
+		m[name] = &fstest.MapFile{Data: []byte(data)}
+	}
+	return m
+}
+
+// call loads a.star and calls its f.
+func (f *fixture) call(t *testing.T, ctx context.Context, l Limits, args ...starlark.Value) (starlark.Value, Usage, error) {
+	t.Helper()
+	globals, err := f.Load(t.Context(), "a.star")
+	if err != nil {
+		t.Fatalf("load: %v", err)
+	}
+	fn, ok := globals["f"].(starlark.Callable)
+	if !ok {
+		t.Fatal("a.star defines no f")
+	}
+	return f.Call(ctx, fn, args, CallOptions{Name: "test", Context: &builtins.Context{Phase: builtins.PhaseRun, Log: &f.log}, Limits: l})
+}
+
+func TestCall(t *testing.T) {
+	tests := []struct{ name, src, want string }{
+		{"arithmetic", "def f():\n    x = 6\n    x *= 7\n    return x * 1000", "42000"},
+		{"sequence times number", "def f():\n    n = 20\n    return [\"ab\" * n, n * [1], (1,) * n][0]", `"` + strings.Repeat("ab", 20) + `"`},
+		{"item times", "def f():\n    d = {\"a\": [1]}\n    d[\"a\"] *= 20\n    return len(d[\"a\"])", "20"},
+		{"join and replace", `def f():` + "\n" + `    return ",".join(["a", "b"]).replace("a", "c", 1) + "x".join(["1"].__class__ if False else ["1"])`, `"c,b1"`},
+		{"bound method", "def f():\n    j = \"-\".join\n    return j([\"a\", \"b\"])", `"a-b"`},
+		{"struct field named join", "def f():\n    return [x for x in range(3) if x * x == 4]", "[2]"},
+		{"sets", "def f():\n    return len(set([1, 1, 2]))", "2"},
+		{"range", "def f():\n    return list(range(4, 0, -2))", "[4, 2]"},
+		{"lambda with defaults", "def f():\n    g = lambda x, y = 3 * 40: x * y\n    return g(30, y = 20 * 30)", "18000"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t, map[string]string{"a.star": tt.src}, nil)
+			v, usage, err := f.call(t, t.Context(), Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.String() != tt.want {
+				t.Errorf("got %s, want %s", v, tt.want)
+			}
+			if usage.Steps == 0 {
+				t.Error("no steps were counted")
+			}
+		})
+	}
+}
+
+func TestPrintIsLogged(t *testing.T) {
+	f := newFixture(t, map[string]string{
+		"a.star": `load("./b.star", "b")` + "\nprint(\"a\", b)\n",
+		"b.star": "b = 1\nprint(\"in b\")\n",
+	}, nil)
+	if _, err := f.Load(t.Context(), "a.star"); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(f.log.lines, "; "); got != "in b; a 1" {
+		t.Errorf("log: %s", got)
+	}
+}
+
+func TestBuiltinErrorIsFound(t *testing.T) {
+	f := newFixture(t, map[string]string{"a.star": "def g():\n    fail(\"no nodes\")\n\ndef f():\n    g()\n"}, nil)
+	_, _, err := f.call(t, t.Context(), Limits{})
+	var own *failure
+	if !errors.As(err, &own) || own.msg != "no nodes" {
+		t.Fatalf("the builtin's error is not found in %v", err)
+	}
+	if got, want := err.Error(), "a.star:2:9: no nodes"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var e *Error
+	errors.As(err, &e)
+	want := "a.star:2:9: no nodes\n    " + `    fail("no nodes")` + "\n            ^\n  a.star:5:6 in f\n  a.star:2:9 in g\n"
+	if got := e.Render(); got != want {
+		t.Errorf("rendered:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestPanicIsAnError(t *testing.T) {
+	f := newFixture(t, map[string]string{"a.star": "def f():\n    explode()\n", "b.star": "explode()\n"}, nil)
+	_, _, err := f.call(t, t.Context(), Limits{})
+	var p *PanicError
+	if !errors.As(err, &p) || len(p.Stack) == 0 {
+		t.Fatalf("got %v, want a PanicError with a stack", err)
+	}
+	if got, want := err.Error(), "a.star:1:5: internal error: boom"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, err = f.Load(t.Context(), "b.star"); !errors.As(err, &p) {
+		t.Errorf("load: got %v, want a PanicError", err)
+	}
+}
+
+func TestStopped(t *testing.T) {
+	const loop = "def f():\n    for i in range(1000000):\n        for j in range(1000000):\n            pass\n"
+	f := newFixture(t, map[string]string{"a.star": loop}, nil)
+
+	t.Run("steps", func(t *testing.T) {
+		_, usage, err := f.call(t, t.Context(), Limits{Steps: 250_000})
+		var l *LimitError
+		if !errors.As(err, &l) || l.Limit != LimitSteps {
+			t.Fatalf("got %v, want the steps limit", err)
+		}
+		if usage.Steps < 250_000 || usage.Steps > 250_000+2*stride {
+			t.Errorf("stopped after %d steps", usage.Steps)
+		}
+		if !strings.HasPrefix(err.Error(), "a.star:3:") && !strings.HasPrefix(err.Error(), "a.star:4:") {
+			t.Errorf("no place in %q", err)
+		}
+	})
+	t.Run("time", func(t *testing.T) {
+		_, _, err := f.call(t, t.Context(), Limits{Steps: 1 << 60, Wall: time.Millisecond})
+		var l *LimitError
+		if !errors.As(err, &l) || l.Limit != LimitTime {
+			t.Fatalf("got %v, want the time limit", err)
+		}
+	})
+	t.Run("context", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("the operator stops")
+		cancel(cause)
+		_, _, err := f.call(t, ctx, Limits{Steps: 1 << 60})
+		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "stopped: the operator stops") {
+			t.Fatalf("got %v", err)
+		}
+	})
+}
+
+func TestHostile(t *testing.T) {
+	tests := []struct{ name, body, want string }{
+		{"range", "list(range(1 << 62))", "range: 4611686018427387904 elements are too many, the limit is 10000000"},
+		{"text", `"a" * (1 << 40)`, "1 bytes times 1099511627776 are too many"},
+		{"list", `[0] * ((1 << 30) - 1)`, "1 elements times 1073741823 are too many"},
+		{"number first", `(1 << 30) * (0,)`, "are too many"},
+		{"huge number", `"a" * (1 << 400)`, "are too many"},
+		{"item", `d = {"x": [0]}; d["x"] *= 1 << 30`, "are too many"},
+		{"replace", `s = "a" * (1 << 20); s.replace("a", s)`, "replace: the result would have 1099511627776 bytes"},
+		{"join", `s = "a" * (1 << 20); ",".join([s] * 1000000)`, "join: the result would have"},
+		{"recursion", "f()", "function f called recursively (recursion is off: use a loop)"},
+		{"recursion by lambda", "g = lambda h: h(h); g(g)", "called recursively"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t, map[string]string{"a.star": "def f():\n    " + tt.body + "\n"}, nil)
+			_, _, err := f.call(t, t.Context(), Limits{Wall: 5 * time.Second})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("got %v, want %q", err, tt.want)
+			}
+			if strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "a.star:2:") {
+				t.Errorf("no one line with a place: %q", err)
+			}
+		})
+	}
+}
+
+func TestFilesAreFrozen(t *testing.T) {
+	f := newFixture(t, map[string]string{"a.star": "cache = {}\nlines = []\n\ndef f(what):\n    if what == 1:\n        cache[\"x\"] = 1\n    lines.append(1)\n"}, nil)
+	for i, want := range []string{
+		"a.star:7:17: append: this value is shared and cannot be changed (copy(x) makes a copy you may change)",
+		"a.star:6:14: this value is shared and cannot be changed (copy(x) makes a copy you may change)",
+	} {
+		_, _, err := f.call(t, t.Context(), Limits{}, starlark.MakeInt(i))
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestManyCalls(t *testing.T) {
+	f := newFixture(t, map[string]string{"a.star": "def f(x):\n    return x + 1\n"}, func(o *Options) { o.Governor = NewGovernor(GovernorOptions{}) })
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			v, _, err := f.call(t, t.Context(), Limits{}, starlark.MakeInt(i))
+			if err != nil || v.String() != fmt.Sprint(i+1) {
+				t.Errorf("%d: %v, %v", i, v, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := f.runs["a.star"]; n != 1 {
+		t.Errorf("a.star was run %d times", n)
+	}
+}
+
+func BenchmarkFilter(b *testing.B) {
+	h := New(Options{
+		Files:       tree(map[string]string{"a.star": "def f(x):\n    return {\"a\": x}\n"}),
+		Context:     func(string) *builtins.Context { return &builtins.Context{Log: &logLines{}} },
+		Governor:    NewGovernor(GovernorOptions{}),
+		Predeclared: starlark.StringDict{},
+	})
+	globals, err := h.Load(b.Context(), "a.star")
+	if err != nil {
+		b.Fatal(err)
+	}
+	o := CallOptions{Context: &builtins.Context{Log: &logLines{}}}
+	for b.Loop() {
+		if _, _, err := h.Call(b.Context(), globals["f"].(starlark.Callable), starlark.Tuple{starlark.None}, o); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkSteps(b *testing.B) {
+	h := New(Options{
+		Files:       tree(map[string]string{"a.star": "def f(x):\n    n = 0\n    for i in range(100000):\n        n += i\n"}),
+		Context:     func(string) *builtins.Context { return &builtins.Context{Log: &logLines{}} },
+		Governor:    NewGovernor(GovernorOptions{}),
+		Predeclared: starlark.StringDict{},
+	})
+	globals, err := h.Load(b.Context(), "a.star")
+	if err != nil {
+		b.Fatal(err)
+	}
+	o := CallOptions{Context: &builtins.Context{Log: &logLines{}}}
+	for b.Loop() {
+		if _, _, err := h.Call(b.Context(), globals["f"].(starlark.Callable), starlark.Tuple{starlark.None}, o); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

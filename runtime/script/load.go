@@ -1,0 +1,160 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"go.starlark.net/starlark"
+)
+
+// load is the loading of one file: under way until done is closed, then its
+// result for good.
+type load struct {
+	path    string
+	done    chan struct{}
+	globals starlark.StringDict
+	err     error
+	// cut: the run was cancelled, so err says nothing about the file.
+	cut bool
+	// waits is the load that this one waits for, in its own goroutine or in
+	// another: following it finds cycles. Guarded by Host.mu.
+	waits *load
+}
+
+// Load runs the file of this path once and returns its globals, frozen. Later
+// calls, and load statements, get the same result, errors included; but a
+// loading that was cut short (context, time, memory) is forgotten, so that the
+// next call tries again. Errors are *Error.
+func (h *Host) Load(ctx context.Context, path string) (starlark.StringDict, error) {
+	r := newRun(ctx, h.governor, h.limits)
+	defer r.end()
+	globals, err := h.load(r, path, path, nil)
+	if err != nil {
+		return nil, h.diagnose(err, r.cancelled(), Frame{File: path})
+	}
+	return globals, nil
+}
+
+// load returns the globals of the file at path, which a file that by loads
+// (nil: none) named as label. Its errors are *Error or *labelError.
+func (h *Host) load(r *run, label, path string, by *load) (starlark.StringDict, error) {
+	for {
+		h.mu.Lock()
+		l, found := h.loads[path]
+		if !found {
+			l = &load{path: path, done: make(chan struct{})}
+			h.loads[path] = l
+		} else if chain := cycle(by, l); chain != "" {
+			h.mu.Unlock()
+			return nil, &labelError{msg: fmt.Sprintf("cannot load %q: the files load each other: %s", label, chain), hint: "move what both need to a third file"}
+		}
+		if by != nil {
+			by.waits = l
+		}
+		h.mu.Unlock()
+
+		if !found {
+			h.finish(r, label, l)
+		}
+		var stopped error
+		select {
+		case <-l.done:
+		case <-r.ctx.Done():
+			stopped = context.Cause(r.ctx)
+		}
+		if by != nil {
+			h.mu.Lock()
+			by.waits = nil
+			h.mu.Unlock()
+		}
+		if stopped != nil {
+			return nil, stopped
+		}
+		if found && l.cut && r.ctx.Err() == nil {
+			continue // that was the other's context or limit, not ours
+		}
+		return l.globals, l.err
+	}
+}
+
+// cycle returns "a.star → b.star → a.star" when l waits for by already, and ""
+// otherwise. Host.mu is held.
+func cycle(by, l *load) string {
+	if by == nil {
+		return ""
+	}
+	chain := []string{by.path}
+	for w := l; w != nil; w = w.waits {
+		chain = append(chain, w.path)
+		if w == by {
+			return strings.Join(chain, " → ")
+		}
+	}
+	return ""
+}
+
+// finish runs the file of l and lets those go on who wait for it, whatever
+// happens.
+func (h *Host) finish(r *run, label string, l *load) {
+	before := r.used()
+	defer func() {
+		if l.err != nil {
+			l.globals = nil
+		}
+		if l.cut = l.err != nil && h.cutShort(r, before); l.cut {
+			h.mu.Lock()
+			delete(h.loads, l.path)
+			h.mu.Unlock()
+		}
+		close(l.done)
+	}()
+	defer recoverInto(&l.err)
+	l.globals, l.err = h.exec(r, label, l)
+}
+
+func (h *Host) exec(r *run, label string, l *load) (starlark.StringDict, error) {
+	src, err := h.read(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, h.missing(label, l.path)
+	}
+	if err != nil {
+		return nil, &labelError{msg: fmt.Sprintf("cannot load %q: %s", label, describe(err))}
+	}
+	prog, err := h.compile(l.path, src)
+	if err != nil {
+		return nil, h.diagnose(err, nil, Frame{File: l.path})
+	}
+	var globals starlark.StringDict
+	loader := func(_ *starlark.Thread, label string) (starlark.StringDict, error) {
+		path, err := resolveLabel(label, l.path)
+		if err != nil {
+			return nil, err
+		}
+		return h.load(r, label, path, l)
+	}
+	err = r.thread(l.path, h.context(l.path), loader, func(t *starlark.Thread) error {
+		var err error
+		globals, err = prog.Init(t, h.predeclared)
+		globals.Freeze() // Init does not
+		return err
+	})
+	if err != nil {
+		return nil, h.diagnose(err, r.cancelled(), Frame{File: l.path})
+	}
+	return globals, nil
+}
+
+// cutShort reports whether the run was cancelled for reasons that do not lie in
+// the file that it began to load after so many steps, so that another try may
+// succeed. A file that takes half of all steps for itself is to blame.
+func (h *Host) cutShort(r *run, before uint64) bool {
+	cause := r.cancelled()
+	var limit *LimitError
+	if errors.As(cause, &limit) && limit.Limit == LimitSteps {
+		return r.used()-before < r.limits.Steps/2
+	}
+	return cause != nil
+}

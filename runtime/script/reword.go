@@ -1,0 +1,73 @@
+package script
+
+import (
+	"regexp"
+	"strings"
+)
+
+// foreignHint helps with undefined names that people bring along from Python, Go
+// and JSON; "" for any other.
+func foreignHint(name string) string {
+	switch name {
+	case "null", "nil", "undefined":
+		return "use None"
+	case "true":
+		return "did you mean True?"
+	case "false":
+		return "did you mean False?"
+	case "isinstance":
+		return `use type(x) == "dict"`
+	case "sum":
+		return "add up in a for loop"
+	case "open", "os", "sys", "subprocess", "requests":
+		return "hooks reach files, processes and the network only through builtins"
+	}
+	return ""
+}
+
+// rewording changes a message of go.starlark.net for people who write hooks.
+type rewording struct {
+	match *regexp.Regexp
+	msg   string // empty: keep the message
+	hint  string
+}
+
+// rewordings returns the table. Messages are matched, since go.starlark.net has
+// no error types for them.
+func rewordings() []rewording {
+	re := regexp.MustCompile
+	return []rewording{
+		{re(`cannot .* frozen (hash table|list)$`), "this value is shared and cannot be changed", "copy(x) makes a copy you may change"},
+		{re(`cannot .* (hash table|list) during iteration$`), "this value cannot be changed while a loop goes over it", "loop over list(x) instead"},
+		{re(`^this Starlark dialect does not support while loops`), "there is no while loop", "use for i in range(n), and break"},
+		{re(`^function \S+ called recursively$`), "", "recursion is off: use a loop"},
+		{re(`^(if|for) (statement|loop) not within a function$`), "", "put it into a def; at the top of a file stand only assignments, defs, loads and calls"},
+		{re(`^cannot reassign (global|top-level) `), "", "give it another name, or put it into a def"},
+		{re(`^excessive repeat `), "", "the result would be too large"},
+		{re(`^got (import|from),? `), "", `use load("//path/file.star", "name")`},
+		{re(`^got (try|except|raise|finally),? `), "", "errors are not caught: a failed run is repeated; use fail(msg) to fail"},
+		{re(`^got (class|with|async|await|yield|global|nonlocal|del|assert|is),? `), "", "Starlark has no such statement"},
+	}
+}
+
+// reword changes the message of e where the table has better words. A hint that
+// is there stays.
+func (h *Host) reword(e *Error) {
+	for _, r := range h.rewordings {
+		if !r.match.MatchString(e.Msg) {
+			continue
+		}
+		if r.msg != "" {
+			// "append: cannot append to frozen list" keeps who says it.
+			prefix := ""
+			if who, _, ok := strings.Cut(e.Msg, ": "); ok && !strings.Contains(who, " ") {
+				prefix = who + ": "
+			}
+			e.Msg = prefix + r.msg
+		}
+		if e.Hint == "" {
+			e.Hint = r.hint
+		}
+		return
+	}
+}

@@ -1,0 +1,223 @@
+package script
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// Limits bound one run. A zero field means the default.
+type Limits struct {
+	// Steps is the number of interpreter steps; default 50 million, a few
+	// seconds of pure computing.
+	Steps uint64
+	// Wall is the time from start to end, waiting in builtins included, waiting
+	// for the memory turn not; default 30s.
+	Wall time.Duration
+	// Heap is by how many bytes the heap may grow once this run has the turn
+	// (see [Governor]); default 256 MiB.
+	Heap int64
+}
+
+const (
+	defaultSteps = 50_000_000
+	defaultWall  = 30 * time.Second
+	defaultHeap  = 256 << 20
+)
+
+func (l Limits) withDefaults() Limits {
+	if l.Steps == 0 {
+		l.Steps = defaultSteps
+	}
+	if l.Wall == 0 {
+		l.Wall = defaultWall
+	}
+	if l.Heap == 0 {
+		l.Heap = defaultHeap
+	}
+	return l
+}
+
+// Usage is what one run took.
+type Usage struct {
+	// Steps counts interpreter steps.
+	Steps uint64
+	// Wall is the time from start to end.
+	Wall time.Duration
+}
+
+// CallOptions says how one function is called.
+type CallOptions struct {
+	// Name is the thread's name, for debugging.
+	Name string
+	// Context is what the builtins may reach. Never nil. Ctx of its Run is set
+	// here, to one that ends with the limits.
+	Context *builtins.Context
+	// Limits of this call.
+	Limits Limits
+}
+
+const (
+	// stride is how many steps lie between two cheap checkpoints. x = x + x
+	// takes four steps, so a run at most quadruples between two of them, and a
+	// checkpoint that finds nothing costs a few nanoseconds.
+	stride = 8
+	// fullEvery is how many steps lie between two checkpoints that look at
+	// steps, clock and heap whatever the sampler says.
+	fullEvery = 100_000
+)
+
+// run is one run: a call, or the loading of a file with all that it loads in
+// turn. It spans the threads of nested loads, which share its limits. All but
+// cancel is for the goroutine that runs it.
+type run struct {
+	ctx    context.Context // ends with the caller's, at the wall limit, or on cancel
+	stop   context.CancelCauseFunc
+	detach func() bool // from the caller's context
+	limits Limits
+	share  share
+	start  time.Time
+
+	mu      sync.Mutex
+	threads []*starlark.Thread // innermost last
+	cause   error              // why it was cancelled; nil: it was not
+	timer   *time.Timer        // the wall limit
+	left    time.Duration      // of the wall limit, when the timer was last started
+	since   time.Time          // when that was
+
+	spent    uint64 // steps of threads that have ended
+	nextFull uint64 // steps of the current thread at which to look at everything
+}
+
+func newRun(ctx context.Context, g *Governor, l Limits) *run {
+	r := &run{limits: l.withDefaults(), start: time.Now()}
+	r.ctx, r.stop = context.WithCancelCause(ctx)
+	r.share = share{g: g, limit: r.limits.Heap}
+	if g != nil {
+		g.enter()
+	}
+	r.left, r.since = r.limits.Wall, r.start
+	r.timer = time.AfterFunc(r.limits.Wall, func() { r.cancel(timeLimit(r.limits.Wall)) })
+	r.detach = context.AfterFunc(ctx, func() { r.cancel(context.Cause(ctx)) })
+	return r
+}
+
+// end gives back what the run holds. Threads of it must not be used any more.
+func (r *run) end() Usage {
+	r.timer.Stop()
+	r.detach()
+	r.share.release()
+	if r.share.g != nil {
+		r.share.g.leave()
+	}
+	r.stop(nil)
+	return Usage{Steps: r.spent, Wall: time.Since(r.start)}
+}
+
+// cancel stops the run at its next step, and builtins that wait on the context.
+// The first cause counts. It may be called from any goroutine.
+func (r *run) cancel(cause error) {
+	r.mu.Lock()
+	if r.cause != nil {
+		r.mu.Unlock()
+		return
+	}
+	r.cause = cause
+	for _, t := range r.threads {
+		t.Cancel(cause.Error())
+	}
+	r.mu.Unlock()
+	r.stop(cause)
+}
+
+// cancelled returns why the run was cancelled, nil when it was not.
+func (r *run) cancelled() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cause
+}
+
+// thread runs f on a new thread of the run and turns a panic into an error.
+// loader is the thread's load function; nil where load cannot happen.
+func (r *run) thread(name string, c *builtins.Context, loader func(*starlark.Thread, string) (starlark.StringDict, error), f func(*starlark.Thread) error) (err error) {
+	t := &starlark.Thread{
+		Name: name,
+		Load: loader,
+		Print: func(_ *starlark.Thread, msg string) {
+			c.Log.Log(builtins.LevelInfo, msg, nil)
+		},
+		OnMaxSteps: r.checkpoint,
+	}
+	builtins.Attach(t, c)
+	r.nextFull = 0
+	t.SetMaxExecutionSteps(1)
+	r.mu.Lock()
+	r.threads = append(r.threads, t)
+	if r.cause != nil {
+		t.Cancel(r.cause.Error())
+	}
+	r.mu.Unlock()
+	defer recoverInto(&err)
+	defer func() {
+		r.mu.Lock()
+		r.threads = r.threads[:len(r.threads)-1]
+		r.mu.Unlock()
+		r.spent += t.Steps
+		r.nextFull = 0 // of the thread that goes on
+	}()
+	return f(t)
+}
+
+// used returns the steps so far, those of suspended threads included.
+func (r *run) used() uint64 {
+	n := r.spent
+	for _, t := range r.threads {
+		n += t.Steps
+	}
+	return n
+}
+
+// checkpoint is called by the interpreter every few steps, on the run's
+// goroutine.
+func (r *run) checkpoint(t *starlark.Thread) {
+	t.SetMaxExecutionSteps(t.Steps + stride)
+	if t.Steps < r.nextFull && !r.share.wanted() {
+		return
+	}
+	used := r.used()
+	if used > r.limits.Steps {
+		r.cancel(stepsLimit(r.limits.Steps))
+		return
+	}
+	if err := r.share.check(r.ctx, r.pause); err != nil {
+		r.cancel(err)
+		return
+	}
+	if r.ctx.Err() != nil {
+		r.cancel(context.Cause(r.ctx))
+		return
+	}
+	// The next full look comes no later than the step that is one too many.
+	r.nextFull = t.Steps + min(fullEvery, r.limits.Steps-used+1)
+}
+
+// pause stops the wall clock of the run until the function that it returns is
+// called: a run that waits because of others loses no time by it.
+func (r *run) pause() func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.timer.Stop() {
+		return func() {}
+	}
+	r.left -= time.Since(r.since)
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.since = time.Now()
+		r.timer.Reset(max(r.left, 0))
+	}
+}
