@@ -1,0 +1,162 @@
+package values
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// KnownModule is a module that a config may speak about.
+type KnownModule struct {
+	// Name is the module's name: "ingress-nginx".
+	Name string
+	// Key is its key in configs: "ingressNginx".
+	Key string
+}
+
+// Config is what one config (the user's ConfigMap, or the tree's values.yaml)
+// says. A section or switch with a [Problem] is missing here, others are not
+// touched by it.
+type Config struct {
+	// Global are the global values; nil when there is no such key.
+	Global map[string]any
+	// Sections are the values of modules, by module name.
+	Sections map[string]map[string]any
+	// Enabled are the switches, by module name.
+	Enabled map[string]bool
+}
+
+// Switch returns the switch of a module; nil when the config does not set it.
+func (c Config) Switch(module string) *bool {
+	if on, ok := c.Enabled[module]; ok {
+		return &on
+	}
+	return nil
+}
+
+// ParseConfig reads the data of the user's ConfigMap: "global" and one key a
+// module hold YAML maps, "<camelName>Enabled" is "true" or "false". What is
+// wrong with one key is a Problem with its Key (and Module, when the key belongs
+// to one) and leaves all others in force. Doubled YAML keys are refused;
+// integers stay int64. Problems are sorted.
+func ParseConfig(data map[string]string, known []KnownModule) (Config, []Problem) {
+	r := newConfigReader(known)
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text := data[key]
+		if module, ok := r.switches[key]; ok {
+			switch strings.TrimSpace(text) {
+			case "true":
+				r.config.Enabled[module] = true
+			case "false":
+				r.config.Enabled[module] = false
+			default:
+				r.problem(module, key, `must be "true" or "false"`)
+			}
+			continue
+		}
+		if module, ok := r.section(key); ok {
+			m, err := parseYAML([]byte(text))
+			if err != nil {
+				r.problem(module, key, err.Error())
+				continue
+			}
+			r.set(module, m)
+		}
+	}
+	return r.config, r.done("config", "")
+}
+
+// ParseTree reads the values.yaml of the tree, which is one YAML map: the keys
+// are those of [ParseConfig], but hold maps and booleans instead of text. file is
+// for the problems.
+func ParseTree(values map[string]any, file string, known []KnownModule) (Config, []Problem) {
+	r := newConfigReader(known)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if module, ok := r.switches[key]; ok {
+			if on, ok := values[key].(bool); ok {
+				r.config.Enabled[module] = on
+			} else {
+				r.problem(module, key, "must be true or false")
+			}
+			continue
+		}
+		if module, ok := r.section(key); ok {
+			switch v := values[key].(type) {
+			case map[string]any:
+				r.set(module, v)
+			case nil:
+				r.set(module, map[string]any{})
+			default:
+				r.problem(module, key, fmt.Sprintf("must be a map, not %s", kindOf(v)))
+			}
+		}
+	}
+	return r.config, r.done("tree values.yaml", file)
+}
+
+type configReader struct {
+	known    []KnownModule
+	sections map[string]string // key → module
+	switches map[string]string // key → module
+	config   Config
+	problems []Problem
+}
+
+func newConfigReader(known []KnownModule) *configReader {
+	r := &configReader{
+		known:    known,
+		sections: map[string]string{GlobalKey: GlobalKey},
+		switches: map[string]string{},
+		config:   Config{Sections: map[string]map[string]any{}, Enabled: map[string]bool{}},
+	}
+	for _, m := range known {
+		r.sections[m.Key] = m.Name
+		r.switches[EnabledKey(m.Key)] = m.Name
+	}
+	return r
+}
+
+// section returns the module that key belongs to; a key that belongs to none is
+// a problem.
+func (r *configReader) section(key string) (string, bool) {
+	if module, ok := r.sections[key]; ok {
+		return module, true
+	}
+	r.problem("", key, "no module has this key"+didYouMean(r.suggest(key)))
+	return "", false
+}
+
+// suggest returns the key that was probably meant: by the module's name, which
+// is a common slip, else by distance.
+func (r *configReader) suggest(key string) string {
+	for _, m := range r.known {
+		switch key {
+		case m.Name:
+			return m.Key
+		case EnabledKey(m.Name), m.Name + "-enabled":
+			return EnabledKey(m.Key)
+		}
+	}
+	return nearest(key, slices.Concat(slices.Sorted(maps.Keys(r.sections)), slices.Sorted(maps.Keys(r.switches))))
+}
+
+func (r *configReader) set(module string, m map[string]any) {
+	if module == GlobalKey {
+		r.config.Global = m
+		return
+	}
+	r.config.Sections[module] = m
+}
+
+func (r *configReader) problem(module, key, message string) {
+	r.problems = append(r.problems, Problem{Module: module, Key: key, Message: message})
+}
+
+func (r *configReader) done(layer, file string) []Problem {
+	for i := range r.problems {
+		r.problems[i].Layer, r.problems[i].File = layer, file
+	}
+	sortProblems(r.problems)
+	return r.problems
+}

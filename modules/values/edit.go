@@ -1,0 +1,275 @@
+package values
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// edit is a set of operations folded into a tree of keys: what they do together,
+// whatever their order was. A node either sets, or removes, or leads to
+// children; then it may also ask for a map to be there (ensure).
+type edit struct {
+	kind     editKind
+	ensure   bool
+	value    any
+	children map[string]*edit
+}
+
+type editKind uint8
+
+const (
+	editInner editKind = iota
+	editSet
+	editRemove
+)
+
+// fold makes the two trees of a hook's operations: the defaults, and all others.
+func fold(ops []effect.ValueOp) (upper, defaults *edit) {
+	upper, defaults = &edit{}, &edit{}
+	for _, op := range ops {
+		foldOne(op, upper, defaults)
+	}
+	return upper, defaults
+}
+
+// foldOne adds the next operation to the trees of a hook.
+func foldOne(op effect.ValueOp, upper, defaults *edit) {
+	v := normal(op.Value)
+	switch op.Op {
+	case effect.OpSet:
+		upper.set(op.Path, v)
+	case effect.OpDefault:
+		defaults.set(op.Path, v)
+	case effect.OpRemove:
+		upper.remove(op.Path)
+	case effect.OpMerge:
+		if m, ok := v.(map[string]any); ok {
+			upper.merge(op.Path, m)
+		} else {
+			upper.set(op.Path, v)
+		}
+	}
+}
+
+// list returns how many keys of path lead to a list that the rest of path would
+// reach into, in base as the node leaves it; -1 when there is none.
+func (e *edit) list(base any, path []string) int {
+	for i, key := range path {
+		if e != nil {
+			switch e.kind {
+			case editSet:
+				base, e = e.value, nil
+			case editRemove:
+				return -1
+			}
+		}
+		switch v := base.(type) {
+		case []any:
+			return i
+		case map[string]any:
+			base = v[key]
+		default:
+			base = nil
+		}
+		if e != nil {
+			e = e.children[key]
+		}
+		if e == nil && base == nil {
+			return -1
+		}
+	}
+	return -1
+}
+
+// walk goes down to path, making inner nodes. It stops at a node that sets or
+// removes, and returns the rest of the path.
+func (e *edit) walk(path []string) (*edit, []string) {
+	for i, key := range path {
+		if e.kind != editInner {
+			return e, path[i:]
+		}
+		child := e.children[key]
+		if child == nil {
+			child = &edit{}
+			if e.children == nil {
+				e.children = map[string]*edit{}
+			}
+			e.children[key] = child
+		}
+		e = child
+	}
+	return e, nil
+}
+
+func (e *edit) set(path []string, v any) {
+	n, rest := e.walk(path)
+	switch {
+	case len(rest) == 0:
+		*n = edit{kind: editSet, value: v}
+	case n.kind == editRemove:
+		*n = edit{kind: editSet, value: nested(rest, v)}
+	default:
+		n.value = setIn(n.value, rest, v)
+	}
+}
+
+func (e *edit) remove(path []string) {
+	n, rest := e.walk(path)
+	switch {
+	case len(rest) == 0:
+		*n = edit{kind: editRemove}
+	case n.kind == editSet:
+		n.value = removeIn(n.value, rest)
+	}
+}
+
+func (e *edit) merge(path []string, m map[string]any) {
+	n, rest := e.walk(path)
+	switch n.kind {
+	case editRemove:
+		*n = edit{kind: editSet, value: nested(rest, mergeDrop(nil, m))}
+	case editSet:
+		under, _ := lookup(n.value, rest)
+		um, _ := under.(map[string]any)
+		n.value = setIn(n.value, rest, mergeDrop(um, m))
+	default:
+		n.ensure = true
+		for k, v := range m {
+			switch v := v.(type) {
+			case nil:
+				n.remove([]string{k})
+			case map[string]any:
+				n.merge([]string{k}, v)
+			default:
+				n.set([]string{k}, v)
+			}
+		}
+	}
+}
+
+// empty says that the node does nothing.
+func (e *edit) empty() bool {
+	return e.kind == editInner && !e.ensure && len(e.children) == 0
+}
+
+// creates says that after the node something is there.
+func (e *edit) creates() bool {
+	if e.kind == editSet || e.ensure {
+		return true
+	}
+	for _, c := range e.children {
+		if c.creates() {
+			return true
+		}
+	}
+	return false
+}
+
+// apply returns base as the node leaves it; false means that nothing is there.
+// base is not changed.
+func (e *edit) apply(base any, there bool) (any, bool) {
+	switch e.kind {
+	case editSet:
+		return e.value, true
+	case editRemove:
+		return nil, false
+	}
+	if e.empty() {
+		return base, there
+	}
+	old, isMap := base.(map[string]any)
+	if !isMap && !e.creates() {
+		return base, there
+	}
+	out := make(map[string]any, len(old)+len(e.children))
+	maps.Copy(out, old)
+	for k, c := range e.children {
+		was, ok := out[k]
+		if v, ok := c.apply(was, ok); ok {
+			out[k] = v
+		} else {
+			delete(out, k)
+		}
+	}
+	return out, true
+}
+
+// applyMap is apply for the root of values, which is always a map.
+func (e *edit) applyMap(base map[string]any) map[string]any {
+	v, _ := e.apply(base, true)
+	if m, ok := v.(map[string]any); ok {
+		return m
+	}
+	return map[string]any{}
+}
+
+// ops lists the node's operations in the order of their paths; set names the
+// kind of the operations that set.
+func (e *edit) ops(path []string, set effect.ValueOpKind) []effect.ValueOp {
+	switch e.kind {
+	case editSet:
+		return []effect.ValueOp{{Op: set, Path: slices.Clone(path), Value: e.value}}
+	case editRemove:
+		return []effect.ValueOp{{Op: effect.OpRemove, Path: slices.Clone(path)}}
+	}
+	var out []effect.ValueOp
+	created := false
+	for _, k := range slices.Sorted(maps.Keys(e.children)) {
+		child := e.children[k]
+		created = created || child.creates()
+		out = append(out, child.ops(append(path, k), set)...)
+	}
+	if e.ensure && !created && len(path) > 0 {
+		ensure := effect.ValueOp{Op: effect.OpMerge, Path: slices.Clone(path), Value: map[string]any{}}
+		out = slices.Insert(out, 0, ensure)
+	}
+	return out
+}
+
+// setIn returns v with value at path; what is no map on the way is replaced by
+// one.
+func setIn(v any, path []string, value any) any {
+	if len(path) == 0 {
+		return value
+	}
+	old, _ := v.(map[string]any)
+	out := make(map[string]any, len(old)+1)
+	maps.Copy(out, old)
+	out[path[0]] = setIn(old[path[0]], path[1:], value)
+	return out
+}
+
+// removeIn returns v without what is at path, which is not empty.
+func removeIn(v any, path []string) any {
+	old, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	child, ok := old[path[0]]
+	if !ok {
+		return v
+	}
+	out := maps.Clone(old)
+	if len(path) == 1 {
+		delete(out, path[0])
+	} else {
+		out[path[0]] = removeIn(child, path[1:])
+	}
+	return out
+}
+
+// lookup returns what is at the exact keys of path.
+func lookup(v any, path []string) (any, bool) {
+	for _, k := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if v, ok = m[k]; !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}

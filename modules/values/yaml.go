@@ -1,0 +1,106 @@
+package values
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// maxYAMLBytes is the most text one key of a config or one schema file may
+	// hold; a whole ConfigMap holds no more.
+	maxYAMLBytes = 1 << 20
+	// maxDepth is how deep maps and lists may be nested.
+	maxDepth = 100
+)
+
+// parseYAML reads one YAML document that is a map; nothing at all is an empty
+// one. Doubled keys are refused, integers stay int64. Errors are one line and
+// quote no values.
+func parseYAML(text []byte) (map[string]any, error) {
+	if len(text) > maxYAMLBytes {
+		return nil, fmt.Errorf("is larger than %d KiB", maxYAMLBytes>>10)
+	}
+	data, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, yamlError(err)
+	}
+	var v any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &v); err != nil {
+		return nil, errors.New("is not valid YAML")
+	}
+	if depth(v, maxDepth) < 0 {
+		return nil, fmt.Errorf("is nested deeper than %d levels", maxDepth)
+	}
+	switch v := v.(type) {
+	case nil:
+		return map[string]any{}, nil
+	case map[string]any:
+		return v, nil
+	default:
+		return nil, fmt.Errorf("must be a map, not %s", kindOf(v))
+	}
+}
+
+// yamlError rewrites what the YAML parser says into one line for people.
+func yamlError(err error) error {
+	msg := err.Error()
+	if strings.Contains(msg, "interface {}") || strings.Contains(strings.ToLower(msg), "map key") {
+		return errors.New("is not valid YAML for values: every map key must be text")
+	}
+	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:"} {
+		msg = strings.TrimPrefix(msg, prefix)
+	}
+	var lines []string
+	for line := range strings.Lines(msg) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return fmt.Errorf("is not valid YAML: %s", strings.Join(lines, "; "))
+}
+
+// depth returns what is left of limit below the deepest value, below zero when
+// it is not enough.
+func depth(v any, limit int) int {
+	left := limit
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if left = min(left, depth(e, limit-1)); left < 0 {
+				return left
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if left = min(left, depth(e, limit-1)); left < 0 {
+				return left
+			}
+		}
+	}
+	return left
+}
+
+// kindOf names the kind of plain data for people.
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case int64:
+		return "an integer"
+	case float64:
+		return "a number"
+	case string:
+		return "a string"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a map"
+	}
+	return "something else"
+}
