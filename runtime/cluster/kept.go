@@ -1,0 +1,286 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const (
+	// KeptType is the type of the Secrets that a [Kept] makes.
+	KeptType = "starling.dev/kept"
+	// InstanceLabel names the instance that an object belongs to.
+	InstanceLabel = "starling.dev/instance"
+	// KeptLabel names the module whose data a Secret holds.
+	KeptLabel = "starling.dev/kept"
+
+	// revisionAnnotation counts the saves of a module. Where a crash has left a
+	// key in two Secrets, the one with the higher count is right.
+	revisionAnnotation = "starling.dev/revision"
+
+	// partLimit is how much data one Secret holds before the next one begins; a
+	// single larger value has a Secret for itself. In bytes, as is valueLimit,
+	// which stays under the 1 MiB that the API server allows a Secret.
+	partLimit  = 512 << 10
+	valueLimit = 900 << 10
+)
+
+// KeptOptions says where data is kept.
+type KeptOptions struct {
+	// Client reaches the API server.
+	Client *Client
+	// Namespace is the operator's.
+	Namespace string
+	// Name is the instance's name; the Secrets' names begin with it.
+	Name string
+	// Instance is the value of the label starling.dev/instance.
+	Instance string
+}
+
+// Kept keeps small data of modules, values layers and state, across restarts: in
+// Secrets of the operator's namespace, one a module, more when its data outgrows
+// one ("<name>-kept-<module>", then "<name>-kept-<module>.2" and so on; the dot
+// cannot be part of a module's name, so the names never meet). Only the holder of
+// the Lease may call Save. It is safe for concurrent use.
+type Kept struct {
+	o       KeptOptions
+	mapping Mapping
+
+	mu      sync.Mutex
+	loaded  bool
+	modules map[string]*keptModule
+}
+
+// keptModule is what is stored of one module. Its mutex serialises its saves.
+type keptModule struct {
+	mu       sync.Mutex
+	revision int64
+	parts    map[int]*part // by number, from 1
+}
+
+// part is one Secret, as it is stored.
+type part struct {
+	revision int64
+	sums     map[string][sha256.Size]byte // of the values, by key
+	dirty    bool                         // a write failed: what is stored is not known
+}
+
+// NewKept makes a store. It does no I/O.
+func NewKept(o KeptOptions) *Kept {
+	return &Kept{
+		o:       o,
+		mapping: Mapping{GVR: metav1.SchemeGroupVersion.WithResource("secrets"), Kind: "Secret", Namespaced: true},
+		modules: map[string]*keptModule{},
+	}
+}
+
+// Load reads all that is kept, by module and key, with one paged list.
+func (k *Kept) Load(ctx context.Context) (map[string]map[string][]byte, error) {
+	out := map[string]map[string][]byte{}
+	modules := map[string]*keptModule{}
+	selector := InstanceLabel + "=" + k.o.Instance + "," + KeptLabel
+	read := func(obj map[string]any) error { return k.read(obj, modules, out) }
+	_, err := k.o.Client.Each(ctx, k.mapping, k.o.Namespace, metav1.ListOptions{LabelSelector: selector}, read)
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		clear(out)
+		clear(modules)
+		_, err = k.o.Client.Each(ctx, k.mapping, k.o.Namespace, metav1.ListOptions{LabelSelector: selector}, read)
+	}
+	var broken *keptError
+	switch {
+	case errors.As(err, &broken):
+		return nil, err
+	case err != nil:
+		return nil, k.o.Client.Explain(err, "list", k.mapping, k.o.Namespace)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.modules, k.loaded = modules, true
+	return out, nil
+}
+
+type keptError struct{ msg string }
+
+func (e *keptError) Error() string { return e.msg }
+
+// read takes one Secret into modules and out.
+func (k *Kept) read(obj map[string]any, modules map[string]*keptModule, out map[string]map[string][]byte) error {
+	ref := identityOf(obj)
+	meta, _ := obj["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	module, _ := labels[KeptLabel].(string)
+	number := k.partNumber(module, ref.Name)
+	if number == 0 || obj["type"] != KeptType {
+		return nil // carries our labels but is not ours
+	}
+	revision, _ := annotations[revisionAnnotation].(string)
+	p := &part{sums: map[string][sha256.Size]byte{}}
+	p.revision, _ = strconv.ParseInt(revision, 10, 64)
+	m := modules[module]
+	if m == nil {
+		m = &keptModule{parts: map[int]*part{}}
+		modules[module] = m
+		out[module] = map[string][]byte{}
+	}
+	m.revision = max(m.revision, p.revision)
+	data, _ := obj["data"].(map[string]any)
+	for encoded, v := range data {
+		text, _ := v.(string)
+		value, err := base64.StdEncoding.DecodeString(text)
+		key, ok := decodeKey(encoded)
+		if err != nil || !ok {
+			return &keptError{fmt.Sprintf("%s, which keeps data of module %s, cannot be read at key %q: restore the Secret, or delete it to start without that data", ref, module, encoded)}
+		}
+		if m.newest(key, p.revision) {
+			out[module][key] = value
+		}
+		p.sums[key] = sha256.Sum256(value)
+	}
+	m.parts[number] = p
+	return nil
+}
+
+// newest says whether no part that was read so far holds a newer value of key.
+func (m *keptModule) newest(key string, revision int64) bool {
+	for _, p := range m.parts {
+		if _, ok := p.sums[key]; ok && p.revision >= revision {
+			return false
+		}
+	}
+	return true
+}
+
+// Save makes data the whole of what is kept of a module: keys that are not in it
+// go away, and with the last key the Secrets. It writes what differs from what is
+// stored and nothing else. A crash in between leaves every key in its old or new
+// value. A value over 900 KiB is refused before anything is written.
+func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) error {
+	if problems := validation.IsDNS1123Label(module); len(problems) > 0 {
+		return fmt.Errorf("module %q: data of a module with this name cannot be kept: use lower case letters, digits and dashes, 63 at most", module)
+	}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if key == "" {
+			return fmt.Errorf("module %s: data cannot be kept under an empty name", module)
+		}
+		if len(data[key]) > valueLimit {
+			return fmt.Errorf("module %s: what is to be kept for %q has %d KiB, more than the %d KiB that fit into a Secret: keep less", module, key, len(data[key])>>10, valueLimit>>10)
+		}
+		if len(encodeKey(key)) > validation.DNS1123SubdomainMaxLength {
+			return fmt.Errorf("module %s: %q is too long a name to keep data under: shorten it", module, key)
+		}
+	}
+	if err := k.ensureLoaded(ctx); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	m := k.modules[module]
+	if m == nil {
+		m = &keptModule{parts: map[int]*part{}}
+		k.modules[module] = m
+	}
+	k.mu.Unlock()
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	changes := m.changes(data)
+	if len(changes) > 0 {
+		// Counted before the first write: one that fails may have been carried
+		// out all the same.
+		m.revision++
+	}
+	for _, ch := range changes {
+		if err := k.put(ctx, module, m, ch, data); err != nil {
+			return fmt.Errorf("module %s: its values and state cannot be kept: %w", module, err)
+		}
+	}
+	return nil
+}
+
+func (k *Kept) ensureLoaded(ctx context.Context) error {
+	k.mu.Lock()
+	loaded := k.loaded
+	k.mu.Unlock()
+	if loaded {
+		return nil
+	}
+	_, err := k.Load(ctx)
+	return err
+}
+
+// put writes one Secret with the given keys, or deletes it when there are none.
+func (k *Kept) put(ctx context.Context, module string, m *keptModule, ch change, data map[string][]byte) error {
+	ref := effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: k.o.Namespace, Name: k.partName(module, ch.part)}
+	p := m.parts[ch.part]
+	if p == nil {
+		p = &part{}
+		m.parts[ch.part] = p
+	}
+	p.dirty = true
+	if len(ch.keys) == 0 {
+		if _, err := k.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
+			return err
+		}
+		delete(m.parts, ch.part)
+		return nil
+	}
+	next := &part{revision: m.revision, sums: map[string][sha256.Size]byte{}}
+	content := make(map[string]any, len(ch.keys))
+	for _, key := range ch.keys {
+		content[encodeKey(key)] = base64.StdEncoding.EncodeToString(data[key])
+		next.sums[key] = sha256.Sum256(data[key])
+	}
+	obj := map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": KeptType,
+		"metadata": map[string]any{
+			"name": ref.Name, "namespace": ref.Namespace,
+			"labels":      map[string]any{InstanceLabel: k.o.Instance, KeptLabel: module},
+			"annotations": map[string]any{revisionAnnotation: strconv.FormatInt(m.revision, 10)},
+		},
+		"data": content,
+	}
+	// An apply also takes out the keys that it no longer lists, and needs no
+	// resourceVersion: the Lease sees to one writer.
+	if _, err := k.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteApply, Ref: ref, Object: obj, Force: true}); err != nil {
+		return err
+	}
+	m.parts[ch.part] = next
+	return nil
+}
+
+// partName is the name of a module's Secret by number, from 1.
+func (k *Kept) partName(module string, number int) string {
+	name := k.o.Name + "-kept-" + module
+	if number > 1 {
+		name += "." + strconv.Itoa(number)
+	}
+	return name
+}
+
+// partNumber is the inverse of partName; 0 means that it is no such name.
+func (k *Kept) partNumber(module, name string) int {
+	base := k.partName(module, 1)
+	if module == "" {
+		return 0
+	}
+	if name == base {
+		return 1
+	}
+	number, err := strconv.Atoi(strings.TrimPrefix(name, base+"."))
+	if err != nil || number < 2 || k.partName(module, number) != name {
+		return 0
+	}
+	return number
+}
