@@ -156,7 +156,10 @@ func listen(addr string) (net.Listener, error) {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, fmt.Errorf("cannot listen on %s: not an address of this machine; choose another with --listen", addr)
 	}
-	return nil, fmt.Errorf("cannot listen on %s: %s; choose another with --listen", addr, cause(err))
+	if bad := new(net.AddrError); errors.As(err, &bad) {
+		err = errors.New(bad.Err) // without the address once more
+	}
+	return nil, fmt.Errorf("cannot listen on %s: %w; choose another with --listen", addr, cause(err))
 }
 
 // cause returns the innermost text of a network or file error: the outer layers

@@ -1,0 +1,27 @@
+// Command starling is a Kubernetes addon operator: modules with hooks in Starlark
+// and releases of Helm, in one process. Start with `starling --help`.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(starling()) }
+
+// starling runs the command line and returns the exit code: 0, or 1 after an
+// error, which is one line on stderr.
+func starling() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The first signal asks for a clean stop; the second one ends the process.
+	context.AfterFunc(ctx, stop)
+	if err := newRootCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", oneLine(err))
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// newRootCommand returns `starling` with all its commands.
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "starling",
+		Short: "A Kubernetes addon operator: Starlark hooks find values, Helm releases follow",
+		Long: `Starling watches a cluster, runs the hooks of its modules in its own process,
+lets them set values, renders each module's chart with the result and keeps the
+release as it should be.`,
+		Example: `  starling run --modules examples/quickstart
+  starling get modules`,
+		// main prints errors, in one line; usage after an error hides it.
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs, // groupOf refuses them, in one line
+		RunE:          groupOf,
+	}
+	root.SetFlagErrorFunc(explainFlag)
+	root.AddCommand(newRunCommand(), newGetCommand(), newVersionCommand())
+	return root
+}
+
+// groupOf is what a command does that only holds others: its help, or an error
+// for a name that is none of theirs.
+func groupOf(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return unknownCommand(cmd, args[0])
+}

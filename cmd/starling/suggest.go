@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// unknownCommand is the error for a word that names none of cmd's commands.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+			names = append(names, c.Aliases...)
+		}
+	}
+	return fmt.Errorf("unknown command %q for %s%s", word, cmd.CommandPath(), hint(cmd, word, names, ""))
+}
+
+// explainFlag adds what was meant to the error for an unknown flag.
+func explainFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	word := unknown.GetSpecifiedName()
+	dashes := "--"
+	if unknown.GetSpecifiedShortnames() != "" {
+		dashes = "-"
+	}
+	return fmt.Errorf("unknown flag %s%s for %s%s", dashes, word, cmd.CommandPath(), hint(cmd, word, names, "--"))
+}
+
+// hint returns "; did you mean …?" or, when nothing is near, where to look.
+func hint(cmd *cobra.Command, word string, names []string, prefix string) string {
+	if near := nearest(word, names); near != "" {
+		return fmt.Sprintf("; did you mean %s%s?", prefix, near)
+	}
+	return fmt.Sprintf("; see: %s --help", cmd.CommandPath())
+}
+
+// nearest returns the name that word begins, else the closest one, else "".
+func nearest(word string, names []string) string {
+	for _, name := range names {
+		if len(word) > 1 && strings.HasPrefix(name, word) {
+			return name
+		}
+	}
+	return object.Nearest(word, names)
+}
+
+// oneLine makes an error one line, whatever a library put into it.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+}

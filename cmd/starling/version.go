@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker in a release (-ldflags "-X main.version=v1.2.3")
+// and changed by nothing else; empty, the build info speaks.
+var version string
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this binary",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info, _ := debug.ReadBuildInfo()
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(version, info))
+			return err
+		},
+	}
+}
+
+// versionLine returns "starling v1.2.3 (commit 0123456789ab, changed; go1.26.0
+// linux/amd64)". What is not known is left out; info may be nil.
+func versionLine(version string, info *debug.BuildInfo) string {
+	var commit string
+	var changed bool
+	if info != nil {
+		if version == "" {
+			version = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				commit = s.Value
+			case "vcs.modified":
+				changed = s.Value == "true"
+			}
+		}
+	}
+	if version == "" || version == "(devel)" {
+		version = "(not a release)"
+	}
+	var about []string
+	if commit != "" {
+		commit = "commit " + commit[:min(12, len(commit))]
+		if changed {
+			commit += ", changed"
+		}
+		about = append(about, commit)
+	}
+	about = append(about, fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	return fmt.Sprintf("starling %s (%s)", version, strings.Join(about, "; "))
+}
+
+// noArgs refuses arguments, with the way out.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, got %q; see: %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
+	}
+	return nil
+}
