@@ -1,0 +1,331 @@
+// Package graph orders modules: who must be Ready before whom (requires), and
+// who is only attempted earlier (after, weights). It is pure.
+package graph
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Node is one module.
+type Node struct {
+	// Name is unique in a graph.
+	Name string
+	// Weight takes part in the order by weight; nil does not: such a module
+	// waits for no weight, and no weight waits for it.
+	Weight *int
+	// After names modules that are attempted first. Names that nobody has are
+	// fine.
+	After []string
+	// Requires names modules that must be on and Ready. A name that nobody has
+	// is a problem.
+	Requires []string
+}
+
+// Graph is a set of modules in order. It never changes after [New].
+type Graph struct {
+	// Problems says, by name, why a module cannot be used: it stands on a
+	// cycle, or requires a module that does not exist. All other modules go
+	// on.
+	Problems map[string]error
+
+	nodes map[string]*node
+	// weights are the distinct weights, ascending, of the modules that can be
+	// used.
+	weights []int
+	// groups are the names of the modules of each weight, sorted.
+	groups [][]string
+	order  []string
+}
+
+type node struct {
+	Node
+	requires   []string // sorted, without doubles
+	after      []string // sorted, known names, without doubles
+	dependents []string // who requires it, sorted
+}
+
+// New makes the graph. Of nodes with the same name the first counts.
+func New(nodes []Node) *Graph {
+	g := &Graph{Problems: map[string]error{}, nodes: make(map[string]*node, len(nodes))}
+	for _, n := range nodes {
+		if _, there := g.nodes[n.Name]; !there {
+			g.nodes[n.Name] = &node{Node: n, requires: distinct(n.Requires), after: distinct(n.After)}
+		}
+	}
+	for _, name := range g.names() {
+		n := g.nodes[name]
+		n.after = slices.DeleteFunc(n.after, func(a string) bool { return g.nodes[a] == nil })
+		for _, r := range n.requires {
+			if g.nodes[r] == nil {
+				g.Problems[name] = fmt.Errorf("module %s requires %q, which is no module of this tree%s",
+					name, r, g.hint(r))
+				continue
+			}
+			g.nodes[r].dependents = append(g.nodes[r].dependents, name)
+		}
+	}
+	g.findCycles()
+	g.group()
+	g.sort()
+	return g
+}
+
+func (g *Graph) names() []string { return slices.Sorted(maps.Keys(g.nodes)) }
+
+func distinct(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+// hint names the module that was probably meant.
+func (g *Graph) hint(name string) string {
+	for _, other := range g.names() {
+		if near(name, other) {
+			return fmt.Sprintf(", did you mean %q?", other)
+		}
+	}
+	return "; check the name in requires="
+}
+
+// near says that one name becomes the other with one or two slips: a letter
+// too much, missing, wrong, or two of them swapped.
+func near(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < 4 || len(b)-len(a) > 2 {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	j := 0
+	for j < len(a)-i && a[len(a)-1-j] == b[len(b)-1-j] {
+		j++
+	}
+	return len(b)-i-j <= 2
+}
+
+// Requires returns the modules that must be on and Ready before this one,
+// sorted, whether they exist or not.
+func (g *Graph) Requires(name string) []string {
+	if n := g.nodes[name]; n != nil {
+		return slices.Clone(n.requires)
+	}
+	return nil
+}
+
+// Before returns all modules that must be settled before this one: attempted
+// once, or off. They are what it comes after, and every module with a lower
+// weight. Modules with a problem are not among them: they are never attempted.
+// Sorted by the order of attempts.
+func (g *Graph) Before(name string) []string {
+	n := g.nodes[name]
+	if n == nil || g.Problems[name] != nil {
+		return nil
+	}
+	var out []string
+	for _, group := range g.below(n) {
+		out = append(out, group...)
+	}
+	out = append(out, g.usable(n.after)...)
+	slices.Sort(out)
+	out = slices.Compact(out)
+	slices.SortStableFunc(out, func(a, b string) int { return g.compare(a, b) })
+	return out
+}
+
+// WaitsFor returns one module of [Graph.Before] that is not settled yet, "" when
+// there is none. It looks first where modules settle last, so that asking often
+// is cheap.
+func (g *Graph) WaitsFor(name string, settled func(name string) bool) string {
+	n := g.nodes[name]
+	if n == nil || g.Problems[name] != nil {
+		return ""
+	}
+	for _, a := range n.after {
+		if g.Problems[a] == nil && !settled(a) {
+			return a
+		}
+	}
+	for _, group := range slices.Backward(g.below(n)) {
+		for _, a := range group {
+			if !settled(a) {
+				return a
+			}
+		}
+	}
+	return ""
+}
+
+// Order returns all modules that can be used: each after what it requires and
+// comes after, else by weight (none counts as 0), then by name.
+func (g *Graph) Order() []string { return slices.Clone(g.order) }
+
+// Dependents returns who requires the module, directly or through others, in the
+// order in which they are uninstalled: before what they require. Modules with a
+// problem are among them, by name, first.
+func (g *Graph) Dependents(name string) []string {
+	seen := map[string]bool{name: true}
+	queue := []string{name}
+	for len(queue) > 0 {
+		n := g.nodes[queue[0]]
+		queue = queue[1:]
+		if n == nil {
+			continue
+		}
+		for _, d := range n.dependents {
+			if !seen[d] {
+				seen[d] = true
+				queue = append(queue, d)
+			}
+		}
+	}
+	delete(seen, name)
+	var out []string
+	for _, d := range slices.Sorted(maps.Keys(seen)) {
+		if g.Problems[d] != nil {
+			out = append(out, d)
+		}
+	}
+	for _, d := range slices.Backward(g.order) {
+		if seen[d] {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// below returns the groups with a lower weight.
+func (g *Graph) below(n *node) [][]string {
+	if n.Weight == nil {
+		return nil
+	}
+	i, _ := slices.BinarySearch(g.weights, *n.Weight)
+	return g.groups[:i]
+}
+
+func (g *Graph) usable(names []string) []string {
+	var out []string
+	for _, n := range names {
+		if g.Problems[n] == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// compare orders by weight, then by name.
+func (g *Graph) compare(a, b string) int {
+	return cmp.Or(cmp.Compare(g.weight(a), g.weight(b)), strings.Compare(a, b))
+}
+
+func (g *Graph) weight(name string) int {
+	if w := g.nodes[name].Weight; w != nil {
+		return *w
+	}
+	return 0
+}
+
+// group collects the modules of each weight.
+func (g *Graph) group() {
+	byWeight := map[int][]string{}
+	for _, name := range g.names() {
+		if w := g.nodes[name].Weight; w != nil && g.Problems[name] == nil {
+			byWeight[*w] = append(byWeight[*w], name)
+		}
+	}
+	g.weights = slices.Sorted(maps.Keys(byWeight))
+	g.groups = nil
+	for _, w := range g.weights {
+		g.groups = append(g.groups, byWeight[w])
+	}
+}
+
+// sort makes the order: of all modules that wait for nothing any more the first
+// by weight and name is next. Groups of one weight are linked through one
+// counter each, not by an edge for each pair.
+func (g *Graph) sort() {
+	left := map[string]int{}                // edges that a module still waits for
+	followers := map[string][]string{}      // who waits for a module
+	groupLeft := make([]int, len(g.groups)) // modules of the group and of lower ones not yet in order
+	total := 0
+	for i, group := range g.groups {
+		total += len(group)
+		groupLeft[i] = total
+	}
+	index := map[string]int{}
+	for i, group := range g.groups {
+		for _, name := range group {
+			index[name] = i
+		}
+	}
+	ready := &queue{less: func(a, b string) bool { return g.compare(a, b) < 0 }}
+	// open is how many groups may go; a group goes when all lower ones are in
+	// order.
+	open := 0
+	held := make([][]string, len(g.groups))
+	release := func(name string) {
+		if i, ok := index[name]; ok && i > open {
+			held[i] = append(held[i], name)
+			return
+		}
+		heap.Push(ready, name)
+	}
+	for _, name := range g.names() {
+		if g.Problems[name] != nil {
+			continue
+		}
+		n := g.nodes[name]
+		for _, d := range g.usable(distinct(slices.Concat(n.requires, n.after))) {
+			left[name]++
+			followers[d] = append(followers[d], name)
+		}
+	}
+	for _, name := range g.names() {
+		if g.Problems[name] == nil && left[name] == 0 {
+			release(name)
+		}
+	}
+	done := 0
+	for ready.Len() > 0 {
+		name := heap.Pop(ready).(string)
+		g.order = append(g.order, name)
+		for _, f := range followers[name] {
+			if left[f]--; left[f] == 0 {
+				release(f)
+			}
+		}
+		if _, weighted := index[name]; !weighted {
+			continue
+		}
+		for done++; open < len(g.groups) && done == groupLeft[open]; {
+			if open++; open < len(g.groups) {
+				for _, h := range held[open] {
+					heap.Push(ready, h)
+				}
+			}
+		}
+	}
+}
+
+// queue is a heap of names.
+type queue struct {
+	names []string
+	less  func(a, b string) bool
+}
+
+func (q *queue) Len() int           { return len(q.names) }
+func (q *queue) Less(i, j int) bool { return q.less(q.names[i], q.names[j]) }
+func (q *queue) Swap(i, j int)      { q.names[i], q.names[j] = q.names[j], q.names[i] }
+func (q *queue) Push(x any)         { q.names = append(q.names, x.(string)) }
+func (q *queue) Pop() any {
+	last := q.names[len(q.names)-1]
+	q.names = q.names[:len(q.names)-1]
+	return last
+}
