@@ -1,0 +1,179 @@
+// Package status holds what a running instance answers about itself: plain data.
+// Its JSON form is what `starling get -o json` prints, so a field that has been
+// released keeps its name and meaning. Nothing here ever holds values or the
+// content of Secrets.
+package status
+
+import "time"
+
+// Status is the whole answer of one instance.
+type Status struct {
+	// Instance is "<operator namespace>/<name>".
+	Instance string `json:"instance"`
+	// Version of the binary.
+	Version string `json:"version"`
+	// Leader is true while this process holds the Lease and may write.
+	Leader bool `json:"leader"`
+	// Ready is true once this process holds the Lease and every module is
+	// released, off, or has a reason.
+	Ready bool `json:"ready"`
+	// Generation is the number of the module tree in force, from 1; 0 before
+	// the first.
+	Generation int `json:"generation"`
+	// Config is what became of the user's config.
+	Config Config `json:"config"`
+	// Paused is true when all modules are paused.
+	Paused bool `json:"paused,omitempty"`
+	// Modules are sorted by name.
+	Modules []Module `json:"modules"`
+	// Hooks are sorted by module, then by id; global hooks first.
+	Hooks []Hook `json:"hooks"`
+}
+
+// ConfigState says whether the user's config is in force.
+type ConfigState string
+
+const (
+	// ConfigOK: the config was read and is in force, apart from the parts that
+	// Problems name.
+	ConfigOK ConfigState = "ok"
+	// ConfigMissing: there has been no config since the start; the values of
+	// the tree are in force.
+	ConfigMissing ConfigState = "missing"
+	// ConfigHeld: the config is gone or cannot be read; the last one stays in
+	// force.
+	ConfigHeld ConfigState = "held"
+)
+
+// Config is the state of the user's config.
+type Config struct {
+	State ConfigState `json:"state"`
+	// Reason says why the state is not ok.
+	Reason string `json:"reason,omitempty"`
+	// Problems are the parts that were refused; for those the last good ones
+	// stay in force.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// ModuleState says what a module is doing.
+type ModuleState string
+
+const (
+	// ModuleOff: switched off; a release that is there stays unless Reason
+	// says otherwise.
+	ModuleOff ModuleState = "off"
+	// ModuleWaiting: enabled() waits for something; nothing is installed,
+	// upgraded or uninstalled.
+	ModuleWaiting ModuleState = "waiting"
+	// ModuleStarting: watches or first hook runs are not done yet.
+	ModuleStarting ModuleState = "starting"
+	// ModuleBlocked: a module that it requires is not Ready.
+	ModuleBlocked ModuleState = "blocked"
+	// ModuleReleasing: Helm installs or upgrades.
+	ModuleReleasing ModuleState = "releasing"
+	// ModuleReady: the release, if there is one, is as it should be.
+	ModuleReady ModuleState = "ready"
+	// ModuleFailed: the last try of a hook, of the values or of the release
+	// failed; there is a next one.
+	ModuleFailed ModuleState = "failed"
+	// ModuleBroken: the module cannot be used as it is in the tree.
+	ModuleBroken ModuleState = "broken"
+	// ModulePaused: hooks run, the release is left alone.
+	ModulePaused ModuleState = "paused"
+	// ModuleUninstalling: its release is being removed.
+	ModuleUninstalling ModuleState = "uninstalling"
+)
+
+// Module is one module of the tree.
+type Module struct {
+	Name  string      `json:"name"`
+	State ModuleState `json:"state"`
+	// Reason explains the state in one line: "off: add `fooEnabled: true` to
+	// values.yaml or module(enabled=True)".
+	Reason string `json:"reason,omitempty"`
+	// Enabled is the answer of the switches, and of enabled() where there is
+	// one.
+	Enabled bool `json:"enabled"`
+	// Release is nil when nothing is installed, or nothing is known yet.
+	Release *Release `json:"release,omitempty"`
+	// LastError is the error of the last try; empty after a success.
+	LastError string `json:"lastError,omitempty"`
+	// NextTry is when a failed step is tried again.
+	NextTry *time.Time `json:"nextTry,omitempty"`
+	// Since is when the state was entered.
+	Since time.Time `json:"since,omitzero"`
+	// Problems are findings that do not stop the module, such as refused
+	// values while the last good ones are in force.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Release is a Helm release.
+type Release struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Revision  int    `json:"revision"`
+	// Status is Helm's: "deployed", "failed", …
+	Status string `json:"status"`
+	// Updated is when the revision was made.
+	Updated time.Time `json:"updated,omitzero"`
+}
+
+// HookState says what a hook is doing.
+type HookState string
+
+const (
+	// HookWaiting: it has not run yet; its watches have not synced.
+	HookWaiting HookState = "waiting"
+	// HookQueued: it is in line.
+	HookQueued HookState = "queued"
+	// HookRunning: a run is under way.
+	HookRunning HookState = "running"
+	// HookOK: the last run succeeded.
+	HookOK HookState = "ok"
+	// HookFailed: the last run failed.
+	HookFailed HookState = "failed"
+	// HookOff: its module is off.
+	HookOff HookState = "off"
+)
+
+// Hook is one hook.
+type Hook struct {
+	// ID is "file:function" or the name that the hook gave itself.
+	ID string `json:"id"`
+	// Module is the module's name, "global" for global hooks.
+	Module string    `json:"module"`
+	State  HookState `json:"state"`
+	// LastRun is when the last run began.
+	LastRun *time.Time `json:"lastRun,omitempty"`
+	// Duration of the last run, with its commit.
+	Duration Duration `json:"duration,omitzero"`
+	// LastError is the error of the last run; empty after a success.
+	LastError string `json:"lastError,omitempty"`
+	// Attempt counts the tries of the run that fails, from 1; 0 after a
+	// success.
+	Attempt int `json:"attempt,omitempty"`
+	// NextTry is when the run that failed is repeated.
+	NextTry *time.Time `json:"nextTry,omitempty"`
+	// Runs counts the finished runs since the process started, Failures those
+	// that failed.
+	Runs     int `json:"runs"`
+	Failures int `json:"failures"`
+	// Snapshots are the numbers of objects in the snapshots, by binding.
+	Snapshots map[string]int `json:"snapshots,omitempty"`
+	// NotServed are the kinds that the hook watches and the API server does
+	// not serve, as "apiVersion/Kind", sorted.
+	NotServed []string `json:"notServed,omitempty"`
+}
+
+// Duration is a time.Duration whose JSON form is text: "1.5s".
+type Duration time.Duration
+
+// MarshalText writes the duration as "1.5s".
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	*d = Duration(v)
+	return err
+}
