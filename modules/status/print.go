@@ -3,11 +3,13 @@ package status
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -59,9 +61,21 @@ func PrintHooks(w io.Writer, hooks []Hook, o Options) error {
 }
 
 // Encode writes v in the form that -o asks for: "json" or "yaml", the same
-// fields in both. For "" and "table" use the Print functions: Encode refuses
-// them, as it refuses what it does not know.
-func Encode(w io.Writer, format string, v any) error {
+// fields in both, of anything; "" or "table" the table of a []Module or []Hook.
+func Encode(w io.Writer, format string, v any, o Options) error {
+	switch format {
+	case "", "table":
+		switch v := v.(type) {
+		case []Module:
+			return PrintModules(w, v, o)
+		case []Hook:
+			return PrintHooks(w, v, o)
+		}
+		return errors.New("this has no table: use -o json or -o yaml")
+	case "json", "yaml":
+	default:
+		return fmt.Errorf("output format %q is not one of json, yaml, table", format)
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -70,15 +84,11 @@ func Encode(w io.Writer, format string, v any) error {
 		return err
 	}
 	data := b.Bytes()
-	switch format {
-	case "json":
-	case "yaml":
+	if format == "yaml" {
 		var err error
 		if data, err = yaml.JSONToYAML(data); err != nil {
 			return err
 		}
-	default:
-		return fmt.Errorf("output format %q is not one of json, yaml", format)
 	}
 	_, err := w.Write(data)
 	return err
@@ -108,7 +118,19 @@ func reason(o Options, why, lastError string, next *time.Time, problems []string
 		}
 		parts = append(parts, s)
 	}
-	return strings.Join(strings.Fields(strings.Join(parts, "; ")), " ")
+	return line(strings.Join(parts, "; "))
+}
+
+// line makes text one line without control characters, which would reach the
+// terminal from names and messages of the cluster.
+func line(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
 }
 
 func (o Options) age(t time.Time) string {
@@ -149,7 +171,7 @@ func (t table) write(w io.Writer, state int, o Options) error {
 				cell = "-"
 			}
 			pad := ""
-			if !last && strings.Join(row[i+1:], "") != "" {
+			if !last && (i < len(row)-2 || row[i+1] != "") {
 				pad = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+3)
 			}
 			if o.Color && r > 0 && i == state {

@@ -1,0 +1,120 @@
+package status
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var now = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+func ptr[T any](v T) *T { return &v }
+
+func sample() Status {
+	return Status{
+		Instance: "starling/starling", Version: "v0.1.0", Leader: true, Generation: 2,
+		Config: Config{State: ConfigHeld, Reason: "ConfigMap starling/starling is gone; its last content stays in force",
+			Problems: []string{`ingresNginx: no module has this key, did you mean "ingressNginx"?`}},
+		Modules: []Module{
+			{Name: "cert-manager", State: ModuleReady, Enabled: true, Since: ago(3 * time.Hour),
+				Release: &Release{Name: "cert-manager", Namespace: "cert-manager", Revision: 12, Status: "deployed", Updated: ago(3 * time.Hour)}},
+			{Name: "foo", State: ModuleOff, Reason: "add `fooEnabled: true` to values.yaml or module(enabled=True)"},
+			{Name: "ingress-nginx", State: ModuleFailed, Enabled: true, Since: ago(90 * time.Second),
+				LastError: "render: templates/a.yaml:3: nil pointer\nevaluating \x1b[31m.Values.x", NextTry: ptr(now.Add(20 * time.Second)),
+				Problems: []string{"config ingressNginx: web.replicas: must be an integer", "another"}},
+			{Name: "naïve-ünit", State: ModuleBlocked, Enabled: true, Reason: "waits for ingress-nginx", NextTry: ptr(ago(time.Second)), Since: now},
+		},
+		Hooks: []Hook{
+			{ID: "global/hooks/nodes.star:discover", Module: "global", State: HookOK, LastRun: ptr(ago(5 * time.Second)),
+				Duration: Duration(1534 * time.Microsecond), Runs: 4, Snapshots: map[string]int{"nodes": 3}},
+			{ID: "tune", Module: "sysctl-tuner", State: HookFailed, LastRun: ptr(ago(time.Minute)), Duration: Duration(2345 * time.Millisecond),
+				Runs: 2, Failures: 2, Attempt: 2, LastError: "hooks/tune.star:3:5: boom", NextTry: ptr(now.Add(4 * time.Second)), NotServed: []string{"acme.io/v1/Foo"}},
+			{ID: "late", Module: "sysctl-tuner", State: HookWaiting},
+		},
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	s := sample()
+	o := Options{Now: now}
+	tests := []struct {
+		file, format string
+		v            any
+		o            Options
+	}{
+		{"modules.txt", "", s.Modules, o},
+		{"modules_color.txt", "table", s.Modules, Options{Now: now, Color: true}},
+		{"no_modules.txt", "", []Module{}, o},
+		{"hooks.txt", "", s.Hooks, o},
+		{"status.json", "json", s, o},
+		{"status.yaml", "yaml", s, o},
+	}
+	for _, tt := range tests {
+		t.Run(tt.file, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := Encode(&b, tt.format, tt.v, tt.o); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(b.String()) {
+				if strings.TrimRight(line, " \n") != strings.TrimRight(line, "\n") {
+					t.Errorf("spaces at the end of %q", line)
+				}
+			}
+			golden(t, tt.file, b.Bytes())
+		})
+	}
+}
+
+func TestEncodeErrors(t *testing.T) {
+	for format, want := range map[string]string{
+		"wide": `output format "wide" is not one of json, yaml, table`,
+		"":     "this has no table: use -o json or -o yaml",
+	} {
+		err := Encode(&bytes.Buffer{}, format, sample(), Options{})
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: got %v, want %s", format, err, want)
+		}
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	var b bytes.Buffer
+	if err := Encode(&b, "json", sample(), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	var got Status
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sample(), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
