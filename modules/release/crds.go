@@ -1,0 +1,247 @@
+package release
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// fieldManager owns the fields of the CustomResourceDefinitions we apply.
+	fieldManager = "starling"
+	// crdTimeout bounds the wait for a new kind to be served.
+	crdTimeout = time.Minute
+	// crdPause lies between two looks at a new CustomResourceDefinition, which
+	// takes the API server some tens of milliseconds.
+	crdPause = 50 * time.Millisecond
+)
+
+// crdMemory holds what this process has applied, so that a steady state writes
+// nothing: "module/name" → sum of the definition.
+type crdMemory struct {
+	mu      sync.Mutex
+	applied map[string][sha256.Size]byte
+	// serving lets one caller at a time wait for new kinds: one look at
+	// discovery mostly serves all of them.
+	serving sync.Mutex
+}
+
+// crd is one definition of a file.
+type crd struct {
+	object *unstructured.Unstructured
+	group  string
+	kind   string
+	// versions that are served.
+	versions []string
+	sum      [sha256.Size]byte
+}
+
+// ApplyCRDs applies the CustomResourceDefinitions in files, updates included, and
+// returns when they are served. Files are YAML, several documents are fine;
+// anything but a CustomResourceDefinition (apiextensions.k8s.io/v1) is an error,
+// and then nothing is applied. changed says that something was written that this
+// process had not applied before. Definitions are never deleted.
+func (m *Manager) ApplyCRDs(ctx context.Context, module string, files []File) (changed bool, err error) {
+	ctx, leave, err := m.enter(ctx, defaultTimeout)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	return m.applyCRDs(ctx, module, files)
+}
+
+func (m *Manager) applyCRDs(ctx context.Context, module string, files []File) (changed bool, err error) {
+	var all []crd
+	for _, f := range files {
+		found, err := parseCRDs(f)
+		if err != nil {
+			return false, err
+		}
+		all = append(all, found...)
+	}
+	for _, c := range all {
+		key := module + "/" + c.object.GetName()
+		m.crds.mu.Lock()
+		same := m.crds.applied[key] == c.sum
+		m.crds.mu.Unlock()
+		if same {
+			continue
+		}
+		changed = true
+		if err := m.applyCRD(ctx, c); err != nil {
+			return changed, err
+		}
+		m.crds.mu.Lock()
+		if m.crds.applied == nil {
+			m.crds.applied = map[string][sha256.Size]byte{}
+		}
+		m.crds.applied[key] = c.sum
+		m.crds.mu.Unlock()
+	}
+	return changed, nil
+}
+
+func (m *Manager) applyCRD(ctx context.Context, c crd) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, crdTimeout, errTimeout(crdTimeout))
+	defer cancel()
+	name := c.object.GetName()
+	data, err := c.object.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	client := m.dynamic.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	force := true
+	live, err := client.Patch(ctx, name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: fieldManager, Force: &force})
+	if err != nil {
+		return fmt.Errorf("applying CustomResourceDefinition %s: %s", name, tidy(err.Error()))
+	}
+	if err := established(ctx, client, live); err != nil {
+		return fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
+	}
+	return m.served(ctx, c)
+}
+
+// established waits until the API server has accepted the definition's names and
+// serves them.
+func established(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured) error {
+	for {
+		var typed apiextensionsv1.CustomResourceDefinition
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &typed); err != nil {
+			return fmt.Errorf("what the API server holds cannot be read: %s", tidy(err.Error()))
+		}
+		for _, c := range typed.Status.Conditions {
+			switch {
+			case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
+				return nil
+			case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
+				return fmt.Errorf("its names are not accepted: %s", c.Message)
+			}
+		}
+		if err := pause(ctx, crdPause); err != nil {
+			return fmt.Errorf("not established: %w", err)
+		}
+		next, err := client.Get(ctx, live.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("not established: %s", tidy(err.Error()))
+		}
+		live = next
+	}
+}
+
+// served makes the shared mapper know the definition's kind in all its versions.
+// Discovery follows a definition that is established after a moment only.
+func (m *Manager) served(ctx context.Context, c crd) error {
+	m.crds.serving.Lock()
+	defer m.crds.serving.Unlock()
+	for wait := crdPause; ; wait = min(2*wait, time.Second) {
+		missing := ""
+		for _, version := range c.versions {
+			_, err := m.o.Mapper.RESTMapping(schema.GroupKind{Group: c.group, Kind: c.kind}, version)
+			if err != nil && !meta.IsNoMatchError(err) {
+				return fmt.Errorf("asking whether %s is served: %w", c.kind, err)
+			}
+			if err != nil {
+				missing = version
+			}
+		}
+		if missing == "" {
+			return nil
+		}
+		m.ResetDiscovery()
+		if _, err := m.o.Mapper.RESTMapping(schema.GroupKind{Group: c.group, Kind: c.kind}, missing); err == nil {
+			continue
+		}
+		if err := pause(ctx, wait); err != nil {
+			return fmt.Errorf("%s of %s/%s is not served: %w", c.kind, c.group, missing, err)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// parseCRDs reads the documents of one file.
+func parseCRDs(f File) ([]crd, error) {
+	var found []crd
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(f.Data)))
+	for n := 1; ; n++ {
+		doc, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s", f.Path, tidy(err.Error()))
+		}
+		data, err := yaml.YAMLToJSONStrict(doc)
+		if err != nil {
+			return nil, fmt.Errorf("%s: document %d: %s", f.Path, n, tidy(err.Error()))
+		}
+		if string(data) == "null" { // comments only
+			continue
+		}
+		c, err := parseCRD(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: document %d: %w", f.Path, n, err)
+		}
+		found = append(found, c)
+	}
+}
+
+func parseCRD(data []byte) (crd, error) {
+	object := &unstructured.Unstructured{}
+	var head metav1.PartialObjectMetadata
+	if err := yaml.Unmarshal(data, &head); err != nil {
+		return crd{}, errors.New("not an object of Kubernetes")
+	}
+	if head.Kind != "CustomResourceDefinition" {
+		return crd{}, fmt.Errorf("kind is %q; crds/ holds CustomResourceDefinitions only, other objects belong to the chart's templates", head.Kind)
+	}
+	if head.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
+		return crd{}, fmt.Errorf("apiVersion is %q, not %s", head.APIVersion, apiextensionsv1.SchemeGroupVersion)
+	}
+	if head.Name == "" {
+		return crd{}, errors.New("metadata.name is missing")
+	}
+	if err := object.UnmarshalJSON(data); err != nil {
+		return crd{}, errors.New("not an object of Kubernetes")
+	}
+	unstructured.RemoveNestedField(object.Object, "status") // generators leave one behind
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	c := crd{object: object, sum: sha256.Sum256(data)}
+	c.group, _, _ = unstructured.NestedString(object.Object, "spec", "group")
+	c.kind, _, _ = unstructured.NestedString(object.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(object.Object, "spec", "versions")
+	for _, v := range versions {
+		if v, ok := v.(map[string]any); ok && v["served"] == true {
+			if name, ok := v["name"].(string); ok {
+				c.versions = append(c.versions, name)
+			}
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,140 @@
+package release
+
+import (
+	"fmt"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
+
+// Labels on the release (Helm keeps them on the Secret of each revision).
+const (
+	// LabelInstance names the Starling that owns the release.
+	LabelInstance = "starling.dev/instance"
+	// LabelModule names the module that the release belongs to.
+	LabelModule = "starling.dev/module"
+	// LabelInputs is the digest of all that went into the render, or
+	// inputsLookup.
+	LabelInputs = "starling.dev/inputs"
+	// LabelManifest is the digest of what the chart renders to.
+	LabelManifest = "starling.dev/manifest"
+)
+
+// inputsLookup stands in LabelInputs when the render looked up objects in the
+// cluster: what they hold is an input that no digest of ours covers, so such a
+// chart is rendered every time (docs/decisions/0003).
+const inputsLookup = "lookup"
+
+// step is what Reconcile does next.
+type step string
+
+const (
+	// stepNothing: the release is as it should be.
+	stepNothing step = "nothing"
+	// stepRender: only the rendered manifest can tell whether something changed.
+	stepRender step = "render"
+	// stepRelabel: the manifest is the same, its inputs are not: note the new
+	// digest on the revision that is there, so that the next time needs no render.
+	stepRelabel step = "relabel"
+	// stepInstall: there is no release.
+	stepInstall step = "install"
+	// stepReplace: the release was uninstalled and its history kept; install
+	// after it.
+	stepReplace step = "replace"
+	// stepUpgrade: a new revision is due.
+	stepUpgrade step = "upgrade"
+	// stepRecover: the last revision is one that a process died on; mark it failed.
+	stepRecover step = "recover"
+	// stepFinishUninstall: an uninstall was cut off; end it, then look again.
+	stepFinishUninstall step = "finish-uninstall"
+	// stepRefuse: the release is not ours to touch.
+	stepRefuse step = "refuse"
+)
+
+// revision is what the labels of a release's newest Secret tell.
+type revision struct {
+	// Number is Helm's revision; 0 means that there is no release.
+	Number int
+	Status helmrelease.Status
+	Labels map[string]string
+}
+
+// want is what the release should carry.
+type want struct {
+	Instance, Module string
+	// Inputs is the digest of the inputs.
+	Inputs string
+	// Rendered says that Manifest and Lookups are known.
+	Rendered bool
+	// Manifest is the digest of the rendered chart.
+	Manifest string
+	// Lookups says that the render read from the cluster.
+	Lookups bool
+}
+
+// inputsLabel is the value that LabelInputs should have.
+func (w want) inputsLabel() string {
+	if w.Lookups {
+		return inputsLookup
+	}
+	return w.Inputs
+}
+
+// owner says, for people, who a release belongs to when it is not (instance,
+// module); "" when it is theirs.
+func owner(labels map[string]string, instance, module string) string {
+	switch of := labels[LabelInstance]; {
+	case of == "":
+		return "no starling (it was installed with helm or by another operator)"
+	case of != instance:
+		return fmt.Sprintf("the starling instance %s", of)
+	case labels[LabelModule] != module:
+		return fmt.Sprintf("module %s", labels[LabelModule])
+	}
+	return ""
+}
+
+// decide names the next step for a release and why. It is a pure function: last
+// is what is there, w what should be. A caller carries the step out and, unless
+// it ends the reconcile, asks again.
+func decide(last revision, w want) (step, string) {
+	if last.Number == 0 {
+		return rendered(w, stepInstall, "not installed")
+	}
+	if who := owner(last.Labels, w.Instance, w.Module); who != "" {
+		return stepRefuse, who
+	}
+	switch last.Status {
+	case helmrelease.StatusUninstalling:
+		return stepFinishUninstall, "an uninstall was cut off"
+	case helmrelease.StatusUninstalled:
+		return rendered(w, stepReplace, "uninstalled with its history kept")
+	case helmrelease.StatusFailed:
+		return rendered(w, stepUpgrade, "the last revision failed")
+	case helmrelease.StatusSuperseded:
+		return rendered(w, stepUpgrade, "the last revision is not deployed")
+	case helmrelease.StatusDeployed:
+	default: // pending-install, -upgrade, -rollback, unknown
+		return stepRecover, fmt.Sprintf("the last revision is %s and nobody works on it", last.Status)
+	}
+	if last.Labels[LabelInputs] == w.Inputs {
+		return stepNothing, "inputs unchanged"
+	}
+	if !w.Rendered {
+		return stepRender, "inputs changed"
+	}
+	if last.Labels[LabelManifest] != w.Manifest {
+		return stepUpgrade, "manifest changed"
+	}
+	if last.Labels[LabelInputs] == w.inputsLabel() {
+		return stepNothing, "manifest unchanged"
+	}
+	return stepRelabel, "inputs changed, manifest unchanged"
+}
+
+// rendered is next once the manifest is known, and stepRender before.
+func rendered(w want, next step, why string) (step, string) {
+	if !w.Rendered {
+		return stepRender, why
+	}
+	return next, why
+}

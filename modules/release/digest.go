@@ -1,0 +1,82 @@
+package release
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+)
+
+// digestLength is how much of a sha256 in hex goes into a label: all 64
+// characters are one too many.
+const digestLength = 60
+
+// inputsDigest covers all that a render depends on, lookups aside: the chart, the
+// values, the release's name and namespace, the version of Kubernetes and, for
+// charts that ask, what the API server serves.
+func inputsDigest(t Target, f facts, caps *chartutil.Capabilities) (string, error) {
+	values, err := json.Marshal(t.Values) // sorted keys, 1 and 1.0 alike
+	if err != nil {
+		return "", fmt.Errorf("the values are not plain data: %w", err)
+	}
+	h := sha256.New()
+	part(h, "starling inputs 1")
+	part(h, t.Name)
+	part(h, t.Namespace)
+	part(h, f.digest)
+	part(h, string(values))
+	part(h, caps.KubeVersion.Version)
+	if f.capabilities || strings.Contains(string(values), "Capabilities") { // tpl
+		part(h, strings.Join(caps.APIVersions, "\n"))
+	}
+	return sum(h), nil
+}
+
+// chartDigest is the digest of the chart's files, whatever their order.
+func chartDigest(files []File) string {
+	files = slices.Clone(files)
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	h := sha256.New()
+	for _, f := range files {
+		part(h, f.Path)
+		part(h, string(f.Data))
+	}
+	return sum(h)
+}
+
+// manifestDigest covers what a chart rendered to, hooks included, notes not. Files
+// that are empty, and white space around the text, do not count.
+func manifestDigest(rendered map[string]string) string {
+	h := sha256.New()
+	part(h, "starling manifest 1")
+	for _, name := range sortedKeys(rendered) {
+		if text := strings.TrimSpace(rendered[name]); text != "" {
+			part(h, name)
+			part(h, text)
+		}
+	}
+	return sum(h)
+}
+
+// part adds s so that no other split of the same bytes gives the same digest.
+func part(h hash.Hash, s string) {
+	fmt.Fprintf(h, "%d:", len(s))
+	io.WriteString(h, s)
+}
+
+func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil))[:digestLength] }
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

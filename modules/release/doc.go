@@ -1,0 +1,28 @@
+// Package release keeps the Helm release of each module as it should be: it
+// installs, upgrades and uninstalls in this process, through helm.sh/helm/v3.
+//
+// The way of one [Manager.Reconcile]:
+//
+//  1. one metadata-only list of the release's Secrets says what is there;
+//  2. decide, a pure function, names the next step;
+//  3. unchanged inputs end it there, without a render;
+//  4. otherwise the chart is rendered; an unchanged manifest ends it with a new
+//     label on the release and no new revision;
+//  5. otherwise Helm acts, behind a fence that cuts it off from the API server
+//     when its time is over.
+//
+// Releases are ordinary Helm releases: `helm list` shows them, `helm rollback`
+// works on them. Two digests and the owner stand on them as labels.
+//
+// A Manager acts only while its process holds the Lease of the instance: it
+// takes over releases that are pending, because nobody else can be working on
+// them. Actions on different releases run side by side; the caller (the lane of
+// the module) sees to it that one release has one action at a time.
+//
+// # Helm's package globals
+//
+// This package sets none. cmd sets, once, before the first Manager:
+// kube.ManagedFieldsManager (the field manager of Helm's writes; unset it is the
+// name of the binary), and the output of the standard library's log package,
+// which Helm and its template engine use for warnings that may print values.
+package release

@@ -1,0 +1,128 @@
+package release
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxError is where an error's text is cut: no manifest fits.
+const maxError = 1000
+
+// explain turns an error of Helm's into one line that says what and where. The
+// chain of wrapped errors ends here; callers know their own by the context.
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(tidy(err.Error()))
+}
+
+// noise is what Helm and kubectl put in front of the reason.
+var noise = regexp.MustCompile(`Unable to continue with (?:install|update): |` +
+	`unable to build kubernetes objects from (?:release|new release|current release) manifest: |` +
+	`failed to create resource: |unable to recognize "": |unable to decode "": |error validating "": |` +
+	`(?:create|update|query|get): failed to [^:]*: |warning: |unable to build kubernetes object for (?:deleting )?|` +
+	`error calling \w+: (?:error calling \w+: )+|\d+ errors? occurred:\s*\* `)
+
+var (
+	templateAt = regexp.MustCompile(`template: ([^\s:]+:\d+(?::\d+)?): (?:executing "[^"]*" (?:at <((?:[^>]|>[^:])*)>: )?)?`)
+	located    = regexp.MustCompile(`(?:parse|execution) error (?:at|in) \(([^)]+)\): `)
+	quotedText = regexp.MustCompile(`(cannot parse template|function execution for) "(?:[^"\\]|\\.)*"`)
+	nothing    = regexp.MustCompile(`nil pointer evaluating interface \{\}\.(\w+)`)
+	yamlError  = regexp.MustCompile(`YAML parse error on (\S+): (?:error converting YAML to JSON: )?(?:yaml: )?`)
+	noKind     = regexp.MustCompile(`resource mapping not found for name: "([^"]*)" namespace: "[^"]*" from "[^"]*": no matches for kind "([^"]+)" in version "([^"]+)"(?:[;\s]*ensure CRDs are installed first)?`)
+	taken      = regexp.MustCompile(`(\S+ "[^"]+") in namespace "([^"]*)" exists and cannot be imported into the current release: invalid ownership metadata; ([^\n]*)`)
+	takenBy    = regexp.MustCompile(`key "meta.helm.sh/release-name(?:space)?" must equal "[^"]*": current value is "([^"]*)"`)
+	invalid    = regexp.MustCompile(`(Invalid value|Duplicate value|Unsupported value): (?:"((?:[^"\\]|\\.)*)"|(\{.*\}|\[.*\]|[\w.]+\{.*\})|([^\s:]+))`)
+	notLike    = regexp.MustCompile(`'[^']*' (does not match|is not valid|must be)`)
+	schemaHead = regexp.MustCompile(`values don't meet the specifications of the schema\(s\) in the following chart\(s\):\s*`)
+	goTypes    = strings.NewReplacer("map[string]interface {}", "map", "[]interface {}", "list", "interface {}", "value", "*errors.errorString", "error")
+)
+
+// maxShown is how long a value that the API server refused may be to be shown.
+const maxShown = 40
+
+// tidy rewrites the text of an error of Helm's, of the template engine's or of
+// the API server's for people, and cuts what may hold values.
+func tidy(text string) string {
+	text = quotedText.ReplaceAllString(text, "$1 a text")
+	text = schemaHead.ReplaceAllString(text, "values do not fit the chart's values.schema.json: ")
+	text = notLike.ReplaceAllString(text, "value $1")
+	text = noise.ReplaceAllString(text, "")
+	text = tidyTemplate(text)
+	text = located.ReplaceAllString(text, "$1: ")
+	text = yamlError.ReplaceAllString(text, "$1: not YAML once rendered: ")
+	text = noKind.ReplaceAllString(text, `$2 "$1": the cluster does not serve kind $2 of $3; its CustomResourceDefinition belongs into crds/ of a module that comes before`)
+	text = taken.ReplaceAllStringFunc(text, tidyTaken)
+	text = nothing.ReplaceAllString(text, "there is nothing to take .$1 from")
+	text = invalid.ReplaceAllStringFunc(text, tidyInvalid)
+	text = goTypes.Replace(text)
+	return cut(oneLine(text), maxError)
+}
+
+// tidyTemplate puts the innermost place of a template error first, and the file
+// that began it last.
+func tidyTemplate(text string) string {
+	at := templateAt.FindAllStringSubmatchIndex(text, -1)
+	if at == nil {
+		return text
+	}
+	first, last := at[0], at[len(at)-1]
+	out := text[:first[0]] + text[last[2]:last[3]] + ": " + strings.TrimSpace(text[last[1]:])
+	if last[4] >= 0 {
+		out += " in {{ " + text[last[4]:last[5]] + " }}"
+	}
+	if from := text[first[2]:first[3]]; len(at) > 1 && from != text[last[2]:last[3]] {
+		out += " (from " + from + ")"
+	}
+	return out
+}
+
+func tidyTaken(text string) string {
+	part := taken.FindStringSubmatch(text)
+	what, whose := part[1]+" in namespace "+part[2], "no helm release"
+	if part[2] == "" {
+		what = part[1]
+	}
+	if by := takenBy.FindStringSubmatch(part[3]); by != nil {
+		whose = "the helm release " + by[1]
+		if strings.Contains(by[0], "namespace") {
+			whose = "a release of the same name in namespace " + by[1]
+		}
+	}
+	return what + " is there already and belongs to " + whose + ": delete or rename one of the two"
+}
+
+// tidyInvalid shows short plain values only.
+func tidyInvalid(text string) string {
+	part := invalid.FindStringSubmatch(text)
+	if part[3] != "" || utf8.RuneCountInString(part[2]) > maxShown {
+		return part[1]
+	}
+	return text
+}
+
+// oneLine joins lines: list items by "; ".
+func oneLine(text string) string {
+	var parts []string
+	for _, l := range strings.Split(text, "\n") {
+		if l = strings.Trim(strings.Join(strings.Fields(l), " "), " "); l != "" {
+			parts = append(parts, strings.TrimPrefix(strings.TrimPrefix(l, "* "), "- "))
+		}
+	}
+	out := strings.Join(parts, "; ")
+	return strings.ReplaceAll(out, ":; ", ": ")
+}
+
+// cut shortens text to n bytes at most, at a character's edge.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
+}

@@ -1,0 +1,166 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// getter gives Helm its clients: each action's own transport, and the discovery
+// and REST mapper that all releases share. Helm's own way reads discovery anew
+// for each action, which is what makes many releases slow.
+type getter struct {
+	config    *rest.Config
+	discovery discovery.CachedDiscoveryInterface
+	mapper    meta.RESTMapper
+	namespace string
+}
+
+// ToRESTConfig returns a copy: its users change it.
+func (g *getter) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(g.config), nil }
+
+// ToDiscoveryClient returns the shared discovery.
+func (g *getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
+	return g.discovery, nil
+}
+
+// ToRESTMapper returns the shared mapper.
+func (g *getter) ToRESTMapper() (meta.RESTMapper, error) { return g.mapper, nil }
+
+// ToRawKubeConfigLoader answers only for the namespace.
+func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
+	return clientcmd.NewDefaultClientConfig(clientcmdapi.Config{}, &clientcmd.ConfigOverrides{
+		Context: clientcmdapi.Context{Namespace: g.namespace},
+	})
+}
+
+// client is Helm's client, with what it does needlessly or without a context
+// replaced.
+type client struct {
+	*kube.Client
+	// ctx ends with the action.
+	ctx context.Context
+	// reset forgets the shared discovery.
+	reset func()
+}
+
+// IsReachable asks nothing: the action has just read the release's Secrets.
+func (c *client) IsReachable() error { return nil }
+
+// Build reads objects from YAML, without client-side validation: kubectl's leaves
+// that to the API server since servers know `fieldValidation`, but reads the
+// OpenAPI documents for each build to find that out. What the server thinks of
+// unknown fields reaches the log as its warnings.
+//
+// A kind that the shared mapper does not know may be younger than it: discovery
+// is read anew, once.
+func (c *client) Build(r io.Reader, _ bool) (kube.ResourceList, error) {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.Client.Build(strings.NewReader(string(text)), false)
+	if err != nil && strings.Contains(err.Error(), noMatches) {
+		c.reset()
+		list, err = c.Client.Build(strings.NewReader(string(text)), false)
+	}
+	return list, err
+}
+
+// noMatches is how apimachinery begins its error about an unknown kind; kubectl
+// wraps it in a way that errors.As does not see through.
+const noMatches = "no matches for kind"
+
+// WatchUntilReady waits for the Jobs and Pods of a chart's hooks; Helm's own does
+// not end with the action.
+func (c *client) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
+	return c.until(func() error { return c.Client.WatchUntilReady(resources, timeout) })
+}
+
+// WaitForDelete waits until the objects are gone.
+func (c *client) WaitForDelete(resources kube.ResourceList, timeout time.Duration) error {
+	return c.until(func() error { return c.Client.WaitForDelete(resources, timeout) })
+}
+
+// until returns when wait does, or when the action ends. What goes on of wait
+// only reads, behind a fence that is shut, until its timeout.
+func (c *client) until(wait func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
+	}
+}
+
+// Pauses between two looks at objects that are not ready.
+const (
+	readyPauseMin = 200 * time.Millisecond
+	readyPauseMax = 2 * time.Second
+)
+
+// Wait waits until the objects are ready by Helm's rules. The error says which
+// one is not.
+func (c *client) Wait(resources kube.ResourceList, timeout time.Duration) error {
+	set, err := c.Factory.KubernetesClientSet()
+	if err != nil {
+		return err
+	}
+	var last string
+	checker := kube.NewReadyChecker(set, func(format string, args ...any) { last = line(format, args...) }, kube.PausedAsReady(true))
+	ctx, cancel := context.WithTimeoutCause(c.ctx, timeout, errTimeout(timeout))
+	defer cancel()
+	pause := readyPauseMin
+	for {
+		waiting, err := firstNotReady(ctx, checker, resources)
+		if ctx.Err() == nil && err != nil && !transient(err) {
+			return err
+		}
+		if waiting == nil && err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			if last == "" {
+				last = waiting.ObjectName() + " is not ready"
+			}
+			return errors.New(context.Cause(ctx).Error() + ": " + last)
+		}
+		pause = min(pause*3/2, readyPauseMax)
+	}
+}
+
+func firstNotReady(ctx context.Context, checker kube.ReadyChecker, resources kube.ResourceList) (*resource.Info, error) {
+	for _, info := range resources {
+		if ok, err := checker.IsReady(ctx, info); !ok || err != nil {
+			return info, err
+		}
+	}
+	return nil, nil
+}
+
+// transient says whether asking again may help: anything but a final answer of
+// the API server.
+func transient(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	code := status.Status().Code
+	return code == 0 || code == http.StatusTooManyRequests || code >= 500 && code != http.StatusNotImplemented
+}

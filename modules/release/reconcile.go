@@ -1,0 +1,286 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// maxSteps bounds the steps of one reconcile; the longest way that decide can
+// send it is recover, render, upgrade.
+const maxSteps = 6
+
+// Reconcile brings the release to its target, with as little work as that takes:
+// nothing when neither inputs nor manifest changed. It records the release
+// before it installs it and takes over what a process that died left pending.
+//
+// Errors are for people: a broken template as "file:line: …", a failed action
+// with what it was waiting for. They hold no values. An error that wraps
+// ErrFenced or the context's means that the action was stopped.
+func (m *Manager) Reconcile(ctx context.Context, t Target) (Result, error) {
+	start := time.Now()
+	if t.Timeout <= 0 {
+		t.Timeout = defaultTimeout
+	}
+	ctx, leave, err := m.enter(ctx, t.Timeout)
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
+	r := &reconcile{m: m, ctx: ctx, t: t}
+	res, err := r.run()
+	res.Duration = time.Since(start)
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
+			err = &stopped{cause: context.Cause(ctx)}
+		}
+		return res, newMask(t.Values, r.rendered.files).clean(err)
+	}
+	return res, nil
+}
+
+// reconcile is one call of Reconcile.
+type reconcile struct {
+	m        *Manager
+	ctx      context.Context
+	t        Target
+	facts    facts
+	last     revision
+	want     want
+	rendered rendering
+}
+
+func (r *reconcile) run() (Result, error) {
+	if err := validateName(r.t.Ref()); err != nil {
+		return Result{}, err
+	}
+	if errs := validation.IsValidLabelValue(r.t.Module); len(errs) > 0 {
+		return Result{}, fmt.Errorf("module name %q cannot be a label: %s", r.t.Module, errs[0])
+	}
+	var err error
+	if r.facts, err = r.m.chartFacts(r.t); err != nil {
+		return Result{}, err
+	}
+	r.want = want{Instance: r.m.o.Instance, Module: r.t.Module}
+	if err := r.inputs(); err != nil {
+		return Result{}, err
+	}
+	if r.last, err = r.m.latest(r.ctx, r.t.Ref()); err != nil {
+		return Result{}, err
+	}
+	for range maxSteps {
+		next, why := decide(r.last, r.want)
+		r.m.o.Log.Debug().Str("module", r.t.Module).Str("release", r.t.Name).Str("step", string(next)).Msg(why)
+		switch next {
+		case stepRefuse:
+			return Result{}, errForeign(r.t.Ref(), why)
+		case stepNothing:
+			return r.result(ActionUnchanged, why), r.m.records.set(r.ctx, r.t.Ref())
+		case stepRender:
+			err = r.render()
+		case stepRelabel:
+			if err := r.relabel(); err != nil {
+				return Result{}, err
+			}
+			return r.result(ActionUnchanged, why), r.m.records.set(r.ctx, r.t.Ref())
+		case stepRecover:
+			if err = r.m.recover(r.ctx, r.t.Ref(), "taken over: the process that worked on it ended early"); err == nil {
+				r.last, err = r.m.latest(r.ctx, r.t.Ref())
+			}
+		case stepFinishUninstall:
+			if err = r.m.uninstall(r.ctx, r.t.Ref(), true, r.t.Timeout); err == nil {
+				r.last, err = r.m.latest(r.ctx, r.t.Ref())
+			}
+		case stepInstall, stepReplace, stepUpgrade:
+			if err := r.act(next); err != nil {
+				return Result{}, err
+			}
+			if next == stepUpgrade {
+				return r.result(ActionUpgraded, why), nil
+			}
+			return r.result(ActionInstalled, why), nil
+		}
+		if err != nil {
+			return Result{}, err
+		}
+	}
+	return Result{}, fmt.Errorf("release %s stays %s; look at it with `helm history`", r.t.Ref(), r.last.Status)
+}
+
+func (r *reconcile) result(action, why string) Result {
+	res := Result{
+		Action: action, Reason: why, Revision: r.last.Number, RenderSkipped: !r.want.Rendered,
+		InputsDigest: r.want.inputsLabel(), ManifestDigest: r.want.Manifest,
+	}
+	if res.RenderSkipped {
+		res.ManifestDigest = r.last.Labels[LabelManifest]
+	}
+	return res
+}
+
+// inputs computes the digest of the inputs.
+func (r *reconcile) inputs() error {
+	caps, err := r.m.capabilities()
+	if err != nil {
+		return err
+	}
+	r.want.Inputs, err = inputsDigest(r.t, r.facts, caps)
+	return err
+}
+
+// render renders the chart after its own CustomResourceDefinitions are there, as
+// Helm would: as an upgrade once there is something to upgrade.
+func (r *reconcile) render() error {
+	crds, err := chartCRDs(r.t)
+	if err != nil {
+		return err
+	}
+	changed, err := r.m.applyCRDs(r.ctx, r.t.Module, crds)
+	if err != nil {
+		return err
+	}
+	if changed { // capabilities may have
+		if err := r.inputs(); err != nil {
+			return err
+		}
+	}
+	caps, err := r.m.capabilities()
+	if err != nil {
+		return err
+	}
+	if r.rendered, err = r.m.render(r.ctx, r.t, caps, r.last.Number > 0); err != nil {
+		return err
+	}
+	r.want.Rendered = true
+	r.want.Manifest = r.rendered.digest
+	r.want.Lookups = r.rendered.lookups
+	return nil
+}
+
+// act makes a revision.
+func (r *reconcile) act(next step) error {
+	if err := r.m.records.set(r.ctx, r.t.Ref()); err != nil {
+		return err
+	}
+	if next != stepUpgrade {
+		if err := r.m.ensureNamespace(r.ctx, r.t.Namespace); err != nil {
+			return err
+		}
+	}
+	s, err := r.m.open(r.ctx, r.t.Ref())
+	if err != nil {
+		return err
+	}
+	ch, err := load(r.t.Chart)
+	if err != nil {
+		return err
+	}
+	if next == stepUpgrade {
+		r.last.Number, err = s.upgrade(r.t, ch, copyMap(r.t.Values), r.want)
+	} else {
+		r.last.Number, err = s.install(r.t, ch, copyMap(r.t.Values), r.want, next == stepReplace)
+	}
+	if err != nil {
+		return err
+	}
+	r.settle()
+	return nil
+}
+
+// settle notes what an upgrade would render now. For most charts that is what was
+// just installed; one that looks things up, or that renders an upgrade in another
+// way, would else get a second revision for nothing.
+func (r *reconcile) settle() {
+	if !r.want.Lookups && !r.facts.branches {
+		return
+	}
+	before := r.want
+	caps, err := r.m.capabilities()
+	if err != nil {
+		return
+	}
+	again, err := r.m.render(r.ctx, r.t, caps, true)
+	if err != nil { // the next reconcile meets the same error and reports it
+		return
+	}
+	r.want.Manifest, r.want.Lookups = again.digest, before.Lookups || again.lookups
+	if r.want != before {
+		if err := r.relabel(); err != nil {
+			r.m.o.Log.Debug().Err(err).Str("release", r.t.Name).Msg("the digests of the release are stale; it is rendered once more")
+		}
+	}
+}
+
+func (r *reconcile) relabel() error {
+	return r.m.relabel(r.ctx, r.t.Ref(), r.last.Number, map[string]string{
+		LabelInputs: r.want.inputsLabel(), LabelManifest: r.want.Manifest,
+	})
+}
+
+// ensureNamespace makes the namespace of a first install. It is never deleted.
+// Without the right to look, the install itself will tell.
+func (m *Manager) ensureNamespace(ctx context.Context, name string) error {
+	if name == m.o.Namespace {
+		return nil
+	}
+	_, err := m.core.Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err == nil || apierrors.IsForbidden(err) {
+		return nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("looking for namespace %s: %w", name, err)
+	}
+	_, err = m.core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "starling"},
+	}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// Uninstall removes the release and its history, then its record. done says that
+// nothing of the release is left; a release that is not there is no error. Only
+// releases of this instance and module are touched: for any other the error says
+// whose it is. timeout 0 means 10 minutes.
+func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration) (done bool, err error) {
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	ctx, leave, err := m.enter(ctx, timeout)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	last, err := m.latest(ctx, ref)
+	if err != nil {
+		return false, err
+	}
+	if last.Number > 0 {
+		if who := owner(last.Labels, m.o.Instance, ref.Module); who != "" {
+			return false, errForeign(ref, who)
+		}
+		if err := m.uninstall(ctx, ref, false, timeout); err != nil {
+			return false, err
+		}
+	}
+	m.facts.Delete(ref)
+	return true, m.records.remove(ctx, ref)
+}
+
+func (m *Manager) uninstall(ctx context.Context, ref Ref, wait bool, timeout time.Duration) error {
+	s, err := m.open(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if err := s.uninstall(wait, timeout); err != nil {
+		return fmt.Errorf("uninstalling %s: %w", ref, err)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+const (
+	// recordWrite bounds one write of the records.
+	recordWrite = 30 * time.Second
+	// recordTries is how often a write that met another one is tried.
+	recordTries = 5
+)
+
+// records is the list of what is installed where, in a ConfigMap of the
+// operator's namespace: key "<namespace>.<release>", value a Ref in JSON. A purge
+// needs no right to list Secrets elsewhere.
+//
+// Many releases are recorded at once, at the first start. What comes while a
+// write is under way goes into the next one, together.
+type records struct {
+	// stopped ends all writing.
+	stopped  context.Context
+	client   corev1client.ConfigMapInterface
+	name     string
+	instance string
+
+	mu sync.Mutex
+	// known is what the ConfigMap holds; nil before the first read and after a
+	// write that failed.
+	known map[string]string
+	// next collects what the next write will hold.
+	next *batch
+	// writing says that a writer is at work.
+	writing bool
+}
+
+// batch is one write: key → JSON, nil to remove.
+type batch struct {
+	changes map[string]*string
+	done    chan struct{}
+	err     error
+}
+
+func newRecords(stopped context.Context, client corev1client.ConfigMapInterface, name, instance string) *records {
+	return &records{stopped: stopped, client: client, name: name, instance: instance}
+}
+
+// Record notes that ref may be installed. It returns when that is written down;
+// what is recorded already costs nothing. Reconcile does this by itself.
+func (m *Manager) Record(ctx context.Context, ref Ref) error { return m.records.set(ctx, ref) }
+
+// Forget removes the record of ref. Uninstall does this by itself.
+func (m *Manager) Forget(ctx context.Context, ref Ref) error { return m.records.remove(ctx, ref) }
+
+// Installed lists what is recorded, by namespace and name: every release that
+// this instance may have installed. A record whose release is gone is possible
+// (Uninstall then removes it), a release without a record is not. Entries that
+// cannot be read are logged and left out.
+func (m *Manager) Installed(ctx context.Context) ([]Ref, error) {
+	data, err := m.records.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var refs []Ref
+	for _, key := range sortedKeys(data) {
+		var ref Ref
+		if err := json.Unmarshal([]byte(data[key]), &ref); err != nil || recordKey(ref) != key {
+			m.o.Log.Warn().Str("configmap", m.records.name).Str("key", key).Msg("not a record of a release: left alone")
+			continue
+		}
+		refs = append(refs, ref)
+	}
+	slices.SortFunc(refs, func(a, b Ref) int { return strings.Compare(recordKey(a), recordKey(b)) })
+	return refs, nil
+}
+
+func recordKey(ref Ref) string { return ref.Namespace + "." + ref.Name }
+
+func (r *records) set(ctx context.Context, ref Ref) error {
+	data, err := json.Marshal(ref)
+	if err != nil {
+		return err
+	}
+	text := string(data)
+	return r.change(ctx, recordKey(ref), &text)
+}
+
+func (r *records) remove(ctx context.Context, ref Ref) error {
+	return r.change(ctx, recordKey(ref), nil)
+}
+
+// load reads the ConfigMap; one that is not there is empty.
+func (r *records) load(ctx context.Context) (map[string]string, error) {
+	cm, err := r.client.Get(ctx, r.name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading the records of releases (ConfigMap %s): %w", r.name, err)
+	}
+	if err != nil || cm.Data == nil {
+		return map[string]string{}, nil
+	}
+	return cm.Data, nil
+}
+
+// change puts one entry into the next write and waits for it.
+func (r *records) change(ctx context.Context, key string, value *string) error {
+	r.mu.Lock()
+	if r.writing || r.next != nil || !r.holds(key, value) {
+		if r.next == nil {
+			r.next = &batch{changes: map[string]*string{}, done: make(chan struct{})}
+		}
+		b := r.next
+		b.changes[key] = value
+		if !r.writing {
+			r.writing = true
+			go r.write()
+		}
+		r.mu.Unlock()
+		select {
+		case <-b.done:
+			return b.err
+		case <-ctx.Done():
+			return fmt.Errorf("recording a release (ConfigMap %s): %w", r.name, context.Cause(ctx))
+		}
+	}
+	r.mu.Unlock()
+	return nil
+}
+
+// holds says that the ConfigMap is known to have value under key.
+func (r *records) holds(key string, value *string) bool {
+	if r.known == nil {
+		return false
+	}
+	have, ok := r.known[key]
+	return ok == (value != nil) && (value == nil || have == *value)
+}
+
+// write carries out batches until there is none.
+func (r *records) write() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.next != nil {
+		b := r.next
+		r.next = nil
+		known := maps.Clone(r.known)
+		r.mu.Unlock()
+		known, err := r.writeBatch(known, b.changes)
+		r.mu.Lock()
+		r.known, b.err = known, err
+		close(b.done)
+	}
+	r.writing = false
+}
+
+// writeBatch writes what differs from known and returns what the ConfigMap holds
+// then. A merge patch names only the keys that change, so it never meets a
+// conflict on the others.
+func (r *records) writeBatch(known map[string]string, changes map[string]*string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(r.stopped, recordWrite)
+	defer cancel()
+	var err error
+	if known == nil {
+		if known, err = r.load(ctx); err != nil {
+			return nil, err
+		}
+	}
+	after, differ := maps.Clone(known), map[string]*string{}
+	for key, value := range changes {
+		have, ok := after[key]
+		switch {
+		case value == nil && ok:
+			delete(after, key)
+			differ[key] = nil
+		case value != nil && (!ok || have != *value):
+			after[key] = *value
+			differ[key] = value
+		}
+	}
+	if len(differ) == 0 {
+		return after, nil
+	}
+	patch, err := json.Marshal(map[string]any{"data": differ})
+	if err != nil {
+		return known, err
+	}
+	for range recordTries {
+		_, err = r.client.Patch(ctx, r.name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if apierrors.IsNotFound(err) {
+			// Gone while we ran: all that is known is written anew.
+			_, err = r.client.Create(ctx, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: map[string]string{LabelInstance: r.instance}},
+				Data:       after,
+			}, metav1.CreateOptions{})
+		}
+		if err == nil {
+			return after, nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("recording releases (ConfigMap %s): %w", r.name, err)
+}
+
+// drain waits until no write is under way.
+func (r *records) drain(ctx context.Context) error {
+	for {
+		r.mu.Lock()
+		if !r.writing {
+			r.mu.Unlock()
+			return nil
+		}
+		if r.next == nil {
+			r.next = &batch{changes: map[string]*string{}, done: make(chan struct{})}
+		}
+		done := r.next.done
+		r.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return fmt.Errorf("the records of releases are still being written: %w", ctx.Err())
+		}
+	}
+}

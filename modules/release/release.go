@@ -1,0 +1,263 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// Options says where a [Manager] works and as whom.
+type Options struct {
+	// Config reaches the API server. Its QPS and Burst hold for all releases
+	// together; client-go's defaults (5, 10) are far too low for many releases.
+	Config *rest.Config
+	// Discovery and Mapper are shared by all releases. Mapper is built over
+	// Discovery.
+	Discovery discovery.CachedDiscoveryInterface
+	Mapper    meta.ResettableRESTMapper
+	// Instance is the value of the label starling.dev/instance, at most 63
+	// characters.
+	Instance string
+	// Namespace is the operator's own; the records are kept there.
+	Namespace string
+	// Name is the instance's name; the records are in ConfigMap "<Name>-releases".
+	Name string
+	// History is how many revisions of a release are kept; 0 means 10.
+	History int
+	Log     zerolog.Logger
+}
+
+const (
+	defaultHistory = 10
+	defaultTimeout = 10 * time.Minute
+	// grace is how long an action that is stopped has to write down that it
+	// failed.
+	grace = 2 * time.Second
+)
+
+// Manager keeps releases. It is safe for concurrent use, one action a release
+// at a time.
+type Manager struct {
+	o       Options
+	base    http.RoundTripper
+	host    string
+	limiter flowcontrol.RateLimiter
+	core    corev1client.CoreV1Interface
+	meta    metadata.Interface
+	dynamic dynamic.Interface
+	records *records
+	crds    crdMemory
+	facts   sync.Map // Ref → facts
+
+	// stopped ends with Fence; actions counts what has to end before it returns.
+	stopped context.Context
+	stop    context.CancelCauseFunc
+	mu      sync.Mutex
+	actions int
+	idle    chan struct{}
+
+	capsMu sync.Mutex
+	caps   *chartutil.Capabilities
+}
+
+// New returns a Manager. It reads nothing from the cluster; an error means that
+// Config cannot be used.
+func New(o Options) (*Manager, error) {
+	if o.History == 0 {
+		o.History = defaultHistory
+	}
+	m := &Manager{o: o}
+	m.stopped, m.stop = context.WithCancelCause(context.Background())
+
+	config := rest.CopyConfig(o.Config)
+	if config.RateLimiter == nil && config.QPS >= 0 {
+		qps, burst := config.QPS, config.Burst
+		if qps == 0 {
+			qps = rest.DefaultQPS
+		}
+		if burst == 0 {
+			burst = rest.DefaultBurst
+		}
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(qps, burst)
+	}
+	m.limiter = config.RateLimiter
+	url, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the API server: %w", err)
+	}
+	m.host = url.String()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the connection to the API server: %w", err)
+	}
+	m.base = httpClient.Transport
+	if m.base == nil {
+		m.base = http.DefaultTransport
+	}
+	if m.core, err = corev1client.NewForConfigAndClient(config, httpClient); err != nil {
+		return nil, err
+	}
+	if m.meta, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient); err != nil {
+		return nil, err
+	}
+	if m.dynamic, err = dynamic.NewForConfigAndClient(dynamic.ConfigFor(config), httpClient); err != nil {
+		return nil, err
+	}
+	m.records = newRecords(m.stopped, m.core.ConfigMaps(o.Namespace), o.Name+"-releases", o.Instance)
+	return m, nil
+}
+
+// Ref names a release and the module it belongs to.
+type Ref struct {
+	Module    string `json:"module"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+// String is "name in namespace".
+func (r Ref) String() string { return r.Name + " in namespace " + r.Namespace }
+
+// Target is what a release should be.
+type Target struct {
+	Module, Name, Namespace string
+	// Chart is built from these files alone.
+	Chart *Chart
+	// Values are plain data: all that the chart sees under .Values, above its own
+	// values.yaml. They are not changed.
+	Values map[string]any
+	// Wait waits until the objects are ready before the release counts as deployed.
+	Wait bool
+	// Timeout ends the whole action, waits and hooks included; 0 means 10 minutes.
+	Timeout time.Duration
+}
+
+// Ref names the target's release.
+func (t Target) Ref() Ref { return Ref{Module: t.Module, Name: t.Name, Namespace: t.Namespace} }
+
+// What a [Manager.Reconcile] did.
+const (
+	ActionUnchanged = "unchanged"
+	ActionInstalled = "installed"
+	ActionUpgraded  = "upgraded"
+)
+
+// Result is how a release stands after a reconcile.
+type Result struct {
+	// Action is one of ActionUnchanged, ActionInstalled, ActionUpgraded.
+	Action string
+	// Reason says why, for people: "inputs unchanged", "manifest changed", …
+	Reason string
+	// Revision is Helm's number of the last revision.
+	Revision int
+	// InputsDigest and ManifestDigest as they stand on the release; the second is
+	// empty when nothing was rendered.
+	InputsDigest, ManifestDigest string
+	// RenderSkipped: the inputs were unchanged.
+	RenderSkipped bool
+	Duration      time.Duration
+}
+
+// ErrFenced is the cause of every error after [Manager.Fence].
+var ErrFenced = errors.New("starling is stopping")
+
+// Fence ends all writing: what runs is stopped and its release marked failed
+// where that is possible within two seconds, what comes later is refused with
+// ErrFenced. It returns when nothing is under way any more, or with ctx. Call it
+// before the Lease is given back.
+func (m *Manager) Fence(ctx context.Context) error {
+	m.stop(ErrFenced)
+	m.mu.Lock()
+	if m.actions == 0 {
+		m.mu.Unlock()
+		return m.records.drain(ctx)
+	}
+	if m.idle == nil {
+		m.idle = make(chan struct{})
+	}
+	idle := m.idle
+	m.mu.Unlock()
+	select {
+	case <-idle:
+		return m.records.drain(ctx)
+	case <-ctx.Done():
+		return fmt.Errorf("releases are still being written: %w", ctx.Err())
+	}
+}
+
+// enter begins a public operation. ctx gets the bound of timeout and ends with
+// Fence; leave must be called.
+func (m *Manager) enter(ctx context.Context, timeout time.Duration) (_ context.Context, leave func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stopped.Err() != nil {
+		return nil, nil, context.Cause(m.stopped)
+	}
+	m.actions++
+	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, end := context.WithTimeoutCause(ctx, timeout, errTimeout(timeout))
+	unhook := context.AfterFunc(m.stopped, func() { cancel(context.Cause(m.stopped)) })
+	return ctx, func() {
+		unhook()
+		end()
+		cancel(nil)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.actions--; m.actions == 0 && m.idle != nil {
+			close(m.idle)
+			m.idle = nil
+		}
+	}, nil
+}
+
+// errTimeout is the cause of a context that ends after d.
+func errTimeout(d time.Duration) error { return fmt.Errorf("timed out after %s", d) }
+
+// ResetDiscovery forgets what the API server serves, so that it is read anew.
+// Call it when a CustomResourceDefinition or an APIService came or went.
+func (m *Manager) ResetDiscovery() {
+	m.o.Discovery.Invalidate()
+	m.o.Mapper.Reset()
+	m.capsMu.Lock()
+	m.caps = nil
+	m.capsMu.Unlock()
+}
+
+// capabilities is what charts see as .Capabilities, read once and kept until
+// ResetDiscovery.
+func (m *Manager) capabilities() (*chartutil.Capabilities, error) {
+	m.capsMu.Lock()
+	defer m.capsMu.Unlock()
+	if m.caps != nil {
+		return m.caps, nil
+	}
+	version, err := m.o.Discovery.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("the version of the API server: %w", err)
+	}
+	served, err := action.GetVersionSet(m.o.Discovery)
+	if err != nil {
+		return nil, fmt.Errorf("what the API server serves: %w", err)
+	}
+	slices.Sort(served)
+	m.caps = &chartutil.Capabilities{
+		KubeVersion: chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
+		APIVersions: served,
+		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
+	}
+	return m.caps, nil
+}

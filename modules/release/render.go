@@ -1,0 +1,214 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+// facts are what a chart's files tell about how to treat it.
+type facts struct {
+	// digest names the files that were looked at.
+	digest string
+	// capabilities: a file mentions .Capabilities.
+	capabilities bool
+	// branches: a file asks whether this is an install or an upgrade.
+	branches bool
+}
+
+// load builds the chart from its files alone. Helm changes a chart while it works
+// on it, so each use needs its own.
+func load(c *Chart) (*chart.Chart, error) {
+	files := make([]*loader.BufferedFile, 0, len(c.Files))
+	for _, f := range c.Files {
+		files = append(files, &loader.BufferedFile{Name: f.Path, Data: f.Data})
+	}
+	var ch *chart.Chart
+	err := guard(func() (err error) { ch, err = loader.LoadFiles(files); return err })
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %s", c.Name, tidy(err.Error()))
+	}
+	if ch.Metadata.Type == "library" {
+		return nil, fmt.Errorf("chart %s is a library: it has nothing to install (type in Chart.yaml)", c.Name)
+	}
+	if err := action.CheckDependencies(ch, ch.Metadata.Dependencies); err != nil {
+		return nil, fmt.Errorf("chart %s: a dependency is %s; run `helm dependency build`", c.Name, tidy(err.Error()))
+	}
+	return ch, nil
+}
+
+// factsOf looks at all files of the chart and its subcharts; packed ones too.
+func factsOf(digest string, ch *chart.Chart) facts {
+	f := facts{digest: digest}
+	var look func(*chart.Chart)
+	look = func(c *chart.Chart) {
+		for _, list := range [][]*chart.File{c.Templates, c.Files} { // tpl (.Files.Get …)
+			for _, file := range list {
+				f.capabilities = f.capabilities || bytes.Contains(file.Data, []byte("Capabilities"))
+				f.branches = f.branches || bytes.Contains(file.Data, []byte("IsInstall")) || bytes.Contains(file.Data, []byte("IsUpgrade"))
+			}
+		}
+		for _, sub := range c.Dependencies() {
+			look(sub)
+		}
+	}
+	look(ch)
+	return f
+}
+
+// chartFacts gives the facts of the target's chart, kept for each release until
+// its chart changes.
+func (m *Manager) chartFacts(t Target) (facts, error) {
+	digest := t.Chart.Digest
+	if digest == "" {
+		digest = chartDigest(t.Chart.Files)
+	}
+	if known, ok := m.facts.Load(t.Ref()); ok && known.(facts).digest == digest {
+		return known.(facts), nil
+	}
+	ch, err := load(t.Chart)
+	if err != nil {
+		return facts{}, err
+	}
+	f := factsOf(digest, ch)
+	m.facts.Store(t.Ref(), f)
+	return f, nil
+}
+
+// rendering is what a chart rendered to.
+type rendering struct {
+	files   map[string]string
+	digest  string
+	lookups bool
+}
+
+// render renders the chart as an install or as an upgrade. The revision is always
+// 1, so that a chart that prints it does not differ each time.
+func (m *Manager) render(ctx context.Context, t Target, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
+	type result struct {
+		r   rendering
+		err error
+	}
+	done := make(chan result, 1)
+	go func() { // the engine takes no context
+		var r rendering
+		err := guard(func() (err error) { r, err = m.renderNow(t, caps, upgrade); return err })
+		done <- result{r, err}
+	}()
+	select {
+	case got := <-done:
+		if got.err != nil {
+			return rendering{}, explain(got.err)
+		}
+		return got.r, nil
+	case <-ctx.Done():
+		return rendering{}, fmt.Errorf("rendering chart %s: %w", t.Chart.Name, context.Cause(ctx))
+	}
+}
+
+func (m *Manager) renderNow(t Target, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
+	ch, err := load(t.Chart)
+	if err != nil {
+		return rendering{}, err
+	}
+	values := copyMap(t.Values)
+	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
+		return rendering{}, err
+	}
+	top, err := chartutil.ToRenderValues(ch, values, chartutil.ReleaseOptions{
+		Name: t.Name, Namespace: t.Namespace, Revision: 1, IsInstall: !upgrade, IsUpgrade: upgrade,
+	}, caps)
+	if err != nil {
+		return rendering{}, err
+	}
+	lookups := &lookups{mapper: m.o.Mapper, client: m.dynamic}
+	files, err := engine.RenderWithClientProvider(ch, top, lookups)
+	if err != nil {
+		return rendering{}, err
+	}
+	for name := range files {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			delete(files, name)
+		}
+	}
+	if err := checkSize(ch, values, files); err != nil {
+		return rendering{}, err
+	}
+	return rendering{files: files, digest: manifestDigest(files), lookups: lookups.used.Load()}, nil
+}
+
+// chartCRDs are the files under crds/ of the chart and of its enabled subcharts.
+func chartCRDs(t Target) ([]File, error) {
+	ch, err := load(t.Chart)
+	if err != nil {
+		return nil, err
+	}
+	if err := guard(func() error { return chartutil.ProcessDependenciesWithMerge(ch, copyMap(t.Values)) }); err != nil {
+		return nil, explain(err)
+	}
+	var files []File
+	for _, crd := range ch.CRDObjects() {
+		files = append(files, File{Path: crd.Filename, Data: crd.File.Data})
+	}
+	return files, nil
+}
+
+// lookups answers the `lookup` of templates from the cluster and notes that it
+// was asked.
+type lookups struct {
+	mapper meta.RESTMapper
+	client dynamic.Interface
+	used   atomic.Bool
+}
+
+// GetClientFor implements engine.ClientProvider.
+func (l *lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	l.used.Store(true)
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, false, errors.New("lookup: apiVersion " + apiVersion + " is not group/version")
+	}
+	mapping, err := l.mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	if err != nil {
+		if meta.IsNoMatchError(err) {
+			return nil, false, fmt.Errorf("lookup: the cluster does not serve kind %s of %s", kind, apiVersion)
+		}
+		return nil, false, err
+	}
+	return l.client.Resource(mapping.Resource), mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}
+
+// copyMap copies plain data deeply: Helm keeps and merges into what it is given.
+func copyMap(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = copyPlain(v)
+	}
+	return out
+}
+
+func copyPlain(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return copyMap(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = copyPlain(e)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,108 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// secretName is where Helm keeps a revision.
+func secretName(name string, revision int) string {
+	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision)
+}
+
+func secretsResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+}
+
+// latest reads the labels of the newest revision: one list, metadata only, so
+// that neither charts nor values travel.
+func (m *Manager) latest(ctx context.Context, ref Ref) (revision, error) {
+	list, err := m.meta.Resource(secretsResource()).Namespace(ref.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{"owner": "helm", "name": ref.Name}.String(),
+	})
+	if err != nil {
+		return revision{}, fmt.Errorf("reading the release: %w", err)
+	}
+	var last revision
+	for _, item := range list.Items {
+		n, err := strconv.Atoi(item.Labels["version"])
+		if err != nil || n <= last.Number {
+			continue
+		}
+		last = revision{Number: n, Status: helmrelease.Status(item.Labels["status"]), Labels: item.Labels}
+	}
+	return last, nil
+}
+
+// relabel notes digests on a revision without making a new one.
+func (m *Manager) relabel(ctx context.Context, ref Ref, number int, set map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": set}})
+	if err != nil {
+		return err
+	}
+	_, err = m.meta.Resource(secretsResource()).Namespace(ref.Namespace).
+		Patch(ctx, secretName(ref.Name, number), types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("noting the digests on the release: %w", err)
+	}
+	return nil
+}
+
+// RecoverPending marks the newest revision of ref failed if it is pending
+// (install, upgrade or rollback): the process that worked on it is gone, since
+// this one holds the Lease. Nothing happens when there is no such revision.
+// Reconcile does this by itself.
+func (m *Manager) RecoverPending(ctx context.Context, ref Ref) error {
+	ctx, leave, err := m.enter(ctx, defaultTimeout)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return m.recover(ctx, ref, "taken over: the process that worked on it ended early")
+}
+
+// recover writes past all fences. It reads and writes the Secret itself where
+// Helm's driver would take no context.
+func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
+	last, err := m.latest(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if last.Number == 0 {
+		return nil
+	}
+	if who := owner(last.Labels, m.o.Instance, ref.Module); who != "" {
+		return errForeign(ref, who)
+	}
+	switch last.Status {
+	case helmrelease.StatusDeployed, helmrelease.StatusFailed, helmrelease.StatusSuperseded,
+		helmrelease.StatusUninstalled, helmrelease.StatusUninstalling:
+		return nil
+	}
+	store := driver.NewSecrets(boundSecrets{SecretInterface: m.core.Secrets(ref.Namespace), ctx: ctx})
+	key := secretName(ref.Name, last.Number)
+	var rel *helmrelease.Release
+	if err := guard(func() (err error) { rel, err = store.Get(key); return err }); err != nil {
+		return fmt.Errorf("revision %d is %s and cannot be read (%w); remove the Secret %s in namespace %s",
+			last.Number, last.Status, err, key, ref.Namespace)
+	}
+	rel.SetStatus(helmrelease.StatusFailed, why)
+	if err := store.Update(key, rel); err != nil {
+		return fmt.Errorf("marking revision %d failed: %w", last.Number, err)
+	}
+	return nil
+}
+
+// errForeign is the refusal to touch somebody else's release.
+func errForeign(ref Ref, who string) error {
+	return fmt.Errorf("release %s belongs to %s; starling does not take it over: uninstall it, or give the module another namespace", ref, who)
+}
