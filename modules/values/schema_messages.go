@@ -30,9 +30,32 @@ func resultProblems(r *validate.Result) []Problem {
 func resultProblem(err error) Problem {
 	var v *openapi.Validation
 	if !errors.As(err, &v) {
-		return Problem{Message: "does not pass the schema"}
+		return branchProblem(err)
 	}
 	return Problem{Path: strings.Trim(v.Name, "."), Message: validationMessage(v)}
+}
+
+// branchProblem says what the validator says about alternatives, which it
+// reports as text: `"web.any" must validate one and only one schema (oneOf)…`.
+func branchProblem(err error) Problem {
+	p := Problem{Message: "does not pass the schema"}
+	msg := err.Error()
+	if quoted, e := strconv.QuotedPrefix(msg); e == nil {
+		if name, e := strconv.Unquote(quoted); e == nil {
+			p.Path = strings.Trim(name, ".")
+		}
+	}
+	switch {
+	case strings.Contains(msg, "(oneOf)"):
+		p.Message = "must match exactly one of the alternatives in oneOf"
+	case strings.Contains(msg, "(anyOf)"):
+		p.Message = "must match one of the alternatives in anyOf"
+	case strings.Contains(msg, "(allOf)"):
+		p.Message = "must match all parts of allOf"
+	case strings.Contains(msg, "(not)"):
+		p.Message = "must not match what stands under not"
+	}
+	return p
 }
 
 func validationMessage(v *openapi.Validation) string {
@@ -70,8 +93,8 @@ func typeMessage(v *openapi.Validation) string {
 		return "has the wrong type"
 	}
 	want, _, _ := strings.Cut(rest, ":")
-	want, _, _ = strings.Cut(want, ",")
-	names := strings.Split(strings.Trim(want, "[]"), " ")
+	want, _, _ = strings.Cut(want, ", because")
+	names := strings.FieldsFunc(want, func(r rune) bool { return strings.ContainsRune("[], ", r) })
 	for i, n := range names {
 		names[i] = article(n)
 	}
@@ -91,7 +114,7 @@ func article(typ string) string {
 	case "null":
 		return "null"
 	}
-	return typ
+	return "a valid " + typ
 }
 
 // afterShould returns what follows "should": bounds and patterns, which come
@@ -137,7 +160,11 @@ func fieldErrors(errs field.ErrorList) string {
 			out = append(out, fmt.Sprintf("and %d more", len(errs)-most))
 			break
 		}
-		out = append(out, schemaPath(e.Field)+strings.Join(strings.Fields(e.Detail), " "))
+		detail := strings.Join(strings.Fields(e.Detail), " ")
+		if _, after, ok := strings.Cut(" "+detail, " in body "); ok {
+			detail = after
+		}
+		out = append(out, schemaPath(e.Field)+detail)
 	}
 	return strings.Join(out, "; ")
 }

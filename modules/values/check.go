@@ -1,0 +1,125 @@
+package values
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// CheckConfig checks config, a candidate for the user's config of the section:
+// unknown fields are refused, and the values that it makes with the layers below
+// it must pass the config schema. old is the config that is in force, for rules
+// that compare; nil when there is none.
+func (c *Composer) CheckConfig(config, old map[string]any) []Problem {
+	schema := c.section.ConfigSchema
+	ps := schema.Unknown(config)
+	for i := range ps {
+		ps[i].Layer = "config"
+	}
+	if len(ps) == 0 && schema != nil {
+		next := c.WithConfig(config)
+		var before map[string]any
+		if old != nil {
+			before = c.WithConfig(old).configured()
+		}
+		ps = schema.Validate(next.configured(), before)
+		next.blame(ps, "")
+	}
+	return c.named(ps)
+}
+
+// CheckHook checks ops, a candidate for the layer of hook: unknown fields are
+// refused, and the values that it makes must pass the schema. Rules that compare
+// see the values in force, when the hook has set some before.
+func (c *Composer) CheckHook(hook string, ops []effect.ValueOp) []Problem {
+	schema := c.section.Schema
+	ps := schema.UnknownOps(ops)
+	for i := range ps {
+		ps[i].Layer = "hook " + hook
+	}
+	if len(ps) == 0 && schema != nil {
+		var old map[string]any
+		if slices.ContainsFunc(c.layers, func(l layer) bool { return l.hook == hook }) {
+			old = c.Compose()
+		}
+		next := c.WithHook(hook, ops)
+		ps = schema.Validate(next.Compose(), old)
+		next.blame(ps, hook)
+	}
+	return c.named(ps)
+}
+
+// CheckHelm checks the values before they go to Helm: what hooks and users have
+// not set yet, but templates need, is missing.
+func (c *Composer) CheckHelm() []Problem {
+	v := c.Compose()
+	var ps []Problem
+	if c.section.Schema != nil {
+		ps = c.section.Schema.ValidateForHelm(v)
+	} else {
+		ps = c.section.ConfigSchema.ValidateForHelm(v)
+	}
+	c.blame(ps, "")
+	return c.named(ps)
+}
+
+func (c *Composer) named(ps []Problem) []Problem {
+	for i := range ps {
+		ps[i].Module = c.section.Name
+		if ps[i].Layer == "config" {
+			ps[i].Key = c.section.Key
+		}
+	}
+	return ps
+}
+
+// blame finds the highest layer that gave the value of each problem; of hooks,
+// the one called first is asked before others.
+func (c *Composer) blame(ps []Problem, first string) {
+	for i, p := range ps {
+		if p.Layer != "" || p.Path == "" {
+			continue
+		}
+		ps[i].Layer, ps[i].File = c.source(splitPath(p.Path), first)
+	}
+}
+
+func (c *Composer) source(path []string, first string) (layer, file string) {
+	var hook string
+	for _, h := range c.section.Hooks {
+		for _, op := range h.Ops {
+			if op.Op == effect.OpDefault || !overlaps(op, path) {
+				continue
+			}
+			if hook == "" || h.Hook == first {
+				hook, file = h.Hook, op.Pos
+			}
+		}
+	}
+	if hook != "" {
+		return fmt.Sprintf("hook %s", hook), file
+	}
+	if _, ok := lookup(c.section.Config, path); ok {
+		return "config", ""
+	}
+	for _, l := range slices.Backward(c.section.Static) {
+		if _, ok := lookup(l.Data, path); ok {
+			return l.Name, l.File
+		}
+	}
+	return "", ""
+}
+
+// overlaps says that op gives or takes what is at path.
+func overlaps(op effect.ValueOp, path []string) bool {
+	n := len(op.Path)
+	if n > len(path) || !slices.Equal(op.Path, path[:n]) {
+		return false
+	}
+	if op.Op != effect.OpMerge {
+		return true
+	}
+	_, ok := lookup(op.Value, path[n:])
+	return ok
+}
