@@ -1,0 +1,135 @@
+package lane
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newLane() *Lane[string] {
+	return New(Options[string]{Overflow: func([]string) []string { return []string{"sync"} }})
+}
+
+func any(string) bool { return true }
+
+func take(t *testing.T, l *Lane[string], now time.Time, key string, events ...string) Work[string] {
+	t.Helper()
+	w, ok := l.Next(now, any)
+	if !ok {
+		t.Fatalf("nothing is due, want %s", key)
+	}
+	if diff := cmp.Diff(Work[string]{Key: key, Events: events, Attempt: w.Attempt}, w); diff != "" {
+		t.Fatal(diff)
+	}
+	return w
+}
+
+func nothing(t *testing.T, l *Lane[string], now time.Time) {
+	t.Helper()
+	if w, ok := l.Next(now, any); ok {
+		t.Fatalf("got %v, want nothing", w)
+	}
+}
+
+func TestAllThatWaitsForAHookIsOneRun(t *testing.T) {
+	l := newLane()
+	l.Add("a", Unordered, "1")
+	l.Add("b", Unordered, "x")
+	l.Add("a", Unordered, "2", "3")
+	w := take(t, l, t0, "a", "1", "2", "3")
+	nothing(t, l, t0) // one at a time
+	l.Add("a", Unordered, "4")
+	l.Done(w)
+	l.Done(take(t, l, t0, "b", "x"))
+	l.Done(take(t, l, t0, "a", "4"))
+	nothing(t, l, t0)
+}
+
+func TestOrderOrdersFirstAttemptsOnly(t *testing.T) {
+	l := newLane()
+	l.Add("late", 10, "startup")
+	l.Add("soon", 1, "startup")
+	l.Add("other", Unordered, "added")
+	w := take(t, l, t0, "soon", "startup")
+	l.Failed(w, t0) // due at once, and yet behind those who wait for their first try
+	l.Done(take(t, l, t0, "late", "startup"))
+	l.Done(take(t, l, t0, "other", "added"))
+	if w := take(t, l, t0, "soon", "startup"); w.Attempt != 2 {
+		t.Errorf("attempt %d, want 2", w.Attempt)
+	}
+}
+
+func TestAFailedHookWaitsAlone(t *testing.T) {
+	l := newLane()
+	l.Add("bad", Unordered, "1")
+	l.Failed(take(t, l, t0, "bad", "1"), t0.Add(time.Minute))
+	l.Add("good", Unordered, "x")
+	l.Done(take(t, l, t0, "good", "x"))
+	l.Add("bad", Unordered, "2")
+	nothing(t, l, t0)
+	if at, ok := l.Wake(t0); !ok || !at.Equal(t0.Add(time.Minute)) {
+		t.Errorf("wakes at %v %v", at, ok)
+	}
+	if at, waits := l.Waiting("bad"); !waits || !at.Equal(t0.Add(time.Minute)) {
+		t.Errorf("waits until %v %v", at, waits)
+	}
+	l.Done(take(t, l, t0.Add(time.Minute), "bad", "1", "2"))
+	if l.Attempt("bad") != 0 {
+		t.Error("a success ends the count of failures")
+	}
+}
+
+func TestNudgeShortensABackoff(t *testing.T) {
+	l := newLane()
+	l.Add("a", Unordered, "1")
+	l.Failed(take(t, l, t0, "a", "1"), t0.Add(5*time.Minute))
+	l.Nudge("a", time.Second)
+	nothing(t, l, t0.Add(999*time.Millisecond))
+	take(t, l, t0.Add(time.Second), "a", "1")
+}
+
+func TestDroppedWorkComesBackWithANewEvent(t *testing.T) {
+	l := newLane()
+	l.Add("a", Unordered, "1")
+	l.Dropped(take(t, l, t0, "a", "1"))
+	nothing(t, l, t0.Add(time.Hour))
+	l.Add("a", Unordered, "2")
+	take(t, l, t0, "a", "2")
+}
+
+func TestTooManyEventsBecomeOne(t *testing.T) {
+	l := newLane()
+	for range MaxEvents + 1 {
+		l.Add("a", Unordered, "e")
+	}
+	take(t, l, t0, "a", "sync")
+}
+
+func TestReadyHoldsBack(t *testing.T) {
+	l := newLane()
+	l.Add("a", Unordered, "1")
+	if _, ok := l.Next(t0, func(string) bool { return false }); ok {
+		t.Error("a held key ran")
+	}
+	l.Clear()
+	nothing(t, l, t0)
+}
+
+func TestBackoff(t *testing.T) {
+	b := Backoff{Min: time.Second, Max: 10 * time.Second, Factor: 2}
+	for _, c := range []struct {
+		failures int
+		jitter   float64
+		want     time.Duration
+	}{
+		{1, 0, time.Second}, {2, 0, 2 * time.Second}, {3, 0.5, 4400 * time.Millisecond},
+		{5, 0, 10 * time.Second}, {5000, 0.9, 10 * time.Second},
+	} {
+		if got := b.Delay(c.failures, c.jitter); got != c.want {
+			t.Errorf("Delay(%d, %v) = %v, want %v", c.failures, c.jitter, got, c.want)
+		}
+	}
+}
