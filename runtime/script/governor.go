@@ -13,10 +13,12 @@ import (
 // heap cannot be told apart by run, so: below a soft mark nothing happens; past
 // it every run stops at its next checkpoint and they go on one at a time, each
 // holding the turn until it ends, or until the heap is below the mark again.
-// Whoever then still grows by more than its Limits.Heap is cancelled.
+// Whoever then still grows by more than its Limits.Heap is cancelled; so is a run
+// that reaches no checkpoint while the heap grows by that much, for a value that
+// doubles a few dozen times is past any memory between two of them.
 //
-// A run that sits in one long builtin cannot be stopped there. One Governor is
-// shared by all hosts of a process. It is safe for concurrent use.
+// A run cannot be stopped inside one builtin. One Governor is shared by all hosts
+// of a process. It is safe for concurrent use.
 type Governor struct {
 	soft uint64
 	read func() uint64
@@ -27,7 +29,7 @@ type Governor struct {
 	turn     chan struct{} // holds one token: the exclusive turn
 
 	mu      sync.Mutex
-	active  int // runs between enter and leave
+	active  map[*share]struct{} // runs between enter and leave
 	ticking bool
 	timer   *time.Timer
 }
@@ -46,15 +48,14 @@ type GovernorOptions struct {
 
 const (
 	defaultSoft = 512 << 20
-	// sampleEvery is how often the heap is looked at while anything runs. A run
-	// can double what it holds about once in that time, at the sizes that
-	// matter, so it bounds how far past the mark a run gets unseen.
+	// sampleEvery is how often the heap is looked at while anything runs. At the
+	// sizes that matter a run needs longer than that to double what it holds.
 	sampleEvery = 5 * time.Millisecond
 )
 
 // NewGovernor returns a governor that watches the heap of this process.
 func NewGovernor(o GovernorOptions) *Governor {
-	g := &Governor{soft: o.Soft, read: o.Read, gc: o.GC, turn: make(chan struct{}, 1)}
+	g := &Governor{soft: o.Soft, read: o.Read, gc: o.GC, turn: make(chan struct{}, 1), active: make(map[*share]struct{})}
 	if g.soft == 0 {
 		g.soft = defaultSoft
 	}
@@ -74,14 +75,16 @@ func readHeap() uint64 {
 }
 
 // enter and leave go around every run; the heap is sampled in between only.
-func (g *Governor) enter() {
+func (g *Governor) enter(s *share) {
+	s.seen.Store(g.heap.Load())
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.active++
+	g.active[s] = struct{}{}
 	if g.ticking {
 		return
 	}
 	g.ticking = true
+	s.seen.Store(g.sample()) // nobody has looked for a while
 	if g.timer == nil {
 		g.timer = time.AfterFunc(sampleEvery, g.tick)
 	} else {
@@ -89,21 +92,52 @@ func (g *Governor) enter() {
 	}
 }
 
-func (g *Governor) leave() {
+func (g *Governor) leave(s *share) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.active--
+	delete(g.active, s)
 }
 
+// tick samples the heap and stops the runs that reach no checkpoint while it
+// grows.
 func (g *Governor) tick() {
-	g.sample()
+	heap := g.sample()
+	if heap >= g.soft && len(g.runaways(heap, 1)) > 0 {
+		// It may be garbage; but collecting takes time, in which it grows on.
+		sure := g.runaways(heap, 2)
+		if len(sure) == 0 {
+			g.gc()
+			sure = g.runaways(g.sample(), 1)
+		}
+		for _, s := range sure {
+			s.cancel(memoryLimit(s.limit))
+		}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.active == 0 {
+	if len(g.active) == 0 {
 		g.ticking = false
 		return
 	}
 	g.timer.Reset(sampleEvery)
+}
+
+// runaways returns the runs that have passed no checkpoint since the heap was
+// smaller by so many times their limit.
+func (g *Governor) runaways(heap uint64, times int64) []*share {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out []*share
+	for s := range g.active {
+		if !s.paused.Load() && over(heap, s.seen.Load(), times*s.limit) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func over(heap, before uint64, limit int64) bool {
+	return heap > before && heap-before > uint64(limit)
 }
 
 func (g *Governor) sample() uint64 {
@@ -113,16 +147,49 @@ func (g *Governor) sample() uint64 {
 	return h
 }
 
-// share is what one run has of its governor. It belongs to the run's goroutine.
+// share is what one run has of its governor. Without a governor there is no
+// limit.
 type share struct {
-	g     *Governor
-	limit int64
-	holds bool   // has the turn
-	base  uint64 // heap when it got the turn
+	g      *Governor
+	limit  int64
+	cancel func(cause error) // stops the run
+
+	// For the sampler: the heap at the last checkpoint, and whether the run waits
+	// for its turn.
+	seen   atomic.Uint64
+	paused atomic.Bool
+
+	// For the run's own goroutine: whether it has the turn, and the heap when it
+	// got it.
+	holds bool
+	base  uint64
 }
 
-// wanted is the cheap question of every checkpoint: is there anything to look at?
-func (s *share) wanted() bool { return s.g != nil && s.g.pressure.Load() }
+func (s *share) enter() {
+	if s.g != nil {
+		s.g.enter(s)
+	}
+}
+
+func (s *share) leave() {
+	if s.g != nil {
+		s.release()
+		s.g.leave(s)
+	}
+}
+
+// passed is for the cheap checkpoints: it reports whether there is more to look
+// at.
+func (s *share) passed() bool {
+	if s.g == nil {
+		return false
+	}
+	if s.g.pressure.Load() {
+		return true // check looks at what was seen before
+	}
+	s.seen.Store(s.g.heap.Load())
+	return false
+}
 
 // check lets the run go on, makes it wait for its turn, or returns a
 // *LimitError. It returns nil when ctx ends while it waits; the caller looks at
@@ -131,45 +198,45 @@ func (s *share) check(ctx context.Context, pause func() (resume func())) error {
 	if s.g == nil {
 		return nil
 	}
-	if !s.holds {
-		if s.g.sample() < s.g.soft {
-			return nil
+	now := s.g.sample()
+	since := s.seen.Load()
+	if s.holds {
+		since = s.base
+	}
+	if over(now, since, s.limit) {
+		// What the sample counts may be garbage, so it is collected first.
+		s.g.gc()
+		if now = s.g.sample(); over(now, since, s.limit) {
+			return memoryLimit(s.limit)
 		}
-		resume := pause()
-		defer resume()
-		select {
-		case s.g.turn <- struct{}{}:
-		case <-ctx.Done():
-			return nil
-		}
-		s.holds = true
-		s.base = s.collect()
+	}
+	s.seen.Store(now)
+	switch {
+	case now < s.g.soft:
+		s.release()
+	case !s.holds && s.wait(ctx, pause):
+		s.g.gc()
+		s.base = s.g.sample()
+		s.seen.Store(s.base)
 		if s.base < s.g.soft {
 			s.release() // whoever filled the heap is gone
 		}
-		return nil
-	}
-	if !s.over(s.g.heap.Load()) {
-		return nil
-	}
-	// What the sample counts may be garbage, so it is collected before the verdict.
-	now := s.collect()
-	if s.over(now) {
-		return memoryLimit(s.limit)
-	}
-	if now < s.g.soft {
-		s.release()
 	}
 	return nil
 }
 
-func (s *share) over(heap uint64) bool {
-	return heap > s.base && heap-s.base > uint64(s.limit)
-}
-
-func (s *share) collect() uint64 {
-	s.g.gc()
-	return s.g.sample()
+// wait takes the turn; false when ctx ended first.
+func (s *share) wait(ctx context.Context, pause func() (resume func())) bool {
+	s.paused.Store(true)
+	defer s.paused.Store(false)
+	defer pause()()
+	select {
+	case s.g.turn <- struct{}{}:
+		s.holds = true
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (s *share) release() {

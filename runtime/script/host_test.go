@@ -158,7 +158,7 @@ func TestPanicIsAnError(t *testing.T) {
 	if !errors.As(err, &p) || len(p.Stack) == 0 {
 		t.Fatalf("got %v, want a PanicError with a stack", err)
 	}
-	if got, want := err.Error(), "a.star:1:5: internal error: boom"; got != want {
+	if got, want := err.Error(), "a.star:1:1: internal error: boom"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if _, err = f.Load(t.Context(), "b.star"); !errors.As(err, &p) {

@@ -62,10 +62,12 @@ type CallOptions struct {
 }
 
 const (
-	// stride is how many steps lie between two cheap checkpoints. x = x + x
-	// takes four steps, so a run at most quadruples between two of them, and a
-	// checkpoint that finds nothing costs a few nanoseconds.
-	stride = 8
+	// stride is how many steps lie between two cheap checkpoints, which show that
+	// the run makes steps and see that it shall wait.
+	stride = 256
+	// strideAlone is the same for a run that goes on alone because the heap is
+	// full: x = x + x takes four steps.
+	strideAlone = 16
 	// fullEvery is how many steps lie between two checkpoints that look at
 	// steps, clock and heap whatever the sampler says.
 	fullEvery = 100_000
@@ -96,10 +98,8 @@ type run struct {
 func newRun(ctx context.Context, g *Governor, l Limits) *run {
 	r := &run{limits: l.withDefaults(), start: time.Now()}
 	r.ctx, r.stop = context.WithCancelCause(ctx)
-	r.share = share{g: g, limit: r.limits.Heap}
-	if g != nil {
-		g.enter()
-	}
+	r.share.g, r.share.limit, r.share.cancel = g, r.limits.Heap, r.cancel
+	r.share.enter()
 	r.left, r.since = r.limits.Wall, r.start
 	r.timer = time.AfterFunc(r.limits.Wall, func() { r.cancel(timeLimit(r.limits.Wall)) })
 	r.detach = context.AfterFunc(ctx, func() { r.cancel(context.Cause(ctx)) })
@@ -110,10 +110,7 @@ func newRun(ctx context.Context, g *Governor, l Limits) *run {
 func (r *run) end() Usage {
 	r.timer.Stop()
 	r.detach()
-	r.share.release()
-	if r.share.g != nil {
-		r.share.g.leave()
-	}
+	r.share.leave()
 	r.stop(nil)
 	return Usage{Steps: r.spent, Wall: time.Since(r.start)}
 }
@@ -154,7 +151,7 @@ func (r *run) thread(name string, c *builtins.Context, loader func(*starlark.Thr
 	}
 	builtins.Attach(t, c)
 	r.nextFull = 0
-	t.SetMaxExecutionSteps(1)
+	t.SetMaxExecutionSteps(min(stride, r.limits.Steps+1))
 	r.mu.Lock()
 	r.threads = append(r.threads, t)
 	if r.cause != nil {
@@ -184,8 +181,12 @@ func (r *run) used() uint64 {
 // checkpoint is called by the interpreter every few steps, on the run's
 // goroutine.
 func (r *run) checkpoint(t *starlark.Thread) {
-	t.SetMaxExecutionSteps(t.Steps + stride)
-	if t.Steps < r.nextFull && !r.share.wanted() {
+	step := uint64(stride)
+	if r.share.holds {
+		step = strideAlone
+	}
+	t.SetMaxExecutionSteps(t.Steps + step)
+	if !r.share.passed() && t.Steps < r.nextFull {
 		return
 	}
 	used := r.used()
