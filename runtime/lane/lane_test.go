@@ -13,11 +13,11 @@ func newLane() *Lane[string] {
 	return New(Options[string]{Overflow: func([]string) []string { return []string{"sync"} }})
 }
 
-func any(string) bool { return true }
+func always(string) bool { return true }
 
 func take(t *testing.T, l *Lane[string], now time.Time, key string, events ...string) Work[string] {
 	t.Helper()
-	w, ok := l.Next(now, any)
+	w, ok := l.Next(now, always)
 	if !ok {
 		t.Fatalf("nothing is due, want %s", key)
 	}
@@ -29,7 +29,7 @@ func take(t *testing.T, l *Lane[string], now time.Time, key string, events ...st
 
 func nothing(t *testing.T, l *Lane[string], now time.Time) {
 	t.Helper()
-	if w, ok := l.Next(now, any); ok {
+	if w, ok := l.Next(now, always); ok {
 		t.Fatalf("got %v, want nothing", w)
 	}
 }
