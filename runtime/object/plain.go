@@ -83,7 +83,16 @@ func scalar(v any) starlark.Value {
 // keys that are no strings, integers past 64 bits, floats that are no number,
 // text that is no UTF-8, and data past [MaxDepth] or [MaxBytes].
 func ToPlain(v starlark.Value) (any, error) {
-	c := converter{left: MaxBytes}
+	return (&converter{left: MaxBytes}).top(v)
+}
+
+// ToTree is [ToPlain], except that integers past 64 bits are kept, as *big.Int.
+// It is for encoders of text.
+func ToTree(v starlark.Value) (any, error) {
+	return (&converter{left: MaxBytes, big: true}).top(v)
+}
+
+func (c *converter) top(v starlark.Value) (any, error) {
 	r, err := c.plain(v)
 	if err != nil {
 		if where := KeysText(c.path); where != "" {
@@ -99,6 +108,7 @@ type converter struct {
 	path    []string
 	parents []starlark.Value
 	left    int
+	big     bool // keep integers past 64 bits
 }
 
 func (c *converter) plain(v starlark.Value) (any, error) {
@@ -114,6 +124,9 @@ func (c *converter) plain(v starlark.Value) (any, error) {
 		return c.text(string(v))
 	case starlark.Int:
 		i, ok := v.Int64()
+		if !ok && c.big {
+			return v.BigInt(), c.pay(v.BigInt().BitLen() / 3)
+		}
 		if !ok {
 			return nil, fmt.Errorf("integer %s does not fit into 64 bits; write it as a string", short(v.String()))
 		}

@@ -1,0 +1,221 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/schedule"
+)
+
+// The bindings: what triggers a hook.
+
+func bindingSpecs() []Spec {
+	const returns = "a binding for hook(on = […])"
+	order := Param{Name: "order", Type: TypeInt, Default: "0", Doc: "Order of first attempts among the module's hooks, small first."}
+	return []Spec{
+		hookSpec(),
+		{
+			Name: "startup", Phases: PhaseLoad, call: callStartup, Returns: returns,
+			Doc:    "Triggers once, when the module starts.",
+			Params: []Param{order},
+		},
+		{
+			Name: "schedule", Phases: PhaseLoad, call: callSchedule, Returns: returns,
+			Doc: "Triggers at times, in UTC.",
+			Params: []Param{
+				{Name: "cron", Type: TypeString, Doc: "Five fields (minute, hour, day of month, month, day of week), six with seconds first, or @hourly, @daily, @weekly, @monthly, @yearly."},
+				{Name: "name", Type: TypeString, Default: "None", Doc: "Name of the binding, unique in its hook; default: \"schedule\"."},
+			},
+		},
+		{
+			Name: "k8s.watch", Phases: PhaseLoad, call: callWatch, Returns: returns,
+			Doc: "Triggers when an object appears, changes as far as its filter shows it, or goes away, and keeps the snapshot ctx.snapshots[name] of all of them, sorted by namespace and name.",
+			Params: []Param{
+				{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
+				{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},
+				{Name: "name", Type: TypeString, Default: "None", Doc: "Name of the binding and of its snapshot, unique in its hook; default: the kind in lower case."},
+				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Only objects in these; None: all."},
+				{Name: "object_names", Type: TypeStrings, Default: "None", Doc: "Only objects of these names; None: all."},
+				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Label selector: a dict of equal values, or the text kubectl takes."},
+				{Name: "filter", Type: TypeFilter, Default: "None", Doc: "What is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels. None: the whole object."},
+			},
+		},
+		{
+			Name: "before_helm", Phases: PhaseLoad, call: callBeforeHelm, Returns: returns,
+			Doc:    "Triggers before each candidate render of the module's chart; values set then count.",
+			Params: []Param{order},
+		},
+		{
+			Name: "after_helm", Phases: PhaseLoad, call: callAfterHelm, Returns: returns,
+			Doc: "Triggers after the release has really changed.",
+		},
+	}
+}
+
+func callStartup(c *call) (starlark.Value, error) {
+	return binding(Binding{Startup: &StartupBinding{Order: c.intOr("order", 0)}})
+}
+
+func callBeforeHelm(c *call) (starlark.Value, error) {
+	return binding(Binding{BeforeHelm: &HelmBinding{Order: c.intOr("order", 0)}})
+}
+
+func callAfterHelm(*call) (starlark.Value, error) {
+	return binding(Binding{AfterHelm: &HelmBinding{}})
+}
+
+func binding(b Binding) (starlark.Value, error) {
+	return &declared[Binding]{"binding", b}, nil
+}
+
+func callSchedule(c *call) (starlark.Value, error) {
+	cron, err := schedule.Parse(c.str("cron"))
+	if err != nil {
+		return nil, err
+	}
+	name, err := c.bindingName()
+	if err != nil {
+		return nil, err
+	}
+	return binding(Binding{Name: name, Schedule: &ScheduleBinding{Cron: cron.String()}})
+}
+
+func callWatch(c *call) (starlark.Value, error) {
+	w := &WatchBinding{
+		APIVersion: c.str("api_version"),
+		Kind:       c.str("kind"),
+		Namespaces: c.strings("namespaces"),
+		Names:      c.strings("object_names"),
+		Pos:        c.pos(),
+	}
+	name, err := c.bindingName()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkKind(w.APIVersion, w.Kind); err != nil {
+		return nil, err
+	}
+	if err := checkNamespaces(w.Namespaces); err != nil {
+		return nil, err
+	}
+	for _, ns := range w.Namespaces {
+		if ns == "*" {
+			w.Namespaces = nil
+			break
+		}
+	}
+	if err := checkNames("object_names", w.Names); err != nil {
+		return nil, err
+	}
+	if w.Labels, err = c.labelSelector("labels"); err != nil {
+		return nil, err
+	}
+	if err := c.filter(w); err != nil {
+		return nil, fmt.Errorf("filter: %w", err)
+	}
+	return binding(Binding{Name: name, Watch: w})
+}
+
+// bindingName returns name=, or "".
+func (c *call) bindingName() (string, error) {
+	if c.arg("name") == nil {
+		return "", nil
+	}
+	name := c.str("name")
+	if name == "" || len(name) > 100 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
+		return "", fmt.Errorf("name: %q is no name: 1 to 100 characters", clip(name))
+	}
+	return name, nil
+}
+
+// filter reads filter= into w.
+func (c *call) filter(w *WatchBinding) error {
+	switch v := c.arg("filter").(type) {
+	case nil:
+		w.FilterID = "object"
+	case starlark.Callable:
+		if err := takesOne(v, "the object"); err != nil {
+			return err
+		}
+		w.Filter, w.FilterID = v, filterID(v)
+	case starlark.String:
+		return errors.New("jq filters are not supported; write a function or a list of paths")
+	default:
+		list := v.(starlark.Indexable)
+		if err := TypeStrings.check(v); err != nil {
+			return err
+		}
+		w.Fields = stringsOf(list)
+		if len(w.Fields) == 0 {
+			return errors.New("the list is empty; leave filter out to keep whole objects")
+		}
+		for i, f := range w.Fields {
+			if _, err := object.ParsePath(starlark.String(f)); err != nil {
+				return fmt.Errorf("element %d: %w", i, err)
+			}
+		}
+		w.FilterID = fmt.Sprintf("fields %q", w.Fields)
+	}
+	return nil
+}
+
+// labelSelector reads a selector argument as kubectl's text; empty means all.
+func (c *call) labelSelector(param string) (string, error) {
+	text, err := selectorText(c.arg(param))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", param, err)
+	}
+	sel, err := labels.Parse(text)
+	if err != nil {
+		return "", fmt.Errorf("%s: %q is no label selector: %w", param, clip(text), err)
+	}
+	return sel.String(), nil
+}
+
+// fieldSelector is labelSelector for fields, which know = and != only.
+func (c *call) fieldSelector(param string) (string, error) {
+	text, err := selectorText(c.arg(param))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", param, err)
+	}
+	sel, err := fields.ParseSelector(text)
+	if err != nil {
+		return "", fmt.Errorf("%s: %q is no field selector: %w", param, clip(text), err)
+	}
+	return sel.String(), nil
+}
+
+// selectorText turns the forms of a selector into one: text as it is, the parts
+// of a list joined by commas, a dict as equalities in the order of its keys.
+func selectorText(v starlark.Value) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case starlark.String:
+		return string(v), nil
+	case starlark.IterableMapping:
+		var parts []string
+		for k, e := range starlark.Entries(v) {
+			key, ok1 := starlark.AsString(k)
+			val, ok2 := starlark.AsString(e)
+			if !ok1 || !ok2 {
+				return "", fmt.Errorf("%s: got %s, want string", clip(k.String()), e.Type())
+			}
+			if strings.ContainsAny(key+val, ",=!()") {
+				return "", fmt.Errorf("%q: keys and values cannot hold any of , = ! ( )", clip(key+"="+val))
+			}
+			parts = append(parts, key+"="+val)
+		}
+		return strings.Join(parts, ","), nil
+	}
+	if err := TypeStrings.check(v); err != nil {
+		return "", err
+	}
+	return strings.Join(stringsOf(v), ","), nil
+}

@@ -1,0 +1,178 @@
+package builtins
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// Phase says when a builtin may be called. Phases are bits: a [Spec] holds all
+// phases in which it may be called, a [Context] the one that its thread is in.
+type Phase uint8
+
+const (
+	// PhaseLoad: a file runs from top to bottom and declares.
+	PhaseLoad Phase = 1 << iota
+	// PhaseFilter: the filter of a watch looks at one object. Pure builtins only.
+	PhaseFilter
+	// PhaseRun: a hook runs.
+	PhaseRun
+	// PhaseEnabled: def enabled() of a module.star decides.
+	PhaseEnabled
+
+	// PhaseAny is every phase: what pure builtins have.
+	PhaseAny = PhaseLoad | PhaseFilter | PhaseRun | PhaseEnabled
+)
+
+// String names the phases: "load, run".
+func (p Phase) String() string {
+	if p == PhaseAny {
+		return "any"
+	}
+	var names []string
+	for _, n := range []struct {
+		phase Phase
+		name  string
+	}{{PhaseLoad, "load"}, {PhaseFilter, "filter"}, {PhaseRun, "run"}, {PhaseEnabled, "enabled"}} {
+		if p&n.phase != 0 {
+			names = append(names, n.name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Context is what one thread may reach. It serves one thread at a time.
+type Context struct {
+	Phase Phase
+	// File collects what the file declares, in PhaseLoad.
+	File *File
+	// Run is what the call serves, in PhaseRun and PhaseEnabled (which only
+	// reads values there).
+	Run *Run
+	// Log takes log lines. It is never nil.
+	Log Logger
+
+	logged int  // bytes
+	cut    bool // the line "log cut" is out
+}
+
+// contextKey is the thread-local name of the Context.
+const contextKey = "starling.context"
+
+// Attach gives t the context c. A context serves one thread at a time.
+func Attach(t *starlark.Thread, c *Context) { t.SetLocal(contextKey, c) }
+
+// From returns the context of t, or nil when none was attached.
+func From(t *starlark.Thread) *Context {
+	c, _ := t.Local(contextKey).(*Context)
+	return c
+}
+
+// Level is how much a log line matters.
+type Level int
+
+// The levels, least first.
+const (
+	LevelDebug Level = iota
+	LevelInfo
+	LevelWarn
+	LevelError
+)
+
+// String returns "debug", "info", "warn" or "error".
+func (l Level) String() string {
+	return [...]string{"debug", "info", "warn", "error"}[l]
+}
+
+// Field is one keyword argument of a log call. Value is plain data.
+type Field struct {
+	Key   string
+	Value any
+}
+
+// Logger takes the log lines of hooks. Fields are in the order of the call.
+type Logger interface {
+	Log(level Level, msg string, fields []Field)
+}
+
+// Run is one call of a hook, or of enabled(): what it may see, what it may do,
+// and what it has done so far.
+type Run struct {
+	// Ctx bounds live reads; nil means no bound.
+	Ctx context.Context
+	// Module is the module's name, "global" for global hooks.
+	Module string
+	// Hook is the hook's id, unique in its module.
+	Hook string
+	// Global is true for hooks under global/.
+	Global bool
+	// Namespace is where references without one point: the module's, for global
+	// hooks the operator's.
+	Namespace string
+	// Now is ctx.now and time.now().
+	Now time.Time
+	// Grants are those of the module.
+	Grants []Grant
+	// Compose returns the effective values as this run sees them, given its own
+	// changes so far. It is called when something changed, and its result is only
+	// read. Nil means no values.
+	Compose func(own []effect.ValueOp) (map[string]any, error)
+	// Config is what the user set, for config.get. Only read.
+	Config map[string]any
+	// Reader reads the live cluster; nil where that is not allowed.
+	Reader Reader
+	// Scope asks whether a kind is namespaced. Nil means that all are.
+	Scope func(apiVersion, kind string) (namespaced bool, err error)
+	// Enabled holds the <camelName>Enabled names that a global hook may set.
+	Enabled []string
+	// Effects is what the run has asked for so far.
+	Effects effect.Effects
+	// Limits bounds the run; zero fields have defaults.
+	Limits Limits
+
+	view  valueView
+	bytes int // size of all effects
+}
+
+// Limits bounds what one run may ask for.
+type Limits struct {
+	// MaxWrites is how many object writes, value changes and metric changes a run
+	// may record, each; 0 means 10,000.
+	MaxWrites int
+	// MaxBytes is the size of all effects together; 0 means 32 MiB.
+	MaxBytes int
+	// LogBytes is how much a run may log before its log is cut; 0 means 1 MiB.
+	LogBytes int
+}
+
+func (l Limits) maxWrites() int { return orDefault(l.MaxWrites, 10_000) }
+func (l Limits) maxBytes() int  { return orDefault(l.MaxBytes, 32<<20) }
+func (l Limits) logBytes() int  { return orDefault(l.LogBytes, 1<<20) }
+
+func orDefault(n, dflt int) int {
+	if n <= 0 {
+		return dflt
+	}
+	return n
+}
+
+// Reader reads live objects, as the cluster has them before the run's writes.
+type Reader interface {
+	// Get returns the object, or nil when it is not there.
+	Get(ctx context.Context, ref effect.Ref) (map[string]any, error)
+	// List returns the objects of a kind, sorted by namespace and name. Nil
+	// namespaces means all; labels and fields are selectors as kubectl takes
+	// them.
+	List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error)
+}
+
+func (r *Run) context() context.Context {
+	if r.Ctx == nil {
+		return context.Background()
+	}
+	return r.Ctx
+}

@@ -1,0 +1,175 @@
+package builtins
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	startime "go.starlark.net/lib/time"
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+)
+
+// CtxOptions is what a hook finds in its argument, ctx.
+type CtxOptions struct {
+	// Events say why the hook runs, in order. They are hints: the same run may see
+	// them twice, or one sync instead of many.
+	Events []Event
+	// Snapshots holds one list a watch of the hook, by the watch's name, sorted by
+	// namespace and name. The values must be frozen; the slices are kept.
+	Snapshots map[string][]starlark.Value
+	// Synced tells for each watch whether it has seen all objects there are.
+	Synced map[string]bool
+	Module ModuleInfo
+	// Now is the time of the run.
+	Now time.Time
+	// Attempt counts the tries of this run, from 1.
+	Attempt int
+}
+
+// ModuleInfo is ctx.module.
+type ModuleInfo struct{ Name, Namespace, Release string }
+
+// Event is one reason for a run.
+type Event struct {
+	// Type is "startup", "schedule", "sync", "added", "modified", "deleted",
+	// "before_helm" or "after_helm".
+	Type string
+	// Binding is the name of the binding that triggered.
+	Binding string
+	// Namespace and Name are those of the object, for added, modified and
+	// deleted.
+	Namespace, Name string
+	// Result is what the watch keeps of the object, for added, modified and
+	// deleted; frozen.
+	Result starlark.Value
+}
+
+// NewCtx returns the value that a hook is called with. It is frozen.
+func NewCtx(o CtxOptions) starlark.Value {
+	events := make([]starlark.Value, len(o.Events))
+	for i, e := range o.Events {
+		events[i] = e.value()
+	}
+	synced := make(map[string]starlark.Value, len(o.Synced))
+	for name, done := range o.Synced {
+		synced[name] = starlark.Bool(done)
+	}
+	snapshots := make(map[string]starlark.Value, len(o.Snapshots))
+	for name, objects := range o.Snapshots {
+		snapshots[name] = starlark.NewList(objects)
+	}
+	ctx := &ctxValue{starlark.StringDict{
+		"events":    starlark.NewList(events),
+		"snapshots": &watches{"snapshots", snapshots},
+		"synced":    &watches{"synced", synced},
+		"module": starlarkstruct.FromStringDict(starlark.String("module"), starlark.StringDict{
+			"name":      starlark.String(o.Module.Name),
+			"namespace": starlark.String(o.Module.Namespace),
+			"release":   starlark.String(o.Module.Release),
+		}),
+		"now":     startime.Time(o.Now),
+		"attempt": starlark.MakeInt(o.Attempt),
+	}}
+	ctx.fields.Freeze()
+	return ctx
+}
+
+func (e Event) value() starlark.Value {
+	fields := starlark.StringDict{"type": starlark.String(e.Type), "binding": starlark.String(e.Binding)}
+	switch e.Type {
+	case "added", "modified", "deleted":
+		fields["namespace"] = starlark.String(e.Namespace)
+		fields["name"] = starlark.String(e.Name)
+		fields["result"] = starlark.None
+		if e.Result != nil {
+			fields["result"] = e.Result
+		}
+	}
+	return starlarkstruct.FromStringDict(starlark.String("event"), fields)
+}
+
+// ctxValue is ctx.
+type ctxValue struct{ fields starlark.StringDict }
+
+var _ starlark.HasAttrs = (*ctxValue)(nil)
+
+func (c *ctxValue) String() string        { return "<ctx>" }
+func (c *ctxValue) Type() string          { return "ctx" }
+func (c *ctxValue) Freeze()               {}
+func (c *ctxValue) Truth() starlark.Bool  { return true }
+func (c *ctxValue) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: ctx") }
+func (c *ctxValue) AttrNames() []string   { return c.fields.Keys() }
+
+// Attr leaves the error about an absent field to go.starlark.net, which suggests.
+func (c *ctxValue) Attr(name string) (starlark.Value, error) { return c.fields[name], nil }
+
+// watches is ctx.snapshots or ctx.synced: one value for each watch of the hook.
+type watches struct {
+	name   string
+	values map[string]starlark.Value
+}
+
+var (
+	_ starlark.IterableMapping = (*watches)(nil)
+	_ starlark.Sequence        = (*watches)(nil)
+)
+
+func (w *watches) String() string        { return "<ctx." + w.name + ">" }
+func (w *watches) Type() string          { return w.name }
+func (w *watches) Truth() starlark.Bool  { return len(w.values) > 0 }
+func (w *watches) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: %s", w.name) }
+func (w *watches) Len() int              { return len(w.values) }
+
+func (w *watches) Freeze() {
+	for _, v := range w.values {
+		v.Freeze()
+	}
+}
+
+// Get returns the value of a watch; an unknown one is an error with a suggestion.
+func (w *watches) Get(k starlark.Value) (starlark.Value, bool, error) {
+	name, ok := starlark.AsString(k)
+	if !ok {
+		return nil, false, fmt.Errorf("ctx.%s: got %s, want the name of a watch", w.name, k.Type())
+	}
+	if v, ok := w.values[name]; ok {
+		return v, true, nil
+	}
+	names := sortedKeys(w.values)
+	hint := "the hook has no watch"
+	if near := Nearest(name, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	} else if len(names) > 0 {
+		hint = "the hook watches " + strings.Join(names, ", ")
+	}
+	return nil, false, fmt.Errorf("ctx.%s has no %q (%s)", w.name, clip(name), hint)
+}
+
+// Iterate goes over the names of the watches, sorted.
+func (w *watches) Iterate() starlark.Iterator {
+	var names []starlark.Value
+	for _, name := range sortedKeys(w.values) {
+		names = append(names, starlark.String(name))
+	}
+	return starlark.Tuple(names).Iterate()
+}
+
+// Items returns the watches with their values, sorted by name.
+func (w *watches) Items() []starlark.Tuple {
+	var items []starlark.Tuple
+	for _, name := range sortedKeys(w.values) {
+		items = append(items, starlark.Tuple{starlark.String(name), w.values[name]})
+	}
+	return items
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

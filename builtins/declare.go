@@ -1,0 +1,298 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The declarations of a module: module, grant, hook, retry, and the answers of
+// enabled().
+
+func declareSpecs() []Spec {
+	return []Spec{
+		{
+			Name: "module", Phases: PhaseLoad, call: callModule,
+			Doc: "Declares the module that this module.star belongs to. Called at most once; a folder without it is a module with all defaults. In global/module.star only grants may be given.",
+			Params: []Param{
+				{Name: "enabled", Type: TypeBool, Default: "False", Doc: "Whether the module is on when neither values nor config say so in `<camelName>Enabled`."},
+				{Name: "weight", Type: TypeInt, Default: "None", Doc: "Order among modules, small first, 0 or more; default: the number that the folder's name begins with."},
+				{Name: "after", Type: TypeStrings, Default: "[]", Doc: "Modules that are handled first, when they are on."},
+				{Name: "requires", Type: TypeStrings, Default: "[]", Doc: "Modules without which this one is off, and on whose readiness it waits."},
+				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Namespace of the release, made when missing, never deleted; default: the operator's."},
+				{Name: "values_key", Type: TypeString, Default: "None", Doc: "Key under which the chart finds the module's values; default: at its root."},
+				{Name: "release", Type: TypeString, Default: "None", Doc: "Name of the Helm release; default: the module's name."},
+				{Name: "wait", Type: TypeBool, Default: "False", Doc: "Whether a release waits until its objects are ready."},
+				{Name: "timeout", Type: TypeDuration, Default: `"10m"`, Doc: "How long one release action may take."},
+				{Name: "grants", Type: TypeList, Default: "[]", Doc: "What the hooks of the module may read and write besides what they watch: a list of grant(…)."},
+			},
+		},
+		{
+			Name: "grant", Phases: PhaseLoad, call: callGrant, Returns: "a grant for module(grants = […])",
+			Doc: "Allows the hooks of a module some verbs on some objects.",
+			Params: []Param{
+				{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
+				{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},
+				{Name: "verbs", Type: TypeStrings, Doc: "RBAC's verbs (get, list, create, patch, update, delete, …, \"*\"), apply (create and patch), or write (all that change objects)."},
+				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: the module's own namespace only; [\"*\"]: everywhere. Cluster-scoped kinds ignore it."},
+				{Name: "names", Type: TypeStrings, Default: "None", Doc: "Names of the objects; None: all. A grant with names does not allow lists."},
+			},
+		},
+		{
+			Name: "retry", Phases: PhaseLoad, call: callRetry, Returns: "a retry rule for hook(retry = …)",
+			Doc: "Says how a failed run is repeated: after min, then each time factor times later, up to max, with up to 20 % jitter.",
+			Params: []Param{
+				{Name: "min", Type: TypeDuration, Default: `"1s"`, Doc: "Delay before the first repetition."},
+				{Name: "max", Type: TypeDuration, Default: `"5m"`, Doc: "Longest delay."},
+				{Name: "factor", Type: TypeNumber, Default: "2", Doc: "By how much the delay grows, 1 to 100."},
+			},
+		},
+		{
+			Name: "waiting", Phases: PhaseEnabled, call: callDecision(AnswerWaiting), Returns: "an answer of enabled()",
+			Doc:    "Answer of enabled(): not yet. Nothing is installed, upgraded or uninstalled.",
+			Params: []Param{{Name: "reason", Type: TypeString, Doc: "What the module waits for; shown in its status."}},
+		},
+		{
+			Name: "disabled", Phases: PhaseEnabled, call: callDecision(AnswerDisabled), Returns: "an answer of enabled()",
+			Doc:    "Answer of enabled(): off. The release is uninstalled.",
+			Params: []Param{{Name: "reason", Type: TypeString, Doc: "Why the module is off; shown in its status."}},
+		},
+	}
+}
+
+// declared is a value that a declaring builtin returns and another one takes.
+type declared[T any] struct {
+	kind string
+	val  T
+}
+
+func (d *declared[T]) String() string        { return "<" + d.kind + ">" }
+func (d *declared[T]) Type() string          { return d.kind }
+func (d *declared[T]) Freeze()               {}
+func (d *declared[T]) Truth() starlark.Bool  { return true }
+func (d *declared[T]) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: %s", d.kind) }
+
+// defaultReleaseTimeout is module(timeout=).
+const defaultReleaseTimeout = 10 * time.Minute
+
+func callModule(c *call) (starlark.Value, error) {
+	file := c.ctx.File
+	switch {
+	case file.Role != RoleModule:
+		return nil, fmt.Errorf("only module.star declares a module; this is %s", file.Path)
+	case file.Module != nil:
+		return nil, fmt.Errorf("called twice; the first call is at %s", file.Module.Pos)
+	}
+	if path.Dir(file.Path) == "global" {
+		for i, p := range c.spec.Params {
+			if c.args[i] != nil && p.Name != "grants" {
+				return nil, fmt.Errorf("%s: global hooks are no module; only grants may be given here", p.Name)
+			}
+		}
+	}
+	m := &ModuleDecl{
+		Enabled:  c.boolOr("enabled", false),
+		After:    c.strings("after"),
+		Requires: c.strings("requires"),
+		Wait:     c.boolOr("wait", false),
+		Timeout:  c.durationOr("timeout", defaultReleaseTimeout),
+		Pos:      c.pos(),
+	}
+	if c.arg("weight") != nil {
+		w := c.intOr("weight", 0)
+		if w < 0 {
+			return nil, fmt.Errorf("weight: %d is negative", w)
+		}
+		m.Weight = &w
+	}
+	if m.Timeout == 0 {
+		return nil, errors.New("timeout: must be more than 0")
+	}
+	for _, param := range []string{"after", "requires"} {
+		for _, name := range c.strings(param) {
+			if err := dnsLabel(name, 63); err != nil {
+				return nil, fmt.Errorf("%s: %w", param, err)
+			}
+		}
+	}
+	for _, name := range []struct {
+		param string
+		most  int // Helm's limit for release names is 53
+		to    *string
+	}{{"namespace", 63, &m.Namespace}, {"release", 53, &m.Release}} {
+		if c.arg(name.param) == nil {
+			continue
+		}
+		if *name.to = c.str(name.param); dnsLabel(*name.to, name.most) != nil {
+			return nil, fmt.Errorf("%s: %w", name.param, dnsLabel(*name.to, name.most))
+		}
+	}
+	if c.arg("values_key") != nil {
+		if m.ValuesKey = c.str("values_key"); !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`).MatchString(m.ValuesKey) {
+			return nil, fmt.Errorf("values_key: %q is no key: letters, digits, - and _", clip(m.ValuesKey))
+		}
+	}
+	if list, ok := c.arg("grants").(starlark.Indexable); ok {
+		for i := range list.Len() {
+			g, ok := list.Index(i).(*declared[Grant])
+			if !ok {
+				return nil, fmt.Errorf("grants: element %d: got %s, want grant(…)", i, list.Index(i).Type())
+			}
+			m.Grants = append(m.Grants, g.val)
+		}
+	}
+	file.Module = m
+	return nil, nil
+}
+
+// dnsLabel refuses what Kubernetes would not take as a name of a namespace.
+func dnsLabel(name string, most int) error {
+	if len(name) > most {
+		return fmt.Errorf("%q is longer than %d characters", clip(name), most)
+	}
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return fmt.Errorf("%q is no valid name: lower case letters, digits and -", clip(name))
+	}
+	return nil
+}
+
+// grantVerbs are RBAC's verbs for objects, and ours.
+var grantVerbs = [...]string{
+	"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*", "apply", "write",
+}
+
+func callGrant(c *call) (starlark.Value, error) {
+	g := Grant{
+		APIVersion: c.str("api_version"),
+		Kind:       c.str("kind"),
+		Verbs:      c.strings("verbs"),
+		Namespaces: c.strings("namespaces"),
+		Names:      c.strings("names"),
+	}
+	if err := checkKind(g.APIVersion, g.Kind); err != nil {
+		return nil, err
+	}
+	if len(g.Verbs) == 0 {
+		return nil, errors.New("verbs: the list is empty, so nothing is granted")
+	}
+	for _, v := range g.Verbs {
+		if !slices.Contains(grantVerbs[:], v) {
+			hint := ""
+			if near := Nearest(v, grantVerbs[:]); near != "" {
+				hint = " (did you mean " + near + "?)"
+			}
+			return nil, fmt.Errorf("verbs: %q is no verb%s", clip(v), hint)
+		}
+	}
+	if err := checkNamespaces(g.Namespaces); err != nil {
+		return nil, err
+	}
+	if err := checkNames("names", g.Names); err != nil {
+		return nil, err
+	}
+	return &declared[Grant]{"grant", g}, nil
+}
+
+// checkNamespaces checks a list of namespaces, of which "*" may be one.
+func checkNamespaces(namespaces []string) error {
+	if namespaces != nil && len(namespaces) == 0 {
+		return errors.New("namespaces: the list is empty")
+	}
+	for _, ns := range namespaces {
+		if ns == "*" {
+			continue
+		}
+		if err := dnsLabel(ns, 63); err != nil {
+			return fmt.Errorf("namespaces: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkNames checks a list of object names.
+func checkNames(param string, names []string) error {
+	if names != nil && len(names) == 0 {
+		return fmt.Errorf("%s: the list is empty", param)
+	}
+	for _, n := range names {
+		if err := checkName(n); err != nil {
+			return fmt.Errorf("%s: %w", param, err)
+		}
+	}
+	return nil
+}
+
+// checkName refuses what no API server would take as the name of any object.
+func checkName(name string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/%") || len(name) > 253 {
+		return fmt.Errorf("%q is no name of an object", clip(name))
+	}
+	return nil
+}
+
+// checkKind refuses API versions and kinds that cannot be. Kinds of the built-in
+// APIs begin with a capital letter, so "configmaps" is found out at once; what
+// else is not served shows when the cluster is asked.
+func checkKind(apiVersion, kind string) error {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || gv.Version == "" {
+		return fmt.Errorf(`api_version: %q is none; write "v1" or "apps/v1"`, clip(apiVersion))
+	}
+	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`).MatchString(kind) {
+		return fmt.Errorf(`kind: %q is none; write it as in manifests, "ConfigMap"`, clip(kind))
+	}
+	if !strings.Contains(gv.Group, ".") && (kind[0] < 'A' || kind[0] > 'Z') {
+		return fmt.Errorf(`kind: %q begins with a small letter; write it as in manifests, "ConfigMap"`, clip(kind))
+	}
+	return nil
+}
+
+func callRetry(c *call) (starlark.Value, error) {
+	r := Retry{
+		Min:    c.durationOr("min", DefaultRetry.Min),
+		Max:    c.durationOr("max", DefaultRetry.Max),
+		Factor: DefaultRetry.Factor,
+	}
+	if v := c.arg("factor"); v != nil {
+		r.Factor, _ = starlark.AsFloat(v)
+	}
+	switch {
+	case r.Min < time.Millisecond:
+		return nil, errors.New("min: must be at least 1ms")
+	case r.Max < r.Min:
+		return nil, fmt.Errorf("max: %s is less than min, %s", r.Max, r.Min)
+	case math.IsNaN(r.Factor) || r.Factor < 1 || r.Factor > 100:
+		return nil, errors.New("factor: must be 1 to 100")
+	}
+	return &declared[Retry]{"retry", r}, nil
+}
+
+func callDecision(answer Answer) func(*call) (starlark.Value, error) {
+	return func(c *call) (starlark.Value, error) {
+		return &declared[Decision]{c.spec.Name, Decision{answer, c.str("reason")}}, nil
+	}
+}
+
+// DecisionOf reads what enabled() returned: True, False, waiting("…") or
+// disabled("…").
+func DecisionOf(v starlark.Value) (Decision, error) {
+	switch v := v.(type) {
+	case starlark.Bool:
+		if v {
+			return Decision{Answer: AnswerOn}, nil
+		}
+		return Decision{Answer: AnswerDisabled, Reason: "enabled() returned False"}, nil
+	case *declared[Decision]:
+		return v.val, nil
+	}
+	return Decision{}, fmt.Errorf(`enabled() returned %s; it must return True, waiting("…"), disabled("…") or False`, v.Type())
+}

@@ -1,0 +1,228 @@
+package builtins
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.starlark.net/starlark"
+)
+
+// defaultHookTimeout is hook(timeout=).
+const defaultHookTimeout = 30 * time.Second
+
+func hookSpec() Spec {
+	return Spec{
+		Name: "hook", Phases: PhaseLoad, call: callHook,
+		Doc: "Registers a hook: a function, and what triggers it. Only files under hooks/ register hooks.",
+		Params: []Param{
+			{Name: "fn", Type: TypeFunction, Doc: "The function; it takes ctx."},
+			{Name: "on", Type: TypeList, Doc: "What triggers it: startup(), schedule(…), k8s.watch(…), before_helm(), after_helm()."},
+			{Name: "name", Type: TypeString, Default: "None", Doc: "The hook's id, unique in its module; default: \"file:function\"."},
+			{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Doc: "How long one run may take."},
+			{Name: "retry", Type: TypeRetry, Default: "None", Doc: "How a failed run is repeated; None: retry()."},
+		},
+	}
+}
+
+func callHook(c *call) (starlark.Value, error) {
+	file := c.ctx.File
+	if file.Role != RoleHooks {
+		return nil, fmt.Errorf("only files under hooks/ register hooks; this is %s", file.Path)
+	}
+	fn := c.arg("fn").(starlark.Callable)
+	if err := takesOne(fn, "ctx"); err != nil {
+		return nil, fmt.Errorf("fn: %w", err)
+	}
+	h := &HookDecl{
+		Fn:      fn,
+		Timeout: c.durationOr("timeout", defaultHookTimeout),
+		Retry:   DefaultRetry,
+		Pos:     c.pos(),
+	}
+	if h.Timeout == 0 {
+		return nil, errors.New("timeout: must be more than 0")
+	}
+	if r, ok := c.arg("retry").(*declared[Retry]); ok {
+		h.Retry = r.val
+	}
+	var err error
+	if h.ID, err = c.hookID(fn); err != nil {
+		return nil, err
+	}
+	for _, other := range file.Hooks {
+		if other.ID == h.ID {
+			return nil, fmt.Errorf("hook %s is registered already at %s; give one of them name=", h.ID, other.Pos)
+		}
+	}
+	if h.Bindings, err = bindingsOf(c.arg("on").(starlark.Indexable)); err != nil {
+		return nil, fmt.Errorf("on: %w", err)
+	}
+	file.Hooks = append(file.Hooks, h)
+	return nil, nil
+}
+
+// hookID is name=, or the file's path below the module's folder and the name of
+// the function.
+func (c *call) hookID(fn starlark.Callable) (string, error) {
+	if c.arg("name") != nil {
+		id := c.str("name")
+		if id == "" || len(id) > 200 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+			return "", fmt.Errorf("name: %q is no id: at most 200 characters, no spaces", clip(id))
+		}
+		return id, nil
+	}
+	if fn.Name() == "lambda" {
+		return "", errors.New("name: a lambda has no name; give one")
+	}
+	path := c.ctx.File.Path
+	if _, below, ok := strings.Cut(path, "/"); ok {
+		path = below
+	}
+	return path + ":" + fn.Name(), nil
+}
+
+// takesOne makes sure that fn can be called with exactly one positional argument.
+func takesOne(fn starlark.Callable, param string) error {
+	f, ok := fn.(*starlark.Function)
+	if !ok {
+		return fmt.Errorf("%s is a builtin; write a function that takes %s", fn.Name(), param)
+	}
+	positional := f.NumParams() - f.NumKwonlyParams()
+	if f.HasVarargs() {
+		positional--
+	}
+	if f.HasKwargs() {
+		positional--
+	}
+	required := 0
+	for i := range positional {
+		if f.ParamDefault(i) == nil {
+			required++
+		}
+	}
+	for i := range f.NumKwonlyParams() {
+		if f.ParamDefault(positional+i) == nil {
+			name, _ := f.Param(positional + i)
+			return fmt.Errorf("%s needs the argument %s; it is only given %s", f.Name(), name, param)
+		}
+	}
+	if required > 1 || positional == 0 && !f.HasVarargs() {
+		return fmt.Errorf("%s takes %d arguments; it must take one, %s", f.Name(), required, param)
+	}
+	return nil
+}
+
+// bindingsOf reads on=, and names what has no name.
+func bindingsOf(list starlark.Indexable) ([]Binding, error) {
+	if list.Len() == 0 {
+		return nil, errors.New("the list is empty, so nothing would trigger the hook")
+	}
+	var out []Binding
+	taken := map[string]bool{}
+	for i := range list.Len() {
+		b, err := bindingOf(list.Index(i))
+		if err != nil {
+			return nil, fmt.Errorf("element %d: %w", i, err)
+		}
+		if b.Name != "" && taken[b.Name] {
+			return nil, fmt.Errorf("element %d: the name %q is used twice", i, clip(b.Name))
+		}
+		taken[b.Name] = true
+		out = append(out, b)
+	}
+	for i := range out {
+		if out[i].Name != "" {
+			continue
+		}
+		kind := out[i].defaultName()
+		name := kind
+		for n := 2; taken[name]; n++ {
+			name = kind + "-" + strconv.Itoa(n)
+		}
+		taken[name], out[i].Name = true, name
+	}
+	return out, nil
+}
+
+// bindingOf reads one element of on=. A bare startup, before_helm or after_helm
+// means the call without arguments.
+func bindingOf(v starlark.Value) (Binding, error) {
+	switch v := v.(type) {
+	case *declared[Binding]:
+		return v.val, nil
+	case *starlark.Builtin:
+		switch v.Name() {
+		case "startup":
+			return Binding{Startup: &StartupBinding{}}, nil
+		case "before_helm":
+			return Binding{BeforeHelm: &HelmBinding{}}, nil
+		case "after_helm":
+			return Binding{AfterHelm: &HelmBinding{}}, nil
+		}
+		return Binding{}, fmt.Errorf("got %s, want a binding, such as k8s.watch(…)", v.Name())
+	}
+	return Binding{}, fmt.Errorf("got %s, want a binding, such as k8s.watch(…)", v.Type())
+}
+
+func (b *Binding) defaultName() string {
+	switch {
+	case b.Startup != nil:
+		return "startup"
+	case b.Schedule != nil:
+		return "schedule"
+	case b.BeforeHelm != nil:
+		return "before_helm"
+	case b.AfterHelm != nil:
+		return "after_helm"
+	}
+	return strings.ToLower(b.Watch.Kind)
+}
+
+// filterID identifies what a function does as far as this can be told from
+// outside: where it was written, and what it closes over.
+func filterID(fn starlark.Callable) string { return functionID(fn, 0) }
+
+// maxClosures bounds how far functionID follows functions that close over
+// functions, which may close over each other.
+const maxClosures = 4
+
+func functionID(fn starlark.Callable, depth int) string {
+	f, ok := fn.(*starlark.Function)
+	if !ok {
+		return "builtin " + fn.Name()
+	}
+	id := f.Position().String()
+	if depth == maxClosures {
+		return id
+	}
+	h := sha256.New()
+	closed := false
+	note := func(name string, v starlark.Value) {
+		text := "unset"
+		if inner, ok := v.(starlark.Callable); ok {
+			text = functionID(inner, depth+1)
+		} else if v != nil {
+			text = v.String()
+		}
+		closed = true
+		fmt.Fprintf(h, "%q=%q\n", name, text)
+	}
+	for i := range f.NumFreeVars() {
+		b, v := f.FreeVar(i)
+		note(b.Name, v)
+	}
+	for i := range f.NumParams() {
+		if v := f.ParamDefault(i); v != nil {
+			name, _ := f.Param(i)
+			note(name, v)
+		}
+	}
+	if !closed {
+		return id
+	}
+	return fmt.Sprintf("%s %x", id, h.Sum(nil)[:8])
+}

@@ -1,0 +1,174 @@
+package builtins
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	libjson "go.starlark.net/lib/json"
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// JSON. Decoding is done by go.starlark.net's library, which recurses as deep as its
+// input is: what is too deep is refused before.
+
+func jsonSpecs() []Spec {
+	indent := Param{Name: "indent", Type: TypeString, Default: `"\t"`, Keyword: true, Doc: "What each level adds to the indentation, at most 16 characters."}
+	prefix := Param{Name: "prefix", Type: TypeString, Default: `""`, Keyword: true, Doc: "What each line after the first begins with, at most 16 characters."}
+	value := Param{Name: "x", Type: TypeAny, Doc: "What to encode; integers of any size are exact."}
+	return []Spec{
+		{Name: "json.encode", Phases: PhaseAny, Returns: "the JSON text", call: callJSONEncode,
+			Doc:    "Encodes a value as JSON, keys sorted. Structs and objects become objects.",
+			Params: []Param{value}},
+		{Name: "json.encode_indent", Phases: PhaseAny, Returns: "the JSON text", call: callJSONEncodeIndent,
+			Doc:    "Encodes a value as JSON over several lines, keys sorted.",
+			Params: []Param{value, prefix, indent}},
+		{Name: "json.decode", Phases: PhaseAny, Returns: "the value, mutable", call: callJSONDecode,
+			Doc: "Decodes JSON text. Numbers with a point or an exponent become floats, all others ints of any size.",
+			Params: []Param{
+				{Name: "x", Type: TypeString, Doc: "The JSON text."},
+				{Name: "default", Type: TypeAny, Default: "None", Doc: "What to return when the text is no JSON; not given: that is an error."},
+			}},
+		{Name: "json.indent", Phases: PhaseAny, Returns: "the JSON text", call: callJSONIndent,
+			Doc:    "Lays out JSON text over several lines.",
+			Params: []Param{{Name: "x", Type: TypeString, Doc: "The JSON text."}, prefix, indent}},
+	}
+}
+
+// library calls a function of go.starlark.net's own libraries and takes its name
+// off the error, since ours is put there.
+func (c *call) library(v starlark.Value, args ...starlark.Value) (starlark.Value, error) {
+	fn := v.(*starlark.Builtin)
+	out, err := fn.CallInternal(c.thread, args, nil)
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), fn.Name()+": "))
+	}
+	return out, nil
+}
+
+func callJSONEncode(c *call) (starlark.Value, error) {
+	tree, err := object.ToTree(c.arg("x"))
+	if err != nil {
+		return nil, err
+	}
+	text, err := encodeJSON(tree)
+	return starlark.String(text), err
+}
+
+// encodeJSON writes plain data, in which integers may be *big.Int, as JSON: floats
+// with a point or an exponent, so that they are floats when read again.
+func encodeJSON(tree any) (string, error) {
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(floatsAsText(tree)); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(out.String(), "\n"), checkText(out.Len())
+}
+
+// floatsAsText changes the tree, which nobody else holds.
+func floatsAsText(tree any) any {
+	switch v := tree.(type) {
+	case float64:
+		return json.Number(starlark.Float(v).String())
+	case map[string]any:
+		for k, e := range v {
+			v[k] = floatsAsText(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = floatsAsText(e)
+		}
+	}
+	return tree
+}
+
+func callJSONEncodeIndent(c *call) (starlark.Value, error) {
+	text, err := callJSONEncode(c)
+	if err != nil {
+		return nil, err
+	}
+	return c.indented(textOf(text))
+}
+
+func callJSONIndent(c *call) (starlark.Value, error) { return c.indented(c.str("x")) }
+
+// indented lays out JSON text. How large the result gets is counted first: depth
+// times lines may be far more than the text.
+func (c *call) indented(text string) (starlark.Value, error) {
+	indent, prefix := c.strOr("indent", "\t"), c.str("prefix")
+	if len(indent) > 16 || len(prefix) > 16 {
+		return nil, errors.New("indent and prefix must not be longer than 16 characters")
+	}
+	size, depth := len(text), 0
+	for _, b := range structure(text) {
+		switch b {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		if b != ':' {
+			size += 1 + len(prefix) + max(depth, 0)*len(indent)
+		}
+		if err := checkText(size); err != nil {
+			return nil, err
+		}
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, []byte(text), prefix, indent); err != nil {
+		return nil, err
+	}
+	return starlark.String(out.String()), nil
+}
+
+// maxNesting is how deep JSON text may be nested.
+const maxNesting = 1000
+
+func callJSONDecode(c *call) (starlark.Value, error) {
+	text := c.str("x")
+	if err := checkText(len(text)); err != nil {
+		return nil, err
+	}
+	depth := 0
+	for _, b := range structure(text) {
+		switch b {
+		case '{', '[':
+			if depth++; depth > maxNesting {
+				return nil, fmt.Errorf("nested deeper than %d", maxNesting)
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	v, err := c.library(libjson.Module.Members["decode"], starlark.String(text))
+	if err != nil && c.arg("default") != nil {
+		return c.arg("default"), nil
+	}
+	return v, err
+}
+
+// structure yields the structural characters of JSON text, those outside strings.
+func structure(text string) func(yield func(int, byte) bool) {
+	return func(yield func(int, byte) bool) {
+		inString := false
+		for i := 0; i < len(text); i++ {
+			switch b := text[i]; {
+			case inString && b == '\\':
+				i++
+			case b == '"':
+				inString = !inString
+			case inString:
+			case b == '{', b == '}', b == '[', b == ']', b == ',', b == ':':
+				if !yield(i, b) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// Live reads. They show the cluster before the run's own writes.
+
+func k8sReadSpecs() []Spec {
+	apiVersion := Param{Name: "api_version", Type: TypeString, Doc: "API version, as in manifests: \"v1\", \"apps/v1\"."}
+	kind := Param{Name: "kind", Type: TypeString, Doc: "Kind, as in manifests: \"ConfigMap\"."}
+	return []Spec{
+		{Name: "k8s.get", Phases: PhaseRun, Effect: EffectRead, call: callGet,
+			Returns: "the object, or None when it is not there",
+			Doc:     "Reads one object from the cluster, as it was before this run's writes; reading what this run has written is an error. Needs a grant of get.",
+			Params: []Param{apiVersion, kind,
+				{Name: "name", Type: TypeString, Doc: "Name of the object."},
+				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Its namespace; None: the module's, in global hooks the operator's. Cluster-scoped kinds ignore it."},
+			}},
+		{Name: "k8s.list", Phases: PhaseRun, Effect: EffectRead, call: callList,
+			Returns: "a list of objects, sorted by namespace and name",
+			Doc:     "Reads the objects of a kind from the cluster, as they were before this run's writes; a list that this run's writes would change is an error. Needs a grant of list. A watch is cheaper for what is read often.",
+			Params: []Param{apiVersion, kind,
+				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: all namespaces. Cluster-scoped kinds ignore it."},
+				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Label selector: a dict of equal values, or the text kubectl takes."},
+				{Name: "fields", Type: TypeSelector, Default: "None", Doc: "Field selector: a dict of equal values, or the text kubectl takes."},
+			}},
+	}
+}
+
+func callGet(c *call) (starlark.Value, error) {
+	ref, namespaced, err := c.ref(effect.Ref{
+		APIVersion: c.str("api_version"), Kind: c.str("kind"), Name: c.str("name"), Namespace: c.str("namespace"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.allowed("get", ref, namespaced); err != nil {
+		return nil, err
+	}
+	for _, w := range c.run.Effects.Writes {
+		if sameKind(w.Ref, ref) && w.Ref.Namespace == ref.Namespace && w.Ref.Name == ref.Name {
+			return nil, fmt.Errorf("this run has written %s itself (%s); reads show the cluster before a run's writes", ref, w.Pos)
+		}
+	}
+	if c.run.Reader == nil {
+		return nil, errors.New("the cluster cannot be read here")
+	}
+	m, err := c.run.Reader.Get(c.run.context(), ref)
+	if err != nil || m == nil {
+		return starlark.None, err
+	}
+	return object.New(m), nil
+}
+
+func callList(c *call) (starlark.Value, error) {
+	kind := effect.Ref{APIVersion: c.str("api_version"), Kind: c.str("kind")}
+	if err := checkKind(kind.APIVersion, kind.Kind); err != nil {
+		return nil, err
+	}
+	namespaced, err := c.namespaced(kind.APIVersion, kind.Kind)
+	if err != nil {
+		return nil, err
+	}
+	namespaces := c.strings("namespaces")
+	if err := checkNamespaces(namespaces); err != nil {
+		return nil, err
+	}
+	if !namespaced {
+		namespaces = nil
+	}
+	for _, ns := range namespaces {
+		if ns == "*" {
+			namespaces = nil
+			break
+		}
+	}
+	if err := c.allowedList(kind, namespaces, namespaced); err != nil {
+		return nil, err
+	}
+	for _, w := range c.run.Effects.Writes {
+		if sameKind(w.Ref, kind) && (namespaces == nil || contains(namespaces, w.Ref.Namespace)) {
+			return nil, fmt.Errorf("this run has written %s itself (%s); lists show the cluster before a run's writes, so list first", w.Ref, w.Pos)
+		}
+	}
+	labels, err := c.labelSelector("labels")
+	if err != nil {
+		return nil, err
+	}
+	fields, err := c.fieldSelector("fields")
+	if err != nil {
+		return nil, err
+	}
+	if c.run.Reader == nil {
+		return nil, errors.New("the cluster cannot be read here")
+	}
+	found, err := c.run.Reader.List(c.run.context(), kind.APIVersion, kind.Kind, namespaces, labels, fields)
+	if err != nil {
+		return nil, err
+	}
+	elems := make([]starlark.Value, len(found))
+	for i, m := range found {
+		elems[i] = object.New(m)
+	}
+	return starlark.NewList(elems), nil
+}
+
+// ref completes a reference: the namespace of the run where none was given, none
+// for cluster-scoped kinds.
+func (c *call) ref(r effect.Ref) (effect.Ref, bool, error) {
+	if err := checkKind(r.APIVersion, r.Kind); err != nil {
+		return r, false, err
+	}
+	if err := checkName(r.Name); err != nil {
+		return r, false, fmt.Errorf("name: %w", err)
+	}
+	namespaced, err := c.namespaced(r.APIVersion, r.Kind)
+	if err != nil {
+		return r, false, err
+	}
+	switch {
+	case !namespaced:
+		r.Namespace = ""
+	case r.Namespace == "":
+		r.Namespace = c.run.Namespace
+	default:
+		if err := dnsLabel(r.Namespace, 63); err != nil {
+			return r, false, fmt.Errorf("namespace: %w", err)
+		}
+	}
+	return r, namespaced, nil
+}
+
+func (c *call) namespaced(apiVersion, kind string) (bool, error) {
+	if c.run.Scope == nil {
+		return true, nil
+	}
+	return c.run.Scope(apiVersion, kind)
+}
+
+// sameKind compares group and kind: objects are the same in all versions.
+func sameKind(a, b effect.Ref) bool {
+	return a.Kind == b.Kind && groupOf(a.APIVersion) == groupOf(b.APIVersion)
+}
+
+func groupOf(apiVersion string) string {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return strings.TrimSpace(apiVersion)
+	}
+	return gv.Group
+}

@@ -1,0 +1,200 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+)
+
+// Regular expressions, with Go's RE2: time grows with the text, never faster.
+
+const (
+	// maxPattern and maxMatched bound what one call may take: a builtin cannot be
+	// interrupted.
+	maxPattern = 4 << 10
+	maxMatched = 2 << 20
+	// maxPatterns is how many compiled patterns a thread keeps.
+	maxPatterns = 64
+)
+
+func reSpecs() []Spec {
+	pattern := Param{Name: "pattern", Type: TypeString, Doc: "The pattern, in RE2's syntax, at most 4 KiB."}
+	text := Param{Name: "text", Type: TypeString, Doc: "The text, at most 2 MiB."}
+	const match = "None, or a struct: text, start and end (bytes), groups (a list; None for a group that took no part) and named (a dict)"
+	return []Spec{
+		{Name: "re.match", Phases: PhaseAny, Returns: match, call: callMatch(true),
+			Doc: "Matches a pattern at the beginning of a text.", Params: []Param{pattern, text}},
+		{Name: "re.search", Phases: PhaseAny, Returns: match, call: callMatch(false),
+			Doc: "Finds the first place where a pattern matches.", Params: []Param{pattern, text}},
+		{Name: "re.find_all", Phases: PhaseAny, call: callFindAll, Params: []Param{pattern, text},
+			Returns: "a list: of the matched texts; with one group, of what it matched; with several, of tuples",
+			Doc:     "Finds all places where a pattern matches, without overlap."},
+		{Name: "re.sub", Phases: PhaseAny, Returns: "the new text", call: callSub,
+			Doc: "Replaces what a pattern matches.",
+			Params: []Param{pattern,
+				{Name: "repl", Type: TypeString, Doc: "What to put there; $1 or ${name} is a group, $$ a dollar sign."},
+				text,
+				{Name: "count", Type: TypeInt, Default: "0", Doc: "How many to replace at most; 0: all."},
+			}},
+		{Name: "re.split", Phases: PhaseAny, Returns: "a list of texts", call: callSplit,
+			Doc: "Splits a text where a pattern matches.",
+			Params: []Param{pattern, text,
+				{Name: "count", Type: TypeInt, Default: "0", Doc: "How many splits at most; 0: all."},
+			}},
+	}
+}
+
+// pattern compiles pattern= and checks text=. Patterns stay compiled as long as
+// the thread lives.
+func (c *call) pattern() (*regexp.Regexp, error) {
+	const key = "starling.patterns"
+	src := c.str("pattern")
+	if len(src) > maxPattern {
+		return nil, fmt.Errorf("pattern: longer than %d bytes", maxPattern)
+	}
+	if len(c.str("text")) > maxMatched {
+		return nil, fmt.Errorf("text: larger than %d MiB", maxMatched>>20)
+	}
+	if paramIndex(c.spec.Params, "count") >= 0 && c.intOr("count", 0) < 0 {
+		return nil, errors.New("count: is negative")
+	}
+	known, _ := c.thread.Local(key).(map[string]*regexp.Regexp)
+	if re := known[src]; re != nil {
+		return re, nil
+	}
+	re, err := regexp.Compile(src)
+	if err != nil {
+		return nil, fmt.Errorf("pattern: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+	if known == nil || len(known) >= maxPatterns {
+		known = map[string]*regexp.Regexp{}
+		c.thread.SetLocal(key, known)
+	}
+	known[src] = re
+	return re, nil
+}
+
+func callMatch(atStart bool) func(*call) (starlark.Value, error) {
+	return func(c *call) (starlark.Value, error) {
+		re, err := c.pattern()
+		if err != nil {
+			return nil, err
+		}
+		text := c.str("text")
+		at := re.FindStringSubmatchIndex(text)
+		if at == nil || atStart && at[0] != 0 {
+			return starlark.None, nil
+		}
+		groups := make([]starlark.Value, re.NumSubexp())
+		named := starlark.NewDict(0)
+		for i, name := range re.SubexpNames()[1:] {
+			groups[i] = group(text, at, i+1)
+			if name != "" {
+				if err := named.SetKey(starlark.String(name), groups[i]); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return starlarkstruct.FromStringDict(starlark.String("match"), starlark.StringDict{
+			"text":   starlark.String(text[at[0]:at[1]]),
+			"start":  starlark.MakeInt(at[0]),
+			"end":    starlark.MakeInt(at[1]),
+			"groups": starlark.NewList(groups),
+			"named":  named,
+		}), nil
+	}
+}
+
+// group returns what the i-th group matched, or None.
+func group(text string, at []int, i int) starlark.Value {
+	if at[2*i] < 0 {
+		return starlark.None
+	}
+	return starlark.String(text[at[2*i]:at[2*i+1]])
+}
+
+// findAll finds up to most matches, all of them when most is 0, as long as their
+// positions fit into some 64 MiB.
+func findAll(re *regexp.Regexp, text string, most int) ([][]int, error) {
+	limit := (4 << 20) / (re.NumSubexp() + 2)
+	if most == 0 || most > limit {
+		most = limit + 1
+	}
+	found := re.FindAllStringSubmatchIndex(text, most)
+	if len(found) > limit {
+		return nil, fmt.Errorf("more than %d matches", limit)
+	}
+	return found, nil
+}
+
+func callFindAll(c *call) (starlark.Value, error) {
+	re, err := c.pattern()
+	if err != nil {
+		return nil, err
+	}
+	text := c.str("text")
+	var out []starlark.Value
+	matches, err := findAll(re, text, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range matches {
+		switch n := re.NumSubexp(); n {
+		case 0:
+			out = append(out, group(text, at, 0))
+		case 1:
+			out = append(out, group(text, at, 1))
+		default:
+			groups := make(starlark.Tuple, n)
+			for i := range groups {
+				groups[i] = group(text, at, i+1)
+			}
+			out = append(out, groups)
+		}
+	}
+	return starlark.NewList(out), nil
+}
+
+func callSub(c *call) (starlark.Value, error) {
+	re, err := c.pattern()
+	if err != nil {
+		return nil, err
+	}
+	text, repl := c.str("text"), c.str("repl")
+	matches, err := findAll(re, text, c.intOr("count", 0))
+	if err != nil {
+		return nil, err
+	}
+	var out []byte
+	last, refs := 0, strings.Count(repl, "$")
+	for _, at := range matches {
+		// A reference puts in at most the whole match.
+		if err := checkText(len(out) + at[0] - last + len(repl) + refs*(at[1]-at[0])); err != nil {
+			return nil, err
+		}
+		out = append(out, text[last:at[0]]...)
+		out = re.ExpandString(out, repl, text, at)
+		last = at[1]
+	}
+	return starlark.String(append(out, text[last:]...)), nil
+}
+
+func callSplit(c *call) (starlark.Value, error) {
+	re, err := c.pattern()
+	if err != nil {
+		return nil, err
+	}
+	most := c.intOr("count", 0) + 1
+	if most == 1 {
+		most = -1
+	}
+	var out []starlark.Value
+	for _, part := range re.Split(c.str("text"), most) {
+		out = append(out, starlark.String(part))
+	}
+	return starlark.NewList(out), nil
+}

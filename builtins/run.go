@@ -1,0 +1,94 @@
+package builtins
+
+import (
+	"errors"
+	"strings"
+
+	"go.starlark.net/starlark"
+)
+
+// What a run says about itself: fail and requeue, and its log.
+
+func runSpecs() []Spec {
+	return []Spec{
+		{Name: "fail", Phases: PhaseAny, call: callFail,
+			Doc: "Ends the run, or whatever is going on, with an error. A run that fails changes nothing and is repeated.",
+			Params: []Param{
+				{Name: "msg", Type: TypeAny, Doc: "What is wrong."},
+				{Name: "retry_after", Type: TypeDuration, Default: "None", Doc: "When to try again; None: as the hook's retry says."},
+				{Name: "permanent", Type: TypeBool, Default: "False", Doc: "Whether trying again is of no use before something changes."},
+			}},
+		{Name: "requeue", Phases: PhaseRun, Effect: EffectWrite, call: callRequeue,
+			Doc:    "Asks for another run after some time, if this one succeeds. Of several calls the soonest counts.",
+			Params: []Param{{Name: "after", Type: TypeDuration, Doc: "How long after the end of this run."}}},
+	}
+}
+
+func callFail(c *call) (starlark.Value, error) {
+	e := &FailError{
+		Msg:        textOf(c.arg("msg")),
+		RetryAfter: c.durationOr("retry_after", 0),
+		Permanent:  c.boolOr("permanent", false),
+	}
+	if e.Permanent && e.RetryAfter > 0 {
+		return nil, errors.New("retry_after and permanent exclude each other")
+	}
+	if e.Msg == "" {
+		e.Msg = "the hook failed without a message"
+	}
+	return nil, e
+}
+
+func callRequeue(c *call) (starlark.Value, error) {
+	after := c.durationOr("after", 0)
+	if after == 0 {
+		return nil, errors.New("after: must be more than 0")
+	}
+	if old := c.run.Effects.Requeue; old == 0 || after < old {
+		c.run.Effects.Requeue = after
+	}
+	return nil, nil
+}
+
+// textOf is str(x): text as it is, all else as it is written.
+func textOf(v starlark.Value) string {
+	if s, ok := starlark.AsString(v); ok {
+		return s
+	}
+	return v.String()
+}
+
+func logSpecs() []Spec {
+	const phases = PhaseLoad | PhaseRun | PhaseEnabled
+	msg := Param{Name: "msg", Type: TypeAny, Doc: "The message."}
+	fields := Param{Name: "**fields", Type: TypeAny, Doc: "What goes with it, as JSON where it can be."}
+	spec := func(level Level, doc string) Spec {
+		return Spec{Name: "log." + level.String(), Phases: phases, Effect: EffectWrite, Doc: doc,
+			Params: []Param{msg, fields},
+			call: func(c *call) (starlark.Value, error) {
+				c.log(level, textOf(c.arg("msg")), plainFields(c.kwargs))
+				return nil, nil
+			}}
+	}
+	return []Spec{
+		spec(LevelDebug, "Writes a log line for those who look for a fault."),
+		spec(LevelInfo, "Writes a log line that tells what happened."),
+		spec(LevelWarn, "Writes a log line about something that should be looked at."),
+		spec(LevelError, "Writes a log line about something that went wrong."),
+		{Name: "print", Phases: phases, Effect: EffectWrite, call: callPrint,
+			Doc: "Writes a log line, as log.info does.",
+			Params: []Param{
+				{Name: "*args", Type: TypeAny, Doc: "What to write."},
+				{Name: "sep", Type: TypeString, Default: `" "`, Keyword: true, Doc: "What goes between."},
+			}},
+	}
+}
+
+func callPrint(c *call) (starlark.Value, error) {
+	words := make([]string, len(c.rest))
+	for i, v := range c.rest {
+		words[i] = textOf(v)
+	}
+	c.log(LevelInfo, strings.Join(words, c.strOr("sep", " ")), nil)
+	return nil, nil
+}

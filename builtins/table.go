@@ -1,0 +1,174 @@
+package builtins
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// Spec declares one builtin. Arguments are unpacked and phases checked from what
+// it says, and docs, help and stubs are made of it.
+type Spec struct {
+	// Name as it is called, dotted inside a namespace: "k8s.apply".
+	Name string
+	// Params in the order of the call. Empty for constants.
+	Params []Param
+	// Doc says in plain words what it does, with shapes, units and errors.
+	Doc string
+	// Returns says what it returns; empty for None.
+	Returns string
+	// Phases are those in which it may be called.
+	Phases Phase
+	// Effect says what it does to the world outside.
+	Effect EffectClass
+
+	call  func(*call) (starlark.Value, error)
+	value starlark.Value // of a constant; call is nil then
+}
+
+// Constant reports whether the builtin is a value, not a function: math.pi.
+func (s *Spec) Constant() bool { return s.value != nil }
+
+// Param declares one parameter.
+type Param struct {
+	// Name, with "*" or "**" before it when it takes all further positional or
+	// keyword arguments.
+	Name string
+	// Type says what it takes, and how it is checked.
+	Type Type
+	// Default as it is written in Starlark; empty means required. "None" means
+	// that None may be given.
+	Default string
+	// Keyword means that it cannot be given by position.
+	Keyword bool
+	// Doc says what it means.
+	Doc string
+}
+
+// Type is the type of a parameter, in words for people.
+type Type string
+
+// The types of parameters.
+const (
+	TypeAny      Type = "any"
+	TypeString   Type = "string"
+	TypeText     Type = "string or bytes"
+	TypeBool     Type = "bool"
+	TypeInt      Type = "int"
+	TypeNumber   Type = "int or float"
+	TypeStrings  Type = "list of strings"
+	TypeList     Type = "list"
+	TypeDict     Type = "dict or object"
+	TypeFunction Type = "function"
+	TypePath     Type = "string or list of strings" // see product.md, "Paths"
+	TypeDuration Type = "duration, as \"30s\", or seconds"
+	TypeSelector Type = "string, list of strings or dict"
+	TypeFilter   Type = "function or list of strings"
+	TypeRef      Type = "object, dict or string"
+	TypeRetry    Type = "retry"
+	TypeTime     Type = "time"
+)
+
+// EffectClass says what a builtin does to the world outside the program.
+type EffectClass int
+
+const (
+	// EffectNone: pure, or declares.
+	EffectNone EffectClass = iota
+	// EffectRead reads what may change: values, the cluster, the clock.
+	EffectRead
+	// EffectWrite records an effect, or logs.
+	EffectWrite
+)
+
+// String returns "none", "read" or "write".
+func (e EffectClass) String() string { return [...]string{"none", "read", "write"}[e] }
+
+// Table returns the declarations of all builtins, by family. It is the one place
+// that knows them.
+func Table() []Spec {
+	return slices.Concat(
+		declareSpecs(), bindingSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
+		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
+		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
+	)
+}
+
+// Predeclared returns what every file finds without loading it: the functions and
+// namespaces of [Table]. What go.starlark.net's universe has beyond them stays.
+func Predeclared() starlark.StringDict {
+	env := starlark.StringDict{}
+	spaces := map[string]*namespace{}
+	for _, spec := range Table() {
+		var v starlark.Value = spec.value
+		if v == nil {
+			v = newBuiltin(&spec)
+		}
+		space, member, dotted := strings.Cut(spec.Name, ".")
+		if !dotted {
+			env[spec.Name] = v
+			continue
+		}
+		ns := spaces[space]
+		if ns == nil {
+			ns = &namespace{name: space, members: starlark.StringDict{}}
+			spaces[space], env[space] = ns, ns
+		}
+		ns.members[member] = v
+	}
+	env.Freeze()
+	return env
+}
+
+// Names returns all names that a file may use without defining them, sorted: those
+// of [Predeclared] and of the universe.
+func Names() []string {
+	seen := map[string]bool{}
+	for name := range starlark.Universe {
+		seen[name] = true
+	}
+	for _, spec := range Table() {
+		name, _, _ := strings.Cut(spec.Name, ".")
+		seen[name] = true
+	}
+	names := make([]string, 0, len(seen))
+	for name := range seen {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Nearest returns the candidate closest to name, or "": for "did you mean".
+func Nearest(name string, candidates []string) string { return object.Nearest(name, candidates) }
+
+// namespace is a predeclared name whose attributes are builtins: k8s, values.
+type namespace struct {
+	name    string
+	members starlark.StringDict
+}
+
+var _ starlark.HasAttrs = (*namespace)(nil)
+
+func (n *namespace) String() string        { return "<module " + n.name + ">" }
+func (n *namespace) Type() string          { return "module" }
+func (n *namespace) Freeze()               {}
+func (n *namespace) Truth() starlark.Bool  { return true }
+func (n *namespace) Hash() (uint32, error) { return starlark.String(n.name).Hash() }
+func (n *namespace) AttrNames() []string   { return n.members.Keys() }
+
+func (n *namespace) Attr(name string) (starlark.Value, error) {
+	if v, ok := n.members[name]; ok {
+		return v, nil
+	}
+	names := n.AttrNames()
+	hint := "it has " + strings.Join(names, ", ")
+	if near := Nearest(name, names); near != "" {
+		hint = "did you mean " + n.name + "." + near + "?"
+	}
+	return nil, finalf("%s has no .%s (%s)", n.name, name, hint)
+}

@@ -1,0 +1,228 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// The values and the config of a module, as its hooks see them.
+
+func valuesSpecs() []Spec {
+	const read = PhaseRun | PhaseEnabled
+	path := Param{Name: "path", Type: TypePath, Doc: "Dotted text, or a list of exact keys."}
+	value := Param{Name: "value", Type: TypeAny, Doc: "What JSON can hold: None, bool, int, float, string, list, dict, struct, object."}
+	dflt := Param{Name: "default", Type: TypeAny, Default: "None", Doc: "What to return when nothing, or null, is there."}
+	return []Spec{
+		{Name: "values.get", Phases: read, Effect: EffectRead, call: callValuesGet,
+			Returns: "the value, frozen, or default", Params: []Param{path, dflt},
+			Doc: "Reads the effective values: all layers, this run's own changes included. A module sees its section at the root and the global values under global."},
+		{Name: "values.has", Phases: read, Effect: EffectRead, call: callValuesHas,
+			Returns: "True or False", Params: []Param{path},
+			Doc: "Reports whether a value is there that is not null."},
+		{Name: "values.set", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpSet),
+			Params: []Param{path, value},
+			Doc:    "Sets a value in the hook's layer, whatever was there. What a run does not set again is gone after it."},
+		{Name: "values.default", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpDefault),
+			Params: []Param{path, value},
+			Doc:    "Sets a value below the user's config, which wins over it."},
+		{Name: "values.merge", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpMerge),
+			Params: []Param{path, {Name: "value", Type: TypeDict, Doc: "The dict to merge: dicts deeply, all else replaces."}},
+			Doc:    "Merges a dict into what is there."},
+		{Name: "values.remove", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpRemove),
+			Params: []Param{path},
+			Doc:    "Takes a value out, whichever layer it comes from. One that is not there is no error."},
+		{Name: "values.patch", Phases: PhaseRun, Effect: EffectWrite, call: callValuesPatch,
+			Params: []Param{{Name: "ops", Type: TypeList, Doc: "JSON patch operations: dicts with op (add, replace or remove), path and value."}},
+			Doc:    "Changes values by a JSON patch (RFC 6902), operation by operation. A change inside a list sets the whole list."},
+		{Name: "config.get", Phases: read, Effect: EffectRead, call: callConfigGet,
+			Returns: "the value, frozen, or default", Params: []Param{path, dflt},
+			Doc: "Reads what the user set in the cluster, without any other layer."},
+	}
+}
+
+func callValuesGet(c *call) (starlark.Value, error) {
+	root, err := c.run.values()
+	if err != nil {
+		return nil, err
+	}
+	return c.plainAt(root), nil
+}
+
+func callConfigGet(c *call) (starlark.Value, error) { return c.plainAt(c.run.Config), nil }
+
+// plainAt returns what is at path= below root, or default=.
+func (c *call) plainAt(root map[string]any) starlark.Value {
+	v, _ := c.path("path").Get(root)
+	if v == nil {
+		return c.argOr("default", starlark.None)
+	}
+	return object.FromPlain(v)
+}
+
+func callValuesHas(c *call) (starlark.Value, error) {
+	root, err := c.run.values()
+	if err != nil {
+		return nil, err
+	}
+	v, _ := c.path("path").Get(root)
+	return starlark.Bool(v != nil), nil
+}
+
+func callValuesSet(kind effect.ValueOpKind) func(*call) (starlark.Value, error) {
+	return func(c *call) (starlark.Value, error) {
+		shape, err := c.run.shape()
+		if err != nil {
+			return nil, err
+		}
+		op := effect.ValueOp{Op: kind, Path: c.path("path").Resolve(shape), Pos: c.pos()}
+		if kind != effect.OpRemove {
+			if op.Value, err = object.ToPlain(c.arg("value")); err != nil {
+				return nil, fmt.Errorf("%s: %w", object.KeysText(op.Path), err)
+			}
+		}
+		return nil, c.run.change(op, shape)
+	}
+}
+
+// valueView is what a run knows of the effective values.
+type valueView struct {
+	// root is what was composed last, with plain sets made since then put in: as
+	// good as the real thing for telling which keys there are. Nil: unknown.
+	root map[string]any
+	// exact means that root is what Compose returned for all changes so far.
+	exact bool
+}
+
+// values returns the effective values with all of the run's changes.
+func (r *Run) values() (map[string]any, error) {
+	if r.view.exact {
+		return r.view.root, nil
+	}
+	root := map[string]any{}
+	if r.Compose != nil {
+		composed, err := r.Compose(slices.Clip(r.Effects.Values))
+		if err != nil {
+			return nil, err
+		}
+		if composed != nil {
+			root = composed
+		}
+	}
+	r.view = valueView{root: root, exact: true}
+	return root, nil
+}
+
+// shape returns values whose keys are those of the effective ones. Many sets in
+// a row then compose nothing.
+func (r *Run) shape() (map[string]any, error) {
+	if r.view.root != nil {
+		return r.view.root, nil
+	}
+	return r.values()
+}
+
+// change checks and records one change of the values.
+func (r *Run) change(op effect.ValueOp, shape map[string]any) error {
+	if err := r.mayChange(op); err != nil {
+		return err
+	}
+	for i, key := range op.Path {
+		if key == "" {
+			return fmt.Errorf("path %s holds an empty key", object.KeysText(op.Path))
+		}
+		if i == 0 {
+			continue
+		}
+		if v, _ := object.Get(shape, op.Path[:i]); isSlice(v) {
+			return fmt.Errorf("%s is a list; set it as a whole", object.KeysText(op.Path[:i]))
+		}
+	}
+	if err := r.spend(len(r.Effects.Values), "value changes", object.PlainSize(op.Value)+sizeOf(op.Path)); err != nil {
+		return err
+	}
+	r.Effects.Values = append(r.Effects.Values, op)
+	r.view.exact = false
+	switch op.Op {
+	case effect.OpSet:
+		r.view.root = withValue(shape, op.Path, op.Value)
+	default:
+		r.view.root = nil
+	}
+	return nil
+}
+
+func isSlice(v any) bool { _, ok := v.([]any); return ok }
+
+func sizeOf(texts []string) int {
+	n := 0
+	for _, s := range texts {
+		n += len(s)
+	}
+	return n
+}
+
+// withValue returns m with v at keys, sharing all that did not change.
+func withValue(m map[string]any, keys []string, v any) map[string]any {
+	out := make(map[string]any, len(m)+1)
+	for k, e := range m {
+		out[k] = e
+	}
+	if len(keys) == 1 {
+		out[keys[0]] = v
+		return out
+	}
+	child, _ := m[keys[0]].(map[string]any)
+	out[keys[0]] = withValue(child, keys[1:], v)
+	return out
+}
+
+// mayChange says which values a hook may write: a module's hooks their own
+// section, global hooks global and the switches of modules.
+func (r *Run) mayChange(op effect.ValueOp) error {
+	first := op.Path[0]
+	if !r.Global {
+		if first == "global" {
+			return fmt.Errorf("only global hooks may set %s; this is a hook of module %s", object.KeysText(op.Path), r.Module)
+		}
+		if strings.HasSuffix(first, "Enabled") && len(op.Path) == 1 {
+			return fmt.Errorf("only global hooks may set %s and the like, which switch modules; this is a hook of module %s", first, r.Module)
+		}
+		return nil
+	}
+	if first == "global" {
+		if _, isMap := op.Value.(map[string]any); len(op.Path) == 1 && !isMap && op.Op != effect.OpRemove {
+			return errors.New("global must be a dict")
+		}
+		return nil
+	}
+	if !slices.Contains(r.Enabled, first) || len(op.Path) > 1 {
+		near := Nearest(first, append([]string{"global"}, r.Enabled...))
+		if near == "" || near == first {
+			near = "global." + object.KeysText(op.Path)
+		}
+		return fmt.Errorf("global hooks may only set global.… and the switches of modules, not %s (did you mean %s?)", object.KeysText(op.Path), near)
+	}
+	if _, isBool := op.Value.(bool); !isBool && op.Op != effect.OpRemove {
+		return fmt.Errorf("%s switches a module; it must be True or False", first)
+	}
+	return nil
+}
+
+// spend counts one more effect of a kind of which there are count already.
+func (r *Run) spend(count int, what string, size int) error {
+	if most := r.Limits.maxWrites(); count >= most {
+		return &LimitError{Limit: "effects", Detail: fmt.Sprintf("more than %d %s in one run", most, what)}
+	}
+	if most := r.Limits.maxBytes(); size > most-r.bytes {
+		return &LimitError{Limit: "effects", Detail: fmt.Sprintf("larger than %d bytes together", most)}
+	}
+	r.bytes += size
+	return nil
+}

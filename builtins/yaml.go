@@ -1,0 +1,245 @@
+package builtins
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"go.starlark.net/starlark"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+	goyaml "sigs.k8s.io/yaml/goyaml.v2"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// YAML, read as kubectl reads it: YAML 1.1, duplicate keys refused, keys as text,
+// whole numbers as ints.
+
+// maxYAML is the most bytes of YAML that are read or written. Its values take
+// some hundred times that in memory; the API server takes objects of 1.5 MiB.
+const maxYAML = 3 << 20
+
+func yamlSpecs() []Spec {
+	text := []Param{{Name: "text", Type: TypeString, Doc: "The YAML text, at most 3 MiB."}}
+	return []Spec{
+		{Name: "yaml.encode", Phases: PhaseAny, Returns: "the YAML text", call: callYAMLEncode,
+			Doc:    "Encodes a value as YAML, keys sorted.",
+			Params: []Param{{Name: "x", Type: TypeAny, Doc: "What to encode, at most 3 MiB; integers must fit into 64 bits."}}},
+		{Name: "yaml.decode", Phases: PhaseAny, Returns: "the value, mutable; None for an empty text", call: callYAMLDecode,
+			Doc: "Decodes one YAML document as kubectl does: duplicate keys are an error, keys become text, whole numbers ints.", Params: text},
+		{Name: "yaml.decode_all", Phases: PhaseAny, Returns: "a list of values", call: callYAMLDecodeAll,
+			Doc: "Decodes YAML documents separated by ---. Empty ones are left out.", Params: text},
+	}
+}
+
+func callYAMLEncode(c *call) (starlark.Value, error) {
+	plain, err := object.ToPlain(c.arg("x"))
+	if err != nil {
+		return nil, err
+	}
+	if yamlSize(plain, 0) > maxYAML {
+		return nil, fmt.Errorf("larger than %d MiB as YAML", maxYAML>>20)
+	}
+	text, err := encodeJSON(plain)
+	if err != nil {
+		return nil, err
+	}
+	out, err := yaml.JSONToYAML([]byte(text))
+	return starlark.String(out), err
+}
+
+// yamlSize guesses the size of plain data as YAML. Indentation can make it far
+// larger than the data.
+func yamlSize(v any, depth int) int {
+	line := 2*depth + 2
+	n := 0
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			n += line + len(k) + yamlSize(e, depth+1)
+		}
+	case []any:
+		for _, e := range v {
+			n += line + yamlSize(e, depth+1)
+		}
+	case string:
+		n = len(v) + line*strings.Count(v, "\n")
+	default:
+		n = 4
+	}
+	return n
+}
+
+func callYAMLDecode(c *call) (starlark.Value, error) {
+	text := c.str("text")
+	if err := checkYAML(text); err != nil {
+		return nil, err
+	}
+	docs, err := yamlDocuments(text)
+	if err != nil {
+		return nil, err
+	}
+	switch len(docs) {
+	case 0:
+		return starlark.None, nil
+	case 1:
+		return decodeYAML(docs[0])
+	}
+	return nil, fmt.Errorf("the text holds %d documents; use yaml.decode_all", len(docs))
+}
+
+func callYAMLDecodeAll(c *call) (starlark.Value, error) {
+	text := c.str("text")
+	if err := checkYAML(text); err != nil {
+		return nil, err
+	}
+	docs, err := yamlDocuments(text)
+	if err != nil {
+		return nil, err
+	}
+	var out []starlark.Value
+	for i, doc := range docs {
+		v, err := decodeYAML(doc)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", i+1, err)
+		}
+		if v != starlark.None {
+			out = append(out, v)
+		}
+	}
+	return starlark.NewList(out), nil
+}
+
+func checkYAML(text string) error {
+	if len(text) > maxYAML {
+		return fmt.Errorf("the text is larger than %d MiB", maxYAML>>20)
+	}
+	return nil
+}
+
+// yamlDocuments splits text at its --- lines and leaves out what is blank.
+func yamlDocuments(text string) ([][]byte, error) {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	var docs [][]byte
+	for {
+		doc, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(bytes.TrimSpace(doc)) > 0 {
+			docs = append(docs, doc)
+		}
+	}
+}
+
+func decodeYAML(doc []byte) (starlark.Value, error) {
+	// The parser bounds how many values aliases make, but not their size: a long
+	// text may be referred to a hundred thousand times. In memory that is one text,
+	// so it is only counted, below.
+	var raw any
+	if err := goyaml.UnmarshalStrict(doc, &raw); err != nil {
+		return nil, errors.New(strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "))
+	}
+	left := object.MaxBytes
+	return fromYAML(raw, 0, &left)
+}
+
+// fromYAML turns what the parser made into mutable Starlark values.
+func fromYAML(raw any, depth int, left *int) (starlark.Value, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("nested deeper than %d", maxNesting)
+	}
+	if *left -= 8; *left < 0 {
+		return nil, fmt.Errorf("larger than %d MiB", object.MaxBytes>>20)
+	}
+	switch v := raw.(type) {
+	case nil:
+		return starlark.None, nil
+	case bool:
+		return starlark.Bool(v), nil
+	case string:
+		*left -= len(v)
+		return starlark.String(v), nil
+	case int:
+		return starlark.MakeInt(v), nil
+	case int64:
+		return starlark.MakeInt64(v), nil
+	case uint64:
+		return starlark.MakeUint64(v), nil
+	case float64:
+		// As by way of JSON, which kubectl goes: 1.0 is 1 there.
+		switch {
+		case math.IsNaN(v) || math.IsInf(v, 0):
+			return nil, errors.New("infinity and NaN are no JSON numbers")
+		case v == math.Trunc(v) && math.Abs(v) < 1<<63:
+			return starlark.MakeInt64(int64(v)), nil
+		}
+		return starlark.Float(v), nil
+	case []any:
+		elems := make([]starlark.Value, len(v))
+		for i, e := range v {
+			var err error
+			if elems[i], err = fromYAML(e, depth+1, left); err != nil {
+				return nil, err
+			}
+		}
+		return starlark.NewList(elems), nil
+	case map[any]any:
+		return fromYAMLMap(v, depth, left)
+	}
+	return nil, fmt.Errorf("a %T has no place in JSON", raw)
+}
+
+func fromYAMLMap(m map[any]any, depth int, left *int) (starlark.Value, error) {
+	named := make(map[string]any, len(m))
+	for k, v := range m {
+		key, err := yamlKey(k)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := named[key]; twice {
+			return nil, fmt.Errorf("key %q is there twice", clip(key))
+		}
+		*left -= len(key)
+		named[key] = v
+	}
+	d := starlark.NewDict(len(named))
+	for _, k := range sortedKeys(named) {
+		v, err := fromYAML(named[k], depth+1, left)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.SetKey(starlark.String(k), v); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// yamlKey writes a key as sigs.k8s.io/yaml does.
+func yamlKey(k any) (string, error) {
+	switch k := k.(type) {
+	case string:
+		return k, nil
+	case int:
+		return strconv.Itoa(k), nil
+	case int64:
+		return strconv.FormatInt(k, 10), nil
+	case bool:
+		return strconv.FormatBool(k), nil
+	case float64:
+		if !math.IsNaN(k) && !math.IsInf(k, 0) {
+			return strconv.FormatFloat(k, 'g', -1, 32), nil
+		}
+	}
+	return "", errors.New("a key is no text, number or boolean")
+}
