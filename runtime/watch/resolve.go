@@ -1,0 +1,289 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/cluster"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// resolver finds out where the kinds of one group-version are, for the watches
+// that wait for them. It lives as long as there are any. Its manager's mutex
+// guards it.
+type resolver struct {
+	apiVersion string
+	// waiting holds the subscriptions, and whether they were told that their
+	// kind is not served.
+	waiting map[*subscription]bool
+	// suspects are streams whose URL has answered 404.
+	suspects map[*stream]bool
+	kicked   bool
+	wake     chan struct{}
+}
+
+func (r *resolver) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// resolver returns the resolver of a group-version, and runs it. Called with m.mu
+// held.
+func (m *Manager) resolver(apiVersion string) *resolver {
+	r := m.resolvers[apiVersion]
+	if r == nil {
+		r = &resolver{
+			apiVersion: apiVersion,
+			waiting:    map[*subscription]bool{},
+			suspects:   map[*stream]bool{},
+			wake:       make(chan struct{}, 1),
+		}
+		m.resolvers[apiVersion] = r
+		if !m.closed {
+			m.wg.Go(func() { m.resolve(r) })
+		}
+	}
+	return r
+}
+
+// look queues a subscription for its resolver. Called with m.mu held.
+func (m *Manager) look(sub *subscription) {
+	r := m.resolver(sub.spec.APIVersion)
+	r.waiting[sub] = false
+	r.signal()
+}
+
+// suspect has discovery asked whether a stream's kind is still served.
+func (m *Manager) suspect(s *stream) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed || m.streams[s.key] != s {
+		return
+	}
+	r := m.resolver(s.key.apiVersion)
+	r.suspects[s] = true
+	r.signal()
+}
+
+// resolve runs a resolver: it asks at once when something is new, and again with
+// growing delays while something waits.
+func (m *Manager) resolve(r *resolver) {
+	delay := m.o.RecheckMin
+	for {
+		m.mu.Lock()
+		if len(r.waiting) == 0 && len(r.suspects) == 0 {
+			delete(m.resolvers, r.apiVersion)
+			m.mu.Unlock()
+			return
+		}
+		select {
+		case <-r.wake: // this round is the answer to it
+		default:
+		}
+		if r.kicked {
+			delay, r.kicked = m.o.RecheckMin, false
+		}
+		m.mu.Unlock()
+
+		if !m.round(r) {
+			// Nothing is left, or something new has come: see at once.
+			continue
+		}
+		timer := time.NewTimer(delay)
+		select {
+		case <-m.ctx.Done():
+			timer.Stop()
+			return
+		case <-r.wake:
+			timer.Stop()
+		case <-timer.C:
+			delay = min(2*delay, m.o.RecheckMax)
+		}
+	}
+}
+
+// round looks once for all that waits and says whether something still does.
+func (m *Manager) round(r *resolver) bool {
+	m.mu.Lock()
+	waiting := make([]*subscription, 0, len(r.waiting))
+	fresh := len(r.suspects) == 0
+	for sub, told := range r.waiting {
+		waiting = append(waiting, sub)
+		fresh = fresh && !told
+	}
+	suspects := make([]*stream, 0, len(r.suspects))
+	for s := range r.suspects {
+		suspects = append(suspects, s)
+	}
+	m.mu.Unlock()
+	slices.SortFunc(waiting, func(a, b *subscription) int { return cmp.Compare(a.spec.ID, b.spec.ID) })
+
+	find := m.finder(m.ctx, r.apiVersion, fresh)
+	type answer struct {
+		mapping cluster.Mapping
+		err     error
+	}
+	answers := map[string]answer{}
+	lookup := func(kind string) answer {
+		a, ok := answers[kind]
+		if !ok {
+			a.mapping, a.err = find(kind)
+			answers[kind] = a
+		}
+		return a
+	}
+	for _, sub := range waiting {
+		lookup(sub.spec.Kind)
+	}
+	for _, s := range suspects {
+		lookup(s.key.kind)
+	}
+	if m.ctx.Err() != nil {
+		return true
+	}
+
+	var tell []*subscription
+	var started []*stream
+	m.mu.Lock()
+	for _, s := range suspects {
+		a := answers[s.key.kind]
+		unserved := errors.Is(a.err, cluster.ErrNotServed)
+		if a.err != nil && !unserved {
+			continue // cannot tell: ask again
+		}
+		delete(r.suspects, s)
+		if unserved || a.mapping != s.mapping {
+			tell = append(tell, m.unserve(r, s)...)
+		}
+	}
+	for _, sub := range waiting {
+		told, still := r.waiting[sub]
+		if !still {
+			continue
+		}
+		a := answers[sub.spec.Kind]
+		switch {
+		case errors.Is(a.err, cluster.ErrNotServed):
+			r.waiting[sub] = true
+			if !told {
+				sub.notServed(nil, nil)
+			}
+		case a.err != nil:
+			sub.lookupFailed(a.err)
+		default:
+			delete(r.waiting, sub)
+			more, err := m.attach(sub, a.mapping)
+			if err != nil {
+				sub.lookupFailed(err)
+			}
+			started = append(started, more...)
+		}
+		tell = append(tell, sub)
+	}
+	left := len(r.waiting) > 0 || len(r.suspects) > 0
+	m.mu.Unlock()
+	// Streams start when all that waited are on them, to share the first list.
+	for _, s := range started {
+		s.start()
+	}
+	flush(tell)
+	return left
+}
+
+// finder answers for the kinds of a group-version. fresh trusts what is cached;
+// otherwise, and after a first miss, one request answers for all kinds.
+func (m *Manager) finder(ctx context.Context, apiVersion string, fresh bool) func(kind string) (cluster.Mapping, error) {
+	var kinds map[string]cluster.Mapping
+	var failed error
+	return func(kind string) (cluster.Mapping, error) {
+		if fresh && kinds == nil && failed == nil {
+			mapping, err := m.o.Client.Mapping(ctx, apiVersion, kind)
+			switch {
+			case errors.Is(err, cluster.ErrNotServed):
+				fresh = false
+			case err != nil:
+				failed = err
+			}
+			return mapping, err
+		}
+		if kinds == nil && failed == nil {
+			kinds, failed = m.o.Client.Served(ctx, apiVersion)
+		}
+		if failed != nil {
+			return cluster.Mapping{}, failed
+		}
+		mapping, ok := kinds[kind]
+		if !ok {
+			return mapping, fmt.Errorf("%s %s: %w", apiVersion, kind, cluster.ErrNotServed)
+		}
+		return mapping, nil
+	}
+}
+
+// unserve ends a stream whose kind has gone: its objects have, too. All its
+// subscriptions wait again, with all their streams. Called with m.mu held.
+func (m *Manager) unserve(r *resolver, s *stream) []*subscription {
+	var subs []*subscription
+	for _, sub := range m.subs {
+		if sub.on(s) {
+			subs = append(subs, sub)
+		}
+	}
+	for _, sub := range subs {
+		rows := m.detach(sub)
+		seen := time.Now()
+		events := make([]Event, len(rows))
+		for i, row := range rows {
+			events[i] = deletion(row, seen)
+		}
+		sub.notServed(rows, events)
+		r.waiting[sub] = true
+	}
+	return subs
+}
+
+// attach puts a subscription on its streams and returns those that are new. Called
+// with m.mu held.
+func (m *Manager) attach(sub *subscription, mapping cluster.Mapping) ([]*stream, error) {
+	selector, err := labels.Parse(sub.spec.Labels)
+	if err != nil {
+		return nil, fmt.Errorf("the label selector %q is not valid: %w", sub.spec.Labels, err)
+	}
+	namespaces := sub.spec.Namespaces
+	if !mapping.Namespaced || len(namespaces) == 0 || slices.Contains(namespaces, "*") {
+		namespaces = []string{""}
+	}
+	names := sub.spec.Names
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	namespaces, names = unique(namespaces), unique(names)
+	sub.begin(len(namespaces) * len(names))
+	var started []*stream
+	for _, namespace := range namespaces {
+		for _, name := range names {
+			key := streamKey{
+				apiVersion: sub.spec.APIVersion, kind: sub.spec.Kind,
+				namespace: namespace, name: name, labels: selector.String(),
+			}
+			s := m.streams[key]
+			if s == nil {
+				s = m.newStream(key, mapping, selector)
+				m.streams[key] = s
+				started = append(started, s)
+			}
+			s.join(sub)
+		}
+	}
+	return started, nil
+}
+
+func unique(list []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}

@@ -1,0 +1,335 @@
+package watch
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// streamKey is what makes two watches share a stream.
+type streamKey struct {
+	apiVersion, kind        string
+	namespace, name, labels string
+}
+
+// stream is one list and watch on the API server with the views of all that share
+// it.
+type stream struct {
+	m        *Manager
+	key      streamKey
+	mapping  cluster.Mapping
+	selector labels.Selector
+	ctx      context.Context
+	cancel   context.CancelFunc
+
+	mu    sync.Mutex
+	views map[string]*view // by what their filter does, see viewKey
+	// covered are the views that the reflector's current list is filtered for.
+	covered  []*view
+	listed   bool   // the first list is in
+	position uint64 // version up to which the stream has come
+	failed   error
+}
+
+func (m *Manager) newStream(key streamKey, mapping cluster.Mapping, selector labels.Selector) *stream {
+	s := &stream{m: m, key: key, mapping: mapping, selector: selector, views: map[string]*view{}}
+	s.ctx, s.cancel = context.WithCancel(m.ctx)
+	return s
+}
+
+// start runs the reflector until the stream is cancelled.
+func (s *stream) start() {
+	logger := klog.Logger{}
+	backoff := *s.m.o.Backoff
+	r := cache.NewReflectorWithOptions(&source{stream: s}, nil, s, cache.ReflectorOptions{
+		Name:            "starling",
+		TypeDescription: s.key.kind,
+		Logger:          &logger,
+		Backoff:         &backoff,
+	})
+	s.m.wg.Go(func() { r.RunWithContext(s.ctx) })
+}
+
+// options are what every list and watch of the stream has in common.
+func (s *stream) options(o metav1.ListOptions) metav1.ListOptions {
+	o.LabelSelector = s.key.labels
+	if s.key.name != "" {
+		o.FieldSelector = "metadata.name=" + s.key.name
+	}
+	return o
+}
+
+// join puts a subscription on the view of its filter.
+func (s *stream) join(sub *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := viewKey(sub.spec)
+	v := s.views[key]
+	if v == nil {
+		v = &view{filter: sub.spec.Filter, subs: map[*subscription]bool{}}
+		s.views[key] = v
+		if s.listed {
+			s.listFor(v)
+		}
+	}
+	v.subs[sub] = true
+	sub.add(&part{stream: s, view: v, synced: v.synced, failed: s.failed, broken: v.failure(s.key.kind)})
+}
+
+// viewKey says which subscriptions share results.
+func viewKey(spec Spec) string {
+	switch {
+	case spec.Filter == nil:
+		return "whole"
+	case spec.FilterID != "":
+		return "filter " + spec.FilterID
+	}
+	return "watch " + spec.ID
+}
+
+// leave takes a subscription off; rows are what it kept, and empty says that
+// nobody is left.
+func (s *stream) leave(sub *subscription, v *view) (rows []*row, empty bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rows = slices.Clone(v.rows)
+	delete(v.subs, sub)
+	if len(v.subs) == 0 {
+		for key, other := range s.views {
+			if other == v {
+				delete(s.views, key)
+			}
+		}
+	}
+	return rows, len(s.views) == 0
+}
+
+func (s *stream) size(v *view) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(v.rows)
+}
+
+func (s *stream) collect(v *view, rows []*row) []*row {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append(rows, v.rows...)
+}
+
+// covers says whether an object may be one of the stream's.
+func (s *stream) covers(ref effect.Ref) bool {
+	return (s.key.namespace == "" || s.key.namespace == ref.Namespace) && (s.key.name == "" || s.key.name == ref.Name)
+}
+
+// observe takes in the answer to a write of our own.
+func (s *stream) observe(ref effect.Ref, obj map[string]any) {
+	key := objectKey{ref.Namespace, ref.Name}
+	if !s.mapping.Namespaced {
+		key.namespace = ""
+	}
+	if obj == nil {
+		s.change(key, 0, nil, true)
+		return
+	}
+	found, version, set := identity(obj)
+	if found != key || versionNumber(version) == 0 {
+		return // no answer to compare: the watch will bring it
+	}
+	if !s.selector.Matches(set) {
+		obj = nil
+	}
+	s.change(key, versionNumber(version), obj, true)
+}
+
+// change takes one object at one version into all views; obj nil means that it is
+// gone. own marks a change that the stream itself has yet to bring.
+func (s *stream) change(key objectKey, version uint64, obj map[string]any, own bool) {
+	seen := time.Now()
+	s.mu.Lock()
+	views := make([]*view, 0, len(s.views))
+	for _, v := range s.views {
+		views = append(views, v)
+	}
+	s.mu.Unlock()
+	// Filters may take a while: not under the lock, where snapshots wait.
+	outcomes := make(map[*view]outcome, len(views))
+	if obj != nil {
+		for _, v := range views {
+			outcomes[v] = v.run(obj)
+		}
+	}
+
+	s.mu.Lock()
+	if !own {
+		s.position = max(s.position, version)
+	}
+	var tell []*subscription
+	for _, v := range s.views {
+		var event Event
+		var changed bool
+		// Until a view is synced, its list may bring what is older.
+		ahead := own || !v.synced
+		wasBroken := len(v.failed) > 0
+		if obj == nil {
+			event, changed = v.remove(key, version, seen, ahead)
+		} else {
+			out, ok := outcomes[v]
+			if !ok { // joined in this very moment
+				out = v.run(obj)
+			}
+			event, changed = v.put(key, version, out, seen, ahead)
+		}
+		if v.synced && len(v.gone) > 0 {
+			v.forgetGone(s.position)
+		}
+		if changed {
+			events := []Event{event}
+			for sub := range v.subs {
+				sub.changed(events)
+				tell = append(tell, sub)
+			}
+		}
+		if wasBroken || len(v.failed) > 0 {
+			tell = s.showFilter(v, tell)
+		}
+	}
+	s.mu.Unlock()
+	flush(tell)
+}
+
+// showFilter tells the subscriptions of a view how its filter fares. Called with
+// s.mu held.
+func (s *stream) showFilter(v *view, tell []*subscription) []*subscription {
+	err := v.failure(s.key.kind)
+	for sub := range v.subs {
+		sub.partFailed(v, err, true)
+		tell = append(tell, sub)
+	}
+	return tell
+}
+
+func flush(subs []*subscription) {
+	for _, sub := range subs {
+		sub.flush()
+	}
+}
+
+// fill takes a list into views. force says that the server's history begins anew.
+// Called with s.mu held; the caller flushes what it returns.
+func (s *stream) fill(v *view, entries []entry, version uint64, force bool, tell []*subscription) []*subscription {
+	events := v.replace(entries, version, time.Now(), force)
+	first := !v.synced
+	v.synced = true
+	tell = s.showFilter(v, tell)
+	for sub := range v.subs {
+		if first {
+			sub.viewSynced(v)
+		} else if len(events) > 0 {
+			sub.changed(events)
+		}
+	}
+	return tell
+}
+
+// listFor lists for one view that came too late for the stream's own list. Called
+// with s.mu held.
+func (s *stream) listFor(v *view) {
+	if v.listing {
+		v.again = true
+		return
+	}
+	v.listing = true
+	s.m.wg.Go(func() {
+		backoff := *s.m.o.Backoff
+		for {
+			err := s.catchUp(v)
+			if s.ctx.Err() != nil {
+				return
+			}
+			if err == nil && s.caughtUp(v) {
+				return
+			}
+			wait := time.Duration(0)
+			if err != nil {
+				s.report(s.m.o.Client.Explain(err, "list", s.mapping, s.key.namespace))
+				wait = backoff.Step()
+			}
+			select {
+			case <-s.ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+		}
+	})
+}
+
+// caughtUp ends the catching up of a view, unless its list is outdated.
+func (s *stream) caughtUp(v *view) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v.again {
+		v.again = false
+		return false
+	}
+	v.listing = false
+	return true
+}
+
+func (s *stream) catchUp(v *view) error {
+	var entries []entry
+	version, err := s.m.o.Client.Each(s.ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
+		key, version, _ := identity(obj)
+		entries = append(entries, entry{key, versionNumber(version), v.run(obj)})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.report(nil)
+	s.mu.Lock()
+	var tell []*subscription
+	if !v.again {
+		tell = s.fill(v, entries, versionNumber(version), false, nil)
+	}
+	s.mu.Unlock()
+	flush(tell)
+	return nil
+}
+
+// report tells all subscriptions whether the stream works.
+func (s *stream) report(err error) {
+	s.mu.Lock()
+	var tell []*subscription
+	if err != nil || s.failed != nil {
+		s.failed = err
+		for _, v := range s.views {
+			for sub := range v.subs {
+				sub.partFailed(v, err, false)
+				tell = append(tell, sub)
+			}
+		}
+	}
+	s.mu.Unlock()
+	flush(tell)
+}
+
+// broken looks at the error of a list or watch.
+func (s *stream) broken(err error, verb string) {
+	switch {
+	case s.ctx.Err() != nil, apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		return // stopped; or the next list puts it right
+	case apierrors.IsNotFound(err):
+		s.m.suspect(s)
+		return
+	}
+	s.report(s.m.o.Client.Explain(err, verb, s.mapping, s.key.namespace))
+}

@@ -1,0 +1,295 @@
+// Package watch follows objects of the cluster and keeps, for each watch of a
+// hook, what the hook's filter makes of them, and never the objects themselves.
+//
+// Watches on the same resource, namespace and selector share one stream. A stream
+// runs client-go's reflector on a store of our own; a [Filter] sees each object
+// once, as it is decoded. Watches that start while a stream's first list has not
+// been answered share that list. One that joins later, with a filter that the
+// stream does not know yet, lists once for itself and takes its changes from the
+// stream from the first moment on: what is newer by resourceVersion wins. With a
+// filter that is known (the same FilterID) it shares those results and lists
+// nothing.
+//
+// A kind that is not served counts as synced and empty; it is looked for until it
+// appears, and when it goes away its objects are reported as deleted.
+package watch
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+	"go.starlark.net/starlark"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+)
+
+// Spec is one watch.
+type Spec struct {
+	// ID names the watch towards the sink. Unique in a manager.
+	ID string
+	// APIVersion and Kind say what is watched: "apps/v1", "Deployment".
+	APIVersion, Kind string
+	// Namespaces to watch; empty, or "*" among them, means all. Ignored for
+	// cluster-scoped kinds.
+	Namespaces []string
+	// Names of the objects to watch; empty means all.
+	Names []string
+	// Labels is a label selector as kubectl takes it; "" means all.
+	Labels string
+	// Filter turns an object into what is kept. Nil keeps the whole object.
+	Filter Filter
+	// FilterID identifies what the filter does (its code with its loads): two
+	// filters with the same ID share their results. "" shares with no other.
+	// It is ignored when Filter is nil.
+	FilterID string
+}
+
+// Filter turns a decoded object into what is kept of it: plain Starlark data.
+// keep false leaves the object out. It is called from several goroutines at once
+// and must not keep or change obj.
+type Filter func(obj map[string]any) (kept starlark.Value, keep bool, err error)
+
+// EventType says what happened to an object, as seen through the filter: one that
+// the filter begins to keep is Added, one that it no longer keeps is Deleted.
+type EventType string
+
+// The event types.
+const (
+	Added    EventType = "added"
+	Modified EventType = "modified"
+	Deleted  EventType = "deleted"
+)
+
+// Event is one change of a watch's objects.
+type Event struct {
+	Type            EventType
+	Namespace, Name string
+	// Result is what the filter made of the object, frozen; for Deleted, of its
+	// last state.
+	Result starlark.Value
+	// Seen is when the change was read from the API server.
+	Seen time.Time
+}
+
+// Sink learns what happens to watches. Its methods are called from the goroutines
+// of the manager, for one watch never two at once and always in order. They must
+// not block; they may call the manager. A call that is under way while Stop is
+// called may end after it.
+type Sink interface {
+	// Synced says that all objects that exist are in the snapshot. served is
+	// false for a kind that is not served (any more): synced and empty. It is
+	// called again at each change between the two.
+	Synced(id string, served bool)
+	// Changed delivers the changes since, in order for each object, none of
+	// them before the first Synced. An object whose filter result stays the same
+	// gives no event.
+	Changed(id string, events []Event)
+	// Failed says that the watch does not work as it should: it cannot list or
+	// watch, or its filter fails on an object. It keeps trying. What it has
+	// stays. nil says that all is well again.
+	Failed(id string, err error)
+}
+
+// Client is what a manager needs of [cluster.Client].
+type Client interface {
+	Mapping(ctx context.Context, apiVersion, kind string) (cluster.Mapping, error)
+	Served(ctx context.Context, apiVersion string) (map[string]cluster.Mapping, error)
+	Each(ctx context.Context, m cluster.Mapping, namespace string, o metav1.ListOptions, fn func(map[string]any) error) (string, error)
+	Watch(ctx context.Context, m cluster.Mapping, namespace string, o metav1.ListOptions) (io.ReadCloser, error)
+	Explain(err error, verb string, m cluster.Mapping, namespace string) error
+}
+
+// Options says how to watch. Client and Sink are required.
+type Options struct {
+	Client Client
+	Sink   Sink
+	// Log takes what is worth knowing beside the sink's calls.
+	Log zerolog.Logger
+	// Backoff is the delay between attempts to list and watch again. Nil means
+	// 200 ms to 10 s with jitter.
+	Backoff *wait.Backoff
+	// RecheckMin and RecheckMax bound the growing delay between looks for a kind
+	// that is not served. 0 means 250 ms and 10 s.
+	RecheckMin, RecheckMax time.Duration
+	// Idle is how long a watch may be silent before it is opened anew. The API
+	// server sends a bookmark a minute, so silence means a dead connection. 0
+	// means 3 minutes.
+	Idle time.Duration
+}
+
+// Manager runs watches. Make it with [New], end it with [Manager.Shutdown]. All
+// methods are safe for concurrent use, and none waits for the network.
+type Manager struct {
+	o      Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	// mu guards what follows. Locks are taken in the order manager, stream,
+	// subscription; the sink is called with none of them held.
+	mu        sync.Mutex
+	closed    bool
+	subs      map[string]*subscription
+	streams   map[streamKey]*stream
+	resolvers map[string]*resolver // by apiVersion
+}
+
+// New makes a manager with no watches.
+func New(o Options) *Manager {
+	if o.Backoff == nil {
+		o.Backoff = &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 10 * time.Second}
+	}
+	o.RecheckMin = cmp.Or(o.RecheckMin, 250*time.Millisecond)
+	o.RecheckMax = cmp.Or(o.RecheckMax, 10*time.Second)
+	o.Idle = cmp.Or(o.Idle, 3*time.Minute)
+	// Reflectors log what the sink is told anyway.
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	return &Manager{
+		o: o, ctx: ctx, cancel: cancel,
+		subs:      map[string]*subscription{},
+		streams:   map[streamKey]*stream{},
+		resolvers: map[string]*resolver{},
+	}
+}
+
+// Start begins a watch. A watch with the same ID is stopped first.
+func (m *Manager) Start(spec Spec) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return
+	}
+	if old := m.subs[spec.ID]; old != nil {
+		m.remove(old)
+	}
+	sub := &subscription{spec: spec, sink: m.o.Sink}
+	m.subs[spec.ID] = sub
+	m.look(sub)
+}
+
+// Stop ends a watch. A stream that nobody shares any more ends with it.
+func (m *Manager) Stop(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if sub := m.subs[id]; sub != nil {
+		m.remove(sub)
+	}
+}
+
+// remove is called with m.mu held.
+func (m *Manager) remove(sub *subscription) {
+	sub.stop()
+	delete(m.subs, sub.spec.ID)
+	if r := m.resolvers[sub.spec.APIVersion]; r != nil {
+		delete(r.waiting, sub)
+	}
+	m.detach(sub)
+}
+
+// detach takes a subscription off its streams and returns what it kept there.
+// Called with m.mu held.
+func (m *Manager) detach(sub *subscription) []*row {
+	var rows []*row
+	for _, p := range sub.takeParts() {
+		left, empty := p.stream.leave(sub, p.view)
+		rows = append(rows, left...)
+		if empty && m.streams[p.stream.key] == p.stream {
+			p.stream.cancel()
+			delete(m.streams, p.stream.key)
+		}
+	}
+	slices.SortFunc(rows, compareRows)
+	return rows
+}
+
+// Snapshot returns what a watch keeps, sorted by namespace and name, each value
+// frozen. It is empty before the first sync, for an unknown ID, and for a kind
+// that is not served.
+func (m *Manager) Snapshot(id string) []starlark.Value {
+	rows := m.rows(id)
+	out := make([]starlark.Value, len(rows))
+	for i, r := range rows {
+		out[i] = r.value
+	}
+	return out
+}
+
+// Size returns how many objects a watch keeps.
+func (m *Manager) Size(id string) int {
+	n := 0
+	for _, p := range m.parts(id) {
+		n += p.stream.size(p.view)
+	}
+	return n
+}
+
+func (m *Manager) parts(id string) []*part {
+	m.mu.Lock()
+	sub := m.subs[id]
+	m.mu.Unlock()
+	if sub == nil {
+		return nil
+	}
+	return sub.syncedParts()
+}
+
+func (m *Manager) rows(id string) []*row {
+	parts := m.parts(id)
+	var rows []*row
+	for _, p := range parts {
+		rows = p.stream.collect(p.view, rows)
+	}
+	if len(parts) > 1 {
+		slices.SortFunc(rows, compareRows)
+	}
+	return rows
+}
+
+// Observe takes the API server's answer to a write of our own into all watches
+// that see the object, if it is newer than what they have: the next snapshot is
+// never older than the write. It gives the events that the stream would give, and
+// the stream then does not repeat them. obj nil says that the object is gone.
+func (m *Manager) Observe(ref effect.Ref, obj map[string]any) {
+	m.mu.Lock()
+	var found []*stream
+	for key, s := range m.streams {
+		if key.apiVersion == ref.APIVersion && key.kind == ref.Kind && s.covers(ref) {
+			found = append(found, s)
+		}
+	}
+	m.mu.Unlock()
+	for _, s := range found {
+		s.observe(ref, obj)
+	}
+}
+
+// Kick looks for kinds that are not served now, because CRDs have just been
+// applied, and begins anew with short delays.
+func (m *Manager) Kick() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.resolvers {
+		r.kicked = true
+		r.signal()
+	}
+}
+
+// Shutdown stops all watches and waits until their goroutines have ended.
+func (m *Manager) Shutdown() {
+	m.mu.Lock()
+	m.closed = true
+	for _, sub := range m.subs {
+		sub.stop()
+	}
+	m.mu.Unlock()
+	m.cancel()
+	m.wg.Wait()
+}
