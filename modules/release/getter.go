@@ -2,16 +2,12 @@ package release
 
 import (
 	"context"
-	"errors"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
 	"helm.sh/helm/v3/pkg/kube"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -83,12 +79,6 @@ func (c *client) Build(r io.Reader, _ bool) (kube.ResourceList, error) {
 // wraps it in a way that errors.As does not see through.
 const noMatches = "no matches for kind"
 
-// WatchUntilReady waits for the Jobs and Pods of a chart's hooks; Helm's own does
-// not end with the action.
-func (c *client) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
-	return c.until(func() error { return c.Client.WatchUntilReady(resources, timeout) })
-}
-
 // WaitForDelete waits until the objects are gone.
 func (c *client) WaitForDelete(resources kube.ResourceList, timeout time.Duration) error {
 	return c.until(func() error { return c.Client.WaitForDelete(resources, timeout) })
@@ -105,62 +95,4 @@ func (c *client) until(wait func() error) error {
 	case <-c.ctx.Done():
 		return context.Cause(c.ctx)
 	}
-}
-
-// Pauses between two looks at objects that are not ready.
-const (
-	readyPauseMin = 200 * time.Millisecond
-	readyPauseMax = 2 * time.Second
-)
-
-// Wait waits until the objects are ready by Helm's rules. The error says which
-// one is not.
-func (c *client) Wait(resources kube.ResourceList, timeout time.Duration) error {
-	set, err := c.Factory.KubernetesClientSet()
-	if err != nil {
-		return err
-	}
-	var last string
-	checker := kube.NewReadyChecker(set, func(format string, args ...any) { last = line(format, args...) }, kube.PausedAsReady(true))
-	ctx, cancel := context.WithTimeoutCause(c.ctx, timeout, errTimeout(timeout))
-	defer cancel()
-	pause := readyPauseMin
-	for {
-		waiting, err := firstNotReady(ctx, checker, resources)
-		if ctx.Err() == nil && err != nil && !transient(err) {
-			return err
-		}
-		if waiting == nil && err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			if last == "" {
-				last = waiting.ObjectName() + " is not ready"
-			}
-			return errors.New(context.Cause(ctx).Error() + ": " + last)
-		}
-		pause = min(pause*3/2, readyPauseMax)
-	}
-}
-
-func firstNotReady(ctx context.Context, checker kube.ReadyChecker, resources kube.ResourceList) (*resource.Info, error) {
-	for _, info := range resources {
-		if ok, err := checker.IsReady(ctx, info); !ok || err != nil {
-			return info, err
-		}
-	}
-	return nil, nil
-}
-
-// transient says whether asking again may help: anything but a final answer of
-// the API server.
-func transient(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return true
-	}
-	code := status.Status().Code
-	return code == 0 || code == http.StatusTooManyRequests || code >= 500 && code != http.StatusNotImplemented
 }

@@ -1,0 +1,209 @@
+//go:build e2e
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// kubeconfigEnv names the kubeconfig of the control plane that these tests use.
+const kubeconfigEnv = "STARLING_TEST_KUBECONFIG"
+
+// fixture is a Manager on a real control plane, and a namespace of its own.
+type fixture struct {
+	*Manager
+	t      testing.TB
+	kube   kubernetes.Interface
+	config *rest.Config
+	// ns is the operator's namespace, apps the release's; apps is not made.
+	ns, apps string
+	writes   *atomic.Int64
+	requests *atomic.Int64
+}
+
+func kubeconfigPath() string { return os.Getenv(kubeconfigEnv) }
+
+func setup(t testing.TB) *fixture {
+	t.Helper()
+	path := kubeconfigPath()
+	if path == "" {
+		t.Skip(kubeconfigEnv + " names no kubeconfig")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	f := &fixture{t: t, config: config, writes: new(atomic.Int64), requests: new(atomic.Int64)}
+	f.kube = kubernetes.NewForConfigOrDie(config)
+	ns, err := f.kube.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "rel-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.ns, f.apps = ns.Name, ns.Name+"-apps"
+	f.Manager = f.manager()
+	t.Cleanup(func() {
+		for _, name := range []string{f.ns, f.apps} {
+			_ = f.kube.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{})
+		}
+	})
+	return f
+}
+
+// manager is a fresh Manager, as after a restart.
+func (f *fixture) manager() *Manager {
+	f.t.Helper()
+	counted := rest.CopyConfig(f.config)
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			f.requests.Add(1)
+			if r.Method != http.MethodGet {
+				f.writes.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	cached := memory.NewMemCacheClient(discovery.NewDiscoveryClientForConfigOrDie(counted))
+	m, err := New(Options{
+		Config: counted, Discovery: cached, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached),
+		Instance: f.ns + ".starling", Namespace: f.ns, Name: "starling",
+		Log: zerolog.New(zerolog.NewTestWriter(f.t)).Level(zerolog.WarnLevel),
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return m
+}
+
+// store is Helm's storage in the namespace of the releases.
+func (f *fixture) store() *storage.Storage {
+	return storage.Init(driver.NewSecrets(f.kube.CoreV1().Secrets(f.apps)))
+}
+
+// reconcile must succeed.
+func (f *fixture) reconcile(target Target) Result {
+	f.t.Helper()
+	res, err := f.Reconcile(f.t.Context(), target)
+	if err != nil {
+		f.t.Fatalf("reconcile: %v", err)
+	}
+	return res
+}
+
+// refused must fail with an error that holds all of want.
+func (f *fixture) refused(target Target, want ...string) {
+	f.t.Helper()
+	_, err := f.Reconcile(f.t.Context(), target)
+	wantError(f.t, err, want...)
+}
+
+func wantError(t testing.TB, err error, want ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q does not say %q", err, w)
+		}
+	}
+}
+
+// status is that of the newest revision, as Helm reads it.
+func (f *fixture) status(name string) (int, helmrelease.Status) {
+	f.t.Helper()
+	rel, err := f.store().Last(name)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return rel.Version, rel.Info.Status
+}
+
+func (f *fixture) wantStatus(name string, revision int, status helmrelease.Status) {
+	f.t.Helper()
+	if n, s := f.status(name); n != revision || s != status {
+		f.t.Errorf("release %s: revision %d is %s, want %d %s", name, n, s, revision, status)
+	}
+}
+
+// configMap is the data of a ConfigMap that a chart made.
+func (f *fixture) configMap(name string) map[string]string {
+	f.t.Helper()
+	cm, err := f.kube.CoreV1().ConfigMaps(f.apps).Get(f.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return cm.Data
+}
+
+// target is a chart of the given templates, as module and release "web".
+func (f *fixture) target(values map[string]any, templates ...string) Target {
+	return Target{Module: "web", Name: "web", Namespace: f.apps, Chart: chartOf("web", templates...), Values: values, Timeout: time.Minute}
+}
+
+const configMapTemplate = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}}
+data: {color: "{{ .Values.color }}"}
+`
+
+// fourObjects is a chart as the benchmark wants it.
+const fourObjects = configMapTemplate + `---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: {{ .Release.Name }}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: {{ .Release.Name }}}
+spec: {selector: {app: {{ .Release.Name }}}, ports: [{port: 80}]}
+` + deploymentTemplate
+
+const deploymentTemplate = `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: {{ .Release.Name }}}
+spec:
+  replicas: {{ .Values.replicas | default 0 }}
+  selector: {matchLabels: {app: {{ .Release.Name }}}}
+  template:
+    metadata: {labels: {app: {{ .Release.Name }}}}
+    spec:
+      nodeSelector: {there-is-no: such-node}
+      containers: [{name: web, image: nginx}]
+`
+
+// eventually polls the cluster.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatal("in 30 s not: " + what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func name(prefix string, i int) string { return fmt.Sprintf("%s-%03d", prefix, i) }

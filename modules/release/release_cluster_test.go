@@ -1,0 +1,300 @@
+//go:build e2e
+
+package release
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestReleaseLife(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	blue := map[string]any{"color": "blue"}
+
+	res := f.reconcile(f.target(blue, configMapTemplate))
+	if res.Action != ActionInstalled || res.Revision != 1 {
+		t.Errorf("first: %+v", res)
+	}
+	rel, err := f.store().Last("web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rel.Labels[LabelInstance] != f.ns+".starling" || rel.Labels[LabelModule] != "web" || rel.Labels[LabelInputs] != res.InputsDigest {
+		t.Errorf("labels %v", rel.Labels)
+	}
+	ns, err := f.kube.CoreV1().Namespaces().Get(t.Context(), f.apps, metav1.GetOptions{})
+	if err != nil || ns.Labels["app.kubernetes.io/managed-by"] != "starling" {
+		t.Errorf("namespace %v, %v", ns.Labels, err)
+	}
+
+	before := f.requests.Load()
+	res = f.reconcile(f.target(blue, configMapTemplate))
+	if n := f.requests.Load() - before; n != 1 {
+		t.Errorf("an unchanged release took %d requests, want 1", n)
+	}
+	if res.Action != ActionUnchanged || !res.RenderSkipped || res.Revision != 1 || res.ManifestDigest == "" {
+		t.Errorf("unchanged: %+v", res)
+	}
+
+	// An input that the manifest does not show.
+	more := map[string]any{"color": "blue", "unused": int64(1)}
+	res = f.reconcile(f.target(more, configMapTemplate))
+	if res.Action != ActionUnchanged || res.RenderSkipped || res.Revision != 1 {
+		t.Errorf("unused value: %+v", res)
+	}
+	f.Manager = f.manager() // restart
+	if res = f.reconcile(f.target(more, configMapTemplate)); !res.RenderSkipped {
+		t.Errorf("after a restart: %+v", res)
+	}
+	f.wantStatus("web", 1, helmrelease.StatusDeployed)
+
+	res = f.reconcile(f.target(map[string]any{"color": "red"}, configMapTemplate))
+	if res.Action != ActionUpgraded || res.Revision != 2 || f.configMap("web")["color"] != "red" {
+		t.Errorf("red: %+v", res)
+	}
+	// No values at all must not bring back the old ones.
+	if res = f.reconcile(f.target(nil, configMapTemplate)); res.Revision != 3 || f.configMap("web")["color"] != "" {
+		t.Errorf("no values: %+v", res)
+	}
+
+	refs, err := f.Installed(t.Context())
+	if diff := cmp.Diff([]Ref{{Module: "web", Name: "web", Namespace: f.apps}}, refs); diff != "" || err != nil {
+		t.Errorf("records: %v %s", err, diff)
+	}
+	for range 2 {
+		if done, err := f.Uninstall(t.Context(), refs[0], 0); !done || err != nil {
+			t.Errorf("uninstall: %v, %v", done, err)
+		}
+	}
+	if refs, _ = f.Installed(t.Context()); len(refs) != 0 {
+		t.Errorf("records after uninstall: %v", refs)
+	}
+	if _, err := f.kube.CoreV1().ConfigMaps(f.apps).Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the ConfigMap: %v", err)
+	}
+	if n := f.requests.Load(); f.reconcile(f.target(nil, configMapTemplate)).Revision != 1 || f.requests.Load() == n {
+		t.Error("not installed again")
+	}
+}
+
+func TestReleaseOfOthers(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.makeApps()
+	plant := func(name string, labels map[string]string) {
+		f.plant(name, helmrelease.StatusDeployed, labels)
+	}
+	plant("web", nil)
+	plant("other", map[string]string{LabelInstance: "else.starling", LabelModule: "web"})
+	plant("sibling", map[string]string{LabelInstance: f.ns + ".starling", LabelModule: "cache"})
+	for name, want := range map[string]string{"web": "no starling", "other": "instance else.starling", "sibling": "module cache"} {
+		target := f.target(nil, configMapTemplate)
+		target.Name = name
+		f.refused(target, want, "does not take it over")
+		if done, err := f.Uninstall(t.Context(), target.Ref(), 0); done || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("uninstall %s: %v, %v", name, done, err)
+		}
+		f.wantStatus(name, 1, helmrelease.StatusDeployed)
+	}
+}
+
+func TestReleasePending(t *testing.T) {
+	t.Parallel()
+	for _, status := range []helmrelease.Status{
+		helmrelease.StatusPendingInstall, helmrelease.StatusPendingUpgrade, helmrelease.StatusPendingRollback,
+		helmrelease.StatusFailed, helmrelease.StatusUninstalling, helmrelease.StatusUninstalled,
+	} {
+		t.Run(status.String(), func(t *testing.T) {
+			f := setup(t)
+			f.makeApps()
+			f.plant("web", status, map[string]string{LabelInstance: f.ns + ".starling", LabelModule: "web"})
+			res := f.reconcile(f.target(map[string]any{"color": "blue"}, configMapTemplate))
+			want := 2
+			if status == helmrelease.StatusUninstalling { // the uninstall was finished first
+				want = 1
+			}
+			f.wantStatus("web", want, helmrelease.StatusDeployed)
+			if res.Revision != want || f.configMap("web")["color"] != "blue" {
+				t.Errorf("%+v", res)
+			}
+		})
+	}
+}
+
+func TestReleaseUnreadable(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.makeApps()
+	f.plant("web", helmrelease.StatusPendingInstall, map[string]string{LabelInstance: f.ns + ".starling", LabelModule: "web"})
+	s, err := f.kube.CoreV1().Secrets(f.apps).Get(t.Context(), secretName("web", 1), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Data["release"] = []byte("bm90IGEgcmVsZWFzZQ==")
+	if _, err = f.kube.CoreV1().Secrets(f.apps).Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.refused(f.target(nil, configMapTemplate), "cannot be read", "remove the Secret sh.helm.release.v1.web.v1")
+}
+
+func TestReleaseTimesOut(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	target := f.target(map[string]any{"replicas": int64(1)}, deploymentTemplate)
+	target.Wait, target.Timeout = true, 2*time.Second
+	f.refused(target, "timed out after 2s", "Deployment is not ready", "0 out of 1")
+	f.wantStatus("web", 1, helmrelease.StatusFailed)
+	target.Values = nil
+	if res := f.reconcile(target); res.Action != ActionUpgraded || res.Revision != 2 {
+		t.Errorf("after the timeout: %+v", res)
+	}
+	f.wantStatus("web", 2, helmrelease.StatusDeployed)
+}
+
+func TestReleaseStopped(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	target := f.target(map[string]any{"replicas": int64(1)}, deploymentTemplate)
+	target.Wait = true
+	done := make(chan error, 1)
+	go func() {
+		_, err := f.Reconcile(context.Background(), target)
+		done <- err
+	}()
+	eventually(t, "the release is pending", func() bool {
+		last, err := f.latest(t.Context(), target.Ref())
+		return err == nil && last.Status == helmrelease.StatusPendingInstall
+	})
+	start := time.Now()
+	if err := f.Fence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := <-done
+	if !errors.Is(err, ErrFenced) {
+		t.Errorf("the action that was stopped: %v", err)
+	}
+	t.Logf("stopped after %s: %v", time.Since(start), err)
+	f.wantStatus("web", 1, helmrelease.StatusFailed)
+	writes := f.writes.Load()
+	if _, err := f.Reconcile(t.Context(), target); !errors.Is(err, ErrFenced) {
+		t.Errorf("after the fence: %v", err)
+	}
+	if n := f.writes.Load() - writes; n != 0 {
+		t.Errorf("%d writes behind the fence", n)
+	}
+	f.Manager = f.manager()
+	target.Wait = false
+	if res := f.reconcile(target); res.Revision != 2 {
+		t.Errorf("after a restart: %+v", res)
+	}
+}
+
+func TestReleaseStoppedInHook(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	target := f.target(nil, configMapTemplate, `apiVersion: v1
+kind: Pod
+metadata: {name: migrate, annotations: {helm.sh/hook: pre-install}}
+spec: {nodeSelector: {there-is-no: such-node}, containers: [{name: a, image: b}]}
+`)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := f.Reconcile(ctx, target)
+		done <- err
+	}()
+	eventually(t, "the hook is there", func() bool {
+		_, err := f.kube.CoreV1().Pods(f.apps).Get(t.Context(), "migrate", metav1.GetOptions{})
+		return err == nil
+	})
+	cancel(errors.New("switched off"))
+	wantError(t, <-done, "switched off")
+	f.wantStatus("web", 1, helmrelease.StatusFailed)
+}
+
+func TestReleaseLookup(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	template := `{{- $old := lookup "v1" "ConfigMap" .Release.Namespace "web" -}}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web}
+data: {password: "{{ if $old }}{{ $old.data.password }}{{ else }}{{ randAlphaNum 20 }}{{ end }}"}
+`
+	f.reconcile(f.target(nil, template))
+	first := f.configMap("web")["password"]
+	writes := f.writes.Load()
+	for range 2 {
+		res := f.reconcile(f.target(nil, template))
+		if res.Action != ActionUnchanged || res.RenderSkipped || res.InputsDigest != inputsLookup {
+			t.Errorf("%+v", res)
+		}
+	}
+	if n := f.writes.Load() - writes; n != 0 || f.configMap("web")["password"] != first {
+		t.Errorf("%d writes in a steady state", n)
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	_ = cm
+	patch := []byte(`{"data":{"password":"changed by hand"}}`)
+	if _, err := f.kube.CoreV1().ConfigMaps(f.apps).Patch(t.Context(), "web", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if res := f.reconcile(f.target(nil, template)); res.Action != ActionUpgraded || res.Revision != 2 {
+		t.Errorf("what was looked up changed: %+v", res)
+	}
+	f.refused(f.target(nil, `{{ lookup "no.such/v1" "Thing" "" "" }}`), "the cluster does not serve kind Thing of no.such/v1")
+}
+
+func TestReleaseErrors(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.makeApps()
+	if _, err := f.kube.CoreV1().ConfigMaps(f.apps).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.refused(f.target(nil, configMapTemplate), `ConfigMap "web"`, "is there already and belongs to no helm release")
+	f.refused(f.target(nil, "apiVersion: x.example/v1\nkind: Thing\nmetadata: {name: a}\n"), "does not serve kind Thing of x.example/v1")
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: 'not a name'}\nstringData: {a: hunter2hunter2}\n"
+	_, err := f.Reconcile(t.Context(), f.target(nil, secret))
+	wantError(t, err, "not a name")
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a secret in %q", err)
+	}
+	t.Log(err)
+	// After all that failed, a good chart goes on.
+	target := f.target(nil, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\n")
+	f.reconcile(target)
+}
+
+// makeApps makes the namespace of the releases.
+func (f *fixture) makeApps() {
+	f.t.Helper()
+	_, err := f.kube.CoreV1().Namespaces().Create(f.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.apps}}, metav1.CreateOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// plant writes a revision 1 as some other process would have left it.
+func (f *fixture) plant(name string, status helmrelease.Status, labels map[string]string) {
+	f.t.Helper()
+	rel := &helmrelease.Release{
+		Name: name, Namespace: f.apps, Version: 1, Labels: labels,
+		Chart: &chart.Chart{Metadata: &chart.Metadata{Name: name, Version: "1.0.0", APIVersion: "v2"}},
+		Info:  &helmrelease.Info{Status: status},
+	}
+	if err := f.store().Create(rel); err != nil {
+		f.t.Fatal(err)
+	}
+}
