@@ -1,0 +1,118 @@
+package starling_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/starling-operator/starling/"
+
+// layers is the import table of CONTRIBUTING.md, leaves last. A package may import
+// packages of its own layer that allows that, and of any layer below.
+var layers = []struct {
+	name     string
+	packages []string
+	// within lets packages of the layer import each other.
+	within bool
+}{
+	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster"}, true},
+	{"drivers", []string{"runtime/live"}, false},
+	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/server", "modules/release"}, true},
+	{"engine", []string{"runtime/engine"}, false},
+	{"what the engine decides with", []string{"runtime/lane", "runtime/hook", "runtime/generation"}, true},
+	{"modules", []string{"modules/tree", "modules/graph", "modules/values", "modules/status"}, false},
+	{"scripts", []string{"runtime/script"}, false},
+	{"builtins", []string{"builtins"}, false},
+	{"leaves", []string{"runtime/effect", "runtime/object", "runtime/schedule", "stdlib"}, false},
+}
+
+// never lists what must not be reached from a package's own imports, whatever the
+// layer: the engine decides, it does no I/O.
+var never = map[string][]string{
+	"runtime/engine": {"k8s.io/client-go/", "net/http", "os", "math/rand"},
+	"runtime/lane":   {"k8s.io/", "os", "math/rand"},
+	"builtins":       {"k8s.io/client-go/", "net/http", "os"},
+	"modules/values": {"k8s.io/client-go/", "os", "math/rand"},
+	"modules/graph":  {"k8s.io/", "os"},
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestImportsFollowTheTable(t *testing.T) {
+	layerOf := map[string]int{}
+	for i, l := range layers {
+		for _, p := range l.packages {
+			layerOf[p] = i
+		}
+	}
+	for _, p := range listPackages(t) {
+		name := strings.TrimPrefix(p.ImportPath, modulePath)
+		if p.ImportPath+"/" == modulePath {
+			continue // this test
+		}
+		from, known := layerOf[name]
+		if !known {
+			t.Errorf("package %s is in no layer; put it into the table of this test and of CONTRIBUTING.md", name)
+			continue
+		}
+		for _, imported := range p.Imports {
+			for _, banned := range never[name] {
+				if imported == banned || strings.HasSuffix(banned, "/") && strings.HasPrefix(imported, banned) || banned == "math/rand" && imported == "math/rand/v2" {
+					t.Errorf("%s imports %s, which it must not", name, imported)
+				}
+			}
+			own, ours := strings.CutPrefix(imported, modulePath)
+			if !ours {
+				continue
+			}
+			to, known := layerOf[own]
+			switch {
+			case !known:
+				t.Errorf("%s imports %s, which is in no layer", name, own)
+			case to < from, to == from && !layers[from].within:
+				t.Errorf("%s (%s) imports %s (%s): the table allows only what stands below", name, layers[from].name, own, layers[to].name)
+			}
+		}
+	}
+}
+
+func TestFoldersThatShadowTheStandardLibraryHoldNoGo(t *testing.T) {
+	files, err := filepath.Glob("runtime/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) > 0 {
+		t.Errorf("runtime/ holds %v: a package runtime would hide the standard library's", files)
+	}
+}
+
+func listPackages(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	var all []listed
+	for {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b listed) int { return strings.Compare(a.ImportPath, b.ImportPath) })
+	return all
+}

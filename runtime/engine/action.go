@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// Action is something that the engine wants done. A driver starts it and hands
+// the matching input back; actions that say nothing of an answer have none.
+type Action interface{ action() }
+
+// StartWatch starts a watch of a hook; [WatchSynced], [WatchChanged] and
+// [WatchFailed] follow.
+type StartWatch struct {
+	ID    string
+	Hook  *generation.Hook
+	Watch *builtins.WatchBinding
+}
+
+// StopWatch ends a watch.
+type StopWatch struct{ ID string }
+
+// RunHook calls a hook; answered by [RunDone].
+type RunHook struct {
+	Run    uint64
+	Hook   *generation.Hook
+	Module *generation.Module
+	Events []builtins.Event
+	// Watches are the ids of the hook's watches by binding; the snapshots are
+	// read from them as the run begins.
+	Watches map[string]string
+	// Synced by binding: false for a kind that is not served.
+	Synced  map[string]bool
+	Attempt int
+	// Now is the run's time.
+	Now time.Time
+	// Namespace is the default namespace of the run.
+	Namespace string
+	// Compose gives the values as the run sees them. It may be called from
+	// any goroutine.
+	Compose func(own []effect.ValueOp) (map[string]any, error)
+	// Config is what the user set for the module.
+	Config map[string]any
+	// Switches are the `<camelName>Enabled` names that a global hook may set.
+	Switches []string
+}
+
+// Commit writes what a run asked for: Writes in order, then Keep. The first error
+// ends it. Answered by [Committed].
+type Commit struct {
+	Run    uint64
+	Module string
+	Hook   *generation.Hook
+	Writes []effect.Write
+	// Keep is all that is kept for the module after this run; nil: unchanged.
+	Keep map[string][]byte
+}
+
+// Save keeps data for a module outside a run; answered by [Saved]. Nil data
+// removes all that was kept.
+type Save struct {
+	Op     uint64
+	Module string
+	Data   map[string][]byte
+}
+
+// Evaluate calls def enabled() of a module.star; answered by [Evaluated].
+type Evaluate struct {
+	Op     uint64
+	Module *generation.Module
+	Values map[string]any
+}
+
+// ApplyCRDs applies a module's crds/; answered by [CRDsApplied].
+type ApplyCRDs struct {
+	Op     uint64
+	Module *generation.Module
+}
+
+// Release installs or upgrades a module's release; answered by [Released].
+type Release struct {
+	Op     uint64
+	Module *generation.Module
+	Ref    ReleaseRef
+	// Values are what the chart sees, `global` included; read only.
+	Values map[string]any
+}
+
+// Uninstall takes a release away; answered by [Uninstalled].
+type Uninstall struct {
+	Op  uint64
+	Ref ReleaseRef
+	// Timeout bounds it; 0 means the driver's default.
+	Timeout time.Duration
+}
+
+// Publish changes the metrics of a hook.
+type Publish struct {
+	Module, Hook string
+	Metrics      []effect.Metric
+}
+
+// Unpublish takes away the metrics of a module's hooks.
+type Unpublish struct{ Module string }
+
+// Wake asks for a [Tick] at that time. It replaces the Wake before it; a zero time
+// asks for none.
+type Wake struct{ At time.Time }
+
+// Note is one line for the log.
+type Note struct {
+	Level        builtins.Level
+	Module, Hook string
+	Message      string
+}
+
+func (StartWatch) action() {}
+func (StopWatch) action()  {}
+func (RunHook) action()    {}
+func (Commit) action()     {}
+func (Save) action()       {}
+func (Evaluate) action()   {}
+func (ApplyCRDs) action()  {}
+func (Release) action()    {}
+func (Uninstall) action()  {}
+func (Publish) action()    {}
+func (Unpublish) action()  {}
+func (Wake) action()       {}
+func (Note) action()       {}

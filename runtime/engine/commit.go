@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// runDone checks what a run asked for and has it committed.
+func (e *Engine) runDone(in RunDone) {
+	r := e.runs[in.Run]
+	if r == nil {
+		return
+	}
+	h := r.hook
+	h.took = in.Took
+	h.runs++
+	if r.epoch != h.module.epoch {
+		e.drop(in.Run)
+		return
+	}
+	if in.Err != nil {
+		e.runFailed(in.Run, in.Err)
+		return
+	}
+	if err := e.check(h, in.Effects.Values); err != nil {
+		e.runFailed(in.Run, err)
+		return
+	}
+	r.effects = in.Effects
+	r.effects.Values = values.Canonical(in.Effects.Values)
+	commit := Commit{Run: in.Run, Module: h.module.name, Hook: h.gen, Writes: r.effects.Writes}
+	if !values.Equal(h.layer, r.effects.Values) {
+		keep, err := e.kept(h.module, h, r.effects.Values)
+		if err != nil {
+			e.runFailed(in.Run, err)
+			return
+		}
+		commit.Keep = keep
+	}
+	if len(commit.Writes) == 0 && commit.Keep == nil {
+		e.runSucceeded(in.Run)
+		return
+	}
+	e.do(commit)
+}
+
+func (e *Engine) committed(in Committed) {
+	r := e.runs[in.Run]
+	switch {
+	case r == nil:
+	case r.epoch != r.hook.module.epoch:
+		e.drop(in.Run)
+	case in.Err != nil:
+		e.runFailed(in.Run, in.Err)
+	default:
+		e.runSucceeded(in.Run)
+	}
+}
+
+// drop forgets a run that belongs to an earlier life of its module.
+func (e *Engine) drop(id uint64) {
+	r := e.runs[id]
+	delete(e.runs, id)
+	r.hook.module.lane.Done(r.work)
+	// What it kept may be in the Secret, and must not come back.
+	r.hook.module.stale = true
+	e.touch(r.hook.module)
+}
+
+// runSucceeded makes the effects of a run count.
+func (e *Engine) runSucceeded(id uint64) {
+	r := e.runs[id]
+	delete(e.runs, id)
+	h, m := r.hook, r.hook.module
+	m.lane.Done(r.work)
+	if h.lastError != "" {
+		e.note(builtins.LevelInfo, m, h.gen.ID, "runs again")
+	}
+	first := !h.succeeded
+	h.tried, h.succeeded, h.lastError = true, true, ""
+	if !values.Equal(h.layer, r.effects.Values) {
+		e.setLayer(m, h, r.effects.Values)
+	}
+	if len(r.effects.Metrics) > 0 {
+		e.do(Publish{Module: m.name, Hook: h.gen.ID, Metrics: r.effects.Metrics})
+	}
+	h.requeueAt = time.Time{}
+	if r.effects.Requeue > 0 {
+		h.requeueAt = e.now.Add(r.effects.Requeue)
+	}
+	e.hookDone(m, h, r.work.Events, true)
+	if first {
+		m.pass.moved = true
+	}
+	e.touch(m)
+}
+
+// runFailed keeps the events for the next try and leaves everything else as it was.
+func (e *Engine) runFailed(id uint64, err error) {
+	r := e.runs[id]
+	delete(e.runs, id)
+	h, m := r.hook, r.hook.module
+	h.tried, h.lastError = true, err.Error()
+	h.failures++
+	backoff := lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}
+	delay := backoff.Delay(r.work.Attempt, e.opts.Jitter())
+	var failed *builtins.FailError
+	if errors.As(err, &failed) && failed.RetryAfter > 0 {
+		delay = failed.RetryAfter
+	}
+	if failed != nil && failed.Permanent {
+		m.lane.Dropped(r.work)
+		e.note(builtins.LevelError, m, h.gen.ID, err.Error()+" (not tried again before something changes)")
+	} else {
+		m.lane.Failed(r.work, e.now.Add(delay))
+		e.note(builtins.LevelError, m, h.gen.ID, err.Error()+" (next try in "+roundUp(delay).String()+")")
+	}
+	e.hookDone(m, h, r.work.Events, false)
+	m.pass.moved = true
+	e.touch(m)
+}
+
+func roundUp(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
+}

@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	kjson "sigs.k8s.io/json"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/values"
+)
+
+// configState is what is known of the user's config.
+type configState struct {
+	seen     *Config // the last input; nil: none yet
+	accepted values.Config
+	state    ConfigState
+	reason   string
+	problems map[string][]string // by module, "" for the rest
+
+	globalPending, globalFailing string // see Engine.globalState
+}
+
+func (c *configState) known() bool { return c.seen != nil }
+
+// held says whether something is in force that a user once set.
+func (c *configState) held() bool {
+	a := c.accepted
+	return len(a.Global)+len(a.Sections)+len(a.Enabled) > 0
+}
+
+// configKey holds the config that was accepted last among what is kept for the
+// global hooks, so that a ConfigMap that is gone at a restart changes nothing.
+const configKey = "config"
+
+// adoptConfig starts with the config that an earlier process accepted.
+func (e *Engine) adoptConfig(kept map[string][]byte) {
+	data := kept[configKey]
+	if len(data) == 0 {
+		return
+	}
+	var config values.Config
+	// Integers stay integers, as when the ConfigMap itself is read.
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &config); err != nil {
+		e.note(builtins.LevelWarn, e.global, "", "the config that was kept cannot be read; it is not used")
+		return
+	}
+	e.config.accepted = config
+	e.applySections()
+}
+
+// handleConfig takes over what the user's ConfigMap says now. Each section stands
+// on its own; one that does not pass leaves the last good one in force.
+func (e *Engine) handleConfig(in Config) {
+	e.config.seen = &in
+	if e.gen != nil {
+		e.applyConfig(in)
+	}
+}
+
+func (e *Engine) applyConfig(in Config) {
+	before := e.config.state
+	e.config.state, e.config.reason = in.State, in.Reason
+	switch {
+	case in.State == ConfigPresent:
+		e.acceptConfig(in.Data)
+	case in.State == ConfigMissing && e.config.held() && before != in.State:
+		e.note(builtins.LevelWarn, e.global, "", fmt.Sprintf(
+			"ConfigMap %s/%s is gone: what it said last stays in force; create it again, empty to go back to the defaults", e.opts.Namespace, e.opts.Name))
+	case in.State == ConfigUnreadable && before != in.State:
+		e.note(builtins.LevelWarn, e.global, "", fmt.Sprintf(
+			"ConfigMap %s/%s cannot be read: %s; what was accepted last stays in force", e.opts.Namespace, e.opts.Name, in.Reason))
+	}
+	e.touchAll()
+}
+
+func (e *Engine) acceptConfig(data map[string]string) {
+	parsed, problems := values.ParseConfig(data, known(e.gen))
+	shown := map[string][]string{}
+	bad := map[string]bool{}
+	report := func(module, text string) {
+		text = fmt.Sprintf("ConfigMap %s/%s: %s", e.opts.Namespace, e.opts.Name, text)
+		shown[module] = append(shown[module], text)
+		bad[module] = true
+	}
+	for _, p := range problems {
+		report(p.Module, p.String())
+	}
+	next := values.Config{Sections: map[string]map[string]any{}, Enabled: maps.Clone(parsed.Enabled)}
+	// A switch that cannot be read stays as it was.
+	for name := range bad {
+		if on, ok := e.config.accepted.Enabled[name]; ok {
+			if _, read := next.Enabled[name]; !read {
+				if next.Enabled == nil {
+					next.Enabled = map[string]bool{}
+				}
+				next.Enabled[name] = on
+			}
+		}
+	}
+	check := func(m *module, config, last map[string]any) map[string]any {
+		if config == nil && bad[m.name] {
+			return last
+		}
+		problems := m.values.CheckConfig(config, last)
+		for _, p := range problems {
+			report(m.name, p.String())
+		}
+		if len(problems) > 0 {
+			return last
+		}
+		return config
+	}
+	next.Global = check(e.global, parsed.Global, e.config.accepted.Global)
+	for _, name := range e.order {
+		m := e.modules[name]
+		if config := check(m, parsed.Sections[name], e.config.accepted.Sections[name]); config != nil {
+			next.Sections[name] = config
+		}
+	}
+	if !reflect.DeepEqual(shown, e.config.problems) {
+		for _, name := range slices.Sorted(maps.Keys(shown)) {
+			for _, text := range shown[name] {
+				if !slices.Contains(e.config.problems[name], text) {
+					e.do(Note{Level: builtins.LevelWarn, Module: name, Message: text + "; the last good values stay in force"})
+				}
+			}
+		}
+	}
+	e.config.problems = shown
+	if sameConfig(next, e.config.accepted) {
+		return
+	}
+	e.config.accepted = next
+	e.global.stale = true
+	e.applySections()
+}
+
+// sameConfig compares what is kept of two configs.
+func sameConfig(a, b values.Config) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+// applySections puts the accepted config into the values.
+func (e *Engine) applySections() {
+	e.global.values = e.global.values.WithConfig(e.config.accepted.Global)
+	for name, m := range e.modules {
+		m.values = m.values.WithConfig(e.config.accepted.Sections[name])
+	}
+	e.recompose()
+}
+
+// userConfig is what a hook of the module gets from config.get.
+func (e *Engine) userConfig(m *module) map[string]any {
+	if m == e.global {
+		return map[string]any{globalName: e.config.accepted.Global}
+	}
+	return e.config.accepted.Sections[m.name]
+}

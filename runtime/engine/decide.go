@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
+)
+
+// facts are what a module's fate depends on.
+type facts struct {
+	Key       string // `<Key>Enabled` is its switch
+	Broken    string // why the module cannot be used, or ""
+	Started   bool   // its hooks run already
+	Installed bool   // the records say that a release is there
+	Paused    bool
+
+	Switch values.Switch
+
+	HasEnabled bool // it has a def enabled()
+	Evaluated  bool // which has answered at least once
+	EvalError  string
+	Decision   builtins.Decision
+
+	RequiresOff   string // a requirement that is off, or ""
+	RequiresUnmet string // a requirement that is not Ready, or ""
+	RequiresStuck bool   // that requirement has settled without being Ready
+	After         string // a module that comes first and has not settled, or ""
+
+	ConfigKnown   bool   // the user's ConfigMap was looked at
+	GlobalPending string // a global hook that was never tried, or ""
+	GlobalFailing string // a global hook that never succeeded, or ""
+}
+
+// verdict is what shall be done about a module.
+type verdict struct {
+	// State and Reason are shown to people. State is empty when the module
+	// runs: its release then decides.
+	State  status.ModuleState
+	Reason string
+	// Run lets its hooks run.
+	Run bool
+	// Release lets its release be installed and upgraded.
+	Release bool
+	// Uninstall takes its release away.
+	Uninstall bool
+	// Settled is false while the module is on its way and nothing is wrong:
+	// those ordered behind it wait.
+	Settled bool
+	// Evaluate asks for def enabled().
+	Evaluate bool
+}
+
+// decide determines what shall be done about a module. It is the only place that
+// says when something is uninstalled: after an explicit no, and never because
+// something could not be read, loaded or computed.
+func decide(f facts) verdict {
+	stays := ""
+	if f.Installed {
+		stays = "; its release stays as it is"
+	}
+	off := func(format string, a ...any) verdict {
+		return verdict{State: status.ModuleOff, Reason: fmt.Sprintf(format, a...) + stays, Settled: true}
+	}
+	hold := func(state status.ModuleState, settled bool, format string, a ...any) verdict {
+		return verdict{State: state, Reason: fmt.Sprintf(format, a...), Settled: settled}
+	}
+
+	switch {
+	case f.Broken != "":
+		return hold(status.ModuleBroken, true, "%s%s", f.Broken, stays)
+	case !f.ConfigKnown:
+		return hold(status.ModuleStarting, false, "reading the configuration")
+	case f.GlobalPending != "" && !f.Started:
+		return hold(status.ModuleStarting, false, "waits for the first run of global hook %s", f.GlobalPending)
+	case !f.Switch.On && f.Switch.Explicit:
+		v := verdict{State: status.ModuleOff, Reason: fmt.Sprintf("%sEnabled: false in %s", f.Key, f.Switch.Source), Settled: true}
+		return uninstalls(v, f)
+	case !f.Switch.On:
+		return off("add `%sEnabled: true` to values.yaml or module(enabled=True)", f.Key)
+	case f.RequiresOff != "":
+		return off("requires %s, which is off", f.RequiresOff)
+	}
+
+	if f.HasEnabled {
+		v := verdict{Evaluate: true}
+		switch {
+		case f.EvalError != "" && !f.Started:
+			v.State, v.Reason, v.Settled = status.ModuleFailed, "enabled(): "+f.EvalError+stays, true
+			return v
+		case !f.Evaluated:
+			v.State, v.Reason = status.ModuleStarting, "asking enabled()"
+			return v
+		case f.EvalError != "":
+			// A module that runs goes on by the last answer.
+		case f.Decision.Answer == builtins.AnswerDisabled:
+			v.State, v.Reason, v.Settled = status.ModuleOff, "disabled: "+f.Decision.Reason, true
+			return uninstalls(v, f)
+		case f.Decision.Answer == builtins.AnswerWaiting:
+			v.State, v.Reason, v.Settled = status.ModuleWaiting, f.Decision.Reason+stays, true
+			return v
+		}
+	}
+
+	v := verdict{Evaluate: f.HasEnabled}
+	if !f.Started {
+		switch {
+		case f.RequiresUnmet != "":
+			v.State, v.Reason, v.Settled = status.ModuleBlocked, "waits for "+f.RequiresUnmet+" to be ready", f.RequiresStuck
+			return v
+		case f.After != "":
+			v.State, v.Reason = status.ModuleBlocked, "comes after "+f.After
+			return v
+		}
+	}
+	if f.GlobalFailing != "" && !f.Installed {
+		v.State, v.Reason, v.Settled = status.ModuleBlocked,
+			"not installed while global hook "+f.GlobalFailing+" fails", true
+		v.Run = f.Started
+		return v
+	}
+	v.Run, v.Release = true, !f.Paused
+	return v
+}
+
+// uninstalls completes a verdict that takes the release away.
+func uninstalls(v verdict, f facts) verdict {
+	switch {
+	case f.Paused && f.Installed:
+		v.State, v.Reason = status.ModulePaused, v.Reason+"; paused: its release stays as it is"
+	default:
+		v.Uninstall = f.Installed
+	}
+	return v
+}

@@ -1,0 +1,234 @@
+// Package engine decides what Starling does. It is a state machine without I/O:
+// [Engine.Handle] takes one input (a watch event, the end of a hook run, the time)
+// and returns the actions that follow (run this hook, commit these effects, upgrade
+// this release). Drivers carry the actions out and hand the results back. It knows
+// no goroutine, no clock and no client, so that the live driver and a simulated one
+// see the same decisions for the same inputs.
+//
+// The way of one event: watch.go → lane (hook.go) → run → check and commit
+// (commit.go) → values (values.go) → pass over the release (pass.go) → status.go.
+// What shall become of a module is decided in decide.go, and nowhere else.
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/graph"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// Options configures an [Engine].
+type Options struct {
+	// Namespace is the operator's: the default of modules that name none.
+	Namespace string
+	// Name is the instance's name, which is also its ConfigMap's.
+	Name string
+	// PauseAll leaves every release alone.
+	PauseAll bool
+	// Paused names modules whose releases are left alone.
+	Paused []string
+	// Jitter returns numbers in [0,1) that spread retries. It must not be nil.
+	Jitter func() float64
+}
+
+// Engine is the state machine. It is not safe for concurrent use.
+type Engine struct {
+	opts Options
+	now  time.Time
+	out  []Action
+	ops  uint64
+
+	gen     *generation.Generation
+	tree    values.Config // the tree's values.yaml
+	graph   *graph.Graph
+	global  *module
+	modules map[string]*module
+	order   []string
+	purges  []*purge
+
+	watches map[string]*watch
+	runs    map[uint64]*run
+	pending map[uint64]func(Input) // answers to all other actions, by op
+
+	config configState
+	dirty  map[*module]bool
+	wake   time.Time
+}
+
+// releaseRetry spaces out failed release actions, CRDs and enabled() calls.
+var releaseRetry = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
+
+// New returns an engine that waits for [Start].
+func New(o Options) *Engine {
+	return &Engine{
+		opts:    o,
+		modules: map[string]*module{},
+		watches: map[string]*watch{},
+		runs:    map[uint64]*run{},
+		pending: map[uint64]func(Input){},
+		dirty:   map[*module]bool{},
+		config:  configState{problems: map[string][]string{}},
+	}
+}
+
+// Handle takes one input at a time and returns what follows from it, in order. Now
+// must not go backwards.
+func (e *Engine) Handle(now time.Time, in Input) []Action {
+	e.now, e.out = now, nil
+	switch in := in.(type) {
+	case Start:
+		e.start(in)
+	case Config:
+		e.handleConfig(in)
+	case WatchSynced:
+		e.watchSynced(in)
+	case WatchChanged:
+		e.watchChanged(in)
+	case WatchFailed:
+		e.watchFailed(in)
+	case Tick:
+		e.wake = time.Time{}
+		e.tick()
+	case RunDone:
+		e.runDone(in)
+	case Committed:
+		e.committed(in)
+	case Evaluated:
+		e.answer(in.Op, in)
+	case CRDsApplied:
+		e.answer(in.Op, in)
+	case Released:
+		e.answer(in.Op, in)
+	case Uninstalled:
+		e.answer(in.Op, in)
+	case Saved:
+		e.answer(in.Op, in)
+	}
+	if e.gen != nil {
+		e.settle()
+		e.setWake()
+	}
+	return e.out
+}
+
+func (e *Engine) start(in Start) {
+	e.gen = in.Generation
+	e.adopt(in)
+	e.adoptConfig(in.Kept[globalName])
+	e.recompose()
+	e.touchAll()
+	e.beginPurges(in.Installed)
+	if e.config.seen != nil {
+		e.applyConfig(*e.config.seen)
+	}
+}
+
+// do appends an action.
+func (e *Engine) do(a Action) { e.out = append(e.out, a) }
+
+// ask appends an action that is answered, and notes who waits for the answer.
+func (e *Engine) ask(then func(Input)) uint64 {
+	e.ops++
+	e.pending[e.ops] = then
+	return e.ops
+}
+
+func (e *Engine) answer(op uint64, in Input) {
+	if then := e.pending[op]; then != nil {
+		delete(e.pending, op)
+		then(in)
+	}
+}
+
+func (e *Engine) note(level builtins.Level, m *module, hook, message string) {
+	e.do(Note{Level: level, Module: m.name, Hook: hook, Message: message})
+}
+
+// touch has settle look at a module.
+func (e *Engine) touch(m *module) { e.dirty[m] = true }
+
+func (e *Engine) touchAll() {
+	e.touch(e.global)
+	for _, m := range e.modules {
+		e.touch(m)
+	}
+}
+
+// settle looks at every touched module, in order, until nothing moves.
+func (e *Engine) settle() {
+	for len(e.dirty) > 0 {
+		if e.dirty[e.global] {
+			delete(e.dirty, e.global)
+			e.step(e.global)
+		}
+		for _, name := range e.order {
+			if m := e.modules[name]; e.dirty[m] {
+				delete(e.dirty, m)
+				e.step(m)
+			}
+		}
+	}
+	e.stepPurges()
+}
+
+// tick looks at whatever may wait for a time.
+func (e *Engine) tick() {
+	e.fireSchedules()
+	if e.global != nil {
+		e.touchAll()
+	}
+}
+
+// setWake asks for the next tick when that time has moved.
+func (e *Engine) setWake() {
+	var next time.Time
+	sooner := func(at time.Time, ok bool) {
+		if ok && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	for _, m := range e.all() {
+		sooner(m.wake(e.now))
+	}
+	for _, p := range e.purges {
+		sooner(p.next, p.next.After(e.now))
+	}
+	if !next.Equal(e.wake) {
+		e.wake = next
+		e.do(Wake{At: next})
+	}
+}
+
+// all returns global and every module, in order.
+func (e *Engine) all() []*module {
+	out := make([]*module, 0, len(e.order)+1)
+	if e.global != nil {
+		out = append(out, e.global)
+	}
+	for _, name := range e.order {
+		out = append(out, e.modules[name])
+	}
+	return out
+}
+
+// switches returns every `<camelName>Enabled`, sorted.
+func (e *Engine) switches() []string {
+	out := make([]string, 0, len(e.modules))
+	for _, m := range e.modules {
+		out = append(out, values.EnabledKey(m.gen.Key))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func known(gen *generation.Generation) []values.KnownModule {
+	out := make([]values.KnownModule, 0, len(gen.Names))
+	for _, name := range gen.Names {
+		out = append(out, values.KnownModule{Name: name, Key: gen.Modules[name].Key})
+	}
+	return out
+}

@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/lane"
+	"github.com/starling-operator/starling/runtime/schedule"
+)
+
+// hook is the state of one hook.
+type hook struct {
+	gen       *generation.Hook
+	module    *module
+	layer     []effect.ValueOp // what its last successful run left in the values
+	watches   []*watch
+	schedules []*timer
+	startup   *builtins.StartupBinding
+	before    *builtins.HelmBinding
+	after     *builtins.HelmBinding
+
+	tried     bool // since its module came up
+	succeeded bool // likewise
+	requeueAt time.Time
+
+	lastRun   time.Time
+	took      time.Duration
+	lastError string
+	runs      int
+	failures  int
+}
+
+// timer is one schedule binding.
+type timer struct {
+	binding string
+	cron    schedule.Cron
+	next    time.Time
+}
+
+// run is one call of a hook under way.
+type run struct {
+	hook    *hook
+	epoch   int
+	work    lane.Work[builtins.Event]
+	effects effect.Effects
+}
+
+func newHook(m *module, g *generation.Hook) *hook {
+	h := &hook{gen: g, module: m}
+	for i := range g.Bindings {
+		b := &g.Bindings[i]
+		switch {
+		case b.Startup != nil:
+			h.startup = b.Startup
+		case b.Schedule != nil:
+			// The text was checked as the file was loaded.
+			if cron, err := schedule.Parse(b.Schedule.Cron); err == nil {
+				h.schedules = append(h.schedules, &timer{binding: b.Name, cron: cron})
+			}
+		case b.Watch != nil:
+			h.watches = append(h.watches, &watch{
+				id: g.ID + "#" + b.Name, hook: h, binding: b.Name, decl: b.Watch,
+			})
+		case b.BeforeHelm != nil:
+			h.before = b.BeforeHelm
+		case b.AfterHelm != nil:
+			h.after = b.AfterHelm
+		}
+	}
+	return h
+}
+
+// gates says whether the module's first render waits for the hook.
+func (h *hook) gates() bool { return h.startup != nil || len(h.watches) > 0 }
+
+// reset forgets what belongs to one life of the module; statistics stay.
+func (h *hook) reset() {
+	h.tried, h.succeeded, h.requeueAt = false, false, time.Time{}
+	for _, w := range h.watches {
+		w.synced, w.served, w.err = false, false, ""
+	}
+	for _, s := range h.schedules {
+		s.next = time.Time{}
+	}
+}
+
+// startHook starts the watches and timers of a hook and queues its startup event.
+func (e *Engine) startHook(m *module, h *hook) {
+	for _, w := range h.watches {
+		e.watches[w.id] = w
+		e.do(StartWatch{ID: w.id, Hook: h.gen, Watch: w.decl})
+	}
+	for _, s := range h.schedules {
+		s.next = s.cron.Next(e.now)
+	}
+	if h.startup != nil {
+		m.lane.Add(h.gen.ID, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
+	}
+}
+
+// ready says whether a hook may run now. No run sees a snapshot that is not
+// complete: an empty one would look like a cluster in which all is gone.
+func (m *module) ready(key string) bool {
+	h := m.byKey[key]
+	if h == nil || !m.started || m.saving {
+		return false
+	}
+	for _, w := range h.watches {
+		if !w.synced {
+			return false
+		}
+	}
+	if h.startup == nil || h.tried {
+		return true
+	}
+	for _, other := range m.hooks {
+		if other.startup != nil && other.startup.Order < h.startup.Order && !other.tried && other.trouble() == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// trouble says why the hook has not succeeded, or "" while nothing is wrong.
+func (h *hook) trouble() string {
+	if why := h.watchTrouble(); why != "" {
+		return why
+	}
+	return h.lastError
+}
+
+func (h *hook) watchTrouble() string {
+	for _, w := range h.watches {
+		if w.err != "" {
+			return fmt.Sprintf("watch %s: %s", w.binding, w.err)
+		}
+	}
+	return ""
+}
+
+// fireSchedules queues what has fallen due. Ticks that were missed count once.
+func (e *Engine) fireSchedules() {
+	for _, m := range e.all() {
+		if !m.started {
+			continue
+		}
+		for _, h := range m.hooks {
+			for _, s := range h.schedules {
+				if !s.next.IsZero() && !s.next.After(e.now) {
+					s.next = s.cron.Next(e.now)
+					m.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "schedule", Binding: s.binding})
+				}
+			}
+			if !h.requeueAt.IsZero() && !h.requeueAt.After(e.now) {
+				h.requeueAt = time.Time{}
+				m.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
+			}
+		}
+	}
+}
+
+// dispatch starts the module's next hook run.
+func (e *Engine) dispatch(m *module) {
+	work, ok := m.lane.Next(e.now, m.ready)
+	if !ok {
+		return
+	}
+	h := m.byKey[work.Key]
+	e.ops++
+	e.runs[e.ops] = &run{hook: h, epoch: m.epoch, work: work}
+	a := RunHook{
+		Run: e.ops, Hook: h.gen, Module: m.gen, Events: work.Events, Attempt: work.Attempt,
+		Now: e.now, Namespace: m.namespace(e.opts.Namespace),
+		Watches: map[string]string{}, Synced: map[string]bool{},
+		Compose: e.composer(h), Config: e.userConfig(m),
+	}
+	for _, w := range h.watches {
+		a.Watches[w.binding], a.Synced[w.binding] = w.id, w.served
+	}
+	if m == e.global {
+		a.Switches = e.switches()
+	}
+	h.lastRun = e.now
+	e.do(a)
+}
+
+// overflow stands in for more events than are worth keeping: one sync event a
+// watch, beside the events that tell of no object.
+func overflow(events []builtins.Event) []builtins.Event {
+	bindings := map[string]bool{}
+	seen := map[string]bool{}
+	var out []builtins.Event
+	for _, ev := range events {
+		if ofWatch(ev) {
+			bindings[ev.Binding] = true
+		} else if key := ev.Type + " " + ev.Binding; !seen[key] {
+			seen[key] = true
+			out = append(out, ev)
+		}
+	}
+	names := make([]string, 0, len(bindings))
+	for name := range bindings {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		out = append(out, builtins.Event{Type: "sync", Binding: name})
+	}
+	return out
+}
+
+func ofWatch(ev builtins.Event) bool {
+	switch ev.Type {
+	case "sync", "added", "modified", "deleted":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// Input is something that happened. Drivers hand inputs to [Engine.Handle] one at
+// a time.
+type Input interface{ input() }
+
+// Start begins the work: the Lease is held, and what earlier processes kept has
+// been read.
+type Start struct {
+	Generation *generation.Generation
+	// Kept is what [Commit] and [Save] kept, by module and key.
+	Kept map[string]map[string][]byte
+	// Installed are the releases of this instance, from its records.
+	Installed []ReleaseRef
+}
+
+// ReleaseRef names one release of one module.
+type ReleaseRef struct{ Module, Name, Namespace string }
+
+// Config is the state of the user's ConfigMap.
+type Config struct {
+	State ConfigState
+	// Data is the ConfigMap's data; only with [ConfigPresent].
+	Data map[string]string
+	// Reason says why it is unreadable; only with [ConfigUnreadable].
+	Reason string
+}
+
+// ConfigState says what is known of the user's ConfigMap.
+type ConfigState string
+
+const (
+	// ConfigPresent: it was read.
+	ConfigPresent ConfigState = "ok"
+	// ConfigMissing: there is none. What was accepted last stays in force.
+	ConfigMissing ConfigState = "missing"
+	// ConfigUnreadable: it cannot be read. What was accepted last stays in
+	// force.
+	ConfigUnreadable ConfigState = "unreadable"
+)
+
+// WatchSynced says that a watch holds all there is. Served is false for a kind that
+// the API server does not serve: it counts as synced and empty.
+type WatchSynced struct {
+	ID     string
+	Served bool
+}
+
+// WatchChanged carries changes after the first sync, in order.
+type WatchChanged struct {
+	ID     string
+	Events []builtins.Event
+}
+
+// WatchFailed says that a watch has trouble; an empty Reason says it is over.
+type WatchFailed struct{ ID, Reason string }
+
+// Tick says that the time of the last [Wake] has come.
+type Tick struct{}
+
+// RunDone ends a [RunHook].
+type RunDone struct {
+	Run     uint64
+	Effects effect.Effects
+	Err     error
+	Took    time.Duration
+}
+
+// Committed ends a [Commit].
+type Committed struct {
+	Run uint64
+	Err error
+}
+
+// Evaluated ends an [Evaluate].
+type Evaluated struct {
+	Op       uint64
+	Decision builtins.Decision
+	Err      error
+}
+
+// CRDsApplied ends an [ApplyCRDs].
+type CRDsApplied struct {
+	Op  uint64
+	Err error
+}
+
+// Released ends a [Release].
+type Released struct {
+	Op  uint64
+	Err error
+	// Changed is true when a revision was made.
+	Changed bool
+	// Revision is the release's revision now.
+	Revision int
+}
+
+// Uninstalled ends an [Uninstall].
+type Uninstalled struct {
+	Op  uint64
+	Err error
+}
+
+// Saved ends a [Save].
+type Saved struct {
+	Op  uint64
+	Err error
+}
+
+func (Start) input()        {}
+func (Config) input()       {}
+func (WatchSynced) input()  {}
+func (WatchChanged) input() {}
+func (WatchFailed) input()  {}
+func (Tick) input()         {}
+func (RunDone) input()      {}
+func (Committed) input()    {}
+func (Evaluated) input()    {}
+func (CRDsApplied) input()  {}
+func (Released) input()     {}
+func (Uninstalled) input()  {}
+func (Saved) input()        {}

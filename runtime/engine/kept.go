@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// keptLayer is what stands in a Secret for the layer of one hook.
+type keptLayer struct {
+	Hook string          `json:"hook"`
+	Ops  json.RawMessage `json:"ops"`
+}
+
+const layerPrefix = "layer."
+
+// layerKey is a Secret key for a hook: readable, and unique by its hash.
+func layerKey(hook string) string {
+	sum := sha256.Sum256([]byte(hook))
+	readable := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return '-'
+	}, hook)
+	if len(readable) > 100 {
+		readable = readable[:100]
+	}
+	return layerPrefix + readable + "." + hex.EncodeToString(sum[:6])
+}
+
+// readKept takes the layers of the module's hooks from what was kept. A hook that
+// is gone has taken its layer away; what cannot be read counts as gone too, its hook
+// will set it again.
+func (m *module) readKept(kept map[string][]byte) error {
+	var errs []error
+	for key, data := range kept {
+		if !strings.HasPrefix(key, layerPrefix) {
+			continue
+		}
+		var k keptLayer
+		err := json.Unmarshal(data, &k)
+		h := m.byKey[k.Hook]
+		if err == nil && h == nil {
+			m.stale = true
+			continue
+		}
+		if err == nil {
+			h.layer, err = values.DecodeOps(k.Ops)
+		}
+		if err != nil {
+			m.stale = true
+			errs = append(errs, fmt.Errorf("what was kept as %s cannot be read: %w", key, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// kept returns all that is to be kept for a module once the hook has this layer.
+// The hook may be nil. The result is never nil.
+func (e *Engine) kept(m *module, changed *hook, layer []effect.ValueOp) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, h := range m.hooks {
+		ops := h.layer
+		if h == changed {
+			ops = layer
+		}
+		if len(ops) == 0 {
+			continue
+		}
+		data, err := values.EncodeOps(ops)
+		if err != nil {
+			return nil, err
+		}
+		// Not json.Marshal: it would write < and > in another way than
+		// EncodeOps, and what is kept should read as it was set.
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(keptLayer{Hook: h.gen.ID, Ops: data}); err != nil {
+			return nil, err
+		}
+		out[layerKey(h.gen.ID)] = bytes.TrimSpace(b.Bytes())
+	}
+	if m == e.global {
+		data, err := json.Marshal(e.config.accepted)
+		if err != nil {
+			return nil, err
+		}
+		out[configKey] = data
+	}
+	return out, nil
+}
+
+// save writes what is kept again when that changed outside a run. The lane waits
+// meanwhile, so that no commit writes the same Secret.
+func (e *Engine) save(m *module) {
+	if !m.stale || m.saving || m.lane.Taken() != "" || m.saveAt.After(e.now) {
+		return
+	}
+	data, err := e.kept(m, nil, nil)
+	if err != nil {
+		m.stale = false
+		return
+	}
+	m.saving, m.stale = true, false
+	op := e.ask(func(in Input) {
+		m.saving = false
+		e.touch(m)
+		if err := in.(Saved).Err; err != nil {
+			m.saveTry++
+			m.stale, m.saveAt = true, e.now.Add(releaseRetry.Delay(m.saveTry, e.opts.Jitter()))
+			return
+		}
+		m.saveTry, m.saveAt = 0, time.Time{}
+	})
+	e.do(Save{Op: op, Module: m.name, Data: data})
+}
+
+// forgetLayers drops the layers of a module that was uninstalled.
+func (e *Engine) forgetLayers(m *module) {
+	for _, h := range m.hooks {
+		if len(h.layer) > 0 {
+			h.layer = nil
+			m.values = m.values.WithHook(h.gen.ID, nil)
+			m.stale = true
+		}
+	}
+	e.recomposeModule(m)
+}

@@ -1,0 +1,381 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/graph"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// globalName stands for the global hooks wherever modules go by name.
+const globalName = "global"
+
+// module is the state of one module, or of the global hooks.
+type module struct {
+	name   string
+	gen    *generation.Module
+	broken string // why it cannot be used
+	hooks  []*hook
+	byKey  map[string]*hook
+	lane   *lane.Lane[builtins.Event]
+
+	values   *values.Composer
+	composed map[string]any // the module's own values
+	view     map[string]any // with `global`: what hooks and the chart see
+	version  int            // counts changes of view
+
+	verdict verdict
+	since   time.Time // when state or reason changed last
+	shown   string
+
+	started bool
+	epoch   int // counts stops: what was started before belongs to an earlier life
+	crds    step
+	eval    evaluation
+	pass    pass
+	saving  bool
+	stale   bool // what is kept must be written again
+	saveAt  time.Time
+	saveTry int
+}
+
+// step is something done once, and tried again when it fails.
+type step struct {
+	running, done bool
+	attempt       int
+	next          time.Time
+	err           string
+}
+
+func (s *step) failed(now time.Time, err error, jitter float64) {
+	s.running, s.err = false, err.Error()
+	s.attempt++
+	s.next = now.Add(releaseRetry.Delay(s.attempt, jitter))
+}
+
+// evaluation is what is known of def enabled().
+type evaluation struct {
+	step
+	version  int // of the values that the answer rests on
+	decision builtins.Decision
+}
+
+// adopt takes a generation over, with what earlier processes kept.
+func (e *Engine) adopt(in Start) {
+	gen := in.Generation
+	var problems []values.Problem
+	e.tree, problems = values.ParseTree(gen.Tree.Values, gen.Tree.ValuesFile, known(gen))
+	for _, p := range problems {
+		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
+	}
+	e.global = e.newModule(globalName, gen.Global, in.Kept[globalName])
+	var nodes []graph.Node
+	for _, name := range gen.Names {
+		g := gen.Modules[name]
+		m := e.newModule(name, g, in.Kept[name])
+		e.modules[name] = m
+		for _, ref := range in.Installed {
+			if ref.Module == name {
+				m.pass.refs = append(m.pass.refs, ref)
+			}
+		}
+		nodes = append(nodes, graph.Node{Name: name, Weight: g.Decl.Weight, After: g.Decl.After, Requires: g.Decl.Requires})
+	}
+	e.graph = graph.New(nodes)
+	e.order = e.graph.Order()
+	for _, name := range gen.Names {
+		if err := e.graph.Problems[name]; err != nil {
+			e.order = append(e.order, name)
+			if m := e.modules[name]; m.broken == "" {
+				m.broken = err.Error()
+			}
+		}
+	}
+}
+
+func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]byte) *module {
+	if g == nil {
+		g = &generation.Module{Name: name, Key: name, Global: true}
+	}
+	m := &module{
+		name: name, gen: g, since: e.now,
+		byKey: map[string]*hook{},
+		lane:  lane.New(lane.Options[builtins.Event]{Overflow: overflow}),
+	}
+	if g.Err != nil {
+		m.broken = g.Err.Error()
+	}
+	for _, gh := range g.Hooks {
+		h := newHook(m, gh)
+		m.hooks = append(m.hooks, h)
+		m.byKey[gh.ID] = h
+	}
+	if err := m.readKept(kept); err != nil {
+		e.note(builtins.LevelWarn, m, "", err.Error())
+	}
+	e.initValues(m)
+	return m
+}
+
+func (m *module) ref(operator string) ReleaseRef {
+	return ReleaseRef{Module: m.name, Name: m.gen.Decl.Release, Namespace: m.namespace(operator)}
+}
+
+func (m *module) namespace(operator string) string {
+	if m.gen.Decl.Namespace != "" {
+		return m.gen.Decl.Namespace
+	}
+	return operator
+}
+
+func (m *module) hasChart() bool { return m.gen.Tree != nil && m.gen.Tree.Chart != nil }
+
+// step looks at one module and starts whatever is due.
+func (e *Engine) step(m *module) {
+	before := m.verdict
+	if m == e.global {
+		m.verdict = verdict{Run: m.broken == "" && e.config.known(), Settled: true}
+	} else {
+		m.verdict = decide(e.facts(m))
+	}
+	v := m.verdict
+	switch {
+	case v.Run && !m.started:
+		e.bringUp(m)
+	case !v.Run && m.started:
+		e.takeDown(m)
+	}
+	if v.Evaluate {
+		e.evaluate(m)
+	}
+	e.save(m)
+	e.advance(m)
+	e.dispatch(m)
+	e.show(m)
+	if m == e.global || before.Settled != m.verdict.Settled || m.pass.moved {
+		m.pass.moved = false
+		e.touchDependents(m)
+	}
+}
+
+// touchDependents has those looked at again whose fate may hang on m.
+func (e *Engine) touchDependents(m *module) {
+	if m == e.global {
+		pending, failing := e.globalState()
+		if pending == e.config.globalPending && failing == e.config.globalFailing {
+			return
+		}
+		e.config.globalPending, e.config.globalFailing = pending, failing
+	}
+	for _, other := range e.modules {
+		if other != m && (m == e.global || !other.started || slices.Contains(other.gen.Decl.Requires, m.name)) {
+			e.touch(other)
+		}
+	}
+}
+
+// bringUp applies the module's CRDs, then starts its watches and startup hooks.
+func (e *Engine) bringUp(m *module) {
+	if m.gen.Tree != nil && len(m.gen.Tree.CRDs) > 0 && !m.crds.done {
+		if m.crds.running || m.crds.next.After(e.now) {
+			return
+		}
+		m.crds.running = true
+		op := e.ask(func(in Input) {
+			if err := in.(CRDsApplied).Err; err != nil {
+				m.crds.failed(e.now, err, e.opts.Jitter())
+				e.note(builtins.LevelError, m, "", "crds: "+err.Error())
+			} else {
+				m.crds = step{done: true}
+			}
+			e.touch(m)
+		})
+		e.do(ApplyCRDs{Op: op, Module: m.gen})
+		return
+	}
+	m.started = true
+	for _, h := range m.hooks {
+		e.startHook(m, h)
+	}
+	m.pass.want()
+}
+
+// takeDown ends the module's watches and forgets what waits.
+func (e *Engine) takeDown(m *module) {
+	m.started, m.crds = false, step{}
+	m.epoch++
+	m.lane.Clear()
+	m.pass.stop()
+	for _, h := range m.hooks {
+		for _, w := range h.watches {
+			delete(e.watches, w.id)
+			e.do(StopWatch{ID: w.id})
+		}
+		h.reset()
+	}
+	e.do(Unpublish{Module: m.name})
+}
+
+// evaluate asks enabled() again when the values that it saw have moved.
+func (e *Engine) evaluate(m *module) {
+	ev := &m.eval
+	if ev.running || (ev.done && ev.version == m.version && ev.err == "") || ev.next.After(e.now) {
+		return
+	}
+	ev.running = true
+	version := m.version
+	op := e.ask(func(in Input) {
+		answer := in.(Evaluated)
+		if answer.Err != nil {
+			ev.failed(e.now, answer.Err, e.opts.Jitter())
+			e.note(builtins.LevelError, m, "", "enabled(): "+answer.Err.Error())
+		} else {
+			ev.step = step{done: true}
+			ev.version, ev.decision = version, answer.Decision
+		}
+		e.touch(m)
+	})
+	e.do(Evaluate{Op: op, Module: m.gen, Values: m.view})
+}
+
+func (e *Engine) facts(m *module) facts {
+	f := facts{
+		Key: m.gen.Key, Broken: m.broken, Started: m.started, Installed: len(m.pass.refs) > 0, Paused: e.paused(m.name),
+		Switch:     e.resolveSwitch(m),
+		HasEnabled: m.gen.Enabled != nil, Evaluated: m.eval.done, EvalError: m.eval.err, Decision: m.eval.decision,
+		ConfigKnown:   e.config.known(),
+		GlobalPending: e.config.globalPending, GlobalFailing: e.config.globalFailing,
+	}
+	for _, name := range m.gen.Decl.Requires {
+		r := e.modules[name]
+		if r == nil {
+			continue // the graph has made m broken
+		}
+		switch {
+		case r.verdict.State == status.ModuleOff:
+			f.RequiresOff = name
+		case !r.pass.ready && f.RequiresUnmet == "":
+			f.RequiresUnmet, f.RequiresStuck = name, r.settled()
+		}
+	}
+	f.After = e.graph.WaitsFor(m.name, func(name string) bool { return e.modules[name].settled() })
+	return f
+}
+
+// settled is false while the module is on its way and nothing is wrong.
+func (m *module) settled() bool {
+	if !m.verdict.Run {
+		return m.verdict.Settled || m.crds.err != ""
+	}
+	if m.crds.err != "" || m.pass.ready || m.pass.err != "" || m.pass.hold != "" {
+		return true
+	}
+	for _, h := range m.hooks {
+		if !h.succeeded && h.trouble() != "" {
+			return true
+		}
+	}
+	return m.pass.settledPaused(m)
+}
+
+func (e *Engine) paused(name string) bool {
+	return e.opts.PauseAll || slices.Contains(e.opts.Paused, name)
+}
+
+// globalState names the first global hook that was never tried, and the first that
+// was tried and has never succeeded.
+func (e *Engine) globalState() (pending, failing string) {
+	if e.global.broken != "" {
+		return "", "global: " + e.global.broken
+	}
+	for _, h := range e.global.hooks {
+		switch {
+		case !h.gates() || h.succeeded:
+		case h.trouble() == "":
+			if pending == "" {
+				pending = h.gen.ID
+			}
+		case failing == "":
+			failing = h.gen.ID
+		}
+	}
+	if !e.global.started && e.global.broken == "" && pending == "" && len(e.global.hooks) > 0 {
+		pending = e.global.hooks[0].gen.ID
+	}
+	return pending, failing
+}
+
+// show logs a change of a module's state, once.
+func (e *Engine) show(m *module) {
+	if m == e.global {
+		return
+	}
+	state, reason := e.moduleState(m)
+	line := string(state)
+	if reason != "" {
+		line += ": " + reason
+	}
+	if line == m.shown {
+		return
+	}
+	m.since = e.now
+	first := m.shown == ""
+	m.shown = line
+	level := builtins.LevelInfo
+	switch state {
+	case status.ModuleFailed, status.ModuleBroken:
+		level = builtins.LevelError
+	case status.ModuleStarting, status.ModuleReleasing:
+		level = builtins.LevelDebug
+	case status.ModuleOff:
+		if first {
+			level = builtins.LevelDebug
+		}
+	}
+	e.note(level, m, "", line)
+}
+
+// wake returns when the module wants a tick.
+func (m *module) wake(now time.Time) (at time.Time, ok bool) {
+	sooner := func(t time.Time) {
+		if t.After(now) && (!ok || t.Before(at)) {
+			at, ok = t, true
+		}
+	}
+	if t, waits := m.lane.Wake(now); waits {
+		sooner(t)
+	}
+	sooner(m.crds.next)
+	sooner(m.eval.next)
+	sooner(m.pass.next)
+	sooner(m.saveAt)
+	if m.started {
+		for _, h := range m.hooks {
+			sooner(h.requeueAt)
+			for _, s := range h.schedules {
+				sooner(s.next)
+			}
+		}
+	}
+	return at, ok
+}
+
+func (m *module) String() string { return fmt.Sprintf("module %s", m.name) }
+
+// problems are what is wrong with the module beside its state.
+func (e *Engine) problems(m *module) []string {
+	out := slices.Clone(e.config.problems[m.name])
+	for _, h := range m.hooks {
+		if why := h.watchTrouble(); why != "" {
+			out = append(out, strings.TrimPrefix(h.gen.ID, m.name+"/")+": "+why)
+		}
+	}
+	return out
+}

@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// maxRounds is how many passes in a row after_helm hooks may cause.
+const maxRounds = 3
+
+type phase int
+
+const (
+	idle phase = iota
+	beforeHelm
+	inHelm
+	afterHelm
+	uninstalling
+)
+
+// pass is the state of a module's release. One pass over it is: before_helm hooks,
+// Helm, after_helm hooks; a later change of values makes one more.
+type pass struct {
+	refs    []ReleaseRef // what the records say is installed
+	phase   phase
+	dirty   bool            // a pass is wanted
+	waiting map[string]bool // hooks that this phase waits for
+	rounds  int             // passes in a row that after_helm hooks caused
+	version int             // of the values that went into Helm
+	values  map[string]any  // likewise
+
+	ready    bool   // the last release action succeeded
+	revision int    // its revision
+	hold     string // why no pass can begin, beside the gate
+	err      string
+	attempt  int
+	next     time.Time
+	moved    bool // others may care
+}
+
+func (p *pass) want() { p.dirty = true }
+
+// stop ends a pass whose hooks will not run any more. A Helm action under way is
+// waited for.
+func (p *pass) stop() {
+	if p.phase == beforeHelm || p.phase == afterHelm {
+		p.phase = idle
+	}
+	p.waiting, p.hold, p.rounds, p.moved = nil, "", 0, true
+	p.ready = false
+}
+
+func (p *pass) settledPaused(m *module) bool { return m.verdict.Run && !m.verdict.Release }
+
+// gate names the first hook that the first render waits for, or "".
+func (m *module) gate() string {
+	for _, h := range m.hooks {
+		if h.gates() && !h.succeeded {
+			return h.gen.ID
+		}
+	}
+	return ""
+}
+
+// advance moves the module's release one step on.
+func (e *Engine) advance(m *module) {
+	p := &m.pass
+	if m == e.global || p.next.After(e.now) {
+		return
+	}
+	switch p.phase {
+	case idle:
+		if ref, ok := e.toUninstall(m); ok {
+			e.uninstall(m, ref)
+			return
+		}
+		if !p.dirty || !m.started || !m.verdict.Release || m.gate() != "" {
+			return
+		}
+		if !m.hasChart() {
+			p.dirty, p.moved = false, !p.ready
+			p.ready, p.err = true, ""
+			return
+		}
+		if p.waiting = e.queueHelm(m, "before_helm"); len(p.waiting) > 0 {
+			p.phase = beforeHelm
+			return
+		}
+		e.helm(m)
+	case beforeHelm:
+		if !m.verdict.Release {
+			p.phase, p.waiting = idle, nil
+		} else if len(p.waiting) == 0 {
+			e.helm(m)
+		}
+	case afterHelm:
+		if len(p.waiting) == 0 {
+			e.endRound(m)
+		}
+	}
+}
+
+// toUninstall returns a release of the module that has to go: all of them after an
+// explicit no, and those under an earlier name or namespace.
+func (e *Engine) toUninstall(m *module) (ReleaseRef, bool) {
+	for _, ref := range m.pass.refs {
+		moved := m.verdict.Release && m.started && m.hasChart() && ref != m.ref(e.opts.Namespace)
+		if m.verdict.Uninstall || moved {
+			return ref, true
+		}
+	}
+	return ReleaseRef{}, false
+}
+
+// queueHelm queues the module's before_helm or after_helm hooks.
+func (e *Engine) queueHelm(m *module, binding string) map[string]bool {
+	waiting := map[string]bool{}
+	for _, h := range m.hooks {
+		b := h.before
+		if binding == "after_helm" {
+			b = h.after
+		}
+		if b != nil {
+			m.lane.Add(h.gen.ID, b.Order, builtins.Event{Type: "helm", Binding: binding})
+			waiting[h.gen.ID] = true
+		}
+	}
+	return waiting
+}
+
+// hookDone tells the pass that a hook has run. Before Helm it must have succeeded;
+// after Helm it is enough that it was tried, its own retries go on.
+func (e *Engine) hookDone(m *module, h *hook, events []builtins.Event, succeeded bool) {
+	for _, ev := range events {
+		if ev.Type != "helm" {
+			continue
+		}
+		if (ev.Binding == "before_helm" && m.pass.phase == beforeHelm && succeeded) ||
+			(ev.Binding == "after_helm" && m.pass.phase == afterHelm) {
+			delete(m.pass.waiting, h.gen.ID)
+		}
+	}
+}
+
+// helm hands the values over to Helm.
+func (e *Engine) helm(m *module) {
+	p := &m.pass
+	p.phase, p.dirty, p.hold = idle, false, ""
+	if problems := m.values.CheckHelm(); len(problems) > 0 {
+		p.hold, p.moved = "values: "+problems[0].String(), true
+		return
+	}
+	p.phase, p.version, p.values = inHelm, m.version, m.view
+	ref := m.ref(e.opts.Namespace)
+	if !slices.Contains(p.refs, ref) {
+		p.refs = append(p.refs, ref)
+	}
+	op := e.ask(func(in Input) { e.released(m, in.(Released)) })
+	e.do(Release{Op: op, Module: m.gen, Ref: ref, Values: m.view})
+}
+
+func (e *Engine) released(m *module, in Released) {
+	p := &m.pass
+	p.phase, p.moved = idle, true
+	e.touch(m)
+	if in.Err != nil {
+		p.ready = false
+		e.passFailed(m, in.Err)
+		return
+	}
+	p.ready, p.err, p.attempt, p.next, p.revision = true, "", 0, time.Time{}, in.Revision
+	if in.Changed && m.started {
+		if p.waiting = e.queueHelm(m, "after_helm"); len(p.waiting) > 0 {
+			p.phase = afterHelm
+			return
+		}
+	}
+	p.rounds = 0
+}
+
+func (e *Engine) passFailed(m *module, err error) {
+	p := &m.pass
+	p.err, p.dirty = err.Error(), true
+	p.attempt++
+	p.next = e.now.Add(releaseRetry.Delay(p.attempt, e.opts.Jitter()))
+}
+
+// endRound looks whether after_helm hooks have moved the values once more.
+func (e *Engine) endRound(m *module) {
+	p := &m.pass
+	p.phase = idle
+	if m.version == p.version {
+		p.rounds = 0
+		return
+	}
+	p.rounds++
+	if p.rounds >= maxRounds {
+		p.rounds, p.dirty, p.moved = 0, false, true
+		p.hold = fmt.Sprintf("values still move after %d passes: %s; let after_helm hooks set what does not depend on the pass", maxRounds, firstDifference(p.values, m.view))
+		e.note(builtins.LevelWarn, m, "", p.hold)
+		return
+	}
+	e.touch(m)
+}
+
+func (e *Engine) uninstall(m *module, ref ReleaseRef) {
+	p := &m.pass
+	p.phase = uninstalling
+	op := e.ask(func(in Input) {
+		p.phase, p.moved = idle, true
+		e.touch(m)
+		if err := in.(Uninstalled).Err; err != nil {
+			e.passFailed(m, err)
+			return
+		}
+		p.err, p.attempt, p.next, p.ready, p.revision = "", 0, time.Time{}, false, 0
+		p.refs = slices.DeleteFunc(p.refs, func(r ReleaseRef) bool { return r == ref })
+		p.dirty = true
+		if m.verdict.Uninstall || !m.verdict.Run {
+			e.forgetLayers(m)
+		}
+	})
+	e.do(Uninstall{Op: op, Ref: ref, Timeout: m.gen.Decl.Timeout})
+}

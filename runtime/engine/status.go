@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/modules/status"
+)
+
+// moduleState is what people are shown of a module.
+func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
+	v, p := m.verdict, &m.pass
+	switch {
+	case p.phase == uninstalling:
+		return status.ModuleUninstalling, v.Reason
+	case v.Uninstall && p.err != "":
+		return status.ModuleFailed, "uninstall: " + p.err
+	case v.State != "":
+		return v.State, v.Reason
+	case m.crds.err != "":
+		return status.ModuleFailed, "crds: " + m.crds.err
+	case !v.Release:
+		return status.ModulePaused, "hooks run, the release is left alone"
+	case p.err != "":
+		return status.ModuleFailed, p.err
+	}
+	if gate := m.gate(); gate != "" {
+		for _, h := range m.hooks {
+			if h.gates() && !h.succeeded && h.trouble() != "" {
+				return status.ModuleFailed, "hook " + strings.TrimPrefix(h.gen.ID, m.name+"/") + ": " + h.trouble()
+			}
+		}
+		return status.ModuleStarting, "waits for hook " + strings.TrimPrefix(gate, m.name+"/")
+	}
+	switch {
+	case p.hold != "" && !p.ready:
+		return status.ModuleWaiting, p.hold
+	case p.phase == beforeHelm && !p.ready:
+		for _, h := range m.hooks {
+			if p.waiting[h.gen.ID] && h.lastError != "" {
+				return status.ModuleFailed, "hook " + strings.TrimPrefix(h.gen.ID, m.name+"/") + ": " + h.lastError
+			}
+		}
+		return status.ModuleReleasing, ""
+	case p.ready:
+		return status.ModuleReady, p.hold
+	}
+	return status.ModuleReleasing, ""
+}
+
+// Ready says whether every module is released, off, or has a reason in the status;
+// if not, which one is still on its way.
+func (e *Engine) Ready() (bool, string) {
+	switch {
+	case e.gen == nil:
+		return false, "does not hold the lease"
+	case !e.config.known():
+		return false, "reading the configuration"
+	}
+	for _, name := range e.order {
+		m := e.modules[name]
+		state, reason := e.moduleState(m)
+		switch state {
+		case status.ModuleStarting, status.ModuleReleasing, status.ModuleUninstalling:
+			if m.pass.err == "" {
+				return false, strings.TrimSpace("module " + name + " is " + string(state) + " " + reason)
+			}
+		}
+	}
+	return true, ""
+}
+
+// Status returns what people are shown. Snapshot sizes are the driver's to add.
+func (e *Engine) Status() status.Status {
+	out := status.Status{Leader: e.gen != nil}
+	out.Ready, _ = e.Ready()
+	if e.gen == nil {
+		return out
+	}
+	out.Generation = e.gen.Number
+	out.Paused = e.opts.PauseAll
+	out.Config = e.configStatus()
+	for _, h := range e.global.hooks {
+		out.Hooks = append(out.Hooks, e.hookStatus(h))
+	}
+	for _, name := range e.order {
+		m := e.modules[name]
+		out.Modules = append(out.Modules, e.moduleStatus(m))
+		for _, h := range m.hooks {
+			out.Hooks = append(out.Hooks, e.hookStatus(h))
+		}
+	}
+	slices.SortFunc(out.Modules, func(a, b status.Module) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Hooks, func(a, b status.Hook) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+func (e *Engine) configStatus() status.Config {
+	out := status.Config{State: status.ConfigOK, Reason: e.config.reason}
+	switch {
+	case e.config.state == ConfigPresent:
+	case e.config.state == ConfigUnreadable, e.config.held():
+		out.State = status.ConfigHeld
+	default:
+		out.State = status.ConfigMissing
+	}
+	for _, texts := range e.config.problems {
+		out.Problems = append(out.Problems, texts...)
+	}
+	slices.Sort(out.Problems)
+	return out
+}
+
+func (e *Engine) moduleStatus(m *module) status.Module {
+	state, reason := e.moduleState(m)
+	out := status.Module{
+		Name: m.name, State: state, Reason: reason, Enabled: e.resolveSwitch(m).On,
+		Since: m.since, LastError: m.pass.err, Problems: e.problems(m),
+	}
+	if len(m.pass.refs) > 0 {
+		ref := m.pass.refs[0]
+		out.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace, Revision: m.pass.revision}
+	}
+	out.NextTry = future(m.pass.next, e.now)
+	return out
+}
+
+func (e *Engine) hookStatus(h *hook) status.Hook {
+	m := h.module
+	out := status.Hook{
+		ID: h.gen.ID, Module: m.name, LastError: h.lastError, Attempt: m.lane.Attempt(h.gen.ID),
+		Runs: h.runs, Failures: h.failures, Duration: status.Duration(h.took),
+	}
+	if !h.lastRun.IsZero() {
+		at := h.lastRun
+		out.LastRun = &at
+	}
+	notBefore, waits := m.lane.Waiting(h.gen.ID)
+	out.NextTry = future(notBefore, e.now)
+	switch {
+	case !m.started:
+		out.State = status.HookOff
+	case m.lane.Taken() == h.gen.ID:
+		out.State = status.HookRunning
+	case h.watchTrouble() != "":
+		out.State, out.LastError = status.HookFailed, h.watchTrouble()
+	case h.lastError != "":
+		out.State = status.HookFailed
+	case waits:
+		out.State = status.HookQueued
+	case h.runs > 0:
+		out.State = status.HookOK
+	default:
+		out.State = status.HookWaiting
+	}
+	for _, w := range h.watches {
+		if w.synced && !w.served {
+			out.NotServed = append(out.NotServed, w.decl.APIVersion+"/"+w.decl.Kind)
+		}
+	}
+	return out
+}
+
+func future(at, now time.Time) *time.Time {
+	if !at.After(now) {
+		return nil
+	}
+	return &at
+}

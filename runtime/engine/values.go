@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// initValues gathers the module's static values, its schemas and the layers kept
+// for its hooks. What is wrong with them makes the module broken, not the others.
+func (e *Engine) initValues(m *module) {
+	s := values.Section{Name: m.name, Key: m.gen.Key}
+	fail := func(err error) {
+		if err != nil && m.broken == "" {
+			m.broken = err.Error()
+		}
+	}
+	if t := m.gen.Tree; t != nil {
+		if t.Chart != nil && t.Chart.Values != nil {
+			s.Static = append(s.Static, values.Layer{Name: "chart values.yaml", File: t.Chart.ValuesFile, Data: t.Chart.Values})
+		}
+		var err error
+		s.ConfigSchema, s.Schema, err = schemas(t)
+		fail(err)
+	}
+	section := e.tree.Sections[m.name]
+	if m.gen.Global {
+		section = e.tree.Global
+	}
+	if section != nil {
+		s.Static = append(s.Static, values.Layer{Name: "tree values.yaml", File: e.gen.Tree.ValuesFile, Data: section})
+	}
+	m.values = values.NewComposer(s)
+	if m.broken == "" {
+		if problems := m.values.CheckConfig(nil, nil); len(problems) > 0 {
+			fail(problems[0])
+		}
+	}
+	for _, h := range m.hooks {
+		if len(h.layer) > 0 {
+			m.values = m.values.WithHook(h.gen.ID, m.sectionOps(h.layer))
+		}
+	}
+}
+
+// sectionOps are the operations on the module's own section; of a global hook,
+// those below `global`.
+func (m *module) sectionOps(ops []effect.ValueOp) []effect.ValueOp {
+	if !m.gen.Global {
+		return ops
+	}
+	section, _, _ := values.SplitGlobal(ops) // checked as the run ended
+	return section
+}
+
+// recompose computes all values anew, after the global ones or the config moved.
+func (e *Engine) recompose() {
+	e.global.composed = e.global.values.Compose()
+	e.global.view = map[string]any{globalName: e.global.composed}
+	for _, m := range e.modules {
+		e.recomposeModule(m)
+	}
+}
+
+func (e *Engine) recomposeModule(m *module) {
+	m.composed = m.values.Compose()
+	view := values.ModuleView(m.composed, e.global.composed)
+	if m.view != nil && reflect.DeepEqual(m.view, view) {
+		return
+	}
+	m.view = view
+	m.version++
+	m.pass.want()
+	e.touch(m)
+}
+
+// setLayer makes the layer of a hook count.
+func (e *Engine) setLayer(m *module, h *hook, ops []effect.ValueOp) {
+	h.layer = ops
+	m.values = m.values.WithHook(h.gen.ID, m.sectionOps(ops))
+	if m != e.global {
+		e.recomposeModule(m)
+		return
+	}
+	e.recompose()
+	// A switch may have moved, which no module's values show.
+	e.touchAll()
+}
+
+// composer returns what a run of the hook sees as values. The function holds
+// nothing that changes.
+func (e *Engine) composer(h *hook) func([]effect.ValueOp) (map[string]any, error) {
+	own, id, global := h.module.values, h.gen.ID, e.global.composed
+	if h.module != e.global {
+		return func(ops []effect.ValueOp) (map[string]any, error) {
+			v, err := own.For(id, ops)
+			if err != nil {
+				return nil, err
+			}
+			return values.ModuleView(v, global), nil
+		}
+	}
+	others := e.hookSwitches(h)
+	return func(ops []effect.ValueOp) (map[string]any, error) {
+		section, switches, err := values.SplitGlobal(ops)
+		if err != nil {
+			return nil, err
+		}
+		v, err := own.For(id, section)
+		if err != nil {
+			return nil, err
+		}
+		return values.GlobalView(v, others, switches), nil
+	}
+}
+
+// hookSwitches are the `<camelName>Enabled` that global hooks have set, those of
+// one hook aside.
+func (e *Engine) hookSwitches(except *hook) map[string]bool {
+	out := map[string]bool{}
+	for _, h := range e.global.hooks {
+		if h == except {
+			continue
+		}
+		_, switches, _ := values.SplitGlobal(h.layer)
+		maps.Copy(out, switches)
+	}
+	return out
+}
+
+func (e *Engine) resolveSwitch(m *module) values.Switch {
+	var hooks *bool
+	if on, ok := e.hookSwitches(nil)[values.EnabledKey(m.gen.Key)]; ok {
+		hooks = &on
+	}
+	return values.ResolveSwitch(m.gen.Decl.Enabled, e.tree.Switch(m.name), hooks, e.config.accepted.Switch(m.name))
+}
+
+// check says whether the values that a run asks for may come into force.
+func (e *Engine) check(h *hook, ops []effect.ValueOp) error {
+	m := h.module
+	if len(ops) == 0 {
+		return nil
+	}
+	if m.gen.Global {
+		if _, _, err := values.SplitGlobal(ops); err != nil {
+			return err
+		}
+	}
+	others := make([]values.HookLayer, 0, len(m.hooks))
+	for _, other := range m.hooks {
+		others = append(others, values.HookLayer{Hook: other.gen.ID, Ops: other.layer})
+	}
+	if err := values.Conflict(others, h.gen.ID, ops); err != nil {
+		return err
+	}
+	if problems := m.values.CheckHook(h.gen.ID, m.sectionOps(ops)); len(problems) > 0 {
+		texts := make([]string, 0, len(problems))
+		for _, p := range problems {
+			texts = append(texts, p.String())
+		}
+		return fmt.Errorf("values refused: %s", strings.Join(texts, "; "))
+	}
+	return nil
+}
+
+// firstDifference names the first path at which two values differ.
+func firstDifference(a, b any) string {
+	ma, aok := a.(map[string]any)
+	mb, bok := b.(map[string]any)
+	if !aok || !bok {
+		return ""
+	}
+	keys := map[string]bool{}
+	for k := range ma {
+		keys[k] = true
+	}
+	for k := range mb {
+		keys[k] = true
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		if reflect.DeepEqual(ma[k], mb[k]) {
+			continue
+		}
+		if rest := firstDifference(ma[k], mb[k]); rest != "" {
+			return k + "." + rest
+		}
+		return k
+	}
+	return ""
+}

@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// watch is one k8s.watch of one hook.
+type watch struct {
+	id      string
+	hook    *hook
+	binding string
+	decl    *builtins.WatchBinding
+	synced  bool
+	served  bool
+	err     string
+}
+
+// watchSynced queues one sync event once every watch of the hook is complete.
+func (e *Engine) watchSynced(in WatchSynced) {
+	w := e.watches[in.ID]
+	if w == nil {
+		return
+	}
+	again := w.synced
+	w.synced, w.served = true, in.Served
+	h := w.hook
+	for _, other := range h.watches {
+		if !other.synced {
+			e.touch(h.module)
+			return
+		}
+	}
+	for _, other := range h.watches {
+		if !again || other == w {
+			h.module.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "sync", Binding: other.binding})
+		}
+	}
+	e.touch(h.module)
+}
+
+func (e *Engine) watchChanged(in WatchChanged) {
+	w := e.watches[in.ID]
+	if w == nil || len(in.Events) == 0 {
+		return
+	}
+	m := w.hook.module
+	m.lane.Add(w.hook.gen.ID, lane.Unordered, in.Events...)
+	m.lane.Nudge(w.hook.gen.ID, w.hook.gen.Retry.Min)
+	e.touch(m)
+}
+
+func (e *Engine) watchFailed(in WatchFailed) {
+	w := e.watches[in.ID]
+	if w == nil || w.err == in.Reason {
+		return
+	}
+	w.err = in.Reason
+	if in.Reason != "" {
+		e.note(builtins.LevelWarn, w.hook.module, w.hook.gen.ID, "watch "+w.binding+": "+in.Reason)
+	}
+	e.touch(w.hook.module)
+	if w.hook.module == e.global {
+		e.touchAll()
+	}
+}

@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// world carries out the engine's actions at once, in memory.
+type world struct {
+	t      *testing.T
+	e      *Engine
+	opts   Options
+	now    time.Time
+	gen    *generation.Generation
+	queue  []Action
+	wakeAt time.Time
+
+	kept      map[string]map[string][]byte
+	installed []ReleaseRef
+	released  []string // "web#1 {values}"
+	gone      []string
+	runs      []string // "web/a startup,sync"
+	writes    int
+	revision  map[string]int
+	last      map[string]string
+	metrics   map[string]float64
+
+	// hooks stand in for the Starlark functions, by id.
+	hooks   map[string]func(RunHook) (effect.Effects, error)
+	enabled map[string]func(values map[string]any) (builtins.Decision, error)
+	// served is false for watches of kinds that are not served.
+	unsynced  map[string]bool // ids of watches that stay incomplete
+	commitErr error
+	helmErr   map[string]error
+	held      map[string][]Action // actions not carried out yet, by kind
+	hold      string
+}
+
+func newWorld(t *testing.T, mods ...*generation.Module) *world {
+	w := &world{
+		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		opts: Options{Namespace: "ops", Name: "starling", Jitter: func() float64 { return 0 }},
+		kept: map[string]map[string][]byte{}, revision: map[string]int{}, last: map[string]string{}, metrics: map[string]float64{},
+		hooks: map[string]func(RunHook) (effect.Effects, error){}, enabled: map[string]func(map[string]any) (builtins.Decision, error){},
+		unsynced: map[string]bool{}, helmErr: map[string]error{},
+	}
+	w.gen = &generation.Generation{Number: 1, Complete: true, Tree: &tree.Tree{ValuesFile: "values.yaml"}, Modules: map[string]*generation.Module{}}
+	for _, m := range mods {
+		if m.Global {
+			w.gen.Global = m
+			continue
+		}
+		w.gen.Modules[m.Name] = m
+		w.gen.Names = append(w.gen.Names, m.Name)
+	}
+	slices.Sort(w.gen.Names)
+	return w
+}
+
+// mod is a module with a chart; hooks follow.
+func mod(name string, decl builtins.ModuleDecl, hooks ...*generation.Hook) *generation.Module {
+	decl.Release = name
+	m := &generation.Module{Name: name, Key: name, Decl: decl, Hooks: hooks,
+		Tree: &tree.Module{Name: name, Key: name, Chart: &tree.Chart{Name: name, Values: map[string]any{"replicas": int64(1)}}}}
+	if name == globalName {
+		m.Global, m.Tree = true, &tree.Module{Name: name, Key: name}
+	}
+	for _, h := range hooks {
+		h.Module, h.ID = name, name+"/"+h.HookDecl.ID
+	}
+	return m
+}
+
+func hk(id string, bindings ...builtins.Binding) *generation.Hook {
+	return &generation.Hook{HookDecl: &builtins.HookDecl{ID: id, Bindings: bindings, Timeout: time.Second, Retry: builtins.DefaultRetry}}
+}
+
+func onStartup(order int) builtins.Binding {
+	return builtins.Binding{Name: "startup", Startup: &builtins.StartupBinding{Order: order}}
+}
+
+func onWatch(name string) builtins.Binding {
+	return builtins.Binding{Name: name, Watch: &builtins.WatchBinding{APIVersion: "v1", Kind: "Node"}}
+}
+
+func onBefore() builtins.Binding {
+	return builtins.Binding{Name: "before_helm", BeforeHelm: &builtins.HelmBinding{}}
+}
+
+func onAfter() builtins.Binding {
+	return builtins.Binding{Name: "after_helm", AfterHelm: &builtins.HelmBinding{}}
+}
+
+func set(path string, v any) effect.Effects {
+	return effect.Effects{Values: []effect.ValueOp{{Op: effect.OpSet, Path: strings.Split(path, "."), Value: v}}}
+}
+
+// start begins a process: a new engine on what the cluster holds.
+func (w *world) start() {
+	w.t.Helper()
+	w.e = New(w.opts)
+	w.queue, w.wakeAt = nil, time.Time{}
+	w.in(Config{State: ConfigPresent})
+	w.in(Start{Generation: w.gen, Kept: w.kept, Installed: slices.Clone(w.installed)})
+}
+
+// in hands an input over and carries out all that follows.
+func (w *world) in(in Input) {
+	w.t.Helper()
+	w.queue = append(w.queue, w.e.Handle(w.now, in)...)
+	for n := 0; len(w.queue) > 0; n++ {
+		if n > 10_000 {
+			w.t.Fatalf("the engine does not settle; runs %v", w.runs[len(w.runs)-20:])
+		}
+		a := w.queue[0]
+		w.queue = w.queue[1:]
+		if in := w.carryOut(a); in != nil {
+			w.queue = append(w.queue, w.e.Handle(w.now, in)...)
+		}
+	}
+}
+
+// advance moves the clock, tick by tick.
+func (w *world) advance(d time.Duration) {
+	w.t.Helper()
+	end := w.now.Add(d)
+	for n := 0; !w.wakeAt.IsZero() && !w.wakeAt.After(end); n++ {
+		if n > 1000 {
+			w.t.Fatal("ticks without end")
+		}
+		w.now = w.wakeAt
+		w.wakeAt = time.Time{}
+		w.in(Tick{})
+	}
+	w.now = end
+}
+
+func (w *world) carryOut(a Action) Input {
+	switch a := a.(type) {
+	case StartWatch:
+		if !w.unsynced[a.ID] {
+			return WatchSynced{ID: a.ID, Served: true}
+		}
+	case RunHook:
+		var types []string
+		for _, ev := range a.Events {
+			types = append(types, ev.Type)
+		}
+		w.runs = append(w.runs, a.Hook.ID+" "+strings.Join(types, ","))
+		if w.hold == a.Hook.ID {
+			w.held = map[string][]Action{w.hold: {a}}
+			return nil
+		}
+		f := w.hooks[a.Hook.ID]
+		if f == nil {
+			return RunDone{Run: a.Run}
+		}
+		effects, err := f(a)
+		return RunDone{Run: a.Run, Effects: effects, Err: err}
+	case Commit:
+		if w.commitErr != nil {
+			return Committed{Run: a.Run, Err: w.commitErr}
+		}
+		w.writes += len(a.Writes)
+		if a.Keep != nil {
+			w.kept[a.Module] = a.Keep
+		}
+		return Committed{Run: a.Run}
+	case Save:
+		w.kept[a.Module] = a.Data
+		return Saved{Op: a.Op}
+	case Evaluate:
+		d, err := w.enabled[a.Module.Name](a.Values)
+		return Evaluated{Op: a.Op, Decision: d, Err: err}
+	case Release:
+		if err := w.helmErr[a.Ref.Module]; err != nil {
+			return Released{Op: a.Op, Err: err}
+		}
+		if !slices.Contains(w.installed, a.Ref) {
+			w.installed = append(w.installed, a.Ref)
+		}
+		text := fmt.Sprint(a.Values)
+		changed := w.last[a.Ref.Module] != text
+		if changed {
+			w.last[a.Ref.Module] = text
+			w.revision[a.Ref.Module]++
+			w.released = append(w.released, fmt.Sprintf("%s#%d %v", a.Ref.Module, w.revision[a.Ref.Module], a.Values))
+		}
+		return Released{Op: a.Op, Changed: changed, Revision: w.revision[a.Ref.Module]}
+	case Uninstall:
+		w.gone = append(w.gone, a.Ref.Module)
+		w.installed = slices.DeleteFunc(w.installed, func(r ReleaseRef) bool { return r == a.Ref })
+		return Uninstalled{Op: a.Op}
+	case ApplyCRDs:
+		return CRDsApplied{Op: a.Op}
+	case Publish:
+		for _, m := range a.Metrics {
+			w.metrics[m.Name] = m.Value
+		}
+	case Wake:
+		w.wakeAt = a.At
+	}
+	return nil
+}
+
+func (w *world) module(name string) status.Module {
+	w.t.Helper()
+	for _, m := range w.e.Status().Modules {
+		if m.Name == name {
+			return m
+		}
+	}
+	w.t.Fatalf("no module %s in the status", name)
+	return status.Module{}
+}
+
+func (w *world) state(name string, state status.ModuleState, reason string) {
+	w.t.Helper()
+	m := w.module(name)
+	if m.State != state || !strings.Contains(m.Reason, reason) {
+		w.t.Errorf("module %s is %q (%s), want %q (%s)", name, m.State, m.Reason, state, reason)
+	}
+}
+
+func (w *world) wantReleased(want ...string) {
+	w.t.Helper()
+	var got []string
+	for _, r := range w.released {
+		name, _, _ := strings.Cut(r, " ")
+		got = append(got, name)
+	}
+	if !slices.Equal(got, want) {
+		w.t.Errorf("released %v, want %v", got, want)
+	}
+}
+
+func (w *world) wantRuns(want ...string) {
+	w.t.Helper()
+	if !slices.Equal(w.runs, want) {
+		w.t.Errorf("runs\n %s\nwant\n %s", strings.Join(w.runs, "\n "), strings.Join(want, "\n "))
+	}
+	w.runs = nil
+}
+
+// changed tells of a change of an object.
+func (w *world) changed(id string) {
+	w.t.Helper()
+	w.in(WatchChanged{ID: id, Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: "a"}}})
+}
+
+var errBoom = errors.New("web/hooks/a.star:3:5: boom")
+
+func isOn() builtins.ModuleDecl { return builtins.ModuleDecl{Enabled: true} }
+
+func copyKept(in map[string]map[string][]byte) map[string]string {
+	out := map[string]string{}
+	for module, data := range in {
+		for key, v := range data {
+			out[module+" "+key] = string(v)
+		}
+	}
+	return out
+}
+
+// noFunction stands in for def enabled(), which the world answers itself.
+type noFunction struct{ starlark.Callable }

@@ -1,0 +1,117 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/script"
+)
+
+// filterLimits bound the filter's look at one object: it stands in the way of every
+// event of its watch.
+var filterLimits = script.Limits{Steps: 1_000_000, Wall: time.Second}
+
+// Filter returns what a watch keeps of an object, nil for the object itself. What a
+// filter returns is kept as plain data: nothing of the object stays behind it.
+func Filter(ctx context.Context, host *script.Host, w *builtins.WatchBinding, log builtins.Logger) func(map[string]any) (starlark.Value, bool, error) {
+	switch {
+	case w.Filter != nil:
+		return func(obj map[string]any) (starlark.Value, bool, error) {
+			v, _, err := host.Call(ctx, w.Filter, starlark.Tuple{object.New(obj)}, script.CallOptions{
+				Name:    "filter",
+				Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log},
+				Limits:  filterLimits,
+			})
+			if err != nil || v == starlark.None {
+				return nil, false, err
+			}
+			plain, err := object.ToPlain(v)
+			if err != nil {
+				return nil, false, fmt.Errorf("%s: the filter's result: %w", w.Pos, err)
+			}
+			return object.FromPlain(plain), true, nil
+		}
+	case w.Fields != nil:
+		paths := make([]object.Path, len(w.Fields))
+		for i, f := range w.Fields {
+			paths[i] = object.Dotted(f)
+		}
+		return func(obj map[string]any) (starlark.Value, bool, error) {
+			return object.New(keepFields(obj, paths)), true, nil
+		}
+	}
+	return nil
+}
+
+// keepFields returns the object with its identity, its labels and the paths alone.
+func keepFields(obj map[string]any, paths []object.Path) map[string]any {
+	meta := map[string]any{}
+	from, _ := obj["metadata"].(map[string]any)
+	for _, key := range []string{"name", "namespace", "labels"} {
+		if v, ok := from[key]; ok {
+			meta[key] = v
+		}
+	}
+	out := map[string]any{"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": meta}
+	for _, p := range paths {
+		keys := p.Resolve(obj)
+		v, ok := object.Get(obj, keys)
+		if !ok {
+			continue
+		}
+		at := out
+		for _, key := range keys[:len(keys)-1] {
+			next, ok := at[key].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				at[key] = next
+			}
+			at = next
+		}
+		at[keys[len(keys)-1]] = v
+	}
+	return out
+}
+
+// ChartValues returns what the chart sees of the values: all of them, below
+// values_key= when the module asks for that, or what def chart_values(v) returns.
+func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, now time.Time, log builtins.Logger) (map[string]any, error) {
+	if key := m.Decl.ValuesKey; key != "" {
+		nested := map[string]any{}
+		for k, v := range view {
+			if k != "global" {
+				nested[k] = v
+			}
+		}
+		view = map[string]any{key: nested, "global": view["global"]}
+	}
+	if m.ChartValues == nil {
+		return view, nil
+	}
+	v, _, err := host.Call(ctx, m.ChartValues, starlark.Tuple{object.FromPlain(view)}, script.CallOptions{
+		Name: m.Name + "/chart_values",
+		Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log, Run: &builtins.Run{
+			Module: m.Name, Hook: "chart_values", Now: now,
+			Compose: func([]effect.ValueOp) (map[string]any, error) { return view, nil },
+		}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	plain, err := object.ToPlain(v)
+	if err != nil {
+		return nil, fmt.Errorf("chart_values(): %w", err)
+	}
+	out, ok := plain.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("module %s: chart_values() returned %s; it must return a dict", m.Name, v.Type())
+	}
+	return out, nil
+}

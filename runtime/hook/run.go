@@ -1,0 +1,84 @@
+// Package hook calls the functions of one module: its hooks, the filters of their
+// watches, and enabled() and chart_values() of module.star. A call gets all that it
+// may see in a request and returns what it asked for; nothing is carried out here.
+package hook
+
+import (
+	"context"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/script"
+)
+
+// Request is one call of a hook: (events, snapshots, values, clock).
+type Request struct {
+	Host   *script.Host
+	Module *generation.Module
+	Hook   *generation.Hook
+	Events []builtins.Event
+	// Snapshots and Synced are by binding.
+	Snapshots map[string][]starlark.Value
+	Synced    map[string]bool
+	Attempt   int
+	Now       time.Time
+	// Namespace is the default namespace of the run.
+	Namespace string
+	Compose   func(own []effect.ValueOp) (map[string]any, error)
+	Config    map[string]any
+	// Switches are the `<camelName>Enabled` that a global hook may set.
+	Switches []string
+	Reader   builtins.Reader
+	Scope    func(apiVersion, kind string) (bool, error)
+	Log      builtins.Logger
+}
+
+// Result is what a call asked for, or why it failed. A failed one asks for
+// nothing.
+type Result struct {
+	Effects effect.Effects
+	Usage   script.Usage
+	Err     error
+}
+
+// Run calls a hook.
+func Run(ctx context.Context, r Request) Result {
+	run := &builtins.Run{
+		Module: r.Module.Name, Hook: r.Hook.ID, Global: r.Module.Global,
+		Namespace: r.Namespace, Now: r.Now, Grants: r.Module.Decl.Grants,
+		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
+		Enabled: r.Switches,
+	}
+	arg := builtins.NewCtx(builtins.CtxOptions{
+		Events: r.Events, Snapshots: r.Snapshots, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,
+		Module: builtins.ModuleInfo{Name: r.Module.Name, Namespace: r.Namespace, Release: r.Module.Decl.Release},
+	})
+	_, usage, err := r.Host.Call(ctx, r.Hook.Fn, starlark.Tuple{arg}, script.CallOptions{
+		Name:    r.Hook.ID,
+		Context: &builtins.Context{Phase: builtins.PhaseRun, Run: run, Log: r.Log},
+		Limits:  script.Limits{Wall: r.Hook.Timeout},
+	})
+	if err != nil {
+		return Result{Usage: usage, Err: err}
+	}
+	return Result{Usage: usage, Effects: run.Effects}
+}
+
+// Enabled calls def enabled() of a module.star.
+func Enabled(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, now time.Time, log builtins.Logger) (builtins.Decision, error) {
+	v, _, err := host.Call(ctx, m.Enabled, nil, script.CallOptions{
+		Name: m.Name + "/enabled",
+		Context: &builtins.Context{Phase: builtins.PhaseEnabled, Log: log, Run: &builtins.Run{
+			Module: m.Name, Hook: "enabled", Now: now,
+			Compose: func([]effect.ValueOp) (map[string]any, error) { return view, nil },
+		}},
+	})
+	if err != nil {
+		return builtins.Decision{}, err
+	}
+	return builtins.DecisionOf(v)
+}
