@@ -24,7 +24,7 @@ func (c *Composer) CheckConfig(config, old map[string]any) []Problem {
 			before = c.WithConfig(old).configured()
 		}
 		ps = schema.Validate(next.configured(), before)
-		next.blame(ps, "")
+		next.blame(ps, nil, "")
 	}
 	return c.named(ps)
 }
@@ -45,7 +45,7 @@ func (c *Composer) CheckHook(hook string, ops []effect.ValueOp) []Problem {
 		}
 		next := c.WithHook(hook, ops)
 		ps = schema.Validate(next.Compose(), old)
-		next.blame(ps, hook)
+		next.blame(ps, next.section.Hooks, hook)
 	}
 	return c.named(ps)
 }
@@ -60,7 +60,7 @@ func (c *Composer) CheckHelm() []Problem {
 	} else {
 		ps = c.section.ConfigSchema.ValidateForHelm(v)
 	}
-	c.blame(ps, "")
+	c.blame(ps, c.section.Hooks, "")
 	return c.named(ps)
 }
 
@@ -74,20 +74,20 @@ func (c *Composer) named(ps []Problem) []Problem {
 	return ps
 }
 
-// blame finds the highest layer that gave the value of each problem; of hooks,
-// the one called first is asked before others.
-func (c *Composer) blame(ps []Problem, first string) {
+// blame finds the highest layer that gave the value of each problem. Of hooks,
+// which stand above all else, the one called first is asked before others.
+func (c *Composer) blame(ps []Problem, hooks []HookLayer, first string) {
 	for i, p := range ps {
 		if p.Layer != "" || p.Path == "" {
 			continue
 		}
-		ps[i].Layer, ps[i].File = c.source(splitPath(p.Path), first)
+		ps[i].Layer, ps[i].File = c.source(splitPath(p.Path), hooks, first)
 	}
 }
 
-func (c *Composer) source(path []string, first string) (layer, file string) {
+func (c *Composer) source(path []string, hooks []HookLayer, first string) (layer, file string) {
 	var hook string
-	for _, h := range c.section.Hooks {
+	for _, h := range hooks {
 		for _, op := range h.Ops {
 			if op.Op == effect.OpDefault || !overlaps(op, path) {
 				continue

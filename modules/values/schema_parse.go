@@ -46,6 +46,9 @@ func ParseSchema(file string, data []byte, load func(name string) ([]byte, error
 	if _, ok := raw["type"]; !ok {
 		raw["type"] = "object"
 	}
+	if raw["type"] != "object" {
+		return nil, fmt.Errorf("%s: type must be object at the root", file)
+	}
 	p := &schemaParser{}
 	p.node("", raw)
 	if len(p.errs) > 0 {

@@ -14,36 +14,47 @@ func didYouMean(name string) string {
 }
 
 // nearest returns the candidate that was most likely meant by name, "" when none
-// is near. Of equals the first wins.
+// is near: the fewest slips win, then the same first letter, then the order.
 func nearest(name string, candidates []string) string {
-	best, bestDist := "", max(1, len(name)/3)+1
+	if len(name) < 2 {
+		return "" // everything of one letter is near
+	}
+	limit := max(1, len(name)/3)
+	best, bestScore := "", 2*limit+1
 	for _, c := range candidates {
-		if d := len(c) - len(name); d >= bestDist || -d >= bestDist {
+		if d := len(c) - len(name); c == "" || d > limit || -d > limit {
 			continue
 		}
-		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bestDist {
-			best, bestDist = c, d
+		score := 2 * distance(strings.ToLower(name), strings.ToLower(c))
+		if c[0] != name[0] {
+			score++
+		}
+		if score < bestScore || score == bestScore && best == "" {
+			best, bestScore = c, score
 		}
 	}
 	return best
 }
 
-// distance is the number of bytes to insert, delete or replace.
+// distance is the number of bytes to insert, delete or replace, or of
+// neighbours to swap.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diag := row[0]
+		before, last, row = last, row, before
 		row[0] = i + 1
 		for j := range len(b) {
-			cost := diag
+			cost := 0
 			if a[i] != b[j] {
-				cost++
+				cost = 1
 			}
-			diag = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diag+1)
+			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

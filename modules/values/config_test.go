@@ -1,0 +1,121 @@
+package values
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var known = []KnownModule{{"ingress-nginx", "ingressNginx"}, {"web", "web"}}
+
+func texts2(ps []Problem) []string {
+	var out []string
+	for _, p := range ps {
+		out = append(out, p.Error())
+	}
+	return out
+}
+
+func TestParseConfig(t *testing.T) {
+	tests := []struct {
+		name     string
+		data     map[string]string
+		want     Config
+		problems []string
+	}{
+		{"nothing", nil, Config{}, nil},
+		{
+			"all kinds of keys",
+			map[string]string{"global": "domain: x", "ingressNginx": "replicas: 3\nbig: 9007199254740993\nf: 1.5\n", "web": "# nothing\n",
+				"webEnabled": "true", "ingressNginxEnabled": " false\n"},
+			Config{
+				Global:   object{"domain": "x"},
+				Sections: map[string]map[string]any{"ingress-nginx": {"replicas": int64(3), "big": int64(9007199254740993), "f": 1.5}, "web": {}},
+				Enabled:  map[string]bool{"web": true, "ingress-nginx": false},
+			},
+			nil,
+		},
+		{
+			"what is broken leaves the rest alone",
+			map[string]string{"global": "a: 1\na: 2", "ingressNginx": "- a", "web": "a: 1", "webEnabled": "yes", "ingress-nginx": "a: 1",
+				"webEnable": "true", "ingress-nginx-enabled": "true", "zzz": "a"},
+			Config{Sections: map[string]map[string]any{"web": {"a": int64(1)}}},
+			[]string{
+				`config ingress-nginx: no module has this key, did you mean "ingressNginx"?`,
+				`config ingress-nginx-enabled: no module has this key, did you mean "ingressNginxEnabled"?`,
+				`config webEnable: no module has this key, did you mean "webEnabled"?`,
+				`config zzz: no module has this key`,
+				`config global: is not valid YAML: line 2: key "a" already set in map`,
+				`config ingressNginx: must be a map, not a list`,
+				`config webEnabled: must be "true" or "false"`,
+			},
+		},
+		{
+			"hostile",
+			map[string]string{"global": strings.Repeat("[", 300) + strings.Repeat("]", 300), "web": strings.Repeat(" ", 1<<20+1), "ingressNginx": "? [a]\n: b"},
+			Config{},
+			[]string{
+				`config global: is nested deeper than 100 levels`,
+				`config ingressNginx: is not valid YAML for values: every map key must be text`,
+				`config web: is larger than 1024 KiB`,
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, ps := ParseConfig(tt.data, known)
+			if tt.want.Sections == nil {
+				tt.want.Sections = map[string]map[string]any{}
+			}
+			if tt.want.Enabled == nil {
+				tt.want.Enabled = map[string]bool{}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("config (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.problems, texts2(ps)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseTree(t *testing.T) {
+	got, ps := ParseTree(object{"global": object{"a": int64(1)}, "web": nil, "ingressNginx": []any{}, "webEnabled": true,
+		"ingressNginxEnabled": "true", "wbe": object{}}, "values.yaml", known)
+	want := Config{Global: object{"a": int64(1)}, Sections: map[string]map[string]any{"web": {}}, Enabled: map[string]bool{"web": true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+	problems := []string{
+		`tree values.yaml wbe (values.yaml): no module has this key, did you mean "web"?`,
+		`tree values.yaml ingressNginx (values.yaml): must be a map, not a list`,
+		`tree values.yaml ingressNginxEnabled (values.yaml): must be true or false`,
+	}
+	if diff := cmp.Diff(problems, texts2(ps)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	if on := got.Switch("web"); on == nil || !*on || got.Switch("ingress-nginx") != nil {
+		t.Error("switches are wrong")
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add("web", "a: 1\nb: [1, 2.5, {c: null}]")
+	f.Add("webEnabled", "true")
+	f.Add("global", "a: &a [*a]")
+	f.Add("global", "<<: {a: 1}\n1: 2\ntrue: false")
+	f.Fuzz(func(t *testing.T, key, text string) {
+		config, ps := ParseConfig(map[string]string{key: text, "ingressNginx": "good: true"}, known)
+		if key != "ingressNginx" && config.Sections["ingress-nginx"]["good"] != true {
+			t.Fatal("one key spoiled another")
+		}
+		for _, p := range ps {
+			if strings.Contains(p.Message, "\n") || strings.Contains(p.Message, "interface {}") {
+				t.Fatalf("%q", p.Message)
+			}
+		}
+		Section{Config: config.Global, Hooks: []HookLayer{{"h", ops(set("a.b", 1))}}}.Compose()
+	})
+}
