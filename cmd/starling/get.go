@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/server"
@@ -78,10 +81,19 @@ func (i *instance) notRunning() error {
 // notes tells, on stderr, what the lists do not show but explains them.
 func notes(cmd *cobra.Command, st status.Status) {
 	say := func(format string, args ...any) {
-		fmt.Fprintln(cmd.ErrOrStderr(), plainText(fmt.Sprintf(format, args...)))
+		line := strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return ' ' // texts from the cluster do not steer the terminal
+			}
+			return r
+		}, fmt.Sprintf(format, args...))
+		fmt.Fprintln(cmd.ErrOrStderr(), line)
 	}
 	if !st.Leader {
 		say("note: this starling stands by: it waits for the lease, which another one holds")
+	}
+	if st.Paused {
+		say("note: all modules are paused: hooks run, releases are left alone")
 	}
 	if st.Config.Reason != "" {
 		say("note: configuration %s: %s", st.Config.State, st.Config.Reason)
@@ -91,25 +103,39 @@ func notes(cmd *cobra.Command, st status.Status) {
 	}
 }
 
-// ago returns "12s" for a time 12 seconds before now, "-" for none.
-func ago(t *time.Time, now time.Time) string {
-	if t == nil || t.IsZero() {
-		return "-"
-	}
-	return short(now.Sub(*t))
+// print writes v, a status or modules or hooks, in the form that -o asks for.
+func (f *getFlags) print(cmd *cobra.Command, v any) error {
+	return status.Encode(cmd.OutOrStdout(), f.output, v, status.Options{Color: colorful(cmd), Now: time.Now()})
 }
 
-// until is ago for times to come.
-func until(t *time.Time, now time.Time) string {
-	if t == nil || t.IsZero() {
-		return "-"
-	}
-	return "in " + short(t.Sub(now))
-}
-
-// colourful says whether colours make sense on f: a terminal, and nobody who asked
-// for none (https://no-color.org).
-func colourful(cmd *cobra.Command) bool {
+// colorful says whether stdout is a terminal whose user has not asked for no
+// colors (https://no-color.org).
+func colorful(cmd *cobra.Command) bool {
 	f, ok := cmd.OutOrStdout().(*os.File)
-	return ok && isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// checkFormat refuses what [status.Encode] cannot write, before anybody is asked.
+func checkFormat(format string) error {
+	formats := []string{"table", "yaml", "json"}
+	if slices.Contains(formats, format) {
+		return nil
+	}
+	return fmt.Errorf("--output %q is not known; use table, yaml or json", format)
+}
+
+// notFound names what was asked for and, if there is one, what was meant.
+func notFound(kind, name string, names []string) error {
+	if near := nearest(name, names); near != "" {
+		return fmt.Errorf("no %s %q; did you mean %s?", kind, name, near)
+	}
+	return fmt.Errorf("no %s %q; see: starling get %ss", kind, name, kind)
+}
+
+// listOf makes an empty list "[]" and not "null".
+func listOf[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
 }

@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,88 +26,37 @@ func newGetHooksCommand(flags *getFlags) *cobra.Command {
 				}
 			}
 			if flags.output != "table" {
-				if len(args) == 1 && len(hooks) == 1 && hooks[0].ID == args[0] {
-					return writeData(cmd.OutOrStdout(), flags.output, hooks[0])
-				}
-				return writeData(cmd.OutOrStdout(), flags.output, listOf(hooks))
+				return flags.print(cmd, listOf(hooks))
 			}
 			notes(cmd, st)
 			if len(hooks) == 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "no hooks")
 				return nil
 			}
-			return hookTable(hooks, time.Now()).write(cmd.OutOrStdout(), colourful(cmd))
+			return flags.print(cmd, hooks)
 		},
 	}
 }
 
-// findHooks returns the hook of that ID, or the hooks of the module of that name
-// (none, if it has none).
+// findHooks returns the hooks of that ID (two modules may use the same; MODULE/ID
+// names one), or the hooks of the module of that name, which may have none.
 func findHooks(st status.Status, name string) ([]status.Hook, error) {
+	var found []status.Hook
 	var names []string
-	var out []status.Hook
 	for _, h := range st.Hooks {
-		if h.ID == name {
-			return []status.Hook{h}, nil
+		if name == h.ID || name == h.Module+"/"+h.ID || name == h.Module {
+			found = append(found, h)
 		}
-		if h.Module == name {
-			out = append(out, h)
-		}
-		names = append(names, h.ID)
+		names = append(names, h.ID, h.Module)
 	}
-	known := len(out) > 0
 	for _, m := range st.Modules {
-		known = known || m.Name == name
+		if m.Name == name {
+			return found, nil
+		}
 		names = append(names, m.Name)
 	}
-	if !known {
+	if len(found) == 0 {
 		return nil, notFound("hook", name, names)
 	}
-	return out, nil
-}
-
-func hookTable(hooks []status.Hook, now time.Time) *table {
-	t := &table{header: []string{"HOOK", "STATE", "LAST RUN", "TOOK", "RUNS", "FAILED", "NEXT TRY", "LAST ERROR"}}
-	for _, h := range hooks {
-		last, took := ago(h.LastRun, now), ""
-		if h.LastRun != nil {
-			last += " ago"
-			took = short(h.Duration)
-		}
-		t.add(
-			cell{text: h.ID},
-			cell{text: string(h.State), tone: hookTone(h.State)},
-			cell{text: last},
-			cell{text: took},
-			cell{text: strconv.Itoa(h.Runs)},
-			cell{text: strconv.Itoa(h.Failures)},
-			cell{text: until(h.NextTry, now)},
-			cell{text: hookTrouble(h)},
-		)
-	}
-	return t
-}
-
-// hookTrouble is the last error, and the kinds the API server does not know yet.
-func hookTrouble(h status.Hook) string {
-	var out []string
-	if h.LastError != "" {
-		out = append(out, h.LastError)
-	}
-	if len(h.NotServed) > 0 {
-		out = append(out, "not served yet: "+strings.Join(h.NotServed, ", "))
-	}
-	return strings.Join(out, "; ")
-}
-
-func hookTone(s status.HookState) tone {
-	switch s {
-	case status.HookOK:
-		return green
-	case status.HookFailed:
-		return red
-	case status.HookOff:
-		return grey
-	}
-	return yellow // about to run, or running
+	return found, nil
 }

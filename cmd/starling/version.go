@@ -32,9 +32,6 @@ func versionLine(version string, info *debug.BuildInfo) string {
 	var commit string
 	var changed bool
 	if info != nil {
-		if version == "" {
-			version = info.Main.Version
-		}
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":
@@ -43,9 +40,6 @@ func versionLine(version string, info *debug.BuildInfo) string {
 				changed = s.Value == "true"
 			}
 		}
-	}
-	if version == "" || version == "(devel)" {
-		version = "(not a release)"
 	}
 	var about []string
 	if commit != "" {
@@ -56,7 +50,24 @@ func versionLine(version string, info *debug.BuildInfo) string {
 		about = append(about, commit)
 	}
 	about = append(about, fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
-	return fmt.Sprintf("starling %s (%s)", version, strings.Join(about, "; "))
+	return fmt.Sprintf("starling %s (%s)", releaseOf(version, info), strings.Join(about, "; "))
+}
+
+// shortVersion returns "v1.2.3", for logs and the status.
+func shortVersion() string {
+	info, _ := debug.ReadBuildInfo()
+	return releaseOf(version, info)
+}
+
+// releaseOf returns the linked version, else the one the build info knows.
+func releaseOf(linked string, info *debug.BuildInfo) string {
+	if linked == "" && info != nil {
+		linked = info.Main.Version
+	}
+	if linked == "" || linked == "(devel)" {
+		return "(not a release)"
+	}
+	return linked
 }
 
 // noArgs refuses arguments, with the way out.

@@ -93,8 +93,8 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 	}
 }
 
-// Addr returns the HTTP address with its real port.
-func (s *Server) Addr() net.Addr { return s.webLn.Addr() }
+// Addr returns the HTTP address, HOST:PORT, with its real port.
+func (s *Server) Addr() string { return s.webLn.Addr().String() }
 
 // Run answers requests until ctx ends, then lets those under way finish, for five
 // seconds at most, and removes the socket. It returns nil after such a stop, and
@@ -109,7 +109,7 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 		})
 	}
-	serve("http server on "+s.Addr().String(), s.web, s.webLn)
+	serve("http server on "+s.Addr(), s.web, s.webLn)
 	serve("admin socket "+s.sock.path, s.admin, s.sock)
 
 	var err error

@@ -71,7 +71,7 @@ func start(t *testing.T, o Options) (*Server, func() error) {
 func get(t *testing.T, s *Server, path string) (int, string) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Get("http://" + s.Addr().String() + path)
+	res, err := client.Get("http://" + s.Addr() + path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestNewErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	addr := first.Addr().String()
+	addr := first.Addr()
 	for name, c := range map[string]struct {
 		change func(*Options)
 		want   string
