@@ -90,7 +90,7 @@ func (p *process) stop() error {
 	urgent := make(chan os.Signal, 1)
 	signal.Notify(urgent, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(urgent)
-	if err := p.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot stop %s (pid %d): %w", p.Name, p.pid(), err)
 	}
 	late := time.NewTimer(stopWithin)

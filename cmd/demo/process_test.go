@@ -29,7 +29,7 @@ func startShell(t *testing.T, script string, line func(string)) *process {
 
 func TestProcessStopsWhenAsked(t *testing.T) {
 	ready := make(chan string, 10)
-	p := startShell(t, `trap 'echo bye; exit 0' INT; echo up; while :; do read x; done </dev/zero`, func(l string) { ready <- l })
+	p := startShell(t, `sleep 60 & trap 'echo bye; kill $!; exit 0' TERM; echo up; wait`, func(l string) { ready <- l })
 	if l := <-ready; l != "up" {
 		t.Fatalf("first line %q", l)
 	}
