@@ -1,0 +1,204 @@
+package tree
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// isModule reports whether the folder dir of the root is a module.
+func isModule(s *snapshot, dir string) bool {
+	if s.has(dir+"/module.star") || hasChart(s, dir) || hasChart(s, dir+"/chart") || len(hookFiles(s, dir+"/hooks")) > 0 {
+		return true
+	}
+	// What cannot be read may be what makes it one: it must not look removed.
+	return slices.ContainsFunc(s.broken, func(b brokenFile) bool { return inside(b.path, dir) })
+}
+
+func hasChart(s *snapshot, dir string) bool {
+	return s.has(dir+"/Chart.yaml") || s.hasDir(dir+"/templates")
+}
+
+func inside(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
+
+// hookFiles returns the files below dir that register hooks: no tests, nothing of
+// a lib folder.
+func hookFiles(s *snapshot, dir string) []string {
+	return s.below(dir, func(p string, isDir bool) bool {
+		if isDir {
+			return path.Base(p) != "lib"
+		}
+		return strings.HasSuffix(p, ".star") && !strings.HasSuffix(p, "_test.star")
+	})
+}
+
+// readCommon reads what a module and global/ have in common.
+func (t *Tree) readCommon(s *snapshot, m *Module) {
+	if s.has(m.Dir + "/module.star") {
+		m.ModuleFile = m.Dir + "/module.star"
+	}
+	m.HookFiles = hookFiles(s, m.Dir+"/hooks")
+	m.ConfigSchema = s.file(m.Dir + "/openapi/config-values.yaml")
+	m.ValuesSchema = s.file(m.Dir + "/openapi/values.yaml")
+	for _, c := range s.children(m.Dir + "/openapi") {
+		if c.Name() != "config-values.yaml" && c.Name() != "values.yaml" {
+			t.problem(m.Dir+"/openapi/"+c.Name(), m.Name, "not used: the schemas are openapi/config-values.yaml and openapi/values.yaml")
+		}
+	}
+	for _, b := range s.broken {
+		if inside(b.path, m.Dir) {
+			m.fail(b.path, b.err)
+		}
+	}
+}
+
+// readGlobal reads the folder global/.
+func (t *Tree) readGlobal(s *snapshot) *Module {
+	m := &Module{Name: "global", Dir: "global", Key: "global", Values: map[string]any{}}
+	t.readCommon(s, m)
+	for _, c := range s.children("global") {
+		p := "global/" + c.Name()
+		if !c.IsDir() && strings.HasSuffix(p, ".star") && !strings.HasSuffix(p, "_test.star") && p != m.ModuleFile {
+			m.HookFiles = append(m.HookFiles, p)
+		}
+	}
+	slices.Sort(m.HookFiles)
+	if hasChart(s, "global") || hasChart(s, "global/chart") {
+		t.problem("global", "global", "its chart is not used: charts belong to modules")
+	}
+	return m
+}
+
+// readModule reads one module's folder.
+func (t *Tree) readModule(s *snapshot, dir string) *Module {
+	m := &Module{Dir: dir, Values: map[string]any{}}
+	var err error
+	if m.Weight, m.Name, err = ParseFolder(dir); err != nil {
+		m.fail(dir, err)
+	}
+	m.Key = Key(m.Name)
+	t.readCommon(s, m)
+	t.readChart(s, m)
+	for _, c := range s.children(dir) {
+		p := dir + "/" + c.Name()
+		if !c.IsDir() && strings.HasSuffix(p, ".star") && !strings.HasSuffix(p, "_test.star") && p != m.ModuleFile {
+			t.problem(p, m.Name, "not loaded: the files with hooks are in %s/hooks/, what they share in lib/", dir)
+		}
+	}
+	return m
+}
+
+// readChart finds the chart, its values and the CRDs.
+func (t *Tree) readChart(s *snapshot, m *Module) {
+	root, own := m.Dir, m.Dir+"/chart"
+	if hasChart(s, own) {
+		if hasChart(s, m.Dir) {
+			m.fail(m.Dir, errors.New("two charts, one in the folder and one in chart/: keep one"))
+			return
+		}
+		root = own
+	} else if !hasChart(s, m.Dir) {
+		root = ""
+	}
+	valuesDir := root
+	if root == "" {
+		valuesDir = m.Dir
+	}
+	if f := s.file(valuesDir + "/values.yaml"); f != nil {
+		values, err := ParseValues(f.Path, f.Data)
+		if err != nil {
+			m.Err = errors.Join(m.Err, err)
+		} else {
+			m.Values, m.ValuesFile = values, f.Path
+		}
+	}
+	crds := s.below(m.Dir+"/crds", isCRDFile)
+	if root == "" {
+		m.CRDs = files(s, crds, "")
+		return
+	}
+	if root != m.Dir {
+		crds = append(crds, s.below(root+"/crds", isCRDFile)...)
+	}
+	crds = append(crds, subchartCRDs(s, root+"/charts")...)
+	m.CRDs = files(s, crds, "")
+
+	m.Chart = &Chart{Values: m.Values, ValuesFile: m.ValuesFile, Name: m.Name}
+	m.Chart.Files = files(s, s.below(root, func(p string, isDir bool) bool {
+		return ofChart(strings.TrimPrefix(p, root+"/"), isDir, root == m.Dir)
+	}), root+"/")
+	if f := s.file(root + "/Chart.yaml"); f != nil {
+		name, err := chartName(f)
+		if err != nil {
+			m.Err = errors.Join(m.Err, err)
+		}
+		m.Chart.Name = name
+	} else {
+		made := File{"Chart.yaml", fmt.Appendf(nil, "apiVersion: v2\nname: %s\nversion: 0.1.0\n", m.Name)}
+		m.Chart.Files = append([]File{made}, m.Chart.Files...)
+	}
+	h := sha256.New()
+	for _, f := range m.Chart.Files {
+		hashFile(h, f.Path, f.Data)
+	}
+	m.Chart.Digest = hex.EncodeToString(h.Sum(nil))
+}
+
+// ofChart reports whether the file or folder at p in the chart's folder is the
+// chart's own. shared: that folder is the module's folder too. crds/ is applied by
+// us, before the chart.
+func ofChart(p string, isDir, shared bool) bool {
+	if isDir {
+		switch p {
+		case "crds":
+			return false
+		case "hooks", "openapi", "lib", "chart":
+			return !shared
+		}
+		return true
+	}
+	return !strings.HasSuffix(p, ".star")
+}
+
+func isCRDFile(p string, isDir bool) bool {
+	return isDir || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p))
+}
+
+// subchartCRDs returns the CRD files of unpacked subcharts at any depth.
+func subchartCRDs(s *snapshot, charts string) []string {
+	var out []string
+	for _, c := range s.children(charts) {
+		if c.IsDir() {
+			sub := charts + "/" + c.Name()
+			out = append(out, s.below(sub+"/crds", isCRDFile)...)
+			out = append(out, subchartCRDs(s, sub+"/charts")...)
+		}
+	}
+	return out
+}
+
+// files returns the files at these paths, with the prefix taken off.
+func files(s *snapshot, paths []string, prefix string) []File {
+	var out []File
+	for _, p := range paths {
+		out = append(out, File{strings.TrimPrefix(p, prefix), s.entries[p].data})
+	}
+	return out
+}
+
+// chartName returns the name that a Chart.yaml gives.
+func chartName(f *File) (string, error) {
+	m, err := parseMap(f.Path, f.Data, "a Chart.yaml")
+	if err != nil {
+		return "", err
+	}
+	name, ok := m["name"].(string)
+	if !ok || name == "" {
+		return "", fmt.Errorf("%s: name is missing", f.Path)
+	}
+	return name, nil
+}

@@ -1,0 +1,247 @@
+// Package tree reads a module tree: the folder with one folder a module, global/
+// and values.yaml. All is read into memory once, so that whatever is made of it is
+// made of one state of the files.
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Options configures [Read]. Zero limits have defaults.
+type Options struct {
+	// Name is what messages call the tree: the folder as the user wrote it.
+	// Empty means ".".
+	Name string
+	// MaxFileBytes is the largest file; default 4 MiB. A larger one is an error
+	// of its module.
+	MaxFileBytes int64
+	// MaxBytes is the size of all files together; default 64 MiB.
+	MaxBytes int64
+	// MaxFiles is how many files and folders there may be; default 10,000.
+	MaxFiles int
+	// MaxDepth is how deep folders may lie in each other; default 32.
+	MaxDepth int
+}
+
+func (o Options) withDefaults() Options {
+	if o.Name == "" {
+		o.Name = "."
+	}
+	if o.MaxFileBytes == 0 {
+		o.MaxFileBytes = 4 << 20
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 64 << 20
+	}
+	if o.MaxFiles == 0 {
+		o.MaxFiles = 10_000
+	}
+	if o.MaxDepth == 0 {
+		o.MaxDepth = 32
+	}
+	return o
+}
+
+// Tree is one state of a module tree. Nothing in it may be changed.
+type Tree struct {
+	// Files holds all files that were read, by their path in the tree.
+	Files fs.FS
+	// Values is what values.yaml at the root holds, as plain data; empty without
+	// the file: "global" and one section a module (maps), and "<key>Enabled"
+	// (bools) — those of modules with an Err may be of any type.
+	Values map[string]any
+	// ValuesFile is "values.yaml", or "" when there is none.
+	ValuesFile string
+	// Global is the folder global/ as a module of that name; nil without it.
+	Global *Module
+	// Modules by name. Those with an Err are among them: an unreadable module is
+	// not a removed one.
+	Modules []*Module
+	// Digest is the SHA-256, in hex, of all paths and contents.
+	Digest string
+	// Problems are what is odd and changes nothing, by path.
+	Problems []Problem
+}
+
+// Problem is something odd that keeps nothing from working, but probably is not
+// what its author wanted.
+type Problem struct {
+	// Path in the tree.
+	Path string
+	// Module is its module's name; empty for the tree's own files.
+	Module string
+	// Msg in one line, without the path.
+	Msg string
+}
+
+// String returns "path: message".
+func (p Problem) String() string { return p.Path + ": " + p.Msg }
+
+// Module is one module's folder.
+type Module struct {
+	// Name is the folder's name without its weight, a DNS label; "global" for
+	// global/.
+	Name string
+	// Weight comes from a folder name like 020-ingress-nginx; nil without one.
+	Weight *int
+	// Dir is the folder's path in the tree: its name.
+	Dir string
+	// Key is the name in camel case, by which values and config call the module:
+	// "ingressNginx".
+	Key string
+	// ModuleFile is the path of module.star, "" without one.
+	ModuleFile string
+	// HookFiles are the paths of the files that register hooks, sorted.
+	HookFiles []string
+	// Chart is nil for a hook-only module.
+	Chart *Chart
+	// Values is what the module's values.yaml holds (its chart's, when it has
+	// one), as plain data; never nil. ValuesFile is its path, "" without one.
+	Values     map[string]any
+	ValuesFile string
+	// CRDs are the files of crds/, of the chart's own and of its unpacked
+	// subcharts' crds/, as they are.
+	CRDs []File
+	// ConfigSchema and ValuesSchema are openapi/config-values.yaml and
+	// openapi/values.yaml; nil without them.
+	ConfigSchema, ValuesSchema *File
+	// Err is what makes this module unusable, each error with its path; the other
+	// modules go on.
+	Err error
+}
+
+// File is one file. Path is its path in the tree, or, in a [Chart], in the chart.
+type File struct {
+	Path string
+	Data []byte
+}
+
+// Chart is a module's Helm chart.
+type Chart struct {
+	// Name as Chart.yaml has it; the module's name without a Chart.yaml.
+	Name string
+	// Files are the chart's own files and no others (no hooks, schemas, CRDs), by
+	// path. A Chart.yaml is always among them: one is made up when there is none.
+	Files []File
+	// Values and ValuesFile are the module's.
+	Values     map[string]any
+	ValuesFile string
+	// Digest is the SHA-256, in hex, of all paths and contents.
+	Digest string
+}
+
+// ReadDir reads the tree in a folder of the disk. Links that lead out of the
+// folder are not followed. For a mounted ConfigMap (a folder with a link named
+// ..data) it reads the folder behind that link, which never changes: an update
+// puts a new one in its place.
+func ReadDir(dir string, o Options) (*Tree, error) {
+	if o.Name == "" {
+		o.Name = dir
+	}
+	resolved := dir
+	if target, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
+		resolved = target
+	}
+	root, err := os.OpenRoot(resolved)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the modules folder %s: %w", o.Name, plain(err))
+	}
+	defer root.Close()
+	return Read(root.FS(), o)
+}
+
+// Read reads the tree whose root is fsys. It fails when the tree as a whole is of
+// no use: unreadable, empty, over a limit, or with a broken values.yaml; the
+// caller then keeps what it has. What is wrong with one module is that module's
+// Err.
+func Read(fsys fs.FS, o Options) (*Tree, error) {
+	o = o.withDefaults()
+	s, err := takeSnapshot(fsys, o)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tree{Files: s, Digest: s.digest(), Problems: s.problems, Values: map[string]any{}}
+	for _, e := range s.children(".") {
+		if !e.IsDir() {
+			continue
+		}
+		switch name := e.Name(); {
+		case name == "global":
+			t.Global = t.readGlobal(s)
+		case name == "lib":
+		case isModule(s, name):
+			t.Modules = append(t.Modules, t.readModule(s, name))
+		default:
+			t.problem(name, "", "no module: a module has module.star, hooks/, Chart.yaml or templates/; the folder is ignored")
+		}
+	}
+	for _, b := range s.broken {
+		switch {
+		case strings.Contains(b.path, "/") || s.hasDir(b.path) || b.path == "values.yaml":
+		case !b.link:
+			t.problem(b.path, "", "%v", b.err)
+		case b.path == "global":
+			t.Global = t.readGlobal(s)
+		default: // it may be a module: it must not look removed
+			t.Modules = append(t.Modules, t.readModule(s, b.path))
+		}
+	}
+	if len(t.Modules) == 0 && t.Global == nil {
+		return nil, fmt.Errorf("modules folder %s is empty: no module in it", o.Name)
+	}
+	t.refuseDuplicates()
+	slices.SortStableFunc(t.Modules, func(a, b *Module) int { return strings.Compare(a.Name, b.Name) })
+	if err := t.readValues(s, o); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(t.Problems, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	return t, nil
+}
+
+// refuseDuplicates gives modules that cannot be told apart an error each.
+func (t *Tree) refuseDuplicates() {
+	byKey := map[string]*Module{}
+	for _, m := range t.Modules {
+		other := byKey[m.Key]
+		if other == nil {
+			byKey[m.Key] = m
+			continue
+		}
+		what := fmt.Sprintf("the name %s", m.Name)
+		if m.Name != other.Name {
+			what = fmt.Sprintf("the values key %s", m.Key)
+		}
+		m.fail(m.Dir, fmt.Errorf("%s has %s too: rename one", other.Dir, what))
+		other.fail(other.Dir, fmt.Errorf("%s has %s too: rename one", m.Dir, what))
+	}
+	for _, m := range t.Modules {
+		key, isSwitch := strings.CutSuffix(m.Key, "Enabled")
+		if owner := byKey[key]; isSwitch && owner != nil {
+			m.fail(m.Dir, fmt.Errorf("its values key %s is the switch of module %s: rename one", m.Key, owner.Name))
+		}
+	}
+}
+
+func (t *Tree) problem(path, module, format string, args ...any) {
+	t.Problems = append(t.Problems, Problem{path, module, fmt.Sprintf(format, args...)})
+}
+
+// fail adds an error of the module.
+func (m *Module) fail(path string, err error) {
+	m.Err = errors.Join(m.Err, fmt.Errorf("%s: %w", path, err))
+}
+
+// plain leaves out what an error of the file system says besides the reason.
+func plain(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}

@@ -1,0 +1,210 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// readValues reads values.yaml at the root and checks its top level.
+func (t *Tree) readValues(s *snapshot, o Options) error {
+	for _, b := range s.broken {
+		if b.path == "values.yaml" {
+			return fmt.Errorf("modules folder %s: values.yaml: %w", o.Name, b.err)
+		}
+	}
+	f := s.file("values.yaml")
+	if f == nil {
+		if s.has("values.yml") {
+			t.problem("values.yml", "", "not used: did you mean values.yaml?")
+		}
+		return nil
+	}
+	values, err := ParseValues(f.Path, f.Data)
+	if err != nil {
+		return fmt.Errorf("modules folder %s: %w", o.Name, err)
+	}
+	t.Values, t.ValuesFile = values, f.Path
+
+	known := []string{"global"}
+	if v, ok := values["global"]; ok && v != nil {
+		if _, isMap := v.(map[string]any); !isMap {
+			return fmt.Errorf("modules folder %s: %s: global must be a map, not %s", o.Name, f.Path, kind(v))
+		}
+	}
+	for _, m := range t.Modules {
+		known = append(known, m.Key, m.Key+"Enabled")
+		if m.Err != nil {
+			continue
+		}
+		if v := values[m.Key]; v != nil {
+			if _, isMap := v.(map[string]any); !isMap {
+				m.fail(f.Path, fmt.Errorf("%s must be a map, not %s", m.Key, kind(v)))
+			}
+		}
+		if v := values[m.Key+"Enabled"]; v != nil {
+			if _, isBool := v.(bool); !isBool {
+				m.fail(f.Path, fmt.Errorf("%sEnabled must be true or false, not %s", m.Key, kind(v)))
+			}
+		}
+	}
+	for key := range values {
+		if slices.Contains(known, key) {
+			continue
+		}
+		hint := ""
+		if n := nearest(key, known); n != "" {
+			hint = "; did you mean " + n + "?"
+		}
+		t.problem(f.Path, "", "%s belongs to no module%s", strconv.Quote(key), hint)
+	}
+	slices.SortStableFunc(t.Problems, func(a, b Problem) int { return strings.Compare(a.Msg, b.Msg) })
+	return nil
+}
+
+// ParseValues reads a values file: one YAML document, a map, no key twice. An
+// empty file is an empty map. The result is plain data: integers are int64, other
+// numbers float64. Errors are one line and begin with the file's path.
+func ParseValues(file string, data []byte) (map[string]any, error) {
+	return parseMap(file, data, "values")
+}
+
+// parseMap is ParseValues for any file; what names its content in errors.
+func parseMap(file string, data []byte, what string) (m map[string]any, err error) {
+	defer func() {
+		if p := recover(); p != nil { // the parser's own mistakes are no reason to stop
+			m, err = nil, fmt.Errorf("%s: this is no YAML", file)
+		}
+	}()
+	if line := secondDocument(data); line > 0 {
+		return nil, fmt.Errorf("%s:%d: a second document begins here: %s are one", file, line, what)
+	}
+	raw, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, yamlError(file, err)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if v == nil {
+		return map[string]any{}, nil
+	}
+	root, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: %s must be a map, not %s", file, what, kind(v))
+	}
+	if err := numbers(root, ""); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return root, nil
+}
+
+// secondDocument returns the line of the marker that begins a second document,
+// which the parser would leave out in silence; 0 without one. At the beginning of
+// a line --- is always a marker.
+func secondDocument(data []byte) int {
+	content, n := false, 0
+	for line := range bytes.Lines(data) {
+		n++
+		rest, marker := bytes.CutPrefix(line, []byte("---"))
+		if marker && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n")) {
+			if content {
+				return n
+			}
+			content = len(bytes.TrimSpace(rest)) > 0 && bytes.TrimSpace(rest)[0] != '#'
+			continue
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '#' && text[0] != '%' {
+			content = true
+		}
+	}
+	return 0
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+// yamlError puts the line that the parser names where people look for it.
+func yamlError(file string, err error) error {
+	msg := strings.Join(strings.Fields(err.Error()), " ")
+	for _, noise := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors: "} {
+		msg = strings.Replace(msg, noise, "", 1)
+	}
+	if at := yamlLine.FindStringSubmatchIndex(msg); at != nil {
+		return fmt.Errorf("%s:%s: %s", file, msg[at[2]:at[3]], msg[:at[0]]+msg[at[1]:])
+	}
+	return fmt.Errorf("%s: %s", file, msg)
+}
+
+// numbers turns the numbers in v, a map or list at path, into int64 or float64.
+func numbers(v any, path string) error {
+	set := func(key string, x any, put func(any)) error {
+		switch x := x.(type) {
+		case json.Number:
+			n, err := number(x)
+			if err != nil {
+				return fmt.Errorf("%s: %w", strings.TrimPrefix(path+key, "."), err)
+			}
+			put(n)
+		case map[string]any, []any:
+			return numbers(x, path+key)
+		}
+		return nil
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for k, x := range v {
+			if err := set("."+k, x, func(n any) { v[k] = n }); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, x := range v {
+			if err := set(fmt.Sprintf("[%d]", i), x, func(n any) { v[i] = n }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func number(n json.Number) (any, error) {
+	if !strings.ContainsAny(n.String(), ".eE") {
+		i, err := n.Int64()
+		if err != nil {
+			return nil, errors.New("the integer has more than 64 bits: put it in quotes")
+		}
+		return i, nil
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return nil, errors.New("the number is too large")
+	}
+	return f, nil
+}
+
+// kind names the type of plain data for people.
+func kind(v any) string {
+	switch v.(type) {
+	case nil:
+		return "empty"
+	case bool:
+		return "true or false"
+	case string:
+		return "text"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a map"
+	}
+	return "a number"
+}
