@@ -12,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 )
@@ -110,7 +111,7 @@ func (c *Client) Each(ctx context.Context, m Mapping, namespace string, o metav1
 		if err != nil {
 			return "", err
 		}
-		page, err := c.page(ctx, req.VersionedParams(&o, scheme.ParameterCodec).Stream, m, fn)
+		page, err := c.page(ctx, req.SpecificallyVersionedParams(&o, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"}).Stream, m, fn)
 		if err != nil {
 			if missingResource(err) {
 				c.forgetKind(m)

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
@@ -79,7 +80,7 @@ func (c *Client) Watch(ctx context.Context, m Mapping, namespace string, o metav
 	}
 	// A burst of events is no reason to make the next watch wait, and retries
 	// are the reflector's.
-	return req.Throttle(nil).MaxRetries(0).VersionedParams(&o, scheme.ParameterCodec).Stream(ctx)
+	return req.Throttle(nil).MaxRetries(0).SpecificallyVersionedParams(&o, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"}).Stream(ctx)
 }
 
 // decodeObject reads one JSON object. Integers stay integers.
