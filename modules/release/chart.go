@@ -1,15 +1,9 @@
 package release
 
-// File is one file of a chart.
-type File struct {
-	Path string
-	Data []byte
-}
+import "github.com/starling-operator/starling/modules/tree"
+
+// File is one file of a chart, or one file of CRDs.
+type File = tree.File
 
 // Chart is a chart's own files.
-type Chart struct {
-	Name   string
-	Files  []File
-	Values map[string]any
-	Digest string
-}
+type Chart = tree.Chart

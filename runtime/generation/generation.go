@@ -1,0 +1,136 @@
+// Package generation compiles a module tree into a generation: every .star file
+// run once and frozen, every module with its declarations and hooks. A generation
+// never changes; a change of the tree makes the next one.
+package generation
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/script"
+)
+
+// Options configures [Load].
+type Options struct {
+	// Tree is what is compiled.
+	Tree *tree.Tree
+	// Std is the standard library, "@std//" in load statements.
+	Std fs.FS
+	// Number counts the generations of a process, from 1.
+	Number int
+	// Log returns the logger of a file's top level, by the file's path.
+	Log func(path string) builtins.Logger
+	// Governor watches the memory of all runs; nil: no limit.
+	Governor *script.Governor
+	// Cache keeps compiled files between generations; nil: this one's own.
+	Cache *script.Cache
+}
+
+// Generation is one compiled, frozen, numbered version of a module tree.
+type Generation struct {
+	Number int
+	// Tree is what it was made from.
+	Tree *tree.Tree
+	// Host calls the functions of this generation.
+	Host *script.Host
+	// Global holds the global hooks; nil without a folder global/.
+	Global *Module
+	// Modules by name, broken ones among them.
+	Modules map[string]*Module
+	// Names are the keys of Modules, sorted.
+	Names []string
+	// Problems are what is odd and stops nothing, in the order of paths.
+	Problems []tree.Problem
+	// Complete is true when the whole tree was read: only then does a module
+	// that is not in it no longer exist.
+	Complete bool
+
+	hooks map[string]*Hook
+}
+
+// Hook returns a hook by its id, nil when there is none.
+func (g *Generation) Hook(id string) *Hook { return g.hooks[id] }
+
+// Module is one module, ready to run.
+type Module struct {
+	Name string
+	// Key is the name in camel case.
+	Key string
+	// Global is true for the global hooks.
+	Global bool
+	Tree   *tree.Module
+	// Decl is what module() said, with defaults filled in.
+	Decl builtins.ModuleDecl
+	// Hooks are sorted by id.
+	Hooks []*Hook
+	// Enabled is def enabled() of module.star, ChartValues def chart_values(v);
+	// nil without them.
+	Enabled, ChartValues starlark.Callable
+	// Err is what makes the module unusable: all its errors, each with its
+	// place.
+	Err error
+}
+
+// Hook is one hook of a module.
+type Hook struct {
+	*builtins.HookDecl
+	// Module is the module's name.
+	Module string
+	// ID is "<module>/<id in the module>", unique in the generation.
+	ID string
+}
+
+// loaders is how many modules are compiled at once: compiling is pure computing.
+const loaders = 4
+
+// Load compiles a tree. It never fails as a whole: what is wrong with a module is
+// in its Err, and the others are loaded all the same.
+func Load(ctx context.Context, o Options) *Generation {
+	l := newLoader(o)
+	g := &Generation{
+		Number: o.Number, Tree: o.Tree, Host: l.host, Complete: true,
+		Modules: map[string]*Module{}, hooks: map[string]*Hook{},
+		Problems: slices.Clone(o.Tree.Problems),
+	}
+	all := slices.Clone(o.Tree.Modules)
+	if o.Tree.Global != nil {
+		all = append(all, o.Tree.Global)
+	}
+	loaded := make([]*Module, len(all))
+	slots := make(chan struct{}, loaders)
+	var busy sync.WaitGroup
+	for i, t := range all {
+		slots <- struct{}{}
+		busy.Go(func() {
+			defer func() { <-slots }()
+			loaded[i] = l.module(ctx, t, t == o.Tree.Global)
+		})
+	}
+	busy.Wait()
+	for _, m := range loaded {
+		if m.Global {
+			g.Global = m
+		} else {
+			g.Modules[m.Name] = m
+			g.Names = append(g.Names, m.Name)
+		}
+		for _, h := range m.Hooks {
+			g.hooks[h.ID] = h
+		}
+	}
+	slices.Sort(g.Names)
+	g.Problems = append(g.Problems, l.problems...)
+	g.checkReferences()
+	slices.SortStableFunc(g.Problems, byPath)
+	return g
+}
+
+// join adds an error to a module.
+func (m *Module) join(err error) { m.Err = errors.Join(m.Err, err) }

@@ -1,0 +1,113 @@
+package generation
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+type noLog struct{}
+
+func (noLog) Log(builtins.Level, string, []builtins.Field) {}
+
+func load(t *testing.T, files map[string]string) *Generation {
+	t.Helper()
+	fsys := fstest.MapFS{}
+	for path, text := range files {
+		fsys[path] = &fstest.MapFile{Data: []byte(text)}
+	}
+	read, err := tree.Read(fsys, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Load(context.Background(), Options{Tree: read, Std: stdlib.FS, Number: 1,
+		Log: func(string) builtins.Logger { return noLog{} }})
+}
+
+const hookOnStartup = "def f(ctx):\n  pass\nhook(f, on = [startup()])\n"
+
+func TestLoad(t *testing.T) {
+	g := load(t, map[string]string{
+		"global/cluster.star":       hookOnStartup,
+		"020-web/module.star":       "module(enabled = True)\ndef enabled():\n  return True\ndef chart_values(v):\n  return v\n",
+		"020-web/hooks/b.star":      `load("../lib/x.star", "f")` + "\nhook(f, on = [startup()], name = \"b\")\n",
+		"020-web/hooks/a.star":      hookOnStartup,
+		"020-web/lib/x.star":        "def f(ctx):\n  pass\n",
+		"plain/templates/a.yaml":    "a: 1",
+		"plain/hooks/nothing.star":  "x = 1\n",
+		"020-web/hooks/a_test.star": "this is never read as code (",
+	})
+	web := g.Modules["web"]
+	if web.Err != nil {
+		t.Fatal(web.Err)
+	}
+	var ids []string
+	for _, h := range web.Hooks {
+		ids = append(ids, h.ID)
+	}
+	if diff := cmp.Diff([]string{"web/b", "web/hooks/a.star:f"}, ids); diff != "" {
+		t.Error(diff)
+	}
+	if web.Enabled == nil || web.ChartValues == nil || !web.Decl.Enabled || *web.Decl.Weight != 20 || web.Decl.Release != "web" {
+		t.Errorf("web is %+v", web)
+	}
+	if g.Global == nil || len(g.Global.Hooks) != 1 || g.Hook("global/cluster.star:f") == nil {
+		t.Errorf("global is %+v", g.Global)
+	}
+	if diff := cmp.Diff([]string{"plain", "web"}, g.Names); diff != "" {
+		t.Error(diff)
+	}
+	if len(g.Problems) != 1 || !strings.Contains(g.Problems[0].String(), "plain/hooks/nothing.star: registers no hook") {
+		t.Errorf("problems %v", g.Problems)
+	}
+}
+
+func TestABrokenModuleIsNotTheOthers(t *testing.T) {
+	g := load(t, map[string]string{
+		"good/module.star":      "module(enabled = True)\n",
+		"syntax/module.star":    "module(enabled = \n",
+		"unknown/hooks/a.star":  "def f(ctx):\n  pass\nhok(f)\n",
+		"twice/hooks/a.star":    "def f(ctx):\n  pass\nhook(f, on = [startup()], name = \"x\")\n",
+		"twice/hooks/b.star":    "def f(ctx):\n  pass\nhook(f, on = [startup()], name = \"x\")\n",
+		"requires/module.star":  "module(requires = [\"goood\"])\n",
+		"wrong/module.star":     "module()\ndef enabled(x):\n  return True\n",
+		"inlib/lib/a.star":      hookOnStartup,
+		"inlib/hooks/a.star":    `load("//inlib/lib/a.star", "f")` + "\nhook(f, on = [startup()])\n",
+		"inhooks/hooks/a.star":  "module(enabled = True)\n",
+		"notfunc/module.star":   "module()\nenabled = True\n",
+		"list/values.yaml":      "- 1\n",
+		"list/Chart.yaml":       "name: list\nversion: 0.1.0\n",
+		"missing/hooks/a.star":  `load("./b.star", "x")`,
+		"missing/hooks/ab.star": hookOnStartup,
+	})
+	for name, want := range map[string]string{
+		"good":     "",
+		"syntax":   "syntax/module.star:",
+		"unknown":  "unknown/hooks/a.star:3:1",
+		"twice":    "twice/hooks/b.star:3",
+		"requires": "there is no module goood; did you mean good?",
+		"wrong":    "def enabled must take no parameters",
+		"inlib":    "inlib/lib/a.star:3",
+		"inhooks":  "inhooks/hooks/a.star:1",
+		"notfunc":  "must be a function",
+		"list":     "list/values.yaml",
+		"missing":  "missing/hooks/a.star:1",
+	} {
+		m := g.Modules[name]
+		switch {
+		case m == nil:
+			t.Errorf("module %s is gone", name)
+		case want == "" && m.Err != nil:
+			t.Errorf("module %s: %v", name, m.Err)
+		case want != "" && (m.Err == nil || !strings.Contains(m.Err.Error(), want)):
+			t.Errorf("module %s: got %v, want %q", name, m.Err, want)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package generation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/script"
+)
+
+// defaultTimeout is module(timeout=)'s default, here for modules without a
+// module.star.
+const defaultTimeout = 10 * time.Minute
+
+// loader runs the files of one tree.
+type loader struct {
+	host  *script.Host
+	log   func(path string) builtins.Logger
+	roles map[string]builtins.Role
+
+	mu       sync.Mutex
+	files    map[string]*builtins.File // what each file declared when it ran last
+	problems []tree.Problem
+}
+
+func newLoader(o Options) *loader {
+	l := &loader{log: o.Log, roles: map[string]builtins.Role{}, files: map[string]*builtins.File{}}
+	all := o.Tree.Modules
+	if o.Tree.Global != nil {
+		all = append(slices.Clip(all), o.Tree.Global)
+	}
+	for _, m := range all {
+		if m.ModuleFile != "" {
+			l.roles[m.ModuleFile] = builtins.RoleModule
+		}
+		for _, path := range m.HookFiles {
+			l.roles[path] = builtins.RoleHooks
+		}
+	}
+	l.host = script.New(script.Options{
+		Files: o.Tree.Files, Std: o.Std, Governor: o.Governor, Cache: o.Cache, Context: l.context,
+	})
+	return l
+}
+
+// context says what a file may do while it loads. Its role follows from its path,
+// whoever loads it first.
+func (l *loader) context(path string) *builtins.Context {
+	file := &builtins.File{Path: path, Role: l.roles[path]}
+	l.mu.Lock()
+	l.files[path] = file
+	l.mu.Unlock()
+	return &builtins.Context{Phase: builtins.PhaseLoad, File: file, Log: l.log(path)}
+}
+
+// run loads a file and returns what it declared.
+func (l *loader) run(ctx context.Context, path string) (starlark.StringDict, *builtins.File, error) {
+	globals, err := l.host.Load(ctx, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return globals, l.files[path], nil
+}
+
+func (l *loader) problem(m *tree.Module, path, msg string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.problems = append(l.problems, tree.Problem{Path: path, Module: m.Name, Msg: msg})
+}
+
+func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Module {
+	m := &Module{Name: t.Name, Key: t.Key, Global: global, Tree: t, Err: t.Err, Decl: builtins.ModuleDecl{Timeout: defaultTimeout}}
+	if t.ModuleFile != "" {
+		l.moduleFile(ctx, m, t.ModuleFile)
+	}
+	if m.Decl.Release == "" {
+		m.Decl.Release = t.Name
+	}
+	if m.Decl.Weight == nil {
+		m.Decl.Weight = t.Weight
+	}
+	for _, path := range t.HookFiles {
+		l.hookFile(ctx, m, path)
+	}
+	slices.SortFunc(m.Hooks, func(a, b *Hook) int { return cmp.Compare(a.ID, b.ID) })
+	for _, h := range m.Hooks {
+		for _, b := range h.Bindings {
+			if (b.BeforeHelm != nil || b.AfterHelm != nil) && (t.Chart == nil || global) {
+				l.problem(t, h.Pos, fmt.Sprintf("hook %s: %s never comes, the module has no chart", h.ID, b.Name))
+			}
+		}
+	}
+	return m
+}
+
+func (l *loader) moduleFile(ctx context.Context, m *Module, path string) {
+	globals, file, err := l.run(ctx, path)
+	if err != nil {
+		m.join(err)
+		return
+	}
+	if file.Module != nil {
+		m.Decl = *file.Module
+	}
+	if m.Enabled, err = function(globals, path, "enabled", 0); err != nil {
+		m.join(err)
+	}
+	if m.ChartValues, err = function(globals, path, "chart_values", 1); err != nil {
+		m.join(err)
+	}
+}
+
+// function returns a function of a module.star that Starling calls by its name.
+func function(globals starlark.StringDict, path, name string, params int) (starlark.Callable, error) {
+	v, ok := globals[name]
+	if !ok {
+		return nil, nil
+	}
+	fn, ok := v.(*starlark.Function)
+	if !ok {
+		return nil, fmt.Errorf("%s: %s is a %s; starling calls it, so it must be a function", path, name, v.Type())
+	}
+	if fn.NumParams() != params || fn.HasVarargs() || fn.HasKwargs() {
+		return nil, fmt.Errorf("%s: def %s must take %s", fn.Position(), name, [...]string{"no parameters", "one parameter, the values"}[params])
+	}
+	return fn, nil
+}
+
+func (l *loader) hookFile(ctx context.Context, m *Module, path string) {
+	_, file, err := l.run(ctx, path)
+	if err != nil {
+		m.join(err)
+		return
+	}
+	if len(file.Hooks) == 0 {
+		l.problem(m.Tree, path, "registers no hook; call hook(), or move what others load to lib/")
+	}
+	for _, decl := range file.Hooks {
+		h := &Hook{HookDecl: decl, Module: m.Name, ID: m.Name + "/" + decl.ID}
+		if i := slices.IndexFunc(m.Hooks, func(other *Hook) bool { return other.ID == h.ID }); i >= 0 {
+			m.join(fmt.Errorf("%s: hook %s is registered at %s too; give one of them name=", decl.Pos, decl.ID, m.Hooks[i].Pos))
+			continue
+		}
+		m.Hooks = append(m.Hooks, h)
+	}
+}
+
+// checkReferences looks at what modules say of each other. What requires= names
+// must exist; after= only orders.
+func (g *Generation) checkReferences() {
+	for _, name := range g.Names {
+		m := g.Modules[name]
+		for _, other := range m.Decl.Requires {
+			if g.Modules[other] == nil {
+				m.join(fmt.Errorf("%s: requires=: there is no module %s%s", m.Decl.Pos, other, g.didYouMean(other)))
+			}
+		}
+		for _, other := range m.Decl.After {
+			if g.Modules[other] == nil {
+				g.Problems = append(g.Problems, tree.Problem{
+					Path: m.Decl.Pos, Module: name, Msg: "after=: there is no module " + other + g.didYouMean(other),
+				})
+			}
+		}
+	}
+}
+
+func (g *Generation) didYouMean(name string) string {
+	if near := builtins.Nearest(name, g.Names); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
+}
+
+func byPath(a, b tree.Problem) int {
+	return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Msg, b.Msg))
+}

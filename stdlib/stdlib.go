@@ -1,0 +1,10 @@
+// Package stdlib holds the standard library of .star files, which hooks load as
+// "@std//k8s.star".
+package stdlib
+
+import "embed"
+
+// FS holds the library's files at its root.
+//
+//go:embed *.star
+var FS embed.FS
