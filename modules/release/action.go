@@ -29,6 +29,8 @@ type session struct {
 	fence *Fence
 	cfg   *action.Configuration
 	log   zerolog.Logger
+	// mask keeps the target's secrets out of Helm's log; nil masks nothing.
+	mask *mask
 
 	mu sync.Mutex
 	// cause is the reason that Helm logged and left out of its error.
@@ -103,7 +105,9 @@ func (s *session) debug(format string, args ...any) {
 		s.cause = found[1]
 		s.mu.Unlock()
 	}
-	s.log.Debug().Msg("helm: " + text)
+	if e := s.log.Debug(); e.Enabled() {
+		e.Msg("helm: " + s.mask.text(text))
+	}
 }
 
 // line formats a log line of Helm's, cut to a length at which no manifest

@@ -89,12 +89,8 @@ func (m *mask) manifests(text string) {
 // clean returns err without the secrets. What errors.Is finds in err it finds in
 // the result.
 func (m *mask) clean(err error) error {
-	text := err.Error()
-	cleaned := text
-	for _, s := range m.secrets {
-		cleaned = strings.ReplaceAll(cleaned, s, "***")
-	}
-	if cleaned == text {
+	cleaned := m.text(err.Error())
+	if cleaned == err.Error() {
 		return err
 	}
 	var cause *stopped
@@ -102,6 +98,17 @@ func (m *mask) clean(err error) error {
 		return &masked{text: cleaned, cause: cause.cause}
 	}
 	return errors.New(cleaned)
+}
+
+// text returns s without the secrets.
+func (m *mask) text(s string) string {
+	if m == nil {
+		return s
+	}
+	for _, secret := range m.secrets {
+		s = strings.ReplaceAll(s, secret, "***")
+	}
+	return s
 }
 
 // masked is an error whose text was cleaned.

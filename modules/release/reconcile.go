@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,7 +155,8 @@ func (r *reconcile) render() error {
 	if err != nil {
 		return err
 	}
-	if r.rendered, err = r.m.render(r.ctx, r.t, caps, r.last.Number > 0); err != nil {
+	upgrade := r.last.Number > 0 && r.last.Status != helmrelease.StatusUninstalled
+	if r.rendered, err = r.m.render(r.ctx, r.t, caps, upgrade); err != nil {
 		return err
 	}
 	r.want.Rendered = true
@@ -177,6 +179,7 @@ func (r *reconcile) act(next step) error {
 	if err != nil {
 		return err
 	}
+	s.mask = newMask(r.t.Values, r.rendered.files)
 	ch, err := load(r.t.Chart)
 	if err != nil {
 		return err

@@ -1,0 +1,73 @@
+package release
+
+import (
+	"testing"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
+
+func TestDecide(t *testing.T) {
+	ours := func(status helmrelease.Status, inputs, manifest string) revision {
+		return revision{Number: 3, Status: status, Labels: map[string]string{
+			LabelInstance: "ops.starling", LabelModule: "web", LabelInputs: inputs, LabelManifest: manifest,
+		}}
+	}
+	before := want{Instance: "ops.starling", Module: "web", Inputs: "i2"}
+	after := func(manifest string, lookups bool) want {
+		w := before
+		w.Rendered, w.Manifest, w.Lookups = true, manifest, lookups
+		return w
+	}
+	tests := []struct {
+		name string
+		last revision
+		want want
+		step step
+		why  string
+	}{
+		{"nothing there", revision{}, before, stepRender, "not installed"},
+		{"nothing there, rendered", revision{}, after("m", false), stepInstall, "not installed"},
+		{"no label", revision{Number: 1, Status: helmrelease.StatusDeployed}, before, stepRefuse,
+			"no starling (it was installed with helm or by another operator)"},
+		{"no label, pending", revision{Number: 1, Status: helmrelease.StatusPendingInstall}, before, stepRefuse,
+			"no starling (it was installed with helm or by another operator)"},
+		{"another instance", revision{Number: 1, Status: helmrelease.StatusDeployed, Labels: map[string]string{LabelInstance: "x.starling"}},
+			before, stepRefuse, "the starling instance x.starling"},
+		{"another module", revision{Number: 1, Status: helmrelease.StatusFailed,
+			Labels: map[string]string{LabelInstance: "ops.starling", LabelModule: "db"}}, before, stepRefuse, "module db"},
+		{"pending install", ours(helmrelease.StatusPendingInstall, "i2", "m"), before, stepRecover,
+			"the last revision is pending-install and nobody works on it"},
+		{"pending upgrade, same inputs", ours(helmrelease.StatusPendingUpgrade, "i2", "m"), before, stepRecover,
+			"the last revision is pending-upgrade and nobody works on it"},
+		{"pending rollback", ours(helmrelease.StatusPendingRollback, "i2", "m"), before, stepRecover,
+			"the last revision is pending-rollback and nobody works on it"},
+		{"a status we do not know", ours("strange", "i2", "m"), before, stepRecover,
+			"the last revision is strange and nobody works on it"},
+		{"uninstalling", ours(helmrelease.StatusUninstalling, "i2", "m"), before, stepFinishUninstall, "an uninstall was cut off"},
+		{"uninstalled", ours(helmrelease.StatusUninstalled, "i2", "m"), before, stepRender, "uninstalled with its history kept"},
+		{"uninstalled, rendered", ours(helmrelease.StatusUninstalled, "i2", "m"), after("m", false), stepReplace,
+			"uninstalled with its history kept"},
+		{"failed, same inputs", ours(helmrelease.StatusFailed, "i2", "m"), before, stepRender, "the last revision failed"},
+		{"failed, same manifest", ours(helmrelease.StatusFailed, "i2", "m"), after("m", false), stepUpgrade, "the last revision failed"},
+		{"superseded", ours(helmrelease.StatusSuperseded, "i2", "m"), after("m", false), stepUpgrade, "the last revision is not deployed"},
+		{"same inputs", ours(helmrelease.StatusDeployed, "i2", "m"), before, stepNothing, "inputs unchanged"},
+		{"other inputs", ours(helmrelease.StatusDeployed, "i1", "m"), before, stepRender, "inputs changed"},
+		{"other inputs, same manifest", ours(helmrelease.StatusDeployed, "i1", "m"), after("m", false), stepRelabel,
+			"inputs changed, manifest unchanged"},
+		{"other manifest", ours(helmrelease.StatusDeployed, "i1", "m"), after("n", false), stepUpgrade, "manifest changed"},
+		{"looked things up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), before, stepRender, "inputs changed"},
+		{"looked the same up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("m", true), stepNothing, "manifest unchanged"},
+		{"looked another thing up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("n", true), stepUpgrade, "manifest changed"},
+		{"begins to look things up", ours(helmrelease.StatusDeployed, "i1", "m"), after("m", true), stepRelabel,
+			"inputs changed, manifest unchanged"},
+		{"no longer looks things up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("m", false), stepRelabel,
+			"inputs changed, manifest unchanged"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if step, why := decide(tt.last, tt.want); step != tt.step || why != tt.why {
+				t.Errorf("%s (%s), want %s (%s)", step, why, tt.step, tt.why)
+			}
+		})
+	}
+}

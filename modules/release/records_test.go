@@ -1,0 +1,179 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// recordsFixture keeps records in a fake API server that counts writes.
+type recordsFixture struct {
+	*Manager
+	client *fake.Clientset
+	// hold, when set, keeps writes from ending.
+	hold chan struct{}
+	mu   sync.Mutex
+	sent int
+	fail error
+	end  context.CancelFunc
+}
+
+func newRecordsFixture(t *testing.T, objects ...runtime.Object) *recordsFixture {
+	f := &recordsFixture{client: fake.NewClientset(objects...)}
+	write := func(clienttesting.Action) (bool, runtime.Object, error) {
+		f.mu.Lock()
+		f.sent++
+		hold, fail := f.hold, f.fail
+		f.mu.Unlock()
+		if hold != nil {
+			<-hold
+		}
+		return fail != nil, nil, fail
+	}
+	f.client.PrependReactor("patch", "configmaps", write)
+	f.client.PrependReactor("create", "configmaps", write)
+	f.restart(t)
+	return f
+}
+
+func (f *recordsFixture) restart(t *testing.T) {
+	ctx, end := context.WithCancel(context.Background())
+	t.Cleanup(end)
+	f.end = end
+	f.Manager = &Manager{o: Options{Log: zerolog.Nop()}}
+	f.records = newRecords(ctx, f.client.CoreV1().ConfigMaps("ops"), "starling-releases", "ops.starling")
+}
+
+func (f *recordsFixture) writes() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sent
+}
+
+func (f *recordsFixture) installed(t *testing.T) []string {
+	t.Helper()
+	refs, err := f.Installed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range refs {
+		names = append(names, r.Module+":"+r.Namespace+"/"+r.Name)
+	}
+	return names
+}
+
+func TestRecords(t *testing.T) {
+	f := newRecordsFixture(t)
+	web, db := Ref{"web", "web", "apps"}, Ref{"db", "pg", "data"}
+	if got := f.installed(t); got != nil {
+		t.Errorf("at first: %v", got)
+	}
+	for _, ref := range []Ref{web, db, web} {
+		if err := f.Record(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"web:apps/web", "db:data/pg"}, f.installed(t)); diff != "" {
+		t.Error(diff)
+	}
+	cm, err := f.client.CoreV1().ConfigMaps("ops").Get(t.Context(), "starling-releases", metav1.GetOptions{})
+	if err != nil || cm.Labels[LabelInstance] != "ops.starling" {
+		t.Errorf("labels %v, %v", cm.Labels, err)
+	}
+	writes := f.writes()
+	f.restart(t)
+	if err := f.Record(t.Context(), web); err != nil || f.writes() != writes {
+		t.Errorf("a record that is there: %d writes, %v", f.writes()-writes, err)
+	}
+	for range 2 {
+		if err := f.Forget(t.Context(), web); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"db:data/pg"}, f.installed(t)); diff != "" || f.writes() != writes+1 {
+		t.Errorf("%d writes %s", f.writes()-writes, diff)
+	}
+}
+
+// Many modules record at once: while one write is under way the others gather.
+func TestRecordsCoalesce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newRecordsFixture(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "starling-releases", Namespace: "ops"}})
+		f.hold = make(chan struct{})
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				ref := Ref{Module: "m", Namespace: "apps", Name: "m" + strings.Repeat("x", i)}
+				if err := f.Record(t.Context(), ref); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(f.hold)
+		wg.Wait()
+		if n := f.writes(); n > 2 {
+			t.Errorf("%d writes for 100 records, want 2 at most", n)
+		}
+		if n := len(f.installed(t)); n != 100 {
+			t.Errorf("%d records", n)
+		}
+	})
+}
+
+func TestRecordsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newRecordsFixture(t)
+		f.fail = errors.New("no space")
+		ref := Ref{"web", "web", "apps"}
+		err := f.Record(t.Context(), ref)
+		if err == nil || err.Error() != "recording releases (ConfigMap starling-releases): no space" {
+			t.Errorf("%v", err)
+		}
+		f.fail = nil
+		if err := f.Record(t.Context(), ref); err != nil {
+			t.Errorf("again: %v", err)
+		}
+		// A caller that gives up takes nobody with it.
+		f.hold = make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		go func() { gone <- f.Record(ctx, Ref{"a", "a", "apps"}) }()
+		synctest.Wait()
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		close(f.hold)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"a:apps/a", "web:apps/web"}, f.installed(t)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestRecordsUnreadable(t *testing.T) {
+	f := newRecordsFixture(t, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "starling-releases", Namespace: "ops"},
+		Data: map[string]string{
+			"apps.web": `{"module":"web","name":"web","namespace":"apps"}`,
+			"apps.bad": `{"module":"bad","name":"other","namespace":"apps"}`,
+			"note":     "by hand",
+		},
+	})
+	if diff := cmp.Diff([]string{"web:apps/web"}, f.installed(t)); diff != "" {
+		t.Error(diff)
+	}
+}
