@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -166,7 +167,10 @@ func (n *namespace) Attr(name string) (starlark.Value, error) {
 		return v, nil
 	}
 	names := n.AttrNames()
-	hint := "it has " + strings.Join(names, ", ")
+	hint := fmt.Sprintf("it has %d others", len(names))
+	if len(names) <= 12 {
+		hint = "it has " + strings.Join(names, ", ")
+	}
 	if near := Nearest(name, names); near != "" {
 		hint = "did you mean " + n.name + "." + near + "?"
 	}

@@ -3,7 +3,8 @@ package object
 import "strings"
 
 // Nearest returns the candidate that is closest to x by edit distance, ignoring
-// case and underscores, or "" when none is close. It answers "did you mean".
+// case and underscores, else one of which x is the beginning, or that begins x, or
+// "" when none is close. It answers "did you mean".
 func Nearest(x string, candidates []string) string {
 	fold := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 	folded := fold(x)
@@ -21,7 +22,22 @@ func Nearest(x string, candidates []string) string {
 			best, limit = c, d
 		}
 	}
+	if best == "" {
+		return samePrefix(folded, candidates, fold)
+	}
 	return best
+}
+
+// samePrefix finds a candidate that goes on where x ends, or the other way round:
+// warn for warning.
+func samePrefix(folded string, candidates []string, fold func(string) string) string {
+	for _, c := range candidates {
+		if f := fold(c); f != folded && min(len(f), len(folded)) >= 3 &&
+			(strings.HasPrefix(folded, f) || strings.HasPrefix(f, folded)) {
+			return c
+		}
+	}
+	return ""
 }
 
 // distance is the Damerau-Levenshtein distance (adjacent swaps count once)
