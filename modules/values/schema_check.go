@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -24,6 +25,9 @@ func (s *Schema) Validate(v, old map[string]any) []Problem {
 		v = map[string]any{}
 	}
 	ps := resultProblems(s.validator.Validate(v))
+	for _, e := range listtype.ValidateListSetsAndMaps(nil, s.root, v) {
+		ps = append(ps, listProblem(e))
+	}
 	// Rules assume that the kinds are right, as the API server does.
 	if s.rules != nil && len(ps) == 0 {
 		var before any

@@ -138,6 +138,18 @@ func listOf(vs []any) string {
 	return strings.Join(out, ", ")
 }
 
+// listProblem is a list that x-kubernetes-list-type does not allow.
+func listProblem(e *field.Error) Problem {
+	p := Problem{Path: e.Field, Message: "does not pass x-kubernetes-list-type"}
+	switch e.Type {
+	case field.ErrorTypeDuplicate:
+		p.Message = "is in the list twice"
+	case field.ErrorTypeRequired:
+		p.Message = "is required: it is a key of x-kubernetes-list-map-keys"
+	}
+	return p
+}
+
 // ruleProblem is a CEL rule that failed.
 func ruleProblem(e *field.Error) Problem {
 	p := Problem{Path: e.Field, Message: e.Detail}

@@ -74,6 +74,7 @@ properties:
       labels: {type: object, additionalProperties: {type: string}}
       free: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {known: {type: object, properties: {a: {type: string}}}}}
       one: {type: object, properties: {a: {type: string}, b: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]}
+      set: {type: array, x-kubernetes-list-type: set, items: {type: string}}
       metadata: {type: object, additionalProperties: false}
 additionalProperties: false
 `
@@ -95,6 +96,7 @@ additionalProperties: false
 		{"a rule", object{"web": object{"port": int64(1), "min": int64(3)}}, nil, []string{"web: min must not be above max"}},
 		{"a rule that compares", object{"web": object{"port": int64(1), "size": int64(1)}}, object{"web": object{"port": int64(1), "size": int64(2)}}, []string{"web: size may only grow"}},
 		{"alternatives", object{"web": object{"port": int64(1), "one": object{"a": "", "b": ""}}}, nil, []string{"web.one: must match exactly one of the alternatives in oneOf"}},
+		{"doubled", object{"web": object{"port": int64(1), "set": []any{"secret", "secret"}}}, nil, []string{"web.set[1]: is in the list twice"}},
 		{"unknown", object{"web": object{"port": int64(1), "mod": "", "hosts": []any{object{"nam": "x"}}, "labels": object{"any": "x"},
 			"free": object{"any": object{"x": 1}, "known": object{"b": 1}}, "metadata": object{"x": 1}}, "wbe": object{}}, nil, []string{
 			`wbe: unknown field, did you mean "web"?`,
