@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // readValues reads values.yaml at the root and checks its top level.
@@ -60,7 +62,7 @@ func (t *Tree) readValues(s *snapshot, o Options) error {
 			continue
 		}
 		hint := ""
-		if n := nearest(key, known); n != "" {
+		if n := object.Nearest(key, known); n != "" {
 			hint = "; did you mean " + n + "?"
 		}
 		t.problem(f.Path, "", "%s belongs to no module%s", strconv.Quote(key), hint)

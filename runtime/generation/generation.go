@@ -118,8 +118,10 @@ func Load(ctx context.Context, o Options) *Generation {
 		if m.Global {
 			g.Global = m
 		} else {
+			if g.Modules[m.Name] == nil { // else both have an Err that says so
+				g.Names = append(g.Names, m.Name)
+			}
 			g.Modules[m.Name] = m
-			g.Names = append(g.Names, m.Name)
 		}
 		for _, h := range m.Hooks {
 			g.hooks[h.ID] = h

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -10,6 +11,8 @@ import (
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // diagnose turns what go.starlark.net returned for a run into an *Error. cause
@@ -27,6 +30,7 @@ func (h *Host) diagnose(err, cause error, at Frame) *Error {
 		for i, re := range resolveErrs {
 			all[i] = h.at(re.Pos, re.Msg)
 		}
+		slices.SortStableFunc(all, func(a, b *Error) int { return cmp.Or(a.Line-b.Line, a.Col-b.Col) })
 		first := all[0]
 		first.More = all[1:]
 		return first
@@ -119,7 +123,7 @@ func (h *Host) hintFor(name, theirs string) string {
 	if theirs != "" {
 		candidates = append([]string{theirs}, candidates...)
 	}
-	if n := nearest(name, candidates); n != "" {
+	if n := object.Nearest(name, candidates); n != "" {
 		return "did you mean " + n + "?"
 	}
 	return ""

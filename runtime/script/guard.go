@@ -8,6 +8,8 @@ import (
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Steps are counted, and the heap is looked at between them; but a few
@@ -183,7 +185,7 @@ func otherAttr(x starlark.Value, name string) (starlark.Value, error) {
 		}
 		msg = string(noSuch)
 	}
-	if n := nearest(name, has.AttrNames()); n != "" {
+	if n := object.Nearest(name, has.AttrNames()); n != "" {
 		msg += fmt.Sprintf(" (did you mean .%s?)", n)
 	}
 	return nil, fmt.Errorf("%s", msg)

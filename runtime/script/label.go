@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // stdPrefix begins the paths of the standard library, in load statements and in
@@ -89,7 +91,7 @@ func (h *Host) missing(label, p string) error {
 		}
 		return nil
 	})
-	found := nearest(name, all)
+	found := object.Nearest(name, all)
 	if found == "" && len(sameName) > 0 {
 		found = slices.Min(sameName)
 	}

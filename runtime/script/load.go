@@ -59,24 +59,36 @@ func (h *Host) load(r *run, label, path string, by *load) (starlark.StringDict, 
 		if !found {
 			h.finish(r, label, l)
 		}
-		var stopped error
-		select {
-		case <-l.done:
-		case <-r.ctx.Done():
-			stopped = context.Cause(r.ctx)
-		}
+		err := l.wait(r)
 		if by != nil {
 			h.mu.Lock()
 			by.waits = nil
 			h.mu.Unlock()
 		}
-		if stopped != nil {
-			return nil, stopped
+		if err != nil {
+			return nil, err
 		}
 		if found && l.cut && r.ctx.Err() == nil {
 			continue // that was the other's context or limit, not ours
 		}
 		return l.globals, l.err
+	}
+}
+
+// wait waits for the end of the loading, or returns why the run ended
+// first.
+func (l *load) wait(r *run) error {
+	select {
+	case <-l.done: // even when the run has ended too: the result says where
+		return nil
+	default:
+	}
+	r.share.release() // whoever loads it may need the turn
+	select {
+	case <-l.done:
+		return nil
+	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
 	}
 }
 
