@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"k8s.io/apimachinery/pkg/api/meta"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -154,4 +155,9 @@ func (c *Client) Refresh() {
 	c.mu.Unlock()
 	c.discovery.forget()
 	c.mapper.DeferredDiscoveryRESTMapper.Reset()
+}
+
+// Close closes the connections that are idle. Requests that are under way go on.
+func (c *Client) Close() {
+	utilnet.CloseIdleConnectionsFor(c.rest.Client.Transport)
 }

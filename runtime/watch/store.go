@@ -84,6 +84,7 @@ func (s *stream) Transformer() cache.TransformFunc {
 
 // Replace takes in a whole list.
 func (s *stream) Replace(items []any, resourceVersion string) error {
+	s.report(nil)
 	version := versionNumber(resourceVersion)
 	s.mu.Lock()
 	force := version < s.position // restored from a backup: versions mean nothing now
@@ -109,7 +110,6 @@ func (s *stream) Replace(items []any, resourceVersion string) error {
 	s.covered = nil
 	s.mu.Unlock()
 	flush(tell)
-	s.report(nil)
 	return nil
 }
 

@@ -20,8 +20,8 @@ type subscription struct {
 	spec Spec
 	sink Sink
 
-	mu      sync.Mutex
-	stopped bool
+	mu       sync.Mutex
+	stopped  bool
 	parts    []*part
 	expected int   // how many parts there will be
 	synced   bool  // Synced was called for the objects, and is still true
@@ -99,7 +99,7 @@ func (s *subscription) viewSynced(v *view) {
 }
 
 func (s *subscription) checkSyncedLocked() {
-	if s.synced || len(s.parts) < s.expected {
+	if s.synced || len(s.parts) == 0 || len(s.parts) < s.expected {
 		return
 	}
 	for _, p := range s.parts {

@@ -1,0 +1,299 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/cluster/apitest"
+	"github.com/starling-operator/starling/runtime/effect"
+	"go.starlark.net/starlark"
+)
+
+func TestFollowsObjects(t *testing.T) {
+	for _, streaming := range []bool{true, false} {
+		t.Run(fmt.Sprintf("streamed=%v", streaming), func(t *testing.T) {
+			f := newFixture(t)
+			if !streaming {
+				f.api.NoStreaming()
+			}
+			f.api.Put(configMap("b", "x", "1"))
+			f.api.Put(configMap("a", "y", "2"))
+			f.api.Put(configMap("a", "hidden", "skip"))
+			f.manager.Start(configMaps("w"))
+			f.await("w synced served=true")
+			f.snapshot("w", `["2" "1"]`)
+			if n := f.manager.Size("w"); n != 2 {
+				t.Errorf("size is %d, want 2", n)
+			}
+
+			f.api.Put(configMap("a", "z", "3"))
+			f.await(`w added a/z "3"`)
+			noise := configMap("a", "z", "3")
+			noise["data"].(map[string]any)["noise"] = "much"
+			f.api.Put(noise) // same result: no event
+			f.api.Put(configMap("a", "z", "4"))
+			f.await(`w modified a/z "4"`)
+			f.api.Put(configMap("a", "hidden", "seen"))
+			f.await(`w added a/hidden "seen"`)
+			f.api.Put(configMap("b", "x", "skip"))
+			f.await(`w deleted b/x "1"`)
+			f.api.Remove("v1", "ConfigMap", "a", "y")
+			f.await(`w deleted a/y "2"`)
+			f.snapshot("w", `["seen" "4"]`)
+			f.nothing()
+		})
+	}
+}
+
+func TestWholeObjectsWithoutFilter(t *testing.T) {
+	f := newFixture(t)
+	f.api.Put(configMap("a", "x", "1"))
+	f.manager.Start(Spec{ID: "w", APIVersion: "v1", Kind: "ConfigMap"})
+	f.await("w synced served=true")
+	got := f.manager.Snapshot("w")[0].(starlark.HasAttrs)
+	if kind, err := got.Attr("kind"); err != nil || kind != starlark.String("ConfigMap") {
+		t.Errorf("kind is %v (%v), want ConfigMap: items of lists do not carry it", kind, err)
+	}
+}
+
+func TestSelectors(t *testing.T) {
+	f := newFixture(t)
+	labelled := configMap("a", "x", "1")
+	labelled["metadata"].(map[string]any)["labels"] = map[string]any{"app": "web"}
+	f.api.Put(labelled)
+	f.api.Put(configMap("a", "y", "2"))
+	f.api.Put(configMap("b", "y", "3"))
+	f.api.Put(configMap("c", "y", "4"))
+
+	labels := configMaps("labels")
+	labels.Labels = "app=web"
+	f.manager.Start(labels)
+	f.await("labels synced served=true")
+	f.snapshot("labels", `["1"]`)
+
+	parts := configMaps("parts")
+	parts.Namespaces, parts.Names = []string{"b", "a"}, []string{"y", "x"}
+	f.manager.Start(parts)
+	f.await("parts synced served=true")
+	f.snapshot("parts", `["1" "2" "3"]`)
+
+	bad := configMaps("bad")
+	bad.Labels = "app in"
+	f.manager.Start(bad)
+	f.mustFail("bad", "label selector")
+}
+
+// mustFail awaits one failure of a watch that contains text.
+func (f *fixture) mustFail(id, text string) {
+	f.t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		f.mu.Lock()
+		more := f.more
+		var line string
+		if len(f.lines) > 0 {
+			line, f.lines = f.lines[0], f.lines[1:]
+		}
+		f.mu.Unlock()
+		if line != "" {
+			if !strings.HasPrefix(line, id+" failed ") || !strings.Contains(line, text) {
+				f.t.Fatalf("the sink was told %q, want a failure of %s with %q", line, id, text)
+			}
+			return
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			f.t.Fatalf("no failure of %s", id)
+		}
+	}
+}
+
+func TestBurstStaysInOrder(t *testing.T) {
+	f := newFixture(t)
+	f.manager.Start(configMaps("w"))
+	f.await("w synced served=true")
+	const n = 1000
+	var want []string
+	for i := range n {
+		f.api.Put(configMap("a", "x", fmt.Sprint(i)))
+		typ := Modified
+		if i == 0 {
+			typ = Added
+		}
+		want = append(want, fmt.Sprintf("w %s a/x \"%d\"", typ, i))
+	}
+	f.await(want...)
+}
+
+func TestRelistTellsRealDifferencesOnly(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"same", "changed", "gone"} {
+		f.api.Put(configMap("a", name, name))
+	}
+	f.manager.Start(configMaps("w"))
+	f.await("w synced served=true")
+
+	f.api.Deafen(true)
+	f.api.Cut()
+	f.api.Put(configMap("a", "changed", "other"))
+	f.api.Put(configMap("a", "new", "new"))
+	f.api.Remove("v1", "ConfigMap", "a", "gone")
+	f.api.Deafen(false)
+	f.api.Expire() // 410 Gone
+	f.await(`w modified a/changed "other"`, `w deleted a/gone "gone"`, `w added a/new "new"`)
+	f.snapshot("w", `["other" "new" "same"]`)
+
+	f.api.Cut() // goes on where it was
+	f.api.Put(configMap("a", "new", "newer"))
+	f.await(`w modified a/new "newer"`)
+	f.nothing()
+}
+
+func TestForbiddenKeepsTrying(t *testing.T) {
+	f := newFixture(t)
+	f.api.NoStreaming()
+	f.api.Deny("list configmaps", 403)
+	f.manager.Start(configMaps("w"))
+	f.mustFail("w", "not allowed to list configmaps")
+	f.api.Deny("list configmaps", 0)
+	f.await("w failed <nil>", "w synced served=true")
+	f.nothing()
+}
+
+func TestSharesStreams(t *testing.T) {
+	f := newFixture(t)
+	f.api.NoStreaming()
+	f.api.Put(configMap("a", "x", "1"))
+	f.manager.Start(configMaps("one"))
+	f.await("one synced served=true")
+	// The same filter: nothing is asked.
+	f.manager.Start(configMaps("two"))
+	f.await("two synced served=true")
+	if n := f.api.Count("list configmaps"); n != 1 {
+		t.Errorf("%d lists for the same filter, want 1", n)
+	}
+	// Another filter joins late: one list more, and the same watch.
+	late := Spec{ID: "late", APIVersion: "v1", Kind: "ConfigMap", FilterID: "name",
+		Filter: func(obj map[string]any) (starlark.Value, bool, error) {
+			key, _, _ := identity(obj)
+			return starlark.String(key.name), true, nil
+		}}
+	f.manager.Start(late)
+	f.await("late synced served=true")
+	f.snapshot("late", `["x"]`)
+	if n := f.api.Count("list configmaps"); n != 2 {
+		t.Errorf("%d lists, want 2", n)
+	}
+
+	f.manager.Stop("one")
+	f.manager.Stop("two")
+	f.api.Put(configMap("a", "y", "2"))
+	f.await(`late added a/y "y"`)
+	f.manager.Stop("late")
+	f.manager.Start(configMaps("again"))
+	f.await("again synced served=true")
+	f.snapshot("again", `["1" "2"]`)
+	f.nothing()
+}
+
+func TestKindThatIsNotServed(t *testing.T) {
+	f := newFixture(t)
+	widget := apitest.Kind{APIVersion: "example.com/v1", Kind: "Widget", Resource: "widgets", Namespaced: true}
+	f.manager.Start(Spec{ID: "w", APIVersion: "example.com/v1", Kind: "Widget", Filter: dataFilter})
+	f.await("w synced served=false")
+	f.snapshot("w", "[]")
+
+	f.api.Serve(widget)
+	put := func(name, d string) {
+		obj := configMap("a", name, d)
+		obj["apiVersion"], obj["kind"] = "example.com/v1", "Widget"
+		f.api.Put(obj)
+	}
+	put("x", "1")
+	f.manager.Kick()
+	f.await("w synced served=true")
+	put("y", "2")
+	f.await(`w added a/y "2"`)
+
+	f.api.Unserve(widget)
+	f.await(`w deleted a/x "1"`, `w deleted a/y "2"`, "w synced served=false")
+	f.snapshot("w", "[]")
+	f.api.Serve(widget)
+	f.await("w synced served=true")
+	f.nothing()
+}
+
+func TestFilterErrorsKeepTheLastResult(t *testing.T) {
+	f := newFixture(t)
+	f.api.Put(configMap("a", "x", "1"))
+	f.api.Put(configMap("a", "y", "bad"))
+	f.manager.Start(configMaps("w"))
+	f.await("w failed the filter fails on ConfigMap a/y: bad data", "w synced served=true")
+	f.api.Put(configMap("a", "x", "panic"))
+	f.await("w failed the filter fails on ConfigMap a/x: the filter crashed: worse data (and 1 more objects)")
+	f.snapshot("w", `["1"]`)
+	f.api.Put(configMap("a", "z", "3"))
+	f.await(`w added a/z "3"`)
+	f.api.Put(configMap("a", "x", "2"))
+	f.await(`w modified a/x "2"`, "w failed the filter fails on ConfigMap a/y: bad data")
+	f.api.Remove("v1", "ConfigMap", "a", "y")
+	f.await("w failed <nil>")
+	f.nothing()
+}
+
+func TestObserveTakesTheNewerVersion(t *testing.T) {
+	f := newFixture(t)
+	old := f.api.Put(configMap("a", "x", "1"))
+	f.manager.Start(configMaps("w"))
+	f.await("w synced served=true")
+	ref := effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"}
+
+	f.api.Deafen(true)
+	f.api.Cut()
+	second := f.api.Put(configMap("a", "x", "2"))
+	f.manager.Observe(ref, second)
+	f.await(`w modified a/x "2"`)
+	f.manager.Observe(ref, old)
+	f.snapshot("w", `["2"]`)
+	f.manager.Observe(ref, f.api.Put(configMap("a", "x", "skip")))
+	f.await(`w deleted a/x "2"`)
+	// What the stream brings late is older than what is known.
+	f.api.Deafen(false)
+	f.api.Cut()
+	f.api.Put(configMap("a", "end", "end"))
+	f.await(`w added a/end "end"`)
+	f.snapshot("w", `["end"]`)
+
+	f.api.Remove("v1", "ConfigMap", "a", "end")
+	f.manager.Observe(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "end"}, nil)
+	f.await(`w deleted a/end "end"`)
+	f.api.Put(configMap("a", "last", "last"))
+	f.await(`w added a/last "last"`)
+	f.nothing()
+}
+
+func TestSilentWatchIsOpenedAnew(t *testing.T) {
+	f := newFixture(t)
+	f.manager.o.Idle = 20 * time.Millisecond
+	f.manager.Start(configMaps("w"))
+	f.await("w synced served=true")
+	f.api.Deafen(true)
+	f.api.Cut()
+	f.api.Put(configMap("a", "x", "1"))
+	f.api.Deafen(false)
+	f.await(`w added a/x "1"`)
+}
+
+func TestUnreachableServer(t *testing.T) {
+	f := newFixture(t)
+	f.api.Put(configMap("a", "x", "1"))
+	f.api.Deny("list configmaps", 500)
+	f.api.NoStreaming()
+	f.manager.Start(configMaps("w"))
+	f.mustFail("w", "cannot list ConfigMap")
+	f.manager.Stop("w")
+	f.nothing()
+}
