@@ -3,6 +3,7 @@ package release
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -28,6 +29,7 @@ var noise = regexp.MustCompile(`Unable to continue with (?:install|update): |` +
 
 var (
 	templateAt = regexp.MustCompile(`template: ([^\s:]+:\d+(?::\d+)?): (?:executing "[^"]*" (?:at <((?:[^>]|>[^:])*)>: )?)?`)
+	inText     = regexp.MustCompile(`template: gotpl:(\d+)[:\d]*: (?:executing "gotpl" at <(?:[^>]|>[^:])*>: )?`)
 	located    = regexp.MustCompile(`(?:parse|execution) error (?:at|in) \(([^)]+)\): `)
 	quotedText = regexp.MustCompile(`(cannot parse template|function execution for) "(?:[^"\\]|\\.)*"`)
 	nothing    = regexp.MustCompile(`nil pointer evaluating interface \{\}\.(\w+)`)
@@ -48,7 +50,10 @@ const maxShown = 40
 // the API server's for people, and cuts what may hold values.
 func tidy(text string) string {
 	text = quotedText.ReplaceAllString(text, "$1 a text")
-	text = schemaHead.ReplaceAllString(text, "values do not fit the chart's values.schema.json: ")
+	text = inText.ReplaceAllString(text, "line $1 of it: ")
+	if head := schemaHead.FindString(text); head != "" {
+		text = "values do not fit the chart's values.schema.json: " + sortItems(strings.TrimPrefix(text, head))
+	}
 	text = notLike.ReplaceAllString(text, "value $1")
 	text = noise.ReplaceAllString(text, "")
 	text = tidyTemplate(text)
@@ -102,6 +107,24 @@ func tidyInvalid(text string) string {
 		return part[1]
 	}
 	return text
+}
+
+// sortItems sorts neighbouring lines that begin with "- ": the schema validator
+// finds them in the order of a Go map, and an error has to stay the same while
+// its cause does.
+func sortItems(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		n := i
+		for n < len(lines) && strings.HasPrefix(lines[n], "- ") {
+			n++
+		}
+		if n > i {
+			slices.Sort(lines[i:n])
+			i = n
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // oneLine joins lines: list items by "; ".

@@ -223,6 +223,27 @@ spec: {nodeSelector: {there-is-no: such-node}, containers: [{name: a, image: b}]
 	f.wantStatus("web", 1, helmrelease.StatusFailed)
 }
 
+func TestReleaseHooks(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	job := `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .Release.Name }}-hook
+  annotations: {helm.sh/hook: "pre-install,post-install,pre-upgrade", helm.sh/hook-delete-policy: before-hook-creation}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}
+`
+	target := f.target(map[string]any{"color": "blue"}, configMapTemplate, job)
+	f.reconcile(target)
+	f.wantStatus("web", 1, helmrelease.StatusDeployed)
+	target.Values = map[string]any{"color": "red"}
+	f.reconcile(target)
+	f.wantStatus("web", 2, helmrelease.StatusDeployed)
+	if done, err := f.Uninstall(t.Context(), target.Ref(), 0); !done || err != nil {
+		t.Errorf("%v, %v", done, err)
+	}
+}
+
 func TestReleaseLookup(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -244,8 +265,6 @@ data: {password: "{{ if $old }}{{ $old.data.password }}{{ else }}{{ randAlphaNum
 	if n := f.writes.Load() - writes; n != 0 || f.configMap("web")["password"] != first {
 		t.Errorf("%d writes in a steady state", n)
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	_ = cm
 	patch := []byte(`{"data":{"password":"changed by hand"}}`)
 	if _, err := f.kube.CoreV1().ConfigMaps(f.apps).Patch(t.Context(), "web", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)

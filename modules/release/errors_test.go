@@ -1,0 +1,54 @@
+package release
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestTidy(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"no kind", `unable to build kubernetes objects from release manifest: resource mapping not found for name: "a" namespace: "" from "": no matches for kind "Thing" in version "x/v1"` + "\nensure CRDs are installed first",
+			`Thing "a": the cluster does not serve kind Thing of x/v1; its CustomResourceDefinition belongs into crds/ of a module that comes before`},
+		{"taken by nobody", `Unable to continue with install: ConfigMap "a" in namespace "b" exists and cannot be imported into the current release: invalid ownership metadata; label validation error: missing key "app.kubernetes.io/managed-by": must be set to "Helm"; annotation validation error: missing key "meta.helm.sh/release-name": must be set to "web"`,
+			`ConfigMap "a" in namespace b is there already and belongs to no helm release: delete or rename one of the two`},
+		{"taken", `Unable to continue with update: ClusterRole "a" in namespace "" exists and cannot be imported into the current release: invalid ownership metadata; annotation validation error: key "meta.helm.sh/release-name" must equal "web": current value is "db"`,
+			`ClusterRole "a" is there already and belongs to the helm release db: delete or rename one of the two`},
+		{"taken elsewhere", `Unable to continue with update: ClusterRole "a" in namespace "" exists and cannot be imported into the current release: invalid ownership metadata; annotation validation error: key "meta.helm.sh/release-namespace" must equal "x": current value is "y"`,
+			`ClusterRole "a" is there already and belongs to a release of the same name in namespace y: delete or rename one of the two`},
+		{"yaml", "YAML parse error on web/templates/a.yaml: error converting YAML to JSON: yaml: line 5: could not find expected ':'",
+			"web/templates/a.yaml: not YAML once rendered: line 5: could not find expected ':'"},
+		{"many", "2 errors occurred:\n\t* pods \"a\" is forbidden\n\t* pods \"b\" is forbidden\n\n", `pods "a" is forbidden; pods "b" is forbidden`},
+		{"a long value", `Deployment.apps "a" is invalid: spec.selector: Invalid value: {"matchLabels":{"a":"b"}}: field is immutable`,
+			`Deployment.apps "a" is invalid: spec.selector: Invalid value: field is immutable`},
+		{"a Go struct", `Pod "a" is invalid: spec: Invalid value: core.PodSpec{Env: {"x"}}: no`, `Pod "a" is invalid: spec: Invalid value: no`},
+		{"a short value", `a: Invalid value: "b c": no`, `a: Invalid value: "b c": no`},
+		{"storage", "create: failed to create: secrets is forbidden", "secrets is forbidden"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tidy(tt.in); got != tt.want {
+				t.Errorf("\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestMask(t *testing.T) {
+	values := map[string]any{
+		"db":           map[string]any{"password": "hunter2", "passwordSecretName": "db-secret", "port": int64(5432)},
+		"image":        "nginx",
+		"api-tokens":   []any{"t0ken", "x"},
+		"tokenEnabled": "true",
+	}
+	rendered := map[string]string{"a": "a: b\n---\nkind: Secret\ndata: {k: c2VjcmV0LWI2NA==}\nstringData: {p: plain-text}\n", "b": "kind: ConfigMap\ndata: {k: public}"}
+	m := newMask(values, rendered)
+	in := "hunter2 aHVudGVyMg== db-secret 5432 nginx t0ken x true c2VjcmV0LWI2NA== secret-b64 plain-text public"
+	want := "*** *** db-secret 5432 nginx *** x true *** *** *** public"
+	if got := m.text(in); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	err := m.clean(&stopped{cause: ErrFenced, detail: "at hunter2"})
+	if !errors.Is(err, ErrFenced) || err.Error() != "starling is stopping: at ***" {
+		t.Errorf("%v", err)
+	}
+}

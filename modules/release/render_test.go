@@ -1,0 +1,123 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+)
+
+// renderer renders without a cluster: nothing is served but ConfigMaps.
+func renderer() *Manager {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	return &Manager{
+		o:       Options{Mapper: resettable{mapper}},
+		dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()),
+	}
+}
+
+type resettable struct{ meta.RESTMapper }
+
+// Reset does nothing.
+func (resettable) Reset() {}
+
+func TestRender(t *testing.T) {
+	caps := chartutil.DefaultCapabilities
+	m := renderer()
+	of := func(t *testing.T, text string, values map[string]any, upgrade bool) rendering {
+		t.Helper()
+		r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", text), Values: values}, caps, upgrade)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	values := map[string]any{"n": int64(1000000), "list": []any{"a"}}
+	if r := of(t, "n: {{ .Values.n }} {{ .Release.Revision }}", values, false); r.files["web/templates/0.yaml"] != "n: 1000000 1" {
+		t.Errorf("%v", r.files)
+	}
+	if len(values) != 2 {
+		t.Errorf("values were changed: %v", values)
+	}
+	branch := "a: {{ .Release.IsUpgrade }}"
+	if of(t, branch, nil, false).digest == of(t, branch, nil, true).digest {
+		t.Error("install and upgrade render the same")
+	}
+	quiet := `a: {{ if false }}{{ lookup "v1" "ConfigMap" "x" "y" }}{{ end }}`
+	if of(t, quiet, nil, false).lookups {
+		t.Error("a lookup that is not reached counts")
+	}
+	if r := of(t, `a: {{ lookup "v1" "ConfigMap" "x" "y" | len }}`, nil, false); !r.lookups || r.files["web/templates/0.yaml"] != "a: 0" {
+		t.Errorf("lookup: %+v", r)
+	}
+	if got := of(t, `a: "{{ getHostByName "localhost" }}"`, nil, false).files["web/templates/0.yaml"]; got != `a: ""` {
+		t.Errorf("a template resolved a name: %s", got)
+	}
+	notes := with(chartOf("web", "a: b"), "templates/NOTES.txt", "hello")
+	r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: notes}, caps, false)
+	if err != nil || r.digest != of(t, "a: b", nil, false).digest {
+		t.Errorf("notes count as manifest (%v)", err)
+	}
+}
+
+func TestRenderErrors(t *testing.T) {
+	helper := `{{ define "help" }}
+{{ .Values.db.host }}{{ end }}`
+	tests := []struct {
+		name   string
+		chart  *Chart
+		values map[string]any
+		want   string
+	}{
+		{"no Chart.yaml", &Chart{Name: "web"}, nil, "chart web: Chart.yaml file is missing"},
+		{"library", with(&Chart{Name: "web"}, "Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\ntype: library\n"), nil,
+			"chart web is a library: it has nothing to install (type in Chart.yaml)"},
+		{"missing dependency", with(&Chart{Name: "web"}, "Chart.yaml",
+			"apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: [{name: redis, version: 1.x, repository: https://x}]\n"), nil,
+			"chart web: a dependency is found in Chart.yaml, but missing in charts/ directory: redis; run `helm dependency build`"},
+		{"syntax", chartOf("web", "a: b\n{{ if }}"), nil, "web/templates/0.yaml:2: missing value for if"},
+		{"unknown function", chartOf("web", "{{ nope }}"), nil, `web/templates/0.yaml:1: function "nope" not defined`},
+		{"nothing there", chartOf("web", "a:\n  {{ .Values.db.host.name }}"), nil,
+			"web/templates/0.yaml:2:12: there is nothing to take .host from in {{ .Values.db.host.name }}"},
+		{"in a helper", with(chartOf("web", `a: {{ include "help" . }}`), "templates/_h.tpl", helper), nil,
+			"web/templates/_h.tpl:2:10: there is nothing to take .host from in {{ .Values.db.host }} (from web/templates/0.yaml:1:6)"},
+		{"required", chartOf("web", `{{ required "set db.host" .Values.host }}`), nil, "web/templates/0.yaml:1:3: set db.host"},
+		{"fail", chartOf("web", "\n{{ fail \"no way\" }}"), nil, "web/templates/0.yaml:2:3: no way"},
+		{"tpl", chartOf("web", `{{ tpl .Values.text . }}`), map[string]any{"text": "my secret text {{ nope }}"},
+			`web/templates/0.yaml:1:3: error calling tpl: cannot parse template a text: line 1 of it: function "nope" not defined in {{ tpl .Values.text . }}`},
+		{"schema", with(chartOf("web", "a: b"), "values.schema.json",
+			`{"type":"object","properties":{"replicas":{"type":"integer"},"password":{"pattern":"^[0-9]+$"}}}`),
+			map[string]any{"replicas": "three", "password": "hunter2"},
+			"values do not fit the chart's values.schema.json: web: " +
+				"at '/password': value does not match pattern '^[0-9]+$'; at '/replicas': got string, want integer"},
+		{"panic", chartOf("web", `{{ index .Values.list 5 }}`), map[string]any{"list": []any{}},
+			"web/templates/0.yaml:1:3: error calling index: index out of range: 5 in {{ index .Values.list 5 }}"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := renderer().render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: tt.chart, Values: tt.values},
+				chartutil.DefaultCapabilities, false)
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("error\n%v\nwant\n%s", err, tt.want)
+			}
+		})
+	}
+}
+
+// A template that never ends does not hold its caller.
+func TestRenderEndless(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("timed out after 1s"))
+	_, err := renderer().render(ctx, Target{Name: "web", Namespace: "apps", Chart: chartOf("web", strings.Repeat("{{ range until 100 }}", 3)+
+		strings.Repeat("{{ end }}", 3))}, chartutil.DefaultCapabilities, false)
+	if err == nil || err.Error() != "rendering chart web: timed out after 1s" {
+		t.Errorf("%v", err)
+	}
+}
