@@ -5,6 +5,7 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,9 @@ type Cron struct {
 // years apart.
 const searchYears = 10
 
+// maxText is how long a cron text may be: all minutes one by one, and more.
+const maxText = 1000
+
 // Parse reads a cron text: five fields (minute, hour, day of month, month, day of
 // week), or six with seconds first, or one of @yearly, @annually, @monthly,
 // @weekly, @daily, @midnight, @hourly. Where both the day of month and the day of
@@ -30,6 +34,9 @@ const searchYears = 10
 // are errors.
 func Parse(text string) (c Cron, err error) {
 	text = strings.TrimSpace(text)
+	if len(text) > maxText {
+		return Cron{}, fmt.Errorf("cron text is longer than %d characters", maxText)
+	}
 	switch {
 	case text == "":
 		return Cron{}, errors.New(`cron text is empty; write five fields, as in "*/5 * * * *"`)
@@ -42,6 +49,10 @@ func Parse(text string) (c Cron, err error) {
 		cron.Dow | cron.Descriptor | cron.DowOrDom).WithMaxSearchYears(searchYears)
 	spec, err := parser.Parse(text)
 	if err != nil {
+		reason, _, _ := strings.Cut(err.Error(), ": strconv.")
+		return Cron{}, fmt.Errorf("cron %q: %s", text, reason)
+	}
+	if err := checkStarts(text); err != nil {
 		return Cron{}, fmt.Errorf("cron %q: %w", text, err)
 	}
 	c = Cron{text: text, spec: spec}
@@ -51,6 +62,26 @@ func Parse(text string) (c Cron, err error) {
 		return Cron{}, fmt.Errorf("cron %q: there is no such date", text)
 	}
 	return c, nil
+}
+
+// checkStarts refuses ranges that begin past the largest value of their field.
+// The parser takes 25-2 of hours, which wraps around midnight, for 1-2.
+func checkStarts(text string) error {
+	largest := []int{59, 59, 23, 31, 12, 7}
+	fields := strings.Fields(text)
+	if len(fields) < 5 { // @hourly and the like
+		return nil
+	}
+	largest = largest[len(largest)-len(fields):]
+	for i, field := range fields {
+		for part := range strings.SplitSeq(field, ",") {
+			start, _, _ := strings.Cut(part, "-")
+			if n, err := strconv.Atoi(start); err == nil && n > largest[i] {
+				return fmt.Errorf("%d is above %d in %q", n, largest[i], part)
+			}
+		}
+	}
+	return nil
 }
 
 // Next returns the first time after the given one at which c falls due, in UTC,

@@ -22,6 +22,7 @@ func TestNext(t *testing.T) {
 		{"@daily", "2026-03-01T10:59:59+05:00", "2026-03-02T00:00:00Z"},
 		{"0 0 29 2 *", "2026-03-01T00:00:00Z", "2028-02-29T00:00:00Z"},
 		{"0 0 13 * FRI", "2026-03-01T00:00:00Z", "2026-03-06T00:00:00Z"}, // either is enough
+		{"0 22-2 * * *", "2026-03-01T02:30:00Z", "2026-03-01T22:00:00Z"}, // around midnight
 		{"0 3 * * 0", "2026-03-02T00:00:00Z", "2026-03-08T03:00:00Z"},
 		{"0 3 * * 7", "2026-03-02T00:00:00Z", "2026-03-08T03:00:00Z"},
 	} {
@@ -52,7 +53,10 @@ func TestParseErrors(t *testing.T) {
 		"0 0 30 2 *":                "no such date",
 		"0 0 31 4,6,9 *":            "no such date",
 		"H * * * *":                 "hash",
-		strings.Repeat("1,", 1<<12): "",
+		"0 25-2 * * *":              "25 is above 23",
+		"70-5 0 0 * * *":            "70 is above 59",
+		"0 0 * * L":                 `failed to parse int from "L"`,
+		strings.Repeat("1,", 1<<12): "longer than",
 	} {
 		_, err := Parse(text)
 		if err == nil {
