@@ -1,0 +1,84 @@
+# Everything here needs Go and GNU make, nothing else. Start with: make run
+
+MODULE := github.com/starling-operator/starling
+
+# One set of flags for all builds: what Starling shares with devcluster and with
+# the tests (nine packages in ten) is then compiled once. Without DWARF that is an
+# eighth faster; stack traces and profiles need none. A checkout owned by another
+# user, as in CI containers, stops a build that asks git for the revision.
+export GOFLAGS := -trimpath -buildvcs=false -gcflags=all=-dwarf=false $(GOFLAGS)
+export CGO_ENABLED := 0
+
+PROGRESS := go -C tools run ./progress
+TOOL     := go tool -modfile=tools/go.mod
+VULNDB   ?= https://vuln.go.dev
+
+# The race detector needs a C compiler.
+HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
+UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
+# Compiling Helm and its dependencies once more for the race detector takes
+# minutes: make race does, make test does not.
+HELM    = $(filter-out $(MODULE)/e2e%,$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/action"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))
+
+# The server's version, from its go.mod; without it Helm's kubeVersion checks see v0.0.0.
+KUBERNETES = $(shell go -C cmd/devcluster list -m -f '{{.Version}}' k8s.io/kubernetes)
+VERSION_X  = -X k8s.io/component-base/version
+KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
+
+.NOTPARALLEL:
+.PHONY: help run smoke test lint unit race e2e bench build devcluster vuln clean
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-11s %s\n' "$$t" "$$d"; done
+
+run: build devcluster ## a control plane and Starling on examples/quickstart; Ctrl-C ends both
+	@go run ./cmd/demo
+
+smoke: build devcluster ## the same, checked, then stopped
+	@go run ./cmd/demo --check
+
+test: lint unit e2e ## all checks and tests
+
+lint: ## gofmt, go vet and staticcheck
+	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt these files:" $$files >&2; exit 1; }
+	go vet ./...
+	go -C cmd/devcluster vet ./...
+	go -C tools vet ./...
+	$(TOOL) staticcheck ./...
+
+unit: ## tests that need no cluster; with the race detector where that is cheap
+ifneq ($(HAVE_CC),)
+	CGO_ENABLED=1 go test -count=1 -race $(filter-out $(HELM),$(UNIT))
+	go test -count=1 $(HELM)
+else
+	@echo "no C compiler: tests run without the race detector"
+	go test -count=1 $(UNIT)
+endif
+
+race: ## every unit test with the race detector
+	CGO_ENABLED=1 go test -count=1 -race $(UNIT)
+
+e2e: build devcluster ## tests on a real control plane
+	go -C cmd/devcluster test -count=1 ./...
+	go test -count=1 -p 1 ./e2e/...
+
+bench: build devcluster ## speed and memory beside a bare client-go loop
+	@go run ./bench
+
+build: ## bin/starling
+	@$(PROGRESS) -dir $(CURDIR)/cmd/starling -o $(CURDIR)/bin/starling -what bin/starling -- '-ldflags=-s -w'
+
+devcluster: bin/devcluster ## bin/devcluster, a Kubernetes control plane in one process
+
+# Nobody waits for functions of a test server to be inlined, but everybody for its
+# first build: without inlining these packages compile a quarter faster.
+bin/devcluster: $(filter-out %_test.go,$(wildcard cmd/devcluster/*.go)) cmd/devcluster/go.mod cmd/devcluster/go.sum
+	@$(PROGRESS) -dir $(CURDIR)/cmd/devcluster -o $(CURDIR)/$@ -what "$@ (Kubernetes $(KUBERNETES))" \
+	  -- '-ldflags=-s -w $(KUBE_LD)' '-gcflags=k8s.io/kubernetes/...=-l -dwarf=false'
+	@touch $@
+
+vuln: ## known vulnerabilities in what Starling calls; needs VULNDB, by default on the network
+	@$(TOOL) govulncheck -db "$(VULNDB)" ./... || { code=$$?; test $$code = 3 || echo "make vuln: no answer from the vulnerability database at $(VULNDB); set VULNDB to a mirror, or to file:///DIR with a copy" >&2; exit $$code; }
+
+clean: ## remove what was built here
+	rm -rf bin .cache

@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Options say how [Cluster.Starling] runs a Starling.
+type Options struct {
+	// Modules is the module tree. Required.
+	Modules string
+	// Namespace is the operator's. Required.
+	Namespace string
+	// Name of the instance; "starling" when empty.
+	Name string
+	// Kubeconfig is the admin's when empty.
+	Kubeconfig string
+	// StateDir is a new temporary folder when empty. Give the one of an earlier
+	// process ([Starling.StateDir]) to start it again. Keep it short: it holds a
+	// socket, whose path may have 100 bytes.
+	StateDir string
+	// Args are more flags of run.
+	Args []string
+}
+
+// Starling is a Starling process.
+type Starling struct {
+	// StateDir is the folder of its socket and of what outlives a crash. It is
+	// removed when the test ends, if the test did not choose it.
+	StateDir string
+
+	t       testing.TB
+	program string
+	options Options
+	process *process
+}
+
+// Starling starts `starling run`, from bin/starling of the repository or what
+// STARLING_BIN names. A test that ends stops it; what it printed goes to the log of
+// a test that failed.
+func (c *Cluster) Starling(t testing.TB, o Options) *Starling {
+	t.Helper()
+	program, err := find("STARLING_BIN", "starling")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Name == "" {
+		o.Name = "starling"
+	}
+	if o.Kubeconfig == "" {
+		o.Kubeconfig = c.Kubeconfig
+	}
+	s := &Starling{t: t, program: program, options: o, StateDir: o.StateDir}
+	if s.StateDir == "" {
+		// Not t.TempDir: with the test's name its path gets too long for a socket.
+		if s.StateDir, err = os.MkdirTemp("", "starling-"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(s.StateDir) })
+	}
+	s.process, err = startProcess(program, append([]string{"run",
+		"--modules", o.Modules, "--namespace", o.Namespace, "--name", o.Name,
+		"--kubeconfig", o.Kubeconfig, "--listen", "127.0.0.1:0", "--state-dir", s.StateDir,
+	}, o.Args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := s.process.stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("starling %s/%s printed:\n%s", o.Namespace, o.Name, s.Output())
+		}
+	})
+	return s
+}
+
+// Stop sends SIGTERM, waits for the end and returns the exit code.
+func (s *Starling) Stop() int {
+	s.t.Helper()
+	code, err := s.process.stop()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return code
+}
+
+// Kill sends SIGKILL and waits for the end.
+func (s *Starling) Kill() {
+	s.process.signal(syscall.SIGKILL)
+	<-s.process.done
+}
+
+// Wait waits until the process ends by itself and returns its exit code; -1 when a
+// signal ended it. Longer than timeout ends the test.
+func (s *Starling) Wait(timeout time.Duration) int {
+	s.t.Helper()
+	code, err := s.process.wait(timeout)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return code
+}
+
+// Output returns what the process has printed so far, stdout and stderr.
+func (s *Starling) Output() string { return s.process.output.String() }
+
+// Get asks the process with `starling get args… -o json` and returns the JSON. The
+// error holds what the command printed to stderr.
+func (s *Starling) Get(ctx context.Context, args ...string) ([]byte, error) {
+	args = append(append([]string{"get"}, args...), "-o", "json",
+		"--namespace", s.options.Namespace, "--name", s.options.Name, "--state-dir", s.StateDir)
+	cmd := exec.CommandContext(ctx, s.program, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("starling %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return out, nil
+}
