@@ -160,7 +160,8 @@ func orDefault(n, dflt int) int {
 	return n
 }
 
-// Reader reads live objects, as the cluster has them before the run's writes.
+// Reader reads live objects, as the cluster has them before the run's writes. What it
+// returns is kept and shown to Starlark lazily: nobody may change it afterwards.
 type Reader interface {
 	// Get returns the object, or nil when it is not there.
 	Get(ctx context.Context, ref effect.Ref) (map[string]any, error)

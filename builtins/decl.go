@@ -77,7 +77,7 @@ type Retry struct {
 	Factor   float64
 }
 
-// DefaultRetry is retry() without arguments.
+// DefaultRetry is retry() without arguments. Nobody changes it.
 var DefaultRetry = Retry{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
 
 // Binding is what triggers a hook: exactly one of the pointers is set.
@@ -115,8 +115,9 @@ type WatchBinding struct {
 	// Fields, the other form of filter=: keeps these paths plus identity and
 	// labels. Nil when Filter is set or nothing was given.
 	Fields []string
-	// FilterID identifies the filter: equal ids keep equal results. It holds
-	// the function's position, or the fields.
+	// FilterID identifies the filter within one generation: equal ids keep equal
+	// results. It holds the position of the function and a digest of what it
+	// closes over, or the fields; not the code, which may change with the file.
 	FilterID string
 	Pos      string
 }

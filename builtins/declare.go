@@ -81,6 +81,11 @@ func (d *declared[T]) Freeze()               {}
 func (d *declared[T]) Truth() starlark.Bool  { return true }
 func (d *declared[T]) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: %s", d.kind) }
 
+var (
+	keyPattern  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+	kindPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+)
+
 // defaultReleaseTimeout is module(timeout=).
 const defaultReleaseTimeout = 10 * time.Minute
 
@@ -137,7 +142,7 @@ func callModule(c *call) (starlark.Value, error) {
 		}
 	}
 	if c.arg("values_key") != nil {
-		if m.ValuesKey = c.str("values_key"); !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`).MatchString(m.ValuesKey) {
+		if m.ValuesKey = c.str("values_key"); !keyPattern.MatchString(m.ValuesKey) {
 			return nil, fmt.Errorf("values_key: %q is no key: letters, digits, - and _", clip(m.ValuesKey))
 		}
 	}
@@ -247,7 +252,7 @@ func checkKind(apiVersion, kind string) error {
 	if err != nil || gv.Version == "" {
 		return fmt.Errorf(`api_version: %q is none; write "v1" or "apps/v1"`, clip(apiVersion))
 	}
-	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`).MatchString(kind) {
+	if !kindPattern.MatchString(kind) {
 		return fmt.Errorf(`kind: %q is none; write it as in manifests, "ConfigMap"`, clip(kind))
 	}
 	if !strings.Contains(gv.Group, ".") && (kind[0] < 'A' || kind[0] > 'Z') {
@@ -257,11 +262,8 @@ func checkKind(apiVersion, kind string) error {
 }
 
 func callRetry(c *call) (starlark.Value, error) {
-	r := Retry{
-		Min:    c.durationOr("min", DefaultRetry.Min),
-		Max:    c.durationOr("max", DefaultRetry.Max),
-		Factor: DefaultRetry.Factor,
-	}
+	r := DefaultRetry
+	r.Min, r.Max = c.durationOr("min", r.Min), c.durationOr("max", r.Max)
 	if v := c.arg("factor"); v != nil {
 		r.Factor, _ = starlark.AsFloat(v)
 	}

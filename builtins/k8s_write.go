@@ -35,9 +35,9 @@ func k8sWriteSpecs() []Spec {
 }
 
 func callApply(c *call) (starlark.Value, error) {
-	plain, err := object.ToPlain(c.arg("obj"))
+	plain, err := object.ToPlainAt(c.arg("obj"), []string{"obj"})
 	if err != nil {
-		return nil, fmt.Errorf("obj: %w", err)
+		return nil, err
 	}
 	obj := plain.(map[string]any) // as its type was checked
 	id, err := identity(obj)

@@ -14,6 +14,11 @@ import (
 
 // The hook's own metrics.
 
+var (
+	metricPattern = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+	labelPattern  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+)
+
 func metricsSpecs() []Spec {
 	name := Param{Name: "name", Type: TypeString, Doc: "Name as Prometheus takes it; it stays as written. Names that begin with starling_ are ours."}
 	labels := Param{Name: "labels", Type: TypeDict, Default: "{}", Doc: "Labels, text to text. module and hook are added."}
@@ -65,7 +70,7 @@ func callMetric(kind effect.MetricKind) func(*call) (starlark.Value, error) {
 }
 
 func metricName(name string) error {
-	if !regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`).MatchString(name) {
+	if !metricPattern.MatchString(name) {
 		return fmt.Errorf("%q is no metric name: letters, digits, _ and :", clip(name))
 	}
 	if strings.HasPrefix(name, "starling_") {
@@ -79,7 +84,7 @@ func metricLabel(k starlark.Value) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("key: got %s, want string", k.Type())
 	}
-	if !regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`).MatchString(label) || strings.HasPrefix(label, "__") {
+	if !labelPattern.MatchString(label) || strings.HasPrefix(label, "__") {
 		return "", fmt.Errorf("%q is no label name: letters, digits and _", clip(label))
 	}
 	if label == "module" || label == "hook" {

@@ -83,8 +83,8 @@ func callValuesSet(kind effect.ValueOpKind) func(*call) (starlark.Value, error) 
 		}
 		op := effect.ValueOp{Op: kind, Path: c.path("path").Resolve(shape), Pos: c.pos()}
 		if kind != effect.OpRemove {
-			if op.Value, err = object.ToPlain(c.arg("value")); err != nil {
-				return nil, fmt.Errorf("%s: %w", object.KeysText(op.Path), err)
+			if op.Value, err = object.ToPlainAt(c.arg("value"), op.Path); err != nil {
+				return nil, err
 			}
 		}
 		return nil, c.run.change(op, shape)

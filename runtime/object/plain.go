@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,6 +85,12 @@ func scalar(v any) starlark.Value {
 // text that is no UTF-8, and data past [MaxDepth] or [MaxBytes].
 func ToPlain(v starlark.Value) (any, error) {
 	return (&converter{left: MaxBytes}).top(v)
+}
+
+// ToPlainAt is [ToPlain] for a value that goes to the keys at: paths in errors begin
+// there.
+func ToPlainAt(v starlark.Value, at []string) (any, error) {
+	return (&converter{left: MaxBytes, path: slices.Clone(at)}).top(v)
 }
 
 // ToTree is [ToPlain], except that integers past 64 bits are kept, as *big.Int.

@@ -1,0 +1,24 @@
+// Package builtins is what a .star file can call. Every function, namespace and
+// constant is declared once, in [Table]: name, parameters, docs, the phases in which
+// it may be called, its effect, and the Go function behind it. One file holds one
+// family; [Predeclared] makes the Starlark values, and phases, argument counts, names
+// and types are checked from the declaration before a family's code runs.
+//
+// A builtin reaches the world through the [Context] that its thread carries, and
+// through nothing else:
+//
+//	phase    called while            Context.File    Context.Run
+//	load     a file is loaded        collects        -
+//	filter   a watch sees an object  -               -
+//	run      a hook runs             -               reads, records effects
+//	enabled  enabled() decides       -               reads values
+//
+// Loading collects declarations: module() fills File.Module, hook() appends to
+// File.Hooks. A run records what the hook asks for in Run.Effects and touches
+// nothing; grants, sizes and counts are checked at the call, so an error points at
+// the line. The caller commits Run.Effects if, and only if, the hook returned without
+// an error. What it returned tells more through errors.As: [FailError], [LimitError].
+//
+// A Context, and so a Run, serves one thread at a time. The values of Predeclared and
+// [NewCtx] are frozen and may be shared.
+package builtins
