@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -169,6 +170,7 @@ func TestSilentGrowth(t *testing.T) {
 // TestDoubling is the real thing, in a small heap: to its end it would take 256
 // MiB.
 func TestDoubling(t *testing.T) {
+	runtime.GC() // what other tests left
 	before := readHeap()
 	g := NewGovernor(GovernorOptions{Soft: before + 8<<20})
 	f := newFixture(t, map[string]string{"a.star": "def f():\n    x = [0]\n    for i in range(24):\n        x = x + x\n    return len(x)\n"}, func(o *Options) { o.Governor = g })

@@ -18,13 +18,15 @@ import (
 //
 //	x * y      →  ⟨*⟩(x, y)
 //	x *= y     →  x *= ⟨*=⟩(y)
-//	x.replace  →  ⟨.⟩(x, "replace")     join too
+//	x % y      →  ⟨%⟩(x, y)
+//	x.replace  →  ⟨.⟩(x, "replace")     join and format too
 //
-// The names in ⟨⟩ are no identifiers, so no file can name or shadow them. range
-// is a builtin of the same behaviour with a limit.
+// The names in ⟨⟩ are no identifiers, so no file can name or shadow them. range,
+// str and repr are builtins of the same behaviour with a limit.
 const (
 	guardMul    = "*"
 	guardMulNow = "*="
+	guardMod    = "%"
 	guardAttr   = "."
 )
 
@@ -40,13 +42,15 @@ const (
 )
 
 func isGuard(name string) bool {
-	return name == guardMul || name == guardMulNow || name == guardAttr
+	return name == guardMul || name == guardMulNow || name == guardMod || name == guardAttr
 }
 
 // withGuards returns the predeclared names and the guards.
 func withGuards(predeclared starlark.StringDict) starlark.StringDict {
-	all := make(starlark.StringDict, len(predeclared)+4)
+	all := make(starlark.StringDict, len(predeclared)+7)
 	all["range"] = starlark.NewBuiltin("range", boundedRange)
+	all["str"] = boundedText("str")
+	all["repr"] = boundedText("repr")
 	for name, v := range predeclared {
 		all[name] = v
 	}
@@ -55,6 +59,14 @@ func withGuards(predeclared starlark.StringDict) starlark.StringDict {
 	})
 	all[guardMulNow] = starlark.NewBuiltin(guardMulNow, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		return factor{args[0]}, nil
+	})
+	all[guardMod] = starlark.NewBuiltin(guardMod, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		if format, ok := args[0].(starlark.String); ok {
+			if err := textFits("%", len(format), args[1]); err != nil {
+				return nil, err
+			}
+		}
+		return starlark.Binary(syntax.PERCENT, args[0], args[1])
 	})
 	all[guardAttr] = starlark.NewBuiltin(guardAttr, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		return attr(args[0], string(args[1].(starlark.String)))
@@ -124,14 +136,15 @@ func attr(x starlark.Value, name string) (starlark.Value, error) {
 	if err != nil || method == nil {
 		return method, err
 	}
-	size := replacedSize
-	if name == "join" {
-		size = joinedSize
-	}
+	size := map[string]func(string, starlark.Tuple) int{"replace": replacedSize, "join": joinedSize, "format": formattedSize}[name]
 	return starlark.NewBuiltin(name, func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-		if n := size(string(s), args); n > maxText {
-			return nil, fmt.Errorf("%s: the result would have %d bytes, the limit is %d", name, n, maxText)
+		for _, kv := range kwargs { // of format
+			args = append(args[:len(args):len(args)], kv[1])
 		}
+		if size(string(s), args) > maxText {
+			return nil, tooLong(name)
+		}
+		args = args[:len(args)-len(kwargs)]
 		return method.(*starlark.Builtin).CallInternal(thread, args, kwargs)
 	}).BindReceiver(s), nil
 }

@@ -179,9 +179,10 @@ func (h *Host) Call(ctx context.Context, fn starlark.Callable, args starlark.Tup
 		result = v
 		return err
 	})
+	cause := r.cancelled()
 	usage := r.end()
 	if err != nil {
-		return nil, usage, h.diagnose(err, r.cancelled(), entry(fn))
+		return nil, usage, h.diagnose(err, cause, entry(fn))
 	}
 	return result, usage, nil
 }

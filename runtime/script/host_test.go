@@ -97,6 +97,7 @@ func TestCall(t *testing.T) {
 		{"sequence times number", "def f():\n    n = 20\n    return [\"ab\" * n, n * [1], (1,) * n][0]", `"` + strings.Repeat("ab", 20) + `"`},
 		{"item times", "def f():\n    d = {\"a\": [1]}\n    d[\"a\"] *= 20\n    return len(d[\"a\"])", "20"},
 		{"join and replace", `def f():` + "\n" + `    return ",".join(["a", "b"]).replace("a", "c", 1) + "x".join(["1"].__class__ if False else ["1"])`, `"c,b1"`},
+		{"formatting", "def f():\n    n = 7\n    s = \"%d\"\n    s %= n\n    return [n % 3, n % n, \"%s-%d\" % (\"a\", n), \"{} {k}\".format(1, k = 2), s, str([n]), repr(\"x\")]", `[1, 0, "a-7", "1 2", "7", "[7]", "\"x\""]`},
 		{"bound method", "def f():\n    j = \"-\".join\n    return j([\"a\", \"b\"])", `"a-b"`},
 		{"struct field named join", "def f():\n    return [x for x in range(3) if x * x == 4]", "[2]"},
 		{"sets", "def f():\n    return len(set([1, 1, 2]))", "2"},
@@ -151,6 +152,19 @@ func TestBuiltinErrorIsFound(t *testing.T) {
 	}
 }
 
+// TestTimeoutOfABuiltin: a builtin whose own wait ran out has not stopped the run.
+func TestTimeoutOfABuiltin(t *testing.T) {
+	f := newFixture(t, map[string]string{"a.star": "def f():\n    read()\n"}, func(o *Options) {
+		o.Predeclared["read"] = starlark.NewBuiltin("read", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
+			return nil, fmt.Errorf("read: no answer: %w", context.DeadlineExceeded)
+		})
+	})
+	_, _, err := f.call(t, t.Context(), Limits{})
+	if want := "a.star:2:9: read: no answer: context deadline exceeded"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestPanicIsAnError(t *testing.T) {
 	f := newFixture(t, map[string]string{"a.star": "def f():\n    explode()\n", "b.star": "explode()\n"}, nil)
 	_, _, err := f.call(t, t.Context(), Limits{})
@@ -202,6 +216,7 @@ func TestStopped(t *testing.T) {
 }
 
 func TestHostile(t *testing.T) {
+	doubled := "x = [0]" + strings.Repeat("; x = [x, x]", 40)
 	tests := []struct{ name, body, want string }{
 		{"range", "list(range(1 << 62))", "range: 4611686018427387904 elements are too many, the limit is 10000000"},
 		{"text", `"a" * (1 << 40)`, "1 bytes times 1099511627776 are too many"},
@@ -209,14 +224,21 @@ func TestHostile(t *testing.T) {
 		{"number first", `(1 << 30) * (0,)`, "are too many"},
 		{"huge number", `"a" * (1 << 400)`, "are too many"},
 		{"item", `d = {"x": [0]}; d["x"] *= 1 << 30`, "are too many"},
-		{"replace", `s = "a" * (1 << 20); s.replace("a", s)`, "replace: the result would have 1099511627776 bytes"},
-		{"join", `s = "a" * (1 << 20); ",".join([s] * 1000000)`, "join: the result would have"},
+		{"replace", `s = "a" * (1 << 20); s.replace("a", s)`, "replace: the result would have more than 67108864 bytes"},
+		{"join", `s = "a" * (1 << 20); ",".join([s] * 1000000)`, "join: the result would have more"},
+		{"str", doubled + "; str(x)", "str: the result would have more than 67108864 bytes"},
+		{"repr", "x = []; y = [x for _ in range(600)]; z = deep(1000); repr(z)", "repr: values lie in each other more than 500 deep"},
+		{"format", `s = "a" * (1 << 20); "{}{}".format(s, s); ("{0}" * 1000).format(s)`, "format: the result would have more"},
+		{"format keyword", `s = "a" * (1 << 20); ("{x}" * 1000).format(x = s)`, "format: the result would have more"},
+		{"percent", `s = "a" * (1 << 20); ("%s" * 100) % ((s,) * 100)`, "%: the result would have more"},
+		{"percent now", doubled + `; s = "%s"; s %= (x,)`, "%: the result would have more"},
 		{"recursion", "f()", "function f called recursively (recursion is off: use a loop)"},
 		{"recursion by lambda", "g = lambda h: h(h); g(g)", "called recursively"},
 	}
+	const deep = "\n\ndef deep(n):\n    x = []\n    for i in range(n):\n        x = [x]\n    return x\n"
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := newFixture(t, map[string]string{"a.star": "def f():\n    " + tt.body + "\n"}, nil)
+			f := newFixture(t, map[string]string{"a.star": "def f():\n    " + tt.body + deep}, nil)
 			_, _, err := f.call(t, t.Context(), Limits{Wall: 5 * time.Second})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got %v, want %q", err, tt.want)

@@ -18,8 +18,13 @@ func guardStmt(s syntax.Stmt) {
 	case *syntax.AssignStmt:
 		guardTarget(s.LHS)
 		s.RHS = guardExpr(s.RHS)
-		if s.Op == syntax.STAR_EQ && !isSmall(s.RHS) {
+		name, isName := s.LHS.(*syntax.Ident)
+		switch {
+		case s.Op == syntax.STAR_EQ && !isSmall(s.RHS):
 			s.RHS = guardCall(guardMulNow, s.OpPos, s.RHS)
+		case s.Op == syntax.PERCENT_EQ && isName:
+			s.Op = syntax.EQ
+			s.RHS = guardCall(guardMod, s.OpPos, &syntax.Ident{NamePos: name.NamePos, Name: name.Name}, s.RHS)
 		}
 	case *syntax.DefStmt:
 		guardParams(s.Params)
@@ -91,6 +96,9 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 		if e.Op == syntax.STAR && !isSmall(e.X) && !isSmall(e.Y) {
 			return guardCall(guardMul, e.OpPos, e.X, e.Y)
 		}
+		if e.Op == syntax.PERCENT && !isNumber(e.X) && !isNumber(e.Y) {
+			return guardCall(guardMod, e.OpPos, e.X, e.Y)
+		}
 	case *syntax.CallExpr:
 		e.Fn = guardExpr(e.Fn)
 		guardExprs(e.Args)
@@ -113,7 +121,8 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 		guardExprs(e.List)
 	case *syntax.DotExpr:
 		e.X = guardExpr(e.X)
-		if e.Name.Name == "join" || e.Name.Name == "replace" {
+		switch e.Name.Name {
+		case "join", "replace", "format":
 			name := &syntax.Literal{Token: syntax.STRING, TokenPos: e.NamePos, Raw: `"` + e.Name.Name + `"`, Value: e.Name.Name}
 			return guardCall(guardAttr, e.Dot, e.X, name)
 		}
@@ -142,6 +151,11 @@ func guardCall(name string, pos syntax.Position, args ...syntax.Expr) syntax.Exp
 		Fn:     &syntax.Ident{NamePos: pos, Name: name},
 		Lparen: pos, Args: args, Rparen: pos,
 	}
+}
+
+func isNumber(e syntax.Expr) bool {
+	lit, ok := e.(*syntax.Literal)
+	return ok && (lit.Token == syntax.INT || lit.Token == syntax.FLOAT)
 }
 
 // isSmall reports whether e is a literal number that may multiply anything.

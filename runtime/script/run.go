@@ -135,6 +135,10 @@ func (r *run) cancel(cause error) {
 func (r *run) cancelled() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.cause == nil && r.ctx.Err() != nil {
+		// A builtin may see the end of the context before cancel is called.
+		return context.Cause(r.ctx)
+	}
 	return r.cause
 }
 
