@@ -21,7 +21,7 @@ func Copy(v starlark.Value) (starlark.Value, error) {
 }
 
 func (c *converter) copy(v starlark.Value) (starlark.Value, error) {
-	if err := c.pay(8); err != nil {
+	if err := c.pay(valueCost); err != nil {
 		return nil, err
 	}
 	switch v := v.(type) {
@@ -47,7 +47,7 @@ func (c *converter) copy(v starlark.Value) (starlark.Value, error) {
 func (c *converter) copyHolder(v starlark.Value) (starlark.Value, error) {
 	switch v := v.(type) {
 	case *starlark.Dict:
-		d := starlark.NewDict(min(v.Len(), c.left/8))
+		d := starlark.NewDict(min(v.Len(), c.left/valueCost))
 		for k, e := range v.Entries() {
 			// A key is hashable, so immutable.
 			if key, ok := k.(starlark.String); ok {
@@ -73,7 +73,7 @@ func (c *converter) copyHolder(v starlark.Value) (starlark.Value, error) {
 	case *starlark.Set:
 		s := starlark.NewSet(v.Len())
 		for e := range v.Elements() {
-			if err := c.pay(8); err != nil {
+			if err := c.pay(valueCost); err != nil {
 				return nil, err
 			}
 			if err := s.Insert(e); err != nil {
@@ -95,7 +95,7 @@ func (c *converter) copyHolder(v starlark.Value) (starlark.Value, error) {
 }
 
 func (c *converter) copyAll(v starlark.Sequence) ([]starlark.Value, error) {
-	elems := make([]starlark.Value, 0, min(v.Len(), c.left/8))
+	elems := make([]starlark.Value, 0, min(v.Len(), c.left/valueCost))
 	for e := range starlark.Elements(v) {
 		e, err := c.copy(e)
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 // dicts and structs are equal when their fields are, lists and tuples when their
 // elements are, sets as sets, and 1 equals 1.0. All other values are compared
 // with Starlark's ==. Data nested deeper than [MaxDepth], cycles among it, and
-// more than a few million comparisons are an error.
+// more than two million comparisons are an error.
 func Equal(a, b starlark.Value) (bool, error) {
-	c := comparison{left: 4 << 20}
+	c := comparison{left: 2 << 20}
 	return c.equal(a, b, 0)
 }
 

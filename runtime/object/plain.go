@@ -19,9 +19,12 @@ const (
 	// MaxDepth is how deep data may be nested.
 	MaxDepth = 100
 	// MaxBytes is how large plain data may be: the bytes of its strings and keys
-	// plus 8 for each value. A list that holds the same list a thousand times
-	// counts a thousand times, as it would in JSON.
+	// plus 16 for each value and 48 more for each map or list. A list that holds
+	// the same list a thousand times counts a thousand times, as it would in JSON.
 	MaxBytes = 32 << 20
+
+	valueCost  = 16
+	holderCost = 48
 )
 
 // FromPlain returns plain data as frozen Starlark values: maps become dicts in
@@ -119,7 +122,7 @@ type converter struct {
 }
 
 func (c *converter) plain(v starlark.Value) (any, error) {
-	if err := c.pay(8); err != nil {
+	if err := c.pay(valueCost); err != nil {
 		return nil, err
 	}
 	switch v := v.(type) {
@@ -165,7 +168,7 @@ func (c *converter) list(v starlark.Sequence) (any, error) {
 	if err := c.enter(v); err != nil {
 		return nil, err
 	}
-	out := make([]any, 0, min(v.Len(), c.left/8))
+	out := make([]any, 0, min(v.Len(), c.left/valueCost))
 	it := v.Iterate()
 	defer it.Done()
 	var e starlark.Value
@@ -247,7 +250,7 @@ func (c *converter) enter(v starlark.Value) error {
 		return fmt.Errorf("nested deeper than %d", MaxDepth)
 	}
 	c.parents = append(c.parents, v)
-	return nil
+	return c.pay(holderCost)
 }
 
 func (c *converter) leave() { c.parents = c.parents[:len(c.parents)-1] }
@@ -314,11 +317,12 @@ func PlainSize(v any) int { return plainSize(v, math.MaxInt) }
 
 // plainSize stops counting past most.
 func plainSize(v any, most int) int {
-	n := 8
+	n := valueCost
 	switch v := v.(type) {
 	case string:
 		n += len(v)
 	case map[string]any:
+		n += holderCost
 		for k, e := range v {
 			if n > most {
 				break
@@ -326,6 +330,7 @@ func plainSize(v any, most int) int {
 			n += len(k) + plainSize(e, most-n)
 		}
 	case []any:
+		n += holderCost
 		for _, e := range v {
 			if n > most {
 				break
