@@ -17,8 +17,8 @@ func main() { os.Exit(starling()) }
 func starling() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// The first signal asks for a clean stop; the second one ends the process.
-	context.AfterFunc(ctx, stop)
+	// A clean stop is bounded, so a second signal has nothing to hurry; a
+	// terminal and a parent process often send one each.
 	if err := newRootCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", oneLine(err))
 		return 1

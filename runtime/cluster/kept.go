@@ -15,6 +15,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -81,7 +82,7 @@ type part struct {
 func NewKept(o KeptOptions) *Kept {
 	return &Kept{
 		o:       o,
-		mapping: Mapping{GVR: metav1.SchemeGroupVersion.WithResource("secrets"), Kind: "Secret", Namespaced: true},
+		mapping: Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true},
 		modules: map[string]*keptModule{},
 	}
 }

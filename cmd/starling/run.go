@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/zerologr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/live"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/runtime/server"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+// runFlags are the flags of `starling run`.
+type runFlags struct {
+	instance   instance
+	modules    string
+	kubeconfig string
+	context    string
+	listen     string
+	logLevel   string
+	pause      []string
+}
+
+// pauseAll is what a bare --pause means.
+const pauseAll = "*"
+
+func newRunCommand() *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Watch the cluster, run the hooks, keep the releases",
+		Long: `Reads the module tree, waits for the instance's Lease, then runs the hooks and
+keeps the releases until it is stopped. Stopping, or deleting, starling touches
+nothing that runs.`,
+		Example: `  starling run --modules examples/quickstart
+  starling run --modules addons --pause=ingress-nginx`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.ErrOrStderr()) },
+	}
+	fs := cmd.Flags()
+	f.instance.addFlags(fs)
+	fs.StringVar(&f.modules, "modules", "", "`folder` of the module tree (required)")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says where the cluster is (default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
+	fs.StringVar(&f.context, "context", "", "`context` of the kubeconfig (default: its current one)")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:9115", "`address` of /metrics, /healthz and /readyz; port 0 takes a free one")
+	fs.StringVar(&f.logLevel, "log-level", "info", "least `level` that is logged: debug, info, warn or error")
+	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
+	fs.Lookup("pause").NoOptDefVal = pauseAll
+	return cmd
+}
+
+func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
+	if err := f.instance.complete(podNamespaceFile); err != nil {
+		return err
+	}
+	log, err := newLogger(stderr, f.logLevel)
+	if err != nil {
+		return err
+	}
+	gen, err := f.load(ctx, log)
+	if err != nil {
+		return err
+	}
+	if err := f.checkPause(gen); err != nil {
+		return err
+	}
+	client, err := f.connect(ctx, log)
+	if err != nil {
+		return err
+	}
+	if err := f.instance.makeStateDir(); err != nil {
+		return err
+	}
+
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	all := slices.Contains(f.pause, pauseAll)
+	driver, err := live.New(live.Options{
+		Client: client, Generation: gen, Namespace: f.instance.Namespace, Name: f.instance.Name,
+		Version: shortVersion(), PauseAll: all, Paused: f.pause, Metrics: metrics, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	srv, err := server.New(server.Options{
+		Listen: f.listen, Metrics: metrics, Socket: f.instance.socket(), Name: f.instance.Name,
+		Ready: func() (bool, string) {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			return driver.Ready(ctx)
+		},
+		Status: driver.Status, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	log.Info().Str("instance", f.instance.Namespace+"/"+f.instance.Name).Str("listen", srv.Addr()).
+		Int("modules", len(gen.Names)).Msg("starling " + shortVersion() + " starts")
+
+	group, ctx := errgroup.WithContext(ctx)
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error { return srv.Run(serving) })
+	group.Go(func() error {
+		// Health and metrics are there until the last write is out.
+		defer stopServing()
+		return driver.Run(ctx)
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	log.Info().Msg("stopped; everything that runs stays as it is")
+	return nil
+}
+
+// load reads and compiles the module tree. A module that is broken does not stop
+// the others; a tree that cannot be read, or holds no module, does.
+func (f *runFlags) load(ctx context.Context, log zerolog.Logger) (*generation.Generation, error) {
+	if f.modules == "" {
+		return nil, errors.New("--modules is missing: the folder of the module tree, such as examples/quickstart")
+	}
+	t, err := tree.ReadDir(f.modules, tree.Options{})
+	if err != nil {
+		return nil, err
+	}
+	gen := generation.Load(ctx, generation.Options{
+		Tree: t, Std: stdlib.FS, Number: 1,
+		Log:      live.FileLog(log),
+		Governor: script.NewGovernor(script.GovernorOptions{}),
+	})
+	for _, p := range gen.Problems {
+		log.Warn().Msg(p.String())
+	}
+	return gen, nil
+}
+
+func (f *runFlags) checkPause(gen *generation.Generation) error {
+	for _, name := range f.pause {
+		if name != pauseAll && gen.Modules[name] == nil {
+			return fmt.Errorf("--pause=%s: there is no such module; the tree has %s", name, strings.Join(gen.Names, ", "))
+		}
+	}
+	return nil
+}
+
+// connect finds the API server and makes sure that it answers and has our
+// namespace.
+func (f *runFlags) connect(ctx context.Context, log zerolog.Logger) (*cluster.Client, error) {
+	config, source, err := cluster.LoadConfig(f.kubeconfig, f.context)
+	if err != nil {
+		return nil, err
+	}
+	log.Debug().Str("source", source).Str("server", config.Host).Msg("uses this cluster")
+	if err := cluster.CheckReachable(ctx, config); err != nil {
+		return nil, err
+	}
+	client, err := cluster.New(cluster.Options{Config: config, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	ns, err := client.Get(ctx, effect.Ref{APIVersion: "v1", Kind: "Namespace", Name: f.instance.Namespace})
+	switch {
+	case apierrors.IsForbidden(err):
+		// Whoever may not look at namespaces has one all the same.
+	case err != nil:
+		return nil, err
+	case ns == nil:
+		return nil, fmt.Errorf("namespace %s does not exist; create it (kubectl create namespace %s) or name another with --namespace",
+			f.instance.Namespace, f.instance.Namespace)
+	}
+	return client, nil
+}
+
+// newLogger logs JSON, on a terminal lines for people, and takes over what
+// client-go logs.
+func newLogger(w io.Writer, level string) (zerolog.Logger, error) {
+	at, err := zerolog.ParseLevel(level)
+	if err != nil || at < zerolog.DebugLevel || at > zerolog.ErrorLevel {
+		return zerolog.Logger{}, fmt.Errorf("--log-level %q is not known; use debug, info, warn or error", level)
+	}
+	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000", NoColor: os.Getenv("NO_COLOR") != ""}
+	}
+	log := zerolog.New(w).Level(at).With().Timestamp().Logger()
+	// What client-go says in passing is no news of ours.
+	quiet := log.With().Str("from", "client-go").Logger()
+	if at > zerolog.DebugLevel {
+		quiet = quiet.Level(zerolog.WarnLevel)
+	}
+	klog.SetLogger(zerologr.New(&quiet))
+	return log, nil
+}

@@ -1,0 +1,246 @@
+// Package live drives the engine in a real cluster: it carries out the engine's
+// actions with goroutines and client-go, and hands the results back as inputs.
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/watch"
+)
+
+// Options configures a [Driver]. All fields but Paused and PauseAll are required.
+type Options struct {
+	Client     *cluster.Client
+	Generation *generation.Generation
+	// Namespace and Name are the instance: <namespace>/<name>.
+	Namespace, Name string
+	Version         string
+	// PauseAll leaves every release alone, Paused those of some modules.
+	PauseAll bool
+	Paused   []string
+	// Metrics is where the driver registers its own metrics and those of hooks.
+	Metrics prometheus.Registerer
+	Log     zerolog.Logger
+}
+
+// Driver runs one instance.
+type Driver struct {
+	o        Options
+	inbox    *inbox
+	engine   *engine.Engine
+	watches  *watch.Manager
+	kept     *cluster.Kept
+	releases *release.Manager
+	metrics  *metrics
+	timer    *time.Timer
+
+	// work is the context of runs, commits and releases: it ends first.
+	work     context.Context
+	stopWork context.CancelFunc
+	busy     sync.WaitGroup
+	runSlots chan struct{}
+	helmSlot chan struct{}
+
+	asks chan func(*engine.Engine)
+	done chan struct{}
+}
+
+const (
+	// maxRuns bounds how many hooks run at once. They mostly wait for the API
+	// server or for each other's memory, so it is above the number of cores.
+	maxRuns = 32
+	// maxReleases bounds Helm: each action holds its chart and manifests.
+	maxReleases = 8
+	// stopGrace is how long work under way may take to end on SIGTERM.
+	stopGrace = 8 * time.Second
+)
+
+// New prepares a driver. Nothing runs before [Driver.Run].
+func New(o Options) (*Driver, error) {
+	instance := status.InstanceLabel(o.Namespace, o.Name)
+	d := &Driver{
+		o: o, inbox: newInbox(),
+		engine: engine.New(engine.Options{
+			Namespace: o.Namespace, Name: o.Name, PauseAll: o.PauseAll, Paused: o.Paused,
+			Jitter: rand.Float64,
+		}),
+		kept: cluster.NewKept(cluster.KeptOptions{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance}),
+		timer:    time.NewTimer(time.Hour),
+		runSlots: make(chan struct{}, maxRuns),
+		helmSlot: make(chan struct{}, maxReleases),
+		asks:     make(chan func(*engine.Engine)),
+		done:     make(chan struct{}),
+	}
+	d.timer.Stop()
+	d.work, d.stopWork = context.WithCancel(context.Background())
+	var err error
+	if d.releases, err = release.New(release.Options{
+		Config: o.Client.Config(), Discovery: o.Client.Discovery(), Mapper: o.Client.Mapper(),
+		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,
+	}); err != nil {
+		return nil, err
+	}
+	if d.metrics, err = newMetrics(o.Metrics); err != nil {
+		return nil, err
+	}
+	d.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{d}, Log: o.Log})
+	return d, nil
+}
+
+// Run holds the Lease and works until ctx ends or the Lease is lost. It returns
+// nil after ctx has ended and all work under way has stopped.
+func (d *Driver) Run(ctx context.Context) error {
+	defer close(d.done)
+	defer d.watches.Shutdown()
+	d.watchConfig()
+	led := make(chan struct{})
+	lost := make(chan error, 1)
+	leaseCtx, giveBack := context.WithCancel(context.Background())
+	defer giveBack()
+	var lease sync.WaitGroup
+	lease.Go(func() { lost <- d.lead(leaseCtx, func() { close(led) }) })
+
+	err := d.loop(ctx, led, lost)
+	d.stop()
+	giveBack()
+	lease.Wait()
+	return err
+}
+
+func (d *Driver) loop(ctx context.Context, led chan struct{}, lost chan error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-lost:
+			if err == nil {
+				err = errors.New("the lease was lost: another process may work now; this one ends")
+			}
+			return err
+		case <-led:
+			led = nil
+			d.o.Log.Debug().Msg("holds the lease")
+			d.busy.Go(d.begin)
+		case <-d.inbox.signal:
+			for _, in := range d.inbox.take() {
+				d.handle(in)
+			}
+		case <-d.timer.C:
+			d.handle(engine.Tick{})
+		case ask := <-d.asks:
+			ask(d.engine)
+		}
+	}
+}
+
+// begin reads what earlier processes kept and lets the engine start.
+func (d *Driver) begin() {
+	wait := time.Second
+	for {
+		start, err := d.readStart()
+		if err == nil {
+			d.inbox.put(start)
+			return
+		}
+		if d.work.Err() != nil {
+			return
+		}
+		d.o.Log.Error().Err(err).Stringer("next_try", wait).Msg("cannot read what was kept; nothing is done before")
+		select {
+		case <-d.work.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = min(wait*2, 30*time.Second)
+	}
+}
+
+func (d *Driver) readStart() (engine.Start, error) {
+	kept, err := d.kept.Load(d.work)
+	if err != nil {
+		return engine.Start{}, fmt.Errorf("kept values: %w", err)
+	}
+	refs, err := d.releases.Installed(d.work)
+	if err != nil {
+		return engine.Start{}, fmt.Errorf("release records: %w", err)
+	}
+	in := engine.Start{Generation: d.o.Generation, Kept: kept}
+	for _, r := range refs {
+		in.Installed = append(in.Installed, engine.ReleaseRef(r))
+	}
+	return in, nil
+}
+
+func (d *Driver) handle(in engine.Input) {
+	for _, a := range d.engine.Handle(time.Now(), in) {
+		d.do(a)
+	}
+}
+
+// stop ends all work: no new write leaves the process, what is under way may end
+// within the grace, and only then may the Lease go.
+func (d *Driver) stop() {
+	d.stopWork()
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	defer cancel()
+	if err := d.releases.Fence(ctx); err != nil {
+		d.o.Log.Warn().Err(err).Msg("a release did not end in time; it is taken over at the next start")
+	}
+	if err := d.o.Client.Fence(ctx); err != nil {
+		d.o.Log.Warn().Err(err).Msg("a write did not end in time")
+	}
+	idle := make(chan struct{})
+	go func() { d.busy.Wait(); close(idle) }()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+}
+
+// ask runs f on the engine's goroutine, between two inputs.
+func (d *Driver) ask(ctx context.Context, f func(*engine.Engine)) error {
+	finished := make(chan struct{})
+	select {
+	case d.asks <- func(e *engine.Engine) { defer close(finished); f(e) }:
+		<-finished
+		return nil
+	case <-d.done:
+		return errors.New("this starling has stopped")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Status returns what `starling get` shows.
+func (d *Driver) Status(ctx context.Context) (status.Status, error) {
+	var out status.Status
+	if err := d.ask(ctx, func(e *engine.Engine) { out = e.Status() }); err != nil {
+		return out, err
+	}
+	out.Instance, out.Version = d.o.Namespace+"/"+d.o.Name, d.o.Version
+	for i := range out.Hooks {
+		d.addSizes(&out.Hooks[i])
+	}
+	return out, nil
+}
+
+// Ready answers /readyz.
+func (d *Driver) Ready(ctx context.Context) (ready bool, why string) {
+	if err := d.ask(ctx, func(e *engine.Engine) { ready, why = e.Ready() }); err != nil {
+		return false, err.Error()
+	}
+	return ready, why
+}

@@ -1,0 +1,172 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/watch"
+)
+
+// do carries out one action. What takes time gets a goroutine; its result comes
+// back through the inbox.
+func (d *Driver) do(a engine.Action) {
+	switch a := a.(type) {
+	case engine.StartWatch:
+		d.startWatch(a)
+	case engine.StopWatch:
+		d.watches.Stop(a.ID)
+	case engine.RunHook:
+		d.busy.Go(func() { d.inbox.put(d.runHook(a)) })
+	case engine.Commit:
+		d.busy.Go(func() { d.inbox.put(engine.Committed{Run: a.Run, Err: d.commit(a)}) })
+	case engine.Save:
+		d.busy.Go(func() { d.inbox.put(engine.Saved{Op: a.Op, Err: d.kept.Save(d.work, a.Module, a.Data)}) })
+	case engine.Evaluate:
+		d.busy.Go(func() { d.inbox.put(d.evaluate(a)) })
+	case engine.ApplyCRDs:
+		d.busy.Go(func() { d.inbox.put(engine.CRDsApplied{Op: a.Op, Err: d.applyCRDs(a)}) })
+	case engine.Release:
+		d.busy.Go(func() { d.inbox.put(d.release(a)) })
+	case engine.Uninstall:
+		d.busy.Go(func() { d.inbox.put(engine.Uninstalled{Op: a.Op, Err: d.uninstall(a)}) })
+	case engine.Publish:
+		for _, err := range d.metrics.publish(a.Module, a.Hook, a.Metrics) {
+			d.log(a.Module, a.Hook).Log(builtins.LevelError, err.Error(), nil)
+		}
+	case engine.Unpublish:
+		d.metrics.unpublish(a.Module)
+	case engine.Wake:
+		d.timer.Stop()
+		if !a.At.IsZero() {
+			d.timer.Reset(max(time.Until(a.At), 0))
+		}
+	case engine.Note:
+		d.log(a.Module, a.Hook).Log(a.Level, a.Message, nil)
+	}
+}
+
+func (d *Driver) startWatch(a engine.StartWatch) {
+	w := a.Watch
+	d.watches.Start(watch.Spec{
+		ID: a.ID, APIVersion: w.APIVersion, Kind: w.Kind,
+		Namespaces: w.Namespaces, Names: w.Names, Labels: w.Labels,
+		Filter: hook.Filter(d.work, d.o.Generation.Host, w, d.log(a.Hook.Module, a.Hook.ID)), FilterID: w.FilterID,
+	})
+}
+
+func (d *Driver) runHook(a engine.RunHook) engine.Input {
+	d.runSlots <- struct{}{}
+	defer func() { <-d.runSlots }()
+	snapshots := make(map[string][]starlark.Value, len(a.Watches))
+	for binding, id := range a.Watches {
+		snapshots[binding] = d.watches.Snapshot(id)
+	}
+	began := time.Now()
+	result := hook.Run(d.work, hook.Request{
+		Host: d.o.Generation.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
+		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
+		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, Switches: a.Switches,
+		Reader: d.o.Client, Scope: d.scope, Log: d.log(a.Module.Name, a.Hook.ID),
+	})
+	took := time.Since(began)
+	d.metrics.ran(a.Module.Name, a.Hook.ID, took, result.Err)
+	return engine.RunDone{Run: a.Run, Effects: result.Effects, Err: result.Err, Took: took}
+}
+
+func (d *Driver) scope(apiVersion, kind string) (bool, error) {
+	m, err := d.o.Client.Mapping(d.work, apiVersion, kind)
+	return m.Namespaced, err
+}
+
+// commit writes objects in call order, then what is kept. The first failing write
+// ends it.
+func (d *Driver) commit(a engine.Commit) error {
+	manager := fieldManager(a.Hook.ID)
+	for i, w := range a.Writes {
+		obj, err := d.o.Client.Write(d.work, manager, w)
+		if err != nil {
+			at := ""
+			if w.Pos != "" {
+				at = w.Pos + ": "
+			}
+			if len(a.Writes) > 1 {
+				return fmt.Errorf("%s%w (%d of %d written)", at, err, i, len(a.Writes))
+			}
+			return fmt.Errorf("%s%w", at, err)
+		}
+		if w.Kind == effect.WriteApply {
+			d.watches.Observe(w.Ref, obj)
+		}
+	}
+	if a.Keep == nil {
+		return nil
+	}
+	if err := d.kept.Save(d.work, a.Module, a.Keep); err != nil {
+		return fmt.Errorf("values are not kept: %w", err)
+	}
+	return nil
+}
+
+func (d *Driver) evaluate(a engine.Evaluate) engine.Input {
+	decision, err := hook.Enabled(d.work, d.o.Generation.Host, a.Module, a.Values, time.Now(), d.log(a.Module.Name, ""))
+	return engine.Evaluated{Op: a.Op, Decision: decision, Err: err}
+}
+
+func (d *Driver) applyCRDs(a engine.ApplyCRDs) error {
+	changed, err := d.releases.ApplyCRDs(d.work, a.Module.Name, a.Module.Tree.CRDs)
+	if changed {
+		d.o.Client.Refresh()
+		d.watches.Kick()
+	}
+	return err
+}
+
+func (d *Driver) release(a engine.Release) engine.Input {
+	select {
+	case d.helmSlot <- struct{}{}:
+		defer func() { <-d.helmSlot }()
+	case <-d.work.Done():
+		return engine.Released{Op: a.Op, Err: errStopping}
+	}
+	vals, err := hook.ChartValues(d.work, d.o.Generation.Host, a.Module, a.Values, time.Now(), d.log(a.Module.Name, ""))
+	if err != nil {
+		return engine.Released{Op: a.Op, Err: err}
+	}
+	decl := a.Module.Decl
+	result, err := d.releases.Reconcile(d.work, release.Target{
+		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
+		Chart: a.Module.Tree.Chart, Values: vals, Wait: decl.Wait, Timeout: decl.Timeout,
+	})
+	if err == nil && result.Action != release.ActionUnchanged {
+		// The chart may have brought kinds that hooks wait for.
+		d.watches.Kick()
+		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).
+			Int("revision", result.Revision).Stringer("took", result.Duration.Round(time.Millisecond)).Msg(string(result.Action))
+	}
+	return engine.Released{Op: a.Op, Err: err, Changed: result.Action != release.ActionUnchanged, Revision: result.Revision}
+}
+
+func (d *Driver) uninstall(a engine.Uninstall) error {
+	timeout := a.Timeout
+	if timeout == 0 {
+		timeout = 10 * time.Minute
+	}
+	done, err := d.releases.Uninstall(d.work, release.Ref(a.Ref), timeout)
+	if done {
+		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).Msg("uninstalled")
+	}
+	return err
+}
+
+var errStopping = errors.New("starling is stopping")
+
+var _ builtins.Reader = (*cluster.Client)(nil)

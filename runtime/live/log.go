@@ -1,0 +1,53 @@
+package live
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// hookLog writes the log lines of one hook, or of a whole module.
+type hookLog struct{ log zerolog.Logger }
+
+func (d *Driver) log(module, hook string) builtins.Logger {
+	c := d.o.Log.With()
+	if module != "" {
+		c = c.Str("module", module)
+	}
+	if hook != "" {
+		c = c.Str("hook", hook)
+	}
+	return hookLog{c.Logger()}
+}
+
+// FileLog returns the logger of files that load, by their path.
+func FileLog(log zerolog.Logger) func(path string) builtins.Logger {
+	return func(path string) builtins.Logger { return hookLog{log.With().Str("file", path).Logger()} }
+}
+
+// Log writes one line.
+func (l hookLog) Log(level builtins.Level, msg string, fields []builtins.Field) {
+	at := [...]zerolog.Level{zerolog.DebugLevel, zerolog.InfoLevel, zerolog.WarnLevel, zerolog.ErrorLevel}[level]
+	line := l.log.WithLevel(at)
+	if at < l.log.GetLevel() {
+		return
+	}
+	for _, f := range fields {
+		line = line.Interface(f.Key, f.Value)
+	}
+	line.Msg(msg)
+}
+
+// fieldManager names a hook as the owner of the fields that it applies: at most
+// 128 characters, so that long ids end in a hash.
+func fieldManager(hook string) string {
+	name := "starling/" + hook
+	if len(name) <= 128 {
+		return name
+	}
+	sum := sha256.Sum256([]byte(hook))
+	return name[:111] + "-" + hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,110 @@
+package live
+
+import (
+	"errors"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/watch"
+)
+
+// configWatch is the id of the watch on the user's ConfigMap.
+const configWatch = "config"
+
+// watchConfig watches the ConfigMap of the instance's name.
+func (d *Driver) watchConfig() {
+	d.watches.Start(watch.Spec{
+		ID: configWatch, APIVersion: "v1", Kind: "ConfigMap",
+		Namespaces: []string{d.o.Namespace}, Names: []string{d.o.Name},
+	})
+}
+
+// sink turns what watches report into inputs. Its methods never block.
+type sink struct{ d *Driver }
+
+func (s sink) Synced(id string, served bool) {
+	if id == configWatch {
+		s.config()
+		return
+	}
+	s.d.inbox.put(engine.WatchSynced{ID: id, Served: served})
+}
+
+func (s sink) Changed(id string, events []watch.Event) {
+	if id == configWatch {
+		s.config()
+		return
+	}
+	out := make([]builtins.Event, len(events))
+	_, binding, _ := strings.Cut(id, "#")
+	for i, ev := range events {
+		out[i] = builtins.Event{Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result}
+	}
+	s.d.inbox.put(engine.WatchChanged{ID: id, Events: out})
+}
+
+func (s sink) Failed(id string, err error) {
+	reason := ""
+	if err != nil {
+		reason = err.Error()
+	}
+	switch {
+	case id != configWatch:
+		s.d.inbox.put(engine.WatchFailed{ID: id, Reason: reason})
+	case err == nil:
+		s.config()
+	default:
+		s.d.inbox.put(engine.Config{State: engine.ConfigUnreadable, Reason: reason})
+	}
+}
+
+// config reads the ConfigMap out of its watch.
+func (s sink) config() {
+	found := s.d.watches.Snapshot(configWatch)
+	if len(found) == 0 {
+		s.d.inbox.put(engine.Config{State: engine.ConfigMissing})
+		return
+	}
+	data, err := configData(found[0])
+	if err != nil {
+		s.d.inbox.put(engine.Config{State: engine.ConfigUnreadable, Reason: err.Error()})
+		return
+	}
+	s.d.inbox.put(engine.Config{State: engine.ConfigPresent, Data: data})
+}
+
+func configData(v starlark.Value) (map[string]string, error) {
+	o, ok := v.(*object.Object)
+	if !ok {
+		return nil, errors.New("the ConfigMap has an unexpected form")
+	}
+	out := map[string]string{}
+	data, _ := o.Map()["data"].(map[string]any)
+	for key, v := range data {
+		if text, ok := v.(string); ok {
+			out[key] = text
+		}
+	}
+	return out, nil
+}
+
+// addSizes fills in how many objects each snapshot of a hook holds.
+func (d *Driver) addSizes(h *status.Hook) {
+	g := d.o.Generation.Hook(h.ID)
+	if g == nil {
+		return
+	}
+	for i := range g.Bindings {
+		if b := &g.Bindings[i]; b.Watch != nil {
+			if h.Snapshots == nil {
+				h.Snapshots = map[string]int{}
+			}
+			h.Snapshots[b.Name] = d.watches.Size(h.ID + "#" + b.Name)
+		}
+	}
+}
