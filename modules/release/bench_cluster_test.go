@@ -32,7 +32,7 @@ func BenchmarkReleases(b *testing.B) {
 		first := f.each(one)
 		requests := f.requests.Load()
 		again := f.each(one)
-		again16 := f.requests.Load() - requests
+		requestsAgain := f.requests.Load() - requests
 		f.Manager = f.manager()
 		restart := f.each(one)
 
@@ -42,7 +42,7 @@ func BenchmarkReleases(b *testing.B) {
 		b.ReportMetric(plainFirst.Seconds(), "s/helm-first")
 		b.ReportMetric(plainAgain.Seconds(), "s/helm-unchanged")
 		b.Logf("%d releases of 4 objects, %d workers: first install %s (%d requests), unchanged %s (%d requests), after a restart %s; plain helm %s and %s",
-			benchReleases, benchWorkers, round(first), requests, round(again), again16, round(restart), round(plainFirst), round(plainAgain))
+			benchReleases, benchWorkers, round(first), requests, round(again), requestsAgain, round(restart), round(plainFirst), round(plainAgain))
 	}
 }
 
@@ -80,8 +80,7 @@ func (f *fixture) each(do func(i int) error) time.Duration {
 // shows.
 func (f *fixture) plainHelm(i int, upgrade bool) error {
 	flags := genericclioptions.NewConfigFlags(false)
-	path := kubeconfigPath()
-	flags.KubeConfig, flags.Namespace = &path, &f.apps
+	flags.KubeConfig, flags.Namespace = &shared.Kubeconfig, &f.apps
 	cfg := new(action.Configuration)
 	if err := cfg.Init(flags, f.apps, "secret", func(string, ...any) {}); err != nil {
 		return err

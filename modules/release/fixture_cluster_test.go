@@ -16,18 +16,20 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/starling-operator/starling/e2e/cluster"
 )
 
-// kubeconfigEnv names the kubeconfig of the control plane that these tests use.
-const kubeconfigEnv = "STARLING_TEST_KUBECONFIG"
+// shared is the control plane of this test binary.
+var shared *cluster.Cluster
+
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m, &shared)) }
 
 // fixture is a Manager on a real control plane, and a namespace of its own.
 type fixture struct {
@@ -41,32 +43,17 @@ type fixture struct {
 	requests *atomic.Int64
 }
 
-func kubeconfigPath() string { return os.Getenv(kubeconfigEnv) }
-
 func setup(t testing.TB) *fixture {
 	t.Helper()
-	path := kubeconfigPath()
-	if path == "" {
-		t.Skip(kubeconfigEnv + " names no kubeconfig")
+	f := &fixture{
+		t: t, kube: shared.Client, config: rest.CopyConfig(shared.Config),
+		ns: shared.Namespace(t), writes: new(atomic.Int64), requests: new(atomic.Int64),
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS = -1
-	f := &fixture{t: t, config: config, writes: new(atomic.Int64), requests: new(atomic.Int64)}
-	f.kube = kubernetes.NewForConfigOrDie(config)
-	ns, err := f.kube.CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "rel-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.ns, f.apps = ns.Name, ns.Name+"-apps"
+	f.config.QPS = -1
+	f.apps = f.ns + "-apps"
 	f.Manager = f.manager()
 	t.Cleanup(func() {
-		for _, name := range []string{f.ns, f.apps} {
-			_ = f.kube.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{})
-		}
+		_ = f.kube.CoreV1().Namespaces().Delete(context.Background(), f.apps, metav1.DeleteOptions{})
 	})
 	return f
 }

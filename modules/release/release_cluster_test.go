@@ -13,8 +13,12 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/starling-operator/starling/e2e/cluster"
 )
 
 func TestReleaseLife(t *testing.T) {
@@ -294,6 +298,44 @@ func TestReleaseErrors(t *testing.T) {
 	// After all that failed, a good chart goes on.
 	target := f.target(nil, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\n")
 	f.reconcile(target)
+}
+
+// What a release needs: its Secrets and its objects in its namespace, the records
+// in the operator's. No right to look at namespaces, none to list Secrets
+// elsewhere.
+func TestReleaseNarrowRights(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.makeApps()
+	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
+	}
+	kubeconfig := shared.ServiceAccountKubeconfig(t, f.ns, "starling", cluster.Access{Namespaced: map[string][]rbacv1.PolicyRule{
+		f.ns: {rule("configmaps", "get", "create", "patch")},
+		f.apps: {
+			rule("secrets", "get", "list", "create", "update", "patch", "delete"),
+			rule("configmaps", "get", "create", "patch", "delete"),
+		},
+	}})
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.config = config
+	f.Manager = f.manager()
+	for i, values := range []map[string]any{{"color": "red"}, {"color": "blue"}, {"color": "blue", "unused": true}} {
+		if res := f.reconcile(f.target(values, configMapTemplate)); res.Revision != min(i+1, 2) {
+			t.Errorf("%d: %+v", i, res)
+		}
+	}
+	f.refused(f.target(nil, deploymentTemplate), "deployments.apps", "forbidden")
+	refs, err := f.Installed(t.Context())
+	if err != nil || len(refs) != 1 {
+		t.Fatalf("%v, %v", refs, err)
+	}
+	if done, err := f.Uninstall(t.Context(), refs[0], 0); !done || err != nil {
+		t.Errorf("%v, %v", done, err)
+	}
 }
 
 // makeApps makes the namespace of the releases.
