@@ -130,6 +130,7 @@ func Load(ctx context.Context, o Options) *Generation {
 	slices.Sort(g.Names)
 	g.Problems = append(g.Problems, l.problems...)
 	g.checkReferences()
+	g.checkReleases()
 	slices.SortStableFunc(g.Problems, byPath)
 	return g
 }

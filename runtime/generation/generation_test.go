@@ -86,6 +86,11 @@ func TestABrokenModuleIsNotTheOthers(t *testing.T) {
 		"list/Chart.yaml":       "name: list\nversion: 0.1.0\n",
 		"missing/hooks/a.star":  `load("./b.star", "x")`,
 		"missing/hooks/ab.star": hookOnStartup,
+		"rel1/module.star":      "module(release = \"web\")\n",
+		"rel1/templates/a.yaml": "a: 1",
+		"rel2/module.star":      "module(release = \"web\")\n",
+		"rel2/templates/a.yaml": "a: 1",
+		"loop/hooks/a.star":     "x = [0 for a in range(100000) for b in range(100000)]\n",
 	})
 	for name, want := range map[string]string{
 		"good":     "",
@@ -99,6 +104,9 @@ func TestABrokenModuleIsNotTheOthers(t *testing.T) {
 		"notfunc":  "must be a function",
 		"list":     "list/values.yaml",
 		"missing":  "missing/hooks/a.star:1",
+		"rel1":     "rel1/module.star:1: module rel2 has the release web in the same namespace too",
+		"rel2":     "rel2/module.star:1: module rel1 has the release web in the same namespace too",
+		"loop":     "loop/hooks/a.star:1",
 	} {
 		m := g.Modules[name]
 		switch {
@@ -109,5 +117,29 @@ func TestABrokenModuleIsNotTheOthers(t *testing.T) {
 		case want != "" && (m.Err == nil || !strings.Contains(m.Err.Error(), want)):
 			t.Errorf("module %s: got %v, want %q", name, m.Err, want)
 		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	g := load(t, map[string]string{
+		"web/module.star":    "module(after = [\"apii\"])\n",
+		"api/module.star":    "module()\n",
+		"010-db/module.star": "", "020-db/module.star": "",
+	})
+	if m := g.Modules["web"]; m.Err != nil {
+		t.Error(m.Err)
+	}
+	var got []string
+	for _, p := range g.Problems {
+		got = append(got, p.String())
+	}
+	if diff := cmp.Diff([]string{"web/module.star:1: after=: there is no module apii; did you mean api?"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"api", "db", "web"}, g.Names); diff != "" {
+		t.Error(diff)
+	}
+	if g.Modules["db"].Err == nil {
+		t.Error("two modules of one name are no error")
 	}
 }

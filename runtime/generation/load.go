@@ -175,6 +175,28 @@ func (g *Generation) checkReferences() {
 	}
 }
 
+// checkReleases refuses modules that would fight over one Helm release.
+func (g *Generation) checkReleases() {
+	type release struct{ namespace, name string }
+	owners := map[release]*Module{}
+	for _, name := range g.Names {
+		m := g.Modules[name]
+		if m.Tree.Chart == nil {
+			continue
+		}
+		r := release{m.Decl.Namespace, m.Decl.Release}
+		other := owners[r]
+		if other == nil {
+			owners[r] = m
+			continue
+		}
+		for _, pair := range [][2]*Module{{m, other}, {other, m}} {
+			at := cmp.Or(pair[0].Decl.Pos, pair[0].Tree.Dir)
+			pair[0].join(fmt.Errorf("%s: module %s has the release %s in the same namespace too; give one release= or namespace=", at, pair[1].Name, r.name))
+		}
+	}
+}
+
 func (g *Generation) didYouMean(name string) string {
 	if near := builtins.Nearest(name, g.Names); near != "" {
 		return "; did you mean " + near + "?"
