@@ -162,6 +162,7 @@ func CheckReachable(ctx context.Context, cfg *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	defer c.Close()
 	if _, err = c.do(ctx, c.rest.Get().AbsPath("/version").MaxRetries(0)); err == nil {
 		return nil
 	}

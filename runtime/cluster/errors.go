@@ -187,7 +187,7 @@ func causeText(cause metav1.StatusCause, secret bool) string {
 	kind, rest, found := strings.Cut(cause.Message, ": ")
 	if secret || !found {
 		if secret || kind == "" {
-			kind = string(cause.Type)
+			kind = strings.TrimPrefix(string(cause.Type), "FieldValue")
 		}
 		return oneLine(lowerFirst(kind))
 	}

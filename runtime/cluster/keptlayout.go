@@ -18,50 +18,84 @@ type change struct {
 }
 
 // changes compares data with what is stored and returns what to write, in an
-// order that loses no key at a crash: Secrets that get keys first, then those that
-// only lose some, older before newer, so that an outdated copy never outlives the
-// right one.
+// order that loses no key at a crash: first the Secrets that keys move to, then
+// the others that get something new, then those that only lose keys, older before
+// newer, so that an outdated copy never outlives the right one.
 func (m *keptModule) changes(data map[string][]byte) []change {
-	target := m.layout(data)
-	var grow, shrink []change
-	numbers := slices.Sorted(maps.Keys(m.parts))
+	target := m.layout(data, false)
+	receives, crossed := m.moves(target)
+	if crossed {
+		target = m.layout(data, true)
+		receives, _ = m.moves(target)
+	}
+	numbers := slices.Collect(maps.Keys(m.parts))
 	for number := range target {
 		if m.parts[number] == nil {
 			numbers = append(numbers, number)
 		}
 	}
-	slices.Sort(numbers)
+	type ranked struct {
+		change
+		rank     int
+		revision int64
+	}
+	var out []ranked
 	for _, number := range numbers {
-		keys, p := target[number], m.parts[number]
+		p := m.parts[number]
+		if p == nil {
+			p = &part{dirty: true}
+		}
+		keys := target[number]
 		slices.Sort(keys)
-		gains, same := false, p != nil && !p.dirty && len(p.sums) == len(keys) && len(keys) > 0
+		gains, same := false, !p.dirty && len(p.sums) == len(keys) && len(keys) > 0
 		for _, key := range keys {
-			sum, stored := [sha256.Size]byte{}, false
-			if p != nil {
-				sum, stored = p.sums[key]
-			}
+			sum, stored := p.sums[key]
 			if !stored || p.dirty || sum != sha256.Sum256(data[key]) {
 				gains, same = true, false
 			}
 		}
 		switch {
 		case same:
+		case receives[number]:
+			out = append(out, ranked{change{number, keys}, 0, 0})
 		case gains:
-			grow = append(grow, change{number, keys})
+			out = append(out, ranked{change{number, keys}, 1, 0})
 		default:
-			shrink = append(shrink, change{number, keys})
+			out = append(out, ranked{change{number, keys}, 2, p.revision})
 		}
 	}
-	slices.SortStableFunc(shrink, func(a, b change) int {
-		return cmp.Compare(m.parts[a.part].revision, m.parts[b.part].revision)
+	slices.SortFunc(out, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.revision, b.revision), cmp.Compare(a.part, b.part))
 	})
-	return append(grow, shrink...)
+	changes := make([]change, len(out))
+	for i, r := range out {
+		changes[i] = r.change
+	}
+	return changes
+}
+
+// moves says which Secrets get keys that are stored in another one, and whether
+// one of these gives such keys away as well: then no order of writes is safe.
+func (m *keptModule) moves(target map[int][]string) (receives map[int]bool, crossed bool) {
+	receives = map[int]bool{}
+	gives := map[int]bool{}
+	for number, keys := range target {
+		for _, key := range keys {
+			if home := m.home(key); home != 0 && home != number {
+				receives[number], gives[home] = true, true
+			}
+		}
+	}
+	for number := range receives {
+		crossed = crossed || gives[number]
+	}
+	return receives, crossed
 }
 
 // layout says which key goes into which Secret. A key stays where it is as long
 // as it fits, so that a change of one writes one Secret; Secrets that are nearly
-// empty are joined.
-func (m *keptModule) layout(data map[string][]byte) map[int][]string {
+// empty are joined. cautious moves keys to new Secrets only.
+func (m *keptModule) layout(data map[string][]byte, cautious bool) map[int][]string {
 	target := map[int][]string{}
 	size := map[int]int{}
 	put := func(number int, key string) {
@@ -81,10 +115,13 @@ func (m *keptModule) layout(data map[string][]byte) map[int][]string {
 	}
 	for _, key := range homeless {
 		number := 1
-		for !fits(number, key) {
+		for !fits(number, key) || cautious && m.parts[number] != nil {
 			number++
 		}
 		put(number, key)
+	}
+	if cautious {
+		return target
 	}
 	// Join from the end: the last Secret into the first one with room for both
 	// and as much again, so that they do not part at the next small change.

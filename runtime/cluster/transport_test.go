@@ -1,0 +1,17 @@
+package cluster
+
+import (
+	"net/http"
+	"net/http/httptest"
+)
+
+// handlerTransport answers requests with a handler, without a network.
+type handlerTransport struct{ h http.Handler }
+
+func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	t.h.ServeHTTP(w, r)
+	res := w.Result()
+	res.Request = r
+	return res, nil
+}
