@@ -139,16 +139,33 @@ type Chart struct {
 // ReadDir reads the tree in a folder of the disk. Links that lead out of the
 // folder are not followed. For a mounted ConfigMap (a folder with a link named
 // ..data) it reads the folder behind that link, which never changes: an update
-// puts a new one in its place.
+// puts a new one in its place, which is then read instead.
 func ReadDir(dir string, o Options) (*Tree, error) {
 	if o.Name == "" {
 		o.Name = dir
 	}
-	resolved := dir
-	if target, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
-		resolved = target
+	for range 3 {
+		resolved := current(dir)
+		t, err := readRoot(resolved, o)
+		// A folder that was replaced meanwhile was perhaps half removed when it
+		// was read: what is missing in it says nothing.
+		if current(dir) == resolved {
+			return t, err
+		}
 	}
-	root, err := os.OpenRoot(resolved)
+	return nil, fmt.Errorf("modules folder %s changes faster than it can be read", o.Name)
+}
+
+// current returns the folder behind the ..data link, or dir without one.
+func current(dir string) string {
+	if target, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
+		return target
+	}
+	return dir
+}
+
+func readRoot(dir string, o Options) (*Tree, error) {
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the modules folder %s: %w", o.Name, plain(err))
 	}
