@@ -127,7 +127,8 @@ type Run struct {
 	Reader Reader
 	// Scope asks whether a kind is namespaced. Nil means that all are.
 	Scope func(apiVersion, kind string) (namespaced bool, err error)
-	// Enabled holds the <camelName>Enabled names that a global hook may set.
+	// Enabled holds the <camelName>Enabled names of all modules: a global hook may
+	// set them, another may not.
 	Enabled []string
 	// Effects is what the run has asked for so far.
 	Effects effect.Effects

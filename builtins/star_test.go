@@ -131,7 +131,6 @@ func (f *starFile) readComments(src string) {
 			file.Path = value
 		case key == "global":
 			run.Global, run.Module, run.Namespace = true, "global", "starling"
-			run.Enabled = []string{"webEnabled", "certManagerEnabled"}
 		case key == "limit":
 			n, err := strconv.Atoi(value)
 			if err != nil {
@@ -140,6 +139,7 @@ func (f *starFile) readComments(src string) {
 			run.Limits = Limits{MaxWrites: n, MaxBytes: 1000, LogBytes: 100}
 		}
 	}
+	run.Enabled = []string{"webEnabled", "certManagerEnabled"}
 	switch f.context.Phase {
 	case PhaseLoad:
 		f.context.File = file

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.starlark.net/starlark"
 
@@ -191,8 +190,8 @@ func (r *Run) mayChange(op effect.ValueOp) error {
 		if first == "global" {
 			return fmt.Errorf("only global hooks may set %s; this is a hook of module %s", object.KeysText(op.Path), r.Module)
 		}
-		if strings.HasSuffix(first, "Enabled") && len(op.Path) == 1 {
-			return fmt.Errorf("only global hooks may set %s and the like, which switch modules; this is a hook of module %s", first, r.Module)
+		if slices.Contains(r.Enabled, first) && len(op.Path) == 1 {
+			return fmt.Errorf("only global hooks may set %s, which switches a module; this is a hook of module %s", first, r.Module)
 		}
 		return nil
 	}

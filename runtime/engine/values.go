@@ -21,8 +21,8 @@ func (e *Engine) initValues(m *module) {
 		}
 	}
 	if t := m.gen.Tree; t != nil {
-		if t.Chart != nil && t.Chart.Values != nil {
-			s.Static = append(s.Static, values.Layer{Name: "chart values.yaml", File: t.Chart.ValuesFile, Data: t.Chart.Values})
+		if len(t.Values) > 0 {
+			s.Static = append(s.Static, values.Layer{Name: "chart values.yaml", File: t.ValuesFile, Data: t.Values})
 		}
 		var err error
 		s.ConfigSchema, s.Schema, err = schemas(t)

@@ -73,7 +73,7 @@ func newWorld(t *testing.T, mods ...*generation.Module) *world {
 func mod(name string, decl builtins.ModuleDecl, hooks ...*generation.Hook) *generation.Module {
 	decl.Release = name
 	m := &generation.Module{Name: name, Key: name, Decl: decl, Hooks: hooks,
-		Tree: &tree.Module{Name: name, Key: name, Chart: &tree.Chart{Name: name, Values: map[string]any{"replicas": int64(1)}}}}
+		Tree: &tree.Module{Name: name, Key: name, Values: map[string]any{"replicas": int64(1)}, Chart: &tree.Chart{Name: name}}}
 	if name == globalName {
 		m.Global, m.Tree = true, &tree.Module{Name: name, Key: name}
 	}

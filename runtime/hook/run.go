@@ -30,7 +30,8 @@ type Request struct {
 	Namespace string
 	Compose   func(own []effect.ValueOp) (map[string]any, error)
 	Config    map[string]any
-	// Switches are the `<camelName>Enabled` that a global hook may set.
+	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
+	// them.
 	Switches []string
 	Reader   builtins.Reader
 	Scope    func(apiVersion, kind string) (bool, error)
@@ -48,7 +49,7 @@ type Result struct {
 // Run calls a hook.
 func Run(ctx context.Context, r Request) Result {
 	run := &builtins.Run{
-		Module: r.Module.Name, Hook: r.Hook.ID, Global: r.Module.Global,
+		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global,
 		Namespace: r.Namespace, Now: r.Now, Grants: r.Module.Decl.Grants,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
 		Enabled: r.Switches,
