@@ -56,6 +56,24 @@ func TestCRDs(t *testing.T) {
 	}
 }
 
+// A chart makes a definition from a template: charts that follow see the kind.
+func TestTemplateCRDs(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	group := f.ns + ".template.example"
+	f.reconcile(f.target(nil, strings.ReplaceAll(thingCRD, "GROUP", group)))
+	next := f.target(nil, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: next}\ndata: {served: \"{{ .Capabilities.APIVersions.Has \""+group+"/v1\" }}\"}\n")
+	next.Module, next.Name = "next", "next"
+	eventually(t, "the next chart sees the kind", func() bool {
+		f.ResetDiscovery() // what a watch on definitions does a moment later
+		f.reconcile(next)
+		return f.configMap("next")["served"] == "true"
+	})
+	thing := f.target(nil, "apiVersion: "+group+"/v1\nkind: Thing\nmetadata: {name: a}\n")
+	thing.Module, thing.Name = "thing", "thing"
+	f.reconcile(thing)
+}
+
 // A chart brings definitions of its own, here packed in its crds/.
 func TestChartCRDs(t *testing.T) {
 	t.Parallel()

@@ -189,6 +189,9 @@ func (r *reconcile) act(next step) error {
 	} else {
 		r.last.Number, err = s.install(r.t, ch, copyMap(r.t.Values), r.want, next == stepReplace)
 	}
+	if r.rendered.definesKinds() { // a failed action may have made them too
+		r.m.ResetDiscovery()
+	}
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 
@@ -92,6 +93,18 @@ type rendering struct {
 	files   map[string]string
 	digest  string
 	lookups bool
+}
+
+var kindDefinition = regexp.MustCompile(`(?m)^kind:\s*["']?(CustomResourceDefinition|APIService)\b`)
+
+// definesKinds says that the manifest changes what the API server serves.
+func (r rendering) definesKinds() bool {
+	for _, text := range r.files {
+		if kindDefinition.MatchString(text) {
+			return true
+		}
+	}
+	return false
 }
 
 // render renders the chart as an install or as an upgrade. The revision is always
