@@ -17,7 +17,7 @@ const (
 	namespace  = "starling-system" // the operator's
 	instance   = "starling"        // names the user's ConfigMap
 	modules    = "examples/quickstart"
-	logTail    = 30 // lines of starling's log that explain a failure
+	logTail    = 20 // lines of starling's log that explain a failure
 	patience   = 20 * time.Second
 )
 
@@ -36,6 +36,7 @@ type demo struct {
 	added     []string // nodes of ours, in order
 	greetings int      // how often the greeting was changed
 	wait      string   // what is waited for, for the error
+	why       string   // what starling said of its modules when we gave up
 }
 
 func newDemo(begin time.Time, p *printer) (*demo, error) {
@@ -64,7 +65,7 @@ func (d *demo) setUp(ctx context.Context) error {
 	d.cluster, err = startProcess(processOptions{
 		Name: "the control plane", Log: d.path("devcluster.out"),
 		Args: []string{"bin/devcluster", "--kubeconfig", d.path("kubeconfig"), "--dir", d.path("cluster"), "--nodes", fmt.Sprint(startNodes)},
-		Line: func(string) {
+		Stdout: func(string) {
 			select {
 			case ready <- struct{}{}:
 			default:
@@ -104,7 +105,7 @@ func (d *demo) setUp(ctx context.Context) error {
 		Name: "starling", Log: d.path("starling.log"),
 		Args: []string{"bin/starling", "run", "--modules", modules, "--namespace", namespace, "--name", instance,
 			"--kubeconfig", d.path("kubeconfig"), "--listen", "127.0.0.1:0", "--state-dir", d.stateDir()},
-		Line: func(text string) {
+		Stderr: func(text string) {
 			if o, ok := fromLog(text); ok {
 				select {
 				case d.seen <- o:
@@ -154,6 +155,7 @@ func (d *demo) follow(ctx context.Context, keys <-chan string, goal func() strin
 		case <-d.cluster.ended:
 			return d.cluster.died()
 		case <-ctx.Done():
+			d.askWhy(ctx)
 			return fmt.Errorf("gave up waiting: %s", d.wait)
 		}
 	}
@@ -179,6 +181,13 @@ func (d *demo) get(ctx context.Context, what string) (string, error) {
 	return string(out), err
 }
 
+// askWhy notes what starling says of its modules; ctx has ended.
+func (d *demo) askWhy(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	d.why, _ = d.get(ctx, "modules") // its error is in the text
+}
+
 // stop ends Starling first, so that it gives its lease back to an API server that
 // is still there, then the control plane. It returns cause, or what went wrong
 // while stopping. The folder is removed unless there is something to look at.
@@ -200,8 +209,11 @@ func (d *demo) stop(cause error) error {
 	return cause
 }
 
-// explain shows the end of the logs after a failure.
+// explain shows the status and the end of the logs after a failure.
 func (d *demo) explain(w io.Writer) {
+	if d.why != "" {
+		fmt.Fprintf(w, "\nstarling get modules said:\n%s", indent(d.why))
+	}
 	for _, p := range []*process{d.starling, d.cluster} {
 		if p == nil {
 			continue
@@ -212,7 +224,7 @@ func (d *demo) explain(w io.Writer) {
 		}
 		fmt.Fprintf(w, "\nthe last lines of %s (%s):\n", p.Name, p.Log)
 		for _, l := range tail {
-			fmt.Fprintln(w, "  "+l)
+			fmt.Fprintln(w, "    "+l)
 		}
 	}
 	fmt.Fprintf(w, "\nall logs are kept in %s\n", d.dir)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -21,7 +22,8 @@ type processOptions struct {
 	Name string   // for people
 	Args []string // the program and its arguments
 	Log  string   // file that gets all it prints
-	Line func(string)
+	// Stdout and Stderr get each line it prints there; nil for nobody.
+	Stdout, Stderr func(string)
 }
 
 // process is a program that this demo started. It is stopped by its pid, and no
@@ -40,27 +42,36 @@ func startProcess(o processOptions) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, in := io.Pipe()
 	p := &process{processOptions: o, cmd: exec.Command(o.Args[0], o.Args[1:]...), ended: make(chan struct{})}
-	p.cmd.Stdout = io.MultiWriter(log, in)
-	p.cmd.Stderr = p.cmd.Stdout
+	var reading sync.WaitGroup
+	var writers []*io.PipeWriter
+	tee := func(f func(string)) io.Writer {
+		if f == nil {
+			return log
+		}
+		out, in := io.Pipe()
+		writers = append(writers, in)
+		reading.Go(func() { eachLine(out, f) })
+		return io.MultiWriter(log, in)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = tee(o.Stdout), tee(o.Stderr)
 	p.cmd.SysProcAttr = childAttributes()
 	p.cmd.WaitDelay = time.Second
-	if err := p.cmd.Start(); err != nil {
-		log.Close()
-		return nil, fmt.Errorf("cannot start %s: %w", o.Args[0], err)
-	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		eachLine(out, o.Line)
-	}()
-	go func() {
-		p.err = p.cmd.Wait()
-		in.Close()
-		<-read
+	finish := func() {
+		for _, w := range writers {
+			w.Close()
+		}
+		reading.Wait()
 		log.Close()
 		close(p.ended)
+	}
+	if err := p.cmd.Start(); err != nil {
+		finish()
+		return nil, fmt.Errorf("cannot start %s: %w", o.Args[0], err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		finish()
 	}()
 	return p, nil
 }

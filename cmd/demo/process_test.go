@@ -15,7 +15,7 @@ func startShell(t *testing.T, script string, line func(string)) *process {
 	t.Helper()
 	p, err := startProcess(processOptions{
 		Name: "a test", Args: []string{"/bin/sh", "-c", script},
-		Log: filepath.Join(t.TempDir(), "log"), Line: line,
+		Log: filepath.Join(t.TempDir(), "log"), Stdout: line,
 	})
 	if err != nil {
 		t.Fatal(err)
