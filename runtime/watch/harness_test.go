@@ -11,11 +11,8 @@ import (
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"go.starlark.net/starlark"
-	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // recorder is a sink that writes down its calls, one line each.
 type recorder struct {

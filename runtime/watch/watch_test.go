@@ -297,3 +297,58 @@ func TestUnreachableServer(t *testing.T) {
 	f.manager.Stop("w")
 	f.nothing()
 }
+
+// TestJoinsDuringChanges lets watches join a busy stream: in the end all of them
+// show the same, and have told no more than what leads there.
+func TestJoinsDuringChanges(t *testing.T) {
+	f := newFixture(t)
+	f.manager.Start(configMaps("w0"))
+	f.await("w0 synced served=true")
+	const names, rounds = 5, 40
+	for round := range rounds {
+		for i := range names {
+			if (round+i)%7 == 0 {
+				f.api.Remove("v1", "ConfigMap", "a", fmt.Sprint(i))
+			} else {
+				f.api.Put(configMap("a", fmt.Sprint(i), fmt.Sprint(round)))
+			}
+		}
+		if round%10 == 5 {
+			f.api.Expire()
+		}
+		spec := configMaps(fmt.Sprint("w", round+1))
+		spec.FilterID = spec.ID
+		f.manager.Start(spec)
+	}
+	f.api.Put(configMap("z", "end", "end"))
+
+	// What each watch was told, on top of what it had at its sync, is its snapshot.
+	want := fmt.Sprint(f.api.Snapshot("v1", "ConfigMap", func(obj map[string]any) any {
+		return starlark.String(obj["data"].(map[string]any)["d"].(string))
+	}))
+	deadline := time.After(10 * time.Second)
+	for i := range rounds + 1 {
+		for fmt.Sprint(f.manager.Snapshot(fmt.Sprint("w", i))) != want {
+			f.mu.Lock()
+			more := f.more
+			f.mu.Unlock()
+			select {
+			case <-more:
+			case <-time.After(time.Millisecond):
+			case <-deadline:
+				t.Fatalf("snapshot of w%d is %v, want %s", i, f.manager.Snapshot(fmt.Sprint("w", i)), want)
+			}
+		}
+	}
+}
+
+func TestShutdownWhileTheServerIsGone(t *testing.T) {
+	f := newFixture(t)
+	f.manager.Start(configMaps("w"))
+	f.await("w synced served=true")
+	f.api.Stop()
+	f.mustFail("w", "cannot reach the API server")
+	f.manager.Shutdown()
+	f.manager.Start(configMaps("late"))
+	f.nothing()
+}

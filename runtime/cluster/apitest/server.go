@@ -65,12 +65,28 @@ func New(t testing.TB) *Server {
 		{"v1", "Node", "nodes", false},
 	}
 	s.http = httptest.NewServer(s)
-	t.Cleanup(func() {
-		s.Cut()
-		s.http.CloseClientConnections()
-		s.http.Close()
-	})
+	t.Cleanup(s.Stop)
 	return s
+}
+
+// Stop stops the server: connections are cut, and new ones refused.
+func (s *Server) Stop() {
+	s.Cut()
+	s.http.CloseClientConnections()
+	s.http.Close()
+}
+
+// Snapshot returns what fn makes of all objects of a kind, sorted by namespace and
+// name.
+func (s *Server) Snapshot(apiVersion, kind string, fn func(map[string]any) any) []any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kindOf(map[string]any{"apiVersion": apiVersion, "kind": kind})
+	out := []any{}
+	for _, obj := range s.found(k, selection{labels: labels.Everything(), fields: fields.Everything()}) {
+		out = append(out, fn(obj))
+	}
+	return out
 }
 
 // Config returns how to reach the server.
@@ -366,24 +382,4 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request, k Kind, namespac
 	default:
 		reply(w, obj)
 	}
-}
-
-// selection is which objects a list or watch is for.
-type selection struct {
-	prefix string
-	labels labels.Selector
-	fields fields.Selector
-}
-
-func (sel selection) matches(k Kind, obj map[string]any) bool {
-	meta := obj["metadata"].(map[string]any)
-	namespace, _ := meta["namespace"].(string)
-	name, _ := meta["name"].(string)
-	set := labels.Set{}
-	found, _ := meta["labels"].(map[string]any)
-	for key, v := range found {
-		set[key], _ = v.(string)
-	}
-	return strings.HasPrefix(objectPath(k, namespace, name), sel.prefix) &&
-		sel.labels.Matches(set) && sel.fields.Matches(fields.Set{"metadata.name": name})
 }

@@ -7,10 +7,31 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 )
+
+// selection is which objects a list or watch is for.
+type selection struct {
+	prefix string
+	labels labels.Selector
+	fields fields.Selector
+}
+
+func (sel selection) matches(k Kind, obj map[string]any) bool {
+	meta := obj["metadata"].(map[string]any)
+	namespace, _ := meta["namespace"].(string)
+	name, _ := meta["name"].(string)
+	set := labels.Set{}
+	found, _ := meta["labels"].(map[string]any)
+	for key, v := range found {
+		set[key], _ = v.(string)
+	}
+	return strings.HasPrefix(objectPath(k, namespace, name), sel.prefix) &&
+		sel.labels.Matches(set) && sel.fields.Matches(fields.Set{"metadata.name": name})
+}
 
 func (s *Server) collection(w http.ResponseWriter, r *http.Request, k Kind, namespace string) {
 	q := r.URL.Query()

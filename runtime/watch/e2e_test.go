@@ -1,0 +1,159 @@
+//go:build e2e
+
+package watch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+	e2e "github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+var shared *e2e.Cluster
+
+func TestMain(m *testing.M) { os.Exit(e2e.Main(m, &shared)) }
+
+// newRealFixture watches the real control plane, as a ServiceAccount that may do
+// little.
+func newRealFixture(t *testing.T, namespace string) *fixture {
+	all := []string{"get", "list", "watch", "create", "patch", "delete"}
+	file := shared.ServiceAccountKubeconfig(t, namespace, "starling", e2e.Access{
+		Cluster: []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"*"}, Verbs: all}},
+		Namespaced: map[string][]rbacv1.PolicyRule{
+			namespace: {{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: all}},
+		},
+	})
+	cfg, _, err := cluster.LoadConfig(file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := cluster.New(cluster.Options{Config: cfg, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{recorder: &recorder{t: t, more: make(chan struct{})}, client: client}
+	f.manager = New(Options{Client: client, Sink: f.recorder})
+	t.Cleanup(f.manager.Shutdown)
+	return f
+}
+
+func (f *fixture) apply(obj map[string]any) map[string]any {
+	f.t.Helper()
+	meta := obj["metadata"].(map[string]any)
+	namespace, _ := meta["namespace"].(string)
+	answer, err := f.client.Write(context.Background(), "", effect.Write{Kind: effect.WriteApply, Force: true, Object: obj, Ref: effect.Ref{
+		APIVersion: obj["apiVersion"].(string), Kind: obj["kind"].(string), Namespace: namespace, Name: meta["name"].(string)}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return answer
+}
+
+func TestRealObjects(t *testing.T) {
+	ns := shared.Namespace(t)
+	f := newRealFixture(t, ns)
+	f.apply(configMap(ns, "x", "1"))
+	spec := configMaps("w")
+	spec.Namespaces, spec.Names = []string{ns}, []string{"x", "y"}
+	f.manager.Start(spec)
+	f.await("w synced served=true")
+	f.snapshot("w", `["1"]`)
+
+	// The answer to our own write is in the next snapshot, and comes once.
+	ref := effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: ns, Name: "y"}
+	f.manager.Observe(ref, f.apply(configMap(ns, "y", "2")))
+	f.snapshot("w", `["1" "2"]`)
+	f.await(fmt.Sprintf(`w added %s/y "2"`, ns))
+	f.apply(configMap(ns, "y", "3"))
+	f.await(fmt.Sprintf(`w modified %s/y "3"`, ns))
+	late := configMaps("late")
+	late.Namespaces, late.FilterID = []string{ns}, "late"
+	late.Labels = "!none"
+	f.manager.Start(late)
+	f.await("late synced served=true")
+	f.manager.Stop("late")
+	if answer, err := f.client.Write(context.Background(), "", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil || answer != nil {
+		t.Fatalf("delete: %v, %v", answer, err)
+	}
+	f.await(fmt.Sprintf(`w deleted %s/y "3"`, ns))
+	f.nothing()
+
+	f.manager.Start(configMaps("everywhere"))
+	f.mustFail("everywhere", `not allowed to list configmaps in the whole cluster: give Starling's ServiceAccount this right (apiGroups: [""], resources: ["configmaps"], verbs: ["list"]`)
+}
+
+const crd = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+func TestRealCRDComesAndGoes(t *testing.T) {
+	ns := shared.Namespace(t)
+	f := newRealFixture(t, ns)
+	f.manager.Start(Spec{ID: "w", APIVersion: "example.com/v1", Kind: "Widget", Filter: dataFilter})
+	f.await("w synced served=false")
+	shared.Apply(t, crd)
+	f.manager.Kick()
+	f.await("w synced served=true")
+	obj := configMap(ns, "x", "1")
+	obj["apiVersion"], obj["kind"] = "example.com/v1", "Widget"
+	f.apply(obj)
+	f.await(fmt.Sprintf(`w added %s/x "1"`, ns))
+
+	admin, err := cluster.New(cluster.Options{Config: shared.Config, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Write(context.Background(), "", effect.Write{Kind: effect.WriteDelete, Ref: effect.Ref{
+		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "widgets.example.com"}}); err != nil {
+		t.Fatal(err)
+	}
+	f.await(fmt.Sprintf(`w deleted %s/x "1"`, ns))
+	f.await("w synced served=false")
+}
+
+func TestRealKept(t *testing.T) {
+	ns := shared.Namespace(t)
+	f := newRealFixture(t, ns)
+	ctx := context.Background()
+	kept := func() *cluster.Kept {
+		return cluster.NewKept(cluster.KeptOptions{Client: f.client, Namespace: ns, Name: "starling", Instance: ns + ".starling"})
+	}
+	k := kept()
+	want := map[string][]byte{"a": make([]byte, 400<<10), "b": make([]byte, 400<<10), "large": make([]byte, 900<<10)}
+	for _, data := range []map[string][]byte{{"a": []byte("1")}, want} {
+		if err := k.Save(ctx, "web", data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := kept().Load(ctx)
+	if err != nil || len(got["web"]) != len(want) {
+		t.Fatalf("%d keys, %v, want %d", len(got["web"]), err, len(want))
+	}
+	if err := k.Save(ctx, "web", nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err = kept().Load(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]map[string][]byte{}, got); diff != "" {
+		t.Errorf("after the last key went (-want +got):\n%s", diff)
+	}
+}
