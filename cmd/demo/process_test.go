@@ -45,7 +45,7 @@ func TestProcessStopsWhenAsked(t *testing.T) {
 }
 
 func TestProcessThatDies(t *testing.T) {
-	p := startShell(t, `echo one; echo; echo "error: no cluster" >&2; exit 3`, func(string) {})
+	p := startShell(t, `echo; echo "error: no cluster" >&2; exit 3`, func(string) {})
 	<-p.ended
 	want := "a test ended: exit status 3: error: no cluster"
 	if got := p.died().Error(); got != want {

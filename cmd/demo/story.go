@@ -173,6 +173,14 @@ func (s *story) missingGreeting(want string) string {
 	return fmt.Sprintf("the ConfigMap hello/hello shows the greeting %q, not %q", s.shown.greeting, want)
 }
 
+// missingRevision is missing for the release; a later revision is fine.
+func (s *story) missingRevision(want int) string {
+	if s.revision >= want {
+		return ""
+	}
+	return fmt.Sprintf("the release hello/hello has revision %d, not %d", s.revision, want)
+}
+
 func (s *story) nodeNames() []string {
 	var names []string
 	for n := range s.nodes {
