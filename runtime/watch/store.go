@@ -101,6 +101,9 @@ func (s *stream) Replace(items []any, resourceVersion string) error {
 			entries = append(entries, entry{l.objectKey, versionNumber(l.version), l.outcomes[i]})
 		}
 		tell = s.fill(v, entries, version, force, tell)
+		if v.listing {
+			v.again, v.moot = false, true
+		}
 	}
 	for _, v := range s.views {
 		if !slices.Contains(s.covered, v) {
@@ -144,7 +147,7 @@ func (s *stream) Bookmark(resourceVersion string) error {
 	defer s.mu.Unlock()
 	s.position = max(s.position, versionNumber(resourceVersion))
 	for _, v := range s.views {
-		if v.synced {
+		if v.synced && !v.listing {
 			v.forgetGone(s.position)
 		}
 	}

@@ -176,8 +176,9 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 	for _, v := range s.views {
 		var event Event
 		var changed bool
-		// Until a view is synced, its list may bring what is older.
-		ahead := own || !v.synced
+		// A list that is under way may bring what is older.
+		listing := !v.synced || v.listing
+		ahead := own || listing
 		wasBroken := len(v.failed) > 0
 		if obj == nil {
 			event, changed = v.remove(key, version, seen, ahead)
@@ -188,7 +189,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 			}
 			event, changed = v.put(key, version, out, seen, ahead)
 		}
-		if v.synced && len(v.gone) > 0 {
+		if !listing && len(v.gone) > 0 {
 			v.forgetGone(s.position)
 		}
 		if changed {
@@ -280,7 +281,7 @@ func (s *stream) caughtUp(v *view) bool {
 		v.again = false
 		return false
 	}
-	v.listing = false
+	v.listing, v.moot = false, false
 	return true
 }
 
@@ -297,7 +298,7 @@ func (s *stream) catchUp(v *view) error {
 	s.report(nil)
 	s.mu.Lock()
 	var tell []*subscription
-	if !v.again {
+	if !v.again && !v.moot {
 		tell = s.fill(v, entries, versionNumber(version), false, nil)
 	}
 	s.mu.Unlock()

@@ -56,6 +56,7 @@ type view struct {
 	synced  bool
 	listing bool // a goroutine lists for this view alone
 	again   bool // that list is outdated already: once more
+	moot    bool // that list is older than what the stream has brought: forget it
 
 	rows   []*row // sorted
 	failed map[objectKey]failure
