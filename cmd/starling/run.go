@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
+	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
@@ -191,7 +193,7 @@ func (f *runFlags) connect(ctx context.Context, log zerolog.Logger) (*cluster.Cl
 }
 
 // newLogger logs JSON, on a terminal lines for people, and takes over what
-// client-go logs.
+// client-go and Helm log: their loggers are the process's, so this happens once.
 func newLogger(w io.Writer, level string) (zerolog.Logger, error) {
 	at, err := zerolog.ParseLevel(level)
 	if err != nil || at < zerolog.DebugLevel || at > zerolog.ErrorLevel {
@@ -207,5 +209,8 @@ func newLogger(w io.Writer, level string) (zerolog.Logger, error) {
 		quiet = quiet.Level(zerolog.WarnLevel)
 	}
 	klog.SetLogger(zerologr.New(&quiet))
+	// Helm warns through the standard logger, and quotes values as it does so.
+	stdlog.SetOutput(io.Discard)
+	kube.ManagedFieldsManager = "starling"
 	return log, nil
 }

@@ -44,6 +44,9 @@ func load(c *Chart) (*chart.Chart, error) {
 	if ch.Metadata.Type == "library" {
 		return nil, fmt.Errorf("chart %s is a library: it has nothing to install (type in Chart.yaml)", c.Name)
 	}
+	// The values of a target are composed over the chart's own already. Helm
+	// would lay them below once more, and bring back what was taken out.
+	ch.Values = map[string]any{}
 	if err := action.CheckDependencies(ch, ch.Metadata.Dependencies); err != nil {
 		return nil, fmt.Errorf("chart %s: a dependency is %s; run `helm dependency build`", c.Name, tidy(err.Error()))
 	}

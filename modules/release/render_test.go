@@ -60,8 +60,13 @@ func TestRender(t *testing.T) {
 	if got := of(t, `a: "{{ getHostByName "localhost" }}"`, nil, false).files["web/templates/0.yaml"]; got != `a: ""` {
 		t.Errorf("a template resolved a name: %s", got)
 	}
+	taken := with(chartOf("web", "a: {{ .Values.limit }}"), "values.yaml", "limit: 5\n")
+	r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: taken, Values: map[string]any{}}, caps, false)
+	if err != nil || r.files["web/templates/0.yaml"] != "a: " {
+		t.Errorf("a value that was taken out came back: %v %v", r.files, err)
+	}
 	notes := with(chartOf("web", "a: b"), "templates/NOTES.txt", "hello")
-	r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: notes}, caps, false)
+	r, err = m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: notes}, caps, false)
 	if err != nil || r.digest != of(t, "a: b", nil, false).digest {
 		t.Errorf("notes count as manifest (%v)", err)
 	}

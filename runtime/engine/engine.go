@@ -11,7 +11,6 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -42,13 +41,15 @@ type Engine struct {
 	out  []Action
 	ops  uint64
 
-	gen     *generation.Generation
-	tree    values.Config // the tree's values.yaml
-	graph   *graph.Graph
-	global  *module
-	modules map[string]*module
-	order   []string
-	purges  []*purge
+	gen  *generation.Generation
+	tree values.Config // the tree's values.yaml
+	// switches are the `<camelName>Enabled` of all modules, sorted.
+	switches []string
+	graph    *graph.Graph
+	global   *module
+	modules  map[string]*module
+	order    []string
+	purges   []*purge
 
 	watches map[string]*watch
 	runs    map[uint64]*run
@@ -212,16 +213,6 @@ func (e *Engine) all() []*module {
 	for _, name := range e.order {
 		out = append(out, e.modules[name])
 	}
-	return out
-}
-
-// switches returns every `<camelName>Enabled`, sorted.
-func (e *Engine) switches() []string {
-	out := make([]string, 0, len(e.modules))
-	for _, m := range e.modules {
-		out = append(out, values.EnabledKey(m.gen.Key))
-	}
-	slices.Sort(out)
 	return out
 }
 

@@ -176,7 +176,7 @@ func (e *Engine) dispatch(m *module) {
 		Run: e.ops, Hook: h.gen, Module: m.gen, Events: work.Events, Attempt: work.Attempt,
 		Now: e.now, Namespace: m.namespace(e.opts.Namespace),
 		Watches: map[string]string{}, Synced: map[string]bool{},
-		Compose: e.composer(h), Config: e.userConfig(m), Switches: e.switches(),
+		Compose: e.composer(h), Config: e.userConfig(m), Switches: e.switches,
 	}
 	for _, w := range h.watches {
 		a.Watches[w.binding], a.Synced[w.binding] = w.id, w.served

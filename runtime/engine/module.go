@@ -86,8 +86,10 @@ func (e *Engine) adopt(in Start) {
 				m.pass.refs = append(m.pass.refs, ref)
 			}
 		}
+		e.switches = append(e.switches, values.EnabledKey(g.Key))
 		nodes = append(nodes, graph.Node{Name: name, Weight: g.Decl.Weight, After: g.Decl.After, Requires: g.Decl.Requires})
 	}
+	slices.Sort(e.switches)
 	e.graph = graph.New(nodes)
 	e.order = e.graph.Order()
 	for _, name := range gen.Names {
@@ -191,7 +193,6 @@ func (e *Engine) bringUp(m *module) {
 		op := e.ask(func(in Input) {
 			if err := in.(CRDsApplied).Err; err != nil {
 				m.crds.failed(e.now, err, e.opts.Jitter())
-				e.note(builtins.LevelError, m, "", "crds: "+err.Error())
 			} else {
 				m.crds = step{done: true}
 			}
@@ -235,7 +236,9 @@ func (e *Engine) evaluate(m *module) {
 		answer := in.(Evaluated)
 		if answer.Err != nil {
 			ev.failed(e.now, answer.Err, e.opts.Jitter())
-			e.note(builtins.LevelError, m, "", "enabled(): "+answer.Err.Error())
+			if m.started {
+				e.note(builtins.LevelError, m, "", "enabled(): "+answer.Err.Error()+"; its last answer stays in force")
+			}
 		} else {
 			ev.step = step{done: true}
 			ev.version, ev.decision = version, answer.Decision
@@ -330,8 +333,13 @@ func (e *Engine) show(m *module) {
 	m.shown = line
 	level := builtins.LevelInfo
 	switch state {
-	case status.ModuleFailed, status.ModuleBroken:
+	case status.ModuleBroken:
 		level = builtins.LevelError
+	case status.ModuleFailed:
+		level = builtins.LevelError
+		if m.pass.err == "" && m.eval.err == "" && m.crds.err == "" {
+			level = builtins.LevelDebug // the hook has said it already
+		}
 	case status.ModuleStarting, status.ModuleReleasing:
 		level = builtins.LevelDebug
 	case status.ModuleOff:

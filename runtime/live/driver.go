@@ -48,11 +48,12 @@ type Driver struct {
 	timer    *time.Timer
 
 	// work is the context of runs, commits and releases: it ends first.
-	work     context.Context
-	stopWork context.CancelFunc
-	busy     sync.WaitGroup
-	runSlots chan struct{}
-	helmSlot chan struct{}
+	work      context.Context
+	stopWork  context.CancelFunc
+	busy      sync.WaitGroup
+	runSlots  chan struct{}
+	helmSlots chan struct{} // of modules that do not wait for their objects
+	waitSlots chan struct{} // of those that do
 
 	asks chan func(*engine.Engine)
 	done chan struct{}
@@ -64,6 +65,9 @@ const (
 	maxRuns = 32
 	// maxReleases bounds Helm: each action holds its chart and manifests.
 	maxReleases = 8
+	// maxWaiting bounds the actions of modules with wait=True. They hold their
+	// slot until their objects are ready, and must not hold up the others.
+	maxWaiting = 64
 	// stopGrace is how long work under way may take to end on SIGTERM.
 	stopGrace = 8 * time.Second
 )
@@ -77,12 +81,13 @@ func New(o Options) (*Driver, error) {
 			Namespace: o.Namespace, Name: o.Name, PauseAll: o.PauseAll, Paused: o.Paused,
 			Jitter: rand.Float64,
 		}),
-		kept: cluster.NewKept(cluster.KeptOptions{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance}),
-		timer:    time.NewTimer(time.Hour),
-		runSlots: make(chan struct{}, maxRuns),
-		helmSlot: make(chan struct{}, maxReleases),
-		asks:     make(chan func(*engine.Engine)),
-		done:     make(chan struct{}),
+		kept:      cluster.NewKept(cluster.KeptOptions{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance}),
+		timer:     time.NewTimer(time.Hour),
+		runSlots:  make(chan struct{}, maxRuns),
+		helmSlots: make(chan struct{}, maxReleases),
+		waitSlots: make(chan struct{}, maxWaiting),
+		asks:      make(chan func(*engine.Engine)),
+		done:      make(chan struct{}),
 	}
 	d.timer.Stop()
 	d.work, d.stopWork = context.WithCancel(context.Background())

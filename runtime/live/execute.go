@@ -125,15 +125,21 @@ func (d *Driver) applyCRDs(a engine.ApplyCRDs) error {
 	changed, err := d.releases.ApplyCRDs(d.work, a.Module.Name, a.Module.Tree.CRDs)
 	if changed {
 		d.o.Client.Refresh()
+		d.releases.ResetDiscovery()
 		d.watches.Kick()
 	}
 	return err
 }
 
 func (d *Driver) release(a engine.Release) engine.Input {
+	decl := a.Module.Decl
+	slots := d.helmSlots
+	if decl.Wait {
+		slots = d.waitSlots
+	}
 	select {
-	case d.helmSlot <- struct{}{}:
-		defer func() { <-d.helmSlot }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	case <-d.work.Done():
 		return engine.Released{Op: a.Op, Err: errStopping}
 	}
@@ -141,7 +147,6 @@ func (d *Driver) release(a engine.Release) engine.Input {
 	if err != nil {
 		return engine.Released{Op: a.Op, Err: err}
 	}
-	decl := a.Module.Decl
 	result, err := d.releases.Reconcile(d.work, release.Target{
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
 		Chart: a.Module.Tree.Chart, Values: vals, Wait: decl.Wait, Timeout: decl.Timeout,
