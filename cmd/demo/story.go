@@ -41,6 +41,7 @@ type (
 type story struct {
 	nodes    map[string]bool // the Ready ones
 	value    int             // global.readyNodes as last set; -1 for never
+	untold   bool            // no line has said so yet
 	revision int             // of the release, deployed; 0 for none
 	failed   int             // the revision whose failure was told
 	replicas int             // of the Deployment; -1 for no Deployment
@@ -70,8 +71,8 @@ func (s *story) see(o observation, now time.Time) []line {
 		return s.seeNode(o, now)
 	case sawValue:
 		if o.readyNodes != s.value {
-			s.value = o.readyNodes
-			return []line{{good, "value set", fmt.Sprintf("global.readyNodes = %d, by the hook in global/cluster.star", o.readyNodes)}}
+			s.value, s.untold = o.readyNodes, true
+			return s.tellValue()
 		}
 	case sawRelease:
 		return s.seeRelease(o, now)
@@ -104,10 +105,20 @@ func (s *story) seeNode(o sawNode, now time.Time) []line {
 	s.cause, s.causeAt = "the node", now
 	if o.ready {
 		s.nodes[o.name] = true
-		return []line{{note, "node ready", o.name}}
+		return append([]line{{note, "node ready", o.name}}, s.tellValue()...)
 	}
 	delete(s.nodes, o.name)
-	return []line{{note, "node gone", o.name}}
+	return append([]line{{note, "node gone", o.name}}, s.tellValue()...)
+}
+
+// tellValue tells the value once its cause has been told: Starling is often faster
+// than the demo's own watch.
+func (s *story) tellValue() []line {
+	if !s.untold || s.value != len(s.nodes) {
+		return nil
+	}
+	s.untold = false
+	return []line{{good, "value set", fmt.Sprintf("global.readyNodes = %d, by the hook in global/cluster.star", s.value)}}
 }
 
 func (s *story) seeRelease(o sawRelease, now time.Time) []line {
@@ -129,7 +140,7 @@ func (s *story) seeRelease(o sawRelease, now time.Time) []line {
 func (s *story) seeDeployment(o sawDeployment) []line {
 	var out []line
 	if o.replicas != s.replicas && o.replicas >= 0 {
-		out = append(out, line{good, "deployment follows", fmt.Sprintf("%s for %s", count(o.replicas, "replica"), count(len(s.nodes), "ready node"))})
+		out = append(out, line{good, "deployment follows", count(o.replicas, "replica")})
 	}
 	if o.ready == o.replicas && o.replicas > 0 && (o.ready != s.ready || o.replicas != s.replicas) {
 		out = append(out, line{good, "pods ready", fmt.Sprintf("%d of %d", o.ready, o.replicas)})

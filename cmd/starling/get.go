@@ -95,7 +95,10 @@ func notes(cmd *cobra.Command, st status.Status) {
 	if st.Paused {
 		say("note: all modules are paused: hooks run, releases are left alone")
 	}
-	if st.Config.Reason != "" {
+	switch {
+	case st.Config.State == status.ConfigHeld && st.Config.Reason == "":
+		say("note: configuration held: its ConfigMap is gone; what it said last stays in force")
+	case st.Config.Reason != "":
 		say("note: configuration %s: %s", st.Config.State, st.Config.Reason)
 	}
 	for _, p := range st.Config.Problems {
