@@ -1,6 +1,7 @@
 package live
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -55,7 +56,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 	var errs []error
 	for i := range maxSeries + 1 {
-		errs = m.publish("web", "web/a", []effect.Metric{{Kind: effect.MetricSet, Name: "n", Labels: map[string]string{"i": strings.Repeat("x", i%100) + string(rune('a'+i/100%26)) + strings.Repeat("y", i/2600)}}})
+		errs = m.publish("web", "web/a", []effect.Metric{{Kind: effect.MetricSet, Name: "n", Labels: map[string]string{"i": strconv.Itoa(i)}}})
 	}
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "fewer values") {
 		t.Errorf("got %v", errs)
