@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// operatorNamespace is where Starling keeps its own objects.
+const operatorNamespace = "starling-system"
+
+// bench is one run: a control plane, what was started on it, and the table.
+type bench struct {
+	quick      bool
+	began      time.Time
+	dir        string
+	kubeconfig string
+	program    string // bin/starling
+	client     kubernetes.Interface
+	children   []*process // in the order of their start
+	table      table
+}
+
+// newBench starts the control plane.
+func newBench(ctx context.Context, quick bool) (_ *bench, err error) {
+	devcluster, err := program("STARLING_DEVCLUSTER", "bin/devcluster", "devcluster")
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{quick: quick, began: time.Now()}
+	if b.program, err = program("STARLING_BIN", "bin/starling", "build"); err != nil {
+		return nil, err
+	}
+	if b.dir, err = os.MkdirTemp("", "starling-bench-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	b.kubeconfig = filepath.Join(b.dir, "kubeconfig")
+	b.say("control plane …")
+	p, err := b.start(devcluster, "--kubeconfig", b.kubeconfig, "--dir", filepath.Join(b.dir, "cluster"))
+	if err != nil {
+		return nil, err
+	}
+	// The file is written when the cluster is ready.
+	if err := wait(ctx, p, func() bool { _, err := os.Stat(b.kubeconfig); return err == nil }); err != nil {
+		return nil, fmt.Errorf("control plane: %w", err)
+	}
+	config, err := adminConfig(b.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if b.client, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	return b, b.makeNamespaces(ctx, operatorNamespace)
+}
+
+// program returns the path of a program that make builds.
+func program(variable, path, target string) (string, error) {
+	if named := os.Getenv(variable); named != "" {
+		path = named
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s is missing: run make %s in the top folder, and the bench there too", path, target)
+	}
+	return path, nil
+}
+
+// adminConfig reads the kubeconfig. No limit of the client slows anyone down, and
+// each config gets a connection of its own.
+func adminConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{}
+	config.Dial = new(net.Dialer).DialContext
+	return config, nil
+}
+
+func (b *bench) makeNamespaces(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := b.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeNamespace deletes a namespace with all that is in it and waits until it is
+// gone.
+func (b *bench) removeNamespace(ctx context.Context, name string) error {
+	if err := b.client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	late := time.Now().Add(patience)
+	for time.Now().Before(late) {
+		_, err := b.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err := pause(ctx, time.Second/10); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("namespace %s is not gone within %s", name, patience)
+}
+
+// say tells on stderr what goes on.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// start starts a program, which close stops.
+func (b *bench) start(program string, args ...string) (*process, error) {
+	p, err := startProcess(program, args...)
+	if err != nil {
+		return nil, err
+	}
+	b.children = append(b.children, p)
+	return p, nil
+}
+
+// close stops what still runs, last first, and removes the folder.
+func (b *bench) close() error {
+	var errs []error
+	for i := len(b.children) - 1; i >= 0; i-- {
+		errs = append(errs, b.children[i].stop())
+	}
+	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
+}
+
+// patience is how long anything here may take before the bench gives up.
+const patience = 3 * time.Minute
+
+// wait looks at done often, until it holds or p ends.
+func wait(ctx context.Context, p *process, done func() bool) error {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	ticks := time.NewTicker(5 * time.Millisecond)
+	defer ticks.Stop()
+	for !done() {
+		select {
+		case <-ticks.C:
+		case <-p.ended:
+			return p.died()
+		case <-late.C:
+			return fmt.Errorf("not within %s", patience)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// pause lets everything settle: what was started goes idle, freed memory goes back.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,117 @@
+// Command bench measures Starling beside what it is made of: a bare client-go loop
+// and a plain loop over the Helm SDK, on the same control plane, in the same run.
+//
+//	go run ./bench                        everything, in a few minutes
+//	go run ./bench -quick                 small sizes, to see that it works
+//	go run ./bench -only=events,burst     some of: events, burst, memory, modules
+//
+// It is started in the top folder and needs bin/devcluster and bin/starling; the
+// environment variables STARLING_DEVCLUSTER and STARLING_BIN name others. What it
+// starts it stops, and what it writes lies in one temporary folder. The exit code
+// says whether it could measure, never how fast it was. docs/benchmarks.md explains
+// the rows.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"k8s.io/klog/v2"
+)
+
+// section is one part of the benchmark. Its rows go into the table.
+type section struct {
+	name string
+	run  func(context.Context, *bench) error
+}
+
+func sections() []section {
+	return []section{
+		{"events", measureEvents},
+		{"burst", measureBurst},
+		{"memory", measureMemory},
+		{"modules", measureModules},
+	}
+}
+
+func main() {
+	// The kernel ends our children when the thread that started them ends
+	// (process_linux.go): that must be a thread that lives as long as we do.
+	runtime.LockOSThread()
+	// Watches that lose their API server at the end are no news.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	if len(os.Args) > 1 && os.Args[1] == loopCommand {
+		os.Exit(exitCode(loop(os.Args[2:])))
+	}
+	quick := flag.Bool("quick", false, "small sizes, to see that it works; such numbers mean little")
+	only := flag.String("only", "", "comma-separated `sections` to run: events, burst, memory, modules; all by default")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		os.Exit(exitCode(fmt.Errorf("bench takes no arguments, got %q", flag.Arg(0))))
+	}
+	chosen, err := choose(sections(), *only)
+	if err != nil {
+		os.Exit(exitCode(err))
+	}
+	os.Exit(exitCode(run(chosen, *quick)))
+}
+
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "error:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	return 1
+}
+
+// choose returns the sections that only names, in their own order; all for "".
+func choose(all []section, only string) ([]section, error) {
+	if only == "" {
+		return all, nil
+	}
+	names := strings.Split(only, ",")
+	var known []string
+	for _, s := range all {
+		known = append(known, s.name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("-only=%s: there is no section %q; use %s", only, name, strings.Join(known, ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(s section) bool { return !slices.Contains(names, s.name) }), nil
+}
+
+// run measures and prints the table, as far as it got.
+func run(chosen []section, quick bool) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	b, err := newBench(ctx, quick)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, b.close())
+		if ctx.Err() != nil {
+			err = errors.New("interrupted")
+		}
+	}()
+	defer func() { b.table.print(os.Stdout) }()
+	for _, s := range chosen {
+		b.say("%s …", s.name)
+		if err := s.run(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	sourceNamespace = "bench-sources"
+	mirrorNamespace = "bench-mirrors"
+	sideLabel       = "bench.starling.dev/side"
+)
+
+// The sides that mirror ConfigMaps, each those with its own label.
+const (
+	sideHook   = "hook"
+	sideApply  = "bare-apply"
+	sideCreate = "bare-create"
+)
+
+func sides() []string { return []string{sideHook, sideApply, sideCreate} }
+
+// mirrorTree is the module whose hook mirrors.
+func mirrorTree() map[string]string {
+	return map[string]string{
+		"mirror/module.star": `module(
+    enabled = True,
+    grants = [grant("v1", "ConfigMap", verbs = ["apply"], namespaces = ["` + mirrorNamespace + `"])],
+)
+`,
+		"mirror/hooks/mirror.star": `def mirror(ctx):
+    new = []
+    for e in ctx.events:
+        if e.type == "sync":
+            new = ctx.snapshots["sources"]
+            break
+        if e.type == "added":
+            new.append(e.result)
+    for source in new:
+        k8s.apply({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": source["name"], "namespace": "` + mirrorNamespace + `"},
+            "data": source["data"],
+        })
+
+hook(
+    mirror,
+    on = [k8s.watch(
+        "v1", "ConfigMap",
+        name = "sources",
+        namespaces = ["` + sourceNamespace + `"],
+        labels = {"` + sideLabel + `": "` + sideHook + `"},
+        filter = lambda o: {"name": o.metadata.name, "data": o.data},
+    )],
+)
+`,
+	}
+}
+
+// mirrors runs all sides, and a client that makes sources and sees mirrors.
+type mirrors struct {
+	b       *bench
+	client  kubernetes.Interface
+	running []*process
+
+	mu   sync.Mutex
+	seen map[string]time.Time // mirrors, by name
+	news chan struct{}        // something was seen
+}
+
+// startMirrors starts every side and waits until each of them works.
+func (b *bench) startMirrors(ctx context.Context) (*mirrors, error) {
+	m := &mirrors{b: b, client: b.client, seen: map[string]time.Time{}, news: make(chan struct{}, 1)}
+	if err := m.begin(ctx); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *mirrors) begin(ctx context.Context) error {
+	if err := m.b.makeNamespaces(ctx, sourceNamespace, mirrorNamespace); err != nil {
+		return err
+	}
+	if err := m.observe(ctx); err != nil {
+		return err
+	}
+	s, err := m.b.startStarling(ctx, "mirror", mirrorTree())
+	if err != nil {
+		return err
+	}
+	m.running = append(m.running, s.process)
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	for _, side := range []string{sideApply, sideCreate} {
+		p, err := m.b.startLoop(ctx, side)
+		if err != nil {
+			return err
+		}
+		m.running = append(m.running, p)
+	}
+	// Connections, caches and the server's own warming up are not measured.
+	for i := range 20 {
+		for _, side := range sides() {
+			if _, err := m.one(ctx, side, fmt.Sprintf("warm-%d", i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *mirrors) end(ctx context.Context) error {
+	for _, p := range m.running {
+		if err := p.stop(); err != nil {
+			return err
+		}
+	}
+	for _, ns := range []string{sourceNamespace, mirrorNamespace} {
+		if err := m.b.removeNamespace(ctx, ns); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// observe notes when mirrors appear, until ctx ends.
+func (m *mirrors) observe(ctx context.Context) error {
+	w, err := m.client.CoreV1().ConfigMaps(mirrorNamespace).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	go func() {
+		for event := range w.ResultChan() {
+			cm, ok := event.Object.(*corev1.ConfigMap)
+			if event.Type != watch.Added || !ok {
+				continue
+			}
+			m.mu.Lock()
+			m.seen[cm.Name] = time.Now()
+			m.mu.Unlock()
+			select {
+			case m.news <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return nil
+}
+
+// make creates a source of a side; its mirror has the same name.
+func (m *mirrors) make(ctx context.Context, side, name string) error {
+	_, err := m.client.CoreV1().ConfigMaps(sourceNamespace).Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{sideLabel: side}},
+		Data:       map[string]string{"text": strings.Repeat("x", 200)},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// all waits until every mirror was seen and returns when the last one was.
+func (m *mirrors) all(ctx context.Context, names []string) (time.Time, error) {
+	var last time.Time
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		m.mu.Lock()
+		for len(names) > 0 {
+			at, ok := m.seen[names[0]]
+			if !ok {
+				break
+			}
+			if at.After(last) {
+				last = at
+			}
+			names = names[1:]
+		}
+		m.mu.Unlock()
+		if len(names) == 0 {
+			return last, nil
+		}
+		select {
+		case <-m.news:
+		case <-late.C:
+			return last, fmt.Errorf("%s and %d more were not mirrored within %s", names[0], len(names)-1, patience)
+		case <-ctx.Done():
+			return last, ctx.Err()
+		}
+	}
+}
+
+// one makes one source and returns how long its mirror took: from the request that
+// makes the source to the news of the mirror, both at the same client.
+func (m *mirrors) one(ctx context.Context, side, name string) (time.Duration, error) {
+	name = side + "-" + name
+	began := time.Now()
+	if err := m.make(ctx, side, name); err != nil {
+		return 0, err
+	}
+	seen, err := m.all(ctx, []string{name})
+	return seen.Sub(began), err
+}
+
+// burstWriters is how many clients make the sources of a burst at once.
+const burstWriters = 16
+
+// burst makes n sources as fast as it can and returns the time from the first
+// request to the last mirror.
+func (m *mirrors) burst(ctx context.Context, side string, round, n int) (time.Duration, error) {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-burst-%d-%d", side, round, i)
+	}
+	began := time.Now()
+	if err := parallel(ctx, burstWriters, n, func(i int) error { return m.make(ctx, side, names[i]) }); err != nil {
+		return 0, err
+	}
+	last, err := m.all(ctx, names)
+	return last.Sub(began), err
+}
+
+// measureEvents times one event after the other, all sides in turn, so that what
+// else the machine does hits them alike.
+func measureEvents(ctx context.Context, b *bench) error {
+	n := 500
+	if b.quick {
+		n = 50
+	}
+	m, err := b.startMirrors(ctx)
+	if err != nil {
+		return err
+	}
+	took := map[string][]time.Duration{}
+	for i := range n {
+		for _, side := range sides() {
+			d, err := m.one(ctx, side, fmt.Sprintf("event-%d", i))
+			if err != nil {
+				return err
+			}
+			took[side] = append(took[side], d)
+		}
+	}
+	for _, at := range []struct {
+		name string
+		part float64
+	}{{"p50", 0.5}, {"p99", 0.99}} {
+		hook := percentile(took[sideHook], at.part)
+		for _, side := range []string{sideApply, sideCreate} {
+			bare := percentile(took[side], at.part)
+			ratio := float64(hook) / float64(bare)
+			aim := "for scale: a cheaper write"
+			if side == sideApply {
+				aim = verdict("≤ 1.5×", ratio <= 1.5)
+			}
+			b.table.add(row{
+				what:     fmt.Sprintf("one event, %s of %d, beside %s", at.name, n, strings.ReplaceAll(side, "-", " ")),
+				starling: millis(hook), bare: millis(bare), ratio: times(ratio), aim: aim,
+			})
+		}
+	}
+	return m.end(ctx)
+}
+
+// measureBurst takes the median of several bursts, all sides in turn.
+func measureBurst(ctx context.Context, b *bench) error {
+	n, rounds := 1000, 5
+	if b.quick {
+		n, rounds = 100, 1
+	}
+	m, err := b.startMirrors(ctx)
+	if err != nil {
+		return err
+	}
+	rates := map[string][]float64{}
+	for round := range rounds {
+		for _, side := range sides() {
+			took, err := m.burst(ctx, side, round, n)
+			if err != nil {
+				return err
+			}
+			rates[side] = append(rates[side], float64(n)/took.Seconds())
+			b.say("burst %d, %s: %s", round+1, side, seconds(took))
+			if err := pause(ctx, time.Second/2); err != nil {
+				return err
+			}
+		}
+	}
+	hook := percentile(rates[sideHook], 0.5)
+	for _, side := range []string{sideApply, sideCreate} {
+		bare := percentile(rates[side], 0.5)
+		aim := "for scale: a cheaper write"
+		if side == sideApply {
+			aim = verdict("≥ 0.7×", hook/bare >= 0.7)
+		}
+		b.table.add(row{
+			what:     fmt.Sprintf("burst of %d, beside %s", n, strings.ReplaceAll(side, "-", " ")),
+			starling: perSecond(hook), bare: perSecond(bare), ratio: times(hook / bare), aim: aim,
+		})
+	}
+	return m.end(ctx)
+}
+
+// percentile returns the smallest value that at least this part of all values does
+// not exceed.
+func percentile[T time.Duration | float64](values []T, part float64) T {
+	sorted := slices.Sorted(slices.Values(values))
+	i := int(part*float64(len(sorted))+0.999999) - 1
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// stopWithin is how long a process has to end after it was asked to.
+const stopWithin = 20 * time.Second
+
+// process is a program that the bench started. It is stopped by its pid, and no
+// other process ever is.
+type process struct {
+	cmd    *exec.Cmd
+	output lockedBuffer // stdout and stderr
+	began  time.Time
+	err    error         // of its end; read after ended is closed
+	ended  chan struct{} // closed when it has ended
+}
+
+func startProcess(program string, args ...string) (*process, error) {
+	p := &process{cmd: exec.Command(program, args...), began: time.Now(), ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	p.cmd.SysProcAttr = childAttributes()
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", program, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+func (p *process) name() string { return filepath.Base(p.cmd.Path) }
+
+// died is the error of a process that ended unasked, with its last words.
+func (p *process) died() error {
+	lines := strings.Split(strings.TrimSpace(p.output.String()), "\n")
+	return fmt.Errorf("%s ended (%v): %s", p.name(), p.err, lines[len(lines)-1])
+}
+
+// stop asks the process to end and waits. One that does not end in time is killed,
+// which is an error.
+func (p *process) stop() error {
+	select {
+	case <-p.ended:
+		return nil
+	default:
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("cannot stop %s: %w", p.name(), err)
+	}
+	late := time.NewTimer(stopWithin)
+	defer late.Stop()
+	select {
+	case <-p.ended:
+		if p.err != nil {
+			return fmt.Errorf("%s did not stop cleanly: %w", p.name(), p.err)
+		}
+		return nil
+	case <-late.C:
+		_ = p.cmd.Process.Kill() // it may have ended this moment
+		<-p.ended
+		return fmt.Errorf("%s had to be killed", p.name())
+	}
+}
+
+// memory reads the resident memory of the process, now and at its highest, in
+// bytes. The kernel tells it on Linux alone.
+func (p *process) memory() (now, peak int64, err error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, 0, fmt.Errorf("resident memory can be read on Linux only: %w", err)
+	}
+	return kernelBytes(data, "VmRSS"), kernelBytes(data, "VmHWM"), nil
+}
+
+// kernelBytes reads a line "VmRSS:   1234 kB".
+func kernelBytes(status []byte, key string) int64 {
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, key+":"); ok {
+			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			if err == nil {
+				return n << 10
+			}
+		}
+	}
+	return 0
+}
+
+// lockedBuffer is a bytes.Buffer that may be read while a process writes to it.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// String returns all that was written so far.
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
