@@ -71,7 +71,7 @@ func callMetric(kind effect.MetricKind) func(*call) (starlark.Value, error) {
 
 func metricName(name string) error {
 	if !metricPattern.MatchString(name) {
-		return fmt.Errorf("%q is no metric name: letters, digits, _ and :", clip(name))
+		return fmt.Errorf("%q is no metric name: only letters, digits, _ and : may be in one", clip(name))
 	}
 	if strings.HasPrefix(name, "starling_") {
 		return fmt.Errorf("%q: names that begin with starling_ are Starling's own", clip(name))

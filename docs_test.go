@@ -1,0 +1,161 @@
+package starling_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+type block struct{ file, language, text string }
+
+var fence = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```")
+
+// blocks returns the code of all pages that people read.
+func blocks(t *testing.T) []block {
+	t.Helper()
+	var files []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*/README.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	var out []block
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
+			out = append(out, block{file, m[1], m[2]})
+		}
+	}
+	return out
+}
+
+type noLog struct{}
+
+func (noLog) Log(builtins.Level, string, []builtins.Field) {}
+
+// A page shows no hook that does not load.
+func TestStarlarkInDocsLoads(t *testing.T) {
+	n := 0
+	for _, b := range blocks(t) {
+		if b.language != "python" && b.language != "starlark" {
+			continue
+		}
+		n++
+		path := "docs/hooks/page.star"
+		if strings.Contains(b.text, "module(") {
+			path = "docs/module.star"
+		}
+		read, err := tree.Read(fstest.MapFS{path: {Data: []byte(b.text)}}, tree.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := generation.Load(context.Background(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1,
+			Log: func(string) builtins.Logger { return noLog{} }})
+		if err := g.Modules["docs"].Err; err != nil {
+			t.Errorf("%s: %v\n%s", b.file, err, b.text)
+		}
+	}
+	if n == 0 {
+		t.Error("no Starlark was found")
+	}
+}
+
+func TestYAMLInDocsParses(t *testing.T) {
+	for _, b := range blocks(t) {
+		if b.language != "yaml" {
+			continue
+		}
+		var v any
+		if err := yaml.UnmarshalStrict([]byte(b.text), &v); err != nil {
+			t.Errorf("%s: %v\n%s", b.file, err, b.text)
+		}
+	}
+}
+
+// Commands in pages name targets, packages, folders and flags that there are.
+func TestCommandsInDocsExist(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	help := map[string]string{}
+	for _, b := range blocks(t) {
+		if b.language != "sh" {
+			continue
+		}
+		for line := range strings.Lines(b.text) {
+			line, _, _ = strings.Cut(line, " #")
+			words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "$ "))
+			if len(words) == 0 {
+				continue
+			}
+			fail := func(what string) { t.Errorf("%s: %q: there is no %s", b.file, strings.TrimSpace(line), what) }
+			for i, word := range words {
+				if word == "--modules" && i+1 < len(words) && strings.HasPrefix(words[i+1], "examples/") {
+					if _, err := os.Stat(words[i+1]); err != nil {
+						fail("folder " + words[i+1])
+					}
+				}
+			}
+			switch program := words[0]; {
+			case program == "make":
+				for _, target := range words[1:] {
+					if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:`).Match(makefile) {
+						fail("target " + target)
+					}
+				}
+			case program == "go" && len(words) > 2:
+				for _, word := range words[2:] {
+					if folder := strings.TrimSuffix(word, "/..."); strings.HasPrefix(word, "./") {
+						if _, err := os.Stat(folder); err != nil {
+							fail("package " + word)
+						}
+					}
+				}
+			case strings.HasSuffix(program, "starling") && len(words) > 1:
+				checkFlags(t, help, words[1:], fail)
+			}
+		}
+	}
+}
+
+// checkFlags looks the flags of a starling command up in its help.
+func checkFlags(t *testing.T, help map[string]string, words []string, fail func(string)) {
+	t.Helper()
+	command := words[0]
+	if command == "get" && len(words) > 1 {
+		command += " " + words[1]
+	}
+	if help[command] == "" {
+		args := append([]string{"run", "./cmd/starling"}, strings.Fields(command)...)
+		out, err := exec.Command("go", append(args, "--help")...).CombinedOutput()
+		if err != nil {
+			fail("command " + command)
+			return
+		}
+		help[command] = string(out)
+	}
+	for _, word := range words {
+		flag, _, _ := strings.Cut(word, "=")
+		if strings.HasPrefix(flag, "-") && !strings.Contains(help[command], flag) {
+			fail("flag " + flag)
+		}
+	}
+}
