@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -200,8 +201,12 @@ func newLogger(w io.Writer, level string) (zerolog.Logger, error) {
 		return zerolog.Logger{}, fmt.Errorf("--log-level %q is not known; use debug, info, warn or error", level)
 	}
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000", NoColor: os.Getenv("NO_COLOR") != ""}
+		w = zerolog.ConsoleWriter{
+			Out: w, TimeFormat: "15:04:05.000", NoColor: os.Getenv("NO_COLOR") != "",
+			FieldsExclude: []string{live.TraceField}, FormatExtra: printTrace,
+		}
 	}
+	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00" // whole seconds hide what took long
 	log := zerolog.New(w).Level(at).With().Timestamp().Logger()
 	// What client-go says in passing is no news of ours.
 	quiet := log.With().Str("from", "client-go").Logger()
@@ -213,4 +218,13 @@ func newLogger(w io.Writer, level string) (zerolog.Logger, error) {
 	stdlog.SetOutput(io.Discard)
 	kube.ManagedFieldsManager = "starling"
 	return log, nil
+}
+
+// printTrace puts the long form of an error below its line, indented.
+func printTrace(fields map[string]any, out *bytes.Buffer) error {
+	trace, _ := fields[live.TraceField].(string)
+	for line := range strings.Lines(trace) {
+		out.WriteString("\n      " + strings.TrimRight(line, "\n"))
+	}
+	return nil
 }

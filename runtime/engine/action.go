@@ -116,6 +116,9 @@ type Note struct {
 	Level        builtins.Level
 	Module, Hook string
 	Message      string
+	// Err is what Message was made from, when there is more to tell than one
+	// line; nil otherwise.
+	Err error
 }
 
 func (StartWatch) action() {}

@@ -114,10 +114,12 @@ func (e *Engine) runFailed(id uint64, err error) {
 	}
 	if failed != nil && failed.Permanent {
 		m.lane.Dropped(r.work)
-		e.note(builtins.LevelError, m, h.gen.ID, err.Error()+" (not tried again before something changes)")
+		e.do(Note{Level: builtins.LevelError, Module: m.name, Hook: h.gen.ID, Err: err,
+			Message: err.Error() + " (not tried again before something changes)"})
 	} else {
 		m.lane.Failed(r.work, e.now.Add(delay))
-		e.note(builtins.LevelError, m, h.gen.ID, err.Error()+" (next try in "+roundUp(delay).String()+")")
+		e.do(Note{Level: builtins.LevelError, Module: m.name, Hook: h.gen.ID, Err: err,
+			Message: err.Error() + " (next try in " + roundUp(delay).String() + ")"})
 	}
 	e.hookDone(m, h, r.work.Events, false)
 	m.pass.moved = true

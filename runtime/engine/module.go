@@ -112,7 +112,7 @@ func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]
 		lane:  lane.New(lane.Options[builtins.Event]{Overflow: overflow}),
 	}
 	if g.Err != nil {
-		m.broken = g.Err.Error()
+		m.broken = strings.ReplaceAll(g.Err.Error(), "\n", "; ")
 	}
 	for _, gh := range g.Hooks {
 		h := newHook(m, gh)
@@ -347,7 +347,11 @@ func (e *Engine) show(m *module) {
 			level = builtins.LevelDebug
 		}
 	}
-	e.note(level, m, "", line)
+	note := Note{Level: level, Module: m.name, Message: line}
+	if state == status.ModuleBroken {
+		note.Err = m.gen.Err
+	}
+	e.do(note)
 }
 
 // wake returns when the module wants a tick.

@@ -10,7 +10,6 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/cluster"
-	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/watch"
@@ -50,7 +49,11 @@ func (d *Driver) do(a engine.Action) {
 			d.timer.Reset(max(time.Until(a.At), 0))
 		}
 	case engine.Note:
-		d.log(a.Module, a.Hook).Log(a.Level, a.Message, nil)
+		var fields []builtins.Field
+		if trace := traceOf(a.Err); trace != "" {
+			fields = append(fields, builtins.Field{Key: TraceField, Value: trace})
+		}
+		d.log(a.Module, a.Hook).Log(a.Level, a.Message, fields)
 	}
 }
 
@@ -103,9 +106,8 @@ func (d *Driver) commit(a engine.Commit) error {
 			}
 			return fmt.Errorf("%s%w", at, err)
 		}
-		if w.Kind == effect.WriteApply {
-			d.watches.Observe(w.Ref, obj)
-		}
+		// The next snapshot shows what was written, nil for what is gone.
+		d.watches.Observe(w.Ref, obj)
 	}
 	if a.Keep == nil {
 		return nil

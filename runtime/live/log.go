@@ -3,10 +3,13 @@ package live
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"strings"
 
 	"github.com/rs/zerolog"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // hookLog writes the log lines of one hook, or of a whole module.
@@ -39,6 +42,29 @@ func (l hookLog) Log(level builtins.Level, msg string, fields []builtins.Field) 
 		line = line.Interface(f.Key, f.Value)
 	}
 	line.Msg(msg)
+}
+
+// TraceField is the log field of the long form of an error in a .star file: source
+// line, caret and frames, in several lines.
+const TraceField = "trace"
+
+// traceOf returns the long form of every error in a .star file that err holds.
+func traceOf(err error) string {
+	switch e := err.(type) {
+	case nil:
+		return ""
+	case *script.Error:
+		return e.Render()
+	case interface{ Unwrap() []error }:
+		var all []string
+		for _, err := range e.Unwrap() {
+			if trace := traceOf(err); trace != "" {
+				all = append(all, trace)
+			}
+		}
+		return strings.Join(all, "\n")
+	}
+	return traceOf(errors.Unwrap(err))
 }
 
 // fieldManager names a hook as the owner of the fields that it applies: at most
