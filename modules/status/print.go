@@ -32,7 +32,9 @@ func PrintModules(w io.Writer, modules []Module, o Options) error {
 		release, revision := "", ""
 		if m.Release != nil {
 			release = m.Release.Namespace + "/" + m.Release.Name
-			revision = fmt.Sprint(m.Release.Revision)
+			if m.Release.Revision > 0 {
+				revision = fmt.Sprint(m.Release.Revision)
+			}
 		}
 		t = append(t, []string{m.Name, string(m.State), release, revision, o.age(m.Since),
 			reason(o, m.Reason, m.LastError, m.NextTry, m.Problems)})

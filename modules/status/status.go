@@ -111,11 +111,8 @@ type Module struct {
 type Release struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
-	Revision  int    `json:"revision"`
-	// Status is Helm's: "deployed", "failed", …
-	Status string `json:"status"`
-	// Updated is when the revision was made.
-	Updated time.Time `json:"updated,omitzero"`
+	// Revision is 0 until this process has seen the release.
+	Revision int `json:"revision"`
 }
 
 // HookState says what a hook is doing.
