@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,6 +47,8 @@ type Driver struct {
 	releases *release.Manager
 	metrics  *metrics
 	timer    *time.Timer
+	// configSeen is true once the watch of the user's ConfigMap is complete.
+	configSeen atomic.Bool
 
 	// work is the context of runs, commits and releases: it ends first.
 	work      context.Context

@@ -29,6 +29,7 @@ type sink struct{ d *Driver }
 
 func (s sink) Synced(id string, served bool) {
 	if id == configWatch {
+		s.d.configSeen.Store(true)
 		s.config()
 		return
 	}
@@ -57,7 +58,11 @@ func (s sink) Failed(id string, err error) {
 	case id != configWatch:
 		s.d.inbox.put(engine.WatchFailed{ID: id, Reason: reason})
 	case err == nil:
-		s.config()
+		// Before the first sync an empty snapshot does not mean that there
+		// is no ConfigMap.
+		if s.d.configSeen.Load() {
+			s.config()
+		}
 	default:
 		s.d.inbox.put(engine.Config{State: engine.ConfigUnreadable, Reason: reason})
 	}
