@@ -265,6 +265,9 @@ func TestEnabledHasThreeAnswers(t *testing.T) {
 	answer = builtins.Decision{Answer: builtins.AnswerWaiting, Reason: "domain gone"}
 	move("2")
 	w.state("web", status.ModuleWaiting, "domain gone; its release stays")
+	if n := w.revision["web"]; n != 1 {
+		t.Errorf("revision %d: values reached Helm before enabled() had seen them", n)
+	}
 	answer, failure = builtins.Decision{Answer: builtins.AnswerDisabled, Reason: "no"}, errBoom
 	move("3")
 	if len(w.gone) > 0 {

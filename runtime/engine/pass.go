@@ -65,6 +65,12 @@ func (m *module) gate() string {
 	return ""
 }
 
+// asking says that enabled() has not answered for the values as they are now: they
+// must not reach Helm before it has, for the answer may be no.
+func (m *module) asking() bool {
+	return m.gen.Enabled != nil && m.eval.err == "" && m.eval.version != m.version
+}
+
 // advance moves the module's release one step on.
 func (e *Engine) advance(m *module) {
 	p := &m.pass
@@ -77,7 +83,7 @@ func (e *Engine) advance(m *module) {
 			e.uninstall(m, ref)
 			return
 		}
-		if !p.dirty || !m.started || !m.verdict.Release || m.gate() != "" {
+		if !p.dirty || !m.started || !m.verdict.Release || m.gate() != "" || m.asking() {
 			return
 		}
 		if !m.hasChart() {
@@ -93,7 +99,7 @@ func (e *Engine) advance(m *module) {
 	case beforeHelm:
 		if !m.verdict.Release {
 			p.phase, p.waiting = idle, nil
-		} else if len(p.waiting) == 0 {
+		} else if len(p.waiting) == 0 && !m.asking() {
 			e.helm(m)
 		}
 	case afterHelm:
