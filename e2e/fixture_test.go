@@ -1,0 +1,244 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/server"
+)
+
+// fixture is one instance: its namespace, tree and role, and the process that runs.
+type fixture struct {
+	t       *testing.T
+	ns      string // the operator's; modules are released there when they name none
+	name    string
+	modules string
+	kube    string // kubeconfig of its ServiceAccount
+	process *cluster.Starling
+	probes  int // events sent through it
+}
+
+// newFixture makes an instance with the files of the tree, by their paths; "$NS" in
+// them is its namespace. Its role is [mirrors] unless role says otherwise.
+func newFixture(t *testing.T, files map[string]string, role ...least) *fixture {
+	t.Helper()
+	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
+	f.write(files)
+	f.grant(role...)
+	return f
+}
+
+// beside makes another instance in the namespace of f.
+func (f *fixture) beside(name string, files map[string]string, role ...least) *fixture {
+	f.t.Helper()
+	other := &fixture{t: f.t, ns: f.ns, name: name, modules: f.t.TempDir()}
+	other.write(files)
+	other.grant(role...)
+	return other
+}
+
+// example makes an instance that runs one of our examples.
+func example(t *testing.T, name string, role least) *fixture {
+	t.Helper()
+	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: filepath.Join("..", "examples", name)}
+	f.grant(role)
+	return f
+}
+
+func (f *fixture) grant(role ...least) {
+	f.t.Helper()
+	l := mirrors
+	if len(role) > 0 {
+		l = role[0]
+	}
+	f.kube = shared.ServiceAccountKubeconfig(f.t, f.ns, "op-"+f.name, l.access(f.ns, f.name))
+}
+
+// write puts files into the module tree; an empty text removes the file or folder.
+func (f *fixture) write(files map[string]string) {
+	f.t.Helper()
+	for name, text := range files {
+		path := filepath.Join(f.modules, name)
+		var err error
+		if text == "" {
+			err = os.RemoveAll(path)
+		} else if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			err = os.WriteFile(path, []byte(strings.ReplaceAll(text, "$NS", f.ns)), 0o644)
+		}
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// start runs the instance; the process of before must have ended. Its state folder
+// stays the same.
+func (f *fixture) start(args ...string) {
+	f.t.Helper()
+	o := cluster.Options{Modules: f.modules, Namespace: f.ns, Name: f.name, Kubeconfig: f.kube, Args: args}
+	if f.process != nil {
+		o.StateDir = f.process.StateDir
+	}
+	f.process = shared.Starling(f.t, o)
+}
+
+// restart stops the process and starts it again.
+func (f *fixture) restart() {
+	f.t.Helper()
+	if code := f.process.Stop(); code != 0 {
+		f.t.Fatalf("stopped with exit code %d", code)
+	}
+	f.start()
+}
+
+// status asks the process through its socket.
+func (f *fixture) status() (status.Status, error) {
+	socket := filepath.Join(f.process.StateDir, "admin", "starling.sock")
+	return server.NewClient(server.ClientOptions{Socket: socket}).Status(f.t.Context())
+}
+
+// module returns the status of one module.
+func (f *fixture) module(name string) (status.Module, error) {
+	st, err := f.status()
+	if err != nil {
+		return status.Module{}, err
+	}
+	for _, m := range st.Modules {
+		if m.Name == name {
+			return m, nil
+		}
+	}
+	return status.Module{}, fmt.Errorf("module %s is not in the status %+v", name, st)
+}
+
+// hook returns the status of one hook; id is as "web/hooks/a.star:run".
+func (f *fixture) hook(id string) (status.Hook, error) {
+	st, err := f.status()
+	if err != nil {
+		return status.Hook{}, err
+	}
+	var ids []string
+	for _, h := range st.Hooks {
+		if h.ID == id {
+			return h, nil
+		}
+		ids = append(ids, h.ID)
+	}
+	return status.Hook{}, fmt.Errorf("hook %s is not in the status, which has %v", id, ids)
+}
+
+// eventually waits until check returns nil.
+func (f *fixture) eventually(what string, check func() error) {
+	f.t.Helper()
+	cluster.Eventually(f.t, soon, what, check)
+}
+
+// waitState waits until a module is in a state and its reason, errors and problems
+// hold all the texts, and returns it.
+func (f *fixture) waitState(name string, want status.ModuleState, texts ...string) (m status.Module) {
+	f.t.Helper()
+	f.eventually(fmt.Sprintf("module %s is %s", name, want), func() (err error) {
+		if m, err = f.module(name); err != nil {
+			return err
+		}
+		if m.State != want {
+			return fmt.Errorf("it is %s: %s", m.State, m.Reason)
+		}
+		all := m.Reason + "\n" + m.LastError + "\n" + strings.Join(m.Problems, "\n")
+		return holds(all, texts)
+	})
+	return m
+}
+
+// waitConfig waits until the user's config is in a state and its reason and problems
+// hold all the texts.
+func (f *fixture) waitConfig(want status.ConfigState, texts ...string) {
+	f.t.Helper()
+	f.eventually("the config is "+string(want), func() error {
+		st, err := f.status()
+		if err != nil {
+			return err
+		}
+		if st.Config.State != want {
+			return fmt.Errorf("it is %+v", st.Config)
+		}
+		return holds(st.Config.Reason+"\n"+strings.Join(st.Config.Problems, "\n"), texts)
+	})
+}
+
+func holds(all string, texts []string) error {
+	for _, text := range texts {
+		if !strings.Contains(all, text) {
+			return fmt.Errorf("%q does not say %q", all, text)
+		}
+	}
+	return nil
+}
+
+// waitRuns waits until a hook has succeeded at least so often since the process
+// started, and returns how often it has.
+func (f *fixture) waitRuns(id string, least int) (runs int) {
+	f.t.Helper()
+	f.eventually(fmt.Sprintf("hook %s has run %d times", id, least), func() error {
+		h, err := f.hook(id)
+		if err != nil {
+			return err
+		}
+		if runs = h.Runs - h.Failures; runs < least || h.State != status.HookOK {
+			return fmt.Errorf("it is %s after %d runs and %d failures: %s", h.State, h.Runs, h.Failures, h.LastError)
+		}
+		return nil
+	})
+	return runs
+}
+
+// waitReady waits until /readyz answers 200.
+func (f *fixture) waitReady() {
+	f.t.Helper()
+	f.eventually("/readyz answers 200", func() error {
+		code, body, err := f.http("/readyz")
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("%d: %s", code, body)
+		}
+		return err
+	})
+}
+
+var listens = regexp.MustCompile(`"listen":"([^"]+)"`)
+
+// http asks the process for a page of its own.
+func (f *fixture) http(path string) (code int, body string, err error) {
+	found := listens.FindStringSubmatch(f.process.Output())
+	if found == nil {
+		return 0, "", fmt.Errorf("it does not listen yet: %s", f.process.Output())
+	}
+	req, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "http://"+found[1]+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode, readAll(resp.Body), nil
+}
+
+// probe sends an event through the tree's [probe] and waits until it has arrived.
+func (f *fixture) probe() {
+	f.t.Helper()
+	h, err := f.hook(probeHook)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.probes++
+	f.touch("e2e-probe", fmt.Sprint(f.probes))
+	f.waitRuns(probeHook, h.Runs-h.Failures+1)
+}

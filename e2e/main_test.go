@@ -1,0 +1,20 @@
+// Package e2e holds Starling to its promises on a real control plane. Every test has
+// a namespace, an instance, a module tree and a ServiceAccount of its own, whose
+// role is the least that its tree needs: see [least].
+package e2e
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/starling-operator/starling/e2e/cluster"
+)
+
+// soon is how long anything may take on a machine that runs all tests at once;
+// alone it takes well under a second. It is no measure of speed.
+const soon = time.Minute
+
+var shared *cluster.Cluster
+
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m, &shared)) }
