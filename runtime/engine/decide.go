@@ -29,6 +29,7 @@ type facts struct {
 	After         string // a module that comes first and has not settled, or ""
 
 	ConfigKnown   bool   // the user's ConfigMap was looked at
+	ConfigUnread  string // why it cannot be read, while none was ever accepted, or ""
 	GlobalPending string // a global hook that was never tried, or ""
 	GlobalFailing string // a global hook that never succeeded, or ""
 }
@@ -106,6 +107,9 @@ func decide(f facts) verdict {
 	v := verdict{Evaluate: f.HasEnabled}
 	if !f.Started {
 		switch {
+		case f.ConfigUnread != "" && !f.Installed:
+			v.State, v.Reason, v.Settled = status.ModuleBlocked, "not installed while the user's ConfigMap cannot be read: "+f.ConfigUnread, true
+			return v
 		case f.RequiresUnmet != "":
 			v.State, v.Reason, v.Settled = status.ModuleBlocked, "waits for "+f.RequiresUnmet+" to be ready", f.RequiresStuck
 			return v

@@ -36,6 +36,8 @@ func TestDecide(t *testing.T) {
 		{"broken", on(func(f *facts) { f.Broken, f.Installed = "web/module.star:1: no", true }),
 			status.ModuleBroken, "web/module.star:1: no; its release stays as it is", false, false, false, false},
 		{"config not read yet", on(func(f *facts) { f.ConfigKnown = false }), status.ModuleStarting, "reading", false, false, false, true},
+		{"config unreadable, first install", on(func(f *facts) { f.ConfigUnread = "forbidden" }), status.ModuleBlocked, "cannot be read: forbidden", false, false, false, false},
+		{"config unreadable, installed", on(func(f *facts) { f.ConfigUnread, f.Installed = "forbidden", true }), "", "", true, true, false, true},
 		{"explicitly off", on(func(f *facts) { f.Switch = off }), status.ModuleOff, "webEnabled: false in config", false, false, false, false},
 		{"explicitly off, installed", on(func(f *facts) { f.Switch, f.Installed = off, true }), status.ModuleOff, "", false, false, true, false},
 		{"explicitly off, installed, paused", on(func(f *facts) { f.Switch, f.Installed, f.Paused = off, true, true }),

@@ -256,6 +256,9 @@ func (e *Engine) facts(m *module) facts {
 		ConfigKnown:   e.config.known(),
 		GlobalPending: e.config.globalPending, GlobalFailing: e.config.globalFailing,
 	}
+	if e.config.state == ConfigUnreadable && !e.config.held() {
+		f.ConfigUnread = e.config.reason
+	}
 	for _, name := range m.gen.Decl.Requires {
 		r := e.modules[name]
 		if r == nil {
