@@ -29,13 +29,10 @@ type fixture struct {
 // them is its namespace. Its role is [mirrors] unless role says otherwise.
 func newFixture(t *testing.T, files map[string]string, role ...least) *fixture {
 	t.Helper()
-	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
-	f.write(files)
-	f.grant(role...)
-	return f
+	return (&fixture{t: t, ns: shared.Namespace(t)}).beside("starling", files, role...)
 }
 
-// beside makes another instance in the namespace of f.
+// beside makes another instance, with this name, in the namespace of f.
 func (f *fixture) beside(name string, files map[string]string, role ...least) *fixture {
 	f.t.Helper()
 	other := &fixture{t: f.t, ns: f.ns, name: name, modules: f.t.TempDir()}

@@ -1,0 +1,219 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v3/pkg/release"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/modules/status"
+)
+
+// A process that is killed leaves everything as it is, and the next one finds nothing
+// to do: same bytes, no new revision.
+func TestKilledAndStartedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(mirror("web", on), mirror("shop", on), probe(), map[string]string{
+		"global/module.star": "module()\n",
+		"global/hooks.star": `
+def found(ctx):
+    values.set("global.texts", ctx.snapshots["cms"])
+
+hook(found, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"], labels = {"e2e": "$NS"},
+                            filter = lambda o: o.get("data.text", ""))])
+`,
+		"web/hooks/a.star": `
+def copy_texts(ctx):
+    values.set("text", ",".join(ctx.snapshots["cms"]))
+
+hook(copy_texts, on = [startup(), k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"], labels = {"e2e": "$NS"},
+                                            filter = lambda o: o.get("data.text", ""))])
+`,
+	}))
+	f.touch("a", "first")
+	f.configure(map[string]string{"shop": "text: from the user"})
+	f.start()
+	f.waitReady()
+	f.touch("b", "second")
+	f.waitData("web", map[string]string{"text": "first,second"})
+	f.waitRevision(f.ns, "web", 2)
+	f.waitData("shop", map[string]string{"text": "from the user"})
+	f.eventually("all has settled", func() error { return f.quiet() })
+
+	before := takePicture(t, f.ns)
+	f.process.Kill()
+	before.same(t, f.ns)
+
+	f.start()
+	f.waitReady() // the Lease of the dead process runs out first
+	f.waitRuns("web/hooks/a.star:copy_texts", 1)
+	f.waitState("web", status.ModuleReady)
+	f.waitState("shop", status.ModuleReady)
+	f.eventually("all has settled", func() error { return f.quiet() })
+	before.same(t, f.ns)
+
+	// It works still.
+	f.touch("c", "third")
+	f.waitData("web", map[string]string{"text": "first,second,third"})
+	f.waitRevision(f.ns, "web", 3)
+}
+
+// quiet is nil when every module is ready and no hook waits or runs.
+func (f *fixture) quiet() error {
+	st, err := f.status()
+	if err != nil {
+		return err
+	}
+	for _, m := range st.Modules {
+		if m.State != status.ModuleReady {
+			return fmt.Errorf("module %s is %s: %s", m.Name, m.State, m.Reason)
+		}
+	}
+	for _, h := range st.Hooks {
+		if h.State != status.HookOK {
+			return fmt.Errorf("hook %s is %s: %s", h.ID, h.State, h.LastError)
+		}
+	}
+	return nil
+}
+
+// slow is a module whose install waits for a pod that only runs on a node with the
+// label e2e=$NS.
+func slow() map[string]string {
+	return map[string]string{
+		"slow/module.star": "module(enabled = True, wait = True, timeout = \"5m\")\n",
+		"slow/Chart.yaml":  "{apiVersion: v2, name: slow, version: 0.1.0}\n",
+		"slow/templates/deployment.yaml": `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: slow, namespace: {{ .Release.Namespace }}}
+spec:
+  selector: {matchLabels: {app: slow}}
+  template:
+    metadata: {labels: {app: slow}}
+    spec:
+      nodeSelector: {e2e: $NS}
+      containers: [{name: pause, image: registry.k8s.io/pause:3.10}]
+`,
+	}
+}
+
+var slowRole = least{Releases: map[string][]rbacv1.PolicyRule{"$NS": {
+	renders("apps", "deployments"), renders("", "configmaps"), allow("apps", "replicasets", "list"), allow("", "pods", "list"),
+}}}
+
+// waitPending waits until the release hangs in its first install.
+func (f *fixture) waitPending(name string, revision int, want release.Status) {
+	f.t.Helper()
+	f.eventually(fmt.Sprintf("revision %d of %s is %s", revision, name, want), func() error {
+		all, err := history(f.ns, name)
+		if err != nil {
+			return err
+		}
+		if last := all[len(all)-1]; last.Version != revision || last.Info.Status != want {
+			return fmt.Errorf("revision %d is %s: %s", last.Version, last.Info.Status, last.Info.Description)
+		}
+		return nil
+	})
+}
+
+// A process that is killed in the middle of an install leaves it pending; the next
+// one takes it over and finishes.
+func TestKilledInTheMiddleOfAnInstall(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(slow(), mirror("web", on)), slowRole)
+	f.start()
+	f.waitPending("slow", 1, release.StatusPendingInstall)
+	f.waitRevision(f.ns, "web", 1) // an install that waits holds up no other module
+	f.process.Kill()
+
+	f.start()
+	f.waitPending("slow", 2, release.StatusPendingUpgrade)
+	all, err := history(f.ns, "slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := all[0].Info; first.Status != release.StatusFailed || !strings.Contains(first.Description, "taken over") {
+		t.Errorf("revision 1 is %s: %s; want it failed, as taken over", first.Status, first.Description)
+	}
+	shared.AddNode(t, f.ns, map[string]string{"e2e": f.ns})
+	f.waitRevision(f.ns, "slow", 2)
+	f.waitState("slow", status.ModuleReady)
+	f.waitRevision(f.ns, "web", 1)
+}
+
+// SIGTERM in the middle of an install ends the process in good order: the release is
+// failed, not pending, the Lease is free, and the next start finishes at once.
+func TestStoppedInTheMiddleOfAnInstall(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, slow(), slowRole)
+	f.start()
+	f.waitPending("slow", 1, release.StatusPendingInstall)
+	if code := f.process.Stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	f.waitPending("slow", 1, release.StatusFailed)
+	lease, err := shared.Client.CoordinationV1().Leases(f.ns).Get(t.Context(), "starling", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := lease.Spec.HolderIdentity; h != nil && *h != "" {
+		t.Errorf("the Lease is still held by %s", *h)
+	}
+	shared.AddNode(t, f.ns, map[string]string{"e2e": f.ns})
+	f.start()
+	f.waitRevision(f.ns, "slow", 2)
+	f.waitState("slow", status.ModuleReady)
+}
+
+// Two processes of one instance: the second waits and writes nothing until the first
+// has stopped, and then goes on where that was.
+func TestOneWriter(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(mirror("web", on), probe()))
+	f.start()
+	f.waitReady()
+	f.waitRevision(f.ns, "web", 1)
+
+	second := *f
+	second.process = nil
+	second.start()
+	second.eventually("the second waits", func() error {
+		return holds(second.process.Output(), []string{"another process holds the lease"})
+	})
+	code, body, err := second.http("/readyz")
+	if err != nil || code == http.StatusOK || !strings.Contains(body, "lease") {
+		t.Errorf("/readyz of the second: %d %q, %v", code, body, err)
+	}
+	if code, _, err := second.http("/healthz"); err != nil || code != http.StatusOK {
+		t.Errorf("/healthz of the second: %d, %v", code, err)
+	}
+	if st, err := second.status(); err != nil || st.Leader || st.Ready {
+		t.Errorf("status of the second: %+v, %v", st, err)
+	}
+	before := takePicture(t, f.ns)
+	f.probe()
+	before.same(t, f.ns)
+	if strings.Contains(second.process.Output(), "probed") {
+		t.Error("the second ran a hook")
+	}
+
+	if code := f.process.Stop(); code != 0 {
+		t.Errorf("the first ends with exit code %d", code)
+	}
+	stopped := time.Now()
+	second.waitReady()
+	// A Lease that was not given back would run for 15 s more.
+	if took := time.Since(stopped); took > 10*time.Second {
+		t.Errorf("the second takes over after %s", took)
+	}
+	second.waitState("web", status.ModuleReady)
+	before.same(t, f.ns)
+	second.configure(map[string]string{"web": "text: second"})
+	second.waitData("web", map[string]string{"text": "second"})
+}
