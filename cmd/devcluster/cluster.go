@@ -65,13 +65,14 @@ func run(ctx context.Context, o options, out io.Writer) error {
 }
 
 // serve runs the components until ctx ends or one of them fails, and returns the
-// cause. It calls ready once pods can be made and scheduled.
+// cause. It calls ready once pods can be made and scheduled. Until then nothing is
+// stopped in order: components that are still starting take a cancellation for a
+// failure and shout. The process ends instead, and etcd's files bear that.
 func serve(ctx context.Context, o options, s *state, l net.Listener, ready func(c *certs, server string) error) error {
 	e, err := startEtcd(ctx, s.path("etcd"), s.path("etcd.log"))
 	if err != nil {
 		return err
 	}
-	defer e.Close()
 
 	addr := l.Addr().(*net.TCPAddr)
 	if addr.IP.IsUnspecified() {
@@ -116,43 +117,20 @@ func serve(ctx context.Context, o options, s *state, l net.Listener, ready func(
 		return err
 	}
 
-	// Clients stop first, the API server second, etcd last: the other way round
-	// each waits for what is gone.
+	// A failure of a component, or a signal, ends ctx; the components themselves go on
+	// until they are stopped in order.
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	apiCtx, stopAPI := context.WithCancel(context.WithoutCancel(ctx))
-	var clients, apis sync.WaitGroup
-	spawn := func(ctx context.Context, wg *sync.WaitGroup, name string, f runner) {
-		wg.Go(func() {
-			err := f(ctx)
-			if err == nil {
-				err = errors.New("it ended by itself")
-			}
-			if ctx.Err() == nil {
-				giveUp(fmt.Errorf("%s: %w", name, err))
-			}
-		})
-	}
-	defer func() {
-		giveUp(nil)
-		clients.Wait()
-		stopAPI()
-		stopped := make(chan struct{})
-		go func() { apis.Wait(); close(stopped) }()
-		select {
-		case <-stopped:
-		case <-time.After(stopTimeout):
-		}
-	}()
+	servers, clients := newGroup(ctx, giveUp), newGroup(ctx, giveUp)
 
-	spawn(apiCtx, &apis, "kube-apiserver", api)
+	servers.spawn("kube-apiserver", api)
 	if err := waitFor(ctx, "kube-apiserver", func() error { return readyz(ctx, client) }); err != nil {
 		return err
 	}
 	nodes := &fakeNodes{client: client}
-	spawn(ctx, &clients, "kube-controller-manager", controllers)
-	spawn(ctx, &clients, "kube-scheduler", sched)
-	spawn(ctx, &clients, "fake nodes", nodes.run)
+	clients.spawn("kube-controller-manager", controllers)
+	clients.spawn("kube-scheduler", sched)
+	clients.spawn("fake nodes", nodes.run)
 	if err := nodes.create(ctx, o.nodes); err != nil {
 		return err
 	}
@@ -163,7 +141,52 @@ func serve(ctx context.Context, o options, s *state, l net.Listener, ready func(
 		return err
 	}
 	<-ctx.Done()
+
+	// Clients stop first, the API server second, etcd last: the other way round
+	// each waits for what is gone.
+	<-clients.stop()
+	select {
+	case <-servers.stop():
+	case <-time.After(stopTimeout):
+	}
+	e.Close()
 	return context.Cause(ctx)
+}
+
+// group is components that are stopped together.
+type group struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	failed context.CancelCauseFunc
+	wg     sync.WaitGroup
+}
+
+// newGroup makes a group that outlives ctx; failed is told of a component that ends
+// before the group is stopped.
+func newGroup(ctx context.Context, failed context.CancelCauseFunc) *group {
+	g := &group{failed: failed}
+	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return g
+}
+
+func (g *group) spawn(name string, f runner) {
+	g.wg.Go(func() {
+		err := f(g.ctx)
+		if err == nil {
+			err = errors.New("it ended by itself")
+		}
+		if g.ctx.Err() == nil {
+			g.failed(fmt.Errorf("%s: %w", name, err))
+		}
+	})
+}
+
+// stop returns a channel that is closed when all have ended.
+func (g *group) stop() <-chan struct{} {
+	g.cancel()
+	ended := make(chan struct{})
+	go func() { g.wg.Wait(); close(ended) }()
+	return ended
 }
 
 func adminClient(c *certs, server string) (kubernetes.Interface, error) {

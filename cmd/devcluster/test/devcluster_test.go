@@ -1,20 +1,26 @@
-package main
+// Package test checks the built devcluster from outside. It does not import it: the
+// control plane would be compiled and linked once more.
+package test
 
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -24,7 +30,7 @@ import (
 func program(t *testing.T) string {
 	path := os.Getenv("STARLING_DEVCLUSTER")
 	if path == "" {
-		path = filepath.Join("..", "..", "bin", "devcluster")
+		path = filepath.Join("..", "..", "..", "bin", "devcluster")
 	}
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("%v: run make devcluster first", err)
@@ -94,9 +100,19 @@ func client(t *testing.T, kubeconfig string) kubernetes.Interface {
 
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	if err := waitFor(t.Context(), what, check); err != nil {
-		t.Fatal(err)
+	var last error
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	}); err != nil {
+		t.Fatalf("%s: %v: %v", what, err, last)
 	}
+}
+
+func ready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func TestCluster(t *testing.T) {
@@ -115,7 +131,7 @@ func TestCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mod, err := os.ReadFile("go.mod"); err != nil || !strings.Contains(string(mod), "\tk8s.io/kubernetes "+v.GitVersion+"\n") || !strings.HasPrefix(v.GitVersion, "v"+v.Major+"."+v.Minor+".") {
+	if mod, err := os.ReadFile("../go.mod"); err != nil || !strings.Contains(string(mod), "\tk8s.io/kubernetes "+v.GitVersion+"\n") || !strings.HasPrefix(v.GitVersion, "v"+v.Major+"."+v.Minor+".") {
 		t.Errorf("the server says it is %s (%s.%s), go.mod says otherwise (%v)", v.GitVersion, v.Major, v.Minor, err)
 	}
 	if _, err := c.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
@@ -300,8 +316,8 @@ func TestInterruptedStart(t *testing.T) {
 // TestSharedVersions holds our module versions to those of the root module: what
 // both import is then compiled once.
 func TestSharedVersions(t *testing.T) {
-	ours, root := versions(t, "go.mod"), versions(t, "../../go.mod")
-	built, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".").Output()
+	ours, root := versions(t, "../go.mod"), versions(t, "../../../go.mod")
+	built, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "..").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
