@@ -92,8 +92,7 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	case WatchFailed:
 		e.watchFailed(in)
 	case Tick:
-		e.wake = time.Time{}
-		e.tick()
+		e.wake = now // what follows is due
 	case RunDone:
 		e.runDone(in)
 	case Committed:
@@ -110,6 +109,12 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		e.answer(in.Op, in)
 	}
 	if e.gen != nil {
+		// Any input may be the first after the time that was waited for. The
+		// tick itself may then never come: its timer is set anew.
+		if !e.wake.IsZero() && !e.wake.After(now) {
+			e.wake = time.Time{}
+			e.tick()
+		}
 		e.settle()
 		e.setWake()
 	}
