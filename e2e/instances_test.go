@@ -37,7 +37,7 @@ func TestInstancesLeaveEachOtherAlone(t *testing.T) {
 	a.restart()
 	a.waitReady()
 	a.eventually("the module that went from the tree is purged", func() error {
-		return holds(a.process.Output(), []string{`"module":"old"`, "uninstalled"})
+		return holds(a.process.Output(), []string{`"message":"uninstalled"`})
 	})
 	a.waitState("web", status.ModuleReady)
 	noRelease(t, a.ns, "old")
@@ -110,7 +110,7 @@ func TestEmptyTreeUninstallsNothing(t *testing.T) {
 	f.fails(f.modules, "no module")
 	f.write(map[string]string{".": ""})
 	f.start()
-	f.fails(f.modules, "does not exist")
+	f.fails(f.modules, "cannot read the modules folder")
 	before.same(t, f.ns)
 }
 

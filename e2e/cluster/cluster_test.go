@@ -145,7 +145,7 @@ spec:
 apiVersion: %[1]s/v1
 kind: Lamp
 metadata: {name: desk, namespace: %[2]s}
-spec: {on: true}
+spec: {lit: true}
 `, group, ns)
 	shared.Apply(t, manifests)
 	shared.Apply(t, manifests)
@@ -154,7 +154,7 @@ spec: {on: true}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := lamp.Object["spec"]; !cmp.Equal(got, map[string]any{"on": true}) {
+	if got := lamp.Object["spec"]; !cmp.Equal(got, map[string]any{"lit": true}) {
 		t.Errorf("spec is %v", got)
 	}
 }
