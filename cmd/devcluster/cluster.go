@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ const (
 // run starts the cluster, says so on out, and stops it when ctx ends. A process
 // has one cluster in its life: feature gates and the metrics of the controllers
 // are global.
-func run(ctx context.Context, o options, out io.Writer) error {
+func run(ctx context.Context, o options, out io.Writer, stderr *os.File) error {
 	started := time.Now()
 	kubeconfig, err := reserveKubeconfig(o.kubeconfig)
 	if err != nil {
@@ -38,7 +39,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return fmt.Errorf("--addr %s: %w; choose another one, or port 0 for a free port", o.addr, err)
 	}
 	defer l.Close()
-	s, err := openState(o.dir)
+	s, err := openState(o.dir, stderr)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // options are the command line.
@@ -36,19 +38,33 @@ func main() {
 	if errors.Is(err, flag.ErrHelp) {
 		return
 	}
+	stderr := os.Stderr
 	if err == nil {
+		if stderr, err = privateStderr(); err != nil {
+			fail(os.Stderr, err.Error())
+		}
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		context.AfterFunc(ctx, stop) // a second signal kills a process that hangs
-		err = run(ctx, o, os.Stdout)
+		err = run(ctx, o, os.Stdout, stderr)
 	}
 	if err != nil {
-		fail(err.Error())
+		fail(stderr, err.Error())
 	}
 }
 
+// privateStderr is a second way to the process's stderr, for us alone: what the
+// components print to the first goes to the log later on.
+func privateStderr() (*os.File, error) {
+	fd, err := unix.FcntlInt(uintptr(unix.Stderr), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("stderr: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "stderr"), nil
+}
+
 // fail ends the process with one line on stderr.
-func fail(msg string) {
-	fmt.Fprintln(os.Stderr, "devcluster: "+strings.ReplaceAll(strings.TrimSpace(msg), "\n", "; "))
+func fail(stderr io.Writer, msg string) {
+	fmt.Fprintln(stderr, "devcluster: "+strings.ReplaceAll(strings.TrimSpace(msg), "\n", "; "))
 	os.Exit(1)
 }
 

@@ -7,8 +7,10 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 )
 
@@ -20,8 +22,8 @@ type state struct {
 }
 
 // openState makes the folder when it is missing, takes its lock and sends the
-// logs of all components to a file in it. An empty dir means a temporary folder.
-func openState(dir string) (*state, error) {
+// logs of all components to a file in it, keeping stderr for what ends the process. An empty dir means a temporary folder.
+func openState(dir string, stderr *os.File) (*state, error) {
 	s := &state{dir: dir, temporary: dir == ""}
 	var err error
 	if s.temporary {
@@ -45,8 +47,7 @@ func openState(dir string) (*state, error) {
 	if s.log, err = os.Create(s.path("devcluster.log")); err != nil {
 		return nil, err
 	}
-	s.redirectLogs()
-	return s, nil
+	return s, s.redirectLogs(stderr)
 }
 
 func (s *state) path(elem ...string) string {
@@ -54,7 +55,15 @@ func (s *state) path(elem ...string) string {
 }
 
 // redirectLogs keeps what the components log off the terminal.
-func (s *state) redirectLogs() {
+func (s *state) redirectLogs(stderr *os.File) error {
+	// The API server's etcd client has opened stderr before main and cannot be told
+	// otherwise; a crash is still shown.
+	if err := unix.Dup2(int(s.log.Fd()), unix.Stderr); err != nil {
+		return fmt.Errorf("redirect stderr: %w", err)
+	}
+	if err := debug.SetCrashOutput(stderr, debug.CrashOptions{}); err != nil {
+		return fmt.Errorf("redirect crashes: %w", err)
+	}
 	log.SetOutput(s.log)
 	fs := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(fs)
@@ -62,13 +71,14 @@ func (s *state) redirectLogs() {
 	// threshold errors go to stderr too.
 	for name, value := range map[string]string{"logtostderr": "false", "one_output": "true", "stderrthreshold": "FATAL"} {
 		if err := fs.Set(name, value); err != nil {
-			panic(err) // a flag that klog no longer has
+			return err // a flag that klog no longer has
 		}
 	}
 	klog.SetOutput(s.log)
 	klog.OsExit = func(int) { // a component that gives up ends the process without a word
-		fail("a component stopped; its last words are in " + s.log.Name())
+		fail(stderr, "a component stopped; its last words are in "+s.log.Name())
 	}
+	return nil
 }
 
 // close removes a temporary folder, unless its logs are wanted, and gives up the

@@ -39,6 +39,9 @@ func play(args []string) {
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
 	_ = json.NewEncoder(os.Stdout).Encode(args)
+	if args[0] == "run" {
+		fmt.Println(`{"level":"info","listen":"127.0.0.1:4711","message":"starling starts"}`)
+	}
 	if args[len(args)-1] == "--fail" {
 		fmt.Fprintln(os.Stderr, "as asked")
 		os.Exit(3)
@@ -209,6 +212,9 @@ func TestStarling(t *testing.T) {
 		`","--listen","127.0.0.1:0","--state-dir","`+s.StateDir+`","--pause"]`)
 	if len(filepath.Join(s.StateDir, "ops.starling.sock")) > 60 {
 		t.Errorf("state folder %s leaves no room for a socket's name", s.StateDir)
+	}
+	if got := s.Address(); got != "127.0.0.1:4711" {
+		t.Errorf("address %q", got)
 	}
 	got, err := s.Get(t.Context(), "modules", "app")
 	if want := `["get","modules","app","-o","json","--namespace","ops","--name","starling","--state-dir","` + s.StateDir + "\"]\n"; err != nil || string(got) != want {

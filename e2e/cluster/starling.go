@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,6 +113,21 @@ func (s *Starling) Wait(timeout time.Duration) int {
 
 // Output returns what the process has printed so far, stdout and stderr.
 func (s *Starling) Output() string { return s.process.output.String() }
+
+// Address waits for the log line of the start and returns the host:port of the HTTP
+// server: /metrics, /healthz, /readyz.
+func (s *Starling) Address() string {
+	s.t.Helper()
+	line := regexp.MustCompile(`"listen":"([^"]+)"`)
+	var found []string
+	Eventually(s.t, settleTimeout, "the address of starling", func() error {
+		if found = line.FindStringSubmatch(s.Output()); found == nil {
+			return fmt.Errorf("printed %q", s.Output())
+		}
+		return nil
+	})
+	return found[1]
+}
 
 // Get asks the process with `starling get args… -o json` and returns the JSON. The
 // error holds what the command printed to stderr.
