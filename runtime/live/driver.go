@@ -73,6 +73,9 @@ const (
 	maxWaiting = 64
 	// stopGrace is how long work under way may take to end on SIGTERM.
 	stopGrace = 8 * time.Second
+	// lostGrace is the same when the Lease is lost: after it another process
+	// may write.
+	lostGrace = leaseDuration - renewDeadline - retryPeriod - time.Second
 )
 
 // New prepares a driver. Nothing runs before [Driver.Run].
@@ -114,17 +117,31 @@ func (d *Driver) Run(ctx context.Context) error {
 	defer close(d.done)
 	defer d.watches.Shutdown()
 	d.watchConfig()
+	lock, err := d.leaseLock()
+	if err != nil {
+		return err
+	}
 	led := make(chan struct{})
 	lost := make(chan error, 1)
-	leaseCtx, giveBack := context.WithCancel(context.Background())
-	defer giveBack()
+	leaseCtx, stopRenewing := context.WithCancel(context.Background())
+	defer stopRenewing()
 	var lease sync.WaitGroup
-	lease.Go(func() { lost <- d.lead(leaseCtx, func() { close(led) }) })
+	lease.Go(func() { lost <- lead(leaseCtx, d.o.Name, lock, d.o.Log, func() { close(led) }) })
 
-	err := d.loop(ctx, led, lost)
-	d.stop()
-	giveBack()
+	grace := stopGrace
+	if err = d.loop(ctx, led, lost); err != nil {
+		grace = lostGrace
+	}
+	clean := d.stop(grace)
+	stopRenewing()
 	lease.Wait()
+	if clean {
+		ctx, cancel := context.WithTimeout(context.Background(), retryPeriod)
+		defer cancel()
+		if err := giveBack(ctx, lock); err != nil {
+			d.o.Log.Warn().Err(err).Msg("the lease could not be given back; another process follows once it has run out")
+		}
+	}
 	return err
 }
 
@@ -199,15 +216,19 @@ func (d *Driver) handle(in engine.Input) {
 }
 
 // stop ends all work: no new write leaves the process, what is under way may end
-// within the grace, and only then may the Lease go.
-func (d *Driver) stop() {
+// within the grace. It returns false when a write may still be under way: then the
+// Lease must run out by itself.
+func (d *Driver) stop(grace time.Duration) (clean bool) {
 	d.stopWork()
-	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
+	clean = true
 	if err := d.releases.Fence(ctx); err != nil {
+		clean = false
 		d.o.Log.Warn().Err(err).Msg("a release did not end in time; it is taken over at the next start")
 	}
 	if err := d.o.Client.Fence(ctx); err != nil {
+		clean = false
 		d.o.Log.Warn().Err(err).Msg("a write did not end in time")
 	}
 	idle := make(chan struct{})
@@ -216,6 +237,7 @@ func (d *Driver) stop() {
 	case <-idle:
 	case <-ctx.Done():
 	}
+	return clean
 }
 
 // ask runs f on the engine's goroutine, between two inputs.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/rs/zerolog"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -23,34 +25,41 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// lead holds the Lease until ctx ends, which gives it back, or until it is lost.
-func (d *Driver) lead(ctx context.Context, led func()) error {
+// leaseLock returns the Lease of the instance, under a name of this process's own.
+func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 	client, err := coordination.NewForConfig(d.o.Client.UnfencedConfig())
 	if err != nil {
-		return fmt.Errorf("lease: %w", err)
+		return nil, fmt.Errorf("lease: %w", err)
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "starling"
 	}
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
+		Client:     client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		Labels:     map[string]string{status.LabelInstance: status.InstanceLabel(d.o.Namespace, d.o.Name)},
+	}, nil
+}
+
+// lead holds the Lease until ctx ends, or until it is lost: then it returns nil. It
+// gives nothing back, because writes may still be under way, see [giveBack];
+// client-go's own way of doing so would also report a loss only after one more
+// try to reach the API server, when another process may hold the Lease already.
+func lead(ctx context.Context, name string, lock resourcelock.Interface, log zerolog.Logger, led func()) error {
 	waiting := false
-	id := host + "_" + string(uuid.NewUUID())
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
-			Client:     client,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: id},
-			Labels:     map[string]string{status.LabelInstance: status.InstanceLabel(d.o.Namespace, d.o.Name)},
-		},
+		Lock:          lock,
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
-		ReleaseOnCancel: true, Name: d.o.Name,
+		Name: name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { led() },
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(holder string) {
-				if holder != id && !waiting {
+				if holder != lock.Identity() && !waiting {
 					waiting = true
-					d.o.Log.Info().Str("holder", holder).Msg("another process holds the lease; this one waits")
+					log.Info().Str("holder", holder).Msg("another process holds the lease; this one waits")
 				}
 			},
 		},
@@ -59,8 +68,23 @@ func (d *Driver) lead(ctx context.Context, led func()) error {
 		return fmt.Errorf("lease: %w", err)
 	}
 	elector.Run(ctx)
-	if ctx.Err() != nil {
-		return ctx.Err()
+	return ctx.Err()
+}
+
+// giveBack lets another process have the Lease at once, if it is ours. It must
+// come after the last write.
+func giveBack(ctx context.Context, lock resourcelock.Interface) error {
+	held, _, err := lock.Get(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case held.HolderIdentity != lock.Identity():
+		return nil
 	}
-	return nil
+	now := metav1.Now()
+	return lock.Update(ctx, resourcelock.LeaderElectionRecord{
+		LeaderTransitions: held.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+	})
 }

@@ -1,0 +1,94 @@
+package live
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// memoryLock is a Lease in memory. Once it is cut off, every call hangs, as on a
+// network that swallows packets.
+type memoryLock struct {
+	id     string
+	record *resourcelock.LeaderElectionRecord
+	cut    bool
+}
+
+func (l *memoryLock) reach(ctx context.Context) error {
+	if l.cut {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (l *memoryLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if err := l.reach(ctx); err != nil {
+		return nil, nil, err
+	}
+	if l.record == nil {
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "starling")
+	}
+	r := *l.record
+	return &r, []byte(r.HolderIdentity + r.RenewTime.String()), nil
+}
+
+func (l *memoryLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, r)
+}
+
+func (l *memoryLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	if err := l.reach(ctx); err != nil {
+		return err
+	}
+	l.record = &r
+	return nil
+}
+
+func (l *memoryLock) RecordEvent(string) {}
+func (l *memoryLock) Identity() string   { return l.id }
+func (l *memoryLock) Describe() string   { return "ops/starling" }
+
+// Another process may take the Lease leaseDuration after the last renewal: this one
+// must know before that it has lost it, and have time to stop.
+func TestALostLeaseIsKnownInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock := &memoryLock{id: "a"}
+		led := make(chan struct{})
+		lost := make(chan error, 1)
+		go func() {
+			lost <- lead(t.Context(), "starling", lock, zerolog.Nop(), func() { close(led) })
+		}()
+		<-led
+		synctest.Wait()
+		renewed := lock.record.RenewTime.Time
+		lock.cut = true
+		if err := <-lost; err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(renewed); took+lostGrace > leaseDuration {
+			t.Errorf("the loss is known after %s; with %s to stop that is more than %s", took, lostGrace, leaseDuration)
+		}
+	})
+}
+
+func TestTheLeaseIsGivenBackByItsHolderAlone(t *testing.T) {
+	for holder, want := range map[string]string{"a": "", "b": "b"} {
+		lock := &memoryLock{id: "a", record: &resourcelock.LeaderElectionRecord{HolderIdentity: holder}}
+		if err := giveBack(t.Context(), lock); err != nil {
+			t.Fatal(err)
+		}
+		if lock.record.HolderIdentity != want {
+			t.Errorf("held by %q, afterwards by %q", holder, lock.record.HolderIdentity)
+		}
+	}
+	if err := giveBack(t.Context(), &memoryLock{id: "a"}); err != nil {
+		t.Error(err)
+	}
+}
