@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -24,19 +25,29 @@ func (d *Driver) do(a engine.Action) {
 	case engine.StopWatch:
 		d.watches.Stop(a.ID)
 	case engine.RunHook:
-		d.busy.Go(func() { d.inbox.put(d.runHook(a)) })
+		done := engine.RunDone{Run: a.Run}
+		d.start(func() error { done = d.runHook(a); return done.Err },
+			func(err error) engine.Input { done.Err = err; return done })
 	case engine.Commit:
-		d.busy.Go(func() { d.inbox.put(engine.Committed{Run: a.Run, Err: d.commit(a)}) })
+		d.start(func() error { return d.commit(a) },
+			func(err error) engine.Input { return engine.Committed{Run: a.Run, Err: err} })
 	case engine.Save:
-		d.busy.Go(func() { d.inbox.put(engine.Saved{Op: a.Op, Err: d.kept.Save(d.work, a.Module, a.Data)}) })
+		d.start(func() error { return d.kept.Save(d.work, a.Module, a.Data) },
+			func(err error) engine.Input { return engine.Saved{Op: a.Op, Err: err} })
 	case engine.Evaluate:
-		d.busy.Go(func() { d.inbox.put(d.evaluate(a)) })
+		done := engine.Evaluated{Op: a.Op}
+		d.start(func() error { done = d.evaluate(a); return done.Err },
+			func(err error) engine.Input { done.Err = err; return done })
 	case engine.ApplyCRDs:
-		d.busy.Go(func() { d.inbox.put(engine.CRDsApplied{Op: a.Op, Err: d.applyCRDs(a)}) })
+		d.start(func() error { return d.applyCRDs(a) },
+			func(err error) engine.Input { return engine.CRDsApplied{Op: a.Op, Err: err} })
 	case engine.Release:
-		d.busy.Go(func() { d.inbox.put(d.release(a)) })
+		done := engine.Released{Op: a.Op}
+		d.start(func() error { done = d.release(a); return done.Err },
+			func(err error) engine.Input { done.Err = err; return done })
 	case engine.Uninstall:
-		d.busy.Go(func() { d.inbox.put(engine.Uninstalled{Op: a.Op, Err: d.uninstall(a)}) })
+		d.start(func() error { return d.uninstall(a) },
+			func(err error) engine.Input { return engine.Uninstalled{Op: a.Op, Err: err} })
 	case engine.Publish:
 		for _, err := range d.metrics.publish(a.Module, a.Hook, a.Metrics) {
 			d.log(a.Module, a.Hook).Log(builtins.LevelError, err.Error(), nil)
@@ -57,6 +68,23 @@ func (d *Driver) do(a engine.Action) {
 	}
 }
 
+// start does work beside the engine's goroutine and hands its answer over.
+func (d *Driver) start(work func() error, answer func(error) engine.Input) {
+	d.busy.Go(func() { d.inbox.put(answer(d.guard(work))) })
+}
+
+// guard makes a panic, in Helm for instance, the error of the work that met it: it
+// is tried again like any other, and all else goes on.
+func (d *Driver) guard(work func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("internal error: %v; this is a bug, please report it", p)
+			d.o.Log.Debug().Str(TraceField, string(debug.Stack())).Msg(err.Error())
+		}
+	}()
+	return work()
+}
+
 func (d *Driver) startWatch(a engine.StartWatch) {
 	w := a.Watch
 	d.watches.Start(watch.Spec{
@@ -66,7 +94,7 @@ func (d *Driver) startWatch(a engine.StartWatch) {
 	})
 }
 
-func (d *Driver) runHook(a engine.RunHook) engine.Input {
+func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 	d.runSlots <- struct{}{}
 	defer func() { <-d.runSlots }()
 	snapshots := make(map[string][]starlark.Value, len(a.Watches))
@@ -118,7 +146,7 @@ func (d *Driver) commit(a engine.Commit) error {
 	return nil
 }
 
-func (d *Driver) evaluate(a engine.Evaluate) engine.Input {
+func (d *Driver) evaluate(a engine.Evaluate) engine.Evaluated {
 	decision, err := hook.Enabled(d.work, d.o.Generation.Host, a.Module, a.Values, time.Now(), d.log(a.Module.Name, ""))
 	return engine.Evaluated{Op: a.Op, Decision: decision, Err: err}
 }
@@ -133,7 +161,7 @@ func (d *Driver) applyCRDs(a engine.ApplyCRDs) error {
 	return err
 }
 
-func (d *Driver) release(a engine.Release) engine.Input {
+func (d *Driver) release(a engine.Release) engine.Released {
 	decl := a.Module.Decl
 	slots := d.helmSlots
 	if decl.Wait {
