@@ -80,7 +80,6 @@ func (e *Engine) runSucceeded(id uint64) {
 	if h.lastError != "" {
 		e.note(builtins.LevelInfo, m, h.gen.ID, "runs again")
 	}
-	first := !h.succeeded
 	h.tried, h.succeeded, h.lastError = true, true, ""
 	if !values.Equal(h.layer, r.effects.Values) {
 		e.setLayer(m, h, r.effects.Values)
@@ -93,9 +92,6 @@ func (e *Engine) runSucceeded(id uint64) {
 		h.requeueAt = e.now.Add(r.effects.Requeue)
 	}
 	e.hookDone(m, h, r.work.Events, true)
-	if first {
-		m.pass.moved = true
-	}
 	e.touch(m)
 }
 
@@ -122,7 +118,6 @@ func (e *Engine) runFailed(id uint64, err error) {
 			Message: err.Error() + " (next try in " + roundUp(delay).String() + ")"})
 	}
 	e.hookDone(m, h, r.work.Events, false)
-	m.pass.moved = true
 	e.touch(m)
 }
 

@@ -79,7 +79,7 @@ func (h *hook) gates() bool { return h.startup != nil || len(h.watches) > 0 }
 
 // reset forgets what belongs to one life of the module; statistics stay.
 func (h *hook) reset() {
-	h.tried, h.succeeded, h.requeueAt = false, false, time.Time{}
+	h.tried, h.succeeded, h.requeueAt, h.lastError = false, false, time.Time{}, ""
 	for _, w := range h.watches {
 		w.synced, w.served, w.err = false, false, ""
 	}

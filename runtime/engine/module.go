@@ -32,6 +32,7 @@ type module struct {
 	version  int            // counts changes of view
 
 	verdict verdict
+	told    standing  // what those who depend on the module know of it
 	since   time.Time // when state or reason changed last
 	shown   string
 
@@ -139,9 +140,17 @@ func (m *module) namespace(operator string) string {
 
 func (m *module) hasChart() bool { return m.gen.Tree != nil && m.gen.Tree.Chart != nil }
 
+// standing is what the fate of other modules may hang on.
+type standing struct {
+	off, settled, ready bool
+}
+
+func (m *module) standing() standing {
+	return standing{off: m.verdict.State == status.ModuleOff, settled: m.settled(), ready: m.pass.ready}
+}
+
 // step looks at one module and starts whatever is due.
 func (e *Engine) step(m *module) {
-	before := m.verdict
 	if m == e.global {
 		m.verdict = verdict{Run: m.broken == "" && e.config.known(), Settled: true}
 	} else {
@@ -161,8 +170,8 @@ func (e *Engine) step(m *module) {
 	e.advance(m)
 	e.dispatch(m)
 	e.show(m)
-	if m == e.global || before.Settled != m.verdict.Settled || m.pass.moved {
-		m.pass.moved = false
+	if now := m.standing(); m == e.global || now != m.told {
+		m.told = now
 		e.touchDependents(m)
 	}
 }
@@ -284,7 +293,7 @@ func (m *module) settled() bool {
 		return true
 	}
 	for _, h := range m.hooks {
-		if !h.succeeded && h.trouble() != "" {
+		if h.trouble() != "" && (!h.succeeded || m.pass.waiting[h.gen.ID]) {
 			return true
 		}
 	}

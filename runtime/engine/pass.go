@@ -38,7 +38,6 @@ type pass struct {
 	err      string
 	attempt  int
 	next     time.Time
-	moved    bool // others may care
 }
 
 func (p *pass) want() { p.dirty = true }
@@ -49,7 +48,7 @@ func (p *pass) stop() {
 	if p.phase == beforeHelm || p.phase == afterHelm {
 		p.phase = idle
 	}
-	p.waiting, p.hold, p.rounds, p.moved = nil, "", 0, true
+	p.waiting, p.hold, p.rounds = nil, "", 0
 	p.ready = false
 }
 
@@ -87,8 +86,7 @@ func (e *Engine) advance(m *module) {
 			return
 		}
 		if !m.hasChart() {
-			p.dirty, p.moved = false, !p.ready
-			p.ready, p.err = true, ""
+			p.dirty, p.ready, p.err = false, true, ""
 			return
 		}
 		if p.waiting = e.queueHelm(m, "before_helm"); len(p.waiting) > 0 {
@@ -156,7 +154,7 @@ func (e *Engine) helm(m *module) {
 	p := &m.pass
 	p.phase, p.dirty, p.hold = idle, false, ""
 	if problems := m.values.CheckHelm(); len(problems) > 0 {
-		p.hold, p.moved = "values: "+problems[0].String(), true
+		p.hold = "values: " + problems[0].String()
 		return
 	}
 	p.phase, p.version, p.values = inHelm, m.version, m.view
@@ -170,7 +168,7 @@ func (e *Engine) helm(m *module) {
 
 func (e *Engine) released(m *module, in Released) {
 	p := &m.pass
-	p.phase, p.moved = idle, true
+	p.phase = idle
 	e.touch(m)
 	if in.Err != nil {
 		p.ready = false
@@ -204,7 +202,7 @@ func (e *Engine) endRound(m *module) {
 	}
 	p.rounds++
 	if p.rounds >= maxRounds {
-		p.rounds, p.dirty, p.moved = 0, false, true
+		p.rounds, p.dirty = 0, false
 		p.hold = fmt.Sprintf("values still move after %d passes: %s; let after_helm hooks set what does not depend on the pass", maxRounds, firstDifference(p.values, m.view))
 		e.note(builtins.LevelWarn, m, "", p.hold)
 		return
@@ -216,7 +214,7 @@ func (e *Engine) uninstall(m *module, ref ReleaseRef) {
 	p := &m.pass
 	p.phase = uninstalling
 	op := e.ask(func(in Input) {
-		p.phase, p.moved = idle, true
+		p.phase = idle
 		e.touch(m)
 		if err := in.(Uninstalled).Err; err != nil {
 			e.passFailed(m, err)
