@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.starlark.net/starlark"
@@ -135,5 +136,11 @@ func Load(ctx context.Context, o Options) *Generation {
 	return g
 }
 
-// join adds an error to a module.
-func (m *Module) join(err error) { m.Err = errors.Join(m.Err, err) }
+// join adds an error to a module, once: files that load the same broken one all
+// have its error.
+func (m *Module) join(err error) {
+	if m.Err != nil && slices.Contains(strings.Split(m.Err.Error(), "\n"), err.Error()) {
+		return
+	}
+	m.Err = errors.Join(m.Err, err)
+}

@@ -2,6 +2,7 @@ package generation
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -141,5 +142,15 @@ func TestProblems(t *testing.T) {
 	}
 	if g.Modules["db"].Err == nil {
 		t.Error("two modules of one name are no error")
+	}
+}
+
+func TestOneErrorOfManyFilesIsSaidOnce(t *testing.T) {
+	m := &Module{}
+	for _, text := range []string{"a.star:1:1: x", "b.star:1:1: y", "a.star:1:1: x"} {
+		m.join(errors.New(text))
+	}
+	if got, want := m.Err.Error(), "a.star:1:1: x\nb.star:1:1: y"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
