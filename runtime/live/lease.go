@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/cluster"
 )
 
 // The Lease's times: a crashed holder is followed after leaseDuration, and a holder
@@ -35,26 +38,61 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 	if err != nil {
 		host = "starling"
 	}
-	return &resourcelock.LeaseLock{
+	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
 		Client:     client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 		Labels:     map[string]string{status.LabelInstance: status.InstanceLabel(d.o.Namespace, d.o.Name)},
-	}, nil
+	}
+	leases := cluster.Mapping{GVR: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease", Namespaced: true}
+	return tellingLock{Interface: lock, tell: func(verb string, err error) error {
+		return d.o.Client.Explain(err, verb, leases, d.o.Namespace)
+	}}, nil
 }
 
-// lead holds the Lease until ctx ends, or until it is lost: then it returns nil. It
+// tellingLock hands every error to tell, which may put another in its place.
+type tellingLock struct {
+	resourcelock.Interface
+	tell func(verb string, err error) error
+}
+
+// Get reads the Lease.
+func (l tellingLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	return record, raw, l.tell("get", err)
+}
+
+// Create makes the Lease.
+func (l tellingLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.tell("create", l.Interface.Create(ctx, record))
+}
+
+// Update writes the Lease.
+func (l tellingLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.tell("update", l.Interface.Update(ctx, record))
+}
+
+// lead holds the Lease until ctx ends, or until it is lost: then it returns nil. Who
+// may not touch the Lease is told so at once, by an error: waiting would not help. It
 // gives nothing back, because writes may still be under way, see [giveBack];
 // client-go's own way of doing so would also report a loss only after one more
 // try to reach the API server, when another process may hold the Lease already.
 func lead(ctx context.Context, name string, lock resourcelock.Interface, log zerolog.Logger, led func()) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var held atomic.Bool // then a refusal may be a passing one: the renewals go on
 	waiting := false
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:          lock,
+		Lock: tellingLock{Interface: lock, tell: func(_ string, err error) error {
+			if apierrors.IsForbidden(err) && !held.Load() {
+				end(fmt.Errorf("lease %s: %w", lock.Describe(), err))
+			}
+			return err
+		}},
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
 		Name: name,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { led() },
+			OnStartedLeading: func(context.Context) { held.Store(true); led() },
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(holder string) {
 				if holder != lock.Identity() && !waiting {
@@ -68,7 +106,7 @@ func lead(ctx context.Context, name string, lock resourcelock.Interface, log zer
 		return fmt.Errorf("lease: %w", err)
 	}
 	elector.Run(ctx)
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // giveBack lets another process have the Lease at once, if it is ours. It must

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ type memoryLock struct {
 	id     string
 	record *resourcelock.LeaderElectionRecord
 	cut    bool
+	denied error
 }
 
 func (l *memoryLock) reach(ctx context.Context) error {
@@ -25,7 +27,7 @@ func (l *memoryLock) reach(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return nil
+	return l.denied
 }
 
 func (l *memoryLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
@@ -91,4 +93,37 @@ func TestTheLeaseIsGivenBackByItsHolderAlone(t *testing.T) {
 	if err := giveBack(t.Context(), &memoryLock{id: "a"}); err != nil {
 		t.Error(err)
 	}
+}
+
+// Who may not touch the Lease is told so at once; a refusal of one who holds it may be
+// a passing one.
+func TestALeaseThatMayNotBeHad(t *testing.T) {
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "starling", nil)
+	synctest.Test(t, func(t *testing.T) {
+		err := lead(t.Context(), "starling", &memoryLock{id: "a", denied: denied}, zerolog.Nop(), func() { t.Error("leads") })
+		if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "lease ops/starling: ") {
+			t.Errorf("got %v", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		lock := &memoryLock{id: "a"}
+		led := make(chan struct{})
+		lost := make(chan error, 1)
+		go func() { lost <- lead(ctx, "starling", lock, zerolog.Nop(), func() { close(led) }) }()
+		<-led
+		lock.denied = denied
+		time.Sleep(2 * retryPeriod)
+		lock.denied = nil
+		time.Sleep(leaseDuration)
+		select {
+		case err := <-lost:
+			t.Errorf("given up: %v", err)
+		default:
+		}
+		cancel()
+		if err := <-lost; err != context.Canceled {
+			t.Errorf("ended with %v", err)
+		}
+	})
 }
