@@ -10,7 +10,10 @@ import (
 	"syscall"
 )
 
-func main() { os.Exit(starling()) }
+func main() {
+	tuneMemory()
+	os.Exit(starling())
+}
 
 // starling runs the command line and returns the exit code: 0, or 1 after an
 // error, which is one line on stderr.
