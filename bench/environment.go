@@ -24,6 +24,7 @@ const operatorNamespace = "starling-system"
 type bench struct {
 	quick      bool
 	began      time.Time
+	broken     context.CancelCauseFunc // ends the run: a child has died
 	dir        string
 	kubeconfig string
 	program    string // bin/starling
@@ -32,42 +33,35 @@ type bench struct {
 	table      table
 }
 
-// newBench starts the control plane.
-func newBench(ctx context.Context, quick bool) (_ *bench, err error) {
+// setUp starts the control plane.
+func (b *bench) setUp(ctx context.Context) error {
 	devcluster, err := program("STARLING_DEVCLUSTER", "bin/devcluster", "devcluster")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b := &bench{quick: quick, began: time.Now()}
 	if b.program, err = program("STARLING_BIN", "bin/starling", "build"); err != nil {
-		return nil, err
+		return err
 	}
 	if b.dir, err = os.MkdirTemp("", "starling-bench-"); err != nil {
-		return nil, err
+		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.close())
-		}
-	}()
 	b.kubeconfig = filepath.Join(b.dir, "kubeconfig")
 	b.say("control plane …")
-	p, err := b.start(devcluster, "--kubeconfig", b.kubeconfig, "--dir", filepath.Join(b.dir, "cluster"))
-	if err != nil {
-		return nil, err
+	if _, err := b.start(devcluster, "--kubeconfig", b.kubeconfig, "--dir", filepath.Join(b.dir, "cluster")); err != nil {
+		return err
 	}
 	// The file is written when the cluster is ready.
-	if err := wait(ctx, p, func() bool { _, err := os.Stat(b.kubeconfig); return err == nil }); err != nil {
-		return nil, fmt.Errorf("control plane: %w", err)
+	if err := wait(ctx, func() bool { _, err := os.Stat(b.kubeconfig); return err == nil }); err != nil {
+		return fmt.Errorf("control plane: %w", err)
 	}
 	config, err := adminConfig(b.kubeconfig)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if b.client, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, err
+		return err
 	}
-	return b, b.makeNamespaces(ctx, operatorNamespace)
+	return b.makeNamespaces(ctx, operatorNamespace)
 }
 
 // program returns the path of a program that make builds.
@@ -132,13 +126,19 @@ func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// start starts a program, which close stops.
+// start starts a program, which close stops. One that ends before that ends the run.
 func (b *bench) start(program string, args ...string) (*process, error) {
 	p, err := startProcess(program, args...)
 	if err != nil {
 		return nil, err
 	}
 	b.children = append(b.children, p)
+	go func() {
+		<-p.ended
+		if !p.asked.Load() {
+			b.broken(p.died())
+		}
+	}()
 	return p, nil
 }
 
@@ -148,14 +148,17 @@ func (b *bench) close() error {
 	for i := len(b.children) - 1; i >= 0; i-- {
 		errs = append(errs, b.children[i].stop())
 	}
-	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
+	if b.dir != "" {
+		errs = append(errs, os.RemoveAll(b.dir))
+	}
+	return errors.Join(errs...)
 }
 
 // patience is how long anything here may take before the bench gives up.
 const patience = 3 * time.Minute
 
-// wait looks at done often, until it holds or p ends.
-func wait(ctx context.Context, p *process, done func() bool) error {
+// wait looks at done often, until it holds.
+func wait(ctx context.Context, done func() bool) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	ticks := time.NewTicker(5 * time.Millisecond)
@@ -163,8 +166,6 @@ func wait(ctx context.Context, p *process, done func() bool) error {
 	for !done() {
 		select {
 		case <-ticks.C:
-		case <-p.ended:
-			return p.died()
 		case <-late.C:
 			return fmt.Errorf("not within %s", patience)
 		case <-ctx.Done():

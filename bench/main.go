@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"k8s.io/klog/v2"
 )
@@ -94,19 +95,24 @@ func choose(all []section, only string) ([]section, error) {
 
 // run measures and prints the table, as far as it got.
 func run(chosen []section, quick bool) (err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signals, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	b, err := newBench(ctx, quick)
-	if err != nil {
+	ctx, cancel := context.WithCancelCause(signals)
+	defer cancel(nil)
+	b := &bench{quick: quick, began: time.Now(), broken: cancel}
+	defer func() {
+		switch {
+		case signals.Err() != nil:
+			err = errors.New("interrupted")
+		case ctx.Err() != nil: // what failed with it failed because of it
+			err = context.Cause(ctx)
+		}
+		err = errors.Join(err, b.close())
+	}()
+	if err := b.setUp(ctx); err != nil {
 		return err
 	}
-	defer func() {
-		err = errors.Join(err, b.close())
-		if ctx.Err() != nil {
-			err = errors.New("interrupted")
-		}
-	}()
-	defer func() { b.table.print(os.Stdout) }()
+	defer b.table.print(os.Stdout)
 	for _, s := range chosen {
 		b.say("%s …", s.name)
 		if err := s.run(ctx, b); err != nil {

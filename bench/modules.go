@@ -70,12 +70,12 @@ func measureModules(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.say("starling, first install: %s", seconds(first.sinceStart))
+	b.say("starling, first install: %s, resident %s", seconds(first.sinceStart), mebibytes(first.resident))
 	again, err := b.converge(ctx, n, nil)
 	if err != nil {
 		return err
 	}
-	b.say("starling, unchanged: %s, of it %s with the lease", seconds(again.sinceStart), seconds(again.sinceLease))
+	b.say("starling, unchanged: %s, resident %s", seconds(again.sinceStart), mebibytes(again.resident))
 	plainFirst, err := b.plainHelm(ctx, n, (*plainRelease).install)
 	if err != nil {
 		return err
@@ -98,15 +98,15 @@ func measureModules(ctx context.Context, b *bench) error {
 		starling: seconds(again.sinceStart), bare: seconds(plainAgain), ratio: times(part(again.sinceStart, plainAgain)),
 		aim: verdict("< 1 s", again.sinceStart < time.Second),
 	})
-	b.table.add(row{
-		what:     "… unchanged, from the lease",
-		starling: seconds(again.sinceLease), bare: "", ratio: "", aim: "",
-	})
+	b.table.add(row{what: "… unchanged, from the lease", starling: seconds(again.sinceLease)})
 	return errors.Join(b.removeNamespace(ctx, moduleNamespace), b.removeNamespace(ctx, helmNamespace))
 }
 
-// converged is how long a start took until /readyz said yes.
-type converged struct{ sinceStart, sinceLease time.Duration }
+// converged is how long a start took until /readyz said yes, and the memory then.
+type converged struct {
+	sinceStart, sinceLease time.Duration
+	resident               int64
+}
 
 // converge starts Starling, waits until it is ready, makes sure that every module
 // is released, and stops it.
@@ -140,6 +140,7 @@ func (b *bench) converge(ctx context.Context, n int, tree map[string]string) (co
 	if len(modules) != n {
 		return c, fmt.Errorf("%d modules are ready, not %d", len(modules), n)
 	}
+	c.resident, _, _ = s.memory() // 0 where the system does not tell
 	return c, s.stop()
 }
 

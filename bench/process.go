@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -23,6 +24,7 @@ type process struct {
 	cmd    *exec.Cmd
 	output lockedBuffer // stdout and stderr
 	began  time.Time
+	asked  atomic.Bool   // to end
 	err    error         // of its end; read after ended is closed
 	ended  chan struct{} // closed when it has ended
 }
@@ -52,9 +54,12 @@ func (p *process) died() error {
 // stop asks the process to end and waits. One that does not end in time is killed,
 // which is an error.
 func (p *process) stop() error {
+	if p.asked.Swap(true) {
+		return nil
+	}
 	select {
 	case <-p.ended:
-		return nil
+		return nil // died has told
 	default:
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -44,7 +44,7 @@ func (b *bench) startStarling(ctx context.Context, name string, tree map[string]
 	if err != nil {
 		return nil, err
 	}
-	return s, wait(ctx, s.process, func() bool { s.listen = listenAddress(s.output.String()); return s.listen != "" })
+	return s, wait(ctx, func() bool { s.listen = listenAddress(s.output.String()); return s.listen != "" })
 }
 
 // listenAddress finds the address in the first line of the log.
@@ -60,7 +60,7 @@ func listenAddress(log string) string {
 
 // ready waits until /readyz says so.
 func (s *starling) ready(ctx context.Context) error {
-	return wait(ctx, s.process, func() bool {
+	return wait(ctx, func() bool {
 		resp, err := http.Get("http://" + s.listen + "/readyz")
 		if err != nil {
 			return false
@@ -120,5 +120,5 @@ func (b *bench) startLoop(ctx context.Context, side string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, wait(ctx, p, func() bool { return p.output.String() != "" })
+	return p, wait(ctx, func() bool { return p.output.String() != "" })
 }
