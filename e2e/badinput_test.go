@@ -42,8 +42,8 @@ func TestBrokenModules(t *testing.T) {
 		{"template", status.ModuleFailed, []string{"template/templates/cm.yaml:4", "nobody"}},
 		{"listed", status.ModuleBroken, []string{"listed/values.yaml", "map"}},
 		{"chartless", status.ModuleBroken, []string{"chartless/Chart.yaml"}},
-		{"cyclic", status.ModuleBroken, []string{"cyclic/hooks/a.star", "cyclic/hooks/b.star", "cycle"}},
-		{"schema", status.ModuleBroken, []string{"schema/openapi/config-values.yaml", "strnig"}},
+		{"cyclic", status.ModuleBroken, []string{"cyclic/hooks/a.star", "cyclic/hooks/b.star", "load each other"}},
+		{"schema", status.ModuleBroken, []string{"schema/openapi/config-values.yaml: text: type must be one of"}},
 	} {
 		f.waitState(want.module, want.state, want.says...)
 		noRelease(t, f.ns, want.module)
@@ -124,7 +124,7 @@ func TestStartThatCannotGoOn(t *testing.T) {
 		{"no modules folder", func(f *fixture) { f.modules = "/nowhere/modules" }, nil, []string{"/nowhere/modules"}},
 		{"modules is a file", func(f *fixture) { f.modules = filepath.Join(elsewhere, "web", "Chart.yaml") }, nil, []string{"web/Chart.yaml"}},
 		{"pause of an unknown module", nil, []string{"--pause=wbe"}, []string{"wbe", "web"}},
-		{"no such namespace", func(f *fixture) { f.ns = "nowhere-" + ns }, nil, []string{"nowhere-" + ns}},
+		{"no right to have the Lease", func(f *fixture) { f.ns = "nowhere-" + ns }, nil, []string{"nowhere-" + ns, "leases", "verbs: [\"get\"]"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := *base
