@@ -82,7 +82,11 @@ func (e *Engine) runSucceeded(id uint64) {
 	}
 	h.tried, h.succeeded, h.lastError = true, true, ""
 	if !values.Equal(h.layer, r.effects.Values) {
+		before := m.version
 		e.setLayer(m, h, r.effects.Values)
+		if m.pass.phase == afterHelm && onlyAfterHelm(r.work.Events) {
+			m.pass.own += m.version - before
+		}
 	}
 	if len(r.effects.Metrics) > 0 {
 		e.do(Publish{Module: m.name, Hook: h.gen.ID, Metrics: r.effects.Metrics})
@@ -109,7 +113,7 @@ func (e *Engine) runFailed(id uint64, err error) {
 		delay = failed.RetryAfter
 	}
 	if failed != nil && failed.Permanent {
-		m.lane.Dropped(r.work)
+		m.lane.Parked(r.work)
 		e.do(Note{Level: builtins.LevelError, Module: m.name, Hook: h.gen.ID, Err: err,
 			Message: err.Error() + " (not tried again before something changes)"})
 	} else {

@@ -119,7 +119,7 @@ func TestFailPermanentWaitsForAnEvent(t *testing.T) {
 	w.advance(time.Hour)
 	w.wantRuns("web/a sync")
 	w.changed("web/a#nodes")
-	w.wantRuns("web/a modified")
+	w.wantRuns("web/a sync,modified") // no event is lost
 }
 
 func TestAFailedCommitLeavesValuesAsTheyWere(t *testing.T) {

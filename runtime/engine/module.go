@@ -214,6 +214,7 @@ func (e *Engine) bringUp(m *module) {
 	for _, h := range m.hooks {
 		e.startHook(m, h)
 	}
+	m.pass.calm()
 	m.pass.want()
 }
 

@@ -30,6 +30,8 @@ type pass struct {
 	waiting map[string]bool // hooks that this phase waits for
 	rounds  int             // passes in a row that after_helm hooks caused
 	version int             // of the values that went into Helm
+	own     int             // changes of the values since then by after_helm runs
+	after   bool            // after_helm hooks were tried since the module came up
 	values  map[string]any  // likewise
 
 	ready    bool   // the last release action succeeded
@@ -42,6 +44,9 @@ type pass struct {
 
 func (p *pass) want() { p.dirty = true }
 
+// calm forgets what failed for a purpose that is given up.
+func (p *pass) calm() { p.err, p.attempt, p.next = "", 0, time.Time{} }
+
 // stop ends a pass whose hooks will not run any more. A Helm action under way is
 // waited for.
 func (p *pass) stop() {
@@ -49,7 +54,8 @@ func (p *pass) stop() {
 		p.phase = idle
 	}
 	p.waiting, p.hold, p.rounds = nil, "", 0
-	p.ready = false
+	p.ready, p.after = false, false
+	p.calm()
 }
 
 func (p *pass) settledPaused(m *module) bool { return m.verdict.Run && !m.verdict.Release }
@@ -78,8 +84,8 @@ func (e *Engine) advance(m *module) {
 	}
 	switch p.phase {
 	case idle:
-		if ref, ok := e.toUninstall(m); ok {
-			e.uninstall(m, ref)
+		if m.verdict.Uninstall && len(p.refs) > 0 {
+			e.uninstall(m, p.refs[0])
 			return
 		}
 		if !p.dirty || !m.started || !m.verdict.Release || m.gate() != "" || m.asking() {
@@ -107,18 +113,6 @@ func (e *Engine) advance(m *module) {
 	}
 }
 
-// toUninstall returns a release of the module that has to go: all of them after an
-// explicit no, and those under an earlier name or namespace.
-func (e *Engine) toUninstall(m *module) (ReleaseRef, bool) {
-	for _, ref := range m.pass.refs {
-		moved := m.verdict.Release && m.started && m.hasChart() && ref != m.ref(e.opts.Namespace)
-		if m.verdict.Uninstall || moved {
-			return ref, true
-		}
-	}
-	return ReleaseRef{}, false
-}
-
 // queueHelm queues the module's before_helm or after_helm hooks.
 func (e *Engine) queueHelm(m *module, binding string) map[string]bool {
 	waiting := map[string]bool{}
@@ -129,6 +123,7 @@ func (e *Engine) queueHelm(m *module, binding string) map[string]bool {
 		}
 		if b != nil {
 			m.lane.Add(h.gen.ID, b.Order, builtins.Event{Type: "helm", Binding: binding})
+			m.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
 			waiting[h.gen.ID] = true
 		}
 	}
@@ -149,34 +144,55 @@ func (e *Engine) hookDone(m *module, h *hook, events []builtins.Event, succeeded
 	}
 }
 
+// onlyAfterHelm says that nothing but the end of a release led to a run.
+func onlyAfterHelm(events []builtins.Event) bool {
+	return !slices.ContainsFunc(events, func(ev builtins.Event) bool { return ev.Type != "helm" || ev.Binding != "after_helm" })
+}
+
 // helm hands the values over to Helm.
 func (e *Engine) helm(m *module) {
 	p := &m.pass
 	p.phase, p.dirty, p.hold = idle, false, ""
 	if problems := m.values.CheckHelm(); len(problems) > 0 {
+		p.calm()
 		p.hold = "values: " + problems[0].String()
 		return
 	}
-	p.phase, p.version, p.values = inHelm, m.version, m.view
 	ref := m.ref(e.opts.Namespace)
+	for _, old := range p.refs {
+		if old != ref {
+			// Under an earlier name or namespace; its objects would not let
+			// those of the new release in.
+			e.uninstall(m, old)
+			return
+		}
+	}
+	p.phase, p.version, p.own, p.values = inHelm, m.version, 0, m.view
 	if !slices.Contains(p.refs, ref) {
 		p.refs = append(p.refs, ref)
 	}
-	op := e.ask(func(in Input) { e.released(m, in.(Released)) })
+	epoch := m.epoch
+	op := e.ask(func(in Input) { e.released(m, epoch, in.(Released)) })
 	e.do(Release{Op: op, Module: m.gen, Ref: ref, Values: m.view})
 }
 
-func (e *Engine) released(m *module, in Released) {
+func (e *Engine) released(m *module, epoch int, in Released) {
 	p := &m.pass
 	p.phase = idle
 	e.touch(m)
-	if in.Err != nil {
+	switch {
+	case epoch != m.epoch: // the module has gone down meanwhile
+		return
+	case in.Err != nil:
 		p.ready = false
 		e.passFailed(m, in.Err)
 		return
 	}
-	p.ready, p.err, p.attempt, p.next, p.revision = true, "", 0, time.Time{}, in.Revision
-	if in.Changed && m.started {
+	p.calm()
+	p.ready, p.revision = true, in.Revision
+	// Once in each life also without a change: a crash may have come between
+	// the change and its hooks.
+	if in.Changed || !p.after {
 		if p.waiting = e.queueHelm(m, "after_helm"); len(p.waiting) > 0 {
 			p.phase = afterHelm
 			return
@@ -195,12 +211,16 @@ func (e *Engine) passFailed(m *module, err error) {
 // endRound looks whether after_helm hooks have moved the values once more.
 func (e *Engine) endRound(m *module) {
 	p := &m.pass
-	p.phase = idle
-	if m.version == p.version {
+	p.phase, p.after = idle, true
+	switch moved := m.version - p.version; {
+	case moved == 0:
 		p.rounds = 0
 		return
+	case moved > p.own: // not by these hooks alone
+		p.rounds = 0
+	default:
+		p.rounds++
 	}
-	p.rounds++
 	if p.rounds >= maxRounds {
 		p.rounds, p.dirty = 0, false
 		p.hold = fmt.Sprintf("values still move after %d passes: %s; let after_helm hooks set what does not depend on the pass", maxRounds, firstDifference(p.values, m.view))
@@ -220,7 +240,8 @@ func (e *Engine) uninstall(m *module, ref ReleaseRef) {
 			e.passFailed(m, err)
 			return
 		}
-		p.err, p.attempt, p.next, p.ready, p.revision = "", 0, time.Time{}, false, 0
+		p.calm()
+		p.ready, p.revision = false, 0
 		p.refs = slices.DeleteFunc(p.refs, func(r ReleaseRef) bool { return r == ref })
 		p.dirty = true
 		if m.verdict.Uninstall || !m.verdict.Run {

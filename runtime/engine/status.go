@@ -33,16 +33,16 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 		}
 		return status.ModuleStarting, "waits for hook " + strings.TrimPrefix(gate, m.name+"/")
 	}
-	switch {
-	case p.hold != "" && !p.ready:
-		return status.ModuleWaiting, p.hold
-	case p.phase == beforeHelm && !p.ready:
+	if p.phase == beforeHelm {
 		for _, h := range m.hooks {
 			if p.waiting[h.gen.ID] && h.lastError != "" {
 				return status.ModuleFailed, "hook " + strings.TrimPrefix(h.gen.ID, m.name+"/") + ": " + h.lastError
 			}
 		}
-		return status.ModuleReleasing, ""
+	}
+	switch {
+	case p.hold != "" && !p.ready:
+		return status.ModuleWaiting, p.hold
 	case p.ready:
 		return status.ModuleReady, p.hold
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -60,7 +61,11 @@ func (m *module) sectionOps(ops []effect.ValueOp) []effect.ValueOp {
 
 // recompose computes all values anew, after the global ones or the config moved.
 func (e *Engine) recompose() {
-	e.global.composed = e.global.values.Compose()
+	composed := e.global.values.Compose()
+	if !reflect.DeepEqual(composed, e.global.composed) {
+		e.nudge(e.global)
+	}
+	e.global.composed = composed
 	e.global.view = map[string]any{globalName: e.global.composed}
 	for _, m := range e.modules {
 		e.recomposeModule(m)
@@ -76,7 +81,22 @@ func (e *Engine) recomposeModule(m *module) {
 	m.view = view
 	m.version++
 	m.pass.want()
+	e.nudge(m)
 	e.touch(m)
+}
+
+// nudge shortens what waits long because it failed: with other values it may
+// succeed.
+func (e *Engine) nudge(m *module) {
+	soon := e.now.Add(releaseRetry.Min)
+	for _, next := range []*time.Time{&m.eval.next, &m.pass.next} {
+		if next.After(soon) {
+			*next = soon
+		}
+	}
+	for _, h := range m.hooks {
+		m.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
+	}
 }
 
 // setLayer makes the layer of a hook count.

@@ -36,6 +36,7 @@ func (e *Engine) watchSynced(in WatchSynced) {
 			h.module.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "sync", Binding: other.binding})
 		}
 	}
+	h.module.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
 	e.touch(h.module)
 }
 

@@ -46,6 +46,9 @@ type world struct {
 	helmErr   map[string]error
 	held      map[string][]Action // actions not carried out yet, by kind
 	hold      string
+	// holdHelm names a module whose release stays under way, as heldHelm.
+	holdHelm string
+	heldHelm Release
 }
 
 func newWorld(t *testing.T, mods ...*generation.Module) *world {
@@ -185,6 +188,10 @@ func (w *world) carryOut(a Action) Input {
 		d, err := w.enabled[a.Module.Name](a.Values)
 		return Evaluated{Op: a.Op, Decision: d, Err: err}
 	case Release:
+		if w.holdHelm == a.Ref.Module {
+			w.heldHelm = a
+			return nil
+		}
 		if err := w.helmErr[a.Ref.Module]; err != nil {
 			return Released{Op: a.Op, Err: err}
 		}

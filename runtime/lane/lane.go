@@ -40,6 +40,7 @@ type item[E any] struct {
 	seq       int       // when it began to wait: first come, first served
 	order     int       // first attempts go by order
 	notBefore time.Time // backoff
+	parked    bool      // failed for good: only news bring it back
 	attempt   int       // failures in a row
 	lastRun   time.Time
 }
@@ -69,18 +70,20 @@ func (l *Lane[E]) Add(key string, order int, events ...E) {
 		l.seq++
 		it.seq, it.order = l.seq, order
 	}
-	it.order = min(it.order, order)
+	it.order, it.parked = min(it.order, order), false
 	it.events = l.cap(append(it.events, events...))
 }
 
 // Nudge lets a key that waits for its next try run again as soon as pause has
 // passed since its last run: something changed, so a long backoff has lost its
-// reason.
+// reason. The same for what failed for good.
 func (l *Lane[E]) Nudge(key string, pause time.Duration) {
-	if it := l.items[key]; it != nil && it.attempt > 0 {
-		if soon := it.lastRun.Add(pause); soon.Before(it.notBefore) {
-			it.notBefore = soon
-		}
+	it := l.items[key]
+	if it == nil || it.attempt == 0 {
+		return
+	}
+	if soon := it.lastRun.Add(pause); it.parked || soon.Before(it.notBefore) {
+		it.notBefore, it.parked = soon, false
 	}
 }
 
@@ -94,7 +97,7 @@ func (l *Lane[E]) Next(now time.Time, ready func(key string) bool) (Work[E], boo
 	var best *item[E]
 	var bestKey string
 	for key, it := range l.items {
-		if len(it.events) == 0 || it.notBefore.After(now) || !ready(key) {
+		if len(it.events) == 0 || it.parked || it.notBefore.After(now) || !ready(key) {
 			continue
 		}
 		if best == nil || before(it, best) {
@@ -143,13 +146,14 @@ func (l *Lane[E]) Failed(w Work[E], next time.Time) {
 	it.events = l.cap(append(slices.Clone(w.Events), it.events...))
 }
 
-// Dropped gives back work that is not to be repeated: it failed for good and only
-// a new event runs its hook again.
-func (l *Lane[E]) Dropped(w Work[E]) {
-	l.taken = ""
-	if it := l.items[w.Key]; it != nil {
-		it.attempt++
-		it.notBefore = time.Time{}
+// Parked gives back work that is not to be repeated as it is: it failed for good.
+// Its events wait for a new one, or for a [Lane.Nudge].
+func (l *Lane[E]) Parked(w Work[E]) {
+	it := l.items[w.Key]
+	news := it != nil && len(it.events) > 0
+	l.Failed(w, time.Time{})
+	if it != nil {
+		it.parked = !news
 	}
 }
 

@@ -91,13 +91,23 @@ func TestNudgeShortensABackoff(t *testing.T) {
 	take(t, l, t0.Add(time.Second), "a", "1")
 }
 
-func TestDroppedWorkComesBackWithANewEvent(t *testing.T) {
+func TestParkedWorkWaitsForNews(t *testing.T) {
 	l := newLane()
 	l.Add("a", Unordered, "1")
-	l.Dropped(take(t, l, t0, "a", "1"))
+	l.Parked(take(t, l, t0, "a", "1"))
 	nothing(t, l, t0.Add(time.Hour))
+	if at, ok := l.Wake(t0); ok {
+		t.Errorf("wants to be woken at %s", at)
+	}
 	l.Add("a", Unordered, "2")
-	take(t, l, t0, "a", "2")
+	l.Parked(take(t, l, t0, "a", "1", "2"))
+	nothing(t, l, t0.Add(time.Hour))
+	l.Nudge("a", time.Second)
+	nothing(t, l, t0)
+	w := take(t, l, t0.Add(time.Second), "a", "1", "2")
+	l.Add("a", Unordered, "3") // news came while it ran
+	l.Parked(w)
+	take(t, l, t0.Add(time.Second), "a", "1", "2", "3")
 }
 
 func TestTooManyEventsBecomeOne(t *testing.T) {
