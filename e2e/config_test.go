@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/starling-operator/starling/modules/status"
 )
@@ -105,4 +108,66 @@ def enabled():
 	if _, err := configMap(t, f.ns, "web"); err == nil {
 		t.Error("the chart's ConfigMap is still there")
 	}
+}
+
+// A ConfigMap that may not be read is not an empty one: what was accepted last stays in
+// force, across restarts too, and the status names the right to give.
+func TestConfigMapThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(mirror("web", on), probe()))
+	f.configure(map[string]string{"web": "text: from the user"})
+	f.start()
+	f.waitData("web", map[string]string{"text": "from the user"})
+	f.waitReady()
+	if code := f.process.Stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	before := takePicture(t, f.ns)
+
+	// Another account, whose role lacks the user's ConfigMap.
+	blind := *f
+	access := mirrors.access(f.ns, f.name)
+	access.Namespaced[f.ns] = slices.DeleteFunc(access.Namespaced[f.ns], func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.Resources, "configmaps") && slices.Contains(r.Verbs, "watch")
+	})
+	blind.kube = shared.ServiceAccountKubeconfig(t, f.ns, "op-blind", access)
+	blind.write(map[string]string{"probe": ""}) // it watches ConfigMaps too
+	blind.start()
+	blind.waitConfig(status.ConfigHeld, "configmaps", "op-blind")
+	blind.waitState("web", status.ModuleReady)
+	blind.waitReady()
+	blind.waitData("web", map[string]string{"text": "from the user"})
+	if code := blind.process.Stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	before.same(t, f.ns)
+}
+
+// A paused module's hooks run and its release is left alone; when the pause is over,
+// the release catches up.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(mirror("web", on), mirror("shop", on), probe()))
+	f.start()
+	f.waitRevision(f.ns, "web", 1)
+	f.waitRevision(f.ns, "shop", 1)
+	if code := f.process.Stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	f.configure(map[string]string{"web": "text: later", "shop": "text: later"})
+	f.start("--pause=web")
+	f.waitRevision(f.ns, "shop", 2)
+	f.waitState("web", status.ModulePaused)
+	f.waitReady()
+	f.probe()
+	f.waitRevision(f.ns, "web", 1)
+	f.configure(map[string]string{"webEnabled": "false", "shop": "text: still later"})
+	f.waitRevision(f.ns, "shop", 3)
+	f.waitState("web", status.ModulePaused, "its release stays as it is")
+	f.waitRevision(f.ns, "web", 1)
+
+	f.configure(map[string]string{"web": "text: later", "shop": "text: still later"})
+	f.restart()
+	f.waitRevision(f.ns, "web", 2)
+	f.waitRevision(f.ns, "shop", 3)
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/release"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/starling-operator/starling/modules/status"
@@ -216,4 +218,85 @@ func TestOneWriter(t *testing.T) {
 	before.same(t, f.ns)
 	second.configure(map[string]string{"web": "text: second"})
 	second.waitData("web", map[string]string{"text": "second"})
+}
+
+// freeLease does what time does after a crash: nobody holds the Lease any more.
+func (f *fixture) freeLease() {
+	f.t.Helper()
+	if err := shared.Client.CoordinationV1().Leases(f.ns).Delete(f.t.Context(), f.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		f.t.Fatal(err)
+	}
+}
+
+// A process is killed wherever it is, again and again; the one that is left alone ends
+// with what an undisturbed one has, and leaves nothing pending.
+func TestKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(mirror("one", on), mirror("two", `module(enabled = True, requires = ["one"])`), mirror("three", on), mirror("old", on), probe(), map[string]string{
+		"two/hooks/a.star": `
+def count(ctx):
+    values.set("text", ",".join(ctx.snapshots["cms"]))
+
+hook(count, on = [before_helm(), k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"], labels = {"e2e": "$NS"},
+                                           filter = lambda o: o.get("data.text", ""))])
+`}))
+	want := func(texts, text string) {
+		t.Helper()
+		f.waitReady()
+		f.eventually("all has settled", f.quiet)
+		f.waitData("two", map[string]string{"text": texts})
+		f.waitData("three", map[string]string{"text": text})
+		for _, name := range []string{"one", "two", "three"} {
+			all, err := history(f.ns, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range all {
+				if r.Info.Status.IsPending() {
+					t.Errorf("revision %d of %s is %s", r.Version, name, r.Info.Status)
+				}
+			}
+			if last := all[len(all)-1]; last.Info.Status != release.StatusDeployed {
+				t.Errorf("%s is %s", name, last.Info.Status)
+			}
+		}
+	}
+	// Each text is printed a moment after a step was begun or done.
+	kill := func(after string) {
+		t.Helper()
+		f.start()
+		f.eventually("it says "+after, func() error { return holds(f.process.Output(), []string{after}) })
+		f.process.Kill()
+		f.freeLease()
+	}
+	kill("starts")
+	kill(`"probed"`)
+	kill(`"installed"`)
+	f.touch("a", "a")
+	kill("starts")
+	f.configure(map[string]string{"three": "text: x"})
+	kill("ready")
+	f.start()
+	want("a", "x")
+	f.process.Kill()
+	f.freeLease()
+
+	before := takePicture(t, f.ns)
+	kill("ready")
+	before.same(t, f.ns)
+	f.write(map[string]string{"old": ""})
+	kill("no longer in the module tree")
+	f.touch("b", "b")
+	f.start()
+	want("a,b", "x")
+	f.eventually("the purge is done", func() error {
+		if all, err := history(f.ns, "old"); err == nil {
+			return fmt.Errorf("revision %d is %s", len(all), all[len(all)-1].Info.Status)
+		}
+		_, err := configMap(t, f.ns, "old")
+		if err == nil {
+			return errors.New("its ConfigMap is there")
+		}
+		return nil
+	})
 }
