@@ -213,7 +213,7 @@ func newLogger(w io.Writer, level string) (zerolog.Logger, error) {
 	if at > zerolog.DebugLevel {
 		quiet = quiet.Level(zerolog.WarnLevel)
 	}
-	klog.SetLogger(zerologr.New(&quiet))
+	klog.SetLogger(onceLogger(zerologr.New(&quiet)))
 	// Helm warns through the standard logger, and quotes values as it does so.
 	stdlog.SetOutput(io.Discard)
 	kube.ManagedFieldsManager = "starling"
