@@ -3,7 +3,7 @@
 MODULE := github.com/starling-operator/starling
 
 # One set of flags for all builds: what Starling shares with devcluster and with
-# the tests (nine packages in ten) is then compiled once. Without DWARF that is an
+# the tests (three packages in four) is then compiled once. Without DWARF that is an
 # eighth faster; stack traces and profiles need none. Nobody waits for functions of
 # devcluster's API server to be inlined, but everybody for its first build: without
 # inlining Kubernetes' own packages compile a quarter faster. A checkout owned by
@@ -79,7 +79,7 @@ bin/devcluster: $(filter-out %_test.go,$(wildcard cmd/devcluster/*.go)) cmd/devc
 	@touch $@
 
 vuln: ## known vulnerabilities in what Starling calls; needs VULNDB, by default on the network
-	@$(TOOL) govulncheck -db "$(VULNDB)" ./... || { code=$$?; test $$code = 3 || echo "make vuln: no answer from the vulnerability database at $(VULNDB); set VULNDB to a mirror, or to file:///DIR with a copy" >&2; exit $$code; }
+	@$(TOOL) govulncheck -db "$(VULNDB)" ./... || { code=$$?; test $$code = 3 || echo "make vuln: not finished, see above; it needs the vulnerability database at $(VULNDB): without network set VULNDB to a mirror or to file:///DIR with a copy" >&2; exit $$code; }
 
 clean: ## remove what was built here
 	rm -rf bin .cache
