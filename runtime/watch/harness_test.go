@@ -19,7 +19,6 @@ type recorder struct {
 	mu    sync.Mutex
 	lines []string
 	more  chan struct{}
-	busy  int
 	t     testing.TB
 }
 
