@@ -18,6 +18,8 @@ VULNDB   ?= https://vuln.go.dev
 # The race detector needs a C compiler.
 HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
 UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
+# Packages with tests on the real control plane, behind the build tag e2e.
+ON_CLUSTER = ./e2e/... ./modules/release ./runtime/watch
 # Compiling Helm and its dependencies once more for the race detector takes
 # minutes: make race does, make test does not.
 HELM    = $(filter-out $(MODULE)/e2e%,$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/action"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))
@@ -43,10 +45,10 @@ test: lint unit e2e ## all checks and tests
 
 lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt these files:" $$files >&2; exit 1; }
-	go vet ./...
+	go vet -tags e2e ./...
 	go -C cmd/devcluster vet ./...
 	go -C tools vet ./...
-	$(TOOL) staticcheck ./...
+	$(TOOL) staticcheck -tags e2e ./...
 	cd cmd/devcluster && $(TOOL) staticcheck ./...
 
 unit: ## tests that need no cluster; with the race detector where that is cheap
@@ -63,7 +65,7 @@ race: ## every unit test with the race detector
 
 e2e: build devcluster ## tests on a real control plane
 	go -C cmd/devcluster test -count=1 ./test
-	go test -count=1 -p 1 ./e2e/...
+	go test -count=1 -p 1 -tags e2e $(ON_CLUSTER)
 
 bench: build devcluster ## speed and memory beside a bare client-go loop
 	@go run ./bench
