@@ -39,7 +39,7 @@ func (e *Engine) runDone(in RunDone) {
 			e.runFailed(in.Run, err)
 			return
 		}
-		commit.Keep = keep
+		commit.Keep, r.keeps = keep, true
 	}
 	if len(commit.Writes) == 0 && commit.Keep == nil {
 		e.runSucceeded(in.Run)
@@ -55,6 +55,8 @@ func (e *Engine) committed(in Committed) {
 	case r.epoch != r.hook.module.epoch:
 		e.drop(in.Run)
 	case in.Err != nil:
+		// What it kept may be in the Secret all the same.
+		r.hook.module.stale = r.hook.module.stale || r.keeps
 		e.runFailed(in.Run, in.Err)
 	default:
 		e.runSucceeded(in.Run)

@@ -80,29 +80,24 @@ func (e *Engine) applyConfig(in Config) {
 func (e *Engine) acceptConfig(data map[string]string) {
 	parsed, problems := values.ParseConfig(data, known(e.gen))
 	shown := map[string][]string{}
-	bad := map[string]bool{}
+	bad := map[string]bool{} // keys
 	report := func(module, text string) {
 		text = fmt.Sprintf("ConfigMap %s/%s: %s", e.opts.Namespace, e.opts.Name, text)
 		shown[module] = append(shown[module], text)
-		bad[module] = true
 	}
 	for _, p := range problems {
 		report(p.Module, p.String())
+		bad[p.Key] = true
 	}
 	next := values.Config{Sections: map[string]map[string]any{}, Enabled: maps.Clone(parsed.Enabled)}
 	// A switch that cannot be read stays as it was.
-	for name := range bad {
-		if on, ok := e.config.accepted.Enabled[name]; ok {
-			if _, read := next.Enabled[name]; !read {
-				if next.Enabled == nil {
-					next.Enabled = map[string]bool{}
-				}
-				next.Enabled[name] = on
-			}
+	for name, on := range e.config.accepted.Enabled {
+		if m := e.modules[name]; m != nil && bad[values.EnabledKey(m.gen.Key)] {
+			next.Enabled[name] = on
 		}
 	}
 	check := func(m *module, config, last map[string]any) map[string]any {
-		if config == nil && bad[m.name] {
+		if bad[m.gen.Key] {
 			return last
 		}
 		problems := m.values.CheckConfig(config, last)

@@ -22,6 +22,7 @@ type facts struct {
 	Evaluated  bool // which has answered at least once
 	EvalError  string
 	Decision   builtins.Decision
+	Stale      bool // the values have moved since it answered
 
 	RequiresOff   string // a requirement that is off, or ""
 	RequiresUnmet string // a requirement that is not Ready, or ""
@@ -46,6 +47,9 @@ type verdict struct {
 	Release bool
 	// Uninstall takes its release away.
 	Uninstall bool
+	// Forget drops what its hooks have set: after an explicit no, once its
+	// release is gone.
+	Forget bool
 	// Settled is false while the module is on its way and nothing is wrong:
 	// those ordered behind it wait.
 	Settled bool
@@ -75,6 +79,9 @@ func decide(f facts) verdict {
 		return hold(status.ModuleStarting, false, "reading the configuration")
 	case f.GlobalPending != "" && !f.Started:
 		return hold(status.ModuleStarting, false, "waits for the first run of global hook %s", f.GlobalPending)
+	case !f.Switch.On && f.Switch.Source == values.SourceTree && f.GlobalFailing != "":
+		// The hook may be the one that says yes; its error is no no.
+		return off("%sEnabled: false in %s, while global hook %s fails", f.Key, f.Switch.Source, f.GlobalFailing)
 	case !f.Switch.On && f.Switch.Explicit:
 		v := verdict{State: status.ModuleOff, Reason: fmt.Sprintf("%sEnabled: false in %s", f.Key, f.Switch.Source), Settled: true}
 		return uninstalls(v, f)
@@ -97,6 +104,9 @@ func decide(f facts) verdict {
 			// A module that runs goes on by the last answer.
 		case f.Decision.Answer == builtins.AnswerDisabled:
 			v.State, v.Reason, v.Settled = status.ModuleOff, "disabled: "+f.Decision.Reason, true
+			if f.Stale { // asked again before anything is taken away
+				return v
+			}
 			return uninstalls(v, f)
 		case f.Decision.Answer == builtins.AnswerWaiting:
 			v.State, v.Reason, v.Settled = status.ModuleWaiting, f.Decision.Reason+stays, true
@@ -134,7 +144,7 @@ func uninstalls(v verdict, f facts) verdict {
 	case f.Paused && f.Installed:
 		v.State, v.Reason = status.ModulePaused, v.Reason+"; paused: its release stays as it is"
 	default:
-		v.Uninstall = f.Installed
+		v.Uninstall, v.Forget = f.Installed, !f.Installed
 	}
 	return v
 }

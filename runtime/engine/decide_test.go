@@ -61,6 +61,13 @@ func TestDecide(t *testing.T) {
 			f.HasEnabled, f.Evaluated, f.Installed = true, true, true
 			f.Decision = builtins.Decision{Answer: builtins.AnswerDisabled, Reason: "not here"}
 		}), status.ModuleOff, "disabled: not here", false, false, true, false},
+		{"enabled() disabled for other values", on(func(f *facts) {
+			f.HasEnabled, f.Evaluated, f.Installed, f.Stale = true, true, true, true
+			f.Decision = builtins.Decision{Answer: builtins.AnswerDisabled, Reason: "not here"}
+		}), status.ModuleOff, "disabled: not here", false, false, false, false},
+		{"off in the tree while a global hook fails", on(func(f *facts) {
+			f.Switch, f.Installed, f.GlobalFailing = values.Switch{Explicit: true, Source: values.SourceTree}, true, "global/a"
+		}), status.ModuleOff, "while global hook global/a fails; its release stays", false, false, false, false},
 		{"enabled() fails first", on(func(f *facts) { f.HasEnabled, f.EvalError, f.Installed = true, "boom", true }),
 			status.ModuleFailed, "enabled(): boom; its release stays", false, false, false, false},
 		{"enabled() fails later", on(func(f *facts) { f.HasEnabled, f.Evaluated, f.EvalError, f.Started = true, true, "boom", true }),

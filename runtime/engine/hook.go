@@ -47,6 +47,7 @@ type run struct {
 	epoch   int
 	work    lane.Work[builtins.Event]
 	effects effect.Effects
+	keeps   bool // its commit writes what is kept
 }
 
 func newHook(m *module, g *generation.Hook) *hook {

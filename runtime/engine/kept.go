@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -117,7 +118,9 @@ func (e *Engine) save(m *module) {
 		m.saving = false
 		e.touch(m)
 		if err := in.(Saved).Err; err != nil {
-			m.saveTry++
+			if m.saveTry++; m.saveTry == 1 {
+				e.note(builtins.LevelWarn, m, "", "what its hooks have set cannot be kept, tried again: "+err.Error())
+			}
 			m.stale, m.saveAt = true, e.now.Add(releaseRetry.Delay(m.saveTry, e.opts.Jitter()))
 			return
 		}
@@ -126,8 +129,9 @@ func (e *Engine) save(m *module) {
 	e.do(Save{Op: op, Module: m.name, Data: data})
 }
 
-// forgetLayers drops the layers of a module that was uninstalled.
+// forgetLayers drops the layers of a module that is off for good.
 func (e *Engine) forgetLayers(m *module) {
+	before := m.values
 	for _, h := range m.hooks {
 		if len(h.layer) > 0 {
 			h.layer = nil
@@ -135,5 +139,7 @@ func (e *Engine) forgetLayers(m *module) {
 			m.stale = true
 		}
 	}
-	e.recomposeModule(m)
+	if m.values != before {
+		e.recomposeModule(m)
+	}
 }

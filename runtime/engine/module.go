@@ -166,6 +166,9 @@ func (e *Engine) step(m *module) {
 	if v.Evaluate {
 		e.evaluate(m)
 	}
+	if v.Forget {
+		e.forgetLayers(m)
+	}
 	e.save(m)
 	e.advance(m)
 	e.dispatch(m)
@@ -244,6 +247,12 @@ func (e *Engine) evaluate(m *module) {
 	version := m.version
 	op := e.ask(func(in Input) {
 		answer := in.(Evaluated)
+		if answer.Err == nil && answer.Decision.Answer == builtins.AnswerDisabled && version != m.version {
+			// A no has to be meant for the values as they are.
+			ev.running = false
+			e.touch(m)
+			return
+		}
 		if answer.Err != nil {
 			ev.failed(e.now, answer.Err, e.opts.Jitter())
 			if m.started {
@@ -263,6 +272,7 @@ func (e *Engine) facts(m *module) facts {
 		Key: m.gen.Key, Broken: m.broken, Started: m.started, Installed: len(m.pass.refs) > 0, Paused: e.paused(m.name),
 		Switch:     e.resolveSwitch(m),
 		HasEnabled: m.gen.Enabled != nil, Evaluated: m.eval.done, EvalError: m.eval.err, Decision: m.eval.decision,
+		Stale:         m.eval.version != m.version,
 		ConfigKnown:   e.config.known(),
 		GlobalPending: e.config.globalPending, GlobalFailing: e.config.globalFailing,
 	}

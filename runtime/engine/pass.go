@@ -244,7 +244,7 @@ func (e *Engine) uninstall(m *module, ref ReleaseRef) {
 		p.ready, p.revision = false, 0
 		p.refs = slices.DeleteFunc(p.refs, func(r ReleaseRef) bool { return r == ref })
 		p.dirty = true
-		if m.verdict.Uninstall || !m.verdict.Run {
+		if !m.verdict.Run {
 			e.forgetLayers(m)
 		}
 	})

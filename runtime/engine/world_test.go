@@ -43,9 +43,11 @@ type world struct {
 	// served is false for watches of kinds that are not served.
 	unsynced  map[string]bool // ids of watches that stay incomplete
 	commitErr error
-	helmErr   map[string]error
-	held      map[string][]Action // actions not carried out yet, by kind
-	hold      string
+	// commitKeeps has a commit that fails keep its data all the same.
+	commitKeeps bool
+	helmErr     map[string]error
+	held        map[string][]Action // actions not carried out yet, by kind
+	hold        string
 	// holdHelm names a module whose release stays under way, as heldHelm.
 	holdHelm string
 	heldHelm Release
@@ -174,6 +176,9 @@ func (w *world) carryOut(a Action) Input {
 		return RunDone{Run: a.Run, Effects: effects, Err: err}
 	case Commit:
 		if w.commitErr != nil {
+			if w.commitKeeps {
+				w.kept[a.Module] = a.Keep
+			}
 			return Committed{Run: a.Run, Err: w.commitErr}
 		}
 		w.writes += len(a.Writes)
