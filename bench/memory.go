@@ -105,14 +105,14 @@ func (b *bench) addMemory(ctx context.Context, s *starling, what string) error {
 	if err := pause(ctx, settle); err != nil {
 		return err
 	}
-	now, peak, err := s.memory()
+	m, err := s.memory()
 	if err != nil {
 		return err
 	}
 	b.table.add(row{
-		what: what + " (peak " + mebibytes(peak) + ")", starling: mebibytes(now),
-		aim: verdict("< 80 MiB", now < memoryAim),
+		what:     fmt.Sprintf("%s (peak %s, of the binary %s)", what, mebibytes(m.peak), mebibytes(m.file)),
+		starling: mebibytes(m.now), aim: verdict("< 80 MiB", m.now < memoryAim),
 	})
-	b.say("%s: %s, peak %s", what, mebibytes(now), mebibytes(peak))
+	b.say("%s: %s", what, mebibytes(m.now))
 	return nil
 }

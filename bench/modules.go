@@ -70,12 +70,12 @@ func measureModules(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.say("starling, first install: %s, resident %s", seconds(first.sinceStart), mebibytes(first.resident))
+	b.say("starling, first install: %s, resident %s", seconds(first.sinceStart), mebibytes(first.memory.now))
 	again, err := b.converge(ctx, n, nil)
 	if err != nil {
 		return err
 	}
-	b.say("starling, unchanged: %s, resident %s", seconds(again.sinceStart), mebibytes(again.resident))
+	b.say("starling, unchanged: %s, resident %s", seconds(again.sinceStart), mebibytes(again.memory.now))
 	plainFirst, err := b.plainHelm(ctx, n, (*plainRelease).install)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func measureModules(ctx context.Context, b *bench) error {
 // converged is how long a start took until /readyz said yes, and the memory then.
 type converged struct {
 	sinceStart, sinceLease time.Duration
-	resident               int64
+	memory                 memory
 }
 
 // converge starts Starling, waits until it is ready, makes sure that every module
@@ -140,7 +140,7 @@ func (b *bench) converge(ctx context.Context, n int, tree map[string]string) (co
 	if len(modules) != n {
 		return c, fmt.Errorf("%d modules are ready, not %d", len(modules), n)
 	}
-	c.resident, _, _ = s.memory() // 0 where the system does not tell
+	c.memory, _ = s.memory() // 0 where the system does not tell
 	return c, s.stop()
 }
 

@@ -80,14 +80,21 @@ func (p *process) stop() error {
 	}
 }
 
-// memory reads the resident memory of the process, now and at its highest, in
-// bytes. The kernel tells it on Linux alone.
-func (p *process) memory() (now, peak int64, err error) {
+// memory is the resident memory of a process in bytes.
+type memory struct {
+	now, peak int64
+	// file is the part of now that shows files, the program above all: the kernel
+	// may take it back at any time, and counts it as it likes.
+	file int64
+}
+
+// memory asks the kernel, which tells it on Linux alone.
+func (p *process) memory() (memory, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
-		return 0, 0, fmt.Errorf("resident memory can be read on Linux only: %w", err)
+		return memory{}, fmt.Errorf("resident memory can be read on Linux only: %w", err)
 	}
-	return kernelBytes(data, "VmRSS"), kernelBytes(data, "VmHWM"), nil
+	return memory{now: kernelBytes(data, "VmRSS"), peak: kernelBytes(data, "VmHWM"), file: kernelBytes(data, "RssFile")}, nil
 }
 
 // kernelBytes reads a line "VmRSS:   1234 kB".

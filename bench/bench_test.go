@@ -1,0 +1,82 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestChoose(t *testing.T) {
+	for _, test := range []struct {
+		only, wantErr string
+		want          []string
+	}{
+		{only: "", want: []string{"events", "burst", "memory", "modules"}},
+		{only: "modules,events", want: []string{"events", "modules"}},
+		{only: "events,speed", wantErr: `there is no section "speed"; use events, burst, memory, modules`},
+		{only: "events,", wantErr: `there is no section ""`},
+	} {
+		chosen, err := choose(sections(), test.only)
+		if test.wantErr != "" {
+			if err == nil || !strings.Contains(err.Error(), test.wantErr) {
+				t.Errorf("-only=%s: error %v, want one with %q", test.only, err, test.wantErr)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("-only=%s: %v", test.only, err)
+		}
+		var got []string
+		for _, s := range chosen {
+			got = append(got, s.name)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("-only=%s (-want +got):\n%s", test.only, diff)
+		}
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(100 - i)
+	}
+	for _, test := range []struct {
+		values []time.Duration
+		part   float64
+		want   time.Duration
+	}{
+		{hundred, 0.5, 50},
+		{hundred, 0.99, 99},
+		{hundred, 1, 100},
+		{hundred[:5], 0.5, 98},
+		{hundred[:1], 0.99, 100},
+		{hundred[:1], 0, 100},
+	} {
+		if got := percentile(test.values, test.part); got != test.want {
+			t.Errorf("percentile(%d values, %v) = %d, want %d", len(test.values), test.part, got, test.want)
+		}
+	}
+}
+
+func TestKernelBytes(t *testing.T) {
+	const status = "Name:\tstarling\nVmHWM:\t   60904 kB\nVmRSS:\t   60000 kB\nThreads:\t9\n"
+	for key, want := range map[string]int64{"VmRSS": 60000 << 10, "VmHWM": 60904 << 10, "Vm": 0, "Name": 0} {
+		if got := kernelBytes([]byte(status), key); got != want {
+			t.Errorf("%s is %d, want %d", key, got, want)
+		}
+	}
+}
+
+func TestListenAddress(t *testing.T) {
+	const log = "not JSON\n" + `{"level":"warn","message":"a problem"}` + "\n" +
+		`{"level":"info","listen":"127.0.0.1:4711","message":"starts"}` + "\n"
+	if got := listenAddress(log); got != "127.0.0.1:4711" {
+		t.Errorf("the address is %q", got)
+	}
+	if got := listenAddress("starts\n"); got != "" {
+		t.Errorf("without an address it is %q", got)
+	}
+}
