@@ -21,7 +21,7 @@ func TestSysctlTuner(t *testing.T) {
 	f := example(t, "sysctl-tuner", least{
 		Anywhere: []rbacv1.PolicyRule{renders("", "configmaps"), renders("apps", "daemonsets")},
 	})
-	deleteNamespaces(t, "sysctl-tuner")
+	ownNamespaces(t, "sysctl-tuner")
 	f.start()
 	f.waitReady()
 	f.waitRevision("sysctl-tuner", "sysctl-tuner", 1)

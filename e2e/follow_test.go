@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/status"
 )
 
@@ -52,7 +53,7 @@ func TestQuickstart(t *testing.T) {
 		Anywhere: []rbacv1.PolicyRule{renders("", "configmaps"), renders("apps", "deployments")},
 		Hooks:    []rbacv1.PolicyRule{watches("", "nodes")},
 	})
-	deleteNamespaces(t, "hello")
+	ownNamespaces(t, "hello")
 	f.start()
 	f.waitReady()
 	f.waitState("hello", status.ModuleReady)
@@ -98,8 +99,22 @@ func (f *fixture) waitHello(nodes []string, greeting string) {
 	})
 }
 
-// deleteNamespaces deletes what Starling makes and never deletes, when the test ends.
-func deleteNamespaces(t *testing.T, names ...string) {
+// ownNamespaces waits until an earlier run of the test has left these namespaces, which
+// Starling makes and never deletes, and deletes them when the test ends.
+func ownNamespaces(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		cluster.Eventually(t, soon, "namespace "+name+" is free", func() error {
+			ns, err := shared.Client.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err == nil {
+				err = fmt.Errorf("it is %s", ns.Status.Phase)
+			}
+			return err
+		})
+	}
 	t.Cleanup(func() {
 		for _, name := range names {
 			err := shared.Client.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{})

@@ -185,7 +185,7 @@ func TestDependencies(t *testing.T) {
 		},
 		Hooks: []rbacv1.PolicyRule{watches("", "services")},
 	})
-	deleteNamespaces(t, "database", "app")
+	ownNamespaces(t, "database", "app")
 	f.start()
 	database, app := f.waitRevision("database", "database", 1), f.waitRevision("app", "app", 1)
 	if app.Info.FirstDeployed.Before(database.Info.LastDeployed) {
