@@ -86,7 +86,7 @@ func (e *Engine) runSucceeded(id uint64) {
 	if !values.Equal(h.layer, r.effects.Values) {
 		before := m.version
 		e.setLayer(m, h, r.effects.Values)
-		if m.pass.phase == afterHelm && onlyAfterHelm(r.work.Events) {
+		if m.pass.runs(r.work.Events) {
 			m.pass.own += m.version - before
 		}
 	}

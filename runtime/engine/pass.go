@@ -29,8 +29,9 @@ type pass struct {
 	dirty   bool            // a pass is wanted
 	waiting map[string]bool // hooks that this phase waits for
 	rounds  int             // passes in a row that after_helm hooks caused
-	version int             // of the values that went into Helm
-	own     int             // changes of the values since then by after_helm runs
+	again   int             // how often before_helm hooks had to run once more
+	version int             // of the values as the phase began; that Helm got
+	own     int             // changes of them since then by the phase's own hooks
 	after   bool            // after_helm hooks were tried since the module came up
 	values  map[string]any  // likewise
 
@@ -95,22 +96,43 @@ func (e *Engine) advance(m *module) {
 			p.dirty, p.ready, p.err = false, true, ""
 			return
 		}
-		if p.waiting = e.queueHelm(m, "before_helm"); len(p.waiting) > 0 {
-			p.phase = beforeHelm
-			return
+		if p.again = 0; !e.beginBefore(m) {
+			e.helm(m)
 		}
-		e.helm(m)
 	case beforeHelm:
 		if !m.verdict.Release {
 			p.phase, p.waiting = idle, nil
 		} else if len(p.waiting) == 0 && !m.asking() {
-			e.helm(m)
+			e.endBefore(m)
 		}
 	case afterHelm:
 		if len(p.waiting) == 0 {
 			e.endRound(m)
 		}
 	}
+}
+
+// beginBefore has the before_helm hooks run, if there are any.
+func (e *Engine) beginBefore(m *module) bool {
+	p := &m.pass
+	if p.waiting = e.queueHelm(m, "before_helm"); len(p.waiting) == 0 {
+		return false
+	}
+	p.phase, p.version, p.own = beforeHelm, m.version, 0
+	return true
+}
+
+// endBefore goes on to Helm. When other values have moved while before_helm hooks
+// ran, what they derive may rest on the old ones: they run once more, and after a
+// few times one more pass makes up for it.
+func (e *Engine) endBefore(m *module) {
+	p := &m.pass
+	outdated := m.version-p.version > p.own
+	if p.again++; outdated && p.again < maxRounds && e.beginBefore(m) {
+		return
+	}
+	e.helm(m)
+	p.dirty = p.dirty || outdated
 }
 
 // queueHelm queues the module's before_helm or after_helm hooks.
@@ -144,9 +166,20 @@ func (e *Engine) hookDone(m *module, h *hook, events []builtins.Event, succeeded
 	}
 }
 
-// onlyAfterHelm says that nothing but the end of a release led to a run.
-func onlyAfterHelm(events []builtins.Event) bool {
-	return !slices.ContainsFunc(events, func(ev builtins.Event) bool { return ev.Type != "helm" || ev.Binding != "after_helm" })
+// runs says whether a run for these events belongs to the phase. One that other
+// events have led to as well is no work of after_helm alone.
+func (p *pass) runs(events []builtins.Event) bool {
+	is := func(binding string) func(builtins.Event) bool {
+		return func(ev builtins.Event) bool { return ev.Type == "helm" && ev.Binding == binding }
+	}
+	switch p.phase {
+	case beforeHelm:
+		return slices.ContainsFunc(events, is("before_helm"))
+	case afterHelm:
+		after := is("after_helm")
+		return !slices.ContainsFunc(events, func(ev builtins.Event) bool { return !after(ev) })
+	}
+	return false
 }
 
 // helm hands the values over to Helm.
