@@ -12,10 +12,10 @@ import (
 func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	v, p := m.verdict, &m.pass
 	switch {
-	case p.phase == uninstalling:
-		return status.ModuleUninstalling, v.Reason
-	case v.Uninstall && p.err != "":
+	case v.Uninstall && p.err != "" && p.phase != uninstalling:
 		return status.ModuleFailed, "uninstall: " + p.err
+	case v.Uninstall, p.phase == uninstalling: // or about to, once Helm has ended what it does
+		return status.ModuleUninstalling, v.Reason
 	case v.State != "":
 		return v.State, v.Reason
 	case m.crds.err != "":
