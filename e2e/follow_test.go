@@ -104,7 +104,7 @@ func (f *fixture) waitHello(nodes []string, greeting string) {
 func ownNamespaces(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		cluster.Eventually(t, soon, "namespace "+name+" is free", func() error {
+		cluster.Eventually(t, 5*soon, "namespace "+name+" is free", func() error {
 			ns, err := shared.Client.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil
