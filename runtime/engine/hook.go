@@ -64,7 +64,7 @@ func newHook(m *module, g *generation.Hook) *hook {
 			}
 		case b.Watch != nil:
 			h.watches = append(h.watches, &watch{
-				id: g.ID + "#" + b.Name, hook: h, binding: b.Name, decl: b.Watch,
+				hook: h, binding: b.Name, decl: b.Watch,
 			})
 		case b.BeforeHelm != nil:
 			h.before = b.BeforeHelm
@@ -92,6 +92,9 @@ func (h *hook) reset() {
 // startHook starts the watches and timers of a hook and queues its startup event.
 func (e *Engine) startHook(m *module, h *hook) {
 	for _, w := range h.watches {
+		// A new id in each life of the module: what an earlier one still
+		// reports must not pass for news of this one.
+		w.id = watchID(h.gen.ID, w.binding, m.epoch)
 		e.watches[w.id] = w
 		e.do(StartWatch{ID: w.id, Hook: h.gen, Watch: w.decl})
 	}
@@ -143,6 +146,15 @@ func (h *hook) watchTrouble() string {
 	return ""
 }
 
+// watchIDs are the ids of the hook's watches by binding.
+func (h *hook) watchIDs() map[string]string {
+	out := map[string]string{}
+	for _, w := range h.watches {
+		out[w.binding] = w.id
+	}
+	return out
+}
+
 // fireSchedules queues what has fallen due. Ticks that were missed count once.
 func (e *Engine) fireSchedules() {
 	for _, m := range e.all() {
@@ -176,11 +188,11 @@ func (e *Engine) dispatch(m *module) {
 	a := RunHook{
 		Run: e.ops, Hook: h.gen, Module: m.gen, Events: work.Events, Attempt: work.Attempt,
 		Now: e.now, Namespace: m.namespace(e.opts.Namespace),
-		Watches: map[string]string{}, Synced: map[string]bool{},
+		Watches: h.watchIDs(), Synced: map[string]bool{},
 		Compose: e.composer(h), Config: e.userConfig(m), Switches: e.switches,
 	}
 	for _, w := range h.watches {
-		a.Watches[w.binding], a.Synced[w.binding] = w.id, w.served
+		a.Synced[w.binding] = w.served
 	}
 	h.lastRun = e.now
 	e.do(a)

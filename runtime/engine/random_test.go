@@ -62,7 +62,7 @@ type truth struct {
 func goodConfigs() []Config {
 	var out []Config
 	for _, data := range []map[string]string{
-		{}, {"db": "size: 1"}, {"db": "size: 2", "global": "g: 1"}, {"dbEnabled": "false"}, {"webEnabled": "false", "db": "size: 1"},
+		{}, {"db": "size: 1"}, {"db": "size: 2", "global": "g: 1"}, {"dbEnabled": "false", "quickEnabled": "false"}, {"webEnabled": "false", "db": "size: 1"},
 	} {
 		out = append(out, Config{State: ConfigPresent, Data: data})
 	}
@@ -112,7 +112,7 @@ func newChaos(t *testing.T, r *rand.Rand) *chaos {
 	web := mod("web", on(0, "db"), hk("nodes", onStartup(1), onWatch("nodes"), onAfter()))
 	web.Enabled = noFunction{}
 	w := newWorld(t, mod(globalName, builtins.ModuleDecl{}, hk("g", onStartup(0), onWatch("nodes"))),
-		db, web, mod("dyn", builtins.ModuleDecl{}, hk("a", onStartup(0))), mod("safe", on(2)))
+		db, web, mod("dyn", builtins.ModuleDecl{}, hk("a", onStartup(0))), mod("safe", on(2)), mod("quick", on(0), hk("nodes", onWatch("nodes"))))
 	return &chaos{t: t, r: r, w: w, calm: r == nil, now: w.now,
 		kept: map[string]map[string][]byte{}, releases: map[ReleaseRef]string{}}
 }
@@ -153,6 +153,11 @@ func (c *chaos) fails(n int) bool { return !c.calm && c.chance(n) }
 
 // disturb is one step on the way.
 func (c *chaos) disturb() {
+	if c.chance(40) { // much happens before the process looks
+		for range 4 {
+			c.change(func(t *truth) { t.config = goodConfigs()[c.r.IntN(5)] })
+		}
+	}
 	switch c.r.IntN(24) {
 	case 0:
 		c.change(func(t *truth) { t.nodes = c.r.Int64N(4) })
@@ -352,7 +357,7 @@ func (c *chaos) runHook(a RunHook) effect.Effects {
 			eff.Values = append(eff.Values, set("dynEnabled", true).Values...)
 		}
 		return eff
-	case "db/nodes", "web/nodes":
+	case "db/nodes", "web/nodes", "quick/nodes":
 		eff := set("n", n)
 		eff.Writes = []effect.Write{{Kind: effect.WriteApply, Ref: effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}}
 		if n == 2 {

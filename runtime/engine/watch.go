@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -14,6 +17,36 @@ type watch struct {
 	synced  bool
 	served  bool
 	err     string
+}
+
+// watchID names the watch of one binding of a hook in one life of its module:
+// "web/hooks/a.star:f#nodes", from the second life on with its number behind.
+func watchID(hook, binding string, life int) string {
+	id := hook + "#" + binding
+	if life > 0 {
+		id += fmt.Sprintf("#%d", life)
+	}
+	return id
+}
+
+// WatchBinding returns the binding of a watch by its [watchID].
+func WatchBinding(id string) string {
+	_, rest, _ := strings.Cut(id, "#")
+	binding, _, _ := strings.Cut(rest, "#")
+	return binding
+}
+
+// Watches returns the ids of a hook's watches by binding; none for a hook whose
+// module does not run.
+func (e *Engine) Watches(module, hook string) map[string]string {
+	m := e.modules[module]
+	if module == globalName {
+		m = e.global
+	}
+	if m == nil || !m.started || m.byKey[hook] == nil {
+		return nil
+	}
+	return m.byKey[hook].watchIDs()
 }
 
 // watchSynced queues one sync event once every watch of the hook is complete.

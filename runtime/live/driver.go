@@ -257,12 +257,18 @@ func (d *Driver) ask(ctx context.Context, f func(*engine.Engine)) error {
 // Status returns what `starling get` shows.
 func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 	var out status.Status
-	if err := d.ask(ctx, func(e *engine.Engine) { out = e.Status() }); err != nil {
+	var watches []map[string]string
+	if err := d.ask(ctx, func(e *engine.Engine) {
+		out = e.Status()
+		for _, h := range out.Hooks {
+			watches = append(watches, e.Watches(h.Module, h.ID))
+		}
+	}); err != nil {
 		return out, err
 	}
 	out.Instance, out.Version = d.o.Namespace+"/"+d.o.Name, d.o.Version
 	for i := range out.Hooks {
-		d.addSizes(&out.Hooks[i])
+		d.addSizes(&out.Hooks[i], watches[i])
 	}
 	return out, nil
 }

@@ -2,7 +2,6 @@ package live
 
 import (
 	"errors"
-	"strings"
 
 	"go.starlark.net/starlark"
 
@@ -42,7 +41,7 @@ func (s sink) Changed(id string, events []watch.Event) {
 		return
 	}
 	out := make([]builtins.Event, len(events))
-	_, binding, _ := strings.Cut(id, "#")
+	binding := engine.WatchBinding(id)
 	for i, ev := range events {
 		out[i] = builtins.Event{Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result}
 	}
@@ -98,18 +97,13 @@ func configData(v starlark.Value) (map[string]string, error) {
 	return out, nil
 }
 
-// addSizes fills in how many objects each snapshot of a hook holds.
-func (d *Driver) addSizes(h *status.Hook) {
-	g := d.o.Generation.Hook(h.ID)
-	if g == nil {
-		return
-	}
-	for i := range g.Bindings {
-		if b := &g.Bindings[i]; b.Watch != nil {
-			if h.Snapshots == nil {
-				h.Snapshots = map[string]int{}
-			}
-			h.Snapshots[b.Name] = d.watches.Size(h.ID + "#" + b.Name)
+// addSizes fills in how many objects each snapshot of a hook holds, by the ids of
+// its watches.
+func (d *Driver) addSizes(h *status.Hook, watches map[string]string) {
+	for binding, id := range watches {
+		if h.Snapshots == nil {
+			h.Snapshots = map[string]int{}
 		}
+		h.Snapshots[binding] = d.watches.Size(id)
 	}
 }
