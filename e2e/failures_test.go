@@ -20,7 +20,7 @@ func TestFailingHooksBesideAHealthyModule(t *testing.T) {
 		mirror("healthy", on), mirror("sick", on), mirror("slow", on), mirror("endless", on), mirror("greedy", on), probe(),
 		map[string]string{
 			"sick/hooks/a.star":    "\ndef run(ctx):\n    fail(\"the moon is full\")\n\nhook(run, on = [startup()])\n",
-			"slow/hooks/a.star":    spin("200ms"),
+			"slow/hooks/a.star":    spin("50ms"),
 			"endless/hooks/a.star": spin("30s"),
 			"greedy/hooks/a.star":  "\ndef grow(ctx):\n    all = []\n    for i in range(1 << 20):\n        all.append(\"x\" * (1 << 16))\n\nhook(grow, on = [startup()])\n",
 		}))
@@ -29,7 +29,7 @@ func TestFailingHooksBesideAHealthyModule(t *testing.T) {
 
 	for _, want := range []struct{ module, hook, place, says string }{
 		{"sick", "run", "sick/hooks/a.star:3:9", "the moon is full"},
-		{"slow", "spin", "slow/hooks/a.star:", "200ms, the time limit of one run"},
+		{"slow", "spin", "slow/hooks/a.star:", "50ms, the time limit of one run"},
 		{"endless", "spin", "endless/hooks/a.star:", "50000000 steps, the limit of one run"},
 		{"greedy", "grow", "greedy/hooks/a.star:", "MiB of memory, the limit of one run"},
 	} {
