@@ -127,7 +127,7 @@ func (e *Engine) start(in Start) {
 	e.adoptConfig(in.Kept[globalName])
 	e.recompose()
 	e.touchAll()
-	e.beginPurges(in.Installed)
+	e.beginPurges(in)
 	if e.config.seen != nil {
 		e.applyConfig(*e.config.seen)
 	}

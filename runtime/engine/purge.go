@@ -1,25 +1,34 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
 )
 
-// purge takes away a release of this instance whose module is no longer in the
-// tree.
+// purge takes away what is left of a module that is no longer in the tree: a
+// release of this instance, then what was kept for its hooks.
 type purge struct {
 	ref     ReleaseRef
+	gone    bool // the release is, or there was none
 	running bool
 	attempt int
 	next    time.Time
 }
 
-func (e *Engine) beginPurges(installed []ReleaseRef) {
-	for _, ref := range installed {
+func (e *Engine) beginPurges(in Start) {
+	released := map[string]bool{}
+	for _, ref := range in.Installed {
 		if e.modules[ref.Module] == nil {
 			e.purges = append(e.purges, &purge{ref: ref})
+			released[ref.Module] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Kept)) {
+		if e.modules[name] == nil && name != globalName && !released[name] {
+			e.purges = append(e.purges, &purge{ref: ReleaseRef{Module: name}, gone: true})
 		}
 	}
 }
@@ -40,22 +49,34 @@ func (e *Engine) stepPurges() {
 			continue
 		}
 		p.running = true
+		if p.gone {
+			op := e.ask(func(in Input) { e.purged(p, in.(Saved).Err) })
+			e.do(Save{Op: op, Module: p.ref.Module})
+			continue
+		}
+		if p.attempt == 0 {
+			e.do(Note{Level: builtins.LevelInfo, Module: p.ref.Module, Message: "no longer in the module tree: its release is uninstalled"})
+		}
 		op := e.ask(func(in Input) { e.purged(p, in.(Uninstalled).Err) })
-		e.do(Note{Level: builtins.LevelInfo, Module: p.ref.Module, Message: "no longer in the module tree: its release is uninstalled"})
 		e.do(Uninstall{Op: op, Ref: p.ref})
 	}
 }
 
 func (e *Engine) purged(p *purge, err error) {
 	p.running = false
-	if err != nil {
+	switch {
+	case err != nil:
 		p.attempt++
 		delay := releaseRetry.Delay(p.attempt, e.opts.Jitter())
 		p.next = e.now.Add(delay)
-		e.do(Note{Level: builtins.LevelError, Module: p.ref.Module, Message: "uninstall: " + err.Error() + " (next try in " + roundUp(delay).String() + ")"})
-		return
+		what := "uninstall: "
+		if p.gone {
+			what = "what was kept for its hooks: "
+		}
+		e.do(Note{Level: builtins.LevelError, Module: p.ref.Module, Message: what + err.Error() + " (next try in " + roundUp(delay).String() + ")"})
+	case p.gone:
+		e.purges = slices.DeleteFunc(e.purges, func(other *purge) bool { return other == p })
+	default:
+		p.gone, p.attempt = true, 0
 	}
-	e.purges = slices.DeleteFunc(e.purges, func(other *purge) bool { return other == p })
-	op := e.ask(func(Input) {})
-	e.do(Save{Op: op, Module: p.ref.Module})
 }

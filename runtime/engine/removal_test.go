@@ -142,3 +142,26 @@ func TestABadKeyHoldsItselfAlone(t *testing.T) {
 	config("web=- a list")
 	w.state("web", status.ModuleOff, "its release stays")
 }
+
+// What was kept for a module that is no longer in the tree goes, with or without a
+// release, and also when that fails at first.
+func TestAModuleThatIsGoneLeavesNothingKept(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("a", onStartup(0))))
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) { return set("n", int64(1)), nil }
+	w.kept["old"] = map[string][]byte{"layer.x": []byte("{}")}
+	w.kept["hooks-only"] = map[string][]byte{"layer.x": []byte("{}")}
+	w.installed = []ReleaseRef{{Module: "old", Name: "old", Namespace: "x"}}
+	w.saveErr = errBoom
+	w.start()
+	if diff := cmp.Diff([]string{"old"}, w.gone); diff != "" {
+		t.Error(diff)
+	}
+	w.saveErr = nil
+	w.advance(time.Minute)
+	if len(w.kept["old"])+len(w.kept["hooks-only"]) > 0 || len(w.kept["web"]) != 1 {
+		t.Errorf("kept %v", copyKept(w.kept))
+	}
+	if !w.wakeAt.IsZero() || len(w.gone) != 1 {
+		t.Errorf("it goes on: wakes at %s, uninstalled %v", w.wakeAt, w.gone)
+	}
+}

@@ -43,6 +43,7 @@ type world struct {
 	// served is false for watches of kinds that are not served.
 	unsynced  map[string]bool // ids of watches that stay incomplete
 	commitErr error
+	saveErr   error
 	// commitKeeps has a commit that fails keep its data all the same.
 	commitKeeps bool
 	helmErr     map[string]error
@@ -187,6 +188,9 @@ func (w *world) carryOut(a Action) Input {
 		}
 		return Committed{Run: a.Run}
 	case Save:
+		if w.saveErr != nil {
+			return Saved{Op: a.Op, Err: w.saveErr}
+		}
 		w.kept[a.Module] = a.Data
 		return Saved{Op: a.Op}
 	case Evaluate:
