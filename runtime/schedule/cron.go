@@ -3,6 +3,8 @@
 package schedule
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -12,10 +14,11 @@ import (
 	cron "github.com/netresearch/go-cron"
 )
 
-// Cron is a parsed cron text, always in UTC. The zero value never falls due.
+// Cron is a parsed cron text in a time zone. The zero value never falls due.
 type Cron struct {
 	text string
 	spec cron.Schedule
+	zone *time.Location // nil: UTC
 }
 
 // searchYears bounds the search for the next time. Leap days are up to eight
@@ -41,7 +44,7 @@ func Parse(text string) (c Cron, err error) {
 	case text == "":
 		return Cron{}, errors.New(`cron text is empty; write five fields, as in "*/5 * * * *"`)
 	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
-		return Cron{}, fmt.Errorf("cron %q: a time zone in the text is not supported; schedules are in UTC", text)
+		return Cron{}, fmt.Errorf("cron %q: a time zone in the text is not supported; write timezone = \"Europe/Oslo\"", text)
 	case strings.HasPrefix(text, "@every"):
 		return Cron{}, fmt.Errorf(`cron %q: @every is not supported; write fields, as in "*/5 * * * *"`, text)
 	}
@@ -84,13 +87,47 @@ func checkStarts(text string) error {
 	return nil
 }
 
+// In returns c as its fields are read in a time zone: an IANA name such as
+// "Europe/Oslo", or "UTC". Where clocks go forward a time that is left out falls due
+// as they do; where they go back one that comes twice falls due once.
+func (c Cron) In(zone string) (Cron, error) {
+	if zone == "" || zone == "Local" {
+		return Cron{}, fmt.Errorf("time zone %q is not a name like Europe/Oslo or UTC", zone)
+	}
+	loc, err := time.LoadLocation(zone)
+	if err != nil {
+		return Cron{}, fmt.Errorf("time zone %q is not known; write a name like Europe/Oslo or UTC", zone)
+	}
+	c.zone = loc
+	return c, nil
+}
+
 // Next returns the first time after the given one at which c falls due, in UTC,
 // or the zero time when there is none within ten years.
 func (c Cron) Next(after time.Time) time.Time {
 	if c.spec == nil {
 		return time.Time{}
 	}
-	return c.spec.Next(after.UTC())
+	zone := c.zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	next := c.spec.Next(after.In(zone))
+	if next.IsZero() {
+		return next
+	}
+	return next.UTC()
+}
+
+// Jitter returns a wait in [0, most) for one tick of one schedule: the same for the
+// same, so that a restart does not move it, and different for others, so that what
+// falls due together does not start together.
+func Jitter(id string, tick time.Time, most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(id + " " + tick.UTC().Format(time.RFC3339)))
+	return time.Duration(binary.BigEndian.Uint64(sum[:8]) % uint64(most))
 }
 
 // String returns the text that c was read from.

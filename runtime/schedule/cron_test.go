@@ -45,8 +45,8 @@ func TestParseErrors(t *testing.T) {
 		"":                          "is empty",
 		"* * * *":                   "fields",
 		"61 * * * *":                "61",
-		"TZ=Europe/Oslo 0 0 * * *":  "UTC",
-		"CRON_TZ=UTC 0 0 * * *":     "UTC",
+		"TZ=Europe/Oslo 0 0 * * *":  "timezone =",
+		"CRON_TZ=UTC 0 0 * * *":     "timezone =",
 		"@every 5s":                 "@every",
 		"@every -5s":                "@every",
 		"@sometimes":                "@sometimes",
@@ -83,4 +83,52 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q: next after %s is %s", text, base, next)
 		}
 	})
+}
+func TestTimeZones(t *testing.T) {
+	c, err := Parse("30 2 * * *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	oslo, err := c.In("Europe/Oslo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(s string) time.Time {
+		v, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for _, tc := range []struct{ after, want string }{
+		{"2026-01-10T12:00:00Z", "2026-01-11T01:30:00Z"}, // winter
+		{"2026-07-10T12:00:00Z", "2026-07-11T00:30:00Z"}, // summer
+		{"2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"}, // 02:30 comes twice: the first
+	} {
+		if got := oslo.Next(at(tc.after)); !got.Equal(at(tc.want)) {
+			t.Errorf("after %s: %s, want %s", tc.after, got, tc.want)
+		}
+	}
+	// 02:30 of 29 March is left out: it must not be lost with its day, nor stop
+	// the days after it.
+	next := oslo.Next(at("2026-03-28T12:00:00Z"))
+	if next.Before(at("2026-03-29T00:30:00Z")) || next.After(at("2026-03-30T00:30:00Z")) {
+		t.Errorf("around the change to summer time: %s", next)
+	}
+	for _, zone := range []string{"", "Local", "Mars/Olympus", "../../etc/passwd"} {
+		if _, err := c.In(zone); err == nil {
+			t.Errorf("zone %q was taken", zone)
+		}
+	}
+}
+
+func TestJitter(t *testing.T) {
+	tick := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	a := Jitter("a", tick, time.Minute)
+	if a < 0 || a >= time.Minute || a != Jitter("a", tick, time.Minute) || a == Jitter("b", tick, time.Minute) {
+		t.Errorf("jitter %s", a)
+	}
+	if Jitter("a", tick, 0) != 0 {
+		t.Error("jitter without a range")
+	}
 }
