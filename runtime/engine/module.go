@@ -269,7 +269,8 @@ func (e *Engine) evaluate(m *module) {
 
 func (e *Engine) facts(m *module) facts {
 	f := facts{
-		Key: m.gen.Key, Broken: m.broken, Started: m.started, Installed: len(m.pass.refs) > 0, Paused: e.paused(m.name),
+		Key: m.gen.Key, Broken: m.broken, Started: m.started, Installed: len(m.pass.refs) > 0,
+		Paused:     e.paused(m.name) && (m.hasChart() || len(m.pass.refs) > 0),
 		Switch:     e.resolveSwitch(m),
 		HasEnabled: m.gen.Enabled != nil, Evaluated: m.eval.done, EvalError: m.eval.err, Decision: m.eval.decision,
 		Stale:         m.eval.version != m.version,
@@ -287,6 +288,8 @@ func (e *Engine) facts(m *module) facts {
 		switch {
 		case r.verdict.State == status.ModuleOff:
 			f.RequiresOff = name
+		case r.verdict.Run && e.paused(name) && len(r.pass.refs) > 0:
+			// Its release is left as it is: there is nothing to wait for.
 		case !r.pass.ready && f.RequiresUnmet == "":
 			f.RequiresUnmet, f.RequiresStuck = name, r.settled()
 		}

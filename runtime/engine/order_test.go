@@ -75,3 +75,21 @@ func TestANewLifeForgetsOldErrors(t *testing.T) {
 	w.state("a", status.ModuleStarting, "waits for hook n")
 	w.state("b", status.ModuleBlocked, "comes after a")
 }
+
+// A pause leaves releases alone and nothing else: hooks run, also those of modules
+// that require a paused one which is there.
+func TestAPauseHoldsUpNoHooks(t *testing.T) {
+	app := isOn()
+	app.Requires = []string{"db", "tuner"}
+	tuner := mod("tuner", isOn(), hk("a", onStartup(0)))
+	tuner.Tree.Chart = nil
+	w := newWorld(t, mod("app", app, hk("a", onStartup(0))), mod("db", isOn()), tuner)
+	w.opts.PauseAll = true
+	w.installed = []ReleaseRef{{Module: "db", Name: "db", Namespace: "ops"}}
+	w.start()
+	w.state("db", status.ModulePaused, "")
+	w.state("tuner", status.ModuleReady, "")
+	w.state("app", status.ModulePaused, "")
+	w.wantRuns("tuner/a startup", "app/a startup")
+	w.wantReleased()
+}
