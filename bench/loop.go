@@ -48,11 +48,17 @@ func loop(args []string) error {
 	if *apply {
 		write = applyMirror
 	}
-	for event := range w.ResultChan() {
-		source, ok := event.Object.(*corev1.ConfigMap)
-		if event.Type != watch.Added || !ok {
-			continue
+	// The server ends the watch of a client that does not read while it writes.
+	news := make(chan *corev1.ConfigMap, 10_000)
+	go func() {
+		defer close(news)
+		for event := range w.ResultChan() {
+			if source, ok := event.Object.(*corev1.ConfigMap); ok && event.Type == watch.Added {
+				news <- source
+			}
 		}
+	}()
+	for source := range news {
 		if err := write(ctx, client, source); err != nil {
 			return err
 		}
