@@ -14,7 +14,7 @@ import (
 // In the operator's own namespace, for itself:
 //
 //	leases (coordination.k8s.io)  create; get and update on the one of its name
-//	configmaps                    get, list, watch on the user's, which has its name;
+//	configmaps                    list and watch on the user's, which has its name;
 //	                              create; get and patch on "<name>-releases", the records
 //	secrets                       list, create, patch, delete: what is kept for hooks,
 //	                              one Secret a module ("<name>-kept-<module>")
@@ -22,7 +22,7 @@ import (
 // In each namespace that a module is released to:
 //
 //	secrets                       get, list, create, update, patch, delete: Helm's storage;
-//	                              patch notes digests on a revision
+//	                              patch notes digests on a revision whose bytes stay
 //	what the chart renders        get, create, patch, delete on each kind
 //	                              (with module(wait=True) also list of pods and replicasets;
 //	                              for charts with hooks also watch of the hooks' kinds)
@@ -34,6 +34,10 @@ import (
 // delete for delete.
 //
 // For modules with crds/: get, create and patch on customresourcedefinitions.
+//
+// Each of these verbs was taken away in turn, and something failed then; but for list
+// beside watch, which stands in where a server does not stream lists, and for the
+// patch of digests.
 //
 // Discovery and /version come with the role system:discovery that every
 // ServiceAccount has. Nothing else is needed: no right on namespaces, none to list
@@ -57,7 +61,7 @@ func (l least) access(ns, name string) cluster.Access {
 		Namespaced: map[string][]rbacv1.PolicyRule{ns: {
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{name}, Verbs: []string{"get", "update"}},
-			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{name}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{name}, Verbs: []string{"list", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{name + "-releases"}, Verbs: []string{"get", "patch"}},
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "create", "patch", "delete"}},
