@@ -27,10 +27,13 @@ func bindingSpecs() []Spec {
 		},
 		{
 			Name: "schedule", Phases: PhaseLoad, call: callSchedule, Returns: returns,
-			Doc: "Triggers at times, in UTC.",
+			Doc: "Triggers at times. Ticks that come while the hook runs, or waits, are one run.",
 			Params: []Param{
 				{Name: "cron", Type: TypeString, Doc: "Five fields (minute, hour, day of month, month, day of week), six with seconds first, or @hourly, @daily, @weekly, @monthly, @yearly."},
 				{Name: "name", Type: TypeString, Default: "None", Doc: "Name of the binding, unique in its hook; default: \"schedule\"."},
+				{Name: "timezone", Type: TypeString, Default: `"UTC"`, Doc: "The time zone of the fields, by its IANA name: \"Europe/Oslo\"."},
+				{Name: "jitter", Type: TypeDuration, Default: "None", Doc: "Each tick comes up to this much later, by a time that is its own: what falls due together does not start together."},
+				{Name: "missed", Type: TypeString, Default: `"skip"`, Doc: "Ticks that came while Starling, or the module, was not running: \"skip\" them, or run \"once\" for all of them."},
 			},
 		},
 		{
@@ -83,7 +86,18 @@ func callSchedule(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return binding(Binding{Name: name, Schedule: &ScheduleBinding{Cron: cron.String()}})
+	b := &ScheduleBinding{Cron: cron.String(), Timezone: c.strOr("timezone", "UTC"), Jitter: c.durationOr("jitter", 0)}
+	if _, err := cron.In(b.Timezone); err != nil {
+		return nil, fmt.Errorf("timezone: %w", err)
+	}
+	switch missed := c.strOr("missed", "skip"); missed {
+	case "skip":
+	case "once":
+		b.CatchUp = true
+	default:
+		return nil, fmt.Errorf("missed: got %q, want \"skip\" or \"once\"", clip(missed))
+	}
+	return binding(Binding{Name: name, Schedule: b})
 }
 
 func callWatch(c *call) (starlark.Value, error) {

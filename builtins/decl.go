@@ -99,8 +99,17 @@ type StartupBinding struct{ Order int }
 // HelmBinding is before_helm(order=0) or after_helm.
 type HelmBinding struct{ Order int }
 
-// ScheduleBinding is schedule(cron). Cron has 5 fields, or 6 with seconds first.
-type ScheduleBinding struct{ Cron string }
+// ScheduleBinding is schedule(cron, …).
+type ScheduleBinding struct {
+	Cron string // 5 fields, or 6 with seconds first
+	// Timezone is an IANA name; the fields are read in it.
+	Timezone string
+	// Jitter delays each tick by less than this, each by its own time.
+	Jitter time.Duration
+	// CatchUp makes up, once, for ticks that came while nothing ran
+	// (missed="once").
+	CatchUp bool
+}
 
 // WatchBinding is k8s.watch(...).
 type WatchBinding struct {

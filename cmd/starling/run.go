@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // schedules have time zones, images need not
 
 	"github.com/go-logr/zerologr"
 	"github.com/prometheus/client_golang/prometheus"

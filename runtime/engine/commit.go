@@ -93,6 +93,7 @@ func (e *Engine) runSucceeded(id uint64) {
 	if len(r.effects.Metrics) > 0 {
 		e.do(Publish{Module: m.name, Hook: h.gen.ID, Metrics: r.effects.Metrics})
 	}
+	h.ran(r.work.Events)
 	h.requeueAt = time.Time{}
 	if r.effects.Requeue > 0 {
 		h.requeueAt = e.now.Add(r.effects.Requeue)

@@ -183,7 +183,7 @@ func (e *Engine) settle() {
 
 // tick looks at whatever may wait for a time.
 func (e *Engine) tick() {
-	e.fireSchedules()
+	e.fireTimers()
 	if e.global != nil {
 		e.touchAll()
 	}

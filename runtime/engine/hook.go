@@ -9,7 +9,6 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
-	"github.com/starling-operator/starling/runtime/schedule"
 )
 
 // hook is the state of one hook.
@@ -34,13 +33,6 @@ type hook struct {
 	failures  int
 }
 
-// timer is one schedule binding.
-type timer struct {
-	binding string
-	cron    schedule.Cron
-	next    time.Time
-}
-
 // run is one call of a hook under way.
 type run struct {
 	hook    *hook
@@ -58,10 +50,7 @@ func newHook(m *module, g *generation.Hook) *hook {
 		case b.Startup != nil:
 			h.startup = b.Startup
 		case b.Schedule != nil:
-			// The text was checked as the file was loaded.
-			if cron, err := schedule.Parse(b.Schedule.Cron); err == nil {
-				h.schedules = append(h.schedules, &timer{binding: b.Name, cron: cron})
-			}
+			h.schedules = append(h.schedules, newTimer(g.ID, b.Name, b.Schedule))
 		case b.Watch != nil:
 			h.watches = append(h.watches, &watch{
 				hook: h, binding: b.Name, decl: b.Watch,
@@ -85,7 +74,7 @@ func (h *hook) reset() {
 		w.synced, w.served, w.err = false, false, ""
 	}
 	for _, s := range h.schedules {
-		s.next = time.Time{}
+		s.next, s.fired = time.Time{}, time.Time{}
 	}
 }
 
@@ -99,7 +88,7 @@ func (e *Engine) startHook(m *module, h *hook) {
 		e.do(StartWatch{ID: w.id, Hook: h.gen, Watch: w.decl})
 	}
 	for _, s := range h.schedules {
-		s.next = s.cron.Next(e.now)
+		e.startTimer(h, s)
 	}
 	if h.startup != nil {
 		m.lane.Add(h.gen.ID, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
@@ -153,27 +142,6 @@ func (h *hook) watchIDs() map[string]string {
 		out[w.binding] = w.id
 	}
 	return out
-}
-
-// fireSchedules queues what has fallen due. Ticks that were missed count once.
-func (e *Engine) fireSchedules() {
-	for _, m := range e.all() {
-		if !m.started {
-			continue
-		}
-		for _, h := range m.hooks {
-			for _, s := range h.schedules {
-				if !s.next.IsZero() && !s.next.After(e.now) {
-					s.next = s.cron.Next(e.now)
-					m.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "schedule", Binding: s.binding})
-				}
-			}
-			if !h.requeueAt.IsZero() && !h.requeueAt.After(e.now) {
-				h.requeueAt = time.Time{}
-				m.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
-			}
-		}
-	}
 }
 
 // dispatch starts the module's next hook run.

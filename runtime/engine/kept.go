@@ -23,20 +23,20 @@ type keptLayer struct {
 
 const layerPrefix = "layer."
 
-// layerKey is a Secret key for a hook: readable, and unique by its hash.
-func layerKey(hook string) string {
-	sum := sha256.Sum256([]byte(hook))
+// keptKey is a Secret key for a hook or a binding: readable, and unique by its hash.
+func keptKey(prefix, id string) string {
+	sum := sha256.Sum256([]byte(id))
 	readable := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
 			return r
 		}
 		return '-'
-	}, hook)
+	}, id)
 	if len(readable) > 100 {
 		readable = readable[:100]
 	}
-	return layerPrefix + readable + "." + hex.EncodeToString(sum[:6])
+	return prefix + readable + "." + hex.EncodeToString(sum[:6])
 }
 
 // readKept takes the layers of the module's hooks from what was kept. A hook that
@@ -45,6 +45,9 @@ func layerKey(hook string) string {
 func (m *module) readKept(kept map[string][]byte) error {
 	var errs []error
 	for key, data := range kept {
+		if strings.HasPrefix(key, tickPrefix) {
+			errs = append(errs, m.readTick(data))
+		}
 		if !strings.HasPrefix(key, layerPrefix) {
 			continue
 		}
@@ -71,6 +74,9 @@ func (m *module) readKept(kept map[string][]byte) error {
 func (e *Engine) kept(m *module, changed *hook, layer []effect.ValueOp) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, h := range m.hooks {
+		if err := h.keepTicks(out); err != nil {
+			return nil, err
+		}
 		ops := h.layer
 		if h == changed {
 			ops = layer
@@ -90,7 +96,7 @@ func (e *Engine) kept(m *module, changed *hook, layer []effect.ValueOp) (map[str
 		if err := enc.Encode(keptLayer{Hook: h.gen.ID, Ops: data}); err != nil {
 			return nil, err
 		}
-		out[layerKey(h.gen.ID)] = bytes.TrimSpace(b.Bytes())
+		out[keptKey(layerPrefix, h.gen.ID)] = bytes.TrimSpace(b.Bytes())
 	}
 	if m == e.global {
 		data, err := json.Marshal(e.config.accepted)
@@ -129,10 +135,14 @@ func (e *Engine) save(m *module) {
 	e.do(Save{Op: op, Module: m.name, Data: data})
 }
 
-// forgetLayers drops the layers of a module that is off for good.
+// forgetLayers drops the layers, and the ticks, of a module that is off for good.
 func (e *Engine) forgetLayers(m *module) {
 	before := m.values
 	for _, h := range m.hooks {
+		for _, t := range h.schedules {
+			m.stale = m.stale || !t.last.IsZero() && t.catchUp
+			t.last = time.Time{}
+		}
 		if len(h.layer) > 0 {
 			h.layer = nil
 			m.values = m.values.WithHook(h.gen.ID, nil)

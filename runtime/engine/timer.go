@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/lane"
+	"github.com/starling-operator/starling/runtime/schedule"
+)
+
+// timer is one schedule binding.
+type timer struct {
+	id      string // "<hook>#<binding>"
+	binding string
+	cron    schedule.Cron
+	jitter  time.Duration
+	catchUp bool
+
+	tick  time.Time // the next time that the cron text names
+	next  time.Time // when it comes, jitter included
+	fired time.Time // the last tick that was queued
+	// last is the last tick that a run succeeded for. It is kept across
+	// restarts with catchUp, and only then used.
+	last time.Time
+}
+
+func newTimer(hook, binding string, b *builtins.ScheduleBinding) *timer {
+	t := &timer{id: hook + "#" + binding, binding: binding, jitter: b.Jitter, catchUp: b.CatchUp}
+	// Text and zone were checked as the file was loaded; what fails here all the
+	// same, as on a machine without that zone, never falls due.
+	if cron, err := schedule.Parse(b.Cron); err == nil {
+		t.cron = cron
+		if b.Timezone != "" {
+			t.cron, _ = cron.In(b.Timezone)
+		}
+	}
+	return t
+}
+
+// plan finds the next tick after a time.
+func (t *timer) plan(after time.Time) {
+	t.tick, t.next = t.cron.Next(after), time.Time{}
+	if !t.tick.IsZero() {
+		t.next = t.tick.Add(schedule.Jitter(t.id, t.tick, t.jitter))
+	}
+}
+
+// startTimer plans the first tick, and makes up for those that were missed.
+func (e *Engine) startTimer(h *hook, t *timer) {
+	t.plan(e.now)
+	if !t.catchUp {
+		return
+	}
+	if t.last.IsZero() {
+		// What came before the first start was not missed.
+		t.last, h.module.stale = e.now, true
+		return
+	}
+	if missed := t.cron.Next(t.last); !missed.IsZero() && !missed.After(e.now) {
+		e.fire(h, t, e.now)
+	}
+}
+
+func (e *Engine) fire(h *hook, t *timer, tick time.Time) {
+	t.fired = tick
+	h.module.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "schedule", Binding: t.binding})
+}
+
+// ran notes that the ticks queued so far have had their run.
+func (h *hook) ran(events []builtins.Event) {
+	for _, ev := range events {
+		for _, t := range h.schedules {
+			if ev.Type == "schedule" && ev.Binding == t.binding && t.catchUp && t.fired.After(t.last) {
+				t.last, h.module.stale = t.fired, true
+			}
+		}
+	}
+}
+
+// fireTimers queues what has fallen due.
+func (e *Engine) fireTimers() {
+	for _, m := range e.all() {
+		if !m.started {
+			continue
+		}
+		for _, h := range m.hooks {
+			for _, t := range h.schedules {
+				if !t.next.IsZero() && !t.next.After(e.now) {
+					e.fire(h, t, t.tick)
+					t.plan(e.now)
+				}
+			}
+			if !h.requeueAt.IsZero() && !h.requeueAt.After(e.now) {
+				h.requeueAt = time.Time{}
+				m.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
+			}
+		}
+	}
+}
+
+// keptTick is what stands in a Secret for the last tick of one schedule.
+type keptTick struct {
+	Timer string    `json:"timer"`
+	Tick  time.Time `json:"tick"`
+}
+
+const tickPrefix = "tick."
+
+// readTick takes a tick from what was kept; one of a schedule that is gone, or no
+// longer asks for it, is dropped.
+func (m *module) readTick(data []byte) error {
+	var k keptTick
+	if err := json.Unmarshal(data, &k); err != nil {
+		m.stale = true
+		return fmt.Errorf("the tick of a schedule that was kept cannot be read: %w", err)
+	}
+	for _, h := range m.hooks {
+		for _, t := range h.schedules {
+			if t.id == k.Timer && t.catchUp {
+				t.last = k.Tick
+				return nil
+			}
+		}
+	}
+	m.stale = true
+	return nil
+}
+
+// keepTicks adds the ticks of a hook to what is kept.
+func (h *hook) keepTicks(out map[string][]byte) error {
+	for _, t := range h.schedules {
+		if !t.catchUp || t.last.IsZero() {
+			continue
+		}
+		data, err := json.Marshal(keptTick{t.id, t.last.UTC()})
+		if err != nil {
+			return err
+		}
+		out[keptKey(tickPrefix, t.id)] = data
+	}
+	return nil
+}
