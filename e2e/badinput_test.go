@@ -73,7 +73,8 @@ func TestModuleThatBreaksStaysInstalled(t *testing.T) {
 	f.waitRevision(f.ns, "web", 1)
 }
 
-// A tree whose values.yaml is no map cannot be trusted in any part: the start says so.
+// What makes a start useless is said in one line, with an exit code that is not 0, and
+// nothing is written.
 func TestStartThatCannotGoOn(t *testing.T) {
 	t.Parallel()
 	ns := shared.Namespace(t)
@@ -139,14 +140,14 @@ func TestStartThatCannotGoOn(t *testing.T) {
 	noRelease(t, ns, "web")
 }
 
-// A tree's values.yaml that is no map is everybody's problem.
+// A tree's values.yaml that is no map is everybody's problem, a section of it that
+// module's.
 func TestTreeValuesThatAreNoMap(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, trees(mirror("web", on), map[string]string{"values.yaml": "- web\n"}))
 	f.start()
 	f.fails("values.yaml", "map")
 
-	// One section that is none is that module's.
 	f.write(map[string]string{"values.yaml": "web: 7\nshop:\n  text: from the tree\n"})
 	f.write(mirror("shop", on))
 	f.start()

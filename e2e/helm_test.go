@@ -46,8 +46,6 @@ func TestHelmSeesTheReleases(t *testing.T) {
 		}
 	}
 
-	// Helm's own upgrade is undone by nobody until something changes, and then
-	// the release goes on from there.
 	f.configure(map[string]string{"shop": "text: later"})
 	f.waitRevision(apps, "store", 2)
 }
