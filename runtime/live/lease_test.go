@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 // memoryLock is a Lease in memory. Once it is cut off, every call hangs, as on a
 // network that swallows packets.
 type memoryLock struct {
+	mu     sync.Mutex
 	id     string
 	record *resourcelock.LeaderElectionRecord
 	cut    bool
@@ -23,11 +25,21 @@ type memoryLock struct {
 }
 
 func (l *memoryLock) reach(ctx context.Context) error {
-	if l.cut {
+	l.mu.Lock()
+	cut, denied := l.cut, l.denied
+	l.mu.Unlock()
+	if cut {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return l.denied
+	return denied
+}
+
+// set changes how the Lease can be reached.
+func (l *memoryLock) set(cut bool, denied error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut, l.denied = cut, denied
 }
 
 func (l *memoryLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
@@ -70,7 +82,7 @@ func TestALostLeaseIsKnownInTime(t *testing.T) {
 		<-led
 		synctest.Wait()
 		renewed := lock.record.RenewTime.Time
-		lock.cut = true
+		lock.set(true, nil)
 		if err := <-lost; err != nil {
 			t.Fatal(err)
 		}
@@ -112,9 +124,9 @@ func TestALeaseThatMayNotBeHad(t *testing.T) {
 		lost := make(chan error, 1)
 		go func() { lost <- lead(ctx, "starling", lock, zerolog.Nop(), func() { close(led) }) }()
 		<-led
-		lock.denied = denied
+		lock.set(false, denied)
 		time.Sleep(2 * retryPeriod)
-		lock.denied = nil
+		lock.set(false, nil)
 		time.Sleep(leaseDuration)
 		select {
 		case err := <-lost:
