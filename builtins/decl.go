@@ -67,7 +67,17 @@ type HookDecl struct {
 	Bindings []Binding
 	Timeout  time.Duration // wall time of one run
 	Retry    Retry
-	Pos      string
+	// AllowFailure lets a failed run count as done: it is not repeated, and holds
+	// nothing back.
+	AllowFailure bool
+	// MinInterval is the mean time between two runs, with up to Burst runs in
+	// a row; 0 means no limit.
+	MinInterval time.Duration
+	Burst       int
+	// KeepValues adds what a run sets to what earlier runs have set, instead of
+	// replacing it.
+	KeepValues bool
+	Pos        string
 }
 
 // Retry says how a failed run is repeated: after Min, then Factor times longer

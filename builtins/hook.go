@@ -24,6 +24,10 @@ func hookSpec() Spec {
 			{Name: "name", Type: TypeString, Default: "None", Doc: "The hook's id, unique in its module; default: \"file:function\"."},
 			{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Doc: "How long one run may take."},
 			{Name: "retry", Type: TypeRetry, Default: "None", Doc: "How a failed run is repeated; None: retry()."},
+			{Name: "allow_failure", Type: TypeBool, Default: "False", Doc: "A failed run is not repeated before the next event, and holds up neither the chart's first render nor a release."},
+			{Name: "min_interval", Type: TypeDuration, Default: "None", Doc: "Mean time between two runs. What comes sooner waits, as one run, and holds up no other hook."},
+			{Name: "burst", Type: TypeInt, Default: "1", Doc: "How many runs min_interval lets through in a row after a pause."},
+			{Name: "values", Type: TypeString, Default: `"replace"`, Doc: "What becomes of the values that earlier runs of this hook have set: \"replace\" them by what a run sets, or \"keep\" them and add to them."},
 		},
 	}
 }
@@ -49,6 +53,9 @@ func callHook(c *call) (starlark.Value, error) {
 	if r, ok := c.arg("retry").(*declared[Retry]); ok {
 		h.Retry = r.val
 	}
+	if err := c.hookOptions(h); err != nil {
+		return nil, err
+	}
 	var err error
 	if h.ID, err = c.hookID(fn); err != nil {
 		return nil, err
@@ -63,6 +70,27 @@ func callHook(c *call) (starlark.Value, error) {
 	}
 	file.Hooks = append(file.Hooks, h)
 	return nil, nil
+}
+
+// hookOptions reads the options that need no check against others.
+func (c *call) hookOptions(h *HookDecl) error {
+	h.AllowFailure = c.boolOr("allow_failure", false)
+	h.MinInterval = c.durationOr("min_interval", 0)
+	h.Burst = c.intOr("burst", 1)
+	if h.Burst < 1 || h.Burst > 1000 {
+		return fmt.Errorf("burst: got %d, want 1 to 1000", h.Burst)
+	}
+	if h.Burst > 1 && h.MinInterval == 0 {
+		return errors.New("burst: means nothing without min_interval")
+	}
+	switch how := c.strOr("values", "replace"); how {
+	case "replace":
+	case "keep":
+		h.KeepValues = true
+	default:
+		return fmt.Errorf("values: got %q, want \"replace\" or \"keep\"", clip(how))
+	}
+	return nil
 }
 
 // hookID is name=, or the file's path below the module's folder and the name of

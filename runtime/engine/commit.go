@@ -2,10 +2,12 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -26,12 +28,13 @@ func (e *Engine) runDone(in RunDone) {
 		e.runFailed(in.Run, in.Err)
 		return
 	}
-	if err := e.check(h, in.Effects.Values); err != nil {
+	ops := h.withKept(in.Effects.Values)
+	if err := e.check(h, ops); err != nil {
 		e.runFailed(in.Run, err)
 		return
 	}
 	r.effects = in.Effects
-	r.effects.Values = values.Canonical(in.Effects.Values)
+	r.effects.Values = values.Canonical(ops)
 	commit := Commit{Run: in.Run, Module: h.module.name, Hook: h.gen, Writes: r.effects.Writes}
 	if !values.Equal(h.layer, r.effects.Values) {
 		keep, err := e.kept(h.module, h, r.effects.Values)
@@ -61,6 +64,15 @@ func (e *Engine) committed(in Committed) {
 	default:
 		e.runSucceeded(in.Run)
 	}
+}
+
+// withKept returns the layer that a run leaves: what it has set, after what earlier
+// runs have set with values="keep".
+func (h *hook) withKept(ops []effect.ValueOp) []effect.ValueOp {
+	if !h.gen.KeepValues {
+		return ops
+	}
+	return slices.Concat(h.layer, ops)
 }
 
 // drop forgets a run that belongs to an earlier life of its module.
@@ -109,6 +121,15 @@ func (e *Engine) runFailed(id uint64, err error) {
 	h, m := r.hook, r.hook.module
 	h.tried, h.lastError = true, err.Error()
 	h.failures++
+	if h.gen.AllowFailure {
+		h.succeeded = true // as far as others wait for it
+		m.lane.Parked(r.work)
+		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Hook: h.gen.ID, Err: err,
+			Message: err.Error() + " (allowed; not tried again before something changes)"})
+		e.hookDone(m, h, r.work.Events, true)
+		e.touch(m)
+		return
+	}
 	backoff := lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}
 	delay := backoff.Delay(r.work.Attempt, e.opts.Jitter())
 	var failed *builtins.FailError

@@ -5,6 +5,8 @@ import (
 	"sort"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -22,8 +24,9 @@ type hook struct {
 	before    *builtins.HelmBinding
 	after     *builtins.HelmBinding
 
-	tried     bool // since its module came up
-	succeeded bool // likewise
+	limit     *rate.Limiter // nil: none
+	tried     bool          // since its module came up
+	succeeded bool          // likewise
 	requeueAt time.Time
 
 	lastRun   time.Time
@@ -44,6 +47,9 @@ type run struct {
 
 func newHook(m *module, g *generation.Hook) *hook {
 	h := &hook{gen: g, module: m}
+	if g.MinInterval > 0 {
+		h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
+	}
 	for i := range g.Bindings {
 		b := &g.Bindings[i]
 		switch {
@@ -99,7 +105,7 @@ func (e *Engine) startHook(m *module, h *hook) {
 // complete: an empty one would look like a cluster in which all is gone.
 func (m *module) ready(key string) bool {
 	h := m.byKey[key]
-	if h == nil || !m.started || m.saving {
+	if h == nil || !m.started || m.saving || !h.allowedAt(m.now).IsZero() {
 		return false
 	}
 	for _, w := range h.watches {
@@ -116,6 +122,18 @@ func (m *module) ready(key string) bool {
 		}
 	}
 	return true
+}
+
+// allowedAt returns when min_interval= lets the hook run; zero means now.
+func (h *hook) allowedAt(now time.Time) time.Time {
+	if h.limit == nil {
+		return time.Time{}
+	}
+	missing := 1 - h.limit.TokensAt(now)
+	if missing <= 1e-9 {
+		return time.Time{}
+	}
+	return now.Add(max(time.Duration(missing*float64(h.gen.MinInterval)), time.Millisecond))
 }
 
 // trouble says why the hook has not succeeded, or "" while nothing is wrong.
@@ -146,11 +164,15 @@ func (h *hook) watchIDs() map[string]string {
 
 // dispatch starts the module's next hook run.
 func (e *Engine) dispatch(m *module) {
+	m.now = e.now
 	work, ok := m.lane.Next(e.now, m.ready)
 	if !ok {
 		return
 	}
 	h := m.byKey[work.Key]
+	if h.limit != nil {
+		h.limit.AllowN(e.now, 1)
+	}
 	e.ops++
 	e.runs[e.ops] = &run{hook: h, epoch: m.epoch, work: work}
 	a := RunHook{

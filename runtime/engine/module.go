@@ -24,6 +24,7 @@ type module struct {
 	broken string // why it cannot be used
 	hooks  []*hook
 	byKey  map[string]*hook
+	now    time.Time // of the last look at its lane
 	lane   *lane.Lane[builtins.Event]
 
 	values   *values.Composer
@@ -397,6 +398,9 @@ func (m *module) wake(now time.Time) (at time.Time, ok bool) {
 	if m.started {
 		for _, h := range m.hooks {
 			sooner(h.requeueAt)
+			if _, waits := m.lane.Waiting(h.gen.ID); waits {
+				sooner(h.allowedAt(now))
+			}
 			for _, s := range h.schedules {
 				sooner(s.next)
 			}

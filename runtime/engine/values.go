@@ -116,9 +116,10 @@ func (e *Engine) setLayer(m *module, h *hook, ops []effect.ValueOp) {
 // nothing that changes.
 func (e *Engine) composer(h *hook) func([]effect.ValueOp) (map[string]any, error) {
 	own, id, global := h.module.values, h.gen.ID, e.global.composed
+	kept := h.withKept(nil)
 	if h.module != e.global {
 		return func(ops []effect.ValueOp) (map[string]any, error) {
-			v, err := own.For(id, ops)
+			v, err := own.For(id, slices.Concat(kept, ops))
 			if err != nil {
 				return nil, err
 			}
@@ -127,7 +128,7 @@ func (e *Engine) composer(h *hook) func([]effect.ValueOp) (map[string]any, error
 	}
 	others := e.hookSwitches(h)
 	return func(ops []effect.ValueOp) (map[string]any, error) {
-		section, switches, err := values.SplitGlobal(ops)
+		section, switches, err := values.SplitGlobal(slices.Concat(kept, ops))
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+func TestAllowedFailuresHoldNothingBack(t *testing.T) {
+	bad := hk("bad", onStartup(0), onBefore())
+	bad.AllowFailure = true
+	w := newWorld(t, mod("web", isOn(), bad, hk("good", onWatch("nodes"))))
+	w.hooks["web/bad"] = func(RunHook) (effect.Effects, error) { return set("n", int64(1)), errBoom }
+	w.start()
+	w.state("web", status.ModuleReady, "")
+	w.wantReleased("web#1")
+	if strings.Contains(w.released[0], "n:1") {
+		t.Error("a failed run has set a value")
+	}
+	runs := len(w.runs)
+	w.advance(time.Hour)
+	if len(w.runs) != runs {
+		t.Errorf("an allowed failure was tried again: %v", w.runs)
+	}
+	for _, h := range w.e.Status().Hooks {
+		if h.ID == "web/bad" && (h.State != status.HookFailed || h.LastError == "") {
+			t.Errorf("the status hides it: %+v", h)
+		}
+	}
+}
+
+func TestMinIntervalSpacesRuns(t *testing.T) {
+	slow := hk("slow", onWatch("nodes"))
+	slow.MinInterval, slow.Burst = 10*time.Second, 2
+	w := newWorld(t, mod("web", isOn(), slow, hk("other", onWatch("nodes"))))
+	w.start()
+	w.runs = nil
+	changed := func() {
+		w.changed("web/slow#nodes")
+		w.changed("web/other#nodes")
+	}
+	changed()
+	w.wantRuns("web/slow modified", "web/other modified")
+	changed()
+	changed() // what comes too soon waits as one run, and holds up no other hook
+	w.wantRuns("web/other modified", "web/other modified")
+	w.advance(9 * time.Second)
+	w.wantRuns()
+	w.advance(2 * time.Second)
+	w.wantRuns("web/slow modified,modified")
+	w.advance(time.Hour)
+	changed()
+	changed()
+	w.wantRuns("web/slow modified", "web/other modified", "web/slow modified", "web/other modified")
+}
+
+func TestValuesKeepAddsToEarlierRuns(t *testing.T) {
+	keeps := hk("keeps", onWatch("nodes"))
+	keeps.KeepValues = true
+	n := 0
+	w := newWorld(t, mod("web", isOn(), keeps))
+	w.hooks["web/keeps"] = func(r RunHook) (effect.Effects, error) {
+		n++
+		view, err := r.Compose(nil)
+		if err != nil {
+			return effect.Effects{}, err
+		}
+		if seen, ok := view["seen"].(map[string]any); ok != (n > 1) || len(seen) != n-1 {
+			return effect.Effects{}, fmt.Errorf("run %d sees %v", n, view)
+		}
+		return set(fmt.Sprintf("seen.n%d", n), true), nil
+	}
+	w.start()
+	w.changed("web/keeps#nodes")
+	w.wantReleased("web#1", "web#2")
+	if !strings.Contains(w.released[1], "seen:map[n1:true n2:true]") {
+		t.Error(w.released[1])
+	}
+	// What was kept outlives the process.
+	w.start()
+	if !strings.Contains(w.released[len(w.released)-1], "n3:true") || !strings.Contains(w.released[len(w.released)-1], "n1:true") {
+		t.Error(w.released)
+	}
+	w.commitErr = errors.New("no")
+	w.changed("web/keeps#nodes")
+	if strings.Contains(fmt.Sprint(w.e.modules["web"].view), "n4") {
+		t.Error("a failed run added something")
+	}
+}
