@@ -21,6 +21,7 @@ type timer struct {
 	tick  time.Time // the next time that the cron text names
 	next  time.Time // when it comes, jitter included
 	fired time.Time // the last tick that was queued
+	later time.Time // likewise, while a run was under way: it counts for the next
 	// last is the last tick that a run succeeded for. It is kept across
 	// restarts with catchUp, and only then used.
 	last time.Time
@@ -50,6 +51,7 @@ func (t *timer) plan(after time.Time) {
 // startTimer plans the first tick, and makes up for those that were missed.
 func (e *Engine) startTimer(h *hook, t *timer) {
 	t.plan(e.now)
+	t.later = time.Time{}
 	if !t.catchUp {
 		return
 	}
@@ -64,17 +66,26 @@ func (e *Engine) startTimer(h *hook, t *timer) {
 }
 
 func (e *Engine) fire(h *hook, t *timer, tick time.Time) {
-	t.fired = tick
-	h.module.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "schedule", Binding: t.binding})
+	if h.module.lane.Taken() == h.gen.ID {
+		t.later = tick
+	} else {
+		t.fired = tick
+	}
+	h.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "schedule", Binding: t.binding})
 }
 
-// ran notes that the ticks queued so far have had their run.
+// ran notes that the ticks queued before it have had their run.
 func (h *hook) ran(events []builtins.Event) {
 	for _, ev := range events {
 		for _, t := range h.schedules {
 			if ev.Type == "schedule" && ev.Binding == t.binding && t.catchUp && t.fired.After(t.last) {
 				t.last, h.module.stale = t.fired, true
 			}
+		}
+	}
+	for _, t := range h.schedules {
+		if !t.later.IsZero() {
+			t.fired, t.later = t.later, time.Time{}
 		}
 	}
 }
@@ -94,7 +105,7 @@ func (e *Engine) fireTimers() {
 			}
 			if !h.requeueAt.IsZero() && !h.requeueAt.After(e.now) {
 				h.requeueAt = time.Time{}
-				m.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
+				h.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
 			}
 		}
 	}

@@ -36,3 +36,20 @@ func TestAnotherInputDoesNotSwallowATimer(t *testing.T) {
 		t.Error("no timer is set for the next night")
 	}
 }
+
+// A tick that comes while its hook runs belongs to the run after: a crash before
+// that one has it made up for.
+func TestATickDuringARunIsNotDoneByIt(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("a", onSchedule(builtins.ScheduleBinding{Cron: "0 3 * * *", Timezone: "UTC", CatchUp: true}))))
+	w.hold = "web/a"
+	w.start()
+	w.advance(28 * time.Hour)
+	w.wantRuns("web/a schedule")
+	w.in(RunDone{Run: w.held["web/a"][0].(RunHook).Run})
+	w.wantRuns("web/a schedule")
+	w.hold = ""
+	w.start()
+	w.wantRuns("web/a schedule")
+	w.start()
+	w.wantRuns()
+}
