@@ -1,0 +1,122 @@
+package builtins
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.starlark.net/starlark"
+)
+
+// Names in other spellings.
+
+// maxNamed bounds the text of a name.
+const maxNamed = 64 << 10
+
+func namesSpecs() []Spec {
+	s := Param{Name: "s", Type: TypeString, Doc: "A name in any spelling: words end at spaces, signs and capital letters, digits belong to the word before them."}
+	spec := func(name, doc string, join func([]string) string) Spec {
+		return Spec{Name: "names." + name, Phases: PhaseAny, Params: []Param{s}, Returns: "the name", Doc: doc,
+			call: func(c *call) (starlark.Value, error) {
+				words, err := c.words()
+				return starlark.String(join(words)), err
+			}}
+	}
+	return []Spec{
+		spec("camel", "Writes a name in camel case, as values do: \"cert-manager\" is \"certManager\".", camel),
+		spec("kebab", "Writes a name in kebab case, as modules do: \"certManager\" is \"cert-manager\".", func(w []string) string { return strings.Join(w, "-") }),
+		spec("snake", "Writes a name in snake case: \"certManager\" is \"cert_manager\".", func(w []string) string { return strings.Join(w, "_") }),
+		{Name: "names.dns_label", Phases: PhaseAny, call: callDNSLabel,
+			Returns: "the name: a-z, 0-9 and -, with no - at an end",
+			Doc:     "Makes a name that Kubernetes takes. It is lower-cased and other characters become -; one that is too long is cut and ends in 8 hex digits of its SHA-256, so that long names which differ stay different. A text without any letter of a-z or digit becomes those digits alone.",
+			Params: []Param{
+				{Name: "s", Type: TypeString, Doc: "Any text."},
+				{Name: "max", Type: TypeInt, Default: "63", Doc: "The most characters, 10 to 253; more than 63 suits names of most objects, but no Services, namespaces or label values."},
+			}},
+	}
+}
+
+// words returns the lower-case words of s=.
+func (c *call) words() ([]string, error) {
+	text := c.str("s")
+	if len(text) > maxNamed {
+		return nil, fmt.Errorf("s: larger than %d KiB", maxNamed>>10)
+	}
+	return wordsOf(text), nil
+}
+
+// wordsOf splits at what is neither letter nor digit, before a capital letter that
+// follows a small one or a digit ("certManager"), and before the last of several
+// capitals when a small one follows ("HTTPServer").
+func wordsOf(text string) []string {
+	var words []string
+	var word strings.Builder
+	end := func() {
+		if word.Len() > 0 {
+			words = append(words, strings.ToLower(word.String()))
+			word.Reset()
+		}
+	}
+	var before rune
+	for i, r := range text {
+		_, size := utf8.DecodeRuneInString(text[i:]) // 1 for what is no UTF-8
+		after, _ := utf8.DecodeRuneInString(text[i+size:])
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			end()
+			before = 0
+			continue
+		case unicode.IsUpper(r) && (unicode.IsLower(before) || unicode.IsDigit(before) ||
+			unicode.IsUpper(before) && unicode.IsLower(after)):
+			end()
+		}
+		word.WriteRune(r)
+		before = r
+	}
+	end()
+	return words
+}
+
+func camel(words []string) string {
+	var out strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			r, n := utf8.DecodeRuneInString(w)
+			w = string(unicode.ToUpper(r)) + w[n:]
+		}
+		out.WriteString(w)
+	}
+	return out.String()
+}
+
+// hashed is how many hex digits stand for what was cut away.
+const hashed = 8
+
+func callDNSLabel(c *call) (starlark.Value, error) {
+	most := c.intOr("max", 63)
+	if most < hashed+2 || most > 253 {
+		return nil, fmt.Errorf("max: %d is not between %d and 253", most, hashed+2)
+	}
+	text := c.str("s")
+	if len(text) > maxNamed {
+		return nil, fmt.Errorf("s: larger than %d KiB", maxNamed>>10)
+	}
+	label := strings.Trim(strings.Map(func(r rune) rune {
+		if r = unicode.ToLower(r); r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, text), "-")
+	if label != "" && len(label) <= most {
+		return starlark.String(label), nil
+	}
+	sum := sha256.Sum256([]byte(text))
+	digits := hex.EncodeToString(sum[:])[:hashed]
+	if label == "" {
+		return starlark.String(digits), nil
+	}
+	return starlark.String(strings.TrimRight(label[:most-hashed-1], "-") + "-" + digits), nil
+}
