@@ -46,48 +46,6 @@ type ValueOp struct {
 	Pos string `json:"-"`
 }
 
-// WriteKind names what a [Write] does to its object.
-type WriteKind string
-
-const (
-	// WriteApply is a server-side apply of Object.
-	WriteApply WriteKind = "apply"
-	// WriteDelete deletes the object that the reference names; an object that
-	// is not there is no error.
-	WriteDelete WriteKind = "delete"
-)
-
-// Ref names one object. Namespace is empty for cluster-scoped kinds; a namespace
-// given for a cluster-scoped kind is ignored.
-type Ref struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Namespace  string `json:"namespace,omitempty"`
-	Name       string `json:"name"`
-}
-
-// String returns "ConfigMap kube-system/settings", or "Node a".
-func (r Ref) String() string {
-	if r.Namespace == "" {
-		return r.Kind + " " + r.Name
-	}
-	return r.Kind + " " + r.Namespace + "/" + r.Name
-}
-
-// Write is one object write.
-type Write struct {
-	Kind WriteKind `json:"kind"`
-	Ref  Ref       `json:"ref"`
-	// Object is the whole object of an apply, as plain JSON data.
-	Object map[string]any `json:"object,omitempty"`
-	// Force takes over fields that another manager owns (apply).
-	Force bool `json:"force,omitempty"`
-	// Propagation is "background", "foreground" or "orphan" (delete).
-	Propagation string `json:"propagation,omitempty"`
-	// Pos is the "file:line" of the call.
-	Pos string `json:"pos,omitempty"`
-}
-
 // MetricKind names what a [Metric] does.
 type MetricKind string
 

@@ -1,0 +1,150 @@
+package effect
+
+// WriteKind names what a [Write] does.
+type WriteKind string
+
+const (
+	// WriteApply is a server-side apply of Object.
+	WriteApply WriteKind = "apply"
+	// WriteCreate makes Object, and fails when it is there, unless IfAbsent.
+	WriteCreate WriteKind = "create"
+	// WritePatch changes an object that is there, as Patch says.
+	WritePatch WriteKind = "patch"
+	// WriteStatus is a server-side apply of Object, which holds nothing but
+	// identity and status, to the status subresource.
+	WriteStatus WriteKind = "status"
+	// WriteDelete deletes the object that the reference names; an object that
+	// is not there is no error.
+	WriteDelete WriteKind = "delete"
+	// WriteEvict asks for the eviction of a Pod; one that is not there is no
+	// error.
+	WriteEvict WriteKind = "evict"
+	// WriteEvent makes an Event about the object that the reference names, or
+	// counts one that is there.
+	WriteEvent WriteKind = "event"
+	// WriteSet makes Set what a set of objects consists of.
+	WriteSet WriteKind = "apply_set"
+)
+
+// Ref names one object. Namespace is empty for cluster-scoped kinds; a namespace
+// given for a cluster-scoped kind is ignored.
+type Ref struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// String returns "ConfigMap kube-system/settings", or "Node a".
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// Write is one object write. What it holds is never changed once it is recorded.
+type Write struct {
+	Kind WriteKind `json:"kind"`
+	// Ref is the object that is written; of an event the one that it is about; of
+	// a set only its name.
+	Ref Ref `json:"ref"`
+	// Object is the object of an apply, create or status, as plain JSON data.
+	Object map[string]any `json:"object,omitempty"`
+	// Owner becomes the controller in the object's ownerReferences (apply, set).
+	Owner *Owner `json:"owner,omitempty"`
+	// Force takes over fields that another manager owns (apply, status).
+	Force bool `json:"force,omitempty"`
+	// IfAbsent leaves an object alone that is there (create).
+	IfAbsent bool `json:"ifAbsent,omitempty"`
+	// Patch is the change of a patch.
+	Patch *Patch `json:"patch,omitempty"`
+	// Propagation is "background", "foreground" or "orphan" (delete).
+	Propagation string `json:"propagation,omitempty"`
+	// Unchanged makes the write fail with a conflict when the object is not as
+	// it was seen any more (apply, patch, status, delete).
+	Unchanged *Unchanged `json:"unchanged,omitempty"`
+	// Event is what the Event says.
+	Event *Event `json:"event,omitempty"`
+	// Set are the members of the set.
+	Set *Set `json:"set,omitempty"`
+	// Guard is what the grants ask of the object as it is in the cluster; nil:
+	// nothing.
+	Guard *Guard `json:"guard,omitempty"`
+	// Pos is the "file:line" of the call.
+	Pos string `json:"pos,omitempty"`
+}
+
+// Objects returns the objects that the write changes. Events are not counted.
+func (w *Write) Objects() []Ref {
+	switch w.Kind {
+	case WriteEvent:
+		return nil
+	case WriteSet:
+		refs := make([]Ref, len(w.Set.Members))
+		for i := range w.Set.Members {
+			refs[i] = w.Set.Members[i].Ref
+		}
+		return refs
+	}
+	return []Ref{w.Ref}
+}
+
+// Owner is the object whose end is the end of what it owns.
+type Owner struct {
+	Ref Ref `json:"ref"`
+	// UID as it was seen; "" means that of the object that has the name.
+	UID string `json:"uid,omitempty"`
+}
+
+// PatchType names the kind of a patch.
+type PatchType string
+
+const (
+	// PatchMerge is a JSON merge patch (RFC 7396).
+	PatchMerge PatchType = "merge"
+	// PatchJSON is a list of JSON patch operations (RFC 6902).
+	PatchJSON PatchType = "json"
+	// PatchStrategic is a strategic merge patch; custom resources know none.
+	PatchStrategic PatchType = "strategic"
+	// PatchJQ is a jq program that turns the object into what it is to be.
+	PatchJQ PatchType = "jq"
+)
+
+// Patch is a change of an object that is there.
+type Patch struct {
+	Type PatchType `json:"type"`
+	// Body is plain JSON data: a map, for PatchJSON a list.
+	Body any `json:"body,omitempty"`
+	// Program is that of PatchJQ. It has compiled when the patch was recorded.
+	Program string `json:"program,omitempty"`
+	// Subresource is "" or, for example, "status" or "scale".
+	Subresource string `json:"subresource,omitempty"`
+}
+
+// Unchanged is one state of an object.
+type Unchanged struct {
+	// ResourceVersion is never empty.
+	ResourceVersion string `json:"resourceVersion"`
+	// UID may be empty.
+	UID string `json:"uid,omitempty"`
+}
+
+// Event is what an Event says.
+type Event struct {
+	// UID of the object that it is about; "" means that of the one that has the
+	// name.
+	UID string `json:"uid,omitempty"`
+	// Type is "Normal" or "Warning".
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Set is all that a set of objects is to consist of.
+type Set struct {
+	// Name as it is given; it is the hook's own.
+	Name string `json:"name"`
+	// Members are applies.
+	Members []Write `json:"members"`
+}
