@@ -67,6 +67,8 @@ type HookDecl struct {
 	Bindings []Binding
 	Timeout  time.Duration // wall time of one run
 	Retry    Retry
+	// Queue names the line of work that the hook waits in; empty is the module's.
+	Queue string
 	// AllowFailure lets a failed run count as done: it is not repeated, and holds
 	// nothing back.
 	AllowFailure bool

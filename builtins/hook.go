@@ -24,6 +24,7 @@ func hookSpec() Spec {
 			{Name: "name", Type: TypeString, Default: "None", Doc: "The hook's id, unique in its module; default: \"file:function\"."},
 			{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Doc: "How long one run may take."},
 			{Name: "retry", Type: TypeRetry, Default: "None", Doc: "How a failed run is repeated; None: retry()."},
+			{Name: "queue", Type: TypeString, Default: "None", Doc: "Name of a line of work of its own: hooks of one queue of a module run one at a time, beside those of its other queues. None: the module's line."},
 			{Name: "allow_failure", Type: TypeBool, Default: "False", Doc: "A failed run is not repeated before the next event, and holds up neither the chart's first render nor a release."},
 			{Name: "min_interval", Type: TypeDuration, Default: "None", Doc: "Mean time between two runs. What comes sooner waits, as one run, and holds up no other hook."},
 			{Name: "burst", Type: TypeInt, Default: "1", Doc: "How many runs min_interval lets through in a row after a pause."},
@@ -74,6 +75,12 @@ func callHook(c *call) (starlark.Value, error) {
 
 // hookOptions reads the options that need no check against others.
 func (c *call) hookOptions(h *HookDecl) error {
+	if c.arg("queue") != nil {
+		h.Queue = c.str("queue")
+		if h.Queue == "" || len(h.Queue) > 100 || strings.ContainsFunc(h.Queue, func(r rune) bool { return r < ' ' }) {
+			return fmt.Errorf("queue: %q is no name: 1 to 100 characters", clip(h.Queue))
+		}
+	}
 	h.AllowFailure = c.boolOr("allow_failure", false)
 	h.MinInterval = c.durationOr("min_interval", 0)
 	h.Burst = c.intOr("burst", 1)

@@ -28,31 +28,63 @@ func (e *Engine) runDone(in RunDone) {
 		e.runFailed(in.Run, in.Err)
 		return
 	}
-	ops := h.withKept(in.Effects.Values)
-	if err := e.check(h, ops); err != nil {
-		e.runFailed(in.Run, err)
+	r.effects = in.Effects
+	e.commit(in.Run)
+}
+
+// commit checks the values that a run asks for, and has its effects written. Runs
+// that change what is kept for their module go one at a time: each is checked against
+// the layers as they are then, and none writes over what another has kept.
+func (e *Engine) commit(id uint64) {
+	r := e.runs[id]
+	h, m := r.hook, r.hook.module
+	if r.epoch != m.epoch {
+		e.drop(id)
 		return
 	}
-	r.effects = in.Effects
-	r.effects.Values = values.Canonical(ops)
-	commit := Commit{Run: in.Run, Module: h.module.name, Hook: h.gen, Writes: r.effects.Writes}
-	if !values.Equal(h.layer, r.effects.Values) {
-		keep, err := e.kept(h.module, h, r.effects.Values)
-		if err != nil {
-			e.runFailed(in.Run, err)
+	asked := h.withKept(r.effects.Values)
+	layer := values.Canonical(asked)
+	commit := Commit{Run: id, Module: m.name, Hook: h.gen, Writes: r.effects.Writes}
+	if !values.Equal(h.layer, layer) {
+		if m.keeping {
+			m.toKeep = append(m.toKeep, id)
 			return
 		}
-		commit.Keep, r.keeps = keep, true
+		if err := e.check(h, asked); err != nil {
+			e.runFailed(id, err)
+			return
+		}
+		keep, err := e.kept(m, h, layer)
+		if err != nil {
+			e.runFailed(id, err)
+			return
+		}
+		commit.Keep, r.keeps, m.keeping = keep, true, true
 	}
+	r.effects.Values = layer
 	if len(commit.Writes) == 0 && commit.Keep == nil {
-		e.runSucceeded(in.Run)
+		e.runSucceeded(id)
 		return
 	}
 	e.do(commit)
 }
 
+// keptDone lets the next one keep something.
+func (e *Engine) keptDone(m *module) {
+	m.keeping = false
+	for len(m.toKeep) > 0 && !m.keeping {
+		id := m.toKeep[0]
+		m.toKeep = m.toKeep[1:]
+		e.commit(id)
+	}
+	e.touch(m)
+}
+
 func (e *Engine) committed(in Committed) {
 	r := e.runs[in.Run]
+	if r != nil && r.keeps {
+		defer e.keptDone(r.hook.module)
+	}
 	switch {
 	case r == nil:
 	case r.epoch != r.hook.module.epoch:
@@ -79,7 +111,7 @@ func (h *hook) withKept(ops []effect.ValueOp) []effect.ValueOp {
 func (e *Engine) drop(id uint64) {
 	r := e.runs[id]
 	delete(e.runs, id)
-	r.hook.module.lane.Done(r.work)
+	r.hook.lane.Done(r.work)
 	// What it kept may be in the Secret, and must not come back.
 	r.hook.module.stale = true
 	e.touch(r.hook.module)
@@ -90,7 +122,7 @@ func (e *Engine) runSucceeded(id uint64) {
 	r := e.runs[id]
 	delete(e.runs, id)
 	h, m := r.hook, r.hook.module
-	m.lane.Done(r.work)
+	h.lane.Done(r.work)
 	if h.lastError != "" {
 		e.note(builtins.LevelInfo, m, h.gen.ID, "runs again")
 	}
@@ -123,7 +155,7 @@ func (e *Engine) runFailed(id uint64, err error) {
 	h.failures++
 	if h.gen.AllowFailure {
 		h.succeeded = true // as far as others wait for it
-		m.lane.Parked(r.work)
+		h.lane.Parked(r.work)
 		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Hook: h.gen.ID, Err: err,
 			Message: err.Error() + " (allowed; not tried again before something changes)"})
 		e.hookDone(m, h, r.work.Events, true)
@@ -137,11 +169,11 @@ func (e *Engine) runFailed(id uint64, err error) {
 		delay = failed.RetryAfter
 	}
 	if failed != nil && failed.Permanent {
-		m.lane.Parked(r.work)
+		h.lane.Parked(r.work)
 		e.do(Note{Level: builtins.LevelError, Module: m.name, Hook: h.gen.ID, Err: err,
 			Message: err.Error() + " (not tried again before something changes)"})
 	} else {
-		m.lane.Failed(r.work, e.now.Add(delay))
+		h.lane.Failed(r.work, e.now.Add(delay))
 		e.do(Note{Level: builtins.LevelError, Module: m.name, Hook: h.gen.ID, Err: err,
 			Message: err.Error() + " (next try in " + roundUp(delay).String() + ")"})
 	}

@@ -17,6 +17,7 @@ import (
 type hook struct {
 	gen       *generation.Hook
 	module    *module
+	lane      *lane.Lane[builtins.Event]
 	layer     []effect.ValueOp // what its last successful run left in the values
 	watches   []*watch
 	schedules []*timer
@@ -46,7 +47,7 @@ type run struct {
 }
 
 func newHook(m *module, g *generation.Hook) *hook {
-	h := &hook{gen: g, module: m}
+	h := &hook{gen: g, module: m, lane: m.queue(g.Queue)}
 	if g.MinInterval > 0 {
 		h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
 	}
@@ -97,7 +98,7 @@ func (e *Engine) startHook(m *module, h *hook) {
 		e.startTimer(h, s)
 	}
 	if h.startup != nil {
-		m.lane.Add(h.gen.ID, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
+		h.lane.Add(h.gen.ID, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
 	}
 }
 
@@ -105,7 +106,7 @@ func (e *Engine) startHook(m *module, h *hook) {
 // complete: an empty one would look like a cluster in which all is gone.
 func (m *module) ready(key string) bool {
 	h := m.byKey[key]
-	if h == nil || !m.started || m.saving || !h.allowedAt(m.now).IsZero() {
+	if h == nil || !m.started || !h.allowedAt(m.now).IsZero() {
 		return false
 	}
 	for _, w := range h.watches {
@@ -162,10 +163,16 @@ func (h *hook) watchIDs() map[string]string {
 	return out
 }
 
-// dispatch starts the module's next hook run.
+// dispatch starts the next hook run of each of the module's lines.
 func (e *Engine) dispatch(m *module) {
 	m.now = e.now
-	work, ok := m.lane.Next(e.now, m.ready)
+	for _, l := range m.lanes {
+		e.dispatchNext(m, l)
+	}
+}
+
+func (e *Engine) dispatchNext(m *module, l *lane.Lane[builtins.Event]) {
+	work, ok := l.Next(e.now, m.ready)
 	if !ok {
 		return
 	}

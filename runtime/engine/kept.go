@@ -108,10 +108,10 @@ func (e *Engine) kept(m *module, changed *hook, layer []effect.ValueOp) (map[str
 	return out, nil
 }
 
-// save writes what is kept again when that changed outside a run. The lane waits
-// meanwhile, so that no commit writes the same Secret.
+// save writes what is kept again when that changed outside a run. Commits that would
+// write the same Secret wait meanwhile.
 func (e *Engine) save(m *module) {
-	if !m.stale || m.saving || m.lane.Taken() != "" || m.saveAt.After(e.now) {
+	if !m.stale || m.keeping || m.saveAt.After(e.now) {
 		return
 	}
 	data, err := e.kept(m, nil, nil)
@@ -119,10 +119,9 @@ func (e *Engine) save(m *module) {
 		m.stale = false
 		return
 	}
-	m.saving, m.stale = true, false
+	m.keeping, m.stale = true, false
 	op := e.ask(func(in Input) {
-		m.saving = false
-		e.touch(m)
+		defer e.keptDone(m)
 		if err := in.(Saved).Err; err != nil {
 			if m.saveTry++; m.saveTry == 1 {
 				e.note(builtins.LevelWarn, m, "", "what its hooks have set cannot be kept, tried again: "+err.Error())

@@ -24,8 +24,11 @@ type module struct {
 	broken string // why it cannot be used
 	hooks  []*hook
 	byKey  map[string]*hook
-	now    time.Time // of the last look at its lane
-	lane   *lane.Lane[builtins.Event]
+	now    time.Time // of the last look at its lanes
+	// lanes are the module's line of work and those that hooks asked for with
+	// queue=, in the order of their names; the module's own is "".
+	lanes  []*lane.Lane[builtins.Event]
+	queues map[string]*lane.Lane[builtins.Event]
 
 	values   *values.Composer
 	composed map[string]any // the module's own values
@@ -42,8 +45,9 @@ type module struct {
 	crds    step
 	eval    evaluation
 	pass    pass
-	saving  bool
-	stale   bool // what is kept must be written again
+	keeping bool     // a commit or a save that changes what is kept is under way
+	toKeep  []uint64 // runs that wait to change it
+	stale   bool     // what is kept must be written again
 	saveAt  time.Time
 	saveTry int
 }
@@ -110,8 +114,8 @@ func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]
 	}
 	m := &module{
 		name: name, gen: g, since: e.now,
-		byKey: map[string]*hook{},
-		lane:  lane.New(lane.Options[builtins.Event]{Overflow: overflow}),
+		byKey:  map[string]*hook{},
+		queues: map[string]*lane.Lane[builtins.Event]{},
 	}
 	if g.Err != nil {
 		m.broken = strings.ReplaceAll(g.Err.Error(), "\n", "; ")
@@ -126,6 +130,17 @@ func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]
 	}
 	e.initValues(m)
 	return m
+}
+
+// queue returns the lane of this name.
+func (m *module) queue(name string) *lane.Lane[builtins.Event] {
+	l := m.queues[name]
+	if l == nil {
+		l = lane.New(lane.Options[builtins.Event]{Overflow: overflow})
+		m.queues[name] = l
+		m.lanes = append(m.lanes, l)
+	}
+	return l
 }
 
 func (m *module) ref(operator string) ReleaseRef {
@@ -226,7 +241,9 @@ func (e *Engine) bringUp(m *module) {
 func (e *Engine) takeDown(m *module) {
 	m.started, m.crds = false, step{}
 	m.epoch++
-	m.lane.Clear()
+	for _, l := range m.lanes {
+		l.Clear()
+	}
 	m.pass.stop()
 	for _, h := range m.hooks {
 		for _, w := range h.watches {
@@ -388,8 +405,10 @@ func (m *module) wake(now time.Time) (at time.Time, ok bool) {
 			at, ok = t, true
 		}
 	}
-	if t, waits := m.lane.Wake(now); waits {
-		sooner(t)
+	for _, l := range m.lanes {
+		if t, waits := l.Wake(now); waits {
+			sooner(t)
+		}
 	}
 	sooner(m.crds.next)
 	sooner(m.eval.next)
@@ -398,7 +417,7 @@ func (m *module) wake(now time.Time) (at time.Time, ok bool) {
 	if m.started {
 		for _, h := range m.hooks {
 			sooner(h.requeueAt)
-			if _, waits := m.lane.Waiting(h.gen.ID); waits {
+			if _, waits := h.lane.Waiting(h.gen.ID); waits {
 				sooner(h.allowedAt(now))
 			}
 			for _, s := range h.schedules {

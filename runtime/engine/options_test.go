@@ -92,3 +92,64 @@ func TestValuesKeepAddsToEarlierRuns(t *testing.T) {
 		t.Error("a failed run added something")
 	}
 }
+
+func TestAQueueOfItsOwnHoldsUpNobody(t *testing.T) {
+	slow := hk("slow", onWatch("nodes"))
+	slow.Queue = "slow"
+	w := newWorld(t, mod("web", isOn(), slow, hk("quick", onWatch("nodes"))))
+	w.hooks["web/quick"] = func(RunHook) (effect.Effects, error) { return set("quick", int64(len(w.runs))), nil }
+	w.start()
+	w.runs = nil
+	w.hold = "web/slow"
+	w.changed("web/slow#nodes")
+	w.changed("web/quick#nodes")
+	w.changed("web/quick#nodes")
+	w.wantRuns("web/slow modified", "web/quick modified", "web/quick modified")
+	w.hold = ""
+	run := w.held["web/slow"][0].(RunHook)
+	w.in(RunDone{Run: run.Run, Effects: set("slow", int64(7))})
+	last := w.released[len(w.released)-1]
+	if !strings.Contains(last, "slow:7") || !strings.Contains(last, "quick:") {
+		t.Error(last)
+	}
+	if kept := fmt.Sprint(copyKept(w.kept)); !strings.Contains(kept, `"slow"`) || !strings.Contains(kept, `"quick"`) {
+		t.Errorf("one hook has written over what another has kept: %s", kept)
+	}
+}
+
+// Two runs end at the same moment and ask for the same path: the second is checked
+// against the first.
+func TestRunsOfTwoQueuesAreCheckedOneAfterTheOther(t *testing.T) {
+	a, b := hk("a", onStartup(0)), hk("b", onStartup(0))
+	b.Queue = "b"
+	w := newWorld(t, mod("web", isOn(), a, b))
+	w.e = New(w.opts)
+	w.e.Handle(w.now, Config{State: ConfigPresent})
+	var runs []RunHook
+	var commits []Commit
+	sort := func(actions []Action) {
+		for _, action := range actions {
+			switch action := action.(type) {
+			case RunHook:
+				runs = append(runs, action)
+			case Commit:
+				commits = append(commits, action)
+			}
+		}
+	}
+	sort(w.e.Handle(w.now, Start{Generation: w.gen}))
+	if len(runs) != 2 {
+		t.Fatalf("%d runs, want both at once", len(runs))
+	}
+	for _, r := range runs {
+		sort(w.e.Handle(w.now, RunDone{Run: r.Run, Effects: set("n", r.Hook.ID)}))
+	}
+	if len(commits) != 1 {
+		t.Fatalf("%d commits at once", len(commits))
+	}
+	sort(w.e.Handle(w.now, Committed{Run: commits[0].Run}))
+	if len(commits) != 1 {
+		t.Error("both have set one path")
+	}
+	w.state("web", status.ModuleFailed, "one path belongs to one hook")
+}

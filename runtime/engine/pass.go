@@ -144,8 +144,8 @@ func (e *Engine) queueHelm(m *module, binding string) map[string]bool {
 			b = h.after
 		}
 		if b != nil {
-			m.lane.Add(h.gen.ID, b.Order, builtins.Event{Type: "helm", Binding: binding})
-			m.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
+			h.lane.Add(h.gen.ID, b.Order, builtins.Event{Type: "helm", Binding: binding})
+			h.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
 			waiting[h.gen.ID] = true
 		}
 	}

@@ -129,19 +129,19 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 func (e *Engine) hookStatus(h *hook) status.Hook {
 	m := h.module
 	out := status.Hook{
-		ID: h.gen.ID, Module: m.name, LastError: h.lastError, Attempt: m.lane.Attempt(h.gen.ID),
+		ID: h.gen.ID, Module: m.name, LastError: h.lastError, Attempt: h.lane.Attempt(h.gen.ID),
 		Runs: h.runs, Failures: h.failures, Duration: status.Duration(h.took),
 	}
 	if !h.lastRun.IsZero() {
 		at := h.lastRun
 		out.LastRun = &at
 	}
-	notBefore, waits := m.lane.Waiting(h.gen.ID)
+	notBefore, waits := h.lane.Waiting(h.gen.ID)
 	out.NextTry = future(notBefore, e.now)
 	switch {
 	case !m.started:
 		out.State = status.HookOff
-	case m.lane.Taken() == h.gen.ID:
+	case h.lane.Taken() == h.gen.ID:
 		out.State = status.HookRunning
 	case h.watchTrouble() != "":
 		out.State, out.LastError = status.HookFailed, h.watchTrouble()

@@ -66,7 +66,7 @@ func (e *Engine) startTimer(h *hook, t *timer) {
 }
 
 func (e *Engine) fire(h *hook, t *timer, tick time.Time) {
-	if h.module.lane.Taken() == h.gen.ID {
+	if h.lane.Taken() == h.gen.ID {
 		t.later = tick
 	} else {
 		t.fired = tick

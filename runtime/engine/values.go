@@ -95,7 +95,7 @@ func (e *Engine) nudge(m *module) {
 		}
 	}
 	for _, h := range m.hooks {
-		m.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
+		h.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
 	}
 }
 

@@ -66,10 +66,10 @@ func (e *Engine) watchSynced(in WatchSynced) {
 	}
 	for _, other := range h.watches {
 		if !again || other == w {
-			h.module.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "sync", Binding: other.binding})
+			h.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "sync", Binding: other.binding})
 		}
 	}
-	h.module.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
+	h.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
 	e.touch(h.module)
 }
 
@@ -79,8 +79,8 @@ func (e *Engine) watchChanged(in WatchChanged) {
 		return
 	}
 	m := w.hook.module
-	m.lane.Add(w.hook.gen.ID, lane.Unordered, in.Events...)
-	m.lane.Nudge(w.hook.gen.ID, w.hook.gen.Retry.Min)
+	w.hook.lane.Add(w.hook.gen.ID, lane.Unordered, in.Events...)
+	w.hook.lane.Nudge(w.hook.gen.ID, w.hook.gen.Retry.Min)
 	e.touch(m)
 }
 
