@@ -49,6 +49,7 @@ func newChaos(t *testing.T, r *rand.Rand) *chaos {
 		return d
 	}
 	db := mod("db", on(1), hk("nodes", onWatch("nodes")), hk("start", onStartup(0)), hk("before", onBefore()), hk("after", onAfter()))
+	db.Hooks[0].Queue = "slow"
 	db.Tree.CRDs = []tree.File{{Path: "crds/a.yaml"}}
 	web := mod("web", on(0, "db"), hk("nodes", onStartup(1), onWatch("nodes"), onAfter()))
 	web.Enabled = noFunction{}
@@ -185,6 +186,9 @@ func (c *chaos) handle(in Input) {
 			if commit, ok := a.(Commit); ok && c.blind[commit.Run] {
 				c.complain("what %s made of an incomplete snapshot counts", commit.Hook.ID)
 			}
+			if c.keeps(a) != "" && slices.ContainsFunc(c.pending, func(p Action) bool { return c.keeps(p) == c.keeps(a) }) {
+				c.complain("two writes of what is kept for %s at once", c.keeps(a))
+			}
 			c.pending = append(c.pending, a)
 		}
 	}
@@ -197,6 +201,19 @@ func (c *chaos) tick() {
 	}
 	c.wakeAt = time.Time{}
 	c.handle(Tick{})
+}
+
+// keeps names the module whose kept data an action writes.
+func (c *chaos) keeps(a Action) string {
+	switch a := a.(type) {
+	case Save:
+		return a.Module
+	case Commit:
+		if a.Keep != nil {
+			return a.Module
+		}
+	}
+	return ""
 }
 
 var errChaos = errors.New("chaos")
