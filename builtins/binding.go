@@ -165,16 +165,16 @@ func (c *call) filter(w *WatchBinding) error {
 		if err := TypeStrings.check(v); err != nil {
 			return err
 		}
-		w.Fields = stringsOf(list)
-		if len(w.Fields) == 0 {
+		w.FilterFields = stringsOf(list)
+		if len(w.FilterFields) == 0 {
 			return errors.New("the list is empty; leave filter out to keep whole objects")
 		}
-		for i, f := range w.Fields {
+		for i, f := range w.FilterFields {
 			if _, err := object.ParsePath(starlark.String(f)); err != nil {
 				return fmt.Errorf("element %d: %w", i, err)
 			}
 		}
-		w.FilterID = fmt.Sprintf("fields %q", w.Fields)
+		w.FilterID = fmt.Sprintf("fields %q", w.FilterFields)
 	}
 	return nil
 }

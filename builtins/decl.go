@@ -133,9 +133,9 @@ type WatchBinding struct {
 	// Filter turns an object into what is kept of it; nil keeps the object.
 	// None leaves the object out.
 	Filter starlark.Callable
-	// Fields, the other form of filter=: keeps these paths plus identity and
-	// labels. Nil when Filter is set or nothing was given.
-	Fields []string
+	// FilterFields, the other form of filter=: keeps these paths plus identity
+	// and labels. Nil when Filter is set or nothing was given.
+	FilterFields []string
 	// FilterID identifies the filter within one generation: equal ids keep equal
 	// results. It holds the position of the function and a digest of what it
 	// closes over, or the fields; not the code, which may change with the file.

@@ -38,9 +38,9 @@ func Filter(ctx context.Context, host *script.Host, w *builtins.WatchBinding, lo
 			}
 			return object.FromPlain(plain), true, nil
 		}
-	case w.Fields != nil:
-		paths := make([]object.Path, len(w.Fields))
-		for i, f := range w.Fields {
+	case w.FilterFields != nil:
+		paths := make([]object.Path, len(w.FilterFields))
+		for i, f := range w.FilterFields {
 			paths[i] = object.Dotted(f)
 		}
 		return func(obj map[string]any) (starlark.Value, bool, error) {

@@ -205,7 +205,7 @@ func TestFilterOfFieldsKeepsIdentityAndLabels(t *testing.T) {
 		"metadata": map[string]any{"name": "a", "namespace": "n", "uid": "u", "labels": map[string]any{"l": "1"}},
 		"spec":     map[string]any{"replicas": int64(2), "paused": true},
 	}
-	filter := Filter(context.Background(), nil, &builtins.WatchBinding{Fields: []string{"spec.replicas", "status.x"}}, noLog{})
+	filter := Filter(context.Background(), nil, &builtins.WatchBinding{FilterFields: []string{"spec.replicas", "status.x"}}, noLog{})
 	kept, keep, err := filter(obj)
 	if err != nil || !keep {
 		t.Fatal(keep, err)
