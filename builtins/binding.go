@@ -18,6 +18,9 @@ import (
 func bindingSpecs() []Spec {
 	const returns = "a binding for hook(on = […])"
 	order := Param{Name: "order", Type: TypeInt, Default: "0", Doc: "Order of first attempts among the module's hooks, small first."}
+	stage := func(s Stage, doc string) Spec {
+		return Spec{Name: string(s), Phases: PhaseLoad, call: callStage(s), Returns: returns, Doc: doc, Params: []Param{order}}
+	}
 	return []Spec{
 		hookSpec(),
 		{
@@ -49,15 +52,12 @@ func bindingSpecs() []Spec {
 				{Name: "filter", Type: TypeFilter, Default: "None", Doc: "What is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels. None: the whole object."},
 			},
 		},
-		{
-			Name: "before_helm", Phases: PhaseLoad, call: callBeforeHelm, Returns: returns,
-			Doc:    "Triggers before each candidate render of the module's chart; values set then count.",
-			Params: []Param{order},
-		},
-		{
-			Name: "after_helm", Phases: PhaseLoad, call: callAfterHelm, Returns: returns,
-			Doc: "Triggers after the release has really changed.",
-		},
+		stage(StageBeforeHelm, "Triggers before each candidate render of the module's chart; values set then count."),
+		stage(StageAfterHelm, "Triggers after the release has really changed. Values set then make one more pass."),
+		stage(StageBeforeDelete, "Triggers before the release is uninstalled, which waits until the hook has succeeded."),
+		stage(StageAfterDelete, "Triggers after the release was uninstalled."),
+		stage(StageBeforeAll, "Global hooks only. Triggers once, after the first runs of the other global hooks and before any module starts."),
+		stage(StageAfterAll, "Global hooks only. Triggers each time all modules have come to rest after something was done."),
 	}
 }
 
@@ -65,12 +65,10 @@ func callStartup(c *call) (starlark.Value, error) {
 	return binding(Binding{Startup: &StartupBinding{Order: c.intOr("order", 0)}})
 }
 
-func callBeforeHelm(c *call) (starlark.Value, error) {
-	return binding(Binding{BeforeHelm: &HelmBinding{Order: c.intOr("order", 0)}})
-}
-
-func callAfterHelm(*call) (starlark.Value, error) {
-	return binding(Binding{AfterHelm: &HelmBinding{}})
+func callStage(s Stage) func(*call) (starlark.Value, error) {
+	return func(c *call) (starlark.Value, error) {
+		return binding(Binding{Stage: &StageBinding{Stage: s, Order: c.intOr("order", 0)}})
+	}
 }
 
 func binding(b Binding) (starlark.Value, error) {

@@ -34,7 +34,7 @@ type ModuleInfo struct{ Name, Namespace, Release string }
 // Event is one reason for a run.
 type Event struct {
 	// Type is "startup", "schedule", "sync", "added", "modified", "deleted",
-	// "before_helm" or "after_helm".
+	// "requeue", or "helm", "delete" and "all" for the stages that Binding names.
 	Type string
 	// Binding is the name of the binding that triggered.
 	Binding string

@@ -97,19 +97,43 @@ type Binding struct {
 	// Name is unique in its hook: name= of a watch or schedule, else the
 	// kind in lower case with a count when needed ("startup", "configmap",
 	// "configmap-2").
-	Name       string
-	Startup    *StartupBinding
-	Schedule   *ScheduleBinding
-	Watch      *WatchBinding
-	BeforeHelm *HelmBinding
-	AfterHelm  *HelmBinding
+	Name     string
+	Startup  *StartupBinding
+	Schedule *ScheduleBinding
+	Watch    *WatchBinding
+	Stage    *StageBinding
 }
 
 // StartupBinding is startup(order=0).
 type StartupBinding struct{ Order int }
 
-// HelmBinding is before_helm(order=0) or after_helm.
-type HelmBinding struct{ Order int }
+// StageBinding is before_helm(order=0), after_helm(order=0) and the like: it
+// triggers as something is about to be done, or has been.
+type StageBinding struct {
+	Stage Stage
+	Order int
+}
+
+// Stage is when a [StageBinding] triggers. It is also the binding's name.
+type Stage string
+
+const (
+	// StageBeforeHelm: before each candidate render of the module's chart.
+	StageBeforeHelm Stage = "before_helm"
+	// StageAfterHelm: after the release has really changed.
+	StageAfterHelm Stage = "after_helm"
+	// StageBeforeDelete: before the module's release is uninstalled.
+	StageBeforeDelete Stage = "before_delete"
+	// StageAfterDelete: after that.
+	StageAfterDelete Stage = "after_delete"
+	// StageBeforeAll: global hooks only, once, before any module starts.
+	StageBeforeAll Stage = "before_all"
+	// StageAfterAll: global hooks only, each time all modules have come to rest.
+	StageAfterAll Stage = "after_all"
+)
+
+// Global says whether the stage is one of global hooks, or of modules' hooks.
+func (s Stage) Global() bool { return s == StageBeforeAll || s == StageAfterAll }
 
 // ScheduleBinding is schedule(cron, …).
 type ScheduleBinding struct {

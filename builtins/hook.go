@@ -20,7 +20,7 @@ func hookSpec() Spec {
 		Doc: "Registers a hook: a function, and what triggers it. Only files under hooks/ register hooks.",
 		Params: []Param{
 			{Name: "fn", Type: TypeFunction, Doc: "The function; it takes ctx."},
-			{Name: "on", Type: TypeList, Doc: "What triggers it: startup(), schedule(…), k8s.watch(…), before_helm(), after_helm()."},
+			{Name: "on", Type: TypeList, Doc: "What triggers it: startup(), schedule(…), k8s.watch(…), before_helm() and the like."},
 			{Name: "name", Type: TypeString, Default: "None", Doc: "The hook's id, unique in its module; default: \"file:function\"."},
 			{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Doc: "How long one run may take."},
 			{Name: "retry", Type: TypeRetry, Default: "None", Doc: "How a failed run is repeated; None: retry()."},
@@ -183,7 +183,7 @@ func bindingsOf(list starlark.Indexable) ([]Binding, error) {
 	return out, nil
 }
 
-// bindingOf reads one element of on=. A bare startup, before_helm or after_helm
+// bindingOf reads one element of on=. A bare startup, or the bare name of a stage,
 // means the call without arguments.
 func bindingOf(v starlark.Value) (Binding, error) {
 	switch v := v.(type) {
@@ -193,10 +193,9 @@ func bindingOf(v starlark.Value) (Binding, error) {
 		switch v.Name() {
 		case "startup":
 			return Binding{Startup: &StartupBinding{}}, nil
-		case "before_helm":
-			return Binding{BeforeHelm: &HelmBinding{}}, nil
-		case "after_helm":
-			return Binding{AfterHelm: &HelmBinding{}}, nil
+		case string(StageBeforeHelm), string(StageAfterHelm), string(StageBeforeDelete), string(StageAfterDelete),
+			string(StageBeforeAll), string(StageAfterAll):
+			return Binding{Stage: &StageBinding{Stage: Stage(v.Name())}}, nil
 		}
 		return Binding{}, fmt.Errorf("got %s, want a binding, such as k8s.watch(…)", v.Name())
 	}
@@ -209,10 +208,8 @@ func (b *Binding) defaultName() string {
 		return "startup"
 	case b.Schedule != nil:
 		return "schedule"
-	case b.BeforeHelm != nil:
-		return "before_helm"
-	case b.AfterHelm != nil:
-		return "after_helm"
+	case b.Stage != nil:
+		return string(b.Stage.Stage)
 	}
 	return strings.ToLower(b.Watch.Kind)
 }

@@ -55,6 +55,10 @@ type Engine struct {
 	runs    map[uint64]*run
 	pending map[uint64]func(Input) // answers to all other actions, by op
 
+	allBegun  bool // before_all hooks were queued
+	busy      bool // some module was at work since after_all hooks ran last
+	allRounds int  // how often they ran since something came from outside
+
 	config configState
 	dirty  map[*module]bool
 	wake   time.Time
@@ -80,6 +84,10 @@ func New(o Options) *Engine {
 // must not go backwards.
 func (e *Engine) Handle(now time.Time, in Input) []Action {
 	e.now, e.out = now, nil
+	switch in.(type) {
+	case Config, WatchSynced, WatchChanged, Tick:
+		e.allRounds = 0
+	}
 	switch in := in.(type) {
 	case Start:
 		e.start(in)
@@ -166,7 +174,7 @@ func (e *Engine) touchAll() {
 
 // settle looks at every touched module, in order, until nothing moves.
 func (e *Engine) settle() {
-	for len(e.dirty) > 0 {
+	for len(e.dirty) > 0 || e.endAll() {
 		if e.dirty[e.global] {
 			delete(e.dirty, e.global)
 			e.step(e.global)

@@ -22,8 +22,7 @@ type hook struct {
 	watches   []*watch
 	schedules []*timer
 	startup   *builtins.StartupBinding
-	before    *builtins.HelmBinding
-	after     *builtins.HelmBinding
+	stages    map[builtins.Stage]*builtins.StageBinding
 
 	limit     *rate.Limiter // nil: none
 	tried     bool          // since its module came up
@@ -47,7 +46,7 @@ type run struct {
 }
 
 func newHook(m *module, g *generation.Hook) *hook {
-	h := &hook{gen: g, module: m, lane: m.queue(g.Queue)}
+	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), stages: map[builtins.Stage]*builtins.StageBinding{}}
 	if g.MinInterval > 0 {
 		h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
 	}
@@ -62,17 +61,18 @@ func newHook(m *module, g *generation.Hook) *hook {
 			h.watches = append(h.watches, &watch{
 				hook: h, binding: b.Name, decl: b.Watch,
 			})
-		case b.BeforeHelm != nil:
-			h.before = b.BeforeHelm
-		case b.AfterHelm != nil:
-			h.after = b.AfterHelm
+		case b.Stage != nil:
+			h.stages[b.Stage.Stage] = b.Stage
 		}
 	}
 	return h
 }
 
-// gates says whether the module's first render waits for the hook.
-func (h *hook) gates() bool { return h.startup != nil || len(h.watches) > 0 }
+// gates says whether the module's first render waits for the hook, or, of a global
+// hook, the first start of modules.
+func (h *hook) gates() bool {
+	return h.startup != nil || len(h.watches) > 0 || h.stages[builtins.StageBeforeAll] != nil
+}
 
 // reset forgets what belongs to one life of the module; statistics stay.
 func (h *hook) reset() {
@@ -87,18 +87,22 @@ func (h *hook) reset() {
 
 // startHook starts the watches and timers of a hook and queues its startup event.
 func (e *Engine) startHook(m *module, h *hook) {
+	e.startWatches(m, h)
+	for _, s := range h.schedules {
+		e.startTimer(h, s)
+	}
+	if h.startup != nil {
+		h.lane.Add(h.gen.ID, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
+	}
+}
+
+func (e *Engine) startWatches(m *module, h *hook) {
 	for _, w := range h.watches {
 		// A new id in each life of the module: what an earlier one still
 		// reports must not pass for news of this one.
 		w.id = watchID(h.gen.ID, w.binding, m.epoch)
 		e.watches[w.id] = w
 		e.do(StartWatch{ID: w.id, Hook: h.gen, Watch: w.decl})
-	}
-	for _, s := range h.schedules {
-		e.startTimer(h, s)
-	}
-	if h.startup != nil {
-		h.lane.Add(h.gen.ID, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
 	}
 }
 
@@ -113,6 +117,9 @@ func (m *module) ready(key string) bool {
 		if !w.synced {
 			return false
 		}
+	}
+	if m.leaving {
+		return h.leaves()
 	}
 	if h.startup == nil || h.tried {
 		return true

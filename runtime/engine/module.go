@@ -41,7 +41,8 @@ type module struct {
 	shown   string
 
 	started bool
-	epoch   int // counts stops: what was started before belongs to an earlier life
+	leaving bool // only for its before_delete and after_delete hooks
+	epoch   int  // counts stops: what was started before belongs to an earlier life
 	crds    step
 	eval    evaluation
 	pass    pass
@@ -173,7 +174,13 @@ func (e *Engine) step(m *module) {
 		m.verdict = decide(e.facts(m))
 	}
 	v := m.verdict
-	switch {
+	switch leaves := m.leaves(); {
+	case leaves && !m.leaving:
+		e.beginLeaving(m)
+	case m.leaving && !leaves:
+		e.takeDown(m)
+		e.touch(m)
+	case m.leaving:
 	case v.Run && !m.started:
 		e.bringUp(m)
 	case !v.Run && m.started:
@@ -184,6 +191,9 @@ func (e *Engine) step(m *module) {
 	}
 	if v.Forget {
 		e.forgetLayers(m)
+	}
+	if m == e.global {
+		e.beginAll()
 	}
 	e.save(m)
 	e.advance(m)
@@ -239,7 +249,7 @@ func (e *Engine) bringUp(m *module) {
 
 // takeDown ends the module's watches and forgets what waits.
 func (e *Engine) takeDown(m *module) {
-	m.started, m.crds = false, step{}
+	m.started, m.leaving, m.crds = false, false, step{}
 	m.epoch++
 	for _, l := range m.lanes {
 		l.Clear()

@@ -18,7 +18,9 @@ const (
 	beforeHelm
 	inHelm
 	afterHelm
+	beforeDelete
 	uninstalling
+	afterDelete
 )
 
 // pass is the state of a module's release. One pass over it is: before_helm hooks,
@@ -33,6 +35,7 @@ type pass struct {
 	version int             // of the values as the phase began; that Helm got
 	own     int             // changes of them since then by the phase's own hooks
 	after   bool            // after_helm hooks were tried since the module came up
+	bidden  bool            // before_delete hooks have succeeded since it began to leave
 	values  map[string]any  // likewise
 
 	ready    bool   // the last release action succeeded
@@ -51,9 +54,10 @@ func (p *pass) calm() { p.err, p.attempt, p.next = "", 0, time.Time{} }
 // stop ends a pass whose hooks will not run any more. A Helm action under way is
 // waited for.
 func (p *pass) stop() {
-	if p.phase == beforeHelm || p.phase == afterHelm {
+	if p.phase != inHelm && p.phase != uninstalling {
 		p.phase = idle
 	}
+	p.bidden = false
 	p.waiting, p.hold, p.rounds = nil, "", 0
 	p.ready, p.after = false, false
 	p.calm()
@@ -86,7 +90,7 @@ func (e *Engine) advance(m *module) {
 	switch p.phase {
 	case idle:
 		if m.verdict.Uninstall && len(p.refs) > 0 {
-			e.uninstall(m, p.refs[0])
+			e.beginDelete(m)
 			return
 		}
 		if !p.dirty || !m.started || !m.verdict.Release || m.gate() != "" || m.asking() {
@@ -109,13 +113,23 @@ func (e *Engine) advance(m *module) {
 		if len(p.waiting) == 0 {
 			e.endRound(m)
 		}
+	case beforeDelete:
+		if len(p.waiting) == 0 {
+			p.phase, p.bidden = idle, true
+			e.touch(m)
+		}
+	case afterDelete:
+		if len(p.waiting) == 0 {
+			p.phase = idle
+			e.touch(m)
+		}
 	}
 }
 
 // beginBefore has the before_helm hooks run, if there are any.
 func (e *Engine) beginBefore(m *module) bool {
 	p := &m.pass
-	if p.waiting = e.queueHelm(m, "before_helm"); len(p.waiting) == 0 {
+	if p.waiting = e.queueStage(m, builtins.StageBeforeHelm); len(p.waiting) == 0 {
 		return false
 	}
 	p.phase, p.version, p.own = beforeHelm, m.version, 0
@@ -135,16 +149,12 @@ func (e *Engine) endBefore(m *module) {
 	p.dirty = p.dirty || outdated
 }
 
-// queueHelm queues the module's before_helm or after_helm hooks.
-func (e *Engine) queueHelm(m *module, binding string) map[string]bool {
+// queueStage queues the module's hooks of a stage and returns their ids.
+func (e *Engine) queueStage(m *module, stage builtins.Stage) map[string]bool {
 	waiting := map[string]bool{}
 	for _, h := range m.hooks {
-		b := h.before
-		if binding == "after_helm" {
-			b = h.after
-		}
-		if b != nil {
-			h.lane.Add(h.gen.ID, b.Order, builtins.Event{Type: "helm", Binding: binding})
+		if b := h.stages[stage]; b != nil {
+			h.lane.Add(h.gen.ID, b.Order, builtins.Event{Type: stageEvents[stage], Binding: string(stage)})
 			h.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
 			waiting[h.gen.ID] = true
 		}
@@ -152,15 +162,13 @@ func (e *Engine) queueHelm(m *module, binding string) map[string]bool {
 	return waiting
 }
 
-// hookDone tells the pass that a hook has run. Before Helm it must have succeeded;
-// after Helm it is enough that it was tried, its own retries go on.
+// hookDone tells the pass that a hook has run. It must have succeeded; after Helm it
+// is enough that it was tried, its own retries go on.
 func (e *Engine) hookDone(m *module, h *hook, events []builtins.Event, succeeded bool) {
 	for _, ev := range events {
-		if ev.Type != "helm" {
-			continue
-		}
-		if (ev.Binding == "before_helm" && m.pass.phase == beforeHelm && succeeded) ||
-			(ev.Binding == "after_helm" && m.pass.phase == afterHelm) {
+		switch stage := builtins.Stage(ev.Binding); {
+		case ev.Type != stageEvents[stage] || stages[m.pass.phase] != stage:
+		case succeeded || stage == builtins.StageAfterHelm:
 			delete(m.pass.waiting, h.gen.ID)
 		}
 	}
@@ -226,7 +234,7 @@ func (e *Engine) released(m *module, epoch int, in Released) {
 	// Once in each life also without a change: a crash may have come between
 	// the change and its hooks.
 	if in.Changed || !p.after {
-		if p.waiting = e.queueHelm(m, "after_helm"); len(p.waiting) > 0 {
+		if p.waiting = e.queueStage(m, builtins.StageAfterHelm); len(p.waiting) > 0 {
 			p.phase = afterHelm
 			return
 		}
@@ -279,6 +287,11 @@ func (e *Engine) uninstall(m *module, ref ReleaseRef) {
 		p.dirty = true
 		if !m.verdict.Run {
 			e.forgetLayers(m)
+		}
+		if m.leaving && len(p.refs) == 0 {
+			if p.waiting = e.queueStage(m, builtins.StageAfterDelete); len(p.waiting) > 0 {
+				p.phase = afterDelete
+			}
 		}
 	})
 	e.do(Uninstall{Op: op, Ref: ref, Timeout: m.gen.Decl.Timeout})

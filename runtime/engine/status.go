@@ -11,10 +11,15 @@ import (
 // moduleState is what people are shown of a module.
 func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	v, p := m.verdict, &m.pass
+	if m.leaving {
+		if why := m.leavingReason(); why != "" {
+			return status.ModuleFailed, "uninstall: " + why
+		}
+	}
 	switch {
 	case v.Uninstall && p.err != "" && p.phase != uninstalling:
 		return status.ModuleFailed, "uninstall: " + p.err
-	case v.Uninstall, p.phase == uninstalling: // or about to, once Helm has ended what it does
+	case v.Uninstall, m.leaving, p.phase == uninstalling: // or about to, once Helm has ended what it does
 		return status.ModuleUninstalling, v.Reason
 	case v.State != "":
 		return v.State, v.Reason

@@ -102,11 +102,15 @@ func onWatch(name string) builtins.Binding {
 }
 
 func onBefore() builtins.Binding {
-	return builtins.Binding{Name: "before_helm", BeforeHelm: &builtins.HelmBinding{}}
+	return onStage(builtins.StageBeforeHelm)
 }
 
 func onAfter() builtins.Binding {
-	return builtins.Binding{Name: "after_helm", AfterHelm: &builtins.HelmBinding{}}
+	return onStage(builtins.StageAfterHelm)
+}
+
+func onStage(s builtins.Stage) builtins.Binding {
+	return builtins.Binding{Name: string(s), Stage: &builtins.StageBinding{Stage: s}}
 }
 
 func set(path string, v any) effect.Effects {

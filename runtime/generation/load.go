@@ -95,8 +95,13 @@ func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Modul
 	slices.SortFunc(m.Hooks, func(a, b *Hook) int { return cmp.Compare(a.ID, b.ID) })
 	for _, h := range m.Hooks {
 		for _, b := range h.Bindings {
-			if (b.BeforeHelm != nil || b.AfterHelm != nil) && (t.Chart == nil || global) {
-				l.problem(t, h.Pos, fmt.Sprintf("hook %s: %s never comes, the module has no chart", h.ID, b.Name))
+			switch {
+			case b.Stage == nil:
+			case b.Stage.Stage.Global() != global:
+				m.join(fmt.Errorf("%s: hook %s: %s is for %s", h.Pos, h.HookDecl.ID, b.Stage.Stage,
+					map[bool]string{true: "hooks of modules; this is a global one", false: "global hooks; this is one of a module"}[global]))
+			case t.Chart == nil && !global:
+				l.problem(t, h.Pos, fmt.Sprintf("hook %s: %s never comes, the module has no chart", h.ID, b.Stage.Stage))
 			}
 		}
 	}

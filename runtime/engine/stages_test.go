@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+func off(w *world, module string) {
+	w.in(Config{State: ConfigPresent, Data: map[string]string{module + "Enabled": "false"}})
+}
+
+func TestDeleteHooksRunAroundTheUninstall(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(),
+		hk("bye", onStage(builtins.StageBeforeDelete), onWatch("nodes")),
+		hk("gone", onStage(builtins.StageAfterDelete)),
+		hk("other", onWatch("nodes"))))
+	uninstalled := func() int { return len(w.gone) }
+	w.hooks["web/bye"] = func(r RunHook) (effect.Effects, error) {
+		if r.Events[0].Type == "delete" && uninstalled() > 0 {
+			t.Error("before_delete came after the uninstall")
+		}
+		return effect.Effects{}, nil
+	}
+	w.hooks["web/gone"] = func(RunHook) (effect.Effects, error) {
+		if uninstalled() == 0 {
+			t.Error("after_delete came before the uninstall")
+		}
+		return effect.Effects{}, nil
+	}
+	w.start()
+	w.runs = nil
+	off(w, "web")
+	w.wantRuns("web/bye delete,sync", "web/gone delete")
+	if diff := cmp.Diff([]string{"web"}, w.gone); diff != "" {
+		t.Error(diff)
+	}
+	w.state("web", status.ModuleOff, "webEnabled: false")
+	w.changed("web/other#nodes")
+	w.wantRuns() // nothing of it runs any more
+	// On again, and nothing of its leaving is left.
+	w.in(Config{State: ConfigPresent})
+	w.state("web", status.ModuleReady, "")
+	w.wantRuns("web/bye sync", "web/other sync")
+}
+
+func TestAnUninstallWaitsForItsHook(t *testing.T) {
+	fails := true
+	w := newWorld(t, mod("web", isOn(), hk("bye", onStage(builtins.StageBeforeDelete))))
+	w.hooks["web/bye"] = func(RunHook) (effect.Effects, error) {
+		if fails {
+			return effect.Effects{}, errBoom
+		}
+		return effect.Effects{}, nil
+	}
+	w.start()
+	off(w, "web")
+	w.state("web", status.ModuleFailed, "before_delete hook bye: ")
+	// A restart goes on where it was.
+	w.start()
+	off(w, "web")
+	w.advance(time.Minute)
+	if len(w.gone) > 0 {
+		t.Fatal("uninstalled past a failing before_delete hook")
+	}
+	// Whoever changes their mind keeps the release.
+	w.in(Config{State: ConfigPresent})
+	w.state("web", status.ModuleReady, "")
+	off(w, "web")
+	fails = false
+	w.advance(time.Minute)
+	if diff := cmp.Diff([]string{"web"}, w.gone); diff != "" {
+		t.Error(diff)
+	}
+	w.state("web", status.ModuleOff, "")
+}
+
+func TestBeforeAllComesBeforeModules(t *testing.T) {
+	fails := true
+	w := newWorld(t, mod(globalName, builtins.ModuleDecl{},
+		hk("all", onStage(builtins.StageBeforeAll)), hk("first", onStartup(0))),
+		mod("web", isOn(), hk("a", onStartup(0))))
+	w.hooks["global/all"] = func(RunHook) (effect.Effects, error) {
+		if fails {
+			return effect.Effects{}, errBoom
+		}
+		return effect.Effects{}, nil
+	}
+	w.start()
+	w.wantRuns("global/first startup", "global/all all")
+	w.state("web", status.ModuleBlocked, "global hook global/all fails")
+	fails = false
+	w.advance(time.Second)
+	w.wantRuns("global/all all", "web/a startup")
+	w.advance(time.Hour)
+	w.wantRuns()
+}
+
+func TestAfterAllComesWhenAllIsAtRest(t *testing.T) {
+	n := int64(0)
+	settles := true
+	w := newWorld(t, mod(globalName, builtins.ModuleDecl{}, hk("all", onStage(builtins.StageAfterAll))),
+		mod("db", isOn()), mod("web", isOn(), hk("a", onWatch("nodes"))))
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) { return set("n", n), nil }
+	w.hooks["global/all"] = func(RunHook) (effect.Effects, error) {
+		if len(w.released) < 2 {
+			t.Error("after_all came before all had been released")
+		}
+		if !settles {
+			n++
+			return set("global.n", n), nil
+		}
+		return effect.Effects{}, nil
+	}
+	w.start()
+	w.wantRuns("web/a sync", "global/all all")
+	w.advance(time.Hour)
+	w.wantRuns() // quiet
+	n = 1
+	w.changed("web/a#nodes")
+	w.wantRuns("web/a modified", "global/all all")
+	// One that always sets all to work is stopped.
+	settles = false
+	n++
+	w.changed("web/a#nodes")
+	if got := strings.Count(strings.Join(w.runs, "\n"), "global/all"); got != maxRounds {
+		t.Errorf("after_all ran %d times", got)
+	}
+}
