@@ -49,7 +49,7 @@ func bindingSpecs() []Spec {
 				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Only objects in these; None: all."},
 				{Name: "object_names", Type: TypeStrings, Default: "None", Doc: "Only objects of these names; None: all."},
 				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Label selector: a dict of equal values, or the text kubectl takes."},
-				{Name: "filter", Type: TypeFilter, Default: "None", Doc: "What is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels. None: the whole object."},
+				{Name: "filter", Type: TypeFilter, Default: "None", Doc: "What is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels, or a jq program, of which the first output counts. None: the whole object."},
 			},
 		},
 		stage(StageBeforeHelm, "Triggers before each candidate render of the module's chart; values set then count."),
@@ -157,7 +157,11 @@ func (c *call) filter(w *WatchBinding) error {
 		}
 		w.Filter, w.FilterID = v, filterID(v)
 	case starlark.String:
-		return errors.New("jq filters are not supported; write a function or a list of paths")
+		fn, err := jqFilter(string(v), w.Pos)
+		if err != nil {
+			return err
+		}
+		w.Filter, w.FilterID = fn, fmt.Sprintf("jq %q", string(v))
 	default:
 		list := v.(starlark.Indexable)
 		if err := TypeStrings.check(v); err != nil {

@@ -55,6 +55,9 @@ type Context struct {
 	Run *Run
 	// Log takes log lines. It is never nil.
 	Log Logger
+	// Ctx ends with the run or the loading that the thread belongs to: for builtins
+	// that take long. The script host sets it; nil means no end.
+	Ctx context.Context
 
 	logged int  // bytes
 	cut    bool // the line "log cut" is out

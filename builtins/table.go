@@ -68,7 +68,7 @@ const (
 	TypePath     Type = "string or list of strings" // see product.md, "Paths"
 	TypeDuration Type = "duration, as \"30s\", or seconds"
 	TypeSelector Type = "string, list of strings or dict"
-	TypeFilter   Type = "function or list of strings"
+	TypeFilter   Type = "function, list of strings or jq program"
 	TypeRef      Type = "object, dict or string"
 	TypeRetry    Type = "retry"
 	TypeTime     Type = "time"
@@ -96,7 +96,7 @@ func Table() []Spec {
 		declareSpecs(), bindingSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
-		semverSpecs(), namesSpecs(),
+		semverSpecs(), namesSpecs(), jqSpecs(),
 	)
 }
 

@@ -153,6 +153,7 @@ func (r *run) thread(name string, c *builtins.Context, loader func(*starlark.Thr
 		},
 		OnMaxSteps: r.checkpoint,
 	}
+	c.Ctx = r.ctx
 	builtins.Attach(t, c)
 	r.nextFull = 0
 	t.SetMaxExecutionSteps(min(stride, r.limits.Steps+1))

@@ -1,0 +1,244 @@
+package builtins
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/itchyny/gojq"
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// jq programs: jq(value, program), and k8s.watch(filter = "…").
+
+const (
+	// maxProgram bounds the text of a program.
+	maxProgram = 16 << 10
+	// maxPrograms is how many compiled programs are kept: those of all hooks, and
+	// room for some that are put together at run time.
+	maxPrograms = 256
+	// jqSteps and jqTime bound one call. A step is one instruction of jq's
+	// machine; some 20 million take a second.
+	jqSteps = 10_000_000
+	jqTime  = 10 * time.Second
+)
+
+func jqSpecs() []Spec {
+	programs := &jqPrograms{known: map[string]*gojq.Code{}}
+	return []Spec{{
+		Name: "jq", Phases: PhaseAny, call: programs.call,
+		Returns: "a list of all that the program gives, in order",
+		Doc:     "Runs a jq program over a value: jq(obj, \".spec.ports[].port\"). Integers are exact at any size. A program sees its value alone: no input, environment, clock or modules.",
+		Params: []Param{
+			{Name: "value", Type: TypeAny, Doc: "What the program gets: anything that JSON can hold."},
+			{Name: "program", Type: TypeString, Doc: "The program, in jq's language, at most 16 KiB."},
+		},
+	}}
+}
+
+// jqPrograms keeps compiled programs. They may be run in parallel.
+type jqPrograms struct {
+	mu    sync.Mutex
+	known map[string]*gojq.Code
+}
+
+func (p *jqPrograms) compile(text string) (*gojq.Code, error) {
+	p.mu.Lock()
+	code := p.known[text]
+	p.mu.Unlock()
+	if code != nil {
+		return code, nil
+	}
+	code, err := compileJQ(text)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.known) >= maxPrograms {
+		clear(p.known)
+	}
+	p.known[text] = code
+	return code, nil
+}
+
+func (p *jqPrograms) call(c *call) (starlark.Value, error) {
+	code, err := p.compile(c.str("program"))
+	if err != nil {
+		return nil, fmt.Errorf("program: %w", err)
+	}
+	outputs, err := runJQ(c.done(), code, c.arg("value"), math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	return starlark.NewList(outputs), nil
+}
+
+// jqFilter returns the function that a jq program is as the filter of a watch: its
+// first output, None when there is none.
+func jqFilter(text, pos string) (starlark.Callable, error) {
+	code, err := compileJQ(text)
+	if err != nil {
+		return nil, err
+	}
+	return starlark.NewBuiltin("filter", func(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		c := &call{thread: t, ctx: From(t)}
+		outputs, err := runJQ(c.done(), code, args[0], 1)
+		if err != nil {
+			return nil, fmt.Errorf("%s: filter: %w", pos, err)
+		}
+		if len(outputs) == 0 {
+			return starlark.None, nil
+		}
+		return outputs[0], nil
+	}), nil
+}
+
+// runJQ returns the first outputs of a program, as fresh values.
+func runJQ(parent context.Context, code *gojq.Code, value starlark.Value, most int) ([]starlark.Value, error) {
+	in, err := object.ToTree(value)
+	if err != nil {
+		return nil, fmt.Errorf("value: %w", err)
+	}
+	ctx, stop := context.WithTimeout(parent, jqTime)
+	defer stop()
+	limited := &jqContext{Context: ctx}
+	results := code.RunWithContext(limited, toJQ(in))
+	out := []starlark.Value{}
+	left := maxJQ
+	for len(out) < most {
+		v, ok := results.Next()
+		if !ok {
+			break
+		}
+		if err, failed := v.(error); failed {
+			if cause := limited.cause(parent); cause != nil {
+				return nil, cause
+			}
+			return nil, jqError(err)
+		}
+		if err := weigh(v, &left, 0); err != nil {
+			return nil, fmt.Errorf("the result is %w", err)
+		}
+		fresh, err := object.Copy(object.FromPlain(fromJQ(v)))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, fresh)
+	}
+	return out, nil
+}
+
+// done ends with the run, or never where none is known.
+func (c *call) done() context.Context {
+	if c.ctx == nil || c.ctx.Ctx == nil {
+		return context.Background()
+	}
+	return c.ctx.Ctx
+}
+
+// jqContext counts steps: gojq asks it before each one.
+type jqContext struct {
+	context.Context
+	steps int
+}
+
+// Done is called once a step.
+func (c *jqContext) Done() <-chan struct{} {
+	if c.steps++; c.steps > jqSteps {
+		return ended
+	}
+	return c.Context.Done()
+}
+
+// Err says why Done was closed.
+func (c *jqContext) Err() error {
+	if c.steps > jqSteps {
+		return context.Canceled
+	}
+	return c.Context.Err()
+}
+
+// cause says which limit has ended the program, nil when none has.
+func (c *jqContext) cause(parent context.Context) error {
+	switch {
+	case c.steps > jqSteps:
+		return &LimitError{Limit: "steps", Detail: fmt.Sprintf("a jq program made more than %d steps", jqSteps)}
+	case parent.Err() != nil:
+		return context.Cause(parent)
+	case c.Context.Err() != nil:
+		return &LimitError{Limit: "time", Detail: fmt.Sprintf("a jq program took longer than %s", jqTime)}
+	}
+	return nil
+}
+
+// ended is closed.
+var ended = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// jqError makes an error of a program one line without the values that it met:
+// they may be secret. What the program itself raises stays as it is.
+func jqError(err error) error {
+	var raised gojq.ValueError
+	if errors.As(err, &raised) {
+		return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	}
+	text := err.Error()
+	if i := strings.IndexAny(text, "(\"{["); i >= 0 {
+		text = strings.TrimRight(text[:i], " :")
+	}
+	return errors.New(text)
+}
+
+// toJQ gives the integers of a tree the types of gojq. The tree is changed.
+func toJQ(tree any) any {
+	switch v := tree.(type) {
+	case int64:
+		if v < math.MinInt || v > math.MaxInt {
+			return big.NewInt(v)
+		}
+		return int(v)
+	case map[string]any:
+		for k, e := range v {
+			v[k] = toJQ(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = toJQ(e)
+		}
+	}
+	return tree
+}
+
+// fromJQ copies an output, which may share parts with others, and makes its
+// numbers those that Starlark knows.
+func fromJQ(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if i, ok := new(big.Int).SetString(v.String(), 10); ok {
+			return i
+		}
+		f, _ := v.Float64() // out of range: infinite, as in jq
+		return f
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = fromJQ(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = fromJQ(e)
+		}
+		return out
+	}
+	return v
+}

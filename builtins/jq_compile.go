@@ -1,0 +1,341 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/itchyny/gojq"
+)
+
+// A jq program can be stopped between two steps, but not within one. In jq a value
+// may hold the same value a thousand times, so that one step over a small value may
+// take for ever or all memory: [.,.] forty times, then tojson. Programs are therefore
+// rewritten before they are compiled: what looks at a value as a whole weighs it
+// first. What is left grows by some factor a step, which limits on a run's memory see.
+
+const (
+	// maxJQ bounds a value in the unit of object.MaxBytes.
+	maxJQ = 32 << 20
+	// maxJQDepth bounds how deep it may be nested.
+	maxJQDepth = 1000
+	// maxJQText bounds a text that is taken to pieces, each of which is a value.
+	maxJQText = 1 << 20
+	// maxJQIndex bounds indexes: setting one makes the list that long.
+	maxJQIndex = 1_000_000
+	// maxJQInt bounds the bits of a product of integers.
+	maxJQInt = 1 << 16
+)
+
+// compileJQ compiles a program for [runJQ].
+func compileJQ(text string) (*gojq.Code, error) {
+	if len(text) > maxProgram {
+		return nil, fmt.Errorf("longer than %d KiB", maxProgram>>10)
+	}
+	if strings.Contains(text, weighed) {
+		return nil, fmt.Errorf("names may not hold %s", weighed)
+	}
+	query, err := gojq.Parse(text)
+	if err != nil {
+		var parse *gojq.ParseError
+		if errors.As(err, &parse) {
+			return nil, fmt.Errorf("character %d: %w", max(parse.Offset-len(parse.Token), 0)+1, err)
+		}
+		return nil, err
+	}
+	if err := rewriteJQ(reflect.ValueOf(query)); err != nil {
+		return nil, err
+	}
+	return gojq.Compile(query,
+		gojq.WithFunction(weighed, 0, 0, func(v any, _ []any) any {
+			left := maxJQ
+			if err := weigh(v, &left, 0); err != nil {
+				return fmt.Errorf("a value is %w", err)
+			}
+			return v
+		}),
+		gojq.WithFunction(weighed+"_text", 0, 0, func(v any, _ []any) any {
+			if s, ok := v.(string); ok && len(s) > maxJQText {
+				return fmt.Errorf("a text is larger than %d MiB", maxJQText>>20)
+			}
+			return v
+		}),
+		gojq.WithFunction(weighed+"_index", 0, 0, checkIndex),
+		gojq.WithFunction(weighed+"_path", 0, 0, checkPath),
+		gojq.WithFunction(weighed+"_transpose", 0, 0, checkTranspose),
+		gojq.WithFunction(weighed+"_join", 1, 1, checkJoin),
+		gojq.WithFunction(weighed+"_product", 2, 2, checkProduct),
+	)
+}
+
+// weighed is the name of the function that weighs its input, and how the names of
+// all that is added to programs begin.
+const weighed = "__weighed"
+
+// weigh takes the size of v, with all that it holds more than once, from left.
+func weigh(v any, left *int, depth int) error {
+	if depth > maxJQDepth {
+		return fmt.Errorf("nested deeper than %d", maxJQDepth)
+	}
+	const value, holder = 16, 48
+	*left -= value
+	switch v := v.(type) {
+	case string:
+		*left -= len(v)
+	case *big.Int:
+		*left -= v.BitLen() / 3
+	case []any:
+		*left -= holder
+		for _, e := range v {
+			if err := weigh(e, left, depth+1); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		*left -= holder
+		for k, e := range v {
+			*left -= len(k)
+			if err := weigh(e, left, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	if *left < 0 {
+		return fmt.Errorf("larger than %d MiB", maxJQ>>20)
+	}
+	return nil
+}
+
+// checkIndex is asked for each index that a list may be made as long as.
+func checkIndex(v any, _ []any) any {
+	if n, ok := gojq.ToFloat64(v); ok && n > maxJQIndex {
+		return fmt.Errorf("an index is larger than %d", maxJQIndex)
+	}
+	return v
+}
+
+// checkPath is asked for paths, and for the events of a stream, which begin with one.
+func checkPath(v any, _ []any) any {
+	path, _ := v.([]any)
+	for _, e := range path {
+		if inner, ok := e.([]any); ok {
+			for _, e := range inner {
+				if err, failed := checkIndex(e, nil).(error); failed {
+					return err
+				}
+			}
+		}
+		if err, failed := checkIndex(e, nil).(error); failed {
+			return err
+		}
+	}
+	return v
+}
+
+func checkTranspose(v any, _ []any) any {
+	rows, _ := v.([]any)
+	longest := 0
+	for _, row := range rows {
+		if r, ok := row.([]any); ok {
+			longest = max(longest, len(r))
+		}
+	}
+	if longest*len(rows) > maxJQ/16 {
+		return errors.New("transpose: the result is too large")
+	}
+	return v
+}
+
+func checkJoin(v any, args []any) any {
+	list, _ := v.([]any)
+	sep, _ := args[0].(string)
+	if len(list)*len(sep) > maxJQ {
+		return errors.New("join: the result is too large")
+	}
+	return v
+}
+
+// checkProduct is asked before $a * $b and $a / $b.
+func checkProduct(v any, args []any) any {
+	bits := 0
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case *big.Int:
+			bits += arg.BitLen()
+		case string:
+			if n, ok := gojq.ToFloat64(args[1-i]); ok && n*float64(len(arg)) > maxJQ {
+				return errors.New("a repeated text is too large")
+			}
+			if _, ok := args[1-i].(string); ok && len(arg) > maxJQText {
+				return fmt.Errorf("a text is larger than %d MiB", maxJQText>>20)
+			}
+		}
+	}
+	if bits > maxJQInt {
+		return fmt.Errorf("a number has more than %d bits", maxJQInt)
+	}
+	return v
+}
+
+// Functions that look at their input and arguments as a whole, and those that take
+// a text to pieces. Constructors, not variables: nobody can change them.
+func weighingJQ() []string {
+	return strings.Fields(`add flatten tojson tostring contains inside indices index rindex unique unique_by group_by
+		min max min_by max_by sort sort_by implode bsearch IN INDEX JOIN setpath delpaths transpose join error`)
+}
+
+func piecesJQ() []string {
+	return strings.Fields("explode split splits match test capture scan sub gsub")
+}
+
+// outsideJQ are functions that see more than the program's input, or act.
+func outsideJQ() []string {
+	return strings.Fields(`input inputs input_filename input_line_number debug stderr env $ENV now localtime strflocaltime
+		halt halt_error modulemeta get_search_list`)
+}
+
+// rewriteJQ rewrites a syntax tree, leaves first.
+func rewriteJQ(v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		if err := rewriteJQ(v.Elem()); err != nil {
+			return err
+		}
+		switch node := v.Interface().(type) {
+		case *gojq.Import:
+			return errors.New("import and include are not available")
+		case *gojq.Query:
+			rewriteQuery(node)
+		case *gojq.Term:
+			return rewriteTerm(node)
+		case *gojq.Index:
+			if q := node.Start; q != nil && !node.IsSlice && !smallIndex(q) {
+				node.Start = jqPipe(q, weighed+"_index")
+			}
+		case *gojq.String:
+			for i, q := range node.Queries {
+				if q.Term.Str == nil { // interpolated, and not a piece of the text
+					node.Queries[i] = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeQuery, Query: weighedQuery(q)}}
+				}
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if err := rewriteJQ(v.Field(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := rewriteJQ(v.Index(i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func rewriteQuery(q *gojq.Query) {
+	switch q.Op {
+	case gojq.OpAdd, gojq.OpSub, gojq.OpEq, gojq.OpNe, gojq.OpLt, gojq.OpGt, gojq.OpLe, gojq.OpGe:
+		q.Left, q.Right = weighedQuery(q.Left), weighedQuery(q.Right)
+	case gojq.OpMul, gojq.OpDiv:
+		// The right side is the outer loop, as in jq.
+		t := jqTemplate("0 as $__weighed_r | 0 as $__weighed_l | __weighed_product($__weighed_l; $__weighed_r) | $__weighed_l * $__weighed_r")
+		t.Left, t.Right.Left = weighedQuery(q.Right), weighedQuery(q.Left)
+		t.Right.Right.Right.Op = q.Op
+		t.FuncDefs = q.FuncDefs
+		*q = *t
+	case gojq.OpUpdateAdd, gojq.OpUpdateSub, gojq.OpUpdateMul, gojq.OpUpdateDiv:
+		t := jqTemplate("0 as $__weighed_r | 0 |= (__weighed | __weighed_product(.; $__weighed_r) | . * $__weighed_r)")
+		t.Left, t.Right.Left = weighedQuery(q.Right), q.Left
+		op := map[gojq.Operator]gojq.Operator{
+			gojq.OpUpdateAdd: gojq.OpAdd, gojq.OpUpdateSub: gojq.OpSub,
+			gojq.OpUpdateMul: gojq.OpMul, gojq.OpUpdateDiv: gojq.OpDiv,
+		}[q.Op]
+		t.Right.Right.Term.Query.Right.Right.Op = op
+		t.FuncDefs = q.FuncDefs
+		*q = *t
+	case gojq.OpAssign, gojq.OpModify:
+		q.Right = weighedQuery(q.Right)
+	}
+}
+
+func rewriteTerm(t *gojq.Term) error {
+	if t.Type == gojq.TermTypeFormat && t.Str == nil {
+		become(t, "__weighed | .", gojq.Term{Type: t.Type, Format: t.Format})
+		return nil
+	}
+	if t.Type != gojq.TermTypeFunc {
+		return nil
+	}
+	name, fn := t.Func.Name, gojq.Term{Type: t.Type, Func: t.Func}
+	switch {
+	case slices.Contains(outsideJQ(), name):
+		return fmt.Errorf("%s is not available", name)
+	case slices.Contains(piecesJQ(), name):
+		become(t, "__weighed_text | .", fn)
+	case (name == "getpath" || name == "fromstream") && len(fn.Func.Args) == 1:
+		fn.Func.Args[0] = jqPipe(fn.Func.Args[0], weighed+"_path")
+	case slices.Contains(weighingJQ(), name):
+		if name == "setpath" && len(fn.Func.Args) == 2 {
+			fn.Func.Args[0] = jqPipe(fn.Func.Args[0], weighed+"_path")
+		}
+		for i, arg := range fn.Func.Args {
+			fn.Func.Args[i] = weighedQuery(arg)
+		}
+		switch {
+		case name == "transpose":
+			become(t, "__weighed | __weighed_transpose | .", fn)
+		case name == "join" && len(fn.Func.Args) == 1:
+			// Each output of the argument is one call.
+			join := jqTemplate("0 as $__weighed_r | __weighed_join($__weighed_r) | join($__weighed_r)")
+			join.Left = fn.Func.Args[0]
+			become(t, "__weighed | .", gojq.Term{Type: gojq.TermTypeQuery, Query: join})
+		default:
+			become(t, "__weighed | .", fn)
+		}
+	}
+	return nil
+}
+
+// become replaces the term, but for its suffixes, by a template that ends in the new
+// term.
+func become(t *gojq.Term, template string, last gojq.Term) {
+	q := jqTemplate(template)
+	end := q
+	for end.Op == gojq.OpPipe {
+		end = end.Right
+	}
+	end.Term = &last
+	*t = gojq.Term{Type: gojq.TermTypeQuery, Query: q, SuffixList: t.SuffixList}
+}
+
+func weighedQuery(q *gojq.Query) *gojq.Query { return jqPipe(q, weighed) }
+
+// jqPipe returns q | function.
+func jqPipe(q *gojq.Query, function string) *gojq.Query {
+	t := jqTemplate("0 | " + function)
+	t.Left = q
+	return t
+}
+
+// smallIndex reports whether q is written out and small.
+func smallIndex(q *gojq.Query) bool {
+	return q.Term != nil && (q.Term.Type == gojq.TermTypeString || q.Term.Type == gojq.TermTypeNumber && len(q.Term.Number) < 6 && !strings.ContainsAny(q.Term.Number, "eE"))
+}
+
+// jqTemplate parses what the rewriting puts into programs.
+func jqTemplate(text string) *gojq.Query {
+	q, err := gojq.Parse(text)
+	if err != nil {
+		panic("builtins: " + text + ": " + err.Error())
+	}
+	return q
+}
