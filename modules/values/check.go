@@ -38,6 +38,9 @@ func (c *Composer) CheckHook(hook string, ops []effect.ValueOp) []Problem {
 	for i := range ps {
 		ps[i].Layer = "hook " + hook
 	}
+	if schema == nil {
+		schema = c.section.ConfigSchema // which fields beyond it there are, nobody says
+	}
 	if len(ps) == 0 && schema != nil {
 		var old map[string]any
 		if slices.ContainsFunc(c.layers, func(l layer) bool { return l.hook == hook }) {

@@ -218,6 +218,8 @@ func TestChecks(t *testing.T) {
 			`hook a (hooks/a.star:3): internals: unknown field, did you mean "internal"?`}},
 		{"hook: invalid", c.CheckHook("a", ops(pos(merge("", object{"token": "secret"})), pos(set("replicas", int64(11))))), []string{
 			"hook a (hooks/a.star:3): replicas: must be less than or equal to 10", "hook a (hooks/a.star:3): token: must be at most 3 characters long"}},
+		{"hook: no schema but that of the config", NewComposer(Section{Name: "web", ConfigSchema: mustSchema(t, "properties: {a: {type: string}}")}).
+			CheckHook("a", ops(pos(set("a", int64(1))), set("own", true))), []string{"hook a (hooks/a.star:3): a: must be a string"}},
 		{"helm: fine", c.CheckHelm(), nil},
 		{"helm: a broken file", NewComposer(Section{Name: "web", Schema: mustSchema(t, "properties: {a: {type: string}}"),
 			Static: []Layer{{Name: "chart values.yaml", File: "web/values.yaml", Data: object{"a": int64(1), "extra": true}}}}).CheckHelm(),

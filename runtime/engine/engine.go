@@ -55,6 +55,7 @@ type Engine struct {
 	runs    map[uint64]*run
 	pending map[uint64]func(Input) // answers to all other actions, by op
 
+	ready     bool // once Ready has said so
 	allBegun  bool // before_all hooks were queued
 	busy      bool // some module was at work since after_all hooks ran last
 	allRounds int  // how often they ran since something came from outside
@@ -125,6 +126,7 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		}
 		e.settle()
 		e.setWake()
+		e.Ready() // notes the first time
 	}
 	return e.out
 }

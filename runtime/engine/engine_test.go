@@ -419,3 +419,31 @@ func TestAReleaseThatFailsIsTriedAgain(t *testing.T) {
 	w.advance(10 * time.Second)
 	w.state("web", status.ModuleReady, "")
 }
+
+func TestReadyStays(t *testing.T) {
+	w := newWorld(t, mod("late", builtins.ModuleDecl{}, hk("a", onStartup(0))), mod("web", isOn()))
+	w.hold = "late/a"
+	w.start()
+	if ready, why := w.e.Ready(); !ready {
+		t.Fatal(why)
+	}
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"lateEnabled": "true"}})
+	w.state("late", status.ModuleStarting, "")
+	if ready, why := w.e.Ready(); !ready {
+		t.Errorf("a module that is switched on later takes the process out of service: %s", why)
+	}
+}
+
+func TestAModuleWithoutItsChartSaysThatTheReleaseStays(t *testing.T) {
+	m := mod("web", isOn(), hk("a", onStartup(0)))
+	m.Tree.Chart = nil
+	w := newWorld(t, m)
+	w.installed = []ReleaseRef{{Module: "web", Name: "web", Namespace: "ops"}}
+	w.start()
+	if p := w.module("web").Problems; len(p) != 1 || !strings.Contains(p[0], "release ops/web stays as it is") {
+		t.Errorf("problems %v", p)
+	}
+	if len(w.gone) > 0 {
+		t.Error("uninstalled")
+	}
+}

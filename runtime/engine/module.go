@@ -443,6 +443,10 @@ func (m *module) String() string { return fmt.Sprintf("module %s", m.name) }
 // problems are what is wrong with the module beside its state.
 func (e *Engine) problems(m *module) []string {
 	out := slices.Clone(e.config.problems[m.name])
+	if m.gen.Tree != nil && !m.hasChart() && len(m.pass.refs) > 0 {
+		ref := m.pass.refs[0]
+		out = append(out, fmt.Sprintf("release %s/%s stays as it is: the module has no chart any more; switch it off once to uninstall it", ref.Namespace, ref.Name))
+	}
 	for _, h := range m.hooks {
 		if why := h.watchTrouble(); why != "" {
 			out = append(out, strings.TrimPrefix(h.gen.ID, m.name+"/")+": "+why)

@@ -54,10 +54,14 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	return status.ModuleReleasing, ""
 }
 
-// Ready says whether every module is released, off, or has a reason in the status;
-// if not, which one is still on its way.
+// Ready says whether every module has once been released, off, or had a reason in the
+// status; if not, which one is still on its way. What comes later, such as a module
+// that is switched on, changes it no more: an upgrade is no reason to be taken out of
+// service.
 func (e *Engine) Ready() (bool, string) {
 	switch {
+	case e.ready:
+		return true, ""
 	case e.gen == nil:
 		return false, "does not hold the lease"
 	case !e.config.known():
@@ -73,6 +77,7 @@ func (e *Engine) Ready() (bool, string) {
 			}
 		}
 	}
+	e.ready = true
 	return true, ""
 }
 

@@ -123,8 +123,7 @@ func (d *Driver) scope(apiVersion, kind string) (bool, error) {
 func (d *Driver) commit(a engine.Commit) error {
 	manager := fieldManager(a.Hook.ID)
 	for i, w := range a.Writes {
-		obj, err := d.o.Client.Write(d.work, manager, w)
-		if err != nil {
+		if err := d.writer.Write(d.work, manager, w); err != nil {
 			at := ""
 			if w.Pos != "" {
 				at = w.Pos + ": "
@@ -134,8 +133,6 @@ func (d *Driver) commit(a engine.Commit) error {
 			}
 			return fmt.Errorf("%s%w", at, err)
 		}
-		// The next snapshot shows what was written, nil for what is gone.
-		d.watches.Observe(w.Ref, obj)
 	}
 	if a.Keep == nil {
 		return nil
@@ -194,6 +191,12 @@ func (d *Driver) uninstall(a engine.Uninstall) error {
 	timeout := a.Timeout
 	if timeout == 0 {
 		timeout = 10 * time.Minute
+	}
+	select {
+	case d.helmSlots <- struct{}{}:
+		defer func() { <-d.helmSlots }()
+	case <-d.work.Done():
+		return errStopping
 	}
 	done, err := d.releases.Uninstall(d.work, release.Ref(a.Ref), timeout)
 	if done {
