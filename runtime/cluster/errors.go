@@ -42,25 +42,27 @@ func (e *Error) Unwrap() error { return e.err }
 
 // action is what was tried, for the text of its error.
 type action struct {
-	verb    string
+	verb    string // RBAC's
+	word    string // what people call it; "" means verb
 	ref     effect.Ref
 	mapping Mapping
 	what    string // instead of ref
 }
 
 func (a action) String() string {
+	word := a.word
+	if word == "" {
+		word = a.verb
+	}
 	switch {
 	case a.what != "":
-		return a.verb + " " + a.what
+		return word + " " + a.what
 	case a.ref.Name != "":
-		if a.verb == "patch" {
-			return "apply " + a.ref.String()
-		}
-		return a.verb + " " + a.ref.String()
+		return word + " " + a.ref.String()
 	case a.ref.Namespace != "":
-		return a.verb + " " + a.ref.Kind + " in namespace " + a.ref.Namespace
+		return word + " " + a.ref.Kind + " in namespace " + a.ref.Namespace
 	}
-	return a.verb + " " + a.ref.Kind
+	return word + " " + a.ref.Kind
 }
 
 // Explain turns an error of [Client.Each] or [Client.Watch] into a line for
@@ -117,6 +119,10 @@ func (c *Client) describe(err error, a action) string {
 			return fmt.Sprintf("cannot %s: other managers own fields of it (%s): use force=True to take them over, or leave these fields out", a, owners)
 		}
 		return fmt.Sprintf("cannot %s: it was changed by someone else at the same time; it is tried again", a)
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Sprintf("cannot %s: it is there already: use if_absent=True to leave it alone, or k8s.apply to change it", a)
+	case apierrors.IsTooManyRequests(err) && a.word == "evict":
+		return fmt.Sprintf("cannot %s: a PodDisruptionBudget does not allow it now; it is tried again", a)
 	case apierrors.IsTooManyRequests(err):
 		return fmt.Sprintf("cannot %s: the API server is overloaded and asks to come back later", a)
 	}

@@ -3,123 +3,280 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Write carries out one write in one request and returns the API server's answer.
-// The answer to an apply is the object as it is now. The answer to a delete is
-// the object while finalizers or a grace period still hold it, and nil once it is
-// gone or was never there. manager is the field manager of an apply, "" for the
-// client's own.
+// maxTries is how often a write that depends on the object as it is in the cluster
+// is begun when others change the object meanwhile.
+const maxTries = 5
+
+// Write carries out one write of one object and returns the API server's answer:
+// the object as it is now, or nil where there is none to show. That is so after a
+// delete of what is gone or never was there (an object that finalizers or a grace
+// period still hold is returned), a create that has left an object alone, an
+// eviction, and a patch of a subresource that is no part of the object. manager is
+// the field manager, "" for the client's own.
+//
+// It is one request, and where w has a guard a read before it: the write then holds
+// only for what was read, and both are repeated when others have changed the object
+// in between.
 //
 // Errors are one line for people and never show what is in the object. They wrap
 // client-go's status errors, so apierrors.IsConflict and the like hold, and
-// [ErrNotServed] and [ErrFenced].
+// [ErrNotServed] and [ErrFenced]. Events, sets and jq patches need more than a
+// client: see [Writer].
 func (c *Client) Write(ctx context.Context, manager string, w effect.Write) (map[string]any, error) {
+	p, err := c.begin(ctx, manager, w)
+	if err != nil {
+		return nil, err
+	}
+	return p.run(ctx)
+}
+
+// begin finds out where w goes.
+func (c *Client) begin(ctx context.Context, manager string, w effect.Write) (*pending, error) {
 	if manager == "" {
 		manager = c.manager
 	}
+	act := action{verb: "patch", word: string(w.Kind), ref: w.Ref}
 	switch w.Kind {
-	case effect.WriteApply:
-		return c.apply(ctx, manager, w)
-	case effect.WriteDelete:
-		return c.delete(ctx, w)
+	case effect.WriteApply, effect.WriteStatus:
+		act.word = "apply"
+	case effect.WriteCreate, effect.WriteDelete:
+		act.verb = string(w.Kind)
+	case effect.WriteEvict:
+		act.verb = "create"
+	case effect.WritePatch:
+		if w.Patch.Type == effect.PatchJQ {
+			act.verb = "update"
+		}
+	default:
+		return nil, fmt.Errorf("cannot write %s: unknown kind of write %q", w.Ref, w.Kind)
 	}
-	return nil, fmt.Errorf("cannot write %s: unknown kind of write %q", w.Ref, w.Kind)
-}
-
-func (c *Client) apply(ctx context.Context, manager string, w effect.Write) (map[string]any, error) {
-	act := action{verb: "patch", ref: w.Ref}
 	m, err := c.target(ctx, w.Ref)
 	if err != nil {
 		return nil, c.explain(err, act)
 	}
 	act.mapping = m
-	body, err := json.Marshal(w.Object)
-	if err != nil {
-		return nil, fmt.Errorf("cannot apply %s: the object cannot be written as JSON", w.Ref)
+	p := &pending{client: c, manager: manager, mapping: m, write: w, act: act}
+	if w.Owner != nil {
+		if p.owner, err = c.ownerReference(ctx, w); err != nil {
+			return nil, err
+		}
 	}
-	req, err := c.request(http.MethodPatch, m, w.Ref.Namespace, w.Ref.Name)
+	return p, nil
+}
+
+// pending is one write under way.
+type pending struct {
+	client  *Client
+	manager string
+	mapping Mapping
+	write   effect.Write
+	act     action
+	owner   map[string]any // an entry of ownerReferences, or nil
+
+	// jq runs the program of a jq patch.
+	jq func(ctx context.Context, program string, obj map[string]any) (map[string]any, error)
+	// ours, when set, looks at what is there before the write.
+	ours func(live map[string]any) error
+	// live is what was read: what is there, or nil.
+	live map[string]any
+}
+
+// run reads where that is needed, and sends.
+func (p *pending) run(ctx context.Context) (map[string]any, error) {
+	w := p.write
+	reads := p.ours != nil || w.Guard != nil && w.Kind != effect.WriteCreate ||
+		w.Kind == effect.WritePatch && w.Patch.Type == effect.PatchJQ
+	for try := 1; ; try++ {
+		if reads {
+			var err error
+			if p.live, err = p.client.Get(ctx, w.Ref); err != nil {
+				return nil, err
+			}
+			if err := p.check(); err != nil {
+				return nil, err
+			}
+		}
+		obj, err := p.send(ctx)
+		switch {
+		case err == nil:
+			return obj, nil
+		case missingResource(err):
+			p.client.forgetKind(p.mapping)
+			return nil, notServed(w.Ref.APIVersion, w.Ref.Kind)
+		case reads && w.Unchanged == nil && try < maxTries && changedMeanwhile(err):
+			continue
+		}
+		return nil, p.client.explain(err, p.act)
+	}
+}
+
+// check holds what is there against what the write is for.
+func (p *pending) check() error {
+	if !p.write.Guard.Passes(p.live) {
+		return &Error{Ref: p.write.Ref, Verb: p.act.verb, msg: p.write.Guard.Refused, err: errNotGranted}
+	}
+	if p.ours != nil && p.live != nil {
+		return p.ours(p.live)
+	}
+	return nil
+}
+
+var errNotGranted = errors.New("no grant allows it")
+
+// changedMeanwhile tells a conflict of states from one of field managers.
+func changedMeanwhile(err error) bool {
+	var api apierrors.APIStatus
+	return apierrors.IsConflict(err) && errors.As(err, &api) && conflictOwners(api.Status()) == ""
+}
+
+// fence returns the state of the object for which the write holds: uid and
+// resourceVersion, "" for any.
+func (p *pending) fence() (uid, version string) {
+	if u := p.write.Unchanged; u != nil {
+		return u.UID, u.ResourceVersion
+	}
+	checked := p.ours != nil || p.write.Guard != nil && len(p.write.Guard.Any) > 0 || p.write.Kind == effect.WritePatch
+	if p.live != nil && checked {
+		metadata, _ := p.live["metadata"].(map[string]any)
+		uid, _ = metadata["uid"].(string)
+		version, _ = metadata["resourceVersion"].(string)
+	}
+	return uid, version
+}
+
+func (p *pending) send(ctx context.Context) (map[string]any, error) {
+	switch p.write.Kind {
+	case effect.WriteCreate:
+		return p.create(ctx)
+	case effect.WritePatch:
+		return p.patch(ctx)
+	case effect.WriteStatus:
+		return p.apply(ctx, "status")
+	case effect.WriteDelete:
+		return p.delete(ctx)
+	case effect.WriteEvict:
+		return p.evict(ctx)
+	}
+	return p.apply(ctx, "")
+}
+
+// object returns the object to send, with owner, mark and fence.
+func (p *pending) object() map[string]any {
+	w := p.write
+	_, version := p.fence()
+	mark := w.Guard != nil && w.Guard.MarkFor != "" && w.Kind != effect.WriteStatus &&
+		(p.live == nil || effect.MadeBy(p.live) == w.Guard.MarkFor)
+	if version == "" && p.owner == nil && !mark {
+		return w.Object
+	}
+	obj := maps.Clone(w.Object)
+	old, _ := obj["metadata"].(map[string]any)
+	metadata := maps.Clone(old)
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	obj["metadata"] = metadata
+	if version != "" && (w.Unchanged != nil || metadata["resourceVersion"] == nil) {
+		metadata["resourceVersion"] = version
+	}
+	if p.owner != nil {
+		owners, _ := metadata["ownerReferences"].([]any)
+		owners = slices.DeleteFunc(slices.Clone(owners), func(o any) bool {
+			m, _ := o.(map[string]any)
+			return m["uid"] == p.owner["uid"]
+		})
+		metadata["ownerReferences"] = append(owners, p.owner)
+	}
+	if mark {
+		given, _ := metadata["annotations"].(map[string]any)
+		annotations := maps.Clone(given)
+		if annotations == nil {
+			annotations = map[string]any{}
+		}
+		annotations[effect.MadeByAnnotation] = w.Guard.MarkFor
+		metadata["annotations"] = annotations
+	}
+	return obj
+}
+
+func (p *pending) apply(ctx context.Context, subresource string) (map[string]any, error) {
+	opts := map[string]string{}
+	if p.write.Force {
+		opts["force"] = "true"
+	}
+	return p.submit(ctx, http.MethodPatch, p.write.Ref.Name, subresource, applyType, p.object(), opts)
+}
+
+func (p *pending) create(ctx context.Context) (map[string]any, error) {
+	obj, err := p.submit(ctx, http.MethodPost, "", "", jsonType, p.object(), nil)
+	if apierrors.IsAlreadyExists(err) && p.write.IfAbsent {
+		return nil, nil
+	}
+	return obj, err
+}
+
+// submit sends body to the object, to its subresource, or without a name to its
+// collection, and reads the answer.
+func (p *pending) submit(ctx context.Context, method, name, subresource, contentType string, body any, params map[string]string) (map[string]any, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, errors.New("what is to be sent cannot be written as JSON")
+	}
+	req, err := p.client.request(method, p.mapping, p.write.Ref.Namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	req = req.SetHeader("Content-Type", applyType).Param("fieldManager", manager).Body(body)
-	if w.Force {
-		req = req.Param("force", "true")
-	}
-	answer, err := c.do(ctx, req)
-	if err != nil {
-		if missingResource(err) {
-			c.forgetKind(m)
-			return nil, notServed(w.Ref.APIVersion, w.Ref.Kind)
+	if subresource != "" {
+		if !validSegment(subresource) {
+			return nil, fmt.Errorf("%q is no name of a subresource", subresource)
 		}
-		return nil, c.explain(err, act)
+		req = req.Suffix(subresource)
+	}
+	req = req.SetHeader("Content-Type", contentType).Param("fieldManager", p.manager).Body(text)
+	for k, v := range params {
+		req = req.Param(k, v)
+	}
+	answer, err := p.client.do(ctx, req)
+	if err != nil {
+		return nil, err
 	}
 	return decodeObject(answer)
 }
 
-func (c *Client) delete(ctx context.Context, w effect.Write) (map[string]any, error) {
-	act := action{verb: "delete", ref: w.Ref}
-	m, err := c.target(ctx, w.Ref)
-	if err != nil {
-		return nil, c.explain(err, act)
+// ownerReference is the entry that makes w.Owner the controller.
+func (c *Client) ownerReference(ctx context.Context, w effect.Write) (map[string]any, error) {
+	o := w.Owner
+	uid := o.UID
+	if uid == "" {
+		live, err := c.Get(ctx, o.Ref)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil {
+			return nil, fmt.Errorf("cannot apply %s: its owner, %s, is not there", w.Ref, o.Ref)
+		}
+		uid = uidOf(live)
 	}
-	act.mapping = m
-	policy := metav1.DeletePropagationBackground
-	switch w.Propagation {
-	case "", "background":
-	case "foreground":
-		policy = metav1.DeletePropagationForeground
-	case "orphan":
-		policy = metav1.DeletePropagationOrphan
-	default:
-		return nil, fmt.Errorf("cannot delete %s: propagation %q is none of background, foreground, orphan", w.Ref, w.Propagation)
-	}
-	body, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
-	})
-	if err != nil {
-		return nil, err
-	}
-	req, err := c.request(http.MethodDelete, m, w.Ref.Namespace, w.Ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := c.do(ctx, req.SetHeader("Content-Type", jsonType).Body(body))
-	switch {
-	case missingResource(err):
-		c.forgetKind(m)
-		return nil, notServed(w.Ref.APIVersion, w.Ref.Kind)
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, c.explain(err, act)
-	}
-	obj, err := decodeObject(answer)
-	if err != nil {
-		return nil, err
-	}
-	if !stillThere(obj) {
-		return nil, nil
-	}
-	return obj, nil
+	return map[string]any{
+		"apiVersion": o.Ref.APIVersion, "kind": o.Ref.Kind, "name": o.Ref.Name, "uid": uid,
+		"controller": true, "blockOwnerDeletion": false,
+	}, nil
 }
 
-// stillThere tells the object of a delete that waits (for finalizers, or a grace
-// period) from the answer to one that is done: a Status, or the last state.
-func stillThere(obj map[string]any) bool {
-	meta, _ := obj["metadata"].(map[string]any)
-	if obj["kind"] == "Status" || meta["deletionTimestamp"] == nil {
-		return false
-	}
-	finalizers, _ := meta["finalizers"].([]any)
-	grace, _ := meta["deletionGracePeriodSeconds"].(int64)
-	return len(finalizers) > 0 || grace > 0
+func uidOf(obj map[string]any) string {
+	metadata, _ := obj["metadata"].(map[string]any)
+	uid, _ := metadata["uid"].(string)
+	return uid
 }
 
 // target checks that ref names one object of a kind that is served.

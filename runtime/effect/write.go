@@ -124,8 +124,9 @@ type Patch struct {
 
 // Unchanged is one state of an object.
 type Unchanged struct {
-	// ResourceVersion is never empty.
-	ResourceVersion string `json:"resourceVersion"`
+	// ResourceVersion may be empty: any state of the object with this UID. Only a
+	// delete takes that.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// UID may be empty.
 	UID string `json:"uid,omitempty"`
 }

@@ -44,6 +44,7 @@ type Driver struct {
 	engine   *engine.Engine
 	watches  *watch.Manager
 	kept     *cluster.Kept
+	writer   *cluster.Writer
 	releases *release.Manager
 	metrics  *metrics
 	timer    *time.Timer
@@ -108,6 +109,11 @@ func New(o Options) (*Driver, error) {
 		return nil, err
 	}
 	d.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{d}, Log: o.Log})
+	d.writer = cluster.NewWriter(cluster.WriterOptions{
+		Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance,
+		// The next snapshot shows what was written.
+		Observe: d.watches.Observe,
+	})
 	return d, nil
 }
 

@@ -1,12 +1,11 @@
 // Package apitest is a small API server for tests: lists with pages, watches with
-// bookmarks, streamed lists, server-side apply without ownership, and the faults
-// that a real one shows. Objects have increasing resourceVersions across kinds.
+// bookmarks, streamed lists, writes (server-side apply without ownership), and the
+// faults that a real one shows. Objects have increasing resourceVersions across kinds.
 package apitest
 
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -131,6 +130,11 @@ func (s *Server) putLocked(k Kind, path string, obj map[string]any) map[string]a
 		typ = "MODIFIED"
 	}
 	s.version++
+	if old := s.objects[path]; old != nil {
+		meta["uid"] = old["metadata"].(map[string]any)["uid"]
+	} else {
+		meta["uid"] = fmt.Sprintf("uid-%d", s.version)
+	}
 	meta["resourceVersion"] = strconv.Itoa(s.version)
 	s.objects[path] = stored
 	s.recordLocked(typ, k, stored)
@@ -306,7 +310,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.collection(w, r, k, namespace)
 			return
 		}
-		s.single(w, r, k, namespace, parts[1])
+		s.single(w, r, k, namespace, parts[1:])
 		return
 	}
 	s.note("miss " + r.URL.Path)
@@ -350,36 +354,9 @@ func refuse(w http.ResponseWriter, k Kind, verb, namespace string, code int) {
 			map[string]any{"kind": k.Resource})
 	case http.StatusGone:
 		Status(w, code, "Expired", "too old resource version", nil)
+	case http.StatusTooManyRequests:
+		Status(w, code, "TooManyRequests", "not now", nil)
 	default:
 		Status(w, code, "InternalError", "it broke", nil)
-	}
-}
-
-func (s *Server) single(w http.ResponseWriter, r *http.Request, k Kind, namespace, name string) {
-	verb := strings.ToLower(r.Method)
-	if code := s.note(verb + " " + k.Resource); code != 0 {
-		refuse(w, k, verb, namespace, code)
-		return
-	}
-	path := objectPath(k, namespace, name)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	obj := s.objects[path]
-	switch {
-	case r.Method == http.MethodPatch:
-		var sent map[string]any
-		body, _ := io.ReadAll(r.Body)
-		if err := json.Unmarshal(body, &sent); err != nil {
-			Status(w, http.StatusBadRequest, "BadRequest", "no JSON", nil)
-			return
-		}
-		reply(w, s.putLocked(k, path, sent))
-	case obj == nil:
-		Status(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", k.Resource, name), map[string]any{"name": name, "kind": k.Resource})
-	case r.Method == http.MethodDelete:
-		s.removeLocked(k, path)
-		reply(w, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
-	default:
-		reply(w, obj)
 	}
 }

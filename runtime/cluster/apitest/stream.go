@@ -49,8 +49,15 @@ func (s *Server) collection(w http.ResponseWriter, r *http.Request, k Kind, name
 	if q.Get("watch") == "true" {
 		verb = "watch"
 	}
+	if r.Method == http.MethodPost {
+		verb = "create"
+	}
 	if code := s.note(verb + " " + k.Resource); code != 0 {
 		refuse(w, k, verb, namespace, code)
+		return
+	}
+	if verb == "create" {
+		s.create(w, r, k, namespace)
 		return
 	}
 	if verb == "watch" {

@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// eventQuiet is how long an Event that is there is not counted again: a hook that
+// says the same in each run does not write each time.
+const eventQuiet = time.Minute
+
+// event makes an Event, or counts the one that says the same. Its name comes from
+// what it says, by whom and about what; the API server drops it an hour after it
+// was last counted, and then there is a new one.
+func (w *Writer) event(ctx context.Context, manager string, wr effect.Write) error {
+	c, about, e := w.o.Client, wr.Ref, wr.Event
+	uid := e.UID
+	if uid == "" {
+		live, err := c.Get(ctx, about)
+		if err != nil {
+			return err
+		}
+		uid = uidOf(live)
+	}
+	namespace := about.Namespace
+	if namespace == "" {
+		namespace = "default" // where those of cluster-scoped objects are looked for
+	}
+	ref := effect.Ref{APIVersion: "v1", Kind: "Event", Namespace: namespace, Name: eventName(manager, uid, wr)}
+	live, err := c.Get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	now := w.o.Now().UTC()
+	if live != nil {
+		return w.countEvent(ctx, manager, ref, live, now)
+	}
+	_, err = c.Write(ctx, manager, effect.Write{Kind: effect.WriteCreate, Ref: ref, IfAbsent: true, Object: map[string]any{
+		"apiVersion": "v1", "kind": "Event",
+		"metadata": map[string]any{"name": ref.Name, "namespace": ref.Namespace},
+		"involvedObject": map[string]any{
+			"apiVersion": about.APIVersion, "kind": about.Kind, "namespace": about.Namespace, "name": about.Name, "uid": uid,
+		},
+		"type": e.Type, "reason": e.Reason, "message": e.Message, "count": 1,
+		"firstTimestamp": now.Format(time.RFC3339), "lastTimestamp": now.Format(time.RFC3339),
+		"source":             map[string]any{"component": "starling"},
+		"reportingComponent": "starling", "reportingInstance": manager,
+	}})
+	return err
+}
+
+func (w *Writer) countEvent(ctx context.Context, manager string, ref effect.Ref, live map[string]any, now time.Time) error {
+	text, _ := live["lastTimestamp"].(string)
+	if last, err := time.Parse(time.RFC3339, text); err == nil && now.Sub(last) < eventQuiet {
+		return nil
+	}
+	count, _ := live["count"].(int64)
+	_, err := w.o.Client.Write(ctx, manager, effect.Write{Kind: effect.WritePatch, Ref: ref, Patch: &effect.Patch{
+		Type: effect.PatchMerge, Body: map[string]any{"count": count + 1, "lastTimestamp": now.Format(time.RFC3339)},
+	}})
+	if apierrors.IsNotFound(err) {
+		return nil // its hour was over at this moment
+	}
+	return err
+}
+
+func eventName(manager, uid string, w effect.Write) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []string{
+		manager, w.Ref.APIVersion, w.Ref.Kind, uid, w.Event.Type, w.Event.Reason, w.Event.Message,
+	}))
+	name := w.Ref.Name
+	if len(name) > 200 {
+		name = strings.TrimRight(name[:200], ".-")
+	}
+	return name + "." + hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// patchType is the media type of a patch that the API server carries out, or "".
+func patchType(t effect.PatchType) string {
+	switch t {
+	case effect.PatchMerge:
+		return mergeType
+	case effect.PatchJSON:
+		return "application/json-patch+json"
+	case effect.PatchStrategic:
+		return "application/strategic-merge-patch+json"
+	}
+	return ""
+}
+
+func (p *pending) patch(ctx context.Context) (map[string]any, error) {
+	patch, ref := p.write.Patch, p.write.Ref
+	if p.write.Guard != nil && p.live == nil {
+		return nil, notFound(p.mapping, ref)
+	}
+	if patch.Type == effect.PatchJQ {
+		return p.program(ctx)
+	}
+	mediaType := patchType(patch.Type)
+	if mediaType == "" {
+		return nil, fmt.Errorf("unknown kind of patch %q", patch.Type)
+	}
+	body := patch.Body
+	if uid, version := p.fence(); version != "" {
+		body = fencedPatch(body, uid, version)
+	}
+	obj, err := p.submit(ctx, http.MethodPatch, ref.Name, patch.Subresource, mediaType, body, nil)
+	if err != nil || obj["kind"] != ref.Kind {
+		return nil, err // the answer to a patch of a Scale is a Scale
+	}
+	return obj, nil
+}
+
+// fencedPatch makes a patch that the API server refuses with a conflict when the
+// object is not at version any more: to set another one is to claim that state.
+func fencedPatch(body any, uid, version string) any {
+	switch body := body.(type) {
+	case map[string]any:
+		body = maps.Clone(body)
+		given, _ := body["metadata"].(map[string]any)
+		metadata := maps.Clone(given)
+		if metadata == nil {
+			metadata = map[string]any{}
+		}
+		metadata["resourceVersion"] = version
+		if uid != "" {
+			metadata["uid"] = uid
+		}
+		body["metadata"] = metadata
+		return body
+	case []any:
+		return append(slices.Clone(body), map[string]any{"op": "add", "path": "/metadata/resourceVersion", "value": version})
+	}
+	return body
+}
+
+// program runs a jq program on the object that was read and puts the result in its
+// place, if it differs.
+func (p *pending) program(ctx context.Context) (map[string]any, error) {
+	if p.live == nil {
+		return nil, notFound(p.mapping, p.write.Ref)
+	}
+	_, version := p.fence()
+	metadata, _ := p.live["metadata"].(map[string]any)
+	if metadata["resourceVersion"] != version {
+		return nil, conflict(p.mapping, p.write.Ref)
+	}
+	if p.jq == nil {
+		return nil, errors.New("jq programs are not run here")
+	}
+	after, err := p.jq(ctx, p.write.Patch.Program, p.live)
+	if err != nil {
+		text := err.Error()
+		if p.write.Ref.Kind == "Secret" {
+			text = "it fails; its message is not shown, because it may quote the secret"
+		}
+		return nil, &Error{Ref: p.write.Ref, Verb: p.act.verb, msg: fmt.Sprintf("cannot %s: the jq program: %s", p.act, cut(oneLine(text))), err: err}
+	}
+	if sameJSON(p.live, after) {
+		return p.live, nil
+	}
+	if m, ok := after["metadata"].(map[string]any); ok {
+		m["resourceVersion"] = version // also where the program has left it out
+	}
+	return p.submit(ctx, http.MethodPut, p.write.Ref.Name, p.write.Patch.Subresource, jsonType, after, nil)
+}
+
+func sameJSON(a, b any) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}
+
+// conflict is the error that the API server gives for a state that has passed.
+func conflict(m Mapping, ref effect.Ref) error {
+	return apierrors.NewConflict(resourceOf(m), ref.Name, errors.New("the object has been modified"))
+}
+
+// notFound is the error that the API server gives for an object that is not there.
+func notFound(m Mapping, ref effect.Ref) error {
+	return apierrors.NewNotFound(resourceOf(m), ref.Name)
+}
+
+func resourceOf(m Mapping) schema.GroupResource { return m.GVR.GroupResource() }

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Writes that take objects away.
+
+func (p *pending) delete(ctx context.Context) (map[string]any, error) {
+	policy := metav1.DeletePropagationBackground
+	switch p.write.Propagation {
+	case "", "background":
+	case "foreground":
+		policy = metav1.DeletePropagationForeground
+	case "orphan":
+		policy = metav1.DeletePropagationOrphan
+	default:
+		return nil, fmt.Errorf("propagation %q is none of background, foreground, orphan", p.write.Propagation)
+	}
+	if p.write.Guard != nil && p.live == nil {
+		return nil, nil // nothing was there to look at, so nothing is deleted
+	}
+	options := p.deleteOptions()
+	options["propagationPolicy"] = policy
+	obj, err := p.submit(ctx, http.MethodDelete, p.write.Ref.Name, "", jsonType, options, nil)
+	switch {
+	case apierrors.IsNotFound(err) && !missingResource(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !stillThere(obj):
+		return nil, nil
+	}
+	return obj, nil
+}
+
+// deleteOptions holds the delete to the object that was seen.
+func (p *pending) deleteOptions() map[string]any {
+	options := map[string]any{"apiVersion": "v1", "kind": "DeleteOptions"}
+	uid, version := p.fence()
+	preconditions := map[string]any{}
+	if uid != "" {
+		preconditions["uid"] = uid
+	}
+	if version != "" {
+		preconditions["resourceVersion"] = version
+	}
+	if len(preconditions) > 0 {
+		options["preconditions"] = preconditions
+	}
+	return options
+}
+
+// stillThere tells the object of a delete that waits (for finalizers, or a grace
+// period) from the answer to one that is done: a Status, or the last state.
+func stillThere(obj map[string]any) bool {
+	meta, _ := obj["metadata"].(map[string]any)
+	if obj["kind"] == "Status" || meta["deletionTimestamp"] == nil {
+		return false
+	}
+	finalizers, _ := meta["finalizers"].([]any)
+	grace, _ := meta["deletionGracePeriodSeconds"].(int64)
+	return len(finalizers) > 0 || grace > 0
+}
+
+func (p *pending) evict(ctx context.Context) (map[string]any, error) {
+	ref := p.write.Ref
+	if p.write.Guard != nil && p.live == nil {
+		return nil, nil
+	}
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": "policy/v1", "kind": "Eviction",
+		"metadata":      map[string]any{"name": ref.Name, "namespace": ref.Namespace},
+		"deleteOptions": p.deleteOptions(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	req, err := p.client.request(http.MethodPost, p.mapping, ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	// A budget that says no is not waited for here: the run is repeated.
+	req = req.Suffix("eviction").SetHeader("Content-Type", jsonType).MaxRetries(0).Body(body)
+	_, err = p.client.do(ctx, req)
+	if apierrors.IsNotFound(err) && !missingResource(err) {
+		return nil, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,263 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+const (
+	// SetLabel marks the members of a set of objects that a hook applies. Its value
+	// is unique for instance, hook and name of the set.
+	SetLabel = "starling.dev/set"
+	// SetType is the type of the Secrets that record which objects a set consists
+	// of.
+	SetType = "starling.dev/set"
+	// setAnnotation says for people whose set a record is of.
+	setAnnotation = "starling.dev/set-of"
+	// setKey holds the members.
+	setKey = "members"
+)
+
+// set is what is recorded of one set: every object that it may have made. A record
+// is written before the first object that it did not name, and shortened after the
+// last one that is to go has gone, so a crash in between forgets nothing.
+type set struct {
+	mu      sync.Mutex // one apply at a time
+	loaded  bool
+	members []member // in the order of the names of their objects
+}
+
+// member is an object that the set has made, or, without a uid, may have made.
+type member struct {
+	effect.Ref
+	UID string `json:"uid,omitempty"`
+}
+
+func (w *Writer) setOf(id string) *set {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.sets[id]
+	if s == nil {
+		s = &set{}
+		w.sets[id] = s
+	}
+	return s
+}
+
+// setID is the value of the label: 32 characters.
+func (w *Writer) setID(manager, name string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []string{w.o.Instance, manager, name}))
+	return hex.EncodeToString(sum[:16])
+}
+
+// set applies the members and deletes what the set made before and does not list
+// any more. Objects that it did not make are left alone: to list one is an error.
+func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error {
+	id := w.setID(manager, wr.Set.Name)
+	s := w.setOf(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	record := &setRecord{writer: w, id: id, of: manager + " " + wr.Set.Name}
+	if !s.loaded {
+		members, err := record.read(ctx)
+		if err != nil {
+			return err
+		}
+		s.members, s.loaded = members, true
+	}
+	known := map[effect.Ref]string{}
+	for _, m := range s.members {
+		known[m.Ref] = m.UID
+	}
+	keep := func(all map[effect.Ref]string) error {
+		next := membersOf(all)
+		if slices.Equal(next, s.members) {
+			return nil
+		}
+		s.loaded = false // until it is certain what is stored
+		if err := record.write(ctx, next); err != nil {
+			return err
+		}
+		s.members, s.loaded = next, true
+		return nil
+	}
+
+	all := maps.Clone(known)
+	for _, m := range wr.Set.Members {
+		all[m.Ref] = known[m.Ref]
+	}
+	if err := keep(all); err != nil {
+		return err
+	}
+	now := map[effect.Ref]string{}
+	for i, m := range wr.Set.Members {
+		m.Owner = wr.Owner
+		obj, err := w.applyMember(ctx, manager, m, wr.Set.Name, id, known[m.Ref])
+		if err != nil {
+			return fmt.Errorf("%w (%d of %d objects of set %q applied)", err, i, len(wr.Set.Members), wr.Set.Name)
+		}
+		now[m.Ref] = uidOf(obj)
+	}
+	listed := map[effect.Ref]bool{}
+	for _, m := range wr.Set.Members {
+		listed[anyVersion(m.Ref)] = true
+	}
+	for ref, uid := range all {
+		if listed[anyVersion(ref)] {
+			continue // if only in another version of its API
+		}
+		if err := w.prune(ctx, manager, ref, id, uid); err != nil {
+			return fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name)
+		}
+	}
+	return keep(now)
+}
+
+func (w *Writer) applyMember(ctx context.Context, manager string, m effect.Write, name, id, uid string) (map[string]any, error) {
+	m.Object = withLabel(m.Object, SetLabel, id)
+	p, err := w.o.Client.begin(ctx, manager, m)
+	if err != nil {
+		return nil, err
+	}
+	p.ours = func(live map[string]any) error {
+		if isMember(live, id, uid) {
+			return nil
+		}
+		return fmt.Errorf("cannot apply %s: it is there, and set %q did not make it: delete it, or give the member another name", m.Ref, name)
+	}
+	obj, err := p.run(ctx)
+	if err == nil {
+		w.o.Observe(m.Ref, obj)
+	}
+	return obj, err
+}
+
+// prune deletes a former member. One that somebody else has put in its place stays.
+func (w *Writer) prune(ctx context.Context, manager string, ref effect.Ref, id, uid string) error {
+	live, err := w.o.Client.Get(ctx, ref)
+	if errors.Is(err, ErrNotServed) || err == nil && (live == nil || !isMember(live, id, uid)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	obj, err := w.o.Client.Write(ctx, manager, effect.Write{Kind: effect.WriteDelete, Ref: ref,
+		Unchanged: &effect.Unchanged{UID: uidOf(live)}})
+	if err == nil {
+		w.o.Observe(ref, obj)
+	}
+	return err
+}
+
+// isMember says whether the set has made an object: it is the very one that is
+// recorded, or it carries the label.
+func isMember(live map[string]any, id, uid string) bool {
+	metadata, _ := live["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	return uid != "" && uidOf(live) == uid || labels[SetLabel] == id
+}
+
+func withLabel(obj map[string]any, key, value string) map[string]any {
+	obj = maps.Clone(obj)
+	old, _ := obj["metadata"].(map[string]any)
+	metadata := maps.Clone(old)
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	given, _ := metadata["labels"].(map[string]any)
+	labels := maps.Clone(given)
+	if labels == nil {
+		labels = map[string]any{}
+	}
+	labels[key] = value
+	metadata["labels"], obj["metadata"] = labels, metadata
+	return obj
+}
+
+// anyVersion is ref with the group in place of the API version.
+func anyVersion(ref effect.Ref) effect.Ref {
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	if group == ref.APIVersion {
+		group = ""
+	}
+	ref.APIVersion = group
+	return ref
+}
+
+func membersOf(all map[effect.Ref]string) []member {
+	out := make([]member, 0, len(all))
+	for ref, uid := range all {
+		out = append(out, member{ref, uid})
+	}
+	slices.SortFunc(out, func(a, b member) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// setRecord is the Secret that remembers a set. Its name is that of the instance
+// and the set's id.
+type setRecord struct {
+	writer *Writer
+	id, of string
+}
+
+func (r *setRecord) ref() effect.Ref {
+	return effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: r.writer.o.Namespace, Name: r.writer.o.Name + "-set-" + r.id}
+}
+
+func (r *setRecord) read(ctx context.Context) ([]member, error) {
+	obj, err := r.writer.o.Client.Get(ctx, r.ref())
+	if err != nil || obj == nil {
+		return nil, err
+	}
+	data, _ := obj["data"].(map[string]any)
+	text, _ := data[setKey].(string)
+	value, err := base64.StdEncoding.DecodeString(text)
+	var members []member
+	if err == nil {
+		err = json.Unmarshal(value, &members)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s, which records the objects of a set, cannot be read: restore it, or delete it and what carries the label %s=%s", r.ref(), SetLabel, r.id)
+	}
+	return members, nil
+}
+
+func (r *setRecord) write(ctx context.Context, members []member) error {
+	if len(members) == 0 {
+		_, err := r.writer.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: r.ref()})
+		return err
+	}
+	text, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	if len(text) > valueLimit {
+		return fmt.Errorf("a set of %d objects is too large to be recorded: split it", len(members))
+	}
+	ref := r.ref()
+	_, err = r.writer.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteApply, Ref: ref, Force: true, Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": SetType,
+		"metadata": map[string]any{
+			"name": ref.Name, "namespace": ref.Namespace,
+			"labels":      map[string]any{InstanceLabel: r.writer.o.Instance},
+			"annotations": map[string]any{setAnnotation: r.of},
+		},
+		"data": map[string]any{setKey: base64.StdEncoding.EncodeToString(text)},
+	}})
+	return err
+}

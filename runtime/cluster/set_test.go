@@ -1,0 +1,213 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/starling-operator/starling/runtime/cluster/apitest"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// setWorld applies the set "children" of ConfigMaps, as one process after another.
+type setWorld struct {
+	t      *testing.T
+	api    *apitest.Server
+	writer *Writer
+}
+
+func newSetWorld(t *testing.T) *setWorld {
+	w := &setWorld{t: t, api: apitest.New(t)}
+	w.restart()
+	return w
+}
+
+func (s *setWorld) restart() {
+	s.writer = NewWriter(WriterOptions{Client: newClient(s.t, s.api), Namespace: "ops", Name: "starling", Instance: "ops.starling"})
+}
+
+func (s *setWorld) apply(names ...string) error {
+	w := effect.Write{Kind: effect.WriteSet, Ref: effect.Ref{Kind: "set", Name: "children"}, Set: &effect.Set{Name: "children"}}
+	for _, name := range names {
+		ref := configRef
+		ref.Name = name
+		w.Set.Members = append(w.Set.Members, effect.Write{Kind: effect.WriteApply, Ref: ref, Force: true, Object: configMap("a", name)})
+	}
+	return s.writer.Write(context.Background(), "starling/web/f", w)
+}
+
+func (s *setWorld) expect(want ...string) {
+	s.t.Helper()
+	got := []string{}
+	for _, n := range s.api.Snapshot("v1", "ConfigMap", func(o map[string]any) any { return identityOf(o).Name }) {
+		got = append(got, n.(string))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+func (s *setWorld) records() int {
+	return len(s.api.Snapshot("v1", "Secret", func(o map[string]any) any { return o }))
+}
+
+func TestSet(t *testing.T) {
+	s := newSetWorld(t)
+	if err := s.apply("b", "c"); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("b", "c")
+	before := s.api.Count("patch secrets")
+	if err := s.apply("b", "c"); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.api.Count("patch secrets") - before; n > 0 || s.records() != 1 {
+		t.Errorf("a set that stays as it is writes its record %d times; %d records", n, s.records())
+	}
+	s.restart()
+	if err := s.apply("c", "d"); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("c", "d")
+
+	// Members are healed, also without their label; what others made stays.
+	s.api.Put(configMap("a", "c"))
+	s.api.Remove("v1", "ConfigMap", "a", "d")
+	s.api.Put(configMap("a", "e"))
+	if err := s.apply("c", "d"); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("c", "d", "e")
+	err := s.apply("c", "d", "e")
+	if want := `cannot apply ConfigMap a/e: it is there, and set "children" did not make it: delete it, or give the member another name (2 of 3 objects of set "children" applied)`; err == nil || err.Error() != want {
+		t.Errorf("error is\n%v, want\n%s", err, want)
+	}
+	s.expect("c", "d", "e")
+	if err := s.apply(); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("e")
+	if s.records() != 0 {
+		t.Error("the record of an empty set stays")
+	}
+}
+
+// Somebody has put another object in the place of a member that is to go.
+func TestSetLeavesWhatOthersMade(t *testing.T) {
+	s := newSetWorld(t)
+	if err := s.apply("b", "c"); err != nil {
+		t.Fatal(err)
+	}
+	s.api.Remove("v1", "ConfigMap", "a", "b")
+	s.api.Put(configMap("a", "b"))
+	if err := s.apply("c"); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("b", "c")
+}
+
+// The process dies after each of its writes in turn; the next one lists less.
+func TestSetAfterACrash(t *testing.T) {
+	for n := range 6 {
+		s := newSetWorld(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		left := n
+		s.writer = NewWriter(WriterOptions{Client: newClient(t, s.api), Namespace: "ops", Name: "starling", Instance: "ops.starling",
+			Observe: func(effect.Ref, map[string]any) {
+				if left--; left <= 0 {
+					cancel()
+				}
+			}})
+		w := effect.Write{Kind: effect.WriteSet, Set: &effect.Set{Name: "children"}}
+		for _, name := range []string{"b", "c", "d"} {
+			ref := configRef
+			ref.Name = name
+			w.Set.Members = append(w.Set.Members, effect.Write{Kind: effect.WriteApply, Ref: ref, Force: true, Object: configMap("a", name)})
+		}
+		_ = s.writer.Write(ctx, "starling/web/f", w)
+		cancel()
+		s.restart()
+		if err := s.apply("d"); err != nil {
+			t.Fatalf("after %d writes: %v", n, err)
+		}
+		s.expect("d")
+	}
+}
+
+func TestSetWithABrokenRecord(t *testing.T) {
+	s := newSetWorld(t)
+	if err := s.apply("b"); err != nil {
+		t.Fatal(err)
+	}
+	record := s.api.Snapshot("v1", "Secret", func(o map[string]any) any { return o })[0].(map[string]any)
+	record["data"] = map[string]any{"members": "e30="}
+	s.api.Put(record)
+	s.restart()
+	if err := s.apply("c"); err == nil || !strings.Contains(err.Error(), "which records the objects of a set, cannot be read") {
+		t.Errorf("error is %v", err)
+	}
+	s.expect("b")
+}
+
+func TestSetWhoseKindIsGone(t *testing.T) {
+	s := newSetWorld(t)
+	s.api.Serve(widget)
+	w := effect.Write{Kind: effect.WriteSet, Set: &effect.Set{Name: "children"}}
+	obj := configMap("a", "w")
+	obj["apiVersion"], obj["kind"] = widget.APIVersion, widget.Kind
+	w.Set.Members = []effect.Write{{Kind: effect.WriteApply, Ref: identityOf(obj), Force: true, Object: obj}}
+	if err := s.writer.Write(context.Background(), "starling/web/f", w); err != nil {
+		t.Fatal(err)
+	}
+	s.api.Unserve(widget)
+	s.restart()
+	if err := s.apply("b"); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("b")
+}
+
+func TestEvents(t *testing.T) {
+	api := apitest.New(t)
+	api.Serve(apitest.Kind{APIVersion: "v1", Kind: "Event", Resource: "events", Namespaced: true})
+	api.Put(configMap("a", "x"))
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	w := NewWriter(WriterOptions{Client: newClient(t, api), Now: func() time.Time { return now }})
+	say := func(ref effect.Ref, message string) {
+		t.Helper()
+		if err := w.Write(context.Background(), "starling/web/f", effect.Write{Kind: effect.WriteEvent, Ref: ref,
+			Event: &effect.Event{Type: "Normal", Reason: "Copied", Message: message}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events := func() []any {
+		return api.Snapshot("v1", "Event", func(o map[string]any) any {
+			about := o["involvedObject"].(map[string]any)
+			return []any{o["metadata"].(map[string]any)["namespace"], about["name"], about["uid"], o["message"], o["count"], o["lastTimestamp"]}
+		})
+	}
+	say(configRef, "once")
+	now = now.Add(30 * time.Second)
+	say(configRef, "once") // too soon to count
+	want := []any{[]any{"a", "x", "uid-101", "once", 1.0, "2026-01-01T00:00:00Z"}}
+	if diff := cmp.Diff(want, events()); diff != "" {
+		t.Errorf("after two at once (-want +got):\n%s", diff)
+	}
+	now = now.Add(time.Minute)
+	say(configRef, "once")
+	want = []any{[]any{"a", "x", "uid-101", "once", 2.0, "2026-01-01T00:01:30Z"}}
+	if diff := cmp.Diff(want, events()); diff != "" {
+		t.Errorf("a minute later (-want +got):\n%s", diff)
+	}
+	say(configRef, "another")
+	say(effect.Ref{APIVersion: "v1", Kind: "Node", Name: "n"}, "about nothing")
+	if n := len(events()); n != 3 {
+		t.Errorf("%d events, want 3", n)
+	}
+	long := strings.Repeat("x", 253)
+	if name := eventName("m", "", effect.Write{Ref: effect.Ref{Name: long}, Event: &effect.Event{}}); len(name) > 253 {
+		t.Errorf("the name has %d characters", len(name))
+	}
+}

@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// WriterOptions says for whom a [Writer] writes.
+type WriterOptions struct {
+	// Client reaches the API server.
+	Client *Client
+	// Namespace is the operator's; the records of sets are there.
+	Namespace string
+	// Name is the instance's name; names of records begin with it.
+	Name string
+	// Instance is the value of the label starling.dev/instance.
+	Instance string
+	// Observe is told of every object that was written: as it is now, or nil when
+	// it is gone. Nil tells nobody.
+	Observe func(ref effect.Ref, obj map[string]any)
+	// JQ runs the programs of jq patches: it returns what a program makes of an
+	// object, which it leaves alone. It bounds them, and its errors are lines for
+	// people that do not quote the object. Nil refuses such patches.
+	JQ func(ctx context.Context, program string, obj map[string]any) (map[string]any, error)
+	// Now is the clock of Events; nil means time.Now.
+	Now func() time.Time
+}
+
+// Writer carries out the writes of hooks: those of one object, Events, and sets.
+// Only the holder of the Lease may write. It is safe for concurrent use.
+type Writer struct {
+	o WriterOptions
+
+	mu   sync.Mutex
+	sets map[string]*set // by id
+}
+
+// NewWriter makes a writer. It does no I/O.
+func NewWriter(o WriterOptions) *Writer {
+	if o.Observe == nil {
+		o.Observe = func(effect.Ref, map[string]any) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Writer{o: o, sets: map[string]*set{}}
+}
+
+// Write carries out one write of a hook whose field manager is manager. Errors are
+// as those of [Client.Write].
+func (w *Writer) Write(ctx context.Context, manager string, wr effect.Write) error {
+	switch wr.Kind {
+	case effect.WriteEvent:
+		if wr.Event == nil {
+			return fmt.Errorf("an event about %s says nothing", wr.Ref)
+		}
+		return w.event(ctx, manager, wr)
+	case effect.WriteSet:
+		if wr.Set == nil {
+			return fmt.Errorf("a set without a name cannot be applied")
+		}
+		return w.set(ctx, manager, wr)
+	}
+	p, err := w.o.Client.begin(ctx, manager, wr)
+	if err != nil {
+		return err
+	}
+	p.jq = w.o.JQ
+	obj, err := p.run(ctx)
+	if err != nil {
+		return err
+	}
+	if obj != nil || wr.Kind == effect.WriteDelete {
+		w.o.Observe(wr.Ref, obj)
+	}
+	return nil
+}
