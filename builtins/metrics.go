@@ -22,15 +22,24 @@ var (
 func metricsSpecs() []Spec {
 	name := Param{Name: "name", Type: TypeString, Doc: "Name as Prometheus takes it; it stays as written. Names that begin with starling_ are ours."}
 	labels := Param{Name: "labels", Type: TypeDict, Default: "{}", Doc: "Labels, text to text. module and hook are added."}
+	group := Param{Name: "group", Type: TypeString, Default: "None", Doc: "A name for metrics.expire, of this hook's own."}
+	spec := func(kind effect.MetricKind, doc, value string, more ...Param) Spec {
+		return Spec{Name: "metrics." + string(kind), Phases: PhaseRun, Effect: EffectWrite, call: callMetric(kind), Doc: doc,
+			Params: append([]Param{name, {Name: "value", Type: TypeNumber, Doc: value}, labels, group}, more...)}
+	}
 	return []Spec{
-		{Name: "metrics.set", Phases: PhaseRun, Effect: EffectWrite, call: callMetric(effect.MetricSet),
-			Doc:    "Sets a gauge.",
-			Params: []Param{name, {Name: "value", Type: TypeNumber, Doc: "The new value."}, labels}},
-		{Name: "metrics.add", Phases: PhaseRun, Effect: EffectWrite, call: callMetric(effect.MetricAdd),
-			Doc:    "Adds to a counter.",
-			Params: []Param{name, {Name: "value", Type: TypeNumber, Doc: "How much to add, 0 or more."}, labels}},
+		spec(effect.MetricSet, "Sets a gauge.", "The new value."),
+		spec(effect.MetricAdd, "Adds to a counter.", "How much to add, 0 or more."),
+		spec(effect.MetricObserve, "Counts a value in a histogram.", "The value.",
+			Param{Name: "buckets", Type: TypeList, Default: "None", Keyword: true, Doc: "Upper bounds of the buckets, growing, at most 50 and the same in all calls; None: 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5 and 10."}),
+		{Name: "metrics.expire", Phases: PhaseRun, Effect: EffectWrite, call: callExpire,
+			Doc:    "Takes away what earlier runs of this hook have put into a group, once the run has succeeded. What this run puts there stays, in whatever order the calls are: so the group holds what there is now.",
+			Params: []Param{{Name: "group", Type: TypeString, Doc: "The group, as given to the other calls."}}},
 	}
 }
+
+// maxBuckets bounds the buckets of a histogram: each is a series.
+const maxBuckets = 50
 
 func callMetric(kind effect.MetricKind) func(*call) (starlark.Value, error) {
 	return func(c *call) (starlark.Value, error) {
@@ -50,6 +59,9 @@ func callMetric(kind effect.MetricKind) func(*call) (starlark.Value, error) {
 			m.Labels = map[string]string{}
 			for k, e := range starlark.Entries(v) {
 				label, err := metricLabel(k)
+				if err == nil && label == "le" && kind == effect.MetricObserve {
+					err = errors.New("le is the label of a histogram's buckets; take another")
+				}
 				if err != nil {
 					return nil, fmt.Errorf("labels: %w", err)
 				}
@@ -61,12 +73,68 @@ func callMetric(kind effect.MetricKind) func(*call) (starlark.Value, error) {
 				size += len(label) + len(value)
 			}
 		}
-		if err := c.run.spend(len(c.run.Effects.Metrics), "metric changes", size); err != nil {
-			return nil, err
+		if c.arg("group") != nil {
+			if err := metricGroup(c.str("group")); err != nil {
+				return nil, err
+			}
+			m.Group = c.str("group")
 		}
-		c.run.Effects.Metrics = append(c.run.Effects.Metrics, m)
+		if kind == effect.MetricObserve {
+			var err error
+			if m.Buckets, err = c.buckets(); err != nil {
+				return nil, fmt.Errorf("buckets: %w", err)
+			}
+		}
+		return nil, c.change(m, size)
+	}
+}
+
+func callExpire(c *call) (starlark.Value, error) {
+	group := c.str("group")
+	if err := metricGroup(group); err != nil {
+		return nil, err
+	}
+	return nil, c.change(effect.Metric{Kind: effect.MetricExpire, Group: group}, 0)
+}
+
+func (c *call) change(m effect.Metric, size int) error {
+	if err := c.run.spend(len(c.run.Effects.Metrics), "metric changes", size+len(m.Group)+8*len(m.Buckets)); err != nil {
+		return err
+	}
+	c.run.Effects.Metrics = append(c.run.Effects.Metrics, m)
+	return nil
+}
+
+// buckets reads buckets=, nil when it is not given.
+func (c *call) buckets() ([]float64, error) {
+	if c.arg("buckets") == nil {
 		return nil, nil
 	}
+	list := c.arg("buckets").(starlark.Indexable)
+	if n := list.Len(); n == 0 || n > maxBuckets {
+		return nil, fmt.Errorf("got %d, want 1 to %d", n, maxBuckets)
+	}
+	out := make([]float64, list.Len())
+	for i := range out {
+		f, ok := starlark.AsFloat(list.Index(i))
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("element %d: got %s, want int or float", i, list.Index(i).Type())
+		case math.IsNaN(f) || math.IsInf(f, 0):
+			return nil, fmt.Errorf("element %d: must be a finite number", i)
+		case i > 0 && f <= out[i-1]:
+			return nil, fmt.Errorf("element %d: must be more than the one before it", i)
+		}
+		out[i] = f
+	}
+	return out, nil
+}
+
+func metricGroup(group string) error {
+	if group == "" || len(group) > 100 {
+		return fmt.Errorf("group: %q is no name: 1 to 100 characters", clip(group))
+	}
+	return nil
 }
 
 func metricName(name string) error {

@@ -1,7 +1,7 @@
 // Package effect holds what a hook run asks for. A run records effects and
 // touches nothing; once it has succeeded the effects are checked and then
 // committed in the order of [Effects]: object writes in call order, what is kept
-// (the values layer), then values and metrics in memory.
+// (the values layer, the state), then values and metrics in memory.
 package effect
 
 import "time"
@@ -15,6 +15,9 @@ type Effects struct {
 	Writes []Write `json:"writes,omitempty"`
 	// Metrics in call order.
 	Metrics []Metric `json:"metrics,omitempty"`
+	// State is all that the hook is to remember from now on, by key, as plain
+	// data; nil means no change.
+	State map[string]any `json:"state,omitempty"`
 	// Requeue asks for another run after this time; 0 means no.
 	Requeue time.Duration `json:"requeue,omitempty"`
 }
@@ -54,13 +57,24 @@ const (
 	MetricSet MetricKind = "set"
 	// MetricAdd adds to a counter.
 	MetricAdd MetricKind = "add"
+	// MetricObserve counts a value in a histogram.
+	MetricObserve MetricKind = "observe"
+	// MetricExpire takes away all that the hook has put into Group before this
+	// run. Nothing else of the change counts.
+	MetricExpire MetricKind = "expire"
 )
 
 // Metric is one change of one of the hook's own metrics. The driver adds the
 // labels module and hook.
 type Metric struct {
 	Kind   MetricKind        `json:"kind"`
-	Name   string            `json:"name"`
+	Name   string            `json:"name,omitempty"`
 	Value  float64           `json:"value"`
 	Labels map[string]string `json:"labels,omitempty"`
+	// Group is what a later MetricExpire takes the series away by; empty: nothing
+	// does. Groups of different hooks have nothing to do with each other.
+	Group string `json:"group,omitempty"`
+	// Buckets are the upper bounds of a histogram, growing; nil: the default ones
+	// (MetricObserve).
+	Buckets []float64 `json:"buckets,omitempty"`
 }

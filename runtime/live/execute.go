@@ -49,11 +49,11 @@ func (d *Driver) do(a engine.Action) {
 		d.start(func() error { return d.uninstall(a) },
 			func(err error) engine.Input { return engine.Uninstalled{Op: a.Op, Err: err} })
 	case engine.Publish:
-		for _, err := range d.metrics.publish(a.Module, a.Hook, a.Metrics) {
+		for _, err := range d.metrics.hooks.publish(a.Module, a.Hook, a.Metrics) {
 			d.log(a.Module, a.Hook).Log(builtins.LevelError, err.Error(), nil)
 		}
 	case engine.Unpublish:
-		d.metrics.unpublish(a.Module)
+		d.metrics.hooks.unpublish(a.Module)
 	case engine.Wake:
 		d.timer.Stop()
 		if !a.At.IsZero() {
@@ -105,7 +105,7 @@ func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 	result := hook.Run(d.work, hook.Request{
 		Host: d.o.Generation.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
-		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, Switches: a.Switches,
+		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, State: a.State, Switches: a.Switches,
 		Reader: d.o.Client, Scope: d.scope, Log: d.log(a.Module.Name, a.Hook.ID),
 	})
 	took := time.Since(began)

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func TestMetricsOfHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish := func(module, hook string, changes ...effect.Metric) []error {
-		return m.publish(module, hook, changes)
+		return m.hooks.publish(module, hook, changes)
 	}
 	for range 2 {
 		if errs := publish("web", "web/a", effect.Metric{Kind: effect.MetricSet, Name: "ready", Value: 3, Labels: map[string]string{"zone": "x"}},
@@ -40,7 +41,7 @@ seen_total{hook="web/a",module="web"} 4
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "ready", "seen_total"); err != nil {
 		t.Error(err)
 	}
-	m.unpublish("web")
+	m.hooks.unpublish("web")
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(""), "ready", "seen_total"); err != nil {
 		t.Error(err)
 	}
@@ -55,11 +56,74 @@ func TestMetricsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs []error
-	for i := range maxSeries + 1 {
-		errs = m.publish("web", "web/a", []effect.Metric{{Kind: effect.MetricSet, Name: "n", Labels: map[string]string{"i": strconv.Itoa(i)}}})
+	for i := range maxLines + 1 {
+		errs = m.hooks.publish("web", "web/a", []effect.Metric{{Kind: effect.MetricSet, Name: "n", Labels: map[string]string{"i": strconv.Itoa(i)}}})
 	}
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "fewer values") {
 		t.Errorf("got %v", errs)
+	}
+}
+
+func TestHistogramsOfHooks(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := newHookMetrics()
+	reg.MustRegister(m)
+	took := func(v float64, buckets ...float64) effect.Metric {
+		return effect.Metric{Kind: effect.MetricObserve, Name: "took", Value: v, Buckets: buckets}
+	}
+	if errs := m.publish("web", "web/a", []effect.Metric{took(1, 1, 2), took(1.5, 1, 2), took(9, 1, 2)}); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for _, c := range []effect.Metric{took(1), {Kind: effect.MetricSet, Name: "took"}} {
+		if errs := m.publish("web", "web/a", []effect.Metric{c}); len(errs) != 1 {
+			t.Errorf("%+v: another form was taken", c)
+		}
+	}
+	want := `
+# HELP took Set by hooks.
+# TYPE took histogram
+took_bucket{hook="web/a",module="web",le="1"} 1
+took_bucket{hook="web/a",module="web",le="2"} 2
+took_bucket{hook="web/a",module="web",le="+Inf"} 3
+took_sum{hook="web/a",module="web"} 11.5
+took_count{hook="web/a",module="web"} 3
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGroupsExpire(t *testing.T) {
+	m := newHookMetrics()
+	set := func(name, node string) effect.Metric {
+		return effect.Metric{Kind: effect.MetricSet, Name: name, Group: "nodes", Labels: map[string]string{"node": node}}
+	}
+	expire := effect.Metric{Kind: effect.MetricExpire, Group: "nodes"}
+	names := func() string {
+		var out []string
+		for _, s := range m.series {
+			out = append(out, s.hook+":"+s.name+":"+s.labels["node"])
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	publish := func(hook string, changes ...effect.Metric) {
+		t.Helper()
+		if errs := m.publish("web", hook, changes); len(errs) > 0 {
+			t.Error(errs)
+		}
+	}
+	publish("a", set("ready", "x"), set("ready", "y"), effect.Metric{Kind: effect.MetricAdd, Name: "seen_total", Value: 1})
+	publish("b", set("ready", "x"))
+	publish("a", set("ready", "y"), expire, set("ready", "z"))
+	if got, want := names(), "a:ready:y a:ready:z a:seen_total: b:ready:x"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	publish("a", expire)
+	publish("b", expire)
+	publish("a", effect.Metric{Kind: effect.MetricAdd, Name: "ready", Value: 1}) // the name is free
+	if got, want := names(), "a:ready: a:seen_total:"; got != want || m.lines != 2 {
+		t.Errorf("got %s (%d lines), want %s", got, m.lines, want)
 	}
 }
 
