@@ -133,6 +133,8 @@ type Run struct {
 	// Enabled holds the <camelName>Enabled names of all modules: a global hook may
 	// set them, another may not.
 	Enabled []string
+	// State is what the hook remembers, by key. Only read.
+	State map[string]any
 	// Effects is what the run has asked for so far.
 	Effects effect.Effects
 	// Limits bounds the run; zero fields have defaults.

@@ -71,6 +71,7 @@ func NewCtx(o CtxOptions) starlark.Value {
 		}),
 		"now":     startime.Time(o.Now),
 		"attempt": starlark.MakeInt(o.Attempt),
+		"state":   newState(),
 	}}
 	ctx.fields.Freeze()
 	return ctx

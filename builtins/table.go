@@ -96,7 +96,7 @@ func Table() []Spec {
 		declareSpecs(), bindingSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
-		semverSpecs(), namesSpecs(), jqSpecs(),
+		semverSpecs(), namesSpecs(), jqSpecs(), stateSpecs(),
 	)
 }
 
@@ -111,6 +111,9 @@ func Predeclared() starlark.StringDict {
 			v = newBuiltin(&spec)
 		}
 		space, member, dotted := strings.Cut(spec.Name, ".")
+		if space == "ctx" { // an attribute of the hook's argument
+			continue
+		}
 		if !dotted {
 			env[spec.Name] = v
 			continue
@@ -134,8 +137,9 @@ func Names() []string {
 		seen[name] = true
 	}
 	for _, spec := range Table() {
-		name, _, _ := strings.Cut(spec.Name, ".")
-		seen[name] = true
+		if name, _, _ := strings.Cut(spec.Name, "."); name != "ctx" {
+			seen[name] = true
+		}
 	}
 	names := make([]string, 0, len(seen))
 	for name := range seen {

@@ -44,6 +44,8 @@ type RunHook struct {
 	Compose func(own []effect.ValueOp) (map[string]any, error)
 	// Config is what the user set for the module.
 	Config map[string]any
+	// State is what the hook remembers; only read.
+	State map[string]any
 	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
 	// them.
 	Switches []string

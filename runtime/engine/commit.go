@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
@@ -45,7 +46,7 @@ func (e *Engine) commit(id uint64) {
 	asked := h.withKept(r.effects.Values)
 	layer := values.Canonical(asked)
 	commit := Commit{Run: id, Module: m.name, Hook: h.gen, Writes: r.effects.Writes}
-	if !values.Equal(h.layer, layer) {
+	if !values.Equal(h.layer, layer) || r.remembers() {
 		if m.keeping {
 			m.toKeep = append(m.toKeep, id)
 			return
@@ -54,7 +55,11 @@ func (e *Engine) commit(id uint64) {
 			e.runFailed(id, err)
 			return
 		}
-		keep, err := e.kept(m, h, layer)
+		state := h.state
+		if r.remembers() {
+			state = r.effects.State
+		}
+		keep, err := e.kept(m, h, layer, state)
 		if err != nil {
 			e.runFailed(id, err)
 			return
@@ -67,6 +72,12 @@ func (e *Engine) commit(id uint64) {
 		return
 	}
 	e.do(commit)
+}
+
+// remembers says whether the run leaves another state than it found.
+func (r *run) remembers() bool {
+	return r.effects.State != nil && !reflect.DeepEqual(r.effects.State, r.hook.state) &&
+		len(r.effects.State)+len(r.hook.state) > 0
 }
 
 // keptDone lets the next one keep something.
@@ -127,6 +138,9 @@ func (e *Engine) runSucceeded(id uint64) {
 		e.note(builtins.LevelInfo, m, h.gen.ID, "runs again")
 	}
 	h.tried, h.succeeded, h.lastError = true, true, ""
+	if r.remembers() {
+		h.state = r.effects.State
+	}
 	if !values.Equal(h.layer, r.effects.Values) {
 		before := m.version
 		e.setLayer(m, h, r.effects.Values)

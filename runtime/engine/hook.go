@@ -19,6 +19,7 @@ type hook struct {
 	module    *module
 	lane      *lane.Lane[builtins.Event]
 	layer     []effect.ValueOp // what its last successful run left in the values
+	state     map[string]any   // what it remembers; replaced, never changed
 	watches   []*watch
 	schedules []*timer
 	startup   *builtins.StartupBinding
@@ -193,7 +194,7 @@ func (e *Engine) dispatchNext(m *module, l *lane.Lane[builtins.Event]) {
 		Run: e.ops, Hook: h.gen, Module: m.gen, Events: work.Events, Attempt: work.Attempt,
 		Now: e.now, Namespace: m.namespace(e.opts.Namespace),
 		Watches: h.watchIDs(), Synced: map[string]bool{},
-		Compose: e.composer(h), Config: e.userConfig(m), Switches: e.switches,
+		Compose: e.composer(h), Config: e.userConfig(m), State: h.state, Switches: e.switches,
 	}
 	for _, w := range h.watches {
 		a.Synced[w.binding] = w.served

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	kjson "sigs.k8s.io/json"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -21,7 +23,16 @@ type keptLayer struct {
 	Ops  json.RawMessage `json:"ops"`
 }
 
-const layerPrefix = "layer."
+// keptState is what stands in a Secret for the state of one hook.
+type keptState struct {
+	Hook  string         `json:"hook"`
+	State map[string]any `json:"state"`
+}
+
+const (
+	layerPrefix = "layer."
+	statePrefix = "state."
+)
 
 // keptKey is a Secret key for a hook or a binding: readable, and unique by its hash.
 func keptKey(prefix, id string) string {
@@ -45,8 +56,11 @@ func keptKey(prefix, id string) string {
 func (m *module) readKept(kept map[string][]byte) error {
 	var errs []error
 	for key, data := range kept {
-		if strings.HasPrefix(key, tickPrefix) {
+		switch {
+		case strings.HasPrefix(key, tickPrefix):
 			errs = append(errs, m.readTick(data))
+		case strings.HasPrefix(key, statePrefix):
+			errs = append(errs, m.readState(data))
 		}
 		if !strings.HasPrefix(key, layerPrefix) {
 			continue
@@ -69,17 +83,40 @@ func (m *module) readKept(kept map[string][]byte) error {
 	return errors.Join(errs...)
 }
 
-// kept returns all that is to be kept for a module once the hook has this layer.
-// The hook may be nil. The result is never nil.
-func (e *Engine) kept(m *module, changed *hook, layer []effect.ValueOp) (map[string][]byte, error) {
+// readState takes the state of a hook from what was kept.
+func (m *module) readState(data []byte) error {
+	var k keptState
+	// Integers stay integers, as the hook has set them.
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &k); err != nil {
+		m.stale = true
+		return fmt.Errorf("the state of a hook that was kept cannot be read: %w", err)
+	}
+	if h := m.byKey[k.Hook]; h != nil {
+		h.state = k.State
+	} else {
+		m.stale = true
+	}
+	return nil
+}
+
+// kept returns all that is to be kept for a module once the hook has this layer and
+// this state. The hook may be nil. The result is never nil.
+func (e *Engine) kept(m *module, changed *hook, layer []effect.ValueOp, state map[string]any) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, h := range m.hooks {
 		if err := h.keepTicks(out); err != nil {
 			return nil, err
 		}
-		ops := h.layer
+		ops, remembers := h.layer, h.state
 		if h == changed {
-			ops = layer
+			ops, remembers = layer, state
+		}
+		if len(remembers) > 0 {
+			data, err := json.Marshal(keptState{h.gen.ID, remembers})
+			if err != nil {
+				return nil, err
+			}
+			out[keptKey(statePrefix, h.gen.ID)] = data
 		}
 		if len(ops) == 0 {
 			continue
@@ -114,7 +151,7 @@ func (e *Engine) save(m *module) {
 	if !m.stale || m.keeping || m.saveAt.After(e.now) {
 		return
 	}
-	data, err := e.kept(m, nil, nil)
+	data, err := e.kept(m, nil, nil, nil)
 	if err != nil {
 		m.stale = false
 		return
@@ -134,13 +171,16 @@ func (e *Engine) save(m *module) {
 	e.do(Save{Op: op, Module: m.name, Data: data})
 }
 
-// forgetLayers drops the layers, and the ticks, of a module that is off for good.
+// forgetLayers drops the layers, the states and the ticks of a module that is off for good.
 func (e *Engine) forgetLayers(m *module) {
 	before := m.values
 	for _, h := range m.hooks {
 		for _, t := range h.schedules {
 			m.stale = m.stale || !t.last.IsZero() && t.catchUp
 			t.last = time.Time{}
+		}
+		if len(h.state) > 0 {
+			h.state, m.stale = nil, true
 		}
 		if len(h.layer) > 0 {
 			h.layer = nil

@@ -153,3 +153,49 @@ func TestRunsOfTwoQueuesAreCheckedOneAfterTheOther(t *testing.T) {
 	}
 	w.state("web", status.ModuleFailed, "one path belongs to one hook")
 }
+
+func TestStateIsRememberedOnceARunHasSucceeded(t *testing.T) {
+	fails := false
+	w := newWorld(t, mod("web", isOn(), hk("a", onWatch("nodes"))))
+	count := func() int64 {
+		n, _ := w.e.modules["web"].byKey["web/a"].state["n"].(int64)
+		return n
+	}
+	w.hooks["web/a"] = func(r RunHook) (effect.Effects, error) {
+		n, _ := r.State["n"].(int64)
+		eff := effect.Effects{State: map[string]any{"n": n + 1}}
+		if fails {
+			return eff, errBoom
+		}
+		return eff, nil
+	}
+	w.start()
+	w.changed("web/a#nodes")
+	if count() != 2 {
+		t.Errorf("state %d, want 2", count())
+	}
+	w.start() // remembered across a restart
+	if count() != 3 {
+		t.Errorf("state %d, want 3", count())
+	}
+	fails = true
+	w.changed("web/a#nodes")
+	if count() != 3 {
+		t.Error("a failed run has changed the state")
+	}
+	fails = false
+	w.commitErr = errors.New("no")
+	w.advance(time.Minute)
+	if count() != 3 {
+		t.Error("a failed commit has changed the state")
+	}
+	w.commitErr = nil
+	w.advance(time.Minute)
+	if count() != 4 {
+		t.Errorf("state %d, want 4", count())
+	}
+	off(w, "web")
+	if len(w.kept["web"]) > 0 {
+		t.Errorf("a module that is off for good remembers %v", w.kept["web"])
+	}
+}

@@ -30,6 +30,8 @@ type Request struct {
 	Namespace string
 	Compose   func(own []effect.ValueOp) (map[string]any, error)
 	Config    map[string]any
+	// State is what the hook remembers; only read.
+	State map[string]any
 	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
 	// them.
 	Switches []string
@@ -52,7 +54,7 @@ func Run(ctx context.Context, r Request) Result {
 		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global,
 		Namespace: r.Namespace, Now: r.Now, Grants: r.Module.Decl.Grants,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
-		Enabled: r.Switches,
+		Enabled: r.Switches, State: r.State,
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
 		Events: r.Events, Snapshots: r.Snapshots, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,

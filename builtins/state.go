@@ -1,0 +1,99 @@
+package builtins
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// ctx.state: what a hook remembers from run to run.
+
+// maxState is how many bytes of JSON a hook may remember. All that a module keeps
+// lives in Secrets, and is written whole when any of it changes.
+const maxState = 64 << 10
+
+func stateSpecs() []Spec {
+	key := Param{Name: "key", Type: TypeString, Doc: "Any text."}
+	return []Spec{
+		{
+			Name: "ctx.state.get", Phases: PhaseRun, Effect: EffectRead, call: callStateGet, Returns: "the value, or default",
+			Doc:    "Returns what this hook remembers: what its runs that succeeded have set, restarts included, and what this run has set so far.",
+			Params: []Param{key, {Name: "default", Type: TypeAny, Default: "None", Doc: "What is returned when nothing is there."}},
+		},
+		{
+			Name: "ctx.state.set", Phases: PhaseRun, Effect: EffectWrite, call: callStateSet,
+			Doc:    "Remembers a value once the run has succeeded: plain data, at most 64 KiB of JSON for the whole hook.",
+			Params: []Param{key, {Name: "value", Type: TypeAny, Doc: "The value."}},
+		},
+		{
+			Name: "ctx.state.remove", Phases: PhaseRun, Effect: EffectWrite, call: callStateRemove,
+			Doc:    "Forgets a value; one that is not there is no error.",
+			Params: []Param{key},
+		},
+	}
+}
+
+func callStateGet(c *call) (starlark.Value, error) {
+	if v, ok := c.run.state()[c.str("key")]; ok {
+		return object.FromPlain(v), nil
+	}
+	return c.argOr("default", starlark.None), nil
+}
+
+func callStateSet(c *call) (starlark.Value, error) {
+	key := c.str("key")
+	v, err := object.ToPlainAt(c.arg("value"), []string{key})
+	if err != nil {
+		return nil, fmt.Errorf("value: %w", err)
+	}
+	return nil, c.run.remember(func(state map[string]any) { state[key] = v })
+}
+
+func callStateRemove(c *call) (starlark.Value, error) {
+	key := c.str("key")
+	if _, ok := c.run.state()[key]; !ok {
+		return nil, nil
+	}
+	return nil, c.run.remember(func(state map[string]any) { delete(state, key) })
+}
+
+// state is what the run sees: only read.
+func (r *Run) state() map[string]any {
+	if r.Effects.State != nil {
+		return r.Effects.State
+	}
+	return r.State
+}
+
+// remember changes the state. The one that the run began with is not touched: it
+// is that of the hook, should the run fail.
+func (r *Run) remember(change func(map[string]any)) error {
+	next := maps.Clone(r.state())
+	if next == nil {
+		next = map[string]any{}
+	}
+	change(next)
+	data, err := json.Marshal(next)
+	if err != nil {
+		return errors.New("value: cannot be written as JSON")
+	}
+	if len(data) > maxState {
+		return &LimitError{Limit: "state", Detail: fmt.Sprintf("%d bytes of JSON, a hook may remember %d", len(data), maxState)}
+	}
+	r.Effects.State = next
+	return nil
+}
+
+// newState returns ctx.state.
+func newState() starlark.Value {
+	ns := &namespace{name: "ctx.state", members: starlark.StringDict{}}
+	for _, spec := range stateSpecs() {
+		ns.members[spec.Name[len("ctx.state."):]] = newBuiltin(&spec)
+	}
+	return ns
+}
