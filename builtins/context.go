@@ -2,6 +2,7 @@ package builtins
 
 import (
 	"context"
+	"io"
 	"strings"
 	"time"
 
@@ -118,6 +119,8 @@ type Run struct {
 	Namespace string
 	// Now is ctx.now and time.now().
 	Now time.Time
+	// Random is where random values come from; nil means the system's own source.
+	Random io.Reader
 	// Grants are those of the module.
 	Grants []Grant
 	// Compose returns the effective values as this run sees them, given its own

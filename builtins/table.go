@@ -96,7 +96,7 @@ func Table() []Spec {
 		declareSpecs(), bindingSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
-		semverSpecs(), namesSpecs(), jqSpecs(), stateSpecs(),
+		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), stateSpecs(),
 	)
 }
 
