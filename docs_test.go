@@ -1,7 +1,9 @@
 package starling_test
 
 import (
+	"bytes"
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +19,26 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/stdlib"
 )
+
+var update = flag.Bool("update", false, "write the pages that are made from the code")
+
+// docs/reference.md is made from the declaration table.
+func TestReferenceIsUpToDate(t *testing.T) {
+	var want bytes.Buffer
+	if err := builtins.WriteReference(&want); err != nil {
+		t.Fatal(err)
+	}
+	const page = "docs/reference.md"
+	if *update {
+		if err := os.WriteFile(page, want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(page)
+	if err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%s is not what the table says (%v); run: go test . -run Reference -update", page, err)
+	}
+}
 
 type block struct{ file, language, text string }
 
@@ -145,7 +167,9 @@ func checkFlags(t *testing.T, help map[string]string, words []string, fail func(
 	}
 	if help[command] == "" {
 		args := append([]string{"run", "./cmd/starling"}, strings.Fields(command)...)
-		out, err := exec.Command("go", append(args, "--help")...).CombinedOutput()
+		cmd := exec.Command("go", append(args, "--help")...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make builds it: it need not be compiled twice
+		out, err := cmd.CombinedOutput()
 		if err != nil {
 			fail("command " + command)
 			return

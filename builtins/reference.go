@@ -1,0 +1,67 @@
+package builtins
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteReference writes the reference of all builtins as Markdown, in the order of
+// [Table].
+func WriteReference(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(`# Reference of the builtins
+
+Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test . -run Reference -update`" + `; do not edit it.
+
+*Phases* say when a builtin may be called: ` + "`load`" + ` while a file runs from top to bottom, ` + "`filter`" + ` in the filter of a
+watch, ` + "`run`" + ` in a hook, ` + "`enabled`" + ` in ` + "`def enabled()`" + ` of a module.star. *Effect* is ` + "`none`" + ` (pure, or declares),
+` + "`read`" + ` (what it returns may change) or ` + "`write`" + ` (recorded, and carried out once the run has succeeded).
+Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
+`)
+	for _, s := range Table() {
+		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n", s.signature(), s.Doc)
+		fmt.Fprintf(&b, "Phases: %s. Effect: %s.", s.Phases, s.Effect)
+		if s.Returns != "" {
+			fmt.Fprintf(&b, " Returns %s.", s.Returns)
+		}
+		b.WriteString("\n")
+		if len(s.Params) == 0 {
+			continue
+		}
+		b.WriteString("\n| parameter | type | default | |\n|---|---|---|---|\n")
+		for _, p := range s.Params {
+			fallback := "required"
+			if p.Default != "" {
+				fallback = "`" + p.Default + "`"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, cell(string(p.Type)), cell(fallback), cell(p.Doc))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// signature writes a builtin as its users call it.
+func (s Spec) signature() string {
+	if s.Constant() {
+		return s.Name
+	}
+	var params []string
+	keyword := false
+	for _, p := range s.Params {
+		text := p.Name
+		if p.Keyword && !keyword {
+			keyword = true
+			params = append(params, "*")
+		}
+		if p.Default != "" {
+			text += "=" + p.Default
+		}
+		params = append(params, text)
+	}
+	return s.Name + "(" + strings.Join(params, ", ") + ")"
+}
+
+// cell keeps a text from ending a cell of a table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
