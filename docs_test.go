@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -180,6 +181,39 @@ func checkFlags(t *testing.T, help map[string]string, words []string, fail func(
 		flag, _, _ := strings.Cut(word, "=")
 		if strings.HasPrefix(flag, "-") && !strings.Contains(help[command], flag) {
 			fail("flag " + flag)
+		}
+	}
+}
+
+// Each test that a page names as proof is there.
+func TestProofsInDocsExist(t *testing.T) {
+	tests := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
+			tests[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1) {
+			if !tests[m[1]] {
+				t.Errorf("%s names %s, which is no test", page, m[1])
+			}
 		}
 	}
 }
