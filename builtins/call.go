@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // call is one call of a builtin, its arguments checked and in place.
@@ -17,6 +19,8 @@ type call struct {
 	args   []starlark.Value
 	rest   starlark.Tuple   // of a *param
 	kwargs []starlark.Tuple // of a **param
+	// written is ref= when it is written out; its argument is the api version.
+	written *effect.Ref
 }
 
 // newBuiltin makes the Starlark function of a declaration.
@@ -98,6 +102,12 @@ func phaseHint(in, allowed Phase) string {
 // bind puts the arguments in the places of the parameters and checks their types.
 func (c *call) bind(args starlark.Tuple, kwargs []starlark.Tuple) error {
 	params := c.spec.Params
+	if len(params) > 0 && params[0].Type == TypeRef {
+		var err error
+		if args, kwargs, err = c.takeRef(args, kwargs); err != nil {
+			return err
+		}
+	}
 	c.args = make([]starlark.Value, len(params))
 	positional, star, starstar := 0, -1, -1
 	for i, p := range params {

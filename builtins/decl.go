@@ -55,6 +55,10 @@ type Grant struct {
 	Namespaces []string
 	// Names: nil means all.
 	Names []string
+	// Labels is a label selector as kubectl takes it; empty means all.
+	Labels string
+	// Owned means only objects that hooks of the module have made.
+	Owned bool
 }
 
 // HookDecl is one call of hook().

@@ -42,9 +42,11 @@ func declareSpecs() []Spec {
 			Params: []Param{
 				{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
 				{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},
-				{Name: "verbs", Type: TypeStrings, Doc: "RBAC's verbs (get, list, create, patch, update, delete, …, \"*\"), apply (create and patch), or write (all that change objects)."},
+				{Name: "verbs", Type: TypeStrings, Doc: "RBAC's verbs (get, list, create, patch, update, delete, …, \"*\"), apply (create and patch), or write (all that change objects). Status takes patch, an eviction delete."},
 				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: the module's own namespace only; [\"*\"]: everywhere. Cluster-scoped kinds ignore it."},
-				{Name: "names", Type: TypeStrings, Default: "None", Doc: "Names of the objects; None: all. A grant with names does not allow lists."},
+				{Name: "names", Type: TypeStrings, Default: "None", Doc: "Names of the objects; None: all. A grant with names, labels or owned does not allow lists."},
+				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Only objects with these labels: a dict of equal values, or the text kubectl takes. The object in the cluster must have them when it is read or written, and what is applied or created must bring them."},
+				{Name: "owned", Type: TypeBool, Default: "False", Doc: "Only objects that hooks of this module have made: they carry the annotation starling.dev/made-by. What is not there may be made."},
 			},
 		},
 		{
@@ -204,6 +206,14 @@ func callGrant(c *call) (starlark.Value, error) {
 	if err := checkNames("names", g.Names); err != nil {
 		return nil, err
 	}
+	labels, err := c.labelSelector("labels")
+	if err != nil {
+		return nil, err
+	}
+	if c.arg("labels") != nil && labels == "" {
+		return nil, errors.New("labels: the selector is empty")
+	}
+	g.Labels, g.Owned = labels, c.boolOr("owned", false)
 	return &declared[Grant]{"grant", g}, nil
 }
 

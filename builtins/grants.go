@@ -11,27 +11,97 @@ import (
 // Grants bind calls of hooks, at the time of the call. They are how an author
 // states, and a reviewer sees, what hooks may touch; RBAC is the boundary.
 
-// allowed reports whether a grant covers one verb on one object, and says which
-// line would.
-func (c *call) allowed(verb string, ref effect.Ref, namespaced bool) error {
-	var verbs []string // of all grants that cover the object
+// guard returns what the grants ask of an object for one verb, nil when nothing, and
+// says which line would do when none covers it. word is what people call the verb.
+// made is the object where the call may make it, else nil: its labels must suit a
+// grant, too, and where a grant is for owned objects it is marked as the module's.
+func (c *call) guard(verb, word string, ref effect.Ref, namespaced bool, made map[string]any) (*effect.Guard, error) {
+	var free []string // verbs of the grants that ask for nothing
+	var asking []*Grant
+	guard := &effect.Guard{}
+	for i := range c.run.Grants {
+		g := &c.run.Grants[i]
+		if !g.covers(ref, namespaced, c.run.Namespace) || g.Names != nil && !contains(g.Names, ref.Name) {
+			continue
+		}
+		if g.Owned && made != nil {
+			guard.MarkFor = c.run.Module
+		}
+		if g.Labels == "" && !g.Owned {
+			free = append(free, g.Verbs...)
+		} else {
+			asking = append(asking, g)
+		}
+	}
+	if verbAllowed(verb, free) {
+		if guard.MarkFor == "" {
+			return nil, nil
+		}
+		return guard, nil
+	}
+	var asked []string
+	for _, g := range asking {
+		if !verbAllowed(verb, slices.Concat(free, g.Verbs)) {
+			continue
+		}
+		condition := effect.Condition{Labels: g.Labels}
+		if g.Owned {
+			condition.MadeBy = c.run.Module
+		}
+		asked = append(asked, g.asks())
+		if made == nil || condition.SelectsLabels(made) {
+			guard.Any = append(guard.Any, condition)
+		}
+	}
+	why := ""
+	if len(asked) > 0 {
+		why = ", which is not as its grants ask (" + strings.Join(slices.Compact(asked), ", or ") + ")"
+	}
+	err := c.refused(verb, word+" "+ref.String(), why, ref, c.elsewhere(ref, namespaced))
+	if len(guard.Any) == 0 {
+		return nil, err
+	}
+	guard.Refused = err.Error()
+	return guard, nil
+}
+
+// asks says in words which objects the grant is for.
+func (g *Grant) asks() string {
+	var parts []string
+	if g.Labels != "" {
+		parts = append(parts, "labels "+g.Labels)
+	}
+	if g.Owned {
+		parts = append(parts, "made by this module")
+	}
+	return strings.Join(parts, " and ")
+}
+
+// allowedAll reports whether the grants allow a verb on all objects of a kind in
+// one namespace.
+func (c *call) allowedAll(verb string, kind effect.Ref) bool {
+	var verbs []string
 	for _, g := range c.run.Grants {
-		if g.covers(ref, namespaced, c.run.Namespace) && (g.Names == nil || contains(g.Names, ref.Name)) {
+		if g.all() && g.covers(kind, true, c.run.Namespace) {
 			verbs = append(verbs, g.Verbs...)
 		}
 	}
-	if verbAllowed(verb, verbs) {
-		return nil
-	}
-	var namespaces []string
+	return verbAllowed(verb, verbs)
+}
+
+// all reports whether the grant is for all objects of its kind.
+func (g *Grant) all() bool { return g.Names == nil && g.Labels == "" && !g.Owned }
+
+// elsewhere is the namespaces= that a grant needs for ref: nil for the module's own.
+func (c *call) elsewhere(ref effect.Ref, namespaced bool) []string {
 	if namespaced && ref.Namespace != c.run.Namespace {
-		namespaces = []string{ref.Namespace}
+		return []string{ref.Namespace}
 	}
-	return c.refused(verb, ref.String(), ref, namespaces)
+	return nil
 }
 
 // allowedList is allowed for lists: in all namespaces (nil), or in each given
-// one. Grants with names do not count.
+// one. Grants for some objects of the kind do not count.
 func (c *call) allowedList(kind effect.Ref, namespaces []string, namespaced bool) error {
 	places := namespaces
 	if places == nil {
@@ -40,7 +110,7 @@ func (c *call) allowedList(kind effect.Ref, namespaces []string, namespaced bool
 	for _, ns := range places {
 		var verbs []string
 		for _, g := range c.run.Grants {
-			if ref := (effect.Ref{APIVersion: kind.APIVersion, Kind: kind.Kind, Namespace: ns}); g.Names == nil && g.covers(ref, namespaced, c.run.Namespace) {
+			if ref := (effect.Ref{APIVersion: kind.APIVersion, Kind: kind.Kind, Namespace: ns}); g.all() && g.covers(ref, namespaced, c.run.Namespace) {
 				verbs = append(verbs, g.Verbs...)
 			}
 		}
@@ -56,7 +126,7 @@ func (c *call) allowedList(kind effect.Ref, namespaces []string, namespaced bool
 		case ns == c.run.Namespace:
 			missing = nil
 		}
-		return c.refused("list", what, kind, missing)
+		return c.refused("list", "list "+what, "", kind, missing)
 	}
 	return nil
 }
@@ -84,14 +154,17 @@ func verbAllowed(verb string, granted []string) bool {
 	switch verb {
 	case "apply":
 		return contains(granted, "write") || contains(granted, "create") && contains(granted, "patch")
+	case "create", "patch":
+		return contains(granted, "apply") || contains(granted, "write")
 	case "delete":
 		return contains(granted, "write")
 	}
 	return false
 }
 
-// refused is the error about a missing grant, with the line to add.
-func (c *call) refused(verb, what string, ref effect.Ref, namespaces []string) error {
+// refused is the error about a missing grant of a verb, with the line to add. what
+// is what the hook may not do, and why says more about it.
+func (c *call) refused(verb, what, why string, ref effect.Ref, namespaces []string) error {
 	line := "grant(" + strconv.Quote(ref.APIVersion) + ", " + strconv.Quote(ref.Kind) + ", verbs = [" + strconv.Quote(verb) + "]"
 	if namespaces != nil {
 		quoted := make([]string, len(namespaces))
@@ -104,7 +177,7 @@ func (c *call) refused(verb, what string, ref effect.Ref, namespaces []string) e
 	if c.run.Global {
 		file = "global/module.star"
 	}
-	return finalf("hook %s/%s may not %s %s; add to %s: %s)", c.run.Module, c.run.Hook, verb, what, file, line)
+	return finalf("hook %s/%s may not %s%s; add to %s: %s)", c.run.Module, c.run.Hook, what, why, file, line)
 }
 
 func contains(list []string, s string) bool { return slices.Contains(list, s) }

@@ -43,12 +43,15 @@ func callGet(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.allowed("get", ref, namespaced); err != nil {
+	guard, err := c.guard("get", "get", ref, namespaced, nil)
+	if err != nil {
 		return nil, err
 	}
 	for _, w := range c.run.Effects.Writes {
-		if sameKind(w.Ref, ref) && w.Ref.Namespace == ref.Namespace && w.Ref.Name == ref.Name {
-			return nil, fmt.Errorf("this run has written %s itself (%s); reads show the cluster before a run's writes", ref, w.Pos)
+		for _, o := range w.Objects() {
+			if sameKind(o, ref) && o.Namespace == ref.Namespace && o.Name == ref.Name {
+				return nil, fmt.Errorf("this run has written %s itself (%s); reads show the cluster before a run's writes", ref, w.Pos)
+			}
 		}
 	}
 	if c.run.Reader == nil {
@@ -57,6 +60,9 @@ func callGet(c *call) (starlark.Value, error) {
 	m, err := c.run.Reader.Get(c.run.context(), ref)
 	if err != nil || m == nil {
 		return starlark.None, err
+	}
+	if !guard.Passes(m) {
+		return nil, finalf("%s", guard.Refused)
 	}
 	return object.New(m), nil
 }
@@ -87,8 +93,10 @@ func callList(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	for _, w := range c.run.Effects.Writes {
-		if sameKind(w.Ref, kind) && (namespaces == nil || contains(namespaces, w.Ref.Namespace)) {
-			return nil, fmt.Errorf("this run has written %s itself (%s); lists show the cluster before a run's writes, so list first", w.Ref, w.Pos)
+		for _, o := range w.Objects() {
+			if sameKind(o, kind) && (namespaces == nil || contains(namespaces, o.Namespace)) {
+				return nil, fmt.Errorf("this run has written %s itself (%s); lists show the cluster before a run's writes, so list first", o, w.Pos)
+			}
 		}
 	}
 	labels, err := c.labelSelector("labels")

@@ -11,149 +11,176 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// Object writes. They are recorded, and made after the run has succeeded, in the
-// order of the calls.
+// Writes of whole objects. Writes are recorded, and made after the run has
+// succeeded, in the order of the calls.
 
 func k8sWriteSpecs() []Spec {
-	return []Spec{
+	const force = "Whether to take over fields that others own; False makes that an error."
+	return append([]Spec{
 		{Name: "k8s.apply", Phases: PhaseRun, Effect: EffectWrite, call: callApply,
 			Doc: "Applies an object server-side once the run has succeeded: makes it, or changes the fields that are given. Needs a grant of apply, write, or create and patch.",
 			Params: []Param{
 				{Name: "obj", Type: TypeDict, Doc: "The object: apiVersion, kind, metadata.name and the fields that are to be so. metadata.namespace defaults to the module's, in global hooks to the operator's; metadata.managedFields is left out."},
-				{Name: "force", Type: TypeBool, Default: "True", Keyword: true, Doc: "Whether to take over fields that others own; False makes that an error."},
+				{Name: "owner", Type: TypeDict, Default: "None", Keyword: true, Doc: ownerDoc},
+				{Name: "force", Type: TypeBool, Default: "True", Keyword: true, Doc: force},
+				unchangedParam,
+			}},
+		{Name: "k8s.create", Phases: PhaseRun, Effect: EffectWrite, call: callCreate,
+			Doc: "Makes an object once the run has succeeded; one that is there is an error. A run that is repeated after some of its writes were made finds its own object there: use if_absent, or k8s.apply. Needs a grant of create, apply or write.",
+			Params: []Param{
+				{Name: "obj", Type: TypeDict, Doc: "The object, as in k8s.apply; metadata.resourceVersion and metadata.uid are left out, too."},
+				{Name: "if_absent", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether an object that is there is no error; it is left as it is."},
 			}},
 		{Name: "k8s.delete", Phases: PhaseRun, Effect: EffectWrite, call: callDelete,
 			Doc: "Deletes an object once the run has succeeded; one that is not there is no error. Needs a grant of delete or write.",
 			Params: []Param{
-				{Name: "ref", Type: TypeRef, Doc: "The object, or a dict with apiVersion, kind, name and namespace (these two may be under metadata), or the API version of a reference that is written out: k8s.delete(\"v1\", \"ConfigMap\", name, namespace)."},
-				{Name: "kind", Type: TypeString, Default: "None", Doc: "Kind of a reference that is written out."},
-				{Name: "name", Type: TypeString, Default: "None", Doc: "Name of a reference that is written out."},
-				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Namespace of a reference that is written out; None: the module's, in global hooks the operator's."},
+				refParam,
 				{Name: "propagation", Type: TypeString, Default: `"background"`, Keyword: true, Doc: "What becomes of what the object owns: \"background\" and \"foreground\" delete it, \"orphan\" keeps it."},
+				unchangedParam,
 			}},
-	}
+		{Name: "k8s.apply_set", Phases: PhaseRun, Effect: EffectWrite, call: callApplySet,
+			Doc: "Makes these objects, once the run has succeeded, all that a set of objects consists of: applies them by force, and deletes what the set has made before and does not list any more. What others have made is never taken over: to list it is an error. Members carry the label starling.dev/set. Needs grants of apply and delete, or write, for each object.",
+			Params: []Param{
+				{Name: "name", Type: TypeString, Doc: "Name of the set, of the hook's own; at most once a run."},
+				{Name: "objs", Type: TypeList, Doc: "The objects, each as in k8s.apply; at most 5,000."},
+				{Name: "owner", Type: TypeDict, Default: "None", Keyword: true, Doc: ownerDoc},
+				{Name: "allow_empty", Type: TypeBool, Default: "True", Keyword: true, Doc: "Whether the list may be empty, which deletes all that the set has made."},
+			}},
+	}, k8sChangeSpecs()...)
 }
 
+const ownerDoc = "The object with whose end this one is deleted, as its controller: one of the same namespace, or a cluster-scoped one."
+
 func callApply(c *call) (starlark.Value, error) {
-	plain, err := object.ToPlainAt(c.arg("obj"), []string{"obj"})
+	w, namespaced, err := c.given(c.arg("obj"), "obj")
 	if err != nil {
 		return nil, err
 	}
-	obj := plain.(map[string]any) // as its type was checked
+	if w.Guard, err = c.guard("apply", "apply", w.Ref, namespaced, w.Object); err != nil {
+		return nil, err
+	}
+	if w.Owner, err = c.owner(w.Ref, namespaced); err != nil {
+		return nil, err
+	}
+	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
+		return nil, err
+	}
+	w.Kind, w.Force = effect.WriteApply, c.boolOr("force", true)
+	return nil, c.record(w)
+}
+
+func callCreate(c *call) (starlark.Value, error) {
+	w, namespaced, err := c.given(c.arg("obj"), "obj")
+	if err != nil {
+		return nil, err
+	}
+	if w.Guard, err = c.guard("create", "create", w.Ref, namespaced, w.Object); err != nil {
+		return nil, err
+	}
+	metadata := w.Object["metadata"].(map[string]any)
+	delete(metadata, "resourceVersion") // the API server takes none of these in a create
+	delete(metadata, "uid")
+	w.Kind, w.IfAbsent = effect.WriteCreate, c.boolOr("if_absent", false)
+	return nil, c.record(w)
+}
+
+// given reads an object that is to be applied or created.
+func (c *call) given(v starlark.Value, at string) (effect.Write, bool, error) {
+	var w effect.Write
+	plain, err := object.ToPlainAt(v, []string{at})
+	if err != nil {
+		return w, false, err
+	}
+	obj, ok := plain.(map[string]any)
+	if !ok {
+		return w, false, fmt.Errorf("%s: got %s, want %s", at, v.Type(), TypeDict)
+	}
 	id, err := identity(obj)
 	if err != nil {
-		return nil, fmt.Errorf("obj: %w", err)
+		return w, false, fmt.Errorf("%s: %w", at, err)
 	}
 	if _, isList := obj["items"].([]any); isList && strings.HasSuffix(id.Kind, "List") {
-		return nil, fmt.Errorf("obj: %s holds many objects; apply each of them", id.Kind)
+		return w, false, fmt.Errorf("%s: %s holds many objects; apply each of them", at, id.Kind)
 	}
 	ref, namespaced, err := c.ref(id)
 	if err != nil {
-		return nil, fmt.Errorf("obj: %w", err)
-	}
-	if err := c.allowed("apply", ref, namespaced); err != nil {
-		return nil, err
+		return w, false, fmt.Errorf("%s: %w", at, err)
 	}
 	metadata := obj["metadata"].(map[string]any) // as identity has checked
-	delete(metadata, "managedFields")            // the API server takes none in an apply
+	delete(metadata, "managedFields")            // the API server takes none
 	delete(metadata, "namespace")
 	if namespaced {
 		metadata["namespace"] = ref.Namespace
 	}
-	return nil, c.record(effect.Write{
-		Kind: effect.WriteApply, Ref: ref, Object: obj, Force: c.boolOr("force", true),
-	})
+	if annotations, ok := metadata["annotations"].(map[string]any); ok {
+		delete(annotations, effect.MadeByAnnotation) // decided at the commit
+	}
+	return effect.Write{Ref: ref, Object: obj}, namespaced, nil
 }
 
 func callDelete(c *call) (starlark.Value, error) {
-	given, err := c.writtenRef()
-	if err != nil {
-		return nil, err
-	}
 	propagation := c.strOr("propagation", "background")
 	switch propagation {
 	case "background", "foreground", "orphan":
 	default:
 		return nil, fmt.Errorf(`propagation: %q is none; use "background", "foreground" or "orphan"`, clip(propagation))
 	}
-	ref, namespaced, err := c.ref(given)
+	w, err := c.writeTo(effect.WriteDelete, "delete", "delete")
 	if err != nil {
 		return nil, err
 	}
-	if err := c.allowed("delete", ref, namespaced); err != nil {
+	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
 		return nil, err
 	}
-	return nil, c.record(effect.Write{Kind: effect.WriteDelete, Ref: ref, Propagation: propagation})
+	w.Propagation = propagation
+	return nil, c.record(w)
 }
 
-// writtenRef reads ref= in its three forms.
-func (c *call) writtenRef() (effect.Ref, error) {
-	apiVersion, written := starlark.AsString(c.arg("ref"))
-	if written {
-		if c.arg("kind") == nil || c.arg("name") == nil {
-			return effect.Ref{}, errors.New(`a reference that is written out needs api version, kind and name: k8s.delete("v1", "ConfigMap", "name")`)
-		}
-		return effect.Ref{APIVersion: apiVersion, Kind: c.str("kind"), Name: c.str("name"), Namespace: c.str("namespace")}, nil
-	}
-	for _, p := range []string{"kind", "name", "namespace"} {
-		if c.arg(p) != nil {
-			return effect.Ref{}, fmt.Errorf("%s: the object names itself; leave this out", p)
-		}
-	}
-	plain, err := object.ToPlain(c.arg("ref"))
-	if err != nil {
-		return effect.Ref{}, fmt.Errorf("ref: %w", err)
-	}
-	m := plain.(map[string]any) // as its type was checked
-	if _, ok := m["metadata"]; !ok {
-		m = map[string]any{
-			"apiVersion": m["apiVersion"], "kind": m["kind"],
-			"metadata": map[string]any{"name": m["name"], "namespace": m["namespace"]},
-		}
-	}
-	ref, err := identity(m)
-	if err != nil {
-		return ref, fmt.Errorf("ref: %w", err)
-	}
-	return ref, nil
-}
+// maxSet bounds the objects of one set: what one record of them can hold.
+const maxSet = 5000
 
-// identity reads which object obj is.
-func identity(obj map[string]any) (effect.Ref, error) {
-	var ref effect.Ref
-	metadata, ok := obj["metadata"].(map[string]any)
-	if !ok {
-		return ref, errors.New("metadata is missing or no dict")
+func callApplySet(c *call) (starlark.Value, error) {
+	set := &effect.Set{Name: c.str("name")}
+	list := c.arg("objs").(starlark.Indexable)
+	switch {
+	case set.Name == "" || len(set.Name) > 253:
+		return nil, errors.New("name: must have 1 to 253 characters")
+	case list.Len() > maxSet:
+		return nil, fmt.Errorf("objs: %d are more than the %d that one set may hold; split it", list.Len(), maxSet)
+	case list.Len() == 0 && !c.boolOr("allow_empty", true):
+		return nil, errors.New("objs: the list is empty; with allow_empty = True that deletes all that the set has made")
 	}
-	if name, _ := metadata["name"].(string); name == "" && metadata["generateName"] != nil {
-		return ref, errors.New("metadata.generateName makes another object on each run; give metadata.name")
-	}
-	for _, f := range []struct {
-		path     string
-		from     map[string]any
-		key      string
-		to       *string
-		optional bool
-	}{
-		{"apiVersion", obj, "apiVersion", &ref.APIVersion, false},
-		{"kind", obj, "kind", &ref.Kind, false},
-		{"metadata.name", metadata, "name", &ref.Name, false},
-		{"metadata.namespace", metadata, "namespace", &ref.Namespace, true},
-	} {
-		v := f.from[f.key]
-		if v == nil {
-			if f.optional {
-				continue
-			}
-			return ref, fmt.Errorf("%s is missing", f.path)
+	for _, w := range c.run.Effects.Writes {
+		if w.Kind == effect.WriteSet && w.Set.Name == set.Name {
+			return nil, fmt.Errorf("name: this run has applied set %q already (%s); list all its objects in one call", clip(set.Name), w.Pos)
 		}
-		s, ok := v.(string)
-		if !ok || s == "" && !f.optional {
-			return ref, fmt.Errorf("%s is no text", f.path)
-		}
-		*f.to = s
 	}
-	return ref, nil
+	var owner *effect.Owner
+	seen := map[effect.Ref]bool{}
+	for i := range list.Len() {
+		at := fmt.Sprintf("objs[%d]", i)
+		w, namespaced, err := c.given(list.Index(i), at)
+		if err != nil {
+			return nil, err
+		}
+		same := w.Ref
+		if same.APIVersion = groupOf(same.APIVersion); seen[same] {
+			return nil, fmt.Errorf("%s: %s is listed twice", at, w.Ref)
+		}
+		seen[same] = true
+		if w.Guard, err = c.guard("apply", "apply", w.Ref, namespaced, w.Object); err != nil {
+			return nil, err
+		}
+		if _, err = c.guard("delete", "delete", w.Ref, namespaced, w.Object); err != nil {
+			return nil, err
+		}
+		if owner, err = c.owner(w.Ref, namespaced); err != nil {
+			return nil, err
+		}
+		w.Kind, w.Force = effect.WriteApply, true
+		set.Members = append(set.Members, w)
+	}
+	return nil, c.record(effect.Write{Kind: effect.WriteSet, Ref: effect.Ref{Kind: "set", Name: set.Name}, Set: set, Owner: owner})
 }
 
 // record keeps one write until the run has succeeded.
@@ -162,6 +189,17 @@ func (c *call) record(w effect.Write) error {
 	size := len(w.Ref.Name) + len(w.Ref.Namespace)
 	if w.Object != nil {
 		size += object.PlainSize(w.Object)
+	}
+	if w.Patch != nil {
+		size += len(w.Patch.Program) + object.PlainSize(w.Patch.Body)
+	}
+	if w.Event != nil {
+		size += len(w.Event.Message)
+	}
+	if w.Set != nil {
+		for _, m := range w.Set.Members {
+			size += len(m.Ref.Name) + object.PlainSize(m.Object)
+		}
 	}
 	if err := c.run.spend(len(c.run.Effects.Writes), "object writes", size); err != nil {
 		return err

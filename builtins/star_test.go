@@ -250,6 +250,12 @@ func newTestRun(composed *int) *Run {
 			{APIVersion: "v1", Kind: "Node", Verbs: []string{"create", "patch"}, Namespaces: []string{"ignored"}},
 			{APIVersion: "v1", Kind: "Service", Verbs: []string{"write"}},
 			{APIVersion: "apps/v1", Kind: "Deployment", Verbs: []string{"list"}, Names: []string{"one"}},
+			{APIVersion: "v1", Kind: "Pod", Verbs: []string{"write"}},
+			{APIVersion: "v1", Kind: "Event", Verbs: []string{"create"}},
+			{APIVersion: "v1", Kind: "ServiceAccount", Verbs: []string{"create"}},
+			{APIVersion: "batch/v1", Kind: "Job", Verbs: []string{"*"}, Labels: "app=web"},
+			{APIVersion: "batch/v1", Kind: "CronJob", Verbs: []string{"get", "write"}, Owned: true},
+			{APIVersion: "batch/v1", Kind: "CronJob", Verbs: []string{"apply"}, Names: []string{"shared"}},
 		},
 		Reader: fakeReader{},
 		Scope: func(_, kind string) (bool, error) {

@@ -1,0 +1,34 @@
+package builtins
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPatchJQ(t *testing.T) {
+	obj := map[string]any{"spec": map[string]any{"replicas": int64(3), "pass": "hunter2"}}
+	got, err := PatchJQ(context.Background(), ".spec.replicas += 1 | del(.spec.pass)", obj)
+	if diff := cmp.Diff(map[string]any{"spec": map[string]any{"replicas": int64(4)}}, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if len(obj["spec"].(map[string]any)) != 2 {
+		t.Error("the object itself was changed")
+	}
+	for program, want := range map[string]string{
+		"empty":                  "it must return one value",
+		"., .":                   "it must return one value",
+		".spec.replicas":         "it must return the whole object as it is to be, not a int",
+		".spec.pass | keys":      "keys",
+		".spec |":                "unexpected",
+		"def f: f; f":            "steps limit",
+		"error(\"no replicas\")": "no replicas",
+	} {
+		_, err := PatchJQ(context.Background(), program, obj)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: error is %v, want %q", program, err, want)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// Writes to objects that are there.
+
+func k8sChangeSpecs() []Spec {
+	return []Spec{
+		{Name: "k8s.patch", Phases: PhaseRun, Effect: EffectWrite, call: callPatch,
+			Doc: "Changes an object that is there, once the run has succeeded, by one of four kinds of patch. Needs a grant of patch, apply or write.",
+			Params: []Param{
+				refParam,
+				{Name: "merge", Type: TypeDict, Default: "None", Keyword: true, Doc: "JSON merge patch: dicts are merged, None takes a field away, all else replaces."},
+				{Name: "json", Type: TypeList, Default: "None", Keyword: true, Doc: "JSON patch: a list of operations, each with op (add, remove, replace, move, copy, test), path and value or from."},
+				{Name: "strategic", Type: TypeDict, Default: "None", Keyword: true, Doc: "Strategic merge patch, which knows the lists of built-in kinds; custom resources take none."},
+				{Name: "jq", Type: TypeString, Default: "None", Keyword: true, Doc: "jq program that gets the whole object, as it is at the commit, and returns it as it is to be. It is repeated when others change the object meanwhile."},
+				{Name: "subresource", Type: TypeString, Default: "None", Keyword: true, Doc: "Subresource to patch: \"status\", \"scale\", …; with jq only \"status\"."},
+				unchangedParam,
+			}},
+		{Name: "k8s.status", Phases: PhaseRun, Effect: EffectWrite, call: callStatus,
+			Doc: "Applies the status of an object that is there, once the run has succeeded: the fields that are given, and not given any more, are this hook's. Needs a grant of patch, apply or write.",
+			Params: []Param{
+				refParam,
+				{Name: "status", Type: TypeDict, Doc: "The fields of status that are to be so."},
+				unchangedParam,
+			}},
+		{Name: "k8s.event", Phases: PhaseRun, Effect: EffectWrite, call: callEvent,
+			Doc: "Tells people something about an object in an Event, once the run has succeeded. The same, told again within an hour, is counted, once a minute at most. Needs a grant of create, apply or write for v1 Event in the object's namespace (of cluster-scoped objects: default).",
+			Params: []Param{
+				refParam,
+				{Name: "reason", Type: TypeString, Doc: "Why, in one word for programs: \"CertificateRenewed\"."},
+				{Name: "message", Type: TypeString, Doc: "What happened, for people; cut at 1,024 bytes."},
+				{Name: "type", Type: TypeString, Default: `"Normal"`, Doc: "\"Normal\" or \"Warning\"."},
+			}},
+		{Name: "k8s.evict", Phases: PhaseRun, Effect: EffectWrite, call: callEvict,
+			Doc:    "Evicts a Pod once the run has succeeded: deletes it as far as its PodDisruptionBudgets allow that; when they do not, the run is repeated. One that is not there is no error. Needs a grant of delete or write.",
+			Params: []Param{refParam}},
+	}
+}
+
+// writeTo begins a write to the object of ref=. The grant must allow verb; word is
+// what people call it.
+func (c *call) writeTo(kind effect.WriteKind, verb, word string) (effect.Write, error) {
+	given, _, err := c.target()
+	if err != nil {
+		return effect.Write{}, err
+	}
+	ref, namespaced, err := c.ref(given)
+	if err != nil {
+		return effect.Write{}, err
+	}
+	guard, err := c.guard(verb, word, ref, namespaced, nil)
+	return effect.Write{Kind: kind, Ref: ref, Guard: guard}, err
+}
+
+var subresourcePattern = regexp.MustCompile(`^[a-z]{1,63}$`)
+
+func callPatch(c *call) (starlark.Value, error) {
+	patch, err := c.patch()
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.writeTo(effect.WritePatch, "patch", "patch")
+	if err != nil {
+		return nil, err
+	}
+	w.Patch = patch
+	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
+		return nil, err
+	}
+	return nil, c.record(w)
+}
+
+// patch reads the one patch of the four that is given.
+func (c *call) patch() (*effect.Patch, error) {
+	patch := &effect.Patch{Subresource: c.str("subresource")}
+	for _, typ := range []effect.PatchType{effect.PatchMerge, effect.PatchJSON, effect.PatchStrategic, effect.PatchJQ} {
+		v := c.arg(string(typ))
+		if v == nil {
+			continue
+		}
+		if patch.Type != "" {
+			return nil, fmt.Errorf("%s and %s exclude each other", patch.Type, typ)
+		}
+		patch.Type = typ
+		if typ == effect.PatchJQ {
+			patch.Program = c.str("jq")
+			if _, err := compileJQ(patch.Program); err != nil {
+				return nil, fmt.Errorf("jq: %w", err)
+			}
+			continue
+		}
+		var err error
+		if patch.Body, err = object.ToPlainAt(v, []string{string(typ)}); err != nil {
+			return nil, err
+		}
+		if ops, ok := patch.Body.([]any); ok {
+			if err := checkOperations(ops); err != nil {
+				return nil, err
+			}
+		}
+	}
+	switch {
+	case patch.Type == "":
+		return nil, errors.New("give one of merge, json, strategic and jq")
+	case patch.Subresource != "" && !subresourcePattern.MatchString(patch.Subresource):
+		return nil, fmt.Errorf("subresource: %q is none", clip(patch.Subresource))
+	case patch.Type == effect.PatchJQ && patch.Subresource != "" && patch.Subresource != "status":
+		return nil, fmt.Errorf(`subresource: a jq program changes the object or its "status", not %q`, patch.Subresource)
+	}
+	return patch, nil
+}
+
+// checkOperations finds what the API server would refuse at the commit only.
+func checkOperations(ops []any) error {
+	for i, v := range ops {
+		op, _ := v.(map[string]any)
+		if op == nil {
+			return fmt.Errorf("json: operation %d is no dict with op, path and value", i)
+		}
+		needs := []string{"path"}
+		switch name, _ := op["op"].(string); name {
+		case "add", "replace", "test":
+			if _, ok := op["value"]; !ok {
+				return fmt.Errorf("json: operation %d: value is missing", i)
+			}
+		case "move", "copy":
+			needs = append(needs, "from")
+		case "remove":
+		default:
+			return fmt.Errorf("json: operation %d: op %q is none; use add, remove, replace, move, copy or test", i, clip(name))
+		}
+		for _, field := range needs {
+			pointer, ok := op[field].(string)
+			if !ok {
+				return fmt.Errorf(`json: operation %d: %s is missing; write it as in "/a/b"`, i, field)
+			}
+			if pointer != "" && !strings.HasPrefix(pointer, "/") {
+				return fmt.Errorf(`json: operation %d: %s %q: write it as in "/a/b"`, i, field, clip(pointer))
+			}
+		}
+		for field := range op {
+			if !slices.Contains([]string{"op", "path", "value", "from"}, field) {
+				return fmt.Errorf("json: operation %d: unknown field %q", i, clip(field))
+			}
+		}
+	}
+	return nil
+}
+
+func callStatus(c *call) (starlark.Value, error) {
+	status, err := object.ToPlainAt(c.arg("status"), []string{"status"})
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.writeTo(effect.WriteStatus, "patch", "write the status of")
+	if err != nil {
+		return nil, err
+	}
+	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
+		return nil, err
+	}
+	metadata := map[string]any{"name": w.Ref.Name}
+	if w.Ref.Namespace != "" {
+		metadata["namespace"] = w.Ref.Namespace
+	}
+	w.Force = true
+	w.Object = map[string]any{"apiVersion": w.Ref.APIVersion, "kind": w.Ref.Kind, "metadata": metadata, "status": status}
+	return nil, c.record(w)
+}
+
+const maxEventMessage = 1024
+
+var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,127}$`)
+
+func callEvent(c *call) (starlark.Value, error) {
+	e := &effect.Event{Reason: c.str("reason"), Message: c.str("message"), Type: c.strOr("type", "Normal")}
+	switch {
+	case !reasonPattern.MatchString(e.Reason):
+		return nil, fmt.Errorf(`reason: %q is none; write one word, as in "CertificateRenewed"`, clip(e.Reason))
+	case e.Message == "":
+		return nil, errors.New("message: is empty")
+	case e.Type != "Normal" && e.Type != "Warning":
+		return nil, fmt.Errorf(`type: %q is none; use "Normal" or "Warning"`, clip(e.Type))
+	}
+	if len(e.Message) > maxEventMessage {
+		cut := maxEventMessage - len("…")
+		for !utf8.RuneStart(e.Message[cut]) {
+			cut--
+		}
+		e.Message = e.Message[:cut] + "…"
+	}
+	given, uid, err := c.target()
+	if err != nil {
+		return nil, err
+	}
+	ref, _, err := c.ref(given)
+	if err != nil {
+		return nil, err
+	}
+	e.UID = uid
+	event := effect.Ref{APIVersion: "v1", Kind: "Event", Namespace: ref.Namespace}
+	if event.Namespace == "" {
+		event.Namespace = "default"
+	}
+	if !c.allowedAll("create", event) {
+		return nil, c.refused("create", fmt.Sprintf("make an Event about %s", ref), "", event, c.elsewhere(event, true))
+	}
+	return nil, c.record(effect.Write{Kind: effect.WriteEvent, Ref: ref, Event: e})
+}
+
+func callEvict(c *call) (starlark.Value, error) {
+	w, err := c.writeTo(effect.WriteEvict, "delete", "evict")
+	if err != nil {
+		return nil, err
+	}
+	if !sameKind(w.Ref, effect.Ref{APIVersion: "v1", Kind: "Pod"}) {
+		return nil, fmt.Errorf("ref: only a Pod can be evicted, not %s", w.Ref)
+	}
+	return nil, c.record(w)
+}
