@@ -134,6 +134,9 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 func (e *Engine) start(in Start) {
 	e.gen = in.Generation
 	e.adopt(in)
+	if in.Quarantined != nil {
+		e.quarantine(in.Quarantined)
+	}
 	e.adoptConfig(in.Kept[globalName])
 	e.recompose()
 	e.touchAll()

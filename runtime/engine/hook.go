@@ -25,6 +25,7 @@ type hook struct {
 	startup   *builtins.StartupBinding
 	stages    map[builtins.Stage]*builtins.StageBinding
 
+	barred    string        // why it must not run, or ""
 	limit     *rate.Limiter // nil: none
 	tried     bool          // since its module came up
 	succeeded bool          // likewise
@@ -111,7 +112,7 @@ func (e *Engine) startWatches(m *module, h *hook) {
 // complete: an empty one would look like a cluster in which all is gone.
 func (m *module) ready(key string) bool {
 	h := m.byKey[key]
-	if h == nil || !m.started || !h.allowedAt(m.now).IsZero() {
+	if h == nil || !m.started || h.barred != "" || !h.allowedAt(m.now).IsZero() {
 		return false
 	}
 	for _, w := range h.watches {
@@ -147,6 +148,9 @@ func (h *hook) allowedAt(now time.Time) time.Time {
 
 // trouble says why the hook has not succeeded, or "" while nothing is wrong.
 func (h *hook) trouble() string {
+	if h.barred != "" {
+		return h.barred
+	}
 	if why := h.watchTrouble(); why != "" {
 		return why
 	}

@@ -18,6 +18,9 @@ type Start struct {
 	Generation *generation.Generation
 	// Kept is what [Commit] and [Save] kept, by module and key.
 	Kept map[string]map[string][]byte
+	// Quarantined says why a hook, by its id, must not run, or "". Nil means
+	// that all may.
+	Quarantined func(hook string) string
 	// Installed are the releases of this instance, from its records.
 	Installed []ReleaseRef
 }

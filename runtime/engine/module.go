@@ -109,6 +109,17 @@ func (e *Engine) adopt(in Start) {
 	}
 }
 
+// quarantine bars hooks that have taken processes with them.
+func (e *Engine) quarantine(why func(hook string) string) {
+	for _, m := range e.all() {
+		for _, h := range m.hooks {
+			if h.barred = why(h.gen.ID); h.barred != "" {
+				e.note(builtins.LevelError, m, h.gen.ID, h.barred)
+			}
+		}
+	}
+}
+
 func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]byte) *module {
 	if g == nil {
 		g = &generation.Module{Name: name, Key: name, Global: true}

@@ -199,3 +199,22 @@ func TestStateIsRememberedOnceARunHasSucceeded(t *testing.T) {
 		t.Errorf("a module that is off for good remembers %v", w.kept["web"])
 	}
 }
+
+func TestAQuarantinedHookHoldsUpItsModuleAlone(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("bad", onStartup(0)), hk("good", onStartup(1))), mod("other", isOn()))
+	w.e = New(w.opts)
+	w.in(Config{State: ConfigPresent})
+	w.in(Start{Generation: w.gen, Quarantined: func(hook string) string {
+		if hook == "web/bad" {
+			return "quarantined: starling was killed while it ran"
+		}
+		return ""
+	}})
+	w.advance(time.Hour)
+	w.wantRuns("web/good startup")
+	w.state("web", status.ModuleFailed, "hook bad: quarantined")
+	w.wantReleased("other#1")
+	if ready, why := w.e.Ready(); !ready {
+		t.Error(why)
+	}
+}

@@ -153,6 +153,8 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 		out.State = status.HookOff
 	case h.lane.Taken() == h.gen.ID:
 		out.State = status.HookRunning
+	case h.barred != "":
+		out.State, out.LastError = status.HookFailed, h.barred
 	case h.watchTrouble() != "":
 		out.State, out.LastError = status.HookFailed, h.watchTrouble()
 	case h.lastError != "":

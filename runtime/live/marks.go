@@ -1,0 +1,134 @@
+package live
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// quarantineAfter is how many processes may end uncleanly while a hook runs, with no
+// success of that hook in between, before it is run no more.
+const quarantineAfter = 2
+
+// marks notes on disk which hooks are running, so that a hook that takes the process
+// with it (memory that no limit saw in time, a fault of the runtime) is known
+// afterwards. A file for each run, no API write; a process that stops as it should
+// leaves none.
+type marks struct {
+	dir string
+	// tree is part of each mark's name: a changed module tree gives every hook
+	// a fresh chance.
+	tree string
+
+	mu      sync.Mutex
+	running map[string]int // runs of each hook under way, by mark
+	unclean map[string]int // earlier processes that ended so, by mark
+}
+
+// openMarks reads what earlier processes have left behind.
+func openMarks(dir, tree string) (*marks, error) {
+	m := &marks{dir: filepath.Join(dir, "runs"), tree: tree, running: map[string]int{}, unclean: map[string]int{}}
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("--state-dir: %w", err)
+	}
+	files, err := os.ReadDir(m.dir)
+	if err != nil {
+		return nil, fmt.Errorf("--state-dir: %w", err)
+	}
+	for _, f := range files {
+		mark, kind, _ := strings.Cut(f.Name(), ".")
+		switch kind {
+		case "running":
+			m.unclean[mark]++
+		case "unclean":
+			data, err := os.ReadFile(filepath.Join(m.dir, f.Name()))
+			n, bad := strconv.Atoi(strings.TrimSpace(string(data)))
+			if err == nil && bad == nil && n > 0 && n < 1000 {
+				m.unclean[mark] += n
+			}
+		}
+	}
+	for mark, n := range m.unclean {
+		// First the count, then the mark: a crash in between counts twice, which
+		// errs on the safe side.
+		if err := os.WriteFile(m.file(mark, "unclean"), []byte(strconv.Itoa(n)), 0o600); err != nil {
+			return nil, fmt.Errorf("--state-dir: %w", err)
+		}
+		if err := m.remove(mark, "running"); err != nil {
+			return nil, fmt.Errorf("--state-dir: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// quarantined says why a hook must not run, or "".
+func (m *marks) quarantined(hook string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mark := m.mark(hook)
+	if n := m.unclean[mark]; n >= quarantineAfter {
+		return fmt.Sprintf("quarantined: %d times in a row starling was killed while it ran; change the hook, or remove %s and restart", n, m.file(mark, "unclean"))
+	}
+	return ""
+}
+
+// begin marks a run of the hook.
+func (m *marks) begin(hook string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mark := m.mark(hook)
+	if m.running[mark]++; m.running[mark] > 1 {
+		return nil
+	}
+	return os.WriteFile(m.file(mark, "running"), []byte(hook), 0o600)
+}
+
+// end takes the mark away. A success clears what earlier processes had against the
+// hook.
+func (m *marks) end(hook string, succeeded bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mark := m.mark(hook)
+	var errs []error
+	if m.running[mark]--; m.running[mark] <= 0 {
+		delete(m.running, mark)
+		errs = append(errs, m.remove(mark, "running"))
+	}
+	if succeeded && m.unclean[mark] > 0 {
+		delete(m.unclean, mark)
+		errs = append(errs, m.remove(mark, "unclean"))
+	}
+	return errors.Join(errs...)
+}
+
+// clear takes all marks away: this process ends as it should, whatever still runs.
+func (m *marks) clear() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var errs []error
+	for mark := range m.running {
+		errs = append(errs, m.remove(mark, "running"))
+	}
+	return errors.Join(errs...)
+}
+
+func (m *marks) mark(hook string) string {
+	sum := sha256.Sum256([]byte(m.tree + "\x00" + hook))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (m *marks) file(mark, kind string) string { return filepath.Join(m.dir, mark+"."+kind) }
+
+func (m *marks) remove(mark, kind string) error {
+	if err := os.Remove(m.file(mark, kind)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
