@@ -88,7 +88,13 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err := f.checkPause(gen); err != nil {
 		return err
 	}
-	client, err := f.connect(ctx, log)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics, err := live.NewMetrics(registry, shortVersion())
+	if err != nil {
+		return err
+	}
+	client, err := f.connect(ctx, log, metrics)
 	if err != nil {
 		return err
 	}
@@ -96,8 +102,6 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	all := slices.Contains(f.pause, pauseAll)
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Namespace: f.instance.Namespace, Name: f.instance.Name,
@@ -107,7 +111,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	srv, err := server.New(server.Options{
-		Listen: f.listen, Metrics: metrics, Socket: f.instance.socket(), Name: f.instance.Name,
+		Listen: f.listen, Metrics: registry, Socket: f.instance.socket(), Name: f.instance.Name,
 		Ready: func() (bool, string) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
@@ -168,12 +172,13 @@ func (f *runFlags) checkPause(gen *generation.Generation) error {
 
 // connect finds the API server and makes sure that it answers and has our
 // namespace.
-func (f *runFlags) connect(ctx context.Context, log zerolog.Logger) (*cluster.Client, error) {
+func (f *runFlags) connect(ctx context.Context, log zerolog.Logger, metrics *live.Metrics) (*cluster.Client, error) {
 	config, source, err := cluster.LoadConfig(f.kubeconfig, f.context)
 	if err != nil {
 		return nil, err
 	}
 	log.Debug().Str("source", source).Str("server", config.Host).Msg("uses this cluster")
+	config.Wrap(metrics.Transport)
 	if err := cluster.CheckReachable(ctx, config); err != nil {
 		return nil, err
 	}

@@ -36,6 +36,12 @@ func WatchBinding(id string) string {
 	return binding
 }
 
+// WatchHook returns the hook of a watch by its [watchID].
+func WatchHook(id string) string {
+	hook, _, _ := strings.Cut(id, "#")
+	return hook
+}
+
 // Watches returns the ids of a hook's watches by binding; none for a hook whose
 // module does not run.
 func (e *Engine) Watches(module, hook string) map[string]string {

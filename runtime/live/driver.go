@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"github.com/starling-operator/starling/builtins"
@@ -33,8 +32,8 @@ type Options struct {
 	// PauseAll leaves every release alone, Paused those of some modules.
 	PauseAll bool
 	Paused   []string
-	// Metrics is where the driver registers its own metrics and those of hooks.
-	Metrics prometheus.Registerer
+	// Metrics takes the driver's own metrics and those of hooks.
+	Metrics *Metrics
 	Log     zerolog.Logger
 }
 
@@ -47,8 +46,11 @@ type Driver struct {
 	kept     *cluster.Kept
 	writer   *cluster.Writer
 	releases *release.Manager
-	metrics  *metrics
+	metrics  *Metrics
 	timer    *time.Timer
+	// look asks for a look at the engine for the metrics, looking means that it is set.
+	look    *time.Timer
+	looking bool
 	// configSeen is true once the watch of the user's ConfigMap is complete.
 	configSeen atomic.Bool
 
@@ -90,7 +92,9 @@ func New(o Options) (*Driver, error) {
 			Jitter: rand.Float64,
 		}),
 		kept:      cluster.NewKept(cluster.KeptOptions{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance}),
+		metrics:   o.Metrics,
 		timer:     time.NewTimer(time.Hour),
+		look:      time.NewTimer(time.Hour),
 		runSlots:  make(chan struct{}, maxRuns),
 		helmSlots: make(chan struct{}, maxReleases),
 		waitSlots: make(chan struct{}, maxWaiting),
@@ -98,6 +102,7 @@ func New(o Options) (*Driver, error) {
 		done:      make(chan struct{}),
 	}
 	d.timer.Stop()
+	d.look.Stop()
 	d.work, d.stopWork = context.WithCancel(context.Background())
 	var err error
 	if d.releases, err = release.New(release.Options{
@@ -106,10 +111,8 @@ func New(o Options) (*Driver, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if d.metrics, err = newMetrics(o.Metrics); err != nil {
-		return nil, err
-	}
 	d.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{d}, Log: o.Log})
+	d.metrics.state.sizes(d.watches.Size)
 	d.writer = cluster.NewWriter(cluster.WriterOptions{
 		Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance,
 		// The next snapshot shows what was written.
@@ -165,6 +168,7 @@ func (d *Driver) loop(ctx context.Context, led chan struct{}, lost chan error) e
 		case <-led:
 			led = nil
 			d.o.Log.Debug().Msg("holds the lease")
+			d.metrics.leader.Set(1)
 			d.busy.Go(d.begin)
 		case <-d.inbox.signal:
 			for _, in := range d.inbox.take() {
@@ -172,6 +176,9 @@ func (d *Driver) loop(ctx context.Context, led chan struct{}, lost chan error) e
 			}
 		case <-d.timer.C:
 			d.handle(engine.Tick{})
+		case <-d.look.C:
+			d.looking = false
+			d.metrics.state.look(d.engine.Load(), time.Now())
 		case ask := <-d.asks:
 			ask(d.engine)
 		}
@@ -210,6 +217,7 @@ func (d *Driver) readStart() (engine.Start, error) {
 		return engine.Start{}, fmt.Errorf("release records: %w", err)
 	}
 	in := engine.Start{Generation: d.o.Generation, Kept: kept}
+	d.metrics.generation.Set(float64(d.o.Generation.Number))
 	for _, r := range refs {
 		in.Installed = append(in.Installed, engine.ReleaseRef(r))
 	}
@@ -220,6 +228,11 @@ func (d *Driver) handle(in engine.Input) {
 	for _, a := range d.engine.Handle(time.Now(), in) {
 		d.do(a)
 	}
+	// Once a second at most, and after the last input too.
+	if !d.looking {
+		d.looking = true
+		d.look.Reset(time.Second)
+	}
 }
 
 // stop ends all work: no new write leaves the process, what is under way may end
@@ -227,6 +240,7 @@ func (d *Driver) handle(in engine.Input) {
 // Lease must run out by itself.
 func (d *Driver) stop(grace time.Duration) (clean bool) {
 	d.stopWork()
+	defer d.metrics.leader.Set(0)
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	clean = true

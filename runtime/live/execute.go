@@ -24,6 +24,7 @@ func (d *Driver) do(a engine.Action) {
 		d.startWatch(a)
 	case engine.StopWatch:
 		d.watches.Stop(a.ID)
+		d.metrics.state.watched(a.ID)
 	case engine.RunHook:
 		done := engine.RunDone{Run: a.Run}
 		d.start(func() error { done = d.runHook(a); return done.Err },
@@ -86,6 +87,7 @@ func (d *Driver) guard(work func() error) (err error) {
 }
 
 func (d *Driver) startWatch(a engine.StartWatch) {
+	d.metrics.state.watching(a)
 	w := a.Watch
 	d.watches.Start(watch.Spec{
 		ID: a.ID, APIVersion: w.APIVersion, Kind: w.Kind,
@@ -102,6 +104,7 @@ func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 		snapshots[binding] = d.watches.Snapshot(id)
 	}
 	began := time.Now()
+	d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
 	result := hook.Run(d.work, hook.Request{
 		Host: d.o.Generation.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
@@ -109,7 +112,7 @@ func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 		Reader: d.o.Client, Scope: d.scope, Log: d.log(a.Module.Name, a.Hook.ID),
 	})
 	took := time.Since(began)
-	d.metrics.ran(a.Module.Name, a.Hook.ID, took, result.Err)
+	d.metrics.ran(a.Module.Name, a.Hook.ID, took, result)
 	return engine.RunDone{Run: a.Run, Effects: result.Effects, Err: result.Err, Took: took}
 }
 
@@ -174,10 +177,12 @@ func (d *Driver) release(a engine.Release) engine.Released {
 	if err != nil {
 		return engine.Released{Op: a.Op, Err: err}
 	}
+	began := time.Now()
 	result, err := d.releases.Reconcile(d.work, release.Target{
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
 		Chart: a.Module.Tree.Chart, Values: vals, Wait: decl.Wait, Timeout: decl.Timeout,
 	})
+	d.metrics.released(a.Ref.Module, string(result.Action), time.Since(began), err)
 	if err == nil && result.Action != release.ActionUnchanged {
 		// The chart may have brought kinds that hooks wait for.
 		d.watches.Kick()
@@ -198,7 +203,11 @@ func (d *Driver) uninstall(a engine.Uninstall) error {
 	case <-d.work.Done():
 		return errStopping
 	}
+	began := time.Now()
 	done, err := d.releases.Uninstall(d.work, release.Ref(a.Ref), timeout)
+	if done || err != nil {
+		d.metrics.released(a.Ref.Module, "uninstalled", time.Since(began), err)
+	}
 	if done {
 		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).Msg("uninstalled")
 	}

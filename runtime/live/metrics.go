@@ -1,33 +1,94 @@
 package live
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
-// metrics holds Starling's own metrics and those that hooks set.
-type metrics struct {
-	hooks    *hookMetrics
+// Metrics holds Starling's own metrics and those that hooks set. The former are in
+// docs/metrics.md. Labels are names of the tree (module, hook, queue, binding) or of
+// small fixed sets, so that nothing grows without bound.
+type Metrics struct {
+	hooks *hookMetrics
+	state *stateMetrics
+	// own are the collectors of Starling's own metrics.
+	own []prometheus.Collector
+
+	leader     prometheus.Gauge
+	generation prometheus.Gauge
+
 	runs     *prometheus.CounterVec
 	failures *prometheus.CounterVec
+	retries  *prometheus.CounterVec
+	steps    *prometheus.CounterVec
+	limits   *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	latency  *prometheus.HistogramVec
+
+	watchErrors *prometheus.CounterVec
+	requests    *prometheus.CounterVec
+	releases    *prometheus.CounterVec
+	releasing   *prometheus.HistogramVec
+
+	mu sync.Mutex
+	// arrived is when the first change came that a hook has not run for yet.
+	arrived map[string]time.Time
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
-	labels := []string{"module", "hook"}
-	m := &metrics{
-		hooks: newHookMetrics(),
-		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "starling_hook_runs_total", Help: "Runs of a hook, failed ones included."}, labels),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "starling_hook_failures_total", Help: "Failed runs of a hook."}, labels),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "starling_hook_run_seconds", Help: "Time that a run of a hook takes, commit aside.",
-			Buckets: []float64{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30}}, labels),
+// NewMetrics registers the metrics. Version is that of the binary.
+func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
+	m := &Metrics{hooks: newHookMetrics(), state: newStateMetrics(), arrived: map[string]time.Time{}}
+	ofHook := []string{"module", "hook"}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		m.own = append(m.own, v)
+		return v
 	}
-	for _, c := range []prometheus.Collector{m.runs, m.failures, m.seconds, m.hooks} {
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+		m.own = append(m.own, v)
+		return v
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		v := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		m.own = append(m.own, v)
+		return v
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "starling_build_info", Help: "Always 1; the labels say what runs.",
+		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
+	})
+	build.Set(1)
+	m.own = append(m.own, build, m.state)
+	m.leader = gauge("starling_leader", "1 while this process holds the Lease and may write.")
+	m.generation = gauge("starling_generation", "Number of the module tree in force, from 1; 0 before the first.")
+	m.runs = counter("starling_hook_runs_total", "Runs of a hook, failed ones included.", ofHook...)
+	m.failures = counter("starling_hook_failures_total", "Failed runs of a hook.", ofHook...)
+	m.retries = counter("starling_hook_retries_total", "Runs that repeat a failed one.", ofHook...)
+	m.steps = counter("starling_hook_steps_total", "Steps of Starlark that the runs of a hook have taken.", ofHook...)
+	m.limits = counter("starling_hook_limits_total", "Runs that were ended by a limit: steps, time, memory or effects.", "module", "hook", "limit")
+	m.seconds = histogram("starling_hook_run_seconds", "Time that a run of a hook takes, commit aside.",
+		[]float64{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30}, ofHook...)
+	m.latency = histogram("starling_event_to_run_seconds", "Time from the first change of an object, as the watch saw it, to the run of the hook that it brings about.",
+		[]float64{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30, 100}, "module")
+	m.watchErrors = counter("starling_watch_errors_total", "Errors of the watches of a hook, those of filters included.", ofHook...)
+	m.requests = counter("starling_api_requests_total", "Requests to the API server, by verb (get, watch, post, put, patch, delete) and status code; error when there was no answer.", "verb", "code")
+	m.releases = counter("starling_release_actions_total", "What Helm did: installed, upgraded, unchanged, uninstalled, failed and so on.", "module", "action")
+	m.releasing = histogram("starling_release_seconds", "Time that Helm took, by what it did.",
+		[]float64{.03, .1, .3, 1, 3, 10, 30, 100, 300, 1000}, "action")
+	for _, c := range append(m.own, m.hooks) {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
@@ -35,10 +96,99 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) ran(module, hook string, took time.Duration, err error) {
-	m.runs.WithLabelValues(module, hook).Inc()
-	m.seconds.WithLabelValues(module, hook).Observe(took.Seconds())
-	if err != nil {
-		m.failures.WithLabelValues(module, hook).Inc()
+// Transport counts the requests that go through next.
+func (m *Metrics) Transport(next http.RoundTripper) http.RoundTripper {
+	return countingTransport{m.requests, next}
+}
+
+type countingTransport struct {
+	requests *prometheus.CounterVec
+	next     http.RoundTripper
+}
+
+// RoundTrip sends the request and counts its answer.
+func (t countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(r)
+	verb, code := "other", "error"
+	switch r.Method {
+	case http.MethodGet:
+		verb = "get"
+		if strings.Contains(r.URL.RawQuery, "watch=") && r.URL.Query().Get("watch") != "false" {
+			verb = "watch"
+		}
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		verb = strings.ToLower(r.Method)
 	}
+	if err == nil && resp.StatusCode >= 100 && resp.StatusCode < 600 {
+		code = strconv.Itoa(resp.StatusCode)
+	}
+	t.requests.WithLabelValues(verb, code).Inc()
+	return resp, err
+}
+
+// WrappedRoundTripper lets client-go find the connections below.
+func (t countingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// changed notes that a change has come for a hook.
+func (m *Metrics) changed(hook string, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.arrived[hook].IsZero() {
+		m.arrived[hook] = now
+	}
+}
+
+// begins notes that a run of the hook begins.
+func (m *Metrics) begins(module, hook string, attempt int, now time.Time) {
+	if attempt > 1 {
+		m.retries.WithLabelValues(module, hook).Inc()
+	}
+	m.mu.Lock()
+	came := m.arrived[hook]
+	delete(m.arrived, hook)
+	m.mu.Unlock()
+	if !came.IsZero() {
+		m.latency.WithLabelValues(module).Observe(now.Sub(came).Seconds())
+	}
+}
+
+func (m *Metrics) ran(module, id string, took time.Duration, result hook.Result) {
+	m.runs.WithLabelValues(module, id).Inc()
+	m.seconds.WithLabelValues(module, id).Observe(took.Seconds())
+	m.steps.WithLabelValues(module, id).Add(float64(result.Usage.Steps))
+	if result.Err == nil {
+		return
+	}
+	m.failures.WithLabelValues(module, id).Inc()
+	if limit := limitOf(result.Err); limit != "" {
+		m.limits.WithLabelValues(module, id, limit).Inc()
+	}
+}
+
+// limitOf names the limit that ended a run, "" when none did.
+func limitOf(err error) string {
+	var run *script.LimitError
+	var ask *builtins.LimitError
+	switch {
+	case errors.As(err, &run):
+		return run.Limit
+	case errors.As(err, &ask):
+		return ask.Limit
+	}
+	return ""
+}
+
+// watchFailed counts an error of a watch of the hook.
+func (m *Metrics) watchFailed(hook string) {
+	module, _, _ := strings.Cut(hook, "/")
+	m.watchErrors.WithLabelValues(module, hook).Inc()
+}
+
+// released counts what Helm did; an error is the action "failed".
+func (m *Metrics) released(module, action string, took time.Duration, err error) {
+	if err != nil {
+		action = "failed"
+	}
+	m.releases.WithLabelValues(module, action).Inc()
+	m.releasing.WithLabelValues(action).Observe(took.Seconds())
 }

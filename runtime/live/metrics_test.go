@@ -14,7 +14,7 @@ import (
 
 func TestMetricsOfHooks(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	m, err := newMetrics(reg)
+	m, err := NewMetrics(reg, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ seen_total{hook="web/a",module="web"} 4
 }
 
 func TestMetricsAreBounded(t *testing.T) {
-	m, err := newMetrics(prometheus.NewRegistry())
+	m, err := NewMetrics(prometheus.NewRegistry(), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}

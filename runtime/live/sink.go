@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"time"
 
 	"go.starlark.net/starlark"
 
@@ -45,6 +46,7 @@ func (s sink) Changed(id string, events []watch.Event) {
 	for i, ev := range events {
 		out[i] = builtins.Event{Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result}
 	}
+	s.d.metrics.changed(engine.WatchHook(id), time.Now())
 	s.d.inbox.put(engine.WatchChanged{ID: id, Events: out})
 }
 
@@ -52,6 +54,9 @@ func (s sink) Failed(id string, err error) {
 	reason := ""
 	if err != nil {
 		reason = err.Error()
+		if id != configWatch {
+			s.d.metrics.watchFailed(engine.WatchHook(id))
+		}
 	}
 	switch {
 	case id != configWatch:

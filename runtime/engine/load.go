@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// Load is what the metrics show of the engine: cheap enough to be taken every second.
+type Load struct {
+	Modules []ModuleLoad
+	Lanes   []LaneLoad
+}
+
+// ModuleLoad is the state of one module.
+type ModuleLoad struct {
+	Name  string
+	State status.ModuleState
+}
+
+// LaneLoad is what waits in one lane.
+type LaneLoad struct {
+	// Module is "global" for global hooks; Queue is empty for the lane that every
+	// module has, else queue= of its hooks.
+	Module, Queue string
+	Waiting       []lane.Queued
+}
+
+// Load returns the state of all modules and what waits in their lanes; nothing
+// before [Start].
+func (e *Engine) Load() Load {
+	var out Load
+	if e.gen == nil {
+		return out
+	}
+	lanes := func(m *module) {
+		for name, l := range m.queues {
+			out.Lanes = append(out.Lanes, LaneLoad{Module: m.name, Queue: name, Waiting: l.Queue()})
+		}
+	}
+	lanes(e.global)
+	for _, name := range e.order {
+		m := e.modules[name]
+		state, _ := e.moduleState(m)
+		out.Modules = append(out.Modules, ModuleLoad{Name: name, State: state})
+		lanes(m)
+	}
+	return out
+}

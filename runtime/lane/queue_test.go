@@ -1,0 +1,41 @@
+package lane
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestQueue(t *testing.T) {
+	now := time.Unix(0, 0)
+	l := New(Options[int]{Overflow: func([]int) []int { return nil }})
+	ready := func(string) bool { return true }
+	queue := func() []Queued {
+		out := l.Queue()
+		slices.SortFunc(out, func(a, b Queued) int { return strings.Compare(a.Key, b.Key) })
+		return out
+	}
+	l.Add("a", 0, 1)
+	l.Add("b", 1, 1)
+	l.Add("a", 0, 2)
+	if diff := cmp.Diff([]Queued{{"a", 1}, {"b", 2}}, queue()); diff != "" {
+		t.Error(diff)
+	}
+	w, _ := l.Next(now, ready)
+	if diff := cmp.Diff([]Queued{{"b", 2}}, queue()); diff != "" {
+		t.Error(diff)
+	}
+	l.Failed(w, now.Add(time.Hour))
+	if len(queue()) != 2 {
+		t.Errorf("what is tried again does not wait: %v", queue())
+	}
+	w, _ = l.Next(now, ready)
+	l.Parked(w)
+	l.Add("a", 0, 3)
+	if got := queue(); len(got) != 1 || got[0].Key != "a" {
+		t.Errorf("got %v", got)
+	}
+}
