@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/cluster/apitest"
+	"github.com/starling-operator/starling/runtime/object"
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -38,7 +39,11 @@ func (r *recorder) Changed(id string, events []Event) {
 		if e.Namespace != "" {
 			name = e.Namespace + "/" + name
 		}
-		r.add("%s %s %s %s", id, e.Type, name, e.Result)
+		of := ""
+		if o, ok := e.Object.(*object.Object); ok {
+			of = fmt.Sprint(" of ", o.Map()["data"].(map[string]any)["noise"])
+		}
+		r.add("%s %s %s %s%s", id, e.Type, name, e.Result, of)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/runtime/cluster"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // resolver finds out where the kinds of one group-version are, for the watches
@@ -172,7 +171,7 @@ func (m *Manager) round(r *resolver) bool {
 		case errors.Is(a.err, cluster.ErrNotServed):
 			r.waiting[sub] = true
 			if !told {
-				sub.notServed(nil, nil)
+				sub.notServed(nil)
 			}
 		case a.err != nil:
 			sub.lookupFailed(a.err)
@@ -240,50 +239,10 @@ func (m *Manager) unserve(r *resolver, s *stream) []*subscription {
 		seen := time.Now()
 		events := make([]Event, len(rows))
 		for i, row := range rows {
-			events[i] = deletion(row, seen)
+			events[i] = row.event(Deleted, seen)
 		}
-		sub.notServed(rows, events)
+		sub.notServed(events)
 		r.waiting[sub] = true
 	}
 	return subs
-}
-
-// attach puts a subscription on its streams and returns those that are new. Called
-// with m.mu held.
-func (m *Manager) attach(sub *subscription, mapping cluster.Mapping) ([]*stream, error) {
-	selector, err := labels.Parse(sub.spec.Labels)
-	if err != nil {
-		return nil, fmt.Errorf("the label selector %q is not valid: %w", sub.spec.Labels, err)
-	}
-	namespaces := sub.spec.Namespaces
-	if !mapping.Namespaced || len(namespaces) == 0 || slices.Contains(namespaces, "*") {
-		namespaces = []string{""}
-	}
-	names := sub.spec.Names
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	namespaces, names = unique(namespaces), unique(names)
-	sub.begin(len(namespaces) * len(names))
-	var started []*stream
-	for _, namespace := range namespaces {
-		for _, name := range names {
-			key := streamKey{
-				apiVersion: sub.spec.APIVersion, kind: sub.spec.Kind,
-				namespace: namespace, name: name, labels: selector.String(),
-			}
-			s := m.streams[key]
-			if s == nil {
-				s = m.newStream(key, mapping, selector)
-				m.streams[key] = s
-				started = append(started, s)
-			}
-			s.join(sub)
-		}
-	}
-	return started, nil
-}
-
-func unique(list []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(list)))
 }

@@ -2,7 +2,9 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -17,8 +20,8 @@ import (
 
 // streamKey is what makes two watches share a stream.
 type streamKey struct {
-	apiVersion, kind        string
-	namespace, name, labels string
+	apiVersion, kind                string
+	namespace, name, labels, fields string
 }
 
 // stream is one list and watch on the API server with the views of all that share
@@ -28,6 +31,7 @@ type stream struct {
 	key      streamKey
 	mapping  cluster.Mapping
 	selector labels.Selector
+	fields   fields.Selector
 	ctx      context.Context
 	cancel   context.CancelFunc
 
@@ -40,8 +44,8 @@ type stream struct {
 	failed   error
 }
 
-func (m *Manager) newStream(key streamKey, mapping cluster.Mapping, selector labels.Selector) *stream {
-	s := &stream{m: m, key: key, mapping: mapping, selector: selector, views: map[string]*view{}}
+func (m *Manager) newStream(key streamKey, at *placement) *stream {
+	s := &stream{m: m, key: key, mapping: at.mapping, selector: at.labels, fields: at.fields, views: map[string]*view{}}
 	s.ctx, s.cancel = context.WithCancel(m.ctx)
 	return s
 }
@@ -62,8 +66,9 @@ func (s *stream) start() {
 // options are what every list and watch of the stream has in common.
 func (s *stream) options(o metav1.ListOptions) metav1.ListOptions {
 	o.LabelSelector = s.key.labels
+	o.FieldSelector = s.key.fields
 	if s.key.name != "" {
-		o.FieldSelector = "metadata.name=" + s.key.name
+		o.FieldSelector = strings.TrimSuffix("metadata.name="+s.key.name+","+s.key.fields, ",")
 	}
 	return o
 }
@@ -75,7 +80,7 @@ func (s *stream) join(sub *subscription) {
 	key := viewKey(sub.spec)
 	v := s.views[key]
 	if v == nil {
-		v = &view{filter: sub.spec.Filter, subs: map[*subscription]bool{}}
+		v = newView(sub.spec)
 		s.views[key] = v
 		if s.listed {
 			s.listFor(v)
@@ -87,13 +92,14 @@ func (s *stream) join(sub *subscription) {
 
 // viewKey says which subscriptions share results.
 func viewKey(spec Spec) string {
+	what := "watch " + spec.ID
 	switch {
 	case spec.Filter == nil:
-		return "whole"
+		what = "whole"
 	case spec.FilterID != "":
-		return "filter " + spec.FilterID
+		what = "filter " + spec.FilterID
 	}
-	return "watch " + spec.ID
+	return fmt.Sprintf("%q %t %q", unique(spec.ExcludeNamespaces), spec.KeepObject, what)
 }
 
 // leave takes a subscription off; rows are what it kept, and empty says that
@@ -147,6 +153,12 @@ func (s *stream) observe(ref effect.Ref, obj map[string]any) {
 	if !s.selector.Matches(set) {
 		obj = nil
 	}
+	switch matches, known := matchFields(s.fields, obj); {
+	case !known:
+		return
+	case !matches:
+		obj = nil
+	}
 	s.change(key, versionNumber(version), obj, true)
 }
 
@@ -195,7 +207,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 		if changed {
 			events := []Event{event}
 			for sub := range v.subs {
-				sub.changed(events)
+				sub.changed(v, events)
 				tell = append(tell, sub)
 			}
 		}
@@ -235,7 +247,7 @@ func (s *stream) fill(v *view, entries []entry, version uint64, force bool, tell
 		if first {
 			sub.viewSynced(v)
 		} else if len(events) > 0 {
-			sub.changed(events)
+			sub.changed(v, events)
 		}
 	}
 	return tell

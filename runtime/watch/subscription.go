@@ -3,6 +3,7 @@ package watch
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // part is one of the streams that make up a subscription: one a namespace and
@@ -20,12 +21,19 @@ type subscription struct {
 	spec Spec
 	sink Sink
 
+	// place and following are guarded by the manager's mutex. place is nil while
+	// the kind is not served, or not looked up yet; following watches the
+	// namespaces, with NamespaceLabels.
+	place     *placement
+	following *subscription
+
 	mu       sync.Mutex
 	stopped  bool
 	parts    []*part
-	expected int   // how many parts there will be
+	expected int   // how many parts there will be; unknown for now
 	synced   bool  // Synced was called for the objects, and is still true
 	looking  error // why the kind could not be looked up
+	guide    error // why the namespaces that match are not known
 
 	shown    string // text of the last Failed, "" for none
 	queue    []message
@@ -44,11 +52,29 @@ type message struct {
 	err    error
 }
 
-// begin prepares the subscription for its parts, which come through add.
-func (s *subscription) begin(parts int) {
+// unknown stands for a number of parts that is not known.
+const unknown = -1
+
+func newSubscription(spec Spec, sink Sink) *subscription {
+	return &subscription{spec: spec, sink: sink, expected: unknown}
+}
+
+// begin prepares the subscription for its parts, which come through add once
+// their number is known.
+func (s *subscription) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.parts, s.expected, s.synced, s.looking = nil, parts, false, nil
+	s.parts, s.expected, s.synced, s.looking = nil, unknown, false, nil
+	s.showLocked()
+}
+
+// expect says how many parts there will be.
+func (s *subscription) expect(parts int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expected = parts
+	s.showLocked()
+	s.checkSyncedLocked()
 }
 
 // add takes in one part. It is called with the stream's lock held, so that no news
@@ -57,26 +83,56 @@ func (s *subscription) add(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parts = append(s.parts, p)
+	if p.synced {
+		s.appearLocked(p)
+	}
 	s.showLocked()
 	s.checkSyncedLocked()
 }
 
-func (s *subscription) takeParts() []*part {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	parts := s.parts
-	s.parts = nil
-	return parts
+// appearLocked tells of the objects of a part that came after the first sync.
+// Called with the lock of the part's stream held.
+func (s *subscription) appearLocked(p *part) {
+	if !s.synced || len(p.view.rows) == 0 {
+		return
+	}
+	seen := time.Now()
+	events := make([]Event, len(p.view.rows))
+	for i, r := range p.view.rows {
+		events[i] = r.event(Added, seen)
+	}
+	s.pushLocked(message{events: events})
 }
 
-// syncedParts returns the parts when all of them are synced, else none.
-func (s *subscription) syncedParts() []*part {
+func (s *subscription) allParts() []*part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.parts)
+}
+
+// drop takes a part out and says whether its objects have been told of. The part's
+// stream brings nothing any more.
+func (s *subscription) drop(p *part) (told bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts = slices.DeleteFunc(s.parts, func(other *part) bool { return other == p })
+	return s.synced && p.synced
+}
+
+// syncedParts returns the parts that are synced, once all were, and whether that is
+// so. The others are those of namespaces that have just begun to match.
+func (s *subscription) syncedParts() (parts []*part, synced bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.synced {
-		return nil
+		return nil, false
 	}
-	return s.parts
+	for _, p := range s.parts {
+		if p.synced {
+			parts = append(parts, p)
+		}
+	}
+	return parts, true
 }
 
 func (s *subscription) stop() {
@@ -86,20 +142,21 @@ func (s *subscription) stop() {
 	s.queue = nil
 }
 
-// viewSynced marks the part of a view.
+// viewSynced marks the part of a view. Called with the lock of its stream held.
 func (s *subscription) viewSynced(v *view) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.parts {
 		if p.view == v {
 			p.synced = true
+			s.appearLocked(p)
 		}
 	}
 	s.checkSyncedLocked()
 }
 
 func (s *subscription) checkSyncedLocked() {
-	if s.synced || len(s.parts) == 0 || len(s.parts) < s.expected {
+	if s.synced || s.expected == unknown || len(s.parts) < s.expected {
 		return
 	}
 	for _, p := range s.parts {
@@ -111,26 +168,50 @@ func (s *subscription) checkSyncedLocked() {
 	s.pushLocked(message{synced: true, served: true})
 }
 
-// notServed says that the kind is not served (any more); rows are what was kept.
-func (s *subscription) notServed(rows []*row, events []Event) {
+// notServed says that the kind is not served (any more); the events tell what has
+// gone with it.
+func (s *subscription) notServed(events []Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.synced && len(rows) > 0 {
+	if len(events) > 0 {
 		s.pushLocked(message{events: events})
 	}
-	s.synced, s.looking, s.expected = false, nil, 0
+	s.synced, s.looking, s.expected = false, nil, unknown
 	s.showLocked()
 	s.pushLocked(message{synced: true})
 }
 
-// changed queues events; before the first sync there are none, because the
-// snapshot shows it all.
-func (s *subscription) changed(events []Event) {
+// changed queues events of a view; before its part has synced there are none,
+// because the snapshot, or what is told then, shows it all.
+func (s *subscription) changed(v *view, events []Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.synced {
+	if !s.synced {
+		return
+	}
+	for _, p := range s.parts {
+		if p.view == v && p.synced {
+			s.pushLocked(message{events: events})
+			return
+		}
+	}
+}
+
+// left queues the events for what a part that was dropped has taken along.
+func (s *subscription) left(events []Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(events) > 0 {
 		s.pushLocked(message{events: events})
 	}
+}
+
+// guideFailed sets or clears why the namespaces that match are not known.
+func (s *subscription) guideFailed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.guide = err
+	s.showLocked()
 }
 
 // lookupFailed says why the kind cannot be looked up.
@@ -161,6 +242,9 @@ func (s *subscription) partFailed(v *view, err error, filter bool) {
 // showLocked queues a Failed when what is wrong has changed.
 func (s *subscription) showLocked() {
 	err := s.looking
+	if err == nil {
+		err = s.guide
+	}
 	for _, p := range s.parts {
 		if err == nil {
 			err = p.failed

@@ -27,6 +27,7 @@ type row struct {
 	objectKey
 	version uint64 // resourceVersion; 0 when it is no number
 	value   starlark.Value
+	object  starlark.Value // what value was made of, when the view keeps that
 }
 
 func compareKeys(a, b objectKey) int {
@@ -37,9 +38,10 @@ func compareRows(a, b *row) int { return compareKeys(a.objectKey, b.objectKey) }
 
 // outcome is what a filter made of one object.
 type outcome struct {
-	value starlark.Value
-	keep  bool
-	err   error
+	value  starlark.Value
+	object starlark.Value
+	keep   bool
+	err    error
 }
 
 // failure is a filter's error on one object.
@@ -52,6 +54,8 @@ type failure struct {
 // this filter. Its stream's mutex guards it.
 type view struct {
 	filter  Filter
+	exclude map[string]bool // namespaces whose objects are left out
+	objects bool            // the objects are kept, too
 	subs    map[*subscription]bool
 	synced  bool
 	listing bool // a goroutine lists for this view alone
@@ -65,10 +69,35 @@ type view struct {
 	gone map[objectKey]uint64
 }
 
+// newView makes the view of what a subscription wants kept.
+func newView(spec Spec) *view {
+	v := &view{filter: spec.Filter, objects: spec.KeepObject, subs: map[*subscription]bool{}}
+	for _, namespace := range spec.ExcludeNamespaces {
+		if v.exclude == nil {
+			v.exclude = map[string]bool{}
+		}
+		v.exclude[namespace] = true
+	}
+	return v
+}
+
 // run applies the filter. A panic in it is an error of this object.
 func (v *view) run(obj map[string]any) (out outcome) {
+	if len(v.exclude) > 0 {
+		if key, _, _ := identity(obj); v.exclude[key.namespace] {
+			return outcome{}
+		}
+	}
+	var whole starlark.Value
+	if v.filter == nil || v.objects {
+		whole = object.New(obj)
+	}
 	if v.filter == nil {
-		return outcome{value: object.New(obj), keep: true}
+		out = outcome{value: whole, keep: true}
+		if v.objects {
+			out.object = whole
+		}
+		return out
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -82,7 +111,16 @@ func (v *view) run(obj map[string]any) (out outcome) {
 	if value != nil {
 		value.Freeze()
 	}
-	return outcome{value: value, keep: keep, err: err}
+	return outcome{value: value, object: whole, keep: keep, err: err}
+}
+
+// row is what is kept of an object at a version.
+func (o outcome) row(key objectKey, version uint64) *row {
+	return &row{objectKey: key, version: version, value: o.value, object: o.object}
+}
+
+func (r *row) event(typ EventType, seen time.Time) Event {
+	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Seen: seen}
 }
 
 func (v *view) find(key objectKey) (int, *row) {
@@ -123,13 +161,11 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		}
 		return v.drop(i, current, seen)
 	}
-	next := &row{objectKey: key, version: version, value: out.value}
-	event := Event{Type: Added, Namespace: key.namespace, Name: key.name, Result: out.value, Seen: seen}
+	next := out.row(key, version)
 	if current == nil {
 		v.rows = slices.Insert(v.rows, i, next)
-		return event, true
+		return next.event(Added, seen), true
 	}
-	event.Type = Modified
 	if v.same(current.value, out.value) {
 		// Keep the old value: what is equal shares its memory with what
 		// snapshots hold.
@@ -138,7 +174,7 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		return Event{}, false
 	}
 	v.rows[i] = next
-	return event, true
+	return next.event(Modified, seen), true
 }
 
 // same says whether two results are equal; what cannot be compared is not. Whole
@@ -172,11 +208,7 @@ func (v *view) drop(i int, current *row, seen time.Time) (Event, bool) {
 		return Event{}, false
 	}
 	v.rows = slices.Delete(v.rows, i, i+1)
-	return deletion(current, seen), true
-}
-
-func deletion(r *row, seen time.Time) Event {
-	return Event{Type: Deleted, Namespace: r.namespace, Name: r.name, Result: r.value, Seen: seen}
+	return current.event(Deleted, seen), true
 }
 
 func (v *view) bury(key objectKey, version uint64) {
@@ -219,7 +251,7 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 		if newer(r) {
 			rows = append(rows, r)
 		} else {
-			events = append(events, deletion(r, seen))
+			events = append(events, r.event(Deleted, seen))
 		}
 	}
 	for i, e := range entries {
@@ -246,18 +278,18 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 			}
 		case !e.outcome.keep:
 			if current != nil {
-				events = append(events, deletion(current, seen))
+				events = append(events, current.event(Deleted, seen))
 			}
 		default:
-			next := &row{objectKey: e.objectKey, version: e.version, value: e.outcome.value}
-			event := Event{Type: Added, Namespace: e.namespace, Name: e.name, Result: next.value, Seen: seen}
+			next := e.outcome.row(e.objectKey, e.version)
+			typ := Added
 			if current != nil {
-				event.Type = Modified
+				typ = Modified
 			}
 			if current != nil && (current.version == e.version && e.version != 0 || v.same(current.value, next.value)) {
 				next.value = current.value
 			} else {
-				events = append(events, event)
+				events = append(events, next.event(typ, seen))
 			}
 			rows = append(rows, next)
 		}

@@ -10,6 +10,11 @@
 // filter that is known (the same FilterID) it shares those results and lists
 // nothing.
 //
+// A watch on the namespaces of some labels has one stream a namespace: they are
+// opened and closed as namespaces begin and stop to match, which one stream on all
+// namespaces tells. The role needs no more than to read namespaces, and these
+// objects where they are watched.
+//
 // A kind that is not served counts as synced and empty; it is looked for until it
 // appears, and when it goes away its objects are reported as deleted.
 package watch
@@ -40,16 +45,30 @@ type Spec struct {
 	// Namespaces to watch; empty, or "*" among them, means all. Ignored for
 	// cluster-scoped kinds.
 	Namespaces []string
+	// ExcludeNamespaces takes these away from the others. Ignored for
+	// cluster-scoped kinds.
+	ExcludeNamespaces []string
+	// NamespaceLabels is a label selector: only objects in namespaces that match
+	// it, of those that Namespaces and ExcludeNamespaces leave. The objects of a
+	// namespace that begins to match are Added, those of one that stops are
+	// Deleted. "" means all. Ignored for cluster-scoped kinds.
+	NamespaceLabels string
 	// Names of the objects to watch; empty means all.
 	Names []string
 	// Labels is a label selector as kubectl takes it; "" means all.
 	Labels string
+	// Fields is a field selector as kubectl takes it, for the API server; ""
+	// means all.
+	Fields string
 	// Filter turns an object into what is kept. Nil keeps the whole object.
 	Filter Filter
 	// FilterID identifies what the filter does (its code with its loads): two
 	// filters with the same ID share their results. "" shares with no other.
 	// It is ignored when Filter is nil.
 	FilterID string
+	// KeepObject keeps the object beside what the filter makes of it, for the
+	// events.
+	KeepObject bool
 }
 
 // Filter turns a decoded object into what is kept of it: plain Starlark data.
@@ -75,6 +94,9 @@ type Event struct {
 	// Result is what the filter made of the object, frozen; for Deleted, of its
 	// last state.
 	Result starlark.Value
+	// Object is the object that Result was made of, with [Spec].KeepObject; else
+	// nil. When only the object changes, there is no event.
+	Object starlark.Value
 	// Seen is when the change was read from the API server.
 	Seen time.Time
 }
@@ -170,7 +192,7 @@ func (m *Manager) Start(spec Spec) {
 	if old := m.subs[spec.ID]; old != nil {
 		m.remove(old)
 	}
-	sub := &subscription{spec: spec, sink: m.o.Sink}
+	sub := newSubscription(spec, m.o.Sink)
 	m.subs[spec.ID] = sub
 	m.look(sub)
 }
@@ -191,6 +213,9 @@ func (m *Manager) remove(sub *subscription) {
 	if r := m.resolvers[sub.spec.APIVersion]; r != nil {
 		delete(r.waiting, sub)
 	}
+	if sub.following != nil {
+		m.remove(sub.following)
+	}
 	m.detach(sub)
 }
 
@@ -198,15 +223,25 @@ func (m *Manager) remove(sub *subscription) {
 // Called with m.mu held.
 func (m *Manager) detach(sub *subscription) []*row {
 	var rows []*row
-	for _, p := range sub.takeParts() {
-		left, empty := p.stream.leave(sub, p.view)
-		rows = append(rows, left...)
-		if empty && m.streams[p.stream.key] == p.stream {
-			p.stream.cancel()
-			delete(m.streams, p.stream.key)
-		}
+	for _, p := range sub.allParts() {
+		rows = append(rows, m.leave(sub, p)...)
 	}
 	slices.SortFunc(rows, compareRows)
+	sub.place = nil
+	return rows
+}
+
+// leave takes a subscription off one stream and returns what it kept there and has
+// told of. Called with m.mu held.
+func (m *Manager) leave(sub *subscription, p *part) []*row {
+	rows, empty := p.stream.leave(sub, p.view)
+	if empty && m.streams[p.stream.key] == p.stream {
+		p.stream.cancel()
+		delete(m.streams, p.stream.key)
+	}
+	if !sub.drop(p) {
+		return nil
+	}
 	return rows
 }
 
@@ -238,7 +273,8 @@ func (m *Manager) parts(id string) []*part {
 	if sub == nil {
 		return nil
 	}
-	return sub.syncedParts()
+	parts, _ := sub.syncedParts()
+	return parts
 }
 
 func (m *Manager) rows(id string) []*row {

@@ -24,13 +24,14 @@ func (sel selection) matches(k Kind, obj map[string]any) bool {
 	meta := obj["metadata"].(map[string]any)
 	namespace, _ := meta["namespace"].(string)
 	name, _ := meta["name"].(string)
+	typ, _ := obj["type"].(string)
 	set := labels.Set{}
 	found, _ := meta["labels"].(map[string]any)
 	for key, v := range found {
 		set[key], _ = v.(string)
 	}
 	return strings.HasPrefix(objectPath(k, namespace, name), sel.prefix) &&
-		sel.labels.Matches(set) && sel.fields.Matches(fields.Set{"metadata.name": name})
+		sel.labels.Matches(set) && sel.fields.Matches(fields.Set{"metadata.name": name, "metadata.namespace": namespace, "type": typ})
 }
 
 func (s *Server) collection(w http.ResponseWriter, r *http.Request, k Kind, namespace string) {
