@@ -12,6 +12,7 @@ import (
 
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -45,10 +46,25 @@ func (p *pending) patch(ctx context.Context) (map[string]any, error) {
 		body = fencedPatch(body, uid, version)
 	}
 	obj, err := p.submit(ctx, http.MethodPatch, ref.Name, patch.Subresource, mediaType, body, nil)
+	if patch.Type == effect.PatchJSON && unfit(err) {
+		return nil, &Error{Ref: ref, Verb: p.act.verb, err: err,
+			msg: fmt.Sprintf("cannot %s: the JSON patch does not fit the object: a path is not there, or a test fails", p.act)}
+	}
 	if err != nil || obj["kind"] != ref.Kind {
 		return nil, err // the answer to a patch of a Scale is a Scale
 	}
 	return obj, nil
+}
+
+// unfit tells a JSON patch that cannot be carried out, of which the API server says
+// nothing else, from a result that is not valid.
+func unfit(err error) bool {
+	var api apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &api) {
+		return false
+	}
+	details := api.Status().Details
+	return details == nil || !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return c.Field != "" })
 }
 
 // fencedPatch makes a patch that the API server refuses with a conflict when the
