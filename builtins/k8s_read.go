@@ -37,34 +37,44 @@ func k8sReadSpecs() []Spec {
 }
 
 func callGet(c *call) (starlark.Value, error) {
-	ref, namespaced, err := c.ref(effect.Ref{
+	m, _, err := c.readObject(effect.Ref{
 		APIVersion: c.str("api_version"), Kind: c.str("kind"), Name: c.str("name"), Namespace: c.str("namespace"),
 	})
+	if err != nil || m == nil {
+		return starlark.None, err
+	}
+	return object.New(m), nil
+}
+
+// readObject reads one object, nil when it is not there, and completes its
+// reference.
+func (c *call) readObject(given effect.Ref) (map[string]any, effect.Ref, error) {
+	ref, namespaced, err := c.ref(given)
 	if err != nil {
-		return nil, err
+		return nil, ref, err
 	}
 	guard, err := c.guard("get", "get", ref, namespaced, nil)
 	if err != nil {
-		return nil, err
+		return nil, ref, err
 	}
 	for _, w := range c.run.Effects.Writes {
 		for _, o := range w.Objects() {
 			if sameKind(o, ref) && o.Namespace == ref.Namespace && o.Name == ref.Name {
-				return nil, fmt.Errorf("this run has written %s itself (%s); reads show the cluster before a run's writes", ref, w.Pos)
+				return nil, ref, fmt.Errorf("this run has written %s itself (%s); reads show the cluster before a run's writes", ref, w.Pos)
 			}
 		}
 	}
 	if c.run.Reader == nil {
-		return nil, errors.New("the cluster cannot be read here")
+		return nil, ref, errors.New("the cluster cannot be read here")
 	}
 	m, err := c.run.Reader.Get(c.run.context(), ref)
 	if err != nil || m == nil {
-		return starlark.None, err
+		return nil, ref, err
 	}
 	if !guard.Passes(m) {
-		return nil, finalf("%s", guard.Refused)
+		return nil, ref, finalf("%s", guard.Refused)
 	}
-	return object.New(m), nil
+	return m, ref, nil
 }
 
 func callList(c *call) (starlark.Value, error) {

@@ -296,6 +296,12 @@ func (fakeReader) Get(_ context.Context, ref effect.Ref) (map[string]any, error)
 	if ref.Name != "there" && ref.Name != "shared" {
 		return nil, nil
 	}
+	if ref.Kind == "Secret" {
+		return map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": ref.Name, "namespace": ref.Namespace},
+			"data": map[string]any{"token": "aHVudGVyMg==", "bytes": "/w==", "broken": "%"},
+		}, nil
+	}
 	return map[string]any{
 		"apiVersion": ref.APIVersion, "kind": ref.Kind,
 		"metadata": map[string]any{"name": ref.Name, "namespace": ref.Namespace, "managedFields": []any{}, "resourceVersion": "7"},

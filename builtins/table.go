@@ -72,6 +72,7 @@ const (
 	TypeRef      Type = "object, dict or string"
 	TypeRetry    Type = "retry"
 	TypeTime     Type = "time"
+	TypeSecret   Type = "secret"
 )
 
 // EffectClass says what a builtin does to the world outside the program.
@@ -96,7 +97,7 @@ func Table() []Spec {
 		declareSpecs(), bindingSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
-		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), stateSpecs(),
+		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), secretSpecs(), stateSpecs(),
 	)
 }
 

@@ -52,6 +52,8 @@ func (t Type) check(v starlark.Value) error {
 		ok = isString(v) || isDict(v)
 	case TypeRetry:
 		_, ok = v.(*declared[Retry])
+	case TypeSecret:
+		_, ok = v.(*object.Secret)
 	case TypeTime:
 		_, ok = v.(startime.Time)
 	}

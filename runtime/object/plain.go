@@ -1,6 +1,7 @@
 package object
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -90,10 +91,10 @@ func ToPlain(v starlark.Value) (any, error) {
 	return (&converter{left: MaxBytes}).top(v)
 }
 
-// ToPlainAt is [ToPlain] for a value that goes to the keys at: paths in errors begin
-// there.
+// ToPlainAt is [ToPlain] for a value that goes into an effect, at the keys at: paths in
+// errors begin there. It is the way out for a [Secret], which becomes its text.
 func ToPlainAt(v starlark.Value, at []string) (any, error) {
-	return (&converter{left: MaxBytes, path: slices.Clone(at)}).top(v)
+	return (&converter{left: MaxBytes, path: slices.Clone(at), reveal: true}).top(v)
 }
 
 // ToTree is [ToPlain], except that integers past 64 bits are kept, as *big.Int.
@@ -119,6 +120,7 @@ type converter struct {
 	parents []starlark.Value
 	left    int
 	big     bool // keep integers past 64 bits
+	reveal  bool // secrets become their text
 }
 
 func (c *converter) plain(v starlark.Value) (any, error) {
@@ -158,6 +160,11 @@ func (c *converter) plain(v starlark.Value) (any, error) {
 		return c.fields(v)
 	case starlark.IterableMapping:
 		return c.mapping(v)
+	case *Secret:
+		if !c.reveal {
+			return nil, errors.New("a secret cannot go here; reveal(…) gives its text")
+		}
+		return c.text(v.text)
 	case starlark.Bytes:
 		return nil, fmt.Errorf("bytes cannot be stored as JSON; use base64.encode")
 	}

@@ -1,0 +1,56 @@
+package builtins
+
+import (
+	"encoding/base64"
+	"fmt"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// Secrets: texts that no log line, error or JSON shows.
+
+func secretSpecs() []Spec {
+	return []Spec{
+		{Name: "k8s.secret", Phases: PhaseRun, Effect: EffectRead, call: callSecret,
+			Returns: "a secret",
+			Doc:     "Reads one key of a Secret as a value of the type secret: it prints ***, and a text that is added to it is secret too. It may go into objects, values and ctx.state, where it is the plain text; not into logs, errors or JSON. A Secret or key that is not there is an error. Needs a grant of get.",
+			Params: []Param{
+				{Name: "name", Type: TypeString, Doc: "Name of the Secret."},
+				{Name: "key", Type: TypeString, Doc: "The key in its data."},
+				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Its namespace; None: the module's, in global hooks the operator's."},
+			}},
+		{Name: "reveal", Phases: PhaseAny, call: callReveal, Returns: "the text",
+			Doc:    "Gives the text of a secret. From there on nothing keeps it from being shown.",
+			Params: []Param{{Name: "s", Type: TypeSecret, Doc: "The secret."}}},
+	}
+}
+
+func callSecret(c *call) (starlark.Value, error) {
+	m, ref, err := c.readObject(effect.Ref{
+		APIVersion: "v1", Kind: "Secret", Name: c.str("name"), Namespace: c.str("namespace"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, fmt.Errorf("%s is not there", ref)
+	}
+	key := c.str("key")
+	data, _ := m["data"].(map[string]any)
+	encoded, ok := data[key].(string)
+	if !ok {
+		return nil, fmt.Errorf("%s has no key %q", ref, clip(key))
+	}
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("%s: key %q is no base64", ref, clip(key))
+	}
+	return object.NewSecret(string(text)), nil
+}
+
+func callReveal(c *call) (starlark.Value, error) {
+	return starlark.String(c.arg("s").(*object.Secret).Reveal()), nil
+}
