@@ -105,7 +105,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	all := slices.Contains(f.pause, pauseAll)
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Namespace: f.instance.Namespace, Name: f.instance.Name,
-		Version: shortVersion(), PauseAll: all, Paused: f.pause, Metrics: metrics, Log: log,
+		Version: shortVersion(), StateDir: f.instance.StateDir, PauseAll: all, Paused: f.pause, Metrics: metrics, Log: log,
 	})
 	if err != nil {
 		return err

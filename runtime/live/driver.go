@@ -29,6 +29,8 @@ type Options struct {
 	// Namespace and Name are the instance: <namespace>/<name>.
 	Namespace, Name string
 	Version         string
+	// StateDir is a folder of this instance that outlives a crash.
+	StateDir string
 	// PauseAll leaves every release alone, Paused those of some modules.
 	PauseAll bool
 	Paused   []string
@@ -47,6 +49,7 @@ type Driver struct {
 	writer   *cluster.Writer
 	releases *release.Manager
 	metrics  *Metrics
+	marks    *marks
 	timer    *time.Timer
 	// look asks for a look at the engine for the metrics, looking means that it is set.
 	look    *time.Timer
@@ -105,6 +108,9 @@ func New(o Options) (*Driver, error) {
 	d.look.Stop()
 	d.work, d.stopWork = context.WithCancel(context.Background())
 	var err error
+	if d.marks, err = openMarks(o.StateDir, o.Generation.Tree.Digest); err != nil {
+		return nil, err
+	}
 	if d.releases, err = release.New(release.Options{
 		Config: o.Client.Config(), Discovery: o.Client.Discovery(), Mapper: o.Client.Mapper(),
 		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,
@@ -216,7 +222,7 @@ func (d *Driver) readStart() (engine.Start, error) {
 	if err != nil {
 		return engine.Start{}, fmt.Errorf("release records: %w", err)
 	}
-	in := engine.Start{Generation: d.o.Generation, Kept: kept}
+	in := engine.Start{Generation: d.o.Generation, Kept: kept, Quarantined: d.marks.quarantined}
 	d.metrics.generation.Set(float64(d.o.Generation.Number))
 	for _, r := range refs {
 		in.Installed = append(in.Installed, engine.ReleaseRef(r))
@@ -257,6 +263,9 @@ func (d *Driver) stop(grace time.Duration) (clean bool) {
 	select {
 	case <-idle:
 	case <-ctx.Done():
+	}
+	if err := d.marks.clear(); err != nil {
+		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
 	}
 	return clean
 }

@@ -104,6 +104,9 @@ func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 		snapshots[binding] = d.watches.Snapshot(id)
 	}
 	began := time.Now()
+	if err := d.marks.begin(a.Hook.ID); err != nil {
+		return engine.RunDone{Run: a.Run, Err: fmt.Errorf("the run cannot be marked in --state-dir: %w", err)}
+	}
 	d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
 	result := hook.Run(d.work, hook.Request{
 		Host: d.o.Generation.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
@@ -113,6 +116,9 @@ func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 	})
 	took := time.Since(began)
 	d.metrics.ran(a.Module.Name, a.Hook.ID, took, result)
+	if err := d.marks.end(a.Hook.ID, result.Err == nil); err != nil {
+		d.o.Log.Warn().Err(err).Msg("the mark of a run stays in --state-dir")
+	}
 	return engine.RunDone{Run: a.Run, Effects: result.Effects, Err: result.Err, Took: took}
 }
 
