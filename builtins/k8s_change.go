@@ -161,9 +161,9 @@ func checkOperations(ops []any) error {
 }
 
 func callStatus(c *call) (starlark.Value, error) {
-	status, err := object.ToPlainAt(c.arg("status"), []string{"status"})
+	status, err := object.ToPlain(c.arg("status")) // no place for secrets
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("status: %w", err)
 	}
 	w, err := c.writeTo(effect.WriteStatus, "patch", "write the status of")
 	if err != nil {
