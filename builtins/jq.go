@@ -27,7 +27,7 @@ const (
 	maxPrograms = 256
 	// jqSteps and jqTime bound one call. A step is one instruction of jq's
 	// machine; some 20 million take a second.
-	jqSteps = 10_000_000
+	jqSteps = 4_000_000
 	jqTime  = 10 * time.Second
 )
 

@@ -38,7 +38,7 @@ func newStateMetrics() *stateMetrics {
 	return &stateMetrics{
 		moduleState: desc("starling_module_state", "1 for the state that a module is in.", "module", "state"),
 		queueLength: desc("starling_queue_length", "Hooks that wait in a lane of a module.", "module", "queue"),
-		queueAge:    desc("starling_queue_oldest_seconds", "How long the first of them has waited, to the second.", "module", "queue"),
+		queueAge:    desc("starling_queue_oldest_seconds", "How long the first of them has waited since it came or was last tried, to the second.", "module", "queue"),
 		snapshot:    desc("starling_snapshot_objects", "Objects in the snapshot of a watch.", "module", "hook", "binding"),
 		since:       map[queued]time.Time{},
 		watches:     map[string]snapshotLabels{},

@@ -1,0 +1,31 @@
+package builtins
+
+import (
+	"strings"
+	"testing"
+
+	"go.starlark.net/starlark"
+)
+
+// Whatever the texts are, versions are compared or refused in one line, and a
+// version is the same as itself.
+func FuzzSemver(f *testing.F) {
+	f.Add("1.2.3", ">=1.2, <2")
+	f.Add("v1.30.1-rc.1+k3s1", "~1.x || ^2 - 3")
+	f.Add("9999999999999999999", "1.2 - 1.4")
+	matches, compare := semverMember("matches"), semverMember("compare")
+	f.Fuzz(func(t *testing.T, version, constraint string) {
+		thread := &starlark.Thread{}
+		_, err := starlark.Call(thread, matches, starlark.Tuple{starlark.String(version), starlark.String(constraint)}, nil)
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("more than one line: %q", err)
+		}
+		if v, err := starlark.Call(thread, compare, starlark.Tuple{starlark.String(version), starlark.String(version)}, nil); err == nil && v.String() != "0" {
+			t.Errorf("%q is not the same as itself: %s", version, v)
+		}
+	})
+}
+
+func semverMember(name string) starlark.Value {
+	return Predeclared()["semver"].(*namespace).members[name]
+}
