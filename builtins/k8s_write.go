@@ -87,6 +87,9 @@ func callCreate(c *call) (starlark.Value, error) {
 // given reads an object that is to be applied or created.
 func (c *call) given(v starlark.Value, at string) (effect.Write, bool, error) {
 	var w effect.Write
+	if err := openIdentity(v); err != nil {
+		return w, false, fmt.Errorf("%s: %w", at, err)
+	}
 	plain, err := object.ToPlainAt(v, []string{at})
 	if err != nil {
 		return w, false, err

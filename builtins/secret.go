@@ -3,6 +3,7 @@ package builtins
 import (
 	"encoding/base64"
 	"fmt"
+	"strings"
 
 	"go.starlark.net/starlark"
 
@@ -49,6 +50,36 @@ func callSecret(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("%s: key %q is no base64", ref, clip(key))
 	}
 	return object.NewSecret(string(text)), nil
+}
+
+// openIdentity refuses an object that a secret names: names are in errors, logs and
+// the status.
+func openIdentity(obj starlark.Value) error {
+	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata"}, {"metadata", "name"}, {"metadata", "namespace"}} {
+		v := obj
+		for _, key := range path {
+			v = member(v, key)
+		}
+		if _, hidden := v.(*object.Secret); hidden {
+			return fmt.Errorf("%s: a secret cannot name an object", strings.Join(path, "."))
+		}
+	}
+	return nil
+}
+
+// member returns a field of a dict, struct or the like, nil when there is none.
+func member(v starlark.Value, key string) starlark.Value {
+	switch v := v.(type) {
+	case starlark.Mapping:
+		if e, found, err := v.Get(starlark.String(key)); found && err == nil {
+			return e
+		}
+	case starlark.HasAttrs:
+		if e, err := v.Attr(key); err == nil {
+			return e
+		}
+	}
+	return nil
 }
 
 func callReveal(c *call) (starlark.Value, error) {
