@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/starling-operator/starling/modules/status"
+)
+
+func (e *Engine) facts(m *module) facts {
+	f := facts{
+		Key: m.gen.Key, Broken: m.broken, Started: m.started, Installed: len(m.pass.refs) > 0,
+		Paused:     e.paused(m.name) && (m.hasChart() || len(m.pass.refs) > 0),
+		Switch:     e.resolveSwitch(m),
+		HasEnabled: m.gen.Enabled != nil, Evaluated: m.eval.done, EvalError: m.eval.err, Decision: m.eval.decision,
+		Stale:         m.eval.version != m.version,
+		ConfigKnown:   e.config.known(),
+		GlobalPending: e.config.globalPending, GlobalFailing: e.config.globalFailing,
+	}
+	if e.config.state == ConfigUnreadable && !e.config.held() {
+		f.ConfigUnread = e.config.reason
+	}
+	for _, name := range m.gen.Decl.Requires {
+		r := e.modules[name]
+		if r == nil {
+			continue // the graph has made m broken
+		}
+		switch {
+		case r.verdict.State == status.ModuleOff:
+			f.RequiresOff = name
+		case r.verdict.Run && e.paused(name) && len(r.pass.refs) > 0:
+			// Its release is left as it is: there is nothing to wait for.
+		case !r.pass.ready && f.RequiresUnmet == "":
+			f.RequiresUnmet, f.RequiresStuck = name, r.settled()
+		}
+	}
+	f.After = e.graph.WaitsFor(m.name, func(name string) bool { return e.modules[name].settled() })
+	return f
+}
+
+// settled is false while the module is on its way and nothing is wrong.
+func (m *module) settled() bool {
+	if !m.verdict.Run {
+		return m.verdict.Settled || m.crds.err != ""
+	}
+	if m.crds.err != "" || m.pass.ready || m.pass.err != "" || m.pass.hold != "" {
+		return true
+	}
+	for _, h := range m.hooks {
+		if h.trouble() != "" && (!h.succeeded || m.pass.waiting[h.gen.ID]) {
+			return true
+		}
+	}
+	return m.pass.settledPaused(m)
+}
+
+func (e *Engine) paused(name string) bool {
+	return e.opts.PauseAll || slices.Contains(e.opts.Paused, name)
+}
+
+// globalState names the first global hook that was never tried, and the first that
+// was tried and has never succeeded.
+func (e *Engine) globalState() (pending, failing string) {
+	if e.global.broken != "" {
+		return "", "global: " + e.global.broken
+	}
+	for _, h := range e.global.hooks {
+		switch {
+		case !h.gates() || h.succeeded:
+		case h.trouble() == "":
+			if pending == "" {
+				pending = h.gen.ID
+			}
+		case failing == "":
+			failing = h.gen.ID
+		}
+	}
+	if !e.global.started && e.global.broken == "" && pending == "" && len(e.global.hooks) > 0 {
+		pending = e.global.hooks[0].gen.ID
+	}
+	return pending, failing
+}
