@@ -30,7 +30,7 @@ type subscription struct {
 	mu       sync.Mutex
 	stopped  bool
 	parts    []*part
-	expected int   // how many parts there will be; unknown for now
+	expected int   // how many parts there will be; not known yet
 	synced   bool  // Synced was called for the objects, and is still true
 	looking  error // why the kind could not be looked up
 	guide    error // why the namespaces that match are not known
