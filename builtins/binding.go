@@ -1,7 +1,6 @@
 package builtins
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -9,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/schedule"
 )
 
@@ -39,19 +37,7 @@ func bindingSpecs() []Spec {
 				{Name: "missed", Type: TypeString, Default: `"skip"`, Doc: "Ticks that came while Starling, or the module, was not running: \"skip\" them, or run \"once\" for all of them."},
 			},
 		},
-		{
-			Name: "k8s.watch", Phases: PhaseLoad, call: callWatch, Returns: returns,
-			Doc: "Triggers when an object appears, changes as far as its filter shows it, or goes away, and keeps the snapshot ctx.snapshots[name] of all of them, sorted by namespace and name.",
-			Params: []Param{
-				{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
-				{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},
-				{Name: "name", Type: TypeString, Default: "None", Doc: "Name of the binding and of its snapshot, unique in its hook; default: the kind in lower case."},
-				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Only objects in these; None: all."},
-				{Name: "object_names", Type: TypeStrings, Default: "None", Doc: "Only objects of these names; None: all."},
-				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Label selector: a dict of equal values, or the text kubectl takes."},
-				{Name: "filter", Type: TypeFilter, Default: "None", Doc: "What is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels, or a jq program, of which the first output counts. None: the whole object."},
-			},
-		},
+		watchSpec(),
 		stage(StageBeforeHelm, "Triggers before each candidate render of the module's chart; values set then count."),
 		stage(StageAfterHelm, "Triggers after the release has really changed. Values set then make one more pass."),
 		stage(StageBeforeDelete, "Triggers before the release is uninstalled, which waits until the hook has succeeded."),
@@ -98,42 +84,6 @@ func callSchedule(c *call) (starlark.Value, error) {
 	return binding(Binding{Name: name, Schedule: b})
 }
 
-func callWatch(c *call) (starlark.Value, error) {
-	w := &WatchBinding{
-		APIVersion: c.str("api_version"),
-		Kind:       c.str("kind"),
-		Namespaces: c.strings("namespaces"),
-		Names:      c.strings("object_names"),
-		Pos:        c.pos(),
-	}
-	name, err := c.bindingName()
-	if err != nil {
-		return nil, err
-	}
-	if err := checkKind(w.APIVersion, w.Kind); err != nil {
-		return nil, err
-	}
-	if err := checkNamespaces(w.Namespaces); err != nil {
-		return nil, err
-	}
-	for _, ns := range w.Namespaces {
-		if ns == "*" {
-			w.Namespaces = nil
-			break
-		}
-	}
-	if err := checkNames("object_names", w.Names); err != nil {
-		return nil, err
-	}
-	if w.Labels, err = c.labelSelector("labels"); err != nil {
-		return nil, err
-	}
-	if err := c.filter(w); err != nil {
-		return nil, fmt.Errorf("filter: %w", err)
-	}
-	return binding(Binding{Name: name, Watch: w})
-}
-
 // bindingName returns name=, or "".
 func (c *call) bindingName() (string, error) {
 	if c.arg("name") == nil {
@@ -144,41 +94,6 @@ func (c *call) bindingName() (string, error) {
 		return "", fmt.Errorf("name: %q is no name: 1 to 100 characters", clip(name))
 	}
 	return name, nil
-}
-
-// filter reads filter= into w.
-func (c *call) filter(w *WatchBinding) error {
-	switch v := c.arg("filter").(type) {
-	case nil:
-		w.FilterID = "object"
-	case starlark.Callable:
-		if err := takesOne(v, "the object"); err != nil {
-			return err
-		}
-		w.Filter, w.FilterID = v, filterID(v)
-	case starlark.String:
-		fn, err := jqFilter(string(v), w.Pos)
-		if err != nil {
-			return err
-		}
-		w.Filter, w.FilterID = fn, fmt.Sprintf("jq %q", string(v))
-	default:
-		list := v.(starlark.Indexable)
-		if err := TypeStrings.check(v); err != nil {
-			return err
-		}
-		w.FilterFields = stringsOf(list)
-		if len(w.FilterFields) == 0 {
-			return errors.New("the list is empty; leave filter out to keep whole objects")
-		}
-		for i, f := range w.FilterFields {
-			if _, err := object.ParsePath(starlark.String(f)); err != nil {
-				return fmt.Errorf("element %d: %w", i, err)
-			}
-		}
-		w.FilterID = fmt.Sprintf("fields %q", w.FilterFields)
-	}
-	return nil
 }
 
 // labelSelector reads a selector argument as kubectl's text; empty means all.
@@ -202,7 +117,7 @@ func (c *call) fieldSelector(param string) (string, error) {
 	}
 	sel, err := fields.ParseSelector(text)
 	if err != nil {
-		return "", fmt.Errorf("%s: %q is no field selector: %w", param, clip(text), err)
+		return "", fmt.Errorf("%s: %q is no field selector: write \"field=value\" or \"field!=value\", with commas between; sets (in, notin) are for labels only", param, clip(text))
 	}
 	return sel.String(), nil
 }

@@ -44,6 +44,8 @@ type Event struct {
 	// Result is what the watch keeps of the object, for added, modified and
 	// deleted; frozen.
 	Result starlark.Value
+	// Object is the object that Result was made of, with keep="object"; else nil.
+	Object starlark.Value
 }
 
 // NewCtx returns the value that a hook is called with. It is frozen.
@@ -86,6 +88,9 @@ func (e Event) value() starlark.Value {
 		fields["result"] = starlark.None
 		if e.Result != nil {
 			fields["result"] = e.Result
+		}
+		if e.Object != nil {
+			fields["object"] = e.Object
 		}
 	}
 	return starlarkstruct.FromStringDict(starlark.String("event"), fields)

@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"slices"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -158,6 +159,13 @@ type WatchBinding struct {
 	Namespaces []string // nil: all
 	Names      []string // nil: all
 	Labels     string   // a label selector as kubectl takes it; empty: all
+	// ExcludeNamespaces are taken away from Namespaces, or from all.
+	ExcludeNamespaces []string
+	// NamespaceLabels is a label selector of namespaces; empty: all. It is
+	// followed as namespaces change.
+	NamespaceLabels string
+	// Fields is a field selector with = and != only; empty: all.
+	Fields string
 	// Filter turns an object into what is kept of it; nil keeps the object.
 	// None leaves the object out.
 	Filter starlark.Callable
@@ -168,7 +176,22 @@ type WatchBinding struct {
 	// results. It holds the position of the function and a digest of what it
 	// closes over, or the fields; not the code, which may change with the file.
 	FilterID string
-	Pos      string
+	// KeepObject has events carry the object, too (keep="object").
+	KeepObject bool
+	// Events are the changes that trigger: added, modified, deleted, in this
+	// order. Nil means all, an empty list none.
+	Events []string
+	// Quiet: the first complete snapshot does not trigger (sync=False).
+	Quiet bool
+	// Require: a kind that is not served is waited for; else it counts as synced
+	// and empty.
+	Require bool
+	Pos     string
+}
+
+// Triggers says whether a change ("added", "modified", "deleted") triggers.
+func (w *WatchBinding) Triggers(change string) bool {
+	return w.Events == nil || slices.Contains(w.Events, change)
 }
 
 // Decision is what def enabled() of a module.star answered.

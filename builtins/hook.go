@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -169,6 +170,9 @@ func bindingsOf(list starlark.Indexable) ([]Binding, error) {
 		taken[b.Name] = true
 		out = append(out, b)
 	}
+	if !slices.ContainsFunc(out, Binding.triggers) {
+		return nil, errors.New("nothing would trigger the hook: its watches have events = [] and sync = False")
+	}
 	for i := range out {
 		if out[i].Name != "" {
 			continue
@@ -181,6 +185,11 @@ func bindingsOf(list starlark.Indexable) ([]Binding, error) {
 		taken[name], out[i].Name = true, name
 	}
 	return out, nil
+}
+
+// triggers is false for a watch that is there for its snapshot alone.
+func (b Binding) triggers() bool {
+	return b.Watch == nil || !b.Watch.Quiet || b.Watch.Events == nil || len(b.Watch.Events) > 0
 }
 
 // bindingOf reads one element of on=. A bare startup, or the bare name of a stage,

@@ -200,6 +200,7 @@ func (f *starFile) helpers() starlark.StringDict {
 			Events: []Event{
 				{Type: "startup", Binding: "startup"},
 				{Type: "added", Binding: "nodes", Name: "a", Result: object.FromPlain(map[string]any{"ready": true})},
+				{Type: "modified", Binding: "nodes", Name: "b", Object: object.New(map[string]any{"kind": "Node"})},
 			},
 			Snapshots: map[string][]starlark.Value{
 				"nodes": {object.FromPlain(map[string]any{"ready": true})}, "secrets": {},

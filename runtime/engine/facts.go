@@ -65,7 +65,7 @@ func (e *Engine) globalState() (pending, failing string) {
 	}
 	for _, h := range e.global.hooks {
 		switch {
-		case !h.gates() || h.succeeded:
+		case !h.holds():
 		case h.trouble() == "":
 			if pending == "" {
 				pending = h.gen.ID

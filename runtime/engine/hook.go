@@ -73,14 +73,53 @@ func newHook(m *module, g *generation.Hook) *hook {
 // gates says whether the module's first render waits for the hook, or, of a global
 // hook, the first start of modules.
 func (h *hook) gates() bool {
-	return h.startup != nil || len(h.watches) > 0 || h.stages[builtins.StageBeforeAll] != nil
+	for _, w := range h.watches {
+		if !w.decl.Quiet {
+			return true
+		}
+	}
+	return h.startup != nil || h.stages[builtins.StageBeforeAll] != nil
+}
+
+// holds says that the hook has not done yet what the first render waits for.
+func (h *hook) holds() bool {
+	if h.gates() && !h.succeeded {
+		return true
+	}
+	for _, w := range h.watches {
+		if w.decl.Require && !w.seen {
+			return true
+		}
+	}
+	return false
+}
+
+// complete says that all snapshots of the hook are.
+func (h *hook) complete() bool {
+	for _, w := range h.watches {
+		if !w.synced {
+			return false
+		}
+	}
+	return true
+}
+
+// waitsForKind says that the hook cannot run because a kind that it requires is not
+// served, or "".
+func (h *hook) waitsForKind() string {
+	for _, w := range h.watches {
+		if kind := w.waits(); kind != "" {
+			return fmt.Sprintf("waits for %s, which is not served", kind)
+		}
+	}
+	return ""
 }
 
 // reset forgets what belongs to one life of the module; statistics stay.
 func (h *hook) reset() {
 	h.tried, h.succeeded, h.requeueAt, h.lastError = false, false, time.Time{}, ""
 	for _, w := range h.watches {
-		w.synced, w.served, w.err = false, false, ""
+		w.synced, w.served, w.looked, w.seen, w.told, w.err = false, false, false, false, false, ""
 	}
 	for _, s := range h.schedules {
 		s.next, s.fired = time.Time{}, time.Time{}
@@ -115,10 +154,8 @@ func (m *module) ready(key string) bool {
 	if h == nil || !m.started || h.barred != "" || !h.allowedAt(m.now).IsZero() {
 		return false
 	}
-	for _, w := range h.watches {
-		if !w.synced {
-			return false
-		}
+	if !h.complete() {
+		return false
 	}
 	if m.leaving {
 		return h.leaves()
@@ -152,6 +189,9 @@ func (h *hook) trouble() string {
 		return h.barred
 	}
 	if why := h.watchTrouble(); why != "" {
+		return why
+	}
+	if why := h.waitsForKind(); why != "" {
 		return why
 	}
 	return h.lastError

@@ -68,7 +68,7 @@ func (p *pass) settledPaused(m *module) bool { return m.verdict.Run && !m.verdic
 // gate names the first hook that the first render waits for, or "".
 func (m *module) gate() string {
 	for _, h := range m.hooks {
-		if h.gates() && !h.succeeded {
+		if h.holds() {
 			return h.gen.ID
 		}
 	}

@@ -32,11 +32,17 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	}
 	if gate := m.gate(); gate != "" {
 		for _, h := range m.hooks {
-			if h.gates() && !h.succeeded && h.trouble() != "" {
-				return status.ModuleFailed, "hook " + strings.TrimPrefix(h.gen.ID, m.name+"/") + ": " + h.trouble()
+			if why := h.trouble(); h.holds() && why != "" && why != h.waitsForKind() {
+				return status.ModuleFailed, "hook " + strings.TrimPrefix(h.gen.ID, m.name+"/") + ": " + why
 			}
 		}
-		return status.ModuleStarting, "waits for hook " + strings.TrimPrefix(gate, m.name+"/")
+		for _, h := range m.hooks {
+			if h.holds() && h.trouble() == "" {
+				return status.ModuleStarting, "waits for hook " + strings.TrimPrefix(h.gen.ID, m.name+"/")
+			}
+		}
+		// Only what somebody else has to install is missing.
+		return status.ModuleWaiting, "hook " + strings.TrimPrefix(gate, m.name+"/") + " " + m.byKey[gate].waitsForKind()
 	}
 	if p.phase == beforeHelm {
 		for _, h := range m.hooks {
@@ -157,6 +163,8 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 		out.State, out.LastError = status.HookFailed, h.barred
 	case h.watchTrouble() != "":
 		out.State, out.LastError = status.HookFailed, h.watchTrouble()
+	case h.waitsForKind() != "":
+		out.State = status.HookWaiting
 	case h.lastError != "":
 		out.State = status.HookFailed
 	case waits:
@@ -167,8 +175,8 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 		out.State = status.HookWaiting
 	}
 	for _, w := range h.watches {
-		if w.synced && !w.served {
-			out.NotServed = append(out.NotServed, w.decl.APIVersion+"/"+w.decl.Kind)
+		if w.looked && !w.served {
+			out.NotServed = append(out.NotServed, w.kind())
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
@@ -14,10 +15,23 @@ type watch struct {
 	hook    *hook
 	binding string
 	decl    *builtins.WatchBinding
-	synced  bool
+	synced  bool // its snapshot is complete; never of a kind that is required and not served
 	served  bool
+	looked  bool // it has been told whether the kind is served
+	seen    bool // was served before, in this life of the module
+	told    bool // a complete snapshot was taken note of
 	err     string
 }
+
+// waits says which required kind is not served, or "".
+func (w *watch) waits() string {
+	if !w.decl.Require || w.served || !w.looked {
+		return ""
+	}
+	return w.kind()
+}
+
+func (w *watch) kind() string { return w.decl.APIVersion + "/" + w.decl.Kind }
 
 // watchID names the watch of one binding of a hook in one life of its module:
 // "web/hooks/a.star:f#nodes", from the second life on with its number behind.
@@ -55,37 +69,59 @@ func (e *Engine) Watches(module, hook string) map[string]string {
 	return m.byKey[hook].watchIDs()
 }
 
-// watchSynced queues one sync event once every watch of the hook is complete.
+// watchSynced queues one sync event a watch once every watch of the hook is complete.
+// Later ones, for a kind that comes or goes, are changes: what came with the kind has
+// no event of its own.
 func (e *Engine) watchSynced(in WatchSynced) {
 	w := e.watches[in.ID]
 	if w == nil {
 		return
 	}
-	again := w.synced
-	w.synced, w.served = true, in.Served
+	before := w.seen
+	w.looked, w.served, w.seen = true, in.Served, w.seen || in.Served
+	w.synced = in.Served || !w.decl.Require
 	h := w.hook
-	for _, other := range h.watches {
-		if !other.synced {
-			e.touch(h.module)
-			return
-		}
-	}
-	for _, other := range h.watches {
-		if !again || other == w {
-			h.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "sync", Binding: other.binding})
-		}
-	}
-	h.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
 	e.touch(h.module)
+	if !h.complete() {
+		return
+	}
+	added := false
+	for _, other := range h.watches {
+		var wanted bool
+		switch {
+		case !other.told:
+			wanted = !other.decl.Quiet
+		case other != w:
+		case in.Served:
+			wanted = other.decl.Triggers("added") || !before && !other.decl.Quiet
+		default:
+			wanted = other.decl.Triggers("deleted")
+		}
+		other.told = true
+		if wanted {
+			h.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "sync", Binding: other.binding})
+			added = true
+		}
+	}
+	if added {
+		h.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
+	}
 }
 
 func (e *Engine) watchChanged(in WatchChanged) {
 	w := e.watches[in.ID]
-	if w == nil || len(in.Events) == 0 {
+	if w == nil {
+		return
+	}
+	events := in.Events
+	if w.decl.Events != nil {
+		events = slices.DeleteFunc(slices.Clone(events), func(ev builtins.Event) bool { return !w.decl.Triggers(ev.Type) })
+	}
+	if len(events) == 0 {
 		return
 	}
 	m := w.hook.module
-	w.hook.lane.Add(w.hook.gen.ID, lane.Unordered, in.Events...)
+	w.hook.lane.Add(w.hook.gen.ID, lane.Unordered, events...)
 	w.hook.lane.Nudge(w.hook.gen.ID, w.hook.gen.Retry.Min)
 	e.touch(m)
 }

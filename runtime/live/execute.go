@@ -89,11 +89,19 @@ func (d *Driver) guard(work func() error) (err error) {
 func (d *Driver) startWatch(a engine.StartWatch) {
 	d.metrics.state.watching(a)
 	w := a.Watch
-	d.watches.Start(watch.Spec{
-		ID: a.ID, APIVersion: w.APIVersion, Kind: w.Kind,
-		Namespaces: w.Namespaces, Names: w.Names, Labels: w.Labels,
-		Filter: hook.Filter(d.work, d.o.Generation.Host, w, d.log(a.Hook.Module, a.Hook.ID)), FilterID: w.FilterID,
-	})
+	spec := watchSpec(a.ID, w)
+	spec.Filter = hook.Filter(d.work, d.o.Generation.Host, w, d.log(a.Hook.Module, a.Hook.ID))
+	d.watches.Start(spec)
+}
+
+// watchSpec is a watch as its binding says, all but its filter.
+func watchSpec(id string, w *builtins.WatchBinding) watch.Spec {
+	return watch.Spec{
+		ID: id, APIVersion: w.APIVersion, Kind: w.Kind,
+		Namespaces: w.Namespaces, ExcludeNamespaces: w.ExcludeNamespaces, NamespaceLabels: w.NamespaceLabels,
+		Names: w.Names, Labels: w.Labels, Fields: w.Fields,
+		FilterID: w.FilterID, KeepObject: w.KeepObject,
+	}
 }
 
 func (d *Driver) runHook(a engine.RunHook) engine.RunDone {

@@ -44,7 +44,7 @@ func (s sink) Changed(id string, events []watch.Event) {
 	out := make([]builtins.Event, len(events))
 	binding := engine.WatchBinding(id)
 	for i, ev := range events {
-		out[i] = builtins.Event{Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result}
+		out[i] = builtins.Event{Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object}
 	}
 	s.d.metrics.changed(engine.WatchHook(id), time.Now())
 	s.d.inbox.put(engine.WatchChanged{ID: id, Events: out})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,11 +26,19 @@ func TestMain(m *testing.M) { os.Exit(e2e.Main(m, &shared)) }
 func newRealFixture(t *testing.T, namespace string) *fixture {
 	all := []string{"get", "list", "watch", "create", "patch", "delete"}
 	file := shared.ServiceAccountKubeconfig(t, namespace, "starling", e2e.Access{
-		Cluster: []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"*"}, Verbs: all}},
+		Cluster: []rbacv1.PolicyRule{
+			{APIGroups: []string{"example.com"}, Resources: []string{"*"}, Verbs: all},
+			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
+		},
 		Namespaced: map[string][]rbacv1.PolicyRule{
 			namespace: {{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: all}},
 		},
 	})
+	return newFixtureFor(t, file)
+}
+
+// newFixtureFor watches as a kubeconfig file says.
+func newFixtureFor(t *testing.T, file string) *fixture {
 	cfg, _, err := cluster.LoadConfig(file, "")
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +135,63 @@ func TestRealCRDComesAndGoes(t *testing.T) {
 	}
 	f.await(fmt.Sprintf(`w deleted %s/x "1"`, ns))
 	f.await("w synced served=false")
+}
+
+// TestRealNamespacesStartAndStopMatching lets namespaces start and stop to match
+// while the kind itself is made, deleted and made again. The role may list the kind
+// in single namespaces, and nowhere else.
+func TestRealNamespacesStartAndStopMatching(t *testing.T) {
+	home, one, two := shared.Namespace(t), shared.Namespace(t), shared.Namespace(t)
+	label := func(namespace, team string) {
+		shared.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {team: %q}}}", namespace, team))
+	}
+	gadgets := strings.NewReplacer("widget", "gadget", "Widget", "Gadget", "example.com", "e2e.example.com").Replace(crd)
+	read := []rbacv1.PolicyRule{{APIGroups: []string{"e2e.example.com"}, Resources: []string{"gadgets"}, Verbs: []string{"list", "watch"}}}
+	file := shared.ServiceAccountKubeconfig(t, home, "narrow", e2e.Access{
+		Cluster:    []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}},
+		Namespaced: map[string][]rbacv1.PolicyRule{one: read, two: read},
+	})
+	f := newFixtureFor(t, file)
+	put := func(namespace, d string) {
+		shared.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Gadget, metadata: {name: x, namespace: %s}, data: {d: %q}}", namespace, d))
+	}
+	admin, err := cluster.New(cluster.Options{Config: shared.Config, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(admin.Close)
+
+	label(one, home)
+	f.manager.Start(Spec{ID: "w", APIVersion: "e2e.example.com/v1", Kind: "Gadget", Filter: dataFilter, NamespaceLabels: "team=" + home})
+	f.await("w synced served=false")
+	for round := range 2 {
+		shared.Apply(t, gadgets)
+		f.manager.Kick()
+		f.await("w synced served=true")
+		put(one, "1")
+		f.await(fmt.Sprintf(`w added %s/x "1"`, one))
+		put(two, "2")
+		label(two, home)
+		f.await(fmt.Sprintf(`w added %s/x "2"`, two))
+		put(two, "3")
+		f.await(fmt.Sprintf(`w modified %s/x "3"`, two))
+		label(one, "other")
+		f.await(fmt.Sprintf(`w deleted %s/x "1"`, one))
+		put(one, "4")
+		label(one, home)
+		f.await(fmt.Sprintf(`w added %s/x "4"`, one))
+		label(two, "")
+		f.await(fmt.Sprintf(`w deleted %s/x "3"`, two))
+		f.snapshot("w", `["4"]`)
+		f.nothing()
+
+		if _, err := admin.Write(t.Context(), "", effect.Write{Kind: effect.WriteDelete, Ref: effect.Ref{
+			APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "gadgets.e2e.example.com"}}); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		f.await(fmt.Sprintf(`w deleted %s/x "4"`, one), "w synced served=false")
+	}
+	f.nothing()
 }
 
 func TestRealKept(t *testing.T) {

@@ -1,0 +1,173 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+func watchSpec() Spec {
+	return Spec{
+		Name: "k8s.watch", Phases: PhaseLoad, call: callWatch, Returns: "a binding for hook(on = […])",
+		Doc: "Triggers when an object appears, changes as far as its filter shows it, or goes away, and keeps the snapshot ctx.snapshots[name] of all of them, sorted by namespace and name.",
+		Params: []Param{
+			{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
+			{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},
+			{Name: "name", Type: TypeString, Default: "None", Doc: "Name of the binding and of its snapshot, unique in its hook; default: the kind in lower case."},
+			{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Only objects in these; None: all."},
+			{Name: "exclude_namespaces", Type: TypeStrings, Default: "None", Doc: "Not the objects in these."},
+			{Name: "namespace_labels", Type: TypeSelector, Default: "None", Doc: "Only objects in namespaces whose labels match, of those that namespaces and exclude_namespaces leave. They are followed: the objects of a namespace that begins to match are added, those of one that stops are deleted. Each namespace that matches costs a watch of its own, and Starling must be allowed to list and watch namespaces."},
+			{Name: "object_names", Type: TypeStrings, Default: "None", Doc: "Only objects of these names; None: all."},
+			{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Label selector: a dict of equal values, or the text kubectl takes."},
+			{Name: "fields", Type: TypeSelector, Default: "None", Doc: "Field selector: a dict of equal values, or the text kubectl takes, with = and !=. Which fields there are is up to the API server: metadata.name and metadata.namespace for all kinds, more for some, such as spec.nodeName of a Pod."},
+			{Name: "filter", Type: TypeFilter, Default: "None", Doc: "What is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels, or a jq program, of which the first output counts. None: the whole object."},
+			{Name: "keep", Type: TypeString, Default: `"result"`, Doc: "\"object\": events carry .object, too, and the object is kept beside what the filter makes of it, which costs its memory. Snapshots hold results."},
+			{Name: "events", Type: TypeStrings, Default: `["added", "modified", "deleted"]`, Doc: "The changes that trigger; []: none, for a snapshot only."},
+			{Name: "sync", Type: TypeBool, Default: "True", Doc: "Whether the first complete snapshot triggers, too. If not, the chart does not wait for a run of this watch."},
+			{Name: "require", Type: TypeBool, Default: "False", Doc: "Whether to wait for a kind that is not served: the hook does not run, and the chart is not rendered for the first time, before it is. If not, such a kind counts as one without objects."},
+		},
+	}
+}
+
+func callWatch(c *call) (starlark.Value, error) {
+	w := &WatchBinding{
+		APIVersion: c.str("api_version"),
+		Kind:       c.str("kind"),
+		Namespaces: c.strings("namespaces"),
+		Names:      c.strings("object_names"),
+		Quiet:      !c.boolOr("sync", true),
+		Require:    c.boolOr("require", false),
+		Pos:        c.pos(),
+	}
+	name, err := c.bindingName()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkKind(w.APIVersion, w.Kind); err != nil {
+		return nil, err
+	}
+	if err := checkNamespaces(w.Namespaces); err != nil {
+		return nil, err
+	}
+	for _, ns := range w.Namespaces {
+		if ns == "*" {
+			w.Namespaces = nil
+			break
+		}
+	}
+	if err := c.excluded(w); err != nil {
+		return nil, fmt.Errorf("exclude_namespaces: %w", err)
+	}
+	if err := checkNames("object_names", w.Names); err != nil {
+		return nil, err
+	}
+	if w.Labels, err = c.labelSelector("labels"); err != nil {
+		return nil, err
+	}
+	if w.NamespaceLabels, err = c.labelSelector("namespace_labels"); err != nil {
+		return nil, err
+	}
+	if w.Fields, err = c.fieldSelector("fields"); err != nil {
+		return nil, err
+	}
+	if w.Events, err = c.watchEvents(); err != nil {
+		return nil, fmt.Errorf("events: %w", err)
+	}
+	switch keep := c.strOr("keep", "result"); keep {
+	case "result":
+	case "object":
+		w.KeepObject = true
+	default:
+		return nil, fmt.Errorf("keep: got %q, want \"result\" or \"object\"", clip(keep))
+	}
+	if err := c.filter(w); err != nil {
+		return nil, fmt.Errorf("filter: %w", err)
+	}
+	return binding(Binding{Name: name, Watch: w})
+}
+
+// excluded reads exclude_namespaces= into w.
+func (c *call) excluded(w *WatchBinding) error {
+	w.ExcludeNamespaces = c.strings("exclude_namespaces")
+	if c.arg("exclude_namespaces") != nil && len(w.ExcludeNamespaces) == 0 {
+		return errors.New("the list is empty; leave it out to exclude none")
+	}
+	for _, ns := range w.ExcludeNamespaces {
+		if problems := validation.IsDNS1123Label(ns); len(problems) > 0 {
+			return fmt.Errorf("%q is no valid name of a namespace", clip(ns))
+		}
+	}
+	if w.Namespaces != nil && !slices.ContainsFunc(w.Namespaces, func(ns string) bool { return !slices.Contains(w.ExcludeNamespaces, ns) }) {
+		return errors.New("nothing of namespaces is left")
+	}
+	return nil
+}
+
+// changes are what events= may name, in the order of [WatchBinding].
+var changes = [...]string{"added", "modified", "deleted"}
+
+// watchEvents reads events=.
+func (c *call) watchEvents() ([]string, error) {
+	if c.arg("events") == nil {
+		return nil, nil
+	}
+	asked := c.strings("events")
+	for i, event := range asked {
+		if slices.Contains(changes[:], event) {
+			continue
+		}
+		hint := "want " + strings.Join(changes[:], ", ")
+		if near := Nearest(event, changes[:]); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return nil, fmt.Errorf("element %d: %q is no event of a watch (%s)", i, clip(event), hint)
+	}
+	out := []string{}
+	for _, event := range changes {
+		if slices.Contains(asked, event) {
+			out = append(out, event)
+		}
+	}
+	return out, nil
+}
+
+// filter reads filter= into w.
+func (c *call) filter(w *WatchBinding) error {
+	switch v := c.arg("filter").(type) {
+	case nil:
+		w.FilterID = "object"
+	case starlark.Callable:
+		if err := takesOne(v, "the object"); err != nil {
+			return err
+		}
+		w.Filter, w.FilterID = v, filterID(v)
+	case starlark.String:
+		fn, err := jqFilter(string(v), w.Pos)
+		if err != nil {
+			return err
+		}
+		w.Filter, w.FilterID = fn, fmt.Sprintf("jq %q", string(v))
+	default:
+		list := v.(starlark.Indexable)
+		if err := TypeStrings.check(v); err != nil {
+			return err
+		}
+		w.FilterFields = stringsOf(list)
+		if len(w.FilterFields) == 0 {
+			return errors.New("the list is empty; leave filter out to keep whole objects")
+		}
+		for i, f := range w.FilterFields {
+			if _, err := object.ParsePath(starlark.String(f)); err != nil {
+				return fmt.Errorf("element %d: %w", i, err)
+			}
+		}
+		w.FilterID = fmt.Sprintf("fields %q", w.FilterFields)
+	}
+	return nil
+}

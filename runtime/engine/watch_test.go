@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// watching is a watch on v1 Node, changed by edit.
+func watching(name string, edit func(*builtins.WatchBinding)) builtins.Binding {
+	b := onWatch(name)
+	edit(b.Watch)
+	return b
+}
+
+func quiet(b *builtins.WatchBinding)    { b.Quiet = true }
+func required(b *builtins.WatchBinding) { b.Require = true }
+func silent(b *builtins.WatchBinding)   { b.Events = []string{} }
+
+// tell tells of one change of each type given.
+func (w *world) tell(id string, types ...string) {
+	w.t.Helper()
+	var events []builtins.Event
+	for _, typ := range types {
+		events = append(events, builtins.Event{Type: typ, Binding: WatchBinding(id), Name: "a"})
+	}
+	w.in(WatchChanged{ID: id, Events: events})
+}
+
+func TestWatchEventsThatTrigger(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		events []string
+		want   []string
+	}{
+		{"all", nil, []string{"web/a added", "web/a modified", "web/a deleted", "web/a added,modified,deleted"}},
+		{"some", []string{"added", "deleted"}, []string{"web/a added", "web/a deleted", "web/a added,deleted"}},
+		{"none", []string{}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, mod("web", isOn(), hk("a", watching("nodes", func(b *builtins.WatchBinding) { b.Events = tc.events }))))
+			w.start()
+			w.wantRuns("web/a sync")
+			w.tell("web/a#nodes", "added")
+			w.tell("web/a#nodes", "modified")
+			w.tell("web/a#nodes", "deleted")
+			w.tell("web/a#nodes", "added", "modified", "deleted")
+			w.wantRuns(tc.want...)
+			w.wantReleased("web#1")
+		})
+	}
+}
+
+func TestWatchWithoutSyncIsNoGate(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("a", watching("nodes", quiet))))
+	w.unsynced["web/a#nodes"] = true
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) { return effect.Effects{}, errBoom }
+	w.start()
+	w.wantReleased("web#1") // not even its snapshot is waited for
+	w.in(WatchSynced{ID: "web/a#nodes", Served: true})
+	w.wantRuns()
+	w.tell("web/a#nodes", "added")
+	w.wantRuns("web/a added")
+	w.state("web", status.ModuleReady, "")
+}
+
+func TestWatchWithoutSyncBesideOthers(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("a", watching("quiet", quiet), onWatch("loud"))))
+	w.unsynced["web/a#quiet"] = true
+	w.start()
+	w.wantRuns()
+	w.wantReleased()
+	w.in(WatchSynced{ID: "web/a#quiet", Served: true})
+	w.wantRuns("web/a sync")
+	w.wantReleased("web#1")
+}
+
+// TestKindThatComesAndGoesIsAChange: what comes with a kind has no events of its own,
+// so that a sync must stand for it, also where the first one does not trigger.
+func TestKindThatComesAndGoesIsAChange(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(*builtins.WatchBinding)
+		want [][]string // first, served, gone, served again
+	}{
+		{"default", func(*builtins.WatchBinding) {}, [][]string{{"web/a sync"}, {"web/a sync"}, {"web/a sync"}, {"web/a sync"}}},
+		{"quiet", quiet, [][]string{nil, {"web/a sync"}, {"web/a sync"}, {"web/a sync"}}},
+		{"snapshot only", silent, [][]string{{"web/a sync"}, {"web/a sync"}, nil, nil}},
+		{"quiet, deletions", func(b *builtins.WatchBinding) { b.Quiet, b.Events = true, []string{"deleted"} }, [][]string{nil, nil, {"web/a sync"}, nil}},
+		{"required", required, [][]string{nil, {"web/a sync"}, nil, {"web/a sync"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, mod("web", isOn(), hk("a", watching("nodes", tc.edit))))
+			w.unsynced["web/a#nodes"] = true
+			w.start()
+			for i, served := range []bool{false, true, false, true} {
+				w.in(WatchSynced{ID: "web/a#nodes", Served: served})
+				got := w.runs
+				w.runs = nil
+				if !slices.Equal(got, tc.want[i]) {
+					t.Errorf("step %d: runs %v, want %v", i, got, tc.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestRequiredKindHoldsHookAndGate(t *testing.T) {
+	later := isOn()
+	later.After = []string{"web"}
+	w := newWorld(t,
+		mod("web", isOn(), hk("a", onStartup(0), watching("nodes", required)), hk("b", onStartup(1))),
+		mod("crds", later))
+	w.unsynced["web/a#nodes"] = true
+	w.start()
+	w.in(WatchSynced{ID: "web/a#nodes", Served: false})
+	// Nobody else is held back: not the hooks behind it, not the modules.
+	w.wantRuns("web/b startup")
+	w.wantReleased("crds#1")
+	w.state("web", status.ModuleWaiting, "hook a waits for v1/Node, which is not served")
+	if ready, why := w.e.Ready(); !ready {
+		t.Errorf("not ready: %s", why)
+	}
+	for _, h := range w.e.Status().Hooks {
+		if h.ID == "web/a" && (h.State != status.HookWaiting || !slices.Equal(h.NotServed, []string{"v1/Node"})) {
+			t.Errorf("hook a is %s, not served %v", h.State, h.NotServed)
+		}
+	}
+	w.in(WatchSynced{ID: "web/a#nodes", Served: true})
+	w.wantRuns("web/a startup,sync")
+	w.wantReleased("crds#1", "web#1")
+	w.state("web", status.ModuleReady, "")
+
+	// The kind goes away: the hook waits, the gate stays open.
+	w.tell("web/a#nodes", "deleted")
+	w.wantRuns("web/a deleted")
+	w.in(WatchSynced{ID: "web/a#nodes", Served: false})
+	w.tell("web/a#nodes", "deleted")
+	w.wantRuns()
+	w.state("web", status.ModuleReady, "")
+	w.in(WatchSynced{ID: "web/a#nodes", Served: true})
+	w.wantRuns("web/a deleted,sync")
+}
+
+func TestRequiredKindWithoutSyncHoldsTheGateUntilServed(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("a", watching("nodes", func(b *builtins.WatchBinding) { b.Quiet, b.Require = true, true }))))
+	w.unsynced["web/a#nodes"] = true
+	w.start()
+	w.state("web", status.ModuleStarting, "waits for hook a")
+	w.in(WatchSynced{ID: "web/a#nodes", Served: false})
+	w.state("web", status.ModuleWaiting, "waits for v1/Node")
+	w.in(WatchFailed{ID: "web/a#nodes", Reason: "not allowed"})
+	w.state("web", status.ModuleFailed, "not allowed")
+	w.in(WatchFailed{ID: "web/a#nodes"})
+	w.wantReleased()
+	w.in(WatchSynced{ID: "web/a#nodes", Served: true})
+	w.wantRuns() // sync=False: no run, and none is waited for
+	w.wantReleased("web#1")
+}
+
+func TestKindRequiredByGlobalHookHoldsFirstInstalls(t *testing.T) {
+	w := newWorld(t, mod("global", isOn(), hk("g", watching("nodes", required))), mod("web", isOn()))
+	w.unsynced["global/g#nodes"] = true
+	w.start()
+	w.in(WatchSynced{ID: "global/g#nodes", Served: false})
+	w.state("web", status.ModuleBlocked, "not installed while global hook global/g")
+	w.in(WatchSynced{ID: "global/g#nodes", Served: true})
+	w.wantReleased("web#1")
+}
