@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -383,6 +384,26 @@ func TestKeepsWholeObjectsOnce(t *testing.T) {
 	}
 }
 
+// seen waits until a watch has told of a result, and leaves what it told.
+func (f *fixture) seen(result string) {
+	f.t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		f.mu.Lock()
+		more := f.more
+		found := slices.ContainsFunc(f.lines, func(line string) bool { return strings.HasSuffix(line, strconv.Quote(result)) })
+		f.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			f.t.Fatalf("%s was not told of", result)
+		}
+	}
+}
+
 // TestNamespacesAndObjectsAtOnce changes labels of namespaces and objects in them at
 // the same time. What the watch was told, from its sync on, must lead to its snapshot:
 // nothing is added twice, or deleted without having been there.
@@ -392,6 +413,7 @@ func TestNamespacesAndObjectsAtOnce(t *testing.T) {
 	f.manager.Start(ofTeam("w", "blue"))
 	f.await("w synced served=true")
 	random := rand.New(rand.NewPCG(1, 2))
+	f.api.Put(namespace("z", map[string]any{"team": "blue"}))
 	names := []string{"a", "b", "c", "d"}
 	for round := range 400 {
 		ns, name := names[random.IntN(4)], names[random.IntN(4)]
@@ -407,6 +429,11 @@ func TestNamespacesAndObjectsAtOnce(t *testing.T) {
 		}
 		if round%97 == 50 {
 			f.api.Expire()
+		}
+		if round%5 == 0 { // the watch keeps up, more or less
+			mark := fmt.Sprint("mark", round)
+			f.api.Put(configMap("z", "mark", mark))
+			f.seen(mark)
 		}
 	}
 	for _, ns := range names {
