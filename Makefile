@@ -13,6 +13,8 @@ export CGO_ENABLED := 0
 
 PROGRESS := go -C tools run ./progress
 TOOL     := go tool -modfile=$(CURDIR)/tools/go.mod
+FUZZTIME ?= 30s
+FUZZ     ?= .
 VULNDB   ?= https://vuln.go.dev
 
 # The race detector needs a C compiler.
@@ -30,7 +32,7 @@ VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
 .NOTPARALLEL:
-.PHONY: help run smoke test lint unit race e2e bench build devcluster vuln clean
+.PHONY: help run smoke test lint unit race e2e fuzz bench build devcluster vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-11s %s\n' "$$t" "$$d"; done
@@ -66,6 +68,13 @@ race: ## every unit test with the race detector
 e2e: build devcluster ## tests on a real control plane
 	go -C cmd/devcluster test -count=1 ./test
 	go test -count=1 -p 1 -tags e2e $(ON_CLUSTER)
+
+fuzz: ## every fuzz target for FUZZTIME (default 30s); FUZZ=name picks some
+	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z]*' . | sed 's|/[^/]*:func | |' | sort -u | grep -E "$(FUZZ)" | \
+	while read -r package target; do \
+	  echo "$$package $$target"; \
+	  go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s "$$package" || exit 1; \
+	done
 
 bench: build devcluster ## speed and memory beside a bare client-go loop
 	@go run ./bench
