@@ -63,6 +63,10 @@ type Tree struct {
 	// Modules by name. Those with an Err are among them: an unreadable module is
 	// not a removed one.
 	Modules []*Module
+	// Hollow are the names, without weights, of folders that hold nothing of a
+	// module. Such a folder may be one that is being written: a module of that
+	// name is not there, but it has not been removed either.
+	Hollow []string
 	// Digest is the SHA-256, in hex, of all paths and contents.
 	Digest string
 	// Problems are what is odd and changes nothing, by path.
@@ -195,6 +199,8 @@ func Read(fsys fs.FS, o Options) (*Tree, error) {
 		case isModule(s, name):
 			t.Modules = append(t.Modules, t.readModule(s, name))
 		default:
+			_, module, _ := ParseFolder(name)
+			t.Hollow = append(t.Hollow, module)
 			t.problem(name, "", "no module: a module has module.star, hooks/, Chart.yaml or templates/; the folder is ignored")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -303,5 +304,24 @@ func TestUnreadableModuleIsNotRemoved(t *testing.T) {
 	}
 	if len(tr.Modules) != 1 || tr.Modules[0].Err == nil {
 		t.Errorf("%+v", tr.Modules)
+	}
+}
+
+// A folder that is there, but holds nothing of a module yet, is not a module that was
+// removed.
+func TestHollowFolders(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/web/module.star", "module()")
+	write(t, dir+"/020-half-written/notes.txt", "x")
+	if err := os.MkdirAll(dir+"/empty", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tr, err := ReadDir(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(tr.Hollow)
+	if diff := cmp.Diff([]string{"empty", "half-written"}, tr.Hollow); diff != "" {
+		t.Error(diff)
 	}
 }

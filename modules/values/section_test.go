@@ -2,7 +2,6 @@ package values
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 
@@ -206,13 +205,6 @@ func TestSplitGlobal(t *testing.T) {
 				t.Errorf("switches (-want +got):\n%s", diff)
 			}
 		})
-	}
-	layers, switches, err := SplitGlobalLayers([]HookLayer{{"b", ops(set("fooEnabled", false))}, {"a", ops(set("fooEnabled", true), set("global.x", 1))}})
-	if err != nil || len(layers) != 1 || layers[0].Hook != "a" || switches["fooEnabled"] {
-		t.Errorf("got %v, %v, %v", layers, switches, err)
-	}
-	if _, _, err := SplitGlobalLayers([]HookLayer{{"b", ops(set("x", 1))}}); err == nil || !strings.HasPrefix(err.Error(), "hook b: ") {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -122,23 +122,3 @@ func globalError(op effect.ValueOp, why string) error {
 	}
 	return errors.New(msg)
 }
-
-// SplitGlobalLayers is [SplitGlobal] for all global hooks: their layers for the
-// global [Section], and all switches together.
-func SplitGlobalLayers(layers []HookLayer) ([]HookLayer, map[string]bool, error) {
-	sorted := slices.Clone(layers)
-	slices.SortStableFunc(sorted, func(a, b HookLayer) int { return strings.Compare(a.Hook, b.Hook) })
-	all := map[string]bool{}
-	var out []HookLayer
-	for _, l := range sorted {
-		ops, switches, err := SplitGlobal(l.Ops)
-		if err != nil {
-			return nil, nil, fmt.Errorf("hook %s: %w", l.Hook, err)
-		}
-		maps.Copy(all, switches)
-		if len(ops) > 0 {
-			out = append(out, HookLayer{Hook: l.Hook, Ops: ops})
-		}
-	}
-	return out, all, nil
-}

@@ -323,18 +323,22 @@ func TestPurgeComesLastAndOnlyForOurOwn(t *testing.T) {
 	if diff := cmp.Diff([]string{"old"}, w.gone); diff != "" {
 		t.Error(diff)
 	}
-	// Not from a generation that is incomplete, nor while all is paused.
+	// Not while its folder is there, if only half-written, nor while all is paused.
 	for _, change := range []func(*world){
-		func(w *world) { w.gen.Complete = false },
+		func(w *world) { w.gen.Tree.Hollow = []string{"old"} },
 		func(w *world) { w.opts.PauseAll = true },
 	} {
 		w := newWorld(t, mod("web", isOn()))
 		w.installed = []ReleaseRef{old}
+		w.kept = map[string]map[string][]byte{"old": {"layer.x": []byte("{}")}}
 		change(w)
 		w.start()
 		w.advance(time.Hour)
 		if len(w.gone) > 0 {
 			t.Error("purged")
+		}
+		if len(w.kept["old"]) == 0 {
+			t.Error("what was kept for it is gone")
 		}
 	}
 }

@@ -375,8 +375,6 @@ func (m *module) wake(now time.Time) (at time.Time, ok bool) {
 	return at, ok
 }
 
-func (m *module) String() string { return fmt.Sprintf("module %s", m.name) }
-
 // problems are what is wrong with the module beside its state.
 func (e *Engine) problems(m *module) []string {
 	out := slices.Clone(e.config.problems[m.name])

@@ -20,23 +20,29 @@ type purge struct {
 
 func (e *Engine) beginPurges(in Start) {
 	released := map[string]bool{}
+	removed := func(module string) bool {
+		return e.modules[module] == nil && !slices.Contains(e.gen.Tree.Hollow, module)
+	}
 	for _, ref := range in.Installed {
-		if e.modules[ref.Module] == nil {
+		if e.modules[ref.Module] == nil && !removed(ref.Module) {
+			e.do(Note{Level: builtins.LevelWarn, Module: ref.Module, Message: "its folder holds nothing of a module: its release stays as it is; remove the folder to uninstall it"})
+		}
+		if removed(ref.Module) {
 			e.purges = append(e.purges, &purge{ref: ref})
 			released[ref.Module] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Kept)) {
-		if e.modules[name] == nil && name != globalName && !released[name] {
+		if removed(name) && name != globalName && !released[name] {
 			e.purges = append(e.purges, &purge{ref: ReleaseRef{Module: name}, gone: true})
 		}
 	}
 }
 
-// stepPurges comes last: after every module has settled, from a generation that has
-// modules and was read completely.
+// stepPurges comes last: after every module has settled, and from a tree that has
+// modules. A tree that cannot be read as a whole does not get this far.
 func (e *Engine) stepPurges() {
-	if len(e.purges) == 0 || e.opts.PauseAll || len(e.modules) == 0 || !e.gen.Complete {
+	if len(e.purges) == 0 || e.opts.PauseAll || len(e.modules) == 0 {
 		return
 	}
 	for _, m := range e.modules {

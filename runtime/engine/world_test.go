@@ -62,7 +62,7 @@ func newWorld(t *testing.T, mods ...*generation.Module) *world {
 		hooks: map[string]func(RunHook) (effect.Effects, error){}, enabled: map[string]func(map[string]any) (builtins.Decision, error){},
 		unsynced: map[string]bool{}, helmErr: map[string]error{},
 	}
-	w.gen = &generation.Generation{Number: 1, Complete: true, Tree: &tree.Tree{ValuesFile: "values.yaml"}, Modules: map[string]*generation.Module{}}
+	w.gen = &generation.Generation{Number: 1, Tree: &tree.Tree{ValuesFile: "values.yaml"}, Modules: map[string]*generation.Module{}}
 	for _, m := range mods {
 		if m.Global {
 			w.gen.Global = m

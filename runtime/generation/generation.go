@@ -49,9 +49,6 @@ type Generation struct {
 	Names []string
 	// Problems are what is odd and stops nothing, in the order of paths.
 	Problems []tree.Problem
-	// Complete is true when the whole tree was read: only then does a module
-	// that is not in it no longer exist.
-	Complete bool
 
 	hooks map[string]*Hook
 }
@@ -96,7 +93,7 @@ const loaders = 4
 func Load(ctx context.Context, o Options) *Generation {
 	l := newLoader(o)
 	g := &Generation{
-		Number: o.Number, Tree: o.Tree, Host: l.host, Complete: true,
+		Number: o.Number, Tree: o.Tree, Host: l.host,
 		Modules: map[string]*Module{}, hooks: map[string]*Hook{},
 		Problems: slices.Clone(o.Tree.Problems),
 	}
