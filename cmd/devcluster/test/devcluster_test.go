@@ -118,7 +118,7 @@ func ready(node *corev1.Node) bool {
 func TestCluster(t *testing.T) {
 	dir, kubeconfig := t.TempDir(), filepath.Join(t.TempDir(), "kubeconfig")
 	first := startCluster(t, "--kubeconfig", kubeconfig, "--dir", dir, "--nodes", "2")
-	want := regexp.MustCompile(`^ready: https://127\.0\.0\.1:\d+ kubeconfig=` + kubeconfig + ` log=` + dir + `/devcluster\.log \(\d+\.\ds\)$`)
+	want := regexp.MustCompile(`^ready: https://127\.0\.0\.1:\d+ kubeconfig=` + kubeconfig + ` log=` + dir + `/devcluster\.log etcd=http://127\.0\.0\.1:\d+ \(\d+\.\ds\)$`)
 	if !want.MatchString(first.line) {
 		t.Errorf("stdout is %q, want %s", first.line, want)
 	}
