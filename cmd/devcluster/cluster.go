@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +45,7 @@ func run(ctx context.Context, o options, out io.Writer, stderr *os.File) error {
 	if err != nil {
 		return err
 	}
-	err = serve(ctx, o, s, l, func(c *certs, server, etcd string) error {
+	err = serve(ctx, o, s, l, out, func(c *certs, server string) error {
 		admin, err := c.kubeconfig(server, "kubernetes-admin", "system:masters")
 		if err != nil {
 			return err
@@ -51,8 +53,8 @@ func run(ctx context.Context, o options, out io.Writer, stderr *os.File) error {
 		if err := kubeconfig.publish(admin); err != nil {
 			return fmt.Errorf("--kubeconfig %s: %w", o.kubeconfig, err)
 		}
-		_, err = fmt.Fprintf(out, "ready: %s kubeconfig=%s log=%s etcd=%s (%.1fs)\n",
-			server, o.kubeconfig, s.log.Name(), etcd, time.Since(started).Seconds())
+		_, err = fmt.Fprintf(out, "ready: %s kubeconfig=%s log=%s (%.1fs)\n",
+			server, o.kubeconfig, s.log.Name(), time.Since(started).Seconds())
 		return err
 	})
 	if ctx.Err() != nil {
@@ -69,7 +71,7 @@ func run(ctx context.Context, o options, out io.Writer, stderr *os.File) error {
 // cause. It calls ready once pods can be made and scheduled. Until then nothing is
 // stopped in order: components that are still starting take a cancellation for a
 // failure and shout. The process ends instead, and etcd's files bear that.
-func serve(ctx context.Context, o options, s *state, l net.Listener, ready func(c *certs, server, etcd string) error) error {
+func serve(ctx context.Context, o options, s *state, l net.Listener, out io.Writer, ready func(c *certs, server string) error) error {
 	e, err := startEtcd(ctx, s.path("etcd"), s.path("etcd.log"))
 	if err != nil {
 		return err
@@ -138,7 +140,11 @@ func serve(ctx context.Context, o options, s *state, l net.Listener, ready func(
 	if err := waitFor(ctx, "the cluster", func() error { return schedulable(ctx, client, o.nodes) }); err != nil {
 		return err
 	}
-	if err := ready(c, server, "http://"+e.Clients[0].Addr().String()); err != nil {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	defer signal.Stop(asked)
+	clients.spawn("etcd's compaction", func(ctx context.Context) error { return compact(ctx, e, asked, out) })
+	if err := ready(c, server); err != nil {
 		return err
 	}
 	<-ctx.Done()

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
+	"os"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
@@ -39,4 +42,25 @@ func startEtcd(ctx context.Context, dir, log string) (*embed.Etcd, error) {
 	}
 	e.Close()
 	return nil, fmt.Errorf("etcd: %w", err)
+}
+
+// compact drops the history of etcd at each signal, and says on out up to which
+// revision: who then asks for what was before is told that it is gone. The API server
+// does the same every five minutes. It returns when ctx ends.
+func compact(ctx context.Context, e *embed.Etcd, signals <-chan os.Signal, out io.Writer) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-signals:
+		}
+		revision := e.Server.KV().Rev()
+		_, err := e.Server.Compact(ctx, &etcdserverpb.CompactionRequest{Revision: revision, Physical: true})
+		if err != nil {
+			return fmt.Errorf("compact at revision %d: %w", revision, err)
+		}
+		if _, err := fmt.Fprintf(out, "compacted: etcd up to revision %d\n", revision); err != nil {
+			return err
+		}
+	}
 }

@@ -4,9 +4,8 @@
 // modules.
 //
 // It prints one line when the cluster can schedule pods, and stops on SIGINT or
-// SIGTERM. The kubeconfig file appears, whole, at that moment and not before. The
-// line names the file of the logs and etcd's address too: to look at what is stored,
-// or to compact it.
+// SIGTERM. The kubeconfig file appears, whole, at that moment and not before. SIGUSR1
+// compacts etcd, and a line says when that is done.
 //
 // To add a node, create a Node object with the label type=fake; to remove it,
 // delete the object. Pods on fake nodes run in name only: there are no logs, no

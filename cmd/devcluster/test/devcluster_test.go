@@ -118,7 +118,7 @@ func ready(node *corev1.Node) bool {
 func TestCluster(t *testing.T) {
 	dir, kubeconfig := t.TempDir(), filepath.Join(t.TempDir(), "kubeconfig")
 	first := startCluster(t, "--kubeconfig", kubeconfig, "--dir", dir, "--nodes", "2")
-	want := regexp.MustCompile(`^ready: https://127\.0\.0\.1:\d+ kubeconfig=` + kubeconfig + ` log=` + dir + `/devcluster\.log etcd=http://127\.0\.0\.1:\d+ \(\d+\.\ds\)$`)
+	want := regexp.MustCompile(`^ready: https://127\.0\.0\.1:\d+ kubeconfig=` + kubeconfig + ` log=` + dir + `/devcluster\.log \(\d+\.\ds\)$`)
 	if !want.MatchString(first.line) {
 		t.Errorf("stdout is %q, want %s", first.line, want)
 	}
@@ -142,6 +142,12 @@ func TestCluster(t *testing.T) {
 	t.Run("folder in use", func(t *testing.T) {
 		refused(t, "folder "+dir+" is in use by another devcluster", "--kubeconfig", filepath.Join(t.TempDir(), "k"), "--dir", dir)
 	})
+	if err := first.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	if !first.rest.Scan() || !strings.HasPrefix(first.rest.Text(), "compacted: etcd up to revision ") {
+		t.Errorf("after SIGUSR1: %q, %s", first.rest.Text(), first.stderr)
+	}
 	first.stop(syscall.SIGINT)
 
 	second := startCluster(t, "--kubeconfig", kubeconfig, "--dir", dir, "--nodes", "2")
