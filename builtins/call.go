@@ -64,7 +64,11 @@ func (c *call) checkPhase() error {
 		return finalf("%s is not available here", name)
 	}
 	c.run = c.ctx.Run
-	if allowed&c.ctx.Phase == 0 {
+	in := c.ctx.Phase
+	if in == PhaseReceive {
+		in |= PhaseRun // whatever a run may do
+	}
+	if allowed&in == 0 {
 		return finalf("%s %s", name, phaseHint(c.ctx.Phase, allowed))
 	}
 	if c.run == nil && c.spec.needsRun() {
@@ -87,9 +91,15 @@ func phaseHint(in, allowed Phase) string {
 	switch {
 	case allowed == PhaseEnabled:
 		return "is only available in enabled() of a module.star"
+	case allowed&(PhaseReview|PhaseReceive) != 0 && allowed&PhaseRun == 0:
+		return "is only available in a hook that answers a request (" + allowed.String() + ")"
+	case in == PhaseReview && allowed&PhaseRun != 0:
+		return "is not available in a hook that answers an admission request, which may read but not write; write from a run of another hook"
+	case in == PhaseConvert && allowed&PhaseRun != 0:
+		return "is not available in a conversion, which may only look at its object"
 	case in == PhaseFilter:
 		return "is not available in a filter, which may only look at its object; call it from a hook"
-	case allowed&PhaseRun == 0 && in == PhaseRun:
+	case allowed&PhaseRun == 0 && in != PhaseEnabled:
 		return "is only available while a file is loading; call it outside the hook's function"
 	case allowed&PhaseRun == 0:
 		return "is only available while a file is loading; call it outside enabled()"

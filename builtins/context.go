@@ -13,7 +13,7 @@ import (
 
 // Phase says when a builtin may be called. Phases are bits: a [Spec] holds all
 // phases in which it may be called, a [Context] the one that its thread is in.
-type Phase uint8
+type Phase uint16
 
 const (
 	// PhaseLoad: a file runs from top to bottom and declares.
@@ -24,9 +24,17 @@ const (
 	PhaseRun
 	// PhaseEnabled: def enabled() of a module.star decides.
 	PhaseEnabled
+	// PhaseReview: a hook answers an admission request. It may read, not write.
+	PhaseReview
+	// PhaseConvert: a function of k8s.convert answers a conversion request. Pure
+	// builtins and log only.
+	PhaseConvert
+	// PhaseReceive: a hook answers an HTTP request. It may do what a run may, and
+	// reply.
+	PhaseReceive
 
 	// PhaseAny is every phase: what pure builtins have.
-	PhaseAny = PhaseLoad | PhaseFilter | PhaseRun | PhaseEnabled
+	PhaseAny = PhaseLoad | PhaseFilter | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseReceive
 )
 
 // String names the phases: "load, run".
@@ -38,7 +46,10 @@ func (p Phase) String() string {
 	for _, n := range []struct {
 		phase Phase
 		name  string
-	}{{PhaseLoad, "load"}, {PhaseFilter, "filter"}, {PhaseRun, "run"}, {PhaseEnabled, "enabled"}} {
+	}{
+		{PhaseLoad, "load"}, {PhaseFilter, "filter"}, {PhaseRun, "run"}, {PhaseEnabled, "enabled"},
+		{PhaseReview, "review"}, {PhaseConvert, "convert"}, {PhaseReceive, "receive"},
+	} {
 		if p&n.phase != 0 {
 			names = append(names, n.name)
 		}
@@ -138,6 +149,8 @@ type Run struct {
 	Enabled []string
 	// State is what the hook remembers, by key. Only read.
 	State map[string]any
+	// Response is what a request run answers, as far as builtins have said.
+	Response Response
 	// Effects is what the run has asked for so far.
 	Effects effect.Effects
 	// Limits bounds the run; zero fields have defaults.

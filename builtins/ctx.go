@@ -26,6 +26,8 @@ type CtxOptions struct {
 	Now time.Time
 	// Attempt counts the tries of this run, from 1.
 	Attempt int
+	// Request is what a request run answers; nil in any other run.
+	Request *Request
 }
 
 // ModuleInfo is ctx.module.
@@ -74,6 +76,7 @@ func NewCtx(o CtxOptions) starlark.Value {
 		"now":     startime.Time(o.Now),
 		"attempt": starlark.MakeInt(o.Attempt),
 		"state":   newState(),
+		"request": o.Request.value(),
 	}}
 	ctx.fields.Freeze()
 	return ctx

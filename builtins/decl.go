@@ -67,7 +67,7 @@ type HookDecl struct {
 	// ID is "file:function" with the file's path below the module's folder
 	// ("hooks/nodes.star:discover"), or name= as given. Unique in its module.
 	ID string
-	// Fn takes ctx.
+	// Fn takes ctx; nil for a hook whose only bindings are k8s.convert.
 	Fn       starlark.Callable
 	Bindings []Binding
 	Timeout  time.Duration // wall time of one run
@@ -85,6 +85,16 @@ type HookDecl struct {
 	// replacing it.
 	KeepValues bool
 	Pos        string
+}
+
+// Binding returns the binding of this name, or nil.
+func (h *HookDecl) Binding(name string) *Binding {
+	for i := range h.Bindings {
+		if h.Bindings[i].Name == name {
+			return &h.Bindings[i]
+		}
+	}
+	return nil
 }
 
 // Retry says how a failed run is repeated: after Min, then Factor times longer
@@ -107,6 +117,10 @@ type Binding struct {
 	Schedule *ScheduleBinding
 	Watch    *WatchBinding
 	Stage    *StageBinding
+	// Those that take requests:
+	Admission *AdmissionBinding
+	Convert   *ConvertBinding
+	Receive   *ReceiveBinding
 }
 
 // StartupBinding is startup(order=0).

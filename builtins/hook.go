@@ -219,6 +219,14 @@ func (b *Binding) defaultName() string {
 		return "schedule"
 	case b.Stage != nil:
 		return string(b.Stage.Stage)
+	case b.Admission != nil && b.Admission.Mutate:
+		return "mutate"
+	case b.Admission != nil:
+		return "validate"
+	case b.Convert != nil:
+		return "convert"
+	case b.Receive != nil:
+		return "receive"
 	}
 	return strings.ToLower(b.Watch.Kind)
 }

@@ -18,14 +18,14 @@ func k8sReadSpecs() []Spec {
 	apiVersion := Param{Name: "api_version", Type: TypeString, Doc: "API version, as in manifests: \"v1\", \"apps/v1\"."}
 	kind := Param{Name: "kind", Type: TypeString, Doc: "Kind, as in manifests: \"ConfigMap\"."}
 	return []Spec{
-		{Name: "k8s.get", Phases: PhaseRun, Effect: EffectRead, call: callGet,
+		{Name: "k8s.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callGet,
 			Returns: "the object, or None when it is not there",
 			Doc:     "Reads one object from the cluster, as it was before this run's writes; reading what this run has written is an error. Needs a grant of get.",
 			Params: []Param{apiVersion, kind,
 				{Name: "name", Type: TypeString, Doc: "Name of the object."},
 				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Its namespace; None: the module's, in global hooks the operator's. Cluster-scoped kinds ignore it."},
 			}},
-		{Name: "k8s.list", Phases: PhaseRun, Effect: EffectRead, call: callList,
+		{Name: "k8s.list", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callList,
 			Returns: "a list of objects, sorted by namespace and name",
 			Doc:     "Reads the objects of a kind from the cluster, as they were before this run's writes; a list that this run's writes would change is an error. Needs a grant of list. A watch is cheaper for what is read often.",
 			Params: []Param{apiVersion, kind,

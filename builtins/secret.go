@@ -15,7 +15,7 @@ import (
 
 func secretSpecs() []Spec {
 	return []Spec{
-		{Name: "k8s.secret", Phases: PhaseRun, Effect: EffectRead, call: callSecret,
+		{Name: "k8s.secret", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callSecret,
 			Returns: "a secret",
 			Doc:     "Reads one key of a Secret as a value of the type secret: it prints ***, and a text that is added to it is secret too. It may go into objects, values and ctx.state, where it is the plain text; not into logs, errors or JSON. A Secret or key that is not there is an error. Needs a grant of get.",
 			Params: []Param{

@@ -21,7 +21,7 @@ func stateSpecs() []Spec {
 	key := Param{Name: "key", Type: TypeString, Doc: "Any text."}
 	return []Spec{
 		{
-			Name: "ctx.state.get", Phases: PhaseRun, Effect: EffectRead, call: callStateGet, Returns: "the value, or default",
+			Name: "ctx.state.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callStateGet, Returns: "the value, or default",
 			Doc:    "Returns what this hook remembers: what its runs that succeeded have set, restarts included, and what this run has set so far.",
 			Params: []Param{key, {Name: "default", Type: TypeAny, Default: "None", Doc: "What is returned when nothing is there."}},
 		},

@@ -21,7 +21,7 @@ func timeSpecs() []Spec {
 		return Param{Name: name, Type: TypeInt, Default: "0", Keyword: true, Doc: doc}
 	}
 	return []Spec{
-		{Name: "time.now", Phases: PhaseRun, Effect: EffectRead, Returns: "a time", call: callNow,
+		{Name: "time.now", Phases: PhaseRun | PhaseReview, Effect: EffectRead, Returns: "a time", call: callNow,
 			Doc: "The time of the run, the same throughout it."},
 		{Name: "time.parse_time", Phases: phases, Returns: "a time", call: callParseTime,
 			Doc: "Reads a time.",

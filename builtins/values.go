@@ -14,7 +14,7 @@ import (
 // The values and the config of a module, as its hooks see them.
 
 func valuesSpecs() []Spec {
-	const read = PhaseRun | PhaseEnabled
+	const read = PhaseRun | PhaseEnabled | PhaseReview
 	path := Param{Name: "path", Type: TypePath, Doc: "Dotted text, or a list of exact keys."}
 	value := Param{Name: "value", Type: TypeAny, Doc: "What JSON can hold: None, bool, int, float, string, list, dict, struct, object."}
 	dflt := Param{Name: "default", Type: TypeAny, Default: "None", Doc: "What to return when nothing, or null, is there."}

@@ -49,6 +49,23 @@ type RunHook struct {
 	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
 	// them.
 	Switches []string
+	// Request is what the run answers; nil for any other run.
+	Request *builtins.Request
+}
+
+// Serve says which hooks of a module answer requests from now on: those with
+// bindings that take some. It replaces the Serve of the module before it. None: the
+// module's webhooks are to be taken away.
+type Serve struct {
+	Module *generation.Module
+	Hooks  []*generation.Hook
+}
+
+// Respond ends a [Requested].
+type Respond struct {
+	ID       uint64
+	Response builtins.Response
+	Err      error
 }
 
 // Commit writes what a run asked for: Writes in order, then Keep. The first error
@@ -126,6 +143,8 @@ type Note struct {
 func (StartWatch) action() {}
 func (StopWatch) action()  {}
 func (RunHook) action()    {}
+func (Serve) action()      {}
+func (Respond) action()    {}
 func (Commit) action()     {}
 func (Save) action()       {}
 func (Evaluate) action()   {}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -29,7 +30,12 @@ func (e *Engine) runDone(in RunDone) {
 		e.runFailed(in.Run, in.Err)
 		return
 	}
-	r.effects = in.Effects
+	r.effects, r.response = in.Effects, in.Response
+	if r.request != nil && !r.receives {
+		delete(e.runs, in.Run)
+		e.responded(r, nil)
+		return
+	}
 	e.commit(in.Run)
 }
 
@@ -122,7 +128,15 @@ func (h *hook) withKept(ops []effect.ValueOp) []effect.ValueOp {
 func (e *Engine) drop(id uint64) {
 	r := e.runs[id]
 	delete(e.runs, id)
-	r.hook.lane.Done(r.work)
+	if r.request != nil {
+		e.do(Respond{ID: r.request.ID, Err: fmt.Errorf("hook %s: its module has stopped: %w", r.hook.gen.ID, ErrNotReady)})
+		if !r.receives {
+			return
+		}
+		e.receiveNext(r.hook)
+	} else {
+		r.hook.lane.Done(r.work)
+	}
 	// What it kept may be in the Secret, and must not come back.
 	r.hook.module.stale = true
 	e.touch(r.hook.module)
@@ -133,11 +147,13 @@ func (e *Engine) runSucceeded(id uint64) {
 	r := e.runs[id]
 	delete(e.runs, id)
 	h, m := r.hook, r.hook.module
-	h.lane.Done(r.work)
-	if h.lastError != "" {
-		e.note(builtins.LevelInfo, m, h.gen.ID, "runs again")
+	if r.request == nil {
+		h.lane.Done(r.work)
+		if h.lastError != "" {
+			e.note(builtins.LevelInfo, m, h.gen.ID, "runs again")
+		}
+		h.tried, h.succeeded, h.lastError = true, true, ""
 	}
-	h.tried, h.succeeded, h.lastError = true, true, ""
 	if r.remembers() {
 		h.state = r.effects.State
 	}
@@ -150,6 +166,13 @@ func (e *Engine) runSucceeded(id uint64) {
 	}
 	if len(r.effects.Metrics) > 0 {
 		e.do(Publish{Module: m.name, Hook: h.gen.ID, Metrics: r.effects.Metrics})
+	}
+	if r.request != nil {
+		if r.effects.Requeue > 0 {
+			h.requeueAt = e.now.Add(r.effects.Requeue)
+		}
+		e.responded(r, nil)
+		return
 	}
 	h.ran(r.work.Events)
 	h.requeueAt = time.Time{}
@@ -165,6 +188,10 @@ func (e *Engine) runFailed(id uint64, err error) {
 	r := e.runs[id]
 	delete(e.runs, id)
 	h, m := r.hook, r.hook.module
+	if r.request != nil {
+		e.responded(r, err)
+		return
+	}
 	h.tried, h.lastError = true, err.Error()
 	h.failures++
 	if h.gen.AllowFailure {

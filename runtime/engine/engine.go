@@ -104,6 +104,8 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		e.wake = now // what follows is due
 	case RunDone:
 		e.runDone(in)
+	case Requested:
+		e.requested(in)
 	case Committed:
 		e.committed(in)
 	case Evaluated:

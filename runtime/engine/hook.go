@@ -25,6 +25,9 @@ type hook struct {
 	startup   *builtins.StartupBinding
 	stages    map[builtins.Stage]*builtins.StageBinding
 
+	receiving bool        // a request that may write is being answered
+	received  []Requested // those that wait for that
+
 	barred    string        // why it must not run, or ""
 	limit     *rate.Limiter // nil: none
 	tried     bool          // since its module came up
@@ -45,6 +48,10 @@ type run struct {
 	work    lane.Work[builtins.Event]
 	effects effect.Effects
 	keeps   bool // its commit writes what is kept
+
+	request  *Requested // what it answers, or nil
+	receives bool       // and may write
+	response builtins.Response
 }
 
 func newHook(m *module, g *generation.Hook) *hook {
@@ -232,8 +239,13 @@ func (e *Engine) dispatchNext(m *module, l *lane.Lane[builtins.Event]) {
 	if h.limit != nil {
 		h.limit.AllowN(e.now, 1)
 	}
+	e.startRun(h, &run{hook: h, epoch: m.epoch, work: work})
+}
+
+func (e *Engine) startRun(h *hook, r *run) {
+	m, work := h.module, r.work
 	e.ops++
-	e.runs[e.ops] = &run{hook: h, epoch: m.epoch, work: work}
+	e.runs[e.ops] = r
 	a := RunHook{
 		Run: e.ops, Hook: h.gen, Module: m.gen, Events: work.Events, Attempt: work.Attempt,
 		Now: e.now, Namespace: m.namespace(e.opts.Namespace),
@@ -242,6 +254,9 @@ func (e *Engine) dispatchNext(m *module, l *lane.Lane[builtins.Event]) {
 	}
 	for _, w := range h.watches {
 		a.Synced[w.binding] = w.served
+	}
+	if r.request != nil {
+		a.Request = r.request.Request
 	}
 	h.lastRun = e.now
 	e.do(a)

@@ -73,8 +73,20 @@ type Tick struct{}
 type RunDone struct {
 	Run     uint64
 	Effects effect.Effects
-	Err     error
-	Took    time.Duration
+	// Response is what a request run answered.
+	Response builtins.Response
+	Err      error
+	Took     time.Duration
+}
+
+// Requested says that somebody waits for an answer of a hook; answered by
+// [Respond], once, whatever happens.
+type Requested struct {
+	// ID is the driver's.
+	ID uint64
+	// Hook is the hook's id.
+	Hook    string
+	Request *builtins.Request
 }
 
 // Committed ends a [Commit].
@@ -125,6 +137,7 @@ func (WatchChanged) input() {}
 func (WatchFailed) input()  {}
 func (Tick) input()         {}
 func (RunDone) input()      {}
+func (Requested) input()    {}
 func (Committed) input()    {}
 func (Evaluated) input()    {}
 func (CRDsApplied) input()  {}

@@ -43,6 +43,8 @@ type module struct {
 	started bool
 	leaving bool // only for its before_delete and after_delete hooks
 	epoch   int  // counts stops: what was started before belongs to an earlier life
+	served  bool // the driver knows which hooks answer requests: these
+	serves  []*generation.Hook
 	crds    step
 	eval    evaluation
 	pass    pass
@@ -209,6 +211,7 @@ func (e *Engine) step(m *module) {
 	e.save(m)
 	e.advance(m)
 	e.dispatch(m)
+	e.serve(m)
 	e.show(m)
 	if now := m.standing(); m == e.global || now != m.told {
 		m.told = now

@@ -5,6 +5,7 @@ package hook
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -35,17 +36,21 @@ type Request struct {
 	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
 	// them.
 	Switches []string
-	Reader   builtins.Reader
-	Scope    func(apiVersion, kind string) (bool, error)
-	Log      builtins.Logger
+	// Request is what the run answers; nil for any other run.
+	Request *builtins.Request
+	Reader  builtins.Reader
+	Scope   func(apiVersion, kind string) (bool, error)
+	Log     builtins.Logger
 }
 
 // Result is what a call asked for, or why it failed. A failed one asks for
 // nothing.
 type Result struct {
 	Effects effect.Effects
-	Usage   script.Usage
-	Err     error
+	// Response is what a request run answered.
+	Response builtins.Response
+	Usage    script.Usage
+	Err      error
 }
 
 // Run calls a hook.
@@ -58,17 +63,31 @@ func Run(ctx context.Context, r Request) Result {
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
 		Events: r.Events, Snapshots: r.Snapshots, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,
-		Module: builtins.ModuleInfo{Name: r.Module.Name, Namespace: r.Namespace, Release: r.Module.Decl.Release},
+		Module:  builtins.ModuleInfo{Name: r.Module.Name, Namespace: r.Namespace, Release: r.Module.Decl.Release},
+		Request: r.Request,
 	})
-	_, usage, err := r.Host.Call(ctx, r.Hook.Fn, starlark.Tuple{arg}, script.CallOptions{
+	phase, binding := builtins.PhaseRun, (*builtins.Binding)(nil)
+	if r.Request != nil {
+		if binding = r.Hook.Binding(r.Request.Binding); binding == nil || binding.Phase() == 0 {
+			return Result{Err: fmt.Errorf("hook %s takes no requests at %q", r.Hook.ID, r.Request.Binding)}
+		}
+		phase = binding.Phase()
+	}
+	if phase == builtins.PhaseConvert {
+		return convert(ctx, r, binding.Convert)
+	}
+	v, usage, err := r.Host.Call(ctx, r.Hook.Fn, starlark.Tuple{arg}, script.CallOptions{
 		Name:    r.Hook.ID,
-		Context: &builtins.Context{Phase: builtins.PhaseRun, Run: run, Log: r.Log},
+		Context: &builtins.Context{Phase: phase, Run: run, Log: r.Log},
 		Limits:  script.Limits{Wall: r.Hook.Timeout},
 	})
+	if err == nil && binding != nil {
+		err = run.Respond(binding, v)
+	}
 	if err != nil {
 		return Result{Usage: usage, Err: err}
 	}
-	return Result{Usage: usage, Effects: run.Effects}
+	return Result{Usage: usage, Effects: run.Effects, Response: run.Response}
 }
 
 // Enabled calls def enabled() of a module.star.

@@ -50,6 +50,7 @@ type Driver struct {
 	releases *release.Manager
 	metrics  *Metrics
 	marks    *marks
+	requests *requests
 	timer    *time.Timer
 	// look asks for a look at the engine for the metrics, looking means that it is set.
 	look    *time.Timer
@@ -96,6 +97,7 @@ func New(o Options) (*Driver, error) {
 		}),
 		kept:      cluster.NewKept(cluster.KeptOptions{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance}),
 		metrics:   o.Metrics,
+		requests:  newRequests(),
 		timer:     time.NewTimer(time.Hour),
 		look:      time.NewTimer(time.Hour),
 		runSlots:  make(chan struct{}, maxRuns),

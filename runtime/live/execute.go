@@ -29,6 +29,10 @@ func (d *Driver) do(a engine.Action) {
 		done := engine.RunDone{Run: a.Run}
 		d.start(func() error { done = d.runHook(a); return done.Err },
 			func(err error) engine.Input { done.Err = err; return done })
+	case engine.Serve:
+		d.requests.serve(a)
+	case engine.Respond:
+		d.requests.respond(a)
 	case engine.Commit:
 		d.start(func() error { return d.commit(a) },
 			func(err error) engine.Input { return engine.Committed{Run: a.Run, Err: err} })
@@ -120,14 +124,15 @@ func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 		Host: d.o.Generation.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
 		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, State: a.State, Switches: a.Switches,
-		Reader: d.o.Client, Scope: d.scope, Log: d.log(a.Module.Name, a.Hook.ID),
+		Request: a.Request,
+		Reader:  d.o.Client, Scope: d.scope, Log: d.log(a.Module.Name, a.Hook.ID),
 	})
 	took := time.Since(began)
 	d.metrics.ran(a.Module.Name, a.Hook.ID, took, result)
 	if err := d.marks.end(a.Hook.ID, result.Err == nil); err != nil {
 		d.o.Log.Warn().Err(err).Msg("the mark of a run stays in --state-dir")
 	}
-	return engine.RunDone{Run: a.Run, Effects: result.Effects, Err: result.Err, Took: took}
+	return engine.RunDone{Run: a.Run, Effects: result.Effects, Response: result.Response, Err: result.Err, Took: took}
 }
 
 func (d *Driver) scope(apiVersion, kind string) (bool, error) {

@@ -1,0 +1,84 @@
+package builtins
+
+import (
+	"fmt"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+)
+
+// Request is what a request run answers: somebody waits for it. It is the hook's
+// ctx.request.
+type Request struct {
+	// Binding is the name of the binding that the request came to.
+	Binding string
+	// Fields are the attributes of ctx.request; frozen. Which there are depends on
+	// the kind of the binding.
+	Fields starlark.StringDict
+	// Objects are what a conversion is asked for, and To the version that they are
+	// to have ("stable.example.com/v1").
+	Objects []map[string]any
+	To      string
+}
+
+// Response is what a request run answered.
+type Response struct {
+	// Denied is set when a validating or mutating hook said no.
+	Denied *Denial
+	// Warnings are for whoever made the request, in the order of the calls of warn().
+	Warnings []string
+	// Object is what a mutating hook made of the object; nil: unchanged.
+	Object map[string]any
+	// Objects are what a conversion made, in the order of [Request].Objects.
+	Objects []map[string]any
+	// Reply is what http.receive answers; nil means 200 without a body.
+	Reply *Reply
+}
+
+// Denial is deny(msg, code).
+type Denial struct {
+	Message string
+	Code    int // an HTTP status, 400 to 599
+}
+
+// Reply is reply(status, body).
+type Reply struct {
+	Status int
+	// ContentType of Body: "application/json" for data, "text/plain; charset=utf-8" for text.
+	ContentType string
+	Body        []byte
+}
+
+// value is ctx.request.
+func (r *Request) value() starlark.Value {
+	if r == nil {
+		return starlark.None
+	}
+	return starlarkstruct.FromStringDict(starlark.String("request"), r.Fields)
+}
+
+// Phase is the phase in which requests to the binding are answered; 0 when the
+// binding takes none.
+func (b *Binding) Phase() Phase {
+	switch {
+	case b.Admission != nil:
+		return PhaseReview
+	case b.Convert != nil:
+		return PhaseConvert
+	case b.Receive != nil:
+		return PhaseReceive
+	}
+	return 0
+}
+
+// Respond takes what the hook returned as its answer to a request at the binding.
+// What builtins have recorded already (warnings) stays.
+func (r *Run) Respond(b *Binding, v starlark.Value) error {
+	switch {
+	case b.Admission != nil:
+		return r.respondAdmission(b.Admission, v)
+	case b.Receive != nil:
+		return r.respondReceive(v)
+	}
+	return fmt.Errorf("binding %s takes no requests", b.Name)
+}
