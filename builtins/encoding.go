@@ -9,20 +9,27 @@ import (
 	"errors"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Encodings of text and bytes: base64, hash.
 
 func encodingSpecs() []Spec {
 	text := []Param{{Name: "data", Type: TypeText, Doc: "Text, taken as UTF-8, or bytes."}}
+	plain := []Param{{Name: "data", Type: TypeSecretText, Doc: "Text, taken as UTF-8, or bytes. What is made of a secret is secret."}}
 	encoded := []Param{{Name: "text", Type: TypeString, Doc: "What to decode; line ends in it are skipped."}}
 	encode := func(e *base64.Encoding) func(*call) (starlark.Value, error) {
 		return func(c *call) (starlark.Value, error) {
-			data := c.str("data")
+			data := c.text("data")
 			if err := checkText(e.EncodedLen(len(data))); err != nil {
 				return nil, err
 			}
-			return starlark.String(e.EncodeToString([]byte(data))), nil
+			encoded := e.EncodeToString([]byte(data))
+			if _, hidden := c.arg("data").(*object.Secret); hidden {
+				return object.NewSecret(encoded), nil
+			}
+			return starlark.String(encoded), nil
 		}
 	}
 	decode := func(e *base64.Encoding) func(*call) (starlark.Value, error) {
@@ -40,11 +47,11 @@ func encodingSpecs() []Spec {
 		}
 	}
 	return []Spec{
-		{Name: "base64.encode", Phases: PhaseAny, Params: text, Returns: "the text", call: encode(base64.StdEncoding),
+		{Name: "base64.encode", Phases: PhaseAny, Params: plain, Returns: "the text", call: encode(base64.StdEncoding),
 			Doc: "Encodes text or bytes as standard base64, as in Secrets."},
 		{Name: "base64.decode", Phases: PhaseAny, Params: encoded, Returns: "the decoded text", call: decode(base64.StdEncoding),
 			Doc: "Decodes standard base64. The result may hold any bytes."},
-		{Name: "base64.url_encode", Phases: PhaseAny, Params: text, Returns: "the text", call: encode(base64.RawURLEncoding),
+		{Name: "base64.url_encode", Phases: PhaseAny, Params: plain, Returns: "the text", call: encode(base64.RawURLEncoding),
 			Doc: "Encodes text or bytes as base64 for URLs, without padding."},
 		{Name: "base64.url_decode", Phases: PhaseAny, Params: encoded, Returns: "the decoded text", call: decode(base64.RawURLEncoding),
 			Doc: "Decodes base64 for URLs, without padding."},

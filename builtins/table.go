@@ -73,6 +73,8 @@ const (
 	TypeRetry    Type = "retry"
 	TypeTime     Type = "time"
 	TypeSecret   Type = "secret"
+	// TypeSecretText is text that may be secret; what is made of it is secret then.
+	TypeSecretText Type = "string, bytes or secret"
 )
 
 // EffectClass says what a builtin does to the world outside the program.
@@ -97,7 +99,7 @@ func Table() []Spec {
 		declareSpecs(), bindingSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
-		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), secretSpecs(), stateSpecs(),
+		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), secretSpecs(), stateSpecs(),
 	)
 }
 

@@ -54,6 +54,8 @@ func (t Type) check(v starlark.Value) error {
 		_, ok = v.(*declared[Retry])
 	case TypeSecret:
 		_, ok = v.(*object.Secret)
+	case TypeSecretText:
+		_, ok = openText(v)
 	case TypeTime:
 		_, ok = v.(startime.Time)
 	}
