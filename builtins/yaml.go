@@ -12,7 +12,6 @@ import (
 
 	"go.starlark.net/starlark"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 	goyaml "sigs.k8s.io/yaml/goyaml.v2"
 
 	"github.com/starling-operator/starling/runtime/object"
@@ -46,12 +45,31 @@ func callYAMLEncode(c *call) (starlark.Value, error) {
 	if yamlSize(plain, 0) > maxYAML {
 		return nil, fmt.Errorf("larger than %d MiB as YAML", maxYAML>>20)
 	}
-	text, err := encodeJSON(plain)
-	if err != nil {
-		return nil, err
-	}
-	out, err := yaml.JSONToYAML([]byte(text))
+	// Not by way of JSON, in which some characters stand as they are that YAML
+	// must escape.
+	out, err := goyaml.Marshal(inOrder(plain))
 	return starlark.String(out), err
+}
+
+// inOrder sorts the keys of plain data by their bytes. The library's own order puts
+// numbers within keys in theirs, and depends on chance for keys such as "1C", "20"
+// and "20A".
+func inOrder(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(goyaml.MapSlice, 0, len(v))
+		for _, k := range sortedKeys(v) {
+			out = append(out, goyaml.MapItem{Key: k, Value: inOrder(v[k])})
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = inOrder(e)
+		}
+		return out
+	}
+	return v
 }
 
 // yamlSize guesses the size of plain data as YAML. Indentation can make it far
