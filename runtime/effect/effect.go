@@ -1,7 +1,7 @@
 // Package effect holds what a hook run asks for. A run records effects and
 // touches nothing; once it has succeeded the effects are checked and then
 // committed in the order of [Effects]: object writes in call order, what is kept
-// (the values layer, the state), then values and metrics in memory.
+// (the values layer, the state), then values and metrics in memory, then messages.
 package effect
 
 import "time"
@@ -18,6 +18,8 @@ type Effects struct {
 	// State is all that the hook is to remember from now on, by key, as plain
 	// data; nil means no change.
 	State map[string]any `json:"state,omitempty"`
+	// Messages are sent after all else, in call order.
+	Messages []Message `json:"messages,omitempty"`
 	// Requeue asks for another run after this time; 0 means no.
 	Requeue time.Duration `json:"requeue,omitempty"`
 }

@@ -123,6 +123,12 @@ type Publish struct {
 	Metrics      []effect.Metric
 }
 
+// Send sends the messages of a run that is committed.
+type Send struct {
+	Module, Hook string
+	Messages     []effect.Message
+}
+
 // Unpublish takes away the metrics of a module's hooks.
 type Unpublish struct{ Module string }
 
@@ -152,6 +158,7 @@ func (ApplyCRDs) action()  {}
 func (Release) action()    {}
 func (Uninstall) action()  {}
 func (Publish) action()    {}
+func (Send) action()       {}
 func (Unpublish) action()  {}
 func (Wake) action()       {}
 func (Note) action()       {}

@@ -167,6 +167,9 @@ func (e *Engine) runSucceeded(id uint64) {
 	if len(r.effects.Metrics) > 0 {
 		e.do(Publish{Module: m.name, Hook: h.gen.ID, Metrics: r.effects.Metrics})
 	}
+	if len(r.effects.Messages) > 0 {
+		e.do(Send{Module: m.name, Hook: h.gen.ID, Messages: r.effects.Messages})
+	}
 	if r.request != nil {
 		if r.effects.Requeue > 0 {
 			h.requeueAt = e.now.Add(r.effects.Requeue)

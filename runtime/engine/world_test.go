@@ -36,6 +36,7 @@ type world struct {
 	revision  map[string]int
 	last      map[string]string
 	metrics   map[string]float64
+	said      []string // messages and answers, in order
 
 	// hooks stand in for the Starlark functions, by id.
 	hooks   map[string]func(RunHook) (effect.Effects, error)
@@ -229,6 +230,12 @@ func (w *world) carryOut(a Action) Input {
 		for _, m := range a.Metrics {
 			w.metrics[m.Name] = m.Value
 		}
+	case Send:
+		for _, m := range a.Messages {
+			w.said = append(w.said, a.Hook+" sends "+m.URL)
+		}
+	case Respond:
+		w.said = append(w.said, fmt.Sprintf("request %d: %v", a.ID, a.Err))
 	case Wake:
 		w.wakeAt = a.At
 	}
