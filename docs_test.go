@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -23,21 +24,26 @@ import (
 
 var update = flag.Bool("update", false, "write the pages that are made from the code")
 
-// docs/reference.md is made from the declaration table.
+// docs/reference.md is made from the declaration table, docs/std.md from the doc
+// strings of the library.
 func TestReferenceIsUpToDate(t *testing.T) {
-	var want bytes.Buffer
-	if err := builtins.WriteReference(&want); err != nil {
-		t.Fatal(err)
-	}
-	const page = "docs/reference.md"
-	if *update {
-		if err := os.WriteFile(page, want.Bytes(), 0o644); err != nil {
+	for page, write := range map[string]func(io.Writer) error{
+		"docs/reference.md": builtins.WriteReference,
+		"docs/std.md":       stdlib.WriteReference,
+	} {
+		var want bytes.Buffer
+		if err := write(&want); err != nil {
 			t.Fatal(err)
 		}
-	}
-	got, err := os.ReadFile(page)
-	if err != nil || !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("%s is not what the table says (%v); run: go test . -run Reference -update", page, err)
+		if *update {
+			if err := os.WriteFile(page, want.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(page)
+		if err != nil || !bytes.Equal(got, want.Bytes()) {
+			t.Errorf("%s is not what the code says (%v); run: go test . -run Reference -update", page, err)
+		}
 	}
 }
 

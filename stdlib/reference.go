@@ -1,0 +1,107 @@
+package stdlib
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"go.starlark.net/syntax"
+)
+
+// WriteReference writes the reference of the library as Markdown: of each file what
+// it says of itself, and its functions with their doc strings.
+func WriteReference(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(`# The standard library
+
+Made from the doc strings in ` + "`stdlib/`" + ` by ` + "`go test . -run Reference -update`" + `; do not edit it. What is there without loading
+anything stands in [reference.md](reference.md).
+`)
+	files, err := fs.Glob(FS, "*.star")
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		src, err := fs.ReadFile(FS, name)
+		if err != nil {
+			return err
+		}
+		file, err := (&syntax.FileOptions{}).Parse("@std//"+name, src, 0)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "\n## `@std//%s`\n\n%s\n", name, docOf(file.Stmts))
+		for _, stmt := range file.Stmts {
+			def, ok := stmt.(*syntax.DefStmt)
+			if !ok || strings.HasPrefix(def.Name.Name, "_") {
+				continue
+			}
+			doc := docOf(def.Body)
+			if doc == "" {
+				return fmt.Errorf("@std//%s: %s has no doc string", name, def.Name.Name)
+			}
+			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n", signature(string(src), def), sections(doc))
+		}
+	}
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
+// signature is a function as it is written, on one line.
+func signature(src string, def *syntax.DefStmt) string {
+	lines := strings.Split(src, "\n")
+	first, last := int(def.Def.Line), int(def.Body[0].(*syntax.ExprStmt).X.(*syntax.Literal).TokenPos.Line)
+	words := strings.Fields(strings.Join(lines[first-1:last-1], " "))
+	return strings.TrimSuffix(strings.TrimPrefix(strings.Join(words, " "), "def "), ":")
+}
+
+// docOf returns the doc string that begins a body, "" when there is none, without the
+// indentation of its lines.
+func docOf(body []syntax.Stmt) string {
+	if len(body) == 0 {
+		return ""
+	}
+	expr, ok := body[0].(*syntax.ExprStmt)
+	if !ok {
+		return ""
+	}
+	literal, ok := expr.X.(*syntax.Literal)
+	if !ok || literal.Token != syntax.STRING {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(literal.Value.(string)), "\n")
+	indent := 0
+	if literal.TokenPos.Col > 1 {
+		indent = int(literal.TokenPos.Col) - 1
+	}
+	for i, line := range lines {
+		if i > 0 {
+			lines[i] = strings.TrimPrefix(line, strings.Repeat(" ", min(indent, len(line)-len(strings.TrimLeft(line, " ")))))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sections makes lists of the Args and Returns of a doc string.
+func sections(doc string) string {
+	var out []string
+	in := ""
+	for line := range strings.SplitSeq(doc, "\n") {
+		switch {
+		case line == "Args:" || line == "Returns:":
+			in = line
+			if line == "Returns:" {
+				out = append(out, "Returns")
+			}
+		case in == "" || line == "":
+			out = append(out, line)
+		case in == "Args:" && strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   "):
+			name, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			out = append(out, "- `"+name+"`: "+text)
+		default:
+			out[len(out)-1] += " " + strings.TrimSpace(line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
