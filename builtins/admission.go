@@ -1,11 +1,379 @@
 package builtins
 
-import "go.starlark.net/starlark"
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // AdmissionBinding is k8s.validate(...) or k8s.mutate(...).
 type AdmissionBinding struct {
 	Mutate bool
+	// APIVersion and Kind say what is reviewed, when Rules is nil: the resource of
+	// the kind, with Operations and Scope.
+	APIVersion, Kind string
+	Operations       []string
+	Scope            string // "*", "Namespaced" or "Cluster"
+	// Rules are what resources= or rules= say, complete.
+	Rules []AdmissionRule
+	// FailurePolicy is "Fail" or "Ignore".
+	FailurePolicy string
+	// SideEffects is "None" or "NoneOnDryRun".
+	SideEffects string
+	// MatchPolicy is "Equivalent" or "Exact".
+	MatchPolicy string
+	// Timeout is in whole seconds, 1 to 30.
+	Timeout time.Duration
+	// Conditions are CEL expressions that must all hold.
+	Conditions []MatchCondition
+	// Labels and NamespaceLabels are label selectors as kubectl takes them; empty:
+	// all. Each can be had as a selector of objects, see metav1.ParseToLabelSelector.
+	Labels, NamespaceLabels string
+	// Namespaces: nil means all. ExcludeNamespaces are taken away from them.
+	Namespaces, ExcludeNamespaces []string
+	// Reinvoke calls a mutating hook again when others have changed the object
+	// after it.
+	Reinvoke bool
+	Pos      string
 }
 
-// respondAdmission reads what a validating or mutating hook returned.
-func (r *Run) respondAdmission(_ *AdmissionBinding, _ starlark.Value) error { return nil }
+// AdmissionRule says which requests are reviewed, in Kubernetes' own words.
+type AdmissionRule struct {
+	Groups, Versions, Resources, Operations []string
+	Scope                                   string
+}
+
+// MatchCondition is one expression in CEL, with a name for messages.
+type MatchCondition struct{ Name, Expression string }
+
+// requestDoc says what ctx.request holds in a review.
+const requestDoc = " ctx.request has operation (\"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"), object and old_object (None where there is none), namespace, name (\"\" when the server makes it up), api_version, kind, resource, subresource (\"\" without), user (name, uid, groups, extra), dry_run, options (an object or None) and uid."
+
+func webhookSpecs() []Spec {
+	return []Spec{
+		admissionSpec("k8s.validate", "Has the API server ask the hook about changes before it makes them. The hook returns None to let one pass, or deny(…). It may warn(…), read what the module's grants allow, and write nothing."+requestDoc),
+		admissionSpec("k8s.mutate", "Has the API server ask the hook about changes before it makes them. The hook returns what the object is to be, as a rule a changed dict(ctx.request.object), or None to leave it as it is, or deny(…). It may read, and write nothing; it is to give the same answer when it sees its own result."+requestDoc,
+			Param{Name: "reinvoke", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether to ask again when others have changed the object after this hook."}),
+		convertSpec(),
+		{Name: "deny", Phases: PhaseReview, call: callDeny, Returns: "an answer for k8s.validate and k8s.mutate",
+			Doc: "Refuses the change that the API server asks about.",
+			Params: []Param{
+				{Name: "msg", Type: TypeString, Doc: "Why; whoever made the change is told so."},
+				{Name: "code", Type: TypeInt, Default: "403", Doc: "The HTTP status of the answer, 400 to 599."},
+			}},
+		{Name: "warn", Phases: PhaseReview, Effect: EffectWrite, call: callWarn,
+			Doc:    "Warns whoever made the change that the API server asks about, whether it is let pass or not. At most 100 warnings a review.",
+			Params: []Param{{Name: "msg", Type: TypeString, Doc: "The warning, one line; kubectl shows it."}}},
+	}
+}
+
+func admissionSpec(name, doc string, more ...Param) Spec {
+	return Spec{Name: name, Phases: PhaseLoad, call: callAdmission, Returns: "a binding for hook(on = […])", Doc: doc, Params: append([]Param{
+		{Name: "api_version", Type: TypeString, Default: "None", Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"; with resources also \"apps/*\"."},
+		{Name: "kind", Type: TypeString, Default: "None", Doc: "Kind of the objects, as in manifests: \"ConfigMap\". A kind that is not served yet is waited for."},
+		{Name: "operations", Type: TypeStrings, Default: `["CREATE", "UPDATE"]`, Doc: "What is asked about: CREATE, UPDATE, DELETE, CONNECT, or \"*\" for all."},
+		{Name: "failure_policy", Type: TypeString, Keyword: true, Doc: "What happens to a change when the hook cannot answer, or fails: \"fail\" refuses it, \"ignore\" lets it pass."},
+		{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the binding, unique in its hook; default: \"validate\" or \"mutate\"."},
+		{Name: "resources", Type: TypeStrings, Default: "None", Keyword: true, Doc: "Instead of kind: resources of api_version as in URLs, subresources too: [\"pods/eviction\"], [\"deployments\", \"deployments/scale\"], [\"*\"]."},
+		{Name: "rules", Type: TypeList, Default: "None", Keyword: true, Doc: "Instead of api_version, kind, resources, operations and scope: a list of dicts with apiGroups, apiVersions, resources, operations and scope, as in a ValidatingWebhookConfiguration."},
+		{Name: "scope", Type: TypeString, Default: `"*"`, Keyword: true, Doc: "\"Namespaced\" or \"Cluster\": only objects of this scope."},
+		{Name: "labels", Type: TypeSelector, Default: "None", Keyword: true, Doc: "Only objects whose labels match, before the change or after it."},
+		{Name: "namespaces", Type: TypeStrings, Default: "None", Keyword: true, Doc: "Only objects in these namespaces; None: all. kube-system and the operator's own namespace are never covered. Cluster-scoped objects are not asked for their namespace, all but namespaces themselves."},
+		{Name: "exclude_namespaces", Type: TypeStrings, Default: "None", Keyword: true, Doc: "Not the objects in these."},
+		{Name: "namespace_labels", Type: TypeSelector, Default: "None", Keyword: true, Doc: "Only objects in namespaces whose labels match."},
+		{Name: "match_conditions", Type: TypeConditions, Default: "None", Keyword: true, Doc: "Expressions in CEL that must all hold for the hook to be asked, by their names: {\"by people\": \"!request.userInfo.username.startsWith('system:')\"}; or a list of dicts with name and expression. At most 64."},
+		{Name: "match_policy", Type: TypeString, Default: `"Equivalent"`, Keyword: true, Doc: "\"Exact\": not for the same object in another API version."},
+		{Name: "side_effects", Type: TypeString, Default: `"None"`, Keyword: true, Doc: "\"NoneOnDryRun\" for hooks that read what a dry run may not touch; hooks write nothing, so \"None\" is right."},
+		{Name: "timeout", Type: TypeDuration, Default: `"10s"`, Keyword: true, Doc: "How long the API server waits for the answer, 1 to 30 whole seconds; the run is ended then, too."},
+	}, more...)}
+}
+
+func callAdmission(c *call) (starlark.Value, error) {
+	b := &AdmissionBinding{Mutate: c.spec.Name == "k8s.mutate", Pos: c.pos(), Timeout: c.durationOr("timeout", 10*time.Second)}
+	name, err := c.bindingName()
+	if err != nil {
+		return nil, err
+	}
+	if b.Mutate {
+		b.Reinvoke = c.boolOr("reinvoke", false)
+	}
+	if b.Timeout < time.Second || b.Timeout > 30*time.Second || b.Timeout%time.Second != 0 {
+		return nil, fmt.Errorf("timeout: got %s, want 1 to 30 whole seconds", b.Timeout)
+	}
+	for _, o := range []struct {
+		param, dflt string
+		to          *string
+		words       []string
+	}{
+		{"failure_policy", "", &b.FailurePolicy, []string{"Fail", "Ignore"}},
+		{"side_effects", "None", &b.SideEffects, []string{"None", "NoneOnDryRun"}},
+		{"match_policy", "Equivalent", &b.MatchPolicy, []string{"Equivalent", "Exact"}},
+		{"scope", "*", &b.Scope, []string{"*", "Namespaced", "Cluster"}},
+	} {
+		if *o.to, err = oneOf(c.strOr(o.param, o.dflt), o.words); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.param, err)
+		}
+	}
+	if err := c.admissionRules(b); err != nil {
+		return nil, err
+	}
+	if err := c.admissionSelectors(b); err != nil {
+		return nil, err
+	}
+	if b.Conditions, err = c.matchConditions(); err != nil {
+		return nil, fmt.Errorf("match_conditions: %w", err)
+	}
+	return binding(Binding{Name: name, Admission: b})
+}
+
+// oneOf finds a word of a fixed set, whatever its case.
+func oneOf(text string, words []string) (string, error) {
+	for _, w := range words {
+		if strings.EqualFold(text, w) {
+			return w, nil
+		}
+	}
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = fmt.Sprintf("%q", w)
+	}
+	return "", fmt.Errorf("got %q, want %s", clip(text), strings.Join(quoted, " or "))
+}
+
+// admissionSelectors reads labels=, namespace_labels=, namespaces= and
+// exclude_namespaces=.
+func (c *call) admissionSelectors(b *AdmissionBinding) error {
+	for _, s := range []struct {
+		param string
+		to    *string
+	}{{"labels", &b.Labels}, {"namespace_labels", &b.NamespaceLabels}} {
+		text, err := c.labelSelector(s.param)
+		if err != nil {
+			return err
+		}
+		if _, err := metav1.ParseToLabelSelector(text); err != nil {
+			return fmt.Errorf("%s: %q: the API server takes =, !=, in, notin and whether a label is there", s.param, clip(text))
+		}
+		*s.to = text
+	}
+	b.Namespaces = c.strings("namespaces")
+	if err := checkNamespaces(b.Namespaces); err != nil {
+		return err
+	}
+	if contains(b.Namespaces, "*") {
+		b.Namespaces = nil
+	}
+	w := &WatchBinding{Namespaces: b.Namespaces}
+	if err := c.excluded(w); err != nil {
+		return fmt.Errorf("exclude_namespaces: %w", err)
+	}
+	b.ExcludeNamespaces = w.ExcludeNamespaces
+	return nil
+}
+
+// Bounds of the API server.
+const (
+	maxConditions = 64
+	maxExpression = 16 << 10
+	maxRules      = 100
+)
+
+// matchConditions reads match_conditions= in its two forms.
+func (c *call) matchConditions() ([]MatchCondition, error) {
+	var out []MatchCondition
+	add := func(name, expression starlark.Value) error {
+		n, ok1 := starlark.AsString(name)
+		e, ok2 := starlark.AsString(expression)
+		switch {
+		case !ok1 || !ok2:
+			return errors.New("name and expression must be strings")
+		case len(content.IsLabelKey(strings.ReplaceAll(n, " ", "-"))) > 0:
+			return fmt.Errorf("%q is no name: letters, digits, -, _, . and spaces", clip(n))
+		case strings.TrimSpace(e) == "":
+			return fmt.Errorf("%q: the expression is empty", clip(n))
+		case len(e) > maxExpression:
+			return fmt.Errorf("%q: the expression is longer than %d KiB", clip(n), maxExpression>>10)
+		case len(out) == maxConditions:
+			return fmt.Errorf("more than %d", maxConditions)
+		}
+		n = strings.ReplaceAll(n, " ", "-")
+		for _, other := range out {
+			if other.Name == n {
+				return fmt.Errorf("%q is used twice", clip(n))
+			}
+		}
+		out = append(out, MatchCondition{n, e})
+		return nil
+	}
+	switch v := c.arg("match_conditions").(type) {
+	case nil:
+	case starlark.IterableMapping:
+		for k, e := range starlark.Entries(v) {
+			if err := add(k, e); err != nil {
+				return nil, err
+			}
+		}
+	case starlark.Indexable:
+		for i := range v.Len() {
+			if !isDict(v.Index(i)) {
+				return nil, fmt.Errorf("element %d: got %s, want a dict with name and expression", i, v.Index(i).Type())
+			}
+			if err := add(member(v.Index(i), "name"), member(v.Index(i), "expression")); err != nil {
+				return nil, fmt.Errorf("element %d: %w", i, err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// operations are what the API server may ask about.
+var operations = [...]string{"CREATE", "UPDATE", "DELETE", "CONNECT", "*"}
+
+func checkAsked(asked []string) error {
+	if len(asked) == 0 {
+		return errors.New("the list is empty, so nothing would be asked about")
+	}
+	for _, op := range asked {
+		if contains(operations[:], op) {
+			continue
+		}
+		near := strings.ToUpper(op)
+		if !contains(operations[:], near) {
+			near = Nearest(near, operations[:])
+		}
+		if near != "" {
+			return fmt.Errorf("%q is none (did you mean %q?)", clip(op), near)
+		}
+		return fmt.Errorf("%q is none, want CREATE, UPDATE, DELETE, CONNECT or \"*\"", clip(op))
+	}
+	return nil
+}
+
+// admissionRules reads what is reviewed, in its three forms.
+func (c *call) admissionRules(b *AdmissionBinding) error {
+	b.APIVersion, b.Kind = c.str("api_version"), c.str("kind")
+	b.Operations = c.strings("operations")
+	resources := c.strings("resources")
+	if c.arg("rules") != nil {
+		for _, p := range []string{"api_version", "kind", "operations", "resources", "scope"} {
+			if c.arg(p) != nil {
+				return fmt.Errorf("rules: they say it all; leave %s out", p)
+			}
+		}
+		var err error
+		if b.Rules, err = rulesOf(c.arg("rules").(starlark.Indexable)); err != nil {
+			return fmt.Errorf("rules: %w", err)
+		}
+		return nil
+	}
+	if b.Operations == nil {
+		b.Operations = []string{"CREATE", "UPDATE"}
+	}
+	if err := checkAsked(b.Operations); err != nil {
+		return fmt.Errorf("operations: %w", err)
+	}
+	switch {
+	case c.arg("api_version") == nil:
+		return errors.New("api_version is missing: say what is reviewed by api_version and kind, api_version and resources, or rules")
+	case c.arg("kind") != nil && resources != nil:
+		return errors.New("kind and resources exclude each other")
+	case c.arg("kind") != nil:
+		return checkKind(b.APIVersion, b.Kind)
+	case resources == nil:
+		return errors.New("kind is missing: say what is reviewed by api_version and kind, api_version and resources, or rules")
+	}
+	gv, err := schema.ParseGroupVersion(b.APIVersion)
+	if err != nil || gv.Version == "" {
+		return fmt.Errorf(`api_version: %q is none; write "v1", "apps/v1" or "apps/*"`, clip(b.APIVersion))
+	}
+	if err := checkResources(resources); err != nil {
+		return fmt.Errorf("resources: %w", err)
+	}
+	b.Rules = []AdmissionRule{{
+		Groups: []string{gv.Group}, Versions: []string{gv.Version}, Resources: resources, Operations: b.Operations, Scope: b.Scope,
+	}}
+	return nil
+}
+
+func checkResources(resources []string) error {
+	if len(resources) == 0 {
+		return errors.New("the list is empty")
+	}
+	for _, r := range resources {
+		name, sub, _ := strings.Cut(r, "/")
+		if name == "" || strings.ToLower(r) != r || strings.Contains(sub, "/") || strings.ContainsAny(r, " .") || strings.HasSuffix(r, "/") {
+			return fmt.Errorf("%q is none; write it as in URLs, \"configmaps\" or \"pods/eviction\"", clip(r))
+		}
+	}
+	return nil
+}
+
+// ruleKeys are the fields of a rule.
+var ruleKeys = [...]string{"apiGroups", "apiVersions", "resources", "operations", "scope"}
+
+// rulesOf reads rules=.
+func rulesOf(list starlark.Indexable) ([]AdmissionRule, error) {
+	if list.Len() == 0 || list.Len() > maxRules {
+		return nil, fmt.Errorf("there are %d, want 1 to %d", list.Len(), maxRules)
+	}
+	var out []AdmissionRule
+	for i := range list.Len() {
+		r, err := ruleOf(list.Index(i))
+		if err != nil {
+			return nil, fmt.Errorf("element %d: %w", i, err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func ruleOf(v starlark.Value) (AdmissionRule, error) {
+	r := AdmissionRule{Scope: "*"}
+	dict, ok := v.(starlark.IterableMapping)
+	if !ok || !isDict(v) {
+		return r, fmt.Errorf("got %s, want dict", v.Type())
+	}
+	lists := map[string]*[]string{"apiGroups": &r.Groups, "apiVersions": &r.Versions, "resources": &r.Resources, "operations": &r.Operations}
+	for k, e := range starlark.Entries(dict) {
+		key, _ := starlark.AsString(k)
+		if key == "scope" {
+			text, _ := starlark.AsString(e)
+			var err error
+			if r.Scope, err = oneOf(text, []string{"*", "Namespaced", "Cluster"}); err != nil {
+				return r, fmt.Errorf("scope: %w", err)
+			}
+			continue
+		}
+		to := lists[key]
+		if to == nil {
+			hint := "it takes " + strings.Join(ruleKeys[:], ", ")
+			if near := Nearest(key, ruleKeys[:]); near != "" {
+				hint = "did you mean " + near + "?"
+			}
+			return r, fmt.Errorf("%s is no field of a rule (%s)", clip(k.String()), hint)
+		}
+		if err := TypeStrings.check(e); err != nil {
+			return r, fmt.Errorf("%s: %w", key, err)
+		}
+		*to = stringsOf(e)
+	}
+	for _, key := range ruleKeys[:4] {
+		if len(*lists[key]) == 0 {
+			return r, fmt.Errorf("%s is missing or empty", key)
+		}
+	}
+	if err := checkAsked(r.Operations); err != nil {
+		return r, fmt.Errorf("operations: %w", err)
+	}
+	if err := checkResources(r.Resources); err != nil {
+		return r, fmt.Errorf("resources: %w", err)
+	}
+	return r, nil
+}

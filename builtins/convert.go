@@ -1,6 +1,17 @@
 package builtins
 
-import "go.starlark.net/starlark"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kubeversion "k8s.io/apimachinery/pkg/version"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
 
 // ConvertBinding is k8s.convert(...).
 type ConvertBinding struct {
@@ -8,5 +19,277 @@ type ConvertBinding struct {
 	CRD string
 	// Steps are the functions by the versions they lead from and to, without the
 	// group: {"v1alpha1", "v1"}.
-	Steps map[[2]string]starlark.Callable
+	Steps map[[2]string]starlark.Callable `json:"-"`
+	Pos   string
+}
+
+// Group is the API group of the CRD's objects.
+func (b *ConvertBinding) Group() string {
+	_, group, _ := strings.Cut(b.CRD, ".")
+	return group
+}
+
+func convertSpec() Spec {
+	return Spec{
+		Name: "k8s.convert", Phases: PhaseLoad, call: callConvert, Returns: "a binding for hook(on = […])",
+		Doc: "Has the API server convert the objects of a CustomResourceDefinition between its versions by these functions. Each takes an object and returns it in the other version, as a rule a changed dict(object); apiVersion, kind and metadata are kept by Starling, of metadata only labels and annotations may change. Functions are put together to chains, the shortest counts: v1alpha1 to v1beta1 and v1beta1 to v1 are enough for v1alpha1 to v1. They see nothing but the object. A hook whose only bindings are such needs no function of its own.",
+		Params: []Param{
+			{Name: "crd", Type: TypeString, Doc: "Name of the CustomResourceDefinition: \"crontabs.stable.example.com\"."},
+			{Name: "functions", Type: TypeDict, Doc: "The functions by the versions they lead from and to: {(\"v1alpha1\", \"v1\"): up, (\"v1\", \"v1alpha1\"): down}."},
+			{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the binding, unique in its hook; default: \"convert\"."},
+		},
+	}
+}
+
+// maxSteps bounds the functions of one binding.
+const maxSteps = 100
+
+func callConvert(c *call) (starlark.Value, error) {
+	b := &ConvertBinding{CRD: c.str("crd"), Steps: map[[2]string]starlark.Callable{}, Pos: c.pos()}
+	name, err := c.bindingName()
+	if err != nil {
+		return nil, err
+	}
+	if len(validation.IsDNS1123Subdomain(b.CRD)) > 0 || strings.Count(b.CRD, ".") < 2 {
+		return nil, fmt.Errorf(`crd: %q is no name of a CustomResourceDefinition; write plural and group, "crontabs.stable.example.com"`, clip(b.CRD))
+	}
+	dict, ok := c.arg("functions").(*starlark.Dict)
+	if !ok || dict.Len() == 0 || dict.Len() > maxSteps {
+		return nil, fmt.Errorf(`functions: want a dict of 1 to %d functions, {("v1alpha1", "v1"): up}`, maxSteps)
+	}
+	for k, v := range dict.Entries() {
+		step, err := stepOf(k)
+		if err != nil {
+			return nil, fmt.Errorf("functions: %w", err)
+		}
+		at := fmt.Sprintf("functions: (%q, %q)", step[0], step[1])
+		fn, ok := v.(starlark.Callable)
+		if !ok {
+			return nil, fmt.Errorf("%s: got %s, want function", at, v.Type())
+		}
+		if err := takesOne(fn, "the object"); err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+		b.Steps[step] = fn
+	}
+	return binding(Binding{Name: name, Convert: b})
+}
+
+// stepOf reads a key of functions=.
+func stepOf(k starlark.Value) (step [2]string, err error) {
+	pair, ok := k.(starlark.Tuple)
+	if !ok || len(pair) != 2 || !isString(pair[0]) || !isString(pair[1]) {
+		return step, fmt.Errorf(`key %s: want two versions, ("v1alpha1", "v1")`, clip(k.String()))
+	}
+	for i, e := range pair {
+		step[i], _ = starlark.AsString(e)
+		if group, v, cut := strings.Cut(step[i], "/"); cut && v != "" {
+			return step, fmt.Errorf("key %s: the group, %s, is in the name of the CRD already; write %q", clip(k.String()), clip(group), clip(v))
+		}
+		if len(validation.IsDNS1035Label(step[i])) > 0 {
+			return step, fmt.Errorf("key %s: %q is no version", clip(k.String()), clip(step[i]))
+		}
+	}
+	if step[0] == step[1] {
+		return step, fmt.Errorf("key %s: from a version to itself there is nothing to convert", clip(k.String()))
+	}
+	return step, nil
+}
+
+// Versions are those that the functions know, as Kubernetes orders them: v1alpha1,
+// v1beta1, v1.
+func (b *ConvertBinding) Versions() []string {
+	var out []string
+	for step := range b.Steps {
+		out = append(out, step[0], step[1])
+	}
+	slices.SortFunc(out, kubeversion.CompareKubeAwareVersionStrings)
+	return slices.Compact(out)
+}
+
+// Chain returns the versions to go through from one to another, both included: the
+// fewest, and of several such chains always the same. Nil: there is none.
+func (b *ConvertBinding) Chain(from, to string) []string {
+	versions := b.Versions()
+	came := map[string]string{from: ""}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if at == to {
+			chain := []string{at}
+			for at != from {
+				at = came[at]
+				chain = append(chain, at)
+			}
+			slices.Reverse(chain)
+			return chain
+		}
+		for _, next := range versions {
+			if _, seen := came[next]; !seen && b.Steps[[2]string{at, next}] != nil {
+				came[next] = at
+				queue = append(queue, next)
+			}
+		}
+	}
+	return nil
+}
+
+// Unreachable are the pairs of known versions between which no chain leads.
+func (b *ConvertBinding) Unreachable() [][2]string {
+	var out [][2]string
+	versions := b.Versions()
+	for _, from := range versions {
+		for _, to := range versions {
+			if from != to && b.Chain(from, to) == nil {
+				out = append(out, [2]string{from, to})
+			}
+		}
+	}
+	return out
+}
+
+// conversion makes the conversions of one request.
+type conversion struct {
+	b      *ConvertBinding
+	to     string // the version, without the group
+	chains map[string][]string
+}
+
+// Converted returns a function of Starlark that converts all objects of a request
+// and keeps what comes out in response. It takes no arguments. Called this way, the
+// limits of a run are those of the whole request.
+func (b *ConvertBinding) Converted(r *Request, response *Response) starlark.Callable {
+	return starlark.NewBuiltin("k8s.convert", func(t *starlark.Thread, _ *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		group, to, _ := strings.Cut(r.To, "/")
+		if group != b.Group() {
+			return nil, finalf("the API server asks for %s; the functions are for %s", clip(r.To), b.CRD)
+		}
+		c := conversion{b: b, to: to, chains: map[string][]string{}}
+		out := make([]map[string]any, len(r.Objects))
+		for i, obj := range r.Objects {
+			var err error
+			if out[i], err = c.object(t, obj); err != nil {
+				return nil, err
+			}
+		}
+		response.Objects = out
+		return starlark.None, nil
+	})
+}
+
+// object converts one object along its chain.
+func (c *conversion) object(t *starlark.Thread, obj map[string]any) (map[string]any, error) {
+	apiVersion, _ := obj["apiVersion"].(string)
+	group, from, _ := strings.Cut(apiVersion, "/")
+	if group != c.b.Group() || from == "" {
+		return nil, finalf("an object of %q is to be converted; the functions are for %s", clip(apiVersion), c.b.CRD)
+	}
+	chain, known := c.chains[from]
+	if !known {
+		chain = c.b.Chain(from, c.to)
+		c.chains[from] = chain
+	}
+	if chain == nil {
+		return nil, finalf("no function leads from %s to %s; add to k8s.convert: (%q, %q)", clip(from), clip(c.to), clip(from), clip(c.to))
+	}
+	for i := 1; i < len(chain); i++ {
+		var err error
+		if obj, err = c.step(t, obj, chain[i-1], chain[i]); err != nil {
+			return nil, err
+		}
+	}
+	return obj, nil
+}
+
+// step calls one function and checks what it returns.
+func (c *conversion) step(t *starlark.Thread, obj map[string]any, from, to string) (map[string]any, error) {
+	given := object.New(obj)
+	v, err := starlark.Call(t, c.b.Steps[[2]string{from, to}], starlark.Tuple{given}, nil)
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.check(obj, given, v, to)
+	if err != nil {
+		return nil, finalf("%s to %s of %s: %w", from, to, nameOf(obj), err)
+	}
+	return out, nil
+}
+
+// check makes a complete object of what a function returned.
+func (c *conversion) check(was map[string]any, given *object.Object, v starlark.Value, to string) (map[string]any, error) {
+	if !isDict(v) {
+		return nil, fmt.Errorf("the function returned %s; it must return the converted object", v.Type())
+	}
+	var is map[string]any
+	if v == starlark.Value(given) { // nothing but the version differs
+		is = make(map[string]any, len(was))
+		for k, e := range was {
+			is[k] = e
+		}
+	} else {
+		plain, err := object.ToPlain(v)
+		if err != nil {
+			return nil, err
+		}
+		is = plain.(map[string]any) // as its type was checked
+	}
+	want := c.b.Group() + "/" + to
+	if got := is["apiVersion"]; got != nil && got != want && got != was["apiVersion"] {
+		return nil, fmt.Errorf("apiVersion is %s, want %q; it may be left as it was", clip(fmt.Sprintf("%q", got)), want)
+	}
+	is["apiVersion"] = want
+	if is["kind"] == nil {
+		is["kind"] = was["kind"]
+	}
+	if err := unchangedText("kind", was["kind"], is["kind"]); err != nil {
+		return nil, err
+	}
+	return is, keepMetadata(was, is)
+}
+
+// keepMetadata has an object keep its metadata but for labels and annotations: the
+// API server takes no other change.
+func keepMetadata(was, is map[string]any) error {
+	before, _ := was["metadata"].(map[string]any)
+	if is["metadata"] == nil {
+		is["metadata"] = before
+		return nil
+	}
+	after, ok := is["metadata"].(map[string]any)
+	if !ok {
+		return errors.New("metadata is no dict")
+	}
+	for _, key := range []string{"name", "namespace", "uid"} {
+		if after[key] != nil {
+			if err := unchangedText("metadata."+key, before[key], after[key]); err != nil {
+				return err
+			}
+		}
+	}
+	kept := make(map[string]any, len(before))
+	for k, v := range before {
+		kept[k] = v
+	}
+	for _, key := range []string{"labels", "annotations"} {
+		delete(kept, key)
+		if after[key] == nil {
+			continue
+		}
+		if _, ok := after[key].(map[string]any); !ok {
+			return fmt.Errorf("metadata.%s is no dict", key)
+		}
+		kept[key] = after[key]
+	}
+	is["metadata"] = kept
+	return nil
+}
+
+// nameOf names an object in errors.
+func nameOf(obj map[string]any) string {
+	meta, _ := obj["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	if ns, _ := meta["namespace"].(string); ns != "" {
+		name = ns + "/" + name
+	}
+	kind, _ := obj["kind"].(string)
+	return clip(kind + " " + name)
 }

@@ -20,8 +20,8 @@ func hookSpec() Spec {
 		Name: "hook", Phases: PhaseLoad, call: callHook,
 		Doc: "Registers a hook: a function, and what triggers it. Only files under hooks/ register hooks.",
 		Params: []Param{
-			{Name: "fn", Type: TypeFunction, Doc: "The function; it takes ctx."},
-			{Name: "on", Type: TypeList, Doc: "What triggers it: startup(), schedule(…), k8s.watch(…), before_helm() and the like."},
+			{Name: "fn", Type: TypeFunction, Default: "None", Doc: "The function; it takes ctx. It may be left out when all bindings are k8s.convert."},
+			{Name: "on", Type: TypeList, Default: "[]", Doc: "What triggers it: startup(), schedule(…), k8s.watch(…), before_helm() and the like."},
 			{Name: "name", Type: TypeString, Default: "None", Doc: "The hook's id, unique in its module; default: \"file:function\"."},
 			{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Doc: "How long one run may take."},
 			{Name: "retry", Type: TypeRetry, Default: "None", Doc: "How a failed run is repeated; None: retry()."},
@@ -39,12 +39,7 @@ func callHook(c *call) (starlark.Value, error) {
 	if file.Role != RoleHooks {
 		return nil, fmt.Errorf("only files under hooks/ register hooks; this is %s", file.Path)
 	}
-	fn := c.arg("fn").(starlark.Callable)
-	if err := takesOne(fn, "ctx"); err != nil {
-		return nil, fmt.Errorf("fn: %w", err)
-	}
 	h := &HookDecl{
-		Fn:      fn,
 		Timeout: c.durationOr("timeout", defaultHookTimeout),
 		Retry:   DefaultRetry,
 		Pos:     c.pos(),
@@ -59,16 +54,19 @@ func callHook(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	var err error
-	if h.ID, err = c.hookID(fn); err != nil {
+	if h.Bindings, err = c.bindings(); err != nil {
+		return nil, fmt.Errorf("on: %w", err)
+	}
+	if err := c.hookFunction(h); err != nil {
+		return nil, fmt.Errorf("fn: %w", err)
+	}
+	if h.ID, err = c.hookID(h); err != nil {
 		return nil, err
 	}
 	for _, other := range file.Hooks {
 		if other.ID == h.ID {
 			return nil, fmt.Errorf("hook %s is registered already at %s; give one of them name=", h.ID, other.Pos)
 		}
-	}
-	if h.Bindings, err = bindingsOf(c.arg("on").(starlark.Indexable)); err != nil {
-		return nil, fmt.Errorf("on: %w", err)
 	}
 	file.Hooks = append(file.Hooks, h)
 	return nil, nil
@@ -101,9 +99,34 @@ func (c *call) hookOptions(h *HookDecl) error {
 	return nil
 }
 
+// bindings reads on=.
+func (c *call) bindings() ([]Binding, error) {
+	list, ok := c.arg("on").(starlark.Indexable)
+	if !ok {
+		return nil, errors.New("it is missing, so nothing would trigger the hook")
+	}
+	return bindingsOf(list)
+}
+
+// hookFunction reads fn=, which only conversions do without.
+func (c *call) hookFunction(h *HookDecl) error {
+	converts := !slices.ContainsFunc(h.Bindings, func(b Binding) bool { return b.Convert == nil })
+	fn, given := c.arg("fn").(starlark.Callable)
+	switch {
+	case !given && converts:
+		return nil
+	case !given:
+		return errors.New("it is missing; give the function that the hook calls")
+	case converts:
+		return errors.New("nothing would call it, k8s.convert has its own functions; leave it out: hook(on = [k8s.convert(…)])")
+	}
+	h.Fn = fn
+	return takesOne(fn, "ctx")
+}
+
 // hookID is name=, or the file's path below the module's folder and the name of
-// the function.
-func (c *call) hookID(fn starlark.Callable) (string, error) {
+// the function; without one, of the CustomResourceDefinition that is converted.
+func (c *call) hookID(h *HookDecl) (string, error) {
 	if c.arg("name") != nil {
 		id := c.str("name")
 		if id == "" || len(id) > 200 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
@@ -111,14 +134,20 @@ func (c *call) hookID(fn starlark.Callable) (string, error) {
 		}
 		return id, nil
 	}
-	if fn.Name() == "lambda" {
+	what := ""
+	switch {
+	case h.Fn == nil:
+		what = h.Bindings[0].Convert.CRD
+	case h.Fn.Name() == "lambda":
 		return "", errors.New("name: a lambda has no name; give one")
+	default:
+		what = h.Fn.Name()
 	}
 	path := c.ctx.File.Path
 	if _, below, ok := strings.Cut(path, "/"); ok {
 		path = below
 	}
-	return path + ":" + fn.Name(), nil
+	return path + ":" + what, nil
 }
 
 // takesOne makes sure that fn can be called with exactly one positional argument.

@@ -2,13 +2,23 @@ package hook
 
 import (
 	"context"
-	"errors"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // convert answers a conversion request: each object goes through the shortest chain
-// of functions that leads to the version asked for.
-func convert(_ context.Context, _ Request, _ *builtins.ConvertBinding) Result {
-	return Result{Err: errors.New("conversion is not there yet")}
+// of functions that leads to the version asked for. The limits are those of one run
+// for all objects.
+func convert(ctx context.Context, r Request, b *builtins.ConvertBinding) Result {
+	var response builtins.Response
+	_, usage, err := r.Host.Call(ctx, b.Converted(r.Request, &response), nil, script.CallOptions{
+		Name:    r.Hook.ID,
+		Context: &builtins.Context{Phase: builtins.PhaseConvert, Log: r.Log},
+		Limits:  script.Limits{Wall: r.Hook.Timeout},
+	})
+	if err != nil {
+		return Result{Usage: usage, Err: err}
+	}
+	return Result{Usage: usage, Response: response}
 }

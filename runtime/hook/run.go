@@ -76,10 +76,15 @@ func Run(ctx context.Context, r Request) Result {
 	if phase == builtins.PhaseConvert {
 		return convert(ctx, r, binding.Convert)
 	}
+	run.Request = r.Request
+	wall := r.Hook.Timeout
+	if binding != nil && binding.Admission != nil { // nobody waits for longer
+		wall = min(wall, binding.Admission.Timeout)
+	}
 	v, usage, err := r.Host.Call(ctx, r.Hook.Fn, starlark.Tuple{arg}, script.CallOptions{
 		Name:    r.Hook.ID,
 		Context: &builtins.Context{Phase: phase, Run: run, Log: r.Log},
-		Limits:  script.Limits{Wall: r.Hook.Timeout},
+		Limits:  script.Limits{Wall: wall},
 	})
 	if err == nil && binding != nil {
 		err = run.Respond(binding, v)

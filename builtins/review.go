@@ -1,0 +1,205 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// Review is what the API server asks a validating or mutating hook about. All of it
+// is only read once it was handed over.
+type Review struct {
+	UID string
+	// Operation is CREATE, UPDATE, DELETE or CONNECT.
+	Operation string
+	// Object is the object as it is to be, OldObject as it was; nil where there is
+	// none.
+	Object, OldObject map[string]any
+	Namespace         string
+	// Name is empty when the server makes it up.
+	Name string
+	// APIVersion and Kind are those of Object.
+	APIVersion, Kind string
+	Resource         string
+	Subresource      string
+	User             ReviewUser
+	DryRun           bool
+	Options          map[string]any
+}
+
+// ReviewUser is who makes the change.
+type ReviewUser struct {
+	Name, UID string
+	Groups    []string
+	Extra     map[string][]string
+}
+
+// Request makes the request that a hook answers at the binding of that name.
+func (r *Review) Request(binding string) *Request {
+	fields := starlark.StringDict{
+		"uid":         starlark.String(r.UID),
+		"operation":   starlark.String(r.Operation),
+		"object":      objectOrNone(r.Object),
+		"old_object":  objectOrNone(r.OldObject),
+		"namespace":   starlark.String(r.Namespace),
+		"name":        starlark.String(r.Name),
+		"api_version": starlark.String(r.APIVersion),
+		"kind":        starlark.String(r.Kind),
+		"resource":    starlark.String(r.Resource),
+		"subresource": starlark.String(r.Subresource),
+		"user":        r.User.value(),
+		"dry_run":     starlark.Bool(r.DryRun),
+		"options":     objectOrNone(r.Options),
+	}
+	fields.Freeze()
+	return &Request{Binding: binding, Fields: fields, Object: r.Object}
+}
+
+func (u *ReviewUser) value() starlark.Value {
+	extra := starlark.NewDict(len(u.Extra))
+	for _, key := range sortedKeys(u.Extra) {
+		_ = extra.SetKey(starlark.String(key), stringList(u.Extra[key])) // a new dict takes any string
+	}
+	return starlarkstruct.FromStringDict(starlark.String("user"), starlark.StringDict{
+		"name": starlark.String(u.Name), "uid": starlark.String(u.UID),
+		"groups": stringList(u.Groups), "extra": extra,
+	})
+}
+
+func stringList(texts []string) *starlark.List {
+	elems := make([]starlark.Value, len(texts))
+	for i, s := range texts {
+		elems[i] = starlark.String(s)
+	}
+	return starlark.NewList(elems)
+}
+
+func objectOrNone(m map[string]any) starlark.Value {
+	if m == nil {
+		return starlark.None
+	}
+	return object.New(m)
+}
+
+func callDeny(c *call) (starlark.Value, error) {
+	d := Denial{Message: c.str("msg"), Code: c.intOr("code", 403)}
+	if strings.TrimSpace(d.Message) == "" {
+		return nil, errors.New("msg: it is empty; say why the change is refused")
+	}
+	if len(d.Message) > maxDenial {
+		return nil, fmt.Errorf("msg: it is longer than %d KiB", maxDenial>>10)
+	}
+	if d.Code < 400 || d.Code > 599 {
+		return nil, fmt.Errorf("code: got %d, want an HTTP status from 400 to 599", d.Code)
+	}
+	return &declared[Denial]{"denial", d}, nil
+}
+
+const (
+	maxDenial   = 16 << 10
+	maxWarnings = 100
+	// maxWarning is what the API server shows of a warning.
+	maxWarning = 256
+)
+
+func callWarn(c *call) (starlark.Value, error) {
+	msg := strings.Join(strings.Fields(c.str("msg")), " ") // it becomes an HTTP header
+	if msg == "" {
+		return nil, errors.New("msg: it is empty")
+	}
+	if len(c.run.Response.Warnings) == maxWarnings {
+		return nil, &LimitError{Limit: "effects", Detail: fmt.Sprintf("more than %d warnings", maxWarnings)}
+	}
+	if len(msg) > maxWarning {
+		msg = strings.ToValidUTF8(msg[:maxWarning-len("…")], "") + "…"
+	}
+	c.run.Response.Warnings = append(c.run.Response.Warnings, msg)
+	return nil, nil
+}
+
+// respondAdmission reads what a validating or mutating hook returned.
+func (r *Run) respondAdmission(b *AdmissionBinding, v starlark.Value) error {
+	switch v := v.(type) {
+	case starlark.NoneType:
+		return nil
+	case *declared[Denial]:
+		r.Response.Denied = &v.val
+		return nil
+	}
+	switch {
+	case !b.Mutate:
+		return fmt.Errorf("the hook returned %s; a validating hook returns None to let the change pass, or deny(…)", v.Type())
+	case !isDict(v):
+		return fmt.Errorf("the hook returned %s; a mutating hook returns the changed object, None to leave it as it is, or deny(…)", v.Type())
+	}
+	var was map[string]any
+	if r.Request != nil {
+		was = r.Request.Object
+	}
+	if was == nil {
+		return errors.New("the hook returned an object, but there is none that could be changed; return None, or deny(…)")
+	}
+	if v == r.Request.Fields["object"] {
+		return nil
+	}
+	plain, err := object.ToPlainAt(v, nil)
+	if err != nil {
+		return fmt.Errorf("the object that the hook returned: %w", err)
+	}
+	is := plain.(map[string]any) // as its type was checked
+	if err := sameIdentity(was, is); err != nil {
+		return fmt.Errorf("the object that the hook returned: %w", err)
+	}
+	r.Response.Object = is
+	return nil
+}
+
+// sameIdentity makes sure that an object is still the one that it was.
+func sameIdentity(was, is map[string]any) error {
+	for _, key := range []string{"apiVersion", "kind"} {
+		if err := unchangedText(key, was[key], is[key]); err != nil {
+			return err
+		}
+	}
+	return sameMetadata(was, is)
+}
+
+func sameMetadata(was, is map[string]any) error {
+	before, _ := was["metadata"].(map[string]any)
+	after, ok := is["metadata"].(map[string]any)
+	if !ok && before != nil {
+		return errors.New("metadata is missing or no dict; change a copy, dict(…), of the object that was given")
+	}
+	for _, key := range []string{"name", "namespace", "uid"} {
+		if before[key] == nil && key == "name" {
+			continue // made up by the server, or by the hook
+		}
+		if err := unchangedText("metadata."+key, before[key], after[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unchangedText(path string, was, is any) error {
+	if was == is {
+		return nil
+	}
+	before, _ := was.(string)
+	after, ok := is.(string)
+	if !ok && is != nil {
+		return fmt.Errorf("%s is no text", path)
+	}
+	if before == after {
+		return nil
+	}
+	if after == "" {
+		return fmt.Errorf("%s is missing; it was %q and must stay so", path, clip(before))
+	}
+	return fmt.Errorf("%s has become %q; it was %q and must stay so", path, clip(after), clip(before))
+}
