@@ -149,6 +149,8 @@ type Run struct {
 	Enabled []string
 	// State is what the hook remembers, by key. Only read.
 	State map[string]any
+	// Request is what a request run answers; nil for any other run.
+	Request *Request
 	// Response is what a request run answers, as far as builtins have said.
 	Response Response
 	// Effects is what the run has asked for so far.

@@ -15,7 +15,9 @@ func WriteReference(w io.Writer) error {
 Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test . -run Reference -update`" + `; do not edit it.
 
 *Phases* say when a builtin may be called: ` + "`load`" + ` while a file runs from top to bottom, ` + "`filter`" + ` in the filter of a
-watch, ` + "`run`" + ` in a hook, ` + "`enabled`" + ` in ` + "`def enabled()`" + ` of a module.star. *Effect* is ` + "`none`" + ` (pure, or declares),
+watch, ` + "`run`" + ` in a hook, ` + "`enabled`" + ` in ` + "`def enabled()`" + ` of a module.star, ` + "`review`" + ` in a hook that
+answers k8s.validate or k8s.mutate, ` + "`convert`" + ` in a function of k8s.convert, ` + "`receive`" + ` in a hook that answers http.receive, which may
+do all that a run may. *Effect* is ` + "`none`" + ` (pure, or declares),
 ` + "`read`" + ` (what it returns may change) or ` + "`write`" + ` (recorded, and carried out once the run has succeeded).
 Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 `)

@@ -15,6 +15,8 @@ type Request struct {
 	// Fields are the attributes of ctx.request; frozen. Which there are depends on
 	// the kind of the binding.
 	Fields starlark.StringDict
+	// Object is what a mutating hook may change; nil when there is nothing.
+	Object map[string]any
 	// Objects are what a conversion is asked for, and To the version that they are
 	// to have ("stable.example.com/v1").
 	Objects []map[string]any

@@ -71,8 +71,10 @@ const (
 	TypeFilter   Type = "function, list of strings or jq program"
 	TypeRef      Type = "object, dict or string"
 	TypeRetry    Type = "retry"
-	TypeTime     Type = "time"
-	TypeSecret   Type = "secret"
+	// TypeConditions are named expressions.
+	TypeConditions Type = "dict or list of dicts"
+	TypeTime       Type = "time"
+	TypeSecret     Type = "secret"
 	// TypeSecretText is text that may be secret; what is made of it is secret then.
 	TypeSecretText Type = "string, bytes or secret"
 )
@@ -96,7 +98,7 @@ func (e EffectClass) String() string { return [...]string{"none", "read", "write
 // that knows them.
 func Table() []Spec {
 	return slices.Concat(
-		declareSpecs(), bindingSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
+		declareSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
 		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), secretSpecs(), stateSpecs(),

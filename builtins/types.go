@@ -48,6 +48,8 @@ func (t Type) check(v starlark.Value) error {
 	case TypeFilter:
 		_, callable := v.(starlark.Callable)
 		ok = callable || isList(v) || isString(v)
+	case TypeConditions:
+		ok = isList(v) || isDict(v)
 	case TypeRef:
 		ok = isString(v) || isDict(v)
 	case TypeRetry:
