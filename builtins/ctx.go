@@ -26,6 +26,10 @@ type CtxOptions struct {
 	Now time.Time
 	// Attempt counts the tries of this run, from 1.
 	Attempt int
+	// Key and Object are what the run of a hook with for_each is about: "ns/name"
+	// and what the watch keeps of it. Without: "" and nil.
+	Key    string
+	Object starlark.Value
 	// Request is what a request run answers; nil in any other run.
 	Request *Request
 }
@@ -48,6 +52,9 @@ type Event struct {
 	Result starlark.Value
 	// Object is the object that Result was made of, with keep="object"; else nil.
 	Object starlark.Value
+	// Deleting, of a watch with a finalizer: the object is being deleted. Held: it
+	// has the finalizer. Same: nothing but these has changed.
+	Deleting, Held, Same bool
 }
 
 // NewCtx returns the value that a hook is called with. It is frozen.
@@ -77,7 +84,12 @@ func NewCtx(o CtxOptions) starlark.Value {
 		"attempt": starlark.MakeInt(o.Attempt),
 		"state":   newState(),
 		"request": o.Request.value(),
+		"key":     starlark.None,
+		"object":  starlark.None,
 	}}
+	if o.Key != "" {
+		ctx.fields["key"], ctx.fields["object"] = starlark.String(o.Key), o.Object
+	}
 	ctx.fields.Freeze()
 	return ctx
 }

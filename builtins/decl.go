@@ -84,6 +84,13 @@ type HookDecl struct {
 	// KeepValues adds what a run sets to what earlier runs have set, instead of
 	// replacing it.
 	KeepValues bool
+	// ForEach is the name of the watch of which each object has runs of its own,
+	// up to Parallel at a time; empty: the hook's runs are about all there is.
+	ForEach  string
+	Parallel int
+	// Cleanup takes ctx once an object of ForEach is to be deleted, or no longer
+	// watched; a finalizer keeps the object until it has succeeded. Nil: none.
+	Cleanup starlark.Callable
 	Pos        string
 }
 

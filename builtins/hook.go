@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // defaultHookTimeout is hook(timeout=).
@@ -29,6 +31,9 @@ func hookSpec() Spec {
 			{Name: "allow_failure", Type: TypeBool, Default: "False", Doc: "A failed run is not repeated before the next event, and holds up neither the chart's first render nor a release."},
 			{Name: "min_interval", Type: TypeDuration, Default: "None", Doc: "Mean time between two runs. What comes sooner waits, as one run, and holds up no other hook."},
 			{Name: "burst", Type: TypeInt, Default: "1", Doc: "How many runs min_interval lets through in a row after a pause."},
+			{Name: "for_each", Type: TypeString, Default: "None", Doc: "Name of one of the hook's watches: each object of its snapshot has runs of its own, with its own retry, requeue, ctx.state and values. They find it in ctx.key and ctx.object. The first runs come as the watch syncs; an event of another binding is one of every object. What is set for an object goes when it does."},
+			{Name: "parallel", Type: TypeInt, Default: "4", Doc: "How many runs of for_each go side by side, 1 to 100."},
+			{Name: "cleanup", Type: TypeFunction, Default: "None", Doc: "With for_each: a function that takes ctx, called instead of fn once an object is being deleted, or is no longer watched. A finalizer keeps the object until it has succeeded. Finalizers go with the module: when it is switched off, or is gone from the tree, and by `starling detach`."},
 			{Name: "values", Type: TypeString, Default: `"replace"`, Doc: "What becomes of the values that earlier runs of this hook have set: \"replace\" them by what a run sets, or \"keep\" them and add to them."},
 		},
 	}
@@ -67,6 +72,9 @@ func callHook(c *call) (starlark.Value, error) {
 		if other.ID == h.ID {
 			return nil, fmt.Errorf("hook %s is registered already at %s; give one of them name=", h.ID, other.Pos)
 		}
+	}
+	if err := c.forEach(h); err != nil {
+		return nil, err
 	}
 	file.Hooks = append(file.Hooks, h)
 	return nil, nil
@@ -284,7 +292,10 @@ func functionID(fn starlark.Callable, depth int) string {
 		if inner, ok := v.(starlark.Callable); ok {
 			text = functionID(inner, depth+1)
 		} else if v != nil {
-			text = v.String()
+			known := false
+			if text, known = object.Text(v, maxText); !known {
+				text = fmt.Sprintf("%p", v) // another function each time it is loaded
+			}
 		}
 		closed = true
 		fmt.Fprintf(h, "%q=%q\n", name, text)

@@ -15,7 +15,11 @@ import (
 
 // maxState is how many bytes of JSON a hook may remember. All that a module keeps
 // lives in Secrets, and is written whole when any of it changes.
-const maxState = 64 << 10
+const (
+	maxState = 64 << 10
+	// maxKeyState is the same for one object of a hook with for_each.
+	maxKeyState = 4 << 10
+)
 
 func stateSpecs() []Spec {
 	key := Param{Name: "key", Type: TypeString, Doc: "Any text."}
@@ -27,7 +31,7 @@ func stateSpecs() []Spec {
 		},
 		{
 			Name: "ctx.state.set", Phases: PhaseRun, Effect: EffectWrite, call: callStateSet,
-			Doc:    "Remembers a value once the run has succeeded: plain data, at most 64 KiB of JSON for the whole hook.",
+			Doc:    "Remembers a value once the run has succeeded: plain data, at most 64 KiB of JSON for the whole hook, with for_each 4 KiB an object.",
 			Params: []Param{key, {Name: "value", Type: TypeAny, Doc: "The value."}},
 		},
 		{
@@ -82,8 +86,12 @@ func (r *Run) remember(change func(map[string]any)) error {
 	if err != nil {
 		return errors.New("value: cannot be written as JSON")
 	}
-	if len(data) > maxState {
-		return &LimitError{Limit: "state", Detail: fmt.Sprintf("%d bytes of JSON, a hook may remember %d", len(data), maxState)}
+	most, who := maxState, "a hook"
+	if r.Key != "" {
+		most, who = maxKeyState, "a hook with for_each, for each object,"
+	}
+	if len(data) > most {
+		return &LimitError{Limit: "state", Detail: fmt.Sprintf("%d bytes of JSON, %s may remember %d", len(data), who, most)}
 	}
 	r.Effects.State = next
 	return nil

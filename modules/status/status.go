@@ -155,6 +155,10 @@ type Hook struct {
 	// that failed.
 	Runs     int `json:"runs"`
 	Failures int `json:"failures"`
+	// Objects counts those that the hook has runs for, with for_each, Failing
+	// those whose last run failed; nil for other hooks.
+	Objects *int `json:"objects,omitempty"`
+	Failing *int `json:"failing,omitempty"`
 	// Snapshots are the numbers of objects in the snapshots, by binding.
 	Snapshots map[string]int `json:"snapshots,omitempty"`
 	// NotServed are the kinds that the hook watches and the API server does

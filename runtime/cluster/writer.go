@@ -64,6 +64,8 @@ func (w *Writer) Write(ctx context.Context, manager string, wr effect.Write) err
 			return fmt.Errorf("a set without a name cannot be applied")
 		}
 		return w.set(ctx, manager, wr)
+	case effect.WriteHold, effect.WriteRelease:
+		return w.finalizer(ctx, manager, wr)
 	}
 	p, err := w.o.Client.begin(ctx, manager, wr)
 	if err != nil {

@@ -24,6 +24,12 @@ const (
 	WriteEvent WriteKind = "event"
 	// WriteSet makes Set what a set of objects consists of.
 	WriteSet WriteKind = "apply_set"
+	// WriteHold puts Finalizer on an object that is there and not being deleted.
+	// No builtin makes one: it comes before the writes of a hook with a cleanup.
+	WriteHold WriteKind = "hold"
+	// WriteRelease takes Finalizer off an object; one that is not there is no
+	// error. It comes after the writes of a cleanup.
+	WriteRelease WriteKind = "release"
 )
 
 // Ref names one object. Namespace is empty for cluster-scoped kinds; a namespace
@@ -68,6 +74,8 @@ type Write struct {
 	Event *Event `json:"event,omitempty"`
 	// Set are the members of the set.
 	Set *Set `json:"set,omitempty"`
+	// Finalizer is that of hold and release.
+	Finalizer string `json:"finalizer,omitempty"`
 	// Guard is what the grants ask of the object as it is in the cluster; nil:
 	// nothing.
 	Guard *Guard `json:"guard,omitempty"`

@@ -3,6 +3,8 @@ package engine
 import (
 	"time"
 
+	"go.starlark.net/starlark"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -18,6 +20,10 @@ type StartWatch struct {
 	ID    string
 	Hook  *generation.Hook
 	Watch *builtins.WatchBinding
+	// Each has the events and the first sync tell of each object. Finalizer is
+	// that of the hook's cleanup, or "": events tell whether objects have it.
+	Each      bool
+	Finalizer string
 }
 
 // StopWatch ends a watch.
@@ -49,6 +55,15 @@ type RunHook struct {
 	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
 	// them.
 	Switches []string
+	// Key is the object that the run is about, with for_each: the one of this
+	// namespace and name in the snapshot of the binding Each. Object is that
+	// object where it is not there any more.
+	Key                         string
+	Each                        string
+	ObjectNamespace, ObjectName string
+	Object                      starlark.Value
+	// Cleanup has the hook's cleanup called.
+	Cleanup bool
 	// Request is what the run answers; nil for any other run.
 	Request *builtins.Request
 }
@@ -85,6 +100,18 @@ type Save struct {
 	Op     uint64
 	Module string
 	Data   map[string][]byte
+}
+
+// Unhold takes a finalizer off all objects of a kind; answered by [Unheld].
+type Unhold struct {
+	Op uint64
+	// Module and Hook are for the log.
+	Module, Hook     string
+	APIVersion, Kind string
+	Finalizer        string
+	// Watch is the id of a watch whose objects keep it, or "". It fails when that
+	// watch has ended.
+	Watch string
 }
 
 // Evaluate calls def enabled() of a module.star; answered by [Evaluated].
@@ -150,6 +177,7 @@ func (StartWatch) action() {}
 func (StopWatch) action()  {}
 func (RunHook) action()    {}
 func (Serve) action()      {}
+func (Unhold) action()     {}
 func (Respond) action()    {}
 func (Commit) action()     {}
 func (Save) action()       {}

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
-	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -20,52 +18,72 @@ func (e *Engine) runDone(in RunDone) {
 		return
 	}
 	h := r.hook
-	h.took = in.Took
-	h.runs++
-	if r.epoch != h.module.epoch {
+	switch {
+	case r.outdated(), in.Gone:
 		e.drop(in.Run)
 		return
 	}
+	h.took = in.Took
+	h.runs++
 	if in.Err != nil {
 		e.runFailed(in.Run, in.Err)
 		return
 	}
 	r.effects, r.response = in.Effects, in.Response
-	if r.request != nil && !r.receives {
+	switch {
+	case r.request != nil && !r.receives:
 		delete(e.runs, in.Run)
 		e.responded(r, nil)
 		return
+	case r.cleanup: // what the object had set and remembered goes with it
+		r.effects.Values, r.effects.State, r.effects.Requeue = nil, nil, 0
 	}
+	r.effects.Writes = e.held(r)
 	e.commit(in.Run)
 }
 
+// outdated says that what the run was about is not there any more: its module has
+// stopped since, or its object is gone.
+func (r *run) outdated() bool { return r.epoch != r.hook.module.epoch || r.subject.gone }
+
 // commit checks the values that a run asks for, and has its effects written. Runs
-// that change what is kept for their module go one at a time: each is checked against
-// the layers as they are then, and none writes over what another has kept.
+// that change values go one at a time: each is checked against the layers as they are
+// then, and none writes over what another has kept. States are saved afterwards, for
+// all runs that wait for it at once.
 func (e *Engine) commit(id uint64) {
 	r := e.runs[id]
-	h, m := r.hook, r.hook.module
-	if r.epoch != m.epoch {
+	s, m := r.subject, r.hook.module
+	if r.outdated() {
 		e.drop(id)
 		return
 	}
-	asked := h.withKept(r.effects.Values)
-	layer := values.Canonical(asked)
-	commit := Commit{Run: id, Module: m.name, Hook: h.gen, Writes: r.effects.Writes}
-	if !values.Equal(h.layer, layer) || r.remembers() {
+	layer := s.layer
+	if !r.cleanup {
+		layer = values.Canonical(s.withKept(r.effects.Values))
+	}
+	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes}
+	changed := !values.Equal(s.layer, layer)
+	if changed || r.remembers() {
+		state := s.state
+		if r.remembers() {
+			state = r.effects.State
+		}
+		var err error
+		if r.keeping, err = s.encode(layer, state); err != nil {
+			e.runFailed(id, err)
+			return
+		}
+	}
+	if changed {
 		if m.keeping {
 			m.toKeep = append(m.toKeep, id)
 			return
 		}
-		if err := e.check(h, asked); err != nil {
+		if err := e.check(s, s.withKept(r.effects.Values)); err != nil {
 			e.runFailed(id, err)
 			return
 		}
-		state := h.state
-		if r.remembers() {
-			state = r.effects.State
-		}
-		keep, err := e.kept(m, h, layer, state)
+		keep, err := e.kept(m, r.keeping)
 		if err != nil {
 			e.runFailed(id, err)
 			return
@@ -74,7 +92,7 @@ func (e *Engine) commit(id uint64) {
 	}
 	r.effects.Values = layer
 	if len(commit.Writes) == 0 && commit.Keep == nil {
-		e.runSucceeded(id)
+		e.written(id)
 		return
 	}
 	e.do(commit)
@@ -82,8 +100,8 @@ func (e *Engine) commit(id uint64) {
 
 // remembers says whether the run leaves another state than it found.
 func (r *run) remembers() bool {
-	return r.effects.State != nil && !reflect.DeepEqual(r.effects.State, r.hook.state) &&
-		len(r.effects.State)+len(r.hook.state) > 0
+	return r.effects.State != nil && !reflect.DeepEqual(r.effects.State, r.subject.state) &&
+		len(r.effects.State)+len(r.subject.state) > 0
 }
 
 // keptDone lets the next one keep something.
@@ -104,30 +122,48 @@ func (e *Engine) committed(in Committed) {
 	}
 	switch {
 	case r == nil:
-	case r.epoch != r.hook.module.epoch:
+	case r.outdated():
 		e.drop(in.Run)
 	case in.Err != nil:
 		// What it kept may be in the Secret all the same.
 		r.hook.module.stale = r.hook.module.stale || r.keeps
 		e.runFailed(in.Run, in.Err)
 	default:
-		e.runSucceeded(in.Run)
+		e.written(in.Run)
 	}
 }
 
-// withKept returns the layer that a run leaves: what it has set, after what earlier
-// runs have set with values="keep".
-func (h *hook) withKept(ops []effect.ValueOp) []effect.ValueOp {
-	if !h.gen.KeepValues {
-		return ops
+// written goes on once the objects are written: what the run remembers is saved, if
+// its commit has not kept it already.
+func (e *Engine) written(id uint64) {
+	r := e.runs[id]
+	if r.remembers() && !r.keeps {
+		r.hook.module.toSave = append(r.hook.module.toSave, id)
+		e.touch(r.hook.module)
+		return
 	}
-	return slices.Concat(h.layer, ops)
+	e.runSucceeded(id)
 }
 
-// drop forgets a run that belongs to an earlier life of its module.
+// saved ends a run whose state was to be saved.
+func (e *Engine) saved(id uint64, err error) {
+	r := e.runs[id]
+	switch {
+	case r == nil:
+	case r.outdated():
+		e.drop(id)
+	case err != nil:
+		e.runFailed(id, fmt.Errorf("the state is not kept: %w", err))
+	default:
+		e.runSucceeded(id)
+	}
+}
+
+// drop forgets a run whose subject is not there any more.
 func (e *Engine) drop(id uint64) {
 	r := e.runs[id]
 	delete(e.runs, id)
+	m := r.hook.module
 	if r.request != nil {
 		e.do(Respond{ID: r.request.ID, Err: fmt.Errorf("hook %s: its module has stopped: %w", r.hook.gen.ID, ErrNotReady)})
 		if !r.receives {
@@ -138,28 +174,28 @@ func (e *Engine) drop(id uint64) {
 		r.hook.lane.Done(r.work)
 	}
 	// What it kept may be in the Secret, and must not come back.
-	r.hook.module.stale = true
-	e.touch(r.hook.module)
+	m.stale = m.stale || r.keeping.subject != nil
+	e.touch(m)
 }
 
 // runSucceeded makes the effects of a run count.
 func (e *Engine) runSucceeded(id uint64) {
 	r := e.runs[id]
 	delete(e.runs, id)
-	h, m := r.hook, r.hook.module
+	h, s, m := r.hook, r.subject, r.hook.module
 	if r.request == nil {
 		h.lane.Done(r.work)
-		if h.lastError != "" {
-			e.note(builtins.LevelInfo, m, h.gen.ID, "runs again")
-		}
-		h.tried, h.succeeded, h.lastError = true, true, ""
+		e.mended(s)
 	}
 	if r.remembers() {
-		h.state = r.effects.State
+		s.state = r.effects.State
 	}
-	if !values.Equal(h.layer, r.effects.Values) {
+	if r.keeping.subject != nil {
+		s.keptLayer, s.keptState = r.keeping.layer, r.keeping.state
+	}
+	if !values.Equal(s.layer, r.effects.Values) {
 		before := m.version
-		e.setLayer(m, h, r.effects.Values)
+		e.setLayer(s, r.effects.Values)
 		if m.pass.runs(r.work.Events) {
 			m.pass.own += m.version - before
 		}
@@ -167,61 +203,97 @@ func (e *Engine) runSucceeded(id uint64) {
 	if len(r.effects.Metrics) > 0 {
 		e.do(Publish{Module: m.name, Hook: h.gen.ID, Metrics: r.effects.Metrics})
 	}
+	e.touch(m)
 	if len(r.effects.Messages) > 0 {
 		e.do(Send{Module: m.name, Hook: h.gen.ID, Messages: r.effects.Messages})
 	}
 	if r.request != nil {
 		if r.effects.Requeue > 0 {
-			h.requeueAt = e.now.Add(r.effects.Requeue)
+			e.requeueAt(s, e.now.Add(r.effects.Requeue))
 		}
 		e.responded(r, nil)
 		return
 	}
 	h.ran(r.work.Events)
-	h.requeueAt = time.Time{}
+	var next time.Time
 	if r.effects.Requeue > 0 {
-		h.requeueAt = e.now.Add(r.effects.Requeue)
+		next = e.now.Add(r.effects.Requeue)
+	}
+	e.requeueAt(s, next)
+	if r.cleanup {
+		e.cleaned(s)
 	}
 	e.hookDone(m, h, r.work.Events, true)
-	e.touch(m)
+}
+
+// mended notes that the last run about a subject has succeeded.
+func (e *Engine) mended(s *subject) {
+	if s.lastError != "" {
+		e.note(builtins.LevelInfo, s.hook.module, s.hook.gen.ID, s.said("runs again"))
+	}
+	s.tried, s.succeeded, s.lastError = true, true, ""
+	if x := s.hook.each; x != nil {
+		delete(x.failing, s.key)
+		e.wasTried(s)
+	}
+}
+
+// said puts the object before what is said about a subject.
+func (s *subject) said(what string) string {
+	if s.key == "" {
+		return what
+	}
+	return s.key + ": " + what
+}
+
+// cleaned ends the life of an object for its hook, unless it has come back meanwhile.
+func (e *Engine) cleaned(s *subject) {
+	if s.leaving {
+		e.forget(s)
+		return
+	}
+	e.wipe(s)
+	s.held = false
 }
 
 // runFailed keeps the events for the next try and leaves everything else as it was.
 func (e *Engine) runFailed(id uint64, err error) {
 	r := e.runs[id]
 	delete(e.runs, id)
-	h, m := r.hook, r.hook.module
+	h, s, m := r.hook, r.subject, r.hook.module
 	if r.request != nil {
 		e.responded(r, err)
 		return
 	}
-	h.tried, h.lastError = true, err.Error()
+	s.tried, s.lastError = true, err.Error()
 	h.failures++
-	if h.gen.AllowFailure {
-		h.succeeded = true // as far as others wait for it
-		h.lane.Parked(r.work)
-		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Hook: h.gen.ID, Err: err,
-			Message: err.Error() + " (allowed; not tried again before something changes)"})
-		e.hookDone(m, h, r.work.Events, true)
-		e.touch(m)
-		return
+	if h.each != nil {
+		h.each.failing[s.key] = s
+		e.wasTried(s)
 	}
-	backoff := lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}
-	delay := backoff.Delay(r.work.Attempt, e.opts.Jitter())
+	level, then := builtins.LevelError, ""
 	var failed *builtins.FailError
-	if errors.As(err, &failed) && failed.RetryAfter > 0 {
-		delay = failed.RetryAfter
-	}
-	if failed != nil && failed.Permanent {
+	errors.As(err, &failed)
+	allowed := h.gen.AllowFailure && !r.cleanup
+	switch {
+	case allowed:
+		s.succeeded = true // as far as others wait for it
 		h.lane.Parked(r.work)
-		e.do(Note{Level: builtins.LevelError, Module: m.name, Hook: h.gen.ID, Err: err,
-			Message: err.Error() + " (not tried again before something changes)"})
-	} else {
+		level, then = builtins.LevelWarn, "allowed; not tried again before something changes"
+	case failed != nil && failed.Permanent:
+		h.lane.Parked(r.work)
+		then = "not tried again before something changes"
+	default:
+		backoff := lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}
+		delay := backoff.Delay(r.work.Attempt, e.opts.Jitter())
+		if failed != nil && failed.RetryAfter > 0 {
+			delay = failed.RetryAfter
+		}
 		h.lane.Failed(r.work, e.now.Add(delay))
-		e.do(Note{Level: builtins.LevelError, Module: m.name, Hook: h.gen.ID, Err: err,
-			Message: err.Error() + " (next try in " + roundUp(delay).String() + ")"})
+		then = "next try in " + roundUp(delay).String()
 	}
-	e.hookDone(m, h, r.work.Events, false)
+	e.do(Note{Level: level, Module: m.name, Hook: h.gen.ID, Err: err, Message: s.said(err.Error()) + " (" + then + ")"})
+	e.hookDone(m, h, r.work.Events, allowed)
 	e.touch(m)
 }
 

@@ -63,6 +63,8 @@ type Engine struct {
 	config configState
 	dirty  map[*module]bool
 	wake   time.Time
+
+	requeues requeues
 }
 
 // releaseRetry spaces out failed release actions, CRDs and enabled() calls.
@@ -117,6 +119,8 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	case Uninstalled:
 		e.answer(in.Op, in)
 	case Saved:
+		e.answer(in.Op, in)
+	case Unheld:
 		e.answer(in.Op, in)
 	}
 	if e.gen != nil {
@@ -217,6 +221,9 @@ func (e *Engine) setWake() {
 	}
 	for _, p := range e.purges {
 		sooner(p.next, p.next.After(e.now))
+	}
+	if len(e.requeues) > 0 {
+		sooner(e.requeues[0].requeueAt, true)
 	}
 	if !next.Equal(e.wake) {
 		e.wake = next

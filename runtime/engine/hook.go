@@ -13,13 +13,15 @@ import (
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// hook is the state of one hook.
+// hook is the state of one hook. What a hook without for_each remembers is that of its
+// only subject; of one with for_each, tried and succeeded mean that all objects of the
+// first snapshot were tried.
 type hook struct {
+	*subject
 	gen       *generation.Hook
 	module    *module
 	lane      *lane.Lane[builtins.Event]
-	layer     []effect.ValueOp // what its last successful run left in the values
-	state     map[string]any   // what it remembers; replaced, never changed
+	each      *each // with for_each
 	watches   []*watch
 	schedules []*timer
 	startup   *builtins.StartupBinding
@@ -28,26 +30,25 @@ type hook struct {
 	receiving bool        // a request that may write is being answered
 	received  []Requested // those that wait for that
 
-	barred    string        // why it must not run, or ""
-	limit     *rate.Limiter // nil: none
-	tried     bool          // since its module came up
-	succeeded bool          // likewise
-	requeueAt time.Time
+	barred string        // why it must not run, or ""
+	limit  *rate.Limiter // nil: none
 
-	lastRun   time.Time
-	took      time.Duration
-	lastError string
-	runs      int
-	failures  int
+	lastRun  time.Time
+	took     time.Duration
+	runs     int
+	failures int
 }
 
 // run is one call of a hook under way.
 type run struct {
 	hook    *hook
+	subject *subject // that of the hook, or one of its objects
+	cleanup bool
 	epoch   int
 	work    lane.Work[builtins.Event]
 	effects effect.Effects
-	keeps   bool // its commit writes what is kept
+	keeping keeping // what is to be kept of its subject, once it has succeeded
+	keeps   bool    // its commit writes that
 
 	request  *Requested // what it answers, or nil
 	receives bool       // and may write
@@ -56,6 +57,10 @@ type run struct {
 
 func newHook(m *module, g *generation.Hook) *hook {
 	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), stages: map[builtins.Stage]*builtins.StageBinding{}}
+	h.subject = &subject{hook: h}
+	if g.ForEach != "" {
+		h.each = newEach()
+	}
 	if g.MinInterval > 0 {
 		h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
 	}
@@ -124,7 +129,8 @@ func (h *hook) waitsForKind() string {
 
 // reset forgets what belongs to one life of the module; statistics stay.
 func (h *hook) reset() {
-	h.tried, h.succeeded, h.requeueAt, h.lastError = false, false, time.Time{}, ""
+	h.tried, h.succeeded, h.lastError = false, false, ""
+	h.each.reset()
 	for _, w := range h.watches {
 		w.synced, w.served, w.looked, w.seen, w.told, w.err = false, false, false, false, false, ""
 	}
@@ -135,12 +141,13 @@ func (h *hook) reset() {
 
 // startHook starts the watches and timers of a hook and queues its startup event.
 func (e *Engine) startHook(m *module, h *hook) {
+	e.willHold(h)
 	e.startWatches(m, h)
 	for _, s := range h.schedules {
 		e.startTimer(h, s)
 	}
 	if h.startup != nil {
-		h.lane.Add(h.gen.ID, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
+		h.add(h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
 	}
 }
 
@@ -150,18 +157,22 @@ func (e *Engine) startWatches(m *module, h *hook) {
 		// reports must not pass for news of this one.
 		w.id = watchID(h.gen.ID, w.binding, m.epoch)
 		e.watches[w.id] = w
-		e.do(StartWatch{ID: w.id, Hook: h.gen, Watch: w.decl})
+		a := StartWatch{ID: w.id, Hook: h.gen, Watch: w.decl}
+		if a.Each = w.isEach(); a.Each {
+			a.Finalizer = e.finalizerOf(h).Name
+		}
+		e.do(a)
 	}
 }
 
 // ready says whether a hook may run now. No run sees a snapshot that is not
 // complete: an empty one would look like a cluster in which all is gone.
-func (m *module) ready(key string) bool {
-	h := m.byKey[key]
+func (m *module) ready(id string) bool {
+	h := m.byKey[id]
 	if h == nil || !m.started || h.barred != "" || !h.allowedAt(m.now).IsZero() {
 		return false
 	}
-	if !h.complete() {
+	if !h.complete() || !m.remembersFinalizer(h) {
 		return false
 	}
 	if m.leaving {
@@ -201,7 +212,16 @@ func (h *hook) trouble() string {
 	if why := h.waitsForKind(); why != "" {
 		return why
 	}
-	return h.lastError
+	return h.failure()
+}
+
+// failure says why the hook's last run failed, or "". With for_each it is the first of
+// its objects that has failed.
+func (h *hook) failure() string {
+	if h.each == nil {
+		return h.lastError
+	}
+	return h.each.failure()
 }
 
 func (h *hook) watchTrouble() string {
@@ -222,35 +242,38 @@ func (h *hook) watchIDs() map[string]string {
 	return out
 }
 
-// dispatch starts the next hook run of each of the module's lines.
+// dispatch starts the next hook runs of each of the module's lines.
 func (e *Engine) dispatch(m *module) {
 	m.now = e.now
 	for _, l := range m.lanes {
-		e.dispatchNext(m, l)
+		for {
+			work, ok := l.Next(e.now, m.ready)
+			if !ok {
+				break
+			}
+			h := m.byKey[work.ID.Group]
+			if h.limit != nil {
+				h.limit.AllowN(e.now, 1)
+			}
+			e.startRun(h, &run{hook: h, subject: h.about(work.ID.Key), epoch: m.epoch, work: work})
+		}
 	}
-}
-
-func (e *Engine) dispatchNext(m *module, l *lane.Lane[builtins.Event]) {
-	work, ok := l.Next(e.now, m.ready)
-	if !ok {
-		return
-	}
-	h := m.byKey[work.Key]
-	if h.limit != nil {
-		h.limit.AllowN(e.now, 1)
-	}
-	e.startRun(h, &run{hook: h, epoch: m.epoch, work: work})
 }
 
 func (e *Engine) startRun(h *hook, r *run) {
-	m, work := h.module, r.work
+	m, s, work := h.module, r.subject, r.work
 	e.ops++
 	e.runs[e.ops] = r
 	a := RunHook{
 		Run: e.ops, Hook: h.gen, Module: m.gen, Events: work.Events, Attempt: work.Attempt,
 		Now: e.now, Namespace: m.namespace(e.opts.Namespace),
 		Watches: h.watchIDs(), Synced: map[string]bool{},
-		Compose: e.composer(h), Config: e.userConfig(m), State: h.state, Switches: e.switches,
+		Compose: e.composer(s), Config: e.userConfig(m), State: s.state, Switches: e.switches,
+	}
+	if s.key != "" {
+		r.cleanup = s.leaving
+		a.Key, a.Cleanup, a.Object = s.key, r.cleanup, s.last
+		a.Each, a.ObjectNamespace, a.ObjectName = h.gen.ForEach, s.namespace, s.name
 	}
 	for _, w := range h.watches {
 		a.Synced[w.binding] = w.served

@@ -55,6 +55,15 @@ const (
 type WatchSynced struct {
 	ID     string
 	Served bool
+	// Objects is all there is, for a watch with Each.
+	Objects []Object
+}
+
+// Object is one object of a watch with [StartWatch].Each.
+type Object struct {
+	Namespace, Name string
+	// Deleting: it is being deleted. Held: it has the finalizer.
+	Deleting, Held bool
 }
 
 // WatchChanged carries changes after the first sync, in order.
@@ -75,8 +84,17 @@ type RunDone struct {
 	Effects effect.Effects
 	// Response is what a request run answered.
 	Response builtins.Response
-	Err      error
-	Took     time.Duration
+	// Gone says that the object of the run is not there any more: there was no
+	// run.
+	Gone bool
+	Err  error
+	Took time.Duration
+}
+
+// Unheld ends an [Unhold].
+type Unheld struct {
+	Op  uint64
+	Err error
 }
 
 // Requested says that somebody waits for an answer of a hook; answered by
@@ -138,6 +156,7 @@ func (WatchFailed) input()  {}
 func (Tick) input()         {}
 func (RunDone) input()      {}
 func (Requested) input()    {}
+func (Unheld) input()       {}
 func (Committed) input()    {}
 func (Evaluated) input()    {}
 func (CRDsApplied) input()  {}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,13 +21,16 @@ import (
 
 // keptLayer is what stands in a Secret for the layer of one hook.
 type keptLayer struct {
-	Hook string          `json:"hook"`
-	Ops  json.RawMessage `json:"ops"`
+	Hook string `json:"hook"`
+	// Key is the object, with for_each.
+	Key string          `json:"key,omitempty"`
+	Ops json.RawMessage `json:"ops"`
 }
 
 // keptState is what stands in a Secret for the state of one hook.
 type keptState struct {
 	Hook  string         `json:"hook"`
+	Key   string         `json:"key,omitempty"`
 	State map[string]any `json:"state"`
 }
 
@@ -67,13 +72,14 @@ func (m *module) readKept(kept map[string][]byte) error {
 		}
 		var k keptLayer
 		err := json.Unmarshal(data, &k)
-		h := m.byKey[k.Hook]
-		if err == nil && h == nil {
+		s := m.subject(k.Hook, k.Key)
+		if err == nil && s == nil {
 			m.stale = true
 			continue
 		}
 		if err == nil {
-			h.layer, err = values.DecodeOps(k.Ops)
+			s.keptLayer = data
+			s.layer, err = values.DecodeOps(k.Ops)
 		}
 		if err != nil {
 			m.stale = true
@@ -81,6 +87,20 @@ func (m *module) readKept(kept map[string][]byte) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// subject returns what was kept under the id of a hook and a key, or nil when that is
+// no subject any more. Objects are not known yet: those that are gone are forgotten as
+// the watch syncs.
+func (m *module) subject(hook, key string) *subject {
+	h := m.byKey[hook]
+	switch {
+	case h == nil || (h.each != nil) != (key != ""):
+		return nil
+	case key == "":
+		return h.subject
+	}
+	return h.object(splitKey(key))
 }
 
 // readState takes the state of a hook from what was kept.
@@ -91,49 +111,79 @@ func (m *module) readState(data []byte) error {
 		m.stale = true
 		return fmt.Errorf("the state of a hook that was kept cannot be read: %w", err)
 	}
-	if h := m.byKey[k.Hook]; h != nil {
-		h.state = k.State
+	if s := m.subject(k.Hook, k.Key); s != nil {
+		s.state, s.keptState = k.State, data
 	} else {
 		m.stale = true
 	}
 	return nil
 }
 
-// kept returns all that is to be kept for a module once the hook has this layer and
-// this state. The hook may be nil. The result is never nil.
-func (e *Engine) kept(m *module, changed *hook, layer []effect.ValueOp, state map[string]any) (map[string][]byte, error) {
+// keeping is what is to be kept of one subject, as it is written; nil: nothing.
+type keeping struct {
+	subject      *subject
+	layer, state []byte
+}
+
+// encode returns what is to be kept of a subject with this layer and this state.
+func (s *subject) encode(layer []effect.ValueOp, state map[string]any) (keeping, error) {
+	k := keeping{subject: s}
+	if len(state) > 0 {
+		data, err := json.Marshal(keptState{s.hook.gen.ID, s.key, state})
+		if err != nil {
+			return k, err
+		}
+		k.state = data
+	}
+	if len(layer) == 0 {
+		return k, nil
+	}
+	data, err := values.EncodeOps(layer)
+	if err != nil {
+		return k, err
+	}
+	// Not json.Marshal: it would write < and > in another way than
+	// EncodeOps, and what is kept should read as it was set.
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(keptLayer{Hook: s.hook.gen.ID, Key: s.key, Ops: data}); err != nil {
+		return k, err
+	}
+	k.layer = bytes.TrimSpace(b.Bytes())
+	return k, nil
+}
+
+// kept returns all that is to be kept for a module once these changes count. The
+// result is never nil.
+func (e *Engine) kept(m *module, changes ...keeping) (map[string][]byte, error) {
 	out := map[string][]byte{}
+	put := func(k keeping) {
+		for prefix, data := range map[string][]byte{statePrefix: k.state, layerPrefix: k.layer} {
+			if key := keptKey(prefix, k.subject.id()); data != nil {
+				out[key] = data
+			} else {
+				delete(out, key)
+			}
+		}
+	}
 	for _, h := range m.hooks {
 		if err := h.keepTicks(out); err != nil {
 			return nil, err
 		}
-		ops, remembers := h.layer, h.state
-		if h == changed {
-			ops, remembers = layer, state
-		}
-		if len(remembers) > 0 {
-			data, err := json.Marshal(keptState{h.gen.ID, remembers})
-			if err != nil {
-				return nil, err
+		for s := range h.subjects {
+			if s.keptLayer != nil || s.keptState != nil {
+				put(keeping{s, s.keptLayer, s.keptState})
 			}
-			out[keptKey(statePrefix, h.gen.ID)] = data
 		}
-		if len(ops) == 0 {
-			continue
+	}
+	for _, k := range changes {
+		if !k.subject.gone {
+			put(k)
 		}
-		data, err := values.EncodeOps(ops)
-		if err != nil {
-			return nil, err
-		}
-		// Not json.Marshal: it would write < and > in another way than
-		// EncodeOps, and what is kept should read as it was set.
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(keptLayer{Hook: h.gen.ID, Ops: data}); err != nil {
-			return nil, err
-		}
-		out[keptKey(layerPrefix, h.gen.ID)] = bytes.TrimSpace(b.Bytes())
+	}
+	if err := m.keepFinalizers(out); err != nil {
+		return nil, err
 	}
 	if m == e.global {
 		data, err := json.Marshal(e.config.accepted)
@@ -145,28 +195,49 @@ func (e *Engine) kept(m *module, changed *hook, layer []effect.ValueOp, state ma
 	return out, nil
 }
 
-// save writes what is kept again when that changed outside a run. Commits that would
-// write the same Secret wait meanwhile.
+// save writes what is kept again when that changed outside a commit: with it go the
+// states of the runs that have nothing else to be kept. Commits that would write the
+// same Secret wait meanwhile.
 func (e *Engine) save(m *module) {
-	if !m.stale || m.keeping || m.saveAt.After(e.now) {
+	if m.keeping || m.saveAt.After(e.now) || !m.stale && len(m.toSave) == 0 {
 		return
 	}
-	data, err := e.kept(m, nil, nil, nil)
+	runs := m.toSave
+	m.toSave = nil
+	changes := make([]keeping, 0, len(runs))
+	for _, id := range runs {
+		changes = append(changes, e.runs[id].keeping)
+	}
+	data, err := e.kept(m, changes...)
 	if err != nil {
 		m.stale = false
+		for _, id := range runs {
+			e.runFailed(id, err)
+		}
 		return
 	}
+	stale := m.stale
 	m.keeping, m.stale = true, false
+	finalizers := slices.Collect(maps.Values(m.finalizers))
 	op := e.ask(func(in Input) {
 		defer e.keptDone(m)
-		if err := in.(Saved).Err; err != nil {
-			if m.saveTry++; m.saveTry == 1 {
+		err := in.(Saved).Err
+		for _, id := range runs {
+			e.saved(id, err)
+		}
+		if err != nil {
+			// What the runs left may be in the Secret all the same.
+			m.stale = true
+			if m.saveTry++; m.saveTry == 1 && stale {
 				e.note(builtins.LevelWarn, m, "", "what its hooks have set cannot be kept, tried again: "+err.Error())
 			}
-			m.stale, m.saveAt = true, e.now.Add(releaseRetry.Delay(m.saveTry, e.opts.Jitter()))
+			m.saveAt = e.now.Add(releaseRetry.Delay(m.saveTry, e.opts.Jitter()))
 			return
 		}
 		m.saveTry, m.saveAt = 0, time.Time{}
+		for _, f := range finalizers {
+			f.kept = true
+		}
 	})
 	e.do(Save{Op: op, Module: m.name, Data: data})
 }
@@ -179,13 +250,14 @@ func (e *Engine) forgetLayers(m *module) {
 			m.stale = m.stale || !t.last.IsZero() && t.catchUp
 			t.last = time.Time{}
 		}
-		if len(h.state) > 0 {
-			h.state, m.stale = nil, true
-		}
-		if len(h.layer) > 0 {
-			h.layer = nil
-			m.values = m.values.WithHook(h.gen.ID, nil)
-			m.stale = true
+		for s := range h.subjects {
+			if len(s.state) > 0 {
+				s.state, s.keptState, m.stale = nil, nil, true
+			}
+			if len(s.layer) > 0 {
+				s.layer, s.keptLayer, m.stale = nil, nil, true
+				m.values = m.values.WithHook(s.id(), nil)
+			}
 		}
 	}
 	if m.values != before {

@@ -40,19 +40,21 @@ type module struct {
 	since   time.Time // when state or reason changed last
 	shown   string
 
-	started bool
-	leaving bool // only for its before_delete and after_delete hooks
-	epoch   int  // counts stops: what was started before belongs to an earlier life
-	served  bool // the driver knows which hooks answer requests: these
-	serves  []*generation.Hook
-	crds    step
-	eval    evaluation
-	pass    pass
-	keeping bool     // a commit or a save that changes what is kept is under way
-	toKeep  []uint64 // runs that wait to change it
-	stale   bool     // what is kept must be written again
-	saveAt  time.Time
-	saveTry int
+	started    bool
+	leaving    bool                  // only for its before_delete and after_delete hooks
+	epoch      int                   // counts stops: what was started before belongs to an earlier life
+	finalizers map[string]*finalizer // by hook
+	served     bool                  // the driver knows which hooks answer requests: these
+	serves     []*generation.Hook
+	crds       step
+	eval       evaluation
+	pass       pass
+	keeping    bool     // a commit or a save that changes what is kept is under way
+	toKeep     []uint64 // runs that wait to change it
+	toSave     []uint64 // runs that have but a state to be kept: all of them at once
+	stale      bool     // what is kept must be written again
+	saveAt     time.Time
+	saveTry    int
 }
 
 // step is something done once, and tried again when it fails.
@@ -139,6 +141,7 @@ func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]
 		m.hooks = append(m.hooks, h)
 		m.byKey[gh.ID] = h
 	}
+	m.readFinalizers(kept)
 	if err := m.readKept(kept); err != nil {
 		e.note(builtins.LevelWarn, m, "", err.Error())
 	}
@@ -150,11 +153,19 @@ func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]
 func (m *module) queue(name string) *lane.Lane[builtins.Event] {
 	l := m.queues[name]
 	if l == nil {
-		l = lane.New(lane.Options[builtins.Event]{Overflow: overflow})
+		l = lane.New(lane.Options[builtins.Event]{Overflow: overflow, Parallel: m.parallel})
 		m.queues[name] = l
 		m.lanes = append(m.lanes, l)
 	}
 	return l
+}
+
+// parallel says how many runs of a hook go side by side.
+func (m *module) parallel(hook string) int {
+	if h := m.byKey[hook]; h != nil && h.each != nil {
+		return h.gen.Parallel
+	}
+	return 1
 }
 
 func (m *module) ref(operator string) ReleaseRef {
@@ -208,6 +219,7 @@ func (e *Engine) step(m *module) {
 	if m == e.global {
 		e.beginAll()
 	}
+	e.stepFinalizers(m)
 	e.save(m)
 	e.advance(m)
 	e.dispatch(m)
@@ -273,6 +285,9 @@ func (e *Engine) takeDown(m *module) {
 		for _, w := range h.watches {
 			delete(e.watches, w.id)
 			e.do(StopWatch{ID: w.id})
+		}
+		for s := range h.subjects {
+			e.requeueAt(s, time.Time{})
 		}
 		h.reset()
 	}
@@ -364,10 +379,10 @@ func (m *module) wake(now time.Time) (at time.Time, ok bool) {
 	sooner(m.eval.next)
 	sooner(m.pass.next)
 	sooner(m.saveAt)
+	sooner(m.finalizerWake(now))
 	if m.started {
 		for _, h := range m.hooks {
-			sooner(h.requeueAt)
-			if _, waits := h.lane.Waiting(h.gen.ID); waits {
+			if h.lane.Waits(h.gen.ID) {
 				sooner(h.allowedAt(now))
 			}
 			for _, s := range h.schedules {

@@ -184,12 +184,12 @@ func TestStateIsRememberedOnceARunHasSucceeded(t *testing.T) {
 		t.Error("a failed run has changed the state")
 	}
 	fails = false
-	w.commitErr = errors.New("no")
+	w.saveErr = errors.New("no")
 	w.advance(time.Minute)
 	if count() != 3 {
 		t.Error("a failed commit has changed the state")
 	}
-	w.commitErr = nil
+	w.saveErr = nil
 	w.advance(time.Minute)
 	if count() != 4 {
 		t.Errorf("state %d, want 4", count())

@@ -154,8 +154,8 @@ func (e *Engine) queueStage(m *module, stage builtins.Stage) map[string]bool {
 	waiting := map[string]bool{}
 	for _, h := range m.hooks {
 		if b := h.stages[stage]; b != nil {
-			h.lane.Add(h.gen.ID, b.Order, builtins.Event{Type: stageEvents[stage], Binding: string(stage)})
-			h.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
+			h.add(b.Order, builtins.Event{Type: stageEvents[stage], Binding: string(stage)})
+			h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
 			waiting[h.gen.ID] = true
 		}
 	}

@@ -12,7 +12,8 @@ import (
 // release of this instance, then what was kept for its hooks.
 type purge struct {
 	ref     ReleaseRef
-	gone    bool // the release is, or there was none
+	holds   []Finalizer // those that are still on objects
+	gone    bool        // the release is, or there was none
 	running bool
 	attempt int
 	next    time.Time
@@ -28,13 +29,13 @@ func (e *Engine) beginPurges(in Start) {
 			e.do(Note{Level: builtins.LevelWarn, Module: ref.Module, Message: "its folder holds nothing of a module: its release stays as it is; remove the folder to uninstall it"})
 		}
 		if removed(ref.Module) {
-			e.purges = append(e.purges, &purge{ref: ref})
+			e.purges = append(e.purges, &purge{ref: ref, holds: Finalizers(in.Kept[ref.Module])})
 			released[ref.Module] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Kept)) {
 		if removed(name) && name != globalName && !released[name] {
-			e.purges = append(e.purges, &purge{ref: ReleaseRef{Module: name}, gone: true})
+			e.purges = append(e.purges, &purge{ref: ReleaseRef{Module: name}, gone: true, holds: Finalizers(in.Kept[name])})
 		}
 	}
 }
@@ -55,6 +56,12 @@ func (e *Engine) stepPurges() {
 			continue
 		}
 		p.running = true
+		if p.gone && len(p.holds) > 0 {
+			f := p.holds[0]
+			op := e.ask(func(in Input) { e.purged(p, in.(Unheld).Err) })
+			e.do(Unhold{Op: op, Module: p.ref.Module, Hook: f.Hook, APIVersion: f.APIVersion, Kind: f.Kind, Finalizer: f.Name})
+			continue
+		}
 		if p.gone {
 			op := e.ask(func(in Input) { e.purged(p, in.(Saved).Err) })
 			e.do(Save{Op: op, Module: p.ref.Module})
@@ -80,6 +87,8 @@ func (e *Engine) purged(p *purge, err error) {
 			what = "what was kept for its hooks: "
 		}
 		e.do(Note{Level: builtins.LevelError, Module: p.ref.Module, Message: what + err.Error() + " (next try in " + roundUp(delay).String() + ")"})
+	case p.gone && len(p.holds) > 0:
+		p.holds, p.attempt = p.holds[1:], 0
 	case p.gone:
 		e.purges = slices.DeleteFunc(e.purges, func(other *purge) bool { return other == p })
 	default:

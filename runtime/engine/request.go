@@ -40,7 +40,7 @@ func (e *Engine) requested(in Requested) {
 	}
 	h.receiving = h.receiving || b.Phase() == builtins.PhaseReceive
 	work := lane.Work[builtins.Event]{Events: []builtins.Event{{Type: "request", Binding: b.Name}}, Attempt: 1}
-	e.startRun(h, &run{hook: h, epoch: h.module.epoch, work: work, request: &in, receives: b.Phase() == builtins.PhaseReceive})
+	e.startRun(h, &run{hook: h, subject: h.subject, epoch: h.module.epoch, work: work, request: &in, receives: b.Phase() == builtins.PhaseReceive})
 }
 
 // ErrBusy and ErrNotReady say why a request has no answer: too many wait, or the hook

@@ -145,19 +145,24 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 func (e *Engine) hookStatus(h *hook) status.Hook {
 	m := h.module
 	out := status.Hook{
-		ID: h.gen.ID, Module: m.name, LastError: h.lastError, Attempt: h.lane.Attempt(h.gen.ID),
+		ID: h.gen.ID, Module: m.name, LastError: h.failure(), Attempt: h.lane.Attempt(h.work()),
 		Runs: h.runs, Failures: h.failures, Duration: status.Duration(h.took),
 	}
 	if !h.lastRun.IsZero() {
 		at := h.lastRun
 		out.LastRun = &at
 	}
-	notBefore, waits := h.lane.Waiting(h.gen.ID)
+	notBefore, waits := h.lane.Waiting(h.work())
+	if h.each != nil {
+		waits = h.lane.Waits(h.gen.ID)
+		objects, failing := len(h.each.objects), len(h.each.failing)
+		out.Objects, out.Failing = &objects, &failing
+	}
 	out.NextTry = future(notBefore, e.now)
 	switch {
 	case !m.started:
 		out.State = status.HookOff
-	case h.lane.Taken() == h.gen.ID:
+	case h.lane.Busy(h.gen.ID):
 		out.State = status.HookRunning
 	case h.barred != "":
 		out.State, out.LastError = status.HookFailed, h.barred
@@ -165,7 +170,7 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 		out.State, out.LastError = status.HookFailed, h.watchTrouble()
 	case h.waitsForKind() != "":
 		out.State = status.HookWaiting
-	case h.lastError != "":
+	case out.LastError != "":
 		out.State = status.HookFailed
 	case waits:
 		out.State = status.HookQueued

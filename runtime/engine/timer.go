@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/schedule"
 )
 
@@ -66,12 +65,12 @@ func (e *Engine) startTimer(h *hook, t *timer) {
 }
 
 func (e *Engine) fire(h *hook, t *timer, tick time.Time) {
-	if h.lane.Taken() == h.gen.ID {
+	if h.lane.Busy(h.gen.ID) {
 		t.later = tick
 	} else {
 		t.fired = tick
 	}
-	h.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "schedule", Binding: t.binding})
+	h.queue(builtins.Event{Type: "schedule", Binding: t.binding})
 }
 
 // ran notes that the ticks queued before it have had their run.
@@ -92,6 +91,7 @@ func (h *hook) ran(events []builtins.Event) {
 
 // fireTimers queues what has fallen due.
 func (e *Engine) fireTimers() {
+	e.fireRequeues()
 	for _, m := range e.all() {
 		if !m.started {
 			continue
@@ -102,10 +102,6 @@ func (e *Engine) fireTimers() {
 					e.fire(h, t, t.tick)
 					t.plan(e.now)
 				}
-			}
-			if !h.requeueAt.IsZero() && !h.requeueAt.After(e.now) {
-				h.requeueAt = time.Time{}
-				h.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
 			}
 		}
 	}

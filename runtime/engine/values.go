@@ -43,8 +43,10 @@ func (e *Engine) initValues(m *module) {
 		}
 	}
 	for _, h := range m.hooks {
-		if len(h.layer) > 0 {
-			m.values = m.values.WithHook(h.gen.ID, m.sectionOps(h.layer))
+		for s := range h.subjects {
+			if len(s.layer) > 0 {
+				m.values = m.values.WithHook(s.id(), m.sectionOps(s.layer))
+			}
 		}
 	}
 }
@@ -95,14 +97,15 @@ func (e *Engine) nudge(m *module) {
 		}
 	}
 	for _, h := range m.hooks {
-		h.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
+		h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
 	}
 }
 
-// setLayer makes the layer of a hook count.
-func (e *Engine) setLayer(m *module, h *hook, ops []effect.ValueOp) {
-	h.layer = ops
-	m.values = m.values.WithHook(h.gen.ID, m.sectionOps(ops))
+// setLayer makes the layer of a subject count.
+func (e *Engine) setLayer(s *subject, ops []effect.ValueOp) {
+	m := s.hook.module
+	s.layer = ops
+	m.values = m.values.WithHook(s.id(), m.sectionOps(ops))
 	if m != e.global {
 		e.recomposeModule(m)
 		return
@@ -112,12 +115,13 @@ func (e *Engine) setLayer(m *module, h *hook, ops []effect.ValueOp) {
 	e.touchAll()
 }
 
-// composer returns what a run of the hook sees as values. The function holds
+// composer returns what a run about the subject sees as values. The function holds
 // nothing that changes.
-func (e *Engine) composer(h *hook) func([]effect.ValueOp) (map[string]any, error) {
-	own, id, global := h.module.values, h.gen.ID, e.global.composed
-	kept := h.withKept(nil)
-	if h.module != e.global {
+func (e *Engine) composer(s *subject) func([]effect.ValueOp) (map[string]any, error) {
+	m := s.hook.module
+	own, id, global := m.values, s.id(), e.global.composed
+	kept := s.withKept(nil)
+	if m != e.global {
 		return func(ops []effect.ValueOp) (map[string]any, error) {
 			v, err := own.For(id, slices.Concat(kept, ops))
 			if err != nil {
@@ -126,7 +130,7 @@ func (e *Engine) composer(h *hook) func([]effect.ValueOp) (map[string]any, error
 			return values.ModuleView(v, global), nil
 		}
 	}
-	others := e.hookSwitches(h)
+	others := e.hookSwitches(s)
 	return func(ops []effect.ValueOp) (map[string]any, error) {
 		section, switches, err := values.SplitGlobal(slices.Concat(kept, ops))
 		if err != nil {
@@ -141,15 +145,17 @@ func (e *Engine) composer(h *hook) func([]effect.ValueOp) (map[string]any, error
 }
 
 // hookSwitches are the `<camelName>Enabled` that global hooks have set, those of
-// one hook aside.
-func (e *Engine) hookSwitches(except *hook) map[string]bool {
+// one subject aside.
+func (e *Engine) hookSwitches(except *subject) map[string]bool {
 	out := map[string]bool{}
 	for _, h := range e.global.hooks {
-		if h == except {
-			continue
+		for s := range h.subjects {
+			if s == except || len(s.layer) == 0 {
+				continue
+			}
+			_, switches, _ := values.SplitGlobal(s.layer)
+			maps.Copy(out, switches)
 		}
-		_, switches, _ := values.SplitGlobal(h.layer)
-		maps.Copy(out, switches)
 	}
 	return out
 }
@@ -163,8 +169,8 @@ func (e *Engine) resolveSwitch(m *module) values.Switch {
 }
 
 // check says whether the values that a run asks for may come into force.
-func (e *Engine) check(h *hook, ops []effect.ValueOp) error {
-	m := h.module
+func (e *Engine) check(s *subject, ops []effect.ValueOp) error {
+	m := s.hook.module
 	if len(ops) == 0 {
 		return nil
 	}
@@ -174,13 +180,17 @@ func (e *Engine) check(h *hook, ops []effect.ValueOp) error {
 		}
 	}
 	others := make([]values.HookLayer, 0, len(m.hooks))
-	for _, other := range m.hooks {
-		others = append(others, values.HookLayer{Hook: other.gen.ID, Ops: other.layer})
+	for _, h := range m.hooks {
+		for other := range h.subjects {
+			if len(other.layer) > 0 {
+				others = append(others, values.HookLayer{Hook: other.id(), Ops: other.layer})
+			}
+		}
 	}
-	if err := values.Conflict(others, h.gen.ID, ops); err != nil {
+	if err := values.Conflict(others, s.id(), ops); err != nil {
 		return err
 	}
-	if problems := m.values.CheckHook(h.gen.ID, m.sectionOps(ops)); len(problems) > 0 {
+	if problems := m.values.CheckHook(s.id(), m.sectionOps(ops)); len(problems) > 0 {
 		texts := make([]string, 0, len(problems))
 		for _, p := range problems {
 			texts = append(texts, p.String())

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // watch is one k8s.watch of one hook.
@@ -82,10 +81,12 @@ func (e *Engine) watchSynced(in WatchSynced) {
 	w.synced = in.Served || !w.decl.Require
 	h := w.hook
 	e.touch(h.module)
+	if w.isEach() {
+		e.meet(h, in.Objects)
+	}
 	if !h.complete() {
 		return
 	}
-	added := false
 	for _, other := range h.watches {
 		var wanted bool
 		switch {
@@ -99,18 +100,19 @@ func (e *Engine) watchSynced(in WatchSynced) {
 		}
 		other.told = true
 		if wanted {
-			h.lane.Add(h.gen.ID, lane.Unordered, builtins.Event{Type: "sync", Binding: other.binding})
-			added = true
+			h.queue(builtins.Event{Type: "sync", Binding: other.binding})
 		}
 	}
-	if added {
-		h.lane.Nudge(h.gen.ID, h.gen.Retry.Min)
-	}
+	e.begin(h)
 }
 
 func (e *Engine) watchChanged(in WatchChanged) {
 	w := e.watches[in.ID]
 	if w == nil {
+		return
+	}
+	if w.isEach() {
+		e.eachChanged(w, in.Events)
 		return
 	}
 	events := in.Events
@@ -120,10 +122,8 @@ func (e *Engine) watchChanged(in WatchChanged) {
 	if len(events) == 0 {
 		return
 	}
-	m := w.hook.module
-	w.hook.lane.Add(w.hook.gen.ID, lane.Unordered, events...)
-	w.hook.lane.Nudge(w.hook.gen.ID, w.hook.gen.Retry.Min)
-	e.touch(m)
+	w.hook.queue(events...)
+	e.touch(w.hook.module)
 }
 
 func (e *Engine) watchFailed(in WatchFailed) {

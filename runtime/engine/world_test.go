@@ -50,6 +50,11 @@ type world struct {
 	helmErr     map[string]error
 	held        map[string][]Action // actions not carried out yet, by kind
 	hold        string
+	// objects are those of watches with Each, by key; Held is whether they have the
+	// finalizer.
+	objects map[string]Object
+	unheld  []string // finalizers that were to go
+	saves   int
 	// holdHelm names a module whose release stays under way, as heldHelm.
 	holdHelm string
 	heldHelm Release
@@ -61,7 +66,7 @@ func newWorld(t *testing.T, mods ...*generation.Module) *world {
 		opts: Options{Namespace: "ops", Name: "starling", Jitter: func() float64 { return 0 }},
 		kept: map[string]map[string][]byte{}, revision: map[string]int{}, last: map[string]string{}, metrics: map[string]float64{},
 		hooks: map[string]func(RunHook) (effect.Effects, error){}, enabled: map[string]func(map[string]any) (builtins.Decision, error){},
-		unsynced: map[string]bool{}, helmErr: map[string]error{},
+		unsynced: map[string]bool{}, helmErr: map[string]error{}, objects: map[string]Object{},
 	}
 	w.gen = &generation.Generation{Number: 1, Tree: &tree.Tree{ValuesFile: "values.yaml"}, Modules: map[string]*generation.Module{}}
 	for _, m := range mods {
@@ -162,14 +167,26 @@ func (w *world) carryOut(a Action) Input {
 	switch a := a.(type) {
 	case StartWatch:
 		if !w.unsynced[a.ID] {
-			return WatchSynced{ID: a.ID, Served: true}
+			return w.synced(a)
 		}
+	case Unhold:
+		return w.unhold(a)
 	case RunHook:
 		var types []string
 		for _, ev := range a.Events {
 			types = append(types, ev.Type)
 		}
-		w.runs = append(w.runs, a.Hook.ID+" "+strings.Join(types, ","))
+		id := a.Hook.ID
+		if a.Key != "" {
+			id += "[" + a.Key + "]"
+		}
+		if a.Cleanup {
+			types = []string{"cleanup"}
+		}
+		w.runs = append(w.runs, id+" "+strings.Join(types, ","))
+		if _, there := w.objects[a.Key]; a.Key != "" && !there && a.Object == nil {
+			return RunDone{Run: a.Run, Gone: true}
+		}
 		if w.hold == a.Hook.ID {
 			w.held = map[string][]Action{w.hold: {a}}
 			return nil
@@ -188,6 +205,7 @@ func (w *world) carryOut(a Action) Input {
 			return Committed{Run: a.Run, Err: w.commitErr}
 		}
 		w.writes += len(a.Writes)
+		w.write(a.Writes)
 		if a.Keep != nil {
 			w.kept[a.Module] = a.Keep
 		}
@@ -196,6 +214,7 @@ func (w *world) carryOut(a Action) Input {
 		if w.saveErr != nil {
 			return Saved{Op: a.Op, Err: w.saveErr}
 		}
+		w.saves++
 		w.kept[a.Module] = a.Data
 		return Saved{Op: a.Op}
 	case Evaluate:

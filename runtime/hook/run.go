@@ -26,7 +26,12 @@ type Request struct {
 	Snapshots map[string][]starlark.Value
 	Synced    map[string]bool
 	Attempt   int
-	Now       time.Time
+	// Key and Object are what a run of a hook with for_each is about. Cleanup has
+	// the hook's cleanup called.
+	Key     string
+	Object  starlark.Value
+	Cleanup bool
+	Now     time.Time
 	// Namespace is the default namespace of the run.
 	Namespace string
 	Compose   func(own []effect.ValueOp) (map[string]any, error)
@@ -59,12 +64,12 @@ func Run(ctx context.Context, r Request) Result {
 		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global,
 		Namespace: r.Namespace, Now: r.Now, Grants: r.Module.Decl.Grants,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
-		Enabled: r.Switches, State: r.State,
+		Enabled: r.Switches, State: r.State, Key: r.Key,
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
 		Events: r.Events, Snapshots: r.Snapshots, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,
 		Module:  builtins.ModuleInfo{Name: r.Module.Name, Namespace: r.Namespace, Release: r.Module.Decl.Release},
-		Request: r.Request,
+		Request: r.Request, Key: r.Key, Object: r.Object,
 	})
 	phase, binding := builtins.PhaseRun, (*builtins.Binding)(nil)
 	if r.Request != nil {
@@ -81,7 +86,11 @@ func Run(ctx context.Context, r Request) Result {
 	if binding != nil && binding.Admission != nil { // nobody waits for longer
 		wall = min(wall, binding.Admission.Timeout)
 	}
-	v, usage, err := r.Host.Call(ctx, r.Hook.Fn, starlark.Tuple{arg}, script.CallOptions{
+	fn := r.Hook.Fn
+	if r.Cleanup {
+		fn = r.Hook.Cleanup
+	}
+	v, usage, err := r.Host.Call(ctx, fn, starlark.Tuple{arg}, script.CallOptions{
 		Name:    r.Hook.ID,
 		Context: &builtins.Context{Phase: phase, Run: run, Log: r.Log},
 		Limits:  script.Limits{Wall: wall},

@@ -9,45 +9,47 @@ import (
 	"time"
 )
 
-// MaxEvents is how many events may wait for one hook. Past it the events are
-// replaced by what [Options].Overflow returns: snapshots tell the whole truth,
-// events are hints.
+// MaxEvents is how many events may wait for one hook, or for one object of it. Past
+// it the events are replaced by what [Options].Overflow returns: snapshots tell the
+// whole truth, events are hints.
 const MaxEvents = 1000
 
 // Unordered is the order of work that has no say in who goes first: after all
 // that has one, in the order of arrival.
 const Unordered = math.MaxInt
 
+// ID names what events wait for.
+type ID struct {
+	// Group is a hook: groups of a lane go one at a time, and take turns.
+	Group string
+	// Key is one object of a hook with for_each, else "". All that waits for one
+	// ID is one piece of work.
+	Key string
+}
+
 // Options configures a [Lane].
 type Options[E any] struct {
 	// Overflow stands in for events that are too many to keep. It must not be
 	// nil.
 	Overflow func(dropped []E) []E
+	// Parallel says how many pieces of work of a group may be taken at a time.
+	// Nil means one.
+	Parallel func(group string) int
 }
 
-// Lane is the line of work of one module. At most one item is taken at a time;
-// all that waits for one key is one piece of work. A Lane is not safe for
-// concurrent use.
+// Lane is the line of work of one module. What is taken at a time is of one group.
+// A Lane is not safe for concurrent use.
 type Lane[E any] struct {
-	overflow func([]E) []E
-	items    map[string]*item[E]
-	taken    string
-	seq      int
-}
-
-type item[E any] struct {
-	events    []E
-	seq       int       // when it began to wait: first come, first served
-	order     int       // first attempts go by order
-	notBefore time.Time // backoff
-	parked    bool      // failed for good: only news bring it back
-	attempt   int       // failures in a row
-	lastRun   time.Time
+	o      Options[E]
+	groups map[string]*group[E]
+	taken  map[ID]bool
+	turn   string // the group of what is taken
+	seq    int
 }
 
 // Work is one piece of work taken from a lane.
 type Work[E any] struct {
-	Key    string
+	ID     ID
 	Events []E
 	// Attempt is 1 for a first try, 2 after one failure, and so on.
 	Attempt int
@@ -55,16 +57,24 @@ type Work[E any] struct {
 
 // New returns an empty lane.
 func New[E any](o Options[E]) *Lane[E] {
-	return &Lane[E]{overflow: o.Overflow, items: map[string]*item[E]{}}
+	if o.Parallel == nil {
+		o.Parallel = func(string) int { return 1 }
+	}
+	return &Lane[E]{o: o, groups: map[string]*group[E]{}, taken: map[ID]bool{}}
 }
 
-// Add makes events wait for key, joined with those that already wait. Order puts
+// Add makes events wait, joined with those that already wait for the same. Order puts
 // a first attempt before those with a higher order.
-func (l *Lane[E]) Add(key string, order int, events ...E) {
-	it := l.items[key]
+func (l *Lane[E]) Add(id ID, order int, events ...E) {
+	g := l.groups[id.Group]
+	if g == nil {
+		g = newGroup[E]()
+		l.groups[id.Group] = g
+	}
+	it := g.items[id.Key]
 	if it == nil {
-		it = &item[E]{}
-		l.items[key] = it
+		it = &item[E]{key: id.Key, at: -1}
+		g.items[id.Key] = it
 	}
 	if len(it.events) == 0 {
 		l.seq++
@@ -72,117 +82,177 @@ func (l *Lane[E]) Add(key string, order int, events ...E) {
 	}
 	it.order, it.parked = min(it.order, order), false
 	it.events = l.cap(append(it.events, events...))
+	l.place(id, g, it)
 }
 
-// Nudge lets a key that waits for its next try run again as soon as pause has
-// passed since its last run: something changed, so a long backoff has lost its
-// reason. The same for what failed for good.
-func (l *Lane[E]) Nudge(key string, pause time.Duration) {
-	it := l.items[key]
-	if it == nil || it.attempt == 0 {
+// place puts an item where [Lane.Next] and [Lane.Wake] look for it.
+func (l *Lane[E]) place(id ID, g *group[E], it *item[E]) {
+	if len(it.events) == 0 || it.parked || l.taken[id] {
+		g.hold(it)
+		return
+	}
+	g.wait(it)
+}
+
+// Nudge lets what waits for its next try run again as soon as pause has passed since
+// its last run: something changed, so a long backoff has lost its reason. The same for
+// what failed for good.
+func (l *Lane[E]) Nudge(id ID, pause time.Duration) {
+	if g := l.groups[id.Group]; g != nil {
+		l.nudge(g, id, g.failing[id.Key], pause)
+	}
+}
+
+// NudgeAll is [Lane.Nudge] for all of a group.
+func (l *Lane[E]) NudgeAll(group string, pause time.Duration) {
+	if g := l.groups[group]; g != nil {
+		for key, it := range g.failing {
+			l.nudge(g, ID{group, key}, it, pause)
+		}
+	}
+}
+
+func (l *Lane[E]) nudge(g *group[E], id ID, it *item[E], pause time.Duration) {
+	if it == nil {
 		return
 	}
 	if soon := it.lastRun.Add(pause); it.parked || soon.Before(it.notBefore) {
 		it.notBefore, it.parked = soon, false
+		l.place(id, g, it)
 	}
 }
 
-// Next takes the piece of work that is due: by order, then in the order of
-// arrival. Ready may hold a key back. It returns false when nothing is due or
-// another piece is still taken.
-func (l *Lane[E]) Next(now time.Time, ready func(key string) bool) (Work[E], bool) {
-	if l.taken != "" {
+// Next takes the piece of work that is due: by order, then in the order of arrival; a
+// group of which something was taken goes behind those that wait already. Ready may
+// hold a group back. It returns false when nothing is due, or when it must wait for
+// what is taken.
+func (l *Lane[E]) Next(now time.Time, ready func(group string) bool) (Work[E], bool) {
+	if len(l.taken) > 0 && len(l.taken) >= l.o.Parallel(l.turn) {
 		return Work[E]{}, false
 	}
-	var best *item[E]
-	var bestKey string
-	for key, it := range l.items {
-		if len(it.events) == 0 || it.parked || it.notBefore.After(now) || !ready(key) {
+	var best *group[E]
+	var name string
+	for candidate, g := range l.groups {
+		g.promote(now)
+		if len(g.due.items) == 0 || best != nil && !g.before(best) || !ready(candidate) {
 			continue
 		}
-		if best == nil || before(it, best) {
-			best, bestKey = it, key
-		}
+		best, name = g, candidate
 	}
-	if best == nil {
+	if best == nil || len(l.taken) > 0 && name != l.turn {
 		return Work[E]{}, false
 	}
-	w := Work[E]{Key: bestKey, Events: best.events, Attempt: best.attempt + 1}
-	best.events, best.lastRun = nil, now
-	l.taken = bestKey
+	it := best.due.items[0]
+	id := ID{name, it.key}
+	w := Work[E]{ID: id, Events: it.events, Attempt: it.attempt + 1}
+	it.events, it.lastRun = nil, now
+	l.taken[id], l.turn = true, name
+	l.place(id, best, it)
+	l.seq++
+	best.turn = l.seq
 	return w, true
-}
-
-func before[E any](a, b *item[E]) bool {
-	if a.order != b.order {
-		return a.order < b.order
-	}
-	return a.seq < b.seq
 }
 
 // Done gives back work that succeeded.
 func (l *Lane[E]) Done(w Work[E]) {
-	l.taken = ""
-	if it := l.items[w.Key]; it != nil {
-		it.attempt, it.notBefore = 0, time.Time{}
+	delete(l.taken, w.ID)
+	g, it := l.find(w.ID)
+	if it == nil {
+		return
 	}
+	it.attempt, it.notBefore = 0, time.Time{}
+	delete(g.failing, it.key)
+	if len(it.events) == 0 {
+		delete(g.items, it.key)
+	}
+	l.place(w.ID, g, it)
 }
 
 // Failed gives back work that failed. Its events wait again, before any that came
 // in the meantime, until the time given.
-func (l *Lane[E]) Failed(w Work[E], next time.Time) {
-	l.taken = ""
-	it := l.items[w.Key]
+func (l *Lane[E]) Failed(w Work[E], next time.Time) { l.failed(w, next, false) }
+
+// Parked gives back work that is not to be repeated as it is: it failed for good.
+// Its events wait for a new one, or for a [Lane.Nudge].
+func (l *Lane[E]) Parked(w Work[E]) {
+	_, it := l.find(w.ID)
+	news := it != nil && len(it.events) > 0
+	l.failed(w, time.Time{}, !news)
+}
+
+func (l *Lane[E]) failed(w Work[E], next time.Time, parked bool) {
+	delete(l.taken, w.ID)
+	g, it := l.find(w.ID)
 	if it == nil {
 		return
 	}
 	it.attempt++
-	it.notBefore = next
+	g.failing[it.key] = it
+	it.notBefore, it.parked = next, parked
 	// Tried once, its turn no longer goes by order, or it would hold back
 	// those behind it.
 	it.order = Unordered
 	l.seq++
 	it.seq = l.seq
 	it.events = l.cap(append(slices.Clone(w.Events), it.events...))
-}
-
-// Parked gives back work that is not to be repeated as it is: it failed for good.
-// Its events wait for a new one, or for a [Lane.Nudge].
-func (l *Lane[E]) Parked(w Work[E]) {
-	it := l.items[w.Key]
-	news := it != nil && len(it.events) > 0
-	l.Failed(w, time.Time{})
-	if it != nil {
-		it.parked = !news
-	}
+	l.place(w.ID, g, it)
 }
 
 func (l *Lane[E]) cap(events []E) []E {
 	if len(events) <= MaxEvents {
 		return events
 	}
-	return l.overflow(events)
+	return l.o.Overflow(events)
 }
 
 // Clear drops all that waits. Work that is taken stays taken until it is given
 // back.
-func (l *Lane[E]) Clear() { clear(l.items) }
+func (l *Lane[E]) Clear() { clear(l.groups) }
 
-// Taken returns the key of the work under way, or "".
-func (l *Lane[E]) Taken() string { return l.taken }
+// Forget drops what waits for one ID. Work that is taken stays so until it is given
+// back.
+func (l *Lane[E]) Forget(id ID) {
+	g, it := l.find(id)
+	if it == nil {
+		return
+	}
+	g.hold(it)
+	delete(g.items, id.Key)
+	delete(g.failing, id.Key)
+}
 
-// Waiting says whether something waits for key, and until when it must.
-func (l *Lane[E]) Waiting(key string) (notBefore time.Time, waits bool) {
-	it := l.items[key]
+func (l *Lane[E]) find(id ID) (*group[E], *item[E]) {
+	g := l.groups[id.Group]
+	if g == nil {
+		return nil, nil
+	}
+	return g, g.items[id.Key]
+}
+
+// Taken says whether work of the ID is under way.
+func (l *Lane[E]) Taken(id ID) bool { return l.taken[id] }
+
+// Busy says whether work of the group is under way.
+func (l *Lane[E]) Busy(group string) bool { return len(l.taken) > 0 && l.turn == group }
+
+// Waiting says whether something waits for the ID, and until when it must.
+func (l *Lane[E]) Waiting(id ID) (notBefore time.Time, waits bool) {
+	_, it := l.find(id)
 	if it == nil || len(it.events) == 0 {
 		return time.Time{}, false
 	}
 	return it.notBefore, true
 }
 
-// Attempt returns how often key has failed in a row.
-func (l *Lane[E]) Attempt(key string) int {
-	if it := l.items[key]; it != nil {
+// Waits says whether something of a group waits for its turn, not for a time.
+func (l *Lane[E]) Waits(group string) bool {
+	g := l.groups[group]
+	return g != nil && len(g.due.items) > 0
+}
+
+// Attempt returns how often the ID has failed in a row.
+func (l *Lane[E]) Attempt(id ID) int {
+	if _, it := l.find(id); it != nil {
 		return it.attempt
 	}
 	return 0
@@ -191,12 +261,13 @@ func (l *Lane[E]) Attempt(key string) int {
 // Wake returns when the next held piece of work falls due; ok is false when
 // nothing waits for a time.
 func (l *Lane[E]) Wake(now time.Time) (at time.Time, ok bool) {
-	for _, it := range l.items {
-		if len(it.events) == 0 || !it.notBefore.After(now) {
+	for _, g := range l.groups {
+		g.promote(now)
+		if len(g.later.items) == 0 {
 			continue
 		}
-		if !ok || it.notBefore.Before(at) {
-			at, ok = it.notBefore, true
+		if first := g.later.items[0].notBefore; !ok || first.Before(at) {
+			at, ok = first, true
 		}
 	}
 	return at, ok

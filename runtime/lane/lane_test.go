@@ -21,7 +21,7 @@ func take(t *testing.T, l *Lane[string], now time.Time, key string, events ...st
 	if !ok {
 		t.Fatalf("nothing is due, want %s", key)
 	}
-	if diff := cmp.Diff(Work[string]{Key: key, Events: events, Attempt: w.Attempt}, w); diff != "" {
+	if diff := cmp.Diff(Work[string]{ID: ID{Group: key}, Events: events, Attempt: w.Attempt}, w); diff != "" {
 		t.Fatal(diff)
 	}
 	return w
@@ -36,12 +36,12 @@ func nothing(t *testing.T, l *Lane[string], now time.Time) {
 
 func TestAllThatWaitsForAHookIsOneRun(t *testing.T) {
 	l := newLane()
-	l.Add("a", Unordered, "1")
-	l.Add("b", Unordered, "x")
-	l.Add("a", Unordered, "2", "3")
+	l.Add(ID{Group: "a"}, Unordered, "1")
+	l.Add(ID{Group: "b"}, Unordered, "x")
+	l.Add(ID{Group: "a"}, Unordered, "2", "3")
 	w := take(t, l, t0, "a", "1", "2", "3")
 	nothing(t, l, t0) // one at a time
-	l.Add("a", Unordered, "4")
+	l.Add(ID{Group: "a"}, Unordered, "4")
 	l.Done(w)
 	l.Done(take(t, l, t0, "b", "x"))
 	l.Done(take(t, l, t0, "a", "4"))
@@ -50,9 +50,9 @@ func TestAllThatWaitsForAHookIsOneRun(t *testing.T) {
 
 func TestOrderOrdersFirstAttemptsOnly(t *testing.T) {
 	l := newLane()
-	l.Add("late", 10, "startup")
-	l.Add("soon", 1, "startup")
-	l.Add("other", Unordered, "added")
+	l.Add(ID{Group: "late"}, 10, "startup")
+	l.Add(ID{Group: "soon"}, 1, "startup")
+	l.Add(ID{Group: "other"}, Unordered, "added")
 	w := take(t, l, t0, "soon", "startup")
 	l.Failed(w, t0) // due at once, and yet behind those who wait for their first try
 	l.Done(take(t, l, t0, "late", "startup"))
@@ -64,48 +64,48 @@ func TestOrderOrdersFirstAttemptsOnly(t *testing.T) {
 
 func TestAFailedHookWaitsAlone(t *testing.T) {
 	l := newLane()
-	l.Add("bad", Unordered, "1")
+	l.Add(ID{Group: "bad"}, Unordered, "1")
 	l.Failed(take(t, l, t0, "bad", "1"), t0.Add(time.Minute))
-	l.Add("good", Unordered, "x")
+	l.Add(ID{Group: "good"}, Unordered, "x")
 	l.Done(take(t, l, t0, "good", "x"))
-	l.Add("bad", Unordered, "2")
+	l.Add(ID{Group: "bad"}, Unordered, "2")
 	nothing(t, l, t0)
 	if at, ok := l.Wake(t0); !ok || !at.Equal(t0.Add(time.Minute)) {
 		t.Errorf("wakes at %v %v", at, ok)
 	}
-	if at, waits := l.Waiting("bad"); !waits || !at.Equal(t0.Add(time.Minute)) {
+	if at, waits := l.Waiting(ID{Group: "bad"}); !waits || !at.Equal(t0.Add(time.Minute)) {
 		t.Errorf("waits until %v %v", at, waits)
 	}
 	l.Done(take(t, l, t0.Add(time.Minute), "bad", "1", "2"))
-	if l.Attempt("bad") != 0 {
+	if l.Attempt(ID{Group: "bad"}) != 0 {
 		t.Error("a success ends the count of failures")
 	}
 }
 
 func TestNudgeShortensABackoff(t *testing.T) {
 	l := newLane()
-	l.Add("a", Unordered, "1")
+	l.Add(ID{Group: "a"}, Unordered, "1")
 	l.Failed(take(t, l, t0, "a", "1"), t0.Add(5*time.Minute))
-	l.Nudge("a", time.Second)
+	l.Nudge(ID{Group: "a"}, time.Second)
 	nothing(t, l, t0.Add(999*time.Millisecond))
 	take(t, l, t0.Add(time.Second), "a", "1")
 }
 
 func TestParkedWorkWaitsForNews(t *testing.T) {
 	l := newLane()
-	l.Add("a", Unordered, "1")
+	l.Add(ID{Group: "a"}, Unordered, "1")
 	l.Parked(take(t, l, t0, "a", "1"))
 	nothing(t, l, t0.Add(time.Hour))
 	if at, ok := l.Wake(t0); ok {
 		t.Errorf("wants to be woken at %s", at)
 	}
-	l.Add("a", Unordered, "2")
+	l.Add(ID{Group: "a"}, Unordered, "2")
 	l.Parked(take(t, l, t0, "a", "1", "2"))
 	nothing(t, l, t0.Add(time.Hour))
-	l.Nudge("a", time.Second)
+	l.Nudge(ID{Group: "a"}, time.Second)
 	nothing(t, l, t0)
 	w := take(t, l, t0.Add(time.Second), "a", "1", "2")
-	l.Add("a", Unordered, "3") // news came while it ran
+	l.Add(ID{Group: "a"}, Unordered, "3") // news came while it ran
 	l.Parked(w)
 	take(t, l, t0.Add(time.Second), "a", "1", "2", "3")
 }
@@ -113,14 +113,14 @@ func TestParkedWorkWaitsForNews(t *testing.T) {
 func TestTooManyEventsBecomeOne(t *testing.T) {
 	l := newLane()
 	for range MaxEvents + 1 {
-		l.Add("a", Unordered, "e")
+		l.Add(ID{Group: "a"}, Unordered, "e")
 	}
 	take(t, l, t0, "a", "sync")
 }
 
 func TestReadyHoldsBack(t *testing.T) {
 	l := newLane()
-	l.Add("a", Unordered, "1")
+	l.Add(ID{Group: "a"}, Unordered, "1")
 	if _, ok := l.Next(t0, func(string) bool { return false }); ok {
 		t.Error("a held key ran")
 	}

@@ -1,20 +1,22 @@
 package lane
 
-// Queued is one key that waits for its run.
+// Queued is something that waits for its run.
 type Queued struct {
-	Key string
-	// Seq tells apart what waits now from what has waited under the same key
+	ID ID
+	// Seq tells apart what waits now from what has waited under the same ID
 	// before.
 	Seq int
 }
 
-// Queue returns the keys that wait, those included that wait for their next try, but
-// not those that have failed for good. The order is not defined.
+// Queue returns what waits, that included which waits for its next try, but not what
+// has failed for good. The order is not defined.
 func (l *Lane[E]) Queue() []Queued {
 	var out []Queued
-	for key, it := range l.items {
-		if len(it.events) > 0 && !it.parked {
-			out = append(out, Queued{Key: key, Seq: it.seq})
+	for name, g := range l.groups {
+		for key, it := range g.items {
+			if len(it.events) > 0 && !it.parked {
+				out = append(out, Queued{ID: ID{name, key}, Seq: it.seq})
+			}
 		}
 	}
 	return out

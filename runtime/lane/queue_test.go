@@ -15,17 +15,17 @@ func TestQueue(t *testing.T) {
 	ready := func(string) bool { return true }
 	queue := func() []Queued {
 		out := l.Queue()
-		slices.SortFunc(out, func(a, b Queued) int { return strings.Compare(a.Key, b.Key) })
+		slices.SortFunc(out, func(a, b Queued) int { return strings.Compare(a.ID.Group, b.ID.Group) })
 		return out
 	}
-	l.Add("a", 0, 1)
-	l.Add("b", 1, 1)
-	l.Add("a", 0, 2)
-	if diff := cmp.Diff([]Queued{{"a", 1}, {"b", 2}}, queue()); diff != "" {
+	l.Add(ID{Group: "a"}, 0, 1)
+	l.Add(ID{Group: "b"}, 1, 1)
+	l.Add(ID{Group: "a"}, 0, 2)
+	if diff := cmp.Diff([]Queued{{ID{Group: "a"}, 1}, {ID{Group: "b"}, 2}}, queue()); diff != "" {
 		t.Error(diff)
 	}
 	w, _ := l.Next(now, ready)
-	if diff := cmp.Diff([]Queued{{"b", 2}}, queue()); diff != "" {
+	if diff := cmp.Diff([]Queued{{ID{Group: "b"}, 2}}, queue()); diff != "" {
 		t.Error(diff)
 	}
 	l.Failed(w, now.Add(time.Hour))
@@ -34,8 +34,8 @@ func TestQueue(t *testing.T) {
 	}
 	w, _ = l.Next(now, ready)
 	l.Parked(w)
-	l.Add("a", 0, 3)
-	if got := queue(); len(got) != 1 || got[0].Key != "a" {
+	l.Add(ID{Group: "a"}, 0, 3)
+	if got := queue(); len(got) != 1 || got[0].ID.Group != "a" {
 		t.Errorf("got %v", got)
 	}
 }

@@ -50,8 +50,10 @@ type Driver struct {
 	releases *release.Manager
 	metrics  *Metrics
 	marks    *marks
-	requests *requests
-	timer    *time.Timer
+	// eachWatches holds the ids of the watches whose objects have runs of their own.
+	eachWatches sync.Map
+	requests    *requests
+	timer       *time.Timer
 	// look asks for a look at the engine for the metrics, looking means that it is set.
 	look    *time.Timer
 	looking bool

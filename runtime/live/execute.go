@@ -24,11 +24,15 @@ func (d *Driver) do(a engine.Action) {
 		d.startWatch(a)
 	case engine.StopWatch:
 		d.watches.Stop(a.ID)
+		d.eachWatches.Delete(a.ID)
 		d.metrics.state.watched(a.ID)
 	case engine.RunHook:
 		done := engine.RunDone{Run: a.Run}
 		d.start(func() error { done = d.runHook(a); return done.Err },
 			func(err error) engine.Input { done.Err = err; return done })
+	case engine.Unhold:
+		d.start(func() error { return d.unhold(d.work, a) },
+			func(err error) engine.Input { return engine.Unheld{Op: a.Op, Err: err} })
 	case engine.Serve:
 		d.requests.serve(a)
 	case engine.Respond:
@@ -94,6 +98,10 @@ func (d *Driver) startWatch(a engine.StartWatch) {
 	d.metrics.state.watching(a)
 	w := a.Watch
 	spec := watchSpec(a.ID, w)
+	spec.Finalizer = a.Finalizer
+	if a.Each {
+		d.eachWatches.Store(a.ID, true)
+	}
 	spec.Filter = hook.Filter(d.work, d.o.Generation.Host, w, d.log(a.Hook.Module, a.Hook.ID))
 	d.watches.Start(spec)
 }
@@ -115,6 +123,10 @@ func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 	for binding, id := range a.Watches {
 		snapshots[binding] = d.watches.Snapshot(id)
 	}
+	about, there := d.subject(a)
+	if !there {
+		return engine.RunDone{Run: a.Run, Gone: true}
+	}
 	began := time.Now()
 	if err := d.marks.begin(a.Hook.ID); err != nil {
 		return engine.RunDone{Run: a.Run, Err: fmt.Errorf("the run cannot be marked in --state-dir: %w", err)}
@@ -124,8 +136,8 @@ func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 		Host: d.o.Generation.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
 		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, State: a.State, Switches: a.Switches,
-		Request: a.Request,
-		Reader:  d.o.Client, Scope: d.scope, Log: d.log(a.Module.Name, a.Hook.ID),
+		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup,
+		Reader: d.o.Client, Scope: d.scope, Log: d.log(a.Module.Name, a.Hook.ID),
 	})
 	took := time.Since(began)
 	d.metrics.ran(a.Module.Name, a.Hook.ID, took, result)
@@ -145,7 +157,7 @@ func (d *Driver) scope(apiVersion, kind string) (bool, error) {
 func (d *Driver) commit(a engine.Commit) error {
 	manager := fieldManager(a.Hook.ID)
 	for i, w := range a.Writes {
-		if err := d.writer.Write(d.work, manager, w); err != nil {
+		if err := d.write(a.Module, manager, w); err != nil {
 			at := ""
 			if w.Pos != "" {
 				at = w.Pos + ": "

@@ -146,8 +146,8 @@ func TestMetricsOfTheEngine(t *testing.T) {
 			Lanes:   []engine.LaneLoad{{Module: "web", Waiting: waiting}, {Module: "web", Queue: "slow"}},
 		}
 	}
-	s.look(load(lane.Queued{Key: "web/a", Seq: 1}), at)
-	s.look(load(lane.Queued{Key: "web/a", Seq: 1}, lane.Queued{Key: "web/b", Seq: 2}), at.Add(5*time.Second))
+	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 1}), at)
+	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 1}, lane.Queued{ID: lane.ID{Group: "web/b"}, Seq: 2}), at.Add(5*time.Second))
 	if got := s.texts(t, at.Add(7*time.Second)); !slices.Equal(got, []string{
 		"starling_module_state module=web state=ready 1",
 		"starling_queue_length module=web queue=main 2",
@@ -159,7 +159,7 @@ func TestMetricsOfTheEngine(t *testing.T) {
 		t.Errorf("got %s", strings.Join(got, "\n"))
 	}
 	// What waits again under the same key has not waited all the time.
-	s.look(load(lane.Queued{Key: "web/a", Seq: 3}), at.Add(8*time.Second))
+	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 3}), at.Add(8*time.Second))
 	if got := s.texts(t, at.Add(9*time.Second)); !slices.Contains(got, "starling_queue_oldest_seconds module=web queue=main 1") {
 		t.Errorf("got %s", strings.Join(got, "\n"))
 	}

@@ -33,7 +33,13 @@ func (s sink) Synced(id string, served bool) {
 		s.config()
 		return
 	}
-	s.d.inbox.put(engine.WatchSynced{ID: id, Served: served})
+	in := engine.WatchSynced{ID: id, Served: served}
+	if _, each := s.d.eachWatches.Load(id); each {
+		for _, e := range s.d.watches.Entries(id) {
+			in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held})
+		}
+	}
+	s.d.inbox.put(in)
 }
 
 func (s sink) Changed(id string, events []watch.Event) {
@@ -44,7 +50,8 @@ func (s sink) Changed(id string, events []watch.Event) {
 	out := make([]builtins.Event, len(events))
 	binding := engine.WatchBinding(id)
 	for i, ev := range events {
-		out[i] = builtins.Event{Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object}
+		out[i] = builtins.Event{Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object,
+			Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same}
 	}
 	s.d.metrics.changed(engine.WatchHook(id), time.Now())
 	s.d.inbox.put(engine.WatchChanged{ID: id, Events: out})

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // stateMetrics shows what the driver has last seen of the engine. A scrape never
@@ -25,8 +26,9 @@ type stateMetrics struct {
 
 // queued is one key that waits in one lane.
 type queued struct {
-	module, queue, key string
-	seq                int
+	module, queue string
+	id            lane.ID
+	seq           int
 }
 
 type snapshotLabels struct{ module, hook, binding string }
@@ -60,7 +62,7 @@ func (s *stateMetrics) look(load engine.Load, now time.Time) {
 	since := map[queued]time.Time{}
 	for _, l := range load.Lanes {
 		for _, w := range l.Waiting {
-			q := queued{l.Module, l.Queue, w.Key, w.Seq}
+			q := queued{l.Module, l.Queue, w.ID, w.Seq}
 			since[q] = now
 			if began, known := s.since[q]; known {
 				since[q] = began
@@ -110,7 +112,7 @@ func (s *stateMetrics) collect(now time.Time) []prometheus.Metric {
 		queue := cmp.Or(l.Queue, "main")
 		oldest := now
 		for _, w := range l.Waiting {
-			if began := s.since[queued{l.Module, l.Queue, w.Key, w.Seq}]; began.Before(oldest) {
+			if began := s.since[queued{l.Module, l.Queue, w.ID, w.Seq}]; began.Before(oldest) {
 				oldest = began
 			}
 		}

@@ -99,7 +99,7 @@ func viewKey(spec Spec) string {
 	case spec.FilterID != "":
 		what = "filter " + spec.FilterID
 	}
-	return fmt.Sprintf("%q %t %q", unique(spec.ExcludeNamespaces), spec.KeepObject, what)
+	return fmt.Sprintf("%q %t %q %q", unique(spec.ExcludeNamespaces), spec.KeepObject, spec.Finalizer, what)
 }
 
 // leave takes a subscription off; rows are what it kept, and empty says that
@@ -123,6 +123,13 @@ func (s *stream) size(v *view) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(v.rows)
+}
+
+func (s *stream) find(v *view, key objectKey) *row {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, r := v.find(key)
+	return r
 }
 
 func (s *stream) collect(v *view, rows []*row) []*row {

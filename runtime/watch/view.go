@@ -28,6 +28,11 @@ type row struct {
 	version uint64 // resourceVersion; 0 when it is no number
 	value   starlark.Value
 	object  starlark.Value // what value was made of, when the view keeps that
+	marks   Marks
+}
+
+func (r *row) entry() Entry {
+	return Entry{Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks}
 }
 
 func compareKeys(a, b objectKey) int {
@@ -42,6 +47,7 @@ type outcome struct {
 	object starlark.Value
 	keep   bool
 	err    error
+	marks  Marks
 }
 
 // failure is a filter's error on one object.
@@ -54,6 +60,7 @@ type failure struct {
 // this filter. Its stream's mutex guards it.
 type view struct {
 	filter  Filter
+	holder  string          // the finalizer of marks, or ""
 	exclude map[string]bool // namespaces whose objects are left out
 	objects bool            // the objects are kept, too
 	subs    map[*subscription]bool
@@ -71,7 +78,7 @@ type view struct {
 
 // newView makes the view of what a subscription wants kept.
 func newView(spec Spec) *view {
-	v := &view{filter: spec.Filter, objects: spec.KeepObject, subs: map[*subscription]bool{}}
+	v := &view{filter: spec.Filter, holder: spec.Finalizer, objects: spec.KeepObject, subs: map[*subscription]bool{}}
 	for _, namespace := range spec.ExcludeNamespaces {
 		if v.exclude == nil {
 			v.exclude = map[string]bool{}
@@ -87,6 +94,10 @@ func (v *view) run(obj map[string]any) (out outcome) {
 		if key, _, _ := identity(obj); v.exclude[key.namespace] {
 			return outcome{}
 		}
+	}
+	if v.holder != "" {
+		marks := marksOf(obj, v.holder)
+		defer func() { out.marks = marks }()
 	}
 	var whole starlark.Value
 	if v.filter == nil || v.objects {
@@ -116,11 +127,26 @@ func (v *view) run(obj map[string]any) (out outcome) {
 
 // row is what is kept of an object at a version.
 func (o outcome) row(key objectKey, version uint64) *row {
-	return &row{objectKey: key, version: version, value: o.value, object: o.object}
+	return &row{objectKey: key, version: version, value: o.value, object: o.object, marks: o.marks}
 }
 
 func (r *row) event(typ EventType, seen time.Time) Event {
-	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Seen: seen}
+	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks, Seen: seen}
+}
+
+// marked tells of a change of the marks alone.
+func (r *row) marked(seen time.Time) Event {
+	ev := r.event(Modified, seen)
+	ev.Same = true
+	return ev
+}
+
+// marksOf reads the marks out of an object.
+func marksOf(obj map[string]any, finalizer string) Marks {
+	meta, _ := obj["metadata"].(map[string]any)
+	deleted, _ := meta["deletionTimestamp"].(string)
+	finalizers, _ := meta["finalizers"].([]any)
+	return Marks{Deleting: deleted != "", Held: slices.Contains(finalizers, any(finalizer))}
 }
 
 func (v *view) find(key objectKey) (int, *row) {
@@ -151,7 +177,14 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 	if out.err != nil {
 		// The last good result stays.
 		v.fail(key, version, out.err)
-		return Event{}, false
+		if current == nil || current.marks == out.marks {
+			return Event{}, false
+		}
+		// What holds an object is none of the filter's business.
+		next := *current
+		next.marks = out.marks
+		v.rows[i] = &next
+		return next.marked(seen), true
 	}
 	delete(v.failed, key)
 	delete(v.gone, key)
@@ -171,7 +204,10 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		// snapshots hold.
 		next.value = current.value
 		v.rows[i] = next
-		return Event{}, false
+		if current.marks == next.marks {
+			return Event{}, false
+		}
+		return next.marked(seen), true
 	}
 	v.rows[i] = next
 	return next.event(Modified, seen), true
@@ -288,6 +324,9 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 			}
 			if current != nil && (current.version == e.version && e.version != 0 || v.same(current.value, next.value)) {
 				next.value = current.value
+				if current.marks != next.marks {
+					events = append(events, next.marked(seen))
+				}
 			} else {
 				events = append(events, next.event(typ, seen))
 			}

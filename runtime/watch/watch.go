@@ -69,6 +69,16 @@ type Spec struct {
 	// KeepObject keeps the object beside what the filter makes of it, for the
 	// events.
 	KeepObject bool
+	// Finalizer, when set, has events tell whether objects are being deleted and
+	// have it: see [Marks].
+	Finalizer string
+}
+
+// Marks are what a watch with a [Spec].Finalizer notices beside what its filter keeps.
+// A change of marks alone is a Modified event with Same.
+type Marks struct {
+	// Deleting: the object is being deleted. Held: it has the finalizer.
+	Deleting, Held bool
 }
 
 // Filter turns a decoded object into what is kept of it: plain Starlark data.
@@ -97,8 +107,21 @@ type Event struct {
 	// Object is the object that Result was made of, with [Spec].KeepObject; else
 	// nil. When only the object changes, there is no event.
 	Object starlark.Value
+	// Marks are those of the object, with [Spec].Finalizer.
+	Marks Marks
+	// Same says that nothing but the marks has changed.
+	Same bool
 	// Seen is when the change was read from the API server.
 	Seen time.Time
+}
+
+// Entry is one object of a watch.
+type Entry struct {
+	Namespace, Name string
+	Result          starlark.Value
+	// Object is what Result was made of, with [Spec].KeepObject; else nil.
+	Object starlark.Value
+	Marks  Marks
 }
 
 // Sink learns what happens to watches. Its methods are called from the goroutines
@@ -255,6 +278,35 @@ func (m *Manager) Snapshot(id string) []starlark.Value {
 		out[i] = r.value
 	}
 	return out
+}
+
+// Entries returns what a watch keeps with the names of the objects, in the order of
+// [Manager.Snapshot].
+func (m *Manager) Entries(id string) []Entry {
+	rows := m.rows(id)
+	out := make([]Entry, len(rows))
+	for i, r := range rows {
+		out[i] = r.entry()
+	}
+	return out
+}
+
+// Find returns what a watch keeps of one object. Known is false when there is no such
+// watch, or it is not complete.
+func (m *Manager) Find(id, namespace, name string) (found Entry, there, known bool) {
+	m.mu.Lock()
+	sub := m.subs[id]
+	m.mu.Unlock()
+	if sub == nil {
+		return Entry{}, false, false
+	}
+	parts, synced := sub.syncedParts()
+	for _, p := range parts {
+		if r := p.stream.find(p.view, objectKey{namespace, name}); r != nil {
+			return r.entry(), true, true
+		}
+	}
+	return Entry{}, false, synced
 }
 
 // Size returns how many objects a watch keeps.

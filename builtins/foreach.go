@@ -1,0 +1,70 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+)
+
+// hook(for_each=): one run an object.
+
+const (
+	defaultParallel = 4
+	maxParallel     = 100
+)
+
+// forEach reads for_each=, parallel= and cleanup= into a hook whose bindings are
+// known.
+func (c *call) forEach(h *HookDecl) error {
+	if c.arg("for_each") == nil {
+		for _, name := range []string{"parallel", "cleanup"} {
+			if c.arg(name) != nil {
+				return fmt.Errorf("%s: means nothing without for_each", name)
+			}
+		}
+		return nil
+	}
+	h.ForEach = c.str("for_each")
+	if err := checkEach(h); err != nil {
+		return fmt.Errorf("for_each: %w", err)
+	}
+	h.Parallel = c.intOr("parallel", defaultParallel)
+	if h.Parallel < 1 || h.Parallel > maxParallel {
+		return fmt.Errorf("parallel: got %d, want 1 to %d", h.Parallel, maxParallel)
+	}
+	if fn, ok := c.arg("cleanup").(starlark.Callable); ok {
+		if err := takesOne(fn, "ctx"); err != nil {
+			return fmt.Errorf("cleanup: %w", err)
+		}
+		h.Cleanup = fn
+	}
+	return nil
+}
+
+func checkEach(h *HookDecl) error {
+	var watches []string
+	for _, b := range h.Bindings {
+		switch {
+		case b.Watch != nil:
+			watches = append(watches, b.Name)
+		case b.Schedule != nil && b.Schedule.CatchUp:
+			return errors.New("missed = \"once\" is for hooks without it: each object has a first run after a start anyway")
+		case b.Schedule == nil:
+			return fmt.Errorf("%s is for hooks without it; beside watches there may be schedule(…)", b.Name)
+		}
+	}
+	for _, name := range watches {
+		if name == h.ForEach {
+			return nil
+		}
+	}
+	hint := "its watches are " + strings.Join(watches, ", ")
+	if near := Nearest(h.ForEach, watches); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	} else if len(watches) == 0 {
+		hint = "it has none"
+	}
+	return fmt.Errorf("the hook has no watch %q (%s)", clip(h.ForEach), hint)
+}

@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// finalizer puts a finalizer on an object, or takes it off: [effect.WriteHold] and
+// [effect.WriteRelease]. Others may change the list at the same time, so what is written
+// holds only for what was read.
+func (w *Writer) finalizer(ctx context.Context, manager string, wr effect.Write) error {
+	for try := 1; ; try++ {
+		live, err := w.o.Client.Get(ctx, wr.Ref)
+		if err != nil {
+			return err
+		}
+		next, err := finalizersOf(live, wr)
+		if err != nil || next == nil {
+			return err
+		}
+		meta := live["metadata"].(map[string]any)
+		version, _ := meta["resourceVersion"].(string)
+		uid, _ := meta["uid"].(string)
+		obj, err := w.o.Client.Write(ctx, manager, effect.Write{
+			Kind: effect.WritePatch, Ref: wr.Ref, Unchanged: &effect.Unchanged{ResourceVersion: version, UID: uid},
+			Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{"metadata": map[string]any{"finalizers": next}}},
+		})
+		switch {
+		case err == nil && len(next) == 0 && meta["deletionTimestamp"] != nil:
+			w.o.Observe(wr.Ref, nil) // nothing else has held it
+			return nil
+		case err == nil:
+			w.o.Observe(wr.Ref, obj)
+			return nil
+		case wr.Kind == effect.WriteRelease && apierrors.IsNotFound(err):
+			return nil
+		case try == maxTries || !apierrors.IsConflict(err):
+			return err
+		}
+	}
+}
+
+// finalizersOf returns the finalizers that an object is to have after a write, nil when
+// nothing is to be done.
+func finalizersOf(live map[string]any, wr effect.Write) ([]any, error) {
+	meta, _ := live["metadata"].(map[string]any)
+	now, _ := meta["finalizers"].([]any)
+	at := slices.Index(now, any(wr.Finalizer))
+	switch hold := wr.Kind == effect.WriteHold; {
+	case hold && meta == nil:
+		return nil, fmt.Errorf("%s is gone; there is nothing to clean up", wr.Ref)
+	case hold && at < 0 && meta["deletionTimestamp"] != nil:
+		return nil, fmt.Errorf("%s is being deleted, so it takes no finalizer any more", wr.Ref)
+	case hold && at < 0:
+		return append(slices.Clip(now), wr.Finalizer), nil
+	case !hold && at >= 0:
+		return append([]any{}, slices.Delete(slices.Clone(now), at, at+1)...), nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// each is what a hook with for_each knows of its objects.
+type each struct {
+	objects map[string]*subject
+	failing map[string]*subject // those whose last run failed
+	// untried are those of the first snapshot that wait for their first run.
+	untried map[*subject]bool
+	begun   bool // that snapshot was taken note of
+}
+
+// maxEachEvents is how many events of another watch every object is told of; more are
+// one sync.
+const maxEachEvents = 10
+
+func newEach() *each {
+	return &each{objects: map[string]*subject{}, failing: map[string]*subject{}, untried: map[*subject]bool{}}
+}
+
+// reset forgets what belongs to one life of the module.
+func (x *each) reset() {
+	if x == nil {
+		return
+	}
+	x.begun = false
+	clear(x.failing)
+	clear(x.untried)
+	for _, s := range x.objects {
+		s.tried, s.succeeded, s.lastError = false, false, ""
+		s.held, s.leaving, s.last = false, false, nil
+	}
+}
+
+// failure names the first object whose run failed, and how many there are.
+func (x *each) failure() string {
+	if len(x.failing) == 0 {
+		return ""
+	}
+	key := slices.Min(slices.Collect(maps.Keys(x.failing)))
+	text := key + ": " + x.failing[key].lastError
+	if n := len(x.failing); n > 1 {
+		text += fmt.Sprintf(" (and %d other objects fail)", n-1)
+	}
+	return text
+}
+
+// eachWatch is the watch whose objects for_each names.
+func (h *hook) eachWatch() *watch {
+	for _, w := range h.watches {
+		if w.isEach() {
+			return w
+		}
+	}
+	return nil
+}
+
+func (w *watch) isEach() bool { return w.hook.each != nil && w.binding == w.hook.gen.ForEach }
+
+// about returns the subject of a piece of work.
+func (h *hook) about(key string) *subject {
+	if key == "" {
+		return h.subject
+	}
+	return h.each.objects[key]
+}
+
+// subjects are all that runs of the hook may be about.
+func (h *hook) subjects(yield func(*subject) bool) {
+	if h.each == nil {
+		yield(h.subject)
+		return
+	}
+	for _, s := range h.each.objects {
+		if !yield(s) {
+			return
+		}
+	}
+}
+
+// object returns the subject of an object, a new one if need be.
+func (h *hook) object(namespace, name string) *subject {
+	key := objectKey(namespace, name)
+	s := h.each.objects[key]
+	if s == nil {
+		s = &subject{hook: h, key: key, namespace: namespace, name: name}
+		h.each.objects[key] = s
+	}
+	return s
+}
+
+func objectKey(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// splitKey is the reverse of objectKey.
+func splitKey(key string) (namespace, name string) {
+	if namespace, name, ok := strings.Cut(key, "/"); ok {
+		return namespace, name
+	}
+	return "", key
+}
+
+// queue has events wait for the hook: with for_each, for each of its objects.
+func (h *hook) queue(events ...builtins.Event) {
+	if h.each != nil && len(events) > maxEachEvents {
+		events = overflow(events)
+	}
+	for s := range h.subjects {
+		s.add(lane.Unordered, events...)
+	}
+	h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
+}
+
+// meet takes in all objects that there are.
+func (e *Engine) meet(h *hook, objects []Object) {
+	there := make(map[string]bool, len(objects))
+	for _, o := range objects {
+		there[objectKey(o.Namespace, o.Name)] = true
+		e.seen(h, o)
+	}
+	for key, s := range h.each.objects {
+		if !there[key] && !s.leaving {
+			e.forget(s)
+		}
+	}
+}
+
+// seen takes in one object as it is. It returns nil when runs are not to be about it:
+// it is being deleted, and nothing of ours holds it.
+func (e *Engine) seen(h *hook, o Object) *subject {
+	if h.gen.Cleanup != nil && o.Deleting && !o.Held {
+		if s := h.each.objects[objectKey(o.Namespace, o.Name)]; s != nil {
+			e.forget(s)
+		}
+		return nil
+	}
+	s := h.object(o.Namespace, o.Name)
+	was := s.leaving
+	s.held, s.leaving, s.last = o.Held, h.gen.Cleanup != nil && o.Deleting, nil
+	if s.leaving && !was {
+		s.add(lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
+	}
+	return s
+}
+
+// eachChanged queues what has happened to the objects of a hook with for_each.
+func (e *Engine) eachChanged(w *watch, events []builtins.Event) {
+	h := w.hook
+	for _, ev := range events {
+		if ev.Type == "deleted" {
+			e.lost(h, ev)
+			continue
+		}
+		s := e.seen(h, Object{Namespace: ev.Namespace, Name: ev.Name, Deleting: ev.Deleting, Held: ev.Held})
+		if s == nil || ev.Same || s.leaving || !w.decl.Triggers(ev.Type) {
+			continue
+		}
+		s.add(lane.Unordered, ev)
+		h.lane.Nudge(s.work(), h.gen.Retry.Min)
+	}
+	e.touch(h.module)
+}
+
+// lost has an object cleaned up that is not there any more: somebody has taken the
+// finalizer off by hand, or the watch does not select the object any more.
+func (e *Engine) lost(h *hook, ev builtins.Event) {
+	s := h.each.objects[objectKey(ev.Namespace, ev.Name)]
+	switch {
+	case s == nil:
+	case h.gen.Cleanup == nil || !s.held:
+		e.forget(s)
+	default:
+		s.leaving, s.last = true, ev.Result
+		if ev.Object != nil {
+			s.last = ev.Object
+		}
+		s.add(lane.Unordered, ev)
+		h.lane.Nudge(s.work(), h.gen.Retry.Min)
+	}
+}
+
+// forget drops all that belongs to an object.
+func (e *Engine) forget(s *subject) {
+	h := s.hook
+	s.gone = true
+	delete(h.each.objects, s.key)
+	delete(h.each.failing, s.key)
+	h.lane.Forget(s.work())
+	e.requeueAt(s, time.Time{})
+	e.wipe(s)
+	e.wasTried(s)
+	e.touch(h.module)
+}
+
+// wipe drops what a subject has set and remembers.
+func (e *Engine) wipe(s *subject) {
+	m := s.hook.module
+	if len(s.state) > 0 {
+		s.state, s.keptState, m.stale = nil, nil, true
+	}
+	if len(s.layer) > 0 {
+		m.stale = true
+		s.keptLayer = nil
+		e.setLayer(s, nil)
+	}
+}
+
+// begin notes which objects the first snapshot has: the hook was tried once they all
+// were.
+func (e *Engine) begin(h *hook) {
+	x := h.each
+	if x == nil || x.begun {
+		return
+	}
+	x.begun = true
+	for _, s := range x.objects {
+		if _, waits := h.lane.Waiting(s.work()); waits && !s.tried {
+			x.untried[s] = true
+		}
+	}
+	e.allTried(h)
+}
+
+// wasTried notes the first run of an object. One that fails does not hold up what waits
+// for the hook: it is one of many.
+func (e *Engine) wasTried(s *subject) {
+	if x := s.hook.each; x != nil && x.untried[s] {
+		delete(x.untried, s)
+		e.allTried(s.hook)
+	}
+}
+
+func (e *Engine) allTried(h *hook) {
+	if x := h.each; x.begun && len(x.untried) == 0 && !h.succeeded {
+		h.tried, h.succeeded = true, true
+		e.touch(h.module)
+	}
+}

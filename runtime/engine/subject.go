@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"container/heap"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// subject is what runs of a hook are about: all there is or, of a hook with for_each,
+// one object. Each has its own work in the lane, layer, state and timer.
+type subject struct {
+	hook *hook
+	// key is "namespace/name", or the name of a cluster-scoped object; "" without
+	// for_each.
+	key string
+
+	layer []effect.ValueOp // what its last successful run left in the values
+	state map[string]any   // what it remembers; replaced, never changed
+	// What is kept of both, as it is written; nil when there is nothing.
+	keptLayer, keptState []byte
+
+	tried     bool // since its module came up
+	succeeded bool // likewise
+	lastError string
+	requeueAt time.Time
+	requeue   int // its place among those that wait for that, plus one
+
+	// Of an object alone:
+	namespace, name string
+	gone            bool // it is no subject any more
+	held            bool // it has the finalizer
+	leaving         bool // its next run is the cleanup
+	// last is what was last seen of an object that is not there any more.
+	last starlark.Value
+}
+
+// id names the subject among the layers of the values.
+func (s *subject) id() string {
+	if s.key == "" {
+		return s.hook.gen.ID
+	}
+	return s.hook.gen.ID + " of " + s.key
+}
+
+// work names it in the lane.
+func (s *subject) work() lane.ID { return lane.ID{Group: s.hook.gen.ID, Key: s.key} }
+
+func (s *subject) ref() effect.Ref {
+	w := s.hook.eachWatch().decl
+	return effect.Ref{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: s.namespace, Name: s.name}
+}
+
+// add queues events for the subject's next run.
+func (s *subject) add(order int, events ...builtins.Event) {
+	s.hook.lane.Add(s.work(), order, events...)
+}
+
+// withKept returns the layer that a run leaves: what it has set, after what earlier
+// runs have set with values="keep".
+func (s *subject) withKept(ops []effect.ValueOp) []effect.ValueOp {
+	if !s.hook.gen.KeepValues {
+		return ops
+	}
+	return append(append([]effect.ValueOp(nil), s.layer...), ops...)
+}
+
+// requeues are the subjects that asked for another run, soonest first.
+type requeues []*subject
+
+func (q requeues) Len() int           { return len(q) }
+func (q requeues) Less(i, j int) bool { return q[i].requeueAt.Before(q[j].requeueAt) }
+
+func (q requeues) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].requeue, q[j].requeue = i+1, j+1
+}
+
+func (q *requeues) Push(x any) {
+	s := x.(*subject)
+	*q = append(*q, s)
+	s.requeue = len(*q)
+}
+
+func (q *requeues) Pop() any {
+	last := len(*q) - 1
+	s := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	s.requeue = 0
+	return s
+}
+
+// requeueAt sets the time of a subject's next run; zero means none.
+func (e *Engine) requeueAt(s *subject, at time.Time) {
+	s.requeueAt = at
+	switch {
+	case s.requeue > 0 && at.IsZero():
+		heap.Remove(&e.requeues, s.requeue-1)
+	case s.requeue > 0:
+		heap.Fix(&e.requeues, s.requeue-1)
+	case !at.IsZero():
+		heap.Push(&e.requeues, s)
+	}
+}
+
+// fireRequeues queues the runs that have fallen due.
+func (e *Engine) fireRequeues() {
+	for len(e.requeues) > 0 && !e.requeues[0].requeueAt.After(e.now) {
+		s := e.requeues[0]
+		e.requeueAt(s, time.Time{})
+		s.add(lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
+		e.touch(s.hook.module)
+	}
+}

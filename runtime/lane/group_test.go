@@ -1,0 +1,105 @@
+package lane
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func newParallel(parallel int) *Lane[string] {
+	return New(Options[string]{
+		Overflow: func([]string) []string { return []string{"sync"} },
+		Parallel: func(group string) int {
+			if group == "each" {
+				return parallel
+			}
+			return 1
+		},
+	})
+}
+
+func next(t *testing.T, l *Lane[string], now time.Time) Work[string] {
+	t.Helper()
+	w, ok := l.Next(now, always)
+	if !ok {
+		t.Fatal("nothing is due")
+	}
+	return w
+}
+
+func TestObjectsOfAHookRunSideBySide(t *testing.T) {
+	l := newParallel(2)
+	for _, key := range []string{"x", "y", "z"} {
+		l.Add(ID{"each", key}, Unordered, "sync")
+	}
+	x, y := next(t, l, t0), next(t, l, t0)
+	nothing(t, l, t0) // two at a time
+	if x.ID.Key != "x" || y.ID.Key != "y" {
+		t.Errorf("got %v, %v", x.ID, y.ID)
+	}
+	l.Add(x.ID, Unordered, "modified")
+	l.Done(y)
+	z := next(t, l, t0)
+	if z.ID.Key != "z" {
+		t.Errorf("got %v, want z: what is under way does not run twice at once", z.ID)
+	}
+	l.Done(x)
+	if again := next(t, l, t0); again.ID != x.ID || again.Events[0] != "modified" {
+		t.Errorf("got %v", again)
+	}
+}
+
+func TestManyObjectsLetOtherHooksHaveTheirTurn(t *testing.T) {
+	l := newParallel(2)
+	for i := range 100 {
+		l.Add(ID{"each", fmt.Sprint(i)}, Unordered, "sync")
+	}
+	a, b := next(t, l, t0), next(t, l, t0)
+	l.Add(ID{Group: "other"}, Unordered, "tick")
+	l.Done(a)
+	c := next(t, l, t0) // it was each's turn still when other came
+	l.Done(b)
+	nothing(t, l, t0) // now it is other's, once what is under way has ended
+	l.Done(c)
+	w := next(t, l, t0)
+	if w.ID.Group != "other" {
+		t.Fatalf("got %v, want other", w.ID)
+	}
+	nothing(t, l, t0)
+	l.Done(w)
+	if w := next(t, l, t0); w.ID.Group != "each" {
+		t.Errorf("got %v", w.ID)
+	}
+}
+
+func TestOneObjectThatFailsHoldsUpNoOther(t *testing.T) {
+	l := newParallel(1)
+	bad, good := ID{"each", "bad"}, ID{"each", "good"}
+	l.Add(bad, Unordered, "sync")
+	l.Failed(next(t, l, t0), t0.Add(time.Minute))
+	l.Add(good, Unordered, "sync")
+	l.Done(next(t, l, t0))
+	if l.Attempt(bad) != 1 || l.Attempt(good) != 0 {
+		t.Errorf("attempts %d, %d", l.Attempt(bad), l.Attempt(good))
+	}
+	l.NudgeAll("each", time.Second)
+	if w := next(t, l, t0.Add(time.Second)); w.ID != bad || w.Attempt != 2 {
+		t.Errorf("got %v", w)
+	}
+}
+
+func TestForgetDropsWhatWaits(t *testing.T) {
+	l := newParallel(1)
+	id := ID{"each", "x"}
+	l.Add(id, Unordered, "sync")
+	l.Forget(id)
+	nothing(t, l, t0)
+	l.Add(id, Unordered, "sync")
+	w := next(t, l, t0)
+	l.Forget(id)
+	l.Failed(w, t0)
+	nothing(t, l, t0.Add(time.Hour))
+	if _, waits := l.Waiting(id); waits || l.Attempt(id) != 0 || l.Busy("each") {
+		t.Error("something is left")
+	}
+}

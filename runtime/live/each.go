@@ -1,0 +1,90 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.starlark.net/starlark"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// What hooks with for_each need of the driver.
+
+// subject returns the object that a run is about; false when it is not there any more.
+func (d *Driver) subject(a engine.RunHook) (starlark.Value, bool) {
+	if a.Key == "" || a.Object != nil {
+		return a.Object, true
+	}
+	e, there, _ := d.watches.Find(a.Watches[a.Each], a.ObjectNamespace, a.ObjectName)
+	if e.Object != nil {
+		return e.Object, there
+	}
+	return e.Result, there
+}
+
+// unhold takes a finalizer off all objects of a kind that a watch does not have.
+func (d *Driver) unhold(ctx context.Context, a engine.Unhold) error {
+	keep := func(effect.Ref) (bool, error) { return false, nil }
+	if a.Watch != "" {
+		keep = func(ref effect.Ref) (bool, error) {
+			_, there, known := d.watches.Find(a.Watch, ref.Namespace, ref.Name)
+			if !known {
+				return true, errors.New("the watch has ended")
+			}
+			return there, nil
+		}
+	}
+	log := d.log(a.Module, a.Hook)
+	return ReleaseFinalizer(ctx, d.o.Client, d.writer, a.APIVersion, a.Kind, a.Finalizer, keep, func(ref effect.Ref) {
+		log.Log(builtins.LevelInfo, "finalizer "+a.Finalizer+" taken off "+ref.String()+", which nobody cleans up any more", nil)
+	})
+}
+
+// ReleaseFinalizer takes a finalizer off all objects of a kind but those to keep, and
+// tells of each. A kind that is not served has no objects.
+func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer, apiVersion, kind, finalizer string,
+	keep func(effect.Ref) (bool, error), told func(effect.Ref)) error {
+	m, err := c.Mapping(ctx, apiVersion, kind)
+	if errors.Is(err, cluster.ErrNotServed) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	var refs []effect.Ref
+	_, err = c.Each(ctx, m, "", metav1.ListOptions{}, func(obj map[string]any) error {
+		held, _ := object.Get(obj, []string{"metadata", "finalizers"})
+		list, _ := held.([]any)
+		for _, f := range list {
+			if f == finalizer {
+				ref := effect.Ref{APIVersion: apiVersion, Kind: kind}
+				meta, _ := obj["metadata"].(map[string]any)
+				ref.Namespace, _ = meta["namespace"].(string)
+				ref.Name, _ = meta["name"].(string)
+				refs = append(refs, ref)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return c.Explain(err, "list", m, "")
+	}
+	for _, ref := range refs {
+		if kept, err := keep(ref); err != nil {
+			return err
+		} else if kept {
+			continue
+		}
+		if err := w.Write(ctx, "starling", effect.Write{Kind: effect.WriteRelease, Ref: ref, Finalizer: finalizer}); err != nil {
+			return fmt.Errorf("%s: %w", ref, err)
+		}
+		told(ref)
+	}
+	return nil
+}
