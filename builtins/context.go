@@ -153,6 +153,10 @@ type Run struct {
 	State map[string]any
 	// Request is what a request run answers; nil for any other run.
 	Request *Request
+	// HTTP makes the requests of http.get; nil where that is not allowed.
+	HTTP Fetcher
+	// Hosts are where requests of the module may go to.
+	Hosts effect.Hosts
 	// Response is what a request run answers, as far as builtins have said.
 	Response Response
 	// Effects is what the run has asked for so far.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // File collects what one .star file declares while it loads.
@@ -43,7 +45,9 @@ type ModuleDecl struct {
 	Wait      bool   // wait for the release's objects to be ready
 	Timeout   time.Duration
 	Grants    []Grant
-	Pos       string // "file:line" of the call
+	// Hosts are where http.get and http.send may go to.
+	Hosts effect.Hosts
+	Pos   string // "file:line" of the call
 }
 
 // Grant allows hooks of one module some verbs on some objects.
@@ -91,7 +95,7 @@ type HookDecl struct {
 	// Cleanup takes ctx once an object of ForEach is to be deleted, or no longer
 	// watched; a finalizer keeps the object until it has succeeded. Nil: none.
 	Cleanup starlark.Callable
-	Pos        string
+	Pos     string
 }
 
 // Binding returns the binding of this name, or nil.

@@ -13,6 +13,8 @@ import (
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // The declarations of a module: module, grant, hook, retry, and the answers of
@@ -22,7 +24,7 @@ func declareSpecs() []Spec {
 	return []Spec{
 		{
 			Name: "module", Phases: PhaseLoad, call: callModule,
-			Doc: "Declares the module that this module.star belongs to. Called at most once; a folder without it is a module with all defaults. In global/module.star only grants may be given.",
+			Doc: "Declares the module that this module.star belongs to. Called at most once; a folder without it is a module with all defaults. In global/module.star only grants and http may be given.",
 			Params: []Param{
 				{Name: "enabled", Type: TypeBool, Default: "False", Doc: "Whether the module is on when neither values nor config say so in `<camelName>Enabled`."},
 				{Name: "weight", Type: TypeInt, Default: "None", Doc: "Order among modules, small first, 0 or more; default: the number that the folder's name begins with."},
@@ -34,6 +36,7 @@ func declareSpecs() []Spec {
 				{Name: "wait", Type: TypeBool, Default: "False", Doc: "Whether a release waits until its objects are ready."},
 				{Name: "timeout", Type: TypeDuration, Default: `"10m"`, Doc: "How long one release action may take."},
 				{Name: "grants", Type: TypeList, Default: "[]", Doc: "What the hooks of the module may read and write besides what they watch: a list of grant(…)."},
+				{Name: "http", Type: TypeStrings, Default: "[]", Doc: "Hosts that http.get and http.send may reach: \"api.example.com\", \"*.example.com\" (any name below), an address or a range, \"10.0.0.0/8\"; each with \":8080\" for that port only. What a name leads to must be a public address, unless its range is listed, too; \"localhost\" is this machine."},
 			},
 		},
 		{
@@ -101,8 +104,8 @@ func callModule(c *call) (starlark.Value, error) {
 	}
 	if path.Dir(file.Path) == "global" {
 		for i, p := range c.spec.Params {
-			if c.args[i] != nil && p.Name != "grants" {
-				return nil, fmt.Errorf("%s: global hooks are no module; only grants may be given here", p.Name)
+			if c.args[i] != nil && p.Name != "grants" && p.Name != "http" {
+				return nil, fmt.Errorf("%s: global hooks are no module; only grants and http may be given here", p.Name)
 			}
 		}
 	}
@@ -156,6 +159,10 @@ func callModule(c *call) (starlark.Value, error) {
 			}
 			m.Grants = append(m.Grants, g.val)
 		}
+	}
+	var err error
+	if m.Hosts, err = effect.ParseHosts(c.strings("http")); err != nil {
+		return nil, fmt.Errorf("http: %w", err)
 	}
 	file.Module = m
 	return nil, nil

@@ -258,7 +258,7 @@ func newTestRun(composed *int) *Run {
 			{APIVersion: "batch/v1", Kind: "CronJob", Verbs: []string{"get", "write"}, Owned: true},
 			{APIVersion: "batch/v1", Kind: "CronJob", Verbs: []string{"apply"}, Names: []string{"shared"}},
 		},
-		Reader: fakeReader{},
+		Reader: fakeReader{}, HTTP: fakeFetcher{}, Hosts: testHosts(),
 		Scope: func(_, kind string) (bool, error) {
 			if kind == "Widget" {
 				return false, errors.New("kind Widget is not served")

@@ -44,8 +44,10 @@ type Request struct {
 	// Request is what the run answers; nil for any other run.
 	Request *builtins.Request
 	Reader  builtins.Reader
-	Scope   func(apiVersion, kind string) (bool, error)
-	Log     builtins.Logger
+	// HTTP makes the requests of http.get; nil: none are made.
+	HTTP  builtins.Fetcher
+	Scope func(apiVersion, kind string) (bool, error)
+	Log   builtins.Logger
 }
 
 // Result is what a call asked for, or why it failed. A failed one asks for
@@ -65,6 +67,7 @@ func Run(ctx context.Context, r Request) Result {
 		Namespace: r.Namespace, Now: r.Now, Grants: r.Module.Decl.Grants,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
 		Enabled: r.Switches, State: r.State, Key: r.Key,
+		HTTP: r.HTTP, Hosts: r.Module.Decl.Hosts,
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
 		Events: r.Events, Snapshots: r.Snapshots, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,

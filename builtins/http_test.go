@@ -1,0 +1,59 @@
+package builtins
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+func testHosts() effect.Hosts {
+	hosts, err := effect.ParseHosts([]string{"api.example.com", "*.example.org:8080"})
+	if err != nil {
+		panic(err)
+	}
+	return hosts
+}
+
+// fakeFetcher answers with the request that it got.
+type fakeFetcher struct{}
+
+func (fakeFetcher) Fetch(_ context.Context, r effect.Request) (Fetched, error) {
+	switch {
+	case strings.Contains(r.URL, "/down"):
+		return Fetched{}, errors.New("connection refused")
+	case strings.HasSuffix(r.URL, "/404"):
+		return Fetched{Status: 404, Body: []byte("\xffgone")}, nil
+	}
+	body, err := json.Marshal(r)
+	return Fetched{Status: 200, Headers: map[string]string{"content-type": "application/json"}, Body: body}, err
+}
+
+func TestHTTPIsForRunsAlone(t *testing.T) {
+	run := newTestRun(new(int))
+	for phase, want := range map[Phase]string{
+		PhaseReview:  "http.send is not available in a hook that answers an admission request",
+		PhaseConvert: "http.send is not available in a conversion",
+		PhaseReceive: "",
+		PhaseRun:     "",
+	} {
+		_, err := exec(t, &Context{Phase: phase, Run: run, Log: &memoryLog{}}, "http.send('POST', 'https://api.example.com')")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v", phase, err)
+		}
+	}
+	if _, err := exec(t, &Context{Phase: PhaseReview, Run: run, Log: &memoryLog{}}, "r = http.get('https://api.example.com').status"); err != nil {
+		t.Error(err)
+	}
+	run.HTTP = nil
+	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "http.get('https://api.example.com')"); err == nil || !strings.Contains(err.Error(), "nothing can be asked for here") {
+		t.Errorf("got %v", err)
+	}
+	run.Hosts = nil
+	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "http.send('POST', 'https://api.example.com')"); err == nil || !strings.Contains(err.Error(), "is not listed") {
+		t.Errorf("got %v", err)
+	}
+}
