@@ -188,7 +188,7 @@ func weighingJQ() []string {
 }
 
 func piecesJQ() []string {
-	return strings.Fields("explode split splits match test capture scan sub gsub")
+	return strings.Fields("explode split splits match test capture scan sub gsub tonumber fromjson")
 }
 
 // outsideJQ are functions that see more than the program's input, or act.

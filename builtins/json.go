@@ -135,22 +135,51 @@ func callJSONDecode(c *call) (starlark.Value, error) {
 	if err := checkText(len(text)); err != nil {
 		return nil, err
 	}
-	depth := 0
-	for _, b := range structure(text) {
+	depth, holders, last := 0, 0, 0
+	for i, b := range structure(text) {
 		switch b {
 		case '{', '[':
 			if depth++; depth > maxNesting {
 				return nil, fmt.Errorf("nested deeper than %d", maxNesting)
 			}
+			if holders++; holders > maxHolders {
+				return nil, fmt.Errorf("more than %d lists and dicts", maxHolders)
+			}
 		case '}', ']':
 			depth--
 		}
+		if longNumber(text[last:i]) {
+			return nil, fmt.Errorf("a number with more than %d digits", maxDigits)
+		}
+		last = i + 1
+	}
+	if longNumber(text[last:]) {
+		return nil, fmt.Errorf("a number with more than %d digits", maxDigits)
 	}
 	v, err := c.library(libjson.Module.Members["decode"], starlark.String(text))
 	if err != nil && c.arg("default") != nil {
 		return c.arg("default"), nil
 	}
 	return v, err
+}
+
+const (
+	// maxHolders is how many lists and dicts JSON text may hold: each takes some
+	// hundred bytes, whatever is in it.
+	maxHolders = 1_000_000
+	// maxDigits is how many digits a number may have: reading it takes time that
+	// grows with the square.
+	maxDigits = 10_000
+)
+
+// longNumber tells a number that has too many digits from any other text between two
+// structural characters.
+func longNumber(s string) bool {
+	if len(s) <= maxDigits {
+		return false
+	}
+	s = strings.TrimLeft(s, " \t\r\n")
+	return len(s) > maxDigits && s[0] != '"' && strings.TrimLeft(s[:maxDigits], "-0123456789.eE+") == ""
 }
 
 // structure yields the structural characters of JSON text, those outside strings.

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // What a run says about itself: fail and requeue, and its log.
@@ -50,12 +52,12 @@ func callRequeue(c *call) (starlark.Value, error) {
 	return nil, nil
 }
 
-// textOf is str(x): text as it is, all else as it is written.
+// textOf is str(x): text as it is, all else as it is written, if that is not too much.
 func textOf(v starlark.Value) string {
-	if s, ok := starlark.AsString(v); ok {
+	if s, ok := object.Text(v, maxText); ok {
 		return s
 	}
-	return v.String()
+	return "<" + v.Type() + " that is too large to be shown>"
 }
 
 func logSpecs() []Spec {

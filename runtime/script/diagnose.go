@@ -68,10 +68,21 @@ func (h *Host) diagnose(err, cause error, at Frame) *Error {
 	if cause != nil && stoppedBy(err) {
 		out.cause, out.Msg = cause, stopMessage(cause)
 	}
-	out.Msg = oneLine(out.Msg)
+	out.Msg = oneLine(cut(out.Msg))
 	h.reword(out)
 	out.Source = h.sourceLine(out.File, out.Line)
 	return out
+}
+
+// maxMessage is how long a message may be: the language's own name the key that is not
+// there, whatever its size.
+const maxMessage = 4 << 10
+
+func cut(msg string) string {
+	if len(msg) > maxMessage {
+		msg = strings.ToValidUTF8(msg[:maxMessage], "") + "…"
+	}
+	return msg
 }
 
 // stoppedBy reports whether err is how a cancelled run ends, and not a failure

@@ -19,11 +19,15 @@ import (
 //	x * y      →  ⟨*⟩(x, y)
 //	x *= y     →  x *= ⟨*=⟩(y)
 //	x % y      →  ⟨%⟩(x, y)
-//	x.replace  →  ⟨.⟩(x, "replace")     join and format too
+//	x + y      →  ⟨+⟩(x, y)             unless one of them is a literal
+//	x += y     →  x += ⟨+=⟩(y)
+//	x.replace  →  ⟨.⟩(x, "replace")     and what else guardedMethods names
 //
-// The names in ⟨⟩ are no identifiers, so no file can name or shadow them. range,
-// str and repr are builtins of the same behaviour with a limit.
+// The names in ⟨⟩ are no identifiers, so no file can name or shadow them. Those of
+// [boundedBuiltins] are builtins of the same behaviour with a limit.
 const (
+	guardAdd    = "+"
+	guardAddNow = "+="
 	guardMul    = "*"
 	guardMulNow = "*="
 	guardMod    = "%"
@@ -42,18 +46,38 @@ const (
 )
 
 func isGuard(name string) bool {
-	return name == guardMul || name == guardMulNow || name == guardMod || name == guardAttr
+	switch name {
+	case guardAdd, guardAddNow, guardMul, guardMulNow, guardMod, guardAttr:
+		return true
+	}
+	return false
+}
+
+// guardedMethods are those of texts whose results are measured first. A method of
+// another type with such a name is as it is.
+func guardedMethod(name string) bool {
+	switch name {
+	case "join", "replace", "format", "split", "rsplit", "splitlines", "elems", "elem_ords", "codepoints", "codepoint_ords":
+		return true
+	}
+	return false
 }
 
 // withGuards returns the predeclared names and the guards.
 func withGuards(predeclared starlark.StringDict) starlark.StringDict {
-	all := make(starlark.StringDict, len(predeclared)+7)
-	all["range"] = starlark.NewBuiltin("range", boundedRange)
-	all["str"] = boundedText("str")
-	all["repr"] = boundedText("repr")
+	all := boundedBuiltins()
 	for name, v := range predeclared {
 		all[name] = v
 	}
+	all[guardAdd] = starlark.NewBuiltin(guardAdd, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		if err := plus(args[0], args[1]); err != nil {
+			return nil, err
+		}
+		return starlark.Binary(syntax.PLUS, args[0], args[1])
+	})
+	all[guardAddNow] = starlark.NewBuiltin(guardAddNow, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		return args[0], plusNow(args[0])
+	})
 	all[guardMul] = starlark.NewBuiltin(guardMul, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		return multiply(args[0], args[1])
 	})
@@ -87,8 +111,13 @@ func boundedRange(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tu
 
 func multiply(x, y starlark.Value) (starlark.Value, error) {
 	seq, count := x, y
-	if _, ok := x.(starlark.Int); ok {
+	if n, ok := x.(starlark.Int); ok {
 		seq, count = y, x
+		if m, ok := y.(starlark.Int); ok {
+			if err := productFits(n, m); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if n, ok := count.(starlark.Int); ok {
 		limit := uint(maxElements)
@@ -129,6 +158,9 @@ func (f factor) Binary(op syntax.Token, x starlark.Value, side starlark.Side) (s
 
 func attr(x starlark.Value, name string) (starlark.Value, error) {
 	s, isString := x.(starlark.String)
+	if b, ok := x.(starlark.Bytes); ok && name == "elems" && len(b) > maxPieces {
+		return nil, tooMany(name, len(b), maxPieces)
+	}
 	if !isString {
 		return otherAttr(x, name)
 	}
@@ -141,7 +173,11 @@ func attr(x starlark.Value, name string) (starlark.Value, error) {
 		for _, kv := range kwargs { // of format
 			args = append(args[:len(args):len(args)], kv[1])
 		}
-		if size(string(s), args) > maxText {
+		if size == nil {
+			if n := pieces(name, string(s), args); n > maxPieces {
+				return nil, tooMany(name, n, maxPieces)
+			}
+		} else if size(string(s), args) > maxText {
 			return nil, tooLong(name)
 		}
 		args = args[:len(args)-len(kwargs)]

@@ -232,10 +232,30 @@ func TestHostile(t *testing.T) {
 		{"format keyword", `s = "a" * (1 << 20); ("{x}" * 1000).format(x = s)`, "format: the result would have more"},
 		{"percent", `s = "a" * (1 << 20); ("%s" * 100) % ((s,) * 100)`, "%: the result would have more"},
 		{"percent now", doubled + `; s = "%s"; s %= (x,)`, "%: the result would have more"},
+		{"doubled text", `x = "a" * 1000; x = twice(x, 60)`, "65536000 and 65536000 bytes together are too many, the limit is 67108864"},
+		{"doubled list", `x = twice([0], 60)`, "elements together are too many, the limit is 10000000"},
+		{"doubled tuple", `x = twice((0,), 60)`, "elements together are too many"},
+		{"doubled at once", `x = "a" * (1 << 20); x = now(x)`, "33554432 bytes are too many to be added with +=, the limit is 16777216"},
+		{"doubled list at once", `x = now([0] * 1000)`, "elements are too many to be added with +=, the limit is 5000000"},
+		{"squares", `n = square(1 << 500)`, "the product would have 256002 bits, the limit is 131072"},
+		{"digits", `int("9" * (1 << 20))`, "int: the text has 1048576 characters, the limit is 10000"},
+		{"set", "set(range(10000000))", "set: 10000000 elements are too many, the limit is 1000000"},
+		{"pairs", "enumerate(range(10000000))", "enumerate: 10000000 elements are too many"},
+		{"zip", "zip(*[range(1000000)] * 100)", "zip: 100000000 elements are too many"},
+		{"codepoints", `("a" * (1 << 26)).codepoints()`, "codepoints: 67108864 elements are too many, the limit is 2000000"},
+		{"bytes", `bytes("a" * (1 << 26)).elems()`, "elems: 67108864 elements are too many"},
+		{"lines", `("\n" * (1 << 26)).splitlines()`, "splitlines: 67108865 elements are too many"},
+		{"words", `("a " * (1 << 25)).split()`, "split: 33554433 elements are too many"},
+		{"fields", `("a," * (1 << 25)).split(",")`, "split: 33554433 elements are too many"},
+		{"max", "max(range(1 << 62))", "range: 4611686018427387904 elements are too many"},
+		{"a key in the message", `{}["a" * (1 << 20)]`, "…"},
 		{"recursion", "f()", "function f called recursively (recursion is off: use a loop)"},
 		{"recursion by lambda", "g = lambda h: h(h); g(g)", "called recursively"},
 	}
-	const deep = "\n\ndef deep(n):\n    x = []\n    for i in range(n):\n        x = [x]\n    return x\n"
+	const deep = "\n\ndef deep(n):\n    x = []\n    for i in range(n):\n        x = [x]\n    return x\n" +
+		"\ndef twice(x, n):\n    for i in range(n):\n        x = x + x\n    return x\n" +
+		"\ndef now(x):\n    for i in range(60):\n        x += x\n    return x\n" +
+		"\ndef square(n):\n    for i in range(60):\n        n = n * n\n    return n\n"
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t, map[string]string{"a.star": "def f():\n    " + tt.body + deep}, nil)
@@ -243,10 +263,51 @@ func TestHostile(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got %v, want %q", err, tt.want)
 			}
-			if strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "a.star:2:") {
+			if strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "a.star:") || len(err.Error()) > 5000 {
 				t.Errorf("no one line with a place: %q", err)
 			}
 		})
+	}
+}
+
+// What the limits leave alone: the everyday uses of the same names.
+func TestBoundedBuiltinsAreTheirOwn(t *testing.T) {
+	f := newFixture(t, map[string]string{"a.star": `
+def f():
+    x, l, t = "a b", [1], (2,)
+    y = l
+    y += t
+    n = 3
+    n += len(l)
+    b = bytes("xy")
+    return [x + x, l + y, t + t, n, n * (1 << 70), list("ab".elems()), x.split(), x.split(" ", 1), "a\nb".splitlines(), x.rsplit(),
+            sorted(set([3, 1])), list(zip([1], [2])), enumerate(["z"]), reversed([1, 2]), int("7"), int("ff", 16), list(b.elems()), list("é".codepoints())]
+`}, nil)
+	v, _, err := f.call(t, t.Context(), Limits{})
+	want := `["a ba b", [1, 2, 1, 2], (2, 2), 5, 5902958103587056517120, ["a", "b"], ["a", "b"], ["a", "b"], ["a", "b"], ["a", "b"], ` +
+		`[1, 3], [(1, 2)], [(0, "z")], [2, 1], 7, 255, [120, 121], ["é"]]`
+	if err != nil || v.String() != want {
+		t.Errorf("got  %v, %v\nwant %s", v, err, want)
+	}
+}
+
+// Globals that nobody could freeze are an error of their file.
+func TestGlobalsThatCannotBeFrozen(t *testing.T) {
+	const grow = "def grow(x, n, wrap):\n    for i in range(n):\n        x = wrap(x)\n    return x\n"
+	for body, want := range map[string]string{
+		"x = grow((), 60, lambda x: (x, x))":                         "a.star: x: holds more than 20000000 values",
+		"x = grow([], 20000, lambda x: [x])":                         "a.star: x: holds values that lie in each other more than 10000 deep",
+		"x = grow([], 60, lambda x: [x, x])":                         "", // each list is frozen once
+		"x = [grow(0, 60, lambda x: {1: x, 2: x})]":                  "",
+		"def g(y = grow(0, 60, lambda x: (x, x))):\n    pass":        "a.star: g: holds more than",
+		"g = (lambda y: lambda: y)(grow(0, 60, lambda x: (x, x)))":   "a.star: g: holds more than",
+		"s = set([grow((), 20, lambda x: (x,))])\nl = [s, s, [s]]\n": "",
+	} {
+		f := newFixture(t, map[string]string{"a.star": grow + body + "\n"}, nil)
+		_, err := f.Load(t.Context(), "a.star")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", body, err, want)
+		}
 	}
 }
 

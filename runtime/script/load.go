@@ -150,8 +150,10 @@ func (h *Host) exec(r *run, label string, l *load) (starlark.StringDict, error) 
 	err = r.thread(l.path, h.context(l.path), loader, func(t *starlark.Thread) error {
 		var err error
 		globals, err = prog.Init(t, h.predeclared)
-		globals.Freeze() // Init does not
-		return err
+		if err != nil {
+			return err
+		}
+		return freeze(globals) // Init does not
 	})
 	if err != nil {
 		return nil, h.diagnose(err, r.cancelled(), Frame{File: l.path})

@@ -20,6 +20,8 @@ func guardStmt(s syntax.Stmt) {
 		s.RHS = guardExpr(s.RHS)
 		name, isName := s.LHS.(*syntax.Ident)
 		switch {
+		case s.Op == syntax.PLUS_EQ && !isLiteral(s.RHS):
+			s.RHS = guardCall(guardAddNow, s.OpPos, s.RHS)
 		case s.Op == syntax.STAR_EQ && !isSmall(s.RHS):
 			s.RHS = guardCall(guardMulNow, s.OpPos, s.RHS)
 		case s.Op == syntax.PERCENT_EQ && isName:
@@ -93,6 +95,9 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 			return e
 		}
 		e.X, e.Y = guardExpr(e.X), guardExpr(e.Y)
+		if e.Op == syntax.PLUS && !isLiteral(e.X) && !isLiteral(e.Y) {
+			return guardCall(guardAdd, e.OpPos, e.X, e.Y)
+		}
 		if e.Op == syntax.STAR && !isSmall(e.X) && !isSmall(e.Y) {
 			return guardCall(guardMul, e.OpPos, e.X, e.Y)
 		}
@@ -121,8 +126,7 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 		guardExprs(e.List)
 	case *syntax.DotExpr:
 		e.X = guardExpr(e.X)
-		switch e.Name.Name {
-		case "join", "replace", "format":
+		if guardedMethod(e.Name.Name) {
 			name := &syntax.Literal{Token: syntax.STRING, TokenPos: e.NamePos, Raw: `"` + e.Name.Name + `"`, Value: e.Name.Name}
 			return guardCall(guardAttr, e.Dot, e.X, name)
 		}
@@ -151,6 +155,16 @@ func guardCall(name string, pos syntax.Position, args ...syntax.Expr) syntax.Exp
 		Fn:     &syntax.Ident{NamePos: pos, Name: name},
 		Lparen: pos, Args: args, Rparen: pos,
 	}
+}
+
+// isLiteral reports whether e is written out, so that adding it over and over is slow
+// growth.
+func isLiteral(e syntax.Expr) bool {
+	switch e.(type) {
+	case *syntax.Literal, *syntax.ListExpr:
+		return true
+	}
+	return false
 }
 
 func isNumber(e syntax.Expr) bool {
