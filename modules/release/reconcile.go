@@ -171,7 +171,7 @@ func (r *reconcile) act(next step) error {
 		return err
 	}
 	if next != stepUpgrade {
-		if err := r.m.ensureNamespace(r.ctx, r.t.Namespace); err != nil {
+		if err := r.m.EnsureNamespace(r.ctx, r.t.Namespace); err != nil {
 			return err
 		}
 	}
@@ -229,9 +229,9 @@ func (r *reconcile) relabel() error {
 	})
 }
 
-// ensureNamespace makes the namespace of a first install. It is never deleted.
+// EnsureNamespace makes the namespace of a first install. It is never deleted.
 // Without the right to look, the install itself will tell.
-func (m *Manager) ensureNamespace(ctx context.Context, name string) error {
+func (m *Manager) EnsureNamespace(ctx context.Context, name string) error {
 	if name == m.o.Namespace {
 		return nil
 	}
