@@ -153,6 +153,10 @@ func callApplySet(c *call) (starlark.Value, error) {
 	case list.Len() == 0 && !c.boolOr("allow_empty", true):
 		return nil, errors.New("objs: the list is empty; with allow_empty = True that deletes all that the set has made")
 	}
+	if c.run.Key != "" {
+		// Each object of for_each has sets of its own.
+		set.Name = c.run.Key + " " + set.Name
+	}
 	for _, w := range c.run.Effects.Writes {
 		if w.Kind == effect.WriteSet && w.Set.Name == set.Name {
 			return nil, fmt.Errorf("name: this run has applied set %q already (%s); list all its objects in one call", clip(set.Name), w.Pos)

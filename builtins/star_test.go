@@ -125,6 +125,8 @@ func (f *starFile) readComments(src string) {
 		case !strings.HasPrefix(line, "# "):
 		case key == "phase":
 			f.context.Phase = phases[value]
+		case key == "key":
+			run.Key = value
 		case key == "role":
 			file.Role = roles[value]
 		case key == "file":
@@ -209,8 +211,17 @@ func (f *starFile) helpers() starlark.StringDict {
 			Module:  ModuleInfo{Name: "web", Namespace: "web", Release: "web"},
 			Now:     testNow,
 			Attempt: 1,
+			Key:     f.key(), Object: object.FromPlain(map[string]any{"ready": true}),
 		}),
 	}
+}
+
+// key is the object that runs are about, or "".
+func (f *starFile) key() string {
+	if f.context.Run == nil {
+		return ""
+	}
+	return f.context.Run.Key
 }
 
 // asData shows Go data to Starlark by way of JSON.

@@ -33,6 +33,10 @@ import (
 // what their grants say: get and list for live reads, create and patch for apply,
 // delete for delete.
 //
+// Hooks with k8s.apply_set also need get of secrets in the operator's own namespace,
+// where what a set has made is recorded. Hooks with cleanup= need get and patch of the
+// objects of for_each, and list of their kind in all namespaces.
+//
 // For modules with crds/: get, create and patch on customresourcedefinitions.
 //
 // Each of these verbs was taken away in turn, and something failed then; but for list

@@ -1,0 +1,215 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/modules/status"
+)
+
+var websites = schema.GroupVersionResource{Group: "starling.dev", Version: "v1", Resource: "websites"}
+
+// What examples/per-object promises: the parts and the status of each Website follow it,
+// what it does not need any more goes, and so does its route before it does itself.
+func TestPerObject(t *testing.T) {
+	t.Parallel()
+	ownNamespaces(t, "websites")
+	t.Cleanup(func() {
+		_ = shared.Dynamic.Resource(definitions).Delete(context.Background(), "websites.starling.dev", metav1.DeleteOptions{})
+	})
+	f := example(t, "per-object", least{Hooks: []rbacv1.PolicyRule{
+		allow("apiextensions.k8s.io", "customresourcedefinitions", "get", "create", "patch"),
+		watches("starling.dev", "websites"), watches("apps", "deployments"),
+		allow("starling.dev", "websites", "get", "patch"), allow("starling.dev", "websites/status", "patch"),
+		allow("", "secrets", "get"), // what sets have made is recorded
+		allow("", "configmaps", "get", "create", "patch", "delete"), allow("", "services", "get", "create", "patch", "delete"),
+		allow("apps", "deployments", "get", "create", "patch", "delete"),
+	}})
+	shared.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: websites}\n")
+	f.start()
+	f.waitReady()
+
+	ns := shared.Namespace(t)
+	sites := shared.Dynamic.Resource(websites).Namespace(ns)
+	site := func(replicas int) string {
+		return fmt.Sprintf("apiVersion: starling.dev/v1\nkind: Website\nmetadata: {name: blog, namespace: %s}\nspec: {host: blog.example.com, replicas: %d, page: hello}\n", ns, replicas)
+	}
+	shared.Apply(t, site(2))
+	f.eventually("the status tells of the website", func() error {
+		o, err := sites.Get(t.Context(), "blog", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return holds(fmt.Sprint(o.Object["status"]), []string{"url:http://blog.example.com", "0 of 2 replicas are ready", "observedGeneration:1"})
+	})
+	d, err := shared.Client.AppsV1().Deployments(ns).Get(t.Context(), "blog", metav1.GetOptions{})
+	if err != nil || *d.Spec.Replicas != 2 || len(d.OwnerReferences) != 1 || d.OwnerReferences[0].Kind != "Website" {
+		t.Fatalf("the deployment is %+v, %v", d, err)
+	}
+
+	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 2, 2, 2
+	if _, err := shared.Client.AppsV1().Deployments(ns).UpdateStatus(t.Context(), d, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the status follows the deployment", func() error {
+		o, err := sites.Get(t.Context(), "blog", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return holds(fmt.Sprint(o.Object["status"]), []string{"2 of 2 replicas are ready", "status:True"})
+	})
+
+	shared.Apply(t, site(0))
+	f.eventually("a website without replicas has no deployment", func() error {
+		if _, err := shared.Client.AppsV1().Deployments(ns).Get(t.Context(), "blog", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+	if n := f.routes(ns + "-blog"); n != 1 {
+		t.Errorf("%d routes", n)
+	}
+	if err := sites.Delete(t.Context(), "blog", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the route and then the website go", func() error {
+		if _, err := sites.Get(t.Context(), "blog", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+	if n := f.routes(ns + "-blog"); n != 0 {
+		t.Error("the website went before its route")
+	}
+}
+
+func (f *fixture) routes(part string) (n int) {
+	f.t.Helper()
+	list, err := shared.Client.CoreV1().ConfigMaps("websites").List(f.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i := range list.Items {
+		if strings.Contains(list.Items[i].Name, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// eachConfigMap is a module with one run for each ConfigMap of its namespace that has the label.
+func eachConfigMap(name string) map[string]string {
+	return map[string]string{
+		name + "/module.star": `module(enabled = True, namespace = "$NS", grants = [grant("v1", "ConfigMap", verbs = ["apply", "delete"])])`,
+		name + "/hooks/each.star": `
+def each(ctx):
+    if ctx.object["mode"] == "bad":
+        fail("malformed", permanent = True)
+    n = ctx.state.get("n", 0) + 1
+    ctx.state.set("n", n)
+    log.info("saw", key = ctx.key, n = n)
+    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "copy-" + ctx.object["name"]}, "data": {"n": str(n)}})
+
+def gone(ctx):
+    k8s.delete("v1", "ConfigMap", "copy-" + ctx.object["name"])
+
+hook(each, on = [
+    k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"], labels = {"each": "true"},
+              filter = lambda o: {"name": o.metadata.name, "mode": o.get("data.mode", "")}),
+], for_each = "cms", cleanup = gone)
+`,
+	}
+}
+
+func eachRole(ns string) least {
+	return least{HooksIn: map[string][]rbacv1.PolicyRule{ns: {allow("", "configmaps", "get", "list", "watch", "create", "patch", "delete")}},
+		Hooks: []rbacv1.PolicyRule{allow("", "configmaps", "list")}}
+}
+
+// One run an object: a malformed one stops nobody else, finalizers hold what is not
+// cleaned up, through a kill, and go with the module.
+func TestForEach(t *testing.T) {
+	t.Parallel()
+	ns := shared.Namespace(t)
+	f := (&fixture{t: t, ns: ns}).beside("starling", eachConfigMap("each"), eachRole(ns))
+	configMaps := shared.Client.CoreV1().ConfigMaps(ns)
+	make := func(name, mode string) {
+		t.Helper()
+		shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s, labels: {each: \"true\"}}\ndata: {mode: %q}\n", name, ns, mode))
+	}
+	finalizers := func(name string) []string {
+		o, err := configMaps.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return []string{err.Error()}
+		}
+		return o.Finalizers
+	}
+	gone := func(name string) error {
+		if _, err := configMaps.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s is there: %v", name, err)
+		}
+		return nil
+	}
+	make("a", "")
+	make("b", "bad")
+	f.start()
+	f.waitData("copy-a", map[string]string{"n": "1"})
+	make("c", "")
+	f.waitData("copy-c", map[string]string{"n": "1"})
+	f.waitState("each", status.ModuleReady)
+	h, err := f.hook("each/hooks/each.star:each")
+	if err != nil || h.Objects == nil || *h.Objects != 3 || *h.Failing != 1 || !strings.HasPrefix(h.LastError, ns+"/b: ") {
+		t.Errorf("hook is %+v, %v", h, err)
+	}
+	if got := finalizers("a"); len(got) != 1 || !strings.HasPrefix(got[0], "starling.dev/each-") {
+		t.Errorf("finalizers %v", got)
+	}
+	if got := finalizers("b"); len(got) != 0 {
+		t.Errorf("finalizers %v of what never had a good run", got)
+	}
+
+	// Killed; one object changes, one goes meanwhile, and the state is remembered.
+	f.process.Kill()
+	make("a", "other")
+	if err := configMaps.Delete(t.Context(), "c", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(finalizers("c")) != 1 {
+		t.Fatal("c went without its cleanup")
+	}
+	f.start()
+	f.waitData("copy-a", map[string]string{"n": "2"})
+	f.eventually("c goes, and what was made for it", func() error {
+		if err := gone("c"); err != nil {
+			return err
+		}
+		return gone("copy-c")
+	})
+
+	// One that loses the label is cleaned up, and is without the finalizer.
+	patch(t, "configmaps", ns, "a", map[string]any{"metadata": map[string]any{"labels": map[string]any{"each": nil}}})
+	f.eventually("a is let go", func() error {
+		if got := finalizers("a"); len(got) > 0 {
+			return fmt.Errorf("finalizers %v", got)
+		}
+		return gone("copy-a")
+	})
+
+	make("d", "")
+	f.waitData("copy-d", map[string]string{"n": "1"})
+	f.configure(map[string]string{"eachEnabled": "false"})
+	f.waitState("each", status.ModuleOff)
+	f.eventually("finalizers go with the module", func() error {
+		if got := finalizers("d"); len(got) > 0 {
+			return fmt.Errorf("finalizers %v", got)
+		}
+		return nil
+	})
+}
