@@ -11,7 +11,7 @@ import (
 // CustomResourceDefinition, and says which versions no function leads to.
 func (g *Generation) checkConversions() {
 	first := map[string]*Hook{}
-	for _, m := range g.all() {
+	for _, m := range g.All() {
 		for _, h := range m.Hooks {
 			for _, b := range h.Bindings {
 				if b.Convert == nil {
@@ -40,7 +40,7 @@ func (g *Generation) checkConversions() {
 // Converts says whether a hook of the tree converts the CustomResourceDefinition of
 // this name.
 func (g *Generation) Converts(crd string) bool {
-	for _, m := range g.all() {
+	for _, m := range g.All() {
 		for _, h := range m.Hooks {
 			for _, b := range h.Bindings {
 				if b.Convert != nil && b.Convert.CRD == crd {
@@ -52,8 +52,8 @@ func (g *Generation) Converts(crd string) bool {
 	return false
 }
 
-// all are the modules in the order of their names, the global hooks first.
-func (g *Generation) all() []*Module {
+// All returns the modules in the order of their names, the global hooks first.
+func (g *Generation) All() []*Module {
 	var out []*Module
 	if g.Global != nil {
 		out = append(out, g.Global)

@@ -1,0 +1,228 @@
+package webhook
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// fieldManager owns what this package writes.
+const fieldManager = "starling-webhooks"
+
+func instanceSelector(instance string) string { return status.LabelInstance + "=" + instance }
+
+// reconcile makes the cluster what want says. It writes what differs, nothing else.
+// waiting says that a kind is not served yet.
+func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err error) {
+	live := map[effect.Ref]map[string]any{}
+	for id, kind := range map[string]string{watchValidating: kindValidating, watchMutating: kindMutating} {
+		for _, v := range m.watches.Snapshot(id) {
+			obj := v.(*object.Object).Map()
+			live[refOf(kind, obj)] = obj
+		}
+	}
+	s := shape{namespace: m.o.Namespace, instance: m.o.Instance, reach: m.o.Reach, bundle: m.certs.bundle}
+	var failed []error
+	try := func(about string, err error) {
+		if m.tell(about, err) != nil {
+			failed = append(failed, err)
+		}
+	}
+	for _, b := range w.all {
+		if b.binding.Admission == nil {
+			continue
+		}
+		about := b.hook.ID + " " + b.binding.Name
+		resource, err := m.resource(ctx, b)
+		if errors.Is(err, cluster.ErrNotServed) {
+			waiting = true
+			if m.known[about] != err.Error() {
+				m.known[about] = err.Error()
+				m.o.Log.Info().Str("module", b.hook.Module).Msg("webhooks: waits for " + b.binding.Admission.Kind + " to be served")
+			}
+			continue
+		}
+		if err != nil {
+			try(about, err)
+			continue
+		}
+		obj, err := s.admission(b.hook, b.binding, resource)
+		if err == nil {
+			ref := refOf(obj["kind"].(string), obj)
+			if !holds(live[ref], obj) {
+				err = m.apply(ctx, ref, obj)
+			}
+			delete(live, ref)
+		}
+		try(about, err)
+	}
+	for ref, obj := range live {
+		try(ref.String(), m.unwanted(ctx, ref, obj, w.decided))
+	}
+	for name, err := range m.conversions(ctx, w, s) {
+		try(name, err)
+	}
+	return waiting, errors.Join(failed...)
+}
+
+// refOf names an object of a kind.
+func refOf(kind string, obj map[string]any) effect.Ref {
+	meta, _ := obj["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	return effect.Ref{APIVersion: registration, Kind: kind, Name: name}
+}
+
+// resource is that of the kind of a binding, "" when it names resources itself.
+func (m *Manager) resource(ctx context.Context, b bound) (string, error) {
+	a := b.binding.Admission
+	if a.Rules != nil {
+		return "", nil
+	}
+	mapping, err := m.o.Client.Mapping(ctx, a.APIVersion, a.Kind)
+	return mapping.GVR.Resource, err
+}
+
+// holds says whether a live object has all that is wanted of it.
+func holds(live, obj map[string]any) bool {
+	if live == nil || !reflect.DeepEqual(live["webhooks"], obj["webhooks"]) {
+		return false
+	}
+	has, _ := live["metadata"].(map[string]any)
+	wants, _ := obj["metadata"].(map[string]any)
+	for _, part := range []string{"labels", "annotations"} {
+		there, _ := has[part].(map[string]any)
+		for key, value := range wants[part].(map[string]any) {
+			if there[key] != value {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (m *Manager) apply(ctx context.Context, ref effect.Ref, obj map[string]any) error {
+	got, err := m.o.Client.Write(ctx, fieldManager, effect.Write{Kind: effect.WriteApply, Ref: ref, Object: obj, Force: true})
+	if err != nil {
+		return err
+	}
+	m.watches.Observe(ref, got)
+	m.o.Log.Debug().Str("object", ref.String()).Msg("webhooks: written")
+	return nil
+}
+
+// unwanted deletes an object of ours, if it is known that nobody wants it. One that
+// stays is kept in step with the certificates.
+func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]any, decided map[string]bool) error {
+	meta, _ := obj["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	module, _ := labels[LabelModule].(string)
+	if m.removable(module, decided) {
+		if _, err := m.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
+			return err
+		}
+		m.watches.Observe(ref, nil)
+		m.o.Log.Info().Str("module", module).Str("object", ref.String()).Msg("webhooks: removed")
+		return nil
+	}
+	if !m.running {
+		return nil
+	}
+	hooks, changed := trusting(obj["webhooks"], base64.StdEncoding.EncodeToString(m.certs.bundle))
+	if !changed {
+		return nil
+	}
+	return m.apply(ctx, ref, map[string]any{
+		"apiVersion": registration, "kind": ref.Kind,
+		"metadata": map[string]any{"name": ref.Name, "labels": meta["labels"], "annotations": meta["annotations"]},
+		"webhooks": hooks,
+	})
+}
+
+// trusting puts a bundle into copies of webhooks.
+func trusting(webhooks any, bundle string) (out []any, changed bool) {
+	list, _ := webhooks.([]any)
+	for _, e := range list {
+		hook, _ := object.CopyPlain(e).(map[string]any)
+		client, _ := hook["clientConfig"].(map[string]any)
+		if client != nil && client["caBundle"] != bundle {
+			client["caBundle"], changed = bundle, true
+		}
+		out = append(out, hook)
+	}
+	return out, changed
+}
+
+// conversions sees to the definitions that hooks convert: those of modules that are
+// on, and those that point to us already. It never takes the conversion away: what is
+// stored in another version could not be read any more.
+func (m *Manager) conversions(ctx context.Context, w want, s shape) map[string]error {
+	errs := map[string]error{}
+	if !w.converting {
+		return errs
+	}
+	live := map[string]map[string]any{}
+	for _, v := range m.watches.Snapshot(watchDefinitions) {
+		obj := v.(*object.Object).Map()
+		name, _ := obj["name"].(string)
+		live[name] = obj
+	}
+	served := map[string]bool{}
+	for _, b := range w.all {
+		if b.binding.Convert != nil {
+			served[b.binding.Convert.CRD] = true
+		}
+	}
+	for _, b := range m.bindings() {
+		if b.binding.Convert == nil {
+			continue
+		}
+		name := b.binding.Convert.CRD
+		has := live[name]
+		if has == nil || !served[name] && has["instance"] != m.o.Instance {
+			continue // a watch wakes us when it comes
+		}
+		obj := s.conversion(b.hook, b.binding)
+		wants := obj["spec"].(map[string]any)["conversion"]
+		errs[kindDefinition+" "+name] = nil
+		if has["instance"] == m.o.Instance && reflect.DeepEqual(has["conversion"], wants) {
+			continue
+		}
+		if other, _ := has["instance"].(string); other != "" && other != m.o.Instance {
+			errs[kindDefinition+" "+name] = fmt.Errorf("%s %s is converted by another starling (%s); detach that one, or convert it in one place", kindDefinition, name, other)
+			continue
+		}
+		errs[kindDefinition+" "+name] = m.apply(ctx, effect.Ref{APIVersion: definitions, Kind: kindDefinition, Name: name}, obj)
+	}
+	return errs
+}
+
+// sweep removes what an earlier tree of this instance has left, when this one takes no
+// requests at all. Who may not look has never made any.
+func (m *Manager) sweep(ctx context.Context) (done bool) {
+	decided := m.wanted().decided
+	done = true
+	for _, kind := range []string{kindValidating, kindMutating} {
+		found, err := m.o.Client.List(ctx, registration, kind, nil, instanceSelector(m.o.Instance), "")
+		if apierrors.IsForbidden(err) {
+			return true
+		}
+		if m.tell(kind, err) != nil {
+			done = false
+			continue
+		}
+		for _, obj := range found {
+			ref := refOf(kind, obj)
+			done = m.tell(ref.String(), m.unwanted(ctx, ref, obj, decided)) == nil && done
+		}
+	}
+	return done
+}

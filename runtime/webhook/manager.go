@@ -1,0 +1,401 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/watch"
+)
+
+// Options configures a [Manager]. All fields but Always, CertDir, Unreachable, Expires
+// and Now are required.
+type Options struct {
+	Client     *cluster.Client
+	Generation *generation.Generation
+	// Namespace and Name are the instance, Instance its label.
+	Namespace, Name, Instance string
+	// Address is where the server listens, HOST:PORT; port 0 takes a free one.
+	Address string
+	// Always opens the address whether a hook takes requests or not.
+	Always bool
+	// Reach says how the API server comes to that address.
+	Reach Reach
+	// Unreachable, when set, says why it cannot come there: then nothing is
+	// registered, and the log says so.
+	Unreachable string
+	// CertDir is a folder with tls.crt, tls.key and ca.crt; empty: own certificates
+	// in a Secret.
+	CertDir string
+	Answer  Answer
+	// Observe is told of each request that was answered. It must not block.
+	Observe func(Observation)
+	// Expires is told when the certificate that is served ends.
+	Expires func(time.Time)
+	Log     zerolog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Manager runs the server and keeps certificates, webhook configurations and the
+// conversions of CustomResourceDefinitions as they should be. Only the holder of the
+// Lease may run it.
+type Manager struct {
+	o       Options
+	server  *server
+	source  source
+	watches *watch.Manager
+	signal  chan struct{}
+
+	mu sync.Mutex
+	// served are the hooks that take requests now, by module. A module of which
+	// nothing was said yet is not in it.
+	served map[string][]*generation.Hook
+	synced map[string]bool // watches
+	broken map[string]string
+
+	// What follows belongs to the goroutine of Run.
+	listener  net.Listener
+	running   bool
+	certs     certificates
+	published []byte // the bundle that all objects have
+	known     map[string]string
+	attempt   int
+}
+
+const (
+	watchValidating  = "validating"
+	watchMutating    = "mutating"
+	watchDefinitions = "definitions"
+
+	maxDelay = 30 * time.Second
+	// leastPause lies between two looks.
+	leastPause = 10 * time.Millisecond
+	// lookForKind is how often a kind is looked for that is not served.
+	lookForKind = 10 * time.Second
+)
+
+// New prepares a manager. With Always it opens the address, so that a port in use is
+// an error at once; who never calls Run then calls [Manager.Close].
+func New(o Options) (*Manager, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Expires == nil {
+		o.Expires = func(time.Time) {}
+	}
+	m := &Manager{
+		o: o, server: newServer(o.Answer, o.Observe, o.Log), signal: make(chan struct{}, 1),
+		served: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]string{}, known: map[string]string{},
+	}
+	if o.CertDir != "" {
+		m.source = &mounted{dir: o.CertDir}
+	} else {
+		m.source = &ownCertificates{
+			vault: newSecretVault(o.Client, o.Namespace, o.Name, o.Instance),
+			who:   o.Namespace + "/" + o.Name, names: o.Reach.names(o.Namespace), log: o.Log,
+		}
+	}
+	m.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{m}, Log: o.Log})
+	if o.Always {
+		if err := m.listen(); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// Close closes the address of a manager that does not run.
+func (m *Manager) Close() {
+	if m.listener != nil {
+		m.listener.Close()
+	}
+}
+
+func (m *Manager) listen() error {
+	ln, err := net.Listen("tcp", m.o.Address)
+	if err != nil {
+		return fmt.Errorf("webhooks: cannot listen on %s: %w; choose another address with --webhook-address", m.o.Address, err)
+	}
+	m.listener = ln
+	return nil
+}
+
+// Serve says which hooks of a module take requests from now on, in place of those
+// before. It does not block.
+func (m *Manager) Serve(module *generation.Module, hooks []*generation.Hook) {
+	m.mu.Lock()
+	m.served[module.Name] = hooks
+	m.mu.Unlock()
+	m.Wake()
+}
+
+// Wake has the manager look at everything, because kinds may have come.
+func (m *Manager) Wake() {
+	select {
+	case m.signal <- struct{}{}:
+	default:
+	}
+}
+
+// sink takes notice of changes of our objects.
+type sink struct{ m *Manager }
+
+func (s sink) Synced(id string, _ bool) {
+	s.m.mu.Lock()
+	s.m.synced[id] = true
+	s.m.mu.Unlock()
+	s.m.Wake()
+}
+
+func (s sink) Changed(string, []watch.Event) { s.m.Wake() }
+
+func (s sink) Failed(id string, err error) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if err == nil {
+		delete(s.m.broken, id)
+		return
+	}
+	if s.m.broken[id] != err.Error() {
+		s.m.broken[id] = err.Error()
+		s.m.o.Log.Error().Msg("webhooks: " + err.Error())
+	}
+}
+
+// Run works until ctx ends.
+func (m *Manager) Run(ctx context.Context) {
+	defer m.watches.Shutdown()
+	defer func() {
+		if m.running {
+			m.server.stop()
+		} else {
+			m.Close()
+		}
+	}()
+	bindings := m.bindings()
+	if len(bindings) == 0 && !m.o.Always {
+		for !m.sweep(ctx) && pause(ctx, m.again(m.o.Now()).Sub(m.o.Now())) {
+		}
+		return
+	}
+	m.watch(bindings)
+	for ctx.Err() == nil {
+		timer := time.NewTimer(max(m.step(ctx).Sub(m.o.Now()), leastPause))
+		select {
+		case <-ctx.Done():
+		case <-m.signal:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// pause returns false when ctx ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// bound is a binding that takes requests of the API server.
+type bound struct {
+	hook    *generation.Hook
+	binding *builtins.Binding
+}
+
+// bindings are all those of the tree, of modules that are off, too.
+func (m *Manager) bindings() []bound {
+	var out []bound
+	for _, mod := range m.o.Generation.All() {
+		out = append(out, boundOf(mod.Hooks)...)
+	}
+	return out
+}
+
+func boundOf(hooks []*generation.Hook) []bound {
+	var out []bound
+	for _, h := range hooks {
+		for i := range h.Bindings {
+			if b := &h.Bindings[i]; b.Admission != nil || b.Convert != nil {
+				out = append(out, bound{h, b})
+			}
+		}
+	}
+	return out
+}
+
+// watch follows our own objects, and the definitions that hooks convert.
+func (m *Manager) watch(bindings []bound) {
+	var crds []string
+	for _, b := range bindings {
+		if b.binding.Convert != nil {
+			crds = append(crds, b.binding.Convert.CRD)
+		}
+	}
+	ours := instanceSelector(m.o.Instance)
+	m.watches.Start(watch.Spec{ID: watchValidating, APIVersion: registration, Kind: kindValidating, Labels: ours})
+	m.watches.Start(watch.Spec{ID: watchMutating, APIVersion: registration, Kind: kindMutating, Labels: ours})
+	if len(crds) > 0 {
+		m.watches.Start(watch.Spec{ID: watchDefinitions, APIVersion: definitions, Kind: kindDefinition, Names: crds, Filter: conversionOnly})
+	}
+}
+
+// conversionOnly keeps of a definition what is looked at here.
+func conversionOnly(obj map[string]any) (starlark.Value, bool, error) {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	spec, _ := obj["spec"].(map[string]any)
+	return object.New(map[string]any{
+		"name": meta["name"], "instance": annotations[annotationConversion], "conversion": spec["conversion"],
+	}), true, nil
+}
+
+// step does what there is to do and returns when to come again at the latest.
+func (m *Manager) step(ctx context.Context) time.Time {
+	now := m.o.Now()
+	want := m.wanted()
+	if m.o.Unreachable != "" {
+		if len(want.all) > 0 {
+			m.tell("reach", fmt.Errorf("nothing is registered: %s", m.o.Unreachable))
+		}
+		return now.Add(time.Hour)
+	}
+	if !want.synced {
+		return now.Add(time.Hour) // a watch wakes us
+	}
+	if len(want.all) > 0 || want.converting || m.o.Always {
+		if err := m.serve(ctx, now); m.tell("serve", err) != nil {
+			return m.again(now)
+		}
+		m.server.setRoutes(want.routes)
+	}
+	waiting, err := m.reconcile(ctx, want)
+	if err != nil {
+		return m.again(now)
+	}
+	m.attempt = 0
+	if m.running && !bytes.Equal(m.published, m.certs.bundle) {
+		m.published = m.certs.bundle
+		m.certs.next = now // the next step of a rotation may be due
+		return now
+	}
+	next := now.Add(time.Hour)
+	if m.running {
+		next = m.certs.next
+	}
+	if waiting && next.Sub(now) > lookForKind {
+		next = now.Add(lookForKind)
+	}
+	return next
+}
+
+// again is when to try again after an error.
+func (m *Manager) again(now time.Time) time.Time {
+	m.attempt++
+	return now.Add(min(time.Second<<min(m.attempt-1, 10), maxDelay))
+}
+
+// tell logs an error of something once, and returns it.
+func (m *Manager) tell(about string, err error) error {
+	if err == nil {
+		delete(m.known, about)
+		return nil
+	}
+	if m.known[about] != err.Error() {
+		m.known[about] = err.Error()
+		m.o.Log.Error().Msg("webhooks: " + err.Error())
+	}
+	return err
+}
+
+// serve sees to certificates and to the server.
+func (m *Manager) serve(ctx context.Context, now time.Time) error {
+	if m.certs.served == nil || !now.Before(m.certs.next) {
+		published := m.published != nil && bytes.Equal(m.published, m.certs.bundle)
+		got, err := m.source.look(ctx, now, published)
+		if got.served == nil {
+			return err
+		}
+		if m.tell("certificates", err); !m.certs.served.same(got.served) {
+			m.server.cert.Store(got.served)
+			m.o.Expires(got.served.ends())
+		}
+		m.certs = got
+	}
+	if m.running {
+		return nil
+	}
+	if m.listener == nil {
+		if err := m.listen(); err != nil {
+			return err
+		}
+	}
+	m.running = true
+	m.server.start(m.listener)
+	m.o.Log.Info().Str("address", m.listener.Addr().String()).Msg("webhooks: answers the API server")
+	return nil
+}
+
+// want is what there should be.
+type want struct {
+	synced bool
+	// all are the bindings that are to be registered now.
+	all []bound
+	// converting: some binding converts, whether its module is on or not.
+	converting bool
+	// decided says of which modules it is known what they want.
+	decided map[string]bool
+	routes  map[string]route
+}
+
+func (m *Manager) wanted() want {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := want{synced: m.synced[watchValidating] && m.synced[watchMutating], decided: map[string]bool{}, routes: map[string]route{}}
+	for _, b := range m.bindings() {
+		if b.binding.Convert != nil {
+			w.converting = true
+			w.synced = w.synced && m.synced[watchDefinitions]
+			// A conversion depends on nothing but its functions. Objects must be
+			// readable while a module is off, too.
+			routesOf(b.hook, false, true, w.routes)
+		}
+	}
+	for _, mod := range m.o.Generation.All() {
+		hooks, told := m.served[mod.Name]
+		w.decided[mod.Name] = mod.Err == nil && (told || len(boundOf(mod.Hooks)) == 0)
+		w.all = append(w.all, boundOf(hooks)...)
+		for _, h := range hooks {
+			routesOf(h, true, true, w.routes)
+		}
+	}
+	return w
+}
+
+// removable says whether objects of a module that nobody wants may go: those of a
+// module that was asked and wants none, or is not in the tree any more. A folder that
+// holds nothing of a module, or one that does not load, tells nothing.
+func (m *Manager) removable(module string, decided map[string]bool) bool {
+	known, in := decided[module]
+	if in {
+		return known
+	}
+	return len(decided) > 0 && !slices.Contains(m.o.Generation.Tree.Hollow, module)
+}

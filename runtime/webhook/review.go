@@ -1,0 +1,151 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	kjson "sigs.k8s.io/json"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+const admissionVersion = "admission.k8s.io/v1"
+
+// admissionReview is an AdmissionReview as it comes in: of the objects only maps are
+// made, once.
+type admissionReview struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Request    *admissionRequest `json:"request"`
+}
+
+type admissionRequest struct {
+	UID      string   `json:"uid"`
+	Kind     kindName `json:"kind"`
+	Resource struct {
+		Resource string `json:"resource"`
+	} `json:"resource"`
+	SubResource string `json:"subResource"`
+	Name        string `json:"name"`
+	Namespace   string `json:"namespace"`
+	Operation   string `json:"operation"`
+	UserInfo    struct {
+		Username string              `json:"username"`
+		UID      string              `json:"uid"`
+		Groups   []string            `json:"groups"`
+		Extra    map[string][]string `json:"extra"`
+	} `json:"userInfo"`
+	Object    map[string]any `json:"object"`
+	OldObject map[string]any `json:"oldObject"`
+	DryRun    *bool          `json:"dryRun"`
+	Options   map[string]any `json:"options"`
+}
+
+type kindName struct {
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+}
+
+func (k kindName) apiVersion() string {
+	if k.Group == "" {
+		return k.Version
+	}
+	return k.Group + "/" + k.Version
+}
+
+// admissionAnswer is an AdmissionReview as it goes out.
+type admissionAnswer struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Response   admissionResponse `json:"response"`
+}
+
+type admissionResponse struct {
+	UID       string       `json:"uid"`
+	Allowed   bool         `json:"allowed"`
+	Result    *answerState `json:"status,omitempty"`
+	Patch     []byte       `json:"patch,omitempty"`
+	PatchType string       `json:"patchType,omitempty"`
+	Warnings  []string     `json:"warnings,omitempty"`
+}
+
+// answerState is a Status, as far as we say one.
+type answerState struct {
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Code    int    `json:"code,omitempty"`
+}
+
+// parseReview reads the body of an admission request.
+func parseReview(body []byte) (*builtins.Review, error) {
+	var in admissionReview
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &in); err != nil {
+		return nil, badf(http.StatusBadRequest, "the request is no AdmissionReview: it is no JSON of one")
+	}
+	switch r := in.Request; {
+	case in.APIVersion != admissionVersion || in.Kind != "AdmissionReview":
+		return nil, badf(http.StatusBadRequest, "the request is no AdmissionReview of %s", admissionVersion)
+	case r == nil:
+		return nil, badf(http.StatusBadRequest, "the AdmissionReview holds no request")
+	case r.UID == "":
+		return nil, badf(http.StatusBadRequest, "the AdmissionReview has no uid")
+	default:
+		return &builtins.Review{
+			UID: r.UID, Operation: r.Operation, Object: r.Object, OldObject: r.OldObject,
+			Namespace: r.Namespace, Name: r.Name, APIVersion: r.Kind.apiVersion(), Kind: r.Kind.Kind,
+			Resource: r.Resource.Resource, Subresource: r.SubResource,
+			User:   builtins.ReviewUser{Name: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups, Extra: r.UserInfo.Extra},
+			DryRun: r.DryRun != nil && *r.DryRun, Options: r.Options,
+		}, nil
+	}
+}
+
+func (s *server) review(ctx context.Context, to route, body []byte) (result string, answer []byte, err error) {
+	review, err := parseReview(body)
+	if err != nil {
+		return "", nil, err
+	}
+	response, err := s.answer(ctx, to.hook, review.Request(to.binding))
+	if err != nil {
+		return "", nil, err
+	}
+	return answerReview(review, response)
+}
+
+// answerReview makes the body of the answer.
+func answerReview(review *builtins.Review, response builtins.Response) (result string, body []byte, err error) {
+	out := admissionResponse{UID: review.UID, Allowed: true, Warnings: response.Warnings}
+	result = "allowed"
+	if d := response.Denied; d != nil {
+		result, out.Allowed = "denied", false
+		out.Result = &answerState{Status: "Failure", Message: d.Message, Reason: reasonOf(d.Code), Code: d.Code}
+	} else if response.Object != nil {
+		patch, err := patchOf(review.Object, response.Object)
+		if err != nil {
+			return "", nil, err
+		}
+		if patch != nil {
+			result, out.Patch, out.PatchType = "changed", patch, "JSONPatch"
+		}
+	}
+	body, err = json.Marshal(admissionAnswer{APIVersion: admissionVersion, Kind: "AdmissionReview", Response: out})
+	return result, body, err
+}
+
+// reasonOf is Kubernetes' word for a code, where it has one that clients look at.
+func reasonOf(code int) string {
+	switch code {
+	case http.StatusForbidden:
+		return "Forbidden"
+	case http.StatusConflict:
+		return "Conflict"
+	case http.StatusUnprocessableEntity:
+		return "Invalid"
+	case http.StatusBadRequest:
+		return "BadRequest"
+	}
+	return ""
+}

@@ -1,0 +1,232 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+const (
+	// maxReview bounds the body of an admission request: an object and what it was
+	// before, of 3 MiB each at most, and what is said about them.
+	maxReview = 8 << 20
+	// maxConversion bounds the body of a conversion request: a whole page of a list
+	// comes at once.
+	maxConversion = 64 << 20
+	// maxParallel is how many requests are worked on at once; maxConversions how
+	// many conversions, which may be large.
+	maxParallel    = 128
+	maxConversions = 16
+	// defaultWait is how long the API server waits unless it says otherwise; it
+	// never waits longer than maxWait.
+	defaultWait = 10 * time.Second
+	maxWait     = 30 * time.Second
+	// stopWithin is how long requests under way may take when the server stops.
+	stopWithin = 2 * time.Second
+)
+
+// Answer has a hook, by its id, answer a request.
+type Answer func(ctx context.Context, hook string, r *builtins.Request) (builtins.Response, error)
+
+// Observation is one request that was answered.
+type Observation struct {
+	Module, Hook string
+	// Result is "allowed", "denied", "changed", "converted" or "error".
+	Result string
+	Took   time.Duration
+}
+
+// route is what a path of the server leads to.
+type route struct {
+	module, hook, binding string
+	convert               bool
+	mutate                bool
+}
+
+// served is a certificate that a server shows.
+type served struct{ cert *tls.Certificate }
+
+func newServed(c *tls.Certificate) *served { return &served{c} }
+
+func (s *served) same(o *served) bool {
+	return s != nil && o != nil && bytes.Equal(s.cert.Certificate[0], o.cert.Certificate[0])
+}
+
+// server answers the API server over TLS.
+type server struct {
+	answer  Answer
+	observe func(Observation)
+	log     zerolog.Logger
+
+	routes atomic.Pointer[map[string]route]
+	cert   atomic.Pointer[served]
+
+	slots, conversions chan struct{}
+	http               *http.Server
+	stopped            sync.WaitGroup
+}
+
+func newServer(answer Answer, observe func(Observation), log zerolog.Logger) *server {
+	s := &server{answer: answer, observe: observe, log: log,
+		slots: make(chan struct{}, maxParallel), conversions: make(chan struct{}, maxConversions)}
+	s.routes.Store(&map[string]route{})
+	s.http = &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       maxWait,
+		WriteTimeout:      2 * maxWait,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		// What clients do to TLS is no news: the API server tells of its own.
+		ErrorLog: stdlog.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+				if c := s.cert.Load(); c != nil {
+					return c.cert, nil
+				}
+				return nil, errors.New("there is no certificate yet")
+			},
+		},
+	}
+	return s
+}
+
+// start serves on a listener until stop.
+func (s *server) start(ln net.Listener) {
+	s.stopped.Go(func() {
+		if err := s.http.ServeTLS(ln, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error().Err(err).Msg("webhooks: the server has stopped")
+		}
+	})
+}
+
+// stop lets requests under way finish, for a moment.
+func (s *server) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil {
+		s.http.Close()
+	}
+	s.stopped.Wait()
+}
+
+// ServeHTTP answers one request. What goes wrong is an error of HTTP: the API server
+// then does what the failure policy says.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	to, known := (*s.routes.Load())[r.URL.Path]
+	if !known {
+		http.Error(w, "starling: no hook answers here; it may be gone, or not run yet", http.StatusNotFound)
+		return
+	}
+	if r.Method != http.MethodPost {
+		http.Error(w, "starling: the API server asks by POST", http.StatusMethodNotAllowed)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), waits(r))
+	defer cancel()
+	result, body, err := s.handle(ctx, to, r)
+	if err != nil {
+		result = "error"
+		code := http.StatusInternalServerError
+		var bad *badRequest
+		if errors.As(err, &bad) {
+			code = bad.code
+		}
+		http.Error(w, "starling: "+err.Error(), code)
+	} else {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body) // who hung up needs no answer
+	}
+	s.observe(Observation{Module: to.module, Hook: to.hook, Result: result, Took: time.Since(began)})
+}
+
+// waits is how long the API server waits for the answer.
+func waits(r *http.Request) time.Duration {
+	d, err := time.ParseDuration(r.URL.Query().Get("timeout"))
+	if err != nil || d <= 0 {
+		return defaultWait
+	}
+	return min(d, maxWait)
+}
+
+// badRequest is an error of whoever asks.
+type badRequest struct {
+	code int
+	msg  string
+}
+
+func (e *badRequest) Error() string { return e.msg }
+
+func badf(code int, format string, args ...any) error {
+	return &badRequest{code, fmt.Sprintf(format, args...)}
+}
+
+// handle reads the request, has it answered and returns the body of the answer.
+func (s *server) handle(ctx context.Context, to route, r *http.Request) (result string, body []byte, err error) {
+	slots, limit := s.slots, int64(maxReview)
+	if to.convert {
+		slots, limit = s.conversions, maxConversion
+	}
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	case <-ctx.Done():
+		return "", nil, badf(http.StatusTooManyRequests, "too many requests at once")
+	}
+	data, err := readBody(r, limit)
+	if err != nil {
+		return "", nil, err
+	}
+	if to.convert {
+		return s.convert(ctx, to, data)
+	}
+	return s.review(ctx, to, data)
+}
+
+func readBody(r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength > limit {
+		return nil, badf(http.StatusRequestEntityTooLarge, "the request is larger than %d MiB", limit>>20)
+	}
+	var b bytes.Buffer
+	if r.ContentLength > 0 {
+		b.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	if _, err := b.ReadFrom(io.LimitReader(r.Body, limit+1)); err != nil {
+		return nil, badf(http.StatusBadRequest, "the request cannot be read to its end")
+	}
+	if int64(b.Len()) > limit {
+		return nil, badf(http.StatusRequestEntityTooLarge, "the request is larger than %d MiB", limit>>20)
+	}
+	return b.Bytes(), nil
+}
+
+// setRoutes says what is answered from now on.
+func (s *server) setRoutes(routes map[string]route) { s.routes.Store(&routes) }
+
+// ends is when the certificate ends.
+func (s *served) ends() time.Time {
+	leaf := s.cert.Leaf
+	if leaf == nil {
+		var err error
+		if leaf, err = x509.ParseCertificate(s.cert.Certificate[0]); err != nil {
+			return time.Time{}
+		}
+	}
+	return leaf.NotAfter
+}

@@ -1,0 +1,296 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+const reviewBody = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+	"uid": "u1", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"}, "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+	"subResource": "scale", "name": "a", "namespace": "web", "operation": "UPDATE",
+	"userInfo": {"username": "ann", "groups": ["dev"], "extra": {"k": ["v"]}},
+	"object": {"spec": {"replicas": 9007199254740993}}, "oldObject": {"spec": {"replicas": 1}}, "dryRun": true, "options": {"kind": "UpdateOptions"}}}`
+
+const conversionBody = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {
+	"uid": "c1", "desiredAPIVersion": "a.b.c/v2", "objects": [{"apiVersion": "a.b.c/v1", "n": 9007199254740993}]}}`
+
+// testServer is a server with its routes, its clients and its certificates.
+type testServer struct {
+	*server
+	t     *testing.T
+	addr  string
+	certs *ownCertificates
+	seen  []Observation
+	mu    sync.Mutex
+	clock time.Time // of its clients
+}
+
+func (s *testServer) now() time.Time { return s.clock }
+
+func newTestServer(t *testing.T, answer Answer) *testServer {
+	s := &testServer{t: t, certs: own(&memory{})}
+	s.certs.names = []string{"127.0.0.1", "starling.ns.svc", "10.0.0.7"}
+	s.server = newServer(answer, func(o Observation) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.seen = append(s.seen, o)
+	}, zerolog.Nop())
+	s.setRoutes(map[string]route{
+		"/validate/web/a/v": {module: "web", hook: "web/a", binding: "v"},
+		"/mutate/web/a/m":   {module: "web", hook: "web/a", binding: "m", mutate: true},
+		"/convert/web/c/c":  {module: "web", hook: "web/c", binding: "c", convert: true},
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addr = ln.Addr().String()
+	s.rotate(time.Now())
+	s.start(ln)
+	t.Cleanup(s.stop)
+	return s
+}
+
+// rotate serves the certificate of a time.
+func (s *testServer) rotate(now time.Time) certificates {
+	s.t.Helper()
+	got, err := s.certs.look(s.t.Context(), now, true)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cert.Store(got.served)
+	s.clock = now
+	return got
+}
+
+func (s *testServer) client(bundle []byte) *http.Client {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(bundle)
+	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Time: s.now}, ForceAttemptHTTP2: true}
+	s.t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr}
+}
+
+func (s *testServer) post(c *http.Client, path, body string) (int, string, error) {
+	req, err := http.NewRequestWithContext(context.WithoutCancel(s.t.Context()), http.MethodPost, "https://"+s.addr+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(data), err
+}
+
+func TestReviewsOverTLS(t *testing.T) {
+	var got *builtins.Request
+	var response builtins.Response
+	var fails error
+	s := newTestServer(t, func(_ context.Context, hook string, r *builtins.Request) (builtins.Response, error) {
+		got = r
+		if hook != "web/a" && hook != "web/c" {
+			t.Errorf("hook %s is asked", hook)
+		}
+		return response, fails
+	})
+	c := s.client(s.rotate(time.Now()).bundle)
+	ask := func(path, body string, code int, want string) {
+		t.Helper()
+		gotCode, text, err := s.post(c, path, body)
+		if err != nil || gotCode != code || strings.TrimSpace(text) != want {
+			t.Errorf("%d %s %v, want %d %s", gotCode, text, err, code, want)
+		}
+	}
+	const head = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u1",`
+	ask("/validate/web/a/v?timeout=5s", reviewBody, 200, head+`"allowed":true}}`)
+	f := got.Fields
+	text := fmt.Sprintln(f["operation"], f["object"], f["old_object"], f["namespace"], f["name"], f["api_version"], f["kind"], f["resource"], f["subresource"], f["user"], f["dry_run"], f["options"], f["uid"])
+	if want := `"UPDATE" {"spec": {"replicas": 9007199254740993}} {"spec": {"replicas": 1}} "web" "a" "apps/v1" "Deployment" "deployments" "scale" ` +
+		`user(extra = {"k": ["v"]}, groups = ["dev"], name = "ann", uid = "") True {"kind": "UpdateOptions"} "u1"` + "\n"; text != want || got.Binding != "v" {
+		t.Errorf("%s\nwant\n%s", text, want)
+	}
+	response.Warnings = []string{"careful"}
+	response.Denied = &builtins.Denial{Message: "no", Code: 403}
+	ask("/validate/web/a/v", reviewBody, 200, head+`"allowed":false,"status":{"status":"Failure","message":"no","reason":"Forbidden","code":403},"warnings":["careful"]}}`)
+	response = builtins.Response{Object: map[string]any{"spec": map[string]any{"replicas": int64(1) << 53}}}
+	ask("/mutate/web/a/m", reviewBody, 200, head+`"allowed":true,"patch":"W3sib3AiOiJyZXBsYWNlIiwicGF0aCI6Ii9zcGVjL3JlcGxpY2FzIiwidmFsdWUiOjkwMDcxOTkyNTQ3NDA5OTJ9XQ==","patchType":"JSONPatch"}}`)
+	response = builtins.Response{Object: map[string]any{"spec": map[string]any{"replicas": int64(9007199254740993)}}}
+	ask("/mutate/web/a/m", reviewBody, 200, head+`"allowed":true}}`)
+	response = builtins.Response{Objects: []map[string]any{{"apiVersion": "a.b.c/v2", "n": int64(9007199254740993)}}}
+	ask("/convert/web/c/c", conversionBody, 200, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"c1","convertedObjects":[{"apiVersion":"a.b.c/v2","n":9007199254740993}],"result":{"status":"Success"}}}`)
+	if got.To != "a.b.c/v2" || got.Objects[0]["n"] != int64(9007199254740993) {
+		t.Errorf("%+v", got)
+	}
+	fails = errors.New("the hook is broken")
+	ask("/validate/web/a/v", reviewBody, 500, "starling: the hook is broken")
+	ask("/convert/web/c/c", conversionBody, 200, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"c1","convertedObjects":[],"result":{"status":"Failure","message":"starling: the hook is broken"}}}`)
+
+	var results []string
+	for _, o := range s.seen {
+		results = append(results, o.Hook+" "+o.Result)
+	}
+	if got := strings.Join(results, ", "); got != "web/a allowed, web/a denied, web/a changed, web/a allowed, web/c converted, web/a error, web/c error" {
+		t.Error(got)
+	}
+}
+
+func TestBrokenRequestsOverTLS(t *testing.T) {
+	s := newTestServer(t, func(context.Context, string, *builtins.Request) (builtins.Response, error) {
+		t.Error("a hook is asked")
+		return builtins.Response{}, nil
+	})
+	c := s.client(s.rotate(time.Now()).bundle)
+	for _, q := range []struct {
+		path, body, text string
+		code             int
+	}{
+		{"/validate/web/a/none", reviewBody, "no hook answers here", 404},
+		{"/", "", "no hook answers here", 404},
+		{"/validate/web/a/v", "", "no AdmissionReview", 400},
+		{"/validate/web/a/v", "{", "no AdmissionReview", 400},
+		{"/validate/web/a/v", `{"request": 1}`, "no AdmissionReview", 400},
+		{"/validate/web/a/v", strings.Replace(reviewBody, "k8s.io/v1", "k8s.io/v1beta1", 1), "no AdmissionReview of admission.k8s.io/v1", 400},
+		{"/validate/web/a/v", `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}`, "holds no request", 400},
+		{"/validate/web/a/v", `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {}}`, "has no uid", 400},
+		{"/validate/web/a/v", conversionBody, "no AdmissionReview", 400},
+		{"/validate/web/a/v", strings.Repeat(" ", maxReview+1), "larger than 8 MiB", 413},
+		{"/convert/web/c/c", reviewBody, "no ConversionReview", 400},
+		{"/convert/web/c/c", `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}`, "holds no request", 400},
+		{"/convert/web/c/c", `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {"uid": "a"}}`, "no desiredAPIVersion", 400},
+		{"/convert/web/c/c", `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {"uid": "a", "desiredAPIVersion": "a/b", "objects": [null]}}`, "object 0", 400},
+	} {
+		code, text, err := s.post(c, q.path, q.body)
+		if err != nil || code != q.code || !strings.Contains(text, q.text) {
+			t.Errorf("%s %.60s: %d %s %v", q.path, q.body, code, text, err)
+		}
+	}
+	resp, err := c.Get("https://" + s.addr + "/validate/web/a/v")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 405 {
+		t.Errorf("GET: %d", resp.StatusCode)
+	}
+}
+
+// A request has an end even when its hook has none, and no more run at once than may.
+func TestRequestsHaveADeadlineAndWait(t *testing.T) {
+	release := make(chan struct{})
+	s := newTestServer(t, func(ctx context.Context, _ string, _ *builtins.Request) (builtins.Response, error) {
+		select {
+		case <-release:
+			return builtins.Response{}, nil
+		case <-ctx.Done():
+			return builtins.Response{}, ctx.Err()
+		}
+	})
+	c := s.client(s.rotate(time.Now()).bundle)
+	if code, text, err := s.post(c, "/validate/web/a/v?timeout=50ms", reviewBody); err != nil || code != 500 || !strings.Contains(text, "deadline exceeded") {
+		t.Errorf("%d %s %v", code, text, err)
+	}
+	for range cap(s.slots) {
+		s.slots <- struct{}{}
+	}
+	if code, text, err := s.post(c, "/validate/web/a/v?timeout=50ms", reviewBody); err != nil || code != 429 || !strings.Contains(text, "too many") {
+		t.Errorf("%d %s %v", code, text, err)
+	}
+	<-s.slots
+	done := make(chan int, 1)
+	go func() {
+		code, _, _ := s.post(c, "/validate/web/a/v", reviewBody)
+		done <- code
+	}()
+	close(release)
+	if code := <-done; code != 200 {
+		t.Errorf("%d", code)
+	}
+	for query, want := range map[string]time.Duration{"": defaultWait, "timeout=3s": 3 * time.Second, "timeout=1h": maxWait, "timeout=x": defaultWait, "timeout=-1s": defaultWait} {
+		r := &http.Request{URL: mustURL(t, "https://x/?"+query)}
+		if got := waits(r); got != want {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+}
+
+// Certificates follow each other while requests go on. A connection that stays is not
+// dropped, a new one is trusted by whoever knows the bundle of before.
+func TestRotationDropsNoConnection(t *testing.T) {
+	s := newTestServer(t, func(context.Context, string, *builtins.Request) (builtins.Response, error) {
+		return builtins.Response{}, nil
+	})
+	now := time.Now()
+	before := s.rotate(now)
+	stays := s.client(before.bundle)
+	serials := map[string]bool{}
+	for range 400 { // past the first authority's rotation
+		got := s.rotate(now)
+		serials[got.served.cert.Leaf.SerialNumber.String()] = true
+		for what, c := range map[string]*http.Client{"a connection that stays": stays, "a new one": s.client(before.bundle)} {
+			if code, _, err := s.post(c, "/validate/web/a/v", reviewBody); err != nil || code != 200 {
+				t.Fatalf("%s: %d %v", what, code, err)
+			}
+		}
+		before, now = got, got.next
+	}
+	if m := parseMaterial(s.certs.last); len(serials) < 30 || !made(m.authorities[0]).After(time.Now().Add(time.Hour)) {
+		t.Errorf("%d certificates, one authority", len(serials))
+	}
+}
+
+func FuzzReviews(f *testing.F) {
+	f.Add([]byte(reviewBody))
+	f.Add([]byte(conversionBody))
+	f.Add([]byte(`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "a", "object": {"a": [1, {"b": null}]}}}`))
+	f.Add([]byte(`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {"uid": "a", "desiredAPIVersion": "b/c", "objects": [{}]}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if review, err := parseReview(body); err == nil {
+			if review.UID == "" {
+				t.Error("a review without uid")
+			}
+			if fields := review.Request("x").Fields; len(fields["object"].String()) == 0 || len(fields["user"].String()) == 0 {
+				t.Error("a review that cannot be shown")
+			}
+			if review.Object != nil {
+				is := map[string]any{"kept": review.Object["a"], "new": int64(1)}
+				checkFuzzed(t, review, is)
+			}
+		}
+		if uid, r, err := parseConversion(body); err == nil && (uid == "" || r.To == "") {
+			t.Error("a conversion without uid or version")
+		}
+	})
+}
+
+func checkFuzzed(t *testing.T, review *builtins.Review, is map[string]any) {
+	result, body, err := answerReview(review, builtins.Response{Object: is})
+	if err != nil {
+		return // data that is no JSON: nested too deep
+	}
+	var out admissionAnswer
+	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&out); err != nil || out.Response.UID == "" {
+		t.Errorf("%s: %v", body, err)
+	}
+	if result != "changed" && result != "allowed" {
+		t.Error(result)
+	}
+}

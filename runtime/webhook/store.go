@@ -1,0 +1,152 @@
+package webhook
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// certificates are what a server serves, and what its clients are to trust.
+type certificates struct {
+	served *served
+	// bundle is PEM.
+	bundle []byte
+	// next is when to look again.
+	next time.Time
+}
+
+// source provides certificates.
+type source interface {
+	// look returns what is to be served and trusted now. published says that all
+	// clients know the bundle that look returned last.
+	look(ctx context.Context, now time.Time, published bool) (certificates, error)
+}
+
+// errConflict says that somebody else has changed the Secret.
+var errConflict = errors.New("the Secret has changed meanwhile")
+
+// vault holds the Secret.
+type vault interface {
+	// get returns the data and a version for put; no data and "" when there is
+	// no Secret.
+	get(ctx context.Context) (data map[string][]byte, version string, err error)
+	// put writes the data over that version, or makes the Secret; else it is
+	// errConflict.
+	put(ctx context.Context, data map[string][]byte, version string) error
+}
+
+// ownCertificates makes its certificates itself and keeps them in a vault: whoever
+// else does so finds the same ones.
+type ownCertificates struct {
+	vault vault
+	// who is part of the authority's name.
+	who string
+	// names are those under which the server is reached: host names and addresses.
+	names []string
+	log   zerolog.Logger
+	// last is what the vault held: it is put back when somebody deletes it.
+	last map[string][]byte
+}
+
+// maxTries bounds how often one look begins again because others write, too.
+const maxTries = 10
+
+func (o *ownCertificates) look(ctx context.Context, now time.Time, published bool) (certificates, error) {
+	for range maxTries {
+		data, version, err := o.vault.get(ctx)
+		if err != nil {
+			return certificates{}, err
+		}
+		lost := version == "" && o.last != nil
+		if lost {
+			data = o.last
+		}
+		m := parseMaterial(data)
+		p := m.plan(now, o.names, published)
+		if p.idle() && !lost {
+			o.last = data
+			return certificates{served: newServed(m.serving()), bundle: m.bundle(), next: p.next}, nil
+		}
+		next, err := m.apply(p, now, o.who, o.names)
+		if err != nil {
+			return certificates{}, fmt.Errorf("certificates of webhooks: %w", err)
+		}
+		if data, err = next.data(); err != nil {
+			return certificates{}, err
+		}
+		switch err := o.vault.put(ctx, data, version); {
+		case errors.Is(err, errConflict):
+			continue // somebody else was first: theirs counts
+		case err != nil:
+			return certificates{}, err
+		}
+		if !p.idle() {
+			o.log.Info().Msg("webhooks: " + p.String())
+		}
+		published = false
+	}
+	return certificates{}, errors.New("certificates of webhooks: the Secret changes all the time")
+}
+
+// secretVault is a Secret of the operator's namespace.
+type secretVault struct {
+	client   *cluster.Client
+	ref      effect.Ref
+	instance string
+}
+
+func newSecretVault(c *cluster.Client, namespace, name, instance string) *secretVault {
+	return &secretVault{client: c, instance: instance, ref: effect.Ref{
+		APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name + "-webhooks",
+	}}
+}
+
+func (v *secretVault) get(ctx context.Context) (map[string][]byte, string, error) {
+	obj, err := v.client.Get(ctx, v.ref)
+	if obj == nil || err != nil {
+		return nil, "", err
+	}
+	out := map[string][]byte{}
+	data, _ := obj["data"].(map[string]any)
+	for key, value := range data {
+		text, _ := value.(string)
+		// What is no base64 is as if it were not there.
+		out[key], _ = base64.StdEncoding.DecodeString(text)
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	version, _ := meta["resourceVersion"].(string)
+	return out, version, nil
+}
+
+func (v *secretVault) put(ctx context.Context, data map[string][]byte, version string) error {
+	content := make(map[string]any, len(data))
+	for key, value := range data {
+		content[key] = base64.StdEncoding.EncodeToString(value)
+	}
+	w := effect.Write{Kind: effect.WriteCreate, Ref: v.ref, Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+		"metadata": map[string]any{
+			"name": v.ref.Name, "namespace": v.ref.Namespace,
+			"labels": map[string]any{status.LabelInstance: v.instance},
+		},
+		"data": content,
+	}}
+	if version != "" {
+		delete(w.Object, "type") // it cannot change
+		w.Kind, w.Force, w.Unchanged = effect.WriteApply, true, &effect.Unchanged{ResourceVersion: version}
+	}
+	_, err := v.client.Write(ctx, "", w)
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+		return errConflict
+	}
+	return err
+}
