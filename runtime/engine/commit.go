@@ -253,7 +253,7 @@ func (e *Engine) cleaned(s *subject) {
 		return
 	}
 	e.wipe(s)
-	s.held = false
+	s.held, s.mayHold = false, false
 }
 
 // runFailed keeps the events for the next try and leaves everything else as it was.

@@ -38,7 +38,7 @@ func (x *each) reset() {
 	clear(x.untried)
 	for _, s := range x.objects {
 		s.tried, s.succeeded, s.lastError = false, false, ""
-		s.held, s.leaving, s.last = false, false, nil
+		s.held, s.mayHold, s.leaving, s.last = false, false, false, nil
 	}
 }
 
@@ -181,7 +181,7 @@ func (e *Engine) lost(h *hook, ev builtins.Event) {
 	s := h.each.objects[objectKey(ev.Namespace, ev.Name)]
 	switch {
 	case s == nil:
-	case h.gen.Cleanup == nil || !s.held:
+	case h.gen.Cleanup == nil || !s.held && !s.mayHold:
 		e.forget(s)
 	default:
 		s.leaving, s.last = true, ev.Result

@@ -125,6 +125,9 @@ func (e *Engine) stepFinalizers(m *module) {
 		a := Unhold{Module: m.name, Hook: id, APIVersion: f.APIVersion, Kind: f.Kind, Finalizer: f.Name}
 		switch {
 		case useless, m.verdict.Forget && !m.started:
+			if e.running(h) {
+				continue // what is being committed may put it on an object
+			}
 		case h != nil && m.started && !f.swept && h.complete() && h.eachWatch().served:
 			a.Watch = h.eachWatch().id
 		default:
@@ -172,6 +175,7 @@ func (e *Engine) held(r *run) []effect.Write {
 		write.Kind = effect.WriteRelease
 		return append(slices.Clip(writes), write)
 	case !s.held:
+		s.mayHold = true
 		return append([]effect.Write{write}, writes...)
 	}
 	return writes
@@ -185,4 +189,14 @@ func (m *module) finalizerWake(now time.Time) (at time.Time) {
 		}
 	}
 	return at
+}
+
+// running says whether a run of the hook, or its commit, is under way.
+func (e *Engine) running(h *hook) bool {
+	for _, r := range e.runs {
+		if h != nil && r.hook == h {
+			return true
+		}
+	}
+	return false
 }

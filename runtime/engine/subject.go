@@ -34,6 +34,7 @@ type subject struct {
 	namespace, name string
 	gone            bool // it is no subject any more
 	held            bool // it has the finalizer
+	mayHold         bool // a commit was to put it there, and may have done so unseen
 	leaving         bool // its next run is the cleanup
 	// last is what was last seen of an object that is not there any more.
 	last starlark.Value
