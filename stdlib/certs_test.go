@@ -25,7 +25,6 @@ type oneSecret struct {
 	random *rand.ChaCha8
 	secret map[string]any // nil: not there
 	writes int
-	logs   []string
 }
 
 func newOneSecret(t *testing.T) *oneSecret {
