@@ -23,7 +23,7 @@ var layers = []struct {
 }{
 	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster"}, true},
 	{"drivers", []string{"runtime/live"}, false},
-	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/cluster/apitest", "runtime/server", "runtime/webhook", "modules/release"}, true},
+	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/cluster/apitest", "runtime/server", "runtime/webhook", "runtime/outbound", "runtime/receive", "modules/release"}, true},
 	{"engine", []string{"runtime/engine"}, false},
 	{"what the engine decides with", []string{"runtime/lane", "runtime/hook", "runtime/generation"}, true},
 	{"modules", []string{"modules/tree", "modules/graph", "modules/values", "modules/status"}, false},

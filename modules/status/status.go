@@ -100,6 +100,8 @@ type Module struct {
 	LastError string `json:"lastError,omitempty"`
 	// NextTry is when a failed step is tried again.
 	NextTry *time.Time `json:"nextTry,omitempty"`
+	// PendingMessages is how many messages of http.send wait.
+	PendingMessages int `json:"pendingMessages,omitempty"`
 	// Since is when the state was entered.
 	Since time.Time `json:"since,omitzero"`
 	// Problems are findings that do not stop the module, such as refused

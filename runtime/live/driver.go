@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,8 +18,10 @@ import (
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/outbound"
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
@@ -53,6 +56,8 @@ type Driver struct {
 	// eachWatches holds the ids of the watches whose objects have runs of their own.
 	eachWatches sync.Map
 	requests    *requests
+	web         *outbound.Client
+	outbox      *outbox
 	timer       *time.Timer
 	// look asks for a look at the engine for the metrics, looking means that it is set.
 	look    *time.Timer
@@ -111,6 +116,13 @@ func New(o Options) (*Driver, error) {
 	d.timer.Stop()
 	d.look.Stop()
 	d.work, d.stopWork = context.WithCancel(context.Background())
+	d.web = outbound.New(outbound.Options{UserAgent: "starling/" + o.Version})
+	d.outbox = newOutbox(outboxOptions{
+		send: func(ctx context.Context, r effect.Request) error {
+			return d.guard(func() error { return d.web.Send(ctx, r) })
+		},
+		log: d.log, jitter: rand.Float64, metrics: o.Metrics,
+	})
 	var err error
 	if d.marks, err = openMarks(o.StateDir, o.Generation.Tree.Digest); err != nil {
 		return nil, err
@@ -268,6 +280,9 @@ func (d *Driver) stop(grace time.Duration) (clean bool) {
 	case <-idle:
 	case <-ctx.Done():
 	}
+	if lost := d.outbox.stop(ctx); lost > 0 {
+		d.o.Log.Warn().Int("messages", lost).Msg("messages that have not arrived are lost")
+	}
 	if err := d.marks.clear(); err != nil {
 		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
 	}
@@ -301,6 +316,11 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 		return out, err
 	}
 	out.Instance, out.Version = d.o.Namespace+"/"+d.o.Name, d.o.Version
+	for i := range out.Modules {
+		m := &out.Modules[i]
+		waiting, problems := d.outbox.state(m.Name)
+		m.PendingMessages, m.Problems = waiting, slices.Concat(m.Problems, problems)
+	}
 	for i := range out.Hooks {
 		d.addSizes(&out.Hooks[i], watches[i])
 	}

@@ -61,6 +61,8 @@ func (d *Driver) do(a engine.Action) {
 		for _, err := range d.metrics.hooks.publish(a.Module, a.Hook, a.Metrics) {
 			d.log(a.Module, a.Hook).Log(builtins.LevelError, err.Error(), nil)
 		}
+	case engine.Send:
+		d.outbox.send(a)
 	case engine.Unpublish:
 		d.metrics.hooks.unpublish(a.Module)
 	case engine.Wake:
@@ -137,7 +139,7 @@ func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
 		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, State: a.State, Switches: a.Switches,
 		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup,
-		Reader: d.o.Client, Scope: d.scope, Log: d.log(a.Module.Name, a.Hook.ID),
+		HTTP: d.web, Reader: d.o.Client, Scope: d.scope, Log: d.log(a.Module.Name, a.Hook.ID),
 	})
 	took := time.Since(began)
 	d.metrics.ran(a.Module.Name, a.Hook.ID, took, result)

@@ -40,6 +40,9 @@ type Metrics struct {
 	watchErrors *prometheus.CounterVec
 	requests    *prometheus.CounterVec
 	releases    *prometheus.CounterVec
+	pending     *prometheus.GaugeVec
+	messages    *prometheus.CounterVec
+	received    *prometheus.CounterVec
 	releasing   *prometheus.HistogramVec
 
 	mu sync.Mutex
@@ -86,6 +89,10 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m.watchErrors = counter("starling_watch_errors_total", "Errors of the watches of a hook, those of filters included.", ofHook...)
 	m.requests = counter("starling_api_requests_total", "Requests to the API server, by verb (get, watch, post, put, patch, delete) and status code; error when there was no answer.", "verb", "code")
 	m.releases = counter("starling_release_actions_total", "What Helm did: installed, upgraded, unchanged, uninstalled, failed and so on.", "module", "action")
+	m.pending = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "starling_messages_pending", Help: "Messages of http.send that wait, or are under way."}, []string{"module"})
+	m.own = append(m.own, m.pending)
+	m.messages = counter("starling_messages_total", "Messages of http.send that are done with, by how they ended: sent, failed, replaced by a later one, dropped because too many waited.", "module", "outcome")
+	m.received = counter("starling_received_requests_total", "Requests to the paths of http.receive, by the status of the answer.", "module", "hook", "code")
 	m.releasing = histogram("starling_release_seconds", "Time that Helm took, by what it did.",
 		[]float64{.03, .1, .3, 1, 3, 10, 30, 100, 300, 1000}, "action")
 	for _, c := range append(m.own, m.hooks) {

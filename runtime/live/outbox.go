@@ -1,0 +1,268 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/lane"
+	"github.com/starling-operator/starling/runtime/outbound"
+)
+
+// outbox sends what hooks have said with http.send, each message until it is taken, for
+// an hour at most. It is in memory: what waits when the process ends is lost.
+type outbox struct {
+	o outboxOptions
+
+	mu      sync.Mutex
+	modules map[string]*moduleBox
+	closed  bool
+	lost    int
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	// stopping is closed when nothing is to be tried again.
+	stopping chan struct{}
+	busy     sync.WaitGroup
+}
+
+type outboxOptions struct {
+	send    func(context.Context, effect.Request) error
+	log     func(module, hook string) builtins.Logger
+	jitter  func() float64
+	metrics *Metrics
+}
+
+// moduleBox holds what one module's messages share.
+type moduleBox struct {
+	waiting int
+	bytes   int
+	slots   chan struct{}
+	keyed   map[messageKey]*pending
+	// failing is the last error of each hook whose messages do not arrive.
+	failing map[string]string
+}
+
+type messageKey struct{ hook, key string }
+
+// pending is one message under way, or, with a key, a row of messages of which the
+// last counts.
+type pending struct {
+	module, hook string
+	box          *moduleBox
+	message      effect.Message
+	began        time.Time
+	version      int
+	replaced     chan struct{}
+}
+
+const (
+	// maxPending and maxPendingBytes bound what waits for one module.
+	maxPending      = 1000
+	maxPendingBytes = 16 << 20
+	// maxSending is how many messages of one module are under way at once.
+	maxSending = 4
+	// giveUpAfter is how long a message is tried.
+	giveUpAfter = time.Hour
+	// maxRetryAfter bounds what a server may ask for.
+	maxRetryAfter = 10 * time.Minute
+)
+
+// sendRetry spaces out the tries of a message.
+var sendRetry = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
+
+func newOutbox(o outboxOptions) *outbox {
+	b := &outbox{o: o, modules: map[string]*moduleBox{}, stopping: make(chan struct{})}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return b
+}
+
+// send takes over the messages of a run.
+func (b *outbox) send(a engine.Send) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	box := b.modules[a.Module]
+	if box == nil {
+		box = &moduleBox{slots: make(chan struct{}, maxSending), keyed: map[messageKey]*pending{}, failing: map[string]string{}}
+		b.modules[a.Module] = box
+	}
+	dropped := 0
+	for _, m := range a.Messages {
+		if !b.take(box, a, m) {
+			dropped++
+		}
+	}
+	if dropped > 0 {
+		b.o.metrics.messages.WithLabelValues(a.Module, "dropped").Add(float64(dropped))
+		b.o.log(a.Module, a.Hook).Log(builtins.LevelError, fmt.Sprintf("messages are dropped (%d): %d of the module wait already", dropped, box.waiting), nil)
+	}
+	b.o.metrics.pending.WithLabelValues(a.Module).Set(float64(box.waiting))
+}
+
+// take lets one message in, if there is room.
+func (b *outbox) take(box *moduleBox, a engine.Send, m effect.Message) bool {
+	key := messageKey{a.Hook, m.Key}
+	if old := box.keyed[key]; m.Key != "" && old != nil {
+		box.bytes += m.Size() - old.message.Size()
+		old.message, old.began = m, time.Now()
+		old.version++
+		b.o.metrics.messages.WithLabelValues(a.Module, "replaced").Inc()
+		select {
+		case old.replaced <- struct{}{}:
+		default:
+		}
+		return true
+	}
+	if b.closed || box.waiting >= maxPending || box.bytes+m.Size() > maxPendingBytes {
+		return false
+	}
+	p := &pending{module: a.Module, hook: a.Hook, box: box, message: m, began: time.Now(), replaced: make(chan struct{}, 1)}
+	if m.Key != "" {
+		box.keyed[key] = p
+	}
+	box.waiting++
+	box.bytes += m.Size()
+	b.busy.Go(func() { b.deliver(p) })
+	return true
+}
+
+// deliver tries until the message is taken or there is no point any more.
+func (b *outbox) deliver(p *pending) {
+	for try := 1; ; try++ {
+		p.box.slots <- struct{}{}
+		b.mu.Lock()
+		m, version := p.message, p.version
+		select {
+		case <-p.replaced: // by this one
+		default:
+		}
+		b.mu.Unlock()
+		err := b.o.send(b.ctx, m.Request)
+		<-p.box.slots
+
+		b.mu.Lock()
+		replaced := p.version != version
+		done := b.settle(p, m, err, replaced)
+		b.mu.Unlock()
+		switch {
+		case done:
+			return
+		case replaced: // the later one is tried at once
+			try = 0
+			continue
+		}
+
+		delay := time.NewTimer(sendDelay(err, try, b.o.jitter()))
+		select {
+		case <-delay.C:
+		case <-p.replaced:
+			try = 0
+		case <-b.stopping:
+			delay.Stop()
+			b.mu.Lock()
+			b.lost++
+			b.leave(p)
+			b.mu.Unlock()
+			return
+		}
+		delay.Stop()
+	}
+}
+
+func sendDelay(err error, try int, jitter float64) time.Duration {
+	delay := sendRetry.Delay(try, jitter)
+	var status *outbound.StatusError
+	if errors.As(err, &status) {
+		delay = max(delay, min(status.RetryAfter, maxRetryAfter))
+	}
+	return delay
+}
+
+// settle notes how a try has ended, and says whether it was the message's last one.
+// Of a message that was replaced meanwhile nothing is tried again.
+func (b *outbox) settle(p *pending, m effect.Message, err error, replaced bool) (done bool) {
+	count := func(outcome string) { b.o.metrics.messages.WithLabelValues(p.module, outcome).Inc() }
+	log := b.o.log(p.module, p.hook)
+	if err == nil {
+		count("sent")
+		if p.box.failing[p.hook] != "" {
+			delete(p.box.failing, p.hook)
+			log.Log(builtins.LevelInfo, "messages arrive again", nil)
+		}
+		if !replaced {
+			b.leave(p)
+		}
+		return !replaced
+	}
+	what := fmt.Sprintf("%s: %s: %s", m.Pos, m.Where(), err)
+	switch {
+	case replaced || b.ctx.Err() != nil:
+	case outbound.Permanent(err):
+		count("failed")
+		log.Log(builtins.LevelError, what+" (the message is not sent again)", nil)
+		b.leave(p)
+		return true
+	case time.Since(p.began) >= giveUpAfter:
+		count("failed")
+		log.Log(builtins.LevelError, fmt.Sprintf("%s (the message is given up after %s)", what, giveUpAfter), nil)
+		b.leave(p)
+		return true
+	case p.box.failing[p.hook] != what:
+		p.box.failing[p.hook] = what
+		log.Log(builtins.LevelWarn, what+" (the message is sent again later)", nil)
+	}
+	return false
+}
+
+// leave takes a message out.
+func (b *outbox) leave(p *pending) {
+	p.box.waiting--
+	p.box.bytes -= p.message.Size()
+	if p.message.Key != "" {
+		delete(p.box.keyed, messageKey{p.hook, p.message.Key})
+	}
+	if p.box.waiting == 0 {
+		clear(p.box.failing)
+	}
+	b.o.metrics.pending.WithLabelValues(p.module).Set(float64(p.box.waiting))
+}
+
+// state returns how many messages of a module wait, and why they do not arrive.
+func (b *outbox) state(module string) (waiting int, problems []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	box := b.modules[module]
+	if box == nil {
+		return 0, nil
+	}
+	for hook, what := range box.failing {
+		problems = append(problems, fmt.Sprintf("messages of %s wait (%d of the module): %s", strings.TrimPrefix(hook, module+"/"), box.waiting, what))
+	}
+	slices.Sort(problems)
+	return box.waiting, problems
+}
+
+// stop lets tries that are under way, or come first, end while ctx does. What is left
+// is lost; it returns how many messages that is.
+func (b *outbox) stop(ctx context.Context) (lost int) {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	close(b.stopping)
+	idle := make(chan struct{})
+	go func() { b.busy.Wait(); close(idle) }()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+	b.cancel()
+	<-idle
+	return b.lost
+}

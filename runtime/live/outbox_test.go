@@ -1,0 +1,245 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/outbound"
+)
+
+// post is a fake world outside, and an outbox that speaks to it.
+type post struct {
+	t       *testing.T
+	box     *outbox
+	metrics *Metrics
+	began   time.Time
+
+	mu     sync.Mutex
+	answer func(ctx context.Context, body string) error
+	tries  []string // "3s hello"
+	lines  []string
+	most   int // at once
+	now    int
+}
+
+func newPost(t *testing.T) *post {
+	m, _ := newTestMetrics(t)
+	p := &post{t: t, metrics: m, began: time.Now(), answer: func(context.Context, string) error { return nil }}
+	p.box = newOutbox(outboxOptions{send: p.send, jitter: func() float64 { return 0 }, metrics: m,
+		log: func(module, hook string) builtins.Logger { return postLog{p, module + " " + hook} }})
+	return p
+}
+
+func (p *post) send(ctx context.Context, r effect.Request) error {
+	p.mu.Lock()
+	p.tries = append(p.tries, fmt.Sprintf("%s %s", time.Since(p.began), r.Body))
+	p.now++
+	p.most = max(p.most, p.now)
+	answer := p.answer
+	p.mu.Unlock()
+	err := answer(ctx, string(r.Body))
+	p.mu.Lock()
+	p.now--
+	p.mu.Unlock()
+	return err
+}
+
+type postLog struct {
+	p    *post
+	from string
+}
+
+func (l postLog) Log(level builtins.Level, msg string, _ []builtins.Field) {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	l.p.lines = append(l.p.lines, level.String()+" "+l.from+": "+msg)
+}
+
+func message(key, body string) effect.Message {
+	return effect.Message{Key: key, Pos: "web/hooks/a.star:3", Request: effect.Request{Method: "POST", URL: "https://chat.example/hook?token=hush", Body: []byte(body)}}
+}
+
+func (p *post) say(messages ...effect.Message) {
+	p.box.send(engine.Send{Module: "web", Hook: "web/a", Messages: messages})
+}
+
+func (p *post) want(what string, got, want []string) {
+	p.t.Helper()
+	if !slices.Equal(got, want) {
+		p.t.Errorf("%s: got\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func (p *post) count(outcome string) float64 {
+	return testutil.ToFloat64(p.metrics.messages.WithLabelValues("web", outcome))
+}
+
+func TestMessagesAreSentAgainUntilTheyArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		var err error = &outbound.StatusError{Code: 503, RetryAfter: 30 * time.Second}
+		p.answer = func(context.Context, string) error { return err }
+		p.say(message("", "a"))
+		synctest.Wait()
+		if waiting, problems := p.box.state("web"); waiting != 1 || len(problems) != 1 || !strings.Contains(problems[0], "messages of a wait (1 of the module): web/hooks/a.star:3: POST https://chat.example/hook: the server answered 503") {
+			t.Errorf("%d, %q", waiting, problems)
+		}
+		time.Sleep(30 * time.Second) // as asked for
+		synctest.Wait()
+		err = errors.New("connection refused")
+		time.Sleep(30*time.Second + 4*time.Second + 8*time.Second)
+		synctest.Wait()
+		err = nil
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		p.want("tries", p.tries, []string{"0s a", "30s a", "1m0s a", "1m4s a", "1m12s a", "1m28s a"})
+		p.want("log", p.lines, []string{
+			"warn web web/a: web/hooks/a.star:3: POST https://chat.example/hook: the server answered 503 Service Unavailable (the message is sent again later)",
+			"warn web web/a: web/hooks/a.star:3: POST https://chat.example/hook: connection refused (the message is sent again later)",
+			"info web web/a: messages arrive again",
+		})
+		if waiting, problems := p.box.state("web"); waiting != 0 || problems != nil || p.count("sent") != 1 {
+			t.Errorf("%d, %q", waiting, problems)
+		}
+	})
+}
+
+func TestMessagesAreGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		p.answer = func(_ context.Context, body string) error {
+			if body == "bad" {
+				return &outbound.StatusError{Code: 404}
+			}
+			return errors.New("connection refused")
+		}
+		p.say(message("", "bad"))
+		synctest.Wait()
+		p.say(message("", "down"))
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if n := len(p.tries); n < 15 || n > 25 || p.count("failed") != 2 {
+			t.Errorf("%d tries, %v failed", n, p.count("failed"))
+		}
+		last := p.tries[len(p.tries)-1]
+		if at, err := time.ParseDuration(strings.Fields(last)[0]); err != nil || at < giveUpAfter || at > giveUpAfter+sendRetry.Max {
+			t.Errorf("last try %s", last)
+		}
+		p.want("log", p.lines, []string{
+			"error web web/a: web/hooks/a.star:3: POST https://chat.example/hook: the server answered 404 Not Found (the message is not sent again)",
+			"warn web web/a: web/hooks/a.star:3: POST https://chat.example/hook: connection refused (the message is sent again later)",
+			"error web web/a: web/hooks/a.star:3: POST https://chat.example/hook: connection refused (the message is given up after 1h0m0s)",
+		})
+		if testutil.ToFloat64(p.metrics.pending.WithLabelValues("web")) != 0 {
+			t.Error("messages wait")
+		}
+	})
+}
+
+func TestALaterMessageOfAKeyReplacesOneThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		down := true
+		p.answer = func(_ context.Context, body string) error {
+			if body == "slow" {
+				time.Sleep(time.Second)
+			}
+			if down {
+				return errors.New("connection refused")
+			}
+			return nil
+		}
+		p.say(message("k", "1"), message("other", "x"))
+		synctest.Wait()
+		time.Sleep(100 * time.Millisecond)
+		down = false
+		p.say(message("k", "2")) // while the first waits: at once
+		synctest.Wait()
+		p.say(message("k", "slow"))
+		time.Sleep(100 * time.Millisecond)
+		p.say(message("k", "4"), message("k", "5")) // while it is under way: after it
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		slices.Sort(p.tries)
+		p.want("tries", p.tries, []string{"0s 1", "0s x", "1.1s 5", "100ms 2", "100ms slow", "1s x"})
+		if p.count("sent") != 4 || p.count("replaced") != 3 {
+			t.Errorf("%v sent, %v replaced", p.count("sent"), p.count("replaced"))
+		}
+	})
+}
+
+func TestMessagesHaveBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		open := make(chan struct{})
+		p.answer = func(context.Context, string) error { <-open; return nil }
+		for range maxPending + 5 {
+			p.say(message("", "x"))
+		}
+		p.box.send(engine.Send{Module: "other", Hook: "other/a", Messages: []effect.Message{message("", "o")}})
+		synctest.Wait()
+		p.mu.Lock()
+		if p.count("dropped") != 5 || len(p.lines) != 5 || p.lines[0] != "error web web/a: messages are dropped (1): 1000 of the module wait already" {
+			t.Errorf("%v dropped, %v", p.count("dropped"), p.lines)
+		}
+		if p.most != maxSending+1 { // and the other module's
+			t.Errorf("%d at once", p.most)
+		}
+		p.mu.Unlock()
+		close(open)
+		synctest.Wait()
+		if p.count("sent") != maxPending {
+			t.Errorf("%v sent", p.count("sent"))
+		}
+		large := message("", strings.Repeat("x", maxPendingBytes+1))
+		p.say(large)
+		synctest.Wait()
+		if p.count("dropped") != 6 {
+			t.Errorf("%v dropped", p.count("dropped"))
+		}
+	})
+}
+
+func TestAStopLetsFirstTriesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		p.answer = func(ctx context.Context, body string) error {
+			switch body {
+			case "down":
+				return errors.New("connection refused")
+			case "hangs":
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			time.Sleep(time.Second)
+			return nil
+		}
+		p.say(message("", "down"))
+		synctest.Wait()
+		for range 6 { // more than go at once
+			p.say(message("", "slow"))
+		}
+		p.say(message("", "hangs"))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if lost := p.box.stop(ctx); lost != 2 || p.count("sent") != 6 {
+			t.Errorf("%d lost, %v sent", lost, p.count("sent"))
+		}
+		p.say(message("", "late"))
+		if p.count("dropped") != 1 {
+			t.Error("a message after the stop is taken")
+		}
+	})
+}
