@@ -200,37 +200,6 @@ func (e *Engine) settle() {
 	e.stepPurges()
 }
 
-// tick looks at whatever may wait for a time.
-func (e *Engine) tick() {
-	e.fireTimers()
-	if e.global != nil {
-		e.touchAll()
-	}
-}
-
-// setWake asks for the next tick when that time has moved.
-func (e *Engine) setWake() {
-	var next time.Time
-	sooner := func(at time.Time, ok bool) {
-		if ok && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-	}
-	for _, m := range e.all() {
-		sooner(m.wake(e.now))
-	}
-	for _, p := range e.purges {
-		sooner(p.next, p.next.After(e.now))
-	}
-	if len(e.requeues) > 0 {
-		sooner(e.requeues[0].requeueAt, true)
-	}
-	if !next.Equal(e.wake) {
-		e.wake = next
-		e.do(Wake{At: next})
-	}
-}
-
 // all returns global and every module, in order.
 func (e *Engine) all() []*module {
 	out := make([]*module, 0, len(e.order)+1)

@@ -363,36 +363,6 @@ func (e *Engine) show(m *module) {
 	e.do(note)
 }
 
-// wake returns when the module wants a tick.
-func (m *module) wake(now time.Time) (at time.Time, ok bool) {
-	sooner := func(t time.Time) {
-		if t.After(now) && (!ok || t.Before(at)) {
-			at, ok = t, true
-		}
-	}
-	for _, l := range m.lanes {
-		if t, waits := l.Wake(now); waits {
-			sooner(t)
-		}
-	}
-	sooner(m.crds.next)
-	sooner(m.eval.next)
-	sooner(m.pass.next)
-	sooner(m.saveAt)
-	sooner(m.finalizerWake(now))
-	if m.started {
-		for _, h := range m.hooks {
-			if h.lane.Waits(h.gen.ID) {
-				sooner(h.allowedAt(now))
-			}
-			for _, s := range h.schedules {
-				sooner(s.next)
-			}
-		}
-	}
-	return at, ok
-}
-
 // problems are what is wrong with the module beside its state.
 func (e *Engine) problems(m *module) []string {
 	out := slices.Clone(e.config.problems[m.name])

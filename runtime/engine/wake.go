@@ -1,0 +1,64 @@
+package engine
+
+import "time"
+
+// tick looks at whatever may wait for a time.
+func (e *Engine) tick() {
+	e.fireTimers()
+	if e.global != nil {
+		e.touchAll()
+	}
+}
+
+// setWake asks for the next tick when that time has moved.
+func (e *Engine) setWake() {
+	var next time.Time
+	sooner := func(at time.Time, ok bool) {
+		if ok && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	for _, m := range e.all() {
+		sooner(m.wake(e.now))
+	}
+	for _, p := range e.purges {
+		sooner(p.next, p.next.After(e.now))
+	}
+	if len(e.requeues) > 0 {
+		sooner(e.requeues[0].requeueAt, true)
+	}
+	if !next.Equal(e.wake) {
+		e.wake = next
+		e.do(Wake{At: next})
+	}
+}
+
+// wake returns when the module wants a tick.
+func (m *module) wake(now time.Time) (at time.Time, ok bool) {
+	sooner := func(t time.Time) {
+		if t.After(now) && (!ok || t.Before(at)) {
+			at, ok = t, true
+		}
+	}
+	for _, l := range m.lanes {
+		if t, waits := l.Wake(now); waits {
+			sooner(t)
+		}
+	}
+	sooner(m.crds.next)
+	sooner(m.eval.next)
+	sooner(m.pass.next)
+	sooner(m.saveAt)
+	sooner(m.finalizerWake(now))
+	if m.started {
+		for _, h := range m.hooks {
+			if h.lane.Waits(h.gen.ID) {
+				sooner(h.allowedAt(now))
+			}
+			for _, s := range h.schedules {
+				sooner(s.next)
+			}
+		}
+	}
+	return at, ok
+}
