@@ -18,13 +18,10 @@ import (
 // The error names both hooks, the path and the place of the call. Layers of hook
 // itself do not count.
 func Conflict(layers []HookLayer, hook string, ops []effect.ValueOp) error {
-	others := slices.Clone(layers)
+	others := touched(layers, hook, ops)
 	slices.SortStableFunc(others, func(a, b HookLayer) int { return strings.Compare(a.Hook, b.Hook) })
 	var upper, defaults claims
 	for _, l := range others {
-		if l.Hook == hook {
-			continue
-		}
 		for _, op := range l.Ops {
 			claimsOf(op, &upper, &defaults, func(c *claims, path []string) { c.add(path, l.Hook) })
 		}
@@ -44,6 +41,26 @@ func Conflict(layers []HookLayer, hook string, ops []effect.ValueOp) error {
 		}
 	}
 	return nil
+}
+
+// touched returns the layers of other hooks that set a path that ops set too. There are
+// many layers, one an object of a hook with for_each, and next to none is touched.
+func touched(layers []HookLayer, hook string, ops []effect.ValueOp) []HookLayer {
+	var upper, defaults claims
+	for _, op := range ops {
+		claimsOf(op, &upper, &defaults, func(c *claims, path []string) { c.add(path, hook) })
+	}
+	var out []HookLayer
+	for _, l := range layers {
+		touches := false
+		for _, op := range l.Ops {
+			claimsOf(op, &upper, &defaults, func(c *claims, path []string) { touches = touches || c.claimed(path) })
+		}
+		if touches && l.Hook != hook {
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 func conflictError(hook, other string, path, at []string, op effect.ValueOp) error {
@@ -122,6 +139,20 @@ func (c *claims) find(path []string) (owner string, at []string) {
 		}
 	}
 	return c.first(path)
+}
+
+// claimed says whether somebody owns path, something that contains it, or something in
+// it.
+func (c *claims) claimed(path []string) bool {
+	for _, k := range path {
+		if c.owner != "" {
+			return true
+		}
+		if c = c.children[k]; c == nil {
+			return false
+		}
+	}
+	return c.owner != "" || len(c.children) > 0
 }
 
 // first returns the first owner at or below the node, in the order of keys.

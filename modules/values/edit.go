@@ -196,9 +196,53 @@ func (e *edit) apply(base any, there bool) (any, bool) {
 	return out, true
 }
 
-// applyMap is apply for the root of values, which is always a map.
-func (e *edit) applyMap(base map[string]any) map[string]any {
-	v, _ := e.apply(base, true)
+// applyAll is what is left of base after one node after the other. It looks at each map
+// once, however many nodes there are: a hook with for_each has a layer an object.
+func applyAll(nodes []*edit, base any, there bool) (any, bool) {
+	if len(nodes) == 1 {
+		return nodes[0].apply(base, there)
+	}
+	for i, e := range slices.Backward(nodes) {
+		if e.kind != editInner { // nothing before it counts
+			base, there = e.apply(nil, false)
+			nodes = nodes[i+1:]
+			break
+		}
+	}
+	old, isMap := base.(map[string]any)
+	var children map[string][]*edit
+	changed := false
+	for _, e := range nodes {
+		if e.empty() || !isMap && !e.creates() {
+			continue
+		}
+		isMap, changed = true, true
+		for k, c := range e.children {
+			if children == nil {
+				children = make(map[string][]*edit, len(e.children))
+			}
+			children[k] = append(children[k], c)
+		}
+	}
+	if !changed {
+		return base, there
+	}
+	out := make(map[string]any, len(old)+len(children))
+	maps.Copy(out, old)
+	for k, cs := range children {
+		was, ok := out[k]
+		if v, ok := applyAll(cs, was, ok); ok {
+			out[k] = v
+		} else {
+			delete(out, k)
+		}
+	}
+	return out, true
+}
+
+// applyMaps is applyAll for the root of values, which is always a map.
+func applyMaps(nodes []*edit, base map[string]any) map[string]any {
+	v, _ := applyAll(nodes, base, true)
 	if m, ok := v.(map[string]any); ok {
 		return m
 	}

@@ -179,8 +179,29 @@ func TestCanonicalKeepsMeaning(t *testing.T) {
 			t.Fatalf("%v: stored form differs (-want +got):\n%s", list, diff)
 		}
 		upper, _ := fold(stored)
-		if diff := cmp.Diff(prune(want), prune(upper.applyMap(base))); diff != "" {
+		if diff := cmp.Diff(prune(want), prune(applyMaps([]*edit{upper}, base))); diff != "" {
 			t.Fatalf("%v\ncanonical %v\n(-want +got):\n%s", list, stored, diff)
+		}
+	}
+}
+
+// TestApplyAllIsOneAfterAnother applies layers together and in turn.
+func TestApplyAllIsOneAfterAnother(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	base := object{"a": object{"a": object{"a": int64(1)}, "b": int64(2)}, "b": []any{int64(1)}}
+	for range 5000 {
+		var nodes []*edit
+		want, there := any(base), true
+		for range r.IntN(5) {
+			upper, defaults := fold(randomOps(r))
+			for _, e := range []*edit{upper, defaults} {
+				nodes = append(nodes, e)
+				want, there = e.apply(want, there)
+			}
+		}
+		got, ok := applyAll(nodes, base, true)
+		if diff := cmp.Diff(want, got); diff != "" || ok != there {
+			t.Fatalf("%v, want %v (-want +got):\n%s", ok, there, diff)
 		}
 	}
 }

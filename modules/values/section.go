@@ -177,12 +177,12 @@ func listError(op effect.ValueOp, list []string) error {
 
 func (c *Composer) compute() {
 	c.once.Do(func() {
-		c.mid = Merge(applyDefaults(c.base, c.layers), c.section.Config)
-		full := c.mid
-		for _, l := range c.layers {
-			full = l.upper.applyMap(full)
+		upper, defaults := make([]*edit, len(c.layers)), make([]*edit, len(c.layers))
+		for i, l := range c.layers {
+			upper[i], defaults[i] = l.upper, l.defaults
 		}
-		c.full = c.fill(full)
+		c.mid = Merge(applyMaps(defaults, c.base), c.section.Config)
+		c.full = c.fill(applyMaps(upper, c.mid))
 	})
 }
 
@@ -191,13 +191,6 @@ func (c *Composer) compute() {
 func (c *Composer) configured() map[string]any {
 	c.compute()
 	return c.fill(c.mid)
-}
-
-func applyDefaults(base map[string]any, layers []layer) map[string]any {
-	for _, l := range layers {
-		base = l.defaults.applyMap(base)
-	}
-	return base
 }
 
 // fill puts schema defaults where nothing is.
