@@ -134,6 +134,12 @@ func (r *row) event(typ EventType, seen time.Time) Event {
 	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks, Seen: seen}
 }
 
+func (r *row) with(marks Marks) *row {
+	next := *r
+	next.marks = marks
+	return &next
+}
+
 // marked tells of a change of the marks alone.
 func (r *row) marked(seen time.Time) Event {
 	ev := r.event(Modified, seen)
@@ -181,10 +187,8 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 			return Event{}, false
 		}
 		// What holds an object is none of the filter's business.
-		next := *current
-		next.marks = out.marks
-		v.rows[i] = &next
-		return next.marked(seen), true
+		v.rows[i] = current.with(out.marks)
+		return v.rows[i].marked(seen), true
 	}
 	delete(v.failed, key)
 	delete(v.gone, key)
@@ -309,9 +313,14 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 			// Deleted or left out since.
 		case e.outcome.err != nil:
 			failed[e.objectKey] = newFailure(e.version, e.outcome.err)
-			if current != nil {
-				rows = append(rows, current)
+			if current == nil {
+				continue
 			}
+			if current.marks != e.outcome.marks {
+				current = current.with(e.outcome.marks)
+				events = append(events, current.marked(seen))
+			}
+			rows = append(rows, current)
 		case !e.outcome.keep:
 			if current != nil {
 				events = append(events, current.event(Deleted, seen))
