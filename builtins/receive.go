@@ -1,12 +1,289 @@
 package builtins
 
-import "go.starlark.net/starlark"
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// HTTP from the outside: http.receive triggers a hook, whose reply is the answer.
 
 // ReceiveBinding is http.receive(...).
 type ReceiveBinding struct {
 	// Path is the path of the URL: "/github".
 	Path string
+	// Methods are in capital letters, at least one.
+	Methods []string
+	// Secret is what requests are signed with; nil: anybody may send them.
+	Secret    *SecretRef
+	Signature Signature
+	// Header holds the signature; canonical, only for [SignatureHMAC].
+	Header string
+	// MaxBytes bounds the body.
+	MaxBytes int
+	// Rate is how many requests a second are let through in the mean, Burst how many
+	// at once.
+	Rate, Burst int
+	Pos         string
+}
+
+// SecretRef is secret_ref(name, key, namespace).
+type SecretRef struct {
+	Name, Key string
+	Namespace string // "": the module's, of global hooks the operator's
+}
+
+// Signature says how a request shows that its sender knows the secret.
+type Signature string
+
+const (
+	// SignatureGitHub: X-Hub-Signature-256 holds "sha256=" and the HMAC-SHA256 of the
+	// body in hex.
+	SignatureGitHub Signature = "github"
+	// SignatureGitLab: X-Gitlab-Token holds the secret.
+	SignatureGitLab Signature = "gitlab"
+	// SignatureHMAC: a header holds the HMAC-SHA256 of the body in hex, with or without
+	// "sha256=", or in base64.
+	SignatureHMAC Signature = "hmac"
+	// SignatureBearer: Authorization holds "Bearer " and the secret.
+	SignatureBearer Signature = "bearer"
+)
+
+const (
+	defaultReceiveBytes = 1 << 20
+	maxReceiveBytes     = 10 << 20
+	maxReply            = 1 << 20
+)
+
+func receiveSpecs() []Spec {
+	return []Spec{
+		{
+			Name: "http.receive", Phases: PhaseLoad, call: callReceive, Returns: "a binding for hook(on = […])",
+			Doc: "Triggers for each HTTP request to a path of the address that --receive-address names, one at a time. The hook finds it in ctx.request: method, path, query and headers (dicts; names of headers in lower case, those that hold secrets left out), body (text), json (what the body holds, None when it is no JSON). It may do what any run may, and what it returns, reply(…) or None, is the answer once all is written. A failed run is not repeated, but answers 500 (503 with fail(retry_after = …)).",
+			Params: []Param{
+				{Name: "path", Type: TypeString, Doc: "The path, \"/github\"; one hook each."},
+				{Name: "secret", Type: TypeSecretRef, Default: "None", Doc: "Where the secret is that requests are signed with: secret_ref(…). It must be given, unless public is."},
+				{Name: "signature", Type: TypeString, Default: `"github"`, Keyword: true, Doc: "How they are signed: \"github\" (X-Hub-Signature-256), \"gitlab\" (X-Gitlab-Token), \"hmac\" (HMAC-SHA256 of the body in header, in hex or base64) or \"bearer\" (Authorization: Bearer). Any other request is answered 401."},
+				{Name: "header", Type: TypeString, Default: "None", Keyword: true, Doc: "The header of \"hmac\"."},
+				{Name: "public", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether anybody may send requests; there is no secret then."},
+				{Name: "methods", Type: TypeStrings, Default: `["POST"]`, Keyword: true, Doc: "GET, POST, PUT, PATCH or DELETE; others are answered 405."},
+				{Name: "max_bytes", Type: TypeInt, Default: "1048576", Keyword: true, Doc: "Largest body, at most 10 MiB; a larger one is answered 413."},
+				{Name: "rate", Type: TypeInt, Default: "10", Keyword: true, Doc: "Requests a second, in the mean; what is more, and rightly signed, is answered 429."},
+				{Name: "burst", Type: TypeInt, Default: "50", Keyword: true, Doc: "How many may come at once."},
+				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the binding, unique in its hook; default: \"receive\"."},
+			},
+		},
+		{
+			Name: "secret_ref", Phases: PhaseLoad, call: callSecretRef, Returns: "a reference for http.receive(secret = …)",
+			Doc: "Names one key of a Secret, which is read when it is needed.",
+			Params: []Param{
+				{Name: "name", Type: TypeString, Doc: "Name of the Secret."},
+				{Name: "key", Type: TypeString, Doc: "The key in its data."},
+				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Its namespace; None: the module's, in global hooks the operator's."},
+			},
+		},
+		{
+			Name: "reply", Phases: PhaseReceive, call: callReply, Returns: "an answer for a hook of http.receive to return",
+			Doc: "Makes the answer to a request. Whatever its status, what the run asked for is written first; fail(…) writes nothing.",
+			Params: []Param{
+				{Name: "status", Type: TypeInt, Doc: "The HTTP status, 200 to 599."},
+				{Name: "body", Type: TypeAny, Default: "None", Doc: "Text, sent as it is, or data, sent as JSON; at most 1 MiB."},
+			},
+		},
+	}
+}
+
+var (
+	receivePath      = regexp.MustCompile(`^/[A-Za-z0-9._~/-]*$`)
+	secretKeyPattern = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
+)
+
+func callReceive(c *call) (starlark.Value, error) {
+	b := &ReceiveBinding{
+		Path: c.str("path"), Methods: []string{"POST"}, Signature: Signature(c.strOr("signature", string(SignatureGitHub))),
+		MaxBytes: c.intOr("max_bytes", defaultReceiveBytes), Rate: c.intOr("rate", 10), Burst: c.intOr("burst", 50), Pos: c.pos(),
+	}
+	if !receivePath.MatchString(b.Path) || path.Clean(b.Path) != b.Path || len(b.Path) > 200 {
+		return nil, fmt.Errorf(`path: %q is none; write it as "/github": letters, digits and . _ ~ - between slashes`, clip(b.Path))
+	}
+	name, err := c.bindingName()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.receiveSecret(b); err != nil {
+		return nil, err
+	}
+	if c.arg("methods") != nil {
+		b.Methods = c.strings("methods")
+	}
+	if len(b.Methods) == 0 {
+		return nil, errors.New("methods: the list is empty, so nothing would be received")
+	}
+	for _, m := range b.Methods {
+		if !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, m) {
+			return nil, fmt.Errorf("methods: %q is none; use GET, POST, PUT, PATCH or DELETE", clip(m))
+		}
+	}
+	for _, n := range []struct {
+		param     string
+		got, most int
+	}{{"max_bytes", b.MaxBytes, maxReceiveBytes}, {"rate", b.Rate, 1000}, {"burst", b.Burst, 10_000}} {
+		if n.got < 1 || n.got > n.most {
+			return nil, fmt.Errorf("%s: got %d, want 1 to %d", n.param, n.got, n.most)
+		}
+	}
+	return binding(Binding{Name: name, Receive: b})
+}
+
+// receiveSecret reads what says who may send requests. To leave it out is no answer.
+func (c *call) receiveSecret(b *ReceiveBinding) error {
+	public := c.boolOr("public", false)
+	ref, given := c.arg("secret").(*declared[SecretRef])
+	switch {
+	case given && public:
+		return errors.New("secret and public exclude each other")
+	case !given && !public:
+		return errors.New("secret: is missing: give secret = secret_ref(…), or public = True if anybody may send requests")
+	case public && (c.arg("signature") != nil || c.arg("header") != nil):
+		return errors.New("signature and header mean nothing with public")
+	case public:
+		return nil
+	}
+	b.Secret = &ref.val
+	header := c.str("header")
+	switch b.Signature {
+	case SignatureGitHub, SignatureGitLab, SignatureBearer:
+		if c.arg("header") != nil {
+			return fmt.Errorf("header: %q has its own; only \"hmac\" takes one", string(b.Signature))
+		}
+	case SignatureHMAC:
+		if !isHeaderName(header) {
+			return errors.New(`header: "hmac" needs the name of the header that holds the signature`)
+		}
+		b.Header = header
+	default:
+		return fmt.Errorf(`signature: %q is none; use "github", "gitlab", "hmac" or "bearer"`, clip(string(b.Signature)))
+	}
+	return nil
+}
+
+func callSecretRef(c *call) (starlark.Value, error) {
+	r := SecretRef{Name: c.str("name"), Key: c.str("key"), Namespace: c.str("namespace")}
+	if err := checkName(r.Name); err != nil {
+		return nil, fmt.Errorf("name: %w", err)
+	}
+	if !secretKeyPattern.MatchString(r.Key) {
+		return nil, fmt.Errorf("key: %q is no key of a Secret", clip(r.Key))
+	}
+	if c.arg("namespace") != nil {
+		if err := dnsLabel(r.Namespace, 63); err != nil {
+			return nil, fmt.Errorf("namespace: %w", err)
+		}
+	}
+	return &declared[SecretRef]{"secret_ref", r}, nil
+}
+
+func callReply(c *call) (starlark.Value, error) {
+	r := Reply{Status: c.intOr("status", 200)}
+	if r.Status < 200 || r.Status > 599 {
+		return nil, fmt.Errorf("status: got %d, want 200 to 599", r.Status)
+	}
+	switch v := c.arg("body").(type) {
+	case nil, starlark.NoneType:
+	case starlark.String:
+		r.Body, r.ContentType = []byte(v), "text/plain; charset=utf-8"
+	default:
+		tree, err := object.ToTree(v) // refuses secrets
+		if err != nil {
+			return nil, fmt.Errorf("body: %w", err)
+		}
+		text, err := encodeJSON(tree)
+		if err != nil {
+			return nil, fmt.Errorf("body: %w", err)
+		}
+		r.Body, r.ContentType = []byte(text), "application/json"
+	}
+	switch {
+	case len(r.Body) > maxReply:
+		return nil, fmt.Errorf("body: is larger than %d MiB", maxReply>>20)
+	case len(r.Body) > 0 && (r.Status == 204 || r.Status == 304):
+		return nil, fmt.Errorf("body: an answer %d has none", r.Status)
+	}
+	return &declared[Reply]{"reply", r}, nil
 }
 
 // respondReceive reads what a hook of http.receive returned.
-func (r *Run) respondReceive(_ starlark.Value) error { return nil }
+func (r *Run) respondReceive(v starlark.Value) error {
+	switch v := v.(type) {
+	case nil, starlark.NoneType:
+		return nil
+	case *declared[Reply]:
+		r.Response.Reply = &v.val
+		return nil
+	}
+	return fmt.Errorf("the hook returned %s; a hook of http.receive must return reply(…) or None", v.Type())
+}
+
+// Received is an HTTP request as a hook sees it.
+type Received struct {
+	Method, Path string
+	// Query by name, of several values the first; Headers by name in lower case.
+	Query, Headers map[string]string
+	Body           string
+}
+
+// Request makes the request that a hook answers at the binding of that name.
+func (r *Received) Request(binding string) *Request {
+	texts := func(m map[string]string) starlark.Value {
+		plain := make(map[string]any, len(m))
+		for k, v := range m {
+			plain[strings.ToValidUTF8(k, "\uFFFD")] = strings.ToValidUTF8(v, "\uFFFD")
+		}
+		return object.FromPlain(plain)
+	}
+	fields := starlark.StringDict{
+		"method": starlark.String(r.Method), "path": starlark.String(r.Path),
+		"query": texts(r.Query), "headers": texts(r.Headers),
+		"body": starlark.String(strings.ToValidUTF8(r.Body, "\uFFFD")),
+	}
+	return &Request{Binding: binding, Fields: fields, received: true}
+}
+
+// received is ctx.request of http.receive. Its body is decoded when the hook asks for
+// it, so that the limits of the run hold for that, too.
+type received struct {
+	fields starlark.StringDict
+	json   starlark.Value
+}
+
+var _ starlark.HasAttrs = (*received)(nil)
+
+func (r *received) String() string        { return "<request>" }
+func (r *received) Type() string          { return "request" }
+func (r *received) Freeze()               {}
+func (r *received) Truth() starlark.Bool  { return true }
+func (r *received) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: request") }
+func (r *received) AttrNames() []string   { return append(r.fields.Keys(), "json") }
+
+// Attr returns a part of the request; the body that is no JSON is None as json.
+func (r *received) Attr(name string) (starlark.Value, error) {
+	if name != "json" {
+		return r.fields[name], nil
+	}
+	if r.json == nil {
+		text, _ := starlark.AsString(r.fields["body"])
+		v, err := decodeFrozenJSON(&starlark.Thread{}, text)
+		if err != nil {
+			v = starlark.None
+		}
+		r.json = v
+	}
+	return r.json, nil
+}

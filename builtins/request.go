@@ -21,6 +21,8 @@ type Request struct {
 	// to have ("stable.example.com/v1").
 	Objects []map[string]any
 	To      string
+
+	received bool // Fields are those of [Received]
 }
 
 // Response is what a request run answered.
@@ -55,6 +57,9 @@ type Reply struct {
 func (r *Request) value() starlark.Value {
 	if r == nil {
 		return starlark.None
+	}
+	if r.received {
+		return &received{fields: r.Fields}
 	}
 	return starlarkstruct.FromStringDict(starlark.String("request"), r.Fields)
 }

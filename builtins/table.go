@@ -75,6 +75,8 @@ const (
 	TypeConditions Type = "dict or list of dicts"
 	TypeTime       Type = "time"
 	TypeSecret     Type = "secret"
+	// TypeSecretRef is what secret_ref(…) returns.
+	TypeSecretRef Type = "secret_ref"
 	// TypeSecretText is text that may be secret; what is made of it is secret then.
 	TypeSecretText Type = "string, bytes or secret"
 )
@@ -101,7 +103,7 @@ func Table() []Spec {
 		declareSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
-		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), secretSpecs(), stateSpecs(), httpSpecs(),
+		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), secretSpecs(), stateSpecs(), httpSpecs(), receiveSpecs(),
 	)
 }
 

@@ -56,6 +56,8 @@ func (t Type) check(v starlark.Value) error {
 		_, ok = v.(*declared[Retry])
 	case TypeSecret:
 		_, ok = v.(*object.Secret)
+	case TypeSecretRef:
+		_, ok = v.(*declared[SecretRef])
 	case TypeSecretText:
 		_, ok = openText(v)
 	case TypeTime:

@@ -129,6 +129,7 @@ func Load(ctx context.Context, o Options) *Generation {
 	g.Problems = append(g.Problems, l.problems...)
 	g.checkReferences()
 	g.checkReleases()
+	g.checkPaths()
 	g.checkConversions()
 	slices.SortStableFunc(g.Problems, byPath)
 	return g
