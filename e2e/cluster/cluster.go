@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -89,8 +90,8 @@ func Start() (*Cluster, error) {
 	return c, nil
 }
 
-func (c *Cluster) start(program string) (err error) {
-	c.process, err = startProcess(program, "--kubeconfig", c.Kubeconfig, "--dir", filepath.Join(c.dir, "data"))
+func (c *Cluster) start(program string, args ...string) (err error) {
+	c.process, err = startProcess(program, append([]string{"--kubeconfig", c.Kubeconfig, "--dir", filepath.Join(c.dir, "data")}, args...)...)
 	if err != nil {
 		return err
 	}
@@ -114,6 +115,36 @@ func (c *Cluster) start(program string) (err error) {
 	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	c.Dynamic, err = dynamic.NewForConfig(c.Config)
 	return err
+}
+
+// Restart stops the control plane and starts it again, at the same address and with the
+// same data. No other test may use it meanwhile.
+func (c *Cluster) Restart(t testing.TB) {
+	t.Helper()
+	if code, err := c.process.stop(); err != nil || code != 0 {
+		t.Fatalf("devcluster ended with exit code %d, %v: %s", code, err, c.process.output.String())
+	}
+	if err := os.Remove(c.Kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.start(c.process.cmd.Path, "--addr", strings.TrimPrefix(c.Config.Host, "https://")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Compact drops all history that etcd has: whoever asks for what was before now is told
+// that it is gone, unless the API server remembers it.
+func (c *Cluster) Compact(t testing.TB) {
+	t.Helper()
+	said := func() int { return strings.Count(c.process.output.String(), "compacted: ") }
+	before := said()
+	c.process.signal(syscall.SIGUSR1)
+	Eventually(t, settleTimeout, "etcd is compacted", func() error {
+		if said() == before {
+			return fmt.Errorf("devcluster printed %q", c.process.output.String())
+		}
+		return nil
+	})
 }
 
 // Stop stops the control plane and removes its data. An error says that it did not

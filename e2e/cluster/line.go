@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Line is the connection to an API server, which a test may cut.
+type Line struct {
+	listener net.Listener
+	server   string
+
+	mu      sync.Mutex
+	down    bool
+	refused int // connections since it was cut
+	open    map[net.Conn]bool
+}
+
+// NewLine makes a line to the server of a kubeconfig file, and returns it with a
+// kubeconfig file that goes by it. It is cut when the test ends.
+func NewLine(t testing.TB, kubeconfig string) (*Line, string) {
+	t.Helper()
+	k, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Line{listener: listener, open: map[net.Conn]bool{}}
+	t.Cleanup(func() { l.Cut(); _ = listener.Close() })
+	for _, c := range k.Clusters {
+		u, err := url.Parse(c.Server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.server = u.Host
+		c.Server = "https://" + listener.Addr().String()
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*k, file); err != nil {
+		t.Fatal(err)
+	}
+	go l.serve()
+	return l, file
+}
+
+func (l *Line) serve() {
+	for {
+		conn, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		go l.carry(conn)
+	}
+}
+
+// carry copies both ways until one side, or the line, is closed.
+func (l *Line) carry(conn net.Conn) {
+	defer conn.Close()
+	out, err := net.Dial("tcp", l.server)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	l.mu.Lock()
+	if l.down {
+		l.refused++
+		l.mu.Unlock()
+		return
+	}
+	l.open[conn], l.open[out] = true, true
+	l.mu.Unlock()
+	go func() { _, _ = io.Copy(out, conn); _ = out.Close() }()
+	_, _ = io.Copy(conn, out)
+	l.mu.Lock()
+	delete(l.open, conn)
+	delete(l.open, out)
+	l.mu.Unlock()
+}
+
+// Cut closes all connections, and every new one at once.
+func (l *Line) Cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = true
+	for conn := range l.open {
+		_ = conn.Close()
+	}
+}
+
+// Mend lets connections through again.
+func (l *Line) Mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down, l.refused = false, 0
+}
+
+// Refused is how many connections were refused since the line was cut.
+func (l *Line) Refused() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refused
+}
