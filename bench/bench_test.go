@@ -13,9 +13,9 @@ func TestChoose(t *testing.T) {
 		only, wantErr string
 		want          []string
 	}{
-		{only: "", want: []string{"events", "burst", "memory", "modules"}},
+		{only: "", want: sectionNames(sections())},
 		{only: "modules,events", want: []string{"events", "modules"}},
-		{only: "events,speed", wantErr: `there is no section "speed"; use events, burst, memory, modules`},
+		{only: "events,speed", wantErr: `there is no section "speed"; use events, burst, memory, modules, runs`},
 		{only: "events,", wantErr: `there is no section ""`},
 	} {
 		chosen, err := choose(sections(), test.only)
@@ -28,11 +28,7 @@ func TestChoose(t *testing.T) {
 		if err != nil {
 			t.Errorf("-only=%s: %v", test.only, err)
 		}
-		var got []string
-		for _, s := range chosen {
-			got = append(got, s.name)
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
+		if diff := cmp.Diff(test.want, sectionNames(chosen)); diff != "" {
 			t.Errorf("-only=%s (-want +got):\n%s", test.only, diff)
 		}
 	}
@@ -78,5 +74,22 @@ func TestListenAddress(t *testing.T) {
 	}
 	if got := listenAddress("starts\n"); got != "" {
 		t.Errorf("without an address it is %q", got)
+	}
+}
+
+func TestKernelTime(t *testing.T) {
+	const stat = "4711 (a ) strange (name) S 1 4711 4711 0 -1 4194560 9000 0 0 0 123 45 6 7 20 0 9 0 100 1 2 3"
+	if got, err := kernelTime([]byte(stat)); err != nil || got != 1680*time.Millisecond {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err := kernelTime([]byte("4711 (x) S 1")); err == nil {
+		t.Error("half a line was read")
+	}
+}
+
+func TestSumOf(t *testing.T) {
+	const metrics = "# TYPE runs_total counter\nruns_total{hook=\"a}\",module=\"m\"} 41\nruns_total{hook=\"b\"} 1\nruns_total_x{a=\"b\"} 7\n"
+	if got := sumOf(metrics, "runs_total"); got != 42 {
+		t.Errorf("the sum is %d", got)
 	}
 }

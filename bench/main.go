@@ -3,7 +3,7 @@
 //
 //	go run ./bench                        everything, in a few minutes
 //	go run ./bench -quick                 small sizes, to see that it works
-//	go run ./bench -only=events,burst     some of: events, burst, memory, modules
+//	go run ./bench -only=events,burst     some of its sections; -help lists them
 //
 // It is started in the top folder and needs bin/devcluster and bin/starling; the
 // environment variables STARLING_DEVCLUSTER and STARLING_BIN name others. What it
@@ -41,6 +41,9 @@ func sections() []section {
 		{"burst", measureBurst},
 		{"memory", measureMemory},
 		{"modules", measureModules},
+		{"runs", measureRuns},
+		{"start", measureStart},
+		{"rest", measureRest},
 	}
 }
 
@@ -55,7 +58,7 @@ func main() {
 		os.Exit(exitCode(loop(os.Args[2:])))
 	}
 	quick := flag.Bool("quick", false, "small sizes, to see that it works; such numbers mean little")
-	only := flag.String("only", "", "comma-separated `sections` to run: events, burst, memory, modules; all by default")
+	only := flag.String("only", "", "comma-separated `sections` to run: "+strings.Join(sectionNames(sections()), ", ")+"; all by default")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		os.Exit(exitCode(fmt.Errorf("bench takes no arguments, got %q", flag.Arg(0))))
@@ -81,16 +84,21 @@ func choose(all []section, only string) ([]section, error) {
 		return all, nil
 	}
 	names := strings.Split(only, ",")
-	var known []string
-	for _, s := range all {
-		known = append(known, s.name)
-	}
+	known := sectionNames(all)
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("-only=%s: there is no section %q; use %s", only, name, strings.Join(known, ", "))
 		}
 	}
 	return slices.DeleteFunc(all, func(s section) bool { return !slices.Contains(names, s.name) }), nil
+}
+
+func sectionNames(all []section) []string {
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.name
+	}
+	return names
 }
 
 // run measures and prints the table, as far as it got.

@@ -97,6 +97,30 @@ func (p *process) memory() (memory, error) {
 	return memory{now: kernelBytes(data, "VmRSS"), peak: kernelBytes(data, "VmHWM"), file: kernelBytes(data, "RssFile")}, nil
 }
 
+// cpuTick is the unit in which Linux tells of time: USER_HZ is 100 everywhere.
+const cpuTick = 10 * time.Millisecond
+
+// cpu is the processor time that a process has used, in user and in kernel mode.
+func (p *process) cpu() (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("processor time can be read on Linux only: %w", err)
+	}
+	return kernelTime(data)
+}
+
+// kernelTime reads the sum of utime and stime, fields 14 and 15. Field 2, the name, may
+// hold anything but ends with the last parenthesis.
+func kernelTime(stat []byte) (time.Duration, error) {
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/<pid>/stat has an unexpected form")
+	}
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	system, err2 := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * cpuTick, errors.Join(err, err2)
+}
+
 // kernelBytes reads a line "VmRSS:   1234 kB".
 func kernelBytes(status []byte, key string) int64 {
 	for line := range strings.Lines(string(status)) {

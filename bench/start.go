@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	startNamespace = "bench-start"
+	// hooksPerKind on ten kinds makes fifty hooks.
+	hooksPerKind = 5
+	// restAim is the processor time that counts as none: a thousandth of one core.
+	restAim = 1e-3
+)
+
+// startKinds are ten kinds that every cluster serves, and has objects of.
+func startKinds() [][2]string {
+	return [][2]string{
+		{"v1", "ConfigMap"}, {"v1", "Secret"}, {"v1", "Service"}, {"v1", "ServiceAccount"}, {"v1", "Namespace"}, {"v1", "Node"},
+		{"apps/v1", "Deployment"}, {"rbac.authorization.k8s.io/v1", "Role"}, {"rbac.authorization.k8s.io/v1", "ClusterRole"},
+		{"scheduling.k8s.io/v1", "PriorityClass"},
+	}
+}
+
+// resultNames are the ConfigMaps that the fifty hooks write, one each.
+func resultNames() []string {
+	var names []string
+	for _, kind := range startKinds() {
+		for i := range hooksPerKind {
+			names = append(names, fmt.Sprintf("%s-%d", strings.ToLower(kind[1]), i))
+		}
+	}
+	return names
+}
+
+// startTree is a module a kind, each with hooks that watch it in the whole cluster and
+// write one ConfigMap.
+func startTree() map[string]string {
+	tree := map[string]string{}
+	for _, kind := range startKinds() {
+		name := strings.ToLower(kind[1])
+		tree[name+"/module.star"] = `module(
+    enabled = True,
+    grants = [grant("v1", "ConfigMap", verbs = ["apply"], namespaces = ["` + startNamespace + `"])],
+)
+`
+		for i := range hooksPerKind {
+			tree[fmt.Sprintf("%s/hooks/result%d.star", name, i)] = fmt.Sprintf(`def result(ctx):
+    k8s.apply({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "%s-%d", "namespace": "%s", "labels": {"bench": "start"}},
+        "data": {"first": ctx.snapshots["all"][0] if ctx.snapshots["all"] else ""},
+    })
+
+hook(result, on = [k8s.watch(%q, %q, name = "all", filter = lambda o: o.metadata.name)])
+`, name, i, startNamespace, kind[0], kind[1])
+		}
+	}
+	return tree
+}
+
+// measureStart times how long fifty hooks need from the start of the process to what they
+// are for: the first object that one of them writes, and the last.
+func measureStart(ctx context.Context, b *bench) error {
+	starts := 5
+	if b.quick {
+		starts = 1
+	}
+	if err := b.makeNamespaces(ctx, startNamespace); err != nil {
+		return err
+	}
+	w, err := b.observe(ctx, startNamespace)
+	if err != nil {
+		return err
+	}
+	var firsts, lasts []time.Duration
+	for range starts {
+		s, err := b.startStarling(ctx, "start", startTree())
+		if err != nil {
+			return err
+		}
+		last, err := w.all(ctx, resultNames())
+		if err != nil {
+			return err
+		}
+		firsts, lasts = append(firsts, w.first(resultNames()).Sub(s.began)), append(lasts, last.Sub(s.began))
+		// A stop gives the lease back.
+		if err := s.stop(); err != nil {
+			return err
+		}
+		if err := b.client.CoreV1().ConfigMaps(startNamespace).DeleteCollection(ctx, metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: "bench=start"}); err != nil {
+			return err
+		}
+		w.forget()
+	}
+	b.table.add(row{
+		what:     fmt.Sprintf("%d hooks on %d kinds, from the start of the process to the first result, p50 of %d", len(resultNames()), len(startKinds()), starts),
+		starling: seconds(percentile(firsts, 0.5)),
+	})
+	b.table.add(row{what: "… to the result of the last hook", starling: seconds(percentile(lasts, 0.5))})
+	return b.removeNamespace(ctx, startNamespace)
+}
+
+// measureRest adds up the processor time of fifty hooks that have nothing to do, beside a
+// starling without hooks, which has its lease to keep.
+func measureRest(ctx context.Context, b *bench) error {
+	if runtime.GOOS != "linux" {
+		b.table.add(row{what: "processor at rest", starling: "read on Linux only"})
+		return nil
+	}
+	lasts := 60 * time.Second
+	if b.quick {
+		lasts = 10 * time.Second
+	}
+	if err := b.makeNamespaces(ctx, startNamespace); err != nil {
+		return err
+	}
+	trees := map[string]map[string]string{"rest": startTree(), "idle": {"idle/module.star": "module(enabled = True)\n"}}
+	running := map[string]*starling{}
+	for name, tree := range trees {
+		s, err := b.startStarling(ctx, name, tree)
+		if err != nil {
+			return err
+		}
+		if err := s.ready(ctx); err != nil {
+			return err
+		}
+		running[name] = s
+	}
+	if err := pause(ctx, settle); err != nil {
+		return err
+	}
+	began := time.Now()
+	runs, err := running["rest"].runs()
+	if err != nil {
+		return err
+	}
+	before, err := cpuOf(running)
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, lasts); err != nil {
+		return err
+	}
+	after, err := cpuOf(running)
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	again, err := running["rest"].runs()
+	if err != nil {
+		return err
+	}
+	if again != runs {
+		return fmt.Errorf("the hooks did not rest: %d runs in %s", again-runs, took.Round(time.Second))
+	}
+	part := func(name string) float64 { return float64(after[name]-before[name]) / float64(took) }
+	percent := func(part float64) string { return fmt.Sprintf("%.2f %%", 100*part) }
+	b.table.add(row{
+		what:     fmt.Sprintf("processor at rest in %.0f s, %d hooks on %d kinds, beside none", took.Seconds(), len(resultNames()), len(startKinds())),
+		starling: percent(part("rest")), bare: percent(part("idle")), aim: verdict("≤ 0.1 % of a core", part("rest") <= restAim),
+	})
+	for _, s := range running {
+		if err := s.stop(); err != nil {
+			return err
+		}
+	}
+	return b.removeNamespace(ctx, startNamespace)
+}
+
+// cpuOf is the processor time of each process so far.
+func cpuOf(running map[string]*starling) (map[string]time.Duration, error) {
+	out := map[string]time.Duration{}
+	for name, s := range running {
+		used, err := s.cpu()
+		if err != nil {
+			return nil, err
+		}
+		out[name] = used
+	}
+	return out, nil
+}

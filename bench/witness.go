@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// stampKey is the key of a ConfigMap's data that tells its changes apart.
+const stampKey = "stamp"
+
+// stamped is what a witness calls a ConfigMap with a stamp.
+func stamped(name, stamp string) string { return name + "=" + stamp }
+
+// witness notes when it first saw the ConfigMaps of a namespace: by their names, and
+// with the stamp that they have.
+type witness struct {
+	mu   sync.Mutex
+	seen map[string]time.Time
+	news chan struct{} // something was seen
+}
+
+// observe watches the ConfigMaps of a namespace until ctx ends.
+func (b *bench) observe(ctx context.Context, namespace string) (*witness, error) {
+	w := &witness{seen: map[string]time.Time{}, news: make(chan struct{}, 1)}
+	stream, err := b.client.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for event := range stream.ResultChan() {
+			if cm, ok := event.Object.(*corev1.ConfigMap); ok && event.Type != watch.Deleted {
+				w.saw(cm, time.Now())
+			}
+		}
+	}()
+	return w, nil
+}
+
+func (w *witness) saw(cm *corev1.ConfigMap, now time.Time) {
+	w.mu.Lock()
+	for _, name := range []string{cm.Name, stamped(cm.Name, cm.Data[stampKey])} {
+		if _, known := w.seen[name]; !known {
+			w.seen[name] = now
+		}
+	}
+	w.mu.Unlock()
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+// forget drops all that was seen.
+func (w *witness) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.seen)
+}
+
+// all waits until every name was seen and returns when the last one was.
+func (w *witness) all(ctx context.Context, names []string) (time.Time, error) {
+	var last time.Time
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		w.mu.Lock()
+		for len(names) > 0 {
+			at, ok := w.seen[names[0]]
+			if !ok {
+				break
+			}
+			if at.After(last) {
+				last = at
+			}
+			names = names[1:]
+		}
+		w.mu.Unlock()
+		if len(names) == 0 {
+			return last, nil
+		}
+		select {
+		case <-w.news:
+		case <-late.C:
+			return last, fmt.Errorf("%s and %d more were not seen within %s", names[0], len(names)-1, patience)
+		case <-ctx.Done():
+			return last, ctx.Err()
+		}
+	}
+}
+
+// first returns when the first of the names was seen.
+func (w *witness) first(names []string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var first time.Time
+	for _, name := range names {
+		if at, ok := w.seen[name]; ok && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
