@@ -21,12 +21,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
 	"helm.sh/helm/v3/pkg/kube"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/starling-operator/starling/modules/tree"
-	"github.com/starling-operator/starling/runtime/cluster"
-	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/script"
@@ -36,13 +33,13 @@ import (
 
 // runFlags are the flags of `starling run`.
 type runFlags struct {
-	instance   instance
-	modules    string
-	kubeconfig string
-	context    string
-	listen     string
-	logLevel   string
-	pause      []string
+	instance instance
+	modules  string
+	access   access
+	webhooks webhookFlags
+	listen   string
+	logLevel string
+	pause    []string
 }
 
 // pauseAll is what a bare --pause means.
@@ -64,8 +61,8 @@ nothing that runs.`,
 	fs := cmd.Flags()
 	f.instance.addFlags(fs)
 	fs.StringVar(&f.modules, "modules", "", "`folder` of the module tree (required)")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says where the cluster is (default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
-	fs.StringVar(&f.context, "context", "", "`context` of the kubeconfig (default: its current one)")
+	f.access.addFlags(fs)
+	f.webhooks.addFlags(fs)
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:9115", "`address` of /metrics, /healthz and /readyz; port 0 takes a free one")
 	fs.StringVar(&f.logLevel, "log-level", "info", "least `level` that is logged: debug, info, warn or error")
 	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
@@ -94,7 +91,11 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	client, err := f.connect(ctx, log, metrics)
+	webhooks, err := f.webhooks.options(f.instance.Name, podNamespaceFile)
+	if err != nil {
+		return err
+	}
+	client, err := f.access.connect(ctx, f.instance.Namespace, log, metrics.Transport)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,8 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	all := slices.Contains(f.pause, pauseAll)
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Namespace: f.instance.Namespace, Name: f.instance.Name,
-		Version: shortVersion(), StateDir: f.instance.StateDir, PauseAll: all, Paused: f.pause, Metrics: metrics, Log: log,
+		Version: shortVersion(), StateDir: f.instance.StateDir, PauseAll: all, Paused: f.pause,
+		Webhooks: webhooks, Metrics: metrics, Log: log,
 	})
 	if err != nil {
 		return err
@@ -168,35 +170,6 @@ func (f *runFlags) checkPause(gen *generation.Generation) error {
 		}
 	}
 	return nil
-}
-
-// connect finds the API server and makes sure that it answers and has our
-// namespace.
-func (f *runFlags) connect(ctx context.Context, log zerolog.Logger, metrics *live.Metrics) (*cluster.Client, error) {
-	config, source, err := cluster.LoadConfig(f.kubeconfig, f.context)
-	if err != nil {
-		return nil, err
-	}
-	log.Debug().Str("source", source).Str("server", config.Host).Msg("uses this cluster")
-	config.Wrap(metrics.Transport)
-	if err := cluster.CheckReachable(ctx, config); err != nil {
-		return nil, err
-	}
-	client, err := cluster.New(cluster.Options{Config: config, Log: log})
-	if err != nil {
-		return nil, err
-	}
-	ns, err := client.Get(ctx, effect.Ref{APIVersion: "v1", Kind: "Namespace", Name: f.instance.Namespace})
-	switch {
-	case apierrors.IsForbidden(err):
-		// Whoever may not look at namespaces has one all the same.
-	case err != nil:
-		return nil, err
-	case ns == nil:
-		return nil, fmt.Errorf("namespace %s does not exist; create it (kubectl create namespace %s) or name another with --namespace",
-			f.instance.Namespace, f.instance.Namespace)
-	}
-	return client, nil
 }
 
 // newLogger logs JSON, on a terminal lines for people, and takes over what

@@ -102,6 +102,11 @@ func (m *Manager) applyCRD(ctx context.Context, c crd) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, crdTimeout, errTimeout(crdTimeout))
 	defer cancel()
 	name := c.object.GetName()
+	if m.o.Converts != nil && m.o.Converts(name) {
+		// Who converts its objects sets this; a value of ours would undo that at
+		// each start.
+		unstructured.RemoveNestedField(c.object.Object, "spec", "conversion")
+	}
 	data, err := c.object.MarshalJSON()
 	if err != nil {
 		return err

@@ -39,7 +39,10 @@ type Options struct {
 	Name string
 	// History is how many revisions of a release are kept; 0 means 10.
 	History int
-	Log     zerolog.Logger
+	// Converts says of which CustomResourceDefinitions the conversion is set by
+	// somebody else, whatever crds/ says; nil: of none.
+	Converts func(crd string) bool
+	Log      zerolog.Logger
 }
 
 const (

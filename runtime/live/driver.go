@@ -23,9 +23,11 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/outbound"
 	"github.com/starling-operator/starling/runtime/watch"
+	"github.com/starling-operator/starling/runtime/webhook"
 )
 
-// Options configures a [Driver]. All fields but Paused and PauseAll are required.
+// Options configures a [Driver]. All fields but Paused, PauseAll and Webhooks are
+// required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -37,6 +39,8 @@ type Options struct {
 	// PauseAll leaves every release alone, Paused those of some modules.
 	PauseAll bool
 	Paused   []string
+	// Webhooks says how the API server reaches hooks.
+	Webhooks WebhookOptions
 	// Metrics takes the driver's own metrics and those of hooks.
 	Metrics *Metrics
 	Log     zerolog.Logger
@@ -58,6 +62,7 @@ type Driver struct {
 	requests    *requests
 	web         *outbound.Client
 	outbox      *outbox
+	webhooks    *webhook.Manager
 	timer       *time.Timer
 	// look asks for a look at the engine for the metrics, looking means that it is set.
 	look    *time.Timer
@@ -129,7 +134,7 @@ func New(o Options) (*Driver, error) {
 	}
 	if d.releases, err = release.New(release.Options{
 		Config: o.Client.Config(), Discovery: o.Client.Discovery(), Mapper: o.Client.Mapper(),
-		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,
+		Instance: instance, Namespace: o.Namespace, Name: o.Name, Converts: o.Generation.Converts, Log: o.Log,
 	}); err != nil {
 		return nil, err
 	}
@@ -140,7 +145,7 @@ func New(o Options) (*Driver, error) {
 		// The next snapshot shows what was written.
 		Observe: d.watches.Observe, JQ: builtins.PatchJQ,
 	})
-	return d, nil
+	return d, d.openWebhooks(instance)
 }
 
 // Run holds the Lease and works until ctx ends or the Lease is lost. It returns
@@ -192,6 +197,7 @@ func (d *Driver) loop(ctx context.Context, led chan struct{}, lost chan error) e
 			d.o.Log.Debug().Msg("holds the lease")
 			d.metrics.leader.Set(1)
 			d.busy.Go(d.begin)
+			d.busy.Go(func() { d.webhooks.Run(d.work) })
 		case <-d.inbox.signal:
 			for _, in := range d.inbox.take() {
 				d.handle(in)

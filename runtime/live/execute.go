@@ -119,8 +119,10 @@ func watchSpec(id string, w *builtins.WatchBinding) watch.Spec {
 }
 
 func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
-	d.runSlots <- struct{}{}
-	defer func() { <-d.runSlots }()
+	if a.Request == nil { // whoever takes requests bounds them, and somebody waits
+		d.runSlots <- struct{}{}
+		defer func() { <-d.runSlots }()
+	}
 	snapshots := make(map[string][]starlark.Value, len(a.Watches))
 	for binding, id := range a.Watches {
 		snapshots[binding] = d.watches.Snapshot(id)

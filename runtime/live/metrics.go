@@ -37,6 +37,10 @@ type Metrics struct {
 	seconds  *prometheus.HistogramVec
 	latency  *prometheus.HistogramVec
 
+	answers     *prometheus.CounterVec
+	answering   *prometheus.HistogramVec
+	certificate prometheus.Gauge
+
 	watchErrors *prometheus.CounterVec
 	requests    *prometheus.CounterVec
 	releases    *prometheus.CounterVec
@@ -86,6 +90,10 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 		[]float64{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30}, ofHook...)
 	m.latency = histogram("starling_event_to_run_seconds", "Time from the first change of an object, as the watch saw it, to the run of the hook that it brings about.",
 		[]float64{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30, 100}, "module")
+	m.answers = counter("starling_webhook_requests_total", "Requests of the API server that a hook has answered: allowed, denied, changed, converted, or error.", "module", "hook", "result")
+	m.answering = histogram("starling_webhook_seconds", "Time from such a request to its answer.",
+		[]float64{.001, .002, .005, .01, .02, .05, .1, .3, 1, 3, 10, 30}, ofHook...)
+	m.certificate = gauge("starling_webhook_certificate_expires", "When the certificate that webhooks are served with ends, in seconds since 1970; 0 while there is none.")
 	m.watchErrors = counter("starling_watch_errors_total", "Errors of the watches of a hook, those of filters included.", ofHook...)
 	m.requests = counter("starling_api_requests_total", "Requests to the API server, by verb (get, watch, post, put, patch, delete) and status code; error when there was no answer.", "verb", "code")
 	m.releases = counter("starling_release_actions_total", "What Helm did: installed, upgraded, unchanged, uninstalled, failed and so on.", "module", "action")

@@ -31,7 +31,7 @@ func (d *Driver) Request(ctx context.Context, hook string, r *builtins.Request) 
 	case <-ctx.Done():
 		d.requests.forget(id)
 		return builtins.Response{}, ctx.Err()
-	case <-d.done:
+	case <-d.work.Done():
 		d.requests.forget(id)
 		return builtins.Response{}, errStopping
 	}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// access says where the cluster is.
+type access struct {
+	kubeconfig string
+	context    string
+}
+
+// addFlags declares --kubeconfig and --context.
+func (a *access) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&a.kubeconfig, "kubeconfig", "", "`file` that says where the cluster is (default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
+	fs.StringVar(&a.context, "context", "", "`context` of the kubeconfig (default: its current one)")
+}
+
+// connect finds the API server and makes sure that it answers and has our
+// namespace. Requests go through wrap, which may be nil.
+func (a *access) connect(ctx context.Context, namespace string, log zerolog.Logger, wrap func(http.RoundTripper) http.RoundTripper) (*cluster.Client, error) {
+	config, source, err := cluster.LoadConfig(a.kubeconfig, a.context)
+	if err != nil {
+		return nil, err
+	}
+	log.Debug().Str("source", source).Str("server", config.Host).Msg("uses this cluster")
+	if wrap != nil {
+		config.Wrap(wrap)
+	}
+	if err := cluster.CheckReachable(ctx, config); err != nil {
+		return nil, err
+	}
+	client, err := cluster.New(cluster.Options{Config: config, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	ns, err := client.Get(ctx, effect.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace})
+	switch {
+	case apierrors.IsForbidden(err):
+		// Whoever may not look at namespaces has one all the same.
+	case err != nil:
+		return nil, err
+	case ns == nil:
+		return nil, fmt.Errorf("namespace %s does not exist; create it (kubectl create namespace %s) or name another with --namespace",
+			namespace, namespace)
+	}
+	return client, nil
+}

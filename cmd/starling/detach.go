@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/webhook"
+)
+
+// detachFlags are the flags of `starling detach`.
+type detachFlags struct {
+	instance instance
+	access   access
+	output   string
+}
+
+// detachStep takes one sort of thing away. It tells done of each object that it has
+// changed, goes on where something fails, and may be repeated.
+type detachStep func(ctx context.Context, client *cluster.Client, i *instance, done func(detached)) error
+
+// detachSteps are in the order in which they are taken.
+func detachSteps() []detachStep { return []detachStep{detachWebhooks} }
+
+// detached is one object that was changed.
+type detached struct {
+	effect.Ref
+	Done string `json:"done"`
+}
+
+func newDetachCommand() *cobra.Command {
+	f := &detachFlags{}
+	cmd := &cobra.Command{
+		Use:   "detach",
+		Short: "Take away what would outlive a starling that is gone, and get in the way",
+		Long: `Deletes the webhook configurations of an instance and ends the conversions that
+lead to it (strategy None: objects stored in another version then show as they are
+stored). Releases, and all else that runs, are left alone. Run it when this starling
+is stopped for good, or does not answer any more; one that runs puts it all back. It
+asks nothing and may be repeated.`,
+		Example: `  starling detach
+  starling detach --namespace addons --name second -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.instance.addFlags(cmd.Flags())
+	f.access.addFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`format`: text, yaml or json")
+	return cmd
+}
+
+func (f *detachFlags) run(cmd *cobra.Command) error {
+	switch f.output {
+	case "text", "yaml", "json":
+	default:
+		return fmt.Errorf("--output %q is not known; use text, yaml or json", f.output)
+	}
+	if err := f.instance.complete(podNamespaceFile); err != nil {
+		return err
+	}
+	client, err := f.access.connect(cmd.Context(), f.instance.Namespace, zerolog.Nop(), nil)
+	if err != nil {
+		return err
+	}
+	if holder := f.holder(cmd.Context(), client); holder != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: starling %s/%s runs (%s) and puts this back; stop it first\n", f.instance.Namespace, f.instance.Name, holder)
+	}
+	all := []detached{}
+	var errs []error
+	for _, step := range detachSteps() {
+		errs = append(errs, step(cmd.Context(), client, &f.instance, func(d detached) {
+			all = append(all, d)
+			if f.output == "text" {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", d.Ref, d.Done)
+			}
+		}))
+	}
+	if err := f.print(cmd, all); err != nil {
+		return err
+	}
+	return errors.Join(errs...)
+}
+
+func (f *detachFlags) print(cmd *cobra.Command, all []detached) error {
+	var out []byte
+	var err error
+	switch f.output {
+	case "text":
+		if len(all) == 0 {
+			fmt.Fprintln(cmd.ErrOrStderr(), "nothing to detach")
+		}
+		return nil
+	case "yaml":
+		out, err = yaml.Marshal(all)
+	default:
+		out, err = json.MarshalIndent(all, "", "  ")
+		out = append(out, '\n')
+	}
+	if err == nil {
+		_, err = cmd.OutOrStdout().Write(out)
+	}
+	return err
+}
+
+// holder is who holds the instance's Lease now, "" when nobody does or we may not
+// know.
+func (f *detachFlags) holder(ctx context.Context, client *cluster.Client) string {
+	lease, err := client.Get(ctx, effect.Ref{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: f.instance.Namespace, Name: f.instance.Name})
+	if err != nil || lease == nil {
+		return ""
+	}
+	spec, _ := lease["spec"].(map[string]any)
+	holder, _ := spec["holderIdentity"].(string)
+	renewed, _ := spec["renewTime"].(string)
+	seconds, _ := spec["leaseDurationSeconds"].(int64)
+	at, err := time.Parse(time.RFC3339, renewed)
+	if err != nil || time.Since(at) > time.Duration(seconds)*time.Second {
+		return ""
+	}
+	return holder
+}
+
+// detachWebhooks takes away what makes the API server ask.
+func detachWebhooks(ctx context.Context, client *cluster.Client, i *instance, done func(detached)) error {
+	return webhook.Detach(ctx, client, status.InstanceLabel(i.Namespace, i.Name), func(d webhook.Detached) {
+		done(detached{d.Ref, d.Done})
+	})
+}

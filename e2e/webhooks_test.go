@@ -1,0 +1,462 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/starling-operator/starling/modules/status"
+)
+
+// guard is a module whose hooks review the ConfigMaps of the namespaces that are
+// labelled for this test.
+const guard = `
+def check(ctx):
+    r = ctx.request
+    if r.object.get("data.broken"):
+        fail("the hook is broken")
+    if r.object.get("data.warn"):
+        warn("careful with " + r.name)
+    if r.object.get("data.deny"):
+        return deny("%s of %s by %s: no" % (r.operation, r.name, r.user.name), code = 422)
+
+def complete(ctx):
+    o = dict(ctx.request.object)
+    if o["metadata"]["name"] == "kube-root-ca.crt":
+        return None
+    o["metadata"].setdefault("labels", {})["seen/by"] = "starling"
+    o.setdefault("data", {})["operation"] = ctx.request.operation
+    return o
+
+def lenient(ctx):
+    fail("always broken")
+
+where = {"namespace_labels": {"e2e": "$NS"}}
+hook(check, on = [k8s.validate("v1", "ConfigMap", failure_policy = "fail",
+                               match_conditions = {"not-spared": "object.metadata.name != 'spared'"}, **where)])
+hook(complete, on = [k8s.mutate("v1", resources = ["configmaps"], failure_policy = "fail", **where)])
+hook(lenient, on = [k8s.validate("v1", "ConfigMap", ["CREATE"], failure_policy = "ignore", **where)])
+`
+
+// webhookRole is what an instance needs for webhooks.
+func webhookRole(l least) least {
+	configurations := rbacv1.PolicyRule{
+		APIGroups: []string{"admissionregistration.k8s.io"},
+		Resources: []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"},
+		Verbs:     []string{"list", "watch", "create", "patch", "delete"},
+	}
+	l.Hooks = append(l.Hooks, configurations)
+	l.HooksIn = maps.Clone(l.HooksIn)
+	l.HooksIn["$NS"] = append(slices.Clip(l.HooksIn["$NS"]), rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"starling-webhooks"}, Verbs: []string{"get"},
+	})
+	return l
+}
+
+// webhookArgs are the flags of a starling on this machine.
+func webhookArgs(t *testing.T) []string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return []string{"--webhook-address=" + ln.Addr().String(), "--webhook-url=https://" + ln.Addr().String()}
+}
+
+// labelled makes a namespace that the guard covers.
+func (f *fixture) labelled() string {
+	f.t.Helper()
+	ns := shared.Namespace(f.t)
+	patch(f.t, "namespaces", "", ns, map[string]any{"metadata": map[string]any{"labels": map[string]any{"e2e": f.ns}}})
+	return ns
+}
+
+// warned is a client that keeps the warnings of its answers.
+func warned(t *testing.T) (*kubernetes.Clientset, *warnings) {
+	t.Helper()
+	w := &warnings{}
+	config := rest.CopyConfig(shared.Config)
+	config.WarningHandler = w
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, w
+}
+
+type warnings struct{ texts []string }
+
+func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { w.texts = append(w.texts, text) }
+
+func newConfigMap(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+}
+
+// configurations are the webhook configurations of the instance, as "name version".
+func (f *fixture) configurations() (all []string) {
+	f.t.Helper()
+	o := metav1.ListOptions{LabelSelector: "starling.dev/instance=" + f.ns + ".starling"}
+	validating, err1 := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(f.t.Context(), o)
+	mutating, err2 := shared.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(f.t.Context(), o)
+	if err := errors.Join(err1, err2); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, c := range validating.Items {
+		all = append(all, c.Name+" "+c.ResourceVersion)
+	}
+	for _, c := range mutating.Items {
+		all = append(all, c.Name+" "+c.ResourceVersion)
+	}
+	return all
+}
+
+// waitConfigurations waits until there are so many of them, and returns them.
+func (f *fixture) waitConfigurations(n int) (all []string) {
+	f.t.Helper()
+	f.eventually(fmt.Sprintf("%d webhook configurations", n), func() error {
+		if all = f.configurations(); len(all) != n {
+			return fmt.Errorf("there are %v", all)
+		}
+		return nil
+	})
+	return all
+}
+
+// refused waits until a ConfigMap is refused with a text. The API server learns of
+// new webhooks a moment after they were written.
+func (f *fixture) refused(ns string, cm *corev1.ConfigMap, text string) {
+	f.t.Helper()
+	f.eventually("ConfigMap "+cm.Name+" is refused", func() error {
+		_, err := shared.Client.CoreV1().ConfigMaps(ns).Create(f.t.Context(), cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), text) {
+			return fmt.Errorf("%v, want %q", err, text)
+		}
+		return nil
+	})
+}
+
+func TestAdmission(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(probe(), map[string]string{"web/module.star": on, "web/hooks/guard.star": guard}), webhookRole(mirrors))
+	ns := f.labelled()
+	patch(t, "namespaces", "", f.ns, map[string]any{"metadata": map[string]any{"labels": map[string]any{"e2e": f.ns}}})
+	args := webhookArgs(t)
+	f.start(args...)
+	f.waitReady()
+	first := f.waitConfigurations(3)
+	denied := newConfigMap("bad", map[string]string{"deny": "yes"})
+	f.refused(ns, denied, `admission webhook "validate.guard.check.web.starling.dev" denied the request: CREATE of bad by `)
+	_, err := shared.Client.CoreV1().ConfigMaps(ns).Create(t.Context(), denied, metav1.CreateOptions{})
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("%v, want code 422", err)
+	}
+
+	// It warns, and patches.
+	client, w := warned(t)
+	cm, err := client.CoreV1().ConfigMaps(ns).Create(t.Context(), newConfigMap("good", map[string]string{"warn": "yes"}), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cm.Labels["seen/by"] != "starling" || cm.Data["operation"] != "CREATE" || strings.Join(w.texts, ";") != "careful with good" {
+		t.Errorf("labels %v, data %v, warnings %v", cm.Labels, cm.Data, w.texts)
+	}
+	cm.Data["x"] = "y"
+	if cm, err = client.CoreV1().ConfigMaps(ns).Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil || cm.Data["operation"] != "UPDATE" {
+		t.Errorf("%v %v", cm, err)
+	}
+
+	// Failure policies: one hook that breaks refuses, one is ignored.
+	_, err = shared.Client.CoreV1().ConfigMaps(ns).Create(t.Context(), newConfigMap("broken", map[string]string{"broken": "yes"}), metav1.CreateOptions{})
+	if err == nil || !strings.Contains(err.Error(), "the hook is broken") {
+		t.Errorf("%v", err)
+	}
+	f.eventually("the log tells of the broken hooks", func() error {
+		return holds(f.process.Output(), []string{"always broken", "the hook is broken"})
+	})
+
+	// Match conditions; other namespaces; kube-system and our own one, whatever their labels.
+	for in, name := range map[string]string{ns: "spared", shared.Namespace(t): "elsewhere", f.ns: "own"} {
+		if _, err := shared.Client.CoreV1().ConfigMaps(in).Create(t.Context(), newConfigMap(name, map[string]string{"deny": "yes"}), metav1.CreateOptions{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	patch(t, "namespaces", "", "kube-system", map[string]any{"metadata": map[string]any{"labels": map[string]any{"e2e": f.ns}}})
+	if _, err := shared.Client.CoreV1().ConfigMaps("kube-system").Create(t.Context(), newConfigMap(f.ns, map[string]string{"deny": "yes"}),
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Errorf("kube-system: %v", err)
+	}
+
+	// Metrics.
+	_, page, err := f.http("/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`starling_webhook_requests_total{hook="web/hooks/guard.star:check",module="web",result="denied"}`,
+		`starling_webhook_requests_total{hook="web/hooks/guard.star:complete",module="web",result="changed"}`,
+		`starling_webhook_requests_total{hook="web/hooks/guard.star:lenient",module="web",result="error"}`,
+		`starling_webhook_seconds_count{hook="web/hooks/guard.star:check",module="web"}`, "starling_webhook_certificate_expires 1.",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("/metrics does not show %s", want)
+		}
+	}
+
+	// A restart writes nothing.
+	if code := f.process.Stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	f.start(args...)
+	f.waitReady()
+	f.probe()
+	if again := f.waitConfigurations(3); strings.Join(again, ";") != strings.Join(first, ";") {
+		t.Errorf("a restart has written: %v, was %v", again, first)
+	}
+	f.refused(ns, denied, "denied the request")
+
+	// What somebody changes or deletes is put right.
+	name, _, _ := strings.Cut(first[0], " ")
+	validating := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	c, err := validating.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Webhooks[0].ClientConfig.CABundle, c.Webhooks[0].NamespaceSelector = nil, nil
+	if _, err := validating.Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the configuration is put right", func() error {
+		c, err := validating.Get(t.Context(), name, metav1.GetOptions{})
+		if err == nil && (c.Webhooks[0].ClientConfig.CABundle == nil || len(c.Webhooks[0].NamespaceSelector.MatchExpressions) == 0) {
+			err = errors.New("it is not yet")
+		}
+		return err
+	})
+	if err := validating.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.waitConfigurations(3)
+
+	// A module that does not load keeps its webhooks, one that is off has none.
+	if code := f.process.Stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	f.write(map[string]string{"web/hooks/guard.star": "hook(\n"})
+	f.start(args...)
+	f.waitReady()
+	f.probe()
+	f.waitConfigurations(3)
+	if code := f.process.Stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	f.write(map[string]string{"web/hooks/guard.star": guard})
+	f.start(args...)
+	f.refused(ns, denied, "denied the request")
+	f.configure(map[string]string{"webEnabled": "false"})
+	f.waitConfigurations(0)
+	f.eventually("nobody is asked any more", func() error {
+		_, err := shared.Client.CoreV1().ConfigMaps(ns).Create(t.Context(), denied, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	f.configure(map[string]string{})
+	f.waitConfigurations(3)
+
+	// What a tree that has lost its webhooks finds is removed.
+	if code := f.process.Stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	f.write(map[string]string{"web": ""})
+	f.start(args...)
+	f.waitReady()
+	f.waitConfigurations(0)
+}
+
+// detach runs `starling detach` as the admin.
+func (f *fixture) detach(args ...string) (stdout, stderr string) {
+	f.t.Helper()
+	program := os.Getenv("STARLING_BIN")
+	if program == "" {
+		program = filepath.Join("..", "bin", "starling")
+	}
+	cmd := exec.CommandContext(f.t.Context(), program, append([]string{"detach", "--kubeconfig", shared.Kubeconfig, "--namespace", f.ns}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		f.t.Fatalf("%v: %s", err, errs.String())
+	}
+	return out.String(), errs.String()
+}
+
+// versionedLamps is a definition with three versions, of which one is stored. Each
+// keeps the color under another name.
+func versionedLamps(stored string) string {
+	text := `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lamps.$NS.example.com}
+spec:
+  group: $NS.example.com
+  names: {kind: Lamp, plural: lamps}
+  scope: Namespaced
+  conversion: {strategy: None}
+  versions:
+`
+	for version, field := range map[string]string{"v1alpha1": "colour", "v1beta1": "color", "v1": "hue"} {
+		text += fmt.Sprintf("  - {name: %s, served: true, storage: %v, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s: {type: string}, big: {type: integer}}}}}}}\n",
+			version, version == stored, field)
+	}
+	return text
+}
+
+const lampConversions = `
+def renamed(old, new):
+    def convert(o):
+        d = dict(o)
+        spec = d.get("spec", {})
+        if old in spec:
+            spec[new] = spec.pop(old)
+        return d
+    return convert
+
+hook(on = [k8s.convert("lamps.$NS.example.com", {
+    ("v1alpha1", "v1beta1"): renamed("colour", "color"), ("v1beta1", "v1"): renamed("color", "hue"),
+    ("v1", "v1beta1"): renamed("hue", "color"), ("v1beta1", "v1alpha1"): renamed("color", "colour"),
+})])
+`
+
+func TestConversion(t *testing.T) {
+	t.Parallel()
+	f := lampFixture(t, trees(probe(), map[string]string{
+		"light/module.star": on, "light/crds/lamps.yaml": versionedLamps("v1"), "light/hooks/versions.star": lampConversions,
+	}))
+	role := webhookRole(lampRole(f.ns))
+	role.Hooks[0].Verbs = []string{"get", "create", "patch", "list", "watch"}
+	f.name = "starling"
+	f.kube = shared.ServiceAccountKubeconfig(t, f.ns, "op-webhooks", role.access(f.ns, f.name))
+	args := webhookArgs(t)
+	f.start(args...)
+	f.waitReady()
+	crds := shared.Dynamic.Resource(definitions)
+	definition := "lamps." + f.ns + ".example.com"
+	strategy := func(want string) {
+		t.Helper()
+		f.eventually("the conversion strategy is "+want, func() error {
+			o, err := crds.Get(t.Context(), definition, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			conversion, _ := o.Object["spec"].(map[string]any)["conversion"].(map[string]any)
+			if conversion["strategy"] != want {
+				return fmt.Errorf("it is %v", conversion)
+			}
+			return nil
+		})
+	}
+	strategy("Webhook")
+	put := func(name, version, field string) {
+		t.Helper()
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": f.ns + ".example.com/" + version, "kind": "Lamp",
+			"metadata": map[string]any{"name": name, "labels": map[string]any{"a": "b"}},
+			"spec":     map[string]any{field: "red", "big": int64(9007199254740993)}, // no float holds it
+		}}
+		if _, err := f.lamps(version).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("first", "v1alpha1", "colour") // stored as v1
+	// From now on another version is stored: there are objects of both.
+	shared.Apply(t, strings.ReplaceAll(versionedLampsOnly("v1beta1"), "$NS", f.ns))
+	put("second", "v1", "hue")
+	for version, field := range map[string]string{"v1alpha1": "colour", "v1beta1": "color", "v1": "hue"} {
+		f.eventually("the lamps are "+version, func() error {
+			list, err := f.lamps(version).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			if len(list.Items) != 2 {
+				return fmt.Errorf("%d lamps", len(list.Items))
+			}
+			for _, o := range list.Items {
+				want := map[string]any{field: "red", "big": int64(9007199254740993)}
+				if fmt.Sprint(o.Object["spec"]) != fmt.Sprint(want) || o.GetLabels()["a"] != "b" || !strings.HasSuffix(o.GetAPIVersion(), "/"+version) {
+					return fmt.Errorf("%v", o.Object)
+				}
+			}
+			return nil
+		})
+	}
+
+	// crds/ says strategy None; a restart applies it again, and the conversion stays.
+	before, err := crds.Get(t.Context(), definition, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.restartWith(args)
+	f.probe()
+	after, err := crds.Get(t.Context(), definition, metav1.GetOptions{})
+	if err != nil || fmt.Sprint(after.Object["spec"].(map[string]any)["conversion"]) != fmt.Sprint(before.Object["spec"].(map[string]any)["conversion"]) {
+		t.Errorf("the conversion has changed: %v", err)
+	}
+	// Objects can be read while the module is off; detach ends the conversion.
+	f.configure(map[string]string{"lightEnabled": "false"})
+	f.waitState("light", status.ModuleOff)
+	strategy("Webhook")
+	if _, err := f.lamps("v1alpha1").Get(t.Context(), "second", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, note := f.detach(); !strings.Contains(note, "note: starling "+f.ns+"/starling runs") {
+		t.Errorf("no word about the one that runs: %q", note)
+	}
+	if code := f.process.Stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	shared.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: CustomResourceDefinition, metadata: {name: %s, annotations: {starling.dev/conversion: %s.starling}}}", "apiextensions.k8s.io/v1", definition, f.ns))
+	out, _ := f.detach("-o", "json")
+	var done []map[string]string
+	if err := json.Unmarshal([]byte(out), &done); err != nil || len(done) != 1 || done[0]["name"] != definition || done[0]["done"] != "conversion strategy None" {
+		t.Errorf("%s %v", out, err)
+	}
+	strategy("None")
+	if out, note := f.detach(); out != "" || note != "nothing to detach\n" {
+		t.Errorf("%q %q", out, note)
+	}
+}
+
+// versionedLampsOnly is versionedLamps without a word about conversion.
+func versionedLampsOnly(stored string) string {
+	return strings.Replace(versionedLamps(stored), "  conversion: {strategy: None}\n", "", 1)
+}
+
+func (f *fixture) lamps(version string) dynamic.ResourceInterface {
+	return shared.Dynamic.Resource(schema.GroupVersionResource{Group: f.ns + ".example.com", Version: version, Resource: "lamps"}).Namespace(f.ns)
+}
+
+func (f *fixture) restartWith(args []string) {
+	f.t.Helper()
+	if code := f.process.Stop(); code != 0 {
+		f.t.Fatalf("stopped with exit code %d", code)
+	}
+	f.start(args...)
+	f.waitReady()
+}

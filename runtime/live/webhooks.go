@@ -1,0 +1,96 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/webhook"
+)
+
+// WebhookOptions says how the API server reaches the hooks that it asks.
+type WebhookOptions struct {
+	// Address is where the server listens, HOST:PORT.
+	Address string
+	// Always opens it whether a hook takes requests or not.
+	Always bool
+	// Reach says how the API server comes there; Unreachable why it cannot.
+	Reach       webhook.Reach
+	Unreachable string
+	// CertDir holds mounted certificates; empty: own ones.
+	CertDir string
+}
+
+// openWebhooks prepares the server of k8s.validate, k8s.mutate and k8s.convert.
+func (d *Driver) openWebhooks(instance string) (err error) {
+	w := d.o.Webhooks
+	d.webhooks, err = webhook.New(webhook.Options{
+		Client: d.o.Client, Generation: d.o.Generation, Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
+		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir,
+		Answer: d.answer, Observe: d.metrics.answered, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
+		Log: d.o.Log,
+	})
+	if err != nil {
+		return err
+	}
+	d.requests.listeners = append(d.requests.listeners, d.webhooks.Serve)
+	return nil
+}
+
+// answer has a hook answer a request of the API server.
+func (d *Driver) answer(ctx context.Context, id string, r *builtins.Request) (builtins.Response, error) {
+	var response builtins.Response
+	var err error
+	if h := d.o.Generation.Hook(id); h != nil && converts(h, r.Binding) {
+		response, err = d.convert(ctx, h, r)
+	} else {
+		response, err = d.Request(ctx, id, r)
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		err = fmt.Errorf("hook %s has not answered in time", id)
+	}
+	return response, err
+}
+
+func converts(h *generation.Hook, binding string) bool {
+	b := h.Binding(binding)
+	return b != nil && b.Convert != nil
+}
+
+// convert answers a conversion without the engine: it depends on its functions alone,
+// and must go on while a module is off or waits, because no object of its kind can be
+// read meanwhile.
+func (d *Driver) convert(ctx context.Context, h *generation.Hook, r *builtins.Request) (builtins.Response, error) {
+	if why := d.marks.quarantined(h.ID); why != "" {
+		return builtins.Response{}, fmt.Errorf("hook %s: %s", h.ID, why)
+	}
+	module := d.o.Generation.Modules[h.Module]
+	if module == nil {
+		module = d.o.Generation.Global
+	}
+	answered := make(chan engine.RunDone, 1)
+	d.busy.Go(func() {
+		var done engine.RunDone
+		done.Err = d.guard(func() error {
+			done = d.runHook(engine.RunHook{Hook: h, Module: module, Attempt: 1, Now: time.Now(), Request: r})
+			return done.Err
+		})
+		answered <- done
+	})
+	select {
+	case done := <-answered:
+		return done.Response, done.Err
+	case <-ctx.Done(): // the run ends by its own limit
+		return builtins.Response{}, ctx.Err()
+	}
+}
+
+// answered counts a request of the API server.
+func (m *Metrics) answered(o webhook.Observation) {
+	m.answers.WithLabelValues(o.Module, o.Hook, o.Result).Inc()
+	m.answering.WithLabelValues(o.Module, o.Hook).Observe(o.Took.Seconds())
+}
