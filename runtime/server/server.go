@@ -68,7 +68,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	webLn, err := listen(o.Listen)
+	webLn, err := Listen(o.Listen, "--listen")
 	if err != nil {
 		sock.Close()
 		return nil, err
@@ -140,26 +140,27 @@ func (s *Server) Close() {
 	})
 }
 
-// listen opens a TCP address, with errors that say what to do.
-func listen(addr string) (net.Listener, error) {
+// Listen opens a TCP address that a flag of that name gives, with errors that say what
+// to do.
+func Listen(addr, flag string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return nil, fmt.Errorf("cannot listen on %q: not an address; give --listen HOST:PORT, as 127.0.0.1:8080", addr)
+		return nil, fmt.Errorf("cannot listen on %q: not an address; give %s HOST:PORT, as 127.0.0.1:8080", addr, flag)
 	}
 	ln, err := net.Listen("tcp", addr)
 	switch {
 	case err == nil:
 		return ln, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("cannot listen on %s: port in use; choose another with --listen", addr)
+		return nil, fmt.Errorf("cannot listen on %s: port in use; choose another with %s", addr, flag)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("cannot listen on %s: not allowed; choose a port above 1023 with --listen", addr)
+		return nil, fmt.Errorf("cannot listen on %s: not allowed; choose a port above 1023 with %s", addr, flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("cannot listen on %s: not an address of this machine; choose another with --listen", addr)
+		return nil, fmt.Errorf("cannot listen on %s: not an address of this machine; choose another with %s", addr, flag)
 	}
 	if bad := new(net.AddrError); errors.As(err, &bad) {
 		err = errors.New(bad.Err) // without the address once more
 	}
-	return nil, fmt.Errorf("cannot listen on %s: %w; choose another with --listen", addr, cause(err))
+	return nil, fmt.Errorf("cannot listen on %s: %w; choose another with %s", addr, cause(err), flag)
 }
 
 // cause returns the innermost text of a network or file error: the outer layers

@@ -1,0 +1,310 @@
+package receive
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+const token = "hush-token-71"
+
+// world is a server with a module web of some bindings, and what it meets.
+type world struct {
+	s        *Server
+	log      bytes.Buffer
+	observed []string
+
+	// secret is what the Secret web/hook holds as key token; "": it is not there.
+	secret string
+	reads  []string
+	err    error
+
+	asked  []*builtins.Request
+	answer func(*builtins.Request) (builtins.Response, error)
+}
+
+func newWorld(t testing.TB, bindings ...*builtins.ReceiveBinding) *world {
+	t.Helper()
+	w := &world{secret: token, answer: func(*builtins.Request) (builtins.Response, error) { return builtins.Response{}, nil }}
+	w.s = New(Options{
+		Namespace: "ops", Reader: w, Log: zerolog.New(&w.log),
+		Observe: func(module, hook string, code int) {
+			w.observed = append(w.observed, fmt.Sprintf("%s %s %d", module, hook, code))
+		},
+		Answer: func(_ context.Context, hook string, r *builtins.Request) (builtins.Response, error) {
+			w.asked = append(w.asked, r)
+			return w.answer(r)
+		},
+	})
+	hook := &generation.Hook{HookDecl: &builtins.HookDecl{ID: "a"}, Module: "web", ID: "web/a"}
+	for i, b := range bindings {
+		if b.Methods == nil {
+			b.Methods = []string{"POST"}
+		}
+		b.MaxBytes, b.Rate, b.Burst = max(b.MaxBytes, 100), max(b.Rate, 1000), max(b.Burst, 1000)
+		hook.Bindings = append(hook.Bindings, builtins.Binding{Name: fmt.Sprintf("receive-%d", i), Receive: b})
+	}
+	m := &generation.Module{Name: "web", Decl: builtins.ModuleDecl{Namespace: "web"}, Hooks: []*generation.Hook{hook}}
+	w.s.Know(&generation.Generation{Names: []string{"web"}, Modules: map[string]*generation.Module{"web": m}})
+	w.s.Serve(m, m.Hooks)
+	return w
+}
+
+func (w *world) Get(_ context.Context, ref effect.Ref) (map[string]any, error) {
+	w.reads = append(w.reads, ref.String())
+	if w.err != nil || w.secret == "" {
+		return nil, w.err
+	}
+	return map[string]any{"data": map[string]any{"token": base64.StdEncoding.EncodeToString([]byte(w.secret)), "empty": "", "broken": "%"}}, nil
+}
+
+func (w *world) List(context.Context, string, string, []string, string, string) ([]map[string]any, error) {
+	return nil, errors.New("nobody lists Secrets")
+}
+
+// do sends a request and returns the answer, the body with its line end cut.
+func (w *world) do(method, path, body string, headers ...string) (*http.Response, string) {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	rec := httptest.NewRecorder()
+	w.s.ServeHTTP(rec, r)
+	resp := rec.Result()
+	text, _ := io.ReadAll(resp.Body)
+	return resp, strings.TrimSuffix(string(text), "\n")
+}
+
+func sum(body, secret string) []byte {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	return mac.Sum(nil)
+}
+
+func ref(key string) *builtins.SecretRef { return &builtins.SecretRef{Name: "hook", Key: key} }
+
+func TestSignatures(t *testing.T) {
+	const body = `{"a":1}`
+	hexed, based := hex.EncodeToString(sum(body, token)), base64.StdEncoding.EncodeToString(sum(body, token))
+	other := hex.EncodeToString(sum(body, "other"))
+	binding := map[builtins.Signature]*builtins.ReceiveBinding{}
+	var all []*builtins.ReceiveBinding
+	for _, s := range []builtins.Signature{builtins.SignatureGitHub, builtins.SignatureGitLab, builtins.SignatureHMAC, builtins.SignatureBearer} {
+		b := &builtins.ReceiveBinding{Path: "/" + string(s), Signature: s, Secret: ref("token")}
+		if s == builtins.SignatureHMAC {
+			b.Header = "x-signature"
+		}
+		binding[s] = b
+		all = append(all, b)
+	}
+	w := newWorld(t, all...)
+	for _, test := range []struct {
+		path    string
+		headers []string
+		ok      bool
+	}{
+		{"/github", nil, false},
+		{"/github", []string{"X-Hub-Signature-256", "sha256=" + hexed}, true},
+		{"/github", []string{"X-Hub-Signature-256", "sha256=" + strings.ToUpper(hexed)}, true},
+		{"/github", []string{"X-Hub-Signature-256", hexed}, false},
+		{"/github", []string{"X-Hub-Signature-256", "sha256=" + other}, false},
+		{"/github", []string{"X-Hub-Signature-256", "sha256="}, false},
+		{"/github", []string{"X-Hub-Signature-256", "sha256=" + hexed[:62]}, false},
+		{"/github", []string{"X-Hub-Signature-256", "sha256=" + hexed, "X-Hub-Signature-256", "x"}, false},
+		{"/github", []string{"X-Hub-Signature", "sha256=" + hexed}, false},
+		{"/github", []string{"X-Gitlab-Token", token}, false},
+		{"/gitlab", []string{"X-Gitlab-Token", token}, true},
+		{"/gitlab", []string{"X-Gitlab-Token", token + "x"}, false},
+		{"/gitlab", []string{"X-Gitlab-Token", ""}, false},
+		{"/gitlab", []string{"X-Hub-Signature-256", "sha256=" + hexed}, false},
+		{"/hmac", []string{"X-Signature", hexed}, true},
+		{"/hmac", []string{"X-Signature", "sha256=" + hexed}, true},
+		{"/hmac", []string{"X-Signature", based}, true},
+		{"/hmac", []string{"X-Signature", other}, false},
+		{"/hmac", nil, false},
+		{"/bearer", []string{"Authorization", "Bearer " + token}, true},
+		{"/bearer", []string{"Authorization", "bearer " + token}, true},
+		{"/bearer", []string{"Authorization", "Basic " + token}, false},
+		{"/bearer", []string{"Authorization", token}, false},
+		{"/bearer", []string{"Authorization", "Bearer "}, false},
+	} {
+		asked := len(w.asked)
+		resp, text := w.do("POST", test.path, body, test.headers...)
+		if want := map[bool]int{true: 200, false: 401}[test.ok]; resp.StatusCode != want || (len(w.asked) > asked) != test.ok {
+			t.Errorf("%s %q: got %d %s", test.path, test.headers, resp.StatusCode, text)
+		}
+	}
+	if said := w.log.String(); strings.Contains(said, token) || strings.Contains(said, other) || strings.Count(said, "is not signed with the secret") != 4 {
+		t.Errorf("log: %s", said)
+	}
+	if w.reads[0] != "Secret web/hook" {
+		t.Errorf("read %v", w.reads)
+	}
+}
+
+func TestRequestsAreChecked(t *testing.T) {
+	w := newWorld(t,
+		&builtins.ReceiveBinding{Path: "/x", Methods: []string{"POST", "GET"}},
+		&builtins.ReceiveBinding{Path: "/slow", Rate: 1, Burst: 1},
+		&builtins.ReceiveBinding{Path: "/gone", Secret: &builtins.SecretRef{Name: "hook", Key: "nothing", Namespace: "far"}},
+		&builtins.ReceiveBinding{Path: "/empty", Secret: ref("empty")},
+		&builtins.ReceiveBinding{Path: "/broken", Secret: ref("broken")},
+	)
+	for path := range w.s.routes { // as if all time had passed
+		if path == "/slow" {
+			w.s.routes[path].limit.SetLimit(0)
+			w.s.routes[path].limit.SetBurst(1)
+		}
+	}
+	for _, test := range []struct {
+		method, path, body string
+		code               int
+		says, after        string
+	}{
+		{"POST", "/y", "", 404, "no hook receives requests here", ""},
+		{"POST", "/x/", "", 404, "", ""},
+		{"POST", "/X", "", 404, "", ""},
+		{"POST", "/x?a=1", "x", 200, "", ""},
+		{"GET", "/x", "", 200, "", ""},
+		{"PUT", "/x", "", 405, "another method", ""},
+		{"POST", "/x", strings.Repeat("x", 100), 200, "", ""},
+		{"POST", "/x", strings.Repeat("x", 101), 413, "the body is larger than 100 bytes", ""},
+		{"POST", "/slow", "", 429, "too many requests", "1"},
+		{"POST", "/gone", "", 503, "cannot be checked now", "10"},
+		{"POST", "/empty", "", 503, "cannot be checked now", "10"},
+		{"POST", "/broken", "", 503, "cannot be checked now", "10"},
+	} {
+		if test.path == "/slow" {
+			w.do("POST", "/slow", "")
+		}
+		resp, text := w.do(test.method, test.path, test.body)
+		if resp.StatusCode != test.code || !strings.Contains(text, test.says) || resp.Header.Get("Retry-After") != test.after {
+			t.Errorf("%s %s: got %d %q, %v", test.method, test.path, resp.StatusCode, text, resp.Header)
+		}
+	}
+	for _, want := range []string{`Secret far/hook has no key \"nothing\"`, "Secret web/hook: key empty is empty", `key \"broken\" is no base64`} {
+		if !strings.Contains(w.log.String(), want) {
+			t.Errorf("the log does not say %q: %s", want, w.log.String())
+		}
+	}
+	if w.observed[0] != "web web/a 200" { // 404s are not counted
+		t.Errorf("%v", w.observed)
+	}
+	// A body whose length is not told.
+	r := httptest.NewRequest("POST", "/x", io.MultiReader(strings.NewReader(strings.Repeat("x", 101))))
+	r.ContentLength = -1
+	rec := httptest.NewRecorder()
+	w.s.ServeHTTP(rec, r)
+	if rec.Code != 413 {
+		t.Errorf("got %d", rec.Code)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	w := newWorld(t, &builtins.ReceiveBinding{Path: "/x"})
+	for _, test := range []struct {
+		response    builtins.Response
+		err         error
+		code        int
+		says, after string
+	}{
+		{builtins.Response{}, nil, 200, "", ""},
+		{builtins.Response{Reply: &builtins.Reply{Status: 201, Body: []byte(`{"a":1}`), ContentType: "application/json"}}, nil, 201, `{"a":1}`, ""},
+		{builtins.Response{Reply: &builtins.Reply{Status: 204}}, nil, 204, "", ""},
+		{builtins.Response{}, errors.New("hush: boom"), 500, "the hook failed", ""},
+		{builtins.Response{}, fmt.Errorf("x: %w", &builtins.FailError{Msg: "hush"}), 500, "the hook failed", ""},
+		{builtins.Response{}, fmt.Errorf("x: %w", &builtins.FailError{Msg: "hush", RetryAfter: 1500 * time.Millisecond}), 503, "try again later", "2"},
+		{builtins.Response{}, fmt.Errorf("hush: %w", engine.ErrBusy), 503, "too many requests wait", "1"},
+		{builtins.Response{}, fmt.Errorf("hush: %w", engine.ErrNotReady), 503, "there is no answer now", "10"},
+		{builtins.Response{}, context.DeadlineExceeded, 503, "there is no answer now", "10"},
+	} {
+		w.answer = func(*builtins.Request) (builtins.Response, error) { return test.response, test.err }
+		resp, text := w.do("POST", "/x", "x")
+		if resp.StatusCode != test.code || text != test.says && !strings.HasPrefix(text, test.says+",") || resp.Header.Get("Retry-After") != test.after {
+			t.Errorf("%v: got %d %q, %v", test.err, resp.StatusCode, text, resp.Header)
+		}
+	}
+	// A module that is off, and a process that does not lead.
+	w.s.Serve(&generation.Module{Name: "web"}, nil)
+	if resp, _ := w.do("POST", "/x", ""); resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "10" {
+		t.Errorf("got %d", resp.StatusCode)
+	}
+}
+
+func TestWhatAHookSees(t *testing.T) {
+	w := newWorld(t, &builtins.ReceiveBinding{Path: "/x"})
+	w.do("POST", "/x?a=1&a=2&b=", "text", "X-Event", "push", "X-Event", "tag", "Authorization", token, "Cookie", token, "X-Gitlab-Token", token)
+	f := w.asked[0].Fields
+	got := fmt.Sprint(w.asked[0].Binding, f["method"], f["path"], f["query"], f["headers"], f["body"])
+	if want := `receive-0"POST""/x"{"a": "1", "b": ""} {"x-event": "push, tag"}"text"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestASecretIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &builtins.ReceiveBinding{Path: "/x", Signature: builtins.SignatureBearer, Secret: ref("token")})
+		want := func(code, reads int, secret string) {
+			t.Helper()
+			resp, _ := w.do("POST", "/x", "", "Authorization", "Bearer "+secret)
+			if resp.StatusCode != code || len(w.reads) != reads {
+				t.Errorf("got %d after %d reads, want %d after %d", resp.StatusCode, len(w.reads), code, reads)
+			}
+		}
+		want(200, 1, token)
+		want(200, 1, token)
+		want(401, 1, "wrong") // read a moment ago
+		time.Sleep(3 * time.Second)
+		want(200, 1, token)
+		want(401, 2, "wrong") // it might be a newer one
+		want(401, 2, "wrong")
+		w.secret = "newer"
+		time.Sleep(3 * time.Second)
+		want(200, 3, "newer")
+		want(401, 3, token)
+		w.err = errors.New("the API server is down")
+		time.Sleep(20 * time.Second)
+		want(200, 3, "newer")
+		time.Sleep(20 * time.Second)
+		want(503, 4, "newer")
+		want(503, 4, "newer")
+		w.err, w.secret = nil, ""
+		time.Sleep(3 * time.Second)
+		want(503, 5, "newer")
+		w.secret = "newer"
+		time.Sleep(3 * time.Second)
+		want(200, 6, "newer")
+	})
+}
+
+func TestBodiesAreBoundedTogether(t *testing.T) {
+	w := newWorld(t, &builtins.ReceiveBinding{Path: "/x"})
+	if !w.s.held.TryAcquire(maxHeld - 10) {
+		t.Fatal("held already")
+	}
+	if resp, _ := w.do("POST", "/x", "0123456789"); resp.StatusCode != 200 {
+		t.Errorf("got %d", resp.StatusCode)
+	}
+	if resp, _ := w.do("POST", "/x", "0123456789x"); resp.StatusCode != 503 {
+		t.Errorf("got %d", resp.StatusCode)
+	}
+}
