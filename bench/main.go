@@ -44,6 +44,7 @@ func sections() []section {
 		{"runs", measureRuns},
 		{"start", measureStart},
 		{"rest", measureRest},
+		{"each", measureEach},
 	}
 }
 
@@ -54,8 +55,13 @@ func main() {
 	// Watches that lose their API server at the end are no news.
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
-	if len(os.Args) > 1 && os.Args[1] == loopCommand {
-		os.Exit(exitCode(loop(os.Args[2:])))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case loopCommand:
+			os.Exit(exitCode(loop(os.Args[2:])))
+		case controllerCommand:
+			os.Exit(exitCode(controller(os.Args[2:])))
+		}
 	}
 	quick := flag.Bool("quick", false, "small sizes, to see that it works; such numbers mean little")
 	only := flag.String("only", "", "comma-separated `sections` to run: "+strings.Join(sectionNames(sections()), ", ")+"; all by default")

@@ -189,10 +189,7 @@ func measureEvents(ctx context.Context, b *bench) error {
 			took[side] = append(took[side], d)
 		}
 	}
-	for _, at := range []struct {
-		name string
-		part float64
-	}{{"p50", 0.5}, {"p99", 0.99}} {
+	for _, at := range parts() {
 		hook := percentile(took[sideHook], at.part)
 		for _, side := range []string{sideApply, sideCreate} {
 			bare := percentile(took[side], at.part)
@@ -252,6 +249,14 @@ func measureBurst(ctx context.Context, b *bench) error {
 	}
 	return m.end(ctx)
 }
+
+// part is a percentile by its name.
+type part struct {
+	name string
+	part float64
+}
+
+func parts() []part { return []part{{"p50", 0.5}, {"p99", 0.99}} }
 
 // percentile returns the smallest value that at least this part of all values does
 // not exceed.
