@@ -111,6 +111,9 @@ func (s *Starling) Wait(timeout time.Duration) int {
 	return code
 }
 
+// PID returns the number of the process.
+func (s *Starling) PID() int { return s.process.cmd.Process.Pid }
+
 // Output returns what the process has printed so far, stdout and stderr.
 func (s *Starling) Output() string { return s.process.output.String() }
 
