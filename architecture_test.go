@@ -23,6 +23,7 @@ var layers = []struct {
 }{
 	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster"}, true},
 	{"drivers", []string{"runtime/live"}, false},
+	{"what drivers share", []string{"runtime/executor"}, false},
 	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/cluster/apitest", "runtime/server", "runtime/webhook", "runtime/outbound", "runtime/receive", "modules/release"}, true},
 	{"engine", []string{"runtime/engine"}, false},
 	{"what the engine decides with", []string{"runtime/lane", "runtime/hook", "runtime/generation"}, true},

@@ -20,6 +20,7 @@ import (
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/outbound"
 	"github.com/starling-operator/starling/runtime/watch"
@@ -56,6 +57,7 @@ type Driver struct {
 	writer   *cluster.Writer
 	releases *release.Manager
 	metrics  *Metrics
+	executor *executor.Executor
 	marks    *marks
 	// eachWatches holds the ids of the watches whose objects have runs of their own.
 	eachWatches sync.Map
@@ -144,6 +146,10 @@ func New(o Options) (*Driver, error) {
 		Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance,
 		// The next snapshot shows what was written.
 		Observe: d.watches.Observe, JQ: builtins.PatchJQ,
+	})
+	d.executor = executor.New(executor.Options{
+		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Watches: d.watches,
+		Generation: o.Generation, HTTP: d.web, Now: time.Now, Log: d.log,
 	})
 	return d, d.openWebhooks(instance)
 }

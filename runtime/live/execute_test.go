@@ -5,12 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine"
-	"github.com/starling-operator/starling/runtime/watch"
 )
 
 func TestAPanicIsAnAnswer(t *testing.T) {
@@ -35,20 +32,5 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 	}
 	if err := d.guard(func() error { return errors.New("plain") }); err.Error() != "plain" {
 		t.Error(err)
-	}
-}
-
-// What a binding says must reach the watch.
-func TestWatchSpecHoldsTheWholeBinding(t *testing.T) {
-	want := watch.Spec{
-		ID: "id", APIVersion: "v1", Kind: "Pod", Namespaces: []string{"a"}, ExcludeNamespaces: []string{"b"},
-		NamespaceLabels: "c", Names: []string{"d"}, Labels: "e", Fields: "f=g", FilterID: "h", KeepObject: true,
-	}
-	got := watchSpec("id", &builtins.WatchBinding{
-		APIVersion: "v1", Kind: "Pod", Namespaces: []string{"a"}, ExcludeNamespaces: []string{"b"},
-		NamespaceLabels: "c", Names: []string{"d"}, Labels: "e", Fields: "f=g", FilterID: "h", KeepObject: true,
-	})
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

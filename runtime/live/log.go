@@ -1,8 +1,6 @@
 package live
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"strings"
 
@@ -65,15 +63,4 @@ func traceOf(err error) string {
 		return strings.Join(all, "\n")
 	}
 	return traceOf(errors.Unwrap(err))
-}
-
-// fieldManager names a hook as the owner of the fields that it applies: at most
-// 128 characters, so that long ids end in a hash.
-func fieldManager(hook string) string {
-	name := "starling/" + hook
-	if len(name) <= 128 {
-		return name
-	}
-	sum := sha256.Sum256([]byte(hook))
-	return name[:111] + "-" + hex.EncodeToString(sum[:8])
 }

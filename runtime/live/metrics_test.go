@@ -126,13 +126,3 @@ func TestGroupsExpire(t *testing.T) {
 		t.Errorf("got %s (%d lines), want %s", got, m.lines, want)
 	}
 }
-
-func TestFieldManager(t *testing.T) {
-	if got := fieldManager("web/hooks/a.star:f"); got != "starling/web/hooks/a.star:f" {
-		t.Error(got)
-	}
-	long := fieldManager(strings.Repeat("x", 300))
-	if len(long) > 128 || long == fieldManager(strings.Repeat("x", 301)) {
-		t.Error(long)
-	}
-}

@@ -1,11 +1,10 @@
-package live
+package executor
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
-	"go.starlark.net/starlark"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/starling-operator/starling/builtins"
@@ -15,34 +14,20 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// What hooks with for_each need of the driver.
-
-// subject returns the object that a run is about; false when it is not there any more.
-func (d *Driver) subject(a engine.RunHook) (starlark.Value, bool) {
-	if a.Key == "" || a.Object != nil {
-		return a.Object, true
-	}
-	e, there, _ := d.watches.Find(a.Watches[a.Each], a.ObjectNamespace, a.ObjectName)
-	if e.Object != nil {
-		return e.Object, there
-	}
-	return e.Result, there
-}
-
-// unhold takes a finalizer off all objects of a kind that a watch does not have.
-func (d *Driver) unhold(ctx context.Context, a engine.Unhold) error {
+// Unhold takes a finalizer off all objects of a kind that a watch does not have.
+func (x *Executor) Unhold(ctx context.Context, a engine.Unhold) error {
 	keep := func(effect.Ref) (bool, error) { return false, nil }
 	if a.Watch != "" {
 		keep = func(ref effect.Ref) (bool, error) {
-			_, there, known := d.watches.Find(a.Watch, ref.Namespace, ref.Name)
+			_, there, known := x.o.Watches.Find(a.Watch, ref.Namespace, ref.Name)
 			if !known {
 				return true, errors.New("the watch has ended")
 			}
 			return there, nil
 		}
 	}
-	log := d.log(a.Module, a.Hook)
-	return ReleaseFinalizer(ctx, d.o.Client, d.writer, a.APIVersion, a.Kind, a.Finalizer, keep, func(ref effect.Ref) {
+	log := x.o.Log(a.Module, a.Hook)
+	return ReleaseFinalizer(ctx, x.o.Client, x.o.Writer, a.APIVersion, a.Kind, a.Finalizer, keep, func(ref effect.Ref) {
 		log.Log(builtins.LevelInfo, "finalizer "+a.Finalizer+" taken off "+ref.String()+", which nobody cleans up any more", nil)
 	})
 }

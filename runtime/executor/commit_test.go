@@ -1,7 +1,8 @@
-package live
+package executor
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -21,7 +22,10 @@ func TestACommitSaysHowFarItCame(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	d := &Driver{work: context.Background(), writer: cluster.NewWriter(cluster.WriterOptions{Client: client, Namespace: "ops", Name: "starling", Instance: "ops.starling"})}
+	x := New(Options{
+		Client: client, Generation: &generation.Generation{},
+		Writer: cluster.NewWriter(cluster.WriterOptions{Client: client, Namespace: "ops", Name: "starling", Instance: "ops.starling"}),
+	})
 	write := func(kind effect.WriteKind, name, pos string) effect.Write {
 		ref := effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: name}
 		return effect.Write{Kind: kind, Ref: ref, Pos: pos, Object: map[string]any{
@@ -33,10 +37,20 @@ func TestACommitSaysHowFarItCame(t *testing.T) {
 		write(effect.WriteCreate, "x", ""), write(effect.WriteApply, "y", ""), missing, write(effect.WriteApply, "z", ""),
 	}}
 	const want = `web/hooks/a.star:5: cannot patch ConfigMap a/none: configmaps "none" not found (2 of 4 written)`
-	if err := d.commit(a); err == nil || err.Error() != want {
+	if err := x.Commit(context.Background(), a); err == nil || err.Error() != want {
 		t.Errorf("error is\n%v, want\n%s", err, want)
 	}
 	if api.Object("v1", "ConfigMap", "a", "y") == nil || api.Object("v1", "ConfigMap", "a", "z") != nil {
 		t.Error("what was written is not what comes before the failed write")
+	}
+}
+
+func TestFieldManager(t *testing.T) {
+	if got := fieldManager("web/hooks/a.star:f"); got != "starling/web/hooks/a.star:f" {
+		t.Error(got)
+	}
+	long := fieldManager(strings.Repeat("x", 300))
+	if len(long) > 128 || long == fieldManager(strings.Repeat("x", 301)) {
+		t.Error(long)
 	}
 }

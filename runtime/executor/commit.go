@@ -1,0 +1,87 @@
+package executor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+)
+
+// Commit writes objects in call order, then what is kept. The first failing write
+// ends it.
+func (x *Executor) Commit(ctx context.Context, a engine.Commit) error {
+	manager := fieldManager(a.Hook.ID)
+	for i, w := range a.Writes {
+		if err := x.write(ctx, a.Module, manager, w); err != nil {
+			at := ""
+			if w.Pos != "" {
+				at = w.Pos + ": "
+			}
+			if len(a.Writes) > 1 {
+				return fmt.Errorf("%s%w (%d of %d written)", at, err, i, len(a.Writes))
+			}
+			return fmt.Errorf("%s%w", at, err)
+		}
+	}
+	if a.Keep == nil {
+		return nil
+	}
+	if err := x.o.Kept.Save(ctx, a.Module, a.Keep); err != nil {
+		return fmt.Errorf("values are not kept: %w", err)
+	}
+	return nil
+}
+
+// Save keeps what a module's hooks have set.
+func (x *Executor) Save(ctx context.Context, a engine.Save) error {
+	return x.o.Kept.Save(ctx, a.Module, a.Data)
+}
+
+// write carries out one write of a hook. What a hook makes for its chart comes before
+// the first install, which else makes the module's namespace: so it is made here when
+// it is what a write misses.
+func (x *Executor) write(ctx context.Context, module, manager string, w effect.Write) error {
+	err := x.o.Writer.Write(ctx, manager, w)
+	if err == nil {
+		return nil
+	}
+	namespace := ""
+	if g := x.o.Generation; g != nil && g.Modules[module] != nil {
+		namespace = g.Modules[module].Decl.Namespace
+	}
+	if namespace == "" || !missesNamespace(err, namespace) {
+		return err
+	}
+	if err := x.o.Releases.EnsureNamespace(ctx, namespace); err != nil {
+		return err
+	}
+	return x.o.Writer.Write(ctx, manager, w)
+}
+
+// missesNamespace reports whether a write has failed because its namespace is not
+// there.
+func missesNamespace(err error, namespace string) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Kind == "namespaces" && details.Name == namespace
+}
+
+// fieldManager names a hook as the owner of the fields that it applies: at most
+// 128 characters, so that long ids end in a hash.
+func fieldManager(hook string) string {
+	name := "starling/" + hook
+	if len(name) <= 128 {
+		return name
+	}
+	sum := sha256.Sum256([]byte(hook))
+	return name[:111] + "-" + hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,118 @@
+// Package executor carries out what the engine wants done, one action at a time, in
+// whatever cluster its clients reach. It starts nothing by itself and keeps no state:
+// drivers decide when an action is carried out, beside which others, and hand the answer
+// back to the engine.
+package executor
+
+import (
+	"context"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/watch"
+)
+
+// Watches are what runs see of the cluster: [watch.Manager] has these methods.
+type Watches interface {
+	// Snapshot returns what a watch keeps.
+	Snapshot(id string) []starlark.Value
+	// Find returns what a watch keeps of one object; known is false for a watch
+	// that is not there or not complete.
+	Find(id, namespace, name string) (found watch.Entry, there, known bool)
+	// Kick looks for kinds that may be served now.
+	Kick()
+}
+
+// Options configures an [Executor]. All fields are required.
+type Options struct {
+	Client     *cluster.Client
+	Writer     *cluster.Writer
+	Kept       *cluster.Kept
+	Releases   *release.Manager
+	Watches    Watches
+	Generation *generation.Generation
+	// HTTP answers http.get.
+	HTTP builtins.Fetcher
+	// Now is the time.
+	Now func() time.Time
+	// Log returns the log of a hook, or of a module for the hook "".
+	Log func(module, hook string) builtins.Logger
+}
+
+// Executor carries out actions. It is safe for concurrent use.
+type Executor struct{ o Options }
+
+// New makes an executor. It does no I/O.
+func New(o Options) *Executor { return &Executor{o: o} }
+
+// RunHook calls a hook with the snapshots as they are now.
+func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDone, hook.Result) {
+	snapshots := make(map[string][]starlark.Value, len(a.Watches))
+	for binding, id := range a.Watches {
+		snapshots[binding] = x.o.Watches.Snapshot(id)
+	}
+	about, there := x.subject(a)
+	if !there {
+		return engine.RunDone{Run: a.Run, Gone: true}, hook.Result{}
+	}
+	began := x.o.Now()
+	result := hook.Run(ctx, hook.Request{
+		Host: x.o.Generation.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
+		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
+		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, State: a.State, Switches: a.Switches,
+		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup,
+		HTTP: x.o.HTTP, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
+		Scope: func(apiVersion, kind string) (bool, error) {
+			m, err := x.o.Client.Mapping(ctx, apiVersion, kind)
+			return m.Namespaced, err
+		},
+	})
+	return engine.RunDone{
+		Run: a.Run, Effects: result.Effects, Response: result.Response, Err: result.Err, Took: x.o.Now().Sub(began),
+	}, result
+}
+
+// subject returns the object that a run is about; false when it is not there any more.
+func (x *Executor) subject(a engine.RunHook) (starlark.Value, bool) {
+	if a.Key == "" || a.Object != nil {
+		return a.Object, true
+	}
+	e, there, _ := x.o.Watches.Find(a.Watches[a.Each], a.ObjectNamespace, a.ObjectName)
+	if e.Object != nil {
+		return e.Object, there
+	}
+	return e.Result, there
+}
+
+// Evaluate calls def enabled() of a module.
+func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evaluated {
+	decision, err := hook.Enabled(ctx, x.o.Generation.Host, a.Module, a.Values, x.o.Now(), x.o.Log(a.Module.Name, ""))
+	return engine.Evaluated{Op: a.Op, Decision: decision, Err: err}
+}
+
+// WatchSpec is a watch as the engine asks for it. Its filter ends with ctx.
+func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spec {
+	spec := watchSpec(a.ID, a.Watch)
+	spec.Finalizer = a.Finalizer
+	spec.Filter = hook.Filter(ctx, x.o.Generation.Host, a.Watch, x.o.Log(a.Hook.Module, a.Hook.ID))
+	return spec
+}
+
+// watchSpec is a watch as its binding says, all but its filter.
+func watchSpec(id string, w *builtins.WatchBinding) watch.Spec {
+	return watch.Spec{
+		ID: id, APIVersion: w.APIVersion, Kind: w.Kind,
+		Namespaces: w.Namespaces, ExcludeNamespaces: w.ExcludeNamespaces, NamespaceLabels: w.NamespaceLabels,
+		Names: w.Names, Labels: w.Labels, Fields: w.Fields,
+		FilterID: w.FilterID, KeepObject: w.KeepObject,
+	}
+}
+
+var _ builtins.Reader = (*cluster.Client)(nil)

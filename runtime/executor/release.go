@@ -1,0 +1,52 @@
+package executor
+
+import (
+	"context"
+	"time"
+
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/hook"
+)
+
+// uninstallTimeout bounds an uninstall that has no timeout of its own.
+const uninstallTimeout = 10 * time.Minute
+
+// ApplyCRDs applies the crds/ of a module.
+func (x *Executor) ApplyCRDs(ctx context.Context, a engine.ApplyCRDs) error {
+	changed, err := x.o.Releases.ApplyCRDs(ctx, a.Module.Name, a.Module.Tree.CRDs)
+	if changed {
+		x.o.Client.Refresh()
+		x.o.Releases.ResetDiscovery()
+		x.o.Watches.Kick()
+	}
+	return err
+}
+
+// Release installs or upgrades the release of a module. The result tells what was done.
+func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Released, release.Result) {
+	decl := a.Module.Decl
+	vals, err := hook.ChartValues(ctx, x.o.Generation.Host, a.Module, a.Values, x.o.Now(), x.o.Log(a.Module.Name, ""))
+	if err != nil {
+		return engine.Released{Op: a.Op, Err: err}, release.Result{}
+	}
+	result, err := x.o.Releases.Reconcile(ctx, release.Target{
+		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
+		Chart: a.Module.Tree.Chart, Values: vals, Wait: decl.Wait, Timeout: decl.Timeout,
+	})
+	changed := result.Action != release.ActionUnchanged
+	if err == nil && changed {
+		// The chart may have brought kinds that hooks wait for.
+		x.o.Watches.Kick()
+	}
+	return engine.Released{Op: a.Op, Err: err, Changed: changed, Revision: result.Revision}, result
+}
+
+// Uninstall takes a release away. Done is false when there was none.
+func (x *Executor) Uninstall(ctx context.Context, a engine.Uninstall) (done bool, err error) {
+	timeout := a.Timeout
+	if timeout == 0 {
+		timeout = uninstallTimeout
+	}
+	return x.o.Releases.Uninstall(ctx, release.Ref(a.Ref), timeout)
+}
