@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
 )
 
 func TestReply(t *testing.T) {
@@ -67,7 +68,7 @@ func TestReceivedRequest(t *testing.T) {
 		{"x", "dir(ctx.request)", `["body", "headers", "json", "method", "path", "query"]`},
 	} {
 		env := starlark.StringDict{"ctx": ctx(test.body)}
-		v, err := starlark.Eval(&starlark.Thread{}, "x", test.expr, env)
+		v, err := starlark.EvalOptions(&syntax.FileOptions{}, &starlark.Thread{}, "x", test.expr, env)
 		if err != nil || v.String() != test.want {
 			t.Errorf("%.20q: %s: got %v, %v, want %s", test.body, test.expr, v, err, test.want)
 		}
@@ -75,7 +76,7 @@ func TestReceivedRequest(t *testing.T) {
 	for expr, want := range map[string]string{
 		"ctx.request.json.append(1)": "frozen", "ctx.request.josn": "no .josn field",
 	} {
-		_, err := starlark.Eval(&starlark.Thread{}, "x", expr, starlark.StringDict{"ctx": ctx("[]")})
+		_, err := starlark.EvalOptions(&syntax.FileOptions{}, &starlark.Thread{}, "x", expr, starlark.StringDict{"ctx": ctx("[]")})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", expr, err)
 		}

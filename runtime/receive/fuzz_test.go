@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/builtins"
 )
@@ -65,7 +66,7 @@ func FuzzReceive(f *testing.F) {
 		}
 		ctx := builtins.NewCtx(builtins.CtxOptions{Request: w.asked[0]})
 		expr := "[getattr(ctx.request, a) for a in dir(ctx.request)]"
-		if _, err := starlark.Eval(&starlark.Thread{}, "x", expr, starlark.StringDict{"ctx": ctx}); err != nil {
+		if _, err := starlark.EvalOptions(&syntax.FileOptions{}, &starlark.Thread{}, "x", expr, starlark.StringDict{"ctx": ctx}); err != nil {
 			t.Error(err)
 		}
 	})
