@@ -37,6 +37,7 @@ type runFlags struct {
 	modules  string
 	access   access
 	webhooks webhookFlags
+	receive  receiveFlags
 	listen   string
 	logLevel string
 	pause    []string
@@ -63,6 +64,7 @@ nothing that runs.`,
 	fs.StringVar(&f.modules, "modules", "", "`folder` of the module tree (required)")
 	f.access.addFlags(fs)
 	f.webhooks.addFlags(fs)
+	f.receive.addFlags(fs)
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:9115", "`address` of /metrics, /healthz and /readyz; port 0 takes a free one")
 	fs.StringVar(&f.logLevel, "log-level", "info", "least `level` that is logged: debug, info, warn or error")
 	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
@@ -95,6 +97,10 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	requests, err := f.receive.listen(log)
+	if err != nil {
+		return err
+	}
 	client, err := f.access.connect(ctx, f.instance.Namespace, log, metrics.Transport)
 	if err != nil {
 		return err
@@ -107,7 +113,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Namespace: f.instance.Namespace, Name: f.instance.Name,
 		Version: shortVersion(), StateDir: f.instance.StateDir, PauseAll: all, Paused: f.pause,
-		Webhooks: webhooks, Metrics: metrics, Log: log,
+		Webhooks: webhooks, Receive: requests, Metrics: metrics, Log: log,
 	})
 	if err != nil {
 		return err

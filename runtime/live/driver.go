@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,11 +24,12 @@ import (
 	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/outbound"
+	"github.com/starling-operator/starling/runtime/receive"
 	"github.com/starling-operator/starling/runtime/watch"
 	"github.com/starling-operator/starling/runtime/webhook"
 )
 
-// Options configures a [Driver]. All fields but Paused, PauseAll and Webhooks are
+// Options configures a [Driver]. All fields but Paused, PauseAll, Webhooks and Receive are
 // required.
 type Options struct {
 	Client     *cluster.Client
@@ -42,6 +44,8 @@ type Options struct {
 	Paused   []string
 	// Webhooks says how the API server reaches hooks.
 	Webhooks WebhookOptions
+	// Receive is where requests for http.receive come in; nil: nowhere.
+	Receive net.Listener
 	// Metrics takes the driver's own metrics and those of hooks.
 	Metrics *Metrics
 	Log     zerolog.Logger
@@ -65,6 +69,7 @@ type Driver struct {
 	web         *outbound.Client
 	outbox      *outbox
 	webhooks    *webhook.Manager
+	receive     *receive.Server
 	timer       *time.Timer
 	// look asks for a look at the engine for the metrics, looking means that it is set.
 	look    *time.Timer
@@ -151,12 +156,15 @@ func New(o Options) (*Driver, error) {
 		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Watches: d.watches,
 		Generation: o.Generation, HTTP: d.web, Now: time.Now, Log: d.log,
 	})
+	d.openReceive(o.Receive)
 	return d, d.openWebhooks(instance)
 }
 
 // Run holds the Lease and works until ctx ends or the Lease is lost. It returns
 // nil after ctx has ended and all work under way has stopped.
 func (d *Driver) Run(ctx context.Context) error {
+	stopReceiving := d.startReceive()
+	defer stopReceiving() // after what waits has been told
 	defer close(d.done)
 	defer d.watches.Shutdown()
 	d.watchConfig()
