@@ -202,8 +202,20 @@ func TestForEach(t *testing.T) {
 		return gone("copy-a")
 	})
 
+	// With Starling gone for good, `starling detach` lets go of what it holds.
 	make("d", "")
 	f.waitData("copy-d", map[string]string{"n": "1"})
+	f.process.Kill()
+	if out, _ := f.detach(); !strings.Contains(out, "ConfigMap "+ns+"/d: finalizer starling.dev/each-") || len(finalizers("d")) > 0 {
+		t.Errorf("detach: %s", out)
+	}
+	f.start()
+	f.eventually("one that is started again holds it again", func() error {
+		if len(finalizers("d")) != 1 {
+			return fmt.Errorf("finalizers %v", finalizers("d"))
+		}
+		return nil
+	})
 	f.configure(map[string]string{"eachEnabled": "false"})
 	f.waitState("each", status.ModuleOff)
 	f.eventually("finalizers go with the module", func() error {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -14,6 +16,8 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/webhook"
 )
 
@@ -29,7 +33,7 @@ type detachFlags struct {
 type detachStep func(ctx context.Context, client *cluster.Client, i *instance, done func(detached)) error
 
 // detachSteps are in the order in which they are taken.
-func detachSteps() []detachStep { return []detachStep{detachWebhooks} }
+func detachSteps() []detachStep { return []detachStep{detachWebhooks, detachFinalizers} }
 
 // detached is one object that was changed.
 type detached struct {
@@ -44,7 +48,8 @@ func newDetachCommand() *cobra.Command {
 		Short: "Take away what would outlive a starling that is gone, and get in the way",
 		Long: `Deletes the webhook configurations of an instance and ends the conversions that
 lead to it (strategy None: objects stored in another version then show as they are
-stored). Releases, and all else that runs, are left alone. Run it when this starling
+stored), and takes the finalizers of hooks with a cleanup off their objects, which then
+go without it. Releases, and all else that runs, are left alone. Run it when this starling
 is stopped for good, or does not answer any more; one that runs puts it all back. It
 asks nothing and may be repeated.`,
 		Example: `  starling detach
@@ -134,4 +139,24 @@ func detachWebhooks(ctx context.Context, client *cluster.Client, i *instance, do
 	return webhook.Detach(ctx, client, status.InstanceLabel(i.Namespace, i.Name), func(d webhook.Detached) {
 		done(detached{d.Ref, d.Done})
 	})
+}
+
+// detachFinalizers frees the objects that wait for a cleanup.
+func detachFinalizers(ctx context.Context, client *cluster.Client, i *instance, done func(detached)) error {
+	o := cluster.KeptOptions{Client: client, Namespace: i.Namespace, Name: i.Name, Instance: status.InstanceLabel(i.Namespace, i.Name)}
+	kept, err := cluster.NewKept(o).Load(ctx)
+	if err != nil {
+		return fmt.Errorf("which finalizers there are is not known: %w", err)
+	}
+	w := cluster.NewWriter(cluster.WriterOptions{Client: client, Namespace: i.Namespace, Name: i.Name, Instance: o.Instance})
+	var errs []error
+	for _, module := range slices.Sorted(maps.Keys(kept)) {
+		for _, f := range engine.Finalizers(kept[module]) {
+			none := func(effect.Ref) (bool, error) { return false, nil }
+			errs = append(errs, executor.ReleaseFinalizer(ctx, client, w, f.APIVersion, f.Kind, f.Name, none, func(ref effect.Ref) {
+				done(detached{ref, "finalizer " + f.Name + " taken off"})
+			}))
+		}
+	}
+	return errors.Join(errs...)
 }
