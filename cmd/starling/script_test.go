@@ -3,14 +3,20 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/server"
 )
 
@@ -22,7 +28,8 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command line as people do. A script's line
 // "instance FOLDER FILE" starts a fake running instance: it answers on the socket
-// in FOLDER with the status in FILE.
+// in FOLDER with the status in FILE. "cluster KUBECONFIG FILE" starts a small API
+// server with the objects of the list in FILE.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -40,11 +47,43 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"instance": serveInstance,
+			"cluster":  func(ts *testscript.TestScript, _ bool, args []string) { serveCluster(t, ts, args[0], args[1]) },
 			"uidfolder": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Setenv("UIDFOLDER", filepath.Join(ts.Getenv("TMPDIR"), filepath.Base(instancesDir())))
 			},
 		},
 	})
+}
+
+func serveCluster(t *testing.T, ts *testscript.TestScript, kubeconfig, file string) {
+	api := apitest.New(t)
+	for _, k := range []apitest.Kind{
+		{APIVersion: "v1", Kind: "Namespace", Resource: "namespaces"},
+		{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Resource: "leases", Namespaced: true},
+		{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Resource: "validatingwebhookconfigurations"},
+		{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration", Resource: "mutatingwebhookconfigurations"},
+		{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Resource: "customresourcedefinitions"},
+	} {
+		api.Serve(k)
+	}
+	var objects []map[string]any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(file)), &objects))
+	for _, obj := range objects {
+		api.Put(obj)
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" {
+			fmt.Fprint(w, `{"major": "1", "minor": "37", "gitVersion": "v1.37.1"}`)
+			return
+		}
+		api.ServeHTTP(w, r)
+	}))
+	ts.Defer(front.Close)
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: front.URL}
+	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c"}
+	config.CurrentContext = "c"
+	ts.Check(clientcmd.WriteToFile(*config, ts.MkAbs(kubeconfig)))
 }
 
 func serveInstance(ts *testscript.TestScript, neg bool, args []string) {

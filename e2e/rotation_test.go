@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// backdate is how much before it was made a certificate of webhooks begins to hold.
+const backdate = 5 * time.Minute
+
+// certify makes a certificate that was made some time ago and lives for some time,
+// by an authority, or by itself.
+func certify(t *testing.T, age, life time.Duration, names []net.IP, authority *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := time.Now().Add(-age)
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(made.UnixNano()), Subject: pkix.Name{CommonName: fmt.Sprint("e2e ", made.UnixNano())},
+		NotBefore: made.Add(-backdate), NotAfter: made.Add(life), IPAddresses: names,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if authority == nil {
+		c.IsCA, c.BasicConstraintsValid, c.KeyUsage, c.ExtKeyUsage = true, true, x509.KeyUsageCertSign, nil
+		authority, by = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, authority, key.Public(), by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	return c, key
+}
+
+func pemOf(t *testing.T, c *x509.Certificate, key *ecdsa.PrivateKey) (cert, private []byte) {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// The certificates that an instance finds are about to be followed by others, all of
+// them within some seconds: the serving certificate, the authority, and then the old
+// authority goes. Meanwhile ten clients ask without a pause, and none of their requests
+// fails, though failure_policy is "fail".
+func TestRotationUnderLoad(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(probe(), map[string]string{"web/module.star": on, "web/hooks/guard.star": `
+def check(ctx):
+    return deny("no") if ctx.request.object.get("data.deny") else None
+
+hook(check, on = [k8s.validate("v1", "ConfigMap", failure_policy = "fail", namespace_labels = {"e2e": "$NS"})])
+`}), webhookRole(mirrors))
+	ns := f.labelled()
+	// Two thirds of 300 s are over in 8 s, those of the leaf in 4 s. The new authority
+	// is relied on after 3 s, and the old one goes 3 s later.
+	const life = 5 * time.Minute
+	ca, caKey := certify(t, life*2/3-8*time.Second, life, nil, nil, nil)
+	leaf, leafKey := certify(t, life*2/3-4*time.Second, life, []net.IP{net.IPv4(127, 0, 0, 1)}, ca, caKey)
+	data := map[string][]byte{}
+	data["ca.crt"], data["ca.key"] = pemOf(t, ca, caKey)
+	data["tls.crt"], data["tls.key"] = pemOf(t, leaf, leafKey)
+	secrets := shared.Client.CoreV1().Secrets(f.ns)
+	if _, err := secrets.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "starling-webhooks", Labels: map[string]string{"starling.dev/instance": f.ns + ".starling"}}, Data: data,
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.start(webhookArgs(t)...)
+	f.refused(ns, newConfigMap("bad", map[string]string{"deny": "yes"}), "denied the request: no")
+
+	stop := make(chan struct{})
+	var asked atomic.Int64
+	var clients sync.WaitGroup
+	for i := range 10 {
+		clients.Go(func() {
+			cm := newConfigMap(fmt.Sprint("cm-", i), nil)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := shared.Client.CoreV1().ConfigMaps(ns).Create(t.Context(), cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+					t.Errorf("after %d requests: %v", asked.Load(), err)
+					return
+				}
+				asked.Add(1)
+			}
+		})
+	}
+	seen := map[string]bool{}
+	f.eventually("the old authority is gone", func() error {
+		s, err := secrets.Get(t.Context(), "starling-webhooks", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		seen[string(s.Data["tls.crt"])] = true
+		if n := bytes.Count(s.Data["ca.crt"], []byte("BEGIN")); n != 1 || bytes.Equal(s.Data["ca.crt"], data["ca.crt"]) {
+			return fmt.Errorf("%d authorities", n)
+		}
+		return nil
+	})
+	close(stop)
+	clients.Wait()
+	if len(seen) < 3 || asked.Load() < 100 {
+		t.Errorf("%d certificates while %d requests were made", len(seen), asked.Load())
+	}
+	for _, what := range []string{"made a new serving certificate", "made an authority that follows the one before", "dropped 1 old authorities"} {
+		if !strings.Contains(f.process.Output(), what) {
+			t.Errorf("the log does not say %q", what)
+		}
+	}
+	// What the API server knows is what there is.
+	s, err := secrets.Get(t.Context(), "starling-webhooks", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the bundle of the configuration is that of the Secret", func() error {
+		all, err := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{LabelSelector: "starling.dev/instance=" + f.ns + ".starling"})
+		if err != nil {
+			return err
+		}
+		if len(all.Items) != 1 || !bytes.Equal(all.Items[0].Webhooks[0].ClientConfig.CABundle, s.Data["ca.crt"]) {
+			return fmt.Errorf("it is not")
+		}
+		return nil
+	})
+	f.refused(ns, newConfigMap("bad", map[string]string{"deny": "yes"}), "denied the request: no")
+}

@@ -1,0 +1,324 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/cluster/apitest"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+type noLog struct{}
+
+func (noLog) Log(builtins.Level, string, []builtins.Field) {}
+
+func load(t *testing.T, files map[string]string) *generation.Generation {
+	t.Helper()
+	fsys := fstest.MapFS{}
+	for path, text := range files {
+		fsys[path] = &fstest.MapFile{Data: []byte(text)}
+	}
+	read, err := tree.Read(fsys, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1,
+		Log: func(string) builtins.Logger { return noLog{} }})
+}
+
+const twoHooks = `
+def f(ctx):
+    pass
+
+def up(o):
+    return o
+
+hook(f, on = [
+    k8s.validate("v1", "ConfigMap", failure_policy = "fail", namespaces = ["a"], labels = {"x": "y"}),
+    k8s.mutate("apps/v1", resources = ["deployments/scale"], failure_policy = "ignore", name = "Scale it", match_conditions = {"c": "true"}),
+])
+hook(on = [k8s.convert("lamps.example.com.x", {("v1", "v2"): up, ("v2", "v1"): up})])
+`
+
+// world is an API server with a manager.
+type world struct {
+	t       *testing.T
+	api     *apitest.Server
+	client  *cluster.Client
+	gen     *generation.Generation
+	manager *Manager
+	log     strings.Builder
+	stop    func()
+}
+
+var kinds = []apitest.Kind{
+	{APIVersion: registration, Kind: kindValidating, Resource: "validatingwebhookconfigurations"},
+	{APIVersion: registration, Kind: kindMutating, Resource: "mutatingwebhookconfigurations"},
+	{APIVersion: definitions, Kind: kindDefinition, Resource: "customresourcedefinitions"},
+}
+
+func newWorld(t *testing.T, files map[string]string) *world {
+	t.Helper()
+	w := &world{t: t, api: apitest.New(t), gen: load(t, files)}
+	for _, k := range kinds {
+		w.api.Serve(k)
+	}
+	var err error
+	if w.client, err = cluster.New(cluster.Options{Config: w.api.Config(), Log: zerolog.Nop()}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// run starts a manager; with a change of its options.
+func (w *world) run(change ...func(*Options)) {
+	w.t.Helper()
+	o := Options{
+		Client: w.client, Generation: w.gen, Namespace: "ns", Name: "starling", Instance: "ns.starling",
+		Address: "127.0.0.1:0", Reach: Reach{Service: "starling", Port: 443}, Log: zerolog.Nop(),
+		Answer: func(context.Context, string, *builtins.Request) (builtins.Response, error) {
+			return builtins.Response{}, nil
+		},
+		Observe: func(Observation) {},
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	var err error
+	if w.manager, err = New(o); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.manager.Run(ctx) }()
+	w.stop = func() { cancel(); <-done }
+	w.t.Cleanup(w.stop)
+}
+
+// serve tells the manager that the hooks of a module take requests.
+func (w *world) serve(module string, on bool) {
+	m := w.gen.Modules[module]
+	if on {
+		w.manager.Serve(m, m.Hooks)
+	} else {
+		w.manager.Serve(m, nil)
+	}
+}
+
+// eventually waits for what the manager does beside the test; the API server tells of
+// each request.
+func (w *world) eventually(what string, check func() error) {
+	w.t.Helper()
+	requests := make(chan struct{}, 1)
+	w.api.OnRequest(func(*http.Request) {
+		select {
+		case requests <- struct{}{}:
+		default:
+		}
+	})
+	deadline := time.After(20 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-requests:
+		case <-time.After(20 * time.Millisecond): // what was asked may be answered now
+		case <-deadline:
+			w.t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+func (w *world) names() (names []string) {
+	for _, k := range kinds[:2] {
+		for _, n := range w.api.Snapshot(registration, k.Kind, func(o map[string]any) any { return o["metadata"].(map[string]any)["name"] }) {
+			names = append(names, n.(string))
+		}
+	}
+	return names
+}
+
+func (w *world) hasNames(want ...string) func() error {
+	return func() error {
+		if got := w.names(); !slices.Equal(got, want) {
+			return fmt.Errorf("there are %q, want %q", got, want)
+		}
+		return nil
+	}
+}
+
+func putDefinition(w *world, more map[string]any) {
+	w.api.Put(map[string]any{"apiVersion": definitions, "kind": kindDefinition,
+		"metadata": map[string]any{"name": "lamps.example.com.x"}, "spec": more})
+}
+
+const (
+	validating = "ns.starling.web.a.f.validate"
+)
+
+func TestConfigurationsAreKeptAsTheyShouldBe(t *testing.T) {
+	w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks})
+	putDefinition(w, map[string]any{"conversion": map[string]any{"strategy": "None"}})
+	w.run()
+	w.serve("web", true)
+	scale := objectName("ns.starling", w.gen.Hook("web/hooks/a.star:f"), &w.gen.Hook("web/hooks/a.star:f").Bindings[1])
+	w.eventually("registered", w.hasNames(validating, scale))
+	secret := w.api.Object("v1", "Secret", "ns", "starling-webhooks")
+	bundle := secret["data"].(map[string]any)[keyBundle]
+	got := w.api.Object(registration, kindValidating, "", validating)
+	want := []any{map[string]any{
+		"name": "validate.a.f.web.starling.dev", "failurePolicy": "Fail", "matchPolicy": "Equivalent", "sideEffects": "None", "timeoutSeconds": float64(10),
+		"admissionReviewVersions": []any{"v1"},
+		"clientConfig": map[string]any{"caBundle": bundle, "service": map[string]any{
+			"name": "starling", "namespace": "ns", "path": "/validate/web/a.f/validate", "port": float64(443)}},
+		"rules": []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"},
+			"operations": []any{"CREATE", "UPDATE"}, "scope": "*"}},
+		"objectSelector": map[string]any{"matchLabels": map[string]any{"x": "y"}},
+		"namespaceSelector": map[string]any{"matchExpressions": []any{
+			map[string]any{"key": "kubernetes.io/metadata.name", "operator": "In", "values": []any{"a"}},
+			map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": []any{"kube-system", "ns"}},
+		}},
+	}}
+	if diff := cmp.Diff(want, got["webhooks"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	labels := got["metadata"].(map[string]any)["labels"]
+	if diff := cmp.Diff(map[string]any{"starling.dev/instance": "ns.starling", "starling.dev/module": "web"}, labels); diff != "" {
+		t.Error(diff)
+	}
+	w.eventually("the definition is converted", func() error {
+		spec := w.api.Object(definitions, kindDefinition, "", "lamps.example.com.x")["spec"].(map[string]any)
+		if text := fmt.Sprint(spec); !strings.Contains(text, "strategy:Webhook") || !strings.Contains(text, "path:/convert/web/a.lamps.example.com.x-") {
+			return fmt.Errorf("%s", text)
+		}
+		return nil
+	})
+	w.stop()
+
+	// Another process that finds all in place writes nothing.
+	before := len(writes(w.api))
+	w.run()
+	w.serve("web", true)
+	w.eventually("it has looked", func() error {
+		if w.api.Count("watch validatingwebhookconfigurations") < 2 {
+			return fmt.Errorf("not yet")
+		}
+		return nil
+	})
+	// What goes wrong is mended, which shows that it is at work.
+	w.api.Remove(registration, kindValidating, "", validating)
+	w.eventually("mended", w.hasNames(validating, scale))
+	if after := writes(w.api)[before:]; len(after) != 1 {
+		t.Errorf("it has written %v", after)
+	}
+	// A definition that loses its conversion has it again.
+	putDefinition(w, map[string]any{"conversion": map[string]any{"strategy": "None"}})
+	w.eventually("converted again", func() error {
+		if spec := w.api.Object(definitions, kindDefinition, "", "lamps.example.com.x")["spec"]; !strings.Contains(fmt.Sprint(spec), "strategy:Webhook") {
+			return fmt.Errorf("%v", spec)
+		}
+		return nil
+	})
+	// Off: no webhooks, but objects can be read.
+	w.serve("web", false)
+	w.eventually("removed", w.hasNames())
+	if spec := w.api.Object(definitions, kindDefinition, "", "lamps.example.com.x")["spec"]; !strings.Contains(fmt.Sprint(spec), "strategy:Webhook") {
+		t.Errorf("the conversion is gone: %v", spec)
+	}
+}
+
+// writes are the requests that change something.
+func writes(api *apitest.Server) (out []string) {
+	for _, r := range api.Requests() {
+		if verb, _, _ := strings.Cut(r, " "); slices.Contains([]string{"patch", "create", "delete", "update"}, verb) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func putStale(w *world, name, module string) {
+	w.api.Put(map[string]any{"apiVersion": registration, "kind": kindValidating, "metadata": map[string]any{
+		"name": name, "labels": map[string]any{"starling.dev/instance": "ns.starling", "starling.dev/module": module}}})
+}
+
+// Objects of modules that are gone go; those of a module that does not load, of a
+// folder that holds nothing of a module, and of one that has not been asked stay.
+func TestWhatEarlierTreesHaveLeft(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"a tree with webhooks":    {"web/hooks/a.star": twoHooks},
+		"a tree without webhooks": {"web/hooks/a.star": "def f(ctx):\n    pass\nhook(f, on = [startup])\n"},
+	} {
+		files["broken/hooks/a.star"] = "hook("
+		files["hollow/README.md"] = "nothing"
+		w := newWorld(t, files)
+		for _, module := range []string{"gone", "broken", "hollow"} {
+			putStale(w, module, module)
+		}
+		w.run()
+		w.eventually(name, w.hasNames("broken", "hollow"))
+		w.stop()
+	}
+	w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks})
+	putStale(w, "before", "web")
+	putStale(w, "gone", "gone")
+	w.run()
+	w.eventually("web was not asked", w.hasNames("before"))
+	w.serve("web", false)
+	w.eventually("web wants none", w.hasNames())
+}
+
+func TestNobodyIsRegisteredWhoCannotBeReached(t *testing.T) {
+	w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks})
+	w.run(func(o *Options) { o.Unreachable = "outside"; o.Log = zerolog.New(&w.log) })
+	w.serve("web", true)
+	w.eventually("watched", func() error {
+		if w.api.Count("watch mutatingwebhookconfigurations") == 0 {
+			return fmt.Errorf("not yet")
+		}
+		return nil
+	})
+	w.stop()
+	if got := writes(w.api); len(got) != 0 || !strings.Contains(w.log.String(), "nothing is registered: outside") {
+		t.Errorf("%v %s", got, w.log.String())
+	}
+}
+
+func TestNamesAreUniqueAndFit(t *testing.T) {
+	for id, want := range map[string]string{
+		"hooks/pods.star:check":   "pods.check",
+		"hooks/a/b.star:my_check": "a.b.my-check",
+		"plain":                   "plain",
+	} {
+		got := slug(id)
+		if got != want {
+			t.Errorf("%s: %s, want %s", id, got, want)
+		}
+	}
+	seen := map[string]string{}
+	for _, id := range []string{
+		"hooks/pods.star:check", "pods.check", "hooks/pods.star:Check", "hooks/pods.star:_check", "hooks/a.b.star:c", "hooks/a/b.star:c", "a.b.c", "Ä",
+		"hooks/" + strings.Repeat("x", 100) + ".star:f", "hooks/" + strings.Repeat("x", 101) + ".star:f", "....", "hooks/.star:x", "a-", "hooks/a..b.star:c",
+	} {
+		got := slug(id)
+		if other, taken := seen[got]; taken || len(got) > maxSlug || !slugPattern.MatchString(got) {
+			t.Errorf("%s: %s (%s)", id, got, other)
+		}
+		seen[got] = id
+	}
+}
