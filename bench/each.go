@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,7 +78,7 @@ func (x *eaches) names(side string) []string {
 }
 
 // begin makes the sources of both sides.
-func (x *eaches) begin(ctx context.Context) (err error) {
+func (x *eaches) begin(ctx context.Context) error {
 	if err := x.b.makeNamespaces(ctx, eachSources, eachMirrors); err != nil {
 		return err
 	}
@@ -89,8 +90,7 @@ func (x *eaches) begin(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	x.witness, err = x.b.observe(ctx, eachMirrors)
-	return err
+	return nil
 }
 
 // pass starts a side and returns the time from there to the mirror of its last object.
@@ -117,19 +117,36 @@ func (x *eaches) pass(ctx context.Context, side string) (time.Duration, error) {
 	return last.Sub(p.began), err
 }
 
+// round times the first pass of both sides, which go on running after it.
+func (x *eaches) round(ctx context.Context, sides []string) (map[string]time.Duration, error) {
+	var err error
+	if x.witness, err = x.b.observe(ctx, eachMirrors); err != nil {
+		return nil, err
+	}
+	took := map[string]time.Duration{}
+	for _, side := range sides {
+		if took[side], err = x.pass(ctx, side); err != nil {
+			return nil, err
+		}
+		x.b.say("first pass of %s: %s", side, seconds(took[side]))
+		// The API server has its own work to end.
+		if err := pause(ctx, time.Second); err != nil {
+			return nil, err
+		}
+	}
+	return took, nil
+}
+
 // clear stops both sides and takes the mirrors away.
 func (x *eaches) clear(ctx context.Context) error {
+	x.stop()
 	for _, p := range x.running {
 		if err := p.stop(); err != nil {
 			return err
 		}
 	}
-	if err := x.b.client.CoreV1().ConfigMaps(eachMirrors).DeleteCollection(ctx, metav1.DeleteOptions{},
-		metav1.ListOptions{LabelSelector: "bench=each"}); err != nil {
-		return err
-	}
-	x.forget()
-	return nil
+	return x.b.client.CoreV1().ConfigMaps(eachMirrors).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "bench=each"})
 }
 
 // change changes one source and returns how long its mirror took to follow.
@@ -172,23 +189,19 @@ func measureEach(ctx context.Context, b *bench) error {
 	sum := map[string]time.Duration{}
 	const rounds = 2
 	for round := range rounds {
+		sides := eachSides()
 		if round > 0 {
 			if err := x.clear(ctx); err != nil {
 				return err
 			}
+			slices.Reverse(sides)
 		}
-		for turn := range eachSides() {
-			side := eachSides()[(round+turn)%2]
-			took, err := x.pass(ctx, side)
-			if err != nil {
-				return err
-			}
-			sum[side] += took
-			b.say("first pass of %s: %s", side, seconds(took))
-			// The API server has its own work to end.
-			if err := pause(ctx, time.Second); err != nil {
-				return err
-			}
+		took, err := x.round(ctx, sides)
+		if err != nil {
+			return err
+		}
+		for side, d := range took {
+			sum[side] += d
 		}
 	}
 	ratio := float64(sum[sideHook]) / float64(sum[sideController])

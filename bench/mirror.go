@@ -116,6 +116,7 @@ func (m *mirrors) begin(ctx context.Context) (err error) {
 }
 
 func (m *mirrors) end(ctx context.Context) error {
+	m.stop()
 	for _, p := range m.running {
 		if err := p.stop(); err != nil {
 			return err

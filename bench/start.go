@@ -75,12 +75,12 @@ func measureStart(ctx context.Context, b *bench) error {
 	if err := b.makeNamespaces(ctx, startNamespace); err != nil {
 		return err
 	}
-	w, err := b.observe(ctx, startNamespace)
-	if err != nil {
-		return err
-	}
 	var firsts, lasts []time.Duration
 	for range starts {
+		w, err := b.observe(ctx, startNamespace)
+		if err != nil {
+			return err
+		}
 		s, err := b.startStarling(ctx, "start", startTree())
 		if err != nil {
 			return err
@@ -90,7 +90,8 @@ func measureStart(ctx context.Context, b *bench) error {
 			return err
 		}
 		firsts, lasts = append(firsts, w.first(resultNames()).Sub(s.began)), append(lasts, last.Sub(s.began))
-		// A stop gives the lease back.
+		w.stop()
+		// This gives the lease back.
 		if err := s.stop(); err != nil {
 			return err
 		}
@@ -98,7 +99,6 @@ func measureStart(ctx context.Context, b *bench) error {
 			metav1.ListOptions{LabelSelector: "bench=start"}); err != nil {
 			return err
 		}
-		w.forget()
 	}
 	b.table.add(row{
 		what:     fmt.Sprintf("%d hooks on %d kinds, from the start of the process to the first result, p50 of %d", len(resultNames()), len(startKinds()), starts),

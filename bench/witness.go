@@ -20,16 +20,27 @@ func stamped(name, stamp string) string { return name + "=" + stamp }
 // witness notes when it first saw the ConfigMaps of a namespace: by their names, and
 // with the stamp that they have.
 type witness struct {
+	stop context.CancelFunc // the watch
+
 	mu   sync.Mutex
 	seen map[string]time.Time
 	news chan struct{} // something was seen
 }
 
-// observe watches the ConfigMaps of a namespace until ctx ends.
+// observe watches the ConfigMaps of a namespace, from now until ctx ends. A watch that the
+// server ends, as it does with clients that do not keep up, ends the run: what was not
+// seen in time cannot be measured.
 func (b *bench) observe(ctx context.Context, namespace string) (*witness, error) {
-	w := &witness{seen: map[string]time.Time{}, news: make(chan struct{}, 1)}
-	stream, err := b.client.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{})
+	list, err := b.client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
+		return nil, err
+	}
+	w := &witness{seen: map[string]time.Time{}, news: make(chan struct{}, 1)}
+	watching, stop := context.WithCancel(ctx)
+	w.stop = stop
+	stream, err := b.client.CoreV1().ConfigMaps(namespace).Watch(watching, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		stop()
 		return nil, err
 	}
 	go func() {
@@ -37,6 +48,9 @@ func (b *bench) observe(ctx context.Context, namespace string) (*witness, error)
 			if cm, ok := event.Object.(*corev1.ConfigMap); ok && event.Type != watch.Deleted {
 				w.saw(cm, time.Now())
 			}
+		}
+		if watching.Err() == nil {
+			b.broken(fmt.Errorf("the watch on the ConfigMaps in %s has ended", namespace))
 		}
 	}()
 	return w, nil
@@ -54,13 +68,6 @@ func (w *witness) saw(cm *corev1.ConfigMap, now time.Time) {
 	case w.news <- struct{}{}:
 	default:
 	}
-}
-
-// forget drops all that was seen.
-func (w *witness) forget() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	clear(w.seen)
 }
 
 // all waits until every name was seen and returns when the last one was.
