@@ -37,6 +37,10 @@ import (
 // where what a set has made is recorded. Hooks with cleanup= need get and patch of the
 // objects of for_each, and list of their kind in all namespaces.
 //
+// For webhooks: list, watch, create, patch and delete on their configurations, get on
+// the Secret "<name>-webhooks", and list, watch and patch on customresourcedefinitions
+// for conversions, see [webhookRole].
+//
 // For modules with crds/: get, create and patch on customresourcedefinitions.
 //
 // Each of these verbs was taken away in turn, and something failed then; but for list

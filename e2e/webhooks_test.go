@@ -65,7 +65,9 @@ func webhookRole(l least) least {
 		Verbs:     []string{"list", "watch", "create", "patch", "delete"},
 	}
 	l.Hooks = append(l.Hooks, configurations)
-	l.HooksIn = maps.Clone(l.HooksIn)
+	all := map[string][]rbacv1.PolicyRule{}
+	maps.Copy(all, l.HooksIn)
+	l.HooksIn = all
 	l.HooksIn["$NS"] = append(slices.Clip(l.HooksIn["$NS"]), rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"starling-webhooks"}, Verbs: []string{"get"},
 	})
