@@ -31,7 +31,7 @@ import (
 //
 // For hooks: list and watch on each kind that they watch, where they watch it, and
 // what their grants say: get and list for live reads, create and patch for apply,
-// delete for delete.
+// delete for delete; get on the Secrets that http.receive names.
 //
 // Hooks with k8s.apply_set also need get of secrets in the operator's own namespace,
 // where what a set has made is recorded. Hooks with cleanup= need get and patch of the

@@ -33,7 +33,7 @@ func TestSecretsDoNotLeak(t *testing.T) {
 		`fail(s)`, `fail("x" + s)`, `fail({"a": [s]})`, `fail(struct(s = s))`, `fail("%s %r" % (s, s))`, `fail(str(s) + repr(s))`, `fail("{}".format(s))`,
 		`s * 2`, `2 * s`, `s * s`, `s % s`, `s % 1`, `"%d" % s`, `"%c" % s`, `"x" % s`, `s[0]`, `s.text`, `s.secret`, `len(s)`, `int(s)`, `float(s)`, `list(s)`, `sorted([s, s])`, `max([s, s])`,
 		`s < s`, `"h" in s`, `s in "h"`, `hash(s)`, `{s: 1}`, `set([s])`, `"".join([s])`, `"a".replace("a", s)`, `"a".startswith(s)`, `range(s)`, `getattr(s, "x")`, `dir(s).x`,
-		`json.encode(s)`, `json.decode(s)`, `yaml.encode([s])`, `jq([s], ".")`, `jq(1, s)`, `re.match("h", s)`, `hash.sha256(s)`, `base64.encode(s)`, `values.patch([{"op": "add", "path": "/a", "value": s}])`,
+		`json.encode(s)`, `json.decode(s)`, `yaml.encode([s])`, `jq([s], ".")`, `jq(1, s)`, `re.match("h", s)`, `hash.sha256(s)`, `fail(base64.encode(s))`, `values.patch([{"op": "add", "path": "/a", "value": s}])`,
 		`values.get(s)`, `k8s.get("v1", "Secret", s)`, `k8s.secret(s, "k")`, `k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": s}})`, `metrics.set(s, 1)`, `requeue(s)`,
 		`time.parse_duration(s)`, `semver.parse(s)`, `names.kebab(s)`, `reveal(1)`, `s()`, `s.x()`, `s[1] + 1`, `[x for x in s]`, `s + 1`, `-s`, `fail(dict(a = s))`, `fail(copy([s]))`,
 	} {
