@@ -67,14 +67,15 @@ func NewCtx(o CtxOptions) starlark.Value {
 	for name, done := range o.Synced {
 		synced[name] = starlark.Bool(done)
 	}
+	// A list is made when it is asked for: to freeze it takes a look at each object.
 	snapshots := make(map[string]starlark.Value, len(o.Snapshots))
-	for name, objects := range o.Snapshots {
-		snapshots[name] = starlark.NewList(objects)
+	for name := range o.Snapshots {
+		snapshots[name] = nil
 	}
 	ctx := &ctxValue{starlark.StringDict{
 		"events":    starlark.NewList(events),
-		"snapshots": &watches{"snapshots", snapshots},
-		"synced":    &watches{"synced", synced},
+		"snapshots": &watches{"snapshots", snapshots, o.Snapshots},
+		"synced":    &watches{name: "synced", values: synced},
 		"module": starlarkstruct.FromStringDict(starlark.String("module"), starlark.StringDict{
 			"name":      starlark.String(o.Module.Name),
 			"namespace": starlark.String(o.Module.Namespace),
@@ -130,6 +131,18 @@ func (c *ctxValue) Attr(name string) (starlark.Value, error) { return c.fields[n
 type watches struct {
 	name   string
 	values map[string]starlark.Value
+	// lists become those of values that are nil, frozen, when they are asked for.
+	lists map[string][]starlark.Value
+}
+
+func (w *watches) value(name string) starlark.Value {
+	v := w.values[name]
+	if v == nil {
+		v = starlark.NewList(w.lists[name])
+		v.Freeze()
+		w.values[name] = v
+	}
+	return v
 }
 
 var (
@@ -143,11 +156,8 @@ func (w *watches) Truth() starlark.Bool  { return len(w.values) > 0 }
 func (w *watches) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: %s", w.name) }
 func (w *watches) Len() int              { return len(w.values) }
 
-func (w *watches) Freeze() {
-	for _, v := range w.values {
-		v.Freeze()
-	}
-}
+// Freeze does nothing: what a watches holds is frozen, or will be.
+func (w *watches) Freeze() {}
 
 // Get returns the value of a watch; an unknown one is an error with a suggestion.
 func (w *watches) Get(k starlark.Value) (starlark.Value, bool, error) {
@@ -155,8 +165,8 @@ func (w *watches) Get(k starlark.Value) (starlark.Value, bool, error) {
 	if !ok {
 		return nil, false, fmt.Errorf("ctx.%s: got %s, want the name of a watch", w.name, k.Type())
 	}
-	if v, ok := w.values[name]; ok {
-		return v, true, nil
+	if _, ok := w.values[name]; ok {
+		return w.value(name), true, nil
 	}
 	names := sortedKeys(w.values)
 	hint := "the hook has no watch"
@@ -181,7 +191,7 @@ func (w *watches) Iterate() starlark.Iterator {
 func (w *watches) Items() []starlark.Tuple {
 	var items []starlark.Tuple
 	for _, name := range sortedKeys(w.values) {
-		items = append(items, starlark.Tuple{starlark.String(name), w.values[name]})
+		items = append(items, starlark.Tuple{starlark.String(name), w.value(name)})
 	}
 	return items
 }

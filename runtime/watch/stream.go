@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"go.starlark.net/starlark"
+
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -130,6 +132,12 @@ func (s *stream) find(v *view, key objectKey) *row {
 	defer s.mu.Unlock()
 	_, r := v.find(key)
 	return r
+}
+
+func (s *stream) snapshot(v *view) []starlark.Value {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return v.snapshot()
 }
 
 func (s *stream) collect(v *view, rows []*row) []*row {

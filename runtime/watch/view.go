@@ -69,7 +69,8 @@ type view struct {
 	again   bool // that list is outdated already: once more
 	moot    bool // that list is older than what the stream has brought: forget it
 
-	rows   []*row // sorted
+	rows   []*row           // sorted
+	values []starlark.Value // those of rows; nil: not put together since they changed
 	failed map[objectKey]failure
 	// gone holds objects that are known to be deleted or left out at a version
 	// newer than what may still arrive.
@@ -173,6 +174,18 @@ func (v *view) known(key objectKey, current *row, version uint64) bool {
 		v.gone[key] >= version || v.failed[key].version >= version
 }
 
+// snapshot returns the values of all rows. They are put together when they have changed:
+// with for_each there are as many runs as objects.
+func (v *view) snapshot() []starlark.Value {
+	if v.values == nil {
+		v.values = make([]starlark.Value, len(v.rows))
+		for i, r := range v.rows {
+			v.values[i] = r.value
+		}
+	}
+	return v.values
+}
+
 // put takes in one object at one version and returns the event it makes. ahead
 // says that the stream has yet to reach this version.
 func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, ahead bool) (Event, bool) {
@@ -200,7 +213,7 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 	}
 	next := out.row(key, version)
 	if current == nil {
-		v.rows = slices.Insert(v.rows, i, next)
+		v.rows, v.values = slices.Insert(v.rows, i, next), nil
 		return next.event(Added, seen), true
 	}
 	if v.same(current.value, out.value) {
@@ -213,7 +226,7 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		}
 		return next.marked(seen), true
 	}
-	v.rows[i] = next
+	v.rows[i], v.values = next, nil
 	return next.event(Modified, seen), true
 }
 
@@ -247,7 +260,7 @@ func (v *view) drop(i int, current *row, seen time.Time) (Event, bool) {
 	if current == nil {
 		return Event{}, false
 	}
-	v.rows = slices.Delete(v.rows, i, i+1)
+	v.rows, v.values = slices.Delete(v.rows, i, i+1), nil
 	return current.event(Deleted, seen), true
 }
 
@@ -345,7 +358,7 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 	for _, r := range old {
 		leave(r)
 	}
-	v.rows, v.failed = slices.Clip(rows), failed
+	v.rows, v.values, v.failed = slices.Clip(rows), nil, failed
 	if force {
 		v.gone = nil
 	}

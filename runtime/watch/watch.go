@@ -270,8 +270,11 @@ func (m *Manager) leave(sub *subscription, p *part) []*row {
 
 // Snapshot returns what a watch keeps, sorted by namespace and name, each value
 // frozen. It is empty before the first sync, for an unknown ID, and for a kind
-// that is not served.
+// that is not served. Others may have the same slice: it must not be changed.
 func (m *Manager) Snapshot(id string) []starlark.Value {
+	if parts := m.parts(id); len(parts) == 1 {
+		return parts[0].stream.snapshot(parts[0].view)
+	}
 	rows := m.rows(id)
 	out := make([]starlark.Value, len(rows))
 	for i, r := range rows {
