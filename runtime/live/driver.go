@@ -63,6 +63,7 @@ type Driver struct {
 	metrics  *Metrics
 	executor *executor.Executor
 	marks    *marks
+	stuck    stuck
 	// eachWatches holds the ids of the watches whose objects have runs of their own.
 	eachWatches sync.Map
 	requests    *requests

@@ -98,11 +98,7 @@ func (d *Driver) startWatch(a engine.StartWatch) {
 	d.watches.Start(d.executor.WatchSpec(d.work, a))
 }
 
-func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
-	if a.Request == nil { // whoever takes requests bounds them, and somebody waits
-		d.runSlots <- struct{}{}
-		defer func() { <-d.runSlots }()
-	}
+func (d *Driver) callHook(a engine.RunHook) engine.RunDone {
 	began := time.Now()
 	if err := d.marks.begin(a.Hook.ID); err != nil {
 		return engine.RunDone{Run: a.Run, Err: fmt.Errorf("the run cannot be marked in --state-dir: %w", err)}

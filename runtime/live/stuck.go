@@ -1,0 +1,76 @@
+package live
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/script"
+)
+
+// giveUpRunAfter is how long a run may go on past its time limit. The limit is looked at
+// between steps, and a single one can take long: to compare, hash or sort something
+// huge. Nothing can end such a step, but nobody has to wait for it.
+const giveUpRunAfter = 5 * time.Second
+
+// errStuck is the answer to a run of a hook of which another one does not end.
+var errStuck = errors.New("an earlier run has passed its time limit and does not end: it compares, hashes or sorts something huge in one step; the hook runs again once it has ended")
+
+// stuck counts the runs that were given up and have not ended yet, by hook.
+type stuck struct {
+	mu    sync.Mutex
+	hooks map[string]int
+}
+
+func (s *stuck) has(hook string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hooks[hook] > 0
+}
+
+func (s *stuck) add(hook string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hooks == nil {
+		s.hooks = map[string]int{}
+	}
+	if s.hooks[hook] += n; s.hooks[hook] == 0 {
+		delete(s.hooks, hook)
+	}
+}
+
+// runHook calls a hook, and waits for the end of the run or until it is given up.
+func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
+	if a.Request == nil { // whoever takes requests bounds them, and somebody waits
+		d.runSlots <- struct{}{}
+		defer func() { <-d.runSlots }()
+	}
+	return d.stuck.run(a, func() (done engine.RunDone) {
+		done.Err = d.guard(func() error { done = d.callHook(a); return done.Err })
+		return done
+	}, d.busy.Go)
+}
+
+// run makes one call in a goroutine of its own.
+func (s *stuck) run(a engine.RunHook, call func() engine.RunDone, start func(func())) engine.RunDone {
+	if s.has(a.Hook.ID) {
+		return engine.RunDone{Run: a.Run, Err: errStuck}
+	}
+	ended := make(chan engine.RunDone, 1)
+	start(func() { ended <- call() })
+	patience := time.NewTimer(a.Hook.Timeout + giveUpRunAfter)
+	defer patience.Stop()
+	select {
+	case done := <-ended:
+		done.Run = a.Run
+		return done
+	case <-patience.C:
+	}
+	s.add(a.Hook.ID, 1)
+	start(func() {
+		<-ended
+		s.add(a.Hook.ID, -1)
+	})
+	return engine.RunDone{Run: a.Run, Err: &script.LimitError{Limit: script.LimitTime, Max: a.Hook.Timeout.String()}}
+}
