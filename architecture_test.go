@@ -22,6 +22,7 @@ var layers = []struct {
 	within bool
 }{
 	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster"}, true},
+	{"what commands do without a cluster", []string{"modules/format", "modules/scaffold", "modules/check"}, false},
 	{"drivers", []string{"runtime/live"}, false},
 	{"what drivers share", []string{"runtime/executor"}, false},
 	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/cluster/apitest", "runtime/server", "runtime/webhook", "runtime/outbound", "runtime/receive", "modules/release"}, true},

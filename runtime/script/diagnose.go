@@ -160,12 +160,7 @@ func (h *Host) sourceLine(file string, line int) string {
 	if err != nil {
 		return ""
 	}
-	for l := range strings.Lines(string(data)) {
-		if line--; line == 0 {
-			return strings.TrimRight(l, "\r\n")
-		}
-	}
-	return ""
+	return SourceLine(data, line)
 }
 
 // oneLine keeps messages that quote user data in one line.

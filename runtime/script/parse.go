@@ -1,0 +1,45 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/syntax"
+)
+
+// Parse returns the syntax tree of a file, for those that read it and run nothing:
+// formatters, checks. path is for positions. Errors are *Error, with the source line.
+func Parse(path string, src []byte) (*syntax.File, error) {
+	if len(src) > MaxFileSize {
+		return nil, &Error{File: path, Msg: fmt.Sprintf("the file is larger than %d KiB", MaxFileSize>>10)}
+	}
+	file, err := parse(path, src)
+	if err == nil {
+		return file, nil
+	}
+	h := &Host{rewordings: rewordings()}
+	var at syntax.Error
+	if !errors.As(err, &at) {
+		return nil, &Error{File: path, Msg: oneLine(err.Error()), cause: err}
+	}
+	e := h.at(at.Pos, at.Msg)
+	e.Source = SourceLine(src, e.Line)
+	return nil, e
+}
+
+func parse(path string, src []byte) (file *syntax.File, err error) {
+	defer recoverInto(&err)
+	return dialect().Parse(path, src, 0)
+}
+
+// SourceLine returns a line of a file, counted from 1, without its end; "" when there
+// is no such line.
+func SourceLine(src []byte, line int) string {
+	for l := range strings.Lines(string(src)) {
+		if line--; line == 0 {
+			return strings.TrimRight(l, "\r\n")
+		}
+	}
+	return ""
+}
