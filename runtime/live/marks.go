@@ -19,8 +19,9 @@ const quarantineAfter = 2
 
 // marks notes on disk which hooks are running, so that a hook that takes the process
 // with it (memory that no limit saw in time, a fault of the runtime) is known
-// afterwards. A file for each run, no API write; a process that stops as it should
-// leaves none.
+// afterwards. A file for each hook, no API write; a process that stops as it should
+// leaves none. A file is made with the first run and stays open: what a run then costs
+// is two writes of one byte, which matters to hooks that answer requests.
 type marks struct {
 	dir string
 	// tree is part of each mark's name: a changed module tree gives every hook
@@ -28,13 +29,25 @@ type marks struct {
 	tree string
 
 	mu      sync.Mutex
-	running map[string]int // runs of each hook under way, by mark
-	unclean map[string]int // earlier processes that ended so, by mark
+	running map[string]*running // hooks that have run, by id
+	unclean map[string]int      // earlier processes that ended so, by mark
 }
+
+// running is a hook that runs, or has.
+type running struct {
+	mark string
+	runs int      // under way
+	file *os.File // begins with markRunning or markIdle
+}
+
+const (
+	markRunning = '1'
+	markIdle    = '0'
+)
 
 // openMarks reads what earlier processes have left behind.
 func openMarks(dir, tree string) (*marks, error) {
-	m := &marks{dir: filepath.Join(dir, "runs"), tree: tree, running: map[string]int{}, unclean: map[string]int{}}
+	m := &marks{dir: filepath.Join(dir, "runs"), tree: tree, running: map[string]*running{}, unclean: map[string]int{}}
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
@@ -46,6 +59,13 @@ func openMarks(dir, tree string) (*marks, error) {
 		mark, kind, _ := strings.Cut(f.Name(), ".")
 		switch kind {
 		case "running":
+			data, err := os.ReadFile(filepath.Join(m.dir, f.Name()))
+			if err == nil && len(data) > 0 && data[0] == markIdle {
+				if err := m.remove(mark, "running"); err != nil {
+					return nil, fmt.Errorf("--state-dir: %w", err)
+				}
+				continue
+			}
 			m.unclean[mark]++
 		case "unclean":
 			data, err := os.ReadFile(filepath.Join(m.dir, f.Name()))
@@ -83,11 +103,29 @@ func (m *marks) quarantined(hook string) string {
 func (m *marks) begin(hook string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mark := m.mark(hook)
-	if m.running[mark]++; m.running[mark] > 1 {
+	r := m.running[hook]
+	if r == nil {
+		r = &running{mark: m.mark(hook)}
+		m.running[hook] = r
+	}
+	if r.runs++; r.runs > 1 {
 		return nil
 	}
-	return os.WriteFile(m.file(mark, "running"), []byte(hook), 0o600)
+	if r.file == nil {
+		file, err := os.OpenFile(m.file(r.mark, "running"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		r.file = file
+		_, err = file.WriteString(string(markRunning) + " " + hook)
+		return err
+	}
+	return r.set(markRunning)
+}
+
+func (r *running) set(state byte) error {
+	_, err := r.file.WriteAt([]byte{state}, 0)
+	return err
 }
 
 // end takes the mark away. A success clears what earlier processes had against the
@@ -95,15 +133,17 @@ func (m *marks) begin(hook string) error {
 func (m *marks) end(hook string, succeeded bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mark := m.mark(hook)
-	var errs []error
-	if m.running[mark]--; m.running[mark] <= 0 {
-		delete(m.running, mark)
-		errs = append(errs, m.remove(mark, "running"))
+	r := m.running[hook]
+	if r == nil {
+		return nil // cleared meanwhile
 	}
-	if succeeded && m.unclean[mark] > 0 {
-		delete(m.unclean, mark)
-		errs = append(errs, m.remove(mark, "unclean"))
+	var errs []error
+	if r.runs--; r.runs <= 0 && r.file != nil {
+		errs = append(errs, r.set(markIdle))
+	}
+	if succeeded && m.unclean[r.mark] > 0 {
+		delete(m.unclean, r.mark)
+		errs = append(errs, m.remove(r.mark, "unclean"))
 	}
 	return errors.Join(errs...)
 }
@@ -113,9 +153,12 @@ func (m *marks) clear() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var errs []error
-	for mark := range m.running {
-		errs = append(errs, m.remove(mark, "running"))
+	for _, r := range m.running {
+		if r.file != nil {
+			errs = append(errs, r.file.Close(), m.remove(r.mark, "running"))
+		}
 	}
+	clear(m.running)
 	return errors.Join(errs...)
 }
 

@@ -73,6 +73,22 @@ func TestACleanStopLeavesNoMarks(t *testing.T) {
 	}
 }
 
+// A process that is killed while a hook does not run has nothing against it.
+func TestAHookThatDoesNotRunIsNotMarked(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 * quarantineAfter {
+		m := open(t, dir, "tree")
+		for _, err := range []error{m.begin("web/a"), m.begin("web/a"), m.end("web/a", false), m.end("web/a", false), m.begin("web/a"), m.end("web/a", false)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if why := m.quarantined("web/a"); why != "" {
+			t.Fatalf("got %q", why)
+		}
+	}
+}
+
 func TestMarksReadWhatTheyDidNotWrite(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "runs"), 0o700); err != nil {
