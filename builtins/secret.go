@@ -17,7 +17,7 @@ func secretSpecs() []Spec {
 	return []Spec{
 		{Name: "k8s.secret", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callSecret,
 			Returns: "a secret",
-			Doc:     "Reads one key of a Secret as a value of the type secret: it prints ***, and a text that is added to it is secret too. It may go into objects, values and ctx.state, where it is the plain text; not into logs, errors or JSON. A Secret or key that is not there is an error. Needs a grant of get.",
+			Doc:     "Reads one key of a Secret as a value of the type secret: it prints ***, and a text that is added to it is secret too. It may go into objects, values, ctx.state and HTTP requests, where it is the plain text; not into logs, errors or JSON. A Secret or key that is not there is an error. Needs a grant of get.",
 			Params: []Param{
 				{Name: "name", Type: TypeString, Doc: "Name of the Secret."},
 				{Name: "key", Type: TypeString, Doc: "The key in its data."},
