@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -91,5 +92,24 @@ func TestSumOf(t *testing.T) {
 	const metrics = "# TYPE runs_total counter\nruns_total{hook=\"a}\",module=\"m\"} 41\nruns_total{hook=\"b\"} 1\nruns_total_x{a=\"b\"} 7\n"
 	if got := sumOf(metrics, "runs_total"); got != 42 {
 		t.Errorf("the sum is %d", got)
+	}
+}
+
+func TestReview(t *testing.T) {
+	body, err := podReview()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ body, want string }{
+		{string(body), `"allowed":true`},
+		{strings.ReplaceAll(string(body), `"team":"web"`, `"x":"web"`), `label team is missing`},
+		{strings.ReplaceAll(string(body), `"memory"`, `"storage"`), `container container-0 has no memory limit`},
+		{`{}`, "no AdmissionReview"},
+	} {
+		w := httptest.NewRecorder()
+		review(w, httptest.NewRequest("POST", "/", strings.NewReader(test.body)))
+		if !strings.Contains(w.Body.String(), test.want) {
+			t.Errorf("the answer is %s, want %s", w.Body, test.want)
+		}
 	}
 }

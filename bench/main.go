@@ -45,6 +45,7 @@ func sections() []section {
 		{"start", measureStart},
 		{"rest", measureRest},
 		{"each", measureEach},
+		{"admission", measureAdmission},
 	}
 }
 
@@ -61,6 +62,8 @@ func main() {
 			os.Exit(exitCode(loop(os.Args[2:])))
 		case controllerCommand:
 			os.Exit(exitCode(controller(os.Args[2:])))
+		case webhookCommand:
+			os.Exit(exitCode(webhook(os.Args[2:])))
 		}
 	}
 	quick := flag.Bool("quick", false, "small sizes, to see that it works; such numbers mean little")
