@@ -18,20 +18,48 @@ func WriteReference(w io.Writer) error {
 Made from the doc strings in ` + "`stdlib/`" + ` by ` + "`go test . -run Reference -update`" + `; do not edit it. What is there without loading
 anything stands in [reference.md](reference.md).
 `)
-	files, err := fs.Glob(FS, "*.star")
+	files, err := documented()
 	if err != nil {
 		return err
 	}
-	for _, name := range files {
+	for _, f := range files {
+		fmt.Fprintf(&b, "\n## `@std//%s`\n\n%s\n", f.name, f.doc)
+		for _, fn := range f.functions {
+			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n", fn.signature, sections(fn.doc))
+		}
+	}
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
+// libraryFile is what a file of the library says of itself.
+type libraryFile struct {
+	name, doc string
+	functions []function
+}
+
+// function is one that a file exports: as it is written, on one line, and its doc
+// string.
+type function struct{ signature, doc string }
+
+// documented reads all files of the library. A function without a doc string is an
+// error.
+func documented() ([]libraryFile, error) {
+	names, err := fs.Glob(FS, "*.star")
+	if err != nil {
+		return nil, err
+	}
+	var files []libraryFile
+	for _, name := range names {
 		src, err := fs.ReadFile(FS, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		file, err := (&syntax.FileOptions{}).Parse("@std//"+name, src, 0)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		fmt.Fprintf(&b, "\n## `@std//%s`\n\n%s\n", name, docOf(file.Stmts))
+		f := libraryFile{name: name, doc: docOf(file.Stmts)}
 		for _, stmt := range file.Stmts {
 			def, ok := stmt.(*syntax.DefStmt)
 			if !ok || strings.HasPrefix(def.Name.Name, "_") {
@@ -39,13 +67,13 @@ anything stands in [reference.md](reference.md).
 			}
 			doc := docOf(def.Body)
 			if doc == "" {
-				return fmt.Errorf("@std//%s: %s has no doc string", name, def.Name.Name)
+				return nil, fmt.Errorf("@std//%s: %s has no doc string", name, def.Name.Name)
 			}
-			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n", signature(string(src), def), sections(doc))
+			f.functions = append(f.functions, function{signature(string(src), def), doc})
 		}
+		files = append(files, f)
 	}
-	_, err = io.WriteString(w, b.String())
-	return err
+	return files, nil
 }
 
 // signature is a function as it is written, on one line.
