@@ -22,6 +22,7 @@ func FuzzHookFile(f *testing.F) {
 		"hook(lambda ctx: None, name = \"x\", on = [k8s.watch(\"v1\", \"Pod\", name = \"p\", namespaces = [\"a\"], labels = {\"a\": \"b\"}, fields = \"spec.nodeName=a\", filter = [\"spec.replicas\"], events = [], sync = False)])\n",
 		"hook(lambda ctx: None, name = \"x\", on = [k8s.watch(\"apps/v1\", \"Deployment\", filter = \".spec.replicas\", keep = \"object\", require = True, namespace_labels = \"a in (b, c), !d\", exclude_namespaces = [\"kube-*\"])], retry = retry(min = \"1s\", max = \"2s\", factor = 1), min_interval = \"1s\", burst = 3)\n",
 		"load(\"@std//k8s.star\", \"is_ready\")\nhook(is_ready, on = [before_helm(order = 1), after_helm(), before_delete(), after_delete()], timeout = \"1h\", queue = \"q\", values = \"keep\", allow_failure = True)\n",
+		"hook(lambda ctx: reply(200), name = \"x\", on = [http.receive(\"/x\", secret_ref(\"a\", \"k\"), signature = \"hmac\", header = \"x\", methods = [\"PUT\"]), http.receive(\"/\", public = True)])\n",
 		"x = [0] * (1 << 40)\n", "def f():\n  f()\nf()\n", "hook(on = 7)\n", "hook(hook, on = [hook])\n", "\x00", "#\xff", "load(\"//web/hooks/a.star\", \"x\")\n",
 		"k8s.watch(\"v1\", \"Pod\", filtre = 1)\n", "[hook(f, name = str(i)) for i in range(1 << 20) for f in [len]]\n", "schedule(\"0 0 30 2 *\")\n",
 	} {
@@ -30,6 +31,7 @@ func FuzzHookFile(f *testing.F) {
 	for _, module := range []string{
 		"module(requires = [\"web\"], after = [\"a\"], namespace = \"x\", timeout = \"1ns\")\ndef enabled():\n  return False\n",
 		"module(grants = [grant(\"v1\", \"Secret\", verbs = [\"*\"], namespaces = [\"*\"], names = [], labels = \"a=b\", owned = True)])\nchart_values = len\n",
+		"module(http = [\"a.example:80\", \"*.b.example\", \"10.0.0.0/8\", \"[fd00::1]:80\", \"localhost\"])\n",
 		"module()\nmodule()\n", "def enabled(*args):\n  pass\n", "module(weight = 1 << 70)\n",
 	} {
 		f.Add(hookOnStartup, module)

@@ -42,7 +42,8 @@ const (
 
 // Options configures a [Server]. All fields are required.
 type Options struct {
-	// Answer has a hook, by its id, answer a request.
+	// Answer has a hook, by its id, answer a request. It returns when that is done, or
+	// when no hook answers any more; then [Server.Stop] may be called.
 	Answer func(ctx context.Context, hook string, r *builtins.Request) (builtins.Response, error)
 	// Reader reads the Secrets that requests are signed with.
 	Reader builtins.Reader
@@ -242,22 +243,44 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, to *route, ready
 	if !s.held.TryAcquire(size) {
 		return nil, &refusal{http.StatusServiceUnavailable, "too many requests at once, try again later", time.Second}
 	}
-	defer s.held.Release(size)
 	body, err := read(w, r, to)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.check(r, to, body); err != nil {
-		return nil, err
+	if err == nil {
+		err = s.check(r, to, body)
 	}
 	// After the signature: those that have none cannot use up what others may send.
-	if !to.limit.Allow() {
-		return nil, &refusal{http.StatusTooManyRequests, "too many requests, try again later", time.Second}
+	if err == nil && !to.limit.Allow() {
+		err = &refusal{http.StatusTooManyRequests, "too many requests, try again later", time.Second}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
-	defer cancel()
-	response, err := s.o.Answer(ctx, to.hook, received(r, body).Request(to.binding))
-	return response.Reply, err
+	if err != nil {
+		s.held.Release(size)
+		return nil, err
+	}
+	return s.answer(r, to, size, received(r, body).Request(to.binding))
+}
+
+// answer waits for the hook, but not longer than the client, or than answerWithin. The
+// request stays in line then, and its size counts until it has been worked on.
+func (s *Server) answer(r *http.Request, to *route, size int64, request *builtins.Request) (reply *builtins.Reply, err error) {
+	type answer struct {
+		reply *builtins.Reply
+		err   error
+	}
+	answered := make(chan answer, 1)
+	s.busy.Go(func() {
+		defer s.held.Release(size)
+		response, err := s.o.Answer(context.WithoutCancel(r.Context()), to.hook, request)
+		answered <- answer{response.Reply, err}
+	})
+	late := time.NewTimer(answerWithin)
+	defer late.Stop()
+	select {
+	case a := <-answered:
+		return a.reply, a.err
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	case <-late.C:
+		return nil, context.DeadlineExceeded
+	}
 }
 
 func tooLarge(to *route) error {

@@ -308,3 +308,26 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 		t.Errorf("got %d", resp.StatusCode)
 	}
 }
+
+// A client that goes away, or waits too long, gives nothing back: its request is still
+// in line.
+func TestBodiesCountUntilTheyAreWorkedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &builtins.ReceiveBinding{Path: "/x"})
+		open := make(chan struct{})
+		w.answer = func(*builtins.Request) (builtins.Response, error) { <-open; return builtins.Response{}, nil }
+		began := time.Now()
+		resp, text := w.do("POST", "/x", "0123456789")
+		if resp.StatusCode != 503 || text != "there is no answer now, try again later" || time.Since(began) != answerWithin {
+			t.Errorf("got %d %s after %s", resp.StatusCode, text, time.Since(began))
+		}
+		if w.s.held.TryAcquire(maxHeld) {
+			t.Error("what is in line does not count")
+		}
+		close(open)
+		w.s.Stop()
+		if !w.s.held.TryAcquire(maxHeld) {
+			t.Error("it still counts")
+		}
+	})
+}
