@@ -23,6 +23,8 @@ type Request struct {
 	To      string
 
 	received bool // Fields are those of [Received]
+	// late gives the attributes of a review that most hooks do not look at.
+	late func(name string) (map[string]any, error)
 }
 
 // Response is what a request run answered.
@@ -60,6 +62,9 @@ func (r *Request) value() starlark.Value {
 	}
 	if r.received {
 		return &received{fields: r.Fields}
+	}
+	if r.late != nil {
+		return &reviewed{fields: r.Fields, late: r.late}
 	}
 	return starlarkstruct.FromStringDict(starlark.String("request"), r.Fields)
 }

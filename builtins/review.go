@@ -30,6 +30,9 @@ type Review struct {
 	User             ReviewUser
 	DryRun           bool
 	Options          map[string]any
+	// Late, when set, decodes "old_object" or "options" once a hook looks at it:
+	// most do not. OldObject and Options are nil then.
+	Late func(name string) (map[string]any, error)
 }
 
 // ReviewUser is who makes the change.
@@ -56,8 +59,51 @@ func (r *Review) Request(binding string) *Request {
 		"dry_run":     starlark.Bool(r.DryRun),
 		"options":     objectOrNone(r.Options),
 	}
+	if r.Late != nil {
+		for _, name := range lateFields {
+			delete(fields, name)
+		}
+	}
 	fields.Freeze()
-	return &Request{Binding: binding, Fields: fields, Object: r.Object}
+	return &Request{Binding: binding, Fields: fields, Object: r.Object, late: r.Late}
+}
+
+// lateFields are those of [Review].Late.
+var lateFields = [...]string{"old_object", "options"}
+
+// reviewed is ctx.request of a review whose parts are decoded as they are looked at. It
+// serves one thread.
+type reviewed struct {
+	fields starlark.StringDict
+	late   func(name string) (map[string]any, error)
+	known  [len(lateFields)]starlark.Value
+}
+
+var _ starlark.HasAttrs = (*reviewed)(nil)
+
+func (r *reviewed) String() string        { return "<request>" }
+func (r *reviewed) Type() string          { return "request" }
+func (r *reviewed) Freeze()               {}
+func (r *reviewed) Truth() starlark.Bool  { return true }
+func (r *reviewed) Hash() (uint32, error) { return 0, errors.New("unhashable type: request") }
+func (r *reviewed) AttrNames() []string   { return append(r.fields.Keys(), lateFields[:]...) }
+
+// Attr leaves the error about an absent field to go.starlark.net, which suggests.
+func (r *reviewed) Attr(name string) (starlark.Value, error) {
+	for i, late := range lateFields {
+		if name != late {
+			continue
+		}
+		if r.known[i] == nil {
+			m, err := r.late(name)
+			if err != nil {
+				return nil, fmt.Errorf("request.%s: %w", name, err)
+			}
+			r.known[i] = objectOrNone(m)
+		}
+		return r.known[i], nil
+	}
+	return r.fields[name], nil
 }
 
 func (u *ReviewUser) value() starlark.Value {

@@ -254,3 +254,31 @@ func TestErrorsOfConversionsKeepTheirCause(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What most hooks do not look at is decoded for those that do, once.
+func TestPartsOfReviewsAreDecodedLate(t *testing.T) {
+	asked := 0
+	late := func(name string) (map[string]any, error) {
+		asked++
+		if name == "options" {
+			return nil, errors.New("it is no object")
+		}
+		return map[string]any{"n": int64(1)}, nil
+	}
+	r := newReview()
+	r.OldObject, r.Late = nil, late
+	if _, err := review(t, "def f(ctx):\n    ctx.request.object.data\n", &AdmissionBinding{}, r); err != nil || asked != 0 {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
+	if _, err := review(t, "def f(ctx):\n    return deny(str(ctx.request.old_object.n + ctx.request.old_object.n))\n", &AdmissionBinding{}, r); err != nil || asked != 1 {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
+	for body, want := range map[string]string{
+		"ctx.request.options":   "request.options: it is no object",
+		"ctx.request.old_objct": "request has no .old_objct field or method (did you mean .old_object?)",
+	} {
+		if _, err := review(t, "def f(ctx):\n    "+body+"\n", &AdmissionBinding{}, r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}

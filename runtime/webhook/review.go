@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	kjson "sigs.k8s.io/json"
@@ -36,10 +37,25 @@ type admissionRequest struct {
 		Groups   []string            `json:"groups"`
 		Extra    map[string][]string `json:"extra"`
 	} `json:"userInfo"`
-	Object    map[string]any `json:"object"`
-	OldObject map[string]any `json:"oldObject"`
-	DryRun    *bool          `json:"dryRun"`
-	Options   map[string]any `json:"options"`
+	Object    map[string]any  `json:"object"`
+	OldObject json.RawMessage `json:"oldObject"`
+	DryRun    *bool           `json:"dryRun"`
+	Options   json.RawMessage `json:"options"`
+}
+
+// late decodes what most hooks do not look at.
+func (r *admissionRequest) late(name string) (out map[string]any, err error) {
+	raw := r.Options
+	if name == "old_object" {
+		raw = r.OldObject
+	}
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &out); err != nil {
+		return nil, errors.New("it is no object")
+	}
+	return out, nil
 }
 
 type kindName struct {
@@ -94,11 +110,11 @@ func parseReview(body []byte) (*builtins.Review, error) {
 		return nil, badf(http.StatusBadRequest, "the AdmissionReview has no uid")
 	default:
 		return &builtins.Review{
-			UID: r.UID, Operation: r.Operation, Object: r.Object, OldObject: r.OldObject,
+			UID: r.UID, Operation: r.Operation, Object: r.Object, Late: r.late,
 			Namespace: r.Namespace, Name: r.Name, APIVersion: r.Kind.apiVersion(), Kind: r.Kind.Kind,
 			Resource: r.Resource.Resource, Subresource: r.SubResource,
 			User:   builtins.ReviewUser{Name: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups, Extra: r.UserInfo.Extra},
-			DryRun: r.DryRun != nil && *r.DryRun, Options: r.Options,
+			DryRun: r.DryRun != nil && *r.DryRun,
 		}, nil
 	}
 }

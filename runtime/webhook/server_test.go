@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
 )
@@ -122,11 +123,15 @@ func TestReviewsOverTLS(t *testing.T) {
 	}
 	const head = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u1",`
 	ask("/validate/web/a/v?timeout=5s", reviewBody, 200, head+`"allowed":true}}`)
-	f := got.Fields
+	f := fieldsOf(t, got)
 	text := fmt.Sprintln(f["operation"], f["object"], f["old_object"], f["namespace"], f["name"], f["api_version"], f["kind"], f["resource"], f["subresource"], f["user"], f["dry_run"], f["options"], f["uid"])
 	if want := `"UPDATE" {"spec": {"replicas": 9007199254740993}} {"spec": {"replicas": 1}} "web" "a" "apps/v1" "Deployment" "deployments" "scale" ` +
 		`user(extra = {"k": ["v"]}, groups = ["dev"], name = "ann", uid = "") True {"kind": "UpdateOptions"} "u1"` + "\n"; text != want || got.Binding != "v" {
 		t.Errorf("%s\nwant\n%s", text, want)
+	}
+	ask("/validate/web/a/v", strings.Replace(reviewBody, `"oldObject": {"spec": {"replicas": 1}}`, `"oldObject": 1`, 1), 200, head+`"allowed":true}}`)
+	if old := fieldsOf(t, got)["old_object"].String(); old != `"request.old_object: it is no object"` {
+		t.Error(old)
 	}
 	response.Warnings = []string{"careful"}
 	response.Denied = &builtins.Denial{Message: "no", Code: 403}
@@ -148,9 +153,25 @@ func TestReviewsOverTLS(t *testing.T) {
 	for _, o := range s.seen {
 		results = append(results, o.Hook+" "+o.Result)
 	}
-	if got := strings.Join(results, ", "); got != "web/a allowed, web/a denied, web/a changed, web/a allowed, web/c converted, web/a error, web/c error" {
+	if got := strings.Join(results, ", "); got != "web/a allowed, web/a allowed, web/a denied, web/a changed, web/a allowed, web/c converted, web/a error, web/c error" {
 		t.Error(got)
 	}
+}
+
+// fieldsOf are the attributes that a hook finds in ctx.request.
+func fieldsOf(t testing.TB, r *builtins.Request) starlark.StringDict {
+	t.Helper()
+	request, err := builtins.NewCtx(builtins.CtxOptions{Request: r}).(starlark.HasAttrs).Attr("request")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := starlark.StringDict{}
+	for _, name := range request.(starlark.HasAttrs).AttrNames() {
+		if out[name], err = request.(starlark.HasAttrs).Attr(name); err != nil {
+			out[name] = starlark.String(err.Error())
+		}
+	}
+	return out
 }
 
 func TestBrokenRequestsOverTLS(t *testing.T) {
@@ -267,7 +288,7 @@ func FuzzReviews(f *testing.F) {
 			if review.UID == "" {
 				t.Error("a review without uid")
 			}
-			if fields := review.Request("x").Fields; len(fields["object"].String()) == 0 || len(fields["user"].String()) == 0 {
+			if fields := fieldsOf(t, review.Request("x")); len(fields["object"].String()) == 0 || len(fields["user"].String()) == 0 {
 				t.Error("a review that cannot be shown")
 			}
 			if review.Object != nil {
