@@ -21,7 +21,7 @@ release as it should be.`,
 		RunE:          groupOf,
 	}
 	root.SetFlagErrorFunc(explainFlag)
-	root.AddCommand(newRunCommand(), newGetCommand(), newFmtCommand(), newDocsCommand(), newDetachCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newGetCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newDetachCommand(), newVersionCommand())
 	return root
 }
 

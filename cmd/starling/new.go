@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/modules/scaffold"
+)
+
+func newNewCommand() *cobra.Command {
+	var modules string
+	cmd := &cobra.Command{
+		Use:   "new",
+		Short: "Write the first files of a module or of a hook",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  groupOf,
+	}
+	cmd.PersistentFlags().StringVar(&modules, "modules", ".", "`folder` with all modules")
+	cmd.AddCommand(&cobra.Command{
+		Use:   "module NAME",
+		Short: "Write a module: chart, values, schemas and a hook",
+		Long: `Writes a new module to a folder of its name: module.star, a chart, values, schemas
+and a hook, ready to run. Nothing is overwritten. The names of the files are
+printed. NAME may have a weight: 020-web.`,
+		Example: "  starling new module web --modules addons",
+		Args:    exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			made, err := scaffold.Module(modules, args[0])
+			for _, path := range made {
+				fmt.Fprintln(cmd.OutOrStdout(), path)
+			}
+			return err
+		},
+	}, &cobra.Command{
+		Use:   "hook MODULE NAME",
+		Short: "Write a hook of a module, or of global",
+		Long: `Writes a file with a new hook to the hooks of a module, or, when MODULE is global,
+to the global hooks. Nothing is overwritten. The name of the file is printed.`,
+		Example: "  starling new hook web count-pods --modules addons",
+		Args:    exactly("MODULE", "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := scaffold.Hook(modules, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), path)
+			return nil
+		},
+	})
+	return cmd
+}
+
+// exactly refuses all but these arguments, with the way out.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return fmt.Errorf("%s takes %s, got %s; see: %s --help", cmd.CommandPath(), counted(len(names), "argument"), counted(len(args), "argument"), cmd.CommandPath())
+		}
+		return nil
+	}
+}

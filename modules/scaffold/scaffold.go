@@ -1,0 +1,155 @@
+// Package scaffold writes the first files of a module and of a hook: they load, and
+// `starling check` has nothing to say of them.
+package scaffold
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/script"
+)
+
+//go:embed files
+var files embed.FS
+
+// Module writes a new module below root, the folder with all modules, which is made
+// when it is missing. It returns the paths of the files. A module that is there is an
+// error, whatever weight its folder's name has.
+func Module(root, name string) ([]string, error) {
+	if _, _, err := tree.ParseFolder(name); err != nil {
+		return nil, fmt.Errorf("module %q: %w", name, err)
+	}
+	_, plain, _ := tree.ParseFolder(name)
+	if dir, err := find(root, plain); err != nil {
+		return nil, err
+	} else if dir != "" {
+		return nil, fmt.Errorf("module %s is there already: %s", plain, filepath.Join(root, dir))
+	}
+	data := struct{ Name, Key string }{plain, tree.Key(plain)}
+	var made []string
+	err := fs.WalkDir(files, "files/module", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		to := filepath.Join(root, name, filepath.FromSlash(strings.TrimPrefix(path, "files/module/")))
+		if err := write(path, to, data); err != nil {
+			return err
+		}
+		made = append(made, to)
+		return nil
+	})
+	return made, err
+}
+
+// Hook writes a file with a new hook of a module, or, when module is "global", a
+// global one. It returns the path of the file. A file that is there is an error.
+func Hook(root, module, name string) (string, error) {
+	base := strings.ReplaceAll(name, "-", "_")
+	if !isName(base) {
+		return "", fmt.Errorf("hook %q: a hook's name is made of a-z, 0-9, - and _, and begins with a letter", name)
+	}
+	if strings.HasSuffix(base, "_test") {
+		return "", fmt.Errorf("hook %q: files that end in _test.star are tests, they are not loaded", name)
+	}
+	dir, err := find(root, module)
+	switch {
+	case err != nil:
+		return "", err
+	case module == "global":
+		dir = "global"
+	case dir == "":
+		return "", fmt.Errorf("there is no module %s in %s; make it with: starling new module %s", module, root, module)
+	default:
+		dir = filepath.Join(dir, "hooks")
+	}
+	_, plain, _ := tree.ParseFolder(module)
+	to := filepath.Join(root, dir, name+".star")
+	return to, write("files/hook.star", to, struct{ Function, Module string }{function(base), plain})
+}
+
+// find returns the folder of a module below root, by its name or its folder's; "" when
+// there is none.
+func find(root, name string) (string, error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot read %s: %w", root, reason(err))
+	}
+	for _, e := range entries {
+		if _, module, err := tree.ParseFolder(e.Name()); err == nil && (module == name || e.Name() == name) {
+			return e.Name(), nil
+		}
+	}
+	return "", nil
+}
+
+// function makes a name for the function of a hook that hides no other.
+func function(name string) string {
+	if _, err := script.Parse(name, []byte("def "+name+"(ctx):\n    pass\n")); err != nil || slices.Contains(builtins.Names(), name) {
+		return name + "_hook"
+	}
+	return name
+}
+
+func isName(s string) bool {
+	for i, r := range s {
+		if (r < 'a' || r > 'z') && (i == 0 || (r < '0' || r > '9') && r != '_') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// write fills a template in and writes it to a file that is not there yet.
+func write(from, to string, data any) error {
+	text, err := fs.ReadFile(files, from)
+	if err != nil {
+		return err
+	}
+	t, err := template.New(from).Delims("<<", ">>").Parse(string(text))
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, data); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return fmt.Errorf("cannot write %s: %w", to, reason(err))
+	}
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already", to)
+	}
+	if err == nil {
+		_, err = f.Write(b.Bytes())
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", to, reason(err))
+	}
+	return nil
+}
+
+// reason leaves out what an error of the file system says besides why.
+func reason(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
