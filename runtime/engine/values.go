@@ -26,7 +26,7 @@ func (e *Engine) initValues(m *module) {
 			s.Static = append(s.Static, values.Layer{Name: "chart values.yaml", File: t.ValuesFile, Data: t.Values})
 		}
 		var err error
-		s.ConfigSchema, s.Schema, err = schemas(t)
+		s.ConfigSchema, s.Schema, err = m.gen.Schemas()
 		fail(err)
 	}
 	section := e.tree.Sections[m.name]

@@ -1,4 +1,4 @@
-package engine
+package generation
 
 import (
 	"fmt"
@@ -7,8 +7,10 @@ import (
 	"github.com/starling-operator/starling/modules/values"
 )
 
-// schemas reads a module's openapi/ files. Each may extend the other.
-func schemas(t *tree.Module) (config, all *values.Schema, err error) {
+// Schemas reads the module's openapi/ files: config is what a user may set, all what
+// hooks and templates may use. Each may extend the other; nil: there is none.
+func (m *Module) Schemas() (config, all *values.Schema, err error) {
+	t := m.Tree
 	files := map[string]*tree.File{"config-values.yaml": t.ConfigSchema, "values.yaml": t.ValuesSchema}
 	load := func(name string) ([]byte, error) {
 		if f := files[name]; f != nil {
