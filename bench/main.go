@@ -17,7 +17,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -26,6 +25,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 )
 
@@ -54,8 +54,7 @@ func main() {
 	// (process_linux.go): that must be a thread that lives as long as we do.
 	runtime.LockOSThread()
 	// Watches that lose their API server at the end are no news.
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(logr.Discard())
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case loopCommand:
