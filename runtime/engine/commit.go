@@ -191,7 +191,7 @@ func (e *Engine) runSucceeded(id uint64) {
 		s.state = r.effects.State
 	}
 	if r.keeping.subject != nil {
-		s.keptLayer, s.keptState = r.keeping.layer, r.keeping.state
+		r.keeping.put(m.kept)
 	}
 	if !values.Equal(s.layer, r.effects.Values) {
 		before := m.version

@@ -210,11 +210,12 @@ func (e *Engine) forget(s *subject) {
 func (e *Engine) wipe(s *subject) {
 	m := s.hook.module
 	if len(s.state) > 0 {
-		s.state, s.keptState, m.stale = nil, nil, true
+		s.state, m.stale = nil, true
+		s.keep(statePrefix, nil)
 	}
 	if len(s.layer) > 0 {
 		m.stale = true
-		s.keptLayer = nil
+		s.keep(layerPrefix, nil)
 		e.setLayer(s, nil)
 	}
 }

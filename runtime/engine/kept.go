@@ -78,7 +78,7 @@ func (m *module) readKept(kept map[string][]byte) error {
 			continue
 		}
 		if err == nil {
-			s.keptLayer = data
+			s.keep(layerPrefix, data)
 			s.layer, err = values.DecodeOps(k.Ops)
 		}
 		if err != nil {
@@ -112,7 +112,8 @@ func (m *module) readState(data []byte) error {
 		return fmt.Errorf("the state of a hook that was kept cannot be read: %w", err)
 	}
 	if s := m.subject(k.Hook, k.Key); s != nil {
-		s.state, s.keptState = k.State, data
+		s.state = k.State
+		s.keep(statePrefix, data)
 	} else {
 		m.stale = true
 	}
@@ -123,6 +124,41 @@ func (m *module) readState(data []byte) error {
 type keeping struct {
 	subject      *subject
 	layer, state []byte
+}
+
+// subjectKeys are the keys of what is kept of one subject.
+type subjectKeys struct{ layer, state string }
+
+func (s *subject) keptKeys() *subjectKeys {
+	if s.keys == nil {
+		s.keys = &subjectKeys{keptKey(layerPrefix, s.id()), keptKey(statePrefix, s.id())}
+	}
+	return s.keys
+}
+
+// keep notes what stands in the Secret for the layer or the state of a subject; nil:
+// nothing.
+func (s *subject) keep(prefix string, data []byte) {
+	key := s.keptKeys().layer
+	if prefix == statePrefix {
+		key = s.keptKeys().state
+	}
+	putKept(s.hook.module.kept, key, data)
+}
+
+// put makes the change in what is kept.
+func (k keeping) put(kept map[string][]byte) {
+	keys := k.subject.keptKeys()
+	putKept(kept, keys.layer, k.layer)
+	putKept(kept, keys.state, k.state)
+}
+
+func putKept(kept map[string][]byte, key string, data []byte) {
+	if data == nil {
+		delete(kept, key)
+	} else {
+		kept[key] = data
+	}
 }
 
 // encode returns what is to be kept of a subject with this layer and this state.
@@ -157,29 +193,15 @@ func (s *subject) encode(layer []effect.ValueOp, state map[string]any) (keeping,
 // kept returns all that is to be kept for a module once these changes count. The
 // result is never nil.
 func (e *Engine) kept(m *module, changes ...keeping) (map[string][]byte, error) {
-	out := map[string][]byte{}
-	put := func(k keeping) {
-		for prefix, data := range map[string][]byte{statePrefix: k.state, layerPrefix: k.layer} {
-			if key := keptKey(prefix, k.subject.id()); data != nil {
-				out[key] = data
-			} else {
-				delete(out, key)
-			}
-		}
-	}
+	out := maps.Clone(m.kept)
 	for _, h := range m.hooks {
 		if err := h.keepTicks(out); err != nil {
 			return nil, err
 		}
-		for s := range h.subjects {
-			if s.keptLayer != nil || s.keptState != nil {
-				put(keeping{s, s.keptLayer, s.keptState})
-			}
-		}
 	}
 	for _, k := range changes {
 		if !k.subject.gone {
-			put(k)
+			k.put(out)
 		}
 	}
 	if err := m.keepFinalizers(out); err != nil {
@@ -252,10 +274,12 @@ func (e *Engine) forgetLayers(m *module) {
 		}
 		for s := range h.subjects {
 			if len(s.state) > 0 {
-				s.state, s.keptState, m.stale = nil, nil, true
+				s.state, m.stale = nil, true
+				s.keep(statePrefix, nil)
 			}
 			if len(s.layer) > 0 {
-				s.layer, s.keptLayer, m.stale = nil, nil, true
+				s.layer, m.stale = nil, true
+				s.keep(layerPrefix, nil)
 				m.values = m.values.WithHook(s.id(), nil)
 			}
 		}

@@ -51,10 +51,12 @@ type module struct {
 	pass       pass
 	keeping    bool     // a commit or a save that changes what is kept is under way
 	toKeep     []uint64 // runs that wait to change it
-	toSave     []uint64 // runs that have but a state to be kept: all of them at once
-	stale      bool     // what is kept must be written again
-	saveAt     time.Time
-	saveTry    int
+	// kept is what stands in the Secret for the layers and states of its hooks.
+	kept    map[string][]byte
+	toSave  []uint64 // runs that have but a state to be kept: all of them at once
+	stale   bool     // what is kept must be written again
+	saveAt  time.Time
+	saveTry int
 }
 
 // step is something done once, and tried again when it fails.
@@ -132,6 +134,7 @@ func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]
 		name: name, gen: g, since: e.now,
 		byKey:  map[string]*hook{},
 		queues: map[string]*lane.Lane[builtins.Event]{},
+		kept:   map[string][]byte{},
 	}
 	if g.Err != nil {
 		m.broken = strings.ReplaceAll(g.Err.Error(), "\n", "; ")

@@ -21,8 +21,8 @@ type subject struct {
 
 	layer []effect.ValueOp // what its last successful run left in the values
 	state map[string]any   // what it remembers; replaced, never changed
-	// What is kept of both, as it is written; nil when there is nothing.
-	keptLayer, keptState []byte
+	// keys are those of what is kept of both, as they are in the Secret.
+	keys *subjectKeys
 
 	tried     bool // since its module came up
 	succeeded bool // likewise
