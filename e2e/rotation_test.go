@@ -74,9 +74,9 @@ def check(ctx):
 hook(check, on = [k8s.validate("v1", "ConfigMap", failure_policy = "fail", namespace_labels = {"e2e": "$NS"})])
 `}), webhookRole(mirrors))
 	ns := f.labelled()
-	// Two thirds of 300 s are over in 8 s, those of the leaf in 4 s. The new authority
-	// is relied on after 3 s, and the old one goes 3 s later.
-	const life = 5 * time.Minute
+	// Two thirds of 10 minutes are over in 8 s, those of the leaf in 4 s. The new
+	// authority is relied on after 6 s, and the old one goes 6 s later.
+	const life = 10 * time.Minute
 	ca, caKey := certify(t, life*2/3-8*time.Second, life, nil, nil, nil)
 	leaf, leafKey := certify(t, life*2/3-4*time.Second, life, []net.IP{net.IPv4(127, 0, 0, 1)}, ca, caKey)
 	data := map[string][]byte{}
@@ -104,7 +104,7 @@ hook(check, on = [k8s.validate("v1", "ConfigMap", failure_policy = "fail", names
 				default:
 				}
 				if _, err := shared.Client.CoreV1().ConfigMaps(ns).Create(t.Context(), cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-					t.Errorf("after %d requests: %v", asked.Load(), err)
+					t.Errorf("%s: after %d requests: %v", time.Now().UTC().Format(time.StampMilli), asked.Load(), err)
 					return
 				}
 				asked.Add(1)

@@ -28,7 +28,7 @@ type webhookFlags struct {
 
 func (f *webhookFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.address, "webhook-address", "",
-		"`address` where the API server's requests to hooks are answered; opened at once when given, else "+defaultWebhookAddress+" when a hook needs it")
+		"`address` where the API server's requests to hooks are answered, whether a hook needs it or not (default: "+defaultWebhookAddress+" when one does)")
 	fs.StringVar(&f.service, "webhook-service", "",
 		"`NAME` or NAME:PORT of the Service, in the operator's namespace, that leads the API server to that address (default: the instance's name, port 443)")
 	fs.StringVar(&f.url, "webhook-url", "",

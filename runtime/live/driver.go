@@ -70,6 +70,7 @@ type Driver struct {
 	web         *outbound.Client
 	outbox      *outbox
 	webhooks    *webhook.Manager
+	conversions sync.Map // the last error of each hook that converts, by its id
 	receive     *receive.Server
 	timer       *time.Timer
 	// look asks for a look at the engine for the metrics, looking means that it is set.

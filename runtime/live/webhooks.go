@@ -83,9 +83,22 @@ func (d *Driver) convert(ctx context.Context, h *generation.Hook, r *builtins.Re
 	})
 	select {
 	case done := <-answered:
+		d.told(module.Name, h.ID, done.Err)
 		return done.Response, done.Err
 	case <-ctx.Done(): // the run ends by its own limit
 		return builtins.Response{}, ctx.Err()
+	}
+}
+
+// told logs an error of a conversion, unless the last one was the same: the API server
+// asks again and again.
+func (d *Driver) told(module, hook string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if last, _ := d.conversions.Swap(hook, text); text != "" && last != text {
+		d.log(module, hook).Log(builtins.LevelError, text+" (the conversion failed)", nil)
 	}
 }
 

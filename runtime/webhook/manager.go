@@ -3,10 +3,12 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -28,7 +30,7 @@ type Options struct {
 	Namespace, Name, Instance string
 	// Address is where the server listens, HOST:PORT; port 0 takes a free one.
 	Address string
-	// Always opens the address whether a hook takes requests or not.
+	// Always serves there whether a hook takes requests or not.
 	Always bool
 	// Reach says how the API server comes to that address.
 	Reach Reach
@@ -66,7 +68,6 @@ type Manager struct {
 	broken map[string]string
 
 	// What follows belongs to the goroutine of Run.
-	listener  net.Listener
 	running   bool
 	certs     certificates
 	published []byte // the bundle that all objects have
@@ -86,8 +87,9 @@ const (
 	lookForKind = 10 * time.Second
 )
 
-// New prepares a manager. With Always it opens the address, so that a port in use is
-// an error at once; who never calls Run then calls [Manager.Close].
+// New prepares a manager. With Always a port in use is an error at once. The address is
+// not kept open before Run: who waits for the Lease had better refuse connections than
+// let them wait.
 func New(o Options) (*Manager, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -109,27 +111,24 @@ func New(o Options) (*Manager, error) {
 	}
 	m.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{m}, Log: o.Log})
 	if o.Always {
-		if err := m.listen(); err != nil {
+		ln, err := m.listen()
+		if err != nil {
 			return nil, err
 		}
+		ln.Close()
 	}
 	return m, nil
 }
 
-// Close closes the address of a manager that does not run.
-func (m *Manager) Close() {
-	if m.listener != nil {
-		m.listener.Close()
-	}
-}
-
-func (m *Manager) listen() error {
+func (m *Manager) listen() (net.Listener, error) {
 	ln, err := net.Listen("tcp", m.o.Address)
-	if err != nil {
-		return fmt.Errorf("webhooks: cannot listen on %s: %w; choose another address with --webhook-address", m.o.Address, err)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = errors.New("port in use")
 	}
-	m.listener = ln
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with --webhook-address", m.o.Address, err)
+	}
+	return ln, nil
 }
 
 // Serve says which hooks of a module take requests from now on, in place of those
@@ -180,8 +179,6 @@ func (m *Manager) Run(ctx context.Context) {
 	defer func() {
 		if m.running {
 			m.server.stop()
-		} else {
-			m.Close()
 		}
 	}()
 	bindings := m.bindings()
@@ -342,14 +339,13 @@ func (m *Manager) serve(ctx context.Context, now time.Time) error {
 	if m.running {
 		return nil
 	}
-	if m.listener == nil {
-		if err := m.listen(); err != nil {
-			return err
-		}
+	ln, err := m.listen()
+	if err != nil {
+		return err
 	}
 	m.running = true
-	m.server.start(m.listener)
-	m.o.Log.Info().Str("address", m.listener.Addr().String()).Msg("webhooks: answers the API server")
+	m.server.start(ln)
+	m.o.Log.Info().Str("address", ln.Addr().String()).Msg("webhooks: answers the API server")
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/starling-operator/starling/builtins"
 )
@@ -27,10 +28,10 @@ const (
 	// maxConversion bounds the body of a conversion request: a whole page of a list
 	// comes at once.
 	maxConversion = 64 << 20
-	// maxParallel is how many requests are worked on at once; maxConversions how
-	// many conversions, which may be large.
-	maxParallel    = 128
-	maxConversions = 16
+	// maxParallel is how many requests are worked on at once, maxBytes how large
+	// their bodies are together.
+	maxParallel = 128
+	maxBytes    = 128 << 20
 	// defaultWait is how long the API server waits unless it says otherwise; it
 	// never waits longer than maxWait.
 	defaultWait = 10 * time.Second
@@ -75,14 +76,15 @@ type server struct {
 	routes atomic.Pointer[map[string]route]
 	cert   atomic.Pointer[served]
 
-	slots, conversions chan struct{}
-	http               *http.Server
-	stopped            sync.WaitGroup
+	slots   chan struct{}
+	bytes   *semaphore.Weighted
+	http    *http.Server
+	stopped sync.WaitGroup
 }
 
 func newServer(answer Answer, observe func(Observation), log zerolog.Logger) *server {
 	s := &server{answer: answer, observe: observe, log: log,
-		slots: make(chan struct{}, maxParallel), conversions: make(chan struct{}, maxConversions)}
+		slots: make(chan struct{}, maxParallel), bytes: semaphore.NewWeighted(maxBytes)}
 	s.routes.Store(&map[string]route{})
 	s.http = &http.Server{
 		Handler:           s,
@@ -179,16 +181,24 @@ func badf(code int, format string, args ...any) error {
 
 // handle reads the request, has it answered and returns the body of the answer.
 func (s *server) handle(ctx context.Context, to route, r *http.Request) (result string, body []byte, err error) {
-	slots, limit := s.slots, int64(maxReview)
+	limit := int64(maxReview)
 	if to.convert {
-		slots, limit = s.conversions, maxConversion
+		limit = maxConversion
 	}
 	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
 	case <-ctx.Done():
 		return "", nil, badf(http.StatusTooManyRequests, "too many requests at once")
 	}
+	size := r.ContentLength
+	if size < 0 || size > limit {
+		size = limit
+	}
+	if s.bytes.Acquire(ctx, size) != nil {
+		return "", nil, badf(http.StatusTooManyRequests, "too many large requests at once")
+	}
+	defer s.bytes.Release(size)
 	data, err := readBody(r, limit)
 	if err != nil {
 		return "", nil, err

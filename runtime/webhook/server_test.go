@@ -236,6 +236,13 @@ func TestRequestsHaveADeadlineAndWait(t *testing.T) {
 		t.Errorf("%d %s %v", code, text, err)
 	}
 	<-s.slots
+	if !s.bytes.TryAcquire(maxBytes) {
+		t.Fatal("requests hold on to their size")
+	}
+	if code, text, err := s.post(c, "/convert/web/c/c?timeout=50ms", conversionBody); err != nil || code != 429 || !strings.Contains(text, "too many large") {
+		t.Errorf("%d %s %v", code, text, err)
+	}
+	s.bytes.Release(maxBytes)
 	done := make(chan int, 1)
 	go func() {
 		code, _, _ := s.post(c, "/validate/web/a/v", reviewBody)
