@@ -21,7 +21,7 @@ VULNDB   ?= https://vuln.go.dev
 HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
 UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
 # Packages with tests on the real control plane, behind the build tag e2e.
-ON_CLUSTER = ./e2e/... ./modules/release ./runtime/cluster ./runtime/watch
+ON_CLUSTER = ./e2e/... ./modules/release ./runtime/cluster ./runtime/watch ./runtime/sim/rest
 # Compiling Helm and its dependencies once more for the race detector takes
 # minutes: make race does, make test does not.
 HELM    = $(filter-out $(MODULE)/e2e%,$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/action"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))

@@ -83,12 +83,16 @@ func (c *call) checkPhase() error {
 // needsRun reports whether calls go to a Run: to its inputs or effects. Log lines
 // need none.
 func (s *Spec) needsRun() bool {
-	return s.Effect != EffectNone && s.Phases&PhaseLoad == 0
+	return s.Effect != EffectNone && s.Phases&(PhaseLoad|PhaseTest) == 0
 }
 
 // phaseHint says why a call is refused and where it belongs.
 func phaseHint(in, allowed Phase) string {
 	switch {
+	case allowed == PhaseTest:
+		return "is only available in a test, a function of a *_test.star file"
+	case in == PhaseTest:
+		return "is not available in a test; call it from a hook, and look at what the hook does"
 	case allowed == PhaseEnabled:
 		return "is only available in enabled() of a module.star"
 	case allowed&(PhaseReview|PhaseReceive) != 0 && allowed&PhaseRun == 0:

@@ -33,8 +33,11 @@ const (
 	// reply.
 	PhaseReceive
 
+	// PhaseTest: a function of a *_test.star file tests, on a simulated cluster.
+	PhaseTest
+
 	// PhaseAny is every phase: what pure builtins have.
-	PhaseAny = PhaseLoad | PhaseFilter | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseReceive
+	PhaseAny = PhaseLoad | PhaseFilter | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseReceive | PhaseTest
 )
 
 // String names the phases: "load, run".
@@ -48,7 +51,7 @@ func (p Phase) String() string {
 		name  string
 	}{
 		{PhaseLoad, "load"}, {PhaseFilter, "filter"}, {PhaseRun, "run"}, {PhaseEnabled, "enabled"},
-		{PhaseReview, "review"}, {PhaseConvert, "convert"}, {PhaseReceive, "receive"},
+		{PhaseReview, "review"}, {PhaseConvert, "convert"}, {PhaseReceive, "receive"}, {PhaseTest, "test"},
 	} {
 		if p&n.phase != 0 {
 			names = append(names, n.name)
@@ -65,6 +68,8 @@ type Context struct {
 	// Run is what the call serves, in PhaseRun and PhaseEnabled (which only
 	// reads values there).
 	Run *Run
+	// Test is what the call serves in PhaseTest.
+	Test *Test
 	// Log takes log lines. It is never nil.
 	Log Logger
 	// Ctx ends with the run or the loading that the thread belongs to: for builtins

@@ -104,6 +104,7 @@ func Table() []Spec {
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
 		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), secretSpecs(), stateSpecs(), httpSpecs(), receiveSpecs(),
+		testSpecs(), expectSpecs(nil), assertSpecs(),
 	)
 }
 
@@ -118,7 +119,7 @@ func Predeclared() starlark.StringDict {
 			v = newBuiltin(&spec)
 		}
 		space, member, dotted := strings.Cut(spec.Name, ".")
-		if space == "ctx" { // an attribute of the hook's argument
+		if unbound(space) {
 			continue
 		}
 		if !dotted {
@@ -144,7 +145,7 @@ func Names() []string {
 		seen[name] = true
 	}
 	for _, spec := range Table() {
-		if name, _, _ := strings.Cut(spec.Name, "."); name != "ctx" {
+		if name, _, _ := strings.Cut(spec.Name, "."); !unbound(name) {
 			seen[name] = true
 		}
 	}
@@ -155,6 +156,10 @@ func Names() []string {
 	sort.Strings(names)
 	return names
 }
+
+// unbound says that a name of the table is no predeclared one: it belongs to the
+// argument of a hook or of a test.
+func unbound(space string) bool { return space == "ctx" || space == "t" || space == "expect" }
 
 // Nearest returns the candidate closest to name, or "": for "did you mean".
 func Nearest(name string, candidates []string) string { return object.Nearest(name, candidates) }

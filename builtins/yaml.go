@@ -42,13 +42,18 @@ func callYAMLEncode(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	out, err := encodeYAML(plain)
+	return starlark.String(out), err
+}
+
+func encodeYAML(plain any) (string, error) {
 	if yamlSize(plain, 0) > maxYAML {
-		return nil, fmt.Errorf("larger than %d MiB as YAML", maxYAML>>20)
+		return "", fmt.Errorf("larger than %d MiB as YAML", maxYAML>>20)
 	}
 	// Not by way of JSON, in which some characters stand as they are that YAML
 	// must escape.
 	out, err := goyaml.Marshal(inOrder(plain))
-	return starlark.String(out), err
+	return string(out), err
 }
 
 // inOrder sorts the keys of plain data by their bytes. The library's own order puts
@@ -113,7 +118,10 @@ func callYAMLDecode(c *call) (starlark.Value, error) {
 }
 
 func callYAMLDecodeAll(c *call) (starlark.Value, error) {
-	text := c.str("text")
+	return decodeYAMLDocuments(c.str("text"))
+}
+
+func decodeYAMLDocuments(text string) (starlark.Value, error) {
 	if err := checkYAML(text); err != nil {
 		return nil, err
 	}

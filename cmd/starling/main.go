@@ -22,7 +22,9 @@ func starling() int {
 	defer stop()
 	// A clean stop is bounded, so a second signal has nothing to hurry; a
 	// terminal and a parent process often send one each.
-	if err := newRootCommand().ExecuteContext(ctx); err != nil {
+	root := newRootCommand()
+	root.SetArgs(likeGo(os.Args[1:]))
+	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", oneLine(err))
 		return 1
 	}

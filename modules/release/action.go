@@ -48,12 +48,16 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 		warned: map[string]bool{},
 	}
 	config := &rest.Config{
-		Host:                      m.host,
-		UserAgent:                 m.o.Config.UserAgent,
-		RateLimiter:               m.limiter,
-		QPS:                       m.o.Config.QPS,
-		Burst:                     m.o.Config.Burst,
-		Transport:                 s.fence,
+		Host:        m.host,
+		UserAgent:   m.o.Config.UserAgent,
+		RateLimiter: m.limiter,
+		QPS:         m.o.Config.QPS,
+		Burst:       m.o.Config.Burst,
+		Transport:   s.fence,
+		// A simulated API server takes JSON alone.
+		ContentConfig: rest.ContentConfig{
+			ContentType: m.o.Config.ContentType, AcceptContentTypes: m.o.Config.AcceptContentTypes,
+		},
 		WarningHandlerWithContext: s,
 	}
 	get := &getter{config: config, discovery: m.o.Discovery, mapper: m.o.Mapper, namespace: ref.Namespace}

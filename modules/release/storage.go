@@ -43,6 +43,17 @@ func (m *Manager) latest(ctx context.Context, ref Ref) (revision, error) {
 	return last, nil
 }
 
+// Last returns the newest revision of a release as Helm keeps it; nil when there is
+// none.
+func (m *Manager) Last(ctx context.Context, namespace, name string) (*helmrelease.Release, error) {
+	last, err := m.latest(ctx, Ref{Name: name, Namespace: namespace})
+	if err != nil || last.Number == 0 {
+		return nil, err
+	}
+	store := driver.NewSecrets(boundSecrets{SecretInterface: m.core.Secrets(namespace), ctx: ctx})
+	return store.Get(secretName(name, last.Number))
+}
+
 // relabel notes digests on a revision without making a new one.
 func (m *Manager) relabel(ctx context.Context, ref Ref, number int, set map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": set}})

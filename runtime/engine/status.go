@@ -193,3 +193,17 @@ func future(at, now time.Time) *time.Time {
 	}
 	return &at
 }
+
+// Values returns the values of a module as its hooks see them, those of the global
+// hooks for "global"; nil for a module that is not there. Only read.
+func (e *Engine) Values(module string) map[string]any {
+	switch m := e.modules[module]; {
+	case e.gen == nil:
+		return nil
+	case module == globalName:
+		return e.global.view
+	case m != nil:
+		return m.view
+	}
+	return nil
+}

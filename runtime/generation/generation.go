@@ -143,3 +143,22 @@ func (m *Module) join(err error) {
 	}
 	m.Err = errors.Join(m.Err, err)
 }
+
+// Only returns a generation with the global hooks and some modules of this one. What
+// they require of others is left out; a name that is not there is skipped.
+func (g *Generation) Only(names ...string) *Generation {
+	out := *g
+	out.Modules, out.Names = map[string]*Module{}, nil
+	for _, name := range names {
+		m := g.Modules[name]
+		if m == nil || out.Modules[name] != nil {
+			continue
+		}
+		one := *m
+		one.Decl.After, one.Decl.Requires = nil, nil
+		out.Modules[name] = &one
+		out.Names = append(out.Names, name)
+	}
+	slices.Sort(out.Names)
+	return &out
+}

@@ -1,0 +1,341 @@
+package builtins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	startime "go.starlark.net/lib/time"
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// What a function test_x(t) of a *_test.star file finds in t: a simulated cluster with a
+// clock of its own, and no process in it before t.start().
+
+// World is the simulated cluster of one test.
+type World interface {
+	// Apply applies objects as a user would, and makes the namespaces they need.
+	Apply(ctx context.Context, objects []map[string]any) error
+	// Patch changes an object that is there by a merge patch.
+	Patch(ctx context.Context, ref effect.Ref, merge map[string]any) error
+	Delete(ctx context.Context, ref effect.Ref) error
+	Reader
+	// FailNext has the next calls of Starling fail; kind "" means all kinds.
+	FailNext(verb, kind, failure string, times int) error
+
+	// Start begins the process; all means with the whole tree, as its values say.
+	Start(ctx context.Context, all bool) error
+	Settle(ctx context.Context) error
+	// Restart ends the process as a crash does, and begins another.
+	Restart(ctx context.Context) error
+	Advance(ctx context.Context, d time.Duration) error
+	// Quiet says what is still written, or run, though nothing has changed; "" when
+	// all is at rest.
+	Quiet(ctx context.Context) (string, error)
+	Now() time.Time
+
+	// Module is that of the test's file, "global" for the global hooks.
+	Module() string
+	// Configure sets the user's config of a module; nil takes it away.
+	Configure(ctx context.Context, module string, values map[string]any) error
+	// Switch sets or takes away the user's switch of a module.
+	Switch(ctx context.Context, module string, on bool) error
+	// Values are those of a module, as its hooks see them.
+	Values(module string) (map[string]any, error)
+	// Runs are those of a hook so far.
+	Runs(hook string) ([]TestRun, error)
+	Metric(name string, labels map[string]string) (float64, bool)
+	// Release is what `helm get` would show of a module's release, nil without one.
+	Release(ctx context.Context, module string) (map[string]any, error)
+	// Golden compares a text with the golden file of this name, or writes it.
+	Golden(name, text string) error
+}
+
+// TestRun is one run of a hook, as a test looks at it.
+type TestRun struct {
+	Key     string
+	Error   string // of the run or of its commit; "" for one that succeeded
+	Effects map[string]any
+	Logs    []map[string]any
+}
+
+// Test is what the thread of a test serves.
+type Test struct {
+	World World
+	// Ctx ends with the test.
+	Ctx context.Context
+}
+
+// ExpectError is an expectation that was not met.
+type ExpectError struct {
+	Msg string
+	// Differences are lines for people, where there are any.
+	Differences []string
+}
+
+// Error returns the message in one line.
+func (e *ExpectError) Error() string {
+	if len(e.Differences) == 1 {
+		return e.Msg + ": " + e.Differences[0]
+	}
+	return e.Msg
+}
+
+func testSpecs() []Spec {
+	obj := Param{Name: "*objs", Type: TypeAny, Doc: "Objects, lists of them, or YAML texts."}
+	module := Param{Name: "module", Type: TypeString, Default: "None", Doc: "Name of the module; None: the module of the test's file."}
+	get := k8sReadSpecs()
+	spec := func(name, doc string, do func(*call, *Test) (starlark.Value, error), params ...Param) Spec {
+		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: EffectWrite, Doc: doc, Params: params,
+			call: func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
+	}
+	read := func(s Spec, returns string) Spec { s.Returns, s.Effect = returns, EffectRead; return s }
+	return []Spec{
+		spec("start", "Starts Starling with the global hooks and the module of the test's file, which is switched on, and settles.", callTestStart,
+			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Starts all modules of the tree, on or off as its values say."}),
+		spec("settle", "Lets everything happen that does not wait for a time: runs, commits, releases. It does not wait for what failed and is tried again later.", worldDoes(World.Settle)),
+		spec("restart", "Ends the process as a crash does, and starts another one in the same cluster.", worldDoes(World.Restart)),
+		spec("quiet", "Fails when something is still written, or run, though nothing has changed.", callTestQuiet),
+		spec("clock.advance", "Moves the clock on. What falls due on the way happens, in order, each with all that follows.", callTestAdvance,
+			Param{Name: "by", Type: TypeDuration, Doc: "How far."}),
+		read(spec("clock.now", "Returns the time of the test's world. It begins at 2026-01-01T00:00:00Z.", callTestNow), "a time"),
+		spec("cluster.apply", "Applies objects as a user would, and settles. A namespace is there as soon as something is written into it.", callTestApply, obj),
+		spec("cluster.delete", "Deletes an object as a user would, and settles. One that is not there is an error.", callTestDelete, refParam),
+		spec("cluster.patch", "Changes an object by a JSON merge patch as a user would, and settles.", callTestPatch, refParam,
+			Param{Name: "merge", Type: TypeDict, Keyword: true, Doc: "The merge patch."}),
+		read(spec("cluster.get", "Reads one object.", callTestGet, get[0].Params...), "the object, or None when it is not there"),
+		read(spec("cluster.list", "Reads the objects of a kind.", callTestList, get[1].Params...), "a list of objects, sorted by namespace and name"),
+		spec("cluster.fail_next", "Has the next calls of Starling to the API server fail; the test's own are spared.", callTestFail,
+			Param{Name: "verb", Type: TypeString, Doc: "A verb as in grants: get, list, create, patch, apply, delete, …"},
+			Param{Name: "kind", Type: TypeString, Doc: "A kind, such as \"ConfigMap\"."},
+			Param{Name: "error", Type: TypeString, Doc: "conflict, notfound, forbidden, invalid, timeout or internal."},
+			Param{Name: "times", Type: TypeInt, Default: "1", Doc: "How many calls."}),
+		spec("config", "Sets the user's config of a module, as its section of the ConfigMap would, and settles. It replaces what was set before.", callTestConfig,
+			Param{Name: "values", Type: TypeDict, Doc: "The section."},
+			Param{Name: "module", Type: TypeString, Default: "None", Doc: "Name of the module, or \"global\"; None: the module of the test's file."}),
+		spec("enable", "Switches a module on, as the user's config would, and settles.", callTestSwitch(true), module),
+		spec("disable", "Switches a module off, as the user's config would, and settles.", callTestSwitch(false), module),
+		read(spec("values.get", "Returns a value as the module's hooks see it.", callTestValues,
+			Param{Name: "path", Type: TypePath, Doc: "The path, as in values.get."},
+			Param{Name: "default", Type: TypeAny, Default: "None", Doc: "What is returned when nothing is there."}, module), "the value, or default"),
+		read(spec("runs", "Returns the runs of a hook so far, in order. Each has .key (with for_each), .error (None after a success), .effects (a dict) and .logs.", callTestRuns,
+			Param{Name: "hook", Type: TypeString, Doc: "The hook: its function's name, name= or id, where that is clear."}), "a list of runs"),
+		read(spec("metrics.get", "Returns the value of a metric that hooks have set.", callTestMetric,
+			Param{Name: "name", Type: TypeString, Doc: "Name of the metric."},
+			Param{Name: "**labels", Type: TypeAny, Doc: "Its labels."}), "a number, or None when there is none"),
+		read(spec("release", "Returns the release of a module: .revision, .status, .values and .objects.", callTestRelease, module), "the release, or None"),
+		read(spec("expect", "Begins an expectation: t.expect(x).equals(y). One that is not met ends the test.", callExpect,
+			Param{Name: "x", Type: TypeAny, Doc: "What was got."}), "an expectation: .equals(y), .contains(y), .matches(pattern), .is_none(), .is_true()"),
+		spec("expect_error", "Fails unless the call of fn ends in an error that matches.", callExpectError,
+			Param{Name: "fn", Type: TypeFunction, Doc: "A function without parameters."},
+			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2) that the error's text must match somewhere."}),
+		spec("golden", "Compares a value, as YAML, with the golden file testdata/NAME.golden beside the test; `starling test -update` writes it.", callGolden,
+			Param{Name: "name", Type: TypeString, Doc: "Name of the file, without its end."},
+			Param{Name: "value", Type: TypeAny, Doc: "Plain data or an object; a text is compared as it is."}),
+	}
+}
+
+func worldDoes(do func(World, context.Context) error) func(*call, *Test) (starlark.Value, error) {
+	return func(_ *call, t *Test) (starlark.Value, error) { return nil, do(t.World, t.Ctx) }
+}
+
+func callTestStart(c *call, t *Test) (starlark.Value, error) {
+	return nil, t.World.Start(t.Ctx, c.boolOr("all", false))
+}
+
+func callTestQuiet(_ *call, t *Test) (starlark.Value, error) {
+	what, err := t.World.Quiet(t.Ctx)
+	if err == nil && what != "" {
+		err = &ExpectError{Msg: "not quiet: " + what}
+	}
+	return nil, err
+}
+
+func callTestAdvance(c *call, t *Test) (starlark.Value, error) {
+	return nil, t.World.Advance(t.Ctx, c.durationOr("by", 0))
+}
+
+func callTestNow(_ *call, t *Test) (starlark.Value, error) { return startime.Time(t.World.Now()), nil }
+
+func callTestApply(c *call, t *Test) (starlark.Value, error) {
+	var objects []map[string]any
+	for i, v := range c.rest {
+		more, err := c.testObjects(v)
+		if err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i+1, err)
+		}
+		objects = append(objects, more...)
+	}
+	return nil, t.World.Apply(t.Ctx, objects)
+}
+
+// testObjects reads an object, a list of objects, or YAML.
+func (c *call) testObjects(v starlark.Value) ([]map[string]any, error) {
+	if text, ok := starlark.AsString(v); ok {
+		docs, err := decodeYAMLDocuments(text)
+		if err != nil {
+			return nil, err
+		}
+		v = docs
+	}
+	plain, err := object.ToPlain(v)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := plain.([]any)
+	if !ok {
+		list = []any{plain}
+	}
+	out := make([]map[string]any, 0, len(list))
+	for _, e := range list {
+		m, ok := e.(map[string]any)
+		if !ok {
+			return nil, errors.New("want objects, lists of them, or YAML texts")
+		}
+		if _, err := identity(m); err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func callTestDelete(c *call, t *Test) (starlark.Value, error) {
+	ref, _, err := c.target()
+	if err != nil {
+		return nil, err
+	}
+	return nil, t.World.Delete(t.Ctx, ref)
+}
+
+func callTestPatch(c *call, t *Test) (starlark.Value, error) {
+	ref, _, err := c.target()
+	if err != nil {
+		return nil, err
+	}
+	merge, err := object.ToPlain(c.arg("merge"))
+	if err != nil {
+		return nil, fmt.Errorf("merge: %w", err)
+	}
+	return nil, t.World.Patch(t.Ctx, ref, merge.(map[string]any))
+}
+
+func callTestGet(c *call, t *Test) (starlark.Value, error) {
+	ref := effect.Ref{APIVersion: c.str("api_version"), Kind: c.str("kind"), Name: c.str("name"), Namespace: c.str("namespace")}
+	m, err := t.World.Get(t.Ctx, ref)
+	if err != nil || m == nil {
+		return starlark.None, err
+	}
+	return object.New(m), nil
+}
+
+func callTestList(c *call, t *Test) (starlark.Value, error) {
+	labels, err := selectorText(c.arg("labels"))
+	if err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
+	fields, err := selectorText(c.arg("fields"))
+	if err != nil {
+		return nil, fmt.Errorf("fields: %w", err)
+	}
+	found, err := t.World.List(t.Ctx, c.str("api_version"), c.str("kind"), c.strings("namespaces"), labels, fields)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]starlark.Value, len(found))
+	for i, m := range found {
+		out[i] = object.New(m)
+	}
+	return starlark.NewList(out), nil
+}
+
+func callTestFail(c *call, t *Test) (starlark.Value, error) {
+	return nil, t.World.FailNext(c.str("verb"), c.str("kind"), c.str("error"), c.intOr("times", 1))
+}
+
+func (c *call) testModule(t *Test) string { return c.strOr("module", t.World.Module()) }
+
+func callTestConfig(c *call, t *Test) (starlark.Value, error) {
+	plain, err := object.ToPlain(c.arg("values"))
+	if err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	return nil, t.World.Configure(t.Ctx, c.testModule(t), plain.(map[string]any))
+}
+
+func callTestSwitch(on bool) func(*call, *Test) (starlark.Value, error) {
+	return func(c *call, t *Test) (starlark.Value, error) {
+		return nil, t.World.Switch(t.Ctx, c.testModule(t), on)
+	}
+}
+
+func callTestValues(c *call, t *Test) (starlark.Value, error) {
+	all, err := t.World.Values(c.testModule(t))
+	if err != nil {
+		return nil, err
+	}
+	path, err := object.ParsePath(c.arg("path"))
+	if err != nil {
+		return nil, fmt.Errorf("path: %w", err)
+	}
+	if v, ok := object.Get(all, path.Resolve(all)); ok && v != nil {
+		return object.FromPlain(v), nil
+	}
+	return c.argOr("default", starlark.None), nil
+}
+
+func callTestRuns(c *call, t *Test) (starlark.Value, error) {
+	runs, err := t.World.Runs(c.str("hook"))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]starlark.Value, len(runs))
+	for i, r := range runs {
+		out[i] = r.value()
+	}
+	return starlark.NewList(out), nil
+}
+
+func callTestMetric(c *call, t *Test) (starlark.Value, error) {
+	labels := map[string]string{}
+	for _, kv := range c.kwargs {
+		name, _ := starlark.AsString(kv[0])
+		labels[name] = textOf(kv[1])
+	}
+	v, ok := t.World.Metric(c.str("name"), labels)
+	if !ok {
+		return starlark.None, nil
+	}
+	return starlark.Float(v), nil
+}
+
+func callTestRelease(c *call, t *Test) (starlark.Value, error) {
+	m, err := t.World.Release(t.Ctx, c.testModule(t))
+	if err != nil || m == nil {
+		return starlark.None, err
+	}
+	return object.New(m), nil
+}
+
+func callGolden(c *call, t *Test) (starlark.Value, error) {
+	name := c.str("name")
+	if name == "" || len(name) > 100 || strings.ContainsAny(name, "/\\") || strings.HasPrefix(name, ".") {
+		return nil, fmt.Errorf("name: %q is no name of a file", clip(name))
+	}
+	text, ok := starlark.AsString(c.arg("value"))
+	if !ok {
+		plain, err := object.ToPlain(c.arg("value"))
+		if err != nil {
+			return nil, fmt.Errorf("value: %w", err)
+		}
+		if text, err = encodeYAML(plain); err != nil {
+			return nil, fmt.Errorf("value: %w", err)
+		}
+	}
+	return nil, t.World.Golden(name, text)
+}

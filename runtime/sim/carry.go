@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+)
+
+// carryOut does what the engine wants done, and returns the answer; nil when there is
+// none.
+func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
+	switch a := a.(type) {
+	case engine.StartWatch:
+		w.watches[a.ID] = newFollower(w.executor.WatchSpec(ctx, a), a.Each)
+	case engine.RunHook:
+		return w.run(ctx, a)
+	case engine.Commit:
+		if len(a.Writes) > 0 {
+			w.Writes++
+		}
+		err := w.executor.Commit(ctx, a)
+		w.noteCommit(a, err)
+		return engine.Committed{Run: a.Run, Err: err}
+	case engine.Save:
+		return engine.Saved{Op: a.Op, Err: w.executor.Save(ctx, a)}
+	case engine.Evaluate:
+		return w.executor.Evaluate(ctx, a)
+	case engine.ApplyCRDs:
+		return engine.CRDsApplied{Op: a.Op, Err: w.executor.ApplyCRDs(ctx, a)}
+	case engine.Release:
+		done, result := w.executor.Release(ctx, a)
+		if result.Action != "" && result.Action != release.ActionUnchanged {
+			w.Writes++
+		}
+		return done
+	case engine.Uninstall:
+		_, err := w.executor.Uninstall(ctx, a)
+		return engine.Uninstalled{Op: a.Op, Err: err}
+	case engine.Unhold:
+		return engine.Unheld{Op: a.Op, Err: w.executor.Unhold(ctx, a)}
+	case engine.Publish:
+		for _, m := range a.Metrics {
+			w.publish(a.Hook, m)
+		}
+	case engine.Send:
+		w.Sent = append(w.Sent, a)
+	case engine.Note:
+		w.o.Log(a.Module, a.Hook, a.Level, a.Message, nil)
+	}
+	return nil
+}
+
+// run calls a hook and remembers what came of it.
+func (w *World) run(ctx context.Context, a engine.RunHook) engine.Input {
+	i := len(w.Runs)
+	w.Runs = append(w.Runs, Run{Hook: a.Hook.ID, Key: a.Key, Cleanup: a.Cleanup})
+	done, _ := w.executor.RunHook(ctx, a)
+	done.Took = 0 // of the machine, not of the world
+	if done.Gone {
+		w.Runs = slices.Delete(w.Runs, i, i+1)
+		return done
+	}
+	w.Runs[i].RunDone = done
+	return done
+}
+
+func (w *World) noteCommit(a engine.Commit, err error) {
+	for i := len(w.Runs) - 1; i >= 0; i-- {
+		if w.Runs[i].Run == a.Run && w.Runs[i].Hook == a.Hook.ID {
+			w.Runs[i].Committed = err
+			return
+		}
+	}
+}
+
+// logger keeps the lines of the run under way, and hands them on.
+func (w *World) logger(module, hook string) builtins.Logger { return &logger{w, module, hook} }
+
+type logger struct {
+	w            *World
+	module, hook string
+}
+
+func (l *logger) Log(level builtins.Level, msg string, fields []builtins.Field) {
+	if n := len(l.w.Runs); n > 0 && l.hook != "" && l.w.Runs[n-1].Hook == l.hook {
+		l.w.Runs[n-1].Logs = append(l.w.Runs[n-1].Logs, Line{level, msg, fields})
+	}
+	l.w.o.Log(l.module, l.hook, level, msg, fields)
+}
+
+// publish does what a registry of metrics would, as far as tests look at it.
+func (w *World) publish(hook string, m effect.Metric) {
+	switch m.Kind {
+	case effect.MetricSet:
+		w.Metrics[MetricKey(hook, m.Name, m.Labels)] = m.Value
+	case effect.MetricAdd, effect.MetricObserve:
+		w.Metrics[MetricKey(hook, m.Name, m.Labels)] += m.Value
+	}
+}
+
+// MetricKey names one series of a hook: "web/hooks/a.star:f ready{pool=a}".
+func MetricKey(hook, name string, labels map[string]string) string {
+	pairs := make([]string, 0, len(labels))
+	for k, v := range labels {
+		pairs = append(pairs, k+"="+v)
+	}
+	slices.Sort(pairs)
+	return fmt.Sprintf("%s %s{%s}", hook, name, strings.Join(pairs, ","))
+}

@@ -1,0 +1,217 @@
+package sim
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/sim/store"
+	"github.com/starling-operator/starling/runtime/watch"
+)
+
+// follower is one watch. It looks again whenever the cluster has changed.
+type follower struct {
+	spec    watch.Spec
+	each    bool
+	local   *watch.Local
+	version string // of the cluster as it looked last
+	synced  bool   // the engine was told
+	served  bool
+	failure string
+}
+
+func newFollower(spec watch.Spec, each bool) *follower {
+	return &follower{spec: spec, each: each, local: watch.NewLocal(spec)}
+}
+
+// look tells the engine of what has changed; told says that there was something.
+func (w *World) look() (told bool) {
+	version := w.store.Version()
+	if in := w.readConfig(version); in != nil {
+		w.handle(*in)
+		return true
+	}
+	ids := make([]string, 0, len(w.watches))
+	for id, f := range w.watches {
+		if f.version != version {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		f := w.watches[id]
+		if f == nil {
+			continue // stopped by what the one before it has told
+		}
+		f.version = version
+		for _, in := range w.follow(f) {
+			w.handle(in)
+			told = true
+		}
+	}
+	return told
+}
+
+// follow returns what one watch has to tell.
+func (w *World) follow(f *follower) (out []engine.Input) {
+	id := f.spec.ID
+	objects, err := w.list(f.spec)
+	served := !errors.Is(err, cluster.ErrNotServed)
+	if err != nil && served {
+		return f.failed(err)
+	}
+	events := f.local.Replace(objects, w.now)
+	switch {
+	case !f.synced || f.served != served:
+		if f.synced && !served && len(events) > 0 {
+			out = append(out, changed(id, events))
+		}
+		f.synced, f.served = true, served
+		in := engine.WatchSynced{ID: id, Served: served}
+		if f.each {
+			for _, e := range f.local.Entries() {
+				in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held})
+			}
+		}
+		out = append(out, in)
+	case len(events) > 0:
+		out = append(out, changed(id, events))
+	}
+	return append(out, f.failed(f.local.Failure())...)
+}
+
+// failed tells of a failure that is new, or over.
+func (f *follower) failed(err error) []engine.Input {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text == f.failure {
+		return nil
+	}
+	f.failure = text
+	return []engine.Input{engine.WatchFailed{ID: f.spec.ID, Reason: text}}
+}
+
+func changed(id string, events []watch.Event) engine.WatchChanged {
+	in := engine.WatchChanged{ID: id}
+	for _, ev := range events {
+		in.Events = append(in.Events, builtins.Event{
+			Type: string(ev.Type), Binding: engine.WatchBinding(id), Namespace: ev.Namespace, Name: ev.Name,
+			Result: ev.Result, Object: ev.Object, Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same,
+		})
+	}
+	return in
+}
+
+// list returns what a watch is about.
+func (w *World) list(spec watch.Spec) ([]map[string]any, error) {
+	gv, err := schema.ParseGroupVersion(spec.APIVersion)
+	if err != nil {
+		return nil, err
+	}
+	k, served := w.store.KindOf(gv.WithKind(spec.Kind))
+	if !served {
+		return nil, cluster.ErrNotServed
+	}
+	namespaces := []string{""}
+	if k.Namespaced {
+		if len(spec.Namespaces) > 0 && !slices.Contains(spec.Namespaces, "*") {
+			namespaces = spec.Namespaces
+		}
+		if spec.NamespaceLabels != "" {
+			if namespaces, err = w.labelled(spec.NamespaceLabels, namespaces); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var out []map[string]any
+	for _, ns := range namespaces {
+		list, err := w.store.List(store.Target{GVR: k.GVR(), Namespace: ns}, store.ListOptions{Selection: store.Selection{Labels: spec.Labels, Fields: spec.Fields}})
+		if err != nil {
+			return nil, err
+		}
+		for _, obj := range list.Items {
+			if len(spec.Names) == 0 || slices.Contains(spec.Names, nameOf(obj)) {
+				out = append(out, obj)
+			}
+		}
+	}
+	return out, nil
+}
+
+func nameOf(obj map[string]any) string {
+	meta, _ := obj["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	return name
+}
+
+var (
+	namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	configMapResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+)
+
+// labelled returns the namespaces with these labels, of those that are given.
+func (w *World) labelled(labels string, of []string) ([]string, error) {
+	list, err := w.store.List(store.Target{GVR: namespaceResource}, store.ListOptions{Selection: store.Selection{Labels: labels}})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, obj := range list.Items {
+		if name := nameOf(obj); of[0] == "" || slices.Contains(of, name) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// readConfig returns the user's ConfigMap when it is not as the engine was told.
+func (w *World) readConfig(version string) *engine.Config {
+	if version == w.configVersion {
+		return nil
+	}
+	w.configVersion = version
+	in := &engine.Config{State: engine.ConfigMissing}
+	obj, err := w.store.Get(store.Target{GVR: configMapResource, Namespace: w.o.Namespace, Name: w.o.Name, Spared: true})
+	if err == nil {
+		in.State, in.Data = engine.ConfigPresent, map[string]string{}
+		data, _ := obj["data"].(map[string]any)
+		for k, v := range data {
+			in.Data[k], _ = v.(string)
+		}
+	}
+	if w.config != nil && w.config.State == in.State && maps.Equal(w.config.Data, in.Data) {
+		return nil
+	}
+	w.config = in
+	return in
+}
+
+// followers are the watches as runs see them.
+type followers struct{ w *World }
+
+func (f followers) Snapshot(id string) []starlark.Value {
+	if one := f.w.watches[id]; one != nil {
+		return one.local.Snapshot()
+	}
+	return nil
+}
+
+func (f followers) Find(id, namespace, name string) (watch.Entry, bool, bool) {
+	one := f.w.watches[id]
+	if one == nil {
+		return watch.Entry{}, false, false
+	}
+	e, there := one.local.Find(namespace, name)
+	return e, there, one.synced
+}
+
+// Kick is not needed: every watch looks again whenever something has changed.
+func (f followers) Kick() { f.w.client.Refresh() }

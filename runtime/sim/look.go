@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/sim/store"
+)
+
+// What people see of the world.
+
+// Use has the next process run another generation.
+func (w *World) Use(g *generation.Generation) { w.o.Generation = g }
+
+// Get returns an object, or nil.
+func (w *World) Get(ref effect.Ref) (map[string]any, error) {
+	t, _, err := w.target(ref, false)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := w.store.Get(t)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return obj, err
+}
+
+// List returns the objects of a kind, by namespace and name; nil namespaces means all.
+func (w *World) List(apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error) {
+	t, k, err := w.target(effect.Ref{APIVersion: apiVersion, Kind: kind}, false)
+	if err != nil {
+		return nil, err
+	}
+	if !k.Namespaced || namespaces == nil {
+		namespaces = []string{""}
+	}
+	out := []map[string]any{}
+	for _, ns := range namespaces {
+		t.Namespace = ns
+		list, err := w.store.List(t, store.ListOptions{Selection: store.Selection{Labels: labels, Fields: fields}})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, list.Items...)
+	}
+	return out, nil
+}
+
+// Values are those of a module as its hooks see them; nil without a process or such a
+// module.
+func (w *World) Values(module string) map[string]any {
+	if w.engine == nil {
+		return nil
+	}
+	return w.engine.Values(module)
+}
+
+// Hooks are the ids of all hooks, sorted.
+func (w *World) Hooks() []string {
+	var out []string
+	all := []*generation.Module{}
+	if g := w.o.Generation.Global; g != nil {
+		all = append(all, g)
+	}
+	for _, m := range w.o.Generation.Modules {
+		all = append(all, m)
+	}
+	for _, m := range all {
+		for _, h := range m.Hooks {
+			out = append(out, h.ID)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// ChangedSince names what was written after a version of the cluster.
+func (w *World) ChangedSince(version string) string {
+	var names []string
+	for _, k := range w.store.Kinds() {
+		list, err := w.store.List(store.Target{GVR: k.GVR(), Spared: true}, store.ListOptions{})
+		if err != nil {
+			continue
+		}
+		for _, obj := range list.Items {
+			meta, _ := obj["metadata"].(map[string]any)
+			if v, _ := meta["resourceVersion"].(string); len(v) > len(version) || len(v) == len(version) && v > version {
+				if name := refOf(obj).String(); !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	if len(names) == 0 {
+		return "something that is gone again, or deletes something"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Release is what Helm knows of a module's release: revision, status, values and
+// objects; nil without one.
+func (w *World) Release(ctx context.Context, module string) (map[string]any, error) {
+	m := w.o.Generation.Modules[module]
+	if m == nil || w.releases == nil {
+		return nil, nil
+	}
+	namespace := m.Decl.Namespace
+	if namespace == "" {
+		namespace = w.o.Namespace
+	}
+	found, err := w.releases.Last(ctx, namespace, m.Decl.Release)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	objects := []any{}
+	for _, doc := range strings.Split("\n"+found.Manifest, "\n---") {
+		data, err := yaml.YAMLToJSONStrict([]byte(doc))
+		if err != nil {
+			return nil, fmt.Errorf("the manifest of release %s: %w", m.Decl.Release, err)
+		}
+		var obj map[string]any
+		if err := json.Unmarshal(data, &obj); err == nil && obj != nil {
+			objects = append(objects, obj)
+		}
+	}
+	return map[string]any{
+		"name": found.Name, "namespace": found.Namespace, "revision": int64(found.Version), "status": string(found.Info.Status),
+		"values": found.Config, "objects": objects,
+	}, nil
+}

@@ -1,0 +1,108 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/starling-operator/starling/runtime/sim/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// number reads a whole number of the query.
+func number(q url.Values, name string) (int64, error) {
+	text := q.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("%s=%q is no number", name, text))
+	}
+	return n, nil
+}
+
+// deleteOptions reads how to delete, from the body or the query.
+func (q *request) deleteOptions() (store.DeleteOptions, error) {
+	var out store.DeleteOptions
+	body, err := q.read()
+	if err != nil {
+		return out, err
+	}
+	var o metav1.DeleteOptions
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &o); err != nil {
+			return out, apierrors.NewBadRequest("the body is no DeleteOptions: " + err.Error())
+		}
+	}
+	if p := q.query.Get("propagationPolicy"); p != "" && o.PropagationPolicy == nil {
+		o.PropagationPolicy = (*metav1.DeletionPropagation)(&p)
+	}
+	if len(o.DryRun) == 0 {
+		o.DryRun = q.query["dryRun"]
+	}
+	if o.PropagationPolicy != nil {
+		out.Propagation = *o.PropagationPolicy
+	}
+	for _, v := range o.DryRun {
+		if v != metav1.DryRunAll {
+			return out, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", field.ErrorList{
+				field.NotSupported(field.NewPath("dryRun"), o.DryRun, []string{metav1.DryRunAll})})
+		}
+		out.DryRun = true
+	}
+	if p := o.Preconditions; p != nil {
+		out.UID, out.Version = string(value(p.UID)), value(p.ResourceVersion)
+	}
+	return out, nil
+}
+
+func value[T string | types.UID](p *T) T {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+func (q *request) delete() (*answer, error) {
+	o, err := q.deleteOptions()
+	if err != nil {
+		return nil, err
+	}
+	gone, err := q.server.o.Store.Delete(q.target, o)
+	if err != nil {
+		return nil, err
+	}
+	if !o.DryRun && q.server.o.AfterWrite != nil {
+		q.server.o.AfterWrite()
+	}
+	if gone.Show {
+		return ok(q.partial(gone.Object)), nil
+	}
+	meta, _ := gone.Object["metadata"].(map[string]any)
+	uid, _ := meta["uid"].(string)
+	return ok(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{Name: q.target.Name, Group: q.kind.Group, Kind: q.kind.Plural, UID: types.UID(uid)},
+	}), nil
+}
+
+func (q *request) deleteCollection() (*answer, error) {
+	o, err := q.deleteOptions()
+	if err != nil {
+		return nil, err
+	}
+	gone, err := q.server.o.Store.DeleteCollection(q.target, q.selection(), o)
+	if err != nil {
+		return nil, err
+	}
+	if !o.DryRun && q.server.o.AfterWrite != nil {
+		q.server.o.AfterWrite()
+	}
+	return ok(q.listOf(gone, metav1.ListMeta{ResourceVersion: q.server.o.Store.Version()})), nil
+}

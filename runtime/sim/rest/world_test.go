@@ -1,0 +1,34 @@
+package rest_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/sim/rest"
+	"github.com/starling-operator/starling/runtime/sim/store"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// simulatedWorld answers the cases from a new store.
+func simulatedWorld() parityWorld {
+	s := store.New(store.Options{Builtins: store.NewBuiltins()})
+	n := 0
+	return &transportWorld{
+		transport: rest.New(rest.Options{Store: s}), host: "http://sim", patience: 3 * time.Second,
+		spaces: func(t *testing.T) string {
+			n++
+			name := fmt.Sprintf("parity-%d-zz", n)
+			_, err := s.Create(store.Target{GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}},
+				map[string]any{"metadata": map[string]any{"name": name}}, store.WriteOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return name
+		},
+		wait: func(_ *testing.T, look func() bool) {
+			s.Settle()
+			look()
+		},
+	}
+}

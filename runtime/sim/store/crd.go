@@ -1,0 +1,232 @@
+package store
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// crdFinalizer holds a CRD until its objects are gone.
+const crdFinalizer = "customresourcecleanup.apiextensions.k8s.io"
+
+var (
+	crdResource = schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}
+	crdGVR      = crdResource.WithVersion("v1")
+)
+
+// crdVersion is what one version of a CRD says of its objects.
+type crdVersion struct {
+	name       string // of the CRD
+	storage    string // version in which objects are stored
+	preserve   bool   // unknown fields stay
+	structural *structural.Structural
+	validator  validation.SchemaValidator
+	status     validation.SchemaValidator // of the status alone
+	rules      *cel.Validator
+	scale      *apiextensionsv1.CustomResourceSubresourceScale
+	fields     []string // that selectors may use, as in "spec.size"
+}
+
+// readCRD reads a CRD; the error says what is wrong with it in the server's way.
+func readCRD(obj map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, crd); err != nil {
+		return nil, err
+	}
+	return crd, nil
+}
+
+// checkCRD says whether a CRD can be served.
+func checkCRD(b *Builtins, obj map[string]any) (field.ErrorList, error) {
+	crd, err := readCRD(obj)
+	if err != nil {
+		return nil, err
+	}
+	var errs field.ErrorList
+	spec, names := field.NewPath("spec"), crd.Spec.Names
+	if want := names.Plural + "." + crd.Spec.Group; crd.Name != want {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), crd.Name, "must be spec.names.plural+\".\"+spec.group"))
+	}
+	for _, f := range []struct{ path, v string }{{"plural", names.Plural}, {"kind", names.Kind}} {
+		if f.v == "" {
+			errs = append(errs, field.Required(spec.Child("names", f.path), ""))
+		}
+	}
+	if crd.Spec.Group == "" {
+		errs = append(errs, field.Required(spec.Child("group"), ""))
+	} else if !strings.Contains(crd.Spec.Group, ".") {
+		errs = append(errs, field.Invalid(spec.Child("group"), crd.Spec.Group, "should be a domain with at least one dot"))
+	}
+	if crd.Spec.Scope != apiextensionsv1.ClusterScoped && crd.Spec.Scope != apiextensionsv1.NamespaceScoped {
+		errs = append(errs, field.NotSupported(spec.Child("scope"), crd.Spec.Scope, []string{"Cluster", "Namespaced"}))
+	}
+	stored := 0
+	for i, v := range crd.Spec.Versions {
+		if v.Storage {
+			stored++
+		}
+		path := spec.Child("versions").Index(i)
+		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+			errs = append(errs, field.Required(path.Child("schema", "openAPIV3Schema"), "schemas are required"))
+			continue
+		}
+		if _, err := readVersion(b, crd, &v); err != nil {
+			errs = append(errs, field.Invalid(path.Child("schema", "openAPIV3Schema"), "", err.Error()))
+		}
+	}
+	if stored != 1 {
+		errs = append(errs, field.Invalid(spec.Child("versions"), crd.Spec.Versions, "must have exactly one version marked as storage version"))
+	}
+	return errs, nil
+}
+
+// readVersion makes a kind of one version.
+func readVersion(b *Builtins, crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*kind, error) {
+	k := &kind{Kind: Kind{
+		Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind, Plural: crd.Spec.Names.Plural, Singular: crd.Spec.Names.Singular,
+		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, ShortNames: crd.Spec.Names.ShortNames, Categories: crd.Spec.Names.Categories,
+		Status: v.Subresources != nil && v.Subresources.Status != nil, Scale: v.Subresources != nil && v.Subresources.Scale != nil,
+	}, generation: true, versioned: true}
+	s, props, err := structuralOf(v)
+	if err != nil {
+		return nil, err
+	}
+	if errs := structural.ValidateStructural(nil, s); len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	validator, _, err := validation.NewSchemaValidator(props)
+	if err != nil {
+		return nil, err
+	}
+	k.crd = &crdVersion{name: crd.Name, preserve: crd.Spec.PreserveUnknownFields, structural: s, validator: validator}
+	if status, ok := props.Properties["status"]; ok {
+		if k.crd.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+			return nil, err
+		}
+	}
+	// Compiling the rules costs milliseconds; most schemas have none.
+	k.crd.rules = cel.NewValidator(s, true, celconfig.PerCallLimit)
+	if k.Scale {
+		k.crd.scale = v.Subresources.Scale
+	}
+	for _, f := range v.SelectableFields {
+		k.crd.fields = append(k.crd.fields, strings.TrimPrefix(f.JSONPath, "."))
+	}
+	for _, each := range crd.Spec.Versions {
+		if each.Storage {
+			k.crd.storage = each.Name
+		}
+	}
+	k.fieldManager = newManagers(k, b.crdConverter(crd), nil)
+	return k, nil
+}
+
+// structuralOf returns the schema of a version in the two forms that are needed.
+func structuralOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*structural.Structural, *apiextensions.JSONSchemaProps, error) {
+	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return nil, nil, errors.New("there is no schema")
+	}
+	props := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, props, nil); err != nil {
+		return nil, nil, err
+	}
+	s, err := structural.NewStructural(props)
+	return s, props, err
+}
+
+// crdChanged serves the kinds of a CRD that has appeared or changed, and no longer
+// those of one that is gone.
+func (s *Store) crdChanged(before, after map[string]any) {
+	if before != nil && after != nil && equalBut(before, after, "metadata") && deleting(before) == deleting(after) {
+		return
+	}
+	if before != nil {
+		name := nameOf(before)
+		maps.DeleteFunc(s.kinds, func(_ schema.GroupVersionResource, k *kind) bool { return k.crd != nil && k.crd.name == name })
+	}
+	if after == nil {
+		return
+	}
+	crd, err := readCRD(after)
+	if err != nil {
+		return // was refused when it was written
+	}
+	for _, v := range crd.Spec.Versions {
+		if !v.Served && !v.Storage || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+			continue
+		}
+		k, err := readVersion(s.o.Builtins, crd, &v)
+		if err != nil {
+			continue
+		}
+		if v.Served {
+			s.kinds[k.GVR()] = k
+		}
+	}
+}
+
+// establish gives a CRD the status that the real server's controllers give it.
+func (s *Store) establish(obj map[string]any) {
+	crd, err := readCRD(obj)
+	if err != nil {
+		return
+	}
+	names := nested(obj, "spec", "names")
+	stored, _ := nested(obj, "status", "storedVersions").([]any)
+	for _, v := range crd.Spec.Versions {
+		if v.Storage && !slices.Contains(stored, any(v.Name)) {
+			stored = append(slices.Clone(stored), v.Name)
+		}
+	}
+	conditions := []any{}
+	old, _ := nested(obj, "status", "conditions").([]any)
+	for _, c := range []struct{ typ, reason, message string }{
+		{"NamesAccepted", "NoConflicts", "no conflicts found"},
+		{"Established", "InitialNamesAccepted", "the initial names have been accepted"},
+	} {
+		since := s.now()
+		for _, o := range old {
+			if m, ok := o.(map[string]any); ok && m["type"] == c.typ && m["status"] == "True" {
+				since, _ = m["lastTransitionTime"].(string)
+			}
+		}
+		conditions = append(conditions, map[string]any{"type": c.typ, "status": "True", "reason": c.reason, "message": c.message, "lastTransitionTime": since})
+	}
+	obj["status"] = map[string]any{"acceptedNames": runtime.DeepCopyJSONValue(names), "conditions": conditions, "storedVersions": stored}
+	if list := finalizersOf(obj); !slices.Contains(list, crdFinalizer) && !deleting(obj) {
+		setMeta(obj, "finalizers", finalizerList(append(list, crdFinalizer)))
+	}
+}
+
+func finalizerList(list []string) []any {
+	out := make([]any, len(list))
+	for i, f := range list {
+		out[i] = f
+	}
+	return out
+}
+
+// crdDeleting is the answer to a write of an object whose CRD is going.
+func (s *Store) crdDeleting(k *kind) error {
+	if k.crd == nil {
+		return nil
+	}
+	if crd := s.table(crdResource).objects[k.crd.name]; crd != nil && deleting(crd) {
+		err := apierrors.NewMethodNotSupported(k.groupResource(), "create")
+		err.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package store
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// managers are the field managers of one kind, by subresource, made when they are
+// needed.
+type managers struct {
+	kind      *kind
+	converter func() managedfields.TypeConverter
+	typed     *typedKind // nil: no Go type
+
+	mu   sync.Mutex
+	made map[string]*managedfields.FieldManager
+}
+
+func newManagers(k *kind, converter func() managedfields.TypeConverter, typed *typedKind) *managers {
+	return &managers{kind: k, converter: converter, typed: typed, made: map[string]*managedfields.FieldManager{}}
+}
+
+func deduced() managedfields.TypeConverter { return managedfields.NewDeducedTypeConverter() }
+
+func (m *managers) of(subresource string) (*managedfields.FieldManager, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f := m.made[subresource]; f != nil {
+		return f, nil
+	}
+	gvk := m.kind.GVK()
+	var reset map[fieldpath.APIVersion]fieldpath.Filter
+	if paths := m.reset(subresource); paths != nil {
+		reset = fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(m.kind.APIVersion()): paths})
+	}
+	o := objects{m.typed}
+	make := managedfields.NewDefaultCRDFieldManager
+	if m.typed != nil {
+		make = managedfields.NewDefaultFieldManager
+	}
+	f, err := make(m.converter(), o, o, o, gvk, gvk.GroupVersion(), subresource, reset)
+	if err != nil {
+		return nil, err
+	}
+	m.made[subresource] = f
+	return f, nil
+}
+
+// reset returns the fields that a request to the subresource cannot change, so that
+// nobody comes to own them by it.
+func (m *managers) reset(subresource string) *fieldpath.Set {
+	k := m.kind
+	switch {
+	case subresource == "" && k.Status:
+		return fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+	case subresource != "status":
+		return nil
+	case m.typed == nil || k.Plural == "customresourcedefinitions":
+		return fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
+	case k.Plural == "pods":
+		return fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata", "deletionTimestamp"), fieldpath.MakePathOrDie("metadata", "ownerReferences"))
+	case k.Plural == "deployments":
+		return fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata", "labels"))
+	}
+	return fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))
+}
+
+// update records that manager has changed live to obj, and returns obj with its
+// managedFields.
+func (s *Store) update(k *kind, subresource, manager string, live, obj map[string]any) (map[string]any, error) {
+	f, err := k.fieldManager.of(subresource)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	out, err := f.Update(wrapped(k, live), wrapped(k, obj), manager)
+	if err != nil {
+		// An object that does not fit its schema: who owns what stays as it was,
+		// and validation says what is wrong.
+		made := runtime.DeepCopyJSON(obj)
+		setMeta(made, "managedFields", metaOf(live)["managedFields"])
+		return made, nil
+	}
+	made := out.(*unstructured.Unstructured).Object
+	s.stamp(live, made)
+	return made, nil
+}
+
+// apply merges patch into live, server-side apply.
+func (s *Store) apply(k *kind, subresource, manager string, force bool, live, patch map[string]any) (map[string]any, error) {
+	f, err := k.fieldManager.of(subresource)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	out, err := f.Apply(wrapped(k, live), &unstructured.Unstructured{Object: patch}, manager, force)
+	if err != nil {
+		return nil, err
+	}
+	made := out.(*unstructured.Unstructured).Object
+	s.stamp(live, made)
+	return made, nil
+}
+
+// wrapped is a copy of an object for a field manager, which changes it; nil stands
+// for one that is not there yet.
+func wrapped(k *kind, obj map[string]any) *unstructured.Unstructured {
+	if obj == nil {
+		if k.typed != nil {
+			return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(k.typed.empty())}
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.APIVersion(), "kind": k.Kind.Kind}}
+	}
+	return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(obj)}
+}
+
+// stamp puts the store's time where the library has put the machine's.
+func (s *Store) stamp(live, obj map[string]any) {
+	before := managedEntries(live)
+	for _, e := range managedEntries(obj) {
+		touched := true
+		for _, old := range before {
+			if sameEntry(old, e) {
+				touched = old["time"] != e["time"]
+				break
+			}
+		}
+		if touched && e["time"] != nil {
+			e["time"] = s.now()
+		}
+	}
+}
+
+func managedEntries(obj map[string]any) []map[string]any {
+	list, _ := metaOf(obj)["managedFields"].([]any)
+	out := make([]map[string]any, 0, len(list))
+	for _, e := range list {
+		if m, ok := e.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func sameEntry(a, b map[string]any) bool {
+	return a["manager"] == b["manager"] && a["operation"] == b["operation"] && a["apiVersion"] == b["apiVersion"] && a["subresource"] == b["subresource"]
+}
+
+// keepTimes gives obj the managedFields times of old when nothing else differs.
+func keepTimes(old, obj map[string]any) {
+	before, after := managedEntries(old), managedEntries(obj)
+	if len(before) != len(after) {
+		return
+	}
+	for i := range before {
+		if !sameEntry(before[i], after[i]) || !reflect.DeepEqual(before[i]["fieldsV1"], after[i]["fieldsV1"]) {
+			return
+		}
+	}
+	if !equalBut(old, obj, "metadata", "managedFields") {
+		return
+	}
+	for i := range before {
+		after[i]["time"] = before[i]["time"]
+	}
+}
+
+// equalBut compares two objects, leaving out what is at path.
+func equalBut(a, b map[string]any, path ...string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, v := range a {
+		w, ok := b[key]
+		switch {
+		case !ok:
+			return false
+		case key != path[0]:
+			if !reflect.DeepEqual(v, w) {
+				return false
+			}
+		case len(path) > 1:
+			x, _ := v.(map[string]any)
+			y, _ := w.(map[string]any)
+			if !equalBut(x, y, path[1:]...) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// objects stands for the object machinery that a field manager wants: there is one
+// version, and defaults are set elsewhere.
+type objects struct{ typed *typedKind }
+
+// Convert implements [runtime.ObjectConvertor].
+func (objects) Convert(in, out, context any) error {
+	return fmt.Errorf("objects are not converted in place")
+}
+
+// ConvertToVersion implements [runtime.ObjectConvertor].
+func (objects) ConvertToVersion(in runtime.Object, gv runtime.GroupVersioner) (runtime.Object, error) {
+	u, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return in, nil
+	}
+	gvk := u.GroupVersionKind()
+	to, ok := gv.KindForGroupVersionKinds([]schema.GroupVersionKind{gvk})
+	if !ok || to == gvk {
+		if v, isVersion := gv.(schema.GroupVersion); isVersion && v.Group == gvk.Group && v != gvk.GroupVersion() {
+			to = v.WithKind(gvk.Kind)
+		} else {
+			return in, nil
+		}
+	}
+	out := u.DeepCopy()
+	out.SetGroupVersionKind(to)
+	return out, nil
+}
+
+// ConvertFieldLabel implements [runtime.ObjectConvertor].
+func (objects) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+// Default implements [runtime.ObjectDefaulter].
+func (objects) Default(runtime.Object) {}
+
+// New implements [runtime.ObjectCreater].
+func (o objects) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	if o.typed != nil {
+		return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(o.typed.empty())}, nil
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	return u, nil
+}

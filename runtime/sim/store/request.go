@@ -1,0 +1,234 @@
+package store
+
+import (
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Target names what a call is about.
+type Target struct {
+	// GVR is the resource in the version of the call.
+	GVR schema.GroupVersionResource
+	// Namespace is "" for cluster-scoped kinds, and for lists of all namespaces.
+	Namespace string
+	// Name is "" for the collection.
+	Name string
+	// Subresource is "", "status", "scale" or "eviction".
+	Subresource string
+	// Spared calls are not hit by injected errors: a test's own.
+	Spared bool
+}
+
+// WriteOptions are what a write may say beside its object.
+type WriteOptions struct {
+	// Manager is the field manager.
+	Manager string
+	// Force takes over fields of other managers (server-side apply).
+	Force bool
+	// DryRun checks and answers, and changes nothing.
+	DryRun bool
+	// FieldValidation is what becomes of unknown fields: "Ignore" and "Warn" (or
+	// "") drop them, the second with a warning, "Strict" refuses the write.
+	FieldValidation string
+}
+
+// Result is the answer to a write.
+type Result struct {
+	// Object is what is there now, in the version of the call. Do not change it.
+	Object map[string]any
+	// Created says that it was not there before.
+	Created bool
+	// Warnings are for people.
+	Warnings []string
+}
+
+// find returns the kind of a target, or 404.
+func (s *Store) find(t Target) (*kind, error) {
+	k := s.kind(t.GVR)
+	if k == nil {
+		return nil, noSuchPath()
+	}
+	switch {
+	case t.Subresource == "", t.Subresource == "status" && k.Status, t.Subresource == "scale" && k.Scale,
+		t.Subresource == "eviction" && k.Builtin && k.Plural == "pods":
+		return k, nil
+	}
+	return nil, noSuchPath()
+}
+
+// broken is an error that the real server gives no reason for.
+func broken(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
+}
+
+// noSuchPath is the answer to a URL that leads nowhere.
+func noSuchPath() error {
+	err := apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false)
+	err.ErrStatus.Details = &metav1.StatusDetails{}
+	return err
+}
+
+func notFound(k *kind, name string) error { return apierrors.NewNotFound(k.groupResource(), name) }
+
+// stored returns the object as it is stored, or nil.
+func (s *Store) stored(k *kind, t Target) map[string]any {
+	return s.table(k.groupResource()).objects[keyOf(t.Namespace, t.Name)]
+}
+
+// shown returns a stored object in the version of a kind.
+func shown(k *kind, obj map[string]any) map[string]any {
+	if obj == nil || k.crd == nil || obj["apiVersion"] == k.APIVersion() {
+		return obj
+	}
+	out := make(map[string]any, len(obj))
+	for key, v := range obj {
+		out[key] = v
+	}
+	out["apiVersion"] = k.APIVersion()
+	return out
+}
+
+// storedForm is an object of a kind as it is to be stored.
+func storedForm(k *kind, obj map[string]any) map[string]any {
+	if k.crd == nil || k.crd.storage == k.Version {
+		return obj
+	}
+	out := make(map[string]any, len(obj))
+	for key, v := range obj {
+		out[key] = v
+	}
+	out["apiVersion"] = schema.GroupVersion{Group: k.Group, Version: k.crd.storage}.String()
+	return out
+}
+
+// Get returns one object.
+func (s *Store) Get(t Target) (map[string]any, error) {
+	s.mu.Lock()
+	defer s.unlock()
+	k, err := s.find(t)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.fail(t, k, "get"); err != nil {
+		return nil, err
+	}
+	obj := s.stored(k, t)
+	if obj == nil {
+		return nil, notFound(k, t.Name)
+	}
+	if t.Subresource == "scale" {
+		return scaleOf(k, obj), nil
+	}
+	return shown(k, obj), nil
+}
+
+// Create adds an object.
+func (s *Store) Create(t Target, obj map[string]any, o WriteOptions) (Result, error) {
+	s.mu.Lock()
+	defer s.unlock()
+	k, err := s.find(t)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := s.fail(t, k, "create"); err != nil {
+		return Result{}, err
+	}
+	if t.Subresource == "eviction" {
+		return s.evict(k, t, obj, o)
+	}
+	if t.Subresource != "" {
+		return Result{}, apierrors.NewMethodNotSupported(k.groupResource(), "create")
+	}
+	w := &write{store: s, kind: k, target: t, options: o}
+	return w.create(obj)
+}
+
+// Update replaces an object.
+func (s *Store) Update(t Target, obj map[string]any, o WriteOptions) (Result, error) {
+	s.mu.Lock()
+	defer s.unlock()
+	k, err := s.find(t)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := s.fail(t, k, "update"); err != nil {
+		return Result{}, err
+	}
+	w := &write{store: s, kind: k, target: t, options: o}
+	if t.Subresource == "scale" {
+		return w.scale(obj)
+	}
+	return w.update(obj)
+}
+
+// Patch changes an object by a patch of a type: merge, JSON, strategic (built-in
+// kinds only), or apply, for which data may be YAML and which creates the object
+// when it is not there.
+func (s *Store) Patch(t Target, typ types.PatchType, data []byte, o WriteOptions) (Result, error) {
+	s.mu.Lock()
+	defer s.unlock()
+	k, err := s.find(t)
+	if err != nil {
+		return Result{}, err
+	}
+	verb := "patch"
+	if typ == types.ApplyPatchType {
+		verb = "apply"
+	}
+	if err := s.fail(t, k, verb); err != nil {
+		return Result{}, err
+	}
+	w := &write{store: s, kind: k, target: t, options: o}
+	return w.patch(typ, data)
+}
+
+// checkNames fills in or compares what the URL says of an object.
+func checkNames(k *kind, t Target, obj map[string]any) error {
+	ns := namespaceOf(obj)
+	switch {
+	case !k.Namespaced && ns != "", k.Namespaced && ns != "" && ns != t.Namespace:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	case k.Namespaced && ns == "":
+		setMeta(obj, "namespace", t.Namespace)
+	}
+	if name := nameOf(obj); t.Name != "" && name != t.Name {
+		if name == "" {
+			setMeta(obj, "name", t.Name)
+			return nil
+		}
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, t.Name))
+	}
+	return nil
+}
+
+// wrongVersion compares an object's kind with that of the URL.
+func wrongVersion(k *kind, obj map[string]any) error {
+	apiVersion, _ := obj["apiVersion"].(string)
+	name, _ := obj["kind"].(string)
+	switch {
+	case name == "" && apiVersion == "":
+		obj["apiVersion"], obj["kind"] = k.APIVersion(), k.Kind.Kind
+		return nil
+	case apiVersion == "" || apiVersion == k.APIVersion():
+		obj["apiVersion"] = k.APIVersion()
+	default:
+		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", apiVersion, k.APIVersion()))
+	}
+	if name == "" {
+		obj["kind"] = k.Kind.Kind
+		return nil
+	}
+	if name != k.Kind.Kind {
+		gvk := schema.FromAPIVersionAndKind(obj["apiVersion"].(string), name)
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s) to (%s): unknown conversion", name, gvk.Version, k.Kind.Kind, gvk, k.GVK()))
+	}
+	return nil
+}
+
+// ListMeta is what a list says of itself.
+type ListMeta = metav1.ListMeta

@@ -1,0 +1,344 @@
+package store
+
+import (
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// write is one write under way, with the store locked.
+type write struct {
+	store    *Store
+	kind     *kind
+	target   Target
+	options  WriteOptions
+	warnings []string
+}
+
+// decode brings an object into the form of its kind: unknown fields dropped,
+// defaults set. obj is the write's own and may be changed.
+func (w *write) decode(obj map[string]any) (map[string]any, []string, error) {
+	if w.kind.typed != nil {
+		return w.kind.typed.decode(obj)
+	}
+	if _, ok := obj["metadata"].(map[string]any); !ok && obj["metadata"] != nil {
+		return nil, nil, fmt.Errorf("metadata is no object")
+	}
+	unknown, err := decodeCustom(w.kind.crd, obj)
+	return obj, unknown, err
+}
+
+// body reads what a client has sent.
+func (w *write) body(obj map[string]any) (map[string]any, error) {
+	if obj == nil {
+		obj = map[string]any{}
+	}
+	obj = runtime.DeepCopyJSON(obj)
+	if err := wrongVersion(w.kind, obj); err != nil {
+		return nil, err
+	}
+	obj, unknown, err := w.decode(obj)
+	if err != nil {
+		return nil, cannotHandle(w.kind, err)
+	}
+	if len(unknown) > 0 && w.options.FieldValidation == "Strict" {
+		return nil, strictError(w.kind, unknown)
+	}
+	w.warn(unknown)
+	return obj, nil
+}
+
+// warn tells the client which fields were dropped.
+func (w *write) warn(unknown []string) {
+	if w.options.FieldValidation != "Ignore" {
+		w.warnings = append(w.warnings, unknown...)
+	}
+}
+
+// again decodes what the store has changed itself.
+func (w *write) again(obj map[string]any) (map[string]any, error) {
+	out, _, err := w.decode(obj)
+	if err != nil {
+		return nil, cannotHandle(w.kind, err)
+	}
+	return out, nil
+}
+
+func (w *write) create(obj map[string]any) (Result, error) {
+	obj, err := w.body(obj)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := checkNames(w.kind, w.target, obj); err != nil {
+		return Result{}, err
+	}
+	setMeta(obj, "managedFields", nil)
+	obj, err = w.store.update(w.kind, "", w.options.Manager, nil, obj)
+	if err != nil {
+		return Result{}, err
+	}
+	return w.add(obj)
+}
+
+// add stores a new object: decoded, with its field managers.
+func (w *write) add(obj map[string]any) (Result, error) {
+	s, k := w.store, w.kind
+	if metaOf(obj) == nil {
+		obj["metadata"] = map[string]any{}
+	}
+	generated := false
+	if prefix := metaString(obj, "generateName"); prefix != "" && nameOf(obj) == "" {
+		generated = true
+		setMeta(obj, "name", s.newName(k.groupResource(), w.target.Namespace, prefix))
+	}
+	if versionOf(obj) != "" && versionOf(obj) != "0" {
+		return Result{}, broken("resourceVersion should not be set on objects to be created")
+	}
+	if err := s.crdDeleting(k); err != nil {
+		return Result{}, err
+	}
+	if err := s.checkNamespace(k, w.target.Namespace, nameOf(obj), w.options.DryRun); err != nil {
+		return Result{}, err
+	}
+	key := keyOf(w.target.Namespace, nameOf(obj))
+	for _, field := range []string{"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"} {
+		setMeta(obj, field, nil)
+	}
+	if k.Status {
+		delete(obj, "status")
+	}
+	obj, err := w.again(obj)
+	if err != nil {
+		return Result{}, err
+	}
+	setMeta(obj, "creationTimestamp", s.now())
+	setMeta(obj, "uid", s.newUID(k.groupResource(), key))
+	s.prepareNew(k, obj)
+	if k.generation {
+		setMeta(obj, "generation", int64(1))
+	}
+	if errs := w.validate(obj, nil); len(errs) > 0 {
+		return Result{}, apierrors.NewInvalid(k.GVK().GroupKind(), nameOf(obj), errs)
+	}
+	if s.table(k.groupResource()).objects[key] != nil {
+		if generated {
+			return Result{}, apierrors.NewGenerateNameConflict(k.groupResource(), nameOf(obj), 1)
+		}
+		return Result{}, apierrors.NewAlreadyExists(k.groupResource(), nameOf(obj))
+	}
+	if !w.options.DryRun {
+		obj = shown(k, s.commit(k, key, storedForm(k, obj)))
+	}
+	return Result{Object: obj, Created: true, Warnings: w.warnings}, nil
+}
+
+func (w *write) update(obj map[string]any) (Result, error) {
+	s, k := w.store, w.kind
+	obj, err := w.body(obj)
+	if err != nil {
+		return Result{}, err
+	}
+	if nameOf(obj) == "" {
+		return Result{}, apierrors.NewBadRequest("name must be provided")
+	}
+	if err := checkNames(k, w.target, obj); err != nil {
+		return Result{}, err
+	}
+	old := shown(k, s.stored(k, w.target))
+	if old == nil {
+		if !k.putCreates || w.target.Subresource != "" {
+			return Result{}, notFound(k, w.target.Name)
+		}
+		if uidOf(obj) != "" {
+			return Result{}, w.otherUID(uidOf(obj), "")
+		}
+		setMeta(obj, "resourceVersion", nil)
+		if obj, err = s.update(k, "", w.options.Manager, nil, obj); err != nil {
+			return Result{}, err
+		}
+		return w.add(obj)
+	}
+	if uid := uidOf(obj); uid != "" && uid != uidOf(old) {
+		return Result{}, w.otherUID(uid, uidOf(old))
+	}
+	// The field manager compares with what the update would do, so it comes first.
+	if obj, err = s.update(k, w.target.Subresource, w.options.Manager, old, obj); err != nil {
+		return Result{}, err
+	}
+	return w.replace(old, obj)
+}
+
+// otherUID is the answer to a write that is meant for another object of the name.
+func (w *write) otherUID(given, is string) error {
+	return apierrors.NewConflict(w.kind.groupResource(), w.target.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: /registry/%s/%s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
+		w.kind.Plural, keyOf(w.target.Namespace, w.target.Name), given, is))
+}
+
+// replace stores obj, decoded and with its field managers, where old is.
+func (w *write) replace(old, obj map[string]any) (Result, error) {
+	s, k := w.store, w.kind
+	switch version := versionOf(obj); {
+	case version == "" || version == "0":
+		if k.versioned {
+			return Result{}, apierrors.NewInvalid(schema.GroupKind{Group: k.Group, Kind: k.Plural}, w.target.Name, field.ErrorList{
+				field.Invalid(field.NewPath("metadata").Child("resourceVersion"), int64(0), "must be specified for an update")})
+		}
+	case version != versionOf(old):
+		return Result{}, apierrors.NewConflict(k.groupResource(), w.target.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+	}
+	setMeta(obj, "resourceVersion", versionOf(old))
+	copyMeta(obj, old, "generation")
+	copyMeta(obj, old, "selfLink")
+	obj = w.withinReach(old, obj)
+	obj, err := w.again(obj)
+	if err != nil {
+		return Result{}, err
+	}
+	s.prepareChanged(k, old, obj)
+	if w.target.Subresource == "" && k.generation && !equalBut(without(old, "status", k.Status), without(obj, "status", k.Status), "metadata") {
+		setMeta(obj, "generation", generationOf(old)+1)
+	}
+	if uidOf(obj) == "" {
+		copyMeta(obj, old, "uid")
+	}
+	copyMeta(obj, old, "creationTimestamp")
+	if deleting(old) {
+		copyMeta(obj, old, "deletionTimestamp")
+		if metaOf(obj)["deletionGracePeriodSeconds"] == nil {
+			copyMeta(obj, old, "deletionGracePeriodSeconds")
+		}
+	}
+	if errs := w.validate(obj, old); len(errs) > 0 {
+		return Result{}, apierrors.NewInvalid(k.GVK().GroupKind(), nameOf(obj), errs)
+	}
+	keepTimes(old, obj)
+	if reflect.DeepEqual(old, obj) {
+		return Result{Object: old, Warnings: w.warnings}, nil
+	}
+	if !w.options.DryRun {
+		key := keyOf(w.target.Namespace, w.target.Name)
+		if deleting(obj) && len(finalizersOf(obj)) == 0 && !s.held(k, obj) {
+			// Nobody holds it any more. Watches see it as it was stored last.
+			obj = withMeta(obj, "resourceVersion", versionOf(s.commit(k, key, nil)))
+		} else {
+			obj = shown(k, s.commit(k, key, storedForm(k, obj)))
+		}
+	}
+	return Result{Object: obj, Warnings: w.warnings}, nil
+}
+
+// without leaves a field out of a copy of obj, when it is told to.
+func without(obj map[string]any, key string, leave bool) map[string]any {
+	if !leave {
+		return obj
+	}
+	out := make(map[string]any, len(obj))
+	for k, v := range obj {
+		if k != key {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// withinReach undoes what the endpoint cannot change: the main one the status, that
+// of the status all else.
+func (w *write) withinReach(old, obj map[string]any) map[string]any {
+	k := w.kind
+	if w.target.Subresource == "" {
+		if !k.Status {
+			return obj
+		}
+		return withField(obj, "status", old)
+	}
+	if w.target.Subresource != "status" {
+		return obj
+	}
+	if k.typed == nil || k.Plural == crdResource.Resource {
+		out := withField(old, "status", obj)
+		out = withMeta(out, "managedFields", metaOf(obj)["managedFields"])
+		return runtime.DeepCopyJSON(out)
+	}
+	out := withField(old, "status", obj)
+	out["metadata"] = obj["metadata"]
+	out = runtime.DeepCopyJSON(out)
+	if k.Plural == "deployments" {
+		copyMeta(out, old, "labels")
+	}
+	return out
+}
+
+// withField returns a copy of obj with the field that from has, or has not.
+func withField(obj map[string]any, key string, from map[string]any) map[string]any {
+	out := without(obj, key, true)
+	if v, ok := from[key]; ok {
+		out[key] = v
+	}
+	return out
+}
+
+// validate checks an object that is about to be stored; old is nil for a new one.
+func (w *write) validate(obj, old map[string]any) field.ErrorList {
+	k := w.kind
+	var errs field.ErrorList
+	at := field.NewPath("metadata")
+	meta, err := typedMeta(obj)
+	if err != nil {
+		return field.ErrorList{field.Invalid(at, nil, err.Error())}
+	}
+	names := nameRule(k)
+	if old == nil {
+		errs = apivalidation.ValidateObjectMetaAccessor(meta, k.Namespaced, names, at)
+	} else {
+		before, err := typedMeta(old)
+		if err != nil {
+			return field.ErrorList{field.Invalid(at, nil, err.Error())}
+		}
+		errs = append(apivalidation.ValidateObjectMetaAccessor(meta, k.Namespaced, pathSegment, at),
+			apivalidation.ValidateObjectMetaAccessorUpdate(meta, before, at)...)
+	}
+	switch {
+	case k.crd != nil:
+		errs = append(errs, validateCustom(k.crd, obj, old, w.target.Subresource == "status")...)
+	case k.groupResource() == crdResource:
+		more, err := checkCRD(w.store.o.Builtins, obj)
+		if err != nil {
+			errs = append(errs, field.Invalid(field.NewPath("spec"), nil, err.Error()))
+		}
+		errs = append(errs, more...)
+	case k.Builtin:
+		errs = append(errs, validateBuiltin(k, obj, old)...)
+	}
+	return errs
+}
+
+// nameRule returns what names the kind takes.
+func nameRule(k *kind) apivalidation.ValidateNameFunc {
+	if !k.Builtin {
+		return apivalidation.NameIsDNSSubdomain
+	}
+	switch k.groupResource() {
+	case schema.GroupResource{Resource: "namespaces"}:
+		return apivalidation.NameIsDNSLabel
+	case schema.GroupResource{Resource: "services"}:
+		return apivalidation.NameIsDNS1035Label
+	}
+	if k.Group == "rbac.authorization.k8s.io" {
+		return pathSegment
+	}
+	return apivalidation.NameIsDNSSubdomain
+}
+
+// pathSegment takes every name that can stand in a URL.
+func pathSegment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}

@@ -1,0 +1,251 @@
+// Package sim drives the engine in a simulated cluster: the same engine, executor and
+// clients as in a real one, on an API server in memory and a clock that stands still
+// until it is moved. It has no goroutines: every call ends when nothing is left to do.
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/executor"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/sim/rest"
+	"github.com/starling-operator/starling/runtime/sim/store"
+)
+
+// Begin is the time at which a world begins unless it is told otherwise.
+var Begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Options says what world it is. Generation and Builtins are required.
+type Options struct {
+	Generation *generation.Generation
+	// Builtins are the built-in kinds; worlds share them.
+	Builtins *store.Builtins
+	// Namespace and Name are the instance; default: "starling-system", "starling".
+	Namespace, Name string
+	// Log takes what hooks and the engine say; nil: nobody does.
+	Log func(module, hook string, level builtins.Level, msg string, fields []builtins.Field)
+}
+
+// World is one cluster with, at most, one process in it. It is not safe for concurrent
+// use.
+type World struct {
+	o      Options
+	now    time.Time
+	store  *store.Store
+	client *cluster.Client
+
+	engine   *engine.Engine // nil: no process
+	executor *executor.Executor
+	kept     *cluster.Kept
+	releases *release.Manager
+	watches  map[string]*follower
+	pending  []engine.Action
+	wakeAt   time.Time
+	config   *engine.Config // as the engine was told last
+	// configVersion is the state of the cluster in which it was read last.
+	configVersion string
+	answers       map[uint64]engine.Respond
+	asked         uint64
+
+	// Runs are the runs since the world began, in order.
+	Runs []Run
+	// Metrics are those that hooks have set, by name and labels.
+	Metrics map[string]float64
+	// Sent are the messages of http.send, in order.
+	Sent []engine.Send
+	// Writes counts what was written: commits with writes, saves and releases that
+	// changed something.
+	Writes int
+}
+
+// Run is one run that has ended.
+type Run struct {
+	Hook, Key string
+	Cleanup   bool
+	engine.RunDone
+	// Committed is the error of the commit, or nil.
+	Committed error
+	Logs      []Line
+}
+
+// Line is one line that a run has logged.
+type Line struct {
+	Level  builtins.Level
+	Text   string
+	Fields []builtins.Field
+}
+
+// New makes a world without a process.
+func New(o Options) (*World, error) {
+	if o.Namespace == "" {
+		o.Namespace = "starling-system"
+	}
+	if o.Name == "" {
+		o.Name = "starling"
+	}
+	if o.Log == nil {
+		o.Log = func(string, string, builtins.Level, string, []builtins.Field) {}
+	}
+	w := &World{o: o, now: Begin, Metrics: map[string]float64{}}
+	w.store = store.New(store.Options{Builtins: o.Builtins, Now: w.Now, MakeNamespaces: true})
+	var err error
+	if w.client, err = cluster.New(cluster.Options{
+		Config: &clientrest.Config{
+			Host: "http://simulated", Transport: rest.New(rest.Options{Store: w.store}),
+			ContentConfig: clientrest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"},
+		},
+		QPS: 1e6, Log: zerolog.Nop(),
+	}); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Now is the time of the world.
+func (w *World) Now() time.Time { return w.now }
+
+// Store is what the world's API server holds.
+func (w *World) Store() *store.Store { return w.store }
+
+// Client reaches the world's API server as Starling does.
+func (w *World) Client() *cluster.Client { return w.client }
+
+// Start begins a process on what the cluster holds, and settles.
+func (w *World) Start(ctx context.Context) error {
+	instance := status.InstanceLabel(w.o.Namespace, w.o.Name)
+	w.watches, w.pending, w.wakeAt, w.config = map[string]*follower{}, nil, time.Time{}, nil
+	w.configVersion = ""
+	w.answers = map[uint64]engine.Respond{}
+	w.engine = engine.New(engine.Options{Namespace: w.o.Namespace, Name: w.o.Name, Jitter: func() float64 { return 0 }})
+	w.kept = cluster.NewKept(cluster.KeptOptions{Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance})
+	var err error
+	if w.releases, err = release.New(release.Options{
+		Config: w.client.Config(), Discovery: w.client.Discovery(), Mapper: w.client.Mapper(),
+		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Log: zerolog.Nop(),
+	}); err != nil {
+		return err
+	}
+	w.executor = executor.New(executor.Options{
+		Client: w.client, Kept: w.kept, Releases: w.releases, Watches: followers{w}, Generation: w.o.Generation,
+		Writer: cluster.NewWriter(cluster.WriterOptions{
+			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: builtins.PatchJQ, Now: w.Now,
+		}),
+		Now: w.Now, Log: w.logger,
+	})
+	kept, err := w.kept.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("kept values: %w", err)
+	}
+	installed, err := w.releases.Installed(ctx)
+	if err != nil {
+		return fmt.Errorf("release records: %w", err)
+	}
+	in := engine.Start{Generation: w.o.Generation, Kept: kept}
+	for _, r := range installed {
+		in.Installed = append(in.Installed, engine.ReleaseRef(r))
+	}
+	w.handle(in)
+	return w.Settle(ctx)
+}
+
+// Stop ends the process as kill -9 does; the cluster stays as it is.
+func (w *World) Stop() { w.engine, w.pending, w.watches, w.wakeAt = nil, nil, nil, time.Time{} }
+
+// Status is what `starling get` would show.
+func (w *World) Status() status.Status {
+	if w.engine == nil {
+		return status.Status{}
+	}
+	return w.engine.Status()
+}
+
+// maxSteps bounds what happens at one time. Hooks that set each other to work without
+// end would never settle.
+const maxSteps = 20_000
+
+// Settle lets everything happen that does not wait for a time.
+func (w *World) Settle(ctx context.Context) error {
+	for range maxSteps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		done, err := w.step(ctx)
+		if err != nil || done {
+			return err
+		}
+	}
+	last := map[string]int{}
+	for _, r := range w.Runs[max(0, len(w.Runs)-1000):] {
+		last[r.Hook]++
+	}
+	busy := slices.MaxFunc(append(slices.Collect(maps.Keys(last)), ""), func(a, b string) int { return last[a] - last[b] })
+	return fmt.Errorf("it does not settle: %d steps at one time; hook %s ran %d times of the last %d", maxSteps, busy, last[busy], min(1000, len(w.Runs)))
+}
+
+// step does one thing; done says that there was nothing to do.
+func (w *World) step(ctx context.Context) (done bool, err error) {
+	if w.engine == nil {
+		return !w.store.Settle(), nil
+	}
+	if w.look() {
+		return false, nil
+	}
+	if len(w.pending) > 0 {
+		a := w.pending[0]
+		w.pending = w.pending[1:]
+		if in := w.carryOut(ctx, a); in != nil {
+			w.handle(in)
+		}
+		return false, nil
+	}
+	return !w.store.Settle(), nil
+}
+
+// Advance moves the clock on, and fires what falls due on the way, in order. It settles
+// at each such time.
+func (w *World) Advance(ctx context.Context, d time.Duration) error {
+	end := w.now.Add(d)
+	for n := 0; !w.wakeAt.IsZero() && !w.wakeAt.After(end); n++ {
+		if n == maxSteps {
+			return fmt.Errorf("more than %d timers fall due within %s", maxSteps, d)
+		}
+		if w.wakeAt.After(w.now) {
+			w.now = w.wakeAt
+		}
+		w.wakeAt = time.Time{}
+		w.handle(engine.Tick{})
+		if err := w.Settle(ctx); err != nil {
+			return err
+		}
+	}
+	w.now = end
+	return nil
+}
+
+func (w *World) handle(in engine.Input) {
+	for _, a := range w.engine.Handle(w.now, in) {
+		switch a := a.(type) {
+		case engine.Wake:
+			w.wakeAt = a.At
+		case engine.StopWatch:
+			// At once: what the watch still says must not be heard.
+			delete(w.watches, a.ID)
+		case engine.Respond:
+			w.answers[a.ID] = a
+		default:
+			w.pending = append(w.pending, a)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+// Package suite runs the tests of a module tree: the functions test_x(t) of its
+// *_test.star files, each in a simulated cluster of its own.
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/runtime/sim/store"
+)
+
+// Options says what to run. Tree, Generation and Std are required.
+type Options struct {
+	Tree       *tree.Tree
+	Generation *generation.Generation
+	// Std is the standard library.
+	Std fs.FS
+	// Only picks the files, by their path in the tree; nil: all.
+	Only func(path string) bool
+	// Run picks the tests by name; nil: all.
+	Run *regexp.Regexp
+	// Count is how often each test is run, 0 means once.
+	Count int
+	// Parallel is how many tests run at a time, 0 means one.
+	Parallel int
+	// Golden reads and writes golden files; nil: there are none.
+	Golden Golden
+	// Builtins are the built-in kinds of the simulated clusters; nil: made here.
+	Builtins *store.Builtins
+}
+
+// Golden keeps the files of t.golden.
+type Golden interface {
+	// Compare compares a text with the golden file of this name in this folder of
+	// the tree, or writes it.
+	Compare(folder, name, text string) error
+}
+
+// File is what the tests of one file came to.
+type File struct {
+	// Path is the file's path in the tree.
+	Path string
+	// Err is why the file cannot be run.
+	Err   error
+	Tests []Result
+	Took  time.Duration
+}
+
+// Failed says that the file, or one of its tests, failed.
+func (f *File) Failed() bool {
+	return f.Err != nil || slices.ContainsFunc(f.Tests, func(r Result) bool { return r.Err != nil })
+}
+
+// Result is what one test came to.
+type Result struct {
+	Name string
+	// Err is nil for a test that has passed, else a [script.Error] where there is a
+	// place to name.
+	Err error
+	// Log is what hooks, the engine and the test have said, in order.
+	Log  []string
+	Took time.Duration
+}
+
+// Tests finds the test files of a tree, sorted.
+func Tests(t *tree.Tree) ([]string, error) {
+	var out []string
+	err := fs.WalkDir(t.Files, ".", func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(p, "_test.star") {
+			out = append(out, p)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Run runs the tests and reports each file as it is done, in the order of their paths.
+func Run(ctx context.Context, o Options, report func(File)) error {
+	files, err := Tests(o.Tree)
+	if err != nil {
+		return err
+	}
+	if o.Builtins == nil {
+		o.Builtins = store.NewBuiltins()
+	}
+	slots := make(chan struct{}, max(o.Parallel, 1))
+	var done []chan File
+	for _, file := range files {
+		if o.Only != nil && !o.Only(file) {
+			continue
+		}
+		ch := make(chan File, 1)
+		done = append(done, ch)
+		go func() { ch <- runFile(ctx, o, file, slots) }()
+	}
+	for _, ch := range done {
+		report(<-ch)
+	}
+	return ctx.Err()
+}
+
+// runFile runs the tests of one file.
+func runFile(ctx context.Context, o Options, file string, slots chan struct{}) File {
+	out := File{Path: file}
+	began := time.Now()
+	host := script.New(script.Options{Files: o.Tree.Files, Std: o.Std, Context: loading})
+	globals, err := host.Load(ctx, file)
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	names := globals.Keys()
+	slices.SortFunc(names, func(a, b string) int { return line(globals[a]) - line(globals[b]) })
+	var tests []string
+	for _, name := range names {
+		if fn, ok := globals[name].(*starlark.Function); ok && strings.HasPrefix(name, "test_") && (o.Run == nil || o.Run.MatchString(name)) {
+			if fn.NumParams() != 1 {
+				out.Err = errors.Join(out.Err, fmt.Errorf("%s: %s must take one parameter, t", fn.Position(), name))
+				continue
+			}
+			for range max(o.Count, 1) {
+				tests = append(tests, name)
+			}
+		}
+	}
+	out.Tests = make([]Result, len(tests))
+	var busy sync.WaitGroup
+	for i, name := range tests {
+		slots <- struct{}{}
+		busy.Go(func() {
+			defer func() { <-slots }()
+			out.Tests[i] = runTest(ctx, o, host, file, name, globals[name].(*starlark.Function))
+		})
+	}
+	busy.Wait()
+	out.Took = time.Since(began)
+	return out
+}
+
+func line(v starlark.Value) int {
+	if fn, ok := v.(*starlark.Function); ok {
+		return int(fn.Position().Line)
+	}
+	return 0
+}
+
+// loading lets test files load what hooks load, hook files among them.
+func loading(p string) *builtins.Context {
+	role := builtins.RoleHooks
+	if path.Base(p) == "module.star" {
+		role = builtins.RoleModule
+	}
+	return &builtins.Context{Phase: builtins.PhaseLoad, File: &builtins.File{Path: p, Role: role}, Log: discard{}}
+}
+
+type discard struct{}
+
+func (discard) Log(builtins.Level, string, []builtins.Field) {}
+
+// testLimits bound one test: it is code that people trust less than their hooks while
+// they write it.
+var testLimits = script.Limits{Steps: 100_000_000, Wall: time.Minute}
+
+// runTest runs one test in a world of its own.
+func runTest(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function) Result {
+	out := Result{Name: name}
+	began := time.Now()
+	w, err := newWorld(o, file, func(text string) { out.Log = append(out.Log, text) })
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	ctx, cancel := context.WithTimeout(ctx, testLimits.Wall)
+	defer cancel()
+	_, _, out.Err = host.Call(ctx, fn, starlark.Tuple{builtins.NewTest()}, script.CallOptions{
+		Name: file + ":" + name, Limits: testLimits,
+		Context: &builtins.Context{Phase: builtins.PhaseTest, Test: &builtins.Test{World: w, Ctx: ctx}, Log: lines{w.say}},
+	})
+	out.Took = time.Since(began)
+	return out
+}
+
+type lines struct{ say func(string) }
+
+func (l lines) Log(level builtins.Level, msg string, fields []builtins.Field) {
+	l.say(format(level, "", "", msg, fields))
+}
+
+// moduleOf returns the module that a file of the tree belongs to; "global" for the
+// global hooks, "" for none.
+func moduleOf(t *tree.Tree, file string) string {
+	dir, _, _ := strings.Cut(file, "/")
+	if t.Global != nil && t.Global.Dir == dir {
+		return "global"
+	}
+	for _, m := range t.Modules {
+		if m.Dir == dir {
+			return m.Name
+		}
+	}
+	return ""
+}

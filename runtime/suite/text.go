@@ -1,0 +1,42 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// Differences are the lines of an expectation that was not met, "" for other errors.
+func Differences(err error) string {
+	var expected *builtins.ExpectError
+	if !errors.As(err, &expected) || len(expected.Differences) == 0 {
+		return ""
+	}
+	return "    " + strings.Join(expected.Differences, "\n    ") + "\n"
+}
+
+// CompareText compares a text with a golden one, line by line.
+func CompareText(got, want string) error {
+	if got == want {
+		return nil
+	}
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	var lines []string
+	for i := range max(len(a), len(b)) {
+		switch {
+		case i >= len(a):
+			lines = append(lines, fmt.Sprintf("line %d: missing, want %q", i+1, b[i]))
+		case i >= len(b):
+			lines = append(lines, fmt.Sprintf("line %d: got %q, want none", i+1, a[i]))
+		case a[i] != b[i]:
+			lines = append(lines, fmt.Sprintf("line %d: got %q, want %q", i+1, a[i], b[i]))
+		}
+		if len(lines) == 20 {
+			lines = append(lines, "…")
+			break
+		}
+	}
+	return &builtins.ExpectError{Msg: "the golden file differs; `starling test -update` writes it anew", Differences: lines}
+}

@@ -1,0 +1,64 @@
+package watch
+
+import (
+	"time"
+
+	"go.starlark.net/starlark"
+)
+
+// Local is a watch on objects that somebody hands over, all at once: it filters and
+// compares as a [Manager] does, without a network, a goroutine or a clock. The
+// selectors of its [Spec] are up to who calls. It is not safe for concurrent use.
+type Local struct {
+	spec Spec
+	view *view
+}
+
+// NewLocal makes a watch that has no objects yet.
+func NewLocal(spec Spec) *Local { return &Local{spec: spec, view: newView(spec)} }
+
+// Replace takes in all objects that there are, decoded, and returns the events for what
+// differs. An object whose resourceVersion is known is not filtered again.
+func (l *Local) Replace(objects []map[string]any, now time.Time) []Event {
+	entries := make([]entry, 0, len(objects))
+	for _, obj := range objects {
+		key, text, _ := identity(obj)
+		e := entry{objectKey: key, version: versionNumber(text)}
+		if _, r := l.view.find(key); r != nil && r.version == e.version && e.version != 0 {
+			e.outcome = outcome{value: r.value, object: r.object, keep: true, marks: r.marks}
+		} else {
+			e.outcome = l.view.run(obj)
+		}
+		entries = append(entries, e)
+	}
+	return l.view.replace(entries, 0, now, true)
+}
+
+// Failure is the error of the filter, for people; nil when it takes all objects.
+func (l *Local) Failure() error { return l.view.failure(l.spec.Kind) }
+
+// Snapshot is [Manager.Snapshot].
+func (l *Local) Snapshot() []starlark.Value {
+	out := make([]starlark.Value, len(l.view.rows))
+	for i, r := range l.view.rows {
+		out[i] = r.value
+	}
+	return out
+}
+
+// Entries is [Manager.Entries].
+func (l *Local) Entries() []Entry {
+	out := make([]Entry, len(l.view.rows))
+	for i, r := range l.view.rows {
+		out[i] = r.entry()
+	}
+	return out
+}
+
+// Find is [Manager.Find].
+func (l *Local) Find(namespace, name string) (Entry, bool) {
+	if _, r := l.view.find(objectKey{namespace, name}); r != nil {
+		return r.entry(), true
+	}
+	return Entry{}, false
+}
