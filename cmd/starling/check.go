@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/modules/check"
+	"github.com/starling-operator/starling/modules/tree"
+)
+
+type checkFlags struct {
+	output string
+	strict bool
+}
+
+func newCheckCommand() *cobra.Command {
+	f := &checkFlags{}
+	cmd := &cobra.Command{
+		Use:   "check [TREE...]",
+		Short: "Look at module trees without a cluster, and tell all that is wrong",
+		Long: `Loads each module tree (the default is the current folder) as starling run does,
+and tells all errors at once, with their lines: what does not load, kinds and values
+that there are not, hooks that set the same value, charts that do not render,
+comparisons that are always False, loads that nobody uses. Nothing is written and no
+cluster is asked.
+
+Errors make the exit code 1; warnings do with --strict; notes never do.`,
+		Example: `  starling check addons
+  starling check --strict -o json addons`,
+		RunE: f.run,
+	}
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text or json")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "count warnings as errors")
+	return cmd
+}
+
+// treeFinding is a finding as -o json shows it: with the tree that it is in.
+type treeFinding struct {
+	Tree string `json:"tree"`
+	check.Finding
+}
+
+func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
+	if f.output != "text" && f.output != "json" {
+		return fmt.Errorf("--output %q is not known; use text or json", f.output)
+	}
+	if len(args) == 0 {
+		args = []string{"."}
+	}
+	var all []treeFinding
+	var errors, warnings int
+	for _, dir := range args {
+		read, err := tree.ReadDir(dir, tree.Options{})
+		if err != nil {
+			return err
+		}
+		result := check.Run(cmd.Context(), check.Options{Tree: read})
+		if err := cmd.Context().Err(); err != nil {
+			return fmt.Errorf("stopped while checking %s", dir)
+		}
+		errors += result.Count(check.Error)
+		warnings += result.Count(check.Warning)
+		for _, finding := range result.Findings {
+			all = append(all, treeFinding{dir, finding})
+		}
+		if f.output == "text" {
+			f.print(cmd, dir, read, result)
+		}
+	}
+	if f.output == "json" {
+		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(listOf(all)); err != nil {
+			return err
+		}
+	}
+	if errors > 0 || f.strict && warnings > 0 {
+		return fmt.Errorf("%s, %s", counted(errors, "error"), counted(warnings, "warning"))
+	}
+	return nil
+}
+
+// print writes the findings of one tree, and one line about it.
+func (f *checkFlags) print(cmd *cobra.Command, dir string, t *tree.Tree, r check.Result) {
+	// Paths of the tree as they are from here, so that an editor finds them.
+	name := func(path string) string {
+		if _, err := fs.Stat(t.Files, path); err != nil || dir == "." {
+			return path
+		}
+		from, err := filepath.Rel(".", filepath.Join(dir, filepath.FromSlash(path)))
+		if err != nil || strings.HasPrefix(from, ".."+string(os.PathSeparator)) {
+			return filepath.Join(dir, filepath.FromSlash(path))
+		}
+		return from
+	}
+	out := cmd.OutOrStdout()
+	for _, finding := range r.Findings {
+		fmt.Fprintln(out, strings.TrimSuffix(finding.Render(name), "\n"))
+	}
+	state := "ok"
+	if n, w := r.Count(check.Error), r.Count(check.Warning); n+w > 0 {
+		state = counted(n, "error") + ", " + counted(w, "warning")
+	}
+	fmt.Fprintf(out, "%s: %s (%s, %s)\n", dir, state, counted(r.Modules, "module"), counted(r.Hooks, "hook"))
+}

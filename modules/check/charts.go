@@ -1,0 +1,183 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.starlark.net/syntax"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/hook"
+)
+
+// renderTime bounds the rendering of one chart.
+const renderTime = 20 * time.Second
+
+// chance are the template functions that give another text each time.
+var chance = [...]string{
+	"now", "ago", "randAlpha", "randAlphaNum", "randAscii", "randNumeric", "randBytes", "randInt", "uuidv4", "shuffle",
+	"genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey", "genPrivateKey",
+	"htpasswd", "bcrypt", "encryptAES",
+}
+
+// charts renders each chart with the values that are there before any hook has run.
+func (c *checker) charts() {
+	slots := make(chan struct{}, workers)
+	var busy sync.WaitGroup
+	var mu sync.Mutex
+	for _, m := range c.modules {
+		if m.Tree.Chart == nil || m.Err != nil || c.values[m.Name].broken {
+			continue
+		}
+		slots <- struct{}{}
+		busy.Go(func() {
+			defer func() { <-slots }()
+			crds := c.chart(m)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, text := range crds {
+				c.kinds.addCRDs([]byte(text))
+			}
+		})
+	}
+	busy.Wait()
+}
+
+// chart renders one chart and returns its manifests that define kinds.
+func (c *checker) chart(m *generation.Module) (crds []string) {
+	ctx, cancel := context.WithTimeout(c.ctx, renderTime)
+	defer cancel()
+	global := c.values["global"].composer.Compose()
+	view, err := hook.ChartValues(ctx, c.gen.Host, m, values.ModuleView(c.values[m.Name].composer.Compose(), global), time.Unix(0, 0), silent{})
+	if err != nil {
+		c.addError("charts", m.Name, err)
+		return nil
+	}
+	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view}
+	o := release.RenderOffline(ctx, target, func(f string) bool { return f == "lookup" || slices.Contains(chance[:], f) })
+	looks := map[string]bool{}
+	for _, call := range o.Calls {
+		looks[call.File] = looks[call.File] || call.Function == "lookup"
+	}
+	for _, call := range o.Calls {
+		if call.Function == "lookup" {
+			continue
+		}
+		severity := Warning
+		if looks[call.File] {
+			severity = Note // kept from an earlier time, as a rule
+		}
+		c.addAt(severity, "charts", m.Name, fmt.Sprintf("%s:%d", c.chartFile(m, call.File), call.Line),
+			"the template calls "+call.Function+": each render differs, so each change of the values changes this too", "")
+	}
+	if o.Err != nil {
+		c.notRendered(m, o, len(looks) > 0 && slices.Contains(slices.Collect(maps.Values(looks)), true))
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Files)) {
+		crds = append(crds, c.manifests(m, name, o.Files[name])...)
+	}
+	return crds
+}
+
+// notRendered says why, as badly as it is: what hooks or users set may be missing only.
+func (c *checker) notRendered(m *generation.Module, o release.Offline, looks bool) {
+	text := o.Err.Error()
+	f := Finding{Severity: Error, Check: "charts", Module: m.Name, Message: text}
+	if at := place.FindStringSubmatch(text); at != nil {
+		if _, path, ok := strings.Cut(at[1], "/"); ok {
+			f.File, f.Message = c.chartFile(m, path), text[len(at[0]):]
+			f.Line, _ = strconv.Atoi(at[2])
+			f.Col, _ = strconv.Atoi(at[3])
+			if f.Col > 0 {
+				f.Col++ // templates count columns from 0
+			}
+		}
+	}
+	switch {
+	case o.Broken:
+	case looks:
+		f.Severity, f.Message = Note, "not rendered, it asks the cluster (lookup): "+f.Message
+	case c.hooksSet(m) || len(c.values[m.Name].composer.CheckHelm()) > 0:
+		f.Severity, f.Message = Note, "not rendered, values are missing that hooks or users set: "+f.Message
+	default:
+		f.Severity, f.Message = Warning, "does not render with its default values: "+f.Message
+		f.Hint = "give them a default, or name what users must set in x-required-for-helm of the schema"
+	}
+	if f.File == "" {
+		f.File = m.Tree.Dir
+	}
+	c.add(f)
+}
+
+// manifests looks at the objects of one rendered template; it returns those that
+// define kinds.
+func (c *checker) manifests(m *generation.Module, name, text string) (crds []string) {
+	_, path, _ := strings.Cut(name, "/")
+	docs := releaseutil.SplitManifests(text)
+	for _, key := range slices.Sorted(maps.Keys(docs)) {
+		doc := docs[key]
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(doc), &object); err != nil {
+			c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Message: "what it renders to is no YAML: " + strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")})
+			continue
+		}
+		if object == nil {
+			continue
+		}
+		kind, _ := object["kind"].(string)
+		if version, _ := object["apiVersion"].(string); kind == "" || version == "" {
+			c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Message: "what it renders to is no object: apiVersion or kind is missing"})
+		}
+		if kind == "CustomResourceDefinition" {
+			crds = append(crds, doc)
+		}
+	}
+	return crds
+}
+
+// chartFile returns where a file of a chart is in the tree.
+func (c *checker) chartFile(m *generation.Module, path string) string {
+	for _, p := range []string{m.Tree.Dir + "/" + path, m.Tree.Dir + "/chart/" + path} {
+		if f, err := c.tree.Files.Open(p); err == nil {
+			f.Close()
+			return p
+		}
+	}
+	return m.Tree.Dir
+}
+
+// hooksSet says whether hooks set values that the chart of a module may need: its own,
+// or global ones.
+func (c *checker) hooksSet(m *generation.Module) bool {
+	for path, s := range c.files {
+		if of := c.moduleOf(path); of != m.Name && of != "global" && of != "" {
+			continue
+		}
+		sets := false
+		syntax.Walk(s.file, func(n syntax.Node) bool {
+			if call, ok := n.(*syntax.CallExpr); ok {
+				switch dotted(call.Fn) {
+				case "values.set", "values.default", "values.merge", "values.patch":
+					sets = true
+				}
+			}
+			return !sets
+		})
+		if sets {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+// Package check looks at a module tree without a cluster and tells all that is wrong
+// or odd with it at once: what does not load, kinds and values that there are not, charts
+// that do not render, and lines that do not do what they seem to.
+package check
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+// Options configures [Run].
+type Options struct {
+	// Tree is what is looked at.
+	Tree *tree.Tree
+}
+
+// Result is what [Run] found.
+type Result struct {
+	// Findings by place, each once.
+	Findings []Finding
+	// Modules and Hooks are how many there are, global ones among the hooks.
+	Modules, Hooks int
+}
+
+// Count returns how many findings have a severity.
+func (r Result) Count(s Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+type checker struct {
+	ctx     context.Context
+	tree    *tree.Tree
+	gen     *generation.Generation
+	modules []*generation.Module
+	files   map[string]*source // all .star files that parse, by path
+	values  map[string]section // by module, "global" among them
+	kinds   kinds
+
+	mu       sync.Mutex
+	findings []Finding
+}
+
+// workers is how many charts are rendered at once.
+const workers = 4
+
+// Run checks a tree. It stops early, with what it has, only when ctx ends.
+func Run(ctx context.Context, o Options) Result {
+	c := &checker{ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}}
+	c.gen = generation.Load(ctx, generation.Options{
+		Tree: o.Tree, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
+		Log: func(string) builtins.Logger { return silent{} },
+	})
+	if c.gen.Global != nil {
+		c.modules = append(c.modules, c.gen.Global)
+	}
+	hooks := 0
+	for _, name := range c.gen.Names {
+		c.modules = append(c.modules, c.gen.Modules[name])
+	}
+	for _, m := range c.modules {
+		hooks += len(m.Hooks)
+		if m.Err != nil {
+			c.addError("load", m.Name, m.Err)
+		}
+	}
+	for _, p := range c.gen.Problems {
+		c.addAt(Warning, "load", p.Module, p.Path, p.Msg, "")
+	}
+	c.parse()
+	c.libraries()
+	c.sources()
+	c.allValues()
+	c.valuePaths()
+	c.conflicts()
+	c.kinds = newKinds()
+	for _, m := range o.Tree.Modules {
+		for _, f := range m.CRDs {
+			c.kinds.addCRDs(f.Data)
+		}
+	}
+	c.charts()
+	c.allKinds()
+	return Result{Findings: c.sorted(), Modules: len(c.gen.Names), Hooks: hooks}
+}
+
+// parse reads all .star files, those among them that nobody loads.
+func (c *checker) parse() {
+	// The tree is in memory: a folder that cannot be listed is not possible.
+	_ = fs.WalkDir(c.tree.Files, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(p, ".star") {
+			return err
+		}
+		src, err := fs.ReadFile(c.tree.Files, p)
+		if err != nil {
+			return err
+		}
+		file, err := script.Parse(p, src)
+		if err != nil {
+			c.addError("load", "", err)
+			return nil
+		}
+		c.files[p] = newSource(p, file)
+		return nil
+	})
+}
+
+// libraries loads the files of lib/ folders: what is wrong with one that nobody loads
+// yet comes to light too.
+func (c *checker) libraries() {
+	for p := range c.files {
+		if !slices.Contains(strings.Split(path.Dir(p), "/"), "lib") || strings.HasSuffix(p, "_test.star") {
+			continue
+		}
+		if _, err := c.gen.Host.Load(c.ctx, p); err != nil {
+			c.addError("load", "", err)
+		}
+	}
+}
+
+// moduleOf returns the name of the module whose folder holds the file, or "".
+func (c *checker) moduleOf(file string) string {
+	for _, m := range c.modules {
+		if strings.HasPrefix(file, m.Tree.Dir+"/") {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// section is what is known of the values of a module.
+type section struct {
+	composer *values.Composer
+	schema   *values.Schema
+	config   *values.Schema
+	// broken: no use looking further.
+	broken bool
+}
+
+type silent struct{}
+
+func (silent) Log(builtins.Level, string, []builtins.Field) {}

@@ -1,0 +1,144 @@
+package check
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/starling-operator/starling/modules/scaffold"
+	"github.com/starling-operator/starling/modules/tree"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func read(t *testing.T, file string) *tree.Tree {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := fstest.MapFS{}
+	for _, f := range archive.Files {
+		files[f.Name] = &fstest.MapFile{Data: f.Data}
+	}
+	out, err := tree.Read(files, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// All that is wrong with a tree is told at once, with its lines, and what is fine
+// beside it is not.
+func TestAllFindings(t *testing.T) {
+	r := Run(t.Context(), Options{Tree: read(t, "testdata/broken.txtar")})
+	var got bytes.Buffer
+	for _, f := range r.Findings {
+		got.WriteString(f.Render(nil))
+	}
+	fmt.Fprintf(&got, "%d errors, %d warnings, %d notes\n", r.Count(Error), r.Count(Warning), r.Count(Note))
+	const golden = "testdata/broken.golden"
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("not what %s holds (%v); run: go test ./modules/check -update\n%s", golden, err, got.String())
+	}
+}
+
+// The examples are what people copy: nothing is wrong with them.
+func TestExamplesAreClean(t *testing.T) {
+	folders, err := filepath.Glob("../../examples/*/README.md")
+	if err != nil || len(folders) < 5 {
+		t.Fatal(folders, err)
+	}
+	for _, readme := range folders {
+		dir := filepath.Dir(readme)
+		read, err := tree.ReadDir(dir, tree.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range Run(t.Context(), Options{Tree: read}).Findings {
+			if f.Severity != Note {
+				t.Errorf("%s: %s", dir, f.Render(nil))
+			}
+		}
+	}
+}
+
+func TestScaffoldsAreClean(t *testing.T) {
+	root := t.TempDir()
+	if _, err := scaffold.Module(root, "web"); err != nil {
+		t.Fatal(err)
+	}
+	for _, module := range []string{"web", "global"} {
+		if _, err := scaffold.Hook(root, module, "count"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read, err := tree.ReadDir(root, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range Run(t.Context(), Options{Tree: read}).Findings {
+		t.Error(f.Render(nil))
+	}
+}
+
+func TestKinds(t *testing.T) {
+	k := newKinds()
+	k.add("example.com/v1", "Lamp")
+	for name, want := range map[string]struct {
+		near string
+		sure bool
+	}{
+		"v1 Pod":                               {"", true},
+		"apps/v1 Deployment":                   {"", true},
+		"example.com/v1 Lamp":                  {"", true},
+		"coordination.k8s.io/v1 Lease":         {"", true},
+		"v1 Deployment":                        {"apps/v1 Deployment", true},
+		"apps/v1 deployment":                   {"apps/v1 Deployment", true},
+		"apps/v1beta1 Deployment":              {"apps/v1 Deployment", true},
+		"networking.k8s.io/v1 Ingres":          {"networking.k8s.io/v1 Ingress", true},
+		"example.com/v2 Lamp":                  {"example.com/v1 Lamp", true},
+		"example.com/v1 Television":            {"", true},
+		"monitoring.coreos.com/v1 Rule":        {"", false},
+		"v1 PodList":                           {"v1 Pod", true},
+		"meta.k8s.io/v1 Status":                {"", false},
+		"apiregistration.k8s.io/v1 APIService": {"", true},
+	} {
+		apiVersion, kind, _ := strings.Cut(name, " ")
+		_, near, sure := k.unknown(apiVersion, kind)
+		if near != want.near || sure != want.sure {
+			t.Errorf("%s: near %q, sure %v; want %+v", name, near, sure, want)
+		}
+	}
+}
+
+func BenchmarkCheck100Modules(b *testing.B) {
+	root := b.TempDir()
+	for i := range 100 {
+		if _, err := scaffold.Module(root, fmt.Sprintf("module-%d", i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	read, err := tree.ReadDir(root, tree.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if r := Run(b.Context(), Options{Tree: read}); len(r.Findings) > 0 {
+			b.Fatal(r.Findings[0].Render(nil))
+		}
+	}
+}

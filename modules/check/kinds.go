@@ -1,0 +1,188 @@
+package check
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// oldest is the oldest Kubernetes that Starling works with: 1.33.
+const oldest = 33
+
+// kinds are the kinds that are known without a cluster.
+type kinds struct {
+	// known holds "apps/v1 Deployment".
+	known map[string]bool
+	// gone holds kinds that no supported Kubernetes serves, with what replaced them.
+	gone map[string]string
+	// groups are the API groups of known kinds; the core group is "".
+	groups map[string]bool
+}
+
+// newKinds returns the kinds of Kubernetes itself.
+func newKinds() kinds {
+	k := kinds{known: map[string]bool{}, gone: map[string]string{}, groups: map[string]bool{}}
+	object := reflect.TypeFor[metav1.Object]()
+	for gvk, t := range scheme.Scheme.AllKnownTypes() {
+		if gvk.Version == "__internal" || !reflect.PointerTo(t).Implements(object) {
+			continue
+		}
+		apiVersion := gvk.GroupVersion().String()
+		obj := reflect.New(t).Interface()
+		if old, ok := obj.(interface{ APILifecycleRemoved() (major, minor int) }); ok {
+			if major, minor := old.APILifecycleRemoved(); major == 1 && minor <= oldest {
+				instead := ""
+				if next, ok := obj.(interface {
+					APILifecycleReplacement() schema.GroupVersionKind
+				}); ok {
+					to := next.APILifecycleReplacement()
+					instead = to.GroupVersion().String() + " " + to.Kind
+				}
+				k.gone[apiVersion+" "+gvk.Kind] = instead
+				continue
+			}
+		}
+		k.add(apiVersion, gvk.Kind)
+	}
+	k.add("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+	k.add("apiregistration.k8s.io/v1", "APIService")
+	return k
+}
+
+func (k kinds) add(apiVersion, kind string) {
+	k.known[apiVersion+" "+kind] = true
+	k.groups[groupOf(apiVersion)] = true
+}
+
+func groupOf(apiVersion string) string {
+	group, _, found := strings.Cut(apiVersion, "/")
+	if !found {
+		return ""
+	}
+	return group
+}
+
+// addCRDs adds the kinds of the CustomResourceDefinitions in a file of YAML; what is
+// anything else is passed over.
+func (k kinds) addCRDs(data []byte) {
+	dec := k8syaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		var crd struct {
+			Kind string `json:"kind"`
+			Spec struct {
+				Group string `json:"group"`
+				Names struct {
+					Kind string `json:"kind"`
+				} `json:"names"`
+				Versions []struct {
+					Name   string `json:"name"`
+					Served bool   `json:"served"`
+				} `json:"versions"`
+			} `json:"spec"`
+		}
+		if err := dec.Decode(&crd); err != nil {
+			return // the end, or broken: then the release says so
+		}
+		if crd.Kind != "CustomResourceDefinition" {
+			continue
+		}
+		for _, v := range crd.Spec.Versions {
+			if v.Served {
+				k.add(crd.Spec.Group+"/"+v.Name, crd.Spec.Names.Kind)
+			}
+		}
+	}
+}
+
+// unknown says what is odd about a kind: "" when it is known. near is the kind that was
+// probably meant; sure is false for kinds of groups that nothing is known of.
+func (k kinds) unknown(apiVersion, kind string) (message, near string, sure bool) {
+	name := apiVersion + " " + kind
+	if k.known[name] {
+		return "", "", true
+	}
+	if instead, old := k.gone[name]; old {
+		return fmt.Sprintf("%s is served by no Kubernetes from 1.%d on", name, oldest), instead, true
+	}
+	var same, all []string
+	for other := range k.known {
+		v, other, _ := strings.Cut(other, " ")
+		if strings.EqualFold(other, kind) {
+			same = append(same, v+" "+other)
+		}
+		all = append(all, v+" "+other)
+	}
+	// A kind of another version or group: the one that is most stable.
+	slices.SortFunc(same, func(a, b string) int {
+		return cmp.Or(cmp.Compare(distance(a, apiVersion), distance(b, apiVersion)), cmp.Compare(a, b))
+	})
+	slices.Sort(all)
+	switch {
+	case len(same) > 0:
+		near = same[0]
+	default:
+		near = builtins.Nearest(name, all)
+	}
+	sure = near != "" || k.groups[groupOf(apiVersion)]
+	return "neither Kubernetes nor a CustomResourceDefinition of this tree has the kind " + name, near, sure
+}
+
+// distance is 0 for a kind of the group of apiVersion, more for others and for
+// versions that are not stable.
+func distance(kind, apiVersion string) int {
+	v, _, _ := strings.Cut(kind, " ")
+	d := 0
+	if groupOf(v) != groupOf(apiVersion) {
+		d += 2
+	}
+	if strings.Contains(v, "alpha") || strings.Contains(v, "beta") {
+		d++
+	}
+	if groupOf(v) == "extensions" {
+		d += 4
+	}
+	return d
+}
+
+// allKinds looks at what hooks watch, and at what grants allow.
+func (c *checker) allKinds() {
+	for _, m := range c.modules {
+		for _, h := range m.Hooks {
+			for _, b := range h.Bindings {
+				if b.Watch != nil {
+					c.kind(m.Name, b.Watch.Pos, "k8s.watch: ", b.Watch.APIVersion, b.Watch.Kind)
+				}
+			}
+		}
+		for _, g := range m.Decl.Grants {
+			if !strings.Contains(g.APIVersion+g.Kind, "*") {
+				c.kind(m.Name, m.Decl.Pos, "grant: ", g.APIVersion, g.Kind)
+			}
+		}
+	}
+}
+
+func (c *checker) kind(module, pos, what, apiVersion, kind string) {
+	message, near, sure := c.kinds.unknown(apiVersion, kind)
+	if message == "" {
+		return
+	}
+	hint, severity := "", Warning
+	if near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	if !sure {
+		severity = Note // somebody else brings its definition
+	}
+	c.addAt(severity, "kinds", module, pos, what+message, hint)
+}

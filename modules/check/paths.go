@@ -1,0 +1,229 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// valueCall is a call of a values builtin whose path is written out.
+type valueCall struct {
+	function string // "values.set"
+	path     []string
+	pos      syntax.Position
+}
+
+func (v valueCall) reads() bool {
+	return v.function == "values.get" || v.function == "values.has"
+}
+
+// asValueCall returns the call's path, when it is a text or a list of texts.
+func asValueCall(n syntax.Node, shape map[string]any) (valueCall, bool) {
+	call, ok := n.(*syntax.CallExpr)
+	if !ok {
+		return valueCall{}, false
+	}
+	name := dotted(call.Fn)
+	switch name {
+	case "values.get", "values.has", "values.set", "values.default", "values.merge", "values.remove":
+	default:
+		return valueCall{}, false
+	}
+	arg := argument(call, 0, "path")
+	if arg == nil {
+		return valueCall{}, false
+	}
+	pos, _ := arg.Span()
+	if s, ok := text(arg); ok && s != "" {
+		return valueCall{name, object.Dotted(s).Resolve(shape), pos}, true
+	}
+	list, ok := arg.(*syntax.ListExpr)
+	if !ok || len(list.List) == 0 {
+		return valueCall{}, false
+	}
+	v := valueCall{function: name, pos: pos}
+	for _, e := range list.List {
+		s, ok := text(e)
+		if !ok {
+			return valueCall{}, false
+		}
+		v.path = append(v.path, s)
+	}
+	return v, true
+}
+
+// view is what hooks of a module see as values before any has run.
+func (c *checker) view(m *generation.Module) map[string]any {
+	global := c.values["global"].composer.Compose()
+	if m.Global {
+		return values.GlobalView(global)
+	}
+	return values.ModuleView(c.values[m.Name].composer.Compose(), global)
+}
+
+// valuePaths holds the paths that hook files write out to the schemas.
+func (c *checker) valuePaths() {
+	var switches []string
+	for _, name := range c.gen.Names {
+		switches = append(switches, values.EnabledKey(c.gen.Modules[name].Key))
+	}
+	for _, m := range c.modules {
+		if c.values[m.Name].broken {
+			continue
+		}
+		shape := c.view(m)
+		for _, file := range append(slices.Clip(m.Tree.HookFiles), m.Tree.ModuleFile) {
+			s := c.files[file]
+			if s == nil {
+				continue
+			}
+			syntax.Walk(s.file, func(n syntax.Node) bool {
+				if v, ok := asValueCall(n, shape); ok {
+					c.valuePath(m, v, shape, switches)
+				}
+				return true
+			})
+		}
+	}
+}
+
+func (c *checker) valuePath(m *generation.Module, v valueCall, shape map[string]any, switches []string) {
+	first, path := v.path[0], v.path
+	isSwitch := len(path) == 1 && slices.Contains(switches, first)
+	text := object.KeysText(path)
+	schema := c.values[m.Name].schema
+	switch {
+	case isSwitch && m.Global:
+		return
+	case isSwitch && !v.reads():
+		c.at(Error, "values", v.pos, "only global hooks may set "+text+", which switches a module", "")
+		return
+	case first == values.GlobalKey && !m.Global && !v.reads():
+		c.at(Error, "values", v.pos, "only global hooks may set "+text, "")
+		return
+	case first == values.GlobalKey:
+		schema, path = c.values["global"].schema, path[1:]
+	case m.Global && !v.reads():
+		near := builtins.Nearest(first, append([]string{values.GlobalKey}, switches...))
+		if near == "" {
+			near = "global." + text
+		}
+		c.at(Error, "values", v.pos, "global hooks may only set global.… and the switches of modules, not "+text, "did you mean "+near+"?")
+		return
+	case m.Global:
+		return
+	}
+	if schema == nil || len(path) == 0 {
+		return
+	}
+	if _, there := object.Get(shape, v.path); there {
+		return
+	}
+	for _, p := range schema.UnknownOps([]effect.ValueOp{{Op: effect.OpRemove, Path: path}}) {
+		if v.reads() {
+			c.at(Warning, "values", v.pos, fmt.Sprintf("%s is never there: the schema has no such field (%s)", text, strings.TrimLeft(strings.TrimPrefix(p.Message, "unknown field"), ",; ")), "")
+		} else {
+			c.at(Error, "values", v.pos, fmt.Sprintf("%s cannot be set: the schema has no such field (%s)", text, strings.TrimLeft(strings.TrimPrefix(p.Message, "unknown field"), ",; ")), "")
+		}
+	}
+}
+
+// setting is one path that a hook sets.
+type setting struct {
+	hook *generation.Hook
+	valueCall
+	// always: each run that succeeds sets it.
+	always bool
+}
+
+// conflicts finds two hooks of one module that set one path. What follows from literal
+// paths in the hook's function, and in functions of its file that it calls, is seen.
+func (c *checker) conflicts() {
+	for _, m := range c.modules {
+		var all []setting
+		shape := c.view(m)
+		for _, h := range m.Hooks {
+			fn, ok := h.Fn.(*starlark.Function)
+			if !ok {
+				continue
+			}
+			s := c.files[fn.Position().Filename()]
+			if s == nil {
+				continue
+			}
+			if def := s.functions[fn.Name()]; def != nil {
+				all = append(all, s.settings(h, def, shape, true, map[string]bool{})...)
+			}
+		}
+		c.conflictsAmong(m, all)
+	}
+}
+
+func (c *checker) conflictsAmong(m *generation.Module, all []setting) {
+	told := map[string]bool{}
+	for i, b := range all {
+		for _, a := range all[:i] {
+			defaults := a.function == "values.default"
+			if a.hook == b.hook || defaults != (b.function == "values.default") || !overlap(a.path, b.path) {
+				continue
+			}
+			key := a.hook.ID + " " + b.hook.ID + " " + object.KeysText(b.path)
+			if told[key] {
+				continue
+			}
+			told[key] = true
+			severity, what := Warning, "may set"
+			if a.always && b.always {
+				severity, what = Error, "sets"
+			}
+			c.at(severity, "values", b.pos, fmt.Sprintf("hook %s sets %s, and hook %s %s %s (%s:%d): the second one to run fails",
+				b.hook.HookDecl.ID, object.KeysText(b.path), a.hook.HookDecl.ID, what, object.KeysText(a.path), a.pos.Filename(), a.pos.Line), "let one hook set it")
+		}
+	}
+}
+
+// overlap: the paths are equal, or one contains the other.
+func overlap(a, b []string) bool {
+	n := min(len(a), len(b))
+	return slices.Equal(a[:n], b[:n])
+}
+
+// settings returns what a function sets, and what the functions of the file do that it
+// calls. always is true while nothing decides whether a statement runs.
+func (s *source) settings(h *generation.Hook, def *syntax.DefStmt, shape map[string]any, always bool, seen map[string]bool) []setting {
+	if seen[def.Name.Name] {
+		return nil
+	}
+	seen[def.Name.Name] = true
+	var out []setting
+	for _, stmt := range def.Body {
+		expr, plain := stmt.(*syntax.ExprStmt)
+		syntax.Walk(stmt, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.DefStmt, *syntax.LambdaExpr:
+				return false // called who knows when
+			case *syntax.ReturnStmt:
+				always = false
+			case *syntax.CallExpr:
+				now := always && plain && expr.X == syntax.Expr(n)
+				if id, ok := n.Fn.(*syntax.Ident); ok && s.functions[id.Name] != nil {
+					out = append(out, s.settings(h, s.functions[id.Name], shape, now, seen)...)
+				}
+				if v, ok := asValueCall(n, shape); ok && !v.reads() && v.function != "values.merge" && strings.HasPrefix(v.function, "values.") {
+					out = append(out, setting{h, v, now})
+				}
+			}
+			return true
+		})
+	}
+	return out
+}

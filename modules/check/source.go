@@ -1,0 +1,160 @@
+package check
+
+import (
+	"strings"
+
+	"go.starlark.net/syntax"
+)
+
+// source is one parsed file.
+type source struct {
+	path string
+	file *syntax.File
+	// functions are the top-level ones by name, and all by their position.
+	functions map[string]*syntax.DefStmt
+	// contexts are the functions whose first parameter is ctx: hooks and cleanups.
+	contexts map[string]bool
+	// filters are the functions and lambdas whose parameter is an object.
+	filters map[string]bool
+}
+
+func newSource(path string, file *syntax.File) *source {
+	s := &source{path: path, file: file, functions: map[string]*syntax.DefStmt{}, contexts: map[string]bool{}, filters: map[string]bool{}}
+	for _, stmt := range file.Stmts {
+		if def, ok := stmt.(*syntax.DefStmt); ok {
+			s.functions[def.Name.Name] = def
+		}
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		if !ok {
+			return true
+		}
+		switch dotted(call.Fn) {
+		case "hook":
+			for _, arg := range []syntax.Expr{argument(call, 0, "fn"), argument(call, -1, "cleanup")} {
+				if id, ok := arg.(*syntax.Ident); ok {
+					s.contexts[id.Name] = true
+				}
+			}
+		case "k8s.watch":
+			if id, ok := argument(call, -1, "filter").(*syntax.Ident); ok {
+				s.filters[id.Name] = true
+			}
+		}
+		return true
+	})
+	return s
+}
+
+// sources looks at each file by itself.
+func (c *checker) sources() {
+	for _, s := range c.files {
+		c.unusedLoads(s)
+		c.reveals(s)
+		c.comparisons(s)
+	}
+}
+
+func (c *checker) at(s Severity, check string, pos syntax.Position, message, hint string) {
+	c.add(Finding{Severity: s, Check: check, File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Message: message, Hint: hint})
+}
+
+// unusedLoads names what a file loads and does not use. Nobody else can: loaded names
+// are not exported.
+func (c *checker) unusedLoads(s *source) {
+	loaded := map[string]*syntax.Ident{}
+	of := map[string]string{}
+	var order []string
+	for _, stmt := range s.file.Stmts {
+		load, ok := stmt.(*syntax.LoadStmt)
+		if !ok {
+			continue
+		}
+		for _, to := range load.To {
+			loaded[to.Name], of[to.Name] = to, load.ModuleName()
+			order = append(order, to.Name)
+		}
+	}
+	if len(order) == 0 {
+		return
+	}
+	used := map[string]bool{}
+	for _, stmt := range s.file.Stmts {
+		if _, ok := stmt.(*syntax.LoadStmt); ok {
+			continue
+		}
+		syntax.Walk(stmt, func(n syntax.Node) bool {
+			if id, ok := n.(*syntax.Ident); ok {
+				used[id.Name] = true
+			}
+			return true
+		})
+	}
+	for _, name := range order {
+		if !used[name] {
+			c.at(Warning, "loads", loaded[name].NamePos, name+" of "+of[name]+" is loaded and not used", "")
+		}
+	}
+}
+
+// reveals lists where secrets become plain texts.
+func (c *checker) reveals(s *source) {
+	if strings.HasSuffix(s.path, "_test.star") {
+		return
+	}
+	syntax.Walk(s.file, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok && dotted(call.Fn) == "reveal" {
+			pos, _ := call.Span()
+			c.at(Note, "secrets", pos, "reveal() gives the plain text of a secret: from here on nothing hides it", "")
+		}
+		return true
+	})
+}
+
+// dotted returns "k8s.watch" for k8s.watch, "" for what is no chain of names.
+func dotted(e syntax.Expr) string {
+	switch e := e.(type) {
+	case *syntax.Ident:
+		return e.Name
+	case *syntax.DotExpr:
+		if x := dotted(e.X); x != "" {
+			return x + "." + e.Name.Name
+		}
+	case *syntax.ParenExpr:
+		return dotted(e.X)
+	}
+	return ""
+}
+
+// argument returns the argument at a position, or of this name; nil without it.
+func argument(call *syntax.CallExpr, at int, name string) syntax.Expr {
+	for i, arg := range call.Args {
+		if b, ok := arg.(*syntax.BinaryExpr); ok && b.Op == syntax.EQ {
+			if id, ok := b.X.(*syntax.Ident); ok && id.Name == name {
+				return b.Y
+			}
+			continue
+		}
+		if u, ok := arg.(*syntax.UnaryExpr); ok && (u.Op == syntax.STAR || u.Op == syntax.STARSTAR) {
+			return nil
+		}
+		if i == at {
+			return arg
+		}
+	}
+	return nil
+}
+
+// text returns the string that a literal is.
+func text(e syntax.Expr) (string, bool) {
+	if p, ok := e.(*syntax.ParenExpr); ok {
+		return text(p.X)
+	}
+	lit, ok := e.(*syntax.Literal)
+	if !ok || lit.Token != syntax.STRING {
+		return "", false
+	}
+	s, ok := lit.Value.(string)
+	return s, ok
+}

@@ -1,0 +1,78 @@
+package check
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// allValues looks at values.yaml of the tree and of the modules, and at the schemas.
+func (c *checker) allValues() {
+	known := make([]values.KnownModule, 0, len(c.modules))
+	for _, m := range c.modules {
+		if !m.Global {
+			known = append(known, values.KnownModule{Name: m.Name, Key: m.Key})
+		}
+	}
+	config, _ := values.ParseTree(c.tree.Values, c.tree.ValuesFile, known) // what is wrong with it, the tree has said
+	c.values["global"] = section{composer: values.NewComposer(values.Section{Name: "global", Key: values.GlobalKey, Static: static("", nil, c.tree.ValuesFile, config.Global)})}
+	for _, m := range c.modules {
+		tree := config.Sections[m.Name]
+		if m.Global {
+			tree = config.Global
+		}
+		c.values[m.Name] = c.section(m, tree)
+	}
+}
+
+func static(chartFile string, chart map[string]any, treeFile string, tree map[string]any) []values.Layer {
+	var out []values.Layer
+	if len(chart) > 0 {
+		out = append(out, values.Layer{Name: "chart values.yaml", File: chartFile, Data: chart})
+	}
+	if tree != nil {
+		out = append(out, values.Layer{Name: "tree values.yaml", File: treeFile, Data: tree})
+	}
+	return out
+}
+
+// section checks the values of one module, as they are before anybody has set any.
+func (c *checker) section(m *generation.Module, tree map[string]any) section {
+	s := values.Section{Name: m.Name, Key: m.Key, Static: static(m.Tree.ValuesFile, m.Tree.Values, c.tree.ValuesFile, tree)}
+	out := section{composer: values.NewComposer(s)}
+	config, all, err := m.Schemas()
+	if err != nil {
+		c.addError("values", m.Name, err)
+		out.broken = true
+		return out
+	}
+	s.ConfigSchema, s.Schema = config, all
+	out = section{composer: values.NewComposer(s), config: config, schema: all}
+	for _, p := range config.Unknown(tree) {
+		if all != nil && len(all.Unknown(tree)) == 0 {
+			break // values of hooks and templates may stand there too
+		}
+		c.addProblem(Warning, p, c.tree.ValuesFile)
+	}
+	for _, p := range all.Unknown(m.Tree.Values) {
+		c.addProblem(Warning, p, m.Tree.ValuesFile)
+	}
+	for _, p := range out.composer.CheckConfig(nil, nil) {
+		c.addProblem(Error, p, config.File())
+		out.broken = true
+	}
+	return out
+}
+
+// addProblem takes a problem with values; file is where it is when it does not say.
+func (c *checker) addProblem(s Severity, p values.Problem, file string) {
+	where := strings.TrimPrefix(strings.Join([]string{p.Key, p.Path}, "."), ".")
+	where = strings.TrimSuffix(where, ".")
+	message := p.Message
+	if where != "" {
+		message = where + ": " + message
+	}
+	c.addAt(s, "values", p.Module, cmp.Or(p.File, file), message, "")
+}

@@ -1,0 +1,165 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template/parse"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+)
+
+// Offline is what a chart renders to without a cluster.
+type Offline struct {
+	// Files are the rendered templates by path, "web/templates/service.yaml", notes
+	// and empty ones aside. Nil when Err is set.
+	Files map[string]string
+	// Err is why it does not render; for people.
+	Err error
+	// Broken means that Err is in the chart itself: no values would help.
+	Broken bool
+	// Calls are the functions in the templates that a check asks for, see [Calls].
+	Calls []Call
+}
+
+// Call is where a template of a chart, or of a subchart, calls a function.
+type Call struct {
+	// File is the template's path in the chart, Line counts from 1.
+	File string
+	Line int
+	// Function is the name: "lookup".
+	Function string
+}
+
+// RenderOffline renders the target's chart as a first install, without a cluster:
+// lookups find nothing, capabilities are those of the Kubernetes that Helm was built
+// for. calls are functions whose places it reports.
+func RenderOffline(ctx context.Context, t Target, calls func(function string) bool) Offline {
+	done := make(chan Offline, 1)
+	go func() { // the engine takes no context
+		var o Offline
+		if err := guard(func() error { o = renderOffline(t, calls); return nil }); err != nil {
+			o = Offline{Err: explain(err)}
+		}
+		done <- o
+	}()
+	select {
+	case o := <-done:
+		return o
+	case <-ctx.Done():
+		return Offline{Err: fmt.Errorf("rendering chart %s: %w", t.Chart.Name, context.Cause(ctx))}
+	}
+}
+
+func renderOffline(t Target, calls func(string) bool) Offline {
+	ch, err := load(t.Chart)
+	if err != nil {
+		return Offline{Err: err, Broken: true}
+	}
+	var o Offline
+	if o.Calls, err = findCalls(ch, "", calls); err != nil {
+		return Offline{Err: explain(err), Broken: true}
+	}
+	values := copyMap(t.Values)
+	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
+		o.Err = explain(err)
+		return o
+	}
+	top, err := chartutil.ToRenderValues(ch, values, chartutil.ReleaseOptions{
+		Name: t.Name, Namespace: t.Namespace, Revision: 1, IsInstall: true,
+	}, chartutil.DefaultCapabilities.Copy())
+	if err != nil {
+		o.Err = explain(err)
+		return o
+	}
+	files, err := engine.Engine{}.Render(ch, top)
+	if err != nil {
+		o.Err = explain(err)
+		return o
+	}
+	maps.DeleteFunc(files, func(name, text string) bool {
+		return strings.HasSuffix(name, "NOTES.txt") || strings.TrimSpace(text) == ""
+	})
+	o.Files = files
+	return o
+}
+
+// findCalls looks into the templates of the chart and of its subcharts.
+func findCalls(ch *chart.Chart, prefix string, wanted func(string) bool) ([]Call, error) {
+	var out []Call
+	for _, file := range ch.Templates {
+		if bytes.IndexByte(file.Data, '{') < 0 {
+			continue
+		}
+		p := parse.New(ch.Root().Name() + "/" + prefix + file.Name)
+		p.Mode = parse.SkipFuncCheck
+		trees := map[string]*parse.Tree{}
+		if _, err := p.Parse(string(file.Data), "", "", trees); err != nil {
+			return nil, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(trees)) {
+			walkTemplate(trees[name].Root, func(id *parse.IdentifierNode) {
+				if wanted(id.Ident) {
+					line := 1 + bytes.Count(file.Data[:min(int(id.Pos), len(file.Data))], []byte("\n"))
+					out = append(out, Call{File: prefix + file.Name, Line: line, Function: id.Ident})
+				}
+			})
+		}
+	}
+	for _, sub := range ch.Dependencies() {
+		calls, err := findCalls(sub, prefix+"charts/"+sub.Name()+"/", wanted)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, calls...)
+	}
+	return out, nil
+}
+
+// walkTemplate calls see for each function that a template names.
+func walkTemplate(n parse.Node, see func(*parse.IdentifierNode)) {
+	branch := func(b *parse.BranchNode) {
+		walkTemplate(b.Pipe, see)
+		walkTemplate(b.List, see)
+		walkTemplate(b.ElseList, see)
+	}
+	switch n := n.(type) {
+	case *parse.ListNode:
+		if n == nil {
+			return
+		}
+		for _, c := range n.Nodes {
+			walkTemplate(c, see)
+		}
+	case *parse.ActionNode:
+		walkTemplate(n.Pipe, see)
+	case *parse.PipeNode:
+		if n == nil {
+			return
+		}
+		for _, c := range n.Cmds {
+			walkTemplate(c, see)
+		}
+	case *parse.CommandNode:
+		for _, c := range n.Args {
+			walkTemplate(c, see)
+		}
+	case *parse.ChainNode:
+		walkTemplate(n.Node, see)
+	case *parse.IfNode:
+		branch(&n.BranchNode)
+	case *parse.RangeNode:
+		branch(&n.BranchNode)
+	case *parse.WithNode:
+		branch(&n.BranchNode)
+	case *parse.TemplateNode:
+		walkTemplate(n.Pipe, see)
+	case *parse.IdentifierNode:
+		see(n)
+	}
+}

@@ -1,0 +1,35 @@
+package release
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRenderOffline(t *testing.T) {
+	calls := func(f string) bool { return f == "lookup" || f == "now" }
+	target := func(text string) Target {
+		return Target{Module: "web", Name: "web", Namespace: "web", Values: map[string]any{"a": "b"}, Chart: &Chart{Name: "web", Files: []File{
+			{Path: "Chart.yaml", Data: []byte("apiVersion: v2\nname: web\nversion: 0.1.0\n")},
+			{Path: "templates/a.yaml", Data: []byte(text)},
+			{Path: "templates/NOTES.txt", Data: []byte("hello")},
+		}}}
+	}
+	o := RenderOffline(t.Context(), target("kind: {{ .Values.a }}\n{{ if lookup \"v1\" \"Secret\" \"\" \"\" }}\nx: {{ \"now\" }}{{ now | date \"2006\" }}\n{{ end }}"), calls)
+	if o.Err != nil || len(o.Files) != 1 || !strings.Contains(o.Files["web/templates/a.yaml"], "kind: b") {
+		t.Errorf("%v %q", o.Err, o.Files)
+	}
+	if len(o.Calls) != 2 || o.Calls[0] != (Call{"templates/a.yaml", 2, "lookup"}) || o.Calls[1] != (Call{"templates/a.yaml", 3, "now"}) {
+		t.Errorf("%+v", o.Calls)
+	}
+	for text, broken := range map[string]bool{
+		"a: {{ .Values.a ":          true,
+		"a: {{ .Values.b.c }}":      false,
+		"{{ fail \"no\" }}":         false,
+		"{{ required \"x\" .None}}": false,
+	} {
+		o := RenderOffline(t.Context(), target(text), calls)
+		if o.Err == nil || o.Broken != broken || o.Files != nil || strings.Contains(o.Err.Error(), "\n") {
+			t.Errorf("%s: %+v", text, o)
+		}
+	}
+}
