@@ -32,7 +32,7 @@ VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
 .NOTPARALLEL:
-.PHONY: help run smoke test lint unit race e2e fuzz fuzz-short bench build devcluster vuln clean
+.PHONY: help run smoke test lint unit examples race e2e fuzz fuzz-short bench build devcluster vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-11s %s\n' "$$t" "$$d"; done
@@ -43,7 +43,7 @@ run: build devcluster ## a control plane and Starling on examples/quickstart; Ct
 smoke: build devcluster ## the same, checked, then stopped
 	@go run ./cmd/demo --check
 
-test: lint unit e2e ## all checks and tests
+test: lint unit examples e2e ## all checks and tests
 
 lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt these files:" $$files >&2; exit 1; }
@@ -62,6 +62,9 @@ else
 	go test -count=1 $(UNIT)
 endif
 	go -C tools test -count=1 ./...
+
+examples: build ## the tests of the examples, in a simulated cluster
+	bin/starling test ./examples/...
 
 race: ## every unit test with the race detector
 	CGO_ENABLED=1 go test -count=1 -race $(UNIT)
