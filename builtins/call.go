@@ -64,12 +64,8 @@ func (c *call) checkPhase() error {
 		return finalf("%s is not available here", name)
 	}
 	c.run = c.ctx.Run
-	in := c.ctx.Phase
-	if in == PhaseReceive {
-		in |= PhaseRun // whatever a run may do
-	}
-	if allowed&in == 0 {
-		return finalf("%s %s", name, phaseHint(c.ctx.Phase, allowed))
+	if why := c.spec.Refuses(c.ctx.Phase); why != "" {
+		return finalf("%s", why)
 	}
 	if c.run == nil && c.spec.needsRun() {
 		return finalf("%s is not available here", name)
@@ -78,6 +74,19 @@ func (c *call) checkPhase() error {
 		return finalf("%s is not available here", name)
 	}
 	return nil
+}
+
+// Refuses says why the builtin may not be called in a phase, and where it may; "" when
+// it may be called.
+func (s *Spec) Refuses(in Phase) string {
+	phases := in
+	if in == PhaseReceive {
+		phases |= PhaseRun // whatever a run may do
+	}
+	if s.Phases&phases != 0 {
+		return ""
+	}
+	return s.Name + " " + phaseHint(in, s.Phases)
 }
 
 // needsRun reports whether calls go to a Run: to its inputs or effects. Log lines

@@ -95,7 +95,7 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 func (c *checker) notRendered(m *generation.Module, o release.Offline, looks bool) {
 	text := o.Err.Error()
 	f := Finding{Severity: Error, Check: "charts", Module: m.Name, Message: text}
-	if at := place.FindStringSubmatch(text); at != nil {
+	if at := begins.FindStringSubmatch(text); at != nil {
 		if _, path, ok := strings.Cut(at[1], "/"); ok {
 			f.File, f.Message = c.chartFile(m, path), text[len(at[0]):]
 			f.Line, _ = strconv.Atoi(at[2])
@@ -168,7 +168,7 @@ func (c *checker) hooksSet(m *generation.Module) bool {
 		sets := false
 		syntax.Walk(s.file, func(n syntax.Node) bool {
 			if call, ok := n.(*syntax.CallExpr); ok {
-				switch dotted(call.Fn) {
+				switch s.builtin(call.Fn) {
 				case "values.set", "values.default", "values.merge", "values.patch":
 					sets = true
 				}

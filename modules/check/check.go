@@ -86,6 +86,7 @@ func Run(ctx context.Context, o Options) Result {
 	c.parse()
 	c.libraries()
 	c.sources()
+	c.phases()
 	c.allValues()
 	c.valuePaths()
 	c.conflicts()

@@ -19,16 +19,16 @@ func (c *checker) comparisons(s *source) {
 						objects[id.Name] = true
 					}
 				}
-				c.compareIn(n.Body, objects, s.contexts[n.Name.Name])
+				c.compareIn(s, n.Body, objects, s.contexts[n.Name.Name])
 				return false
 			case *syntax.CallExpr:
-				if dotted(n.Fn) != "k8s.watch" {
+				if s.builtin(n.Fn) != "k8s.watch" {
 					return true
 				}
 				lambda, ok := argument(n, -1, "filter").(*syntax.LambdaExpr)
 				if ok && len(lambda.Params) > 0 {
 					if id, ok := lambda.Params[0].(*syntax.Ident); ok {
-						c.compareIn([]syntax.Stmt{&syntax.ExprStmt{X: lambda.Body}}, map[string]bool{id.Name: true}, false)
+						c.compareIn(s, []syntax.Stmt{&syntax.ExprStmt{X: lambda.Body}}, map[string]bool{id.Name: true}, false)
 					}
 				}
 			}
@@ -39,7 +39,7 @@ func (c *checker) comparisons(s *source) {
 
 // compareIn looks at the body of one function. objects are names that hold objects;
 // those that are assigned once, from an object, join them.
-func (c *checker) compareIn(body []syntax.Stmt, objects map[string]bool, isHook bool) {
+func (c *checker) compareIn(s *source, body []syntax.Stmt, objects map[string]bool, isHook bool) {
 	assigned, events := map[string]int{}, map[string]bool{}
 	walk := func(see func(syntax.Node)) {
 		for _, stmt := range body {
@@ -109,7 +109,7 @@ func (c *checker) compareIn(body []syntax.Stmt, objects map[string]bool, isHook 
 		case *syntax.IndexExpr:
 			return isObject(e.X)
 		case *syntax.CallExpr:
-			if dotted(e.Fn) == "k8s.get" {
+			if s.builtin(e.Fn) == "k8s.get" {
 				return true
 			}
 			get, ok := e.Fn.(*syntax.DotExpr)
@@ -122,7 +122,7 @@ func (c *checker) compareIn(body []syntax.Stmt, objects map[string]bool, isHook 
 			if isHook && dotted(b.from) == "ctx.events" && assigned[name(b.to)] == 1 {
 				events[name(b.to)] = true
 			}
-			if call, ok := b.from.(*syntax.CallExpr); ok && dotted(call.Fn) == "k8s.list" && assigned[name(b.to)] == 1 {
+			if call, ok := b.from.(*syntax.CallExpr); ok && s.builtin(call.Fn) == "k8s.list" && assigned[name(b.to)] == 1 {
 				objects[name(b.to)] = true
 			}
 		}

@@ -99,14 +99,14 @@ func (c *checker) addError(check, module string, err error) {
 	}
 }
 
-// place is how messages begin: "web/hooks/a.star:3:5: ", line and column left out at
+// begins is how messages begin: "web/hooks/a.star:3:5: ", line and column left out at
 // times.
-var place = regexp.MustCompile(`^([^\s:"]+)(?::(\d+))?(?::(\d+))?: `)
+var begins = regexp.MustCompile(`^([^\s:"]+)(?::(\d+))?(?::(\d+))?: `)
 
 // addText takes a message that may begin with its place.
 func (c *checker) addText(s Severity, check, module, text string) {
 	f := Finding{Severity: s, Check: check, Module: module, Message: text}
-	if m := place.FindStringSubmatch(text); m != nil {
+	if m := begins.FindStringSubmatch(text); m != nil {
 		if _, err := fs.Stat(c.tree.Files, m[1]); err == nil {
 			f.File, f.Message = m[1], text[len(m[0]):]
 			f.Line, _ = strconv.Atoi(m[2])
@@ -120,7 +120,7 @@ func (c *checker) addText(s Severity, check, module, text string) {
 // "file:line:col".
 func (c *checker) addAt(s Severity, check, module, pos, message, hint string) {
 	f := Finding{Severity: s, Check: check, Module: module, File: pos, Message: message, Hint: hint}
-	if m := place.FindStringSubmatch(pos + ": "); m != nil {
+	if m := begins.FindStringSubmatch(pos + ": "); m != nil {
 		f.File = m[1]
 		f.Line, _ = strconv.Atoi(m[2])
 		f.Col, _ = strconv.Atoi(m[3])

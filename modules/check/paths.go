@@ -27,12 +27,12 @@ func (v valueCall) reads() bool {
 }
 
 // asValueCall returns the call's path, when it is a text or a list of texts.
-func asValueCall(n syntax.Node, shape map[string]any) (valueCall, bool) {
+func (s *source) asValueCall(n syntax.Node, shape map[string]any) (valueCall, bool) {
 	call, ok := n.(*syntax.CallExpr)
 	if !ok {
 		return valueCall{}, false
 	}
-	name := dotted(call.Fn)
+	name := s.builtin(call.Fn)
 	switch name {
 	case "values.get", "values.has", "values.set", "values.default", "values.merge", "values.remove":
 	default:
@@ -43,8 +43,8 @@ func asValueCall(n syntax.Node, shape map[string]any) (valueCall, bool) {
 		return valueCall{}, false
 	}
 	pos, _ := arg.Span()
-	if s, ok := text(arg); ok && s != "" {
-		return valueCall{name, object.Dotted(s).Resolve(shape), pos}, true
+	if p, ok := text(arg); ok && p != "" {
+		return valueCall{name, object.Dotted(p).Resolve(shape), pos}, true
 	}
 	list, ok := arg.(*syntax.ListExpr)
 	if !ok || len(list.List) == 0 {
@@ -52,11 +52,11 @@ func asValueCall(n syntax.Node, shape map[string]any) (valueCall, bool) {
 	}
 	v := valueCall{function: name, pos: pos}
 	for _, e := range list.List {
-		s, ok := text(e)
+		key, ok := text(e)
 		if !ok {
 			return valueCall{}, false
 		}
-		v.path = append(v.path, s)
+		v.path = append(v.path, key)
 	}
 	return v, true
 }
@@ -87,7 +87,7 @@ func (c *checker) valuePaths() {
 				continue
 			}
 			syntax.Walk(s.file, func(n syntax.Node) bool {
-				if v, ok := asValueCall(n, shape); ok {
+				if v, ok := s.asValueCall(n, shape); ok {
 					c.valuePath(m, v, shape, switches)
 				}
 				return true
@@ -218,7 +218,7 @@ func (s *source) settings(h *generation.Hook, def *syntax.DefStmt, shape map[str
 				if id, ok := n.Fn.(*syntax.Ident); ok && s.functions[id.Name] != nil {
 					out = append(out, s.settings(h, s.functions[id.Name], shape, now, seen)...)
 				}
-				if v, ok := asValueCall(n, shape); ok && !v.reads() && v.function != "values.merge" && strings.HasPrefix(v.function, "values.") {
+				if v, ok := s.asValueCall(n, shape); ok && !v.reads() && v.function != "values.merge" {
 					out = append(out, setting{h, v, now})
 				}
 			}

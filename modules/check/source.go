@@ -10,8 +10,13 @@ import (
 type source struct {
 	path string
 	file *syntax.File
-	// functions are the top-level ones by name, and all by their position.
+	// functions are the top-level ones by name.
 	functions map[string]*syntax.DefStmt
+	// at are all functions and lambdas by where they begin.
+	at map[place]syntax.Node
+	// bound are names that the file gives a meaning of its own, anywhere: they may not
+	// be the builtins.
+	bound map[string]bool
 	// contexts are the functions whose first parameter is ctx: hooks and cleanups.
 	contexts map[string]bool
 	// filters are the functions and lambdas whose parameter is an object.
@@ -19,18 +24,25 @@ type source struct {
 }
 
 func newSource(path string, file *syntax.File) *source {
-	s := &source{path: path, file: file, functions: map[string]*syntax.DefStmt{}, contexts: map[string]bool{}, filters: map[string]bool{}}
+	s := &source{
+		path: path, file: file, functions: map[string]*syntax.DefStmt{}, at: map[place]syntax.Node{},
+		bound: map[string]bool{}, contexts: map[string]bool{}, filters: map[string]bool{},
+	}
 	for _, stmt := range file.Stmts {
 		if def, ok := stmt.(*syntax.DefStmt); ok {
 			s.functions[def.Name.Name] = def
 		}
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
+		s.bind(n)
+		return true
+	})
+	syntax.Walk(file, func(n syntax.Node) bool {
 		call, ok := n.(*syntax.CallExpr)
 		if !ok {
 			return true
 		}
-		switch dotted(call.Fn) {
+		switch s.builtin(call.Fn) {
 		case "hook":
 			for _, arg := range []syntax.Expr{argument(call, 0, "fn"), argument(call, -1, "cleanup")} {
 				if id, ok := arg.(*syntax.Ident); ok {
@@ -45,6 +57,64 @@ func newSource(path string, file *syntax.File) *source {
 		return true
 	})
 	return s
+}
+
+// place is a line and a column, from 1.
+type place struct{ line, col int32 }
+
+// bind notes the functions and the names that a node makes.
+func (s *source) bind(n syntax.Node) {
+	names := func(e syntax.Expr) {
+		if e == nil {
+			return
+		}
+		syntax.Walk(e, func(n syntax.Node) bool {
+			if id, ok := n.(*syntax.Ident); ok {
+				s.bound[id.Name] = true
+			}
+			return true
+		})
+	}
+	params := func(list []syntax.Expr) {
+		for _, p := range list {
+			if b, ok := p.(*syntax.BinaryExpr); ok {
+				p = b.X // the default is no name
+			}
+			names(p)
+		}
+	}
+	switch n := n.(type) {
+	case *syntax.DefStmt:
+		s.at[place{n.Def.Line, n.Def.Col}] = n
+		s.bound[n.Name.Name] = true
+		params(n.Params)
+	case *syntax.LambdaExpr:
+		s.at[place{n.Lambda.Line, n.Lambda.Col}] = n
+		params(n.Params)
+	case *syntax.AssignStmt:
+		if id, ok := n.LHS.(*syntax.Ident); ok {
+			s.bound[id.Name] = true
+		} else if t, ok := n.LHS.(*syntax.TupleExpr); ok {
+			params(t.List)
+		}
+	case *syntax.ForStmt:
+		names(n.Vars)
+	case *syntax.ForClause:
+		names(n.Vars)
+	case *syntax.LoadStmt:
+		for _, to := range n.To {
+			s.bound[to.Name] = true
+		}
+	}
+}
+
+// builtin returns "k8s.watch" when e names that builtin, "" for anything else.
+func (s *source) builtin(e syntax.Expr) string {
+	name := dotted(e)
+	if first, _, _ := strings.Cut(name, "."); s.bound[first] {
+		return ""
+	}
+	return name
 }
 
 // sources looks at each file by itself.
@@ -104,7 +174,7 @@ func (c *checker) reveals(s *source) {
 		return
 	}
 	syntax.Walk(s.file, func(n syntax.Node) bool {
-		if call, ok := n.(*syntax.CallExpr); ok && dotted(call.Fn) == "reveal" {
+		if call, ok := n.(*syntax.CallExpr); ok && s.builtin(call.Fn) == "reveal" {
 			pos, _ := call.Span()
 			c.at(Note, "secrets", pos, "reveal() gives the plain text of a secret: from here on nothing hides it", "")
 		}
