@@ -97,6 +97,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	webhooks.Serving = tuneRequests
 	requests, err := f.receive.listen(log)
 	if err != nil {
 		return err

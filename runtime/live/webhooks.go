@@ -23,6 +23,8 @@ type WebhookOptions struct {
 	Unreachable string
 	// CertDir holds mounted certificates; empty: own ones.
 	CertDir string
+	// Serving is called once requests are answered; nil: nothing is.
+	Serving func()
 }
 
 // openWebhooks prepares the server of k8s.validate, k8s.mutate and k8s.convert.
@@ -30,7 +32,7 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 	w := d.o.Webhooks
 	d.webhooks, err = webhook.New(webhook.Options{
 		Client: d.o.Client, Generation: d.o.Generation, Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
-		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir,
+		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir, Serving: w.Serving,
 		Answer: d.answer, Observe: d.metrics.answered, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
 		Log: d.o.Log,
 	})

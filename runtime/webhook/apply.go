@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -225,4 +226,15 @@ func (m *Manager) sweep(ctx context.Context) (done bool) {
 		}
 	}
 	return done
+}
+
+// removable says whether objects of a module that nobody wants may go: those of a
+// module that was asked and wants none, or is not in the tree any more. A folder that
+// holds nothing of a module, or one that does not load, tells nothing.
+func (m *Manager) removable(module string, decided map[string]bool) bool {
+	known, in := decided[module]
+	if in {
+		return known
+	}
+	return len(decided) > 0 && !slices.Contains(m.o.Generation.Tree.Hollow, module)
 }

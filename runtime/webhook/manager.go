@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,8 +20,8 @@ import (
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
-// Options configures a [Manager]. All fields but Always, CertDir, Unreachable, Expires
-// and Now are required.
+// Options configures a [Manager]. All fields but Always, CertDir, Unreachable, Expires,
+// Serving and Now are required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -45,6 +44,8 @@ type Options struct {
 	Observe func(Observation)
 	// Expires is told when the certificate that is served ends.
 	Expires func(time.Time)
+	// Serving is called once the server answers.
+	Serving func()
 	Log     zerolog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -345,6 +346,9 @@ func (m *Manager) serve(ctx context.Context, now time.Time) error {
 	}
 	m.running = true
 	m.server.start(ln)
+	if m.o.Serving != nil {
+		m.o.Serving()
+	}
 	m.o.Log.Info().Str("address", ln.Addr().String()).Msg("webhooks: answers the API server")
 	return nil
 }
@@ -383,15 +387,4 @@ func (m *Manager) wanted() want {
 		}
 	}
 	return w
-}
-
-// removable says whether objects of a module that nobody wants may go: those of a
-// module that was asked and wants none, or is not in the tree any more. A folder that
-// holds nothing of a module, or one that does not load, tells nothing.
-func (m *Manager) removable(module string, decided map[string]bool) bool {
-	known, in := decided[module]
-	if in {
-		return known
-	}
-	return len(decided) > 0 && !slices.Contains(m.o.Generation.Tree.Hollow, module)
 }
