@@ -36,7 +36,11 @@ func (q *request) deleteOptions() (store.DeleteOptions, error) {
 	}
 	var o metav1.DeleteOptions
 	if len(body) > 0 {
-		if err := json.Unmarshal(body, &o); err != nil {
+		decode := func() error { return json.Unmarshal(body, &o) }
+		if q.isProtobuf() {
+			decode = func() error { return decodeDeleteOptions(body, &o) }
+		}
+		if err := decode(); err != nil {
 			return out, apierrors.NewBadRequest("the body is no DeleteOptions: " + err.Error())
 		}
 	}

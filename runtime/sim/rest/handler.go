@@ -2,7 +2,7 @@
 // http.RoundTripper for client-go and Helm, as an http.Handler for a socket. It has
 // discovery (grouped and aggregated), all verbs, every type of patch, watches with
 // streamed lists and bookmarks. It shows no tables and no OpenAPI document, speaks
-// JSON (and YAML in bodies) only, and lets everybody do everything: there is no
+// JSON (bodies may be YAML, or the protobuf that typed clients send), and lets everybody do everything: there is no
 // authentication and no RBAC.
 package rest
 
@@ -119,6 +119,9 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return out, nil
 }
+
+// CloseIdleConnections is there for client-go, which logs that it misses it.
+func (s *Server) CloseIdleConnections() {}
 
 func (a *answer) encode() (http.Header, []byte) {
 	typ := a.typ

@@ -137,9 +137,13 @@ func (q *request) decode() (obj map[string]any, strict []string, err error) {
 		if body, err = yaml.YAMLToJSON(body); err != nil {
 			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error converting YAML to JSON: %v", err))
 		}
+	case protobufType:
+		obj, err := q.decodeProtobuf(body)
+		return obj, nil, err
 	default:
 		err := apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", schema.GroupResource{}, "", "", 0, false)
-		err.ErrStatus.Message = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml"
+		err.ErrStatus.Details = nil
+		err.ErrStatus.Message = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, " + protobufType
 		return nil, nil, err
 	}
 	errs, err := kjson.UnmarshalStrict(body, &obj)

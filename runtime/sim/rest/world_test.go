@@ -10,6 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+var (
+	namespaceGVR = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	crdGVR       = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
 // simulatedWorld answers the cases from a new store.
 func simulatedWorld() parityWorld {
 	s := store.New(store.Options{Builtins: store.NewBuiltins()})
@@ -19,7 +24,7 @@ func simulatedWorld() parityWorld {
 		spaces: func(t *testing.T) string {
 			n++
 			name := fmt.Sprintf("parity-%d-zz", n)
-			_, err := s.Create(store.Target{GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}},
+			_, err := s.Create(store.Target{GVR: namespaceGVR},
 				map[string]any{"metadata": map[string]any{"name": name}}, store.WriteOptions{})
 			if err != nil {
 				t.Fatal(err)
