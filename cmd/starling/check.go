@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
+	stdlog "log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,9 +17,13 @@ import (
 )
 
 type checkFlags struct {
-	output string
-	strict bool
+	output  string
+	strict  bool
+	openapi string
 }
+
+// maxOpenAPI bounds the file of --openapi; that of a large cluster has 10 MiB.
+const maxOpenAPI = 256 << 20
 
 func newCheckCommand() *cobra.Command {
 	f := &checkFlags{}
@@ -37,7 +43,28 @@ Errors make the exit code 1; warnings do with --strict; notes never do.`,
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text or json")
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "count warnings as errors")
+	cmd.Flags().StringVar(&f.openapi, "openapi", "", "`file` with what a cluster serves, from kubectl get --raw /openapi/v2: kinds are looked up there")
 	return cmd
+}
+
+// served reads the file of --openapi; nil without the flag.
+func (f *checkFlags) served() ([]byte, error) {
+	if f.openapi == "" {
+		return nil, nil
+	}
+	file, err := os.Open(f.openapi)
+	if err != nil {
+		return nil, fmt.Errorf("--openapi: cannot %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxOpenAPI+1))
+	if err == nil && len(data) > maxOpenAPI {
+		err = fmt.Errorf("%s is larger than %d MiB", f.openapi, maxOpenAPI>>20)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--openapi: %w", err)
+	}
+	return data, nil
 }
 
 // treeFinding is a finding as -o json shows it: with the tree that it is in.
@@ -53,6 +80,11 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		args = []string{"."}
 	}
+	served, err := f.served()
+	if err != nil {
+		return err
+	}
+	stdlog.SetOutput(io.Discard) // Helm's template engine warns there, with values
 	var all []treeFinding
 	var errors, warnings int
 	for _, dir := range args {
@@ -60,7 +92,10 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		result := check.Run(cmd.Context(), check.Options{Tree: read})
+		result, err := check.Run(cmd.Context(), check.Options{Tree: read, OpenAPI: served})
+		if err != nil {
+			return fmt.Errorf("--openapi: %s %w", f.openapi, err)
+		}
 		if err := cmd.Context().Err(); err != nil {
 			return fmt.Errorf("stopped while checking %s", dir)
 		}

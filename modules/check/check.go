@@ -23,6 +23,9 @@ import (
 type Options struct {
 	// Tree is what is looked at.
 	Tree *tree.Tree
+	// OpenAPI is what a cluster serves, as `kubectl get --raw /openapi/v2` prints it;
+	// nil: the kinds of Kubernetes itself are taken.
+	OpenAPI []byte
 }
 
 // Result is what [Run] found.
@@ -60,9 +63,16 @@ type checker struct {
 // workers is how many charts are rendered at once.
 const workers = 4
 
-// Run checks a tree. It stops early, with what it has, only when ctx ends.
-func Run(ctx context.Context, o Options) Result {
-	c := &checker{ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}}
+// Run checks a tree. It stops early, with what it has, only when ctx ends. What is
+// wrong with the tree is in the result; an error means that OpenAPI is no such document.
+func Run(ctx context.Context, o Options) (Result, error) {
+	c := &checker{ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}, kinds: newKinds()}
+	if o.OpenAPI != nil {
+		var err error
+		if c.kinds, err = servedKinds(o.OpenAPI); err != nil {
+			return Result{}, err
+		}
+	}
 	c.gen = generation.Load(ctx, generation.Options{
 		Tree: o.Tree, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
 		Log: func(string) builtins.Logger { return silent{} },
@@ -90,7 +100,6 @@ func Run(ctx context.Context, o Options) Result {
 	c.allValues()
 	c.valuePaths()
 	c.conflicts()
-	c.kinds = newKinds()
 	for _, m := range o.Tree.Modules {
 		for _, f := range m.CRDs {
 			c.kinds.addCRDs(f.Data)
@@ -98,7 +107,7 @@ func Run(ctx context.Context, o Options) Result {
 	}
 	c.charts()
 	c.allKinds()
-	return Result{Findings: c.sorted(), Modules: len(c.gen.Names), Hooks: hooks}
+	return Result{Findings: c.sorted(), Modules: len(c.gen.Names), Hooks: hooks}, nil
 }
 
 // parse reads all .star files, those among them that nobody loads.

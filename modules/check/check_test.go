@@ -35,10 +35,19 @@ func read(t *testing.T, file string) *tree.Tree {
 	return out
 }
 
+func run(t testing.TB, o Options) Result {
+	t.Helper()
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // All that is wrong with a tree is told at once, with its lines, and what is fine
 // beside it is not.
 func TestAllFindings(t *testing.T) {
-	r := Run(t.Context(), Options{Tree: read(t, "testdata/broken.txtar")})
+	r := run(t, Options{Tree: read(t, "testdata/broken.txtar")})
 	var got bytes.Buffer
 	for _, f := range r.Findings {
 		got.WriteString(f.Render(nil))
@@ -68,7 +77,7 @@ func TestExamplesAreClean(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range Run(t.Context(), Options{Tree: read}).Findings {
+		for _, f := range run(t, Options{Tree: read}).Findings {
 			if f.Severity != Note {
 				t.Errorf("%s: %s", dir, f.Render(nil))
 			}
@@ -90,7 +99,7 @@ func TestScaffoldsAreClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range Run(t.Context(), Options{Tree: read}).Findings {
+	for _, f := range run(t, Options{Tree: read}).Findings {
 		t.Error(f.Render(nil))
 	}
 }
@@ -125,6 +134,35 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// What a cluster serves is known from its OpenAPI document.
+func TestOpenAPI(t *testing.T) {
+	const dump = `{"definitions": {
+		"a": {"x-kubernetes-group-version-kind": [{"group": "cert-manager.io", "version": "v1", "kind": "Certificate"}]},
+		"b": {"x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Pod"}]},
+		"c": {"type": "object"},
+		"d": {"x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "DeleteOptions"}, {"group": "apps", "version": "v1", "kind": "DeleteOptions"}]}}}`
+	files := fstest.MapFS{"web/hooks/a.star": {Data: []byte(`hook(lambda ctx: None, name = "x", on = [
+    k8s.watch("cert-manager.io/v1", "Certificate", name = "a"),
+    k8s.watch("cert-manager.io/v1", "Issuer", name = "b"),
+    k8s.watch("v1", "Pod", name = "c"),
+    k8s.watch("apps/v1", "Deployment", name = "d"),
+])
+`)}}
+	tr, err := tree.Read(files, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, Options{Tree: tr, OpenAPI: []byte(dump)})
+	if len(r.Findings) != 2 || r.Findings[0].Line != 3 || r.Findings[1].Line != 5 || r.Count(Warning) != 2 {
+		t.Errorf("%+v", r.Findings)
+	}
+	for _, bad := range []string{"", "openapi: v2", "{}", `{"definitions": 1}`, `[]`} {
+		if _, err := Run(t.Context(), Options{Tree: tr, OpenAPI: []byte(bad)}); err == nil || !strings.Contains(err.Error(), "kubectl get --raw") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
 func BenchmarkCheck100Modules(b *testing.B) {
 	root := b.TempDir()
 	for i := range 100 {
@@ -137,7 +175,7 @@ func BenchmarkCheck100Modules(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if r := Run(b.Context(), Options{Tree: read}); len(r.Findings) > 0 {
+		if r := run(b, Options{Tree: read}); len(r.Findings) > 0 {
 			b.Fatal(r.Findings[0].Render(nil))
 		}
 	}

@@ -3,6 +3,8 @@ package check
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -27,6 +29,8 @@ type kinds struct {
 	gone map[string]string
 	// groups are the API groups of known kinds; the core group is "".
 	groups map[string]bool
+	// complete: there are no others, a cluster has said so.
+	complete bool
 }
 
 // newKinds returns the kinds of Kubernetes itself.
@@ -57,6 +61,32 @@ func newKinds() kinds {
 	k.add("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 	k.add("apiregistration.k8s.io/v1", "APIService")
 	return k
+}
+
+// servedKinds returns the kinds that a dump of a cluster's OpenAPI lists, as `kubectl
+// get --raw /openapi/v2` prints it.
+func servedKinds(dump []byte) (kinds, error) {
+	var doc struct {
+		Definitions map[string]struct {
+			Kinds []metav1.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
+		} `json:"definitions"`
+	}
+	if err := json.Unmarshal(dump, &doc); err != nil {
+		return kinds{}, fmt.Errorf("is no OpenAPI document (%w); make it with: kubectl get --raw /openapi/v2", err)
+	}
+	k := kinds{known: map[string]bool{}, gone: map[string]string{}, groups: map[string]bool{}, complete: true}
+	for _, d := range doc.Definitions {
+		if len(d.Kinds) > 1 {
+			continue // DeleteOptions and the like, which all groups have
+		}
+		for _, gvk := range d.Kinds {
+			k.add(schema.GroupVersion{Group: gvk.Group, Version: gvk.Version}.String(), gvk.Kind)
+		}
+	}
+	if len(k.known) == 0 {
+		return kinds{}, errors.New("names no kinds; make it with: kubectl get --raw /openapi/v2")
+	}
+	return k, nil
 }
 
 func (k kinds) add(apiVersion, kind string) {
@@ -132,6 +162,9 @@ func (k kinds) unknown(apiVersion, kind string) (message, near string, sure bool
 		near = same[0]
 	default:
 		near = builtins.Nearest(name, all)
+	}
+	if k.complete {
+		return "neither the cluster of --openapi nor a CustomResourceDefinition of this tree has the kind " + name, near, true
 	}
 	sure = near != "" || k.groups[groupOf(apiVersion)]
 	return "neither Kubernetes nor a CustomResourceDefinition of this tree has the kind " + name, near, sure
