@@ -52,6 +52,14 @@ type World interface {
 	Metric(name string, labels map[string]string) (float64, bool)
 	// Release is what `helm get` would show of a module's release, nil without one.
 	Release(ctx context.Context, module string) (map[string]any, error)
+	// Admit has hooks review a change, Convert one convert an object.
+	Admit(ctx context.Context, obj, old map[string]any, operation string) (TestReview, error)
+	Convert(ctx context.Context, obj map[string]any, to string) (map[string]any, error)
+	// Request sends an HTTP request to a hook, HTTP has a function answer those of
+	// hooks to a host, Sent are the messages of hooks so far.
+	Request(ctx context.Context, method, path, body string, headers map[string]string) (Reply, error)
+	HTTP(host string, answer func(effect.Request) (Fetched, error))
+	Sent() []SentMessage
 	// Golden compares a text with the golden file of this name, or writes it.
 	Golden(name, text string) error
 }
@@ -95,7 +103,7 @@ func testSpecs() []Spec {
 			call: func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
 	}
 	read := func(s Spec, returns string) Spec { s.Returns, s.Effect = returns, EffectRead; return s }
-	return []Spec{
+	return append([]Spec{
 		spec("start", "Starts Starling with the global hooks and the module of the test's file, which is switched on, and settles.", callTestStart,
 			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Starts all modules of the tree, on or off as its values say."}),
 		spec("settle", "Lets everything happen that does not wait for a time: runs, commits, releases. It does not wait for what failed and is tried again later.", worldDoes(World.Settle)),
@@ -111,7 +119,7 @@ func testSpecs() []Spec {
 		read(spec("cluster.get", "Reads one object.", callTestGet, get[0].Params...), "the object, or None when it is not there"),
 		read(spec("cluster.list", "Reads the objects of a kind.", callTestList, get[1].Params...), "a list of objects, sorted by namespace and name"),
 		spec("cluster.fail_next", "Has the next calls of Starling to the API server fail; the test's own are spared.", callTestFail,
-			Param{Name: "verb", Type: TypeString, Doc: "A verb as in grants: get, list, create, patch, apply, delete, …"},
+			Param{Name: "verb", Type: TypeString, Doc: "A verb as in grants: get, list, create, patch, apply, delete and the like."},
 			Param{Name: "kind", Type: TypeString, Doc: "A kind, such as \"ConfigMap\"."},
 			Param{Name: "error", Type: TypeString, Doc: "conflict, notfound, forbidden, invalid, timeout or internal."},
 			Param{Name: "times", Type: TypeInt, Default: "1", Doc: "How many calls."}),
@@ -137,7 +145,7 @@ func testSpecs() []Spec {
 		spec("golden", "Compares a value, as YAML, with the golden file testdata/NAME.golden beside the test; `starling test -update` writes it.", callGolden,
 			Param{Name: "name", Type: TypeString, Doc: "Name of the file, without its end."},
 			Param{Name: "value", Type: TypeAny, Doc: "Plain data or an object; a text is compared as it is."}),
-	}
+	}, testAskSpecs()...)
 }
 
 func worldDoes(do func(World, context.Context) error) func(*call, *Test) (starlark.Value, error) {

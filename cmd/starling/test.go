@@ -255,9 +255,10 @@ func (p *testPrinter) file(f suite.File) {
 		}
 		text := ""
 		if r.Err != nil || p.verbose {
-			text = strings.Join(r.Log, "\n")
-			if text != "" {
-				text += "\n"
+			for _, line := range r.Log {
+				if p.verbose || !strings.HasPrefix(line, "debug: ") {
+					text += line + "\n"
+				}
 			}
 		}
 		if r.Err != nil {

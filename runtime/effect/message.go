@@ -1,6 +1,7 @@
 package effect
 
 import (
+	"errors"
 	"net/url"
 	"time"
 )
@@ -44,6 +45,15 @@ func (r *Request) Size() int {
 		n += len(k) + len(v)
 	}
 	return n
+}
+
+// Host is the host of the URL, with its port if it names one.
+func (r *Request) Host() (string, error) {
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return "", errors.New("the URL is broken")
+	}
+	return u.Host, nil
 }
 
 // Where tells people where the request goes, without what may be secret: the query,

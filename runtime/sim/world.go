@@ -34,6 +34,8 @@ type Options struct {
 	Builtins *store.Builtins
 	// Namespace and Name are the instance; default: "starling-system", "starling".
 	Namespace, Name string
+	// HTTP answers http.get; nil: nobody does.
+	HTTP builtins.Fetcher
 	// Log takes what hooks and the engine say; nil: nobody does.
 	Log func(module, hook string, level builtins.Level, msg string, fields []builtins.Field)
 }
@@ -142,7 +144,7 @@ func (w *World) Start(ctx context.Context) error {
 		Writer: cluster.NewWriter(cluster.WriterOptions{
 			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: builtins.PatchJQ, Now: w.Now,
 		}),
-		Now: w.Now, Log: w.logger,
+		HTTP: w.o.HTTP, Now: w.Now, Log: w.logger,
 	})
 	kept, err := w.kept.Load(ctx)
 	if err != nil {

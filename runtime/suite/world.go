@@ -30,6 +30,7 @@ type world struct {
 	started bool
 	all     bool
 	config  map[string]string // the user's ConfigMap
+	hosts   map[string]func(effect.Request) (builtins.Fetched, error)
 }
 
 const (
@@ -38,7 +39,8 @@ const (
 )
 
 func newWorld(o Options, file string, say func(string)) (*world, error) {
-	w := &world{o: o, file: file, module: moduleOf(o.Tree, file), say: say, config: map[string]string{}}
+	w := &world{o: o, file: file, module: moduleOf(o.Tree, file), say: say, config: map[string]string{},
+		hosts: map[string]func(effect.Request) (builtins.Fetched, error){}}
 	if w.module == "" {
 		return nil, fmt.Errorf("%s: the folder %s is no module of the tree", file, path.Dir(file))
 	}
@@ -52,7 +54,7 @@ func (w *world) make(all bool) (err error) {
 		g = g.Only(w.module)
 	}
 	w.all = all
-	w.w, err = sim.New(sim.Options{Generation: g, Builtins: w.o.Builtins, Namespace: namespace, Name: name,
+	w.w, err = sim.New(sim.Options{Generation: g, Builtins: w.o.Builtins, Namespace: namespace, Name: name, HTTP: w,
 		Log: func(module, hook string, level builtins.Level, msg string, fields []builtins.Field) {
 			w.say(format(level, module, hook, msg, fields))
 		}})

@@ -1,0 +1,214 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// TestReview is what t.admit returns.
+type TestReview struct {
+	Allowed  bool
+	Message  string
+	Code     int
+	Warnings []string
+	// Object is what mutating hooks have made of it.
+	Object map[string]any
+}
+
+// SentMessage is one of t.sent().
+type SentMessage struct {
+	Hook, Method, URL, Key string
+	Headers                map[string]string
+	Body                   string
+}
+
+func testAskSpecs() []Spec {
+	spec := func(name, returns, doc string, do func(*call, *Test) (starlark.Value, error), params ...Param) Spec {
+		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: EffectWrite, Returns: returns, Doc: doc, Params: params,
+			call: func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
+	}
+	return []Spec{
+		spec("admit", "the answer: .allowed, .message, .code, .warnings (a list) and .object, as mutating hooks have changed it",
+			"Asks the hooks of k8s.mutate and k8s.validate about a change, as the API server would. Nothing is written. match_conditions are not looked at.", callTestAdmit,
+			Param{Name: "obj", Type: TypeDict, Doc: "The object as it is to be; for DELETE as it is."},
+			Param{Name: "operation", Type: TypeString, Default: `"CREATE"`, Doc: "CREATE, UPDATE or DELETE."},
+			Param{Name: "old", Type: TypeDict, Default: "None", Doc: "The object as it was, for UPDATE."}),
+		spec("convert", "the object, converted", "Has the hook of k8s.convert convert an object.", callTestConvert,
+			Param{Name: "obj", Type: TypeDict, Doc: "The object."},
+			Param{Name: "to", Type: TypeString, Doc: "The version: \"v1\"."}),
+		spec("request", "the answer: .status, .body (text) and .json", "Sends an HTTP request to a hook of http.receive. Signatures are not looked at.", callTestRequest,
+			Param{Name: "path", Type: TypeString, Doc: "The path of the hook."},
+			Param{Name: "body", Type: TypeAny, Default: `""`, Doc: "A text, or data that is sent as JSON."},
+			Param{Name: "headers", Type: TypeDict, Default: "{}", Doc: "Headers by name."},
+			Param{Name: "method", Type: TypeString, Default: `"POST"`, Doc: "The method."}),
+		spec("http", "", "Has a function answer the requests of http.get to a host.", callTestHTTP,
+			Param{Name: "host", Type: TypeString, Doc: "The host, with its port if the URL has one."},
+			Param{Name: "fn", Type: TypeFunction, Doc: "Takes a request with .method, .url, .headers and .body; returns the body as a text, data that becomes JSON, or (status, body)."}),
+		spec("sent", "a list of messages: .hook, .method, .url, .key, .headers, .body (text) and .json", "Returns the messages of http.send so far.", callTestSent),
+	}
+}
+
+func callTestAdmit(c *call, t *Test) (starlark.Value, error) {
+	obj, err := c.plainDict("obj")
+	if err != nil {
+		return nil, err
+	}
+	old, err := c.plainDict("old")
+	if err != nil {
+		return nil, err
+	}
+	operation := c.strOr("operation", "CREATE")
+	if err := checkOperation(operation); err != nil {
+		return nil, fmt.Errorf("operation: %w", err)
+	}
+	got, err := t.World.Admit(t.Ctx, obj, old, operation)
+	if err != nil {
+		return nil, err
+	}
+	warnings := make([]starlark.Value, len(got.Warnings))
+	for i, w := range got.Warnings {
+		warnings[i] = starlark.String(w)
+	}
+	return starlarkstruct.FromStringDict(starlark.String("review"), starlark.StringDict{
+		"allowed": starlark.Bool(got.Allowed), "message": starlark.String(got.Message), "code": starlark.MakeInt(got.Code),
+		"warnings": starlark.NewList(warnings), "object": object.New(got.Object),
+	}), nil
+}
+
+func checkOperation(operation string) error {
+	switch operation {
+	case "CREATE", "UPDATE", "DELETE":
+		return nil
+	}
+	return fmt.Errorf("got %q, want CREATE, UPDATE or DELETE", clip(operation))
+}
+
+// plainDict returns a dict argument as plain data, nil when it was not given.
+func (c *call) plainDict(name string) (map[string]any, error) {
+	v := c.arg(name)
+	if v == nil {
+		return nil, nil
+	}
+	plain, err := object.ToPlain(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return plain.(map[string]any), nil // as its type was checked
+}
+
+func callTestConvert(c *call, t *Test) (starlark.Value, error) {
+	obj, err := c.plainDict("obj")
+	if err != nil {
+		return nil, err
+	}
+	out, err := t.World.Convert(t.Ctx, obj, c.str("to"))
+	if err != nil {
+		return nil, err
+	}
+	return object.New(out), nil
+}
+
+func callTestRequest(c *call, t *Test) (starlark.Value, error) {
+	headers := map[string]string{}
+	if given, err := c.plainDict("headers"); err != nil {
+		return nil, err
+	} else {
+		for k, v := range given {
+			headers[k] = fmt.Sprint(v)
+		}
+	}
+	body, err := bodyText(c.argOr("body", starlark.String("")))
+	if err != nil {
+		return nil, fmt.Errorf("body: %w", err)
+	}
+	got, err := t.World.Request(t.Ctx, c.strOr("method", "POST"), c.str("path"), body, headers)
+	if err != nil {
+		return nil, err
+	}
+	return starlarkstruct.FromStringDict(starlark.String("reply"), starlark.StringDict{
+		"status": starlark.MakeInt(got.Status), "body": starlark.String(got.Body), "json": jsonOrNone(string(got.Body)),
+	}), nil
+}
+
+// bodyText is a text as it is, and all else as JSON.
+func bodyText(v starlark.Value) (string, error) {
+	if s, ok := starlark.AsString(v); ok {
+		return s, nil
+	}
+	tree, err := object.ToTree(v)
+	if err != nil {
+		return "", err
+	}
+	return encodeJSON(tree)
+}
+
+// jsonOrNone decodes a body; None for one that is no JSON.
+func jsonOrNone(body string) starlark.Value {
+	var v any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(body), &v); err != nil {
+		return starlark.None
+	}
+	return object.FromPlain(v)
+}
+
+func callTestHTTP(c *call, t *Test) (starlark.Value, error) {
+	fn := c.arg("fn").(starlark.Callable)
+	t.World.HTTP(c.str("host"), func(r effect.Request) (Fetched, error) {
+		headers := map[string]any{}
+		for k, v := range r.Headers {
+			headers[k] = v
+		}
+		// The test waits in a call of its own meanwhile.
+		thread := &starlark.Thread{Name: "t.http"}
+		Attach(thread, c.ctx)
+		v, err := starlark.Call(thread, fn, starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("request"), starlark.StringDict{
+			"method": starlark.String(r.Method), "url": starlark.String(r.URL),
+			"headers": object.FromPlain(headers), "body": starlark.String(r.Body),
+		})}, nil)
+		if err != nil {
+			return Fetched{}, err
+		}
+		return fetchedOf(v)
+	})
+	return nil, nil
+}
+
+func fetchedOf(v starlark.Value) (Fetched, error) {
+	out := Fetched{Status: 200, Headers: map[string]string{}}
+	if pair, ok := v.(starlark.Tuple); ok {
+		if len(pair) != 2 {
+			return out, errors.New("t.http: the function returned a tuple that is not (status, body)")
+		}
+		status, err := starlark.AsInt32(pair[0])
+		if err != nil {
+			return out, fmt.Errorf("t.http: status: %w", err)
+		}
+		out.Status, v = status, pair[1]
+	}
+	body, err := bodyText(v)
+	out.Body = []byte(body)
+	return out, err
+}
+
+func callTestSent(_ *call, t *Test) (starlark.Value, error) {
+	sent := t.World.Sent()
+	out := make([]starlark.Value, len(sent))
+	for i, m := range sent {
+		headers := map[string]any{}
+		for k, v := range m.Headers {
+			headers[k] = v
+		}
+		out[i] = starlarkstruct.FromStringDict(starlark.String("message"), starlark.StringDict{
+			"hook": starlark.String(m.Hook), "method": starlark.String(m.Method), "url": starlark.String(m.URL), "key": starlark.String(m.Key),
+			"headers": object.FromPlain(headers), "body": starlark.String(m.Body), "json": jsonOrNone(m.Body),
+		})
+	}
+	return starlark.NewList(out), nil
+}

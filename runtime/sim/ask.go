@@ -1,0 +1,57 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// Ask has a hook answer a request, and settles. A conversion needs no process: it
+// depends on its functions alone.
+func (w *World) Ask(ctx context.Context, h *generation.Hook, r *builtins.Request) (builtins.Response, error) {
+	if b := h.Binding(r.Binding); b != nil && b.Convert != nil {
+		return w.convert(ctx, h, r)
+	}
+	if w.engine == nil {
+		return builtins.Response{}, errors.New("no starling runs here")
+	}
+	w.asked++
+	id := w.asked
+	w.handle(engine.Requested{ID: id, Hook: h.ID, Request: r})
+	if err := w.Settle(ctx); err != nil {
+		return builtins.Response{}, err
+	}
+	answer, ok := w.answers[id]
+	delete(w.answers, id)
+	if !ok {
+		return builtins.Response{}, fmt.Errorf("hook %s has not answered", h.ID)
+	}
+	return answer.Response, answer.Err
+}
+
+func (w *World) convert(ctx context.Context, h *generation.Hook, r *builtins.Request) (builtins.Response, error) {
+	if w.executor == nil {
+		return builtins.Response{}, errors.New("no starling runs here")
+	}
+	module := w.o.Generation.Modules[h.Module]
+	if module == nil {
+		module = w.o.Generation.Global
+	}
+	done, _ := w.executor.RunHook(ctx, engine.RunHook{Hook: h, Module: module, Attempt: 1, Now: w.now, Request: r})
+	return done.Response, done.Err
+}
+
+// AllHooks are the hooks of all modules, by their ids.
+func (w *World) AllHooks() []*generation.Hook {
+	var out []*generation.Hook
+	for _, id := range w.Hooks() {
+		if h := w.o.Generation.Hook(id); h != nil {
+			out = append(out, h)
+		}
+	}
+	return out
+}
