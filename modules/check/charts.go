@@ -74,12 +74,17 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 		if call.Function == "lookup" {
 			continue
 		}
-		severity := Warning
-		if looks[call.File] {
-			severity = Note // kept from an earlier time, as a rule
+		// Beside a lookup it is kept from an earlier time, as a rule; and with these
+		// values it may not be called at all.
+		severity, what := Warning, "each render differs, so each change of the values changes this too"
+		if looks[call.File] || !o.Differs {
+			severity, what = Note, "where it is used, each render may differ"
 		}
-		c.addAt(severity, "charts", m.Name, fmt.Sprintf("%s:%d", c.chartFile(m, call.File), call.Line),
-			"the template calls "+call.Function+": each render differs, so each change of the values changes this too", "")
+		f := Finding{Severity: severity, Check: "charts", Module: m.Name, File: c.chartFile(m, call.File), Line: call.Line, Message: "the template calls " + call.Function + ": " + what}
+		if f.File == m.Tree.Dir { // in a packed subchart
+			f.Line, f.Message = 0, fmt.Sprintf("%s:%d: %s", call.File, call.Line, f.Message)
+		}
+		c.add(f)
 	}
 	if o.Err != nil {
 		c.notRendered(m, o, len(looks) > 0 && slices.Contains(slices.Collect(maps.Values(looks)), true))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template/parse"
@@ -23,8 +24,10 @@ type Offline struct {
 	Err error
 	// Broken means that Err is in the chart itself: no values would help.
 	Broken bool
-	// Calls are the functions in the templates that a check asks for, see [Calls].
+	// Calls are where the templates, used or not, call the functions asked for.
 	Calls []Call
+	// Differs means that a second render gave something else.
+	Differs bool
 }
 
 // Call is where a template of a chart, or of a subchart, calls a function.
@@ -65,28 +68,44 @@ func renderOffline(t Target, calls func(string) bool) Offline {
 	if o.Calls, err = findCalls(ch, "", calls); err != nil {
 		return Offline{Err: explain(err), Broken: true}
 	}
+	if o.Files, err = renderOnce(t, ch); err != nil {
+		o.Err, o.Broken = explain(err), noFunction.MatchString(err.Error())
+		return o
+	}
+	if len(o.Calls) == 0 {
+		return o
+	}
+	if ch, err = load(t.Chart); err != nil {
+		return Offline{Err: err, Broken: true}
+	}
+	again, err := renderOnce(t, ch)
+	o.Differs = err != nil || !maps.Equal(again, o.Files)
+	return o
+}
+
+// noFunction is how the template engine says that there is no such function.
+var noFunction = regexp.MustCompile(`function "[^"]*" not defined`)
+
+// renderOnce renders a chart that was loaded for this.
+func renderOnce(t Target, ch *chart.Chart) (map[string]string, error) {
 	values := copyMap(t.Values)
 	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
-		o.Err = explain(err)
-		return o
+		return nil, err
 	}
 	top, err := chartutil.ToRenderValues(ch, values, chartutil.ReleaseOptions{
 		Name: t.Name, Namespace: t.Namespace, Revision: 1, IsInstall: true,
 	}, chartutil.DefaultCapabilities.Copy())
 	if err != nil {
-		o.Err = explain(err)
-		return o
+		return nil, err
 	}
 	files, err := engine.Engine{}.Render(ch, top)
 	if err != nil {
-		o.Err = explain(err)
-		return o
+		return nil, err
 	}
 	maps.DeleteFunc(files, func(name, text string) bool {
 		return strings.HasSuffix(name, "NOTES.txt") || strings.TrimSpace(text) == ""
 	})
-	o.Files = files
-	return o
+	return files, nil
 }
 
 // findCalls looks into the templates of the chart and of its subcharts.

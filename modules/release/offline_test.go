@@ -14,15 +14,22 @@ func TestRenderOffline(t *testing.T) {
 			{Path: "templates/NOTES.txt", Data: []byte("hello")},
 		}}}
 	}
-	o := RenderOffline(t.Context(), target("kind: {{ .Values.a }}\n{{ if lookup \"v1\" \"Secret\" \"\" \"\" }}\nx: {{ \"now\" }}{{ now | date \"2006\" }}\n{{ end }}"), calls)
+	o := RenderOffline(t.Context(), target("kind: {{ .Values.a }}\n{{ if not (lookup \"v1\" \"Secret\" \"\" \"\") | not }}\nx: {{ \"now\" }}{{ now | date \"2006\" }}\n{{ end }}"), calls)
 	if o.Err != nil || len(o.Files) != 1 || !strings.Contains(o.Files["web/templates/a.yaml"], "kind: b") {
 		t.Errorf("%v %q", o.Err, o.Files)
 	}
 	if len(o.Calls) != 2 || o.Calls[0] != (Call{"templates/a.yaml", 2, "lookup"}) || o.Calls[1] != (Call{"templates/a.yaml", 3, "now"}) {
 		t.Errorf("%+v", o.Calls)
 	}
+	if o.Differs {
+		t.Error("nothing differs: no Secret is found, so now is not asked")
+	}
+	if o := RenderOffline(t.Context(), target("kind: {{ now | date \"05.999999999\" }}"), calls); o.Err != nil || !o.Differs {
+		t.Errorf("the time does not differ: %+v", o)
+	}
 	for text, broken := range map[string]bool{
 		"a: {{ .Values.a ":          true,
+		"a: {{ nofunction }}":       true,
 		"a: {{ .Values.b.c }}":      false,
 		"{{ fail \"no\" }}":         false,
 		"{{ required \"x\" .None}}": false,
