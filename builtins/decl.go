@@ -42,6 +42,7 @@ type ModuleDecl struct {
 	Namespace string // empty: the operator's
 	ValuesKey string // empty: values at the root
 	Release   string // empty: the module's name
+	Adopt     bool   // take over what is there
 	Wait      bool   // wait for the release's objects to be ready
 	Timeout   time.Duration
 	Grants    []Grant

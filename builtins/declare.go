@@ -33,6 +33,7 @@ func declareSpecs() []Spec {
 				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Namespace of the release, made when missing, never deleted; default: the operator's."},
 				{Name: "values_key", Type: TypeString, Default: "None", Doc: "Key under which the chart finds the module's values; default: at its root."},
 				{Name: "release", Type: TypeString, Default: "None", Doc: "Name of the Helm release; default: the module's name."},
+				{Name: "adopt", Type: TypeBool, Default: "False", Doc: "Takes over a release of this name that was installed with helm, and objects of the chart that are there already, whoever made them. If not, both are errors."},
 				{Name: "wait", Type: TypeBool, Default: "False", Doc: "Whether a release waits until its objects are ready."},
 				{Name: "timeout", Type: TypeDuration, Default: `"10m"`, Doc: "How long one release action may take."},
 				{Name: "grants", Type: TypeList, Default: "[]", Doc: "What the hooks of the module may read and write besides what they watch: a list of grant(…)."},
@@ -114,6 +115,7 @@ func callModule(c *call) (starlark.Value, error) {
 		After:    c.strings("after"),
 		Requires: c.strings("requires"),
 		Wait:     c.boolOr("wait", false),
+		Adopt:    c.boolOr("adopt", false),
 		Timeout:  c.durationOr("timeout", defaultReleaseTimeout),
 		Pos:      c.pos(),
 	}

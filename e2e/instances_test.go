@@ -7,6 +7,7 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/starling-operator/starling/modules/status"
 )
@@ -91,6 +92,36 @@ func TestReleaseOfPlainHelm(t *testing.T) {
 			t.Errorf("%s has changed", key)
 		}
 	}
+}
+
+// With module(adopt = True) a release of plain Helm is upgraded in place, and an object
+// that is there already is taken into the release.
+func TestReleaseOfPlainHelmIsAdopted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(mirror("web", `module(enabled = True, namespace = "$NS", adopt = True)`), probe()))
+	install := action.NewInstall(helm(f.ns))
+	install.ReleaseName, install.Namespace = "web", f.ns
+	if _, err := install.RunWithContext(t.Context(), &chart.Chart{
+		Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: "theirs", Version: "1.0.0"},
+		Templates: []*chart.File{{Name: "templates/cm.yaml", Data: []byte(
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs}\ndata: {text: theirs}\n")}},
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	shared.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: "+f.ns+"}\ndata: {old: \"1\"}\n")
+	f.start()
+	f.waitReady()
+	f.waitState("web", status.ModuleReady)
+	rel := f.waitRevision(f.ns, "web", 2)
+	if rel.Chart.Metadata.Name == "theirs" {
+		t.Error("the release was not upgraded")
+	}
+	if _, err := configMap(t, f.ns, "theirs"); !apierrors.IsNotFound(err) {
+		t.Errorf("an object of the old chart is left: %v", err)
+	}
+	f.restart()
+	f.waitReady()
+	f.waitRevision(f.ns, "web", 2)
 }
 
 // A tree that lost all its modules, or is gone, is a mistake, never a wish: the start

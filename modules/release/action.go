@@ -215,7 +215,7 @@ func (s *session) install(t Target, ch *chart.Chart, values map[string]any, w wa
 		act.SkipCRDs = true             // applied by ApplyCRDs
 		act.SkipSchemaValidation = true // done by render
 		act.DisableOpenAPIValidation = true
-		act.Wait, act.Timeout = t.Wait, t.Timeout
+		act.Wait, act.Timeout, act.TakeOwnership = t.Wait, t.Timeout, t.Adopt
 		rel, err = act.Run(ch, values)
 		return err
 	}, s.markFailed)
@@ -237,7 +237,7 @@ func (s *session) upgrade(t Target, ch *chart.Chart, values map[string]any, w wa
 		act.SkipSchemaValidation = true
 		act.DisableOpenAPIValidation = true
 		act.MaxHistory = s.m.o.History
-		act.Wait, act.Timeout = t.Wait, t.Timeout
+		act.Wait, act.Timeout, act.TakeOwnership = t.Wait, t.Timeout, t.Adopt
 		rel, err = act.Run(t.Name, ch, values)
 		return err
 	}, s.markFailed)

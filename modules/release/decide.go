@@ -69,6 +69,8 @@ type want struct {
 	Manifest string
 	// Lookups says that the render read from the cluster.
 	Lookups bool
+	// Adopt takes over a release that belongs to no starling.
+	Adopt bool
 }
 
 // inputsLabel is the value that LabelInputs should have.
@@ -101,7 +103,14 @@ func decide(last revision, w want) (step, string) {
 		return rendered(w, stepInstall, "not installed")
 	}
 	if who := owner(last.Labels, w.Instance, w.Module); who != "" {
-		return stepRefuse, who
+		if !w.Adopt || last.Labels[LabelInstance] != "" {
+			return stepRefuse, who
+		}
+		switch last.Status {
+		case helmrelease.StatusDeployed, helmrelease.StatusFailed, helmrelease.StatusSuperseded:
+			return rendered(w, stepUpgrade, "taken over from helm")
+		}
+		return stepRefuse, who + ", and is " + string(last.Status) + ": whoever works on it must end first"
 	}
 	switch last.Status {
 	case helmrelease.StatusUninstalling:

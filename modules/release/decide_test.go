@@ -31,6 +31,12 @@ func TestDecide(t *testing.T) {
 			"no starling (it was installed with helm or by another operator)"},
 		{"no label, pending", revision{Number: 1, Status: helmrelease.StatusPendingInstall}, before, stepRefuse,
 			"no starling (it was installed with helm or by another operator)"},
+		{"no label, adopted", revision{Number: 1, Status: helmrelease.StatusDeployed}, adopting(before), stepRender, "taken over from helm"},
+		{"no label, adopted, rendered", revision{Number: 1, Status: helmrelease.StatusFailed}, adopting(after("m", false)), stepUpgrade, "taken over from helm"},
+		{"no label, pending, adopted", revision{Number: 1, Status: helmrelease.StatusPendingUpgrade}, adopting(before), stepRefuse,
+			"no starling (it was installed with helm or by another operator), and is pending-upgrade: whoever works on it must end first"},
+		{"another instance is never adopted", revision{Number: 1, Status: helmrelease.StatusDeployed, Labels: map[string]string{LabelInstance: "x.starling"}},
+			adopting(before), stepRefuse, "the starling instance x.starling"},
 		{"another instance", revision{Number: 1, Status: helmrelease.StatusDeployed, Labels: map[string]string{LabelInstance: "x.starling"}},
 			before, stepRefuse, "the starling instance x.starling"},
 		{"another module", revision{Number: 1, Status: helmrelease.StatusFailed,
@@ -70,4 +76,9 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+}
+
+func adopting(w want) want {
+	w.Adopt = true
+	return w
 }

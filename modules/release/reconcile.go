@@ -68,7 +68,7 @@ func (r *reconcile) run() (Result, error) {
 	if r.facts, err = r.m.chartFacts(r.t); err != nil {
 		return Result{}, err
 	}
-	r.want = want{Instance: r.m.o.Instance, Module: r.t.Module}
+	r.want = want{Instance: r.m.o.Instance, Module: r.t.Module, Adopt: r.t.Adopt}
 	if err := r.inputs(); err != nil {
 		return Result{}, err
 	}

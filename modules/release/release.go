@@ -143,6 +143,9 @@ type Target struct {
 	// Values are plain data: all that the chart sees under .Values, above its own
 	// values.yaml. They are not changed.
 	Values map[string]any
+	// Adopt takes over a release that was installed with helm, and objects of the
+	// chart's names that are there already, whoever made them.
+	Adopt bool
 	// Wait waits until the objects are ready before the release counts as deployed.
 	Wait bool
 	// Timeout ends the whole action, waits and hooks included; 0 means 10 minutes.

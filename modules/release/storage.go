@@ -115,5 +115,5 @@ func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
 
 // errForeign is the refusal to touch somebody else's release.
 func errForeign(ref Ref, who string) error {
-	return fmt.Errorf("release %s belongs to %s; starling does not take it over: uninstall it, or give the module another namespace", ref, who)
+	return fmt.Errorf("release %s belongs to %s; starling does not take it over: uninstall it, give the module another namespace, or, of a release of helm, say module(adopt = True)", ref, who)
 }
