@@ -10,10 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var (
-	namespaceGVR = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	crdGVR       = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-)
+var namespaceGVR = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 // simulatedWorld answers the cases from a new store.
 func simulatedWorld() parityWorld {

@@ -1,4 +1,4 @@
-package rest_test
+package sim_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
@@ -48,6 +49,8 @@ func newClients(t *testing.T) *clients {
 	t.Cleanup(c.client.Close)
 	return c
 }
+
+var crdGVR = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 const gadgets = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
