@@ -47,13 +47,8 @@ func (s *Server) object(r *http.Request, gv schema.GroupVersion, parts []string)
 	if len(parts) > 3 || len(parts) > 1 && parts[1] == "" || inNamespace && q.target.Namespace == "" {
 		return nowhere(), nil
 	}
-	known := false
-	for _, k := range s.o.Store.Kinds() {
-		if k.GVR() == q.target.GVR {
-			q.kind, known = k, true
-		}
-	}
-	if !known {
+	var known bool
+	if q.kind, known = s.o.Store.Kind(q.target.GVR); !known {
 		return nil, s.unknown(gv)
 	}
 	if inNamespace && !q.kind.Namespaced {

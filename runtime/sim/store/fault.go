@@ -23,6 +23,13 @@ func (s *Store) FailNext(verb, kind string, err error, times int) {
 	}
 }
 
+// ClearFaults forgets the errors that were to happen.
+func (s *Store) ClearFaults() {
+	s.mu.Lock()
+	defer s.unlock()
+	s.faults = nil
+}
+
 // fail returns the error that is due for a call.
 func (s *Store) fail(t Target, k *kind, verb string) error {
 	if t.Spared {

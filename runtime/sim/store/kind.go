@@ -86,6 +86,16 @@ func (s *Store) Kinds() []Kind {
 	return out
 }
 
+// Kind returns the kind of a resource; ok is false when it is not served.
+func (s *Store) Kind(gvr schema.GroupVersionResource) (k Kind, ok bool) {
+	s.mu.Lock()
+	defer s.unlock()
+	if k := s.kind(gvr); k != nil {
+		return k.Kind, true
+	}
+	return Kind{}, false
+}
+
 // KindOf finds the kind that an object says it is; ok is false when it is not
 // served.
 func (s *Store) KindOf(gvk schema.GroupVersionKind) (k Kind, ok bool) {

@@ -127,6 +127,26 @@ func TestWhatIsGivenIsCopiedAndWhatIsStoredStays(t *testing.T) {
 	}
 }
 
+func TestObjectsOfGoPrograms(t *testing.T) {
+	f := setup(t, Options{})
+	f.Serve(Kind{Group: "example.com", Version: "v1", Kind: "Thing", Plural: "things", Namespaced: true})
+	got := f.create(things, map[string]any{"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"n": 1, "list": []string{"a"}, "m": map[string]int{"a": 2}}})
+	if diff := cmp.Diff(map[string]any{"n": int64(1), "list": []any{"a"}, "m": map[string]any{"a": int64(2)}}, got["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	for _, bad := range []any{make(chan int), func() any {
+		v := any("deep")
+		for range maxDepth + 1 {
+			v = []any{v}
+		}
+		return v
+	}()} {
+		if _, err := f.Create(at(things, ""), map[string]any{"metadata": map[string]any{"name": "y"}, "spec": bad}, WriteOptions{}); !apierrors.IsBadRequest(err) {
+			t.Errorf("%T: %v", bad, err)
+		}
+	}
+}
+
 func TestNamespacesComeByThemselvesAndGoWithTheirContents(t *testing.T) {
 	f := setup(t, Options{})
 	target := Target{GVR: configMaps, Namespace: "new", Name: "x"}

@@ -39,7 +39,10 @@ func (w *write) body(obj map[string]any) (map[string]any, error) {
 	if obj == nil {
 		obj = map[string]any{}
 	}
-	obj = runtime.DeepCopyJSON(obj)
+	obj, err := copied(obj)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
 	if err := wrongVersion(w.kind, obj); err != nil {
 		return nil, err
 	}
