@@ -34,7 +34,7 @@ func TestParityReal(t *testing.T) {
 			n++
 			name := fmt.Sprintf("parity-%d-zz", n)
 			spaces := shared.Client.CoreV1().Namespaces()
-			if _, err := spaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			if _, err := spaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{FieldManager: "parity"}); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = spaces.Delete(context.Background(), name, metav1.DeleteOptions{}) })

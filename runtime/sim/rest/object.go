@@ -52,7 +52,7 @@ func (s *Server) object(r *http.Request, gv schema.GroupVersion, parts []string)
 		return nil, s.unknown(gv)
 	}
 	if inNamespace && !q.kind.Namespaced {
-		return nowhere(), nil
+		return nil, s.unknown(gv)
 	}
 	if q.kind.Namespaced && !inNamespace && (q.target.Name != "" || r.Method == http.MethodPost || r.Method == http.MethodDelete) {
 		if q.target.Name != "" {

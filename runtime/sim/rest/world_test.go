@@ -22,7 +22,7 @@ func simulatedWorld() parityWorld {
 			n++
 			name := fmt.Sprintf("parity-%d-zz", n)
 			_, err := s.Create(store.Target{GVR: namespaceGVR},
-				map[string]any{"metadata": map[string]any{"name": name}}, store.WriteOptions{})
+				map[string]any{"metadata": map[string]any{"name": name}}, store.WriteOptions{Manager: "parity"})
 			if err != nil {
 				t.Fatal(err)
 			}

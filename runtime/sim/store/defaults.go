@@ -6,6 +6,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -80,6 +81,9 @@ func setDefaults(obj runtime.Object) {
 		unless(&o.Status.Phase, corev1.VolumePending)
 		unless(&o.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
 		unset(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		if o.Spec.HostPath != nil {
+			unset(&o.Spec.HostPath.Type, corev1.HostPathUnset)
+		}
 	case *corev1.PersistentVolumeClaim:
 		unless(&o.Status.Phase, corev1.ClaimPending)
 		unset(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
@@ -110,6 +114,8 @@ func setDefaults(obj runtime.Object) {
 		unset(&o.Spec.SuccessfulJobsHistoryLimit, 3)
 		unset(&o.Spec.FailedJobsHistoryLimit, 1)
 		defaultPodSpec(&o.Spec.JobTemplate.Spec.Template.Spec)
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		defaultAutoscaler(&o.Spec)
 	case *rbacv1.RoleBinding:
 		unless(&o.RoleRef.APIGroup, rbacv1.GroupName)
 		defaultSubjects(o.Subjects)
@@ -233,6 +239,15 @@ func defaultJob(spec *batchv1.JobSpec) {
 	}
 	unset(&spec.PodReplacementPolicy, batchv1.TerminatingOrFailed)
 	defaultPodSpec(&spec.Template.Spec)
+}
+
+func defaultAutoscaler(spec *autoscalingv2.HorizontalPodAutoscalerSpec) {
+	unset(&spec.MinReplicas, 1)
+	if len(spec.Metrics) == 0 {
+		spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80))},
+		}}}
+	}
 }
 
 func defaultSubjects(subjects []rbacv1.Subject) {

@@ -12,7 +12,7 @@
 //     are deleted. A test says what becomes of its objects by writing their status.
 //   - No admission but that of namespaces: no ServiceAccount in Pods, no default
 //     ServiceAccount, no kube-root-ca.crt, no priorities, no quotas, no webhooks, no
-//     finalizers on volumes. Namespaces may come by themselves
+//     finalizers on volumes, no taints on Nodes. Namespaces may come by themselves
 //     (Options.MakeNamespaces), because tests want it so.
 //   - No RBAC and no authentication: everybody may do everything.
 //   - CRDs are Established, and their kinds served, when the write that made them

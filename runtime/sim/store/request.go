@@ -191,9 +191,11 @@ func (s *Store) Patch(t Target, typ types.PatchType, data []byte, o WriteOptions
 func checkNames(k *kind, t Target, obj map[string]any) error {
 	ns := namespaceOf(obj)
 	switch {
-	case !k.Namespaced && ns != "", k.Namespaced && ns != "" && ns != t.Namespace:
+	case !k.Namespaced:
+		setMeta(obj, "namespace", nil)
+	case ns != "" && ns != t.Namespace:
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
-	case k.Namespaced && ns == "":
+	case ns == "":
 		setMeta(obj, "namespace", t.Namespace)
 	}
 	if name := nameOf(obj); t.Name != "" && name != t.Name {

@@ -317,6 +317,23 @@ func TestErrorsOnPurpose(t *testing.T) {
 	}
 }
 
+func TestNodesComeWithTheirStatus(t *testing.T) {
+	f := setup(t, Options{})
+	nodes := Target{GVR: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, Name: "n"}
+	ready := `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"status":{"capacity":{"cpu":"2000m"},"conditions":[{"type":"Ready","status":"True"}]}}`
+	res, err := f.Patch(nodes, types.ApplyPatchType, []byte(ready), WriteOptions{Manager: "m"})
+	if err != nil || nested(res.Object, "status", "allocatable", "cpu") != "2" {
+		t.Errorf("%v, %v", res.Object, err)
+	}
+	if got := f.patch(nodes, `{"status":{"capacity":{"cpu":"3"}}}`); nested(got, "status", "capacity", "cpu") != "2" {
+		t.Errorf("the status changes without its endpoint: %v", got)
+	}
+	nodes.Subresource = "status"
+	if got := f.patch(nodes, `{"status":{"capacity":{"cpu":"3"}}}`); nested(got, "status", "capacity", "cpu") != "3" {
+		t.Errorf("the status does not change: %v", got)
+	}
+}
+
 func TestEvictionRespectsBudgets(t *testing.T) {
 	f := setup(t, Options{})
 	for _, name := range []string{"a", "b"} {

@@ -113,7 +113,7 @@ func (w *write) add(obj map[string]any) (Result, error) {
 	for _, field := range []string{"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"} {
 		setMeta(obj, field, nil)
 	}
-	if k.Status {
+	if k.Status && !(k.Builtin && k.Plural == "nodes") { // a kubelet registers its node with its status
 		delete(obj, "status")
 	}
 	obj, err := w.again(obj)
