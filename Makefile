@@ -65,6 +65,7 @@ endif
 
 examples: build ## the tests of the examples, in a simulated cluster
 	bin/starling test ./examples/...
+	bin/starling test -explore 20 ./examples/quickstart/... ./examples/secret-copier/... ./examples/per-object/... ./examples/webhooks/...
 
 race: ## every unit test with the race detector
 	CGO_ENABLED=1 go test -count=1 -race $(UNIT)

@@ -35,10 +35,12 @@ type testFlags struct {
 	json     bool
 	count    int
 	parallel int
+	explore  int
+	seed     uint64
 }
 
 // goFlags are those that may be written as Go people type them, with one dash.
-var goFlags = []string{"run", "update", "json", "count", "parallel"}
+var goFlags = []string{"run", "update", "json", "count", "parallel", "explore", "seed"}
 
 func newTestCommand() *cobra.Command {
 	f := &testFlags{}
@@ -60,6 +62,8 @@ one module or of a whole tree, or a folder with /... for all below it; the defau
 	fs.BoolVar(&f.json, "json", false, "one JSON object a line: what `go test -json` says")
 	fs.IntVar(&f.count, "count", 1, "run each test `n` times")
 	fs.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "run `n` tests at a time")
+	fs.IntVar(&f.explore, "explore", 0, "run each test also in `n` other orders of events, with failing calls and crashes; the end must be the same")
+	fs.Uint64Var(&f.seed, "seed", 0, "run each test also in the order of this `seed`, which --explore has named")
 	return cmd
 }
 
@@ -86,6 +90,9 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 	if err != nil {
 		return fmt.Errorf("--run: %w", err)
 	}
+	if f.explore < 0 {
+		return errors.New("--explore must not be negative")
+	}
 	if f.count < 1 || f.parallel < 1 {
 		return errors.New("--count and --parallel must be at least 1")
 	}
@@ -105,7 +112,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		p.broken(root, gen)
 		p.root = root.dir
 		if err := suite.Run(ctx, suite.Options{
-			Tree: t, Generation: gen, Std: stdlib.FS, Only: root.has, Run: pattern, Count: f.count, Parallel: f.parallel,
+			Tree: t, Generation: gen, Std: stdlib.FS, Only: root.has, Run: pattern, Count: f.count, Parallel: f.parallel, Explore: f.explore, Seed: f.seed,
 			Golden: golden{root.dir, f.update}, Builtins: shared,
 		}, p.file); err != nil {
 			return err

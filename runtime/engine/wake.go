@@ -40,16 +40,7 @@ func (m *module) wake(now time.Time) (at time.Time, ok bool) {
 			at, ok = t, true
 		}
 	}
-	for _, l := range m.lanes {
-		if t, waits := l.Wake(now); waits {
-			sooner(t)
-		}
-	}
-	sooner(m.crds.next)
-	sooner(m.eval.next)
-	sooner(m.pass.next)
-	sooner(m.saveAt)
-	sooner(m.finalizerWake(now))
+	sooner(m.retry(now))
 	if m.started {
 		for _, h := range m.hooks {
 			if h.lane.Waits(h.gen.ID) {
@@ -61,4 +52,42 @@ func (m *module) wake(now time.Time) (at time.Time, ok bool) {
 		}
 	}
 	return at, ok
+}
+
+// retry returns when something of the module that has failed is tried again; zero when
+// nothing has.
+func (m *module) retry(now time.Time) (at time.Time) {
+	sooner := func(t time.Time) {
+		if t.After(now) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	for _, l := range m.lanes {
+		if t, waits := l.Wake(now); waits {
+			sooner(t)
+		}
+	}
+	sooner(m.crds.next)
+	sooner(m.eval.next)
+	sooner(m.pass.next)
+	sooner(m.saveAt)
+	sooner(m.finalizerWake(now))
+	return at
+}
+
+// NextRetry returns when something that has failed is tried again; zero when nothing
+// has. Schedules and requeues are no retries.
+func (e *Engine) NextRetry() (at time.Time) {
+	sooner := func(t time.Time) {
+		if t.After(e.now) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	for _, m := range e.all() {
+		sooner(m.retry(e.now))
+	}
+	for _, p := range e.purges {
+		sooner(p.next)
+	}
+	return at
 }

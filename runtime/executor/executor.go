@@ -6,6 +6,7 @@ package executor
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -30,7 +31,7 @@ type Watches interface {
 	Kick()
 }
 
-// Options configures an [Executor]. All fields are required.
+// Options configures an [Executor]. All fields but Random are required.
 type Options struct {
 	Client     *cluster.Client
 	Writer     *cluster.Writer
@@ -40,6 +41,9 @@ type Options struct {
 	Generation *generation.Generation
 	// HTTP answers http.get.
 	HTTP builtins.Fetcher
+	// Random returns where the random values of a run come from; nil: from the
+	// system's own source.
+	Random func(engine.RunHook) io.Reader
 	// Now is the time.
 	Now func() time.Time
 	// Log returns the log of a hook, or of a module for the hook "".
@@ -62,13 +66,17 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	if !there {
 		return engine.RunDone{Run: a.Run, Gone: true}, hook.Result{}
 	}
+	var random io.Reader
+	if x.o.Random != nil {
+		random = x.o.Random(a)
+	}
 	began := x.o.Now()
 	result := hook.Run(ctx, hook.Request{
 		Host: x.o.Generation.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
 		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, State: a.State, Switches: a.Switches,
 		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup,
-		HTTP: x.o.HTTP, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
+		Random: random, HTTP: x.o.HTTP, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
 		Scope: func(apiVersion, kind string) (bool, error) {
 			m, err := x.o.Client.Mapping(ctx, apiVersion, kind)
 			return m.Namespaced, err

@@ -6,6 +6,7 @@ package hook
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -44,6 +45,8 @@ type Request struct {
 	// Request is what the run answers; nil for any other run.
 	Request *builtins.Request
 	Reader  builtins.Reader
+	// Random is where random values come from; nil: the system's own source.
+	Random io.Reader
 	// HTTP makes the requests of http.get; nil: none are made.
 	HTTP  builtins.Fetcher
 	Scope func(apiVersion, kind string) (bool, error)
@@ -67,7 +70,7 @@ func Run(ctx context.Context, r Request) Result {
 		Namespace: r.Namespace, Now: r.Now, Grants: r.Module.Decl.Grants,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
 		Enabled: r.Switches, State: r.State, Key: r.Key,
-		HTTP: r.HTTP, Hosts: r.Module.Decl.Hosts,
+		Random: r.Random, HTTP: r.HTTP, Hosts: r.Module.Decl.Hosts,
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
 		Events: r.Events, Snapshots: r.Snapshots, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,

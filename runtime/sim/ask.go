@@ -22,7 +22,7 @@ func (w *World) Ask(ctx context.Context, h *generation.Hook, r *builtins.Request
 	w.asked++
 	id := w.asked
 	w.handle(engine.Requested{ID: id, Hook: h.ID, Request: r})
-	if err := w.Settle(ctx); err != nil {
+	if err := w.settle(ctx); err != nil { // somebody waits: no trouble now
 		return builtins.Response{}, err
 	}
 	answer, ok := w.answers[id]

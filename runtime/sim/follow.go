@@ -37,17 +37,10 @@ func (w *World) look() (told bool) {
 		w.handle(*in)
 		return true
 	}
-	ids := make([]string, 0, len(w.watches))
-	for id, f := range w.watches {
-		if f.version != version {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range w.watchIDs() {
 		f := w.watches[id]
-		if f == nil {
-			continue // stopped by what the one before it has told
+		if f == nil || f.version == version {
+			continue // stopped by what the one before it has told, or as it was
 		}
 		f.version = version
 		for _, in := range w.follow(f) {
@@ -56,6 +49,14 @@ func (w *World) look() (told bool) {
 		}
 	}
 	return told
+}
+
+// watchIDs are the ids of all watches, sorted.
+func (w *World) watchIDs() []string { return slices.Sorted(maps.Keys(w.watches)) }
+
+// again tells of an object as if it had changed.
+func again(id string, e watch.Entry) engine.WatchChanged {
+	return changed(id, []watch.Event{{Type: watch.Modified, Namespace: e.Namespace, Name: e.Name, Result: e.Result, Object: e.Object, Marks: e.Marks}})
 }
 
 // follow returns what one watch has to tell.
@@ -133,7 +134,7 @@ func (w *World) list(spec watch.Spec) ([]map[string]any, error) {
 	}
 	var out []map[string]any
 	for _, ns := range namespaces {
-		list, err := w.store.List(store.Target{GVR: k.GVR(), Namespace: ns}, store.ListOptions{Selection: store.Selection{Labels: spec.Labels, Fields: spec.Fields}})
+		list, err := w.store.List(store.Target{GVR: k.GVR(), Namespace: ns, Spared: true}, store.ListOptions{Selection: store.Selection{Labels: spec.Labels, Fields: spec.Fields}})
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +160,7 @@ var (
 
 // labelled returns the namespaces with these labels, of those that are given.
 func (w *World) labelled(labels string, of []string) ([]string, error) {
-	list, err := w.store.List(store.Target{GVR: namespaceResource}, store.ListOptions{Selection: store.Selection{Labels: labels}})
+	list, err := w.store.List(store.Target{GVR: namespaceResource, Spared: true}, store.ListOptions{Selection: store.Selection{Labels: labels}})
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,11 @@ type Options struct {
 	Namespace, Name string
 	// HTTP answers http.get; nil: nobody does.
 	HTTP builtins.Fetcher
+	// Seed, when it is not 0, has what happens happen in an order of its own:
+	// late, doubled and merged, with failing calls and crashes in between.
+	Seed uint64
+	// Patient waits, whenever it settles, until what has failed has succeeded.
+	Patient bool
 	// Log takes what hooks and the engine say; nil: nobody does.
 	Log func(module, hook string, level builtins.Level, msg string, fields []builtins.Field)
 }
@@ -60,6 +65,7 @@ type World struct {
 	configVersion string
 	answers       map[uint64]engine.Respond
 	asked         uint64
+	chaos         *chaos // with a seed
 
 	// Runs are the runs since the world began, in order.
 	Runs []Run
@@ -103,6 +109,9 @@ func New(o Options) (*World, error) {
 	w := &World{o: o, now: Begin, Metrics: map[string]float64{}}
 	w.store = store.New(store.Options{Builtins: o.Builtins, Now: w.Now, MakeNamespaces: true})
 	var err error
+	if o.Seed != 0 {
+		w.chaos = newChaos(o.Seed)
+	}
 	if w.client, err = cluster.New(cluster.Options{
 		Config: &clientrest.Config{
 			Host: "http://simulated", Transport: rest.New(rest.Options{Store: w.store}),
@@ -126,6 +135,13 @@ func (w *World) Client() *cluster.Client { return w.client }
 
 // Start begins a process on what the cluster holds, and settles.
 func (w *World) Start(ctx context.Context) error {
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	return w.Settle(ctx)
+}
+
+func (w *World) begin(ctx context.Context) error {
 	instance := status.InstanceLabel(w.o.Namespace, w.o.Name)
 	w.watches, w.pending, w.wakeAt, w.config = map[string]*follower{}, nil, time.Time{}, nil
 	w.configVersion = ""
@@ -144,7 +160,7 @@ func (w *World) Start(ctx context.Context) error {
 		Writer: cluster.NewWriter(cluster.WriterOptions{
 			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: builtins.PatchJQ, Now: w.Now,
 		}),
-		HTTP: w.o.HTTP, Now: w.Now, Log: w.logger,
+		HTTP: w.o.HTTP, Now: w.Now, Random: w.random, Log: w.logger,
 	})
 	kept, err := w.kept.Load(ctx)
 	if err != nil {
@@ -159,7 +175,7 @@ func (w *World) Start(ctx context.Context) error {
 		in.Installed = append(in.Installed, engine.ReleaseRef(r))
 	}
 	w.handle(in)
-	return w.Settle(ctx)
+	return nil
 }
 
 // Stop ends the process as kill -9 does; the cluster stays as it is.
@@ -179,6 +195,18 @@ const maxSteps = 20_000
 
 // Settle lets everything happen that does not wait for a time.
 func (w *World) Settle(ctx context.Context) error {
+	if w.chaos != nil && w.engine != nil {
+		if err := w.disturb(ctx); err != nil {
+			return err
+		}
+	}
+	if w.o.Patient && w.engine != nil {
+		return w.calm(ctx)
+	}
+	return w.settle(ctx)
+}
+
+func (w *World) settle(ctx context.Context) error {
 	for range maxSteps {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -223,12 +251,7 @@ func (w *World) Advance(ctx context.Context, d time.Duration) error {
 		if n == maxSteps {
 			return fmt.Errorf("more than %d timers fall due within %s", maxSteps, d)
 		}
-		if w.wakeAt.After(w.now) {
-			w.now = w.wakeAt
-		}
-		w.wakeAt = time.Time{}
-		w.handle(engine.Tick{})
-		if err := w.Settle(ctx); err != nil {
+		if err := w.tick(ctx); err != nil {
 			return err
 		}
 	}

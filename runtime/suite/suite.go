@@ -37,6 +37,10 @@ type Options struct {
 	Count int
 	// Parallel is how many tests run at a time, 0 means one.
 	Parallel int
+	// Explore runs each test in the orders of that many seeds, too, and Seed in the
+	// order of that one: see [ExploreError].
+	Explore int
+	Seed    uint64
 	// Golden reads and writes golden files; nil: there are none.
 	Golden Golden
 	// Builtins are the built-in kinds of the simulated clusters; nil: made here.
@@ -190,6 +194,9 @@ func runTest(ctx context.Context, o Options, host *script.Host, file, name strin
 		Name: file + ":" + name, Limits: testLimits,
 		Context: &builtins.Context{Phase: builtins.PhaseTest, Test: &builtins.Test{World: w, Ctx: ctx}, Log: lines{w.say}},
 	})
+	if out.Err == nil && (o.Explore > 0 || o.Seed > 0) {
+		out.Err = explore(ctx, o, host, file, name, fn)
+	}
 	out.Took = time.Since(began)
 	return out
 }

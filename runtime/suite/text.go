@@ -10,6 +10,11 @@ import (
 
 // Differences are the lines of an expectation that was not met, "" for other errors.
 func Differences(err error) string {
+	var explored *ExploreError
+	if errors.As(err, &explored) {
+		lines := append(explored.Differences[:min(len(explored.Differences), 10)], "what the seed has done last:")
+		return "    " + strings.Join(append(lines, explored.Trace[max(0, len(explored.Trace)-10):]...), "\n    ") + "\n"
+	}
 	var expected *builtins.ExpectError
 	if !errors.As(err, &expected) || len(expected.Differences) == 0 {
 		return ""

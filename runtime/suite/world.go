@@ -27,6 +27,8 @@ type world struct {
 	w      *sim.World
 	say    func(string)
 
+	seed    uint64
+	patient bool
 	started bool
 	all     bool
 	config  map[string]string // the user's ConfigMap
@@ -54,11 +56,17 @@ func (w *world) make(all bool) (err error) {
 		g = g.Only(w.module)
 	}
 	w.all = all
-	w.w, err = sim.New(sim.Options{Generation: g, Builtins: w.o.Builtins, Namespace: namespace, Name: name, HTTP: w,
+	w.w, err = sim.New(sim.Options{Generation: g, Builtins: w.o.Builtins, Namespace: namespace, Name: name, HTTP: w, Seed: w.seed, Patient: w.patient,
 		Log: func(module, hook string, level builtins.Level, msg string, fields []builtins.Field) {
 			w.say(format(level, module, hook, msg, fields))
 		}})
 	return err
+}
+
+// useSeed makes the cluster anew, in which things happen in the order of a seed.
+func (w *world) useSeed(seed uint64) error {
+	w.seed, w.patient = seed, true
+	return w.make(false)
 }
 
 // format is one line of a test's log.

@@ -1,0 +1,162 @@
+package sim
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/starling-operator/starling/runtime/engine"
+)
+
+// chaos is what a seed makes of the order in which things happen.
+type chaos struct {
+	r *rand.Rand
+	// Trace is what was done to the world, for people.
+	trace []string
+}
+
+func newChaos(seed uint64) *chaos { return &chaos{r: rand.New(rand.NewPCG(seed, 0))} }
+
+func (c *chaos) chance(n int) bool { return c.r.IntN(n) == 0 }
+
+func (c *chaos) note(format string, a ...any) { c.trace = append(c.trace, fmt.Sprintf(format, a...)) }
+
+// Trace is what the seed has done to the world, in order.
+func (w *World) Trace() []string {
+	if w.chaos == nil {
+		return nil
+	}
+	return w.chaos.trace
+}
+
+const (
+	// maxDisturbed bounds the steps of one time of trouble.
+	maxDisturbed = 300
+	// maxMending is how long after it what has failed may take to succeed.
+	maxMending = time.Hour
+)
+
+// disturb lets things happen in an order of the seed: actions wait for others, changes
+// are told late, doubled or merged, calls to the API server fail, the process is killed.
+// Then all is calm again, until what has failed has succeeded.
+func (w *World) disturb(ctx context.Context) error {
+	c := w.chaos
+	for range maxDisturbed {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch {
+		case c.chance(12):
+			verb := []string{"apply", "create", "patch", "delete", "get", "list"}[c.r.IntN(6)]
+			c.note("the next %s fails", verb)
+			w.store.FailNext(verb, "*", apierrors.NewInternalError(fmt.Errorf("injected")), 1)
+		case c.chance(40):
+			c.note("starling is killed and started again")
+			w.Stop()
+			w.store.ClearFaults() // a start that cannot read what was kept tries until it can
+			if err := w.begin(ctx); err != nil {
+				return err
+			}
+		case c.chance(6):
+			w.repeat()
+		case c.chance(2) && w.look():
+		case len(w.pending) > 0:
+			i := c.r.IntN(len(w.pending))
+			a := w.pending[i]
+			w.pending = slices.Delete(w.pending, i, i+1)
+			if i > 0 {
+				c.note("%T comes before %d others", a, i)
+			}
+			if in := w.carryOut(ctx, a); in != nil {
+				w.handle(in)
+			}
+		case !w.look():
+			return w.calm(ctx)
+		}
+	}
+	return w.calm(ctx)
+}
+
+// repeat tells of changes that were told before, as a watch that lists anew may.
+func (w *World) repeat() {
+	ids := w.watchIDs()
+	if len(ids) == 0 {
+		return
+	}
+	f := w.watches[ids[w.chaos.r.IntN(len(ids))]]
+	entries := f.local.Entries()
+	if !f.synced || !f.served || len(entries) == 0 {
+		return
+	}
+	e := entries[w.chaos.r.IntN(len(entries))]
+	w.chaos.note("%s is told of %s/%s again", f.spec.ID, e.Namespace, e.Name)
+	w.handle(again(f.spec.ID, e))
+}
+
+// calm waits until what has failed has succeeded, or it is clear that it will not.
+func (w *World) calm(ctx context.Context) error {
+	w.store.ClearFaults()
+	end := w.now.Add(maxMending)
+	for {
+		if err := w.settle(ctx); err != nil {
+			return err
+		}
+		next := w.engine.NextRetry()
+		if next.IsZero() || next.After(end) {
+			return nil
+		}
+		// Schedules and requeues that fall due meanwhile come first.
+		for !w.wakeAt.IsZero() && w.wakeAt.Before(next) {
+			if err := w.tick(ctx); err != nil {
+				return err
+			}
+		}
+		w.now = next
+		w.wakeAt = time.Time{}
+		w.handle(engine.Tick{})
+	}
+}
+
+// tick moves the clock to the next time that the engine waits for.
+func (w *World) tick(ctx context.Context) error {
+	if w.wakeAt.After(w.now) {
+		w.now = w.wakeAt
+	}
+	w.wakeAt = time.Time{}
+	w.handle(engine.Tick{})
+	return w.settle(ctx)
+}
+
+// Mend lets what has failed succeed, then has another process look at what is there,
+// in a plain order.
+func (w *World) Mend(ctx context.Context) error {
+	w.chaos = nil
+	if err := w.calm(ctx); err != nil {
+		return err
+	}
+	w.Stop()
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	return w.calm(ctx)
+}
+
+// random is where the random values of a run come from: with a seed, the same for all
+// runs of a hook, because their number is left to chance.
+func (w *World) random(a engine.RunHook) io.Reader {
+	n := 0
+	if w.chaos == nil {
+		for _, r := range w.Runs {
+			if r.Hook == a.Hook.ID {
+				n++
+			}
+		}
+	}
+	return rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "%s %s %d", a.Hook.ID, a.Key, n)))
+}
