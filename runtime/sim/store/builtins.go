@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/sha256"
 	"strings"
 	"sync"
 
@@ -23,6 +24,11 @@ type Builtins struct {
 	scheme     *runtime.Scheme
 	converter  func() managedfields.TypeConverter
 	crdTypes   func() *crdTypes
+
+	// What was made of CRDs, by their content: reading schemas and compiling
+	// their rules takes milliseconds, and a hundred tests begin with the same ones.
+	mu     sync.Mutex
+	custom map[[sha256.Size]byte]*kind
 }
 
 // NewBuiltins reads the table of built-in kinds.
@@ -31,6 +37,7 @@ func NewBuiltins() *Builtins {
 		byResource: map[schema.GroupVersionResource]*kind{},
 		byKind:     map[schema.GroupVersionKind]*kind{},
 		scheme:     runtime.NewScheme(),
+		custom:     map[[sha256.Size]byte]*kind{},
 	}
 	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(b.scheme); err != nil {

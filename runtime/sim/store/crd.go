@@ -1,7 +1,10 @@
 package store
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,8 +21,12 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// crdFinalizer holds a CRD until its objects are gone.
-const crdFinalizer = "customresourcecleanup.apiextensions.k8s.io"
+const (
+	// crdFinalizer holds a CRD until its objects are gone.
+	crdFinalizer = "customresourcecleanup.apiextensions.k8s.io"
+	// maxCustom bounds how many versions of CRDs are remembered for other stores.
+	maxCustom = 500
+)
 
 var (
 	crdResource = schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}
@@ -82,7 +89,7 @@ func checkCRD(b *Builtins, obj map[string]any) (field.ErrorList, error) {
 			errs = append(errs, field.Required(path.Child("schema", "openAPIV3Schema"), "schemas are required"))
 			continue
 		}
-		if _, err := readVersion(b, crd, &v); err != nil {
+		if _, err := b.readVersion(crd, &v); err != nil {
 			errs = append(errs, field.Invalid(path.Child("schema", "openAPIV3Schema"), "", err.Error()))
 		}
 	}
@@ -92,8 +99,32 @@ func checkCRD(b *Builtins, obj map[string]any) (field.ErrorList, error) {
 	return errs, nil
 }
 
-// readVersion makes a kind of one version.
-func readVersion(b *Builtins, crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*kind, error) {
+// readVersion makes a kind of one version, or finds the one that another store has
+// made of the same CRD.
+func (b *Builtins) readVersion(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*kind, error) {
+	spec, err := json.Marshal(crd.Spec)
+	if err != nil {
+		return nil, err
+	}
+	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", crd.Name, v.Name, spec))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if k := b.custom[key]; k != nil {
+		return k, nil
+	}
+	k, err := newVersion(b, crd, v)
+	if err != nil {
+		return nil, err
+	}
+	if len(b.custom) >= maxCustom {
+		clear(b.custom)
+	}
+	b.custom[key] = k
+	return k, nil
+}
+
+// newVersion makes a kind of one version.
+func newVersion(b *Builtins, crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*kind, error) {
 	k := &kind{Kind: Kind{
 		Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind, Plural: crd.Spec.Names.Plural, Singular: crd.Spec.Names.Singular,
 		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, ShortNames: crd.Spec.Names.ShortNames, Categories: crd.Spec.Names.Categories,
@@ -167,7 +198,7 @@ func (s *Store) crdChanged(before, after map[string]any) {
 		if !v.Served && !v.Storage || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 			continue
 		}
-		k, err := readVersion(s.o.Builtins, crd, &v)
+		k, err := s.o.Builtins.readVersion(crd, &v)
 		if err != nil {
 			continue
 		}
