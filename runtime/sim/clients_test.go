@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -287,6 +288,24 @@ func TestWatchManagerFollowsTheStore(t *testing.T) {
 		s.Settle()
 		expect("g deleted default/g", "g synced false")
 	})
+}
+
+// TestKubectlMayValidate asks the questions that kubectl asks before it applies.
+func TestKubectlMayValidate(t *testing.T) {
+	c := newClients(t)
+	if _, err := c.store.Patch(store.Target{GVR: crdGVR, Name: "gadgets.example.com"}, types.ApplyPatchType, []byte(gadgets), store.WriteOptions{Manager: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	documents := discovery.NewDiscoveryClientForConfigOrDie(c.config).OpenAPIV3()
+	verifier := resource.NewQueryParamVerifierV3(c.client.Dynamic(), documents, resource.QueryParamFieldValidation)
+	for _, gvk := range []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}, {Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "example.com", Version: "v1", Kind: "Gadget"}} {
+		if err := verifier.HasSupport(gvk); err != nil {
+			t.Errorf("%s: %v", gvk, err)
+		}
+	}
+	if err := verifier.HasSupport(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}); err == nil {
+		t.Error("a kind that is not served can be validated")
+	}
 }
 
 // TestClientGoWorksOnTheStore uses typed and metadata clients, discovery and an

@@ -1,9 +1,9 @@
 // Package rest answers the Kubernetes REST API from a store, in the process: as an
 // http.RoundTripper for client-go and Helm, as an http.Handler for a socket. It has
 // discovery (grouped and aggregated), all verbs, every type of patch, watches with
-// streamed lists and bookmarks. It shows no tables and no OpenAPI document, speaks
-// JSON (bodies may be YAML, or the protobuf that typed clients send), and lets everybody do everything: there is no
-// authentication and no RBAC.
+// streamed lists and bookmarks. It shows no tables, and its OpenAPI documents hold no
+// schemas. It speaks JSON; bodies may also be YAML, or the protobuf of typed clients.
+// Everybody may do everything: there is no authentication and no RBAC.
 package rest
 
 import (
@@ -188,6 +188,9 @@ func (s *Server) route(r *http.Request) (*answer, error) {
 		return &answer{code: http.StatusOK, typ: "text/plain; charset=utf-8", text: "ok"}, nil
 	case "api", "apis":
 		return s.discover(r, path == "apis")
+	}
+	if path == "openapi/v3" || strings.HasPrefix(path, "openapi/v3/") {
+		return s.openAPI(path)
 	}
 	parts := strings.Split(path, "/")
 	var gv schema.GroupVersion

@@ -63,7 +63,6 @@ type kind struct {
 	putCreates   bool // an update of what is not there creates it
 	returnsGone  bool // a delete answers with the object that is gone
 	orphans      bool // a delete leaves dependents behind unless told otherwise
-	schemaless   bool // made by Serve
 	crd          *crdVersion
 	typed        *typedKind
 	fieldManager *managers
@@ -125,7 +124,7 @@ func (s *Store) Serve(k Kind) {
 		k.Singular = strings.ToLower(k.Kind)
 	}
 	k.Builtin = false
-	made := &kind{Kind: k, generation: true, schemaless: true}
+	made := &kind{Kind: k, generation: true}
 	made.fieldManager = newManagers(made, deduced, nil)
 	s.kinds[k.GVR()] = made
 }

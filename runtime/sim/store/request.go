@@ -231,6 +231,3 @@ func wrongVersion(k *kind, obj map[string]any) error {
 	}
 	return nil
 }
-
-// ListMeta is what a list says of itself.
-type ListMeta = metav1.ListMeta
