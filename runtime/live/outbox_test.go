@@ -89,8 +89,12 @@ func (p *post) count(outcome string) float64 {
 func TestMessagesAreSentAgainUntilTheyArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPost(t)
-		var err error = &outbound.StatusError{Code: 503, RetryAfter: 30 * time.Second}
-		p.answer = func(context.Context, string) error { return err }
+		answer := func(err error) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.answer = func(context.Context, string) error { return err }
+		}
+		answer(&outbound.StatusError{Code: 503, RetryAfter: 30 * time.Second})
 		p.say(message("", "a"))
 		synctest.Wait()
 		if waiting, problems := p.box.state("web"); waiting != 1 || len(problems) != 1 || !strings.Contains(problems[0], "messages of a wait (1 of the module): web/hooks/a.star:3: POST https://chat.example/hook: the server answered 503") {
@@ -98,10 +102,10 @@ func TestMessagesAreSentAgainUntilTheyArrive(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second) // as asked for
 		synctest.Wait()
-		err = errors.New("connection refused")
+		answer(errors.New("connection refused"))
 		time.Sleep(30*time.Second + 4*time.Second + 8*time.Second)
 		synctest.Wait()
-		err = nil
+		answer(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		p.want("tries", p.tries, []string{"0s a", "30s a", "1m0s a", "1m4s a", "1m12s a", "1m28s a"})
