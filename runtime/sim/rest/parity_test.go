@@ -24,7 +24,9 @@ import (
 )
 
 // update writes the answers of the real server into testdata/parity; the simulated
-// one never writes there.
+// one never writes there. A new case needs its requests only:
+//
+//	go test -tags e2e ./runtime/sim/rest -run TestParityReal -update
 var update = flag.Bool("update", false, "write the real server's answers into testdata")
 
 // A parityWorld answers the cases of testdata/parity: the store, or a real server.

@@ -10,6 +10,7 @@
 //   - No controllers but those of [Store.Settle], no scheduler, no kubelet:
 //     Deployments make no Pods, nothing becomes ready, and Pods go at once when they
 //     are deleted. A test says what becomes of its objects by writing their status.
+//   - Pods have no qosClass, and volumes say nothing of their phases but Pending.
 //   - No admission but that of namespaces: no ServiceAccount in Pods, no default
 //     ServiceAccount, no kube-root-ca.crt, no priorities, no quotas, no webhooks, no
 //     finalizers on volumes, no taints on Nodes. Namespaces may come by themselves

@@ -78,7 +78,7 @@ func (s *Store) anyVersion(gr schema.GroupResource) *kind {
 type owner struct {
 	ref     map[string]any
 	object  map[string]any // nil: not there
-	unknown bool           // its kind is not served, so nobody can say
+	unknown bool           // its kind is not served, or it cannot be an owner: nobody can say
 }
 
 func (s *Store) ownersOf(obj map[string]any) []owner {
@@ -91,6 +91,9 @@ func (s *Store) ownersOf(obj map[string]any) []owner {
 		kindName, _ := ref["kind"].(string)
 		o := owner{ref: ref, unknown: true}
 		for _, k := range s.served(schema.FromAPIVersionAndKind(apiVersion, kindName)) {
+			if k.Namespaced && namespaceOf(obj) == "" {
+				continue // nobody can own across namespaces: left alone
+			}
 			o.unknown = false
 			key := name
 			if k.Namespaced {
