@@ -2,7 +2,9 @@ package sim
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -18,44 +20,110 @@ type noLog struct{}
 
 func (noLog) Log(builtins.Level, string, []builtins.Field) {}
 
-func world(t *testing.T, folder string) *World {
+func world(t *testing.T, read *tree.Tree, err error) *World {
 	t.Helper()
-	read, err := tree.ReadDir(folder, tree.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := generation.Load(context.Background(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1,
+	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1,
 		Log: func(string) builtins.Logger { return noLog{} }})
-	w, err := New(Options{Generation: g, Builtins: store.NewBuiltins(),
-		Log: func(module, hook string, _ builtins.Level, msg string, _ []builtins.Field) { t.Log(module, hook, msg) }})
+	for _, m := range g.Modules {
+		if m.Err != nil {
+			t.Fatal(m.Err)
+		}
+	}
+	w, err := New(Options{Generation: g, Builtins: store.NewBuiltins()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-func TestQuickstart(t *testing.T) {
-	w := world(t, "../../examples/quickstart")
-	node := func(name string) {
-		if err := w.Apply(map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": name},
-			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}}); err != nil {
-			t.Fatal(err)
-		}
+func hooks(t *testing.T, text string) *World {
+	t.Helper()
+	read, err := tree.Read(fstest.MapFS{
+		"web/module.star":  {Data: []byte("module(enabled = True, grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"apply\"])])\n")},
+		"web/hooks/a.star": {Data: []byte(text)},
+	}, tree.Options{})
+	return world(t, read, err)
+}
+
+func node(name string) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": name},
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}}
+}
+
+// Hooks, values, Helm: a Node that comes reaches the Deployment, as in a real cluster.
+func TestAnExampleFromANodeToItsRelease(t *testing.T) {
+	read, err := tree.ReadDir("../../examples/quickstart", tree.Options{})
+	w := world(t, read, err)
+	if err := w.Apply(node("a")); err != nil {
+		t.Fatal(err)
 	}
-	node("a")
-	began := time.Now()
 	if err := w.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("start took %s", time.Since(began))
-	for _, m := range w.Status().Modules {
-		if m.State != status.ModuleReady {
-			t.Errorf("%+v", m)
+	replicas := func() any {
+		obj, err := w.Get(effect.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "hello", Name: "hello"})
+		if err != nil || obj == nil {
+			t.Fatalf("no Deployment: %v", err)
 		}
+		return obj["spec"].(map[string]any)["replicas"]
 	}
-	for _, r := range w.Runs {
-		t.Logf("%s %+v %v", r.Hook, r.Effects, r.Err)
+	if s := w.Status().Modules[0]; s.State != status.ModuleReady || replicas() != int64(1) {
+		t.Errorf("%+v, %v replicas", s, replicas())
 	}
-	obj, err := w.Client().Get(t.Context(), effect.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "hello", Name: "hello"})
-	t.Logf("%v %v", obj["spec"], err)
+	if err := w.Apply(node("b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Settle(t.Context()); err != nil || replicas() != int64(2) {
+		t.Errorf("%v replicas, %v", replicas(), err)
+	}
+	release, err := w.Release(t.Context(), "hello")
+	if err != nil || release["revision"] != int64(2) {
+		t.Errorf("release %v, %v", release["revision"], err)
+	}
+	before := w.State()
+	w.Stop()
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := w.State(); strings.Join(after, "\n") != strings.Join(before, "\n") {
+		t.Error("a restart changes the cluster")
+	}
+}
+
+func TestTheClockFiresSchedulesInOrder(t *testing.T) {
+	w := hooks(t, `
+def a(ctx):
+    log.info("at", now = str(ctx.now))
+
+hook(a, on = [schedule("*/20 * * * *")])
+`)
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Advance(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.Runs) != 3 || w.Now() != Begin.Add(time.Hour) {
+		t.Errorf("%d runs at %s", len(w.Runs), w.Now())
+	}
+}
+
+// What sets itself to work without end is an error that names the hook.
+func TestWhatNeverSettlesIsSaid(t *testing.T) {
+	w := hooks(t, `
+def spin(ctx):
+    n = ctx.state.get("n", 0) + 1
+    ctx.state.set("n", n)
+    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "n", "labels": {"a": "b"}}, "data": {"n": str(n)}})
+
+hook(spin, on = [k8s.watch("v1", "ConfigMap", labels = {"a": "b"})])
+`)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := w.Start(ctx); err == nil || !strings.Contains(err.Error(), "it does not settle") || !strings.Contains(err.Error(), "web/hooks/a.star:spin") {
+		t.Errorf("got %v", err)
+	}
 }
