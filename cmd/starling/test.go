@@ -102,6 +102,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 	}
 	p := &testPrinter{out: out, verbose: f.verbose, json: f.json}
 	shared := store.NewBuiltins()
+	go shared.Warm() // while the trees load
 	cache := script.NewCache()
 	for _, root := range roots {
 		t, err := tree.ReadDir(root.dir, tree.Options{})
