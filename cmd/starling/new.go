@@ -12,7 +12,7 @@ func newNewCommand() *cobra.Command {
 	var modules string
 	cmd := &cobra.Command{
 		Use:   "new",
-		Short: "Write the first files of a module or of a hook",
+		Short: "Write the first files of a module, of a hook or of a test",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  groupOf,
 	}
@@ -21,7 +21,7 @@ func newNewCommand() *cobra.Command {
 		Use:   "module NAME",
 		Short: "Write a module: chart, values, schemas and a hook",
 		Long: `Writes a new module to a folder of its name: module.star, a chart, values, schemas
-and a hook, ready to run. Nothing is overwritten. The names of the files are
+and a hook with its test, ready to run. Nothing is overwritten. The names of the files are
 printed. NAME may have a weight: 020-web.`,
 		Example: "  starling new module web --modules addons",
 		Args:    exactly("NAME"),
@@ -41,6 +41,21 @@ to the global hooks. Nothing is overwritten. The name of the file is printed.`,
 		Args:    exactly("MODULE", "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := scaffold.Hook(modules, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), path)
+			return nil
+		},
+	}, &cobra.Command{
+		Use:   "test MODULE NAME",
+		Short: "Write a test of a module, or of global",
+		Long: `Writes a file NAME_test.star beside the hooks of a module, or, when MODULE is global,
+beside the global ones. Nothing is overwritten. The name of the file is printed.`,
+		Example: "  starling new test web count-pods --modules addons",
+		Args:    exactly("MODULE", "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := scaffold.Test(modules, args[0], args[1])
 			if err != nil {
 				return err
 			}

@@ -1,5 +1,5 @@
-// Package scaffold writes the first files of a module and of a hook: they load, and
-// `starling check` has nothing to say of them.
+// Package scaffold writes the first files of a module, of a hook and of a test: they
+// load, `starling check` has nothing to say of them, and `starling test` passes.
 package scaffold
 
 import (
@@ -61,6 +61,35 @@ func Hook(root, module, name string) (string, error) {
 	if strings.HasSuffix(base, "_test") {
 		return "", fmt.Errorf("hook %q: files that end in _test.star are tests, they are not loaded", name)
 	}
+	dir, err := hooksOf(root, module)
+	if err != nil {
+		return "", err
+	}
+	_, plain, _ := tree.ParseFolder(module)
+	to := filepath.Join(root, dir, name+".star")
+	return to, write("files/hook.star", to, struct{ Function, Module string }{function(base), plain})
+}
+
+// Test writes a file with a new test beside the hooks of a module, or, when module is
+// "global", beside the global ones. It returns the path of the file. A file that is
+// there is an error.
+func Test(root, module, name string) (string, error) {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".star"), "_test")
+	base := strings.ReplaceAll(name, "-", "_")
+	if !isName(base) {
+		return "", fmt.Errorf("test %q: a test's name is made of a-z, 0-9, - and _, and begins with a letter", name)
+	}
+	dir, err := hooksOf(root, module)
+	if err != nil {
+		return "", err
+	}
+	_, plain, _ := tree.ParseFolder(module)
+	to := filepath.Join(root, dir, name+"_test.star")
+	return to, write("files/test.star", to, struct{ Function, Module string }{base, plain})
+}
+
+// hooksOf returns the folder of a module's hooks below root.
+func hooksOf(root, module string) (string, error) {
 	dir, err := find(root, module)
 	switch {
 	case err != nil:
@@ -72,9 +101,7 @@ func Hook(root, module, name string) (string, error) {
 	default:
 		dir = filepath.Join(dir, "hooks")
 	}
-	_, plain, _ := tree.ParseFolder(module)
-	to := filepath.Join(root, dir, name+".star")
-	return to, write("files/hook.star", to, struct{ Function, Module string }{function(base), plain})
+	return dir, nil
 }
 
 // find returns the folder of a module below root, by its name or its folder's; "" when
