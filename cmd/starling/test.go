@@ -37,10 +37,11 @@ type testFlags struct {
 	parallel int
 	explore  int
 	seed     uint64
+	cover    bool
 }
 
 // goFlags are those that may be written as Go people type them, with one dash.
-var goFlags = []string{"run", "update", "json", "count", "parallel", "explore", "seed"}
+var goFlags = []string{"run", "update", "json", "count", "parallel", "explore", "seed", "cover"}
 
 func newTestCommand() *cobra.Command {
 	f := &testFlags{}
@@ -64,6 +65,7 @@ one module or of a whole tree, or a folder with /... for all below it; the defau
 	fs.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "run `n` tests at a time")
 	fs.IntVar(&f.explore, "explore", 0, "run each test also in `n` other orders of events, with failing calls and crashes; the end must be the same")
 	fs.Uint64Var(&f.seed, "seed", 0, "run each test also in the order of this `seed`, which --explore has named")
+	fs.BoolVar(&f.cover, "cover", false, "tell how many statements of each .star file the tests have run, and the lines of the others")
 	return cmd
 }
 
@@ -109,7 +111,11 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		if err != nil {
 			return err
 		}
-		gen := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Cache: cache, Log: live.FileLog(zerolog.Nop())})
+		var cover *script.Cover
+		if f.cover {
+			cover, cache = script.NewCover(), script.NewCache()
+		}
+		gen := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Cache: cache, Cover: cover, Log: live.FileLog(zerolog.Nop())})
 		p.broken(root, gen)
 		p.root = root.dir
 		if err := suite.Run(ctx, suite.Options{
@@ -118,6 +124,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		}, p.file); err != nil {
 			return err
 		}
+		p.covered(cover)
 	}
 	switch {
 	case p.failed > 0:
@@ -290,6 +297,43 @@ func (p *testPrinter) file(f suite.File) {
 	if !p.json {
 		fmt.Fprintf(p.out, "%s\t%s\t%d of %d tests\t%.2fs\n%s", word, path, passed, len(f.Tests), f.Took.Seconds(), indent(text))
 	}
+}
+
+// covered tells what has run of the files of a tree.
+func (p *testPrinter) covered(cover *script.Cover) {
+	if cover == nil {
+		return
+	}
+	for _, f := range cover.Files() {
+		path := filepath.ToSlash(filepath.Join(p.root, f.Path))
+		missed := ""
+		if len(f.Missed) > 0 {
+			missed = "\tnot run: " + ranges(f.Missed)
+		}
+		text := fmt.Sprintf("coverage: %.1f%% of %d statements%s", 100*float64(f.Ran)/float64(max(f.Statements, 1)), f.Statements, missed)
+		p.event("output", path, "", 0, text+"\n")
+		if !p.json {
+			fmt.Fprintf(p.out, "\t%s\t%s\n", path, text)
+		}
+	}
+}
+
+// ranges writes lines as people do: 3-5, 9.
+func ranges(lines []int) string {
+	var out []string
+	for i := 0; i < len(lines); {
+		j := i
+		for j+1 < len(lines) && lines[j+1] == lines[j]+1 {
+			j++
+		}
+		if j > i {
+			out = append(out, fmt.Sprintf("%d-%d", lines[i], lines[j]))
+		} else {
+			out = append(out, fmt.Sprint(lines[i]))
+		}
+		i = j + 1
+	}
+	return strings.Join(out, ", ")
 }
 
 // event prints one object in the form of `go test -json`; Package is the file.

@@ -30,6 +30,8 @@ type Options struct {
 	Log func(path string) builtins.Logger
 	// Governor watches the memory of all runs; nil: no limit.
 	Governor *script.Governor
+	// Cover counts which statements run; nil: nobody does.
+	Cover *script.Cover
 	// Cache keeps compiled files between generations; nil: this one's own.
 	Cache *script.Cache
 }

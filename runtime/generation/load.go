@@ -46,7 +46,7 @@ func newLoader(o Options) *loader {
 		}
 	}
 	l.host = script.New(script.Options{
-		Files: o.Tree.Files, Std: o.Std, Governor: o.Governor, Cache: o.Cache, Context: l.context,
+		Files: o.Tree.Files, Std: o.Std, Governor: o.Governor, Cache: o.Cache, Cover: o.Cover, Context: l.context,
 	})
 	return l
 }

@@ -47,7 +47,7 @@ const (
 
 func isGuard(name string) bool {
 	switch name {
-	case guardAdd, guardAddNow, guardMul, guardMulNow, guardMod, guardAttr:
+	case guardAdd, guardAddNow, guardMul, guardMulNow, guardMod, guardAttr, coverName:
 		return true
 	}
 	return false

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.starlark.net/starlark"
@@ -38,6 +39,9 @@ type Options struct {
 	Cache *Cache
 	// Predeclared are the builtins; nil means builtins.Predeclared().
 	Predeclared starlark.StringDict
+	// Cover counts the statements of all files but tests and the standard library;
+	// nil: nobody does. Hosts with one Cover share their Cache with no others.
+	Cover *Cover
 }
 
 // Host is the files of one generation. It is safe for concurrent use.
@@ -48,6 +52,7 @@ type Host struct {
 	governor    *Governor
 	cache       *Cache
 	predeclared starlark.StringDict
+	cover       *Cover
 	names       []string // predeclared and universal names, for suggestions
 	rewordings  []rewording
 
@@ -62,7 +67,7 @@ const MaxFileSize = 1 << 20
 // New returns a host that has loaded nothing yet.
 func New(o Options) *Host {
 	h := &Host{
-		files: o.Files, std: o.Std, context: o.Context, limits: o.Limits,
+		files: o.Files, std: o.Std, context: o.Context, limits: o.Limits, cover: o.Cover,
 		governor: o.Governor, cache: o.Cache, predeclared: o.Predeclared,
 		rewordings: rewordings(), loads: make(map[string]*load),
 	}
@@ -73,6 +78,9 @@ func New(o Options) *Host {
 		h.predeclared = builtins.Predeclared()
 	}
 	h.predeclared = withGuards(h.predeclared)
+	if h.cover != nil {
+		h.predeclared[coverName] = h.cover.builtin()
+	}
 	h.predeclared.Freeze()
 	for name := range h.predeclared {
 		if !isGuard(name) {
@@ -129,6 +137,9 @@ func (h *Host) compile(path string, src []byte) (prog *starlark.Program, err err
 	file, err := dialect().Parse(path, src, 0)
 	if err != nil {
 		return nil, err
+	}
+	if h.cover != nil && !strings.HasPrefix(path, "@") && !strings.HasSuffix(path, "_test.star") {
+		h.cover.instrument(path, file)
 	}
 	guard(file)
 	prog, err = starlark.FileProgram(file, h.predeclared.Has)
