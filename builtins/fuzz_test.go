@@ -167,9 +167,18 @@ func patchValues(t *testing.T, v starlark.Value, patch string, base map[string]a
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops, err := jsonpatch.DecodePatch([]byte(patch))
+	// Written anew: json.decode takes control characters that are no JSON for others.
+	plain, err := object.ToPlain(v)
 	if err != nil {
-		t.Fatalf("%s is no patch for others: %v", patch, err)
+		t.Fatal(err)
+	}
+	strict, err := json.Marshal(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := jsonpatch.DecodePatch(strict)
+	if err != nil {
+		t.Fatalf("%s is no patch for others: %v", strict, err)
 	}
 	doc, err := json.Marshal(base)
 	if err != nil {
