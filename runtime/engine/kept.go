@@ -63,9 +63,9 @@ func (m *module) readKept(kept map[string][]byte) error {
 	for key, data := range kept {
 		switch {
 		case strings.HasPrefix(key, tickPrefix):
-			errs = append(errs, m.readTick(data))
+			errs = append(errs, m.readTick(key, data))
 		case strings.HasPrefix(key, statePrefix):
-			errs = append(errs, m.readState(data))
+			errs = append(errs, m.readState(key, data))
 		}
 		if !strings.HasPrefix(key, layerPrefix) {
 			continue
@@ -74,7 +74,7 @@ func (m *module) readKept(kept map[string][]byte) error {
 		err := json.Unmarshal(data, &k)
 		s := m.subject(k.Hook, k.Key)
 		if err == nil && s == nil {
-			m.stale = true
+			m.ofNobody(key, data)
 			continue
 		}
 		if err == nil {
@@ -87,6 +87,16 @@ func (m *module) readKept(kept map[string][]byte) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// ofNobody deals with what was kept for a hook that is not there: it goes, unless the
+// module does not load. Then the hook may be in a file that cannot be read for now.
+func (m *module) ofNobody(key string, data []byte) {
+	if m.gen.Err != nil {
+		m.kept[key] = data
+	} else {
+		m.stale = true
+	}
 }
 
 // subject returns what was kept under the id of a hook and a key, or nil when that is
@@ -104,7 +114,7 @@ func (m *module) subject(hook, key string) *subject {
 }
 
 // readState takes the state of a hook from what was kept.
-func (m *module) readState(data []byte) error {
+func (m *module) readState(key string, data []byte) error {
 	var k keptState
 	// Integers stay integers, as the hook has set them.
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &k); err != nil {
@@ -115,7 +125,7 @@ func (m *module) readState(data []byte) error {
 		s.state = k.State
 		s.keep(statePrefix, data)
 	} else {
-		m.stale = true
+		m.ofNobody(key, data)
 	}
 	return nil
 }

@@ -218,3 +218,30 @@ func TestAQuarantinedHookHoldsUpItsModuleAlone(t *testing.T) {
 		t.Error(why)
 	}
 }
+
+// A file that cannot be read for one start takes nothing away that its hooks remember.
+func TestAModuleThatDoesNotLoadKeepsWhatItRemembers(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("a", onStartup(0))))
+	w.hooks["web/a"] = func(r RunHook) (effect.Effects, error) {
+		n, _ := r.State["n"].(int64)
+		eff := set("n", n)
+		eff.State = map[string]any{"n": n + 1}
+		return eff, nil
+	}
+	w.start()
+	before := copyKept(w.kept)
+	good := w.gen.Modules["web"]
+	broken := *good
+	broken.Hooks, broken.Err = nil, errors.New("web/hooks/a.star:1:1: got end of file")
+	w.gen.Modules["web"] = &broken
+	w.start()
+	w.advance(time.Hour)
+	if after := copyKept(w.kept); len(after) != len(before) {
+		t.Errorf("kept %v, was %v", after, before)
+	}
+	w.gen.Modules["web"] = good
+	w.start()
+	if n := w.e.modules["web"].byKey["web/a"].state["n"]; n != int64(2) {
+		t.Errorf("state %v, want 2", n)
+	}
+}

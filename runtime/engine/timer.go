@@ -117,7 +117,7 @@ const tickPrefix = "tick."
 
 // readTick takes a tick from what was kept; one of a schedule that is gone, or no
 // longer asks for it, is dropped.
-func (m *module) readTick(data []byte) error {
+func (m *module) readTick(key string, data []byte) error {
 	var k keptTick
 	if err := json.Unmarshal(data, &k); err != nil {
 		m.stale = true
@@ -131,7 +131,7 @@ func (m *module) readTick(data []byte) error {
 			}
 		}
 	}
-	m.stale = true
+	m.ofNobody(key, data)
 	return nil
 }
 
