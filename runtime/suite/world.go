@@ -30,7 +30,6 @@ type world struct {
 	seed    uint64
 	patient bool
 	started bool
-	all     bool
 	config  map[string]string // the user's ConfigMap
 	hosts   map[string]func(effect.Request) (builtins.Fetched, error)
 }
@@ -46,17 +45,12 @@ func newWorld(o Options, file string, say func(string)) (*world, error) {
 	if w.module == "" {
 		return nil, fmt.Errorf("%s: the folder %s is no module of the tree", file, path.Dir(file))
 	}
-	return w, w.make(false)
+	return w, w.make()
 }
 
 // make makes the cluster, for the process that is to run in it.
-func (w *world) make(all bool) (err error) {
-	g := w.o.Generation
-	if !all {
-		g = g.Only(w.module)
-	}
-	w.all = all
-	w.w, err = sim.New(sim.Options{Generation: g, Builtins: w.o.Builtins, Namespace: namespace, Name: name, HTTP: w, Seed: w.seed, Patient: w.patient,
+func (w *world) make() (err error) {
+	w.w, err = sim.New(sim.Options{Generation: w.o.Generation.Only(w.module), Builtins: w.o.Builtins, Namespace: namespace, Name: name, HTTP: w, Seed: w.seed, Patient: w.patient,
 		Log: func(module, hook string, level builtins.Level, msg string, fields []builtins.Field) {
 			w.say(format(level, module, hook, msg, fields))
 		}})
@@ -66,7 +60,7 @@ func (w *world) make(all bool) (err error) {
 // useSeed makes the cluster anew, in which things happen in the order of a seed.
 func (w *world) useSeed(seed uint64) error {
 	w.seed, w.patient = seed, true
-	return w.make(false)
+	return w.make()
 }
 
 // format is one line of a test's log.
@@ -152,12 +146,8 @@ func (w *world) Start(ctx context.Context, all bool) error {
 	if w.started {
 		return errors.New("started already; t.restart() ends the process and begins another")
 	}
-	if all != w.all {
-		if w.w.Store().Version() != "" && all {
-			// The cluster stays, the process gets the whole tree.
-			w.w.Use(w.o.Generation)
-			w.all = true
-		}
+	if all {
+		w.w.Use(w.o.Generation) // the cluster stays, the process gets the whole tree
 	}
 	w.started = true
 	if m := w.o.Generation.Modules[w.module]; m != nil && !all {
