@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 )
 
 // guard is a module whose hooks review the ConfigMaps of the namespaces that are
@@ -229,13 +230,17 @@ func TestAdmission(t *testing.T) {
 	// What somebody changes or deletes is put right.
 	name, _, _ := strings.Cut(first[0], " ")
 	validating := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	c, err := validating.Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	// Other tests have namespaces, too: it must not cover them meanwhile.
-	c.Webhooks[0].ClientConfig.CABundle, c.Webhooks[0].NamespaceSelector = nil, &metav1.LabelSelector{MatchLabels: map[string]string{"e2e": "nowhere"}}
-	if _, err := validating.Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		c, err := validating.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		c.Webhooks[0].ClientConfig.CABundle, c.Webhooks[0].NamespaceSelector = nil, &metav1.LabelSelector{MatchLabels: map[string]string{"e2e": "nowhere"}}
+		_, err = validating.Update(t.Context(), c, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	f.eventually("the configuration is put right", func() error {
