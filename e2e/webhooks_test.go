@@ -231,7 +231,7 @@ func TestAdmission(t *testing.T) {
 	name, _, _ := strings.Cut(first[0], " ")
 	validating := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	// Other tests have namespaces, too: it must not cover them meanwhile.
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		c, err := validating.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
