@@ -160,6 +160,9 @@ func (s *Store) DeleteCollection(t Target, sel Selection, o DeleteOptions) ([]ma
 	if err != nil {
 		return nil, err
 	}
+	if err := s.loadList(k, t.Namespace, sel); err != nil {
+		return nil, err
+	}
 	var out []map[string]any
 	table := s.table(k.groupResource())
 	for _, key := range slices.Clone(table.keys) {

@@ -74,7 +74,9 @@ func (s *Store) Kinds() []Kind {
 	defer s.unlock()
 	out := make([]Kind, 0, len(s.o.Builtins.kinds)+len(s.kinds))
 	for _, k := range s.o.Builtins.kinds {
-		out = append(out, k.Kind)
+		if !s.hides(k) {
+			out = append(out, k.Kind)
+		}
 	}
 	for _, k := range s.kinds {
 		out = append(out, k.Kind)
@@ -100,7 +102,7 @@ func (s *Store) Kind(gvr schema.GroupVersionResource) (k Kind, ok bool) {
 func (s *Store) KindOf(gvk schema.GroupVersionKind) (k Kind, ok bool) {
 	s.mu.Lock()
 	defer s.unlock()
-	if k := s.o.Builtins.byKind[gvk]; k != nil {
+	if k := s.o.Builtins.byKind[gvk]; k != nil && !s.hides(k) {
 		return k.Kind, true
 	}
 	for _, k := range s.kinds {
@@ -117,9 +119,12 @@ func (s *Store) KindOf(gvk schema.GroupVersionKind) (k Kind, ok bool) {
 func (s *Store) Serve(k Kind) {
 	s.mu.Lock()
 	defer s.unlock()
-	if s.kind(k.GVR()) != nil {
-		return
+	if s.kind(k.GVR()) == nil {
+		s.serve(k)
 	}
+}
+
+func (s *Store) serve(k Kind) {
 	if k.Singular == "" {
 		k.Singular = strings.ToLower(k.Kind)
 	}
@@ -131,7 +136,7 @@ func (s *Store) Serve(k Kind) {
 
 // kind returns the kind of a resource, or nil.
 func (s *Store) kind(gvr schema.GroupVersionResource) *kind {
-	if k := s.o.Builtins.byResource[gvr]; k != nil {
+	if k := s.o.Builtins.byResource[gvr]; k != nil && !s.hides(k) {
 		return k
 	}
 	return s.kinds[gvr]

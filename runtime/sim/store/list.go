@@ -56,6 +56,9 @@ func (s *Store) List(t Target, o ListOptions) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
+	if err := s.loadList(k, t.Namespace, o.Selection); err != nil {
+		return List{}, err
+	}
 	at, start, err := s.listFrom(o)
 	if err != nil {
 		return List{}, err

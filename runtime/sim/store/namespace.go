@@ -29,6 +29,9 @@ func (s *Store) checkNamespace(k *kind, namespace, name string, dryRun bool) err
 	if namespace == "" {
 		return apierrors.NewBadRequest("an empty namespace may not be set during creation")
 	}
+	if err := s.load(s.o.Builtins.byResource[namespaceResource.WithVersion("v1")], "", namespace); err != nil {
+		return err
+	}
 	ns := s.table(namespaceResource).objects[namespace]
 	if ns == nil {
 		if !s.o.MakeNamespaces {

@@ -47,7 +47,7 @@ type Result struct {
 	Warnings []string
 }
 
-// find returns the kind of a target, or 404.
+// find returns the kind of a target, or 404. What the target names is known then.
 func (s *Store) find(t Target) (*kind, error) {
 	k := s.kind(t.GVR)
 	if k == nil {
@@ -56,7 +56,7 @@ func (s *Store) find(t Target) (*kind, error) {
 	switch {
 	case t.Subresource == "", t.Subresource == "status" && k.Status, t.Subresource == "scale" && k.Scale,
 		t.Subresource == "eviction" && k.Builtin && k.Plural == "pods":
-		return k, nil
+		return k, s.load(k, t.Namespace, t.Name)
 	}
 	return nil, noSuchPath()
 }

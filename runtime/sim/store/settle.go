@@ -94,7 +94,6 @@ func (s *Store) ownersOf(obj map[string]any) []owner {
 			if k.Namespaced && namespaceOf(obj) == "" {
 				continue // nobody can own across namespaces: left alone
 			}
-			o.unknown = false
 			key := name
 			if k.Namespaced {
 				key = keyOf(namespaceOf(obj), name)
@@ -102,6 +101,7 @@ func (s *Store) ownersOf(obj map[string]any) []owner {
 			if found := s.table(k.groupResource()).objects[key]; found != nil && uidOf(found) == ref["uid"] {
 				o.object = found
 			}
+			o.unknown = o.object == nil && !s.lost(ref["uid"])
 		}
 		out = append(out, o)
 	}
@@ -109,7 +109,7 @@ func (s *Store) ownersOf(obj map[string]any) []owner {
 }
 
 func (s *Store) served(gvk schema.GroupVersionKind) []*kind {
-	if k := s.o.Builtins.byKind[gvk]; k != nil {
+	if k := s.o.Builtins.byKind[gvk]; k != nil && !s.hides(k) {
 		return []*kind{k}
 	}
 	for _, k := range s.kinds {
@@ -131,6 +131,9 @@ func letsGo(obj map[string]any) bool {
 // collect does one step of garbage collection.
 func (s *Store) collect() bool {
 	return s.each(func(k *kind, obj map[string]any) bool {
+		if s.settled(k, obj) {
+			return false
+		}
 		if waitsForDependents(obj) || letsGo(obj) {
 			if s.finishOwner(k, obj) {
 				return true
@@ -260,7 +263,7 @@ func (s *Store) emptyNamespaces() bool {
 	t := s.table(spaces.groupResource())
 	for _, name := range slices.Clone(t.keys) {
 		ns := t.objects[name]
-		if !deleting(ns) {
+		if !deleting(ns) || s.settled(spaces, ns) {
 			continue
 		}
 		left := false
@@ -296,7 +299,7 @@ func (s *Store) emptyCRDs() bool {
 	t := s.table(crdResource)
 	for _, name := range slices.Clone(t.keys) {
 		crd := t.objects[name]
-		if !deleting(crd) || !slices.Contains(finalizersOf(crd), crdFinalizer) {
+		if !deleting(crd) || !slices.Contains(finalizersOf(crd), crdFinalizer) || s.settled(crds, crd) {
 			continue
 		}
 		left := false

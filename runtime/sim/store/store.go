@@ -50,6 +50,8 @@ type Store struct {
 	wake     []func() // to call after unlocking
 	faults   []*fault
 	counts   map[string]uint64 // names and uids given out, by what for
+	over     *over             // nil: there is no origin
+	actor    string            // who makes changes, for people
 }
 
 // table holds the objects of one resource, in the version they are stored in.
@@ -71,6 +73,15 @@ type change struct {
 // New makes a store with the namespaces that every cluster has (default,
 // kube-node-lease, kube-public, kube-system) and nothing else.
 func New(o Options) *Store {
+	s := empty(o)
+	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
+		s.makeNamespace(name)
+	}
+	return s
+}
+
+// empty makes a store with nothing in it.
+func empty(o Options) *Store {
 	if o.Builtins == nil {
 		panic("store.New: Options.Builtins is missing")
 	}
@@ -80,11 +91,7 @@ func New(o Options) *Store {
 	if o.History == 0 {
 		o.History = defaultHistory
 	}
-	s := &Store{o: o, kinds: map[schema.GroupVersionResource]*kind{}, tables: map[schema.GroupResource]*table{}, counts: map[string]uint64{}}
-	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
-		s.makeNamespace(name)
-	}
-	return s
+	return &Store{o: o, kinds: map[schema.GroupVersionResource]*kind{}, tables: map[schema.GroupResource]*table{}, counts: map[string]uint64{}}
 }
 
 // unlock ends a call: those who wait for changes hear of them after it.
@@ -150,6 +157,9 @@ func (s *Store) commit(k *kind, key string, obj map[string]any) map[string]any {
 	if over := len(s.history) - s.o.History; over > s.o.History/4 {
 		s.oldest = s.history[over-1].version
 		s.history = slices.Clone(s.history[over:])
+	}
+	if s.over != nil {
+		s.over.note(c, s.actor)
 	}
 	s.notify()
 	if gr == crdResource {

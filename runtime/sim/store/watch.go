@@ -61,6 +61,9 @@ func (s *Store) Watch(t Target, o WatchOptions) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.loadList(k, t.Namespace, o.Selection); err != nil {
+		return nil, err
+	}
 	w := &Watcher{store: s, kind: k, match: match, notify: o.Notify, at: s.version}
 	version, err := parseVersion(defaultText(o.Version, "0"))
 	if err != nil {

@@ -109,6 +109,9 @@ func (w *write) add(obj map[string]any) (Result, error) {
 	if err := s.checkNamespace(k, w.target.Namespace, nameOf(obj), w.options.DryRun); err != nil {
 		return Result{}, err
 	}
+	if err := s.load(k, w.target.Namespace, nameOf(obj)); err != nil {
+		return Result{}, err
+	}
 	key := keyOf(w.target.Namespace, nameOf(obj))
 	for _, field := range []string{"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"} {
 		setMeta(obj, field, nil)
