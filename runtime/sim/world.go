@@ -41,6 +41,11 @@ type Options struct {
 	Seed uint64
 	// Patient waits, whenever it settles, until what has failed has succeeded.
 	Patient bool
+	// Origin is the cluster that the world lies over: what it does not know it reads
+	// there, what happens in it stays in it. Nil: the cluster is empty.
+	Origin store.Origin
+	// Now is the time at which the world begins; zero: [Begin].
+	Now time.Time
 	// Log takes what hooks and the engine say; nil: nobody does.
 	Log func(module, hook string, level builtins.Level, msg string, fields []builtins.Field)
 }
@@ -106,9 +111,14 @@ func New(o Options) (*World, error) {
 	if o.Log == nil {
 		o.Log = func(string, string, builtins.Level, string, []builtins.Field) {}
 	}
-	w := &World{o: o, now: Begin, Metrics: map[string]float64{}}
-	w.store = store.New(store.Options{Builtins: o.Builtins, Now: w.Now, MakeNamespaces: true})
+	if o.Now.IsZero() {
+		o.Now = Begin
+	}
+	w := &World{o: o, now: o.Now, Metrics: map[string]float64{}}
 	var err error
+	if w.store, err = newStore(store.Options{Builtins: o.Builtins, Now: w.Now, MakeNamespaces: o.Origin == nil}, o.Origin); err != nil {
+		return nil, err
+	}
 	if o.Seed != 0 {
 		w.chaos = newChaos(o.Seed)
 	}
@@ -122,6 +132,13 @@ func New(o Options) (*World, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+func newStore(o store.Options, origin store.Origin) (*store.Store, error) {
+	if origin == nil {
+		return store.New(o), nil
+	}
+	return store.Over(o, origin)
 }
 
 // Now is the time of the world.

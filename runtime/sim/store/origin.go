@@ -1,0 +1,269 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Origin is a cluster that a store can lie over, see [Over]: what the store does not
+// know it reads there, and nothing is ever written to it. What it returns is not
+// changed, and must not change.
+type Origin interface {
+	// Kinds are those that it serves.
+	Kinds() ([]Kind, error)
+	// Get returns an object, or nil when it is not there.
+	Get(k Kind, namespace, name string) (map[string]any, error)
+	// List returns the objects of a namespace ("": of all) that a selection
+	// describes.
+	List(k Kind, namespace string, sel Selection) ([]map[string]any, error)
+}
+
+// over is what a store knows of its origin. An object is asked for once: what the
+// store has seen or changed is the store's own from then on.
+type over struct {
+	origin Origin
+	served map[schema.GroupVersionResource]bool
+	// known are the objects as they were found, by resource and key; nil: not there.
+	known map[schema.GroupResource]map[string]map[string]any
+	// listed are the selections that were asked for.
+	listed map[string]bool
+	// gone are the uids of objects that were deleted in the store.
+	gone map[string]bool
+	by   map[schema.GroupResource]map[string][]string
+}
+
+// Over makes a store that shows what the origin holds, and keeps all changes to
+// itself. The namespaces are the origin's. Garbage is collected as far as the store
+// knows it: dependents that nobody has asked for stay out of sight.
+func Over(o Options, origin Origin) (*Store, error) {
+	s := empty(o)
+	s.over = &over{
+		origin: origin, served: map[schema.GroupVersionResource]bool{}, known: map[schema.GroupResource]map[string]map[string]any{},
+		listed: map[string]bool{}, gone: map[string]bool{}, by: map[schema.GroupResource]map[string][]string{},
+	}
+	kinds, err := origin.Kinds()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range kinds {
+		s.over.served[k.GVR()] = true
+	}
+	s.mu.Lock()
+	defer s.unlock()
+	if k := s.kind(crdGVR); k != nil {
+		if err := s.loadList(k, "", Selection{}); err != nil {
+			return nil, fmt.Errorf("custom resource definitions: %w", err)
+		}
+		for _, key := range s.table(crdResource).keys {
+			s.crdChanged(nil, s.table(crdResource).objects[key])
+		}
+	}
+	for _, k := range kinds {
+		if s.kind(k.GVR()) == nil {
+			s.serve(k) // of an aggregated API, or newer than the table of built-in kinds
+		}
+	}
+	return s, nil
+}
+
+// hides says that a built-in kind is none of the origin's.
+func (s *Store) hides(k *kind) bool { return s.over != nil && k.Builtin && !s.over.served[k.GVR()] }
+
+// load reads one object, unless it is known.
+func (s *Store) load(k *kind, namespace, name string) error {
+	if s.over == nil || name == "" {
+		return nil
+	}
+	key := keyOf(namespace, name)
+	if _, known := s.over.known[k.groupResource()][key]; known || s.stored(k, Target{Namespace: namespace, Name: name}) != nil {
+		return nil
+	}
+	obj, err := s.over.origin.Get(k.Kind, namespace, name)
+	if err != nil {
+		return err
+	}
+	s.take(k, key, obj)
+	return nil
+}
+
+// loadList reads what a selection describes, unless it has done so before.
+func (s *Store) loadList(k *kind, namespace string, sel Selection) error {
+	if s.over == nil {
+		return nil
+	}
+	asked := func(namespace string, sel Selection) string {
+		return fmt.Sprintf("%s\n%s\n%s\n%s", k.groupResource(), namespace, sel.Labels, sel.Fields)
+	}
+	for _, what := range []string{asked(namespace, sel), asked(namespace, Selection{}), asked("", sel), asked("", Selection{})} {
+		if s.over.listed[what] {
+			return nil
+		}
+	}
+	found, err := s.over.origin.List(k.Kind, namespace, sel)
+	if err != nil {
+		return err
+	}
+	s.over.listed[asked(namespace, sel)] = true
+	for _, obj := range found {
+		s.take(k, keyOf(namespaceOf(obj), nameOf(obj)), obj)
+	}
+	return nil
+}
+
+// take keeps what the origin holds under a key. It is no change: nobody is told.
+func (s *Store) take(k *kind, key string, obj map[string]any) {
+	gr := k.groupResource()
+	known := s.over.known[gr]
+	if known == nil {
+		known = map[string]map[string]any{}
+		s.over.known[gr] = known
+	}
+	t := s.table(gr)
+	if _, seen := known[key]; seen || t.objects[key] != nil {
+		return
+	}
+	known[key] = nil
+	if obj == nil {
+		return
+	}
+	obj = storedForm(k, obj)
+	known[key], t.objects[key] = obj, obj
+	at, _ := slices.BinarySearch(t.keys, key)
+	t.keys = slices.Insert(t.keys, at, key)
+	// What is written here is newer than all that was found.
+	if version, err := strconv.ParseInt(versionOf(obj), 10, 64); err == nil && version > s.version {
+		s.version = version
+	}
+}
+
+// note remembers who has changed an object, and what is gone.
+func (o *over) note(c change, actor string) {
+	if c.after == nil && c.before != nil {
+		o.gone[uidOf(c.before)] = true
+	}
+	if o.by[c.resource] == nil {
+		o.by[c.resource] = map[string][]string{}
+	}
+	if who := o.by[c.resource][c.key]; actor != "" && !slices.Contains(who, actor) {
+		o.by[c.resource][c.key] = append(who, actor)
+	}
+}
+
+// lost says whether an owner that is not found is gone for certain. In an origin it
+// may be one that nobody has asked for.
+func (s *Store) lost(uid any) bool {
+	text, _ := uid.(string)
+	return s.over == nil || s.over.gone[text]
+}
+
+// settled says that an object's end is the origin's affair: it was being deleted when
+// it was found.
+func (s *Store) settled(k *kind, obj map[string]any) bool {
+	return s.over != nil && deleting(s.over.known[k.groupResource()][keyOf(namespaceOf(obj), nameOf(obj))])
+}
+
+// As says on whose behalf changes are made from now on: [Difference.By] names them.
+func (s *Store) As(actor string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.actor = actor
+}
+
+// Difference is an object that is not as the origin has it.
+type Difference struct {
+	Kind            Kind
+	Namespace, Name string
+	// Before is the object in the origin, After the one in the store; nil: not there.
+	Before, After map[string]any
+	// By are those who have changed it, in order; see [Store.As].
+	By []string
+}
+
+// Differences are the objects of a store made by [Over] that are not as the origin
+// has them, by kind, namespace and name. What differs in bookkeeping alone
+// (resourceVersion, generation, managedFields) is none.
+func (s *Store) Differences() []Difference {
+	s.mu.Lock()
+	defer s.unlock()
+	if s.over == nil {
+		return nil
+	}
+	var out []Difference
+	for gr, t := range s.tables {
+		k := s.anyVersion(gr)
+		if k == nil {
+			continue
+		}
+		known := s.over.known[gr]
+		for key, who := range s.over.by[gr] {
+			before, after := known[key], t.objects[key]
+			if before == nil && after == nil || before != nil && after != nil && sameButBookkeeping(before, after) {
+				continue
+			}
+			named := after
+			if named == nil {
+				named = before
+			}
+			out = append(out, Difference{Kind: k.Kind, Namespace: namespaceOf(named), Name: nameOf(named), Before: before, After: after, By: who})
+		}
+	}
+	slices.SortFunc(out, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// Bookkeeping are the fields of metadata that the API server itself keeps.
+var Bookkeeping = []string{"resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", "selfLink"}
+
+func sameButBookkeeping(a, b map[string]any) bool {
+	am, bm := metaOf(a), metaOf(b)
+	if len(a) != len(b) {
+		return false
+	}
+	for key, v := range a {
+		if key != "metadata" && !reflect.DeepEqual(v, b[key]) {
+			return false
+		}
+	}
+	same := func(a, b map[string]any) bool {
+		for key, v := range a {
+			if !slices.Contains(Bookkeeping, key) && !reflect.DeepEqual(v, b[key]) {
+				return false
+			}
+		}
+		return true
+	}
+	return same(am, bm) && same(bm, am)
+}
+
+// AsOrigin shows a store to others as what they lie over. What they ask is no call of
+// a client: injected errors spare it.
+func (s *Store) AsOrigin() Origin { return origin{s} }
+
+type origin struct{ s *Store }
+
+func (o origin) Kinds() ([]Kind, error) { return o.s.Kinds(), nil }
+
+func (o origin) Get(k Kind, namespace, name string) (map[string]any, error) {
+	o.s.mu.Lock()
+	defer o.s.unlock()
+	of := o.s.kind(k.GVR())
+	if of == nil {
+		return nil, nil
+	}
+	if err := o.s.load(of, namespace, name); err != nil {
+		return nil, err
+	}
+	return shown(of, o.s.stored(of, Target{Namespace: namespace, Name: name})), nil
+}
+
+func (o origin) List(k Kind, namespace string, sel Selection) ([]map[string]any, error) {
+	list, err := o.s.List(Target{GVR: k.GVR(), Namespace: namespace, Spared: true}, ListOptions{Selection: sel})
+	return list.Items, err
+}
