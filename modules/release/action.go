@@ -30,7 +30,7 @@ type session struct {
 	cfg   *action.Configuration
 	log   zerolog.Logger
 	// mask keeps the target's secrets out of Helm's log; nil masks nothing.
-	mask *mask
+	mask *Mask
 
 	mu sync.Mutex
 	// cause is the reason that Helm logged and left out of its error.
@@ -76,7 +76,7 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	store.Log = s.debug
 	s.cfg = &action.Configuration{
 		RESTClientGetter: get,
-		KubeClient:       &client{Client: kubeClient, ctx: ctx, reset: m.ResetDiscovery},
+		KubeClient:       &client{Client: kubeClient, ctx: ctx, reset: m.ResetDiscovery, lifeless: m.o.Lifeless},
 		Releases:         storage.Init(store),
 		Capabilities:     caps,
 		Log:              s.debug,
@@ -110,7 +110,7 @@ func (s *session) debug(format string, args ...any) {
 		s.mu.Unlock()
 	}
 	if e := s.log.Debug(); e.Enabled() {
-		e.Msg("helm: " + s.mask.text(text))
+		e.Msg("helm: " + s.mask.Text(text))
 	}
 }
 

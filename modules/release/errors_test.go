@@ -44,7 +44,7 @@ func TestMask(t *testing.T) {
 	m := newMask(values, rendered)
 	in := "hunter2 aHVudGVyMg== db-secret 5432 nginx t0ken x true c2VjcmV0LWI2NA== secret-b64 plain-text public"
 	want := "*** *** db-secret 5432 nginx *** x true *** *** *** public"
-	if got := m.text(in); got != want {
+	if got := m.Text(in); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	err := m.clean(&stopped{cause: ErrFenced, detail: "at hunter2"})

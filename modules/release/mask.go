@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"regexp"
@@ -10,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// mask takes secrets out of error texts: what rendered Secrets hold, and values
-// under keys that sound like secrets. Helm, the template engine and the API
-// server quote freely.
-type mask struct{ secrets []string }
+// Mask takes secrets out of texts for people: what Secrets hold, and values under
+// keys that sound like secrets. Helm, the template engine and the API server quote
+// freely.
+type Mask struct{ secrets []string }
 
 // minSecret is the length below which a secret cannot be told from a word.
 const minSecret = 4
@@ -24,21 +25,51 @@ var (
 	secretKind   = regexp.MustCompile(`(?m)^kind:\s*["']?Secret\b`)
 )
 
+// NewMask makes a mask that knows nothing yet.
+func NewMask() *Mask { return &Mask{} }
+
+// Values adds the values, plain data, under keys that sound like secrets.
+func (m *Mask) Values(values map[string]any) {
+	m.values(values, false)
+	m.sort()
+}
+
+// Secret adds what a Secret holds, decoded as JSON.
+func (m *Mask) Secret(obj map[string]any) {
+	for _, field := range []string{"data", "stringData"} {
+		data, _ := obj[field].(map[string]any)
+		for _, v := range data {
+			text, _ := v.(string)
+			m.add(text)
+			if raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil && field == "data" {
+				m.add(string(raw))
+			}
+		}
+	}
+	m.sort()
+}
+
+// sort puts longer secrets first: one may hold another.
+func (m *Mask) sort() {
+	slices.SortFunc(m.secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	m.secrets = slices.Compact(m.secrets)
+}
+
 // newMask collects the secrets of a target: its values and, when it was rendered,
 // its manifests.
-func newMask(values map[string]any, rendered map[string]string) *mask {
-	m := &mask{}
+func newMask(values map[string]any, rendered map[string]string) *Mask {
+	m := &Mask{}
 	m.values(values, false)
 	for _, text := range rendered {
 		if secretKind.MatchString(text) {
 			m.manifests(text)
 		}
 	}
-	slices.SortFunc(m.secrets, func(a, b string) int { return len(b) - len(a) })
+	m.sort()
 	return m
 }
 
-func (m *mask) add(s string) {
+func (m *Mask) add(s string) {
 	s = strings.TrimSpace(s)
 	if len(s) < minSecret || s == "true" || s == "false" {
 		return
@@ -46,7 +77,7 @@ func (m *mask) add(s string) {
 	m.secrets = append(m.secrets, s, base64.StdEncoding.EncodeToString([]byte(s)))
 }
 
-func (m *mask) values(v any, secret bool) {
+func (m *Mask) values(v any, secret bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, e := range v {
@@ -64,7 +95,7 @@ func (m *mask) values(v any, secret bool) {
 	}
 }
 
-func (m *mask) manifests(text string) {
+func (m *Mask) manifests(text string) {
 	for _, doc := range strings.Split(text, "\n---") {
 		var object struct {
 			Kind       string            `json:"kind"`
@@ -88,8 +119,8 @@ func (m *mask) manifests(text string) {
 
 // clean returns err without the secrets. What errors.Is finds in err it finds in
 // the result.
-func (m *mask) clean(err error) error {
-	cleaned := m.text(err.Error())
+func (m *Mask) clean(err error) error {
+	cleaned := m.Text(err.Error())
 	if cleaned == err.Error() {
 		return err
 	}
@@ -100,8 +131,8 @@ func (m *mask) clean(err error) error {
 	return errors.New(cleaned)
 }
 
-// text returns s without the secrets.
-func (m *mask) text(s string) string {
+// Text returns s without the secrets.
+func (m *Mask) Text(s string) string {
 	if m == nil {
 		return s
 	}

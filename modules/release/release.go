@@ -42,6 +42,9 @@ type Options struct {
 	// Converts says of which CustomResourceDefinitions the conversion is set by
 	// somebody else, whatever crds/ says; nil: of none.
 	Converts func(crd string) bool
+	// Lifeless says that nothing runs in the cluster: no object gets ready, no Job
+	// ends. What waits for that takes it as done.
+	Lifeless bool
 	Log      zerolog.Logger
 }
 

@@ -26,6 +26,9 @@ const (
 // Wait waits until the objects are ready by Helm's rules. The error says which
 // one is not.
 func (c *client) Wait(resources kube.ResourceList, timeout time.Duration) error {
+	if c.lifeless {
+		return nil
+	}
 	set, err := c.Factory.KubernetesClientSet()
 	if err != nil {
 		return err
@@ -68,6 +71,9 @@ func firstNotReady(ctx context.Context, checker kube.ReadyChecker, resources kub
 // succeeded or failed, by Helm's rules; other kinds are ready at once. Helm's own
 // does not end with the action.
 func (c *client) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
+	if c.lifeless {
+		return nil
+	}
 	ctx, cancel := context.WithTimeoutCause(c.ctx, timeout, errTimeout(timeout))
 	defer cancel()
 	for _, info := range resources {

@@ -168,7 +168,7 @@ func (w *World) begin(ctx context.Context) error {
 	var err error
 	if w.releases, err = release.New(release.Options{
 		Config: w.client.Config(), Discovery: w.client.Discovery(), Mapper: w.client.Mapper(),
-		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Log: zerolog.Nop(),
+		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Log: zerolog.Nop(),
 	}); err != nil {
 		return err
 	}
