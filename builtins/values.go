@@ -82,7 +82,7 @@ func callValuesSet(kind effect.ValueOpKind) func(*call) (starlark.Value, error) 
 		}
 		op := effect.ValueOp{Op: kind, Path: c.path("path").Resolve(shape), Pos: c.pos()}
 		if kind != effect.OpRemove {
-			if op.Value, err = object.ToPlainAt(c.arg("value"), op.Path); err != nil {
+			if op.Value, op.Secrets, err = object.ToPlainMarked(c.arg("value"), op.Path); err != nil {
 				return nil, err
 			}
 		}

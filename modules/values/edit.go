@@ -15,6 +15,14 @@ type edit struct {
 	ensure   bool
 	value    any
 	children map[string]*edit
+	from     *source // with [Located]: the call that sets, removes or ensures
+}
+
+// source is the call that an edit comes from.
+type source struct {
+	pos    string
+	origin *effect.Origin
+	within []effect.Place // later calls, which changed parts of what it set
 }
 
 type editKind uint8
@@ -29,28 +37,44 @@ const (
 func fold(ops []effect.ValueOp) (upper, defaults *edit) {
 	upper, defaults = &edit{}, &edit{}
 	for _, op := range ops {
-		foldOne(op, upper, defaults)
+		foldOne(op, upper, defaults, nil)
 	}
 	return upper, defaults
 }
 
-// foldOne adds the next operation to the trees of a hook.
-func foldOne(op effect.ValueOp, upper, defaults *edit) {
+// foldOne adds the next operation to the trees of a hook; from is the call that it comes
+// from, nil when nobody asks.
+func foldOne(op effect.ValueOp, upper, defaults *edit, from *source) {
 	v := normal(op.Value)
 	switch op.Op {
 	case effect.OpSet:
-		upper.set(op.Path, v)
+		upper.set(op.Path, v, from)
 	case effect.OpDefault:
-		defaults.set(op.Path, v)
+		defaults.set(op.Path, v, from)
 	case effect.OpRemove:
-		upper.remove(op.Path)
+		upper.remove(op.Path, from)
 	case effect.OpMerge:
 		if m, ok := v.(map[string]any); ok {
-			upper.merge(op.Path, m)
+			upper.merge(op.Path, m, from)
 		} else {
-			upper.set(op.Path, v)
+			upper.set(op.Path, v, from)
 		}
 	}
+}
+
+// change notes that a later call has changed what is at path in the value that the node
+// sets.
+func (e *edit) change(path []string, from *source) {
+	if from == nil {
+		return
+	}
+	if e.from == nil {
+		e.from = &source{}
+	}
+	// A source may stand in several nodes, after a merge.
+	s := *e.from
+	s.within = append(slices.Clip(s.within), effect.Place{Path: slices.Clone(path), Pos: from.pos, Origin: from.origin})
+	e.from = &s
 }
 
 // list returns how many keys of path lead to a list that the rest of path would
@@ -103,49 +127,61 @@ func (e *edit) walk(path []string) (*edit, []string) {
 	return e, nil
 }
 
-func (e *edit) set(path []string, v any) {
+func (e *edit) set(path []string, v any, from *source) {
 	n, rest := e.walk(path)
 	switch {
 	case len(rest) == 0:
-		*n = edit{kind: editSet, value: v}
+		*n = edit{kind: editSet, value: v, from: from}
 	case n.kind == editRemove:
-		*n = edit{kind: editSet, value: nested(rest, v)}
+		*n = edit{kind: editSet, value: nested(rest, v), from: from}
 	default:
 		n.value = setIn(n.value, rest, v)
+		n.change(rest, from)
 	}
 }
 
-func (e *edit) remove(path []string) {
+func (e *edit) remove(path []string, from *source) {
 	n, rest := e.walk(path)
 	switch {
 	case len(rest) == 0:
-		*n = edit{kind: editRemove}
+		*n = edit{kind: editRemove, from: from}
 	case n.kind == editSet:
 		n.value = removeIn(n.value, rest)
+		n.change(rest, from)
 	}
 }
 
-func (e *edit) merge(path []string, m map[string]any) {
+func (e *edit) merge(path []string, m map[string]any, from *source) {
 	n, rest := e.walk(path)
 	switch n.kind {
 	case editRemove:
-		*n = edit{kind: editSet, value: nested(rest, mergeDrop(nil, m))}
+		*n = edit{kind: editSet, value: nested(rest, mergeDrop(nil, m)), from: from}
 	case editSet:
 		under, _ := lookup(n.value, rest)
 		um, _ := under.(map[string]any)
 		n.value = setIn(n.value, rest, mergeDrop(um, m))
+		n.changes(rest, m, from)
 	default:
-		n.ensure = true
+		if !n.ensure {
+			n.ensure, n.from = true, from
+		}
 		for k, v := range m {
 			switch v := v.(type) {
 			case nil:
-				n.remove([]string{k})
+				n.remove([]string{k}, from)
 			case map[string]any:
-				n.merge([]string{k}, v)
+				n.merge([]string{k}, v, from)
 			default:
-				n.set([]string{k}, v)
+				n.set([]string{k}, v, from)
 			}
 		}
+	}
+}
+
+// changes is change for each leaf of a map that was merged into the value.
+func (e *edit) changes(path []string, m map[string]any, from *source) {
+	if from != nil {
+		leaves(path, m, func(path []string) { e.change(path, from) })
 	}
 }
 
@@ -254,9 +290,9 @@ func applyMaps(nodes []*edit, base map[string]any) map[string]any {
 func (e *edit) ops(path []string, set effect.ValueOpKind) []effect.ValueOp {
 	switch e.kind {
 	case editSet:
-		return []effect.ValueOp{{Op: set, Path: slices.Clone(path), Value: e.value}}
+		return []effect.ValueOp{e.from.on(effect.ValueOp{Op: set, Path: slices.Clone(path), Value: e.value})}
 	case editRemove:
-		return []effect.ValueOp{{Op: effect.OpRemove, Path: slices.Clone(path)}}
+		return []effect.ValueOp{e.from.on(effect.ValueOp{Op: effect.OpRemove, Path: slices.Clone(path)})}
 	}
 	var out []effect.ValueOp
 	created := false
@@ -266,7 +302,7 @@ func (e *edit) ops(path []string, set effect.ValueOpKind) []effect.ValueOp {
 		out = append(out, child.ops(append(path, k), set)...)
 	}
 	if e.ensure && !created && len(path) > 0 {
-		ensure := effect.ValueOp{Op: effect.OpMerge, Path: slices.Clone(path), Value: map[string]any{}}
+		ensure := e.from.on(effect.ValueOp{Op: effect.OpMerge, Path: slices.Clone(path), Value: map[string]any{}})
 		out = slices.Insert(out, 0, ensure)
 	}
 	return out

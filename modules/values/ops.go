@@ -22,11 +22,11 @@ const maxOpsBytes = 64 << 20
 // first, then all others, each in the order of their paths; an operation on the
 // same or on a containing path has superseded an earlier one, merges are taken
 // apart into what they set and remove, whole floats are integers (JSON does not
-// tell them apart), and positions are gone. Two runs that ask for the same give
+// tell them apart), and positions and origins are gone, see [Located]. Two runs that ask for the same give
 // results that are deeply equal. Canonical of canonical changes nothing.
 func Canonical(ops []effect.ValueOp) []effect.ValueOp {
 	upper, defaults := fold(ops)
-	return slices.Concat(defaults.ops(nil, effect.OpDefault), upper.ops(nil, effect.OpSet))
+	return marked(slices.Concat(defaults.ops(nil, effect.OpDefault), upper.ops(nil, effect.OpSet)), ops)
 }
 
 // Equal says whether two lists of operations ask for the same.

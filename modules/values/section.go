@@ -161,7 +161,7 @@ func (c *Composer) For(hook string, own []effect.ValueOp) (map[string]any, error
 		if n >= 0 {
 			return nil, listError(op, op.Path[:n])
 		}
-		foldOne(op, l.upper, l.defaults)
+		foldOne(op, l.upper, l.defaults, nil)
 	}
 	return others.withLayer(HookLayer{Hook: hook, Ops: own}, l).Compose(), nil
 }

@@ -47,8 +47,29 @@ type ValueOp struct {
 	// Value is plain JSON data (nil, bool, int64, float64, string, []any,
 	// map[string]any); nil for OpRemove.
 	Value any `json:"value,omitempty"`
+	// Secrets are the paths inside Value, empty for Value itself, at which texts stand
+	// that were of the type secret.
+	Secrets [][]string `json:"secrets,omitempty"`
 	// Pos is the "file:line" of the call. It is not kept across restarts.
 	Pos string `json:"-"`
+	// Origin is the run of the call; nil: not known, as after a restart.
+	Origin *Origin `json:"-"`
+}
+
+// Origin says which run asked for a [ValueOp], for people.
+type Origin struct {
+	// Run is the engine's number of the run, At the time at which it began.
+	Run uint64
+	At  time.Time
+	// Within are the later calls that changed parts of Value, in call order.
+	Within []Place
+}
+
+// Place is a call that changed what is at Path inside the value of a [ValueOp].
+type Place struct {
+	Path   []string
+	Pos    string
+	Origin *Origin
 }
 
 // MetricKind names what a [Metric] does.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -59,7 +60,7 @@ func (e *Engine) commit(id uint64) {
 	}
 	layer := s.layer
 	if !r.cleanup {
-		layer = values.Canonical(s.withKept(r.effects.Values))
+		layer = values.Located(s.withKept(nil), r.effects.Values, &effect.Origin{Run: id, At: r.at})
 	}
 	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes}
 	changed := !values.Equal(s.layer, layer)
@@ -199,6 +200,8 @@ func (e *Engine) runSucceeded(id uint64) {
 		if m.pass.runs(r.work.Events) {
 			m.pass.own += m.version - before
 		}
+	} else if len(s.layer) > 0 {
+		s.layer = values.Relocate(s.layer, r.effects.Values)
 	}
 	if len(r.effects.Metrics) > 0 {
 		e.do(Publish{Module: m.name, Hook: h.gen.ID, Metrics: r.effects.Metrics})

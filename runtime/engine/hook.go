@@ -45,6 +45,7 @@ type run struct {
 	subject *subject // that of the hook, or one of its objects
 	cleanup bool
 	epoch   int
+	at      time.Time // when it began
 	work    lane.Work[builtins.Event]
 	effects effect.Effects
 	keeping keeping // what is to be kept of its subject, once it has succeeded
@@ -263,6 +264,7 @@ func (e *Engine) dispatch(m *module) {
 func (e *Engine) startRun(h *hook, r *run) {
 	m, s, work := h.module, r.subject, r.work
 	e.ops++
+	r.at = e.now
 	e.runs[e.ops] = r
 	a := RunHook{
 		Run: e.ops, Hook: h.gen, Module: m.gen, Events: work.Events, Attempt: work.Attempt,

@@ -97,6 +97,15 @@ func ToPlainAt(v starlark.Value, at []string) (any, error) {
 	return (&converter{left: MaxBytes, path: slices.Clone(at), reveal: true}).top(v)
 }
 
+// ToPlainMarked is [ToPlainAt]; secrets are the paths in the result, without at, at
+// which a [Secret] stood.
+func ToPlainMarked(v starlark.Value, at []string) (plain any, secrets [][]string, err error) {
+	c := &converter{left: MaxBytes, path: slices.Clone(at), reveal: true}
+	c.mark = func() { secrets = append(secrets, slices.Clone(c.path[len(at):])) }
+	plain, err = c.top(v)
+	return plain, secrets, err
+}
+
 // ToTree is [ToPlain], except that integers past 64 bits are kept, as *big.Int.
 // It is for encoders of text.
 func ToTree(v starlark.Value) (any, error) {
@@ -119,8 +128,9 @@ type converter struct {
 	path    []string
 	parents []starlark.Value
 	left    int
-	big     bool // keep integers past 64 bits
-	reveal  bool // secrets become their text
+	big     bool   // keep integers past 64 bits
+	reveal  bool   // secrets become their text
+	mark    func() // nil, or told of each of them
 }
 
 func (c *converter) plain(v starlark.Value) (any, error) {
@@ -163,6 +173,9 @@ func (c *converter) plain(v starlark.Value) (any, error) {
 	case *Secret:
 		if !c.reveal {
 			return nil, errors.New("a secret cannot go here; reveal(…) gives its text")
+		}
+		if c.mark != nil {
+			c.mark()
 		}
 		return c.text(v.text)
 	case starlark.Bytes:
