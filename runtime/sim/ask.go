@@ -33,6 +33,30 @@ func (w *World) Ask(ctx context.Context, h *generation.Hook, r *builtins.Request
 	return answer.Response, answer.Err
 }
 
+// Call has a hook run now, whatever triggers it, and settles; key is the object that it
+// is about, with for_each. The run is the next one of that hook in Runs. Its error is
+// that of the call, and it is not tried again.
+func (w *World) Call(ctx context.Context, hook, key string) error {
+	if w.engine == nil {
+		return errors.New("no starling runs here")
+	}
+	w.asked++
+	id := w.asked
+	w.handle(engine.Requested{ID: id, Hook: hook, Key: key})
+	err := w.settle(ctx)
+	answer, ok := w.answers[id]
+	delete(w.answers, id)
+	switch {
+	case ok && answer.Err != nil:
+		return answer.Err
+	case err != nil:
+		return err
+	case !ok:
+		return fmt.Errorf("hook %s has not run", hook)
+	}
+	return nil
+}
+
 func (w *World) convert(ctx context.Context, h *generation.Hook, r *builtins.Request) (builtins.Response, error) {
 	if w.executor == nil {
 		return builtins.Response{}, errors.New("no starling runs here")

@@ -15,9 +15,12 @@ import (
 // carryOut does what the engine wants done, and returns the answer; nil when there is
 // none.
 func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
+	w.store.As(actor(a))
+	defer w.store.As("")
 	switch a := a.(type) {
 	case engine.StartWatch:
-		w.watches[a.ID] = newFollower(w.executor.WatchSpec(ctx, a), a.Each)
+		// The watch outlives whoever had it started.
+		w.watches[a.ID] = newFollower(w.executor.WatchSpec(context.WithoutCancel(ctx), a), a.Each)
 	case engine.RunHook:
 		return w.run(ctx, a)
 	case engine.Commit:
@@ -54,6 +57,21 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 		w.o.Log(a.Module, a.Hook, a.Level, a.Message, nil)
 	}
 	return nil
+}
+
+// actor says on whose behalf an action changes the cluster.
+func actor(a engine.Action) string {
+	switch a := a.(type) {
+	case engine.Commit:
+		return "hook " + a.Hook.ID
+	case engine.ApplyCRDs:
+		return "crds of " + a.Module.Name
+	case engine.Release:
+		return "release " + a.Ref.Name
+	case engine.Uninstall:
+		return "release " + a.Ref.Name
+	}
+	return "starling"
 }
 
 // run calls a hook and remembers what came of it.

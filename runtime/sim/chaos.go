@@ -60,7 +60,7 @@ func (w *World) disturb(ctx context.Context) error {
 			c.note("starling is killed and started again")
 			w.Stop()
 			w.store.ClearFaults() // a start that cannot read what was kept tries until it can
-			if err := w.begin(ctx); err != nil {
+			if err := w.Begin(ctx); err != nil {
 				return err
 			}
 		case c.chance(6):
@@ -141,7 +141,7 @@ func (w *World) Mend(ctx context.Context) error {
 		return err
 	}
 	w.Stop()
-	if err := w.begin(ctx); err != nil {
+	if err := w.Begin(ctx); err != nil {
 		return err
 	}
 	return w.calm(ctx)

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 
 	"github.com/starling-operator/starling/runtime/cluster"
@@ -79,4 +81,82 @@ func (l live) List(k store.Kind, namespace string, sel store.Selection) ([]map[s
 		return nil, nil
 	}
 	return found, err
+}
+
+// Discovery is what the API server says that it serves.
+func (l live) Discovery() discovery.CachedDiscoveryInterface { return l.client.Discovery() }
+
+// discoverer is an origin whose API server says more of itself than its kinds.
+type discoverer interface {
+	Discovery() discovery.CachedDiscoveryInterface
+}
+
+// Fork makes a world that lies over this one: what happens there changes nothing here.
+// It has no process yet.
+func (w *World) Fork() (*World, error) {
+	o := w.o
+	o.Now, o.Seed, o.Patient, o.Log = w.now, 0, false, nil
+	o.Origin = forked{w.store.AsOrigin(), w}
+	return New(o)
+}
+
+type forked struct {
+	store.Origin
+	w *World
+}
+
+func (f forked) Discovery() discovery.CachedDiscoveryInterface { return f.w.capabilities() }
+
+// capabilities are what charts see of the API server: what the origin says, and what
+// the world has beyond that.
+func (w *World) capabilities() discovery.CachedDiscoveryInterface {
+	if d, ok := w.o.Origin.(discoverer); ok {
+		return capabilities{w.client.Discovery(), d.Discovery()}
+	}
+	return w.client.Discovery()
+}
+
+type capabilities struct {
+	discovery.CachedDiscoveryInterface
+	origin discovery.CachedDiscoveryInterface
+}
+
+func (c capabilities) ServerVersion() (*version.Info, error) { return c.origin.ServerVersion() }
+
+func (c capabilities) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	groups, lists, err := c.origin.ServerGroupsAndResources()
+	if err != nil {
+		return groups, lists, err
+	}
+	ownGroups, ownLists, err := c.CachedDiscoveryInterface.ServerGroupsAndResources()
+	if err != nil {
+		return groups, lists, err
+	}
+	known := map[string]bool{}
+	for _, g := range groups {
+		known[g.Name] = true
+	}
+	for _, l := range lists {
+		for _, r := range l.APIResources {
+			known[l.GroupVersion+"/"+r.Kind] = true
+		}
+	}
+	groups, lists = slices.Clone(groups), slices.Clone(lists)
+	for _, g := range ownGroups {
+		if !known[g.Name] {
+			groups = append(groups, g)
+		}
+	}
+	for _, l := range ownLists {
+		more := &metav1.APIResourceList{TypeMeta: l.TypeMeta, GroupVersion: l.GroupVersion}
+		for _, r := range l.APIResources {
+			if !known[l.GroupVersion+"/"+r.Kind] {
+				more.APIResources = append(more.APIResources, r)
+			}
+		}
+		if len(more.APIResources) > 0 {
+			lists = append(lists, more)
+		}
+	}
+	return groups, lists, nil
 }

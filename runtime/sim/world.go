@@ -152,13 +152,14 @@ func (w *World) Client() *cluster.Client { return w.client }
 
 // Start begins a process on what the cluster holds, and settles.
 func (w *World) Start(ctx context.Context) error {
-	if err := w.begin(ctx); err != nil {
+	if err := w.Begin(ctx); err != nil {
 		return err
 	}
 	return w.Settle(ctx)
 }
 
-func (w *World) begin(ctx context.Context) error {
+// Begin begins a process on what the cluster holds, which does nothing yet.
+func (w *World) Begin(ctx context.Context) error {
 	instance := status.InstanceLabel(w.o.Namespace, w.o.Name)
 	w.watches, w.pending, w.wakeAt, w.config = map[string]*follower{}, nil, time.Time{}, nil
 	w.configVersion = ""
@@ -167,7 +168,7 @@ func (w *World) begin(ctx context.Context) error {
 	w.kept = cluster.NewKept(cluster.KeptOptions{Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance})
 	var err error
 	if w.releases, err = release.New(release.Options{
-		Config: w.client.Config(), Discovery: w.client.Discovery(), Mapper: w.client.Mapper(),
+		Config: w.client.Config(), Discovery: w.capabilities(), Mapper: w.client.Mapper(),
 		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Log: zerolog.Nop(),
 	}); err != nil {
 		return err
@@ -244,7 +245,7 @@ func (w *World) settle(ctx context.Context) error {
 // step does one thing; done says that there was nothing to do.
 func (w *World) step(ctx context.Context) (done bool, err error) {
 	if w.engine == nil {
-		return !w.store.Settle(), nil
+		return !w.collect(), nil
 	}
 	if w.look() {
 		return false, nil
@@ -257,7 +258,14 @@ func (w *World) step(ctx context.Context) (done bool, err error) {
 		}
 		return false, nil
 	}
-	return !w.store.Settle(), nil
+	return !w.collect(), nil
+}
+
+// collect has the cluster do what its own controllers would.
+func (w *World) collect() bool {
+	w.store.As("garbage collection")
+	defer w.store.As("")
+	return w.store.Settle()
 }
 
 // Advance moves the clock on, and fires what falls due on the way, in order. It settles
