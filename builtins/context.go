@@ -137,8 +137,10 @@ type Run struct {
 	Now time.Time
 	// Random is where random values come from; nil means the system's own source.
 	Random io.Reader
-	// Grants are those of the module.
+	// Grants are those of the module. Free is true for a run that they do not bind:
+	// of somebody who tries things out.
 	Grants []Grant
+	Free   bool
 	// Compose returns the effective values as this run sees them, given its own
 	// changes so far. It is called when something changed, and its result is only
 	// read. Nil means no values.

@@ -103,8 +103,13 @@ type Requested struct {
 	// ID is the driver's.
 	ID uint64
 	// Hook is the hook's id.
-	Hook    string
+	Hook string
+	// Request is what it answers; nil has the hook run, as if all that triggers it
+	// had come.
 	Request *builtins.Request
+	// Key is the object that a run of a hook with for_each is about; without
+	// Request only.
+	Key string
 }
 
 // Committed ends a [Commit].

@@ -20,6 +20,10 @@ const maxWaitingRequests = 100
 
 // requested starts the run that answers a request, or says why there is none.
 func (e *Engine) requested(in Requested) {
+	if in.Request == nil {
+		e.called(in)
+		return
+	}
 	h, err := e.answers(in.Hook)
 	if err != nil {
 		e.do(Respond{ID: in.ID, Err: err})
@@ -59,6 +63,8 @@ func (e *Engine) answers(id string) (*hook, error) {
 		h := m.byKey[id]
 		switch {
 		case h == nil:
+		case h.gen.Session:
+			return h, nil
 		case !m.started || m.leaving:
 			return nil, fmt.Errorf("hook %s: module %s is not running: %w", id, m.name, ErrNotReady)
 		case h.barred != "":

@@ -85,6 +85,9 @@ type Hook struct {
 	Module string
 	// ID is "<module>/<id in the module>", unique in the generation.
 	ID string
+	// Session says that it stands for what somebody types: see
+	// [Generation.WithSession]. Free is true where grants do not bind it.
+	Session, Free bool
 }
 
 // loaders is how many modules are compiled at once: compiling is pure computing.

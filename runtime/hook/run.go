@@ -70,7 +70,7 @@ func Run(ctx context.Context, r Request) Result {
 		Namespace: r.Namespace, Now: r.Now, Grants: r.Module.Decl.Grants,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
 		Enabled: r.Switches, State: r.State, Key: r.Key,
-		Random: r.Random, HTTP: r.HTTP, Hosts: r.Module.Decl.Hosts,
+		Random: r.Random, HTTP: r.HTTP, Hosts: r.Module.Decl.Hosts, Free: r.Hook.Free,
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
 		Events: r.Events, Snapshots: r.Snapshots, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,
