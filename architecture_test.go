@@ -22,7 +22,7 @@ var layers = []struct {
 	within bool
 }{
 	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster"}, true},
-	{"what commands do without a cluster", []string{"modules/format", "modules/scaffold", "modules/check"}, false},
+	{"what commands do without a cluster", []string{"modules/format", "modules/scaffold", "modules/check", "modules/rbac"}, false},
 	{"tests of modules", []string{"runtime/suite"}, false},
 	{"drivers", []string{"runtime/live", "runtime/sim"}, false},
 	{"what drivers share", []string{"runtime/executor"}, false},

@@ -1,0 +1,107 @@
+package rbac
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/script"
+)
+
+// calls are what the files of a module call, where a grant alone does not say which
+// rights that takes.
+type calls struct {
+	create, jq, set, event, evict bool
+	// subresources are those that are written, each with the kinds that are written
+	// out, "" for one that is not.
+	subresources map[string][]string
+}
+
+// callsOf reads the files of each module. What lies in a lib folder, or in global/, may
+// be loaded by all.
+func callsOf(gen *generation.Generation) map[string]calls {
+	out := map[string]calls{}
+	for _, m := range gen.All() {
+		c := calls{subresources: map[string][]string{}}
+		// The tree is in memory: a folder that cannot be listed is not possible.
+		_ = fs.WalkDir(gen.Tree.Files, ".", func(p string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(p, ".star") || strings.HasSuffix(p, "_test.star") {
+				return err
+			}
+			if !strings.HasPrefix(p, m.Tree.Dir+"/") && !strings.HasPrefix(p, "global/") && !slices.Contains(strings.Split(path.Dir(p), "/"), "lib") {
+				return nil
+			}
+			src, err := fs.ReadFile(gen.Tree.Files, p)
+			if err != nil {
+				return err
+			}
+			if file, err := script.Parse(p, src); err == nil { // else nobody loads it
+				syntax.Walk(file, func(n syntax.Node) bool {
+					if call, ok := n.(*syntax.CallExpr); ok {
+						c.see(call)
+					}
+					return true
+				})
+			}
+			return nil
+		})
+		out[m.Name] = c
+	}
+	return out
+}
+
+func (c *calls) see(call *syntax.CallExpr) {
+	dot, ok := call.Fn.(*syntax.DotExpr)
+	if !ok {
+		return
+	}
+	if of, ok := dot.X.(*syntax.Ident); !ok || of.Name != "k8s" {
+		return
+	}
+	switch dot.Name.Name {
+	case "create":
+		c.create = true
+	case "apply_set":
+		c.set = true
+	case "event":
+		c.event = true
+	case "evict":
+		c.evict = true
+	case "status":
+		c.write("status", call)
+	case "patch":
+		c.jq = c.jq || keyword(call, "jq") != nil
+		if sub, ok := keyword(call, "subresource").(*syntax.Literal); ok {
+			if name, ok := sub.Value.(string); ok {
+				c.write(name, call)
+			}
+		}
+	}
+}
+
+// write notes that a subresource is written.
+func (c *calls) write(subresource string, call *syntax.CallExpr) {
+	kind := ""
+	if len(call.Args) > 1 {
+		if lit, ok := call.Args[1].(*syntax.Literal); ok {
+			kind, _ = lit.Value.(string)
+		}
+	}
+	c.subresources[subresource] = append(c.subresources[subresource], kind)
+}
+
+// keyword returns the value of a keyword argument, or nil.
+func keyword(call *syntax.CallExpr, name string) syntax.Expr {
+	for _, arg := range call.Args {
+		if b, ok := arg.(*syntax.BinaryExpr); ok && b.Op == syntax.EQ {
+			if id, ok := b.X.(*syntax.Ident); ok && id.Name == name {
+				return b.Y
+			}
+		}
+	}
+	return nil
+}

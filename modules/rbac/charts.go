@@ -1,0 +1,192 @@
+package rbac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/hook"
+)
+
+// renderTime bounds the rendering of one chart.
+const renderTime = 20 * time.Second
+
+// helmStorage is what Helm does with the Secrets that hold its revisions.
+var helmStorage = [...]string{"get", "list", "create", "update", "patch", "delete"}
+
+// chart is what is known of the chart of one module.
+type chart struct {
+	module    *generation.Module
+	namespace string
+	objects   []object
+	// written are the kinds that stand in templates as text, rendered or not.
+	written map[kindName]bool
+	err     error
+}
+
+// object is the part of a manifest that matters here.
+type object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Rules       []policyRule `json:"rules"`
+	Aggregation any          `json:"aggregationRule"`
+	RoleRef     struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	} `json:"roleRef"`
+}
+
+type policyRule struct {
+	Verbs           []string `json:"verbs"`
+	APIGroups       []string `json:"apiGroups"`
+	Resources       []string `json:"resources"`
+	ResourceNames   []string `json:"resourceNames"`
+	NonResourceURLs []string `json:"nonResourceURLs"`
+}
+
+type kindName struct{ apiVersion, kind string }
+
+// charts needs what releases do: Helm's storage, namespaces, and the objects that the
+// charts render.
+func (b *builder) charts() {
+	var all []*chart
+	sections := b.sections()
+	for _, m := range b.gen.All() {
+		if m.Tree.Chart == nil {
+			continue
+		}
+		c := &chart{module: m, namespace: b.namespace(m), written: map[kindName]bool{}}
+		b.render(c, sections)
+		for _, o := range c.objects {
+			if o.Kind == "Namespace" && o.APIVersion == "v1" && !b.o.NamespacesExist {
+				b.make(o.Metadata.Name)
+			}
+		}
+		all = append(all, c)
+	}
+	for _, c := range all {
+		b.release(c)
+		for _, o := range c.objects {
+			b.object(c, o, all)
+		}
+		b.unrendered(c)
+	}
+}
+
+// sections are the values of all modules, as they are before anybody has set any.
+func (b *builder) sections() map[string]*values.Composer {
+	var known []values.KnownModule
+	for _, m := range b.gen.All() {
+		if !m.Global {
+			known = append(known, values.KnownModule{Name: m.Name, Key: m.Key})
+		}
+	}
+	t := b.gen.Tree
+	config, _ := values.ParseTree(t.Values, t.ValuesFile, known) // starling check says what is wrong
+	out := map[string]*values.Composer{"global": values.NewComposer(values.Section{Name: "global", Key: values.GlobalKey, Static: static(t.ValuesFile, config.Global)})}
+	for _, m := range b.gen.All() {
+		layers := static(m.Tree.ValuesFile, m.Tree.Values)
+		if m.Global {
+			layers = append(layers, static(t.ValuesFile, config.Global)...)
+		} else {
+			layers = append(layers, static(t.ValuesFile, config.Sections[m.Name])...)
+		}
+		s := values.Section{Name: m.Name, Key: m.Key, Static: layers}
+		if cs, all, err := m.Schemas(); err == nil {
+			s.ConfigSchema, s.Schema = cs, all
+		}
+		out[m.Name] = values.NewComposer(s)
+	}
+	return out
+}
+
+func static(file string, data map[string]any) []values.Layer {
+	if len(data) == 0 {
+		return nil
+	}
+	return []values.Layer{{Name: file, File: file, Data: data}}
+}
+
+// render fills in what the chart renders to with the values of the tree.
+func (b *builder) render(c *chart, sections map[string]*values.Composer) {
+	for _, f := range c.module.Tree.Chart.Files {
+		c.read(f)
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, renderTime)
+	defer cancel()
+	m := c.module
+	view, err := hook.ChartValues(ctx, b.gen.Host, m, values.ModuleView(sections[m.Name].Compose(), sections["global"].Compose()), time.Unix(0, 0), silent{})
+	if err != nil {
+		c.err = err
+		return
+	}
+	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view}
+	o := release.RenderOffline(ctx, target, func(f string) bool { return f == "lookup" })
+	for _, call := range o.Calls {
+		b.note("chart of %s: %s:%d asks the cluster (lookup): it needs get, or list, of what it asks for", m.Name, call.File, call.Line)
+	}
+	if c.err = o.Err; c.err != nil {
+		return
+	}
+	for _, file := range slices.Sorted(maps.Keys(o.Files)) {
+		docs := releaseutil.SplitManifests(o.Files[file])
+		for _, key := range slices.Sorted(maps.Keys(docs)) {
+			if err := c.parse(docs[key], b.kinds); err != nil && c.err == nil {
+				c.err = fmt.Errorf("%s: what it renders to is no object", file)
+			}
+		}
+	}
+}
+
+func (c *chart) parse(doc string, k *kinds) error {
+	var o *object
+	if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
+		return err
+	}
+	switch {
+	case o == nil: // comments only
+		return nil
+	case o.Kind == "" || o.APIVersion == "":
+		return errors.New("no object")
+	case o.Kind == "CustomResourceDefinition":
+		k.addCRDs([]byte(doc))
+	}
+	c.objects = append(c.objects, *o)
+	return nil
+}
+
+var (
+	document     = regexp.MustCompile(`(?m)^---`)
+	apiVersionOf = regexp.MustCompile(`(?m)^apiVersion:[ \t]+["']?([A-Za-z0-9./-]+)["']?[ \t\r]*(#.*)?$`)
+	kindOf       = regexp.MustCompile(`(?m)^kind:[ \t]+["']?([A-Za-z0-9]+)["']?[ \t\r]*(#.*)?$`)
+)
+
+// read notes the kinds that stand in a template as text.
+func (c *chart) read(f release.File) {
+	in := strings.TrimPrefix(f.Path, "charts/")
+	if !strings.HasPrefix(f.Path, "templates/") && (in == f.Path || !strings.Contains(in, "/templates/")) {
+		return
+	}
+	for _, doc := range document.Split(string(f.Data), -1) {
+		version, kind := apiVersionOf.FindStringSubmatch(doc), kindOf.FindStringSubmatch(doc)
+		if version != nil && kind != nil {
+			c.written[kindName{version[1], kind[1]}] = true
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package rbac
+
+import (
+	"slices"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+const (
+	definitionsGroup = "apiextensions.k8s.io"
+	definitions      = "customresourcedefinitions"
+)
+
+// definitions adds the kinds of all crds/, and the right to apply them.
+func (b *builder) definitions() {
+	for _, m := range b.gen.All() {
+		for _, f := range m.Tree.CRDs {
+			for _, name := range b.kinds.addCRDs(f.Data) {
+				b.add("", Rule{Group: definitionsGroup, Resource: definitions, Names: []string{name}, Verbs: []string{"get", "create", "patch"}, Why: []string{"crds/ of " + m.Name}})
+			}
+		}
+	}
+}
+
+// hooks needs what hooks watch, what grants allow, and what bindings take.
+func (b *builder) hooks() {
+	for _, m := range b.gen.All() {
+		for _, h := range m.Hooks {
+			for _, binding := range h.Bindings {
+				b.binding(m, h, binding)
+			}
+			if h.Cleanup != nil {
+				b.cleanup(h)
+			}
+		}
+		for _, g := range m.Decl.Grants {
+			b.grant(m, g)
+		}
+		if b.calls[m.Name].set {
+			b.starling.add(Rule{Resource: "secrets", Verbs: []string{"get"}, Why: []string{"what sets of objects consist of"}})
+		}
+	}
+	b.webhooks()
+}
+
+// resource looks a kind up, and says when it is guessed.
+func (b *builder) resource(apiVersion, kind string) resource {
+	r := b.kinds.of(apiVersion, kind)
+	if r.guessed {
+		b.note("neither Kubernetes nor the tree has the kind %s %s: that its resource is %s, of namespaces, is guessed", apiVersion, kind, r.plural)
+	}
+	return r
+}
+
+// places returns where rights on a resource are needed; none: in the whole cluster.
+func places(r resource, namespaces []string) []string {
+	if !r.namespaced || len(namespaces) == 0 || slices.Contains(namespaces, "*") {
+		return []string{""}
+	}
+	return sorted(namespaces)
+}
+
+func (b *builder) binding(m *generation.Module, h *generation.Hook, binding builtins.Binding) {
+	why := []string{"hook " + h.ID}
+	if r := binding.Receive; r != nil && r.Secret != nil {
+		namespace := r.Secret.Namespace
+		if namespace == "" {
+			namespace = b.namespace(m)
+		}
+		b.add(namespace, Rule{Resource: "secrets", Names: []string{r.Secret.Name}, Verbs: []string{"get"}, Why: why})
+	}
+	w := binding.Watch
+	if w == nil {
+		return
+	}
+	r := b.resource(w.APIVersion, w.Kind)
+	if r.namespaced && w.NamespaceLabels != "" {
+		b.add("", Rule{Resource: "namespaces", Verbs: []string{"list", "watch"}, Why: why})
+	}
+	rule := r.rule("list", "watch")
+	rule.Names, rule.Why = w.Names, why
+	for _, namespace := range watched(r, w) {
+		b.add(namespace, rule)
+	}
+}
+
+func watched(r resource, w *builtins.WatchBinding) []string {
+	return slices.DeleteFunc(places(r, w.Namespaces), func(ns string) bool { return ns != "" && slices.Contains(w.ExcludeNamespaces, ns) })
+}
+
+// cleanup needs to put a finalizer on objects and to take it off, wherever there may be
+// one.
+func (b *builder) cleanup(h *generation.Hook) {
+	w := h.Binding(h.ForEach).Watch
+	r := b.resource(w.APIVersion, w.Kind)
+	for _, namespace := range watched(r, w) {
+		rule := r.rule("get", "patch")
+		rule.Why = []string{"finalizers of hook " + h.ID}
+		b.add(namespace, rule)
+	}
+	rule := r.rule("list")
+	rule.Why = []string{"finalizers of hook " + h.ID}
+	b.add("", rule)
+}
+
+// grant turns a grant into rules.
+func (b *builder) grant(m *generation.Module, g builtins.Grant) {
+	r, called := b.resource(g.APIVersion, g.Kind), b.calls[m.Name]
+	namespaces := g.Namespaces
+	if namespaces == nil {
+		namespaces = []string{b.namespace(m)}
+	}
+	why := []string{"grant of " + m.Name}
+	verbs := verbsOf(g, called)
+	if g.Kind == "Event" && g.APIVersion == "v1" && called.event && slices.Contains(verbs, "create") {
+		verbs = append(verbs, "get", "patch") // one that is there is counted
+	}
+	all, named := verbs, []string(nil)
+	if g.Names != nil {
+		// An apply names what it makes, a create does not.
+		all, named = nil, verbs
+		if called.create && slices.Contains(verbs, "create") {
+			all = []string{"create"}
+		}
+	}
+	patches := slices.Contains(verbs, "patch") || slices.Contains(verbs, "*")
+	for _, namespace := range places(r, namespaces) {
+		if len(all) > 0 {
+			b.add(namespace, Rule{Group: r.group, Resource: r.plural, Verbs: all, Why: why})
+		}
+		if len(named) > 0 {
+			b.add(namespace, Rule{Group: r.group, Resource: r.plural, Names: g.Names, Verbs: named, Why: why})
+		}
+		for sub, kinds := range called.subresources {
+			if patches && b.writes(m, g.Kind, sub, kinds, r) {
+				b.add(namespace, Rule{Group: r.group, Resource: r.plural + "/" + sub, Names: g.Names, Verbs: []string{"patch"}, Why: why})
+			}
+		}
+		if called.evict && r.group == "" && r.plural == "pods" && (slices.Contains(verbs, "delete") || slices.Contains(verbs, "*")) {
+			b.add(namespace, Rule{Resource: "pods/eviction", Names: g.Names, Verbs: []string{"create"}, Why: why})
+		}
+	}
+}
+
+// verbsOf returns RBAC's verbs of a grant.
+func verbsOf(g builtins.Grant, called calls) []string {
+	var out []string
+	for _, verb := range g.Verbs {
+		switch verb {
+		case "apply":
+			out = append(out, "create", "patch")
+		case "write":
+			out = append(out, "create", "patch", "delete")
+		default:
+			out = append(out, verb)
+		}
+	}
+	writes := slices.ContainsFunc(out, func(v string) bool { return v == "create" || v == "patch" || v == "delete" })
+	if writes && (g.Labels != "" || g.Owned) {
+		out = append(out, "get") // the object is looked at first
+	}
+	if called.jq && slices.Contains(out, "patch") {
+		out = append(out, "get", "update")
+	}
+	return sorted(out)
+}
+
+// writes says whether a module may write a subresource of a kind: one that the call
+// names or, where it does not, the kind of for_each, or else any that has it.
+func (b *builder) writes(m *generation.Module, kind, sub string, named []string, r resource) bool {
+	switch {
+	case slices.Contains(named, kind):
+		return true
+	case !slices.Contains(named, "") || !slices.Contains(r.subresources, sub):
+		return false
+	}
+	var each []string
+	for _, h := range m.Hooks {
+		if h.ForEach != "" {
+			each = append(each, h.Binding(h.ForEach).Watch.Kind)
+		}
+	}
+	granted := slices.ContainsFunc(m.Decl.Grants, func(g builtins.Grant) bool { return slices.Contains(each, g.Kind) })
+	return !granted || slices.Contains(each, kind)
+}
+
+// webhooks needs what registers hooks that take requests of the API server.
+func (b *builder) webhooks() {
+	const group = "admissionregistration.k8s.io"
+	used, why := map[bool]bool{}, []string{}
+	any := false
+	for _, m := range b.gen.All() {
+		for _, h := range m.Hooks {
+			for _, binding := range h.Bindings {
+				if a := binding.Admission; a != nil {
+					any, used[a.Mutate], why = true, true, append(why, "hook "+h.ID)
+				}
+				if c := binding.Convert; c != nil {
+					any, why = true, append(why, "hook "+h.ID)
+					b.add("", Rule{Group: definitionsGroup, Resource: definitions, Names: []string{c.CRD}, Verbs: []string{"list", "watch", "patch"}, Why: []string{"hook " + h.ID}})
+				}
+			}
+		}
+	}
+	if !any {
+		return
+	}
+	for mutate, plural := range map[bool]string{false: "validatingwebhookconfigurations", true: "mutatingwebhookconfigurations"} {
+		verbs := []string{"list", "watch", "delete"} // those of a hook that is gone
+		if used[mutate] {
+			verbs = append(verbs, "create", "patch")
+		}
+		b.add("", Rule{Group: group, Resource: plural, Verbs: verbs, Why: why})
+	}
+	b.starling.add(Rule{Resource: "secrets", Names: []string{b.o.Name + "-webhooks"}, Verbs: []string{"get"}, Why: []string{"certificates of webhooks"}})
+}

@@ -1,0 +1,106 @@
+package rbac
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/starling-operator/starling/runtime/sim/store"
+)
+
+// resource is what RBAC knows of a kind.
+type resource struct {
+	group, plural string
+	namespaced    bool
+	// subresources are those that are known: "status", "scale".
+	subresources []string
+	// guessed: neither Kubernetes nor the tree has the kind.
+	guessed bool
+}
+
+func (r resource) rule(verbs ...string) Rule {
+	return Rule{Group: r.group, Resource: r.plural, Verbs: verbs}
+}
+
+// kinds are the kinds of Kubernetes and of the tree.
+type kinds struct {
+	known map[schema.GroupKind]resource
+}
+
+func newKinds() *kinds {
+	k := &kinds{known: map[schema.GroupKind]resource{}}
+	for _, b := range store.New(store.Options{Builtins: store.NewBuiltins()}).Kinds() {
+		r := resource{group: b.Group, plural: b.Plural, namespaced: b.Namespaced}
+		if b.Status {
+			r.subresources = append(r.subresources, "status")
+		}
+		if b.Scale {
+			r.subresources = append(r.subresources, "scale")
+		}
+		k.known[schema.GroupKind{Group: b.Group, Kind: b.Kind}] = r
+	}
+	return k
+}
+
+// of returns the resource of a kind; one that nobody knows is guessed.
+func (k *kinds) of(apiVersion, kind string) resource {
+	group := ""
+	if at := strings.LastIndex(apiVersion, "/"); at >= 0 {
+		group = apiVersion[:at]
+	}
+	if r, ok := k.known[schema.GroupKind{Group: group, Kind: kind}]; ok {
+		return r
+	}
+	plural := strings.ToLower(kind)
+	switch {
+	case strings.HasSuffix(plural, "y") && !slices.Contains([]string{"ay", "ey", "oy", "uy"}, plural[max(0, len(plural)-2):]):
+		plural = strings.TrimSuffix(plural, "y") + "ies"
+	case strings.HasSuffix(plural, "s"), strings.HasSuffix(plural, "x"), strings.HasSuffix(plural, "ch"), strings.HasSuffix(plural, "sh"):
+		plural += "es"
+	default:
+		plural += "s"
+	}
+	return resource{group: group, plural: plural, namespaced: true, subresources: []string{"status", "scale"}, guessed: true}
+}
+
+// addCRDs adds the kinds of the CustomResourceDefinitions in a file of YAML and
+// returns the names of the definitions.
+func (k *kinds) addCRDs(data []byte) (names []string) {
+	dec := k8syaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		var crd struct {
+			Kind     string `json:"kind"`
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+			Spec struct {
+				Group string `json:"group"`
+				Scope string `json:"scope"`
+				Names struct {
+					Kind   string `json:"kind"`
+					Plural string `json:"plural"`
+				} `json:"names"`
+				Versions []struct {
+					Subresources map[string]any `json:"subresources"`
+				} `json:"versions"`
+			} `json:"spec"`
+		}
+		if err := dec.Decode(&crd); err != nil {
+			return names // the end, or broken: then the release says so
+		}
+		if crd.Kind != "CustomResourceDefinition" || crd.Metadata.Name == "" {
+			continue
+		}
+		names = append(names, crd.Metadata.Name)
+		r := resource{group: crd.Spec.Group, plural: crd.Spec.Names.Plural, namespaced: crd.Spec.Scope == "Namespaced"}
+		for _, v := range crd.Spec.Versions {
+			for sub := range v.Subresources {
+				r.subresources = append(r.subresources, sub)
+			}
+		}
+		k.known[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = r
+	}
+}

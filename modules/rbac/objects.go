@@ -1,0 +1,141 @@
+package rbac
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const (
+	rbacGroup      = "rbac.authorization.k8s.io"
+	annotationHook = "helm.sh/hook"
+	annotationLogs = "helm.sh/hook-output-log-policy"
+)
+
+// release needs what Helm does whatever the chart holds.
+func (b *builder) release(c *chart) {
+	why := []string{"release of " + c.module.Name}
+	b.add(c.namespace, Rule{Resource: "secrets", Verbs: helmStorage[:], Why: why})
+	if b.made[c.namespace] {
+		b.add("", Rule{Resource: "namespaces", Names: []string{c.namespace}, Verbs: []string{"get"}, Why: why})
+		b.add("", Rule{Resource: "namespaces", Verbs: []string{"create"}, Why: why})
+	}
+}
+
+// object needs what Helm does with one object of a chart.
+func (b *builder) object(c *chart, o object, all []*chart) {
+	hooks := strings.Split(strings.ReplaceAll(o.Metadata.Annotations[annotationHook], " ", ""), ",")
+	if hooks[0] != "" && !slices.ContainsFunc(hooks, func(h string) bool { return !strings.HasPrefix(h, "test") }) {
+		return // runs with `helm test` only
+	}
+	r := b.resource(o.APIVersion, o.Kind)
+	namespace := ""
+	if r.namespaced {
+		namespace = cmp.Or(o.Metadata.Namespace, c.namespace)
+	}
+	why := []string{"chart of " + c.module.Name}
+	b.add(namespace, Rule{Group: r.group, Resource: r.plural, Verbs: []string{"get", "create", "patch", "delete"}, Why: why})
+	if hooks[0] != "" && (o.Kind == "Job" || o.Kind == "Pod") {
+		b.add(namespace, Rule{Group: r.group, Resource: r.plural, Verbs: []string{"list", "watch"}, Why: why})
+	}
+	if hooks[0] != "" && o.Metadata.Annotations[annotationLogs] != "" {
+		b.add(namespace, Rule{Resource: "pods", Verbs: []string{"list"}, Why: why})
+		b.add(namespace, Rule{Resource: "pods/log", Verbs: []string{"get"}, Why: why})
+	}
+	if c.module.Decl.Wait && hooks[0] == "" {
+		why := []string{"wait = True of " + c.module.Name}
+		switch o.Kind {
+		case "Deployment":
+			b.add(namespace, Rule{Group: "apps", Resource: "replicasets", Verbs: []string{"list"}, Why: why})
+		case "ReplicaSet", "ReplicationController":
+			b.add(namespace, Rule{Resource: "pods", Verbs: []string{"list"}, Why: why})
+		}
+	}
+	if r.group == rbacGroup {
+		b.escalation(c, o, all)
+	}
+}
+
+// escalation: the API server lets nobody give rights that he does not have himself, so
+// Starling needs the rights that the roles of charts hold. What cannot be listed takes
+// the verb that RBAC has for it.
+func (b *builder) escalation(c *chart, o object, all []*chart) {
+	namespace := ""
+	why := []string{o.Kind + " " + o.Metadata.Name + " of " + c.module.Name + ", which gives it"}
+	switch o.Kind {
+	case "Role":
+		namespace = cmp.Or(o.Metadata.Namespace, c.namespace)
+	case "ClusterRole":
+		if o.Aggregation != nil {
+			b.add("", Rule{Group: rbacGroup, Resource: "clusterroles", Names: []string{o.Metadata.Name}, Verbs: []string{"escalate"}, Why: why})
+		}
+	case "RoleBinding", "ClusterRoleBinding":
+		b.bind(c, o, all)
+		return
+	}
+	for _, rule := range o.Rules {
+		for _, url := range rule.NonResourceURLs {
+			b.add("", Rule{URL: url, Verbs: rule.Verbs, Why: why})
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				b.add(namespace, Rule{Group: group, Resource: resource, Names: rule.ResourceNames, Verbs: rule.Verbs, Why: why})
+			}
+		}
+	}
+}
+
+// bind needs the right to bind a role that no chart of the tree holds: its rights are
+// not known here.
+func (b *builder) bind(c *chart, o object, all []*chart) {
+	namespace := cmp.Or(o.Metadata.Namespace, c.namespace)
+	for _, other := range all {
+		for _, role := range other.objects {
+			if role.Kind != o.RoleRef.Kind || role.Metadata.Name != o.RoleRef.Name {
+				continue
+			}
+			if role.Kind == "ClusterRole" && role.Aggregation == nil || role.Kind == "Role" && cmp.Or(role.Metadata.Namespace, other.namespace) == namespace {
+				return
+			}
+		}
+	}
+	resource := "clusterroles"
+	if o.RoleRef.Kind == "Role" {
+		resource = "roles"
+	}
+	if o.Kind == "ClusterRoleBinding" {
+		namespace = ""
+	}
+	b.add(namespace, Rule{Group: rbacGroup, Resource: resource, Names: []string{o.RoleRef.Name}, Verbs: []string{"bind"}, Why: []string{o.Kind + " " + o.Metadata.Name + " of " + c.module.Name}})
+}
+
+// unrendered tells of kinds that stand in templates and were not rendered. Of a chart
+// that does not render, they are what there is to go by.
+func (b *builder) unrendered(c *chart) {
+	for _, o := range c.objects {
+		delete(c.written, kindName{o.APIVersion, o.Kind})
+	}
+	names := slices.SortedFunc(maps.Keys(c.written), func(a, b kindName) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.apiVersion, b.apiVersion))
+	})
+	if c.err == nil {
+		var kinds []string
+		for _, n := range names {
+			kinds = append(kinds, n.apiVersion+" "+n.kind)
+		}
+		if len(kinds) > 0 {
+			b.note("chart of %s: its templates hold kinds that it does not render with the values of the tree, so nothing allows them: %s", c.module.Name, strings.Join(kinds, ", "))
+		}
+		return
+	}
+	first, _, _ := strings.Cut(c.err.Error(), "\n")
+	b.note("chart of %s: it does not render without values that hooks or users set, so its kinds are taken from the text of its templates (%s)", c.module.Name, first)
+	for _, n := range names {
+		o := object{APIVersion: n.apiVersion, Kind: n.kind}
+		b.object(c, o, nil)
+		if strings.HasPrefix(n.apiVersion, rbacGroup+"/") {
+			b.note("chart of %s: it holds a %s, whose rights Starling must have itself: they are not known here", c.module.Name, n.kind)
+		}
+	}
+}

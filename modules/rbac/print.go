@@ -1,0 +1,120 @@
+package rbac
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Write prints the roles, and their bindings to the instance's ServiceAccount, as YAML
+// that kubectl applies. The same result gives the same text.
+func (r Result) Write(w io.Writer) error {
+	p := &printer{result: r}
+	p.line("# What instance %s/%s of Starling may do, as `starling rbac` prints it.", r.Namespace, r.Name)
+	p.line("# Modules: %s.", strings.Join(r.Modules, ", "))
+	for _, note := range r.Notes {
+		p.wrapped("Not known here: " + note + ".")
+	}
+	for _, role := range r.Roles {
+		p.role(role)
+	}
+	_, err := w.Write(p.out.Bytes())
+	return err
+}
+
+type printer struct {
+	out    bytes.Buffer
+	result Result
+}
+
+func (p *printer) line(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n", args...) }
+
+// wrapped prints a comment in lines of about 100 characters.
+func (p *printer) wrapped(text string) {
+	at := "#"
+	for _, word := range strings.Fields(text) {
+		if len(at)+len(word) > 100 {
+			p.line("%s", at)
+			at = "#  " // the next line of the same remark
+		}
+		at += " " + word
+	}
+	p.line("%s", at)
+}
+
+func (p *printer) role(role Role) {
+	kind := "Role"
+	if role.Namespace == "" {
+		kind = "ClusterRole"
+	}
+	p.line("---")
+	p.wrapped(role.About)
+	p.head(kind, role)
+	p.line("rules:")
+	for _, r := range role.Rules {
+		p.line("# %s", strings.Join(short(r.Why), "; "))
+		if r.URL != "" {
+			p.line("- nonResourceURLs: [%s]", scalar(r.URL))
+		} else {
+			p.line("- apiGroups: [%s]", scalar(r.Group))
+			p.line("  resources: [%s]", scalar(r.Resource))
+		}
+		if r.Names != nil {
+			p.line("  resourceNames: [%s]", scalars(r.Names))
+		}
+		p.line("  verbs: [%s]", scalars(r.Verbs))
+	}
+	p.line("---")
+	p.head(kind+"Binding", role)
+	p.line("roleRef:")
+	p.line("  apiGroup: %s", rbacGroup)
+	p.line("  kind: %s", kind)
+	p.line("  name: %s", scalar(role.Name))
+	p.line("subjects:")
+	p.line("- kind: ServiceAccount")
+	p.line("  name: %s", scalar(p.result.Name))
+	p.line("  namespace: %s", scalar(p.result.Namespace))
+}
+
+func (p *printer) head(kind string, role Role) {
+	p.line("apiVersion: %s/v1", rbacGroup)
+	p.line("kind: %s", kind)
+	p.line("metadata:")
+	p.line("  name: %s", scalar(role.Name))
+	if role.Namespace != "" {
+		p.line("  namespace: %s", scalar(role.Namespace))
+	}
+	p.line("  labels:")
+	p.line("    app.kubernetes.io/name: starling")
+}
+
+// short leaves out what no reader reads.
+func short(why []string) []string {
+	const most = 4
+	if len(why) <= most {
+		return why
+	}
+	return append(slices.Clone(why[:most]), fmt.Sprintf("and %d more", len(why)-most))
+}
+
+var plainScalar = regexp.MustCompile(`^[a-z][a-z0-9./-]*$`)
+
+// scalar writes a text so that YAML reads a text.
+func scalar(s string) string {
+	if plainScalar.MatchString(s) && !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, s) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+func scalars(list []string) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = scalar(s)
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,212 @@
+// Package rbac works out, without a cluster, which rights one starling needs for a
+// module tree: its own, those of hooks, and those of what the charts render.
+package rbac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+// Options configures [Compute].
+type Options struct {
+	// Tree is what the rights are for.
+	Tree *tree.Tree
+	// Modules are those of the tree that count, beside the global hooks; empty: all.
+	Modules []string
+	// Namespace and Name are the instance.
+	Namespace, Name string
+	// NamespacesExist means that the namespaces of releases are there before
+	// Starling is: their rights are Roles in them, and Starling may make none.
+	NamespacesExist bool
+}
+
+// Result is what one instance needs.
+type Result struct {
+	// Namespace and Name are the instance; Name is its ServiceAccount's, too.
+	Namespace, Name string
+	// Modules are those that the rights are for, sorted.
+	Modules []string
+	// Roles in the order in which they are printed: Starling's own, what is for the
+	// whole cluster, then by namespace.
+	Roles []Role
+	// Notes are what cannot be known without a cluster, one line each.
+	Notes []string
+}
+
+// Role is a Role with its binding, or a ClusterRole with one.
+type Role struct {
+	Name string
+	// Namespace of a Role; empty: a ClusterRole.
+	Namespace string
+	// About says in a line what it is for.
+	About string
+	Rules []Rule
+}
+
+// Rule allows verbs on the objects of one resource, or on URLs.
+type Rule struct {
+	// Group is "" for the core group, "*" for all; Resource may hold a subresource:
+	// "pods/eviction".
+	Group, Resource string
+	// Names of objects; nil: all.
+	Names []string
+	// URL is set instead of Group and Resource: "/metrics".
+	URL string
+	// Verbs in the order of [order].
+	Verbs []string
+	// Why are what needs it, sorted.
+	Why []string
+}
+
+// Compute works out the rights. A module that does not load is an error, which names
+// all of them: its rights would be missing.
+func Compute(ctx context.Context, o Options) (Result, error) {
+	gen := generation.Load(ctx, generation.Options{
+		Tree: o.Tree, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
+		Log: func(string) builtins.Logger { return silent{} },
+	})
+	if len(o.Modules) > 0 {
+		for _, name := range o.Modules {
+			if gen.Modules[name] == nil {
+				return Result{}, fmt.Errorf("there is no module %s; the tree has %s", name, strings.Join(gen.Names, ", "))
+			}
+		}
+		gen = gen.Only(o.Modules...)
+	}
+	var broken []error
+	for _, m := range gen.All() {
+		if m.Err != nil {
+			broken = append(broken, m.Err)
+		}
+	}
+	if len(broken) > 0 {
+		return Result{}, errors.Join(broken...)
+	}
+	b := newBuilder(ctx, o, gen)
+	b.definitions()
+	b.charts()
+	b.hooks()
+	b.own()
+	return b.result(), ctx.Err()
+}
+
+// builder collects rules.
+type builder struct {
+	ctx   context.Context
+	o     Options
+	gen   *generation.Generation
+	kinds *kinds
+	calls map[string]calls // by module
+	// made are the namespaces that may not be there yet.
+	made map[string]bool
+	// starling are the rules of Starling itself, tree those of the tree by namespace,
+	// "" for the whole cluster.
+	starling *rules
+	tree     map[string]*rules
+	notes    map[string]bool
+}
+
+func newBuilder(ctx context.Context, o Options, gen *generation.Generation) *builder {
+	b := &builder{
+		ctx: ctx, o: o, gen: gen, kinds: newKinds(), calls: callsOf(gen),
+		made: map[string]bool{}, starling: &rules{}, tree: map[string]*rules{}, notes: map[string]bool{},
+	}
+	for _, m := range gen.All() {
+		if m.Tree.Chart != nil && !o.NamespacesExist {
+			b.make(b.namespace(m))
+		}
+	}
+	return b
+}
+
+// make notes that a namespace comes with a release.
+func (b *builder) make(namespace string) {
+	switch namespace {
+	case b.o.Namespace, "default", "kube-system", "kube-public", "kube-node-lease":
+	default:
+		b.made[namespace] = true
+	}
+}
+
+// namespace is the one that a module is released to, and that its hooks mean when
+// they name none.
+func (b *builder) namespace(m *generation.Module) string {
+	if m.Decl.Namespace != "" {
+		return m.Decl.Namespace
+	}
+	return b.o.Namespace
+}
+
+// add needs something of the tree in a namespace, "" for the whole cluster. A Role
+// needs its namespace first, so what is for one that is not there yet is for the whole
+// cluster.
+func (b *builder) add(namespace string, r Rule) {
+	if b.made[namespace] {
+		namespace = ""
+	}
+	at := b.tree[namespace]
+	if at == nil {
+		at = &rules{}
+		b.tree[namespace] = at
+	}
+	at.add(r)
+}
+
+func (b *builder) note(format string, args ...any) { b.notes[fmt.Sprintf(format, args...)] = true }
+
+// own are the rights that Starling needs for itself, in its namespace.
+func (b *builder) own() {
+	name, s := b.o.Name, b.starling
+	s.add(Rule{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"create"}, Why: []string{"one process at a time"}})
+	s.add(Rule{Group: "coordination.k8s.io", Resource: "leases", Names: []string{name}, Verbs: []string{"get", "update"}, Why: []string{"one process at a time"}})
+	s.add(Rule{Resource: "configmaps", Names: []string{name}, Verbs: []string{"list", "watch"}, Why: []string{"the user's config"}})
+	s.add(Rule{Resource: "configmaps", Verbs: []string{"create"}, Why: []string{"which releases there are"}})
+	s.add(Rule{Resource: "configmaps", Names: []string{name + "-releases"}, Verbs: []string{"get", "patch"}, Why: []string{"which releases there are"}})
+	s.add(Rule{Resource: "secrets", Verbs: []string{"list", "create", "patch", "delete"}, Why: []string{"what hooks keep"}})
+}
+
+// result puts the roles in order.
+func (b *builder) result() Result {
+	out := Result{Namespace: b.o.Namespace, Name: b.o.Name, Modules: b.gen.Names}
+	out.Roles = append(out.Roles, Role{Name: b.o.Name, Namespace: b.o.Namespace, About: "What Starling needs for itself.", Rules: b.starling.reduced(nil)})
+	cluster := b.tree[""]
+	var namespaces []string
+	for ns := range b.tree {
+		namespaces = append(namespaces, ns)
+	}
+	slices.Sort(namespaces)
+	if i := slices.Index(namespaces, b.o.Namespace); i > 0 { // first, beside Starling's own
+		namespaces = slices.Insert(slices.Delete(namespaces, i, i+1), 0, b.o.Namespace)
+	}
+	for _, ns := range namespaces {
+		role := Role{Name: b.o.Namespace + "." + b.o.Name, Namespace: ns, About: "What the modules need in namespace " + ns + ", which must be there."}
+		above := cluster
+		switch ns {
+		case "":
+			above, role.About = nil, "What the modules need in the whole cluster."
+		case b.o.Namespace:
+			role.Name, role.About = b.o.Name+"-modules", "What the modules need beside it."
+		}
+		if role.Rules = b.tree[ns].reduced(above); len(role.Rules) > 0 {
+			out.Roles = append(out.Roles, role)
+		}
+	}
+	for note := range b.notes {
+		out.Notes = append(out.Notes, note)
+	}
+	slices.Sort(out.Notes)
+	return out
+}
+
+type silent struct{}
+
+func (silent) Log(builtins.Level, string, []builtins.Field) {}

@@ -1,0 +1,142 @@
+package rbac
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/starling-operator/starling/modules/tree"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func print(t *testing.T, o Options) string {
+	t.Helper()
+	if o.Namespace == "" {
+		o.Namespace, o.Name = "starling-system", "starling"
+	}
+	r, err := Compute(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := r.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || string(want) != got {
+		t.Errorf("%s differs (%v); look at it after: go test ./modules/rbac -update\n%s", file, err, got)
+	}
+}
+
+// What our examples need; that it is enough, their tests in e2e/ show.
+func TestExamples(t *testing.T) {
+	dirs, err := filepath.Glob("../../examples/*/README.md")
+	if err != nil || len(dirs) == 0 {
+		t.Fatal(err)
+	}
+	for _, readme := range dirs {
+		dir := filepath.Dir(readme)
+		read, err := tree.ReadDir(dir, tree.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(read.Modules) == 0 {
+			continue
+		}
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			golden(t, filepath.Join("testdata", filepath.Base(dir)+".yaml"), print(t, Options{Tree: read}))
+		})
+	}
+}
+
+func readTree(t *testing.T, file string) *tree.Tree {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := fstest.MapFS{}
+	for _, f := range archive.Files {
+		files[f.Name] = &fstest.MapFile{Data: f.Data}
+	}
+	read, err := tree.Read(files, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// All that a module may need a right for, at once.
+func TestAllThereIs(t *testing.T) {
+	read := readTree(t, "testdata/all.txtar")
+	golden(t, "testdata/all.golden", print(t, Options{Tree: read}))
+	golden(t, "testdata/all_exist.golden", print(t, Options{Tree: read, Modules: []string{"web"}, Namespace: "infra", Name: "addons", NamespacesExist: true}))
+}
+
+func TestAModuleThatDoesNotLoadIsAnError(t *testing.T) {
+	read, err := tree.Read(fstest.MapFS{
+		"a/module.star":  {Data: []byte("module(enabeld = True)\n")},
+		"b/hooks/b.star": {Data: []byte("hook(1)\n")},
+	}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Compute(t.Context(), Options{Tree: read, Namespace: "a", Name: "a"})
+	if err == nil || !strings.Contains(err.Error(), "a/module.star:1") || !strings.Contains(err.Error(), "b/hooks/b.star:1") {
+		t.Errorf("got %v", err)
+	}
+	_, err = Compute(t.Context(), Options{Tree: read, Modules: []string{"c"}, Namespace: "a", Name: "a"})
+	if err == nil || err.Error() != "there is no module c; the tree has a, b" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestGuessedPlurals(t *testing.T) {
+	k := newKinds()
+	for kind, want := range map[string]string{"Policy": "policies", "Gateway": "gateways", "Class": "classes", "Mesh": "meshes", "Proxy": "proxies", "Thing": "things"} {
+		if got := k.of("example.com/v1", kind); got.plural != want || !got.guessed || got.group != "example.com" {
+			t.Errorf("%s: got %+v, want %s", kind, got, want)
+		}
+	}
+	if got := k.of("networking.k8s.io/v1", "NetworkPolicy"); got.plural != "networkpolicies" || got.guessed || !got.namespaced {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// What others of a role, or the cluster's, allow anyway is not said twice.
+func TestRulesAreReduced(t *testing.T) {
+	var cluster, s rules
+	cluster.add(Rule{Resource: "pods", Verbs: []string{"get"}})
+	s.add(Rule{Resource: "pods", Verbs: []string{"get", "list"}, Why: []string{"a"}})
+	s.add(Rule{Resource: "pods", Names: []string{"x"}, Verbs: []string{"get", "list", "delete"}})
+	s.add(Rule{Resource: "pods", Names: []string{"y"}, Verbs: []string{"delete"}})
+	s.add(Rule{Resource: "pods", Verbs: []string{"list"}, Why: []string{"b", "a"}})
+	s.add(Rule{Group: "apps", Resource: "*", Verbs: []string{"*", "get"}})
+	s.add(Rule{Group: "apps", Resource: "deployments", Names: []string{"x"}, Verbs: []string{"get"}})
+	s.add(Rule{URL: "/metrics", Verbs: []string{"get"}})
+	var got []string
+	for _, r := range s.reduced(&cluster) {
+		got = append(got, strings.Join([]string{r.URL + r.Group, r.Resource, strings.Join(r.Names, ","), strings.Join(r.Verbs, ","), strings.Join(r.Why, ",")}, " "))
+	}
+	want := []string{" pods  list a,b", " pods x,y delete ", "apps *  * ", "/metrics   get "}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
