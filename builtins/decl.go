@@ -21,16 +21,17 @@ type File struct {
 	Hooks []*HookDecl
 }
 
-// Role is what a .star file is for. It follows from the path alone.
+// Role is what a .star file is for. It follows from the path alone. A test of a
+// library has two: it is a module of its own.
 type Role int
 
 const (
-	// RoleLib is a file that only others load: it declares nothing.
-	RoleLib Role = iota
 	// RoleModule is a module.star: it calls module().
-	RoleModule
+	RoleModule Role = 1 << iota
 	// RoleHooks is a file whose hook() calls register hooks.
 	RoleHooks
+	// RoleLib is a file that only others load: it declares nothing.
+	RoleLib Role = 0
 )
 
 // ModuleDecl is one call of module().
@@ -198,9 +199,10 @@ type WatchBinding struct {
 	// FilterFields, the other form of filter=: keeps these paths plus identity
 	// and labels. Nil when Filter is set or nothing was given.
 	FilterFields []string
-	// FilterID identifies the filter within one generation: equal ids keep equal
-	// results. It holds the position of the function and a digest of what it
-	// closes over, or the fields; not the code, which may change with the file.
+	// FilterID identifies the filter: equal ids keep equal results. It holds the
+	// position of the function and a digest of what it closes over, or the fields.
+	// The code is not in it before the whole generation is loaded, which puts a
+	// digest of it into the place of the file's path.
 	FilterID string
 	// KeepObject has events carry the object, too (keep="object").
 	KeepObject bool

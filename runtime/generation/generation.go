@@ -26,6 +26,9 @@ type Options struct {
 	Std fs.FS
 	// Number counts the generations of a process, from 1.
 	Number int
+	// Previous is the generation before: its modules are taken over, by their
+	// pointers, where nothing of them has changed. Nil: there is none.
+	Previous *Generation
 	// Log returns the logger of a file's top level, by the file's path.
 	Log func(path string) builtins.Logger
 	// Governor watches the memory of all runs; nil: no limit.
@@ -53,6 +56,7 @@ type Generation struct {
 	Problems []tree.Problem
 
 	hooks map[string]*Hook
+	found map[string][]tree.Problem // of the files of each module
 }
 
 // Hook returns a hook by its id, nil when there is none.
@@ -76,6 +80,8 @@ type Module struct {
 	// Err is what makes the module unusable: all its errors, each with its
 	// place.
 	Err error
+
+	inputs inputs // nil: not all of its files could be loaded
 }
 
 // Hook is one hook of a module.
@@ -88,6 +94,11 @@ type Hook struct {
 	// Session says that it stands for what somebody types: see
 	// [Generation.WithSession]. Free is true where grants do not bind it.
 	Session, Free bool
+	// Digest identifies the hook's code: that of its file and of all that it loads.
+	// Hooks of one id and one digest do the same.
+	Digest string
+
+	file string
 }
 
 // loaders is how many modules are compiled at once: compiling is pure computing.
@@ -106,10 +117,14 @@ func Load(ctx context.Context, o Options) *Generation {
 	if o.Tree.Global != nil {
 		all = append(all, o.Tree.Global)
 	}
-	loaded := make([]*Module, len(all))
+	taken := g.takeOver(o.Previous, all)
+	loaded := slices.Clone(taken)
 	slots := make(chan struct{}, loaders)
 	var busy sync.WaitGroup
 	for i, t := range all {
+		if taken[i] != nil {
+			continue
+		}
 		slots <- struct{}{}
 		busy.Go(func() {
 			defer func() { <-slots }()
@@ -117,7 +132,13 @@ func Load(ctx context.Context, o Options) *Generation {
 		})
 	}
 	busy.Wait()
-	for _, m := range loaded {
+	g.found = foundIn(l.problems)
+	for i, m := range loaded {
+		if taken[i] == nil {
+			m.remember(l.host)
+		} else if found := o.Previous.found[m.Name]; found != nil {
+			g.found[m.Name] = found
+		}
 		if m.Global {
 			g.Global = m
 		} else {
@@ -131,11 +152,15 @@ func Load(ctx context.Context, o Options) *Generation {
 		}
 	}
 	slices.Sort(g.Names)
-	g.Problems = append(g.Problems, l.problems...)
+	for _, found := range g.found {
+		g.Problems = append(g.Problems, found...)
+	}
+	restore := g.unchecked(taken)
 	g.checkReferences()
 	g.checkReleases()
 	g.checkPaths()
 	g.checkConversions()
+	restore()
 	slices.SortStableFunc(g.Problems, byPath)
 	return g
 }

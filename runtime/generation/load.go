@@ -39,10 +39,10 @@ func newLoader(o Options) *loader {
 	}
 	for _, m := range all {
 		if m.ModuleFile != "" {
-			l.roles[m.ModuleFile] = builtins.RoleModule
+			l.roles[m.ModuleFile] |= builtins.RoleModule
 		}
 		for _, path := range m.HookFiles {
-			l.roles[path] = builtins.RoleHooks
+			l.roles[path] |= builtins.RoleHooks
 		}
 	}
 	l.host = script.New(script.Options{
@@ -151,7 +151,7 @@ func (l *loader) hookFile(ctx context.Context, m *Module, path string) {
 		l.problem(m.Tree, path, "registers no hook; call hook(), or move what others load to lib/")
 	}
 	for _, decl := range file.Hooks {
-		h := &Hook{HookDecl: decl, Module: m.Name, ID: m.Name + "/" + decl.ID}
+		h := &Hook{HookDecl: decl, Module: m.Name, ID: m.Name + "/" + decl.ID, file: path}
 		if i := slices.IndexFunc(m.Hooks, func(other *Hook) bool { return other.ID == h.ID }); i >= 0 {
 			m.join(fmt.Errorf("%s: hook %s is registered at %s too; give one of them name=", decl.Pos, decl.ID, m.Hooks[i].Pos))
 			continue

@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,9 @@ type load struct {
 	done    chan struct{}
 	globals starlark.StringDict
 	err     error
+	// sum and loads are the content of the file, and the paths that it loads.
+	sum   [sha256.Size]byte
+	loads []string
 	// cut: the run was cancelled, so err says nothing about the file.
 	cut bool
 	// waits is the load that this one waits for, in its own goroutine or in
@@ -135,6 +139,7 @@ func (h *Host) exec(r *run, label string, l *load) (starlark.StringDict, error) 
 	if err != nil {
 		return nil, &labelError{msg: fmt.Sprintf("cannot load %q: %s", label, describe(err))}
 	}
+	l.sum = sha256.Sum256(src)
 	prog, err := h.compile(l.path, src)
 	if err != nil {
 		return nil, h.diagnose(err, nil, Frame{File: l.path})
@@ -145,6 +150,7 @@ func (h *Host) exec(r *run, label string, l *load) (starlark.StringDict, error) 
 		if err != nil {
 			return nil, err
 		}
+		l.loads = append(l.loads, path)
 		return h.load(r, label, path, l)
 	}
 	err = r.thread(l.path, h.context(l.path), loader, func(t *starlark.Thread) error {

@@ -1,0 +1,69 @@
+package script
+
+import (
+	"crypto/sha256"
+	"fmt"
+)
+
+// Inputs adds the files that were read to load the one at this path, that one
+// included, with the SHA-256 of their content. It says ok false for a file that was
+// not loaded, or not without an error: what it would have read is not known.
+func (h *Host) Inputs(path string, into map[string][sha256.Size]byte) (ok bool) {
+	l := h.loaded(path)
+	if l == nil {
+		return false
+	}
+	if _, seen := into[path]; seen {
+		return true
+	}
+	into[path] = l.sum
+	for _, other := range l.loads {
+		if !h.Inputs(other, into) {
+			return false
+		}
+	}
+	return true
+}
+
+// Digest identifies what the file at this path does: its content and that of all it
+// loads, wherever they lie. It is "" for a file that was not loaded without an error.
+func (h *Host) Digest(path string) string {
+	known := map[string]string{}
+	var of func(path string) string
+	of = func(path string) string {
+		if digest, seen := known[path]; seen {
+			return digest
+		}
+		l := h.loaded(path)
+		if l == nil {
+			return ""
+		}
+		sum := sha256.New()
+		sum.Write(l.sum[:])
+		for _, other := range l.loads {
+			fmt.Fprintf(sum, "%s\n", of(other))
+		}
+		known[path] = fmt.Sprintf("%x", sum.Sum(nil)[:16])
+		return known[path]
+	}
+	return of(path)
+}
+
+// loaded returns the loading of a file that has ended well, or nil.
+func (h *Host) loaded(path string) *load {
+	h.mu.Lock()
+	l := h.loads[path]
+	h.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	select {
+	case <-l.done:
+	default:
+		return nil
+	}
+	if l.err != nil {
+		return nil
+	}
+	return l
+}
