@@ -253,7 +253,7 @@ func (r *Received) Request(binding string) *Request {
 		"query": texts(r.Query), "headers": texts(r.Headers),
 		"body": starlark.String(strings.ToValidUTF8(r.Body, "\uFFFD")),
 	}
-	return &Request{Binding: binding, Fields: fields, received: true}
+	return &Request{Binding: binding, Fields: fields, Received: r}
 }
 
 // received is ctx.request of http.receive. Its body is decoded when the hook asks for

@@ -22,7 +22,10 @@ type Request struct {
 	Objects []map[string]any
 	To      string
 
-	received bool // Fields are those of [Received]
+	// Review and Received are what the request was made of: one of them, or neither.
+	Review   *Review
+	Received *Received
+
 	// late gives the attributes of a review that most hooks do not look at.
 	late func(name string) (map[string]any, error)
 }
@@ -60,7 +63,7 @@ func (r *Request) value() starlark.Value {
 	if r == nil {
 		return starlark.None
 	}
-	if r.received {
+	if r.Received != nil {
 		return &received{fields: r.Fields}
 	}
 	if r.late != nil {

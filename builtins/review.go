@@ -65,7 +65,7 @@ func (r *Review) Request(binding string) *Request {
 		}
 	}
 	fields.Freeze()
-	return &Request{Binding: binding, Fields: fields, Object: r.Object, late: r.Late}
+	return &Request{Binding: binding, Fields: fields, Object: r.Object, late: r.Late, Review: r}
 }
 
 // lateFields are those of [Review].Late.
