@@ -1,0 +1,112 @@
+package values
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	// maxLocated is the largest text in which lines are looked for.
+	maxLocated = 8 << 20
+	// maxMerges bounds how deep `<<` is followed.
+	maxMerges = 10
+)
+
+// positions finds the lines of keys in one YAML text. Nil knows none.
+type positions struct{ root *yaml.Node }
+
+// newPositions reads a text that was read as values before; one that this parser does
+// not understand has no lines.
+func newPositions(data []byte) (p *positions) {
+	defer func() {
+		if recover() != nil { // the parser's own mistakes are no reason to stop
+			p = nil
+		}
+	}()
+	if len(data) == 0 || len(data) > maxLocated {
+		return nil
+	}
+	var doc yaml.Node
+	if yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc) != nil || len(doc.Content) == 0 {
+		return nil
+	}
+	return &positions{root: doc.Content[0]}
+}
+
+// line returns the line, from 1, of the key that path ends in; 0 when it is not there.
+func (p *positions) line(path []string) int {
+	if p == nil || len(path) == 0 {
+		return 0
+	}
+	node, line := p.root, 0
+	for _, key := range path {
+		if node, line = child(node, key, maxMerges); node == nil {
+			return 0
+		}
+	}
+	return line
+}
+
+// nearest is line, or that of the closest key above that is there.
+func (p *positions) nearest(path []string) int {
+	for ; len(path) > 0; path = path[:len(path)-1] {
+		if line := p.line(path); line > 0 {
+			return line
+		}
+	}
+	return 0
+}
+
+// child returns what stands below node under key, and the line of the key.
+func child(node *yaml.Node, key string, merges int) (*yaml.Node, int) {
+	if node = target(node); node == nil || node.Kind != yaml.MappingNode {
+		return nil, 0
+	}
+	var below []*yaml.Node // what << merges in, the first wins
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		k, v := target(node.Content[i]), node.Content[i+1]
+		switch {
+		case k == nil || k.Kind != yaml.ScalarNode:
+		case k.Tag == "!!merge":
+			if list := target(v); list != nil && list.Kind == yaml.SequenceNode {
+				below = slices.Concat(below, list.Content)
+			} else {
+				below = append(below, v)
+			}
+		case k.Value == key || k.Style == 0 && boolKey(k.Value) == key:
+			return v, k.Line
+		}
+	}
+	for _, b := range below {
+		if merges == 0 {
+			break
+		}
+		if v, line := child(b, key, merges-1); v != nil {
+			return v, line
+		}
+	}
+	return nil, 0
+}
+
+// target follows an alias.
+func target(n *yaml.Node) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// boolKey is the key that values have for a bare one that older YAML takes for true or
+// false; "" for all others.
+func boolKey(text string) string {
+	switch strings.ToLower(text) {
+	case "y", "yes", "on", "true":
+		return "true"
+	case "n", "no", "off", "false":
+		return "false"
+	}
+	return ""
+}

@@ -1,0 +1,91 @@
+package values
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	// hidden stands for a text that nobody is to see.
+	hidden = "***"
+	// minSecret is the length from which a secret is known again wherever it stands
+	// alone, minInside that from which it is inside a longer text: shorter ones cannot
+	// be told from words.
+	minSecret, minInside = 4, 8
+)
+
+// secrets are the texts of one explanation that were of the type secret. They are known
+// by the operations that set them, and again wherever another value repeats them.
+type secrets struct {
+	whole  map[string]bool
+	inside []string // longest first
+}
+
+func newSecrets(tracers []*tracer) *secrets {
+	s := &secrets{whole: map[string]bool{}}
+	for _, t := range tracers {
+		for _, h := range t.s.Hooks {
+			for _, op := range h.Ops {
+				for _, at := range op.Secrets {
+					if text, ok := inside(op.Value, at).(string); ok && len(text) >= minSecret {
+						s.whole[text] = true
+					}
+				}
+			}
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(s.whole)) {
+		if len(text) >= minInside {
+			s.inside = append(s.inside, text)
+		}
+	}
+	slices.SortStableFunc(s.inside, func(a, b string) int { return len(b) - len(a) })
+	return s
+}
+
+// hide returns v with *** at the marked paths and for each text that is known as secret,
+// and whether there was any. v is not changed.
+func (s *secrets) hide(v any, marks [][]string) (any, bool) {
+	if s == nil || len(s.whole) == 0 && len(marks) == 0 {
+		return v, false
+	}
+	switch v := v.(type) {
+	case string:
+		if s.whole[v] || slices.ContainsFunc(marks, func(m []string) bool { return len(m) == 0 }) {
+			return hidden, true
+		}
+		text := v
+		for _, secret := range s.inside {
+			text = strings.ReplaceAll(text, secret, hidden)
+		}
+		return text, text != v
+	case map[string]any:
+		out, found := make(map[string]any, len(v)), false
+		for k, e := range v {
+			h, is := s.hide(e, marksIn(marks, []string{k}))
+			out[k], found = h, found || is
+		}
+		return out, found
+	case []any:
+		out, found := make([]any, len(v)), false
+		for i, e := range v {
+			h, is := s.hide(e, marksIn(marks, []string{strconv.Itoa(i)}))
+			out[i], found = h, found || is
+		}
+		return out, found
+	}
+	return v, false
+}
+
+// marksIn returns the marks at or below a path, from there on.
+func marksIn(marks [][]string, path []string) [][]string {
+	var out [][]string
+	for _, m := range marks {
+		if hasPrefix(m, path) {
+			out = append(out, m[len(path):])
+		}
+	}
+	return out
+}

@@ -1,0 +1,279 @@
+package values
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// tracer composes a section layer by layer and tells of any path which layer says what.
+type tracer struct {
+	s     Section
+	stops []stop // lowest first
+	full  map[string]any
+}
+
+// stop is the work of one layer: what it says of a path, given what lies below.
+type stop struct {
+	below map[string]any
+	says  func(path []string, below any, there bool) []Step
+}
+
+func newTracer(in SectionSources, read func(string) []byte) *tracer {
+	t := &tracer{s: in.Section, full: map[string]any{}}
+	lazy := &lines{read: read, known: map[string]*positions{}}
+	for _, l := range in.Static {
+		var prefix []string
+		if l.Name == LayerTree {
+			prefix = []string{in.Key}
+		}
+		t.merge(l.Data, func(path []string) Source {
+			return Source{Layer: l.Name, File: l.File, Line: lazy.of(l.File).nearest(append(slices.Clip(prefix), path...))}
+		})
+	}
+	t.fill(lazy)
+	defaults, upper := &calls{}, &calls{}
+	var lower, higher []*edit
+	for _, h := range in.Hooks {
+		ops := Located(h.Ops, nil, nil)
+		for _, op := range ops {
+			if op.Op == effect.OpDefault {
+				defaults.add(h.Hook, op)
+			} else {
+				upper.add(h.Hook, op)
+			}
+		}
+		u, d := fold(ops)
+		lower, higher = append(lower, d), append(higher, u)
+	}
+	t.hooks(LayerDefault, defaults, lower)
+	config := configPositions(in)
+	t.merge(in.Config, func(path []string) Source {
+		return Source{Layer: LayerConfig, Config: in.ConfigName, Key: in.Key, Line: config.nearest(path)}
+	})
+	t.hooks(LayerHook, upper, higher)
+	t.fill(lazy)
+	return t
+}
+
+// configPositions are those in the text of the config, when that is what is in force.
+func configPositions(in SectionSources) *positions {
+	m, err := parseYAML([]byte(in.ConfigText))
+	if err != nil || !reflect.DeepEqual(normal(m), normal(in.Config)) {
+		return nil
+	}
+	return newPositions([]byte(in.ConfigText))
+}
+
+// chain returns what the layers say of a path, what wins first.
+func (t *tracer) chain(path []string) []Step {
+	var out []Step
+	for _, s := range t.stops {
+		below, there := lookup(s.below, path)
+		out = append(out, s.says(path, below, there)...)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// merge lays a map over what is there.
+func (t *tracer) merge(data map[string]any, source func(path []string) Source) {
+	if len(data) == 0 {
+		return
+	}
+	t.stops = append(t.stops, stop{t.full, func(path []string, _ any, there bool) []Step {
+		v, says, ends := data[path[0]], true, 1
+		if _, ok := data[path[0]]; !ok {
+			return nil
+		}
+		for _, key := range path[1:] {
+			m, isMap := v.(map[string]any)
+			if !isMap {
+				v, says = nil, false // something else stands above the path
+				break
+			}
+			if v, says = m[key]; !says {
+				return nil
+			}
+			ends++
+		}
+		switch {
+		case says && (v != nil || !there):
+			return []Step{{Value: v, Source: source(path)}}
+		case there:
+			return []Step{{Removed: true, Source: source(path[:ends])}}
+		}
+		return nil
+	}})
+	t.full = Merge(t.full, data)
+}
+
+// hooks applies what hooks do.
+func (t *tracer) hooks(layer string, c *calls, edits []*edit) {
+	if len(c.children) == 0 && len(c.ops) == 0 {
+		return
+	}
+	t.stops = append(t.stops, stop{t.full, func(path []string, below any, there bool) []Step {
+		var out []Step
+		for _, call := range c.on(path) {
+			rest := path[len(call.op.Path):]
+			v, gives := lookup(call.op.Value, rest)
+			switch {
+			case call.op.Op == effect.OpMerge:
+				// It only asks for a map; what it puts there has operations of its own.
+				if _, isMap := below.(map[string]any); len(rest) > 0 || isMap {
+					continue
+				}
+			case call.op.Op == effect.OpRemove || !gives:
+				if !there {
+					continue
+				}
+				v, gives = nil, false
+			}
+			out = append(out, Step{Value: v, Removed: !gives, Source: hookSource(layer, call.hook, call.op, rest), marks: marksIn(call.op.Secrets, rest)})
+		}
+		return out
+	}})
+	t.full = applyMaps(edits, t.full)
+}
+
+// fill lets the schemas fill gaps.
+func (t *tracer) fill(lazy *lines) {
+	schemas := []*Schema{t.s.ConfigSchema, t.s.Schema}
+	for i, schema := range schemas {
+		if schema == nil || schema.defaults == nil {
+			continue
+		}
+		after := schema.Default(t.full)
+		t.stops = append(t.stops, stop{t.full, func(path []string, below any, there bool) []Step {
+			v, filled := lookup(after, path)
+			switch {
+			case below != nil, there == filled && v == nil:
+				return nil
+			}
+			return []Step{{Value: v, Removed: !filled, Source: defaultSource(lazy, path, schema, schemas[1-i])}}
+		}})
+		t.full = after
+	}
+}
+
+// removed returns the paths that a layer takes away by name.
+func (t *tracer) removed() [][]string {
+	var out [][]string
+	var nulls func(path []string, m map[string]any)
+	nulls = func(path []string, m map[string]any) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			p := append(slices.Clip(path), k)
+			switch v := m[k].(type) {
+			case nil:
+				out = append(out, p)
+			case map[string]any:
+				nulls(p, v)
+			}
+		}
+	}
+	for _, l := range t.s.Static {
+		nulls(nil, l.Data)
+	}
+	nulls(nil, t.s.Config)
+	for _, h := range t.s.Hooks {
+		for _, op := range h.Ops {
+			if op.Op == effect.OpRemove && len(op.Path) > 0 {
+				out = append(out, op.Path)
+			}
+		}
+	}
+	return out
+}
+
+// calls is a tree of keys with the operations at each.
+type calls struct {
+	ops      []call
+	children map[string]*calls
+}
+
+type call struct {
+	hook string
+	op   effect.ValueOp
+}
+
+func (c *calls) add(hook string, op effect.ValueOp) {
+	for _, key := range op.Path {
+		next := c.children[key]
+		if next == nil {
+			if c.children == nil {
+				c.children = map[string]*calls{}
+			}
+			next = &calls{}
+			c.children[key] = next
+		}
+		c = next
+	}
+	c.ops = append(c.ops, call{hook, op})
+}
+
+// on returns the operations on path and on what holds it, in the order in which they
+// are applied.
+func (c *calls) on(path []string) []call {
+	out := slices.Clone(c.ops)
+	for _, key := range path {
+		if c = c.children[key]; c == nil {
+			break
+		}
+		out = append(out, c.ops...)
+	}
+	slices.SortStableFunc(out, func(a, b call) int { return strings.Compare(a.hook, b.hook) })
+	return out
+}
+
+// hookSource is the place of an operation, or of the later call that changed what is at
+// rest in its value.
+func hookSource(layer, hook string, op effect.ValueOp, rest []string) Source {
+	s := Source{Layer: layer, Hook: hook}
+	pos, origin := op.Pos, op.Origin
+	if op.Origin != nil {
+		for _, w := range op.Origin.Within {
+			if hasPrefix(rest, w.Path) {
+				pos, origin = w.Pos, w.Origin
+			}
+		}
+	}
+	s.File, s.Line = splitPos(pos)
+	if origin != nil && origin.Run > 0 {
+		at := origin.At
+		s.Run, s.At = origin.Run, &at
+	}
+	return s
+}
+
+// splitPos takes "file:line" apart.
+func splitPos(pos string) (file string, line int) {
+	i := strings.LastIndexByte(pos, ':')
+	if i < 0 {
+		return pos, 0
+	}
+	line, err := strconv.Atoi(pos[i+1:])
+	if err != nil {
+		return pos, 0
+	}
+	return pos[:i], line
+}
+
+// lines are the files that keys are looked for in, each parsed once.
+type lines struct {
+	read  func(string) []byte
+	known map[string]*positions
+}
+
+func (t *lines) of(file string) *positions {
+	p, ok := t.known[file]
+	if !ok && file != "" && t.read != nil {
+		p = newPositions(t.read(file))
+		t.known[file] = p
+	}
+	return p
+}
