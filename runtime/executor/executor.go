@@ -17,6 +17,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
@@ -48,6 +49,8 @@ type Options struct {
 	Now func() time.Time
 	// Log returns the log of a hook, or of a module for the hook "".
 	Log func(module, hook string) builtins.Logger
+	// Record takes the runs, once each has ended; it does not wait. Nil: nobody does.
+	Record func(*record.Trace)
 }
 
 // Executor carries out actions. It is safe for concurrent use.
@@ -71,7 +74,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		random = x.o.Random(a)
 	}
 	began := x.o.Now()
-	result := hook.Run(ctx, hook.Request{
+	request := hook.Request{
 		Host: x.o.Generation.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
 		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, State: a.State, Switches: a.Switches,
@@ -81,9 +84,13 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 			m, err := x.o.Client.Mapping(ctx, apiVersion, kind)
 			return m.Namespaced, err
 		},
-	})
+	}
+	trace := record.Start(x.o.Record, a.Run, x.o.Generation.Number, &request)
+	result := hook.Run(ctx, request)
+	took := x.o.Now().Sub(began)
+	trace.End(x.o.Record, result, took)
 	return engine.RunDone{
-		Run: a.Run, Effects: result.Effects, Response: result.Response, Err: result.Err, Took: x.o.Now().Sub(began),
+		Run: a.Run, Effects: result.Effects, Response: result.Response, Err: result.Err, Took: took,
 	}, result
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/sim/rest"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
@@ -48,6 +49,8 @@ type Options struct {
 	Now time.Time
 	// Log takes what hooks and the engine say; nil: nobody does.
 	Log func(module, hook string, level builtins.Level, msg string, fields []builtins.Field)
+	// Record takes the runs; nil: nobody does.
+	Record func(*record.Trace)
 }
 
 // World is one cluster with, at most, one process in it. It is not safe for concurrent
@@ -178,7 +181,7 @@ func (w *World) Begin(ctx context.Context) error {
 		Writer: cluster.NewWriter(cluster.WriterOptions{
 			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: builtins.PatchJQ, Now: w.Now,
 		}),
-		HTTP: w.o.HTTP, Now: w.Now, Random: w.random, Log: w.logger,
+		HTTP: w.o.HTTP, Now: w.Now, Random: w.random, Log: w.logger, Record: w.o.Record,
 	})
 	kept, err := w.kept.Load(ctx)
 	if err != nil {

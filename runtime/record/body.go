@@ -1,0 +1,130 @@
+package record
+
+import (
+	"errors"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/hook"
+)
+
+// What is sealed of a run. Fields may be added to it within one [Format] when a record
+// without them still means what it meant.
+
+// body is the sealed part of a run's file.
+type body struct {
+	Error  string `cbor:"error,omitempty"`
+	Source Name   `cbor:"source"` // map[string][]byte: files by path
+	Inputs inputs `cbor:"inputs"`
+	Reads  []read `cbor:"reads,omitempty"`
+	// Outcome is an [Outcome], as the codec writes it: that is what a replay is
+	// compared with, byte for byte.
+	Outcome []byte `cbor:"outcome"`
+}
+
+// inputs are what a run was given.
+type inputs struct {
+	Namespace string          `cbor:"namespace"`
+	Attempt   int             `cbor:"attempt"`
+	Now       moment          `cbor:"now"`
+	Events    part            `cbor:"events"`    // []event
+	Snapshots map[string]Name `cbor:"snapshots"` // lists of parts, each []value
+	Synced    map[string]bool `cbor:"synced,omitempty"`
+	Key       string          `cbor:"key,omitempty"`
+	Object    part            `cbor:"object"` // *value
+	Cleanup   bool            `cbor:"cleanup,omitempty"`
+	Config    part            `cbor:"config"` // map[string]any
+	State     part            `cbor:"state"`  // map[string]any
+	Switches  []string        `cbor:"switches,omitempty"`
+	// Values are what the run saw before it changed any, Composed what it saw
+	// after so many changes of Ops.
+	Values   composed         `cbor:"values"`
+	Composed []composed       `cbor:"composed,omitempty"`
+	Ops      []effect.ValueOp `cbor:"ops,omitempty"`
+	Random   []byte           `cbor:"random,omitempty"`
+	Request  *request         `cbor:"request,omitempty"`
+}
+
+// composed are values that a run saw.
+type composed struct {
+	After int    `cbor:"after,omitempty"`
+	View  part   `cbor:"view"` // map[string]any
+	Err   string `cbor:"err,omitempty"`
+}
+
+// read is an answer of the world.
+type read struct {
+	question
+	Answer part   `cbor:"answer"`
+	Err    string `cbor:"err,omitempty"`
+}
+
+// fetched is a [builtins.Fetched].
+type fetched struct {
+	Status  int               `cbor:"status"`
+	Headers map[string]string `cbor:"headers,omitempty"`
+	Body    []byte            `cbor:"body,omitempty"`
+}
+
+type event struct {
+	Type      string `cbor:"type"`
+	Binding   string `cbor:"binding,omitempty"`
+	Namespace string `cbor:"namespace,omitempty"`
+	Name      string `cbor:"name,omitempty"`
+	Result    *value `cbor:"result,omitempty"`
+	Object    *value `cbor:"object,omitempty"`
+}
+
+func eventOf(e builtins.Event) (event, error) {
+	result, err := valueOf(e.Result)
+	obj, errObject := valueOf(e.Object)
+	return event{e.Type, e.Binding, e.Namespace, e.Name, result, obj}, errors.Join(err, errObject)
+}
+
+func (e event) event() builtins.Event {
+	return builtins.Event{
+		Type: e.Type, Binding: e.Binding, Namespace: e.Namespace, Name: e.Name,
+		Result: e.Result.starlark(), Object: e.Object.starlark(),
+	}
+}
+
+// part is a part of a record: in place when it is small, else a file of its own.
+type part struct {
+	Data []byte `cbor:"d,omitempty"`
+	File *Name  `cbor:"f,omitempty"`
+}
+
+// Line is one line that a run has logged.
+type Line struct {
+	Level  builtins.Level   `cbor:"level"`
+	Text   string           `cbor:"text"`
+	Fields []builtins.Field `cbor:"fields,omitempty"`
+}
+
+// Outcome is what came of a run.
+type Outcome struct {
+	Effects  effect.Effects    `cbor:"effects"`
+	Response builtins.Response `cbor:"response"`
+	Logs     []Line            `cbor:"logs,omitempty"`
+	// Error is why it failed, or "".
+	Error string `cbor:"error,omitempty"`
+}
+
+func outcomeOf(r hook.Result, logs []Line) Outcome {
+	out := Outcome{Effects: r.Effects, Response: r.Response, Logs: logs}
+	if r.Err != nil {
+		out.Error = r.Err.Error()
+	}
+	return out
+}
+
+// frozen turns a list of values into what a run is given.
+func frozen(list []*value) []starlark.Value {
+	out := make([]starlark.Value, len(list))
+	for i, v := range list {
+		out[i] = v.starlark()
+	}
+	return out
+}

@@ -1,0 +1,108 @@
+package record
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// Format is the version of the files. A record of another one cannot be read.
+const Format = 1
+
+// Results of a run.
+const (
+	ResultOK     = "ok"
+	ResultFailed = "failed"
+)
+
+// Header is what is known of a run without the key. It names things and holds nothing
+// of what is in them.
+type Header struct {
+	// Format is that of the file; see [Format].
+	Format int `json:"format"`
+	// ID is "<process>-<number>".
+	ID string `json:"id"`
+	// Version is that of the starling that ran it.
+	Version string `json:"version"`
+	// Module is the module's name, Hook the hook's id ("web/hooks/nodes.star:f"), Key
+	// the object that the run was about, with for_each.
+	Module string `json:"module"`
+	Hook   string `json:"hook"`
+	Key    string `json:"key,omitempty"`
+	// Cause says what triggered it: "startup", "nodes: 3 modified".
+	Cause string `json:"cause,omitempty"`
+	// Generation is the number of the module tree that was in force.
+	Generation int `json:"generation"`
+	// Source tells versions of the module's files apart.
+	Source  string        `json:"source,omitempty"`
+	Attempt int           `json:"attempt"`
+	Started time.Time     `json:"started"`
+	Took    time.Duration `json:"took"`
+	Steps   uint64        `json:"steps"`
+	// Result is [ResultOK] or [ResultFailed].
+	Result string `json:"result"`
+	// Error is why it failed. It stands in the sealed part, so it is empty where that
+	// was not opened.
+	Error string `json:"error,omitempty"`
+	// SealedWith is the id of the key.
+	SealedWith string `json:"sealedWith"`
+}
+
+// Failed says that the run failed.
+func (h *Header) Failed() bool { return h.Result == ResultFailed }
+
+// ID is the id of a run: of the process, and of the number that the engine has given
+// to the run (engine.RunHook.Run).
+func ID(process string, run uint64) string { return process + "-" + strconv.FormatUint(run, 10) }
+
+// Process makes up what the ids of a process begin with.
+func Process(started time.Time) string {
+	const letters = "abcdefghjkmnpqrstvwxyz23456789" // none that look alike
+	n, out := uint64(started.UnixNano()/int64(time.Second)), [4]byte{}
+	for i := len(out) - 1; i >= 0; i-- {
+		out[i] = letters[n%uint64(len(letters))]
+		n /= uint64(len(letters))
+	}
+	return string(out[:])
+}
+
+// checkID refuses what cannot be an id, and so no name of a file.
+func checkID(id string) bool {
+	process, number, ok := strings.Cut(id, "-")
+	if !ok || process == "" || len(id) > 40 || strings.Trim(process, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		return false
+	}
+	_, err := strconv.ParseUint(number, 10, 64)
+	return err == nil
+}
+
+// causeOf says what triggered a run, in a few words.
+func causeOf(events []builtins.Event) string {
+	type sort struct{ binding, what string }
+	var order []sort
+	count := map[sort]int{}
+	for _, e := range events {
+		s := sort{e.Binding, e.Type}
+		if count[s]++; count[s] == 1 {
+			order = append(order, s)
+		}
+	}
+	var parts []string
+	for i, s := range order {
+		if i == 5 {
+			parts = append(parts, "…")
+			break
+		}
+		text := s.what
+		if n := count[s]; n > 1 {
+			text = strconv.Itoa(n) + " " + text
+		}
+		if s.binding != "" && s.binding != s.what {
+			text = s.binding + ": " + text
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,255 @@
+package record
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// List returns the headers of the runs in a folder, the newest first, and how many
+// there are of other versions. A folder that is not there has none. With a key, which
+// may be nil, headers say why runs have failed. Files that are broken, or go away
+// meanwhile, are left out.
+func List(dir string, key *Key) (runs []Header, others int, err error) {
+	files, err := os.ReadDir(dir)
+	if err != nil && !notThere(err) {
+		return nil, 0, fmt.Errorf("cannot read the folder of records: %w", err)
+	}
+	c, err := newCodec()
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), runSuffix) {
+			continue
+		}
+		data, err := readFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			continue
+		}
+		p, err := parseRun(data)
+		if errors.As(err, new(*VersionError)) {
+			others++
+		}
+		if err != nil {
+			continue
+		}
+		if key != nil && p.header.Failed() && p.header.SealedWith == key.ID() {
+			var b struct {
+				Error string `cbor:"error"`
+			}
+			if plain, err := p.open(key); err == nil && c.read(plain, &b) == nil {
+				p.header.Error = b.Error
+			}
+		}
+		runs = append(runs, p.header)
+	}
+	slices.SortStableFunc(runs, func(a, b Header) int {
+		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(b.ID, a.ID))
+	})
+	return runs, others, nil
+}
+
+// NotFoundError says that a run is not among the records.
+type NotFoundError struct{ ID, Dir string }
+
+// Error says where it is not.
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("no run %s is kept in %s; see: starling get runs", e.ID, e.Dir)
+}
+
+// Record is one run, opened: what [Replay] needs. Slices and maps in it are only read.
+type Record struct {
+	Header
+	// Sources are the module's files, and what they load, by path.
+	Sources map[string][]byte
+	// Outcome is what came of the run.
+	Outcome Outcome
+
+	outcome   []byte
+	in        inputs
+	events    []builtins.Event
+	snapshots map[string][]starlark.Value
+	object    starlark.Value
+	config    map[string]any
+	state     map[string]any
+	values    map[int]view
+	reads     []answer
+}
+
+// view are values that the run saw.
+type view struct {
+	m   map[string]any
+	err string
+}
+
+// answer is one of the world's answers.
+type answer struct {
+	question
+	err  string
+	data []byte // as the codec writes it
+}
+
+// Load reads one run. Errors: a [NotFoundError]; a [VersionError]; the key is not that
+// of the record; the record, or a part of it, is broken.
+func Load(dir, id string, key *Key) (*Record, error) {
+	if !checkID(id) {
+		return nil, fmt.Errorf("%q is no id of a run; they look like %s, see: starling get runs", id, "k3f9-12")
+	}
+	data, err := readFile(filepath.Join(dir, id+runSuffix))
+	if notThere(err) {
+		return nil, &NotFoundError{id, dir}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: cannot read its record: %w", id, err)
+	}
+	c, err := newCodec()
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{dir: dir, key: key, codec: c}
+	r, err := l.run(data)
+	if errors.As(err, new(*VersionError)) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// loader reads the parts of one run.
+type loader struct {
+	dir   string
+	key   *Key
+	codec *codec
+	read  int // bytes, so far
+}
+
+func (l *loader) run(data []byte) (*Record, error) {
+	p, err := parseRun(data)
+	if err != nil {
+		return nil, err
+	}
+	if p.header.SealedWith != l.key.ID() {
+		return nil, fmt.Errorf("it is sealed with key %s, and this is key %s", p.header.SealedWith, l.key.ID())
+	}
+	plain, err := p.open(l.key)
+	if err != nil {
+		return nil, err
+	}
+	var b body
+	if err := l.codec.read(plain, &b); err != nil {
+		return nil, err
+	}
+	r := &Record{Header: p.header, in: b.Inputs, outcome: b.Outcome, snapshots: map[string][]starlark.Value{}, values: map[int]view{}}
+	r.Error = b.Error
+	if err := l.codec.read(b.Outcome, &r.Outcome); err != nil {
+		return nil, err
+	}
+	if err := l.part(part{File: &b.Source}, &r.Sources); err != nil {
+		return nil, err
+	}
+	if err := l.inputs(r, &b.Inputs); err != nil {
+		return nil, err
+	}
+	for _, one := range b.Reads {
+		a := answer{question: one.question, err: one.Err}
+		if a.data, err = l.bytes(one.Answer); err != nil {
+			return nil, err
+		}
+		r.reads = append(r.reads, a)
+	}
+	return r, nil
+}
+
+func (l *loader) inputs(r *Record, in *inputs) error {
+	var events []event
+	var object *value
+	if err := errors.Join(
+		l.part(in.Events, &events), l.part(in.Object, &object), l.part(in.Config, &r.config), l.part(in.State, &r.state),
+	); err != nil {
+		return err
+	}
+	for _, e := range events {
+		r.events = append(r.events, e.event())
+	}
+	r.object = object.starlark()
+	for binding, name := range in.Snapshots {
+		_, refs, err := l.file(name)
+		if err != nil {
+			return err
+		}
+		var all []*value
+		for _, ref := range refs {
+			var some []*value
+			if err := l.part(part{File: &ref}, &some); err != nil {
+				return err
+			}
+			all = append(all, some...)
+		}
+		r.snapshots[binding] = frozen(all)
+	}
+	for _, one := range append(in.Composed, in.Values) {
+		v := view{err: one.Err}
+		if err := l.part(one.View, &v.m); err != nil {
+			return err
+		}
+		r.values[one.After] = v
+	}
+	return nil
+}
+
+// maxRead bounds what one record may become in memory.
+const maxRead = 512 << 20
+
+// part reads a part of a record; into is left alone when there is none.
+func (l *loader) part(p part, into any) error {
+	data, err := l.bytes(p)
+	if err != nil || data == nil {
+		return err
+	}
+	return l.codec.read(data, into)
+}
+
+func (l *loader) bytes(p part) ([]byte, error) {
+	if p.File == nil {
+		return p.Data, nil
+	}
+	plain, _, err := l.file(*p.File)
+	return plain, err
+}
+
+// file reads the file of a part.
+func (l *loader) file(name Name) ([]byte, []Name, error) {
+	data, err := readFile(filepath.Join(l.dir, name.String()+partSuffix))
+	if notThere(err) {
+		return nil, nil, errors.New("a part of its record is not there; it may have made room for another run meanwhile")
+	}
+	var p *parsed
+	if err == nil {
+		p, err = parsePart(data)
+	}
+	var plain []byte
+	if err == nil {
+		plain, err = p.open(l.key)
+	}
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("a part of its record: %w", err)
+	case l.key.nameOf(plain, p.refs) != name:
+		return nil, nil, errors.New("a part of its record stands under the name of another")
+	}
+	if l.read += len(plain); l.read > maxRead {
+		return nil, nil, fmt.Errorf("its record takes more than %d MiB of memory", maxRead>>20)
+	}
+	return plain, p.refs, nil
+}

@@ -1,0 +1,225 @@
+package record
+
+import (
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+const (
+	// inPlace is how large a part may be to stand in the run's own file.
+	inPlace = 512
+	// maxComposed is how many views of the values are kept of one run, the first and
+	// the last ones; a replay makes up the others.
+	maxComposed = 50
+)
+
+// errLarge says that a run is too large to be kept.
+var errLarge = errors.New("it is larger than a record may be")
+
+// packer makes records of traces and puts them into a store. It serves one goroutine.
+type packer struct {
+	store   *Store
+	version string
+	process string
+
+	sources map[string]source
+	lists   map[string]*list // by hook and binding
+}
+
+// source is the files of a module, as they are kept.
+type source struct {
+	module *generation.Module
+	name   Name
+}
+
+func newPacker(store *Store, version, process string) *packer {
+	return &packer{store: store, version: version, process: process, sources: map[string]source{}, lists: map[string]*list{}}
+}
+
+// put keeps a run.
+func (p *packer) put(t *Trace) error {
+	tx := p.store.begin()
+	defer tx.end()
+	h, b, err := p.body(tx, t)
+	if err != nil {
+		return err
+	}
+	plain, err := p.store.codec.write(b)
+	if err != nil {
+		return err
+	}
+	return tx.commit(h, plain)
+}
+
+func (p *packer) body(tx *tx, t *Trace) (Header, *body, error) {
+	r := &t.request
+	h := Header{
+		Format: Format, ID: ID(p.process, t.Run), Version: p.version,
+		Module: r.Module.Name, Hook: r.Hook.ID, Key: r.Key, Cause: causeOf(r.Events),
+		Generation: t.Generation, Attempt: r.Attempt, Started: r.Now.UTC().Round(0), Took: t.Took,
+		Steps: t.result.Usage.Steps, Result: ResultOK, SealedWith: p.store.key.ID(),
+	}
+	outcome := outcomeOf(t.result, t.logs)
+	if t.failed() {
+		h.Result, h.Error = ResultFailed, outcome.Error
+	}
+	b := &body{Error: h.Error}
+	var err error
+	if b.Source, err = p.source(tx, t); err != nil {
+		return h, nil, err
+	}
+	h.Source = b.Source.String()[:8]
+	if b.Outcome, err = p.store.codec.write(outcome); err != nil {
+		return h, nil, err
+	}
+	if err := p.inputs(tx, t, &b.Inputs); err != nil {
+		return h, nil, err
+	}
+	b.Reads, err = p.reads(tx, t)
+	return h, b, err
+}
+
+// source keeps the files of a module, and what they load.
+func (p *packer) source(tx *tx, t *Trace) (Name, error) {
+	m := t.request.Module
+	if s, ok := p.sources[m.Name]; ok && s.module == m && tx.use(s.name) {
+		return s.name, nil
+	}
+	var paths []string
+	if m.Tree != nil {
+		paths = slices.Clone(m.Tree.HookFiles)
+		if m.Tree.ModuleFile != "" {
+			paths = append(paths, m.Tree.ModuleFile)
+		}
+	}
+	files, err := t.request.Host.Sources(paths...)
+	if err != nil {
+		return Name{}, err
+	}
+	plain, err := p.store.codec.write(files)
+	if err != nil {
+		return Name{}, err
+	}
+	name, err := tx.part(plain, nil)
+	if err == nil {
+		p.sources[m.Name] = source{m, name}
+	}
+	return name, err
+}
+
+func (p *packer) inputs(tx *tx, t *Trace, in *inputs) error {
+	r := &t.request
+	*in = inputs{
+		Namespace: r.Namespace, Attempt: r.Attempt, Now: momentOf(r.Now), Synced: r.Synced,
+		Key: r.Key, Cleanup: r.Cleanup, Switches: r.Switches, Random: t.random,
+		Snapshots: map[string]Name{},
+	}
+	events := make([]event, len(r.Events))
+	for i, e := range r.Events {
+		var err error
+		if events[i], err = eventOf(e); err != nil {
+			return err
+		}
+	}
+	about, err := valueOf(r.Object)
+	if err != nil {
+		return err
+	}
+	for _, one := range []struct {
+		into *part
+		data any
+	}{{&in.Events, events}, {&in.Object, about}, {&in.Config, r.Config}, {&in.State, r.State}} {
+		if *one.into, err = p.part(tx, one.data); err != nil {
+			return err
+		}
+	}
+	for _, binding := range slices.Sorted(maps.Keys(r.Snapshots)) {
+		if in.Snapshots[binding], err = p.snapshot(tx, r.Hook.ID+" "+binding, r.Snapshots[binding]); err != nil {
+			return err
+		}
+	}
+	if r.Compose != nil {
+		if err := p.values(tx, t, in); err != nil {
+			return err
+		}
+	}
+	in.Request = requestOf(r.Request)
+	return nil
+}
+
+// values keeps the values that the run saw. They are put together once more: it is
+// cheaper than to hold on to what each run saw until its turn comes.
+func (p *packer) values(tx *tx, t *Trace, in *inputs) (err error) {
+	view := func(ops []effect.ValueOp) (composed, error) {
+		out := composed{After: len(ops)}
+		m, err := t.request.Compose(slices.Clip(ops))
+		if err != nil {
+			out.Err = err.Error()
+			return out, nil
+		}
+		out.View, err = p.part(tx, m)
+		return out, err
+	}
+	if in.Values, err = view(nil); err != nil {
+		return err
+	}
+	after := slices.Compact(slices.DeleteFunc(slices.Clone(t.composed), func(n int) bool { return n == 0 }))
+	if len(after) > maxComposed {
+		after = slices.Concat(after[:maxComposed/2], after[len(after)-maxComposed/2:])
+	}
+	for _, n := range after {
+		one, err := view(t.ops[:n])
+		if err != nil {
+			return err
+		}
+		in.Composed = append(in.Composed, one)
+	}
+	if len(after) > 0 {
+		in.Ops = t.ops
+	}
+	return nil
+}
+
+func (p *packer) reads(tx *tx, t *Trace) ([]read, error) {
+	var out []read
+	kinds := map[string]bool{}
+	for _, r := range t.reads {
+		if r.Verb == "kind" && kinds[r.About] {
+			continue // the answer is the same throughout a run
+		}
+		kinds[r.About] = kinds[r.About] || r.Verb == "kind"
+		one := read{question: r.question}
+		if r.err != nil {
+			one.Err = r.err.Error()
+		}
+		answer := r.answer
+		if f, ok := answer.(builtins.Fetched); ok {
+			answer = fetched{f.Status, f.Headers, f.Body}
+		}
+		var err error
+		if one.Answer, err = p.part(tx, answer); err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// part keeps data in place, or as a file of its own.
+func (p *packer) part(tx *tx, data any) (part, error) {
+	if v := reflect.ValueOf(data); !v.IsValid() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice || v.Kind() == reflect.Pointer) && v.IsNil() {
+		return part{}, nil
+	}
+	plain, err := p.store.codec.write(data)
+	if err != nil || len(plain) <= inPlace {
+		return part{Data: plain}, err
+	}
+	name, err := tx.part(plain, nil)
+	return part{File: &name}, err
+}

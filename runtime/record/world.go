@@ -1,0 +1,136 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// world answers a replay out of its record. Each question gets its answers in the order
+// in which they were given, then the last one again. It serves one run.
+type world struct {
+	r       *Record
+	codec   *codec
+	answers map[string][]answer
+	ops     [][]byte // those of the record, as the codec writes them
+	random  []byte
+}
+
+func newWorld(r *Record) (*world, error) {
+	c, err := newCodec()
+	if err != nil {
+		return nil, err
+	}
+	w := &world{r: r, codec: c, answers: map[string][]answer{}, random: r.in.Random}
+	for _, a := range r.reads {
+		key, err := w.key(a.question)
+		if err != nil {
+			return nil, err
+		}
+		w.answers[key] = append(w.answers[key], a)
+	}
+	for _, op := range r.in.Ops {
+		data, err := c.write(op)
+		if err != nil {
+			return nil, err
+		}
+		w.ops = append(w.ops, data)
+	}
+	return w, nil
+}
+
+func (w *world) key(q question) (string, error) {
+	data, err := w.codec.write(q)
+	return string(data), err
+}
+
+// ask gives an answer of the record.
+func (w *world) ask(q question, into any) error {
+	key, err := w.key(q)
+	if err != nil {
+		return err
+	}
+	known := w.answers[key]
+	if len(known) == 0 {
+		return fmt.Errorf("the record has no answer to %s: the recorded run did not ask", q)
+	}
+	a := known[0]
+	if len(known) > 1 {
+		w.answers[key] = known[1:]
+	}
+	if a.err != "" {
+		return errors.New(a.err)
+	}
+	if a.data == nil {
+		return nil
+	}
+	return w.codec.read(a.data, into)
+}
+
+// Get implements [builtins.Reader].
+func (w *world) Get(_ context.Context, ref effect.Ref) (obj map[string]any, err error) {
+	return obj, w.ask(getQuestion(ref), &obj)
+}
+
+// List implements [builtins.Reader].
+func (w *world) List(_ context.Context, apiVersion, kind string, namespaces []string, labels, fields string) (found []map[string]any, err error) {
+	return found, w.ask(listQuestion(apiVersion, kind, namespaces, labels, fields), &found)
+}
+
+// Fetch implements [builtins.Fetcher].
+func (w *world) Fetch(_ context.Context, r effect.Request) (builtins.Fetched, error) {
+	var f fetched
+	err := w.ask(httpQuestion(r), &f)
+	return builtins.Fetched{Status: f.Status, Headers: f.Headers, Body: f.Body}, err
+}
+
+func (w *world) scope(apiVersion, kind string) (namespaced bool, err error) {
+	return namespaced, w.ask(scopeQuestion(apiVersion, kind), &namespaced)
+}
+
+// Read implements [io.Reader], for random values.
+func (w *world) Read(p []byte) (int, error) {
+	if len(w.random) == 0 {
+		return 0, errors.New("the record has no more of them: the recorded run took fewer")
+	}
+	n := copy(p, w.random)
+	w.random = w.random[n:]
+	return n, nil
+}
+
+// compose gives the values as the run saw them after these changes. Where it has not
+// looked at them then, they are made of the first ones; defaults of the schema for what
+// is new are not in them.
+func (w *world) compose(own []effect.ValueOp) (map[string]any, error) {
+	if w.known(own) {
+		if v, ok := w.r.values[len(own)]; ok {
+			if v.err != "" {
+				return nil, errors.New(v.err)
+			}
+			return v.m, nil
+		}
+	}
+	first := w.r.values[0]
+	if first.err != "" {
+		return nil, errors.New(first.err)
+	}
+	return values.Section{Static: []values.Layer{{Name: "record", Data: first.m}}}.ComposeFor(w.r.Hook, own)
+}
+
+// known says that the recorded run had made these changes, too.
+func (w *world) known(own []effect.ValueOp) bool {
+	if len(own) > len(w.ops) {
+		return false
+	}
+	for i, op := range own {
+		if data, err := w.codec.write(op); err != nil || !slices.Equal(data, w.ops[i]) {
+			return false
+		}
+	}
+	return true
+}
