@@ -22,7 +22,7 @@ do all that a run may. *Effect* is ` + "`none`" + ` (pure, or declares),
 Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 `)
 	for _, s := range Table() {
-		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n", s.signature(), s.Doc)
+		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n", s.Signature(), s.Doc)
 		fmt.Fprintf(&b, "Phases: %s. Effect: %s.", s.Phases, s.Effect)
 		if s.Returns != "" {
 			fmt.Fprintf(&b, " Returns %s.", s.Returns)
@@ -44,8 +44,8 @@ Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 	return err
 }
 
-// signature writes a builtin as its users call it.
-func (s Spec) signature() string {
+// Signature writes a builtin as its users call it.
+func (s Spec) Signature() string {
 	if s.Constant() {
 		return s.Name
 	}
