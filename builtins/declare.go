@@ -98,7 +98,7 @@ const defaultReleaseTimeout = 10 * time.Minute
 func callModule(c *call) (starlark.Value, error) {
 	file := c.ctx.File
 	switch {
-	case file.Role != RoleModule:
+	case file.Role&RoleModule == 0:
 		return nil, fmt.Errorf("only module.star declares a module; this is %s", file.Path)
 	case file.Module != nil:
 		return nil, fmt.Errorf("called twice; the first call is at %s", file.Module.Pos)

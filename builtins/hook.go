@@ -41,7 +41,7 @@ func hookSpec() Spec {
 
 func callHook(c *call) (starlark.Value, error) {
 	file := c.ctx.File
-	if file.Role != RoleHooks {
+	if file.Role&RoleHooks == 0 {
 		return nil, fmt.Errorf("only files under hooks/ register hooks; this is %s", file.Path)
 	}
 	h := &HookDecl{

@@ -1,14 +1,14 @@
 package stdlib
 
 import (
-	"errors"
+	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,58 +24,39 @@ func (noLog) Log(builtins.Level, string, []builtins.Field) {}
 
 func newHost() *script.Host {
 	loading := &builtins.Context{Phase: builtins.PhaseLoad, Log: noLog{}}
-	return script.New(script.Options{Files: os.DirFS("testdata"), Std: FS, Context: func(string) *builtins.Context { return loading }})
+	return script.New(script.Options{Std: FS, Context: func(string) *builtins.Context { return loading }})
 }
 
-// Every testdata/*_test.star is loaded, and its functions called: test_… must succeed,
-// fails_… must fail as their doc string, a pattern, says. They are pure, so that a
-// filter may call what they call.
-func TestLibrary(t *testing.T) {
-	files, err := filepath.Glob("testdata/*_test.star")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no data files: %v", err)
+// Every file is in the binary, and has tests that `starling test` runs.
+func TestAllFilesAreEmbeddedAndTested(t *testing.T) {
+	files, err := filepath.Glob("*.star")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, path := range files {
-		host := newHost()
-		globals, err := host.Load(t.Context(), filepath.Base(path))
-		if err != nil {
-			t.Fatal(err)
+	var want []string
+	for _, file := range files {
+		if name, isTest := strings.CutSuffix(file, "_test.star"); !isTest {
+			want = append(want, file)
+		} else if !slices.Contains(files, name+".star") {
+			t.Errorf("%s tests no file", file)
 		}
-		called := 0
-		for _, name := range globals.Keys() {
-			fn, ok := globals[name].(*starlark.Function)
-			if !ok || !strings.HasPrefix(name, "test_") && !strings.HasPrefix(name, "fails_") {
-				continue
-			}
-			called++
-			t.Run(filepath.Base(path)+"/"+name, func(t *testing.T) {
-				_, _, err := host.Call(t.Context(), fn, nil, script.CallOptions{Context: pure()})
-				if strings.HasPrefix(name, "test_") {
-					if err != nil {
-						t.Error(long(err))
-					}
-				} else if err == nil || !regexp.MustCompile(fn.Doc()).MatchString(err.Error()) {
-					t.Errorf("got error %v, want %q", err, fn.Doc())
-				}
-			})
+	}
+	for _, file := range want {
+		if !slices.Contains(files, strings.TrimSuffix(file, ".star")+"_test.star") {
+			t.Errorf("%s has no tests", file)
 		}
-		if called == 0 {
-			t.Errorf("%s: no tests", path)
-		}
+	}
+	got, err := fs.Glob(FS, "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
 func pure() *builtins.Context {
 	return &builtins.Context{Phase: builtins.PhaseFilter, Log: noLog{}}
-}
-
-// long is an error with the calls that led to it.
-func long(err error) string {
-	var e *script.Error
-	if errors.As(err, &e) {
-		return e.Render()
-	}
-	return err.Error()
 }
 
 // library returns the functions of a file as Go functions that fail the test.

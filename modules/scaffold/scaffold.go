@@ -19,7 +19,7 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 )
 
-//go:embed files
+//go:embed _files
 var files embed.FS
 
 // Module writes a new module below root, the folder with all modules, which is made
@@ -37,11 +37,11 @@ func Module(root, name string) ([]string, error) {
 	}
 	data := struct{ Name, Key string }{plain, tree.Key(plain)}
 	var made []string
-	err := fs.WalkDir(files, "files/module", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(files, "_files/module", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		to := filepath.Join(root, name, filepath.FromSlash(strings.TrimPrefix(path, "files/module/")))
+		to := filepath.Join(root, name, filepath.FromSlash(strings.TrimPrefix(path, "_files/module/")))
 		if err := write(path, to, data); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func Hook(root, module, name string) (string, error) {
 	}
 	_, plain, _ := tree.ParseFolder(module)
 	to := filepath.Join(root, dir, name+".star")
-	return to, write("files/hook.star", to, struct{ Function, Module string }{function(base), plain})
+	return to, write("_files/hook.star", to, struct{ Function, Module string }{function(base), plain})
 }
 
 // Test writes a file with a new test beside the hooks of a module, or, when module is
@@ -85,7 +85,7 @@ func Test(root, module, name string) (string, error) {
 	}
 	_, plain, _ := tree.ParseFolder(module)
 	to := filepath.Join(root, dir, name+"_test.star")
-	return to, write("files/test.star", to, struct{ Function, Module string }{base, plain})
+	return to, write("_files/test.star", to, struct{ Function, Module string }{base, plain})
 }
 
 // hooksOf returns the folder of a module's hooks below root.

@@ -27,6 +27,9 @@ type Options struct {
 	MaxFiles int
 	// MaxDepth is how deep folders may lie in each other; default 32.
 	MaxDepth int
+	// Empty allows a tree without modules: a folder of libraries, whose tests are
+	// run.
+	Empty bool
 }
 
 func (o Options) withDefaults() Options {
@@ -215,7 +218,7 @@ func Read(fsys fs.FS, o Options) (*Tree, error) {
 			t.Modules = append(t.Modules, t.readModule(s, b.path))
 		}
 	}
-	if len(t.Modules) == 0 && t.Global == nil {
+	if t.Empty() && !o.Empty {
 		return nil, fmt.Errorf("modules folder %s is empty: no module in it", o.Name)
 	}
 	t.refuseDuplicates()

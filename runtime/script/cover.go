@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"sync"
@@ -20,10 +21,11 @@ type Cover struct {
 
 // coveredFile is one file; its statements are counted in the order of the text.
 type coveredFile struct {
-	path string
-	id   int
-	line []int32
-	ran  []atomic.Bool
+	path       string
+	source     []byte
+	id         int
+	statements []Statement
+	ran        []atomic.Bool
 }
 
 // NewCover counts nothing yet.
@@ -33,27 +35,54 @@ func NewCover() *Cover { return &Cover{files: map[string]*coveredFile{}} }
 type Covered struct {
 	// Path as in [Error].File.
 	Path string
-	// Statements are all, Ran those that have run.
-	Statements, Ran int
-	// Missed are the lines of the others, growing, each once.
-	Missed []int
+	// Source is the file.
+	Source []byte
+	// Statements are all, in the order of the text.
+	Statements []Statement
 }
 
-// Files tells of all files that were loaded, by path.
+// Statement is one statement: of def, for and if the line that begins it, without what
+// stands inside. Lines and columns count from 1, columns in characters; the end is
+// the first place behind it.
+type Statement struct {
+	Line, Col, EndLine, EndCol int
+	Ran                        bool
+}
+
+// Ran is how many statements have run.
+func (c *Covered) Ran() int {
+	n := 0
+	for _, s := range c.Statements {
+		if s.Ran {
+			n++
+		}
+	}
+	return n
+}
+
+// Missed are the lines of the statements that have not run, growing, each once.
+func (c *Covered) Missed() []int {
+	var out []int
+	for _, s := range c.Statements {
+		if !s.Ran {
+			out = append(out, s.Line)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Files tells of all files that were loaded, by path: those of the standard library
+// as "@std//k8s.star".
 func (c *Cover) Files() []Covered {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []Covered
 	for _, f := range c.order {
-		one := Covered{Path: f.path, Statements: len(f.line)}
+		one := Covered{Path: f.path, Source: f.source, Statements: slices.Clone(f.statements)}
 		for i := range f.ran {
-			if f.ran[i].Load() {
-				one.Ran++
-			} else if line := int(f.line[i]); !slices.Contains(one.Missed, line) {
-				one.Missed = append(one.Missed, line)
-			}
+			one.Statements[i].Ran = f.ran[i].Load()
 		}
-		slices.Sort(one.Missed)
 		out = append(out, one)
 	}
 	slices.SortFunc(out, func(a, b Covered) int { return strings.Compare(a.Path, b.Path) })
@@ -64,7 +93,7 @@ func (c *Cover) Files() []Covered {
 const coverName = "#"
 
 // instrument has each statement of a file counted before it runs.
-func (c *Cover) instrument(path string, file *syntax.File) {
+func (c *Cover) instrument(path string, source []byte, file *syntax.File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.files[path]
@@ -73,19 +102,21 @@ func (c *Cover) instrument(path string, file *syntax.File) {
 		c.files[path] = f
 		c.order = append(c.order, f)
 	}
-	f.line = nil
+	known := f.ran != nil && bytes.Equal(f.source, source) // compiled twice: the counts stay
+	f.source, f.statements = source, nil
 	file.Stmts = f.count(file.Stmts)
-	f.ran = make([]atomic.Bool, len(f.line))
+	if !known {
+		f.ran = make([]atomic.Bool, len(f.statements))
+	}
 }
 
 func (f *coveredFile) count(stmts []syntax.Stmt) []syntax.Stmt {
 	out := make([]syntax.Stmt, 0, 2*len(stmts))
 	for i, s := range stmts {
-		start, _ := s.Span()
 		expr, isExpr := s.(*syntax.ExprStmt)
 		_, isLoad := s.(*syntax.LoadStmt)
 		if !isLoad && !(i == 0 && isExpr && isLiteral(expr.X)) { // a doc string stays the first
-			out = append(out, f.counter(start))
+			out = append(out, f.counter(s))
 		}
 		switch s := s.(type) {
 		case *syntax.DefStmt:
@@ -115,12 +146,35 @@ func first(stmts []syntax.Stmt) syntax.Stmt {
 }
 
 // counter is a call that notes that the next statement runs.
-func (f *coveredFile) counter(pos syntax.Position) syntax.Stmt {
+func (f *coveredFile) counter(s syntax.Stmt) syntax.Stmt {
+	start, _ := s.Span()
 	number := func(n int) syntax.Expr {
-		return &syntax.Literal{Token: syntax.INT, TokenPos: pos, Value: int64(n)}
+		return &syntax.Literal{Token: syntax.INT, TokenPos: start, Value: int64(n)}
 	}
-	f.line = append(f.line, pos.Line)
-	return &syntax.ExprStmt{X: guardCall(coverName, pos, number(f.id), number(len(f.line)-1))}
+	end := endOf(s)
+	f.statements = append(f.statements, Statement{Line: int(start.Line), Col: int(start.Col), EndLine: int(end.Line), EndCol: int(end.Col)})
+	return &syntax.ExprStmt{X: guardCall(coverName, start, number(f.id), number(len(f.statements)-1))}
+}
+
+// endOf is where a statement ends, or the part of it before its body: with what it
+// repeats or decides by, or with the last parameter.
+func endOf(s syntax.Stmt) syntax.Position {
+	var last syntax.Node
+	switch s := s.(type) {
+	case *syntax.DefStmt:
+		last = s.Name
+		if n := len(s.Params); n > 0 {
+			last = s.Params[n-1]
+		}
+	case *syntax.ForStmt:
+		last = s.X
+	case *syntax.IfStmt:
+		last = s.Cond
+	default:
+		last = s
+	}
+	_, end := last.Span()
+	return end
 }
 
 // builtin counts one statement.
@@ -129,9 +183,9 @@ func (c *Cover) builtin() *starlark.Builtin {
 		file, _ := starlark.AsInt32(args[0])
 		n, _ := starlark.AsInt32(args[1])
 		c.mu.Lock()
-		f := c.order[file]
+		ran := c.order[file].ran
 		c.mu.Unlock()
-		f.ran[n].Store(true)
+		ran[n].Store(true)
 		return starlark.None, nil
 	})
 }

@@ -44,11 +44,40 @@ y = f(1)
 	if globals["z"].String() != "3" {
 		t.Errorf("z is %s", globals["z"])
 	}
-	want := []Covered{
+	type short struct {
+		Path            string
+		Statements, Ran int
+		Missed          []int
+	}
+	var got []short
+	for _, f := range cover.Files() {
+		if f.Path == "a.star" {
+			if want := (Statement{Line: 8, Col: 9, EndLine: 8, EndCol: 15, Ran: true}); f.Statements[3] != want {
+				t.Errorf("the statement %+v is not %+v", f.Statements[3], want)
+			}
+			if want := (Statement{Line: 3, Col: 1, EndLine: 3, EndCol: 8, Ran: true}); f.Statements[0] != want {
+				t.Errorf("the function %+v is not %+v", f.Statements[0], want)
+			}
+		}
+		if string(f.Source) != string(files[f.Path].Data) {
+			t.Errorf("%s has the source %q", f.Path, f.Source)
+		}
+		got = append(got, short{f.Path, len(f.Statements), f.Ran(), f.Missed()})
+	}
+	want := []short{
 		{Path: "a.star", Statements: 8, Ran: 6, Missed: []int{10, 11}},
 		{Path: "b.star", Statements: 4, Ran: 3, Missed: []int{5}},
 	}
-	if diff := cmp.Diff(want, cover.Files()); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	again := New(Options{Files: files, Cover: cover, Context: func(path string) *builtins.Context {
+		return &builtins.Context{Phase: builtins.PhaseLoad, File: &builtins.File{Path: path}, Log: quiet{}}
+	}})
+	if _, err := again.Load(t.Context(), "a.star"); err != nil {
+		t.Fatal(err)
+	}
+	if n := cover.Files()[0]; n.Ran() != 6 {
+		t.Errorf("%d statements of a.star have run, after another host has compiled it too", n.Ran())
 	}
 }

@@ -39,8 +39,8 @@ type Options struct {
 	Cache *Cache
 	// Predeclared are the builtins; nil means builtins.Predeclared().
 	Predeclared starlark.StringDict
-	// Cover counts the statements of all files but tests and the standard library;
-	// nil: nobody does. Hosts with one Cover share their Cache with no others.
+	// Cover counts the statements of all files but tests; nil: nobody does. Hosts with
+	// one Cover share their Cache with no others.
 	Cover *Cover
 }
 
@@ -138,8 +138,8 @@ func (h *Host) compile(path string, src []byte) (prog *starlark.Program, err err
 	if err != nil {
 		return nil, err
 	}
-	if h.cover != nil && !strings.HasPrefix(path, "@") && !strings.HasSuffix(path, "_test.star") {
-		h.cover.instrument(path, file)
+	if h.cover != nil && !strings.HasSuffix(path, "_test.star") {
+		h.cover.instrument(path, src, file)
 	}
 	guard(file)
 	prog, err = starlark.FileProgram(file, h.predeclared.Has)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,6 +44,10 @@ type Options struct {
 	Golden Golden
 	// Builtins are the built-in kinds of the simulated clusters; nil: made here.
 	Builtins *store.Builtins
+	// Cover counts which statements run, Cache keeps compiled files; nil: nobody does.
+	// They are those that the Generation was loaded with.
+	Cover *script.Cover
+	Cache *script.Cache
 }
 
 // Golden keeps the files of t.golden.
@@ -121,7 +124,14 @@ func Run(ctx context.Context, o Options, report func(File)) error {
 func runFile(ctx context.Context, o Options, file string, slots chan struct{}) File {
 	out := File{Path: file}
 	began := time.Now()
-	host := script.New(script.Options{Files: o.Tree.Files, Std: o.Std, Context: loading})
+	role := builtins.RoleLib
+	if moduleOf(o.Tree, file) == "" {
+		role = builtins.RoleModule | builtins.RoleHooks
+		if o, out.Err = alone(ctx, o, file); out.Err != nil {
+			return out
+		}
+	}
+	host := script.New(script.Options{Files: o.Tree.Files, Std: o.Std, Cover: o.Cover, Cache: o.Cache, Context: loading(file, role)})
 	globals, err := host.Load(ctx, file)
 	if err != nil {
 		out.Err = err
@@ -162,13 +172,16 @@ func line(v starlark.Value) int {
 	return 0
 }
 
-// loading lets test files load what hooks load, hook files among them.
-func loading(p string) *builtins.Context {
-	role := builtins.RoleHooks
-	if path.Base(p) == "module.star" {
-		role = builtins.RoleModule
+// loading lets a test file, with a role of its own, load what hooks load, hook files
+// among them. What those declare was heard when the generation was loaded.
+func loading(test string, role builtins.Role) func(path string) *builtins.Context {
+	return func(p string) *builtins.Context {
+		file := &builtins.File{Path: p, Role: builtins.RoleModule | builtins.RoleHooks}
+		if p == test {
+			file.Role = role
+		}
+		return &builtins.Context{Phase: builtins.PhaseLoad, File: file, Log: discard{}}
 	}
-	return &builtins.Context{Phase: builtins.PhaseLoad, File: &builtins.File{Path: p, Role: role}, Log: discard{}}
 }
 
 type discard struct{}
@@ -207,6 +220,15 @@ func (l lines) Log(level builtins.Level, msg string, fields []builtins.Field) {
 	l.say(format(level, "", "", msg, fields))
 }
 
+// alone makes a file that is in no module, a test of a library, a module of its own.
+func alone(ctx context.Context, o Options, file string) (Options, error) {
+	o.Tree = o.Tree.Alone(file)
+	o.Generation = generation.Load(ctx, generation.Options{
+		Tree: o.Tree, Std: o.Std, Number: 1, Cache: o.Cache, Cover: o.Cover, Log: func(string) builtins.Logger { return discard{} },
+	})
+	return o, o.Generation.Modules[tree.AloneName].Err
+}
+
 // moduleOf returns the module that a file of the tree belongs to; "global" for the
 // global hooks, "" for none.
 func moduleOf(t *tree.Tree, file string) string {
@@ -215,7 +237,7 @@ func moduleOf(t *tree.Tree, file string) string {
 		return "global"
 	}
 	for _, m := range t.Modules {
-		if m.Dir == dir {
+		if m.Dir == dir || m.ModuleFile == file {
 			return m.Name
 		}
 	}

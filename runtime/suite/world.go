@@ -150,7 +150,11 @@ func (w *world) Start(ctx context.Context, all bool) error {
 		w.w.Use(w.o.Generation) // the cluster stays, the process gets the whole tree
 	}
 	w.started = true
-	if m := w.o.Generation.Modules[w.module]; m != nil && !all {
+	m := w.o.Generation.Modules[w.module]
+	if m != nil && m.Tree.ModuleFile == w.file && len(m.Hooks) == 0 {
+		return errors.New("nothing to start: the test is in no module of a tree, and its file registers no hook")
+	}
+	if m != nil && !all {
 		if key := values.EnabledKey(m.Key); w.config[key] == "" {
 			w.config[key] = "true"
 		}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/runtime/suite"
+)
+
+// testPrinter prints what tests came to, as go test does.
+type testPrinter struct {
+	out           io.Writer
+	verbose, json bool
+	root          string
+	files, failed int
+}
+
+// broken shows the modules that do not load, once.
+func (p *testPrinter) broken(root testRoot, gen *generation.Generation) {
+	for _, name := range gen.Names {
+		if err := gen.Modules[name].Err; err != nil {
+			p.failed++
+			p.event("fail", root.dir+"/"+name, "", 0, render(err))
+			if !p.json {
+				fmt.Fprintf(p.out, "FAIL\t%s\n%s", filepath.Join(root.dir, name), indent(render(err)))
+			}
+		}
+	}
+}
+
+func (p *testPrinter) file(f suite.File) {
+	p.files++
+	path := filepath.ToSlash(filepath.Join(p.root, f.Path))
+	passed := 0
+	for _, r := range f.Tests {
+		word, action := "PASS", "pass"
+		if r.Err != nil {
+			word, action = "FAIL", "fail"
+		} else {
+			passed++
+		}
+		text := ""
+		if r.Err != nil || p.verbose {
+			for _, line := range r.Log {
+				if p.verbose || !strings.HasPrefix(line, "debug: ") {
+					text += line + "\n"
+				}
+			}
+		}
+		if r.Err != nil {
+			text += render(r.Err)
+		}
+		p.event(action, path, r.Name, r.Took, text)
+		if !p.json && (r.Err != nil || p.verbose) {
+			fmt.Fprintf(p.out, "--- %s: %s (%.2fs)\n%s", word, r.Name, r.Took.Seconds(), indent(text))
+		}
+	}
+	word, action := "ok  ", "pass"
+	if f.Failed() {
+		p.failed++
+		word, action = "FAIL", "fail"
+	}
+	text := ""
+	if f.Err != nil {
+		text = render(f.Err)
+	}
+	p.event(action, path, "", f.Took, text)
+	if !p.json {
+		fmt.Fprintf(p.out, "%s\t%s\t%d of %d tests\t%.2fs\n%s", word, path, passed, len(f.Tests), f.Took.Seconds(), indent(text))
+	}
+}
+
+// covered tells what has run of the files of a tree.
+func (p *testPrinter) covered(files []script.Covered) {
+	for _, f := range files {
+		p.output(f.Path, suite.CoverageOf(f))
+	}
+}
+
+// output is a line about a file.
+func (p *testPrinter) output(path, text string) {
+	p.event("output", path, "", 0, text+"\n")
+	if !p.json {
+		fmt.Fprintf(p.out, "\t%s\t%s\n", path, text)
+	}
+}
+
+// event prints one object in the form of `go test -json`; Package is the file.
+func (p *testPrinter) event(action, file, test string, took time.Duration, output string) {
+	if !p.json {
+		return
+	}
+	data, err := json.Marshal(struct {
+		Action, Package string
+		Test            string  `json:",omitempty"`
+		Elapsed         float64 `json:",omitempty"`
+		Output          string  `json:",omitempty"`
+	}{action, file, test, took.Seconds(), output})
+	if err == nil {
+		fmt.Fprintf(p.out, "%s\n", data)
+	}
+}
+
+// render is an error in its long form, with source lines and differences.
+func render(err error) string {
+	text := err.Error() + "\n"
+	var at *script.Error
+	if errors.As(err, &at) {
+		text = at.Render()
+	}
+	return text + suite.Differences(err)
+}
+
+func indent(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ") + "\n"
+}
