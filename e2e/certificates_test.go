@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -19,10 +18,7 @@ import (
 // bundle are refused.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
-	f := example(t, "certificates", least{
-		Anywhere: []rbacv1.PolicyRule{renders("", "services"), renders("", "configmaps"), renders("apps", "deployments")},
-		Hooks:    []rbacv1.PolicyRule{watches("", "secrets"), allow("", "secrets", "get", "create", "patch")},
-	})
+	f := example(t, "certificates")
 	ownNamespaces(t, "web")
 	f.start()
 	f.waitReady()

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,9 +17,7 @@ import (
 // the user's config overrides without a restart of the pods, bad names refused.
 func TestSysctlTuner(t *testing.T) {
 	t.Parallel()
-	f := example(t, "sysctl-tuner", least{
-		Anywhere: []rbacv1.PolicyRule{renders("", "configmaps"), renders("apps", "daemonsets")},
-	})
+	f := example(t, "sysctl-tuner")
 	ownNamespaces(t, "sysctl-tuner")
 	f.start()
 	f.waitReady()
@@ -62,9 +59,7 @@ func TestSysctlTuner(t *testing.T) {
 // other tests run beside it but mind only their own objects.
 func TestSecretCopier(t *testing.T) {
 	t.Parallel()
-	f := example(t, "secret-copier", least{Hooks: []rbacv1.PolicyRule{
-		watches("", "namespaces"), allow("", "secrets", "get", "list", "watch", "create", "patch", "delete"),
-	}})
+	f := example(t, "secret-copier")
 	source, before, foreign := shared.Namespace(t), shared.Namespace(t), shared.Namespace(t)
 	name := f.ns // unique in the cluster
 	t.Cleanup(func() { deleteCopies(t, name) })

@@ -41,11 +41,12 @@ func (f *fixture) beside(name string, files map[string]string, role ...least) *f
 	return other
 }
 
-// example makes an instance that runs one of our examples.
-func example(t *testing.T, name string, role least) *fixture {
+// example makes an instance that runs one of our examples, with the rights that
+// `starling rbac` prints for it.
+func example(t *testing.T, name string) *fixture {
 	t.Helper()
 	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: filepath.Join("..", "examples", name)}
-	f.grant(role)
+	f.grantPrinted()
 	return f
 }
 

@@ -49,10 +49,7 @@ hook(names, on = [k8s.watch("v1", "Node", name = "nodes", labels = {"e2e": "$NS"
 // ConfigMap, off by a word in the user's config.
 func TestQuickstart(t *testing.T) {
 	t.Parallel()
-	f := example(t, "quickstart", least{
-		Anywhere: []rbacv1.PolicyRule{renders("", "configmaps"), renders("apps", "deployments")},
-		Hooks:    []rbacv1.PolicyRule{watches("", "nodes")},
-	})
+	f := example(t, "quickstart")
 	ownNamespaces(t, "hello")
 	f.start()
 	f.waitReady()

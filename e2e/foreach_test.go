@@ -25,14 +25,7 @@ func TestPerObject(t *testing.T) {
 	t.Cleanup(func() {
 		_ = shared.Dynamic.Resource(definitions).Delete(context.Background(), "websites.starling.dev", metav1.DeleteOptions{})
 	})
-	f := example(t, "per-object", least{Hooks: []rbacv1.PolicyRule{
-		allow("apiextensions.k8s.io", "customresourcedefinitions", "get", "create", "patch"),
-		watches("starling.dev", "websites"), watches("apps", "deployments"),
-		allow("starling.dev", "websites", "get", "patch"), allow("starling.dev", "websites/status", "patch"),
-		allow("", "secrets", "get"), // what sets have made is recorded
-		allow("", "configmaps", "get", "create", "patch", "delete"), allow("", "services", "get", "create", "patch", "delete"),
-		allow("apps", "deployments", "get", "create", "patch", "delete"),
-	}})
+	f := example(t, "per-object")
 	shared.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: websites}\n")
 	f.start()
 	f.waitReady()

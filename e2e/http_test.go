@@ -335,10 +335,9 @@ func TestHTTPReceiver(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(files, "README.md")
-	f := newFixture(t, files, least{
-		Hooks:   []rbacv1.PolicyRule{allow("apiextensions.k8s.io", "customresourcedefinitions", "get", "create", "patch")},
-		HooksIn: map[string][]rbacv1.PolicyRule{"$NS": {allow("", "secrets", "get"), allow("starling.dev", "builds", "create", "patch")}},
-	})
+	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
+	f.write(files)
+	f.grantPrinted()
 	f.secret("builds", map[string]string{"webhook-secret": token, "chat-token": chat})
 	f.start("--receive-address", "127.0.0.1:0")
 	f.waitReady()

@@ -6,7 +6,6 @@ import (
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/starling-operator/starling/modules/status"
@@ -209,13 +208,7 @@ hook(gate, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"]
 // What examples/dependencies promises.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
-	f := example(t, "dependencies", least{
-		Anywhere: []rbacv1.PolicyRule{
-			renders("", "services"), renders("apps", "deployments"),
-			allow("apps", "replicasets", "list"), allow("", "pods", "list"),
-		},
-		Hooks: []rbacv1.PolicyRule{watches("", "services")},
-	})
+	f := example(t, "dependencies")
 	ownNamespaces(t, "database", "app")
 	f.start()
 	database, app := f.waitRevision("database", "database", 1), f.waitRevision("app", "app", 1)

@@ -47,6 +47,9 @@ import (
 // beside watch, which stands in where a server does not stream lists, and for the
 // patch of digests.
 //
+// This is written by hand, so that it holds `starling rbac` to it; the examples run with
+// what that prints: see [fixture.grantPrinted].
+//
 // Discovery and /version come with the role system:discovery that every
 // ServiceAccount has. Nothing else is needed: no right on namespaces, none to list
 // Secrets of namespaces without a release, no wildcard.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,9 +19,7 @@ import (
 // What examples/webhooks promises.
 func TestWebhooksExample(t *testing.T) {
 	t.Parallel()
-	f := example(t, "webhooks", webhookRole(least{Hooks: []rbacv1.PolicyRule{
-		allow("apiextensions.k8s.io", "customresourcedefinitions", "get", "create", "patch", "list", "watch"),
-	}}))
+	f := example(t, "webhooks")
 	t.Cleanup(func() {
 		_ = shared.Dynamic.Resource(definitions).Delete(context.Background(), "backups.example.starling.dev", metav1.DeleteOptions{})
 	})

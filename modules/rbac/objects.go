@@ -58,8 +58,7 @@ func (b *builder) object(c *chart, o object, all []*chart) {
 }
 
 // escalation: the API server lets nobody give rights that he does not have himself, so
-// Starling needs the rights that the roles of charts hold. What cannot be listed takes
-// the verb that RBAC has for it.
+// Starling needs the rights that the roles of charts hold.
 func (b *builder) escalation(c *chart, o object, all []*chart) {
 	namespace := ""
 	why := []string{o.Kind + " " + o.Metadata.Name + " of " + c.module.Name + ", which gives it"}
@@ -68,7 +67,7 @@ func (b *builder) escalation(c *chart, o object, all []*chart) {
 		namespace = cmp.Or(o.Metadata.Namespace, c.namespace)
 	case "ClusterRole":
 		if o.Aggregation != nil {
-			b.add("", Rule{Group: rbacGroup, Resource: "clusterroles", Names: []string{o.Metadata.Name}, Verbs: []string{"escalate"}, Why: why})
+			b.note("chart of %s: its ClusterRole %s takes in others (aggregationRule), which only an admin may make, or who may escalate all clusterroles; that is not given here", c.module.Name, o.Metadata.Name)
 		}
 	case "RoleBinding", "ClusterRoleBinding":
 		b.bind(c, o, all)

@@ -7,7 +7,7 @@ import (
 )
 
 // order is how verbs are printed.
-var order = [...]string{"*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind", "escalate"}
+var order = [...]string{"*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind"}
 
 // rules are those of one role, each resource, names and URL once.
 type rules struct{ list []Rule }

@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/modules/rbac"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/tree"
+)
+
+// grantPrinted gives the instance what `starling rbac` prints for its tree, and makes
+// the namespaces that this asks for.
+func (f *fixture) grantPrinted() {
+	f.t.Helper()
+	read, err := tree.ReadDir(f.modules, tree.Options{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	printed, err := rbac.Compute(f.t.Context(), rbac.Options{Tree: read, Namespace: f.ns, Name: f.name})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	a := cluster.Access{Namespaced: map[string][]rbacv1.PolicyRule{}}
+	for _, role := range printed.Roles {
+		var rules []rbacv1.PolicyRule
+		for _, r := range role.Rules {
+			rule := rbacv1.PolicyRule{Verbs: r.Verbs, ResourceNames: r.Names}
+			if r.URL != "" {
+				rule.NonResourceURLs = []string{r.URL}
+			} else {
+				rule.APIGroups, rule.Resources = []string{r.Group}, []string{r.Resource}
+			}
+			rules = append(rules, rule)
+		}
+		if role.Namespace == "" {
+			a.Cluster = rules
+			continue
+		}
+		a.Namespaced[role.Namespace] = append(a.Namespaced[role.Namespace], rules...)
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: role.Namespace}}
+		if _, err := shared.Client.CoreV1().Namespaces().Create(f.t.Context(), ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			f.t.Fatal(err)
+		}
+	}
+	f.kube = shared.ServiceAccountKubeconfig(f.t, f.ns, "op-"+f.name, a)
+}
+
+// What starling rbac prints is enough for charts that hold roles, which nobody may give
+// who has no such rights himself, and for Helm's own hooks; and for hooks that write
+// subresources, evict, tell in Events and keep sets.
+func TestPrintedRights(t *testing.T) {
+	t.Parallel()
+	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
+	apps := f.ns + "-apps"
+	ownNamespaces(t, apps)
+	t.Cleanup(func() { deleteRoles(t, f.ns) })
+	f.write(trees(map[string]string{
+		"web/module.star": `module(
+    enabled = True, namespace = "$NS-apps", wait = True,
+    grants = [
+        grant("v1", "ConfigMap", verbs = ["apply", "delete"], names = ["named", "member"], owned = True),
+        grant("v1", "Event", verbs = ["create"]),
+        grant("apps/v1", "Deployment", verbs = ["patch"]),
+        grant("v1", "Pod", verbs = ["delete"]),
+    ],
+)
+`,
+		"web/hooks/web.star": `
+def run(ctx):
+    if not ctx.snapshots["deployment"]:
+        return
+    web = ctx.snapshots["deployment"][0]
+    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "named"}})
+    k8s.apply_set("all", [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "member"}}])
+    k8s.event(web, "Seen", "hello")
+    k8s.patch(web, jq = '.metadata.annotations.seen = "yes"')
+    k8s.patch(web, merge = {"spec": {"replicas": 2}}, subresource = "scale")
+    k8s.evict("v1", "Pod", "not-there")
+
+hook(run, on = [k8s.watch("apps/v1", "Deployment", namespaces = ["$NS-apps"], object_names = ["web"],
+                          events = ["added"], sync = False)])
+`,
+		"web/Chart.yaml": "{apiVersion: v2, name: web, version: 0.1.0}\n",
+		"web/templates/web.yaml": `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: web}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: registry.k8s.io/pause:3.10}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: before, annotations: {helm.sh/hook: "pre-install,pre-upgrade"}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: web}
+rules:
+- {apiGroups: ["", apps], resources: [pods, pods/log], verbs: [get, list]}
+- {apiGroups: [""], resources: [secrets], resourceNames: [tls], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: web}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: web}
+subjects: [{kind: ServiceAccount, name: web, namespace: {{ .Release.Namespace }}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: $NS-web}
+rules:
+- {apiGroups: [networking.k8s.io], resources: ["*"], verbs: ["*"]}
+- {nonResourceURLs: [/metrics], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: $NS-web}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: $NS-web}
+subjects: [{kind: ServiceAccount, name: web, namespace: {{ .Release.Namespace }}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: view}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{kind: ServiceAccount, name: web, namespace: {{ .Release.Namespace }}}]
+`,
+	}, mirror("plain", on)))
+	f.grantPrinted()
+	f.start()
+	f.waitState("plain", status.ModuleReady)
+	f.waitState("web", status.ModuleReady)
+	f.waitRuns("web/hooks/web.star:run", 1)
+	d, err := shared.Client.AppsV1().Deployments(apps).Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil || *d.Spec.Replicas != 2 || d.Annotations["seen"] != "yes" {
+		t.Errorf("the Deployment is %+v, %v", d, err)
+	}
+	for _, name := range []string{"named", "member"} {
+		if _, err := shared.Client.CoreV1().ConfigMaps(apps).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if strings.Contains(f.process.Output(), "forbidden") {
+		t.Errorf("something was not allowed:\n%s", f.process.Output())
+	}
+
+	// And to take all of it away again.
+	f.configure(map[string]string{"webEnabled": "false"})
+	f.waitState("web", status.ModuleOff)
+	noRelease(t, apps, "web")
+}
+
+// deleteRoles deletes what a test that failed leaves behind.
+func deleteRoles(t *testing.T, prefix string) {
+	ctx, api := context.Background(), shared.Client.RbacV1() // the test's own has ended
+	_ = api.ClusterRoleBindings().Delete(ctx, prefix+"-web", metav1.DeleteOptions{})
+	if err := api.ClusterRoles().Delete(ctx, prefix+"-web", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Error(err)
+	}
+}
