@@ -16,6 +16,10 @@ type SectionSources struct {
 	// ConfigText is the text of the section's key in it; lines are told only when it
 	// says the same as Config.
 	ConfigText string
+	// ConfigFile, instead of ConfigName, is the file that ConfigText is, in which the
+	// section stands at ConfigKeys.
+	ConfigFile string
+	ConfigKeys []string
 }
 
 // SwitchSources are all who may switch one module; nil: says nothing.

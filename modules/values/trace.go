@@ -38,7 +38,8 @@ func newTracer(in SectionSources, read func(string) []byte) *tracer {
 	t.fill(lazy)
 	defaults, upper := &calls{}, &calls{}
 	var lower, higher []*edit
-	for _, h := range in.Hooks {
+	hooks := slices.SortedStableFunc(slices.Values(in.Hooks), func(a, b HookLayer) int { return strings.Compare(a.Hook, b.Hook) })
+	for _, h := range hooks {
 		ops := Located(h.Ops, nil, nil)
 		for _, op := range ops {
 			if op.Op == effect.OpDefault {
@@ -53,7 +54,12 @@ func newTracer(in SectionSources, read func(string) []byte) *tracer {
 	t.hooks(LayerDefault, defaults, lower)
 	config := configPositions(in)
 	t.merge(in.Config, func(path []string) Source {
-		return Source{Layer: LayerConfig, Config: in.ConfigName, Key: in.Key, Line: config.nearest(path)}
+		s := Source{Layer: LayerConfig, Config: in.ConfigName, Key: in.Key}
+		if in.ConfigFile != "" {
+			s = Source{Layer: LayerConfig, File: in.ConfigFile}
+		}
+		s.Line = config.nearest(slices.Concat(in.ConfigKeys, path))
+		return s
 	})
 	t.hooks(LayerHook, upper, higher)
 	t.fill(lazy)
@@ -63,7 +69,10 @@ func newTracer(in SectionSources, read func(string) []byte) *tracer {
 // configPositions are those in the text of the config, when that is what is in force.
 func configPositions(in SectionSources) *positions {
 	m, err := parseYAML([]byte(in.ConfigText))
-	if err != nil || !reflect.DeepEqual(normal(m), normal(in.Config)) {
+	if err != nil {
+		return nil
+	}
+	if section, _ := lookup(m, in.ConfigKeys); !reflect.DeepEqual(normal(section), normal(in.Config)) {
 		return nil
 	}
 	return newPositions([]byte(in.ConfigText))

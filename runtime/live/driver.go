@@ -18,6 +18,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -347,6 +348,14 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 		d.addSizes(&out.Hooks[i], watches[i])
 	}
 	return out, nil
+}
+
+// Explain returns what the values of a module, or of "global", are made of.
+func (d *Driver) Explain(ctx context.Context, module string) (in values.ExplainInput, err error) {
+	if failed := d.ask(ctx, func(e *engine.Engine) { in, err = e.Explain(module) }); failed != nil {
+		return in, failed
+	}
+	return in, err
 }
 
 // Ready answers /readyz.

@@ -8,11 +8,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"syscall"
 	"time"
 
+	kjson "sigs.k8s.io/json"
+
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
 )
 
 // ErrNotRunning is in the chain of a [Client]'s error when nobody answers on the
@@ -59,39 +63,52 @@ func NewClient(o ClientOptions) *Client {
 // socket belongs to another user; the instance does not answer in time.
 func (c *Client) Status(ctx context.Context) (status.Status, error) {
 	var st status.Status
+	return st, c.ask(ctx, statusPath, &st)
+}
+
+// Explain asks who gave the values of a module, or of "global". Errors are those of
+// [Client.Status], and that there is no such module.
+func (c *Client) Explain(ctx context.Context, module string) (values.Explanation, error) {
+	var x values.Explanation
+	return x, c.ask(ctx, explainPath+"?"+url.Values{"module": {module}}.Encode(), &x)
+}
+
+// ask reads the answer at a path into v.
+func (c *Client) ask(ctx context.Context, path string, v any) error {
 	if err := checkSocketPath(c.socket); err != nil {
-		return st, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	// The host is not used: the socket is the address.
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://starling"+statusPath, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://starling"+path, nil)
 	if err != nil {
-		return st, err
+		return err
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return st, c.explain(ctx, err)
+		return c.explain(ctx, err)
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, answerLimit+1))
 	if err != nil {
-		return st, c.explain(ctx, err)
+		return c.explain(ctx, err)
 	}
 	if len(body) > answerLimit {
-		return st, fmt.Errorf("the answer on %s is larger than %d MiB; ask for less or read /metrics", c.socket, answerLimit>>20)
+		return fmt.Errorf("the answer on %s is larger than %d MiB; ask for less or read /metrics", c.socket, answerLimit>>20)
 	}
 	if res.StatusCode != http.StatusOK {
 		var f failure
 		if json.Unmarshal(body, &f) != nil || f.Error == "" {
 			f.Error = res.Status
 		}
-		return st, fmt.Errorf("starling on %s answered: %s", c.socket, f.Error)
+		return fmt.Errorf("starling on %s answered: %s", c.socket, f.Error)
 	}
-	if err := json.Unmarshal(body, &st); err != nil {
-		return st, fmt.Errorf("cannot read the answer on %s: %w; is the running starling of another version?", c.socket, err)
+	// Integers stay integers.
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, v); err != nil {
+		return fmt.Errorf("cannot read the answer on %s: %w; is the running starling of another version?", c.socket, err)
 	}
-	return st, nil
+	return nil
 }
 
 // explain turns a failure to reach the instance into what it means.

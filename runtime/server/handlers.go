@@ -11,8 +11,12 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// statusPath is where the admin API answers with the whole status.
-const statusPath = "/v1/status"
+const (
+	// statusPath is where the admin API answers with the whole status.
+	statusPath = "/v1/status"
+	// explainPath is where it answers with the sources of the values of ?module=.
+	explainPath = "/v1/explain"
+)
 
 // webHandler answers what any neighbour may ask: metrics and health.
 func webHandler(o Options) http.Handler {
@@ -49,6 +53,14 @@ func adminHandler(o Options) http.Handler {
 			return
 		}
 		answer(w, http.StatusOK, st)
+	})
+	mux.HandleFunc("GET "+explainPath, func(w http.ResponseWriter, r *http.Request) {
+		in, err := o.Explain(r.Context(), r.URL.Query().Get("module"))
+		if err != nil {
+			answer(w, http.StatusNotFound, failure{Error: err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, in.Explain())
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusNotFound, failure{Error: fmt.Sprintf("the admin API has no %s %s", r.Method, r.URL.Path)})

@@ -22,6 +22,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
 )
 
 const (
@@ -46,6 +47,8 @@ type Options struct {
 	Name string
 	// Status is what GET /v1/status of the admin API answers.
 	Status func(context.Context) (status.Status, error)
+	// Explain is what GET /v1/explain is made from, by the module's name.
+	Explain func(ctx context.Context, module string) (values.ExplainInput, error)
 	// Log gets what goes wrong while serving. The zero value logs nothing.
 	Log zerolog.Logger
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,10 +14,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,6 +44,7 @@ func options(t *testing.T) Options {
 		Socket:  filepath.Join(shortDir(t), "admin", "starling.sock"),
 		Name:    "starling",
 		Status:  func(context.Context) (status.Status, error) { return status.Status{}, nil },
+		Explain: func(context.Context, string) (values.ExplainInput, error) { return values.ExplainInput{}, nil },
 	}
 }
 
@@ -258,5 +262,33 @@ func TestNewErrors(t *testing.T) {
 	// The failed attempts took nothing from the one that runs.
 	if _, err := NewClient(ClientOptions{Socket: running.Socket}).Status(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestExplainOverTheSocket(t *testing.T) {
+	o := options(t)
+	text := "replicas: 3\nbig: 9007199254740993\nlist: [1, {a: 1.5}]\n"
+	in := values.ExplainInput{Read: func(string) []byte { return []byte(text) }}
+	in.Section.Section = values.Section{Name: "web", Key: "web", Static: []values.Layer{{Name: values.LayerChart, File: "web/values.yaml", Data: map[string]any{
+		"replicas": int64(3), "big": int64(9007199254740993), "list": []any{int64(1), map[string]any{"a": 1.5}},
+	}}}}
+	in.Global = &values.SectionSources{}
+	o.Explain = func(_ context.Context, module string) (values.ExplainInput, error) {
+		if module != "web & more" {
+			return values.ExplainInput{}, fmt.Errorf("there is no module %q", module)
+		}
+		return in, nil
+	}
+	start(t, o)
+	client := NewClient(ClientOptions{Socket: o.Socket})
+	got, err := client.Explain(t.Context(), "web & more")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(in.Explain(), got, cmpopts.IgnoreUnexported(values.Explanation{}, values.Step{})); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := client.Explain(t.Context(), "wbe"); err == nil || !strings.HasSuffix(err.Error(), `answered: there is no module "wbe"`) {
+		t.Errorf("no such module: %v", err)
 	}
 }

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// Explain returns what the values of a module, or of the global hooks for "global", are
+// made of; what is in it does not change, so that others may look at it. Errors: there is
+// no such module; nothing was started yet.
+func (e *Engine) Explain(module string) (values.ExplainInput, error) {
+	if e.gen == nil {
+		return values.ExplainInput{}, errors.New("it has no values: it stands by, another process holds the lease")
+	}
+	m := e.modules[module]
+	if module == globalName {
+		m = e.global
+	}
+	if m == nil {
+		return values.ExplainInput{}, e.noModule(module)
+	}
+	files := e.gen.Tree.Files
+	in := values.ExplainInput{
+		Section: e.sources(m), ChartKey: m.gen.Decl.ValuesKey, Notes: e.explainNotes(m),
+		Read: func(name string) []byte {
+			data, _ := fs.ReadFile(files, name) // a file that is not there has no lines
+			return data
+		},
+	}
+	if m != e.global {
+		global := e.sources(e.global)
+		in.Global = &global
+		in.Switches = []values.SwitchSources{e.switchSources(m)}
+		return in, nil
+	}
+	for _, other := range e.order {
+		in.Switches = append(in.Switches, e.switchSources(e.modules[other]))
+	}
+	return in, nil
+}
+
+func (e *Engine) noModule(name string) error {
+	names := append([]string{globalName}, e.order...)
+	slices.Sort(names)
+	if near := builtins.Nearest(name, names); near != "" {
+		return fmt.Errorf("there is no module %q; did you mean %s?", name, near)
+	}
+	return fmt.Errorf("there is no module %q; see: starling get modules", name)
+}
+
+// sources is the section of a module with the layers of its hooks and their calls.
+func (e *Engine) sources(m *module) values.SectionSources {
+	out := values.SectionSources{Section: m.values.Section(), ConfigName: e.configName()}
+	out.Hooks = nil
+	for _, h := range m.hooks {
+		for s := range h.subjects {
+			if len(s.layer) > 0 {
+				out.Hooks = append(out.Hooks, values.HookLayer{Hook: s.id(), Ops: m.sectionOps(s.layer)})
+			}
+		}
+	}
+	if seen := e.config.seen; seen != nil {
+		out.ConfigText = seen.Data[out.Key]
+	}
+	return out
+}
+
+// configName names the user's ConfigMap, with what became of it.
+func (e *Engine) configName() string {
+	name := fmt.Sprintf("ConfigMap %s/%s", e.opts.Namespace, e.opts.Name)
+	if e.config.known() && e.config.state != ConfigPresent {
+		name += " (as it was; now " + string(e.config.state) + ")"
+	}
+	return name
+}
+
+// switchSources are those that switch a module on or off.
+func (e *Engine) switchSources(m *module) values.SwitchSources {
+	out := values.SwitchSources{
+		Key: values.EnabledKey(m.gen.Key), Default: m.gen.Decl.Enabled, Pos: m.gen.Decl.Pos,
+		Tree: e.tree.Switch(m.name), Config: e.config.accepted.Switch(m.name),
+		TreeFile: e.gen.Tree.ValuesFile, ConfigName: e.configName(),
+	}
+	for _, h := range e.global.hooks {
+		for s := range h.subjects {
+			for _, op := range s.layer {
+				if _, isBool := op.Value.(bool); !isBool || len(op.Path) != 1 || op.Path[0] != out.Key {
+					continue
+				}
+				// Layers hold defaults first: what the same hook sets wins over them.
+				if op.Op == effect.OpSet || op.Op == effect.OpDefault {
+					out.Hook, out.Op = s.id(), &op
+				}
+			}
+		}
+	}
+	return out
+}
+
+// explainNotes are what else one should know of a module's values.
+func (e *Engine) explainNotes(m *module) []string {
+	var out []string
+	if m == e.global {
+		return nil
+	}
+	if state, reason := e.moduleState(m); state == status.ModuleOff {
+		note := "the module is off, its hooks do not run"
+		if reason != "" {
+			note += ": " + reason
+		}
+		out = append(out, note)
+	}
+	if m.broken != "" {
+		out = append(out, "the module is broken, its hooks do not run: "+m.broken)
+	}
+	switch {
+	case m.gen.ChartValues != nil:
+		out = append(out, "chart_values() in "+m.gen.Tree.ModuleFile+" decides what the chart sees of these values")
+	case m.gen.Decl.ValuesKey != "":
+		out = append(out, "the chart sees these values, those below global aside, below "+m.gen.Decl.ValuesKey)
+	}
+	return out
+}
