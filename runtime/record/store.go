@@ -32,6 +32,9 @@ type StoreOptions struct {
 	// Dir is the folder of the records; it is made when it is not there.
 	Dir string
 	Key *Key
+	// Process is what the ids of runs begin with (see [Process]), Version that of the
+	// binary.
+	Process, Version string
 	// MaxRuns and MaxBytes bound what is kept; 0 means [MaxRuns], [MaxBytes].
 	MaxRuns  int
 	MaxBytes int64
@@ -44,6 +47,7 @@ type Store struct {
 	key   *Key
 	codec *codec
 	press press
+	pack  *packer
 	runs  []*stored // oldest first
 	parts map[Name]*shelf
 	bytes int64
@@ -79,6 +83,7 @@ func OpenStore(o StoreOptions) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{o: o, key: o.Key, codec: c, parts: map[Name]*shelf{}}
+	s.pack = newPacker(s, o.Version, o.Process)
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of records: %w", err)
 	}
@@ -116,6 +121,10 @@ func OpenStore(o StoreOptions) (*Store, error) {
 	s.evict()
 	return s, nil
 }
+
+// Put keeps a run, and makes room for it. A run of which nothing could be kept leaves
+// nothing behind.
+func (s *Store) Put(t *Trace) error { return s.pack.put(t) }
 
 func (s *Store) findPart(file string, refs map[Name][]Name) {
 	name, ok := parseName(strings.TrimSuffix(file, partSuffix))

@@ -18,6 +18,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
@@ -44,6 +45,8 @@ type Options struct {
 	Golden Golden
 	// Builtins are the built-in kinds of the simulated clusters; nil: made here.
 	Builtins *store.Builtins
+	// Record takes the runs of hooks; nil: nobody does.
+	Record func(*record.Trace)
 	// Cover counts which statements run, Cache keeps compiled files; nil: nobody does.
 	// They are those that the Generation was loaded with.
 	Cover *script.Cover

@@ -1,0 +1,80 @@
+package record
+
+import (
+	"slices"
+	"sync"
+)
+
+const (
+	// maxQueued is how many runs wait to be kept, and maxWeight how much they may hold
+	// on to together: objects read and lines logged, about 1 KiB each.
+	maxQueued = 64
+	maxWeight = 32 << 10
+)
+
+// queue holds the runs that wait. Nobody waits for it: when it is full it lets go of a
+// run that tells least.
+type queue struct {
+	mu     sync.Mutex
+	runs   []*Trace // oldest first
+	weight int
+	signal chan struct{} // something is there
+}
+
+func newQueue() *queue { return &queue{signal: make(chan struct{}, 1)} }
+
+// weigh says how much memory a run holds on to that nobody else does, in KiB.
+func (t *Trace) weigh() int { return t.weight + len(t.logs)/4 + len(t.random)>>10 + 1 }
+
+// add takes a run, and returns how many it has let go of.
+func (q *queue) add(t *Trace) (dropped int) {
+	weight := t.weigh()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if weight > maxWeight {
+		return 1
+	}
+	q.runs, q.weight = append(q.runs, t), q.weight+weight
+	for len(q.runs) > maxQueued || q.weight > maxWeight {
+		i := q.least()
+		q.weight -= q.runs[i].weigh()
+		q.runs = slices.Delete(q.runs, i, i+1)
+		dropped++
+	}
+	select {
+	case q.signal <- struct{}{}:
+	default:
+	}
+	return dropped
+}
+
+// least is the run that tells least: the oldest that has succeeded and is not the last
+// one of its hook; else the oldest that is not the last failure; else the oldest.
+func (q *queue) least() int {
+	for _, failed := range [...]bool{false, true} {
+		for i, r := range q.runs {
+			if r.failed() != failed {
+				continue
+			}
+			for _, later := range q.runs[i+1:] {
+				if later.request.Hook == r.request.Hook && later.failed() == failed {
+					return i
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// take returns the run that waits longest, nil when none does.
+func (q *queue) take() *Trace {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.runs) == 0 {
+		return nil
+	}
+	t := q.runs[0]
+	q.weight -= t.weigh()
+	q.runs = slices.Delete(q.runs, 0, 1)
+	return t
+}
