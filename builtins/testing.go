@@ -2,7 +2,6 @@ package builtins
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -175,7 +174,7 @@ func callTestNow(_ *call, t *Test) (starlark.Value, error) { return startime.Tim
 func callTestApply(c *call, t *Test) (starlark.Value, error) {
 	var objects []map[string]any
 	for i, v := range c.rest {
-		more, err := c.testObjects(v)
+		more, err := testObjects(v)
 		if err != nil {
 			return nil, fmt.Errorf("argument %d: %w", i+1, err)
 		}
@@ -185,34 +184,11 @@ func callTestApply(c *call, t *Test) (starlark.Value, error) {
 }
 
 // testObjects reads an object, a list of objects, or YAML.
-func (c *call) testObjects(v starlark.Value) ([]map[string]any, error) {
+func testObjects(v starlark.Value) ([]map[string]any, error) {
 	if text, ok := starlark.AsString(v); ok {
-		docs, err := decodeYAMLDocuments(text)
-		if err != nil {
-			return nil, err
-		}
-		v = docs
+		return ParseObjects(text)
 	}
-	plain, err := object.ToPlain(v)
-	if err != nil {
-		return nil, err
-	}
-	list, ok := plain.([]any)
-	if !ok {
-		list = []any{plain}
-	}
-	out := make([]map[string]any, 0, len(list))
-	for _, e := range list {
-		m, ok := e.(map[string]any)
-		if !ok {
-			return nil, errors.New("want objects, lists of them, or YAML texts")
-		}
-		if _, err := identity(m); err != nil {
-			return nil, err
-		}
-		out = append(out, m)
-	}
-	return out, nil
+	return objectsOf(v)
 }
 
 func callTestDelete(c *call, t *Test) (starlark.Value, error) {

@@ -34,25 +34,24 @@ type instance struct {
 // kubeconfig's context is left out of it on purpose: where an operator keeps its
 // state must not depend on which namespace someone last looked at.
 func (i *instance) addFlags(fs *pflag.FlagSet) {
+	i.addNames(fs)
+	fs.StringVar(&i.StateDir, "state-dir", "",
+		"`folder` of the socket and of what must outlive a crash (default: a temporary folder of the instance)")
+}
+
+// addNames declares --namespace and --name.
+func (i *instance) addNames(fs *pflag.FlagSet) {
 	fs.StringVarP(&i.Namespace, "namespace", "n", "",
 		"the operator's own `namespace` (default: the pod's in a cluster, else "+defaultNamespace+")")
 	fs.StringVar(&i.Name, "name", defaultName,
 		"the instance's `name`: of its ConfigMap, Lease, Secrets and socket")
-	fs.StringVar(&i.StateDir, "state-dir", "",
-		"`folder` of the socket and of what must outlive a crash (default: a temporary folder of the instance)")
 }
 
 // complete puts the defaults in and checks the names. podFile is the file with a
 // pod's namespace ([podNamespaceFile]).
 func (i *instance) complete(podFile string) error {
-	if i.Namespace == "" {
-		i.Namespace = ownNamespace(podFile)
-	}
-	if errs := validation.IsDNS1123Label(i.Namespace); len(errs) > 0 {
-		return fmt.Errorf("--namespace %q is not a namespace's name: lower-case letters, digits and dashes, at most 63", i.Namespace)
-	}
-	if errs := validation.IsDNS1123Subdomain(i.Name); len(errs) > 0 {
-		return fmt.Errorf("--name %q cannot name objects: lower-case letters, digits, dashes and dots", i.Name)
+	if err := i.completeNames(podFile); err != nil {
+		return err
 	}
 	if i.StateDir == "" {
 		i.StateDir = filepath.Join(instancesDir(), i.Namespace+"."+i.Name)
@@ -62,6 +61,20 @@ func (i *instance) complete(podFile string) error {
 		return fmt.Errorf("--state-dir %s: %w", i.StateDir, err)
 	}
 	i.StateDir = abs
+	return nil
+}
+
+// completeNames is complete for who keeps nothing on this machine.
+func (i *instance) completeNames(podFile string) error {
+	if i.Namespace == "" {
+		i.Namespace = ownNamespace(podFile)
+	}
+	if errs := validation.IsDNS1123Label(i.Namespace); len(errs) > 0 {
+		return fmt.Errorf("--namespace %q is not a namespace's name: lower-case letters, digits and dashes, at most 63", i.Namespace)
+	}
+	if errs := validation.IsDNS1123Subdomain(i.Name); len(errs) > 0 {
+		return fmt.Errorf("--name %q cannot name objects: lower-case letters, digits, dashes and dots", i.Name)
+	}
 	return nil
 }
 

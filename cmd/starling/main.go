@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -16,7 +17,7 @@ func main() {
 }
 
 // starling runs the command line and returns the exit code: 0, or 1 after an
-// error, which is one line on stderr.
+// error, which is one line on stderr; a plan has codes of its own.
 func starling() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -25,6 +26,9 @@ func starling() int {
 	root := newRootCommand()
 	root.SetArgs(likeGo(os.Args[1:]))
 	if err := root.ExecuteContext(ctx); err != nil {
+		if code := exitCode(0); errors.As(err, &code) {
+			return int(code)
+		}
 		fmt.Fprintln(os.Stderr, "error:", oneLine(err))
 		return 1
 	}

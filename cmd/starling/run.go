@@ -126,7 +126,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 			defer cancel()
 			return driver.Ready(ctx)
 		},
-		Status: driver.Status, Log: log,
+		Status: driver.Status, Explain: driver.Explain, Log: log,
 	})
 	if err != nil {
 		return err
@@ -194,16 +194,21 @@ func newLogger(w io.Writer, level string) (zerolog.Logger, error) {
 	}
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00" // whole seconds hide what took long
 	log := zerolog.New(w).Level(at).With().Timestamp().Logger()
+	tameLibraries()
 	// What client-go says in passing is no news of ours.
 	quiet := log.With().Str("from", "client-go").Logger()
 	if at > zerolog.DebugLevel {
 		quiet = quiet.Level(zerolog.WarnLevel)
 	}
 	klog.SetLogger(onceLogger(zerologr.New(&quiet)))
-	// Helm warns through the standard logger, and quotes values as it does so.
+	return log, nil
+}
+
+// tameLibraries has Helm write as us, and keeps it from warning through the standard
+// logger, where it quotes values. Both are the process's, so this happens once.
+func tameLibraries() {
 	stdlog.SetOutput(io.Discard)
 	kube.ManagedFieldsManager = "starling"
-	return log, nil
 }
 
 // printTrace puts the long form of an error below its line, indented.

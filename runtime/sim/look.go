@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -105,34 +107,84 @@ func (w *World) ChangedSince(version string) string {
 	return strings.Join(names, ", ")
 }
 
-// Release is what Helm knows of a module's release: revision, status, values and
-// objects; nil without one.
-func (w *World) Release(ctx context.Context, module string) (map[string]any, error) {
-	m := w.o.Generation.Modules[module]
-	if m == nil || w.releases == nil {
+// Release is what Helm knows of a release.
+type Release struct {
+	Name, Namespace string
+	Revision        int
+	// Status is Helm's: "deployed".
+	Status string
+	// Values are those that Starling gave to the chart.
+	Values map[string]any
+	// Manifest is what the chart has rendered to, hooks of Helm aside.
+	Manifest string
+}
+
+// Installed are the releases that the instance has recorded; a world without a process
+// knows none.
+func (w *World) Installed(ctx context.Context) ([]release.Ref, error) {
+	if w.releases == nil {
 		return nil, nil
 	}
-	namespace := m.Decl.Namespace
-	if namespace == "" {
-		namespace = w.o.Namespace
+	return w.releases.Installed(ctx)
+}
+
+// ReleaseOf returns a release; nil when it is not there.
+func (w *World) ReleaseOf(ctx context.Context, ref release.Ref) (*Release, error) {
+	if w.releases == nil {
+		return nil, nil
 	}
-	found, err := w.releases.Last(ctx, namespace, m.Decl.Release)
+	found, err := w.releases.Last(ctx, ref.Namespace, ref.Name)
 	if err != nil || found == nil {
 		return nil, err
 	}
-	objects := []any{}
-	for _, doc := range strings.Split("\n"+found.Manifest, "\n---") {
+	return &Release{
+		Name: found.Name, Namespace: found.Namespace, Revision: found.Version, Status: string(found.Info.Status),
+		Values: found.Config, Manifest: found.Manifest,
+	}, nil
+}
+
+// ModuleRelease returns the release of a module of the tree; nil when it is not there.
+func (w *World) ModuleRelease(ctx context.Context, module string) (*Release, error) {
+	m := w.o.Generation.Modules[module]
+	if m == nil {
+		return nil, nil
+	}
+	return w.ReleaseOf(ctx, release.Ref{Module: module, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, w.o.Namespace)})
+}
+
+// Release is what Helm knows of a module's release: revision, status, values and
+// objects; nil without one.
+func (w *World) Release(ctx context.Context, module string) (map[string]any, error) {
+	found, err := w.ModuleRelease(ctx, module)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	objects, err := found.Objects()
+	if err != nil {
+		return nil, err
+	}
+	list := []any{}
+	for _, obj := range objects {
+		list = append(list, obj)
+	}
+	return map[string]any{
+		"name": found.Name, "namespace": found.Namespace, "revision": int64(found.Revision), "status": found.Status,
+		"values": found.Values, "objects": list,
+	}, nil
+}
+
+// Objects are those of the manifest.
+func (r *Release) Objects() ([]map[string]any, error) {
+	var out []map[string]any
+	for _, doc := range strings.Split("\n"+r.Manifest, "\n---") {
 		data, err := yaml.YAMLToJSONStrict([]byte(doc))
 		if err != nil {
-			return nil, fmt.Errorf("the manifest of release %s: %w", m.Decl.Release, err)
+			return nil, fmt.Errorf("the manifest of release %s: %w", r.Name, err)
 		}
 		var obj map[string]any
 		if err := json.Unmarshal(data, &obj); err == nil && obj != nil {
-			objects = append(objects, obj)
+			out = append(out, obj)
 		}
 	}
-	return map[string]any{
-		"name": found.Name, "namespace": found.Namespace, "revision": int64(found.Version), "status": string(found.Info.Status),
-		"values": found.Config, "objects": objects,
-	}, nil
+	return out, nil
 }

@@ -95,7 +95,7 @@ type discoverer interface {
 // It has no process yet.
 func (w *World) Fork() (*World, error) {
 	o := w.o
-	o.Now, o.Seed, o.Patient, o.Log = w.now, 0, false, nil
+	o.Now, o.Seed, o.Patient, o.Log, o.Record = w.now, 0, false, nil, nil
 	o.Origin = forked{w.store.AsOrigin(), w}
 	return New(o)
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,6 +121,49 @@ func (w *World) Delete(ref effect.Ref) error {
 		return fmt.Errorf("%s: %w", ref, err)
 	}
 	return nil
+}
+
+// UserConfig is what the user's ConfigMap says; empty without one.
+func (w *World) UserConfig() (map[string]string, error) {
+	obj, err := w.Get(w.configRef())
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	data, _ := obj["data"].(map[string]any)
+	for k, v := range data {
+		out[k], _ = v.(string)
+	}
+	return out, nil
+}
+
+// Configure replaces all that the user's ConfigMap says.
+func (w *World) Configure(data map[string]string) error {
+	ref := w.configRef()
+	old, err := w.Get(ref)
+	if err != nil {
+		return err
+	}
+	all := map[string]any{}
+	for k, v := range data {
+		all[k] = v
+	}
+	obj := map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind, "metadata": map[string]any{"name": ref.Name, "namespace": ref.Namespace}, "data": all}
+	if old == nil {
+		return w.Apply(obj)
+	}
+	changes := maps.Clone(all)
+	had, _ := old["data"].(map[string]any)
+	for k := range had {
+		if _, stays := all[k]; !stays {
+			changes[k] = nil
+		}
+	}
+	return w.Patch(ref, map[string]any{"data": changes})
+}
+
+func (w *World) configRef() effect.Ref {
+	return effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.o.Namespace, Name: w.o.Name}
 }
 
 func refOf(obj map[string]any) effect.Ref {

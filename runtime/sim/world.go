@@ -48,9 +48,20 @@ type Options struct {
 	// Now is the time at which the world begins; zero: [Begin].
 	Now time.Time
 	// Log takes what hooks and the engine say; nil: nobody does.
-	Log func(module, hook string, level builtins.Level, msg string, fields []builtins.Field)
+	Log Log
 	// Record takes the runs; nil: nobody does.
 	Record func(*record.Trace)
+}
+
+// Log takes one line that a hook or, with hook "", the engine says.
+type Log func(module, hook string, level builtins.Level, msg string, fields []builtins.Field)
+
+// Listen replaces [Options.Log]; nil: nobody listens.
+func (w *World) Listen(log Log) {
+	if log == nil {
+		log = func(string, string, builtins.Level, string, []builtins.Field) {}
+	}
+	w.o.Log = log
 }
 
 // World is one cluster with, at most, one process in it. It is not safe for concurrent
@@ -111,13 +122,11 @@ func New(o Options) (*World, error) {
 	if o.Name == "" {
 		o.Name = "starling"
 	}
-	if o.Log == nil {
-		o.Log = func(string, string, builtins.Level, string, []builtins.Field) {}
-	}
 	if o.Now.IsZero() {
 		o.Now = Begin
 	}
 	w := &World{o: o, now: o.Now, Metrics: map[string]float64{}}
+	w.Listen(o.Log)
 	var err error
 	if w.store, err = newStore(store.Options{Builtins: o.Builtins, Now: w.Now, MakeNamespaces: o.Origin == nil}, o.Origin); err != nil {
 		return nil, err

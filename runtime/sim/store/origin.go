@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -35,7 +36,12 @@ type over struct {
 	// gone are the uids of objects that were deleted in the store.
 	gone map[string]bool
 	by   map[schema.GroupResource]map[string][]string
+	// births are the objects that were created in the store.
+	births map[schema.GroupResource]map[string]birth
 }
+
+// birth is an object as its creator has sent it, and as it was stored then.
+type birth struct{ sent, stored map[string]any }
 
 // Over makes a store that shows what the origin holds, and keeps all changes to
 // itself. The namespaces are the origin's. Garbage is collected as far as the store
@@ -44,7 +50,7 @@ func Over(o Options, origin Origin) (*Store, error) {
 	s := empty(o)
 	s.over = &over{
 		origin: origin, served: map[schema.GroupVersionResource]bool{}, known: map[schema.GroupResource]map[string]map[string]any{},
-		listed: map[string]bool{}, gone: map[string]bool{}, by: map[schema.GroupResource]map[string][]string{},
+		listed: map[string]bool{}, gone: map[string]bool{}, by: map[schema.GroupResource]map[string][]string{}, births: map[schema.GroupResource]map[string]birth{},
 	}
 	kinds, err := origin.Kinds()
 	if err != nil {
@@ -154,6 +160,55 @@ func (o *over) note(c change, actor string) {
 	}
 }
 
+// came remembers a copy of what a client has sent.
+func (w *write) came(obj map[string]any) {
+	if w.store.over != nil {
+		w.sent, _ = copied(obj)
+	}
+}
+
+// made remembers an object that was created.
+func (o *over) made(k *kind, key string, sent, stored map[string]any) {
+	if o == nil || sent == nil {
+		return
+	}
+	gr := k.groupResource()
+	if o.births[gr] == nil {
+		o.births[gr] = map[string]birth{}
+	}
+	o.births[gr][key] = birth{sent, stored}
+}
+
+// asked returns what of a value was sent, or is no longer as it was stored first.
+func asked(now, stored, sent any) any {
+	switch v := now.(type) {
+	case map[string]any:
+		was, _ := stored.(map[string]any)
+		by, _ := sent.(map[string]any)
+		out := map[string]any{}
+		for key, e := range v {
+			if _, said := by[key]; said {
+				out[key] = asked(e, was[key], by[key])
+			} else if first, there := was[key]; !there || !reflect.DeepEqual(first, e) {
+				out[key] = e
+			}
+		}
+		return out
+	case []any:
+		was, _ := stored.([]any)
+		by, _ := sent.([]any)
+		if len(was) != len(v) || len(by) != len(v) {
+			return now
+		}
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = asked(v[i], was[i], by[i])
+		}
+		return out
+	}
+	return now
+}
+
 // lost says whether an owner that is not found is gone for certain. In an origin it
 // may be one that nobody has asked for.
 func (s *Store) lost(uid any) bool {
@@ -180,6 +235,9 @@ type Difference struct {
 	Namespace, Name string
 	// Before is the object in the origin, After the one in the store; nil: not there.
 	Before, After map[string]any
+	// Asked is, of an object that is new, the part of After that somebody has asked
+	// for: without what the API server fills in.
+	Asked map[string]any
 	// By are those who have changed it, in order; see [Store.As].
 	By []string
 }
@@ -209,7 +267,11 @@ func (s *Store) Differences() []Difference {
 			if named == nil {
 				named = before
 			}
-			out = append(out, Difference{Kind: k.Kind, Namespace: namespaceOf(named), Name: nameOf(named), Before: before, After: after, By: who})
+			d := Difference{Kind: k.Kind, Namespace: namespaceOf(named), Name: nameOf(named), Before: before, After: after, By: who}
+			if born, ok := s.over.births[gr][key]; ok && before == nil {
+				d.Asked, _ = asked(after, born.stored, born.sent).(map[string]any)
+			}
+			out = append(out, d)
 		}
 	}
 	slices.SortFunc(out, func(a, b Difference) int {
@@ -266,4 +328,25 @@ func (o origin) Get(k Kind, namespace, name string) (map[string]any, error) {
 func (o origin) List(k Kind, namespace string, sel Selection) ([]map[string]any, error) {
 	list, err := o.s.List(Target{GVR: k.GVR(), Namespace: namespace, Spared: true}, ListOptions{Selection: sel})
 	return list.Items, err
+}
+
+// Known are the objects of a kind that the store holds, by namespace and name: of an
+// origin's those that somebody has asked for, and as the origin has them before those
+// that differ here.
+func (s *Store) Known(k Kind) []map[string]any {
+	s.mu.Lock()
+	defer s.unlock()
+	t := s.table(k.groupResource())
+	var out []map[string]any
+	if s.over != nil {
+		for _, key := range slices.Sorted(maps.Keys(s.over.known[k.groupResource()])) {
+			if obj := s.over.known[k.groupResource()][key]; obj != nil {
+				out = append(out, obj)
+			}
+		}
+	}
+	for _, key := range t.keys {
+		out = append(out, t.objects[key])
+	}
+	return out
 }

@@ -191,6 +191,7 @@ func (w *write) applied(old map[string]any, data []byte) (Result, error) {
 	if patch == nil {
 		patch = map[string]any{}
 	}
+	w.came(patch)
 	if w.options.Manager == "" {
 		return Result{}, apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "PatchOptions"}, "", field.ErrorList{
 			field.Required(field.NewPath("fieldManager"), "is required for apply patch")})

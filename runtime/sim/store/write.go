@@ -19,6 +19,7 @@ type write struct {
 	target   Target
 	options  WriteOptions
 	warnings []string
+	sent     map[string]any // as it came; nil unless somebody wants to know
 }
 
 // decode brings an object into the form of its kind: unknown fields dropped,
@@ -46,6 +47,7 @@ func (w *write) body(obj map[string]any) (map[string]any, error) {
 	if err := wrongVersion(w.kind, obj); err != nil {
 		return nil, err
 	}
+	w.came(obj)
 	obj, unknown, err := w.decode(obj)
 	if err != nil {
 		return nil, cannotHandle(w.kind, err)
@@ -140,6 +142,7 @@ func (w *write) add(obj map[string]any) (Result, error) {
 	}
 	if !w.options.DryRun {
 		obj = shown(k, s.commit(k, key, storedForm(k, obj)))
+		s.over.made(k, key, w.sent, obj)
 	}
 	return Result{Object: obj, Created: true, Warnings: w.warnings}, nil
 }

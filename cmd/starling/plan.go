@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/runtime/plan"
+)
+
+// exitChanges is the exit code of a plan that has changes.
+const exitChanges = 2
+
+// exitCode ends a command with a code of its own, without a word.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+type planFlags struct {
+	world  worldFlags
+	output string
+}
+
+func newPlanCommand() *cobra.Command {
+	f := &planFlags{}
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Show what starling run would change in the cluster, and change nothing",
+		Long: `Lets the modules work in a simulated cluster that lies over the real one: what is
+read comes from the cluster, what is written stays in the simulation. Hooks set off
+each other until nothing is left to do; then it tells which modules are installed,
+upgraded or uninstalled, which values of theirs change, and which objects, field by
+field. Nothing is written. What other controllers would do is not part of it.
+
+With --offline it begins with an empty cluster. --filename and --config say what is
+taken to be there besides: what if?
+
+Exit code 0: nothing would change; 2: something would; 1: the plan cannot be made, or
+modules fail in it.`,
+		Example: `  starling plan --modules addons
+  starling plan --modules addons --config new-config.yaml
+  starling plan --modules examples/quickstart --offline -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.world.addFlags(cmd.Flags(), true)
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text or json")
+	return cmd
+}
+
+func (f *planFlags) run(cmd *cobra.Command) error {
+	if f.output != "text" && f.output != "json" {
+		return fmt.Errorf("--output %q is not known; use text or json", f.output)
+	}
+	p, err := f.make(cmd.Context(), cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	return printPlan(cmd, p, f.output)
+}
+
+func (f *planFlags) make(ctx context.Context, stdin io.Reader) (*plan.Plan, error) {
+	w, _, err := f.world.open(ctx, stdin, nil)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Make(ctx, w)
+}
+
+// printPlan writes a plan; the error is its exit code.
+func printPlan(cmd *cobra.Command, p *plan.Plan, output string) error {
+	out := cmd.OutOrStdout()
+	var err error
+	if output == "json" {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		err = enc.Encode(p)
+	} else {
+		err = p.Print(out, plan.PrintOptions{Color: colorful(cmd)})
+	}
+	switch {
+	case err != nil:
+		return err
+	case p.Failed():
+		return exitCode(1)
+	case p.Changes():
+		return exitCode(exitChanges)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/plan"
+)
+
+type renderFlags struct {
+	world   worldFlags
+	secrets bool
+}
+
+func newRenderCommand() *cobra.Command {
+	f := &renderFlags{}
+	cmd := &cobra.Command{
+		Use:   "render MODULE",
+		Short: "Print the manifests of a module, with the values that its hooks find",
+		Long: `Lets the modules work in a simulated cluster and prints what the chart of one of
+them renders to there. A module that nobody has switched on or off is on. The
+cluster is empty but for --filename, or, with --live, the real one, which is only
+read. What Secrets hold is masked unless --show-secrets is given.`,
+		Example: `  starling render hello --modules examples/quickstart
+  starling render hello --modules examples/quickstart -f nodes.yaml --config config.yaml
+  starling render ingress-nginx --modules addons --live`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("starling render takes the name of one module, as in: starling render hello --modules examples/quickstart")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+	}
+	f.world.addFlags(cmd.Flags(), false)
+	cmd.Flags().BoolVar(&f.secrets, "show-secrets", false, "print what Secrets hold, too")
+	return cmd
+}
+
+func (f *renderFlags) run(cmd *cobra.Command, name string) error {
+	ctx := cmd.Context()
+	w, gen, err := f.world.open(ctx, cmd.InOrStdin(), nil)
+	if err != nil {
+		return err
+	}
+	m := gen.Modules[name]
+	if m == nil {
+		return noModule(gen, name)
+	}
+	if m.Tree.Chart == nil && m.Err == nil {
+		return fmt.Errorf("module %s has no chart", name)
+	}
+	if err := switchOn(w, gen, name); err != nil {
+		return err
+	}
+	if err := w.Start(ctx); err != nil {
+		return err
+	}
+	var st status.Module
+	for _, s := range w.Status().Modules {
+		if s.Name == name {
+			st = s
+		}
+	}
+	if st.State != status.ModuleReady {
+		return fmt.Errorf("module %s does not render: it is %s: %s", name, st.State, firstOf(st.LastError, st.Reason))
+	}
+	r, err := w.ModuleRelease(ctx, name)
+	if err != nil {
+		return err
+	}
+	text := strings.TrimLeft(r.Manifest, "\n")
+	if !f.secrets {
+		if text, err = plan.MaskManifest(w, r); err != nil {
+			return err
+		}
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text)
+	return err
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return "no reason is known"
+}

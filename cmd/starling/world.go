@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/live"
+	"github.com/starling-operator/starling/runtime/outbound"
+	"github.com/starling-operator/starling/runtime/sim"
+	"github.com/starling-operator/starling/runtime/sim/store"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+// maxInput bounds one file of objects or values.
+const maxInput = 64 << 20
+
+// worldFlags say in which world a command lets modules work: a simulated cluster, or
+// one that lies over a real cluster and only reads there.
+type worldFlags struct {
+	instance instance
+	access   access
+	modules  string
+	config   string
+	files    []string
+	live     bool // look at the kubeconfig's cluster
+	offline  bool
+}
+
+// addFlags declares the flags. Whoever looks at a real cluster by default can be told
+// not to, and the other way round.
+func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
+	fs.StringVar(&f.modules, "modules", "", "`folder` of the module tree (required)")
+	fs.StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
+	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
+	f.instance.addNames(fs)
+	f.access.addFlags(fs)
+	f.live = live
+	if live {
+		fs.BoolVar(&f.offline, "offline", false, "ask no cluster: begin with an empty one")
+	} else {
+		fs.BoolVar(&f.live, "live", false, "begin with what is in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
+	}
+}
+
+// open makes the world; no process works in it yet. log takes what hooks and the engine
+// say, nil: nobody does.
+func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*sim.World, *generation.Generation, error) {
+	if f.modules == "" {
+		return nil, nil, errors.New("--modules is missing: the folder of the module tree, such as examples/quickstart")
+	}
+	if err := f.instance.completeNames(podNamespaceFile); err != nil {
+		return nil, nil, err
+	}
+	if f.access != (access{}) {
+		f.live = true
+	}
+	if f.live && f.offline && f.access != (access{}) {
+		return nil, nil, errors.New("--offline asks no cluster, and --context and --kubeconfig name one")
+	}
+	tameLibraries()
+	klog.SetLogger(logr.Discard())
+	t, err := tree.ReadDir(f.modules, tree.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	gen := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Log: live.FileLog(zerolog.Nop())})
+	base, err := f.base(ctx, gen)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, file := range f.files {
+		if err := applyFile(base, file, stdin); err != nil {
+			return nil, nil, err
+		}
+	}
+	if f.config != "" {
+		if err := f.configure(base); err != nil {
+			return nil, nil, err
+		}
+	}
+	w, err := base.Fork()
+	if err != nil {
+		return nil, nil, err
+	}
+	w.Listen(log)
+	return w, gen, nil
+}
+
+// base is the cluster that the command begins with.
+func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim.World, error) {
+	o := sim.Options{Generation: gen, Builtins: store.NewBuiltins(), Namespace: f.instance.Namespace, Name: f.instance.Name}
+	if f.live && !f.offline {
+		client, err := f.access.connect(ctx, f.instance.Namespace, zerolog.Nop(), nil)
+		if err != nil {
+			return nil, err
+		}
+		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
+		o.HTTP = outbound.New(outbound.Options{UserAgent: "starling/" + shortVersion()})
+		return sim.New(o)
+	}
+	w, err := sim.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return w, w.Apply(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": f.instance.Namespace}})
+}
+
+// readInput reads a file, or stdin.
+func readInput(name string, stdin io.Reader) ([]byte, error) {
+	in := stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err == nil && len(data) > maxInput {
+		err = fmt.Errorf("it is larger than %d MiB", maxInput>>20)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return data, nil
+}
+
+// applyFile applies the objects of a file as a user would.
+func applyFile(w *sim.World, name string, stdin io.Reader) error {
+	data, err := readInput(name, stdin)
+	if err != nil {
+		return err
+	}
+	objects, err := builtins.ParseObjects(string(data))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for _, obj := range objects {
+		if err := w.Apply(obj); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// configure puts the file of --config where the user's ConfigMap is.
+func (f *worldFlags) configure(w *sim.World) error {
+	data, err := readInput(f.config, nil)
+	if err != nil {
+		return fmt.Errorf("--config: %w", err)
+	}
+	config, err := configData(data)
+	if err != nil {
+		return fmt.Errorf("--config %s: %w", f.config, err)
+	}
+	return w.Configure(config)
+}
+
+// configData reads a user's config: a ConfigMap, or its data as in a values.yaml.
+func configData(text []byte) (map[string]string, error) {
+	var all map[string]any
+	if err := yaml.UnmarshalStrict(text, &all); err != nil {
+		return nil, err
+	}
+	if data, ok := all["data"].(map[string]any); ok && all["kind"] == "ConfigMap" {
+		all = data
+	}
+	out := map[string]string{}
+	for key, v := range all {
+		switch v := v.(type) {
+		case string:
+			out[key] = v
+		default:
+			section, err := yaml.Marshal(v)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+			out[key] = string(bytes.TrimSpace(section))
+		}
+	}
+	return out, nil
+}
+
+// switchOn has a module that nobody has switched on or off work all the same: someone
+// who names it wants to see it.
+func switchOn(w *sim.World, gen *generation.Generation, module string) error {
+	m := gen.Modules[module]
+	if m == nil {
+		return noModule(gen, module)
+	}
+	config, err := w.UserConfig()
+	if err != nil {
+		return err
+	}
+	if key := values.EnabledKey(m.Key); config[key] == "" {
+		config[key] = "true"
+		return w.Configure(config)
+	}
+	return nil
+}
+
+func noModule(gen *generation.Generation, name string) error {
+	if near := nearest(name, gen.Names); near != "" {
+		return fmt.Errorf("there is no module %q; did you mean %s?", name, near)
+	}
+	return fmt.Errorf("there is no module %q; the tree has %s", name, strings.Join(gen.Names, ", "))
+}

@@ -1,0 +1,315 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim"
+	"github.com/starling-operator/starling/runtime/sim/store"
+)
+
+// objects are what differs in the world, Starling's own records aside.
+func objects(w *sim.World, m *masker) []Object {
+	out := []Object{}
+	for _, d := range w.Store().Differences() {
+		if own(d.Before) || own(d.After) || d.Kind.Kind == "Event" || len(d.By) == 0 {
+			continue
+		}
+		o := Object{
+			Action: Update, By: d.By,
+			Ref: effect.Ref{APIVersion: d.Kind.APIVersion(), Kind: d.Kind.Kind, Namespace: d.Namespace, Name: d.Name},
+		}
+		switch {
+		case d.Before == nil:
+			o.Action, o.Object = Create, m.created(d.Asked)
+		case d.After == nil, deleting(d.After) && !deleting(d.Before):
+			o.Action = Delete
+		default:
+			if o.Fields = m.update(d.Before, d.After); len(o.Fields) == 0 {
+				continue
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// own says that an object is a record of Starling or of Helm, and none of a module's.
+func own(obj map[string]any) bool {
+	if obj["type"] == "helm.sh/release.v1" {
+		return true
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	_, is := labels[cluster.InstanceLabel]
+	return is
+}
+
+// masker compares, and masks secrets.
+type masker struct{ *release.Mask }
+
+// newMasker knows the Secrets that the world has seen, and the values of releases.
+func newMasker(w *sim.World, releases ...map[string]*sim.Release) *masker {
+	m := &masker{release.NewMask()}
+	for _, of := range releases {
+		for _, r := range of {
+			m.Values(r.Values)
+		}
+	}
+	for _, obj := range w.Store().Known(store.Kind{Version: "v1", Kind: "Secret", Plural: "secrets", Builtin: true}) {
+		if !own(obj) {
+			m.Secret(obj)
+		}
+	}
+	return m
+}
+
+func deleting(obj map[string]any) bool {
+	meta, _ := obj["metadata"].(map[string]any)
+	return meta["deletionTimestamp"] != nil
+}
+
+// bookkeeping are fields of objects that only say how they came about.
+func bookkeeping(path []string) bool {
+	return len(path) == 2 && path[0] == "metadata" && slices.Contains(store.Bookkeeping, path[1])
+}
+
+// update compares two states of an object.
+func (m *masker) update(before, after map[string]any) []Field {
+	d := differ{skip: bookkeeping}
+	d.compare(nil, before, after)
+	fields := m.masked(d.fields)
+	if after["kind"] != "Secret" {
+		return fields
+	}
+	for i := range fields {
+		if f := &fields[i]; strings.HasPrefix(f.Path, "data") || strings.HasPrefix(f.Path, "stringData") {
+			f.Secret, f.Old, f.New = true, hidden(f.Old), hidden(f.New)
+		}
+	}
+	return fields
+}
+
+func hidden(v *any) *any {
+	if v == nil {
+		return nil
+	}
+	var out any = "***"
+	return &out
+}
+
+// created is an object without bookkeeping, empty parts and secrets.
+func (m *masker) created(obj map[string]any) map[string]any {
+	var v any = obj
+	masked, _ := m.plain(&v)
+	out, _ := (*masked).(map[string]any)
+	if meta, ok := out["metadata"].(map[string]any); ok {
+		for _, name := range store.Bookkeeping {
+			delete(meta, name)
+		}
+	}
+	for _, field := range []string{"data", "stringData"} {
+		if data, ok := out[field].(map[string]any); ok && out["kind"] == "Secret" {
+			for key := range data {
+				data[key] = "***"
+			}
+		}
+	}
+	for key, part := range out {
+		if m, ok := part.(map[string]any); ok && len(m) == 0 {
+			delete(out, key)
+		}
+	}
+	return out
+}
+
+// fields compares plain data; old nil: all of it is new.
+func (m *masker) fields(old, now map[string]any) []Field {
+	d := differ{}
+	d.compare(nil, anyMap(old), anyMap(now))
+	return m.masked(d.fields)
+}
+
+func anyMap(m map[string]any) any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return m
+}
+
+func (m *masker) masked(fields []Field) []Field {
+	for i := range fields {
+		f := &fields[i]
+		old, hidOld := m.plain(f.Old)
+		now, hidNew := m.plain(f.New)
+		f.Old, f.New, f.Secret = old, now, hidOld || hidNew
+	}
+	return fields
+}
+
+// plain masks the strings of plain data.
+func (m *masker) plain(v *any) (out *any, hid bool) {
+	if v == nil {
+		return nil, false
+	}
+	var walk func(any) any
+	walk = func(v any) any {
+		switch v := v.(type) {
+		case string:
+			text := m.Text(v)
+			hid = hid || text != v
+			return text
+		case []any:
+			out := make([]any, len(v))
+			for i, e := range v {
+				out[i] = walk(e)
+			}
+			return out
+		case map[string]any:
+			out := make(map[string]any, len(v))
+			for k, e := range v {
+				out[k] = walk(e)
+			}
+			return out
+		}
+		return v
+	}
+	masked := walk(*v)
+	return &masked, hid
+}
+
+// differ collects where plain data differs.
+type differ struct {
+	fields []Field
+	skip   func(path []string) bool
+}
+
+func (d *differ) compare(path []string, a, b any) {
+	if d.skip != nil && d.skip(path) || reflect.DeepEqual(a, b) {
+		return
+	}
+	am, aIs := a.(map[string]any)
+	bm, bIs := b.(map[string]any)
+	if aIs && bIs {
+		keys := maps.Clone(am)
+		maps.Copy(keys, bm)
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			d.pair(append(path, key), am, bm, key)
+		}
+		return
+	}
+	al, aIs := a.([]any)
+	bl, bIs := b.([]any)
+	if aIs && bIs {
+		d.lists(path, al, bl)
+		return
+	}
+	d.add(path, &a, &b)
+}
+
+// pair compares what two maps hold under one key.
+func (d *differ) pair(path []string, a, b map[string]any, key string) {
+	path = slices.Clip(path)
+	if d.skip != nil && d.skip(path) {
+		return
+	}
+	va, inA := a[key]
+	vb, inB := b[key]
+	switch {
+	case inA && inB:
+		d.compare(path, va, vb)
+	case inA:
+		d.leaves(path, va, func(path []string, v any) { d.add(path, &v, nil) })
+	default:
+		d.leaves(path, vb, func(path []string, v any) { d.add(path, nil, &v) })
+	}
+}
+
+// leaves calls fn for what maps hold at their ends: lists and empty maps are one.
+func (d *differ) leaves(path []string, v any, fn func([]string, any)) {
+	m, is := v.(map[string]any)
+	if !is || len(m) == 0 {
+		fn(path, v)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		d.leaves(slices.Clip(append(path, key)), m[key], fn)
+	}
+}
+
+// lists compares elements by their names where all have one, else by their places.
+func (d *differ) lists(path []string, a, b []any) {
+	na, nb := named(a), named(b)
+	if na == nil || nb == nil {
+		for i := range max(len(a), len(b)) {
+			at := element(path, fmt.Sprint(i))
+			switch {
+			case i >= len(a):
+				d.leaves(at, b[i], func(path []string, v any) { d.add(path, nil, &v) })
+			case i >= len(b):
+				d.leaves(at, a[i], func(path []string, v any) { d.add(path, &v, nil) })
+			default:
+				d.compare(at, a[i], b[i])
+			}
+		}
+		return
+	}
+	names := maps.Clone(na)
+	maps.Copy(names, nb)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		d.pair(element(path, name), na, nb, name)
+	}
+}
+
+// element is the path of a list's element.
+func element(path []string, name string) []string {
+	if len(path) == 0 {
+		return []string{"[" + name + "]"}
+	}
+	out := slices.Clone(path)
+	out[len(out)-1] += "[" + name + "]"
+	return out
+}
+
+// named are the elements of a list by name; nil when not all have one of their own.
+func named(list []any) map[string]any {
+	if len(list) == 0 {
+		return map[string]any{}
+	}
+	out := map[string]any{}
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		name, ok := m["name"].(string)
+		if _, twice := out[name]; !ok || twice {
+			return nil
+		}
+		out[name] = e
+	}
+	return out
+}
+
+func (d *differ) add(path []string, old, now *any) {
+	d.fields = append(d.fields, Field{Path: pathText(path), Old: old, New: now})
+}
+
+// pathText writes a path as people do.
+func pathText(path []string) string {
+	var b strings.Builder
+	for i, key := range path {
+		if name, _, _ := strings.Cut(key, "["); strings.ContainsAny(name, ". /") {
+			fmt.Fprintf(&b, "[%q]", key)
+			continue
+		}
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(key)
+	}
+	return b.String()
+}

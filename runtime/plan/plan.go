@@ -1,0 +1,194 @@
+// Package plan says what Starling would do to a cluster: it has the engine run in a
+// world that lies over the cluster, until nothing is left to do, and tells what has
+// become different there. Hooks set off each other, charts are rendered with the values
+// that hooks have found, objects are applied by the rules of the API server; the cluster
+// itself is only read.
+package plan
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim"
+)
+
+// Plan is what would change. Its JSON form is what `starling plan -o json` prints.
+// Secrets are masked in all of it.
+type Plan struct {
+	// Modules are those of the tree, by name, and those whose releases would go.
+	Modules []Module `json:"modules"`
+	// Objects are what would be created, updated or deleted, by kind, namespace and
+	// name.
+	Objects []Object `json:"objects"`
+	// Messages are what http.send would send.
+	Messages []Message `json:"messages"`
+	// Problems are hooks that fail, and why.
+	Problems []Problem `json:"problems"`
+}
+
+// Action is what becomes of something.
+type Action string
+
+// What becomes of modules and objects.
+const (
+	None      Action = "none"
+	Install   Action = "install"
+	Upgrade   Action = "upgrade"
+	Uninstall Action = "uninstall"
+	Create    Action = "create"
+	Update    Action = "update"
+	Delete    Action = "delete"
+)
+
+// Module is what becomes of one module's release.
+type Module struct {
+	Name   string `json:"name"`
+	Action Action `json:"action"`
+	// State and Reason are as in `starling get modules`, at the end.
+	State  status.ModuleState `json:"state"`
+	Reason string             `json:"reason,omitempty"`
+	// Error is why the module is not as it should be at the end.
+	Error string `json:"error,omitempty"`
+	// Release is nil for a module without a chart.
+	Release *status.Release `json:"release,omitempty"`
+	// Values are what the chart sees otherwise than in the last revision.
+	Values []Field `json:"values,omitempty"`
+}
+
+// Object is an object that would change.
+type Object struct {
+	Action     Action `json:"action"`
+	effect.Ref `json:",inline"`
+	// By are the hooks and releases that change it: "hook web/hooks/a.star:f",
+	// "release web", "crds of web", "garbage collection".
+	By []string `json:"by"`
+	// Fields are what differs in an object that is updated.
+	Fields []Field `json:"fields,omitempty"`
+	// Object is one that is created, as it was asked for: without what the API
+	// server fills in.
+	Object map[string]any `json:"object,omitempty"`
+}
+
+// Field is one value that differs.
+type Field struct {
+	// Path leads there: "spec.replicas", "spec.containers[web].image".
+	Path string `json:"path"`
+	// Old and New are plain data; absent: there was, or will be, nothing.
+	Old *any `json:"old,omitempty"`
+	New *any `json:"new,omitempty"`
+	// Secret says that the value is masked.
+	Secret bool `json:"secret,omitempty"`
+	// Why is where the new value of a module comes from; "" when nobody knows.
+	Why string `json:"why,omitempty"`
+}
+
+// Message is one that http.send would send.
+type Message struct {
+	Hook string `json:"hook"`
+	// Request is "POST https://chat.example.com/hook"; of a secret URL the host only.
+	Request string `json:"request"`
+}
+
+// Problem is a hook whose last run has failed.
+type Problem struct {
+	Hook  string `json:"hook"`
+	Error string `json:"error"`
+}
+
+// Changes says whether anything would change.
+func (p *Plan) Changes() bool {
+	return len(p.Objects)+len(p.Messages) > 0 || slices.ContainsFunc(p.Modules, func(m Module) bool { return m.Action != None })
+}
+
+// Failed says whether the plan is not the whole one, because modules or hooks fail.
+func (p *Plan) Failed() bool {
+	return len(p.Problems) > 0 || slices.ContainsFunc(p.Modules, func(m Module) bool { return m.Error != "" })
+}
+
+// Make plans: it begins a process in a world that has none and lies over an origin, and
+// says what it has changed there once nothing is left to do that does not wait for a
+// time.
+func Make(ctx context.Context, w *sim.World) (*Plan, error) {
+	if err := w.Begin(ctx); err != nil {
+		return nil, err
+	}
+	before, err := releases(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Settle(ctx); err != nil {
+		return nil, err
+	}
+	after, err := releases(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	m := newMasker(w, before, after)
+	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Messages: []Message{}, Problems: []Problem{}}
+	st := w.Status()
+	for _, s := range st.Modules {
+		p.Modules = append(p.Modules, module(s, before[s.Name], after[s.Name], m))
+		delete(before, s.Name)
+	}
+	for name, old := range before {
+		// Its module is gone; after a purge so is its release.
+		p.Modules = append(p.Modules, module(status.Module{Name: name, State: status.ModuleOff, Reason: "no longer in the tree"}, old, after[name], m))
+	}
+	slices.SortFunc(p.Modules, func(a, b Module) int { return cmp.Compare(a.Name, b.Name) })
+	for _, h := range st.Hooks {
+		if h.State == status.HookFailed {
+			p.Problems = append(p.Problems, Problem{Hook: h.ID, Error: m.Text(h.LastError)})
+		}
+	}
+	for _, s := range w.Sent {
+		for _, msg := range s.Messages {
+			p.Messages = append(p.Messages, Message{Hook: s.Hook, Request: m.Text(msg.Method + " " + msg.Where())})
+		}
+	}
+	return p, nil
+}
+
+// module compares the releases of a module.
+func module(s status.Module, before, after *sim.Release, m *masker) Module {
+	out := Module{Name: s.Name, Action: None, State: s.State, Reason: m.Text(s.Reason), Release: s.Release}
+	if s.State == status.ModuleFailed || s.State == status.ModuleBroken {
+		out.Error = m.Text(cmp.Or(s.LastError, s.Reason))
+	}
+	switch {
+	case before == nil && after == nil:
+		return out
+	case before == nil:
+		out.Action = Install
+		out.Values = m.fields(nil, after.Values)
+	case after == nil:
+		out.Action = Uninstall
+		out.Release = &status.Release{Name: before.Name, Namespace: before.Namespace, Revision: before.Revision}
+	case after.Revision != before.Revision:
+		out.Action = Upgrade
+		out.Values = m.fields(before.Values, after.Values)
+	}
+	return out
+}
+
+// releases are what Helm knows, by module: of the tree's modules, and of all others
+// that are recorded.
+func releases(ctx context.Context, w *sim.World) (map[string]*sim.Release, error) {
+	out := map[string]*sim.Release{}
+	refs, err := w.Installed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range refs {
+		r, err := w.ReleaseOf(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			out[ref.Module] = r
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,240 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// PrintOptions are how a plan is shown.
+type PrintOptions struct {
+	// Color marks what is new green, what goes red and what changes yellow.
+	Color bool
+}
+
+const (
+	// maxShown bounds one value on one line.
+	maxShown = 160
+	// maxLines bounds the lines of one text that has many.
+	maxLines = 40
+	// maxYAML bounds the lines of a new object.
+	maxYAML = 200
+)
+
+// Print writes a plan for people, with terraform's signs.
+func (p *Plan) Print(w io.Writer, o PrintOptions) error {
+	out := &printer{color: o.Color}
+	for _, m := range p.Modules {
+		out.module(m)
+	}
+	for _, obj := range p.Objects {
+		out.object(obj)
+	}
+	for _, m := range p.Messages {
+		out.line(0, '+', "%s  # sent by hook %s", m.Request, m.Hook)
+	}
+	for _, problem := range p.Problems {
+		out.line(0, '!', "hook %s fails: %s", problem.Hook, problem.Error)
+	}
+	if out.b.Len() > 0 {
+		out.b.WriteString("\n")
+	}
+	out.b.WriteString(p.Summary() + "\n")
+	_, err := io.WriteString(w, out.b.String())
+	return err
+}
+
+// Summary is the plan in one line.
+func (p *Plan) Summary() string {
+	n := map[Action]int{}
+	for _, o := range p.Objects {
+		n[o.Action]++
+	}
+	for _, m := range p.Modules {
+		n[m.Action]++
+	}
+	text := "No changes: the cluster is as the modules want it."
+	if p.Changes() {
+		text = fmt.Sprintf("Plan: %d to create, %d to update, %d to delete; releases: %d to install, %d to upgrade, %d to uninstall.",
+			n[Create], n[Update], n[Delete], n[Install], n[Upgrade], n[Uninstall])
+		if len(p.Messages) > 0 {
+			text += fmt.Sprintf(" %d messages to send.", len(p.Messages))
+		}
+	}
+	if p.Failed() {
+		text += " Something fails: the plan is not the whole one."
+	}
+	return text
+}
+
+type printer struct {
+	b     strings.Builder
+	color bool
+}
+
+var colors = map[rune]string{'+': "32", '-': "31", '~': "33", '!': "31;1"}
+
+// line writes one line; sign ' ' is for what does not change.
+func (p *printer) line(depth int, sign rune, format string, a ...any) {
+	text := strings.Repeat("    ", depth) + string(sign) + " " + clean(fmt.Sprintf(format, a...))
+	if code := colors[sign]; p.color && code != "" {
+		text = "\x1b[" + code + "m" + text + "\x1b[0m"
+	}
+	p.b.WriteString(strings.TrimRight(text, " ") + "\n")
+}
+
+// clean keeps what comes from the cluster from steering the terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+var actionSigns = map[Action]rune{Install: '+', Create: '+', Upgrade: '~', Update: '~', Uninstall: '-', Delete: '-'}
+
+func (p *printer) module(m Module) {
+	sign, ok := actionSigns[m.Action]
+	if m.Error != "" {
+		p.line(0, '!', "module %s fails: %s", m.Name, m.Error)
+	}
+	if !ok {
+		return
+	}
+	why := ""
+	if m.Reason != "" {
+		why = "  # " + m.Reason
+	}
+	release := ""
+	if m.Release != nil {
+		release = fmt.Sprintf(" release %s in %s", m.Release.Name, m.Release.Namespace)
+	}
+	p.line(0, sign, "module %s: %s%s%s", m.Name, m.Action, release, why)
+	for _, f := range m.Values {
+		p.field(1, f, "values.")
+	}
+}
+
+func (p *printer) object(o Object) {
+	p.line(0, actionSigns[o.Action], "%s %s  # %s by %s", o.APIVersion, o.Ref, o.Action+"d", strings.Join(o.By, ", "))
+	for _, f := range o.Fields {
+		p.field(1, f, "")
+	}
+	if o.Object != nil {
+		p.yaml(o.Object)
+	}
+}
+
+// yaml shows a new object, but for what its line has said.
+func (p *printer) yaml(obj map[string]any) {
+	obj = maps.Clone(obj)
+	delete(obj, "apiVersion")
+	delete(obj, "kind")
+	if meta, ok := obj["metadata"].(map[string]any); ok {
+		meta = maps.Clone(meta)
+		delete(meta, "name")
+		delete(meta, "namespace")
+		obj["metadata"] = meta
+		if len(meta) == 0 {
+			delete(obj, "metadata")
+		}
+	}
+	if len(obj) == 0 {
+		return
+	}
+	text, err := yaml.Marshal(obj)
+	if err != nil {
+		return // it was JSON before
+	}
+	p.lines(1, '+', string(text), maxYAML)
+}
+
+// lines shows a text of many lines, the first most of them.
+func (p *printer) lines(depth int, sign rune, text string, most int) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i, line := range lines {
+		if i == most {
+			p.line(depth, sign, "… %d more lines", len(lines)-i)
+			return
+		}
+		p.line(depth, sign, "%s", cut(line))
+	}
+}
+
+func (p *printer) field(depth int, f Field, prefix string) {
+	why := ""
+	if f.Why != "" {
+		why = "  # " + f.Why
+	}
+	path := prefix + f.Path
+	switch {
+	case f.Old == nil:
+		p.value(depth, '+', path, *f.New, why)
+	case f.New == nil:
+		p.value(depth, '-', path, *f.Old, why)
+	default:
+		old, isText := (*f.Old).(string)
+		now, both := (*f.New).(string)
+		if isText && both && strings.Contains(old+now, "\n") {
+			p.line(depth, '~', "%s:%s", path, why)
+			p.texts(depth+1, old, now)
+			return
+		}
+		if f.Secret {
+			why = "  # secret" + strings.Replace(why, "  # ", ", ", 1)
+		}
+		p.line(depth, '~', "%s: %s -> %s%s", path, shown(*f.Old), shown(*f.New), why)
+	}
+}
+
+func (p *printer) value(depth int, sign rune, path string, v any, why string) {
+	text, is := v.(string)
+	if !is || !strings.Contains(strings.TrimSuffix(text, "\n"), "\n") {
+		p.line(depth, sign, "%s: %s%s", path, shown(v), why)
+		return
+	}
+	p.line(depth, sign, "%s: |%s", path, why)
+	p.lines(depth+1, sign, text, maxLines)
+}
+
+// texts shows the lines that two texts do not share, with those around left out.
+func (p *printer) texts(depth int, old, now string) {
+	a, b := strings.Split(old, "\n"), strings.Split(now, "\n")
+	from := 0
+	for from < min(len(a), len(b)) && a[from] == b[from] {
+		from++
+	}
+	to := 0
+	for to < min(len(a), len(b))-from && a[len(a)-1-to] == b[len(b)-1-to] {
+		to++
+	}
+	for _, side := range []struct {
+		sign  rune
+		lines []string
+	}{{'-', a[from : len(a)-to]}, {'+', b[from : len(b)-to]}} {
+		if len(side.lines) > 0 {
+			p.lines(depth, side.sign, strings.Join(side.lines, "\n"), maxLines)
+		}
+	}
+}
+
+func shown(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "?"
+	}
+	return cut(string(data))
+}
+
+func cut(s string) string {
+	if len(s) <= maxShown {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxShown], "") + "…"
+}
