@@ -88,7 +88,9 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	trace := record.Start(x.o.Record, a.Run, x.o.Generation.Number, &request)
 	result := hook.Run(ctx, request)
 	took := x.o.Now().Sub(began)
-	trace.End(x.o.Record, result, took)
+	if ctx.Err() == nil { // else it was cut short, by a reason that is none of its own
+		trace.End(x.o.Record, result, took)
+	}
 	return engine.RunDone{
 		Run: a.Run, Effects: result.Effects, Response: result.Response, Err: result.Err, Took: took,
 	}, result

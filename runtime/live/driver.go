@@ -26,6 +26,7 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/outbound"
 	"github.com/starling-operator/starling/runtime/receive"
+	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/watch"
 	"github.com/starling-operator/starling/runtime/webhook"
 )
@@ -63,6 +64,7 @@ type Driver struct {
 	releases *release.Manager
 	metrics  *Metrics
 	executor *executor.Executor
+	recorder *record.Recorder
 	marks    *marks
 	stuck    stuck
 	// eachWatches holds the ids of the watches whose objects have runs of their own.
@@ -155,9 +157,10 @@ func New(o Options) (*Driver, error) {
 		// The next snapshot shows what was written.
 		Observe: d.watches.Observe, JQ: builtins.PatchJQ,
 	})
+	d.openRecorder(instance)
 	d.executor = executor.New(executor.Options{
 		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Watches: d.watches,
-		Generation: o.Generation, HTTP: d.web, Now: time.Now, Log: d.log,
+		Generation: o.Generation, HTTP: d.web, Now: time.Now, Log: d.log, Record: d.recorder.Take,
 	})
 	d.openReceive(o.Receive)
 	return d, d.openWebhooks(instance)
@@ -215,6 +218,7 @@ func (d *Driver) loop(ctx context.Context, led chan struct{}, lost chan error) e
 			d.metrics.leader.Set(1)
 			d.busy.Go(d.begin)
 			d.busy.Go(func() { d.webhooks.Run(d.work) })
+			d.busy.Go(func() { d.recorder.Run(d.work) })
 		case <-d.inbox.signal:
 			for _, in := range d.inbox.take() {
 				d.handle(in)

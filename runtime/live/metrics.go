@@ -47,6 +47,7 @@ type Metrics struct {
 	pending     *prometheus.GaugeVec
 	messages    *prometheus.CounterVec
 	received    *prometheus.CounterVec
+	records     *prometheus.CounterVec
 	releasing   *prometheus.HistogramVec
 
 	mu sync.Mutex
@@ -101,6 +102,7 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m.own = append(m.own, m.pending)
 	m.messages = counter("starling_messages_total", "Messages of http.send that are done with, by how they ended: sent, failed, replaced by a later one, dropped because too many waited.", "module", "outcome")
 	m.received = counter("starling_received_requests_total", "Requests to the paths of http.receive, by the status of the answer.", "module", "hook", "code")
+	m.records = counter("starling_records_total", "Runs of hooks that were to be recorded: kept, dropped because there was no time for them, failed because they could not be written.", "outcome")
 	m.releasing = histogram("starling_release_seconds", "Time that Helm took, by what it did.",
 		[]float64{.03, .1, .3, 1, 3, 10, 30, 100, 300, 1000}, "action")
 	for _, c := range append(m.own, m.hooks) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -43,6 +44,7 @@ type Recorder struct {
 	o     Options
 	queue *queue
 	off   chan struct{} // closed: nothing is recorded any more
+	key   atomic.Pointer[Key]
 }
 
 // New makes a recorder. It writes nothing before [Recorder.Run].
@@ -51,6 +53,14 @@ func New(o Options) *Recorder {
 		o.Count = func(string, int) {}
 	}
 	return &Recorder{o: o, queue: newQueue(), off: make(chan struct{})}
+}
+
+// Key is the key of what this process records. The error says that there is none.
+func (r *Recorder) Key() (*Key, error) {
+	if key := r.key.Load(); key != nil {
+		return key, nil
+	}
+	return nil, errors.New("this starling has no key of records: it does not hold the lease, or may not keep one; its log says why")
 }
 
 // Take takes a run. It never waits: where there is no time for a run it is dropped, one
@@ -108,6 +118,7 @@ func (r *Recorder) open(ctx context.Context) *Store {
 			o.Key = key
 			var store *Store
 			if store, err = OpenStore(o); err == nil {
+				r.key.Store(key)
 				return store
 			}
 		}

@@ -3,9 +3,12 @@ package record
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -19,7 +22,11 @@ type KeyOptions struct {
 	Namespace, Name, Instance string
 }
 
-const keyData = "key"
+const (
+	// keyData is the key in the Secret's data, recordsLabel the label that finds it.
+	keyData      = "key"
+	recordsLabel = "starling.dev/records"
+)
 
 // FetchKey reads the key of an instance from its Secret. Without one the error says so.
 func FetchKey(ctx context.Context, o KeyOptions) (*Key, error) {
@@ -52,20 +59,34 @@ func (o KeyOptions) ref() effect.Ref {
 	return effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: o.Namespace, Name: o.Name + "-records"}
 }
 
-// read returns nil when there is no Secret.
-func (o KeyOptions) read(ctx context.Context) (*Key, error) {
-	obj, err := o.Client.Get(ctx, o.ref())
-	if err != nil || obj == nil {
-		return nil, err
+// read returns nil when there is no Secret. It lists, which the operator has to be
+// allowed anyway.
+func (o KeyOptions) read(ctx context.Context) (key *Key, err error) {
+	secrets := cluster.Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
+	selector := cluster.InstanceLabel + "=" + o.Instance + "," + recordsLabel
+	_, err = o.Client.Each(ctx, secrets, o.Namespace, metav1.ListOptions{LabelSelector: selector}, func(obj map[string]any) error {
+		meta, _ := obj["metadata"].(map[string]any)
+		if meta["name"] != o.ref().Name {
+			return nil
+		}
+		data, _ := obj["data"].(map[string]any)
+		text, _ := data[keyData].(string)
+		raw, err := base64.StdEncoding.DecodeString(text)
+		if err == nil {
+			key, err = ParseKey(raw)
+		}
+		if err != nil {
+			return errBadSecret
+		}
+		return nil
+	})
+	if errors.Is(err, errBadSecret) {
+		return nil, fmt.Errorf("%s holds no key of records in data.%s; delete it, and a new one is made", o.ref(), keyData)
 	}
-	data, _ := obj["data"].(map[string]any)
-	text, _ := data[keyData].(string)
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if err == nil && len(raw) == KeySize {
-		return ParseKey(raw)
-	}
-	return nil, fmt.Errorf("%s holds no key of records in data.%s; delete it, and a new one is made", o.ref(), keyData)
+	return key, o.Client.Explain(err, "list", secrets, o.Namespace)
 }
+
+var errBadSecret = errors.New("no key")
 
 func (o KeyOptions) create(ctx context.Context) error {
 	key, err := NewKey()
@@ -77,7 +98,7 @@ func (o KeyOptions) create(ctx context.Context) error {
 		"apiVersion": "v1", "kind": "Secret", "type": "starling.dev/records",
 		"metadata": map[string]any{
 			"name": o.ref().Name, "namespace": o.Namespace,
-			"labels": map[string]any{cluster.InstanceLabel: o.Instance},
+			"labels": map[string]any{cluster.InstanceLabel: o.Instance, recordsLabel: "key"},
 		},
 		"data": map[string]any{keyData: base64.StdEncoding.EncodeToString(key.raw)},
 	}})
