@@ -1,0 +1,33 @@
+package live
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/record"
+)
+
+// RecordsDir is the folder of the records of runs in the folder of an instance.
+func RecordsDir(stateDir string) string { return filepath.Join(stateDir, "records") }
+
+// openRecorder prepares the recorder of runs. It has its key once the Lease is held, and
+// no hook runs before.
+func (d *Driver) openRecorder(instance string) {
+	keys := record.KeyOptions{Client: d.o.Client, Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance}
+	d.recorder = record.New(record.Options{
+		Store: record.StoreOptions{Dir: RecordsDir(d.o.StateDir), Process: record.Process(time.Now()), Version: d.o.Version},
+		Key:   func(ctx context.Context) (*record.Key, error) { return record.MakeKey(ctx, keys) },
+		Log:   d.o.Log,
+		Count: func(outcome string, n int) { d.metrics.records.WithLabelValues(outcome).Add(float64(n)) },
+	})
+}
+
+// RecordsKey is the key of the records, for `starling get runs` and `starling replay`.
+func (d *Driver) RecordsKey() ([]byte, error) {
+	key, err := d.recorder.Key()
+	if err != nil {
+		return nil, err
+	}
+	return key.Bytes(), nil
+}
