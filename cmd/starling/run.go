@@ -126,7 +126,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 			defer cancel()
 			return driver.Ready(ctx)
 		},
-		Status: driver.Status, Explain: driver.Explain, Log: log,
+		Status: driver.Status, Explain: driver.Explain, RecordsKey: driver.RecordsKey, Log: log,
 	})
 	if err != nil {
 		return err

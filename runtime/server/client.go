@@ -73,6 +73,13 @@ func (c *Client) Explain(ctx context.Context, module string) (values.Explanation
 	return x, c.ask(ctx, explainPath+"?"+url.Values{"module": {module}}.Encode(), &x)
 }
 
+// RecordsKey asks for the key of the records of runs. Errors are those of
+// [Client.Status], and that there is none.
+func (c *Client) RecordsKey(ctx context.Context) ([]byte, error) {
+	var key []byte
+	return key, c.ask(ctx, recordsKeyPath, &key)
+}
+
 // ask reads the answer at a path into v.
 func (c *Client) ask(ctx context.Context, path string, v any) error {
 	if err := checkSocketPath(c.socket); err != nil {

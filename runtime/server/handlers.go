@@ -18,6 +18,10 @@ const (
 	explainPath = "/v1/explain"
 )
 
+// recordsKeyPath is where it answers with the key of the records of runs. Whoever may
+// open the socket may read the process' memory.
+const recordsKeyPath = "/v1/records-key"
+
 // webHandler answers what any neighbour may ask: metrics and health.
 func webHandler(o Options) http.Handler {
 	mux := http.NewServeMux()
@@ -61,6 +65,14 @@ func adminHandler(o Options) http.Handler {
 			return
 		}
 		answer(w, http.StatusOK, in.Explain())
+	})
+	mux.HandleFunc("GET "+recordsKeyPath, func(w http.ResponseWriter, _ *http.Request) {
+		key, err := o.RecordsKey()
+		if err != nil {
+			answer(w, http.StatusNotFound, failure{Error: err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, key)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusNotFound, failure{Error: fmt.Sprintf("the admin API has no %s %s", r.Method, r.URL.Path)})
