@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,12 +48,40 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"instance": serveInstance,
+			"example":  copyExample,
+			"plant":    plant,
+			"seed":     seed,
 			"cluster":  func(ts *testscript.TestScript, _ bool, args []string) { serveCluster(t, ts, args[0], args[1]) },
 			"uidfolder": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Setenv("UIDFOLDER", filepath.Join(ts.Getenv("TMPDIR"), filepath.Base(instancesDir())))
 			},
 		},
 	})
+}
+
+// copyExample copies one of the examples: "example NAME".
+func copyExample(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(os.CopyFS(ts.MkAbs(args[0]), os.DirFS(filepath.Join("..", "..", "examples", args[0]))))
+}
+
+// plant puts a mistake into a file: "plant FILE RIGHT WRONG" puts the text in the file
+// WRONG where that in RIGHT stands, which must be there once.
+func plant(ts *testscript.TestScript, _ bool, args []string) {
+	text, right, wrong := ts.ReadFile(args[0]), ts.ReadFile(args[1]), ts.ReadFile(args[2])
+	if n := strings.Count(text, right); n != 1 {
+		ts.Fatalf("%s stands %d times in %s", args[1], n, args[0])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, right, wrong, 1)), 0o644))
+}
+
+// seed keeps in SEED which seed the last command has named.
+func seed(ts *testscript.TestScript, _ bool, _ []string) {
+	_, rest, found := strings.Cut(ts.ReadFile("stdout"), "with -seed ")
+	if !found {
+		ts.Fatalf("no seed was named")
+	}
+	number, _, _ := strings.Cut(rest, " ")
+	ts.Setenv("SEED", number)
 }
 
 func serveCluster(t *testing.T, ts *testscript.TestScript, kubeconfig, file string) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,8 +71,8 @@ func (w *World) disturb(ctx context.Context) error {
 			i := c.r.IntN(len(w.pending))
 			a := w.pending[i]
 			w.pending = slices.Delete(w.pending, i, i+1)
-			if i > 0 {
-				c.note("%T comes before %d others", a, i)
+			if name := spoken(a); i > 0 && name != "" {
+				c.note("%s comes before %d others", name, i)
 			}
 			if in := w.carryOut(ctx, a); in != nil {
 				w.handle(in)
@@ -81,6 +82,29 @@ func (w *World) disturb(ctx context.Context) error {
 		}
 	}
 	return w.calm(ctx)
+}
+
+// spoken is an action in people's words, "" when its place in the order says nothing.
+func spoken(a engine.Action) string {
+	switch a := a.(type) {
+	case engine.StartWatch:
+		return "the watch " + a.ID
+	case engine.RunHook:
+		return strings.TrimSpace("the run of " + a.Hook.ID + " " + a.Key)
+	case engine.Commit:
+		return "the commit of " + a.Hook.ID
+	case engine.Save:
+		return "what is kept of " + a.Module
+	case engine.Evaluate:
+		return "enabled() of " + a.Module.Name
+	case engine.ApplyCRDs:
+		return "the definitions of " + a.Module.Name
+	case engine.Release:
+		return "the release of " + a.Module.Name
+	case engine.Uninstall:
+		return "the end of the release " + a.Ref.Name
+	}
+	return ""
 }
 
 // repeat tells of changes that were told before, as a watch that lists anew may.
