@@ -46,6 +46,26 @@ func (c *Cluster) ServiceAccountKubeconfig(t testing.TB, ns, name string, a Acce
 	if err != nil {
 		t.Fatalf("access of ServiceAccount %s/%s: %v", ns, name, err)
 	}
+	file, client := c.token(t, ns, name)
+	for in, rules := range want {
+		Eventually(t, settleTimeout, "the access of ServiceAccount "+ns+"/"+name, func() error {
+			return honoured(t.Context(), client, in, rules)
+		})
+	}
+	return file
+}
+
+// TokenKubeconfig returns a kubeconfig file with a real token, good for a day, of a
+// ServiceAccount that is there.
+func (c *Cluster) TokenKubeconfig(t testing.TB, ns, name string) string {
+	t.Helper()
+	file, _ := c.token(t, ns, name)
+	return file
+}
+
+// token returns a kubeconfig file of a ServiceAccount, and a client with its token.
+func (c *Cluster) token(t testing.TB, ns, name string) (string, kubernetes.Interface) {
+	t.Helper()
 	token, err := c.Client.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), name,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}, metav1.CreateOptions{})
 	if err != nil {
@@ -68,12 +88,7 @@ func (c *Cluster) ServiceAccountKubeconfig(t testing.TB, ns, name string, a Acce
 	if err != nil {
 		t.Fatalf("client of ServiceAccount %s/%s: %v", ns, name, err)
 	}
-	for in, rules := range want {
-		Eventually(t, settleTimeout, "the access of ServiceAccount "+ns+"/"+name, func() error {
-			return honoured(t.Context(), client, in, rules)
-		})
-	}
-	return file
+	return file, client
 }
 
 // grant makes the roles and bindings, and returns the rules to expect by namespace.

@@ -84,11 +84,11 @@ func (c *Cluster) Apply(t testing.TB, manifests string) {
 			continue
 		}
 		what := fmt.Sprintf("apply %s %s", obj.GetKind(), obj.GetName())
-		resource, err := c.resource(&obj)
+		resource, err := c.Resource(&obj)
 		if meta.IsNoMatchError(err) {
 			Eventually(t, settleTimeout, what, func() error {
 				c.mapper.Reset()
-				resource, err = c.resource(&obj)
+				resource, err = c.Resource(&obj)
 				return err
 			})
 		} else if err != nil {
@@ -101,8 +101,8 @@ func (c *Cluster) Apply(t testing.TB, manifests string) {
 	}
 }
 
-// resource is the client for obj's kind in its namespace.
-func (c *Cluster) resource(obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+// Resource is the client for obj's kind in its namespace.
+func (c *Cluster) Resource(obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := obj.GroupVersionKind()
 	m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {

@@ -1,0 +1,158 @@
+package starling_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/starling-operator/starling/modules/rbac"
+	"github.com/starling-operator/starling/modules/tree"
+)
+
+const deployFile = "deploy/starling.yaml"
+
+// The roles of deploy/starling.yaml are what `starling rbac examples/quickstart` prints,
+// and its ConfigMap holds that tree.
+func TestDeployIsUpToDate(t *testing.T) {
+	read, err := tree.ReadDir("examples/quickstart", tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := rbac.Compute(t.Context(), rbac.Options{Tree: read, Namespace: "starling-system", Name: "starling"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var roles bytes.Buffer
+	if err := printed.Write(&roles); err != nil {
+		t.Fatal(err)
+	}
+	modules, items := configMapOf(t, read.Files)
+
+	old, err := os.ReadFile(deployFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(old)
+	for section, text := range map[string]string{"rbac": roles.String(), "modules": modules, "items": items} {
+		want = replaceSection(t, want, section, text)
+	}
+	if *update {
+		if err := os.WriteFile(deployFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(old) {
+		t.Errorf("%s is not what the code says; run: go test . -run Deploy -update", deployFile)
+	}
+}
+
+// replaceSection puts text between the lines "# <name>" and "# </name>", indented as they
+// are.
+func replaceSection(t *testing.T, all, name, text string) string {
+	t.Helper()
+	begin, end := "# <"+name+">\n", "# </"+name+">\n"
+	i, j := strings.Index(all, begin), strings.Index(all, end)
+	if i < 0 || j < i {
+		t.Fatalf("%s has no section %s", deployFile, name)
+	}
+	indent := all[strings.LastIndex(all[:i], "\n")+1 : i]
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString(indent + line)
+	}
+	return all[:i] + begin + out.String() + indent + all[j:]
+}
+
+// configMapOf makes a ConfigMap of a tree, tests and what is no module's aside, and the
+// items that give its keys their paths back.
+func configMapOf(t *testing.T, files fs.FS) (configMap, items string) {
+	t.Helper()
+	var data, paths strings.Builder
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.Contains(path, "/") || strings.HasSuffix(path, "_test.star") {
+			return err
+		}
+		text, err := fs.ReadFile(files, path)
+		if err != nil {
+			return err
+		}
+		key := strings.ReplaceAll(path, "/", ".")
+		fmt.Fprintf(&data, "  %s: |\n", key)
+		for line := range strings.Lines(string(text)) {
+			if line != "\n" {
+				line = "    " + line
+			}
+			data.WriteString(line)
+		}
+		fmt.Fprintf(&paths, "- key: %s\n  path: %s\n", key, path)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = "# The files of examples/quickstart.\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: starling-modules\n  namespace: starling-system\n" +
+		"  labels:\n    app.kubernetes.io/name: starling\ndata:\n"
+	return head + data.String(), paths.String()
+}
+
+// objectsOf reads a file of manifests.
+func objectsOf(t *testing.T, path string) []unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []unstructured.Unstructured
+	docs := k8syaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		var obj unstructured.Unstructured
+		if err := docs.Decode(&obj.Object); errors.Is(err, io.EOF) {
+			return out
+		} else if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if obj.Object != nil {
+			out = append(out, obj)
+		}
+	}
+}
+
+// Mounted as the Deployment says, the ConfigMap is the tree.
+func TestDeployHoldsTheTree(t *testing.T) {
+	var kinds []string
+	paths, data := map[string]string{}, map[string]string{}
+	for _, o := range objectsOf(t, deployFile) {
+		kinds = append(kinds, o.GetKind())
+		if o.GetKind() == "ConfigMap" {
+			data, _, _ = unstructured.NestedStringMap(o.Object, "data")
+		}
+		volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
+		for _, v := range volumes {
+			items, _, _ := unstructured.NestedSlice(v.(map[string]any), "configMap", "items")
+			for _, item := range items {
+				item := item.(map[string]any)
+				paths[item["path"].(string)] = item["key"].(string)
+			}
+		}
+	}
+	want := []string{"Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "Service"}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("got %v, want %v", kinds, want)
+	}
+	if len(paths) == 0 || len(paths) != len(data) {
+		t.Errorf("%d paths for %d files", len(paths), len(data))
+	}
+	for path, key := range paths {
+		if text, err := os.ReadFile("examples/quickstart/" + path); err != nil || string(text) != data[key] {
+			t.Errorf("%s is not what the tree has (%v)", path, err)
+		}
+	}
+}
