@@ -159,6 +159,20 @@ type Send struct {
 // Unpublish takes away the metrics of a module's hooks.
 type Unpublish struct{ Module string }
 
+// Adopted says that a generation is in force from now on: what follows is to be carried
+// out with it.
+type Adopted struct{ Generation *generation.Generation }
+
+// Refused says why a generation is not: the one before goes on.
+type Refused struct {
+	Generation *generation.Generation
+	Reason     string
+}
+
+// Gone says that a hook, or with an empty Hook a whole module, is not in the tree any
+// more.
+type Gone struct{ Module, Hook string }
+
 // Wake asks for a [Tick] at that time. It replaces the Wake before it; a zero time
 // asks for none.
 type Wake struct{ At time.Time }
@@ -188,5 +202,8 @@ func (Uninstall) action()  {}
 func (Publish) action()    {}
 func (Send) action()       {}
 func (Unpublish) action()  {}
+func (Adopted) action()    {}
+func (Refused) action()    {}
+func (Gone) action()       {}
 func (Wake) action()       {}
 func (Note) action()       {}

@@ -165,6 +165,9 @@ func (e *Engine) drop(id uint64) {
 	r := e.runs[id]
 	delete(e.runs, id)
 	m := r.hook.module
+	if next := r.hook.next; next != nil && !e.running(r.hook) {
+		next.before = nil
+	}
 	if r.request != nil {
 		e.do(Respond{ID: r.request.ID, Err: fmt.Errorf("hook %s: its module has stopped: %w", r.hook.gen.ID, ErrNotReady)})
 		if !r.receives {

@@ -246,7 +246,7 @@ func (e *Engine) wasTried(s *subject) {
 }
 
 func (e *Engine) allTried(h *hook) {
-	if x := h.each; x.begun && len(x.untried) == 0 && !h.succeeded {
+	if x := h.each; x.begun && len(x.untried) == 0 && !(h.tried && h.succeeded) {
 		h.tried, h.succeeded = true, true
 		e.touch(h.module)
 	}

@@ -50,6 +50,9 @@ type Engine struct {
 	modules  map[string]*module
 	order    []string
 	purges   []*purge
+	remains  []*remain
+	deferred *Reload // waits until what is left of a module that comes back has gone
+	reloads  int
 
 	watches map[string]*watch
 	runs    map[uint64]*run
@@ -88,12 +91,14 @@ func New(o Options) *Engine {
 func (e *Engine) Handle(now time.Time, in Input) []Action {
 	e.now, e.out = now, nil
 	switch in.(type) {
-	case Config, WatchSynced, WatchChanged, Tick:
+	case Config, WatchSynced, WatchChanged, Tick, Reload:
 		e.allRounds = 0
 	}
 	switch in := in.(type) {
 	case Start:
 		e.start(in)
+	case Reload:
+		e.reload(in)
 	case Config:
 		e.handleConfig(in)
 	case WatchSynced:
@@ -130,6 +135,7 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 			e.wake = time.Time{}
 			e.tick()
 		}
+		e.reloadDeferred() // before more is taken away
 		e.settle()
 		e.setWake()
 		e.Ready() // notes the first time
@@ -146,7 +152,7 @@ func (e *Engine) start(in Start) {
 	e.adoptConfig(in.Kept[globalName])
 	e.recompose()
 	e.touchAll()
-	e.beginPurges(in)
+	e.findRemains(in)
 	if e.config.seen != nil {
 		e.applyConfig(*e.config.seen)
 	}
@@ -174,7 +180,11 @@ func (e *Engine) note(level builtins.Level, m *module, hook, message string) {
 }
 
 // touch has settle look at a module.
-func (e *Engine) touch(m *module) { e.dirty[m] = true }
+func (e *Engine) touch(m *module) {
+	if !m.removed {
+		e.dirty[m] = true
+	}
+}
 
 func (e *Engine) touchAll() {
 	e.touch(e.global)

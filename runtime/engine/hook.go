@@ -21,6 +21,8 @@ type hook struct {
 	gen       *generation.Hook
 	module    *module
 	lane      *lane.Lane[builtins.Event]
+	before    *hook // runs of which are still under way: it had this id, and another lane or other objects
+	next      *hook // that waits for this one
 	each      *each // with for_each
 	watches   []*watch
 	schedules []*timer
@@ -73,9 +75,7 @@ func newHook(m *module, g *generation.Hook) *hook {
 		case b.Schedule != nil:
 			h.schedules = append(h.schedules, newTimer(g.ID, b.Name, b.Schedule))
 		case b.Watch != nil:
-			h.watches = append(h.watches, &watch{
-				hook: h, binding: b.Name, decl: b.Watch,
-			})
+			h.watches = append(h.watches, &watch{hook: h, binding: b.Name, decl: b.Watch})
 		case b.Stage != nil:
 			h.stages[b.Stage.Stage] = b.Stage
 		}
@@ -96,7 +96,7 @@ func (h *hook) gates() bool {
 
 // holds says that the hook has not done yet what the first render waits for.
 func (h *hook) holds() bool {
-	if h.gates() && !h.succeeded {
+	if h.gates() && (!h.succeeded || !h.tried) { // succeeded alone: its code is new
 		return true
 	}
 	for _, w := range h.watches {
@@ -156,21 +156,25 @@ func (e *Engine) startWatches(m *module, h *hook) {
 	for _, w := range h.watches {
 		// A new id in each life of the module: what an earlier one still
 		// reports must not pass for news of this one.
-		w.id = watchID(h.gen.ID, w.binding, m.epoch)
-		e.watches[w.id] = w
-		a := StartWatch{ID: w.id, Hook: h.gen, Watch: w.decl}
-		if a.Each = w.isEach(); a.Each {
-			a.Finalizer = e.finalizerOf(h).Name
-		}
-		e.do(a)
+		e.startWatch(m, w)
 	}
+}
+
+func (e *Engine) startWatch(m *module, w *watch) {
+	w.id = watchID(w.hook.gen.ID, w.binding, m.epoch, m.turn)
+	e.watches[w.id] = w
+	a := StartWatch{ID: w.id, Hook: w.hook.gen, Watch: w.decl}
+	if a.Each = w.isEach(); a.Each {
+		a.Finalizer = e.finalizerOf(w.hook).Name
+	}
+	e.do(a)
 }
 
 // ready says whether a hook may run now. No run sees a snapshot that is not
 // complete: an empty one would look like a cluster in which all is gone.
 func (m *module) ready(id string) bool {
 	h := m.byKey[id]
-	if h == nil || !m.started || h.barred != "" || !h.allowedAt(m.now).IsZero() {
+	if h == nil || !m.started || h.before != nil || h.barred != "" || !h.allowedAt(m.now).IsZero() {
 		return false
 	}
 	if !h.complete() || !m.remembersFinalizer(h) {

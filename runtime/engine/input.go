@@ -25,6 +25,15 @@ type Start struct {
 	Installed []ReleaseRef
 }
 
+// Reload puts the next generation into the place of the one before, once its release
+// actions and runs can go on with it. Answered by [Adopted] or [Refused]. Modules whose
+// pointers are those of before are not touched.
+type Reload struct {
+	Generation *generation.Generation
+	// Quarantined is that of [Start].
+	Quarantined func(hook string) string
+}
+
 // ReleaseRef names one release of one module.
 type ReleaseRef struct{ Module, Name, Namespace string }
 
@@ -154,6 +163,7 @@ type Saved struct {
 }
 
 func (Start) input()        {}
+func (Reload) input()       {}
 func (Config) input()       {}
 func (WatchSynced) input()  {}
 func (WatchChanged) input() {}

@@ -21,6 +21,7 @@ const globalName = "global"
 type module struct {
 	name   string
 	gen    *generation.Module
+	own    string // why it cannot be used, others aside
 	broken string // why it cannot be used
 	hooks  []*hook
 	byKey  map[string]*hook
@@ -42,7 +43,9 @@ type module struct {
 
 	started    bool
 	leaving    bool                  // only for its before_delete and after_delete hooks
+	removed    bool                  // it is not in the tree any more
 	epoch      int                   // counts stops: what was started before belongs to an earlier life
+	turn       int                   // counts reloads that have changed it in this life
 	finalizers map[string]*finalizer // by hook
 	served     bool                  // the driver knows which hooks answer requests: these
 	serves     []*generation.Hook
@@ -89,7 +92,6 @@ func (e *Engine) adopt(in Start) {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
 	}
 	e.global = e.newModule(globalName, gen.Global, in.Kept[globalName])
-	var nodes []graph.Node
 	for _, name := range gen.Names {
 		g := gen.Modules[name]
 		m := e.newModule(name, g, in.Kept[name])
@@ -99,18 +101,13 @@ func (e *Engine) adopt(in Start) {
 				m.pass.refs = append(m.pass.refs, ref)
 			}
 		}
-		e.switches = append(e.switches, values.EnabledKey(g.Key))
-		nodes = append(nodes, graph.Node{Name: name, Weight: g.Decl.Weight, After: g.Decl.After, Requires: g.Decl.Requires})
 	}
-	slices.Sort(e.switches)
+	nodes := graphNodes(gen)
 	e.graph = graph.New(nodes)
-	e.order = e.graph.Order()
-	for _, name := range gen.Names {
-		if err := e.graph.Problems[name]; err != nil {
-			e.order = append(e.order, name)
-			if m := e.modules[name]; m.broken == "" {
-				m.broken = err.Error()
-			}
+	e.arrange(nodes)
+	for name, err := range e.graph.Problems {
+		if m := e.modules[name]; m.broken == "" {
+			m.broken = err.Error()
 		}
 	}
 }
@@ -118,17 +115,13 @@ func (e *Engine) adopt(in Start) {
 // quarantine bars hooks that have taken processes with them.
 func (e *Engine) quarantine(why func(hook string) string) {
 	for _, m := range e.all() {
-		for _, h := range m.hooks {
-			if h.barred = why(h.gen.ID); h.barred != "" {
-				e.note(builtins.LevelError, m, h.gen.ID, h.barred)
-			}
-		}
+		e.bar(m.hooks, why)
 	}
 }
 
 func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]byte) *module {
 	if g == nil {
-		g = &generation.Module{Name: name, Key: name, Global: true}
+		g = noGlobal(name)
 	}
 	m := &module{
 		name: name, gen: g, since: e.now,
@@ -137,7 +130,7 @@ func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]
 		kept:   map[string][]byte{},
 	}
 	if g.Err != nil {
-		m.broken = strings.ReplaceAll(g.Err.Error(), "\n", "; ")
+		m.broken = inOneLine(g.Err)
 	}
 	for _, gh := range g.Hooks {
 		h := newHook(m, gh)
@@ -149,6 +142,7 @@ func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]
 		e.note(builtins.LevelWarn, m, "", err.Error())
 	}
 	e.initValues(m)
+	m.own = m.broken
 	return m
 }
 
@@ -212,6 +206,8 @@ func (e *Engine) step(m *module) {
 		e.bringUp(m)
 	case !v.Run && m.started:
 		e.takeDown(m)
+	case m.started && m.wantsCRDs(): // those of another generation
+		e.applyCRDs(m)
 	}
 	if v.Evaluate {
 		e.evaluate(m)
@@ -252,20 +248,8 @@ func (e *Engine) touchDependents(m *module) {
 
 // bringUp applies the module's CRDs, then starts its watches and startup hooks.
 func (e *Engine) bringUp(m *module) {
-	if m.gen.Tree != nil && len(m.gen.Tree.CRDs) > 0 && !m.crds.done {
-		if m.crds.running || m.crds.next.After(e.now) {
-			return
-		}
-		m.crds.running = true
-		op := e.ask(func(in Input) {
-			if err := in.(CRDsApplied).Err; err != nil {
-				m.crds.failed(e.now, err, e.opts.Jitter())
-			} else {
-				m.crds = step{done: true}
-			}
-			e.touch(m)
-		})
-		e.do(ApplyCRDs{Op: op, Module: m.gen})
+	if m.wantsCRDs() {
+		e.applyCRDs(m)
 		return
 	}
 	m.started = true
@@ -276,10 +260,36 @@ func (e *Engine) bringUp(m *module) {
 	m.pass.want()
 }
 
+// wantsCRDs says that CRDs are not applied as they are in the tree.
+func (m *module) wantsCRDs() bool {
+	return m.gen.Tree != nil && len(m.gen.Tree.CRDs) > 0 && !m.crds.done
+}
+
+func (e *Engine) applyCRDs(m *module) {
+	if m.crds.running || m.crds.next.After(e.now) {
+		return
+	}
+	m.crds.running = true
+	from := m.gen.Tree
+	op := e.ask(func(in Input) {
+		switch err := in.(CRDsApplied).Err; {
+		case m.gen.Tree != from: // others have come meanwhile
+			m.crds = step{}
+		case err != nil:
+			m.crds.failed(e.now, err, e.opts.Jitter())
+		default:
+			m.crds = step{done: true}
+		}
+		e.touch(m)
+	})
+	e.do(ApplyCRDs{Op: op, Module: m.gen})
+}
+
 // takeDown ends the module's watches and forgets what waits.
 func (e *Engine) takeDown(m *module) {
 	m.started, m.leaving, m.crds = false, false, step{}
 	m.epoch++
+	m.turn = 0
 	for _, l := range m.lanes {
 		l.Clear()
 	}

@@ -93,7 +93,7 @@ func (e *Engine) advance(m *module) {
 			e.beginDelete(m)
 			return
 		}
-		if !p.dirty || !m.started || !m.verdict.Release || m.gate() != "" || m.asking() {
+		if !p.dirty || !m.started || !m.verdict.Release || m.gate() != "" || m.asking() || m.wantsCRDs() {
 			return
 		}
 		if !m.hasChart() {

@@ -12,32 +12,133 @@ import (
 // release of this instance, then what was kept for its hooks.
 type purge struct {
 	ref     ReleaseRef
-	holds   []Finalizer // those that are still on objects
-	gone    bool        // the release is, or there was none
+	kept    map[string][]byte // what its hooks left
+	orphan  *module           // work of which may still be under way, or nil
+	holds   []Finalizer       // those that are still on objects
+	gone    bool              // the release is, or there was none
 	running bool
 	attempt int
 	next    time.Time
 }
 
-func (e *Engine) beginPurges(in Start) {
-	released := map[string]bool{}
-	removed := func(module string) bool {
-		return e.modules[module] == nil && !slices.Contains(e.gen.Tree.Hollow, module)
+// remain is what there is of a module that is not in the tree. What becomes of it is up
+// to the tree.
+type remain struct {
+	module string
+	refs   []ReleaseRef
+	kept   map[string][]byte
+	orphan *module
+	warned bool
+}
+
+// findRemains notes what earlier processes have left of modules that are not in the tree.
+func (e *Engine) findRemains(in Start) {
+	byName := map[string]*remain{}
+	note := func(module string) *remain {
+		r := byName[module]
+		if r == nil {
+			r = &remain{module: module, kept: in.Kept[module]}
+			byName[module] = r
+			e.remains = append(e.remains, r)
+		}
+		return r
 	}
 	for _, ref := range in.Installed {
-		if e.modules[ref.Module] == nil && !removed(ref.Module) {
-			e.do(Note{Level: builtins.LevelWarn, Module: ref.Module, Message: "its folder holds nothing of a module: its release stays as it is; remove the folder to uninstall it"})
-		}
-		if removed(ref.Module) {
-			e.purges = append(e.purges, &purge{ref: ref, holds: Finalizers(in.Kept[ref.Module])})
-			released[ref.Module] = true
+		if e.modules[ref.Module] == nil {
+			r := note(ref.Module)
+			r.refs = append(r.refs, ref)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Kept)) {
-		if removed(name) && name != globalName && !released[name] {
-			e.purges = append(e.purges, &purge{ref: ReleaseRef{Module: name}, gone: true, holds: Finalizers(in.Kept[name])})
+		if e.modules[name] == nil && name != globalName {
+			note(name)
 		}
 	}
+	e.sortRemains()
+}
+
+// sortRemains has taken away what is left of modules that are really gone. A folder that
+// holds nothing of a module may be one that is being written.
+func (e *Engine) sortRemains() {
+	e.remains = slices.DeleteFunc(e.remains, func(r *remain) bool {
+		if slices.Contains(e.gen.Tree.Hollow, r.module) {
+			if len(r.refs) > 0 && !r.warned {
+				r.warned = true
+				e.do(Note{Level: builtins.LevelWarn, Module: r.module, Message: "its folder holds nothing of a module: its release stays as it is; remove the folder to uninstall it"})
+			}
+			return false
+		}
+		for _, ref := range r.refs {
+			e.purges = append(e.purges, &purge{ref: ref, kept: r.kept, orphan: r.orphan, holds: Finalizers(r.kept)})
+		}
+		if len(r.refs) == 0 {
+			e.purges = append(e.purges, &purge{ref: ReleaseRef{Module: r.module}, kept: r.kept, orphan: r.orphan, gone: true, holds: Finalizers(r.kept)})
+		}
+		return true
+	})
+}
+
+// reclaim gives a module that comes back what is left of it. Nothing of that is being
+// taken away in this moment.
+func (e *Engine) reclaim(name string) (refs []ReleaseRef, kept map[string][]byte) {
+	e.remains = slices.DeleteFunc(e.remains, func(r *remain) bool {
+		if r.module != name {
+			return false
+		}
+		refs, kept = append(refs, r.refs...), r.kept
+		return true
+	})
+	e.purges = slices.DeleteFunc(e.purges, func(p *purge) bool {
+		if p.ref.Module != name {
+			return false
+		}
+		if kept = p.kept; !p.gone {
+			refs = append(refs, p.ref)
+		}
+		return true
+	})
+	return refs, kept
+}
+
+// remove ends a module that is not in the tree any more.
+func (e *Engine) remove(m *module) {
+	if m.started {
+		e.takeDown(m)
+	}
+	m.epoch++ // runs under way count for nothing
+	for _, id := range m.toSave {
+		e.drop(id)
+	}
+	m.toSave, m.removed = nil, true
+	delete(e.dirty, m)
+	delete(e.modules, m.name)
+	if len(m.serves) > 0 {
+		e.do(Serve{Module: m.gen})
+	}
+	e.do(Gone{Module: m.name})
+	kept, err := e.kept(m)
+	if err != nil {
+		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Message: err.Error()})
+	}
+	e.remains = append(e.remains, &remain{module: m.name, refs: m.pass.refs, kept: kept, orphan: m})
+}
+
+// occupied says that something of a module that was removed is still under way.
+func (e *Engine) occupied(m *module) bool {
+	if m.pass.phase == inHelm || m.pass.phase == uninstalling || m.keeping || m.crds.running {
+		return true
+	}
+	for _, f := range m.finalizers {
+		if f.running {
+			return true
+		}
+	}
+	for _, r := range e.runs {
+		if r.hook.module == m {
+			return true
+		}
+	}
+	return false
 }
 
 // stepPurges comes last: after every module has settled, and from a tree that has
@@ -52,7 +153,7 @@ func (e *Engine) stepPurges() {
 		}
 	}
 	for _, p := range e.purges {
-		if p.running || p.next.After(e.now) || e.paused(p.ref.Module) {
+		if p.running || p.next.After(e.now) || e.paused(p.ref.Module) || p.orphan != nil && e.occupied(p.orphan) {
 			continue
 		}
 		p.running = true
@@ -93,5 +194,10 @@ func (e *Engine) purged(p *purge, err error) {
 		e.purges = slices.DeleteFunc(e.purges, func(other *purge) bool { return other == p })
 	default:
 		p.gone, p.attempt = true, 0
+		for _, m := range e.modules {
+			if m.pass.err != "" { // one with another name may have waited for its objects
+				e.nudge(m)
+			}
+		}
 	}
 }

@@ -116,7 +116,7 @@ func (e *Engine) receiveNext(h *hook) {
 // serve tells the driver which hooks of a module answer requests, when that changed.
 // A module whose fate is not known yet keeps the webhooks that it has.
 func (e *Engine) serve(m *module) {
-	if !slices.ContainsFunc(m.hooks, (*hook).answersRequests) {
+	if !slices.ContainsFunc(m.hooks, (*hook).answersRequests) && len(m.serves) == 0 {
 		return
 	}
 	var hooks []*generation.Hook

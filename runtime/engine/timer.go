@@ -11,6 +11,7 @@ import (
 
 // timer is one schedule binding.
 type timer struct {
+	decl    builtins.ScheduleBinding
 	id      string // "<hook>#<binding>"
 	binding string
 	cron    schedule.Cron
@@ -27,7 +28,7 @@ type timer struct {
 }
 
 func newTimer(hook, binding string, b *builtins.ScheduleBinding) *timer {
-	t := &timer{id: hook + "#" + binding, binding: binding, jitter: b.Jitter, catchUp: b.CatchUp}
+	t := &timer{decl: *b, id: hook + "#" + binding, binding: binding, jitter: b.Jitter, catchUp: b.CatchUp}
 	// Text and zone were checked as the file was loaded; what fails here all the
 	// same, as on a machine without that zone, never falls due.
 	if cron, err := schedule.Parse(b.Cron); err == nil {

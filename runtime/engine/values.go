@@ -10,38 +10,57 @@ import (
 
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
 )
 
 // initValues gathers the module's static values, its schemas and the layers kept
 // for its hooks. What is wrong with them makes the module broken, not the others.
 func (e *Engine) initValues(m *module) {
-	s := values.Section{Name: m.name, Key: m.gen.Key}
+	var why string
+	if m.values, why = e.staticValues(m.name, m.gen); m.broken == "" {
+		m.broken = why
+	}
+	m.addLayers()
+}
+
+// staticValues are those of a module that do not move, and what is wrong with them.
+func (e *Engine) staticValues(name string, g *generation.Module) (c *values.Composer, broken string) {
+	s := values.Section{Name: name, Key: g.Key}
 	fail := func(err error) {
-		if err != nil && m.broken == "" {
-			m.broken = err.Error()
+		if err != nil && broken == "" {
+			broken = err.Error()
 		}
 	}
-	if t := m.gen.Tree; t != nil {
+	if t := g.Tree; t != nil {
 		if len(t.Values) > 0 {
 			s.Static = append(s.Static, values.Layer{Name: "chart values.yaml", File: t.ValuesFile, Data: t.Values})
 		}
 		var err error
-		s.ConfigSchema, s.Schema, err = m.gen.Schemas()
+		s.ConfigSchema, s.Schema, err = g.Schemas()
 		fail(err)
 	}
-	section := e.tree.Sections[m.name]
-	if m.gen.Global {
-		section = e.tree.Global
-	}
-	if section != nil {
+	if section := section(e.tree, name, g.Global); section != nil {
 		s.Static = append(s.Static, values.Layer{Name: "tree values.yaml", File: e.gen.Tree.ValuesFile, Data: section})
 	}
-	m.values = values.NewComposer(s)
-	if m.broken == "" {
-		if problems := m.values.CheckConfig(nil, nil); len(problems) > 0 {
+	c = values.NewComposer(s)
+	if broken == "" && g.Err == nil {
+		if problems := c.CheckConfig(nil, nil); len(problems) > 0 {
 			fail(problems[0])
 		}
 	}
+	return c, broken
+}
+
+// section is what the tree's values.yaml says of a module.
+func section(tree values.Config, name string, global bool) map[string]any {
+	if global {
+		return tree.Global
+	}
+	return tree.Sections[name]
+}
+
+// addLayers puts what hooks have set into the values.
+func (m *module) addLayers() {
 	for _, h := range m.hooks {
 		for s := range h.subjects {
 			if len(s.layer) > 0 {

@@ -33,10 +33,14 @@ func (w *watch) waits() string {
 func (w *watch) kind() string { return w.decl.APIVersion + "/" + w.decl.Kind }
 
 // watchID names the watch of one binding of a hook in one life of its module:
-// "web/hooks/a.star:f#nodes", from the second life on with its number behind.
-func watchID(hook, binding string, life int) string {
+// "web/hooks/a.star:f#nodes", from the second life on with its number behind; one that
+// a reload has brought has the number of the reload, too.
+func watchID(hook, binding string, life, turn int) string {
 	id := hook + "#" + binding
-	if life > 0 {
+	switch {
+	case turn > 0:
+		id += fmt.Sprintf("#%d.%d", life, turn)
+	case life > 0:
 		id += fmt.Sprintf("#%d", life)
 	}
 	return id

@@ -58,6 +58,14 @@ type world struct {
 	// holdHelm names a module whose release stays under way, as heldHelm.
 	holdHelm string
 	heldHelm Release
+
+	// What reloads have led to.
+	watched []string // "+id" started, "-id" stopped
+	refused string
+	served  []string // "web: ids"
+	left    []string // modules and hooks that are gone
+	hollow  []string
+	values  map[string]any // of the next tree; nil: as before
 }
 
 func newWorld(t *testing.T, mods ...*generation.Module) *world {
@@ -165,7 +173,22 @@ func (w *world) advance(d time.Duration) {
 
 func (w *world) carryOut(a Action) Input {
 	switch a := a.(type) {
+	case Adopted:
+		w.gen, w.refused = a.Generation, ""
+	case Refused:
+		w.refused = a.Reason
+	case Gone:
+		w.left = append(w.left, strings.TrimSuffix(a.Module+" "+a.Hook, " "))
+	case Serve:
+		text := a.Module.Name + ":"
+		for _, h := range a.Hooks {
+			text += " " + h.ID
+		}
+		w.served = append(w.served, text)
+	case StopWatch:
+		w.watched = append(w.watched, "-"+a.ID)
 	case StartWatch:
+		w.watched = append(w.watched, "+"+a.ID)
 		if !w.unsynced[a.ID] {
 			return w.synced(a)
 		}

@@ -272,3 +272,7 @@ func (l *Lane[E]) Wake(now time.Time) (at time.Time, ok bool) {
 	}
 	return at, ok
 }
+
+// Drop forgets a group: all that waits for it. Work that is taken stays so until it is
+// given back.
+func (l *Lane[E]) Drop(group string) { delete(l.groups, group) }

@@ -1,0 +1,351 @@
+package engine
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// change is what the next generation changes in the hooks of one module.
+type change struct {
+	module *module
+	fresh  []*hook  // that were not there
+	edited []*hook  // whose code is another one
+	watch  []*watch // of edited hooks: to be started
+	timers []*timer // likewise
+	stop   []*watch
+}
+
+// renew has a module go on as the next generation has it. A change means that there is
+// something to begin with it.
+func (e *Engine) renew(m *module, d draft) *change {
+	m.own, m.broken = d.own, d.broken
+	if d.same {
+		if d.values != nil {
+			m.values = d.values
+			m.addLayers()
+		}
+		return nil
+	}
+	old := m.gen
+	if m.leaving { // it begins anew with the hooks that there are then
+		e.takeDown(m)
+	}
+	m.gen, m.turn = d.gen, e.reloads
+	c := e.renewHooks(m, old)
+	if old.Err != nil {
+		// What was kept for hooks in files that did not load.
+		kept := m.kept
+		m.kept = map[string][]byte{}
+		if err := m.readKept(kept); err != nil {
+			e.note(builtins.LevelWarn, m, "", err.Error())
+		}
+	}
+	m.values = d.values
+	m.addLayers()
+	if old.Tree == nil || d.gen.Tree == nil || !reflect.DeepEqual(old.Tree.CRDs, d.gen.Tree.CRDs) {
+		m.crds = step{running: m.crds.running}
+	}
+	e.renewPass(m, old)
+	return c
+}
+
+// renewPass has the module's release looked at: what is in force of it, and what
+// enabled() said, rests on files that are not the same any more.
+func (e *Engine) renewPass(m *module, old *generation.Module) {
+	m.version++ // whoever is asked, or under way, does not answer for what is now
+	switch {
+	case m.gen.Enabled == nil:
+		m.eval = evaluation{}
+	case old.Enabled == nil && m.started:
+		// It goes on, without a release, until the first answer.
+		m.eval = evaluation{step: step{done: true}, version: m.version - 1}
+	default:
+		m.eval.next = time.Time{}
+	}
+	p := &m.pass
+	p.hold, p.rounds = "", 0
+	p.calm()
+	p.want()
+	maps.DeleteFunc(p.waiting, func(id string, _ bool) bool {
+		h := m.byKey[id]
+		return h == nil || h.stages[stages[p.phase]] == nil
+	})
+	e.nudge(m)
+}
+
+// renewHooks puts the hooks of the next generation into the place of those before.
+func (e *Engine) renewHooks(m *module, old *generation.Module) *change {
+	c := &change{module: m}
+	before := m.byKey
+	m.hooks, m.byKey = nil, map[string]*hook{}
+	// Their defaults are part of what hooks do.
+	all := old.Decl.Namespace != m.gen.Decl.Namespace || old.Decl.Release != m.gen.Decl.Release
+	for _, g := range m.gen.Hooks {
+		h := before[g.ID]
+		switch {
+		case h == nil:
+			h = newHook(m, g)
+			c.fresh = append(c.fresh, h)
+		case h.unlike(g):
+			next := newHook(m, g)
+			e.inherit(next, h)
+			c.stop = append(c.stop, h.watches...)
+			h = next
+			c.fresh = append(c.fresh, h)
+		default:
+			edited := all || !sameCode(h.gen, g)
+			h.take(g, c)
+			if edited {
+				c.edited = append(c.edited, h)
+			}
+		}
+		delete(before, g.ID)
+		m.hooks = append(m.hooks, h)
+		m.byKey[g.ID] = h
+	}
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		h := before[id]
+		c.stop = append(c.stop, h.watches...)
+		e.dropHook(h, nil)
+		e.do(Gone{Module: m.name, Hook: id})
+	}
+	m.dropLanes()
+	return c
+}
+
+func sameCode(a, b *generation.Hook) bool {
+	return a == b || a.Digest != "" && a.Digest == b.Digest
+}
+
+// unlike says that a hook of the same id is not this one any more: it waits in another
+// lane, or its runs are about other objects.
+func (h *hook) unlike(g *generation.Hook) bool {
+	if h.gen.Queue != g.Queue || (h.each == nil) != (g.ForEach == "") {
+		return true
+	}
+	return h.each != nil && !sameKind(h.eachWatch().decl, g.Binding(g.ForEach).Watch)
+}
+
+func sameKind(a, b *builtins.WatchBinding) bool {
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind
+}
+
+// inherit has a hook go on with what the one before it remembers, if it is about the
+// same. Runs of that one are still to end.
+func (e *Engine) inherit(h, old *hook) {
+	switch {
+	case h.each == nil && old.each == nil:
+		h.layer, h.state = old.layer, old.state
+	case h.each != nil && old.each != nil && sameKind(h.eachWatch().decl, old.eachWatch().decl):
+		for key, s := range old.each.objects {
+			one := *s
+			one.hook, one.requeueAt, one.requeue, one.tried = h, time.Time{}, 0, false
+			h.each.objects[key] = &one
+		}
+	default:
+		e.dropHook(old, h)
+		return
+	}
+	h.lastRun, h.took, h.runs, h.failures = old.lastRun, old.took, old.runs, old.failures
+	kept := maps.Clone(old.module.kept)
+	e.dropHook(old, h)
+	old.module.kept = kept
+}
+
+// dropHook ends the life of a hook: what waits for it, what it has set and what it
+// remembers go. Its watches are ended later. Next, if not nil, has its id from now on: it
+// waits until runs that are under way have ended.
+func (e *Engine) dropHook(h, next *hook) {
+	m := h.module
+	for s := range h.subjects {
+		s.gone = true
+		e.requeueAt(s, time.Time{})
+		s.keep(layerPrefix, nil)
+		s.keep(statePrefix, nil)
+	}
+	h.lane.Drop(h.gen.ID)
+	m.stale = true
+	switch {
+	case next == nil:
+	case h.before != nil:
+		next.before, h.before.next = h.before, next
+	case e.running(h):
+		next.before, h.next = h, next
+	}
+}
+
+// take has a hook go on with its declaration in the next generation.
+func (h *hook) take(g *generation.Hook, c *change) {
+	old := h.gen
+	h.gen = g
+	if old.MinInterval != g.MinInterval || old.Burst != g.Burst {
+		h.limit = nil
+		if g.MinInterval > 0 {
+			h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
+		}
+	}
+	watches, timers := h.watches, h.schedules
+	h.startup, h.watches, h.schedules, h.stages = nil, nil, nil, map[builtins.Stage]*builtins.StageBinding{}
+	for i := range g.Bindings {
+		b := &g.Bindings[i]
+		switch {
+		case b.Startup != nil:
+			h.startup = b.Startup
+		case b.Stage != nil:
+			h.stages[b.Stage.Stage] = b.Stage
+		case b.Schedule != nil:
+			h.takeTimer(timers, b, c)
+		case b.Watch != nil:
+			h.takeWatch(watches, old, b, c)
+		}
+	}
+	for _, w := range watches {
+		if !slices.Contains(h.watches, w) {
+			c.stop = append(c.stop, w)
+		}
+	}
+	for _, t := range timers {
+		if t.catchUp && !slices.Contains(h.schedules, t) {
+			h.module.stale = true
+		}
+	}
+}
+
+func (h *hook) takeTimer(old []*timer, b *builtins.Binding, c *change) {
+	i := slices.IndexFunc(old, func(t *timer) bool { return t.binding == b.Name })
+	if i >= 0 && old[i].decl == *b.Schedule {
+		h.schedules = append(h.schedules, old[i])
+		return
+	}
+	t := newTimer(h.gen.ID, b.Name, b.Schedule)
+	if i >= 0 && t.catchUp {
+		t.last = old[i].last
+	}
+	h.schedules = append(h.schedules, t)
+	c.timers = append(c.timers, t)
+}
+
+func (h *hook) takeWatch(old []*watch, before *generation.Hook, b *builtins.Binding, c *change) {
+	for _, w := range old {
+		each := b.Name == h.gen.ForEach
+		if w.binding == b.Name && sees(w.decl, b.Watch) && each == (b.Name == before.ForEach) &&
+			(!each || (before.Cleanup == nil) == (h.gen.Cleanup == nil)) {
+			w.decl = b.Watch
+			w.synced = w.looked && (w.served || !b.Watch.Require)
+			h.watches = append(h.watches, w)
+			return
+		}
+	}
+	w := &watch{hook: h, binding: b.Name, decl: b.Watch}
+	h.watches = append(h.watches, w)
+	c.watch = append(c.watch, w)
+}
+
+// sees says whether two watches keep the same of the same objects.
+func sees(a, b *builtins.WatchBinding) bool {
+	return sameKind(a, b) && a.Labels == b.Labels && a.NamespaceLabels == b.NamespaceLabels && a.Fields == b.Fields &&
+		slices.Equal(a.Names, b.Names) && slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.ExcludeNamespaces, b.ExcludeNamespaces) &&
+		a.FilterID == b.FilterID && (a.Filter == nil) == (b.Filter == nil) && a.KeepObject == b.KeepObject
+}
+
+// begun starts what a change brings, then ends what it takes: watches that both have in
+// common go on without being listed again.
+func (e *Engine) begun(c *change) {
+	m := c.module
+	if m.started {
+		for _, h := range c.fresh {
+			e.startHook(m, h)
+			e.missedAll(h)
+		}
+		for _, w := range c.watch {
+			e.startWatch(m, w)
+		}
+		for _, h := range c.edited {
+			e.again(h)
+		}
+		for _, t := range c.timers {
+			e.startTimer(hookOf(m, t), t)
+		}
+	}
+	for _, w := range c.stop {
+		if w.id != "" && e.watches[w.id] == w {
+			delete(e.watches, w.id)
+			e.do(StopWatch{ID: w.id})
+		}
+	}
+}
+
+func hookOf(m *module, t *timer) *hook {
+	i := slices.IndexFunc(m.hooks, func(h *hook) bool { return slices.Contains(h.schedules, t) })
+	return m.hooks[i]
+}
+
+// again has a hook run with its new code as it would at a start, while what it has set
+// and remembers stays.
+func (e *Engine) again(h *hook) {
+	e.willHold(h)
+	h.lastError = ""
+	if h.gates() {
+		h.tried = false
+	}
+	if h.each != nil {
+		h.each.begun = false
+		clear(h.each.untried)
+		clear(h.each.failing)
+		for _, s := range h.each.objects {
+			s.tried, s.lastError = false, ""
+		}
+	}
+	if h.startup != nil {
+		h.add(h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
+	}
+	e.missedAll(h)
+	complete := h.complete()
+	for _, w := range h.watches {
+		if w.told = complete; complete && !w.decl.Quiet {
+			h.queue(builtins.Event{Type: "sync", Binding: w.binding})
+		}
+	}
+	if complete {
+		e.begin(h)
+	}
+	// What failed did so with other code.
+	h.lane.NudgeAll(h.gen.ID, 0)
+}
+
+// missedAll queues what global hooks get once in the life of a process, or when all
+// modules have come to rest.
+func (e *Engine) missedAll(h *hook) {
+	if b := h.stages[builtins.StageBeforeAll]; b != nil && e.allBegun {
+		h.add(b.Order, builtins.Event{Type: stageEvents[builtins.StageBeforeAll], Binding: string(builtins.StageBeforeAll)})
+	}
+	e.busy = e.busy || h.stages[builtins.StageAfterAll] != nil
+}
+
+// dropLanes takes away lines of work that no hook waits in any more.
+func (m *module) dropLanes() {
+	for name, l := range m.queues {
+		used := func(h *hook) bool { return h.gen.Queue == name }
+		if name != "" && !slices.ContainsFunc(m.hooks, used) {
+			delete(m.queues, name)
+			i := slices.Index(m.lanes, l)
+			m.lanes = slices.Delete(m.lanes, i, i+1)
+		}
+	}
+}
+
+// bar keeps hooks from running that have taken processes with them.
+func (e *Engine) bar(hooks []*hook, why func(hook string) string) {
+	for _, h := range hooks {
+		if h.barred = why(h.gen.ID); h.barred != "" {
+			e.note(builtins.LevelError, h.module, h.gen.ID, h.barred)
+		}
+	}
+}
