@@ -35,6 +35,11 @@ type instance struct {
 // state must not depend on which namespace someone last looked at.
 func (i *instance) addFlags(fs *pflag.FlagSet) {
 	i.addNames(fs)
+	i.addStateDir(fs)
+}
+
+// addStateDir declares --state-dir.
+func (i *instance) addStateDir(fs *pflag.FlagSet) {
 	fs.StringVar(&i.StateDir, "state-dir", "",
 		"`folder` of the socket and of what must outlive a crash (default: a temporary folder of the instance)")
 }

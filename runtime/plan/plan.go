@@ -145,7 +145,7 @@ func Make(ctx context.Context, w *sim.World) (*Plan, error) {
 	}
 	for _, s := range w.Sent {
 		for _, msg := range s.Messages {
-			p.Messages = append(p.Messages, Message{Hook: s.Hook, Request: m.Text(msg.Method + " " + msg.Where())})
+			p.Messages = append(p.Messages, Message{Hook: s.Hook, Request: m.Text(msg.Where())})
 		}
 	}
 	return p, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -38,6 +39,9 @@ func (p *Plan) Print(w io.Writer, o PrintOptions) error {
 		out.line(0, '+', "%s  # sent by hook %s", m.Request, m.Hook)
 	}
 	for _, problem := range p.Problems {
+		if slices.ContainsFunc(p.Modules, func(m Module) bool { return strings.Contains(m.Error, problem.Error) }) {
+			continue // said with its module
+		}
 		out.line(0, '!', "hook %s fails: %s", problem.Hook, problem.Error)
 	}
 	if out.b.Len() > 0 {

@@ -82,8 +82,8 @@ func (s *Store) hides(k *kind) bool { return s.over != nil && k.Builtin && !s.ov
 
 // load reads one object, unless it is known.
 func (s *Store) load(k *kind, namespace, name string) error {
-	if s.over == nil || name == "" {
-		return nil
+	if s.over == nil || name == "" || !s.over.served[k.GVR()] {
+		return nil // a kind that is new here has no objects there
 	}
 	key := keyOf(namespace, name)
 	if _, known := s.over.known[k.groupResource()][key]; known || s.stored(k, Target{Namespace: namespace, Name: name}) != nil {
@@ -99,7 +99,7 @@ func (s *Store) load(k *kind, namespace, name string) error {
 
 // loadList reads what a selection describes, unless it has done so before.
 func (s *Store) loadList(k *kind, namespace string, sel Selection) error {
-	if s.over == nil {
+	if s.over == nil || !s.over.served[k.GVR()] {
 		return nil
 	}
 	asked := func(namespace string, sel Selection) string {
@@ -173,6 +173,15 @@ func (o *over) made(k *kind, key string, sent, stored map[string]any) {
 		return
 	}
 	gr := k.groupResource()
+	if texts, ok := sent["stringData"].(map[string]any); ok && k.Kind.Kind == "Secret" {
+		data, _ := sent["data"].(map[string]any)
+		data = maps.Clone(data)
+		if data == nil {
+			data = map[string]any{}
+		}
+		maps.Copy(data, texts) // it is stored there; only the keys count
+		sent["data"] = data
+	}
 	if o.births[gr] == nil {
 		o.births[gr] = map[string]birth{}
 	}

@@ -1,0 +1,292 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/sim"
+	"github.com/starling-operator/starling/runtime/sim/store"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+var shared = sync.OnceValue(store.NewBuiltins)
+
+type noLog struct{}
+
+func (noLog) Log(builtins.Level, string, []builtins.Field) {}
+
+// running is a world with a process that has settled on the files of a tree.
+func running(t *testing.T, files map[string]string, objects ...map[string]any) *sim.World {
+	t.Helper()
+	w, err := sim.New(sim.Options{Generation: load(t, files), Builtins: shared()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, obj := range append(objects, object("Namespace", "", "starling-system", nil)) {
+		if err := w.Apply(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func load(t *testing.T, files map[string]string) *generation.Generation {
+	t.Helper()
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	read, err := tree.Read(fsys, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return noLog{} }})
+}
+
+func object(kind, namespace, name string, data map[string]any) map[string]any {
+	meta := map[string]any{"name": name}
+	if namespace != "" {
+		meta["namespace"] = namespace
+	}
+	obj := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": meta}
+	if data != nil {
+		obj["data"] = data
+	}
+	return obj
+}
+
+// planned makes a plan for other files in the same cluster, and prints it.
+func planned(t *testing.T, w *sim.World, files map[string]string, change func(*sim.World)) (*Plan, string) {
+	t.Helper()
+	version := w.Store().Version()
+	fork, err := w.Fork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files != nil {
+		fork.Use(load(t, files))
+	}
+	if change != nil {
+		change(fork)
+	}
+	p, err := Make(t.Context(), fork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Store().Version() != version {
+		t.Error("the plan has written to the cluster")
+	}
+	var b bytes.Buffer
+	if err := p.Print(&b, PrintOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return p, b.String()
+}
+
+const (
+	webModule = `module(enabled = True, namespace = "web", grants = [
+    grant("v1", "ConfigMap", verbs = ["*"], namespaces = ["*"]), grant("v1", "Secret", verbs = ["*"], namespaces = ["*"])])
+`
+	webHook = `
+def f(ctx):
+    values.set("internal.nodes", sorted([n["name"] for n in ctx.snapshots["nodes"]]))
+
+hook(f, on = [k8s.watch("v1", "Node", name = "nodes", filter = lambda o: {"name": o.metadata.name})])
+`
+	webChart    = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
+	webTemplate = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: nodes}
+data:
+  nodes: {{ .Values.internal.nodes | toJson | quote }}
+  color: {{ .Values.color }}
+`
+)
+
+func web(more map[string]string) map[string]string {
+	files := map[string]string{
+		"web/module.star": webModule, "web/hooks/a.star": webHook, "web/Chart.yaml": webChart,
+		"web/values.yaml": "color: red\n", "web/templates/cm.yaml": webTemplate,
+	}
+	for name, text := range more {
+		if text == "" {
+			delete(files, name)
+			continue
+		}
+		files[name] = text
+	}
+	return files
+}
+
+func TestPlans(t *testing.T) {
+	files := web(nil)
+	tests := []struct {
+		name    string
+		files   map[string]string // nil: those that run
+		change  func(*sim.World)
+		changes bool
+		failed  bool
+		want    string // of the text
+	}{
+		{name: "nothing", want: "No changes: the cluster is as the modules want it.\n"},
+		{
+			name: "a value of the chart", files: web(map[string]string{"web/values.yaml": "color: green\n"}), changes: true,
+			want: `~ module web: upgrade release web in web
+    ~ values.color: "red" -> "green"
+~ v1 ConfigMap web/nodes  # updated by release web
+    ~ data.color: "red" -> "green"
+
+Plan: 0 to create, 1 to update, 0 to delete; releases: 0 to install, 1 to upgrade, 0 to uninstall.
+`,
+		},
+		{
+			name: "a hook follows an object that changes", changes: true,
+			change: func(w *sim.World) { _ = w.Apply(object("Node", "", "b", nil)) },
+			want: `~ module web: upgrade release web in web
+    + values.internal.nodes[1]: "b"
+~ v1 ConfigMap web/nodes  # updated by release web
+    ~ data.nodes: "[\"a\"]" -> "[\"a\",\"b\"]"
+
+Plan: 0 to create, 1 to update, 0 to delete; releases: 0 to install, 1 to upgrade, 0 to uninstall.
+`,
+		},
+		{
+			name: "the user switches it off", changes: true,
+			change: func(w *sim.World) { _ = w.Configure(map[string]string{"webEnabled": "false"}) },
+			want: `- module web: uninstall release web in web  # webEnabled: false in config
+- v1 ConfigMap web/nodes  # deleted by release web
+
+Plan: 0 to create, 0 to update, 1 to delete; releases: 0 to install, 0 to upgrade, 1 to uninstall.
+`,
+		},
+		{
+			name: "a hook sets off another, and that one writes", changes: true,
+			files: web(map[string]string{"web/hooks/b.star": `
+def first(ctx):
+    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"lines": "x\ny\n"}})
+
+def second(ctx):
+    for o in ctx.snapshots["ones"]:
+        k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "two"}, "data": {"of": o.metadata.name}})
+        http.send("POST", "https://chat.example.com/hook?x=1", json = {})
+
+hook(first, on = [startup()])
+hook(second, on = [k8s.watch("v1", "ConfigMap", name = "ones", object_names = ["one"])])
+`, "web/module.star": strings.Replace(webModule, "module(", `module(http = ["chat.example.com"], `, 1)}),
+			want: `+ v1 ConfigMap web/one  # created by hook web/hooks/b.star:first
+    + data:
+    +   lines: |
+    +     x
+    +     y
++ v1 ConfigMap web/two  # created by hook web/hooks/b.star:second
+    + data:
+    +   of: one
++ POST https://chat.example.com/hook  # sent by hook web/hooks/b.star:second
+
+Plan: 2 to create, 0 to update, 0 to delete; releases: 0 to install, 0 to upgrade, 0 to uninstall. 1 messages to send.
+`,
+		},
+		{
+			name: "secrets are masked wherever they turn up", changes: true,
+			files: web(map[string]string{"web/hooks/b.star": `
+def f(ctx):
+    word = k8s.secret("token", "word", "default")
+    k8s.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "copy"}, "stringData": {"word": word}})
+    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "leak"}, "data": {"url": "https://" + reveal(word) + "@x"}})
+
+hook(f, on = [startup()])
+`}),
+			want: `+ v1 ConfigMap web/leak  # created by hook web/hooks/b.star:f
+    + data:
+    +   url: https://***@x
++ v1 Secret web/copy  # created by hook web/hooks/b.star:f
+    + data:
+    +   word: '***'
+`,
+		},
+		{
+			name: "a hook fails", failed: true,
+			files: web(map[string]string{"web/hooks/b.star": "def f(ctx):\n    fail(\"no way\")\n\nhook(f, on = [startup()])\n"}),
+			want:  "no way\n\nNo changes: the cluster is as the modules want it. Something fails: the plan is not the whole one.\n",
+		},
+		{
+			name: "a kind that the plan itself brings", changes: true,
+			files: web(map[string]string{
+				"web/crds/things.yaml": `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: things, singular: thing, kind: Thing}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`,
+				"web/templates/thing.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\nspec: {size: 3}\n",
+			}),
+			want: "+ example.com/v1 Thing web/a  # created by release web\n",
+		},
+		{
+			name: "a module that does not load", failed: true,
+			files: web(map[string]string{"web/hooks/a.star": "def f(\n"}),
+			want:  "! module web fails: ",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := running(t, files, object("Node", "", "a", nil), object("Secret", "default", "token", map[string]any{"word": "b3BlbiBzZXNhbWU="}))
+			p, text := planned(t, w, test.files, test.change)
+			if p.Changes() != test.changes || p.Failed() != test.failed {
+				t.Errorf("changes %v, failed %v", p.Changes(), p.Failed())
+			}
+			if strings.Contains(text, "sesame") {
+				t.Error("a secret is shown")
+			}
+			if !strings.Contains(text, test.want) {
+				t.Errorf("got\n%s\nwant\n%s\n%s", text, test.want, cmp.Diff(test.want, text))
+			}
+			data, err := json.Marshal(p)
+			if err != nil || strings.Contains(string(data), "sesame") || strings.Contains(string(data), "b3BlbiBzZXNhbWU") {
+				t.Errorf("%v %s", err, data)
+			}
+		})
+	}
+}
+
+// What was planned is what happens: after it, nothing is left to do.
+func TestWhatIsPlannedHappens(t *testing.T) {
+	w := running(t, web(nil), object("Node", "", "a", nil))
+	files := web(map[string]string{"web/values.yaml": "color: green\n"})
+	before, _ := planned(t, w, files, nil)
+	w.Stop()
+	w.Use(load(t, files))
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p, text := planned(t, w, files, nil); !before.Changes() || p.Changes() {
+		t.Errorf("after it:\n%s", text)
+	}
+}
+
+func TestColors(t *testing.T) {
+	_, plain := planned(t, running(t, web(nil)), web(map[string]string{"web/values.yaml": "color: \"\\e[31mred\"\n"}), nil)
+	if strings.Contains(plain, "\x1b") {
+		t.Errorf("a value steers the terminal: %q", plain)
+	}
+	p, _ := planned(t, running(t, web(nil)), web(map[string]string{"web/values.yaml": "color: green\n"}), nil)
+	var b bytes.Buffer
+	if err := p.Print(&b, PrintOptions{Color: true}); err != nil || !strings.Contains(b.String(), "\x1b[33m~ module web") {
+		t.Errorf("%q %v", b.String(), err)
+	}
+}
