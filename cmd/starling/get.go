@@ -26,19 +26,20 @@ func newGetCommand() *cobra.Command {
 	flags := &getFlags{}
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "Show modules or hooks of a running starling",
+		Short: "Show modules, hooks or runs of a starling",
 		Long: `Asks the starling that runs on this machine, through its local socket, and needs
 no access to the cluster. Give --namespace, --name and --state-dir as to the run
 that is asked; both commands have the same defaults.`,
 		Example: `  starling get modules
   starling get module ingress-nginx -o yaml
-  starling get hooks ingress-nginx`,
+  starling get hooks ingress-nginx
+  starling get runs --failed`,
 		Args: cobra.ArbitraryArgs,
 		RunE: groupOf,
 	}
 	flags.instance.addFlags(cmd.PersistentFlags())
 	cmd.PersistentFlags().StringVarP(&flags.output, "output", "o", "table", "`format`: table, yaml or json")
-	cmd.AddCommand(newGetModulesCommand(flags), newGetHooksCommand(flags))
+	cmd.AddCommand(newGetModulesCommand(flags), newGetHooksCommand(flags), newGetRunsCommand(flags))
 	return cmd
 }
 
@@ -80,30 +81,32 @@ func (i *instance) notRunning() error {
 
 // notes tells, on stderr, what the lists do not show but explains them.
 func notes(cmd *cobra.Command, st status.Status) {
-	say := func(format string, args ...any) {
-		line := strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) {
-				return ' ' // texts from the cluster do not steer the terminal
-			}
-			return r
-		}, fmt.Sprintf(format, args...))
-		fmt.Fprintln(cmd.ErrOrStderr(), line)
-	}
 	if !st.Leader {
-		say("note: this starling stands by: it waits for the lease, which another one holds")
+		say(cmd, "note: this starling stands by: it waits for the lease, which another one holds")
 	}
 	if st.Paused {
-		say("note: all modules are paused: hooks run, releases are left alone")
+		say(cmd, "note: all modules are paused: hooks run, releases are left alone")
 	}
 	switch {
 	case st.Config.State == status.ConfigHeld && st.Config.Reason == "":
-		say("note: configuration held: its ConfigMap is gone; what it said last stays in force")
+		say(cmd, "note: configuration held: its ConfigMap is gone; what it said last stays in force")
 	case st.Config.Reason != "":
-		say("note: configuration %s: %s", st.Config.State, st.Config.Reason)
+		say(cmd, "note: configuration %s: %s", st.Config.State, st.Config.Reason)
 	}
 	for _, p := range st.Config.Problems {
-		say("note: configuration: %s", p)
+		say(cmd, "note: configuration: %s", p)
 	}
+}
+
+// say writes a line on stderr.
+func say(cmd *cobra.Command, format string, args ...any) {
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' ' // texts from the cluster do not steer the terminal
+		}
+		return r
+	}, fmt.Sprintf(format, args...))
+	fmt.Fprintln(cmd.ErrOrStderr(), line)
 }
 
 // print writes v, a status or modules or hooks, in the form that -o asks for.
