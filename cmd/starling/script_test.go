@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -17,7 +18,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/cluster/apitest"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/server"
 )
 
@@ -128,6 +131,7 @@ func serveInstance(ts *testscript.TestScript, neg bool, args []string) {
 		Socket:  socketIn(args[0]),
 		Name:    defaultName,
 		Status:  func(context.Context) (status.Status, error) { return st, nil },
+		Explain: explainHello,
 	})
 	ts.Check(err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -137,4 +141,24 @@ func serveInstance(ts *testscript.TestScript, neg bool, args []string) {
 		cancel()
 		ts.Check(<-done)
 	})
+}
+
+// explainHello is what a fake running instance answers to `starling explain values`.
+func explainHello(_ context.Context, module string) (values.ExplainInput, error) {
+	if module != "hello" {
+		return values.ExplainInput{}, fmt.Errorf("there is no module %q; did you mean hello?", module)
+	}
+	ops := []effect.ValueOp{{Op: effect.OpSet, Path: []string{"replicas"}, Value: int64(3), Pos: "hello/hooks/a.star:4"}}
+	return values.ExplainInput{
+		Notes: []string{"the module is off, its hooks do not run"},
+		Section: values.SectionSources{
+			Section: values.Section{
+				Name: "hello", Key: "hello", Config: map[string]any{"replicas": int64(2)},
+				Hooks: []values.HookLayer{{Hook: "hello/hooks/a.star:f", Ops: values.Located(nil, ops, &effect.Origin{Run: 7, At: time.Now().Add(-3 * time.Minute)})}},
+			},
+			ConfigName: "ConfigMap starling-system/starling", ConfigText: "replicas: 2",
+		},
+		Global: &values.SectionSources{},
+		Read:   func(string) []byte { return nil },
+	}, nil
 }

@@ -335,14 +335,14 @@ func TestFind(t *testing.T) {
 		{"note.app", "note.app.example", ""},
 		{"note.app.example", "note.app.example", ""},
 		{"hosts.0.name", "hosts", ""},
-		{"hosts.1.name", "", "module web has no value at hosts.1.name"},
+		{"hosts.1.name", "", "module web has no value at hosts.1.name; leave the path out to see all"},
 		{"global.domain", "global.domain", ""},
 		{"web.image.tag", "image.tag", ""},
 		{"image.tga", "", `module web has no value at image.tga, did you mean "image.tag"?`},
 		{"domain", "", `module web has no value at domain, did you mean "global.domain"?`},
 		{"tag", "", `module web has no value at tag, did you mean "image.tag"?`},
 		{"image.tag.x", "", `module web has no value at image.tag.x, did you mean "image.tag"?`},
-		{"zzzzzzzz", "", "module web has no value at zzzzzzzz"},
+		{"zzzzzzzz", "", "module web has no value at zzzzzzzz; leave the path out to see all"},
 		{"", "", "a path has 1 to 4096 characters, not 0"},
 	} {
 		found, _, err := x.Find(test.path)

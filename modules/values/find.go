@@ -109,5 +109,5 @@ func (x Explanation) meant(path string) string {
 			return didYouMean(text)
 		}
 	}
-	return ""
+	return "; leave the path out to see all"
 }

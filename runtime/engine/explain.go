@@ -107,15 +107,17 @@ func (e *Engine) switchSources(m *module) values.SwitchSources {
 // explainNotes are what else one should know of a module's values.
 func (e *Engine) explainNotes(m *module) []string {
 	var out []string
-	if m == e.global {
-		return nil
-	}
-	if state, reason := e.moduleState(m); state == status.ModuleOff {
+	if state, reason := e.moduleState(m); m != e.global && state == status.ModuleOff {
 		note := "the module is off, its hooks do not run"
 		if reason != "" {
 			note += ": " + reason
 		}
 		out = append(out, note)
+	}
+	for _, h := range m.hooks {
+		if why := h.failure(); why != "" {
+			out = append(out, fmt.Sprintf("hook %s has failed, what it gave before stays: %s", h.gen.ID, why))
+		}
 	}
 	if m.broken != "" {
 		out = append(out, "the module is broken, its hooks do not run: "+m.broken)

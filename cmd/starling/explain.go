@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/server"
+)
+
+func newExplainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain",
+		Short: "Say where values come from",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  groupOf,
+	}
+	cmd.AddCommand(newExplainValuesCommand())
+	return cmd
+}
+
+type explainFlags struct {
+	world  worldFlags
+	output string
+}
+
+func newExplainValuesCommand() *cobra.Command {
+	f := &explainFlags{}
+	cmd := &cobra.Command{
+		Use:   "values MODULE [PATH]",
+		Short: "Say of each value which layer gave it: file and line, or hook and run",
+		Long: `Asks the starling that runs on this machine, through its local socket, of the values
+of a module, or of those of the global hooks: global. With --modules it asks nobody:
+the hooks of the tree run in a simulated cluster, which is empty but for --filename,
+or, with --live, the real one, which is only read. There the module is on, whatever
+switches it.
+
+PATH is dotted, the longest key that is there wins; or a JSON list of exact keys. One
+that names a single value shows what it overrides, too. Secrets that hooks have set
+are ***.`,
+		Example: `  starling explain values ingress-nginx
+  starling explain values ingress-nginx controller.replicas
+  starling explain values hello --modules examples/quickstart -o yaml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return errors.New("starling explain values takes a module, or global, and perhaps a path, as in: starling explain values hello replicas")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := ""
+			if len(args) == 2 {
+				if path = args[1]; path == "" {
+					return errors.New("the path is empty; leave it out to see all values")
+				}
+			}
+			return f.run(cmd, args[0], path)
+		},
+	}
+	f.world.addFlags(cmd.Flags(), false)
+	f.world.instance.addStateDir(cmd.Flags())
+	if m := cmd.Flags().Lookup("modules"); m != nil {
+		m.Usage = "`folder` of the module tree to run instead of asking a running starling"
+	}
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format`: table, yaml or json")
+	return cmd
+}
+
+func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
+	if err := checkFormat(f.output); err != nil {
+		return err
+	}
+	x, err := f.ask(cmd, module)
+	if err != nil {
+		return err
+	}
+	o := values.PrintOptions{Color: colorful(cmd)}
+	if f.world.modules == "" {
+		o.Now = time.Now() // a simulated cluster has a clock of its own
+	}
+	if path != "" {
+		found, keys, err := x.Find(path)
+		if err != nil {
+			return err
+		}
+		x.Values = found
+		o.Chain = len(found) == 1 && len(found[0].Keys) <= len(keys)
+		if o.Chain && len(found[0].Keys) < len(keys) {
+			x.Notes = append(x.Notes, found[0].Path+" is a list, which is one value")
+		}
+	}
+	if f.output != "table" {
+		return status.Encode(cmd.OutOrStdout(), f.output, x, status.Options{})
+	}
+	for _, note := range x.Notes {
+		say(cmd, "note: %s", note)
+	}
+	if len(x.Values) == 0 {
+		say(cmd, "no values")
+		return nil
+	}
+	return values.Print(cmd.OutOrStdout(), x.Values, o)
+}
+
+// ask asks the running instance or, with --modules, a simulated one.
+func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanation, error) {
+	ctx := cmd.Context()
+	if f.world.modules != "" {
+		in, err := f.simulate(ctx, cmd, module)
+		if err != nil {
+			return values.Explanation{}, err
+		}
+		return in.Explain(), nil
+	}
+	if w := &f.world; w.config != "" || len(w.files) > 0 || w.live || w.access != (access{}) {
+		return values.Explanation{}, errors.New("--modules is missing: what a running starling works with cannot be chosen; give the folder of the module tree, or no other flags")
+	}
+	if err := f.world.instance.complete(podNamespaceFile); err != nil {
+		return values.Explanation{}, err
+	}
+	client := server.NewClient(server.ClientOptions{Socket: f.world.instance.socket()})
+	x, err := client.Explain(ctx, module)
+	if errors.Is(err, server.ErrNotRunning) {
+		return x, fmt.Errorf("%w; or look at a tree without it: starling explain values %s --modules FOLDER", f.world.instance.notRunning(), module)
+	}
+	return x, err
+}
+
+// simulate has the tree work in a simulated cluster.
+func (f *explainFlags) simulate(ctx context.Context, cmd *cobra.Command, module string) (values.ExplainInput, error) {
+	var none values.ExplainInput
+	w, gen, err := f.world.open(ctx, cmd.InOrStdin(), nil)
+	if err != nil {
+		return none, err
+	}
+	before, err := w.UserConfig()
+	if err != nil {
+		return none, err
+	}
+	if module != values.GlobalKey {
+		if err := switchOn(w, gen, module); err != nil {
+			return none, err
+		}
+	}
+	if err := w.Start(ctx); err != nil {
+		return none, err
+	}
+	in, err := w.Explain(module)
+	if err != nil {
+		return none, err
+	}
+	if m := gen.Modules[module]; m != nil {
+		if _, set := before[values.EnabledKey(m.Key)]; !set {
+			in.Switches[0].Config = nil // it is ours
+		}
+	}
+	return in, f.locateConfig(&in)
+}
+
+// locateConfig has the lines of the user's config be those of the file that it is from.
+func (f *explainFlags) locateConfig(in *values.ExplainInput) error {
+	if f.world.config == "" {
+		return nil
+	}
+	text, err := readInput(f.world.config, nil)
+	if err != nil {
+		return fmt.Errorf("--config: %w", err)
+	}
+	var kind struct{ Kind string }
+	isMap := yaml.Unmarshal(text, &kind) == nil && kind.Kind == "ConfigMap"
+	for _, s := range []*values.SectionSources{&in.Section, in.Global} {
+		if s == nil {
+			continue
+		}
+		s.ConfigName = f.world.config
+		if !isMap { // the section itself stands in the file
+			s.ConfigFile, s.ConfigText, s.ConfigKeys = f.world.config, string(text), []string{s.Key}
+		}
+	}
+	for i := range in.Switches {
+		in.Switches[i].ConfigName = f.world.config
+	}
+	return nil
+}
