@@ -26,19 +26,20 @@ func newGetCommand() *cobra.Command {
 	flags := &getFlags{}
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "Show modules or hooks of a running starling",
+		Short: "Show modules, hooks or runs of a starling",
 		Long: `Asks the starling that runs on this machine, through its local socket, and needs
 no access to the cluster. Give --namespace, --name and --state-dir as to the run
 that is asked; both commands have the same defaults.`,
 		Example: `  starling get modules
   starling get module ingress-nginx -o yaml
-  starling get hooks ingress-nginx`,
+  starling get hooks ingress-nginx
+  starling get runs --failed`,
 		Args: cobra.ArbitraryArgs,
 		RunE: groupOf,
 	}
 	flags.instance.addFlags(cmd.PersistentFlags())
 	cmd.PersistentFlags().StringVarP(&flags.output, "output", "o", "table", "`format`: table, yaml or json")
-	cmd.AddCommand(newGetModulesCommand(flags), newGetHooksCommand(flags))
+	cmd.AddCommand(newGetModulesCommand(flags), newGetHooksCommand(flags), newGetRunsCommand(flags))
 	return cmd
 }
 

@@ -96,6 +96,23 @@ func Encode(w io.Writer, format string, v any, o Options) error {
 	return err
 }
 
+// PrintTable writes rows of cells, of which the first is the head, as the other tables
+// are: the cells of column state may have colors.
+func PrintTable(w io.Writer, rows [][]string, state int, o Options) error {
+	for _, row := range rows {
+		for i := range row {
+			row[i] = line(row[i])
+		}
+	}
+	return table(rows).write(w, state, o)
+}
+
+// Age is how long ago a time was, as tables have it.
+func (o Options) Age(t time.Time) string { return o.age(t) }
+
+// Roughly is a duration with the precision that people read.
+func Roughly(d time.Duration) string { return roughly(d) }
+
 // reason joins what explains a state: the reason, the last error unless the
 // reason says it already, the next try, the first problem.
 func reason(o Options, why, lastError string, next *time.Time, problems []string) string {

@@ -32,6 +32,7 @@ type inputs struct {
 	Events    part            `cbor:"events"`    // []event
 	Snapshots map[string]Name `cbor:"snapshots"` // lists of parts, each []value
 	Synced    map[string]bool `cbor:"synced,omitempty"`
+	Secrets   []string        `cbor:"secrets,omitempty"` // bindings that watch Secrets
 	Key       string          `cbor:"key,omitempty"`
 	Object    part            `cbor:"object"` // *value
 	Cleanup   bool            `cbor:"cleanup,omitempty"`

@@ -125,6 +125,15 @@ func valueOf(v starlark.Value) (*value, error) {
 	return &value{false, plain}, nil
 }
 
+// plainOf is the data of a value that [valueOf] takes, nil for no value.
+func plainOf(v starlark.Value) any {
+	one, err := valueOf(v)
+	if err != nil || one == nil {
+		return nil
+	}
+	return one.Plain
+}
+
 // starlark is the reverse of valueOf.
 func (v *value) starlark() starlark.Value {
 	if v == nil {

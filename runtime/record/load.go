@@ -101,29 +101,42 @@ type answer struct {
 // Load reads one run. Errors: a [NotFoundError]; a [VersionError]; the key is not that
 // of the record; the record, or a part of it, is broken.
 func Load(dir, id string, key *Key) (*Record, error) {
-	if !checkID(id) {
-		return nil, fmt.Errorf("%q is no id of a run; they look like %s, see: starling get runs", id, "k3f9-12")
-	}
-	data, err := readFile(filepath.Join(dir, id+runSuffix))
-	if notThere(err) {
-		return nil, &NotFoundError{id, dir}
-	}
+	p, err := find(dir, id)
 	if err != nil {
-		return nil, fmt.Errorf("run %s: cannot read its record: %w", id, err)
+		return nil, err
 	}
 	c, err := newCodec()
 	if err != nil {
 		return nil, err
 	}
 	l := &loader{dir: dir, key: key, codec: c}
-	r, err := l.run(data)
-	if errors.As(err, new(*VersionError)) {
-		return nil, err
-	}
+	r, err := l.run(p)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	return r, nil
+}
+
+// find reads what is plain of a run.
+func find(dir, id string) (*parsed, error) {
+	if !checkID(id) {
+		return nil, fmt.Errorf("%q is no id of a run; they look like k3f9-12, see: starling get runs", id)
+	}
+	data, err := readFile(filepath.Join(dir, id+runSuffix))
+	if notThere(err) {
+		return nil, &NotFoundError{id, dir}
+	}
+	var p *parsed
+	if err == nil {
+		p, err = parseRun(data)
+	}
+	if errors.As(err, new(*VersionError)) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: its record cannot be read: %w", id, err)
+	}
+	return p, nil
 }
 
 // loader reads the parts of one run.
@@ -134,11 +147,7 @@ type loader struct {
 	read  int // bytes, so far
 }
 
-func (l *loader) run(data []byte) (*Record, error) {
-	p, err := parseRun(data)
-	if err != nil {
-		return nil, err
-	}
+func (l *loader) run(p *parsed) (*Record, error) {
 	if p.header.SealedWith != l.key.ID() {
 		return nil, fmt.Errorf("it is sealed with key %s, and this is key %s", p.header.SealedWith, l.key.ID())
 	}
@@ -252,4 +261,11 @@ func (l *loader) file(name Name) ([]byte, []Name, error) {
 		return nil, nil, fmt.Errorf("its record takes more than %d MiB of memory", maxRead>>20)
 	}
 	return plain, p.refs, nil
+}
+
+// Check says whether a run can be read, as far as that is known without the key. Errors
+// are those of [Load].
+func Check(dir, id string) error {
+	_, err := find(dir, id)
+	return err
 }

@@ -45,7 +45,7 @@ func Replay(ctx context.Context, r *Record, o ReplayOptions) (*Replayed, error) 
 			return nil, err
 		}
 	}
-	module, h, err := find(g, r)
+	module, h, err := r.hook(g)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +91,9 @@ func (r *Record) Generate(ctx context.Context, governor *script.Governor) (*gene
 	}), nil
 }
 
-// find returns the hook of a record in a generation. The files of one module say
+// hook returns the hook of a record in a generation. The files of one module say
 // nothing of the modules that it requires, so that is no obstacle.
-func find(g *generation.Generation, r *Record) (*generation.Module, *generation.Hook, error) {
+func (r *Record) hook(g *generation.Generation) (*generation.Module, *generation.Hook, error) {
 	module := g.Modules[r.Module]
 	if g.Global != nil && r.Module == g.Global.Name {
 		module = g.Global

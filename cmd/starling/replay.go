@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/live"
+	"github.com/starling-operator/starling/runtime/record"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+// replayFlags are the flags of `starling replay`.
+type replayFlags struct {
+	instance instance
+	keys     recordKeyFlags
+	modules  string
+}
+
+func newReplayCommand() *cobra.Command {
+	f := &replayFlags{}
+	cmd := &cobra.Command{
+		Use:   "replay RUN",
+		Short: "Run a hook again with what a recorded run was given",
+		Long: `Runs the hook of a recorded run again, with the files, snapshots, values, times and
+answers of then. Nothing is asked of a cluster and nothing is written. Prints what the
+run asks for and whether that is the same as then; with --modules, how the hook of that
+tree would have answered. Exits with 1 when it is not the same.`,
+		Example: `  starling get runs --failed
+  starling replay k3f9-12
+  starling replay k3f9-12 --modules addons`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("starling replay takes the id of one run, as in: starling replay k3f9-12; see: starling get runs")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0])
+		},
+	}
+	f.instance.addFlags(cmd.Flags())
+	f.keys.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&f.modules, "modules", "", "`folder` of a module tree, whose hook is run instead of the recorded one")
+	return cmd
+}
+
+func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, id string) error {
+	if err := f.instance.complete(podNamespaceFile); err != nil {
+		return err
+	}
+	dir := live.RecordsDir(f.instance.StateDir)
+	// First whether there is such a run: for that no key is needed.
+	if err := record.Check(dir, id); err != nil {
+		return err
+	}
+	key, err := f.keys.key(ctx, &f.instance)
+	if err != nil {
+		return err
+	}
+	r, err := record.Load(dir, id, key)
+	if err != nil {
+		return err
+	}
+	o := record.ReplayOptions{Governor: script.NewGovernor(script.GovernorOptions{})}
+	if f.modules != "" {
+		t, err := tree.ReadDir(f.modules, tree.Options{})
+		if err != nil {
+			return err
+		}
+		o.Generation = generation.Load(ctx, generation.Options{
+			Tree: t, Std: stdlib.FS, Number: 1, Governor: o.Governor, Log: live.FileLog(zerolog.Nop()),
+		})
+	} else if r.Version != shortVersion() {
+		fmt.Fprintf(stderr, "note: starling %s recorded this, and starling %s replays it\n", r.Version, shortVersion())
+	}
+	again, err := record.Replay(ctx, r, o)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", id, err)
+	}
+	return f.print(stdout, r, again)
+}
+
+func (f *replayFlags) print(w io.Writer, r *record.Record, again *record.Replayed) error {
+	mask := record.NewMask(r, again.Outcome)
+	took := status.Roughly(r.Took)
+	fmt.Fprintf(w, "# run %s of %s, %s, attempt %d, %s, %s\n", r.ID, r.Hook, r.Started.Format(time.RFC3339), r.Attempt, took, r.Cause)
+	for _, line := range mask.Lines(again.Outcome, false) {
+		fmt.Fprintln(w, line)
+	}
+	if again.Same {
+		fmt.Fprintln(w, "# the same as recorded")
+		return nil
+	}
+	fmt.Fprintln(w, "# not the same as recorded: - then, + now")
+	diff := record.Diff(mask.Lines(r.Outcome, true), mask.Lines(again.Outcome, true))
+	if diff == nil {
+		diff = []string{"  (the difference lies in what is not shown)"}
+	}
+	for _, line := range diff {
+		fmt.Fprintln(w, line)
+	}
+	return exitCode(1)
+}

@@ -1,0 +1,109 @@
+package record
+
+// Dump is a record as people read it, without its secrets: what `starling get runs RUN -o
+// json` prints.
+type Dump struct {
+	Header
+	Inputs DumpInputs `json:"inputs"`
+	// Reads are the questions to the world and their answers, in order.
+	Reads []DumpRead `json:"reads,omitempty"`
+	// Outcome are the lines of [Mask.Lines], with details.
+	Outcome []string `json:"outcome"`
+}
+
+// DumpInputs are what the run was given. What is not there is left out.
+type DumpInputs struct {
+	Now       string           `json:"now"` // with its zone
+	Namespace string           `json:"namespace"`
+	Events    []any            `json:"events,omitempty"`
+	Snapshots map[string][]any `json:"snapshots,omitempty"`
+	Synced    map[string]bool  `json:"synced,omitempty"`
+	Object    any              `json:"object,omitempty"`
+	Cleanup   bool             `json:"cleanup,omitempty"`
+	Values    any              `json:"values,omitempty"`
+	Config    any              `json:"config,omitempty"`
+	State     any              `json:"state,omitempty"`
+	Request   any              `json:"request,omitempty"`
+}
+
+// DumpRead is one question to the world.
+type DumpRead struct {
+	Question string `json:"question"`
+	Answer   any    `json:"answer,omitempty"`
+	Error    string `json:"error,omitempty"`
+}
+
+// Dump shows the record.
+func (r *Record) Dump() (*Dump, error) {
+	c, err := newCodec()
+	if err != nil {
+		return nil, err
+	}
+	m := NewMask(r)
+	out := &Dump{Header: r.Header, Outcome: m.Lines(r.Outcome, true), Inputs: DumpInputs{
+		Now: r.in.Now.time().String(), Namespace: r.in.Namespace, Snapshots: map[string][]any{}, Synced: r.in.Synced,
+		Object: m.Plain(plainOf(r.object)), Cleanup: r.in.Cleanup,
+		Values: some(m, r.values[0].m), Config: some(m, r.config), State: some(m, r.state),
+	}}
+	out.Error = m.Text(out.Error)
+	for _, e := range r.events {
+		one, err := eventOf(e)
+		if err != nil {
+			return nil, err
+		}
+		shown := map[string]any{"type": one.Type, "binding": one.Binding}
+		if e.Name != "" {
+			shown["namespace"], shown["name"] = e.Namespace, e.Name
+			shown["result"] = m.Plain(plainOf(e.Result))
+		}
+		out.Inputs.Events = append(out.Inputs.Events, shown)
+	}
+	for binding, list := range r.snapshots {
+		shown := make([]any, len(list))
+		for i, v := range list {
+			shown[i] = m.Plain(plainOf(v))
+		}
+		out.Inputs.Snapshots[binding] = shown
+	}
+	if r.in.Request != nil {
+		if out.Inputs.Request, err = c.plain(r.in.Request); err != nil {
+			return nil, err
+		}
+		out.Inputs.Request = m.Plain(out.Inputs.Request)
+	}
+	for _, a := range r.reads {
+		if a.Verb == "kind" {
+			continue // of no interest to people
+		}
+		one := DumpRead{Question: m.Text(a.String()), Error: m.Text(a.err)}
+		if a.data != nil {
+			if err := c.read(a.data, &one.Answer); err != nil {
+				return nil, err
+			}
+			if f, ok := one.Answer.(map[string]any); ok && a.Verb == "http" {
+				body, _ := f["body"].([]byte)
+				f["body"] = string(body)
+			}
+			one.Answer = m.Plain(one.Answer)
+		}
+		out.Reads = append(out.Reads, one)
+	}
+	return out, nil
+}
+
+// some is nil for an empty map.
+func some(m *Mask, data map[string]any) any {
+	if len(data) == 0 {
+		return nil
+	}
+	return m.Plain(data)
+}
+
+// plain makes plain data of anything that the codec takes.
+func (c *codec) plain(v any) (out any, err error) {
+	data, err := c.write(v)
+	if err != nil {
+		return nil, err
+	}
+	return out, c.read(data, &out)
+}

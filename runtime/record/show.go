@@ -1,0 +1,191 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// maxShown is how much of a value one line shows.
+const maxShown = 200
+
+// Lines are what a run asked for, answered and logged, and why it failed: each in a line,
+// in the order of a commit. Details adds, indented, what is in the objects that it writes.
+func (m *Mask) Lines(o Outcome, details bool) []string {
+	s := &shown{m: m, details: details}
+	for i := range o.Effects.Writes {
+		s.write(&o.Effects.Writes[i], "k8s.")
+	}
+	for _, op := range o.Effects.Values {
+		s.value(op)
+	}
+	if o.Effects.State != nil {
+		s.add("ctx.state = %s", s.short(o.Effects.State))
+	}
+	for _, metric := range o.Effects.Metrics {
+		s.metric(metric)
+	}
+	for i := range o.Effects.Messages {
+		msg := &o.Effects.Messages[i]
+		s.add("http.send %s", m.Text(msg.Where()))
+		if len(msg.Body) > 0 {
+			s.body(string(msg.Body))
+		}
+	}
+	if o.Effects.Requeue > 0 {
+		s.add("requeue in %s", o.Effects.Requeue)
+	}
+	s.response(&o.Response)
+	for _, line := range o.Logs {
+		s.log(line)
+	}
+	if o.Error != "" {
+		s.add("error: %s", m.Text(o.Error))
+	}
+	return s.lines
+}
+
+// shown is an outcome in lines.
+type shown struct {
+	m       *Mask
+	details bool
+	lines   []string
+}
+
+func (s *shown) add(format string, a ...any) {
+	s.lines = append(s.lines, strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' ' // texts from the cluster do not steer the terminal
+		}
+		return r
+	}, fmt.Sprintf(format, a...)))
+}
+
+// short is a value in one line, cut where it is long.
+func (s *shown) short(v any) string {
+	text := s.json(v)
+	if len(text) > maxShown && !s.details {
+		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
+	}
+	return text
+}
+
+func (s *shown) json(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s.m.Plain(v)); err != nil {
+		return "?"
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// body shows data below the line before it.
+func (s *shown) body(v any) {
+	if !s.details || v == nil {
+		return
+	}
+	text, err := yaml.Marshal(s.m.Plain(v))
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		s.add("    %s", strings.TrimRight(line, "\n"))
+	}
+}
+
+func (s *shown) write(w *effect.Write, prefix string) {
+	text := prefix + string(w.Kind) + " " + w.Ref.APIVersion + " " + w.Ref.String()
+	switch w.Kind {
+	case effect.WriteEvent:
+		text += fmt.Sprintf(": %s %s: %s", w.Event.Type, w.Event.Reason, s.m.Text(w.Event.Message))
+	case effect.WriteSet:
+		text = fmt.Sprintf("%sapply_set %q of %d objects", prefix, w.Set.Name, len(w.Set.Members))
+	case effect.WritePatch:
+		text += " (" + string(w.Patch.Type)
+		if w.Patch.Subresource != "" {
+			text += ", " + w.Patch.Subresource
+		}
+		text += ")"
+	}
+	s.add("%s", text)
+	switch w.Kind {
+	case effect.WriteSet:
+		for i := range w.Set.Members {
+			s.write(&w.Set.Members[i], "  ")
+		}
+	case effect.WritePatch:
+		s.body(w.Patch.Body)
+		if w.Patch.Program != "" {
+			s.body(w.Patch.Program)
+		}
+	default:
+		if w.Object != nil {
+			s.body(w.Object)
+		}
+	}
+}
+
+func (s *shown) value(op effect.ValueOp) {
+	text := "values." + string(op.Op) + " " + values.PathString(op.Path)
+	if op.Op == effect.OpRemove {
+		s.add("%s", text)
+		return
+	}
+	s.add("%s = %s", text, s.short(op.Value))
+}
+
+func (s *shown) metric(m effect.Metric) {
+	if m.Kind == effect.MetricExpire {
+		s.add("metrics.expire %s", m.Group)
+		return
+	}
+	var labels []string
+	for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
+		labels = append(labels, k+"="+strconv.Quote(s.m.Text(m.Labels[k])))
+	}
+	name := m.Name
+	if len(labels) > 0 {
+		name += "{" + strings.Join(labels, ", ") + "}"
+	}
+	s.add("metrics.%s %s %v", m.Kind, name, m.Value)
+}
+
+func (s *shown) response(r *builtins.Response) {
+	for _, text := range r.Warnings {
+		s.add("warn: %s", s.m.Text(text))
+	}
+	if d := r.Denied; d != nil {
+		s.add("deny %d: %s", d.Code, s.m.Text(d.Message))
+	}
+	if r.Object != nil {
+		s.add("answers with another object")
+		s.body(r.Object)
+	}
+	for i, obj := range r.Objects {
+		s.add("converted object %d", i+1)
+		s.body(obj)
+	}
+	if r.Reply != nil {
+		s.add("reply %d %s", r.Reply.Status, s.m.Text(string(r.Reply.Body)))
+	}
+}
+
+func (s *shown) log(line Line) {
+	text := line.Level.String() + ": " + s.m.Text(line.Text)
+	for _, f := range line.Fields {
+		text += " " + f.Key + "=" + s.json(f.Value)
+	}
+	s.add("%s", text)
+}
