@@ -15,6 +15,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // runExample runs one hook of an example on the objects of each watch, through its
@@ -36,7 +37,7 @@ func runExample(ctx context.Context, t *testing.T, g *generation.Generation, id 
 		}
 		synced[b.Name] = true
 		snapshots[b.Name] = []starlark.Value{}
-		filter := hook.Filter(ctx, g.Host, b.Watch, noLog{})
+		filter := hook.Filter(ctx, func() *script.Host { return g.Host }, b.Watch, noLog{})
 		for _, o := range watched[b.Name] {
 			v, keep, err := filter(o)
 			if err != nil {

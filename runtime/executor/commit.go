@@ -52,7 +52,7 @@ func (x *Executor) write(ctx context.Context, module, manager string, w effect.W
 		return nil
 	}
 	namespace := ""
-	if g := x.o.Generation; g != nil && g.Modules[module] != nil {
+	if g := x.generation.Load(); g != nil && g.Modules[module] != nil {
 		namespace = g.Modules[module].Decl.Namespace
 	}
 	if namespace == "" || !missesNamespace(err, namespace) {

@@ -7,6 +7,7 @@ package executor
 import (
 	"context"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -18,6 +19,7 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/record"
+	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
@@ -54,10 +56,23 @@ type Options struct {
 }
 
 // Executor carries out actions. It is safe for concurrent use.
-type Executor struct{ o Options }
+type Executor struct {
+	o          Options
+	generation atomic.Pointer[generation.Generation]
+}
 
 // New makes an executor. It does no I/O.
-func New(o Options) *Executor { return &Executor{o: o} }
+func New(o Options) *Executor {
+	x := &Executor{o: o}
+	x.Use(o.Generation)
+	return x
+}
+
+// Use has what begins from now on go by another generation.
+func (x *Executor) Use(g *generation.Generation) { x.generation.Store(g) }
+
+// host calls functions of .star files, also those that earlier generations have left.
+func (x *Executor) host() *script.Host { return x.generation.Load().Host }
 
 // RunHook calls a hook with the snapshots as they are now.
 func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDone, hook.Result) {
@@ -75,7 +90,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	}
 	began := x.o.Now()
 	request := hook.Request{
-		Host: x.o.Generation.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
+		Host: x.host(), Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
 		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, State: a.State, Switches: a.Switches,
 		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup,
@@ -110,7 +125,7 @@ func (x *Executor) subject(a engine.RunHook) (starlark.Value, bool) {
 
 // Evaluate calls def enabled() of a module.
 func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evaluated {
-	decision, err := hook.Enabled(ctx, x.o.Generation.Host, a.Module, a.Values, x.o.Now(), x.o.Log(a.Module.Name, ""))
+	decision, err := hook.Enabled(ctx, x.host(), a.Module, a.Values, x.o.Now(), x.o.Log(a.Module.Name, ""))
 	return engine.Evaluated{Op: a.Op, Decision: decision, Err: err}
 }
 
@@ -118,7 +133,7 @@ func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evalu
 func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spec {
 	spec := watchSpec(a.ID, a.Watch)
 	spec.Finalizer = a.Finalizer
-	spec.Filter = hook.Filter(ctx, x.o.Generation.Host, a.Watch, x.o.Log(a.Hook.Module, a.Hook.ID))
+	spec.Filter = hook.Filter(ctx, x.host, a.Watch, x.o.Log(a.Hook.Module, a.Hook.ID))
 	return spec
 }
 

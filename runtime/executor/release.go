@@ -26,7 +26,7 @@ func (x *Executor) ApplyCRDs(ctx context.Context, a engine.ApplyCRDs) error {
 // Release installs or upgrades the release of a module. The result tells what was done.
 func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Released, release.Result) {
 	decl := a.Module.Decl
-	vals, err := hook.ChartValues(ctx, x.o.Generation.Host, a.Module, a.Values, x.o.Now(), x.o.Log(a.Module.Name, ""))
+	vals, err := hook.ChartValues(ctx, x.host(), a.Module, a.Values, x.o.Now(), x.o.Log(a.Module.Name, ""))
 	if err != nil {
 		return engine.Released{Op: a.Op, Err: err}, release.Result{}
 	}

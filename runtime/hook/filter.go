@@ -20,11 +20,13 @@ var filterLimits = script.Limits{Steps: 1_000_000, Wall: time.Second}
 
 // Filter returns what a watch keeps of an object, nil for the object itself. What a
 // filter returns is kept as plain data: nothing of the object stays behind it.
-func Filter(ctx context.Context, host *script.Host, w *builtins.WatchBinding, log builtins.Logger) func(map[string]any) (starlark.Value, bool, error) {
+// Host is asked for anew for each object: a watch may outlive the generation that has
+// brought it.
+func Filter(ctx context.Context, host func() *script.Host, w *builtins.WatchBinding, log builtins.Logger) func(map[string]any) (starlark.Value, bool, error) {
 	switch {
 	case w.Filter != nil:
 		return func(obj map[string]any) (starlark.Value, bool, error) {
-			v, _, err := host.Call(ctx, w.Filter, starlark.Tuple{object.New(obj)}, script.CallOptions{
+			v, _, err := host().Call(ctx, w.Filter, starlark.Tuple{object.New(obj)}, script.CallOptions{
 				Name:    "filter",
 				Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log},
 				Limits:  filterLimits,

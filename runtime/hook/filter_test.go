@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 func TestFilterAsJQ(t *testing.T) {
@@ -31,7 +33,7 @@ hook(f, on = [
 		{bare, `{"cpus": [], "name": "n"}`, ""},
 		{bare, "", ""},
 	} {
-		filter := Filter(context.Background(), g.Host, g.Hook("web/hooks/a.star:f").Bindings[i%4].Watch, noLog{})
+		filter := Filter(context.Background(), func() *script.Host { return g.Host }, g.Hook("web/hooks/a.star:f").Bindings[i%4].Watch, noLog{})
 		kept, keep, err := filter(c.obj)
 		if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%d: got error %v, want %q", i, err, c.err)

@@ -56,7 +56,7 @@ func filterOne(t *testing.T, written string, obj map[string]any) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer stop()
-	filter := Filter(ctx, g.Host, h.Bindings[0].Watch, noLog{})
+	filter := Filter(ctx, func() *script.Host { return g.Host }, h.Bindings[0].Watch, noLog{})
 	before, err := json.Marshal(obj)
 	if err != nil || filter == nil {
 		return

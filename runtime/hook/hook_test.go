@@ -182,7 +182,7 @@ func (slowReader) List(ctx context.Context, _, _ string, _ []string, _, _ string
 func TestFilter(t *testing.T) {
 	g, _ := compile(t, nodes, moduleStar)
 	watch := g.Hook("web/hooks/a.star:discover").Bindings[0].Watch
-	filter := Filter(context.Background(), g.Host, watch, noLog{})
+	filter := Filter(context.Background(), func() *script.Host { return g.Host }, watch, noLog{})
 	node := func(name string) map[string]any {
 		return map[string]any{"metadata": map[string]any{"name": name}, "status": map[string]any{
 			"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	stdlog "log"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -112,7 +113,7 @@ func (s *Server) Stop() {
 }
 
 // Know tells which paths there are. Until their hooks answer, requests to them are told
-// to come again.
+// to come again. A path that was known keeps count of its requests.
 func (s *Server) Know(g *generation.Generation) {
 	routes := map[string]*route{}
 	all := make([]*generation.Module, 0, len(g.Names)+1)
@@ -133,8 +134,17 @@ func (s *Server) Know(g *generation.Generation) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for path, r := range routes {
+		if old := s.routes[path]; old != nil && old.hook == r.hook && old.decl.Rate == r.decl.Rate && old.decl.Burst == r.decl.Burst {
+			r.limit = old.limit
+		}
+	}
 	s.routes = routes
+	maps.DeleteFunc(s.active, func(module string, _ []string) bool { return module != globalName && g.Modules[module] == nil })
 }
+
+// globalName is the module of global hooks.
+const globalName = "global"
 
 func (s *Server) route(m *generation.Module, h *generation.Hook, b *builtins.Binding) *route {
 	r := &route{

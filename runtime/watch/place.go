@@ -37,14 +37,38 @@ func (m *Manager) attach(sub *subscription, mapping cluster.Mapping) ([]*stream,
 		}
 		return m.match(sub), nil
 	}
-	namespaces := sub.spec.Namespaces
-	switch {
-	case !mapping.Namespaced || len(namespaces) == 0 || slices.Contains(namespaces, "*"):
-		namespaces = []string{""}
-	default:
-		namespaces = without(namespaces, sub.spec.ExcludeNamespaces)
+	return m.open(sub, namespacesOf(sub.spec, mapping)), nil
+}
+
+// namespacesOf are those that a watch has a stream for each; "" alone is one for all.
+func namespacesOf(spec Spec, mapping cluster.Mapping) []string {
+	namespaces := spec.Namespaces
+	if !mapping.Namespaced || len(namespaces) == 0 || slices.Contains(namespaces, "*") {
+		return []string{""}
 	}
-	return m.open(sub, unique(namespaces)), nil
+	return unique(without(namespaces, spec.ExcludeNamespaces))
+}
+
+// keysOf are the keys of the streams of a watch without NamespaceLabels.
+func keysOf(spec Spec, mapping cluster.Mapping) ([]streamKey, error) {
+	at, err := place(spec, mapping)
+	if err != nil {
+		return nil, err
+	}
+	var keys []streamKey
+	for _, namespace := range namespacesOf(spec, mapping) {
+		for _, name := range at.names {
+			keys = append(keys, at.key(spec, namespace, name))
+		}
+	}
+	return keys, nil
+}
+
+func (at *placement) key(spec Spec, namespace, name string) streamKey {
+	return streamKey{
+		apiVersion: spec.APIVersion, kind: spec.Kind,
+		namespace: namespace, name: name, labels: at.labels.String(), fields: at.fields.String(),
+	}
 }
 
 // place reads the selectors of a watch.
@@ -71,10 +95,7 @@ func (m *Manager) open(sub *subscription, namespaces []string) []*stream {
 	var started []*stream
 	for _, namespace := range namespaces {
 		for _, name := range at.names {
-			key := streamKey{
-				apiVersion: sub.spec.APIVersion, kind: sub.spec.Kind,
-				namespace: namespace, name: name, labels: at.labels.String(), fields: at.fields.String(),
-			}
+			key := at.key(sub.spec, namespace, name)
 			s := m.streams[key]
 			if s == nil {
 				s = m.newStream(key, at)

@@ -217,7 +217,42 @@ func (m *Manager) Start(spec Spec) {
 	}
 	sub := newSubscription(spec, m.o.Sink)
 	m.subs[spec.ID] = sub
-	m.look(sub)
+	if !m.share(sub) {
+		m.look(sub)
+	}
+}
+
+// share puts a subscription at once on streams that are all there, so that it has them
+// before a watch that is to be stopped gives them up. Called with m.mu held.
+func (m *Manager) share(sub *subscription) bool {
+	mapping, known := m.streaming(sub.spec)
+	if !known || sub.spec.NamespaceLabels != "" {
+		return false
+	}
+	keys, err := keysOf(sub.spec, mapping)
+	if err != nil {
+		return false
+	}
+	for _, key := range keys {
+		if m.streams[key] == nil {
+			return false
+		}
+	}
+	if _, err := m.attach(sub, mapping); err != nil {
+		return false
+	}
+	m.wg.Go(sub.flush)
+	return true
+}
+
+// streaming finds the kind of a watch among those that are streamed.
+func (m *Manager) streaming(spec Spec) (cluster.Mapping, bool) {
+	for key, s := range m.streams {
+		if key.apiVersion == spec.APIVersion && key.kind == spec.Kind {
+			return s.mapping, true
+		}
+	}
+	return cluster.Mapping{}, false
 }
 
 // Stop ends a watch. A stream that nobody shares any more ends with it.

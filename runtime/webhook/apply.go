@@ -236,5 +236,5 @@ func (m *Manager) removable(module string, decided map[string]bool) bool {
 	if in {
 		return known
 	}
-	return len(decided) > 0 && !slices.Contains(m.o.Generation.Tree.Hollow, module)
+	return len(decided) > 0 && !slices.Contains(m.gen.Load().Tree.Hollow, module)
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -56,6 +58,7 @@ type Options struct {
 // Lease may run it.
 type Manager struct {
 	o       Options
+	gen     atomic.Pointer[generation.Generation]
 	server  *server
 	source  source
 	watches *watch.Manager
@@ -70,6 +73,8 @@ type Manager struct {
 
 	// What follows belongs to the goroutine of Run.
 	running   bool
+	watching  bool
+	converted []string // definitions that are watched
 	certs     certificates
 	published []byte // the bundle that all objects have
 	known     map[string]string
@@ -102,6 +107,7 @@ func New(o Options) (*Manager, error) {
 		o: o, server: newServer(o.Answer, o.Observe, o.Log), signal: make(chan struct{}, 1),
 		served: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]string{}, known: map[string]string{},
 	}
+	m.gen.Store(o.Generation)
 	if o.CertDir != "" {
 		m.source = &mounted{dir: o.CertDir}
 	} else {
@@ -137,6 +143,19 @@ func (m *Manager) listen() (net.Listener, error) {
 func (m *Manager) Serve(module *generation.Module, hooks []*generation.Hook) {
 	m.mu.Lock()
 	m.served[module.Name] = hooks
+	m.mu.Unlock()
+	m.Wake()
+}
+
+// Use has another generation in force. What its modules serve is told by [Manager.Serve].
+func (m *Manager) Use(g *generation.Generation) {
+	m.gen.Store(g)
+	m.mu.Lock()
+	for name := range m.served {
+		if g.Modules[name] == nil && (g.Global == nil || g.Global.Name != name) {
+			delete(m.served, name)
+		}
+	}
 	m.mu.Unlock()
 	m.Wake()
 }
@@ -182,33 +201,28 @@ func (m *Manager) Run(ctx context.Context) {
 			m.server.stop()
 		}
 	}()
-	bindings := m.bindings()
-	if len(bindings) == 0 && !m.o.Always {
-		for !m.sweep(ctx) && pause(ctx, m.again(m.o.Now()).Sub(m.o.Now())) {
-		}
-		return
-	}
-	m.watch(bindings)
+	swept := false
 	for ctx.Err() == nil {
-		timer := time.NewTimer(max(m.step(ctx).Sub(m.o.Now()), leastPause))
+		var next time.Time
+		bindings := m.bindings()
+		switch {
+		case len(bindings) > 0 || m.o.Always || m.watching:
+			m.watch(bindings)
+			next = m.step(ctx)
+		case swept:
+			next = m.o.Now().Add(time.Hour)
+		default:
+			if swept = m.sweep(ctx); !swept {
+				next = m.again(m.o.Now())
+			}
+		}
+		timer := time.NewTimer(max(next.Sub(m.o.Now()), leastPause))
 		select {
 		case <-ctx.Done():
 		case <-m.signal:
 		case <-timer.C:
 		}
 		timer.Stop()
-	}
-}
-
-// pause returns false when ctx ends before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -221,7 +235,7 @@ type bound struct {
 // bindings are all those of the tree, of modules that are off, too.
 func (m *Manager) bindings() []bound {
 	var out []bound
-	for _, mod := range m.o.Generation.All() {
+	for _, mod := range m.gen.Load().All() {
 		out = append(out, boundOf(mod.Hooks)...)
 	}
 	return out
@@ -247,9 +261,20 @@ func (m *Manager) watch(bindings []bound) {
 			crds = append(crds, b.binding.Convert.CRD)
 		}
 	}
-	ours := instanceSelector(m.o.Instance)
-	m.watches.Start(watch.Spec{ID: watchValidating, APIVersion: registration, Kind: kindValidating, Labels: ours})
-	m.watches.Start(watch.Spec{ID: watchMutating, APIVersion: registration, Kind: kindMutating, Labels: ours})
+	if !m.watching {
+		m.watching = true
+		ours := instanceSelector(m.o.Instance)
+		m.watches.Start(watch.Spec{ID: watchValidating, APIVersion: registration, Kind: kindValidating, Labels: ours})
+		m.watches.Start(watch.Spec{ID: watchMutating, APIVersion: registration, Kind: kindMutating, Labels: ours})
+	}
+	if slices.Equal(crds, m.converted) {
+		return
+	}
+	m.converted = crds
+	m.watches.Stop(watchDefinitions)
+	m.mu.Lock()
+	m.synced[watchDefinitions] = false
+	m.mu.Unlock()
 	if len(crds) > 0 {
 		m.watches.Start(watch.Spec{ID: watchDefinitions, APIVersion: definitions, Kind: kindDefinition, Names: crds, Filter: conversionOnly})
 	}
@@ -278,7 +303,7 @@ func (m *Manager) step(ctx context.Context) time.Time {
 	if !want.synced {
 		return now.Add(time.Hour) // a watch wakes us
 	}
-	if len(want.all) > 0 || want.converting || m.o.Always {
+	if len(want.all) > 0 || want.converting || m.o.Always || m.running {
 		if err := m.serve(ctx, now); m.tell("serve", err) != nil {
 			return m.again(now)
 		}
@@ -378,7 +403,7 @@ func (m *Manager) wanted() want {
 			routesOf(b.hook, false, true, w.routes)
 		}
 	}
-	for _, mod := range m.o.Generation.All() {
+	for _, mod := range m.gen.Load().All() {
 		hooks, told := m.served[mod.Name]
 		w.decided[mod.Name] = mod.Err == nil && (told || len(boundOf(mod.Hooks)) == 0)
 		w.all = append(w.all, boundOf(hooks)...)
