@@ -49,6 +49,8 @@ type Options struct {
 	Now time.Time
 	// Log takes what hooks and the engine say; nil: nobody does.
 	Log Log
+	// makeNamespaces makes a namespace as soon as something is written into it.
+	makeNamespaces bool
 	// Record takes the runs; nil: nobody does.
 	Record func(*record.Trace)
 }
@@ -73,6 +75,7 @@ type World struct {
 	client *cluster.Client
 
 	engine   *engine.Engine // nil: no process
+	refused  string         // why the last generation was, or ""
 	executor *executor.Executor
 	kept     *cluster.Kept
 	releases *release.Manager
@@ -128,7 +131,7 @@ func New(o Options) (*World, error) {
 	w := &World{o: o, now: o.Now, Metrics: map[string]float64{}}
 	w.Listen(o.Log)
 	var err error
-	if w.store, err = newStore(store.Options{Builtins: o.Builtins, Now: w.Now, MakeNamespaces: o.Origin == nil}, o.Origin); err != nil {
+	if w.store, err = newStore(store.Options{Builtins: o.Builtins, Now: w.Now, MakeNamespaces: o.Origin == nil || o.makeNamespaces}, o.Origin); err != nil {
 		return nil, err
 	}
 	if o.Seed != 0 {
@@ -301,6 +304,12 @@ func (w *World) handle(in engine.Input) {
 		switch a := a.(type) {
 		case engine.Wake:
 			w.wakeAt = a.At
+		case engine.Adopted:
+			w.adopt(a.Generation)
+		case engine.Refused:
+			w.refused = a.Reason
+		case engine.Gone:
+			w.gone(a)
 		case engine.StopWatch:
 			// At once: what the watch still says must not be heard.
 			delete(w.watches, a.ID)

@@ -341,3 +341,35 @@ func TestNamesAreUniqueAndFit(t *testing.T) {
 		seen[got] = id
 	}
 }
+
+// Webhooks come and go with generations, also where there were none before.
+func TestWebhooksFollowGenerations(t *testing.T) {
+	const none = "def f(ctx):\n    pass\nhook(f, on = [startup()])\n"
+	const one = "def f(ctx):\n    pass\nhook(f, on = [k8s.validate(\"v1\", \"ConfigMap\", failure_policy = \"fail\")])\n"
+	const convert = "def up(o):\n    return o\nhook(on = [k8s.convert(\"lamps.example.com.x\", {(\"v1\", \"v2\"): up, (\"v2\", \"v1\"): up})])\n"
+	w := newWorld(t, map[string]string{"web/hooks/a.star": none})
+	putDefinition(w, map[string]any{"conversion": map[string]any{"strategy": "None"}})
+	putStale(w, "gone", "gone")
+	w.run()
+	w.eventually("what was left is swept", w.hasNames())
+
+	use := func(files map[string]string) {
+		w.gen = load(t, files)
+		w.manager.Use(w.gen)
+	}
+	use(map[string]string{"web/hooks/a.star": one, "shop/hooks/a.star": one})
+	w.serve("web", true)
+	w.serve("shop", true)
+	w.eventually("webhooks have come", w.hasNames("ns.starling.shop.a.f.validate", validating))
+
+	use(map[string]string{"web/hooks/a.star": none, "lamps/hooks/a.star": convert})
+	w.serve("web", false)
+	w.serve("lamps", true)
+	w.eventually("they have gone", w.hasNames())
+	w.eventually("a conversion has come", func() error {
+		if got := w.api.Object(definitions, kindDefinition, "", "lamps.example.com.x"); !strings.Contains(fmt.Sprint(got), "clientConfig") {
+			return fmt.Errorf("it is %v", got)
+		}
+		return nil
+	})
+}

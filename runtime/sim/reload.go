@@ -1,0 +1,44 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// Reload puts another generation in force while the process goes on, as `starling run`
+// does when its module tree has changed, and settles. The error says why it was refused;
+// then the one before goes on. Without a process it is [World.Use].
+func (w *World) Reload(ctx context.Context, g *generation.Generation) error {
+	if w.engine == nil {
+		w.Use(g)
+		return nil
+	}
+	w.refused = ""
+	w.handle(engine.Reload{Generation: g})
+	if err := w.Settle(ctx); err != nil {
+		return err
+	}
+	if w.refused != "" {
+		return errors.New(w.refused)
+	}
+	return nil
+}
+
+// adopt has all that follows go by a generation.
+func (w *World) adopt(g *generation.Generation) {
+	w.o.Generation = g
+	w.executor.Use(g)
+}
+
+// gone takes away what a hook, or a whole module, has set in the metrics.
+func (w *World) gone(a engine.Gone) {
+	maps.DeleteFunc(w.Metrics, func(key string, _ float64) bool {
+		hook, _, _ := strings.Cut(key, " ")
+		return hook == a.Hook || a.Hook == "" && strings.HasPrefix(hook, a.Module+"/")
+	})
+}
