@@ -23,14 +23,15 @@ var layers = []struct {
 }{
 	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster"}, true},
 	{"what commands do without a cluster", []string{"modules/format", "modules/scaffold", "modules/check", "modules/rbac"}, false},
-	{"tests of modules", []string{"runtime/suite"}, false},
+	{"tests and sessions", []string{"runtime/suite", "runtime/repl"}, false},
+	{"plans", []string{"runtime/plan"}, false},
 	{"drivers", []string{"runtime/live", "runtime/sim"}, false},
 	{"what drivers share", []string{"runtime/executor"}, false},
 	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/cluster/apitest", "runtime/server", "runtime/webhook", "runtime/outbound", "runtime/receive", "runtime/record", "runtime/sim/store", "runtime/sim/rest", "modules/release"}, true},
 	{"engine", []string{"runtime/engine"}, false},
 	{"what the engine decides with", []string{"runtime/lane", "runtime/hook", "runtime/generation"}, true},
 	{"modules", []string{"modules/tree", "modules/graph", "modules/values", "modules/status"}, false},
-	{"scripts", []string{"runtime/script"}, false},
+	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
 	{"leaves", []string{"runtime/effect", "runtime/object", "runtime/schedule", "stdlib"}, false},
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -160,6 +162,7 @@ func Load(ctx context.Context, o Options) *Generation {
 	g.checkReleases()
 	g.checkPaths()
 	g.checkConversions()
+	g.checkConditions()
 	restore()
 	slices.SortStableFunc(g.Problems, byPath)
 	return g
@@ -175,7 +178,8 @@ func (m *Module) join(err error) {
 }
 
 // Only returns a generation with the global hooks and some modules of this one. What
-// they require of others is left out; a name that is not there is skipped.
+// they require of others is left out, and what the tree's values say of those; a name
+// that is not there is skipped.
 func (g *Generation) Only(names ...string) *Generation {
 	out := *g
 	out.Modules, out.Names = map[string]*Module{}, nil
@@ -190,5 +194,16 @@ func (g *Generation) Only(names ...string) *Generation {
 		out.Names = append(out.Names, name)
 	}
 	slices.Sort(out.Names)
+	if g.Tree != nil {
+		t := *g.Tree
+		t.Values = maps.Clone(t.Values)
+		for name, m := range g.Modules {
+			if out.Modules[name] == nil {
+				delete(t.Values, m.Key)
+				delete(t.Values, values.EnabledKey(m.Key))
+			}
+		}
+		out.Tree = &t
+	}
 	return &out
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -20,7 +21,6 @@ import (
 // What hooks are asked in tests: reviews, conversions, HTTP.
 
 // Admit has the hooks review a change, those that mutate first, as the API server does.
-// CEL conditions are not looked at: a hook that has some is asked all the same.
 func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation string) (builtins.TestReview, error) {
 	out := builtins.TestReview{Allowed: true, Object: obj}
 	for _, mutate := range []bool{true, false} {
@@ -39,6 +39,12 @@ func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation st
 				if operation == "DELETE" {
 					review.Object, review.OldObject = nil, out.Object
 				}
+				if matches, err := w.matches(ctx, b, &review); err != nil {
+					out.Allowed, out.Message, out.Code = false, err.Error(), http.StatusForbidden
+					return out, nil
+				} else if !matches {
+					continue
+				}
 				answer, err := w.w.Ask(ctx, h, review.Request(h.Bindings[i].Name))
 				if err != nil {
 					return out, fmt.Errorf("hook %s: %w", h.ID, err)
@@ -55,6 +61,19 @@ func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation st
 		}
 	}
 	return out, nil
+}
+
+// matches says whether the conditions of a binding hold, or why they cannot be looked
+// at, which with the failure policy Fail refuses the change.
+func (w *world) matches(ctx context.Context, b *builtins.AdmissionBinding, r *builtins.Review) (bool, error) {
+	if len(b.Conditions) == 0 {
+		return true, nil
+	}
+	conditions, err := w.o.conditions.Compile(b)
+	if err != nil {
+		return false, err
+	}
+	return conditions.Match(ctx, r)
 }
 
 func metaOf(obj map[string]any) map[string]any {

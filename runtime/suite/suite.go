@@ -17,6 +17,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/condition"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/script"
@@ -51,6 +52,8 @@ type Options struct {
 	// They are those that the Generation was loaded with.
 	Cover *script.Cover
 	Cache *script.Cache
+
+	conditions *condition.Compiler
 }
 
 // Golden keeps the files of t.golden.
@@ -104,6 +107,7 @@ func Run(ctx context.Context, o Options, report func(File)) error {
 	if err != nil {
 		return err
 	}
+	o.conditions = &condition.Compiler{}
 	if o.Builtins == nil {
 		o.Builtins = store.NewBuiltins()
 	}
