@@ -1,0 +1,234 @@
+package repl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// defineHelp gives the session its own builtin, help. Files know none, so it is not in
+// the table of builtins.
+func (s *Session) defineHelp() {
+	s.scope.Define("help", starlark.NewBuiltin("help", func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		if len(kwargs) > 0 || len(args) > 1 {
+			return nil, fmt.Errorf("help: takes what to tell about, or nothing")
+		}
+		if len(args) == 0 {
+			s.out.result(s.families())
+			return starlark.None, nil
+		}
+		text, err := s.helpValue(args[0])
+		if err != nil {
+			return nil, err
+		}
+		s.out.result(text)
+		return starlark.None, nil
+	}), false)
+}
+
+// families lists the builtins by the name that comes before the dot.
+func (s *Session) families() string {
+	var rows [][2]string
+	for _, f := range families() {
+		rows = append(rows, [2]string{f.name, strings.Join(f.members, " ")})
+	}
+	return "Builtins; help(\"k8s.apply\") tells more about one, help(k8s) about a family:\n\n" + wrapped(rows)
+}
+
+type family struct {
+	name    string
+	members []string
+}
+
+// families are the namespaces of the table, and last the builtins that are in none.
+func families() []family {
+	var out []family
+	var alone []string
+	for _, spec := range builtins.Table() {
+		name, member, dotted := strings.Cut(spec.Name, ".")
+		if forTests(name) {
+			continue
+		}
+		if !dotted {
+			alone = append(alone, name)
+			continue
+		}
+		i := slices.IndexFunc(out, func(f family) bool { return f.name == name })
+		if i < 0 {
+			i = len(out)
+			out = append(out, family{name: name})
+		}
+		out[i].members = append(out[i].members, member)
+	}
+	slices.SortFunc(out, func(a, b family) int { return strings.Compare(a.name, b.name) })
+	return append(out, family{members: alone})
+}
+
+// forTests reports whether a family is there for tests alone.
+func forTests(name string) bool { return name == "t" || name == "expect" || name == "assert" }
+
+// wrapped writes rows of a name and words, which go on in lines below.
+func wrapped(rows [][2]string) string {
+	longest := 0
+	for _, r := range rows {
+		longest = max(longest, len(r[0]))
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		line := fmt.Sprintf("  %-*s ", longest, r[0])
+		for word := range strings.FieldsSeq(r[1]) {
+			if len(line)+1+len(word) > width {
+				b.WriteString(line + "\n")
+				line = strings.Repeat(" ", longest+3)
+			}
+			line += " " + word
+		}
+		b.WriteString(line + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// helpValue tells about what a value is.
+func (s *Session) helpValue(v starlark.Value) (string, error) {
+	switch v := v.(type) {
+	case starlark.String:
+		return s.helpName(string(v))
+	case *starlark.Function:
+		return helpFunction(v), nil
+	case *starlark.Builtin:
+		if v.Receiver() == nil {
+			return s.helpName(v.Name())
+		}
+		return fmt.Sprintf("%s is a method of a %s.", v.Name(), v.Receiver().Type()), nil
+	}
+	if v.Type() == "module" {
+		name := strings.TrimSuffix(strings.TrimPrefix(v.String(), "<module "), ">")
+		return s.helpName(name)
+	}
+	text := "a value of type " + v.Type()
+	if n := starlark.Len(v); n >= 0 {
+		text += fmt.Sprintf(", length %d", n)
+	}
+	if o, ok := v.(starlark.HasAttrs); ok {
+		text += "; it has\n\n" + wrapped([][2]string{{"", strings.Join(o.AttrNames(), " ")}})
+	}
+	return text, nil
+}
+
+// helpFunction shows where a function is and what its text says.
+func helpFunction(f *starlark.Function) string {
+	text := fmt.Sprintf("%s(%s)\n    %s", f.Name(), strings.Join(functionParams(f), ", "), f.Position())
+	if doc := strings.TrimSpace(f.Doc()); doc != "" {
+		text += "\n\n" + dedent(doc)
+	}
+	return text
+}
+
+// dedent takes from the lines of a doc string what all but the first are indented by.
+func dedent(doc string) string {
+	lines := strings.Split(doc, "\n")
+	common := -1
+	for _, line := range lines[1:] {
+		if rest := strings.TrimLeft(line, " \t"); rest != "" && (common < 0 || len(line)-len(rest) < common) {
+			common = len(line) - len(rest)
+		}
+	}
+	for i, line := range lines[1:] {
+		lines[i+1] = line[min(max(common, 0), len(line)):]
+	}
+	return strings.Join(lines, "\n")
+}
+
+func functionParams(f *starlark.Function) []string {
+	var out []string
+	named := f.NumParams()
+	if f.HasVarargs() {
+		named--
+	}
+	if f.HasKwargs() {
+		named--
+	}
+	for i := range named {
+		name, _ := f.Param(i)
+		if dflt := f.ParamDefault(i); dflt != nil {
+			name += "=" + clip(show(dflt))
+		}
+		out = append(out, name)
+	}
+	rest := named
+	if f.HasVarargs() {
+		name, _ := f.Param(rest)
+		out = append(out, "*"+name)
+		rest++
+	}
+	if f.HasKwargs() {
+		name, _ := f.Param(rest)
+		out = append(out, "**"+name)
+	}
+	return out
+}
+
+func clip(text string) string {
+	const most = 40
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
+
+// helpName tells about a builtin, a family of them, or a name of the session.
+func (s *Session) helpName(name string) (string, error) {
+	var members [][2]string
+	var names []string
+	for _, spec := range builtins.Table() {
+		if spec.Name == name {
+			return helpSpec(&spec), nil
+		}
+		if member, ok := strings.CutPrefix(spec.Name, name+"."); ok {
+			members = append(members, [2]string{member, firstSentence(spec.Doc)})
+		}
+		names = append(names, spec.Name)
+	}
+	if len(members) > 0 {
+		return name + " has\n\n" + table(members), nil
+	}
+	switch v, own := s.scope.Lookup(name); {
+	case name == "help":
+		return "help(x)\n\nTells about a builtin, a function or a value; help() lists the builtins.", nil
+	case own:
+		return s.helpValue(v)
+	case v != nil:
+		return name + " is of the language: https://github.com/google/starlark-go/blob/master/doc/spec.md", nil
+	}
+	return "", fmt.Errorf("there is nothing of the name %q%s", clip(name), didYouMean(name, "", names))
+}
+
+// helpSpec is the whole declaration of a builtin.
+func helpSpec(spec *builtins.Spec) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n%s", spec.Signature(), spec.Doc)
+	if spec.Returns != "" {
+		fmt.Fprintf(&b, "\nReturns %s.", spec.Returns)
+	}
+	fmt.Fprintf(&b, "\nPhases: %s. Effect: %s.", spec.Phases, spec.Effect)
+	if len(spec.Params) > 0 {
+		var rows [][2]string
+		for _, p := range spec.Params {
+			rows = append(rows, [2]string{p.Name, fmt.Sprintf("%s: %s", p.Type, p.Doc)})
+		}
+		b.WriteString("\n\n" + table(rows))
+	}
+	return b.String()
+}
+
+// firstSentence is what a list shows of a doc.
+func firstSentence(doc string) string {
+	if i := strings.Index(doc, ". "); i >= 0 {
+		return doc[:i+1]
+	}
+	return doc
+}
