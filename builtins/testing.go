@@ -59,6 +59,9 @@ type World interface {
 	Request(ctx context.Context, method, path, body string, headers map[string]string) (Reply, error)
 	HTTP(host string, answer func(effect.Request) (Fetched, error))
 	Sent() []SentMessage
+	// Plan says what a process would change that begins now.
+	// It has what [World.Start] would give it.
+	Plan(ctx context.Context, all bool) (TestPlan, error)
 	// Golden compares a text with the golden file of this name, or writes it.
 	Golden(name, text string) error
 }

@@ -51,8 +51,31 @@ func testAskSpecs() []Spec {
 		spec("http", "", "Has a function answer the requests of http.get to a host.", callTestHTTP,
 			Param{Name: "host", Type: TypeString, Doc: "The host, with its port if the URL has one."},
 			Param{Name: "fn", Type: TypeFunction, Doc: "Takes a request with .method, .url, .headers and .body; returns the body as a text, data that becomes JSON, or (status, body)."}),
+		spec("plan", "the plan: .changes (a bool), .text (as people see it), and the lists .modules, .objects, .messages and .problems, as in `starling plan -o json`",
+			"Says what the process would change, and changes nothing: with t.start() to come, what a start would do; later, what a restart would.", callTestPlan,
+			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Start all modules of the tree, as t.start(all=True)."}),
 		spec("sent", "a list of messages: .hook, .method, .url, .key, .headers, .body (text) and .json", "Returns the messages of http.send so far.", callTestSent),
 	}
+}
+
+// TestPlan is what t.plan returns.
+type TestPlan struct {
+	Changes bool
+	Text    string
+	// Data is the plan as JSON has it: lists by name.
+	Data map[string]any
+}
+
+func callTestPlan(c *call, t *Test) (starlark.Value, error) {
+	got, err := t.World.Plan(t.Ctx, c.boolOr("all", false))
+	if err != nil {
+		return nil, err
+	}
+	fields := starlark.StringDict{"changes": starlark.Bool(got.Changes), "text": starlark.String(got.Text)}
+	for name, v := range got.Data {
+		fields[name] = object.FromPlain(v)
+	}
+	return starlarkstruct.FromStringDict(starlark.String("plan"), fields), nil
 }
 
 func callTestAdmit(c *call, t *Test) (starlark.Value, error) {

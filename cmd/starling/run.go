@@ -41,6 +41,7 @@ type runFlags struct {
 	listen   string
 	logLevel string
 	pause    []string
+	dryRun   bool
 }
 
 // pauseAll is what a bare --pause means.
@@ -57,7 +58,12 @@ nothing that runs.`,
 		Example: `  starling run --modules examples/quickstart
   starling run --modules addons --pause=ingress-nginx`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.ErrOrStderr()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.dryRun {
+				return f.plan(cmd)
+			}
+			return f.run(cmd.Context(), cmd.ErrOrStderr())
+		},
 	}
 	fs := cmd.Flags()
 	f.instance.addFlags(fs)
@@ -69,7 +75,14 @@ nothing that runs.`,
 	fs.StringVar(&f.logLevel, "log-level", "info", "least `level` that is logged: debug, info, warn or error")
 	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
 	fs.Lookup("pause").NoOptDefVal = pauseAll
+	fs.BoolVar(&f.dryRun, "dry-run", false, "write nothing: print the plan of a first start, as starling plan does, and end")
 	return cmd
+}
+
+// plan is a run that writes nothing.
+func (f *runFlags) plan(cmd *cobra.Command) error {
+	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, live: true}}
+	return p.run(cmd)
 }
 
 func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {

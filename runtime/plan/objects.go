@@ -17,7 +17,11 @@ import (
 // objects are what differs in the world, Starling's own records aside.
 func objects(w *sim.World, m *masker) []Object {
 	out := []Object{}
+	instance := w.Instance()
 	for _, d := range w.Store().Differences() {
+		if d.Kind.Kind == "Namespace" && d.Kind.Group == "" && d.Name == instance.Namespace {
+			continue // where Starling itself would be
+		}
 		if own(d.Before) || own(d.After) || d.Kind.Kind == "Event" || len(d.By) == 0 {
 			continue
 		}
@@ -127,20 +131,6 @@ func (m *masker) created(obj map[string]any) map[string]any {
 		}
 	}
 	return out
-}
-
-// fields compares plain data; old nil: all of it is new.
-func (m *masker) fields(old, now map[string]any) []Field {
-	d := differ{}
-	d.compare(nil, anyMap(old), anyMap(now))
-	return m.masked(d.fields)
-}
-
-func anyMap(m map[string]any) any {
-	if m == nil {
-		return map[string]any{}
-	}
-	return m
 }
 
 func (m *masker) masked(fields []Field) []Field {

@@ -8,9 +8,11 @@ package plan
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim"
 )
@@ -81,8 +83,9 @@ type Field struct {
 	New *any `json:"new,omitempty"`
 	// Secret says that the value is masked.
 	Secret bool `json:"secret,omitempty"`
-	// Why is where the new value of a module comes from; "" when nobody knows.
-	Why string `json:"why,omitempty"`
+	// Why is who gave a module its new value, or took the old one away: layer, file
+	// and line, or hook and run; nil when nobody did.
+	Why *values.Source `json:"why,omitempty"`
 }
 
 // Message is one that http.send would send.
@@ -130,7 +133,13 @@ func Make(ctx context.Context, w *sim.World) (*Plan, error) {
 	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Messages: []Message{}, Problems: []Problem{}}
 	st := w.Status()
 	for _, s := range st.Modules {
-		p.Modules = append(p.Modules, module(s, before[s.Name], after[s.Name], m))
+		out := module(s, before[s.Name], after[s.Name], m)
+		if out.Action == Install || out.Action == Upgrade {
+			if out.Values, err = changed(w, s.Name, before[s.Name], after[s.Name], m); err != nil {
+				return nil, err
+			}
+		}
+		p.Modules = append(p.Modules, out)
 		delete(before, s.Name)
 	}
 	for name, old := range before {
@@ -162,15 +171,49 @@ func module(s status.Module, before, after *sim.Release, m *masker) Module {
 		return out
 	case before == nil:
 		out.Action = Install
-		out.Values = m.fields(nil, after.Values)
 	case after == nil:
 		out.Action = Uninstall
 		out.Release = &status.Release{Name: before.Name, Namespace: before.Namespace, Revision: before.Revision}
 	case after.Revision != before.Revision:
 		out.Action = Upgrade
-		out.Values = m.fields(before.Values, after.Values)
 	}
 	return out
+}
+
+// changed are the values of a module that its chart sees otherwise than before, and why.
+func changed(w *sim.World, name string, before, after *sim.Release, m *masker) ([]Field, error) {
+	in, err := w.Explain(name)
+	if err != nil {
+		return nil, err
+	}
+	view := func(r *sim.Release) map[string]any {
+		if r == nil {
+			return nil
+		}
+		nested, ok := r.Values[in.ChartKey].(map[string]any)
+		if in.ChartKey == "" || !ok {
+			return r.Values
+		}
+		nested = maps.Clone(nested)
+		nested[values.GlobalKey] = r.Values[values.GlobalKey]
+		return nested
+	}
+	var out []Field
+	for _, c := range values.Changes(view(before), view(after), in.Explain()) {
+		f := Field{Path: c.Path, Why: c.Why}
+		if c.Kind != values.ChangeAdd {
+			f.Old = &c.Old
+		}
+		if c.Kind != values.ChangeRemove {
+			f.New = &c.New
+		}
+		hid := false
+		f.Old, hid = m.plain(f.Old)
+		f.New, f.Secret = m.plain(f.New)
+		f.Secret = f.Secret || hid || c.Secret
+		out = append(out, f)
+	}
+	return out, nil
 }
 
 // releases are what Helm knows, by module: of the tree's modules, and of all others

@@ -144,7 +144,7 @@ func TestPlans(t *testing.T) {
 		{
 			name: "a value of the chart", files: web(map[string]string{"web/values.yaml": "color: green\n"}), changes: true,
 			want: `~ module web: upgrade release web in web
-    ~ values.color: "red" -> "green"
+    ~ values.color: "red" -> "green"  # chart values.yaml, web/values.yaml:1
 ~ v1 ConfigMap web/nodes  # updated by release web
     ~ data.color: "red" -> "green"
 
@@ -155,7 +155,7 @@ Plan: 0 to create, 1 to update, 0 to delete; releases: 0 to install, 1 to upgrad
 			name: "a hook follows an object that changes", changes: true,
 			change: func(w *sim.World) { _ = w.Apply(object("Node", "", "b", nil)) },
 			want: `~ module web: upgrade release web in web
-    + values.internal.nodes[1]: "b"
+    ~ values.internal.nodes: ["a"] -> ["a","b"]  # hook web/hooks/a.star:f, web/hooks/a.star:3
 ~ v1 ConfigMap web/nodes  # updated by release web
     ~ data.nodes: "[\"a\"]" -> "[\"a\",\"b\"]"
 

@@ -173,8 +173,11 @@ func (p *printer) lines(depth int, sign rune, text string, most int) {
 
 func (p *printer) field(depth int, f Field, prefix string) {
 	why := ""
-	if f.Why != "" {
-		why = "  # " + f.Why
+	if f.Why != nil {
+		why = "  # " + f.Why.From()
+		if place := f.Why.Place(); place != "" {
+			why += ", " + place
+		}
 	}
 	path := prefix + f.Path
 	switch {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/release"
@@ -21,6 +22,11 @@ import (
 
 // Use has the next process run another generation.
 func (w *World) Use(g *generation.Generation) { w.o.Generation = g }
+
+// Instance is the world's Starling: its namespace and name.
+func (w *World) Instance() types.NamespacedName {
+	return types.NamespacedName{Namespace: w.o.Namespace, Name: w.o.Name}
+}
 
 // Get returns an object, or nil.
 func (w *World) Get(ref effect.Ref) (map[string]any, error) {

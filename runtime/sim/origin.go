@@ -96,6 +96,7 @@ type discoverer interface {
 func (w *World) Fork() (*World, error) {
 	o := w.o
 	o.Now, o.Seed, o.Patient, o.Log, o.Record = w.now, 0, false, nil, nil
+	o.makeNamespaces = w.o.Origin == nil || w.o.makeNamespaces
 	o.Origin = forked{w.store.AsOrigin(), w}
 	return New(o)
 }

@@ -154,15 +154,24 @@ func (w *world) Start(ctx context.Context, all bool) error {
 	if m != nil && m.Tree.ModuleFile == w.file && len(m.Hooks) == 0 {
 		return errors.New("nothing to start: the test is in no module of a tree, and its file registers no hook")
 	}
-	if m != nil && !all {
-		if key := values.EnabledKey(m.Key); w.config[key] == "" {
-			w.config[key] = "true"
-		}
-		if err := w.writeConfig(); err != nil {
+	if !all {
+		if err := w.switchOn(); err != nil {
 			return err
 		}
 	}
 	return w.w.Start(ctx)
+}
+
+// switchOn has the test's module work, unless the test has switched it off.
+func (w *world) switchOn() error {
+	m := w.o.Generation.Modules[w.module]
+	if m == nil {
+		return nil
+	}
+	if key := values.EnabledKey(m.Key); w.config[key] == "" {
+		w.config[key] = "true"
+	}
+	return w.writeConfig()
 }
 
 func (w *world) Settle(ctx context.Context) error { return w.w.Settle(ctx) }
