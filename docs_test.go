@@ -150,6 +150,13 @@ func TestCommandsInDocsExist(t *testing.T) {
 			switch program := words[0]; {
 			case program == "make":
 				for _, target := range words[1:] {
+					target, _, set := strings.Cut(target, "=")
+					if set { // a variable
+						if !strings.Contains(string(makefile), "$("+target+")") {
+							fail("variable " + target)
+						}
+						continue
+					}
 					if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:`).Match(makefile) {
 						fail("target " + target)
 					}
@@ -173,7 +180,7 @@ func TestCommandsInDocsExist(t *testing.T) {
 func checkFlags(t *testing.T, help map[string]string, words []string, fail func(string)) {
 	t.Helper()
 	command := words[0]
-	if command == "get" && len(words) > 1 {
+	if (command == "get" || command == "explain") && len(words) > 1 {
 		command += " " + words[1]
 	}
 	if help[command] == "" {
