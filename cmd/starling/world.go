@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/outbound"
+	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
 	"github.com/starling-operator/starling/runtime/sim/store"
 	"github.com/starling-operator/starling/stdlib"
@@ -40,6 +42,7 @@ type worldFlags struct {
 	files    []string
 	live     bool // look at the kubeconfig's cluster
 	offline  bool
+	scratch  bool // without --modules there are none, instead of an error
 }
 
 // addFlags declares the flags. Whoever looks at a real cluster by default can be told
@@ -61,7 +64,7 @@ func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 // open makes the world; no process works in it yet. log takes what hooks and the engine
 // say, nil: nobody does.
 func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*sim.World, *generation.Generation, error) {
-	if f.modules == "" {
+	if f.modules == "" && !f.scratch {
 		return nil, nil, errors.New("--modules is missing: the folder of the module tree, such as examples/quickstart")
 	}
 	if err := f.instance.completeNames(podNamespaceFile); err != nil {
@@ -75,11 +78,10 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 	}
 	tameLibraries()
 	klog.SetLogger(logr.Discard())
-	t, err := tree.ReadDir(f.modules, tree.Options{})
+	gen, err := f.load(ctx, 1)
 	if err != nil {
 		return nil, nil, err
 	}
-	gen := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Log: live.FileLog(zerolog.Nop())})
 	base, err := f.base(ctx, gen)
 	if err != nil {
 		return nil, nil, err
@@ -100,6 +102,21 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 	}
 	w.Listen(log)
 	return w, gen, nil
+}
+
+// load reads and compiles the module tree as it is now.
+func (f *worldFlags) load(ctx context.Context, number int) (*generation.Generation, error) {
+	read := func() (*tree.Tree, error) { return tree.ReadDir(f.modules, tree.Options{}) }
+	if f.modules == "" {
+		read = func() (*tree.Tree, error) { return tree.Read(embed.FS{}, tree.Options{Empty: true}) }
+	}
+	t, err := read()
+	if err != nil {
+		return nil, err
+	}
+	return generation.Load(ctx, generation.Options{
+		Tree: t, Std: stdlib.FS, Number: number, Governor: script.NewGovernor(script.GovernorOptions{}), Log: live.FileLog(zerolog.Nop()),
+	}), nil
 }
 
 // base is the cluster that the command begins with.

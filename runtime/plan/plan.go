@@ -115,16 +115,35 @@ func (p *Plan) Failed() bool {
 // says what it has changed there once nothing is left to do that does not wait for a
 // time.
 func Make(ctx context.Context, w *sim.World) (*Plan, error) {
-	if err := w.Begin(ctx); err != nil {
-		return nil, err
-	}
-	before, err := releases(ctx, w)
+	begun, err := Begin(ctx, w)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.Settle(ctx); err != nil {
 		return nil, err
 	}
+	return begun.Plan(ctx)
+}
+
+// Begun is a world in which a process has begun, and what Helm knew then.
+type Begun struct {
+	w        *sim.World
+	releases map[string]*sim.Release
+}
+
+// Begin begins a process in a world that has none and lies over an origin. Nothing has
+// happened in it yet.
+func Begin(ctx context.Context, w *sim.World) (*Begun, error) {
+	if err := w.Begin(ctx); err != nil {
+		return nil, err
+	}
+	before, err := releases(ctx, w)
+	return &Begun{w, before}, err
+}
+
+// Plan says what has changed in the world, by now.
+func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
+	w, before := b.w, maps.Clone(b.releases)
 	after, err := releases(ctx, w)
 	if err != nil {
 		return nil, err
