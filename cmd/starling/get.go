@@ -84,6 +84,9 @@ func notes(cmd *cobra.Command, st status.Status) {
 	if !st.Leader {
 		say(cmd, "note: this starling stands by: it waits for the lease, which another one holds")
 	}
+	if f := st.ReloadFailed; f != nil {
+		say(cmd, "note: the module tree has changed and cannot be used, generation %d goes on: %s", st.Generation, f.Reason)
+	}
 	if st.Paused {
 		say(cmd, "note: all modules are paused: hooks run, releases are left alone")
 	}

@@ -20,6 +20,9 @@ type Status struct {
 	// Generation is the number of the module tree in force, from 1; 0 before
 	// the first.
 	Generation int `json:"generation"`
+	// ReloadFailed says why the module tree as it is now is not in force; nil
+	// while it is.
+	ReloadFailed *ReloadFailure `json:"reloadFailed,omitempty"`
 	// Config is what became of the user's config.
 	Config Config `json:"config"`
 	// Paused is true when all modules are paused.
@@ -28,6 +31,13 @@ type Status struct {
 	Modules []Module `json:"modules"`
 	// Hooks are sorted by module, then by id; global hooks first.
 	Hooks []Hook `json:"hooks"`
+}
+
+// ReloadFailure is why a change of the module tree is not in force.
+type ReloadFailure struct {
+	Reason string `json:"reason"`
+	// Since is when the tree stopped being as the one in force.
+	Since time.Time `json:"since"`
 }
 
 // ConfigState says whether the user's config is in force.

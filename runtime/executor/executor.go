@@ -64,6 +64,7 @@ type Executor struct {
 // New makes an executor. It does no I/O.
 func New(o Options) *Executor {
 	x := &Executor{o: o}
+	x.o.Generation = nil // there may soon be another one
 	x.Use(o.Generation)
 	return x
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -36,6 +37,9 @@ import (
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
+	// Load compiles a module tree after a generation; nil: [Driver.Reload] is not
+	// called.
+	Load func(ctx context.Context, t *tree.Tree, previous *generation.Generation) *generation.Generation
 	// Namespace and Name are the instance: <namespace>/<name>.
 	Namespace, Name string
 	Version         string
@@ -75,7 +79,15 @@ type Driver struct {
 	webhooks    *webhook.Manager
 	conversions sync.Map // the last error of each hook that converts, by its id
 	receive     *receive.Server
-	timer       *time.Timer
+	// generation is the one in force. Only the engine's goroutine puts another one
+	// there.
+	generation atomic.Pointer[generation.Generation]
+	reloads    reloads
+	// eventTold: the last Event about the module tree says that something is wrong.
+	eventTold atomic.Bool
+	// started: the engine has begun. It belongs to the engine's goroutine.
+	started bool
+	timer   *time.Timer
 	// look asks for a look at the engine for the metrics, looking means that it is set.
 	look    *time.Timer
 	looking bool
@@ -140,13 +152,15 @@ func New(o Options) (*Driver, error) {
 		},
 		log: d.log, jitter: rand.Float64, metrics: o.Metrics,
 	})
+	d.generation.Store(o.Generation)
 	var err error
 	if d.marks, err = openMarks(o.StateDir, o.Generation.Tree.Digest); err != nil {
 		return nil, err
 	}
 	if d.releases, err = release.New(release.Options{
 		Config: o.Client.Config(), Discovery: o.Client.Discovery(), Mapper: o.Client.Mapper(),
-		Instance: instance, Namespace: o.Namespace, Name: o.Name, Converts: o.Generation.Converts, Log: o.Log,
+		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,
+		Converts: func(crd string) bool { return d.generation.Load().Converts(crd) },
 	}); err != nil {
 		return nil, err
 	}
@@ -163,6 +177,7 @@ func New(o Options) (*Driver, error) {
 		Generation: o.Generation, HTTP: d.web, Now: time.Now, Log: d.log, Record: d.recorder.Take,
 	})
 	d.openReceive(o.Receive)
+	d.o.Generation = nil // there may soon be another one
 	return d, d.openWebhooks(instance)
 }
 
@@ -265,8 +280,7 @@ func (d *Driver) readStart() (engine.Start, error) {
 	if err != nil {
 		return engine.Start{}, fmt.Errorf("release records: %w", err)
 	}
-	in := engine.Start{Generation: d.o.Generation, Kept: kept, Quarantined: d.marks.quarantined}
-	d.metrics.generation.Set(float64(d.o.Generation.Number))
+	in := engine.Start{Kept: kept, Quarantined: d.marks.quarantined}
 	for _, r := range refs {
 		in.Installed = append(in.Installed, engine.ReleaseRef(r))
 	}
@@ -274,6 +288,12 @@ func (d *Driver) readStart() (engine.Start, error) {
 }
 
 func (d *Driver) handle(in engine.Input) {
+	if start, ok := in.(engine.Start); ok {
+		// With the tree as it is now: it may have changed while the Lease was waited for.
+		start.Generation = d.generation.Load()
+		d.metrics.generation.Set(float64(start.Generation.Number))
+		in, d.started = start, true
+	}
 	for _, a := range d.engine.Handle(time.Now(), in) {
 		d.do(a)
 	}
@@ -342,6 +362,7 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 	}); err != nil {
 		return out, err
 	}
+	out.ReloadFailed = d.reloads.get()
 	out.Instance, out.Version = d.o.Namespace+"/"+d.o.Name, d.o.Version
 	for i := range out.Modules {
 		m := &out.Modules[i]

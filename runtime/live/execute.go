@@ -57,8 +57,14 @@ func (d *Driver) do(a engine.Action) {
 		}
 	case engine.Send:
 		d.outbox.send(a)
+	case engine.Adopted:
+		d.adopted(a.Generation)
+	case engine.Refused:
+		d.refused(a.Reason)
+	case engine.Gone:
+		d.gone(a)
 	case engine.Unpublish:
-		d.metrics.hooks.unpublish(a.Module)
+		d.metrics.hooks.unpublish(a.Module, "")
 	case engine.Wake:
 		d.timer.Stop()
 		if !a.At.IsZero() {

@@ -123,11 +123,11 @@ func (m *hookMetrics) change(module, hook string, c effect.Metric) error {
 	return nil
 }
 
-// unpublish takes away what the module's hooks have set.
-func (m *hookMetrics) unpublish(module string) {
+// unpublish takes away what a hook has set, or for "" all hooks of the module.
+func (m *hookMetrics) unpublish(module, hook string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.drop(func(s *series) bool { return s.module == module })
+	m.drop(func(s *series) bool { return s.module == module && (hook == "" || s.hook == hook) })
 }
 
 // drop takes series away. A name that has none left may become something else.

@@ -92,7 +92,17 @@ func openMarks(dir, tree string) (*marks, error) {
 func (m *marks) quarantined(hook string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mark := m.mark(hook)
+	return m.quarantinedLocked(m.mark(hook))
+}
+
+// quarantinedIn is quarantined for another tree.
+func (m *marks) quarantinedIn(tree, hook string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.quarantinedLocked(markOf(tree, hook))
+}
+
+func (m *marks) quarantinedLocked(mark string) string {
 	if n := m.unclean[mark]; n >= quarantineAfter {
 		return fmt.Sprintf("quarantined: %d times in a row starling was killed while it ran; change the hook, or remove %s and restart", n, m.file(mark, "unclean"))
 	}
@@ -104,6 +114,12 @@ func (m *marks) begin(hook string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.running[hook]
+	if r != nil && r.runs == 0 && r.mark != m.mark(hook) {
+		if err := m.close(hook, r); err != nil { // that of another tree
+			return err
+		}
+		r = nil
+	}
 	if r == nil {
 		r = &running{mark: m.mark(hook)}
 		m.running[hook] = r
@@ -162,8 +178,33 @@ func (m *marks) clear() error {
 	return errors.Join(errs...)
 }
 
-func (m *marks) mark(hook string) string {
-	sum := sha256.Sum256([]byte(m.tree + "\x00" + hook))
+// use has hooks marked as those of another tree from now on. A hook that runs keeps its
+// mark until it has ended; one that does not run any more loses it.
+func (m *marks) use(tree string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tree = tree
+	var errs []error
+	for hook, r := range m.running {
+		if r.runs <= 0 {
+			errs = append(errs, m.close(hook, r))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (m *marks) close(hook string, r *running) error {
+	delete(m.running, hook)
+	if r.file == nil {
+		return nil
+	}
+	return errors.Join(r.file.Close(), m.remove(r.mark, "running"))
+}
+
+func (m *marks) mark(hook string) string { return markOf(m.tree, hook) }
+
+func markOf(tree, hook string) string {
+	sum := sha256.Sum256([]byte(tree + "\x00" + hook))
 	return hex.EncodeToString(sum[:16])
 }
 

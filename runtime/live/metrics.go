@@ -29,6 +29,9 @@ type Metrics struct {
 	leader     prometheus.Gauge
 	generation prometheus.Gauge
 
+	reloads      *prometheus.CounterVec
+	reloadFailed prometheus.Gauge
+
 	runs     *prometheus.CounterVec
 	failures *prometheus.CounterVec
 	retries  *prometheus.CounterVec
@@ -82,6 +85,8 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m.own = append(m.own, build, m.state)
 	m.leader = gauge("starling_leader", "1 while this process holds the Lease and may write.")
 	m.generation = gauge("starling_generation", "Number of the module tree in force, from 1; 0 before the first.")
+	m.reloads = counter("starling_reloads_total", "Changes of the module tree: accepted, refused because it would break what works, or unreadable as a whole.", "result")
+	m.reloadFailed = gauge("starling_reload_failed", "1 while the module tree is not as the one in force, because it cannot be used.")
 	m.runs = counter("starling_hook_runs_total", "Runs of a hook, failed ones included.", ofHook...)
 	m.failures = counter("starling_hook_failures_total", "Failed runs of a hook.", ofHook...)
 	m.retries = counter("starling_hook_retries_total", "Runs that repeat a failed one.", ofHook...)
@@ -208,4 +213,25 @@ func (m *Metrics) released(module, action string, took time.Duration, err error)
 	}
 	m.releases.WithLabelValues(module, action).Inc()
 	m.releasing.WithLabelValues(action).Observe(took.Seconds())
+}
+
+// gone takes away the series of a hook that is not in the tree any more, or with an empty
+// hook those of its whole module.
+func (m *Metrics) gone(module, hook string) {
+	labels := prometheus.Labels{"module": module}
+	if hook != "" {
+		labels["hook"] = hook
+	}
+	for _, c := range m.own {
+		switch c := c.(type) {
+		case *prometheus.CounterVec:
+			c.DeletePartialMatch(labels)
+		case *prometheus.HistogramVec:
+			c.DeletePartialMatch(labels)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.arrived, hook)
+	m.hooks.unpublish(module, hook)
 }

@@ -41,7 +41,7 @@ seen_total{hook="web/a",module="web"} 4
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "ready", "seen_total"); err != nil {
 		t.Error(err)
 	}
-	m.hooks.unpublish("web")
+	m.hooks.unpublish("web", "")
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(""), "ready", "seen_total"); err != nil {
 		t.Error(err)
 	}

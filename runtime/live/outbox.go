@@ -48,6 +48,7 @@ type moduleBox struct {
 	keyed   map[messageKey]*pending
 	// failing is the last error of each hook whose messages do not arrive.
 	failing map[string]string
+	gone    bool // the module is not in the tree any more
 }
 
 type messageKey struct{ hook, key string }
@@ -93,6 +94,7 @@ func (b *outbox) send(a engine.Send) {
 		box = &moduleBox{slots: make(chan struct{}, maxSending), keyed: map[messageKey]*pending{}, failing: map[string]string{}}
 		b.modules[a.Module] = box
 	}
+	box.gone = false
 	dropped := 0
 	for _, m := range a.Messages {
 		if !b.take(box, a, m) {
@@ -232,6 +234,27 @@ func (b *outbox) leave(p *pending) {
 		clear(p.box.failing)
 	}
 	b.o.metrics.pending.WithLabelValues(p.module).Set(float64(p.box.waiting))
+	if p.box.gone && p.box.waiting == 0 {
+		b.remove(p.module)
+	}
+}
+
+// gone forgets a module that is not in the tree any more, once its messages are sent.
+func (b *outbox) gone(module string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	box := b.modules[module]
+	if box == nil {
+		return
+	}
+	if box.gone = true; box.waiting == 0 {
+		b.remove(module)
+	}
+}
+
+func (b *outbox) remove(module string) {
+	delete(b.modules, module)
+	b.o.metrics.pending.DeleteLabelValues(module)
 }
 
 // state returns how many messages of a module wait, and why they do not arrive.

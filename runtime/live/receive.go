@@ -33,7 +33,7 @@ func (d *Driver) openReceive(ln net.Listener) {
 			d.metrics.received.WithLabelValues(module, hook, strconv.Itoa(code)).Inc()
 		},
 	})
-	d.receive.Know(d.o.Generation)
+	d.receive.Know(d.generation.Load())
 	d.requests.listeners = append(d.requests.listeners, d.receive.Serve)
 }
 
@@ -48,11 +48,8 @@ func (d *Driver) warnOfPaths() {
 			}
 		}
 	}
-	if g := d.o.Generation.Global; g != nil {
-		warn(g)
-	}
-	for _, name := range d.o.Generation.Names {
-		warn(d.o.Generation.Modules[name])
+	for _, m := range d.generation.Load().All() {
+		warn(m)
 	}
 }
 

@@ -31,7 +31,7 @@ type WebhookOptions struct {
 func (d *Driver) openWebhooks(instance string) (err error) {
 	w := d.o.Webhooks
 	d.webhooks, err = webhook.New(webhook.Options{
-		Client: d.o.Client, Generation: d.o.Generation, Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
+		Client: d.o.Client, Generation: d.generation.Load(), Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
 		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir, Serving: w.Serving,
 		Answer: d.answer, Observe: d.metrics.answered, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
 		Log: d.o.Log,
@@ -47,7 +47,7 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 func (d *Driver) answer(ctx context.Context, id string, r *builtins.Request) (builtins.Response, error) {
 	var response builtins.Response
 	var err error
-	if h := d.o.Generation.Hook(id); h != nil && converts(h, r.Binding) {
+	if h := d.generation.Load().Hook(id); h != nil && converts(h, r.Binding) {
 		response, err = d.convert(ctx, h, r)
 	} else {
 		response, err = d.Request(ctx, id, r)
@@ -70,9 +70,13 @@ func (d *Driver) convert(ctx context.Context, h *generation.Hook, r *builtins.Re
 	if why := d.marks.quarantined(h.ID); why != "" {
 		return builtins.Response{}, fmt.Errorf("hook %s: %s", h.ID, why)
 	}
-	module := d.o.Generation.Modules[h.Module]
+	gen := d.generation.Load()
+	module := gen.Modules[h.Module]
 	if module == nil {
-		module = d.o.Generation.Global
+		module = gen.Global
+	}
+	if module == nil {
+		return builtins.Response{}, fmt.Errorf("hook %s: it is not in the module tree any more", h.ID)
 	}
 	answered := make(chan engine.RunDone, 1)
 	d.busy.Go(func() {

@@ -108,6 +108,7 @@ func New(o Options) (*Manager, error) {
 		served: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]string{}, known: map[string]string{},
 	}
 	m.gen.Store(o.Generation)
+	m.o.Generation = nil // there may soon be another one
 	if o.CertDir != "" {
 		m.source = &mounted{dir: o.CertDir}
 	} else {

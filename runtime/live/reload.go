@@ -1,0 +1,175 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// reloads is what has become of the last state of the module tree.
+type reloads struct {
+	mu     sync.Mutex
+	failed *status.ReloadFailure // nil: it is in force
+}
+
+// set notes a failure, or with nil that there is none. It returns what was noted before.
+func (r *reloads) set(failed *status.ReloadFailure) (before *status.ReloadFailure) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, r.failed = r.failed, failed
+	return before
+}
+
+func (r *reloads) get() *status.ReloadFailure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
+// Reload puts another state of the module tree in force, if it can be used: it is
+// compiled beside the one in force, and takes its place as a whole. If it cannot, the one
+// in force goes on, and status, metrics, the log and an Event say why. Calls must not
+// overlap.
+func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
+	before := d.generation.Load()
+	if t.Digest == before.Tree.Digest {
+		if d.reloads.set(nil) != nil {
+			d.reloaded(fmt.Sprintf("the module tree is that of generation %d again", before.Number))
+		}
+		return
+	}
+	began := time.Now()
+	next := d.o.Load(ctx, t, before)
+	if ctx.Err() != nil {
+		return // what a stop has cut short says nothing about the tree
+	}
+	for _, p := range next.Problems {
+		if !slices.Contains(before.Problems, p) {
+			d.o.Log.Warn().Msg(p.String())
+		}
+	}
+	d.o.Log.Debug().Stringer("took", time.Since(began).Round(time.Millisecond)).Msg("the changed module tree is compiled")
+	// The error says that this process ends.
+	_ = d.ask(ctx, func(*engine.Engine) { d.follow(before, next) })
+}
+
+// follow has a generation take the place of another one. It runs on the engine's
+// goroutine.
+func (d *Driver) follow(before, next *generation.Generation) {
+	if d.started {
+		digest := next.Tree.Digest
+		d.handle(engine.Reload{Generation: next, Quarantined: func(hook string) string { return d.marks.quarantinedIn(digest, hook) }})
+		return
+	}
+	if err := engine.Check(engine.Options{Namespace: d.o.Namespace, Name: d.o.Name}, before, next); err != nil {
+		d.refused(err.Error())
+		return
+	}
+	d.adopted(next)
+}
+
+// adopted has all that is done from now on go by a generation.
+func (d *Driver) adopted(next *generation.Generation) {
+	before := d.generation.Swap(next)
+	d.executor.Use(next)
+	d.webhooks.Use(next)
+	if d.receive != nil {
+		d.receive.Know(next)
+	}
+	if err := d.marks.use(next.Tree.Digest); err != nil {
+		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
+	}
+	if d.started {
+		d.metrics.generation.Set(float64(next.Number))
+	}
+	d.reloads.set(nil)
+	text := fmt.Sprintf("generation %d of the module tree is in force", next.Number)
+	if what := difference(before, next); what != "" {
+		text += ": " + what
+	}
+	d.reloaded(text)
+}
+
+// reloaded says that the module tree is in force.
+func (d *Driver) reloaded(text string) {
+	d.metrics.reloads.WithLabelValues("accepted").Inc()
+	d.metrics.reloadFailed.Set(0)
+	d.o.Log.Info().Msg(text)
+	d.tellOfReload("Normal", "Reloaded", text)
+}
+
+// ReloadFailed notes that the module tree cannot be read as a whole: what is in force
+// goes on.
+func (d *Driver) ReloadFailed(err error) {
+	d.failed("unreadable", err.Error())
+}
+
+func (d *Driver) refused(reason string) { d.failed("refused", reason) }
+
+func (d *Driver) failed(result, reason string) {
+	d.metrics.reloads.WithLabelValues(result).Inc()
+	d.metrics.reloadFailed.Set(1)
+	failure := &status.ReloadFailure{Reason: reason, Since: time.Now()}
+	if before := d.reloads.set(failure); before != nil {
+		failure.Since = before.Since
+		if before.Reason == reason {
+			return
+		}
+	}
+	text := fmt.Sprintf("the module tree has changed and cannot be used: %s; generation %d goes on", reason, d.generation.Load().Number)
+	d.o.Log.Error().Msg(text)
+	d.tellOfReload("Warning", "ReloadFailed", text)
+}
+
+// difference names the modules in which generations differ.
+func difference(before, next *generation.Generation) string {
+	var parts []string
+	list := func(what string, names []string) {
+		const shown = 5
+		if more := len(names) - shown; more > 1 {
+			names = append(names[:shown:shown], fmt.Sprintf("%d more", more))
+		}
+		if len(names) > 0 {
+			parts = append(parts, what+" "+strings.Join(names, ", "))
+		}
+	}
+	var changed, added, gone []string
+	if before.Global != next.Global {
+		changed = append(changed, "global")
+	}
+	for _, name := range next.Names {
+		switch old := before.Modules[name]; {
+		case old == nil:
+			added = append(added, name)
+		case old != next.Modules[name] && (old.Err == nil || next.Modules[name].Err == nil):
+			changed = append(changed, name)
+		}
+	}
+	for _, name := range before.Names {
+		if next.Modules[name] == nil {
+			gone = append(gone, name)
+		}
+	}
+	list("changed:", changed)
+	list("new:", added)
+	list("gone:", gone)
+	return strings.Join(parts, "; ")
+}
+
+// gone takes away what is left of hooks that are not in the tree any more.
+func (d *Driver) gone(a engine.Gone) {
+	d.metrics.gone(a.Module, a.Hook)
+	if a.Hook == "" {
+		d.outbox.gone(a.Module)
+		return
+	}
+	d.conversions.Delete(a.Hook)
+}
