@@ -101,7 +101,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 			return m.Namespaced, err
 		},
 	}
-	trace := record.Start(x.o.Record, a.Run, x.o.Generation.Number, &request)
+	trace := record.Start(x.o.Record, a.Run, x.generation.Load().Number, &request)
 	result := hook.Run(ctx, request)
 	took := x.o.Now().Sub(began)
 	if ctx.Err() == nil { // else it was cut short, by a reason that is none of its own
