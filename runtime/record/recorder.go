@@ -14,7 +14,7 @@ import (
 const (
 	// share is the part of one processor that recording may take for long, one in so
 	// many; burst is how much it may take at once before that counts.
-	share = 10
+	share = 50
 	burst = 200 * time.Millisecond
 	// keyRetry is how long after a failure the key is asked for again.
 	keyRetry = 30 * time.Second

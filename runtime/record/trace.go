@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"crypto/rand"
-	"io"
 	"strings"
 	"sync"
 	"time"
@@ -53,35 +52,18 @@ func Start(take func(*Trace), run uint64, generation int, r *hook.Request) *Trac
 	}
 	t := &Trace{Run: run, Generation: generation, request: *r}
 	if r.Reader != nil {
-		r.Reader = tapReader{t, r.Reader}
+		r.Reader = (*tapReader)(t)
 	}
 	if r.HTTP != nil {
-		r.HTTP = tapHTTP{t, r.HTTP}
+		r.HTTP = (*tapHTTP)(t)
 	}
-	source := r.Random
-	if source == nil {
-		source = rand.Reader
+	r.Random, r.Log = (*tapRandom)(t), (*tapLog)(t)
+	if r.Compose != nil {
+		r.Compose = t.compose
 	}
-	r.Random = tapRandom{t, source}
-	if compose := r.Compose; compose != nil {
-		r.Compose = func(own []effect.ValueOp) (map[string]any, error) {
-			t.mu.Lock()
-			t.composed = append(t.composed, len(own))
-			if len(own) >= len(t.ops) {
-				t.ops = own
-			}
-			t.mu.Unlock()
-			return compose(own)
-		}
+	if r.Scope != nil {
+		r.Scope = t.scope
 	}
-	if scope := r.Scope; scope != nil {
-		r.Scope = func(apiVersion, kind string) (bool, error) {
-			namespaced, err := scope(apiVersion, kind)
-			t.note(scopeQuestion(apiVersion, kind), namespaced, err, 0)
-			return namespaced, err
-		}
-	}
-	r.Log = tapLog{t, r.Log}
 	return t
 }
 
@@ -104,62 +86,71 @@ func (t *Trace) note(q question, answer any, err error, weight int) {
 // failed says that the run failed.
 func (t *Trace) failed() bool { return t.result.Err != nil }
 
-type tapReader struct {
-	t    *Trace
-	next builtins.Reader
+func (t *Trace) compose(own []effect.ValueOp) (map[string]any, error) {
+	t.mu.Lock()
+	t.composed = append(t.composed, len(own))
+	if len(own) >= len(t.ops) {
+		t.ops = own
+	}
+	t.mu.Unlock()
+	return t.request.Compose(own)
 }
 
+func (t *Trace) scope(apiVersion, kind string) (bool, error) {
+	namespaced, err := t.request.Scope(apiVersion, kind)
+	t.note(scopeQuestion(apiVersion, kind), namespaced, err, 0)
+	return namespaced, err
+}
+
+// The others are the trace itself, under other names: a run costs no more memory than
+// that.
+type (
+	tapReader Trace
+	tapHTTP   Trace
+	tapRandom Trace
+	tapLog    Trace
+)
+
 // Get implements [builtins.Reader].
-func (r tapReader) Get(ctx context.Context, ref effect.Ref) (map[string]any, error) {
-	m, err := r.next.Get(ctx, ref)
-	r.t.note(getQuestion(ref), m, err, 1)
+func (r *tapReader) Get(ctx context.Context, ref effect.Ref) (map[string]any, error) {
+	m, err := r.request.Reader.Get(ctx, ref)
+	(*Trace)(r).note(getQuestion(ref), m, err, 1)
 	return m, err
 }
 
 // List implements [builtins.Reader].
-func (r tapReader) List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error) {
-	found, err := r.next.List(ctx, apiVersion, kind, namespaces, labels, fields)
-	r.t.note(listQuestion(apiVersion, kind, namespaces, labels, fields), found, err, len(found))
+func (r *tapReader) List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error) {
+	found, err := r.request.Reader.List(ctx, apiVersion, kind, namespaces, labels, fields)
+	(*Trace)(r).note(listQuestion(apiVersion, kind, namespaces, labels, fields), found, err, len(found))
 	return found, err
 }
 
-type tapHTTP struct {
-	t    *Trace
-	next builtins.Fetcher
-}
-
 // Fetch implements [builtins.Fetcher].
-func (h tapHTTP) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched, error) {
-	got, err := h.next.Fetch(ctx, r)
-	h.t.note(httpQuestion(r), got, err, 1+len(got.Body)>>10)
+func (h *tapHTTP) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched, error) {
+	got, err := h.request.HTTP.Fetch(ctx, r)
+	(*Trace)(h).note(httpQuestion(r), got, err, 1+len(got.Body)>>10)
 	return got, err
 }
 
-type tapRandom struct {
-	t    *Trace
-	next io.Reader
-}
-
 // Read implements [io.Reader].
-func (r tapRandom) Read(p []byte) (int, error) {
-	n, err := r.next.Read(p)
-	r.t.mu.Lock()
-	r.t.random = append(r.t.random, p[:n]...)
-	r.t.mu.Unlock()
+func (r *tapRandom) Read(p []byte) (int, error) {
+	source := r.request.Random
+	if source == nil {
+		source = rand.Reader
+	}
+	n, err := source.Read(p)
+	r.mu.Lock()
+	r.random = append(r.random, p[:n]...)
+	r.mu.Unlock()
 	return n, err
 }
 
-type tapLog struct {
-	t    *Trace
-	next builtins.Logger
-}
-
 // Log implements [builtins.Logger].
-func (l tapLog) Log(level builtins.Level, msg string, fields []builtins.Field) {
-	l.t.mu.Lock()
-	l.t.logs = append(l.t.logs, Line{Level: level, Text: msg, Fields: fields})
-	l.t.mu.Unlock()
-	l.next.Log(level, msg, fields)
+func (l *tapLog) Log(level builtins.Level, msg string, fields []builtins.Field) {
+	l.mu.Lock()
+	l.logs = append(l.logs, Line{Level: level, Text: msg, Fields: fields})
+	l.mu.Unlock()
+	l.request.Log.Log(level, msg, fields)
 }
 
 // question is what a run asks the world: what kind of question, and all that its
