@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,11 +19,7 @@ import (
 // detach runs `starling detach` as the admin.
 func (f *fixture) detach(args ...string) (stdout, stderr string) {
 	f.t.Helper()
-	program := os.Getenv("STARLING_BIN")
-	if program == "" {
-		program = filepath.Join("..", "bin", "starling")
-	}
-	cmd := exec.CommandContext(f.t.Context(), program, append([]string{"detach", "--kubeconfig", shared.Kubeconfig, "--namespace", f.ns}, args...)...)
+	cmd := exec.CommandContext(f.t.Context(), program(), append([]string{"detach", "--kubeconfig", shared.Kubeconfig, "--namespace", f.ns}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {

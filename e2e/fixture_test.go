@@ -76,6 +76,14 @@ func (f *fixture) write(files map[string]string) {
 	}
 }
 
+// program is the starling that the tests run.
+func program() string {
+	if name := os.Getenv("STARLING_BIN"); name != "" {
+		return name
+	}
+	return filepath.Join("..", "bin", "starling")
+}
+
 // start runs the instance; the process of before must have ended. Its state folder
 // stays the same.
 func (f *fixture) start(args ...string) {

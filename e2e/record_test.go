@@ -143,12 +143,8 @@ func (f *fixture) setMode(mode string) {
 
 // replay runs `starling replay` and returns all that it has said.
 func (f *fixture) replay(id string, args ...string) (string, error) {
-	program := os.Getenv("STARLING_BIN")
-	if program == "" {
-		program = "../bin/starling"
-	}
 	args = append([]string{"replay", id, "--namespace", f.ns, "--name", f.name, "--state-dir", f.process.StateDir, "--kubeconfig", f.kube}, args...)
-	out, err := exec.CommandContext(f.t.Context(), program, args...).CombinedOutput()
+	out, err := exec.CommandContext(f.t.Context(), program(), args...).CombinedOutput()
 	return string(out), err
 }
 

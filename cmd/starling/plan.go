@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,12 @@ modules fail in it.`,
 	return cmd
 }
 
-func (f *planFlags) run(cmd *cobra.Command) error {
+func (f *planFlags) run(cmd *cobra.Command) (err error) {
+	defer func() { // else the exit code would be 2, which says something else
+		if r := recover(); r != nil {
+			err = fmt.Errorf("this is a bug of starling: %v; please report it with this:\n%s", r, debug.Stack())
+		}
+	}()
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output %q is not known; use text or json", f.output)
 	}

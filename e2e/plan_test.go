@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/runtime/plan"
+)
+
+// A plan is made by somebody who may only read, and says what then happens; when it has
+// happened, nothing is left to plan.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, map[string]string{
+		"web/module.star": `module(enabled = True, namespace = "$NS", grants = [grant("v1", "ConfigMap", verbs = ["apply", "delete"])])`,
+		"web/hooks/a.star": `
+def found(ctx):
+    values.set("seen", sorted([o["name"] for o in ctx.snapshots["asked"]]))
+    for o in ctx.snapshots["asked"]:
+        k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-" + o["name"], "labels": {"made": "here"}}, "data": {"of": o["name"]}})
+
+hook(found, on = [k8s.watch("v1", "ConfigMap", name = "asked", namespaces = ["$NS"], labels = {"asked": "yes"},
+                            filter = lambda o: {"name": o.metadata.name})])
+
+def follow(ctx):
+    values.set("made", len(ctx.snapshots["made"]))
+
+hook(follow, on = [k8s.watch("v1", "ConfigMap", name = "made", namespaces = ["$NS"], labels = {"made": "here"})])
+`,
+		"web/Chart.yaml":  "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+		"web/values.yaml": "seen: []\nmade: 0\nword: start\n",
+		"web/templates/all.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: web}
+data: {seen: "{{ join "," .Values.seen }}", made: "{{ .Values.made }}", word: "{{ .Values.word }}", nodes: "{{ len (lookup "v1" "Node" "" "").items }}"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: {{ .Values.made }}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "web:1"}]}
+`,
+	}, least{
+		Releases: map[string][]rbacv1.PolicyRule{"$NS": {
+			allow("", "configmaps", "get", "list", "watch", "create", "patch", "delete"), allow("apps", "deployments", "get", "create", "patch", "delete"),
+		}},
+		Hooks: []rbacv1.PolicyRule{allow("", "nodes", "list", "get")},
+	})
+	f.touch("a", "x")
+	patch(t, "configmaps", f.ns, "a", map[string]any{"metadata": map[string]any{"labels": map[string]any{"asked": "yes"}}})
+	reader := shared.ServiceAccountKubeconfig(t, f.ns, "reader", cluster.Access{Cluster: []rbacv1.PolicyRule{allow("*", "*", "get", "list", "watch")}})
+
+	objects := func(p *plan.Plan) string {
+		var out []string
+		for _, o := range p.Objects {
+			out = append(out, string(o.Action)+" "+o.Kind+" "+o.Name)
+		}
+		return strings.Join(out, ", ")
+	}
+	before := f.versions()
+	p, code := f.plan(reader)
+	if got, want := objects(p), "create ConfigMap of-a, create ConfigMap web, create Deployment web"; code != 2 || got != want {
+		t.Fatalf("exit code %d: %s\nwant %s", code, got, want)
+	}
+	if now := f.versions(); now != before {
+		t.Errorf("the plan has written: %s\nbefore %s", now, before)
+	}
+	planned := map[string]map[string]any{}
+	for _, o := range p.Objects {
+		planned[o.Kind+" "+o.Name] = o.Object
+	}
+
+	f.start()
+	f.waitReady()
+	f.eventually("hooks and chart have settled", func() error {
+		data, err := configMap(t, f.ns, "web")
+		if err != nil {
+			return err
+		}
+		return holds(data["seen"]+" "+data["made"], []string{"a 1"})
+	})
+	f.process.Stop()
+	for name, want := range planned {
+		kind, name, _ := strings.Cut(name, " ")
+		resource := map[string]string{"ConfigMap": "configmaps", "Deployment": "deployments"}[kind]
+		var got any
+		if kind == "Deployment" {
+			d, err := shared.Client.AppsV1().Deployments(f.ns).Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = map[string]any{"replicas": *d.Spec.Replicas}
+			want = map[string]any{"replicas": want["spec"].(map[string]any)["replicas"]}
+		} else {
+			data, err := configMap(t, f.ns, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want = data, want["data"].(map[string]any)
+		}
+		a, _ := json.Marshal(got)
+		b, _ := json.Marshal(want)
+		if string(a) != string(b) {
+			t.Errorf("%s %s is %s, and was planned as %s", resource, name, a, b)
+		}
+	}
+
+	if p, code := f.plan(reader); code != 0 {
+		t.Errorf("after it exit code %d: %s", code, objects(p))
+	}
+	if p, code := f.plan(reader, "run", "--dry-run"); code != 0 || p != nil {
+		t.Errorf("a dry run: exit code %d", code)
+	}
+	f.write(map[string]string{"web/values.yaml": "seen: []\nmade: 0\nword: other\n"})
+	p, code = f.plan(reader)
+	if code != 2 || objects(p) != "update ConfigMap web" || len(p.Objects[0].Fields) != 1 || p.Objects[0].Fields[0].Path != "data.word" {
+		t.Errorf("exit code %d: %+v", code, p)
+	}
+	if why := p.Modules[0].Values; len(why) != 1 || why[0].Why == nil || why[0].Why.File != "web/values.yaml" || why[0].Why.Line != 3 {
+		t.Errorf("the values: %+v", why)
+	}
+	if now := f.versions(); strings.Contains(now, "reader") {
+		t.Error(now)
+	}
+}
+
+// plan runs `starling plan`, or the command that is given, and returns its exit code.
+func (f *fixture) plan(kubeconfig string, command ...string) (*plan.Plan, int) {
+	f.t.Helper()
+	args := append(command, "--modules", f.modules, "--kubeconfig", kubeconfig, "--namespace", f.ns, "--name", f.name)
+	if len(command) == 0 {
+		args = append([]string{"plan", "-o", "json"}, args...)
+	}
+	cmd := exec.CommandContext(f.t.Context(), program(), args...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(f.t.TempDir()))
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	code := cmd.ProcessState.ExitCode()
+	if err != nil && code != 2 {
+		f.t.Fatalf("%v: %v\n%s%s", args, err, out, stderr.String())
+	}
+	if len(command) > 0 {
+		return nil, code
+	}
+	p := &plan.Plan{}
+	if err := json.Unmarshal(out, p); err != nil {
+		f.t.Fatalf("%v: %s%s", err, out, stderr.String())
+	}
+	return p, code
+}
+
+// versions are the objects of the instance's namespace, with their versions.
+func (f *fixture) versions() string {
+	f.t.Helper()
+	var out []string
+	cms, err := shared.Client.CoreV1().ConfigMaps(f.ns).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, o := range cms.Items {
+		out = append(out, o.Name+"="+o.ResourceVersion)
+	}
+	secrets, err := shared.Client.CoreV1().Secrets(f.ns).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, o := range secrets.Items {
+		out = append(out, o.Name+"="+o.ResourceVersion)
+	}
+	return strings.Join(out, " ")
+}
