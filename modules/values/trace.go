@@ -126,6 +126,7 @@ func (t *tracer) hooks(layer string, c *calls, edits []*edit) {
 	if len(c.children) == 0 && len(c.ops) == 0 {
 		return
 	}
+	after := applyMaps(edits, t.full)
 	t.stops = append(t.stops, stop{t.full, func(path []string, below any, there bool) []Step {
 		var out []Step
 		for _, call := range c.on(path) {
@@ -137,17 +138,26 @@ func (t *tracer) hooks(layer string, c *calls, edits []*edit) {
 				if _, isMap := below.(map[string]any); len(rest) > 0 || isMap {
 					continue
 				}
+				gives = true
 			case call.op.Op == effect.OpRemove || !gives:
 				if !there {
 					continue
 				}
 				v, gives = nil, false
 			}
+			below, there = v, gives
 			out = append(out, Step{Value: v, Removed: !gives, Source: hookSource(layer, call.hook, call.op, rest), marks: marksIn(call.op.Secrets, rest)})
+		}
+		v, _ := lookup(after, path)
+		_, is := v.(map[string]any)
+		if _, was := below.(map[string]any); is && !was {
+			if made := c.under(path); made != nil {
+				out = append(out, Step{Value: map[string]any{}, Source: hookSource(layer, made.hook, made.op, nil)})
+			}
 		}
 		return out
 	}})
-	t.full = applyMaps(edits, t.full)
+	t.full = after
 }
 
 // fill lets the schemas fill gaps.
@@ -223,6 +233,26 @@ func (c *calls) add(hook string, op effect.ValueOp) {
 		c = next
 	}
 	c.ops = append(c.ops, call{hook, op})
+}
+
+// under returns an operation below path that makes maps on its way, nil for none.
+func (c *calls) under(path []string) *call {
+	for _, key := range path {
+		if c = c.children[key]; c == nil {
+			return nil
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.children)) {
+		for _, made := range c.children[key].ops {
+			if made.op.Op != effect.OpRemove {
+				return &made
+			}
+		}
+		if made := c.under([]string{key}); made != nil {
+			return made
+		}
+	}
+	return nil
 }
 
 // on returns the operations on path and on what holds it, in the order in which they
