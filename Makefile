@@ -16,6 +16,12 @@ TOOL     := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 30s
 FUZZ     ?=
 VULNDB   ?= https://vuln.go.dev
+# Of make image.
+BASE      ?= scratch
+PLATFORMS ?= linux/amd64,linux/arm64
+VERSION   ?=
+MODULES   ?=
+PUSH      ?=
 
 # The race detector needs a C compiler.
 HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
@@ -32,7 +38,7 @@ VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
 .NOTPARALLEL:
-.PHONY: help run smoke test lint unit examples race e2e fuzz fuzz-short bench build devcluster vuln clean
+.PHONY: help run smoke test lint unit examples race e2e fuzz fuzz-short bench build devcluster image image-check vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-11s %s\n' "$$t" "$$d"; done
@@ -40,8 +46,8 @@ help: ## this list
 run: build devcluster ## a control plane and Starling on examples/quickstart; Ctrl-C ends both
 	@go run ./cmd/demo
 
-smoke: build devcluster ## the same, checked, then stopped
-	@go run ./cmd/demo --check
+smoke: $(if $(STARLING),,build) devcluster ## the same, checked, then stopped; STARLING=file runs that one
+	@go run ./cmd/demo --check --starling "$(or $(STARLING),bin/starling)"
 
 test: lint unit examples e2e ## all checks and tests
 
@@ -87,6 +93,16 @@ build: ## bin/starling
 	@$(PROGRESS) -dir $(CURDIR)/cmd/starling -o $(CURDIR)/bin/starling -what bin/starling -- '-ldflags=-s -w'
 
 devcluster: bin/devcluster ## bin/devcluster, a Kubernetes control plane in one process
+
+image: ## bin/image, the container image as an OCI layout, without Docker; its options: docs/operations.md
+	@go -C tools run ./image build -dir $(CURDIR) -out $(CURDIR)/bin/image -base "$(BASE)" -platforms "$(PLATFORMS)" \
+	  -version "$(VERSION)" -modules "$(if $(MODULES),$(abspath $(MODULES)))" -push "$(PUSH)"
+
+# For this machine only: compiling for another one takes minutes more.
+image-check: ## builds the image for this machine, looks into it, and runs make smoke with what it holds
+	@go -C tools run ./image build -dir $(CURDIR) -out $(CURDIR)/bin/image-check/layout -platforms linux/$(shell go env GOARCH)
+	@go -C tools run ./image check -layout $(CURDIR)/bin/image-check/layout -platforms linux/$(shell go env GOARCH) -extract $(CURDIR)/bin/image-check/starling
+	@$(MAKE) --no-print-directory smoke STARLING=bin/image-check/starling
 
 bin/devcluster: $(filter-out %_test.go,$(wildcard cmd/devcluster/*.go)) cmd/devcluster/go.mod cmd/devcluster/go.sum
 	@$(PROGRESS) -dir $(CURDIR)/cmd/devcluster -o $(CURDIR)/$@ -what "$@ (Kubernetes $(KUBERNETES))" \

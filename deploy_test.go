@@ -156,3 +156,67 @@ func TestDeployHoldsTheTree(t *testing.T) {
 		}
 	}
 }
+
+// examples/image: its Dockerfile copies into where Starling is told to look, and its
+// volume holds all of its module, as the commands beside it put it there.
+func TestImageExample(t *testing.T) {
+	docker, err := os.ReadFile("examples/image/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"FROM ${STARLING}\n", "COPY . /modules\n", `CMD ["run", "--modules=/modules",`} {
+		if !strings.Contains(string(docker), line) {
+			t.Errorf("the Dockerfile has no line %q", line)
+		}
+	}
+	text, err := os.ReadFile("examples/image/volume.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounted := map[string]bool{}
+	for _, o := range objectsOf(t, "examples/image/volume.yaml") {
+		volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
+		for _, v := range volumes {
+			sources, _, _ := unstructured.NestedSlice(v.(map[string]any), "projected", "sources")
+			for _, s := range sources {
+				name, _, _ := unstructured.NestedString(s.(map[string]any), "configMap", "name")
+				items, _, _ := unstructured.NestedSlice(s.(map[string]any), "configMap", "items")
+				for _, item := range items {
+					item := item.(map[string]any)
+					_, after, _ := strings.Cut(string(text), "create configmap "+name+" ")
+					command, _, _ := strings.Cut(after, "create configmap ")
+					if want := fmt.Sprintf("--from-file=%s=examples/image/%s", item["key"], item["path"]); !strings.Contains(command, want) {
+						t.Errorf("no command says %s of %s", want, name)
+					}
+					mounted[item["path"].(string)] = true
+				}
+			}
+		}
+	}
+	read, err := tree.ReadDir("examples/image", tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = fs.WalkDir(read.Files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.Contains(path, "/") && !strings.HasSuffix(path, "_test.star") && !mounted[path] {
+			t.Errorf("%s is not mounted", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The Dockerfile builds what `make image` does.
+func TestDockerfile(t *testing.T) {
+	text, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "FROM gcr.io/distroless/static-debian12:nonroot\n", "USER 65532:65532\n", `ENTRYPOINT ["/usr/local/bin/starling"]`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("it has no %q", want)
+		}
+	}
+}

@@ -23,10 +23,11 @@ const (
 
 // demo is one control plane with one Starling, and what was seen of them.
 type demo struct {
-	dir   string // everything that this demo writes
-	begin time.Time
-	print *printer
-	story *story
+	program string // file of the starling to run
+	dir     string // everything that this demo writes
+	begin   time.Time
+	print   *printer
+	story   *story
 
 	cluster  *process
 	starling *process
@@ -39,8 +40,8 @@ type demo struct {
 	why       string   // what starling said of its modules when we gave up
 }
 
-func newDemo(begin time.Time, p *printer) (*demo, error) {
-	for _, file := range []string{"bin/devcluster", "bin/starling", modules} {
+func newDemo(begin time.Time, program string, p *printer) (*demo, error) {
+	for _, file := range []string{"bin/devcluster", program, modules} {
 		if _, err := os.Stat(file); err != nil {
 			return nil, fmt.Errorf("%s is missing; start the demo with `make run` or `make smoke` in the top folder", file)
 		}
@@ -49,7 +50,7 @@ func newDemo(begin time.Time, p *printer) (*demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &demo{dir: dir, begin: begin, print: p, story: newStory(), seen: make(chan observation, 100)}, nil
+	return &demo{program: program, dir: dir, begin: begin, print: p, story: newStory(), seen: make(chan observation, 100)}, nil
 }
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
@@ -103,7 +104,7 @@ func (d *demo) setUp(ctx context.Context) error {
 
 	d.starling, err = startProcess(processOptions{
 		Name: "starling", Log: d.path("starling.log"),
-		Args: []string{"bin/starling", "run", "--modules", modules, "--namespace", namespace, "--name", instance,
+		Args: []string{d.program, "run", "--modules", modules, "--namespace", namespace, "--name", instance,
 			"--kubeconfig", d.path("kubeconfig"), "--listen", "127.0.0.1:0", "--state-dir", d.stateDir()},
 		Stderr: func(text string) {
 			if o, ok := fromLog(text); ok {
@@ -175,7 +176,7 @@ func (d *demo) askStatus(ctx context.Context) error {
 }
 
 func (d *demo) get(ctx context.Context, what string) (string, error) {
-	cmd := exec.CommandContext(ctx, "bin/starling", "get", what,
+	cmd := exec.CommandContext(ctx, d.program, "get", what,
 		"--namespace", namespace, "--name", instance, "--state-dir", d.stateDir())
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -21,8 +21,8 @@ func (d *demo) invite() {
     r   remove it again      q   quit (as does Ctrl-C)
 
   In a second terminal, in this folder:
-    bin/starling get modules --state-dir %[2]s
-    bin/starling get hooks --state-dir %[2]s
+    %[8]s get modules --state-dir %[2]s
+    %[8]s get hooks --state-dir %[2]s
 
   The same %[3]s:
     export KUBECONFIG=%[4]s
@@ -31,7 +31,7 @@ func (d *demo) invite() {
     kubectl delete node extra
     kubectl -n %[6]s create configmap %[7]s --from-literal=hello='greeting: Good morning'
 
-`, d.print.bold("That is all of it."), d.stateDir(), kubectl, d.path("kubeconfig"), modules, namespace, instance))
+`, d.print.bold("That is all of it."), d.stateDir(), kubectl, d.path("kubeconfig"), modules, namespace, instance, d.program))
 }
 
 // press does what a typed line asks for. What fails is said and ends nothing.

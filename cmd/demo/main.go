@@ -4,7 +4,8 @@
 //	go run ./cmd/demo           goes on until q or Ctrl-C
 //	go run ./cmd/demo --check   does the same alone, checks it, and exits
 //
-// It is started in the top folder and needs bin/devcluster and bin/starling. All
+// It is started in the top folder and needs bin/devcluster and bin/starling, or what
+// --starling names. All
 // that it makes lies in one temporary folder, and it stops only what it started.
 package main
 
@@ -35,6 +36,7 @@ func main() {
 	// (process_linux.go): that must be a thread that lives as long as we do.
 	runtime.LockOSThread()
 	check := flag.Bool("check", false, "run alone, check what happens, and exit")
+	program := flag.String("starling", "bin/starling", "`file` of the starling to run")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "error: demo takes no arguments, got %q\n", flag.Arg(0))
@@ -43,11 +45,11 @@ func main() {
 	// Our watches lose their API server at every stop; that is no news.
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
-	os.Exit(start(*check))
+	os.Exit(start(*program, *check))
 }
 
 // start runs the demo or the check and returns the exit code.
-func start(check bool) int {
+func start(program string, check bool) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	begin := time.Now()
@@ -56,7 +58,7 @@ func start(check bool) int {
 		ctx, cancel = context.WithTimeout(ctx, checkWithin)
 		defer cancel()
 	}
-	d, err := newDemo(begin, newPrinter(os.Stdout))
+	d, err := newDemo(begin, program, newPrinter(os.Stdout))
 	if err == nil {
 		if check {
 			err = d.check(ctx)

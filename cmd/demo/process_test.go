@@ -73,7 +73,7 @@ func TestEachLine(t *testing.T) {
 
 func TestDemoWantsItsPrograms(t *testing.T) {
 	t.Chdir(t.TempDir())
-	_, err := newDemo(time.Now(), newPrinter(os.Stdout))
+	_, err := newDemo(time.Now(), "bin/starling", newPrinter(os.Stdout))
 	if err == nil || !strings.HasPrefix(err.Error(), "bin/devcluster is missing; ") {
 		t.Errorf("got %v", err)
 	}
