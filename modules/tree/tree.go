@@ -146,7 +146,8 @@ type Chart struct {
 // ReadDir reads the tree in a folder of the disk. Links that lead out of the
 // folder are not followed. For a mounted ConfigMap (a folder with a link named
 // ..data) it reads the folder behind that link, which never changes: an update
-// puts a new one in its place, which is then read instead.
+// puts a new one in its place, which is then read instead. Likewise where dir itself is
+// a link.
 func ReadDir(dir string, o Options) (*Tree, error) {
 	if o.Name == "" {
 		o.Name = dir
@@ -163,9 +164,13 @@ func ReadDir(dir string, o Options) (*Tree, error) {
 	return nil, fmt.Errorf("modules folder %s changes faster than it can be read", o.Name)
 }
 
-// current returns the folder behind the ..data link, or dir without one.
+// current returns the folder behind the ..data link, or dir without one, with all links
+// on the way followed: git-sync replaces one of them with each update.
 func current(dir string) string {
 	if target, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
+		return target
+	}
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
 		return target
 	}
 	return dir

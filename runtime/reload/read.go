@@ -1,0 +1,34 @@
+package reload
+
+import (
+	"fmt"
+
+	"github.com/starling-operator/starling/modules/tree"
+)
+
+// tries is how often a folder is read that is never the same twice.
+const tries = 5
+
+// stable reads a tree that was the same twice in a row, so that it is one that somebody
+// has made and not one that is being made. One with the digest that is known is so
+// already.
+func stable(dir string, o tree.Options, known string) (*tree.Tree, error) {
+	before, err := tree.ReadDir(dir, o)
+	for range tries {
+		if err != nil {
+			return nil, err
+		}
+		if before.Digest == known {
+			return before, nil
+		}
+		var now *tree.Tree
+		if now, err = tree.ReadDir(dir, o); err == nil && now.Digest == before.Digest {
+			return now, nil
+		}
+		before = now
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("modules folder %s changes faster than it can be read", dir)
+}

@@ -1,0 +1,163 @@
+// Package reload notices that a module tree on disk has changed, and hands over each new
+// state of it, whole or not at all.
+//
+// A tree may be a plain folder, a mounted ConfigMap or projected volume (whose ..data link
+// is replaced), or lie behind a link that git-sync replaces. Changes are heard of from
+// the file system, and looked for again and again, because a file system may be silent.
+// What comes at once is taken together; what comes without end is waited for only so long.
+package reload
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/modules/tree"
+)
+
+// Options configures [Run]. Dir, Changed and Failed are required.
+type Options struct {
+	// Dir is the folder of the module tree, or a link to it.
+	Dir string
+	// Tree is how it is read.
+	Tree tree.Options
+	// Digest is that of the tree that is known already.
+	Digest string
+	// Changed takes a tree that is not as the last one. Nothing is noticed before it
+	// returns, and nothing is missed.
+	Changed func(ctx context.Context, t *tree.Tree)
+	// Failed is told why the folder cannot be read as a whole, once for each
+	// reason; Changed follows when it can be again, with the same tree perhaps.
+	Failed func(err error)
+	// Quiet is how long nothing must have changed before the tree is read; default
+	// 200 ms. MaxWait is how long changes that do not stop are waited for, and for
+	// how long a folder may be unreadable before that is a failure; default 2 s.
+	Quiet, MaxWait time.Duration
+	// Poll is how often the tree is read without a reason; default 10 s.
+	Poll time.Duration
+	Log  zerolog.Logger
+
+	// notifier hears of changes; nil: that of the system.
+	notifier notifier
+}
+
+// watcher is one [Run].
+type watcher struct {
+	o        Options
+	notifier notifier
+	watched  places
+	blind    bool // the log has said that folders cannot be watched
+
+	digest string // of what was handed over last
+	failed string // what was told last, "" once the tree could be read
+	since  time.Time
+}
+
+// Run watches until ctx ends.
+func Run(ctx context.Context, o Options) {
+	o.Quiet, o.MaxWait, o.Poll = cmp.Or(o.Quiet, 200*time.Millisecond), cmp.Or(o.MaxWait, 2*time.Second), cmp.Or(o.Poll, 10*time.Second)
+	w := &watcher{o: o, notifier: o.notifier, digest: o.Digest}
+	if w.notifier == nil {
+		n, err := newSystemNotifier()
+		if err != nil {
+			w.unseeing(err)
+			n = deaf{}
+		}
+		w.notifier = n
+	}
+	defer w.notifier.close()
+	w.place()
+	w.loop(ctx)
+}
+
+// loop waits for changes and looks at them.
+func (w *watcher) loop(ctx context.Context) {
+	poll := time.NewTimer(w.o.Poll)
+	defer poll.Stop()
+	// quiet ends a row of changes, which began at first.
+	quiet := time.NewTimer(0)
+	defer quiet.Stop()
+	first := time.Now() // the tree may have changed since it was read
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case name := <-w.notifier.events():
+			if !w.watched.wants(name) {
+				continue
+			}
+			now := time.Now()
+			if first.IsZero() {
+				first = now
+			}
+			quiet.Reset(min(w.o.Quiet, w.o.MaxWait-now.Sub(first)))
+			continue
+		case <-quiet.C:
+		case <-poll.C:
+		}
+		first = time.Time{}
+		if !w.look(ctx) {
+			first = time.Now().Add(w.o.Quiet - w.o.MaxWait) // it has been waited for already
+			quiet.Reset(w.o.Quiet)
+		}
+		poll.Reset(w.o.Poll)
+	}
+}
+
+// look reads the tree and hands it over if it is another one. It returns false when it
+// is to be looked at again soon.
+func (w *watcher) look(ctx context.Context) (done bool) {
+	w.place() // first: what changes from now on is heard of
+	t, err := stable(w.o.Dir, w.o.Tree, w.digest)
+	if ctx.Err() != nil {
+		return true
+	}
+	if err != nil {
+		// A folder that is just being replaced is no failure.
+		if w.since.IsZero() {
+			w.since = time.Now()
+		}
+		if time.Since(w.since) < w.o.MaxWait {
+			return false
+		}
+		if w.failed != err.Error() {
+			w.failed = err.Error()
+			w.o.Failed(err)
+		}
+		return true
+	}
+	again := w.failed != ""
+	w.since, w.failed = time.Time{}, ""
+	if t.Digest != w.digest || again {
+		w.digest = t.Digest
+		w.o.Changed(ctx, t)
+	}
+	return true
+}
+
+// place watches the folders that there are now.
+func (w *watcher) place() {
+	now := placesOf(w.o.Dir)
+	for dir := range w.watched {
+		if _, still := now[dir]; !still {
+			w.notifier.remove(dir)
+		}
+	}
+	for dir := range now {
+		// Again, too: the folder of that name may be another one.
+		if err := w.notifier.add(dir); err != nil {
+			w.unseeing(err)
+		}
+	}
+	w.watched = now
+}
+
+// unseeing says once that changes are found late.
+func (w *watcher) unseeing(err error) {
+	if !w.blind {
+		w.blind = true
+		w.o.Log.Warn().Err(err).Stringer("every", w.o.Poll).Msg("folders of the module tree cannot be watched; they are read again and again instead")
+	}
+}
