@@ -15,6 +15,7 @@ require (
 	github.com/netresearch/go-cron v0.9.1
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2
 	github.com/prometheus/client_golang v1.24.0
+	github.com/reeflective/readline v1.3.0
 	github.com/rogpeppe/go-internal v1.14.1
 	github.com/rs/zerolog v1.35.1
 	github.com/spf13/cobra v1.10.2
@@ -38,6 +39,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 	sigs.k8s.io/yaml v1.6.0
 )
+
+require github.com/rivo/uniseg v0.4.7 // indirect
 
 require (
 	cel.dev/expr v0.25.1 // indirect
