@@ -26,9 +26,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/live"
-	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/server"
-	"github.com/starling-operator/starling/stdlib"
 )
 
 // runFlags are the flags of `starling run`.
@@ -42,6 +40,7 @@ type runFlags struct {
 	logLevel string
 	pause    []string
 	dryRun   bool
+	reload   bool
 }
 
 // pauseAll is what a bare --pause means.
@@ -53,8 +52,9 @@ func newRunCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Watch the cluster, run the hooks, keep the releases",
 		Long: `Reads the module tree, waits for the instance's Lease, then runs the hooks and
-keeps the releases until it is stopped. Stopping, or deleting, starling touches
-nothing that runs.`,
+keeps the releases until it is stopped. A change of the tree is put in force as a
+whole, once all of it loads; else what is in force goes on, and starling get says
+why. Stopping, or deleting, starling touches nothing that runs.`,
 		Example: `  starling run --modules examples/quickstart
   starling run --modules addons --pause=ingress-nginx`,
 		Args: noArgs,
@@ -75,6 +75,7 @@ nothing that runs.`,
 	fs.StringVar(&f.logLevel, "log-level", "info", "least `level` that is logged: debug, info, warn or error")
 	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
 	fs.Lookup("pause").NoOptDefVal = pauseAll
+	fs.BoolVar(&f.reload, "reload", true, "follow changes of the module tree; --reload=false keeps to what it was at the start")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "write nothing: print the plan of a first start, as starling plan does, and end")
 	return cmd
 }
@@ -93,7 +94,8 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	gen, err := f.load(ctx, log)
+	loader := newLoader(log)
+	gen, err := f.load(ctx, loader)
 	if err != nil {
 		return err
 	}
@@ -125,7 +127,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 
 	all := slices.Contains(f.pause, pauseAll)
 	driver, err := live.New(live.Options{
-		Client: client, Generation: gen, Namespace: f.instance.Namespace, Name: f.instance.Name,
+		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
 		Version: shortVersion(), StateDir: f.instance.StateDir, PauseAll: all, Paused: f.pause,
 		Webhooks: webhooks, Receive: requests, Metrics: metrics, Log: log,
 	})
@@ -147,7 +149,11 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	log.Info().Str("instance", f.instance.Namespace+"/"+f.instance.Name).Str("listen", srv.Addr()).
 		Int("modules", len(gen.Names)).Msg("starling " + shortVersion() + " starts")
 
+	digest := gen.Tree.Digest
 	group, ctx := errgroup.WithContext(ctx)
+	if f.reload {
+		group.Go(func() error { f.follow(ctx, driver, digest, log); return nil })
+	}
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error { return srv.Run(serving) })
 	group.Go(func() error {
@@ -164,7 +170,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 
 // load reads and compiles the module tree. A module that is broken does not stop
 // the others; a tree that cannot be read, or holds no module, does.
-func (f *runFlags) load(ctx context.Context, log zerolog.Logger) (*generation.Generation, error) {
+func (f *runFlags) load(ctx context.Context, loader *loader) (*generation.Generation, error) {
 	if f.modules == "" {
 		return nil, errors.New("--modules is missing: the folder of the module tree, such as examples/quickstart")
 	}
@@ -172,13 +178,9 @@ func (f *runFlags) load(ctx context.Context, log zerolog.Logger) (*generation.Ge
 	if err != nil {
 		return nil, err
 	}
-	gen := generation.Load(ctx, generation.Options{
-		Tree: t, Std: stdlib.FS, Number: 1,
-		Log:      live.FileLog(log),
-		Governor: script.NewGovernor(script.GovernorOptions{}),
-	})
+	gen := loader.load(ctx, t, nil)
 	for _, p := range gen.Problems {
-		log.Warn().Msg(p.String())
+		loader.log.Warn().Msg(p.String())
 	}
 	return gen, nil
 }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+
+	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/live"
+	"github.com/starling-operator/starling/runtime/reload"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+// loader compiles the generations of one process.
+type loader struct {
+	log      zerolog.Logger
+	governor *script.Governor
+}
+
+func newLoader(log zerolog.Logger) *loader {
+	return &loader{log: log, governor: script.NewGovernor(script.GovernorOptions{})}
+}
+
+// load compiles a tree; previous is the generation before, or nil.
+func (l *loader) load(ctx context.Context, t *tree.Tree, previous *generation.Generation) *generation.Generation {
+	o := generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Previous: previous, Log: live.FileLog(l.log), Governor: l.governor}
+	if previous != nil {
+		o.Number = previous.Number + 1
+	}
+	return generation.Load(ctx, o)
+}
+
+// follow has the driver follow the module tree on disk until ctx ends.
+func (f *runFlags) follow(ctx context.Context, driver *live.Driver, digest string, log zerolog.Logger) {
+	reload.Run(ctx, reload.Options{
+		Dir: f.modules, Digest: digest, Changed: driver.Reload, Failed: driver.ReloadFailed, Log: log,
+	})
+}
