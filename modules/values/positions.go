@@ -11,8 +11,8 @@ import (
 const (
 	// maxLocated is the largest text in which lines are looked for.
 	maxLocated = 8 << 20
-	// maxMerges bounds how deep `<<` is followed.
-	maxMerges = 10
+	// maxMerges bounds how often `<<` is followed for one path.
+	maxMerges = 1000
 )
 
 // positions finds the lines of keys in one YAML text. Nil knows none.
@@ -41,9 +41,9 @@ func (p *positions) line(path []string) int {
 	if p == nil || len(path) == 0 {
 		return 0
 	}
-	node, line := p.root, 0
+	node, line, merges := p.root, 0, maxMerges
 	for _, key := range path {
-		if node, line = child(node, key, maxMerges); node == nil {
+		if node, line = child(node, key, &merges); node == nil {
 			return 0
 		}
 	}
@@ -60,8 +60,9 @@ func (p *positions) nearest(path []string) int {
 	return 0
 }
 
-// child returns what stands below node under key, and the line of the key.
-func child(node *yaml.Node, key string, merges int) (*yaml.Node, int) {
+// child returns what stands below node under key, and the line of the key. merges is
+// how often it may still look into what is merged.
+func child(node *yaml.Node, key string, merges *int) (*yaml.Node, int) {
 	if node = target(node); node == nil || node.Kind != yaml.MappingNode {
 		return nil, 0
 	}
@@ -81,10 +82,10 @@ func child(node *yaml.Node, key string, merges int) (*yaml.Node, int) {
 		}
 	}
 	for _, b := range below {
-		if merges == 0 {
+		if *merges--; *merges < 0 {
 			break
 		}
-		if v, line := child(b, key, merges-1); v != nil {
+		if v, line := child(b, key, merges); v != nil {
 			return v, line
 		}
 	}
