@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	stdlog "log"
 
@@ -13,6 +14,7 @@ import (
 
 type rbacFlags struct {
 	instance        instance
+	config          string
 	namespacesExist bool
 }
 
@@ -32,8 +34,8 @@ releases are given for the whole cluster. With --namespaces-exist they are Roles
   starling rbac addons ingress-nginx -n infra --name addons --namespaces-exist`,
 		RunE: f.run,
 	}
-	f.instance.addFlags(cmd.Flags())
-	_ = cmd.Flags().MarkHidden("state-dir")
+	f.instance.addNames(cmd.Flags())
+	cmd.Flags().StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap says, as in a tree's values.yaml: charts are rendered with it")
 	cmd.Flags().BoolVar(&f.namespacesExist, "namespaces-exist", false, "the namespaces of releases are there: Roles in them, and no right to make namespaces")
 	return cmd
 }
@@ -42,7 +44,11 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("the module tree is missing, such as: starling rbac addons")
 	}
-	if err := f.instance.complete(podNamespaceFile); err != nil {
+	if err := f.instance.completeNames(podNamespaceFile); err != nil {
+		return err
+	}
+	config, err := f.data()
+	if err != nil {
 		return err
 	}
 	stdlog.SetOutput(io.Discard) // Helm's template engine warns there, with values
@@ -51,10 +57,26 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	result, err := rbac.Compute(cmd.Context(), rbac.Options{
-		Tree: read, Modules: args[1:], Namespace: f.instance.Namespace, Name: f.instance.Name, NamespacesExist: f.namespacesExist,
+		Tree: read, Modules: args[1:], Namespace: f.instance.Namespace, Name: f.instance.Name, Config: config, NamespacesExist: f.namespacesExist,
 	})
 	if err != nil {
 		return err
 	}
 	return result.Write(cmd.OutOrStdout())
+}
+
+// data reads the file of --config; nil without the flag.
+func (f *rbacFlags) data() (map[string]string, error) {
+	if f.config == "" {
+		return nil, nil
+	}
+	text, err := readInput(f.config, nil)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	config, err := configData(text)
+	if err != nil {
+		return nil, fmt.Errorf("--config %s: %w", f.config, err)
+	}
+	return config, nil
 }

@@ -64,9 +64,12 @@ type kindName struct{ apiVersion, kind string }
 
 // charts needs what releases do: Helm's storage, namespaces, and the objects that the
 // charts render.
-func (b *builder) charts() {
+func (b *builder) charts() error {
 	var all []*chart
-	sections := b.sections()
+	sections, err := b.sections()
+	if err != nil {
+		return err
+	}
 	for _, m := range b.gen.All() {
 		if m.Tree.Chart == nil {
 			continue
@@ -87,10 +90,11 @@ func (b *builder) charts() {
 		}
 		b.unrendered(c)
 	}
+	return nil
 }
 
-// sections are the values of all modules, as they are before anybody has set any.
-func (b *builder) sections() map[string]*values.Composer {
+// sections are the values of all modules, as they are before any hook has set some.
+func (b *builder) sections() (map[string]*values.Composer, error) {
 	var known []values.KnownModule
 	for _, m := range b.gen.All() {
 		if !m.Global {
@@ -99,21 +103,26 @@ func (b *builder) sections() map[string]*values.Composer {
 	}
 	t := b.gen.Tree
 	config, _ := values.ParseTree(t.Values, t.ValuesFile, known) // starling check says what is wrong
-	out := map[string]*values.Composer{"global": values.NewComposer(values.Section{Name: "global", Key: values.GlobalKey, Static: static(t.ValuesFile, config.Global)})}
+	user, problems := values.ParseConfig(b.o.Config, known)
+	out := map[string]*values.Composer{"global": values.NewComposer(values.Section{Name: "global", Key: values.GlobalKey, Static: static(t.ValuesFile, config.Global), Config: user.Global})}
 	for _, m := range b.gen.All() {
-		layers := static(m.Tree.ValuesFile, m.Tree.Values)
+		ofTree, ofUser := config.Sections[m.Name], user.Sections[m.Name]
 		if m.Global {
-			layers = append(layers, static(t.ValuesFile, config.Global)...)
-		} else {
-			layers = append(layers, static(t.ValuesFile, config.Sections[m.Name])...)
+			ofTree, ofUser = config.Global, user.Global
 		}
-		s := values.Section{Name: m.Name, Key: m.Key, Static: layers}
+		s := values.Section{Name: m.Name, Key: m.Key, Static: append(static(m.Tree.ValuesFile, m.Tree.Values), static(t.ValuesFile, ofTree)...), Config: ofUser}
 		if cs, all, err := m.Schemas(); err == nil {
 			s.ConfigSchema, s.Schema = cs, all
 		}
 		out[m.Name] = values.NewComposer(s)
+		if ofUser != nil {
+			problems = append(problems, out[m.Name].CheckConfig(ofUser, nil)...)
+		}
 	}
-	return out
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("the config: %s", problems[0])
+	}
+	return out, nil
 }
 
 func static(file string, data map[string]any) []values.Layer {

@@ -124,7 +124,7 @@ func (b *builder) unrendered(c *chart) {
 			kinds = append(kinds, n.apiVersion+" "+n.kind)
 		}
 		if len(kinds) > 0 {
-			b.note("chart of %s: its templates hold kinds that it does not render with the values of the tree, so nothing allows them: %s", c.module.Name, strings.Join(kinds, ", "))
+			b.note("chart of %s: its templates hold kinds that it does not render with these values, so nothing allows them: %s", c.module.Name, strings.Join(kinds, ", "))
 		}
 		return
 	}

@@ -24,6 +24,9 @@ type Options struct {
 	Modules []string
 	// Namespace and Name are the instance.
 	Namespace, Name string
+	// Config is the data of the user's ConfigMap, with which charts are rendered; nil:
+	// none.
+	Config map[string]string
 	// NamespacesExist means that the namespaces of releases are there before
 	// Starling is: their rights are Roles in them, and Starling may make none.
 	NamespacesExist bool
@@ -68,7 +71,8 @@ type Rule struct {
 }
 
 // Compute works out the rights. A module that does not load is an error, which names
-// all of them: its rights would be missing.
+// all of them: its rights would be missing. So is a config with which charts would not be
+// rendered.
 func Compute(ctx context.Context, o Options) (Result, error) {
 	gen := generation.Load(ctx, generation.Options{
 		Tree: o.Tree, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
@@ -93,7 +97,9 @@ func Compute(ctx context.Context, o Options) (Result, error) {
 	}
 	b := newBuilder(ctx, o, gen)
 	b.definitions()
-	b.charts()
+	if err := b.charts(); err != nil {
+		return Result{}, err
+	}
 	b.hooks()
 	b.own()
 	return b.result(), ctx.Err()

@@ -90,6 +90,19 @@ func TestAllThereIs(t *testing.T) {
 	golden(t, "testdata/all_exist.golden", print(t, Options{Tree: read, Modules: []string{"web"}, Namespace: "infra", Name: "addons", NamespacesExist: true}))
 }
 
+// What the user switches on is rendered, too.
+func TestRenderedWithTheConfig(t *testing.T) {
+	read := readTree(t, "testdata/all.txtar")
+	with := print(t, Options{Tree: read, Config: map[string]string{"web": "ingress: true"}})
+	if !strings.Contains(with, "resources: [ingresses]") || strings.Contains(with, "networking.k8s.io/v1 Ingress") {
+		t.Errorf("no right on ingresses:\n%s", with)
+	}
+	_, err := Compute(t.Context(), Options{Tree: read, Namespace: "a", Name: "a", Config: map[string]string{"web": "- a"}})
+	if err == nil || !strings.HasPrefix(err.Error(), "the config: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestAModuleThatDoesNotLoadIsAnError(t *testing.T) {
 	read, err := tree.Read(fstest.MapFS{
 		"a/module.star":  {Data: []byte("module(enabeld = True)\n")},
