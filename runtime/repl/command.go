@@ -27,13 +27,14 @@ func commands() []command {
 	return []command{
 		{"help", "[NAME]", "tells what there is, or about one name: :help k8s.apply", (*Session).cmdHelp, (*Session).completeHelp},
 		{"load", "FILE.star", "runs a file as a module's file is loaded, and takes over the names that it exports", (*Session).cmdLoad, filesNamed(".star")},
-		{"reload", "", "reads the module tree anew and starts a process on it; the cluster and your names stay", (*Session).cmdReload, nil},
+		{"reload", "", "reads the module tree anew and puts it in force, as starling run does; the cluster and your names stay", (*Session).cmdReload, nil},
 		{"apply", "FILE.yaml|-", "applies the objects of a file, as kubectl would; with - those of the lines that follow, up to a line with a single dot", (*Session).cmdApply, filesNamed(".yaml", ".yml", ".json")},
 		{"delete", "KIND NAME [NAMESPACE]", "deletes an object", (*Session).cmdDelete, (*Session).completeKind},
 		{"run", "HOOK [KEY]", "runs a hook now, with all that triggers it as its events; HOOK is its id, or an end of it that is like no other", (*Session).cmdRun, (*Session).completeHook},
 		{"runs", "", "shows the runs so far", (*Session).cmdRuns, nil},
 		{"values", "[MODULE] [PATH]", "shows the values of a module, or what is at a path in them", (*Session).cmdValues, (*Session).completeValues},
 		{"modules", "", "shows what has become of the modules", (*Session).cmdModules, nil},
+		{"plan", "", "shows all that is not as it was before the session, as starling plan does", (*Session).cmdPlan, nil},
 		{"time", "[DURATION]", "shows the time of the world, or moves it on, and lets everything happen that falls due: :time 1h", (*Session).cmdTime, nil},
 		{"quit", "", "ends the session, as Ctrl-D does", func(*Session, context.Context, []string) error { return ErrQuit }, nil},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -64,14 +65,17 @@ func (s *Session) cmdReload(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.use(gen); err != nil {
+	if gen, err = s.prepare(gen); err != nil {
 		return err
 	}
-	s.world.Stop()
-	s.scope.Use(s.gen.Host)
-	err = s.world.Start(ctx)
+	err = s.world.Reload(ctx, gen)
 	s.tell()
-	s.out.note(fmt.Sprintf("generation %d", s.gen.Number))
+	if err != nil && ctx.Err() == nil {
+		return err // refused; else what follows was cut short
+	}
+	s.gen = gen
+	s.scope.Use(gen.Host)
+	s.out.note(fmt.Sprintf("generation %d", gen.Number))
 	return err
 }
 
@@ -292,6 +296,19 @@ func (s *Session) cmdValues(_ context.Context, args []string) error {
 func (s *Session) cmdModules(context.Context, []string) error {
 	var b bytes.Buffer
 	if err := status.PrintModules(&b, s.world.Status().Modules, status.Options{Now: s.world.Now()}); err != nil {
+		return err
+	}
+	s.out.result(strings.TrimRight(b.String(), "\n"))
+	return nil
+}
+
+func (s *Session) cmdPlan(ctx context.Context, _ []string) error {
+	p, err := s.begun.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := p.Print(&b, plan.PrintOptions{}); err != nil {
 		return err
 	}
 	s.out.result(strings.TrimRight(b.String(), "\n"))

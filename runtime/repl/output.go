@@ -114,9 +114,11 @@ func (p *printer) value(v starlark.Value, at, depth int) {
 	if p.b.Len() > maxShown {
 		return
 	}
-	if size, deep := object.TextSize(v, width-at); !deep && size <= width-at {
-		p.b.WriteString(v.String())
-		return
+	if size, deep := object.TextSize(v, 2*width); !deep && size <= 2*width {
+		if text := v.String(); len(text) <= width-at {
+			p.b.WriteString(text)
+			return
+		}
 	}
 	if depth > maxDepth {
 		p.b.WriteString("…")

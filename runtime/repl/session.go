@@ -15,6 +15,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
 )
@@ -48,6 +49,7 @@ type Session struct {
 	hook   string // id of the hook that runs them
 	gen    *generation.Generation
 	world  *sim.World
+	begun  *plan.Begun // the world as it was
 	scope  *script.Scope
 	out    Output
 
@@ -78,36 +80,38 @@ func New(ctx context.Context, o Options) (*Session, Output, error) {
 		s.module = "global"
 	}
 	s.hook = s.module + "/" + hookName
-	if err := s.use(o.Generation); err != nil {
+	var err error
+	if s.gen, err = s.prepare(o.Generation); err != nil {
 		return nil, Output{}, err
 	}
+	s.world.Use(s.gen)
 	s.scope = s.gen.Host.NewScope(script.ScopeOptions{File: o.Name, Dir: s.dir()})
 	s.defineHelp()
 	s.world.Listen(s.log)
-	if err := s.world.Start(ctx); err != nil {
+	if s.begun, err = plan.Begin(ctx, s.world); err != nil {
 		return nil, Output{}, err
 	}
-	s.tell()
+	if err := s.settle(ctx); err != nil {
+		return nil, Output{}, err
+	}
 	return s, s.take(), nil
 }
 
-// use has the next process run a generation, with the session's hook in it.
-func (s *Session) use(gen *generation.Generation) error {
+// prepare puts the session's hook into a generation.
+func (s *Session) prepare(gen *generation.Generation) (*generation.Generation, error) {
 	if m := s.o.Module; m != "" && m != "global" && gen.Modules[m] == nil {
 		hint := "; the tree has " + strings.Join(gen.Names, ", ")
 		if near := builtins.Nearest(m, append([]string{"global"}, gen.Names...)); near != "" {
 			hint = "; did you mean " + near + "?"
 		}
-		return fmt.Errorf("there is no module %q%s", m, hint)
+		return nil, fmt.Errorf("there is no module %q%s", m, hint)
 	}
 	if s.o.Module != "" && !s.o.Live {
 		gen = gen.Only(s.o.Module)
 	}
-	s.gen = gen.WithSession(s.module, &builtins.HookDecl{
+	return gen.WithSession(s.module, &builtins.HookDecl{
 		ID: hookName, Fn: starlark.NewBuiltin(hookName, s.runPiece), KeepValues: true, Timeout: lineTimeout, Retry: builtins.DefaultRetry,
-	}, s.o.Module == "")
-	s.world.Use(s.gen)
-	return nil
+	}, s.o.Module == ""), nil
 }
 
 // lineTimeout is how long a line may take, as a hook may.
@@ -131,7 +135,7 @@ func (s *Session) dir() string {
 func (s *Session) Eval(ctx context.Context, text string) (out Output, more bool, err error) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if err = s.line(ctx, strings.TrimSuffix(line, "\r")); err != nil {
-			s.pending, s.yaml, s.heredoc = nil, nil, false
+			s.Forget()
 			break
 		}
 	}
@@ -147,9 +151,12 @@ func (s *Session) End(ctx context.Context) (Output, error) {
 	case len(s.pending) > 0:
 		err = s.finish(ctx)
 	}
-	s.pending, s.yaml, s.heredoc = nil, nil, false
+	s.Forget()
 	return s.take(), err
 }
+
+// Forget drops what is pending.
+func (s *Session) Forget() { s.pending, s.yaml, s.heredoc = nil, nil, false }
 
 // Unfinished reports whether a text goes on if it is what comes next: an editor then
 // has another line typed.

@@ -264,13 +264,34 @@ hook(count, on = [k8s.watch("v1", "Node", name = "nodes")])
 	}.check(t, f)
 	f.write("web/hooks/nodes.star", "def count(:\n")
 	out := f.eval(":reload")
-	if !strings.Contains(out, "error: web: broken: web/hooks/nodes.star:1:12: got ':'") {
+	if !strings.Contains(out, "error: :reload: module web: web/hooks/nodes.star:1:12: got ':', want ')'") {
 		t.Errorf("a broken file: %s", out)
 	}
 	transcript{
 		{`x + 1`, `2`},
 		{`values.get("own")`, `1`},
+		{`values.get("internal")`, `{"count": 1}`},
 	}.check(t, f)
+}
+
+func TestPlanShowsWhatTheSessionHasChanged(t *testing.T) {
+	f := newFixture(t, Options{Module: "web"})
+	fork, err := f.world.Fork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := f.o
+	o.World = fork
+	if f.Session, _, err = New(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.eval(":plan"); !strings.Contains(got, "No changes") {
+		t.Errorf("before anything is done: %s", got)
+	}
+	f.eval("k8s.apply({\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"x\"}, \"data\": {\"a\": \"b\"}})")
+	if got := f.eval(":plan"); !strings.Contains(got, "+ v1 ConfigMap starling-system/x") {
+		t.Errorf("after a write: %s", got)
+	}
 }
 
 func TestLoadTakesOverWhatAFileExports(t *testing.T) {
