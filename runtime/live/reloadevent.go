@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -37,39 +38,34 @@ func (d *Driver) tellOfReload(typ, reason, message string) {
 	})
 }
 
-// deployment finds the Deployment of this process by the owners of its pod. Where there
-// is none, or it may not be read, it is the instance's Lease, which is always there.
+// deployment finds the Deployment of this process. Its pods have its name with two more
+// parts, so that one object needs to be read, and no other. Where there is none, or it
+// may not be read, it is the instance's Lease, which is always there.
 func (d *Driver) deployment(ctx context.Context) (ref effect.Ref, uid string) {
 	lease := effect.Ref{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: d.o.Namespace, Name: d.o.Name}
-	ref = effect.Ref{APIVersion: "v1", Kind: "Pod", Namespace: d.o.Namespace, Name: os.Getenv(podName)}
-	if ref.Name == "" {
+	name := deploymentOf(os.Getenv(podName))
+	if name == "" {
 		return lease, ""
 	}
-	for _, kind := range []string{"ReplicaSet", "Deployment"} {
-		obj, err := d.o.Client.Get(ctx, ref)
-		if err != nil || obj == nil {
-			return lease, ""
-		}
-		owner := controllerOf(obj)
-		if owner["kind"] != kind {
-			return lease, ""
-		}
-		name, _ := owner["name"].(string)
-		uid, _ = owner["uid"].(string)
-		ref = effect.Ref{APIVersion: "apps/v1", Kind: kind, Namespace: d.o.Namespace, Name: name}
+	ref = effect.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: d.o.Namespace, Name: name}
+	obj, err := d.o.Client.Get(ctx, ref)
+	if err != nil || obj == nil {
+		return lease, ""
 	}
+	meta, _ := obj["metadata"].(map[string]any)
+	uid, _ = meta["uid"].(string)
 	return ref, uid
 }
 
-// controllerOf returns the owner reference of an object's controller, nil without one.
-func controllerOf(obj map[string]any) map[string]any {
-	meta, _ := obj["metadata"].(map[string]any)
-	owners, _ := meta["ownerReferences"].([]any)
-	for _, o := range owners {
-		owner, _ := o.(map[string]any)
-		if owner["controller"] == true {
-			return owner
+// deploymentOf returns the name of the Deployment that a pod of this name may be of: that
+// of a pod is "<deployment>-<hash of the template>-<5 characters>".
+func deploymentOf(pod string) string {
+	for range 2 {
+		i := strings.LastIndexByte(pod, '-')
+		if i < 1 {
+			return ""
 		}
+		pod = pod[:i]
 	}
-	return nil
+	return pod
 }
