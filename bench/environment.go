@@ -33,16 +33,19 @@ type bench struct {
 	table      table
 }
 
-// setUp starts the control plane.
-func (b *bench) setUp(ctx context.Context) error {
-	devcluster, err := program("STARLING_DEVCLUSTER", "bin/devcluster", "devcluster")
-	if err != nil {
-		return err
-	}
+// setUp finds the program and makes the folder.
+func (b *bench) setUp() (err error) {
 	if b.program, err = program("STARLING_BIN", "bin/starling", "build"); err != nil {
 		return err
 	}
-	if b.dir, err = os.MkdirTemp("", "starling-bench-"); err != nil {
+	b.dir, err = os.MkdirTemp("", "starling-bench-")
+	return err
+}
+
+// startCluster starts the control plane.
+func (b *bench) startCluster(ctx context.Context) error {
+	devcluster, err := program("STARLING_DEVCLUSTER", "bin/devcluster", "devcluster")
+	if err != nil {
 		return err
 	}
 	b.kubeconfig = filepath.Join(b.dir, "kubeconfig")

@@ -33,19 +33,22 @@ import (
 type section struct {
 	name string
 	run  func(context.Context, *bench) error
+	// offline sections need no control plane.
+	offline bool
 }
 
 func sections() []section {
 	return []section{
-		{"events", measureEvents},
-		{"burst", measureBurst},
-		{"memory", measureMemory},
-		{"modules", measureModules},
-		{"runs", measureRuns},
-		{"start", measureStart},
-		{"rest", measureRest},
-		{"each", measureEach},
-		{"admission", measureAdmission},
+		{"events", measureEvents, false},
+		{"burst", measureBurst, false},
+		{"memory", measureMemory, false},
+		{"modules", measureModules, false},
+		{"runs", measureRuns, false},
+		{"start", measureStart, false},
+		{"rest", measureRest, false},
+		{"each", measureEach, false},
+		{"admission", measureAdmission, false},
+		{"offline", measureOffline, true},
 	}
 }
 
@@ -125,8 +128,13 @@ func run(chosen []section, quick bool) (err error) {
 		}
 		err = errors.Join(err, b.close())
 	}()
-	if err := b.setUp(ctx); err != nil {
+	if err := b.setUp(); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(chosen, func(s section) bool { return !s.offline }) {
+		if err := b.startCluster(ctx); err != nil {
+			return err
+		}
 	}
 	defer b.table.print(os.Stdout)
 	for _, s := range chosen {

@@ -76,6 +76,12 @@ func measureModules(ctx context.Context, b *bench) error {
 		return err
 	}
 	b.say("starling, unchanged: %s, resident %s", seconds(again.sinceStart), mebibytes(again.memory.now))
+	planned, _, _, err := b.timed(ctx, "plan", "--modules", filepath.Join(b.dir, "modules"),
+		"--kubeconfig", b.kubeconfig, "--namespace", operatorNamespace, "--name", "modules")
+	if err != nil {
+		return err // there were changes, too
+	}
+	b.say("starling plan, unchanged: %s", seconds(planned))
 	plainFirst, err := b.plainHelm(ctx, n, (*plainRelease).install)
 	if err != nil {
 		return err
@@ -99,6 +105,7 @@ func measureModules(ctx context.Context, b *bench) error {
 		aim: verdict("< 1 s", again.sinceStart < time.Second),
 	})
 	b.table.add(row{what: "… unchanged, from the lease", starling: seconds(again.sinceLease)})
+	b.table.add(row{what: "… unchanged, starling plan", starling: seconds(planned), aim: verdict("< 3 s", planned < 3*time.Second)})
 	return errors.Join(b.removeNamespace(ctx, moduleNamespace), b.removeNamespace(ctx, helmNamespace))
 }
 

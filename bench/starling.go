@@ -27,18 +27,11 @@ type starling struct {
 // startStarling starts an instance on a module tree, given as the content of its
 // files by path, with more flags, and waits for nothing but its address.
 func (b *bench) startStarling(ctx context.Context, name string, tree map[string]string, flags ...string) (*starling, error) {
-	modules := filepath.Join(b.dir, name)
-	for path, text := range tree {
-		path = filepath.Join(modules, filepath.FromSlash(path))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return nil, err
-		}
+	modules, err := b.writeTree(name, tree)
+	if err != nil {
+		return nil, err
 	}
 	s := &starling{b: b, name: name, stateDir: filepath.Join(b.dir, name+".state")}
-	var err error
 	s.process, err = b.start(b.program, append([]string{"run", "--modules", modules, "--namespace", operatorNamespace, "--name", name,
 		"--kubeconfig", b.kubeconfig, "--listen", "127.0.0.1:0", "--state-dir", s.stateDir}, flags...)...)
 	if err != nil {

@@ -87,6 +87,7 @@ func likeGo(args []string) []string {
 var errTestsFailed = errors.New("tests failed")
 
 func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) error {
+	tuneTests()
 	pattern, err := regexp.Compile(f.run)
 	if err != nil {
 		return fmt.Errorf("--run: %w", err)

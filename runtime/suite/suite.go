@@ -70,7 +70,8 @@ type File struct {
 	// Err is why the file cannot be run.
 	Err   error
 	Tests []Result
-	Took  time.Duration
+	// Took is the time from the start of its first test to the end of its last.
+	Took time.Duration
 }
 
 // Failed says that the file, or one of its tests, failed.
@@ -130,7 +131,6 @@ func Run(ctx context.Context, o Options, report func(File)) error {
 // runFile runs the tests of one file.
 func runFile(ctx context.Context, o Options, file string, slots chan struct{}) File {
 	out := File{Path: file}
-	began := time.Now()
 	role := builtins.RoleLib
 	if moduleOf(o.Tree, file) == "" {
 		role = builtins.RoleModule | builtins.RoleHooks
@@ -160,15 +160,21 @@ func runFile(ctx context.Context, o Options, file string, slots chan struct{}) F
 	}
 	out.Tests = make([]Result, len(tests))
 	var busy sync.WaitGroup
+	var began time.Time // of its first test: the tests of other files come before
 	for i, name := range tests {
 		slots <- struct{}{}
+		if i == 0 {
+			began = time.Now()
+		}
 		busy.Go(func() {
 			defer func() { <-slots }()
 			out.Tests[i] = runTest(ctx, o, host, file, name, globals[name].(*starlark.Function))
 		})
 	}
 	busy.Wait()
-	out.Took = time.Since(began)
+	if len(tests) > 0 {
+		out.Took = time.Since(began)
+	}
 	return out
 }
 
