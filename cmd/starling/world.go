@@ -19,7 +19,6 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
-	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/outbound"
@@ -215,22 +214,13 @@ func configData(text []byte) (map[string]string, error) {
 	return out, nil
 }
 
-// switchOn has a module that nobody has switched on or off work all the same: someone
-// who names it wants to see it.
+// switchOn has a module work that nobody has switched on or off: someone who names it
+// wants to see it.
 func switchOn(w *sim.World, gen *generation.Generation, module string) error {
-	m := gen.Modules[module]
-	if m == nil {
+	if gen.Modules[module] == nil {
 		return noModule(gen, module)
 	}
-	config, err := w.UserConfig()
-	if err != nil {
-		return err
-	}
-	if key := values.EnabledKey(m.Key); config[key] == "" {
-		config[key] = "true"
-		return w.Configure(config)
-	}
-	return nil
+	return w.SwitchOn(module)
 }
 
 func noModule(gen *generation.Generation, name string) error {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
@@ -160,6 +161,30 @@ func (w *World) Configure(data map[string]string) error {
 		}
 	}
 	return w.Patch(ref, map[string]any{"data": changes})
+}
+
+// SwitchOn has modules work that neither the user nor the tree's values.yaml has
+// switched on or off.
+func (w *World) SwitchOn(modules ...string) error {
+	config, err := w.UserConfig()
+	if err != nil {
+		return err
+	}
+	before := len(config)
+	for _, name := range modules {
+		m := w.o.Generation.Modules[name]
+		if m == nil {
+			continue
+		}
+		key := values.EnabledKey(m.Key)
+		if _, said := w.o.Generation.Tree.Values[key]; !said && config[key] == "" {
+			config[key] = "true"
+		}
+	}
+	if len(config) == before {
+		return nil
+	}
+	return w.Configure(config)
 }
 
 func (w *World) configRef() effect.Ref {

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/modules/check"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/dev"
+	"github.com/starling-operator/starling/runtime/plan"
+	"github.com/starling-operator/starling/runtime/reload"
+	"github.com/starling-operator/starling/runtime/sim"
+	"github.com/starling-operator/starling/runtime/sim/store"
+)
+
+// devQuiet is how long nothing must have been saved before the tree is looked at.
+const devQuiet = 50 * time.Millisecond
+
+type devFlags struct {
+	instance instance
+	files    []string
+	config   string
+}
+
+func newDevCommand() *cobra.Command {
+	f := &devFlags{}
+	cmd := &cobra.Command{
+		Use:   "dev TREE",
+		Short: "Watch a module tree while you write it: check, tests, and what has changed",
+		Long: `Watches the folder of a module tree, and after each save tells what is wrong with
+it, runs the tests of what has changed, and shows which values and objects have become
+different in a simulated cluster. Modules that nobody has switched on or off are on
+there; --filename and --config say what is in it besides. No real cluster is asked.
+Ctrl-C ends it.`,
+		Example: `  starling dev addons
+  starling dev addons -f nodes.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("starling dev takes the folder of one module tree, as in: starling dev examples/quickstart")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+	}
+	fs := cmd.Flags()
+	fs.StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster")
+	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
+	f.instance.addNames(fs)
+	return cmd
+}
+
+func (f *devFlags) run(cmd *cobra.Command, dir string) error {
+	if err := f.instance.completeNames(podNamespaceFile); err != nil {
+		return err
+	}
+	tameLibraries()
+	t, err := tree.ReadDir(dir, tree.Options{Empty: true})
+	if err != nil {
+		return err
+	}
+	shared := store.NewBuiltins()
+	go shared.Warm()
+	d := &devLoop{
+		loop: dev.New(dev.Options{
+			Builtins: shared, Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.prepare,
+			Parallel: runtime.GOMAXPROCS(0), Golden: golden{dir, false},
+		}),
+		dir: dir, out: cmd.OutOrStdout(), color: colorful(cmd),
+	}
+	d.look(cmd.Context(), t)
+	reload.Run(cmd.Context(), reload.Options{
+		Dir: dir, Tree: tree.Options{Empty: true}, Digest: t.Digest, Quiet: devQuiet,
+		Changed: d.look, Failed: d.unreadable, Log: zerolog.Nop(),
+	})
+	return nil // Ctrl-C
+}
+
+// prepare puts what the flags say into a new cluster. Files are read again each time:
+// they may be part of what is being written.
+func (f *devFlags) prepare(w *sim.World) error {
+	for _, file := range f.files {
+		if err := applyFile(w, file, strings.NewReader("")); err != nil {
+			return err
+		}
+	}
+	if f.config == "" {
+		return nil
+	}
+	return (&worldFlags{config: f.config}).configure(w)
+}
+
+// devLoop shows rounds.
+type devLoop struct {
+	loop  *dev.Loop
+	dir   string
+	out   io.Writer
+	color bool
+}
+
+// unreadable tells why the folder cannot be read.
+func (d *devLoop) unreadable(err error) {
+	d.headline("31", "cannot be read: %v", err)
+}
+
+func (d *devLoop) look(ctx context.Context, t *tree.Tree) {
+	r, err := d.loop.Look(ctx, t)
+	if err == nil {
+		d.print(r)
+		err = d.loop.Settle(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		// Without a cluster nothing can be shown: a file of objects is broken, say.
+		d.headline("31", "%v", err)
+	}
+}
+
+// headline is the one line that says how things are.
+func (d *devLoop) headline(code, format string, a ...any) {
+	text := time.Now().Format("15:04:05") + "  " + fmt.Sprintf(format, a...)
+	if d.color {
+		text = "\x1b[" + code + ";1m" + text + "\x1b[0m"
+	}
+	fmt.Fprintln(d.out, text)
+}
+
+func (d *devLoop) print(r *dev.Round) {
+	tests, failed := 0, 0
+	for _, f := range r.Tests {
+		for _, one := range f.Tests {
+			tests++
+			if one.Err != nil {
+				failed++
+			}
+		}
+		if f.Err != nil {
+			failed++
+		}
+	}
+	bad, odd := r.Check.Count(check.Error), r.Check.Count(check.Warning)
+	var parts []string
+	if bad > 0 {
+		parts = append(parts, counted(bad, "error"))
+	}
+	if odd > 0 {
+		parts = append(parts, counted(odd, "warning"))
+	}
+	if bad+failed == 0 {
+		parts = append(parts, "ok")
+	}
+	if tests+failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s passed", max(tests-failed, 0), counted(tests, "test")))
+	}
+	switch {
+	case r.Plan == nil:
+	case r.Plan.Changes():
+		parts = append(parts, counted(len(r.Plan.Objects), "object")+" changed")
+	default:
+		parts = append(parts, "nothing else changed")
+	}
+	code := "32"
+	if bad+failed > 0 || r.Plan != nil && r.Plan.Failed() {
+		code = "31"
+	}
+	d.headline(code, "%s (%d of %s, %.1fs)", strings.Join(parts, ", "), r.Modules, counted(r.All, "module"), r.Took.Seconds())
+
+	name := func(path string) string { return filepath.Join(d.dir, filepath.FromSlash(path)) }
+	for _, finding := range r.Check.Findings {
+		if finding.Severity != check.Note {
+			fmt.Fprintln(d.out, indent(strings.TrimSuffix(finding.Render(name), "\n")))
+		}
+	}
+	p := &testPrinter{out: d.out, root: d.dir}
+	for _, f := range r.Tests {
+		if f.Failed() {
+			p.file(f)
+		}
+	}
+	if r.Plan != nil && (r.Plan.Changes() || r.Plan.Failed()) {
+		_ = r.Plan.Print(d.out, plan.PrintOptions{Color: d.color}) // a terminal that is gone ends the process
+	}
+}

@@ -1,0 +1,195 @@
+// Package dev is the loop of who writes modules: after each change of a tree it checks
+// it, runs the tests of what has changed, and says what has become different in a
+// simulated cluster.
+package dev
+
+import (
+	"context"
+	"crypto/sha256"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/check"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/plan"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/runtime/sim"
+	"github.com/starling-operator/starling/runtime/sim/store"
+	"github.com/starling-operator/starling/runtime/suite"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+// Options configures a [Loop]. All fields but Prepare and Golden are required.
+type Options struct {
+	// Builtins are the built-in kinds of the simulated clusters.
+	Builtins *store.Builtins
+	// Namespace and Name are the instance.
+	Namespace, Name string
+	// Prepare puts into a new cluster what is taken to be there; nil: nothing.
+	Prepare func(*sim.World) error
+	// Parallel is how many tests run at a time.
+	Parallel int
+	// Golden reads golden files; nil: there are none.
+	Golden suite.Golden
+}
+
+// Loop is what is known of a tree from round to round.
+type Loop struct {
+	o     Options
+	cache *script.Cache
+	gen   *generation.Generation // of the last round
+	tests map[string][sha256.Size]byte
+	// failed are the test files that have failed in the last round: they run again.
+	failed map[string]bool
+	// world is a cluster in which the last tree that loads has settled.
+	world *sim.World
+}
+
+// New makes a loop that has not seen a tree yet.
+func New(o Options) *Loop {
+	return &Loop{o: o, cache: script.NewCache(), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}}
+}
+
+// Round is what one look at a tree has shown.
+type Round struct {
+	// Check is what [check.Run] found.
+	Check check.Result
+	// Tests are the files that ran: those that are new or have changed, those of modules
+	// that have, and those that failed before.
+	Tests []suite.File
+	// Plan is what has become different since the last tree that loads; nil in the first
+	// round, and while a module does not load.
+	Plan *plan.Plan
+	// Modules is how many have changed, of All.
+	Modules, All int
+	Took         time.Duration
+}
+
+// Broken says that a module does not load.
+func broken(g *generation.Generation) bool {
+	for _, m := range g.All() {
+		if m.Err != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Look looks at a tree. An error means that ctx has ended, or that the simulated cluster
+// cannot be made.
+func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
+	began := time.Now()
+	o := generation.Options{
+		Tree: t, Std: stdlib.FS, Number: 1, Previous: l.gen, Cache: l.cache,
+		Log: func(string) builtins.Logger { return silent{} },
+	}
+	if l.gen != nil {
+		o.Number = l.gen.Number + 1
+	}
+	gen := generation.Load(ctx, o)
+	r := &Round{}
+	changed := map[string]bool{}
+	for _, m := range gen.All() {
+		r.All++
+		if l.gen == nil || !contains(l.gen, m) {
+			r.Modules++
+			changed[m.Tree.Dir] = true
+		}
+	}
+	l.gen = gen
+	var err error
+	if r.Check, err = check.Run(ctx, check.Options{Tree: t}); err != nil {
+		return nil, err
+	}
+	if err := l.test(ctx, t, changed, r); err != nil {
+		return nil, err
+	}
+	if !broken(gen) && l.world != nil {
+		fork, err := l.world.Fork()
+		if err != nil {
+			return nil, err
+		}
+		fork.Use(gen)
+		if err := l.switchOn(fork, gen); err != nil {
+			return nil, err
+		}
+		if r.Plan, err = plan.Make(ctx, fork); err != nil {
+			return nil, err
+		}
+	}
+	r.Took = time.Since(began)
+	return r, nil
+}
+
+// Settle prepares the next round, after people have seen this one: a cluster in which the
+// tree has settled.
+func (l *Loop) Settle(ctx context.Context) error {
+	if l.gen == nil || broken(l.gen) {
+		return nil // what loaded last stays what the next one is compared with
+	}
+	w, err := sim.New(sim.Options{Generation: l.gen, Builtins: l.o.Builtins, Namespace: l.o.Namespace, Name: l.o.Name})
+	if err != nil {
+		return err
+	}
+	if l.o.Prepare != nil {
+		if err := l.o.Prepare(w); err != nil {
+			return err
+		}
+	}
+	if err := l.switchOn(w, l.gen); err != nil {
+		return err
+	}
+	if err := w.Start(ctx); err != nil {
+		return err
+	}
+	w.Stop()
+	l.world = w
+	return nil
+}
+
+func (l *Loop) switchOn(w *sim.World, g *generation.Generation) error { return w.SwitchOn(g.Names...) }
+
+func contains(g *generation.Generation, m *generation.Module) bool {
+	return g.Global == m || g.Modules[m.Name] == m
+}
+
+// test runs the test files that something has happened to.
+func (l *Loop) test(ctx context.Context, t *tree.Tree, changed map[string]bool, r *Round) error {
+	tests, run := map[string][sha256.Size]byte{}, map[string]bool{}
+	err := fs.WalkDir(t.Files, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(p, "_test.star") {
+			return err
+		}
+		data, err := fs.ReadFile(t.Files, p)
+		if err != nil {
+			return err
+		}
+		tests[p] = sha256.Sum256(data)
+		_, known := l.tests[p]
+		run[p] = !known || tests[p] != l.tests[p] || l.failed[p]
+		for dir := path.Dir(p); dir != "." && !run[p]; dir = path.Dir(dir) {
+			run[p] = changed[dir]
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.tests, l.failed = tests, map[string]bool{}
+	return suite.Run(ctx, suite.Options{
+		Tree: t, Generation: l.gen, Std: stdlib.FS, Only: func(p string) bool { return run[p] },
+		Parallel: l.o.Parallel, Golden: l.o.Golden, Builtins: l.o.Builtins, Cache: l.cache,
+	}, func(f suite.File) {
+		r.Tests = append(r.Tests, f)
+		l.failed[f.Path] = f.Failed()
+	})
+}
+
+// silent hears nothing.
+type silent struct{}
+
+func (silent) Log(builtins.Level, string, []builtins.Field) {}

@@ -1,0 +1,114 @@
+package dev
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/starling-operator/starling/modules/check"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/plan"
+	"github.com/starling-operator/starling/runtime/sim/store"
+)
+
+const hook = `def f(ctx):
+    values.set("count", len(ctx.snapshots["nodes"]))
+
+hook(f, on = [k8s.watch("v1", "Node", name = "nodes")])
+`
+
+func module(name string) map[string]string {
+	return map[string]string{
+		name + "/hooks/a.star":        hook,
+		name + "/Chart.yaml":          "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n",
+		name + "/values.yaml":         "count: 0\ncolor: red\n",
+		name + "/templates/cm.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {color: {{ .Values.color }}}\n",
+		name + "/hooks/a_test.star":   "def test_a(t):\n    t.start()\n    t.expect(t.values.get(\"count\")).equals(0)\n",
+		name + "/openapi/values.yaml": "type: object\nproperties: {count: {type: integer}, color: {type: string}}\n",
+	}
+}
+
+// author is somebody who edits a tree, and looks at the rounds.
+type author struct {
+	t     *testing.T
+	loop  *Loop
+	files map[string]string
+}
+
+// save changes files and returns what the round shows, in short.
+func (a *author) save(edits ...string) string {
+	a.t.Helper()
+	for i := 0; i < len(edits); i += 3 {
+		text := a.files[edits[i]]
+		if !strings.Contains(text, edits[i+1]) {
+			a.t.Fatalf("%q is not in %s", edits[i+1], edits[i])
+		}
+		a.files[edits[i]] = strings.Replace(text, edits[i+1], edits[i+2], 1)
+	}
+	fsys := fstest.MapFS{}
+	for name, text := range a.files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	t, err := tree.Read(fsys, tree.Options{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	r, err := a.loop.Look(a.t.Context(), t)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	out := fmt.Sprintf("%d of %d; %d errors;", r.Modules, r.All, r.Check.Count(check.Error))
+	for _, f := range r.Tests {
+		word := "ok"
+		if f.Failed() {
+			word = "FAIL"
+		}
+		out += fmt.Sprintf(" %s %s;", f.Path, word)
+	}
+	if r.Plan != nil {
+		var b bytes.Buffer
+		if err := r.Plan.Print(&b, plan.PrintOptions{}); err != nil {
+			a.t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			if strings.Contains(line, "data.") || strings.HasPrefix(line, "No changes") {
+				out += " " + strings.TrimSpace(line)
+			}
+		}
+	}
+	if err := a.loop.Settle(a.t.Context()); err != nil {
+		a.t.Fatal(err)
+	}
+	return out
+}
+
+func TestRounds(t *testing.T) {
+	a := &author{t: t, files: map[string]string{}, loop: New(Options{Builtins: store.NewBuiltins(), Namespace: "starling-system", Name: "starling", Parallel: 1})}
+	for _, name := range []string{"api", "web"} {
+		for file, text := range module(name) {
+			a.files[file] = text
+		}
+	}
+	const quiet = "No changes: the cluster is as the modules want it."
+	for i, step := range []struct {
+		edits []string
+		want  string
+	}{
+		{nil, "2 of 2; 0 errors; api/hooks/a_test.star ok; web/hooks/a_test.star ok;"},
+		{nil, "0 of 2; 0 errors; " + quiet},
+		{[]string{"web/values.yaml", "red", "green"}, `1 of 2; 0 errors; web/hooks/a_test.star ok; ~ data.color: "red" -> "green"`},
+		{[]string{"api/hooks/a_test.star", "equals(0)", "equals(1)"}, "0 of 2; 0 errors; api/hooks/a_test.star FAIL; " + quiet},
+		// What has failed runs again, until it does not.
+		{[]string{"web/values.yaml", "green", "blue"}, `1 of 2; 0 errors; api/hooks/a_test.star FAIL; web/hooks/a_test.star ok; ~ data.color: "green" -> "blue"`},
+		{[]string{"api/hooks/a_test.star", "equals(1)", "equals(0)"}, "0 of 2; 0 errors; api/hooks/a_test.star ok; " + quiet},
+		// While a module does not load there is no plan; then it tells what is new since the last that did.
+		{[]string{"web/hooks/a.star", "len(", "lenn(", "web/values.yaml", "blue", "grey"}, "1 of 2; 1 errors; web/hooks/a_test.star ok;"},
+		{[]string{"web/hooks/a.star", "lenn(", "len("}, `1 of 2; 0 errors; web/hooks/a_test.star ok; ~ data.color: "blue" -> "grey"`},
+	} {
+		if got := strings.TrimSpace(a.save(step.edits...)); got != step.want {
+			t.Errorf("round %d: %s\nwant %s", i, got, step.want)
+		}
+	}
+}
