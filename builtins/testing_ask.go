@@ -36,10 +36,12 @@ func testAskSpecs() []Spec {
 	}
 	return []Spec{
 		spec("admit", "the answer: .allowed, .message, .code, .warnings (a list) and .object, as mutating hooks have changed it",
-			"Asks the hooks of k8s.mutate and k8s.validate about a change, as the API server would. Nothing is written. match_conditions are not looked at.", callTestAdmit,
+			"Asks the hooks of k8s.mutate and k8s.validate about a change, as the API server would: those whose match_conditions hold. Nothing is written.", callTestAdmit,
 			Param{Name: "obj", Type: TypeDict, Doc: "The object as it is to be; for DELETE as it is."},
 			Param{Name: "operation", Type: TypeString, Default: `"CREATE"`, Doc: "CREATE, UPDATE or DELETE."},
-			Param{Name: "old", Type: TypeDict, Default: "None", Doc: "The object as it was, for UPDATE."}),
+			Param{Name: "old", Type: TypeDict, Default: "None", Doc: "The object as it was, for UPDATE."},
+			Param{Name: "user", Type: TypeString, Default: `"test"`, Doc: "Name of who makes the change."},
+			Param{Name: "groups", Type: TypeStrings, Default: "[]", Doc: "The groups of who makes it."}),
 		spec("convert", "the object, converted", "Has the hook of k8s.convert convert an object.", callTestConvert,
 			Param{Name: "obj", Type: TypeDict, Doc: "The object."},
 			Param{Name: "to", Type: TypeString, Doc: "The version: \"v1\"."}),
@@ -91,7 +93,7 @@ func callTestAdmit(c *call, t *Test) (starlark.Value, error) {
 	if err := checkOperation(operation); err != nil {
 		return nil, fmt.Errorf("operation: %w", err)
 	}
-	got, err := t.World.Admit(t.Ctx, obj, old, operation)
+	got, err := t.World.Admit(t.Ctx, obj, old, operation, ReviewUser{Name: c.strOr("user", "test"), Groups: c.strings("groups")})
 	if err != nil {
 		return nil, err
 	}

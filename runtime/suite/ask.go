@@ -21,7 +21,7 @@ import (
 // What hooks are asked in tests: reviews, conversions, HTTP.
 
 // Admit has the hooks review a change, those that mutate first, as the API server does.
-func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation string) (builtins.TestReview, error) {
+func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation string, by builtins.ReviewUser) (builtins.TestReview, error) {
 	out := builtins.TestReview{Allowed: true, Object: obj}
 	for _, mutate := range []bool{true, false} {
 		for _, h := range w.w.AllHooks() {
@@ -34,7 +34,7 @@ func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation st
 				review := builtins.Review{
 					UID: "test", Operation: operation, Object: out.Object, OldObject: old,
 					Namespace: text(meta, "namespace"), Name: text(meta, "name"), APIVersion: text(out.Object, "apiVersion"),
-					Kind: text(out.Object, "kind"), Resource: k.Plural, User: builtins.ReviewUser{Name: "test"},
+					Kind: text(out.Object, "kind"), Resource: k.Plural, User: by,
 				}
 				if operation == "DELETE" {
 					review.Object, review.OldObject = nil, out.Object
