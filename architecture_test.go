@@ -22,6 +22,7 @@ var layers = []struct {
 	within bool
 }{
 	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster"}, true},
+	{"the loop of authors", []string{"runtime/dev"}, false},
 	{"what commands do without a cluster", []string{"modules/format", "modules/scaffold", "modules/check", "modules/rbac"}, false},
 	{"tests and sessions", []string{"runtime/suite", "runtime/repl"}, false},
 	{"plans", []string{"runtime/plan"}, false},
