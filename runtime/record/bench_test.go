@@ -3,15 +3,10 @@ package record
 import (
 	"testing"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
 )
-
-type noLog struct{}
-
-func (noLog) Log(builtins.Level, string, []builtins.Field) {}
 
 // What a run pays for being recorded, under a load that drops most of them.
 func BenchmarkTrace(b *testing.B) {

@@ -203,7 +203,7 @@ func (q question) String() string {
 	case "get", "list":
 		return "k8s." + q.Verb + " of " + q.About
 	case "http":
-		return "http.get: " + q.About
+		return "http.get of " + q.About
 	}
 	return "whether " + q.About + " has namespaces"
 }

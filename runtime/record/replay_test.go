@@ -1,0 +1,170 @@
+package record
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/hook"
+)
+
+// asksAll is a hook that uses every input that there is.
+const asksAll = `secret = k8s.secret("s", "k")
+missing = k8s.get("v1", "ConfigMap", "missing")
+found = k8s.list("v1", "Pod", labels = {"a": "b"})
+answer = http.get("https://api.example.com/x?y=1", headers = {"Authorization": "Bearer " + secret})
+values.set("a.c", [n.metadata.name for n in ctx.snapshots["nodes"]])
+values.set("a.d", values.get("a"))
+values.set("password", secret)
+ctx.state.set("t", ctx.state.get("s"))
+metrics.set("m", len(found), labels = {"x": "y"})
+log.warn("says", now = str(ctx.now), one = found[0]["x"], n = found[0]["n"], config = config.get("c"), event = ctx.events[0].result)
+print(answer.body, missing, secret)
+k8s.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "made"}, "stringData": {"p": random.string(8)}})
+k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": helper("cm")}, "data": {"uuid": random.uuid()}})
+http.send("POST", "https://api.example.com/hook", json = {"a": 1})
+requeue("5m")`
+
+func TestReplayComesToTheSame(t *testing.T) {
+	m, s := newModule(t, asksAll), newStore(t, StoreOptions{})
+	put(t, s, m.run(t, nodes("a", "b")))
+	r := opened(t, s, 1)
+	again := replayed(t, r, ReplayOptions{})
+	if !again.Same || again.Error != "" || again.Steps != r.Steps {
+		t.Errorf("came to %+v, was %+v", again, r.Outcome)
+	}
+	want := []string{
+		"k8s.apply v1 Secret ns/made", "k8s.apply v1 ConfigMap ns/cm",
+		`values.set a.c = ["a","b"]`, `values.set a.d = {"b":1,"c":["a","b"]}`, `values.set password = "***"`,
+		`ctx.state = {"s":7,"t":7}`, `metrics.set m{x="y"} 1`, "http.send POST https://api.example.com/hook", "requeue in 5m0s",
+		`warn: says now="2026-01-02 03:04:05.000000006 +0100 CET" one=1 n=1 config="d" event={"n":1}`,
+		"info: \ufffd{} None ***",
+	}
+	if diff := cmp.Diff(want, NewMask(r).Lines(again.Outcome, false)); diff != "" {
+		t.Error(diff)
+	}
+	details := strings.Join(NewMask(r).Lines(again.Outcome, true), "\n")
+	if strings.Contains(details, secretText) || !strings.Contains(details, "    stringData:\n        p: '***'") && !strings.Contains(details, "      p: '***'") {
+		t.Error(details)
+	}
+	if r.Sources["lib/x.star"] == nil || r.Cause != "nodes: modified" || r.Failed() {
+		t.Errorf("record %+v", r.Header)
+	}
+}
+
+func TestAFailedRunFailsAgain(t *testing.T) {
+	m, s := newModule(t, "log.info(\"before\")\nvalues.set(\"x\", 1)\nk8s.get(\"v1\", \"ConfigMap\", \"other\")"), newStore(t, StoreOptions{})
+	put(t, s, m.run(t, nil))
+	r := opened(t, s, 1)
+	again := replayed(t, r, ReplayOptions{})
+	if !again.Same || !r.Failed() || again.Error != r.Error || !strings.HasPrefix(r.Error, "m/hooks/a.star:5:12: k8s.get: the API server is tired") {
+		t.Errorf("came to %+v, was %+v", again, r.Header)
+	}
+	headers, _, err := List(s.o.Dir, nil)
+	if err != nil || headers[0].Error != "" {
+		t.Errorf("without the key: %+v, %v", headers, err)
+	}
+	if headers, _, err = List(s.o.Dir, s.key); err != nil || headers[0].Error != r.Error {
+		t.Errorf("with the key: %+v, %v", headers, err)
+	}
+}
+
+func TestAnotherVersionOfAHook(t *testing.T) {
+	s := newStore(t, StoreOptions{})
+	put(t, s, newModule(t, "values.set(\"x\", len(ctx.snapshots[\"nodes\"]))").run(t, nodes("a", "b")))
+	r := opened(t, s, 1)
+	for _, tt := range []struct {
+		name, body string
+		same       bool
+		diff       []string
+	}{
+		{"same", "n = len(ctx.snapshots[\"nodes\"])\nvalues.set(\"x\", n)", true, nil},
+		{"more", "values.set(\"x\", len(ctx.snapshots[\"nodes\"]))\nvalues.set(\"y\", values.get(\"a.b\") + values.get(\"x\"))", false, []string{"  values.set x = 2", "+ values.set y = 3"}},
+		{"asks", "k8s.get(\"v1\", \"ConfigMap\", \"c\")", false, []string{"- values.set x = 2", "+ error: m/hooks/a.star:3:12: k8s.get: the record has no answer to whether v1 ConfigMap has namespaces: the recorded run did not ask"}},
+		{"random", "random.int(1, 5)", false, []string{"- values.set x = 2", "+ error: m/hooks/a.star:3:15: random.int: no random bytes: the record has no more of them: the recorded run took fewer"}},
+		{"http", "http.get(\"https://api.example.com/a?token=b\")", false, []string{"- values.set x = 2", "+ error: m/hooks/a.star:3:13: http.get: GET https://api.example.com/a: the record has no answer to http.get of GET https://api.example.com/a: the recorded run did not ask"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			again := replayed(t, r, ReplayOptions{Generation: newModule(t, tt.body).g})
+			m := NewMask(r, again.Outcome)
+			if diff := cmp.Diff(tt.diff, Diff(m.Lines(r.Outcome, true), m.Lines(again.Outcome, true))); diff != "" || again.Same != tt.same {
+				t.Errorf("same: %v\n%s", again.Same, diff)
+			}
+		})
+	}
+	for files, want := range map[string]string{
+		"x/hooks/a.star: def f(ctx):\n  pass\nhook(f, on = [startup()])\n":                                   "there is no module m; there are x",
+		"m/hooks/b.star: def f(ctx):\n  pass\nhook(f, on = [startup()])\n":                                   "module m has no hook m/hooks/a.star:f any more; did you mean m/hooks/b.star:f?",
+		"m/hooks/a.star: def f(ctx):\n  pass\nhook(f, on = [k8s.watch(\"v1\", \"Pod\", name = \"pods\")])\n": `hook m/hooks/a.star:f watches "pods", of which the record has no snapshot: it was not watched then`,
+	} {
+		path, text, _ := strings.Cut(files, ": ")
+		if _, err := Replay(t.Context(), r, ReplayOptions{Generation: load(t, map[string]string{path: text})}); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// A read that is repeated may get another answer.
+func TestAnswersComeInTheirOrder(t *testing.T) {
+	r := &Record{reads: []answer{
+		{question: question{Verb: "get", About: "x"}, err: "first"}, {question: question{Verb: "get", About: "x"}, err: "second"},
+	}}
+	w, err := newWorld(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for range 3 {
+		got = append(got, w.ask(question{Verb: "get", About: "x"}, nil).Error())
+	}
+	if !slices.Equal(got, []string{"first", "second", "second"}) {
+		t.Error(got)
+	}
+}
+
+func TestRequestsComeBack(t *testing.T) {
+	for name, r := range map[string]*builtins.Request{
+		"received": (&builtins.Received{Method: "POST", Path: "/x", Query: map[string]string{"a": "b"}, Headers: map[string]string{"c": "d"}, Body: "\xff"}).Request("b"),
+		"review": (&builtins.Review{UID: "u", Operation: "UPDATE", Object: map[string]any{"a": int64(1)}, OldObject: map[string]any{"a": int64(2)},
+			Kind: "X", User: builtins.ReviewUser{Name: "me", Groups: []string{"g"}, Extra: map[string][]string{"e": {"f"}}}, DryRun: true}).Request("b"),
+		"late":       (&builtins.Review{Operation: "CREATE", Late: func(name string) (map[string]any, error) { return map[string]any{"late": name}, nil }}).Request("b"),
+		"conversion": {Binding: "b", Objects: []map[string]any{{"kind": "X"}}, To: "x/v1"},
+	} {
+		c, err := newCodec()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := c.write(requestOf(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back request
+		if err := c.read(data, &back); err != nil {
+			t.Fatal(err)
+		}
+		got := back.request()
+		if got.Fields.String() != r.Fields.String() || got.Binding != "b" || got.To != r.To || len(got.Objects) != len(r.Objects) {
+			t.Errorf("%s: got %v, want %v", name, got.Fields, r.Fields)
+		}
+		if name == "late" {
+			if m, err := got.Review.Late("options"); err != nil || m["late"] != "options" {
+				t.Error(m, err)
+			}
+		}
+	}
+	if requestOf(nil).request() != nil {
+		t.Error("no request has become one")
+	}
+}
+
+func TestAnObjectOfForEach(t *testing.T) {
+	m, s := newModule(t, "log.info(\"about\", key = ctx.key, name = ctx.object.metadata.name)"), newStore(t, StoreOptions{})
+	put(t, s, m.run(t, nodes("a"), func(r *hook.Request) { r.Key, r.Object = "a", nodes("a")[0] }))
+	r := opened(t, s, 1)
+	if again := replayed(t, r, ReplayOptions{}); !again.Same || r.Key != "a" || len(again.Logs) != 1 {
+		t.Errorf("%+v", again)
+	}
+}
