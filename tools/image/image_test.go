@@ -5,6 +5,8 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,10 +14,13 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
 var platform = &v1.Platform{OS: "linux", Architecture: "arm64"}
@@ -33,18 +38,23 @@ func program() []byte {
 	return out.Bytes()
 }
 
-func image(t *testing.T) v1.Image {
+func programFile(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "starling")
 	if err := os.WriteFile(file, program(), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+func image(t *testing.T) v1.Image {
+	t.Helper()
 	o := buildOptions{Base: scratch, Version: "v1.2.3", Time: time.Unix(0, 0).UTC()}
 	base, err := baseImage(t.Context(), o, platform)
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, err := assemble(base, file, platform, o)
+	img, err := assemble(base, programFile(t), platform, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,6 +157,66 @@ func TestWhatCheckRefuses(t *testing.T) {
 		if err := check(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// From a base of a registry, and to one.
+func TestBaseAndPush(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	layer, err := layerOf([]file{{path: "etc/", mode: 0o755}, {path: "etc/os-release", mode: 0o644, data: []byte("x")}}, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := name.ParseReference(host + "/base:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, base); err != nil {
+		t.Fatal(err)
+	}
+
+	o := buildOptions{Base: ref.String(), Push: host + "/starling:v1", Time: time.Unix(0, 0).UTC(), Out: io.Discard}
+	from, err := baseImage(t.Context(), o, platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := assemble(from, programFile(t), platform, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checked(t, img); err != nil {
+		t.Error(err)
+	}
+	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: platform}})
+	if err := push(t.Context(), o, index); err != nil {
+		t.Fatal(err)
+	}
+	to, err := name.ParseReference(o.Push)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := remote.Index(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err1 := index.Digest()
+	got, err2 := there.Digest()
+	if err1 != nil || err2 != nil || got != want {
+		t.Errorf("pushed %s, want %s: %v, %v", got, want, err1, err2)
+	}
+
+	o.Base, o.Push = host+"/none:v1", "NO"
+	if _, err := baseImage(t.Context(), o, platform); err == nil || !strings.Contains(err.Error(), "-base "+host+"/none:v1: ") {
+		t.Errorf("got %v", err)
+	}
+	if err := push(t.Context(), o, index); err == nil || !strings.HasPrefix(err.Error(), "-push: ") {
+		t.Errorf("got %v", err)
 	}
 }
 
