@@ -21,7 +21,7 @@ release as it should be.`,
 		RunE:          groupOf,
 	}
 	root.SetFlagErrorFunc(explainFlag)
-	root.AddCommand(newRunCommand(), newPlanCommand(), newDevCommand(), newRenderCommand(), newReplayCommand(), newTestCommand(), newGetCommand(), newExplainCommand(), newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newRBACCommand(), newDetachCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newPlanCommand(), newDevCommand(), newRenderCommand(), newReplayCommand(), newTestCommand(), newReplCommand(), newGetCommand(), newExplainCommand(), newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newRBACCommand(), newDetachCommand(), newVersionCommand())
 	return root
 }
 

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/starling-operator/starling/runtime/repl"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+type replFlags struct {
+	world   worldFlags
+	verbose bool
+}
+
+func newReplCommand() *cobra.Command {
+	f := &replFlags{}
+	cmd := &cobra.Command{
+		Use:   "repl [MODULE]",
+		Short: "Try Starlark out, line by line, in a simulated cluster",
+		Long: `Each line runs as a hook does: k8s, values, metrics and all other builtins are there,
+what it asks for is shown and done at once, and what follows from that happens, too.
+MODULE, a name or a folder, is the module that the lines belong to: they see its
+values, and its grants bind them. Without it nothing binds them, and all modules of
+--modules, if it is given, are there as their values say.
+
+The cluster is simulated. With --live, --context or --kubeconfig it lies over a real
+one, which is only read: :plan shows what would be written.
+
+help() lists the builtins, :help the commands; Tab completes. In a pipe it reads a
+script: its output is what expressions come to, and the first error ends it.`,
+		Example: `  starling repl examples/quickstart/hello
+  starling repl --modules addons --context production ingress-nginx
+  echo 'semver.compare("1.2.0", "1.10.0")' | starling repl`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("%s takes one module, got %s; see: %s --help", cmd.CommandPath(), counted(len(args), "argument"), cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: f.run,
+	}
+	f.world.addFlags(cmd.Flags(), false)
+	f.world.scratch = true
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "in a pipe, tell on stderr what lines do: effects, runs, logs")
+	return cmd
+}
+
+func (f *replFlags) run(cmd *cobra.Command, args []string) error {
+	module := ""
+	if len(args) > 0 {
+		module = f.module(args[0])
+	}
+	if slices.Contains(f.world.files, "-") {
+		return errors.New("--filename -: stdin is the session's; in it, :apply - takes objects")
+	}
+	in, out := cmd.InOrStdin(), cmd.OutOrStdout()
+	talks := isTerminal(in) && isTerminal(out)
+	ctx := cmd.Context()
+	if talks {
+		ctx = context.WithoutCancel(ctx) // Ctrl-C ends a line, not the session
+	}
+	w, gen, err := f.world.open(ctx, nil, nil)
+	if err != nil {
+		return err
+	}
+	if module != "" && module != "global" {
+		if gen.Modules[module] == nil {
+			return noModule(gen, module)
+		}
+		if err := w.SwitchOn(module); err != nil {
+			return err
+		}
+	}
+	name := "repl"
+	if !talks {
+		name = "stdin"
+	}
+	s, begun, err := repl.New(ctx, repl.Options{
+		World: w, Generation: gen, Load: f.world.load, Module: module, Live: f.world.live,
+		Files: repl.Files{Tree: f.world.modules, Std: stdlib.FS}, Name: name, Script: !talks,
+	})
+	if err != nil {
+		return err
+	}
+	if talks {
+		return f.talk(ctx, s, begun, module, in, out, colorful(cmd))
+	}
+	return f.script(ctx, s, begun, in, out, cmd.ErrOrStderr())
+}
+
+// module returns the name of a module that is given by its folder, too, which says where
+// the tree is.
+func (f *replFlags) module(arg string) string {
+	if f.world.modules != "" {
+		return arg
+	}
+	dir, err := filepath.Abs(arg)
+	if err != nil || filepath.Base(dir) != "global" && !isModule(dir) {
+		return arg
+	}
+	f.world.modules = filepath.Dir(dir)
+	if number, name, weighed := strings.Cut(filepath.Base(dir), "-"); weighed && strings.Trim(number, "0123456789") == "" {
+		return name
+	}
+	return filepath.Base(dir)
+}
+
+func isTerminal(file any) bool {
+	f, ok := file.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// maxScriptLine bounds a line of a script.
+const maxScriptLine = 4 << 20
+
+// script reads lines from a pipe until one fails.
+func (f *replFlags) script(ctx context.Context, s *repl.Session, begun repl.Output, in io.Reader, out, stderr io.Writer) error {
+	show := func(o repl.Output) error {
+		for _, line := range o.Lines {
+			to := out
+			if line.Note {
+				if to = stderr; !f.verbose {
+					continue
+				}
+			}
+			if _, err := fmt.Fprintln(to, line.Text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := show(begun); err != nil {
+		return err
+	}
+	lines, failed := make(chan string), make(chan error, 1)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		defer close(lines)
+		read := bufio.NewScanner(in)
+		read.Buffer(nil, maxScriptLine)
+		for read.Scan() {
+			select {
+			case lines <- read.Text():
+			case <-done:
+				return
+			}
+		}
+		if err := read.Err(); err != nil {
+			failed <- fmt.Errorf("stdin: %w", err)
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return errInterrupted
+		case line, more := <-lines:
+			var o repl.Output
+			var err error
+			if more {
+				o, _, err = s.Eval(ctx, line)
+			} else {
+				o, err = s.End(ctx)
+			}
+			if shown := show(o); err == nil {
+				err = shown
+			}
+			switch {
+			case errors.Is(err, repl.ErrQuit):
+				return nil
+			case err != nil:
+				return err
+			case !more:
+				select {
+				case err := <-failed:
+					return err
+				default:
+					return nil
+				}
+			}
+		}
+	}
+}
+
+// talk is a session at a terminal.
+func (f *replFlags) talk(ctx context.Context, s *repl.Session, begun repl.Output, module string, in io.Reader, out io.Writer, color bool) error {
+	prompt := "starling> "
+	switch {
+	case module != "":
+		prompt = module + "> "
+	case f.world.live:
+		prompt = "live> "
+	}
+	defer f.restoreTerminal(in)()
+	e := newEditor(s, prompt, repl.OpenHistory(repl.HistoryFile(os.Getenv)), in, out)
+	fmt.Fprintln(out, "A simulated cluster; :help tells what there is, Ctrl-D ends.")
+	f.show(out, begun, color)
+	more := false
+	for {
+		text, err := e.read(more)
+		switch {
+		case errors.Is(err, errInterrupted):
+			s.Forget()
+			more = false
+			continue
+		case errors.Is(err, io.EOF):
+			fmt.Fprintln(out)
+			return nil
+		case err != nil:
+			return err
+		}
+		var o repl.Output
+		o, more, err = evalInterruptibly(ctx, s, text)
+		f.show(out, o, color)
+		switch {
+		case errors.Is(err, repl.ErrQuit):
+			return nil
+		case err != nil:
+			var at *script.Error
+			text := err.Error()
+			if errors.As(err, &at) && len(at.Frames) > 1 || at != nil && at.Source != "" {
+				text = strings.TrimRight(at.Render(), "\n")
+			}
+			fmt.Fprintln(out, paint(color, "31", "error: "+text))
+		}
+	}
+}
+
+// show writes output; what is beside the point is dim.
+func (f *replFlags) show(out io.Writer, o repl.Output, color bool) {
+	for _, line := range o.Lines {
+		fmt.Fprintln(out, paint(color && line.Note, "2", line.Text))
+	}
+}
+
+func paint(color bool, code, text string) string {
+	if !color {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// evalInterruptibly has Ctrl-C end a line.
+func evalInterruptibly(ctx context.Context, s *repl.Session, text string) (repl.Output, bool, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	typed := make(chan os.Signal, 1)
+	signal.Notify(typed, os.Interrupt)
+	done := make(chan struct{})
+	defer func() {
+		signal.Stop(typed)
+		close(done)
+	}()
+	go func() {
+		select {
+		case <-typed:
+			stop(errInterrupted)
+		case <-done:
+		}
+	}()
+	return s.Eval(ctx, text)
+}
+
+// restoreTerminal has the terminal be as it was when the process is told to end, which
+// may be in the middle of a line.
+func (f *replFlags) restoreTerminal(in io.Reader) (stop func()) {
+	file, ok := in.(*os.File)
+	if !ok {
+		return func() {}
+	}
+	state, err := term.GetState(int(file.Fd()))
+	if err != nil {
+		return func() {}
+	}
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-told:
+			_ = term.Restore(int(file.Fd()), state)
+			os.Exit(1)
+		case <-done:
+		}
+	}()
+	return func() {
+		signal.Stop(told)
+		close(done)
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/reeflective/readline"
+
+	"github.com/starling-operator/starling/runtime/repl"
+)
+
+// errInterrupted says that Ctrl-C was typed.
+var errInterrupted = errors.New("interrupted")
+
+// editor reads what people type at a terminal.
+type editor interface {
+	// read returns the next text, of one or several lines. more asks for a line of
+	// something that has begun. Errors are io.EOF and errInterrupted.
+	read(more bool) (string, error)
+}
+
+// newEditor returns the editor that the terminal can show.
+func newEditor(s *repl.Session, prompt string, history *repl.History, in io.Reader, out io.Writer) (e editor) {
+	plain := &plainEditor{in: bufio.NewReader(in), out: out, prompt: prompt}
+	if term := os.Getenv("TERM"); term == "" || term == "dumb" {
+		return plain
+	}
+	defer func() {
+		if recover() != nil { // the library needs a user with a home
+			e = plain
+		}
+	}()
+	shell := readline.NewShell()
+	shell.History.Delete()
+	shell.History.Add("starling", history)
+	// Tab shows what there is, before it chooses.
+	for name, value := range map[string]any{"menu-complete-display-prefix": true, "colored-completion-prefix": true} {
+		if err := shell.Config.Set(name, value); err != nil {
+			return plain
+		}
+	}
+	for _, keymap := range []string{"emacs", "vi-insert"} {
+		shell.Config.Bind(keymap, "\t", "menu-complete", false)
+	}
+	shell.AcceptMultiline = func(line []rune) bool { return !s.Unfinished(string(line)) }
+	shell.Completer = func(line []rune, cursor int) readline.Completions {
+		return completions(s.Completer(), string(line[:min(cursor, len(line))]))
+	}
+	shell.Prompt.Secondary(func() string { return continued(prompt) })
+	return &shellEditor{shell: shell, prompt: prompt}
+}
+
+// continued is the prompt of a line that goes on.
+func continued(prompt string) string { return strings.Repeat(".", len(prompt)-1) + " " }
+
+// completions hands candidates to the library. It takes the text up to the last blank
+// for the word, unless it is told of another one that is not empty.
+func completions(c *repl.Completer, text string) readline.Completions {
+	from, found := c.Complete(text, len(text))
+	shown := from
+	if from == len(text) && from > 0 {
+		_, n := utf8.DecodeLastRuneInString(text)
+		from -= n
+	}
+	var all []readline.Completion
+	for _, one := range found {
+		all = append(all, readline.Completion{Value: text[from:shown] + one.Text, Display: one.Text, Description: one.Doc})
+	}
+	out := readline.CompleteRaw(all).NoSort()
+	out.PREFIX = text[from:]
+	if len(out.PREFIX) != utf8.RuneCountInString(out.PREFIX) {
+		return readline.Completions{} // the library counts bytes
+	}
+	return out
+}
+
+type shellEditor struct {
+	shell  *readline.Shell
+	prompt string
+}
+
+func (e *shellEditor) read(more bool) (string, error) {
+	prompt := e.prompt
+	if more {
+		prompt = continued(prompt)
+	}
+	e.shell.Prompt.Primary(func() string { return prompt })
+	text, err := e.shell.Readline()
+	if errors.Is(err, readline.ErrInterrupt) {
+		err = errInterrupted
+	}
+	return text, err
+}
+
+// plainEditor reads lines from a terminal that can do nothing else.
+type plainEditor struct {
+	in     *bufio.Reader
+	out    io.Writer
+	prompt string
+}
+
+func (e *plainEditor) read(more bool) (string, error) {
+	prompt := e.prompt
+	if more {
+		prompt = continued(prompt)
+	}
+	fmt.Fprint(e.out, prompt)
+	line, err := e.in.ReadString('\n')
+	if err != nil && line == "" {
+		return "", io.EOF
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
