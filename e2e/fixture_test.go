@@ -23,6 +23,7 @@ type fixture struct {
 	kube    string // kubeconfig of its ServiceAccount
 	process *cluster.Starling
 	probes  int // events sent through it
+	env     []string
 }
 
 // newFixture makes an instance with the files of the tree, by their paths; "$NS" in
@@ -88,7 +89,7 @@ func program() string {
 // stays the same.
 func (f *fixture) start(args ...string) {
 	f.t.Helper()
-	o := cluster.Options{Modules: f.modules, Namespace: f.ns, Name: f.name, Kubeconfig: f.kube, Args: args}
+	o := cluster.Options{Modules: f.modules, Namespace: f.ns, Name: f.name, Kubeconfig: f.kube, Args: args, Env: f.env}
 	if f.process != nil {
 		o.StateDir = f.process.StateDir
 	}

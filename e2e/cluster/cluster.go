@@ -91,7 +91,7 @@ func Start() (*Cluster, error) {
 }
 
 func (c *Cluster) start(program string, args ...string) (err error) {
-	c.process, err = startProcess(program, append([]string{"--kubeconfig", c.Kubeconfig, "--dir", filepath.Join(c.dir, "data")}, args...)...)
+	c.process, err = startProcess(nil, program, append([]string{"--kubeconfig", c.Kubeconfig, "--dir", filepath.Join(c.dir, "data")}, args...)...)
 	if err != nil {
 		return err
 	}

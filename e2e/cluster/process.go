@@ -59,8 +59,10 @@ type process struct {
 	done   chan struct{} // closed when the process has ended
 }
 
-func startProcess(program string, args ...string) (*process, error) {
+// startProcess starts a program, with more variables in its environment.
+func startProcess(env []string, program string, args ...string) (*process, error) {
 	p := &process{cmd: exec.Command(program, args...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	dieWithParent(p.cmd)
 	started := make(chan error)

@@ -29,6 +29,8 @@ type Options struct {
 	StateDir string
 	// Args are more flags of run.
 	Args []string
+	// Env are more variables of its environment, as NAME=value.
+	Env []string
 }
 
 // Starling is a Starling process.
@@ -66,7 +68,7 @@ func (c *Cluster) Starling(t testing.TB, o Options) *Starling {
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(s.StateDir) })
 	}
-	s.process, err = startProcess(program, append([]string{"run",
+	s.process, err = startProcess(o.Env, program, append([]string{"run",
 		"--modules", o.Modules, "--namespace", o.Namespace, "--name", o.Name,
 		"--kubeconfig", o.Kubeconfig, "--listen", "127.0.0.1:0", "--state-dir", s.StateDir,
 	}, o.Args...)...)
@@ -145,4 +147,12 @@ func (s *Starling) Get(ctx context.Context, args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("starling %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return out, nil
+}
+
+// Command runs another command of the program for this instance and returns what it
+// prints, on stderr too.
+func (s *Starling) Command(ctx context.Context, args ...string) (string, error) {
+	args = append(args, "--namespace", s.options.Namespace, "--name", s.options.Name, "--state-dir", s.StateDir)
+	out, err := exec.CommandContext(ctx, s.program, args...).CombinedOutput()
+	return string(out), err
 }

@@ -1,0 +1,426 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v3/pkg/storage/driver"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/modules/status"
+)
+
+// seen is a hook that puts into the values how many ConfigMaps of fixture.touch there
+// are, with a word before it.
+func seen(word string) string {
+	return `
+def seen(ctx):
+    values.set("text", "` + word + ` %d" % len(ctx.snapshots["cms"]))
+
+hook(seen, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"], labels = {"e2e": "$NS"}, filter = ["data"])])
+`
+}
+
+// volume is a module tree as the kubelet, or git-sync, gives it to a pod.
+type volume struct {
+	f       *fixture
+	link    string // what is replaced: "..data", or "../current"
+	version int
+	files   map[string]string
+}
+
+// newVolume has the instance read its tree from a volume.
+func newVolume(f *fixture, link string, files map[string]string) *volume {
+	f.t.Helper()
+	v := &volume{f: f, files: maps.Clone(files)}
+	root := f.t.TempDir()
+	v.link = filepath.Join(root, link)
+	if f.modules = root; link != "..data" {
+		f.modules = v.link
+	}
+	v.swap(nil)
+	return v
+}
+
+// swap puts the next state of the files in the place of the one before, in one step; an
+// empty text removes a file.
+func (v *volume) swap(edit map[string]string) {
+	v.f.t.Helper()
+	maps.Copy(v.files, edit)
+	maps.DeleteFunc(v.files, func(_, text string) bool { return text == "" })
+	v.version++
+	old, _ := os.Readlink(v.link)
+	name := fmt.Sprintf("..version-%d", v.version)
+	dir := filepath.Join(filepath.Dir(v.link), name)
+	at := *v.f
+	at.modules = dir
+	at.write(v.files)
+	v.must(os.Symlink(name, v.link+".tmp"))
+	v.must(os.Rename(v.link+".tmp", v.link))
+	if old != "" {
+		v.must(os.RemoveAll(filepath.Join(filepath.Dir(v.link), old)))
+	}
+	if filepath.Base(v.link) != "..data" {
+		return
+	}
+	for path := range v.files { // those that people see
+		top, _, _ := strings.Cut(path, "/")
+		link := filepath.Join(v.f.modules, top)
+		if _, err := os.Lstat(link); os.IsNotExist(err) {
+			v.must(os.Symlink("..data/"+top, link))
+		}
+	}
+}
+
+func (v *volume) must(err error) {
+	v.f.t.Helper()
+	if err != nil {
+		v.f.t.Fatal(err)
+	}
+}
+
+// waitGeneration waits until a generation is in force, and all is well with it.
+func (f *fixture) waitGeneration(least int) {
+	f.t.Helper()
+	f.eventually(fmt.Sprintf("generation %d", least), func() error {
+		st, err := f.status()
+		if err == nil && (st.Generation < least || st.ReloadFailed != nil) {
+			err = fmt.Errorf("generation %d is in force, %+v", st.Generation, st.ReloadFailed)
+		}
+		return err
+	})
+}
+
+// waitReloadFailed waits until the status, the metric and `starling get modules` say that
+// the tree is not in force, and why.
+func (f *fixture) waitReloadFailed(texts ...string) {
+	f.t.Helper()
+	f.eventually("the reload has failed", func() error {
+		st, err := f.status()
+		if err != nil {
+			return err
+		}
+		if st.ReloadFailed == nil {
+			return fmt.Errorf("generation %d is in force", st.Generation)
+		}
+		return holds(st.ReloadFailed.Reason, texts)
+	})
+	if n := f.metric(`starling_reload_failed`); n != 1 {
+		f.t.Errorf("starling_reload_failed is %v", n)
+	}
+}
+
+// metric adds up the samples of one name, with these texts in their labels.
+func (f *fixture) metric(name string, labels ...string) (sum float64) {
+	f.t.Helper()
+	_, page, err := f.http("/metrics")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^`+name+`(\{[^}]*\})? (\S+)$`).FindAllStringSubmatch(page, -1) {
+		if holds(m[1], labels) == nil {
+			n, err := strconv.ParseFloat(m[2], 64)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			sum += n
+		}
+	}
+	return sum
+}
+
+// requests are those to the API server so far that list or watch: with streamed lists
+// both are watches; gets are lists, too.
+func (f *fixture) requests() (gets, watches float64) {
+	return f.metric("starling_api_requests_total", `verb="get"`), f.metric("starling_api_requests_total", `verb="watch"`)
+}
+
+// The swap of a mounted ConfigMap and that of git-sync: an edit is live, and only what
+// was edited runs; nothing is listed or watched again.
+func TestReloadOfVolumes(t *testing.T) {
+	for name, link := range map[string]string{"kubelet": "..data", "git-sync": "current"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, nil)
+			v := newVolume(f, link, trees(mirror("web", on), map[string]string{"web/hooks/a.star": seen("first")}, mirror("shop", on), probe(),
+				map[string]string{"plain/module.star": on, "plain/hooks/a.star": seen("plain")}))
+			f.start()
+			f.waitReady()
+			f.waitData("web", map[string]string{"text": "first 0"})
+			f.waitRevision(f.ns, "shop", 1)
+			f.probe()
+			f.waitData("web", map[string]string{"text": "first 1"})
+			plain := f.waitRuns("plain/hooks/a.star:seen", 1)
+			_, watches := f.requests()
+
+			v.swap(map[string]string{"web/hooks/a.star": seen("second")})
+			f.waitData("web", map[string]string{"text": "second 1"})
+			f.waitGeneration(2)
+			f.waitState("web", status.ModuleReady)
+
+			// A hook of a module without a chart: not one request.
+			settled := f.settledRequests()
+			v.swap(map[string]string{"plain/hooks/a.star": seen("other")})
+			f.waitGeneration(3)
+			f.waitRuns("plain/hooks/a.star:seen", plain+1)
+			if gets, _ := f.requests(); gets != settled {
+				t.Errorf("%v lists or reads more", gets-settled)
+			}
+
+			// A template alone.
+			v.swap(map[string]string{"web/templates/cm.yaml": strings.Replace(mirror("web", on)["web/templates/cm.yaml"], "\ndata:", "\ndata:\n  more: x", 1)})
+			f.waitData("web", map[string]string{"text": "second 1", "more": "x"})
+			f.probe()
+			if _, now := f.requests(); now != watches {
+				t.Errorf("%v watches more", now-watches)
+			}
+			f.waitRevision(f.ns, "shop", 1)
+			if h, err := f.hook("web/hooks/a.star:seen"); err != nil || h.Runs > 5 {
+				t.Errorf("%+v, %v", h, err)
+			}
+		})
+	}
+}
+
+// settledRequests waits until no reads are under way, and returns how many there were.
+func (f *fixture) settledRequests() (gets float64) {
+	f.t.Helper()
+	last, since := -1.0, time.Now()
+	f.eventually("no requests", func() error {
+		if gets, _ = f.requests(); gets != last {
+			last, since = gets, time.Now()
+		}
+		if time.Since(since) < time.Second/2 {
+			return fmt.Errorf("%v requests so far", gets)
+		}
+		return nil
+	})
+	return gets
+}
+
+// Edits while objects come and go: the last state of both is what is there in the end,
+// and the hooks of other modules have seen none of it.
+func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	v := newVolume(f, "current", trees(mirror("web", on), map[string]string{"web/hooks/a.star": seen("0")}, mirror("shop", on), probe(),
+		map[string]string{"calm/module.star": on, "calm/hooks/a.star": "def a(ctx):\n    pass\nhook(a, on = [startup()])\n"}))
+	f.start()
+	f.waitReady()
+	f.probe()
+	_, watches := f.requests()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	load := make(chan struct{})
+	go func() {
+		defer close(load)
+		for i := 0; ctx.Err() == nil; i++ {
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("load-%d", i%10), Labels: map[string]string{"e2e": f.ns}}}
+			api := shared.Client.CoreV1().ConfigMaps(f.ns)
+			if _, err := api.Create(ctx, cm, metav1.CreateOptions{}); err != nil {
+				_ = api.Delete(ctx, cm.Name, metav1.DeleteOptions{})
+			}
+		}
+	}()
+	const edits = 40
+	for i := 1; i <= edits; i++ {
+		v.swap(map[string]string{"web/hooks/a.star": seen(fmt.Sprint(i))})
+		if i%10 == 0 {
+			f.waitGeneration(i/10 + 1)
+		}
+	}
+	cancel()
+	<-load
+	list, err := shared.Client.CoreV1().ConfigMaps(f.ns).List(t.Context(), metav1.ListOptions{LabelSelector: "e2e=" + f.ns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.waitData("web", map[string]string{"text": fmt.Sprintf("%d %d", edits, len(list.Items))})
+	f.waitState("web", status.ModuleReady)
+	if _, now := f.requests(); now != watches {
+		t.Errorf("%v watches more", now-watches)
+	}
+	if h, err := f.hook("calm/hooks/a.star:a"); err != nil || h.Runs != 1 {
+		t.Errorf("%+v, %v", h, err)
+	}
+	f.waitRevision(f.ns, "shop", 1)
+}
+
+// A module that breaks leaves the old generation in force, the good half of the edit
+// included; the reason is where people look. Mended, all of it is in force.
+func TestReloadOfABrokenModule(t *testing.T) {
+	t.Parallel()
+	l := mirrors
+	l.HooksIn = map[string][]rbacv1.PolicyRule{"$NS": append([]rbacv1.PolicyRule{allow("", "events", "get", "create", "patch"), allow("apps", "deployments", "get")}, mirrors.HooksIn["$NS"]...)}
+	f := newFixture(t, nil, l)
+	v := newVolume(f, "..data", trees(mirror("web", on), map[string]string{"web/hooks/a.star": seen("good")}, mirror("shop", on), probe()))
+	d := deployment(t, f.ns)
+	f.env = []string{"POD_NAME=" + d.Name + "-6d4b75cb6d-hwt4s"}
+	f.start()
+	f.waitReady()
+	f.probe()
+	f.waitData("web", map[string]string{"text": "good 1"})
+
+	v.swap(map[string]string{"web/hooks/a.star": "def seen(ctx)\n", "shop/values.yaml": "text: other\n"})
+	f.waitReloadFailed("module web: web/hooks/a.star:2:1")
+	out, err := f.process.Command(t.Context(), "get", "modules")
+	if err != nil || !strings.Contains(out, "note: the module tree has changed and cannot be used, generation 1 goes on: module web: web/hooks/a.star:2:1") {
+		t.Errorf("starling get modules says\n%s%v", out, err)
+	}
+	f.waitEvent("Deployment", d.Name, "ReloadFailed", "web/hooks/a.star:2:1")
+	f.touch("another", "x")
+	f.waitData("web", map[string]string{"text": "good 2"})
+	f.waitData("shop", map[string]string{"text": "plain"})
+	f.waitState("web", status.ModuleReady)
+
+	// Another reason, and one module more that is broken.
+	v.swap(map[string]string{"web/hooks/a.star": seen("mended"), "shop/module.star": "modul()\n", "web/module.star": "module(requires = [\"nobody\"])\n"})
+	f.waitReloadFailed("module shop: ", "modul", "module web: ", "nobody")
+
+	v.swap(map[string]string{"web/module.star": on, "shop/module.star": on})
+	f.waitGeneration(2)
+	f.waitData("web", map[string]string{"text": "mended 2"})
+	f.waitData("shop", map[string]string{"text": "other"})
+	f.waitEvent("Deployment", d.Name, "Reloaded", "generation 2")
+	if n := f.metric(`starling_reload_failed`); n != 0 {
+		t.Errorf("starling_reload_failed is %v", n)
+	}
+	if refused := f.metric("starling_reloads_total", `result="refused"`); refused != 2 {
+		t.Errorf("%v reloads were refused", refused)
+	}
+}
+
+// deployment makes a Deployment that has no pods.
+func deployment(t *testing.T, ns string) *appsv1.Deployment {
+	t.Helper()
+	labels := map[string]string{"app": "x"}
+	d, err := shared.Client.AppsV1().Deployments(ns).Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "operator"},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// waitEvent waits for an Event about an object.
+func (f *fixture) waitEvent(kind, name, reason, text string) {
+	f.t.Helper()
+	f.eventually("an Event "+reason, func() error {
+		list, err := shared.Client.CoreV1().Events(f.ns).List(f.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, ev := range list.Items {
+			if o := ev.InvolvedObject; o.Kind == kind && o.Name == name && ev.Reason == reason && strings.Contains(ev.Message, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %d others", len(list.Items))
+	})
+}
+
+// New, removed, renamed and moved modules; and a tree that is not there for a while,
+// which uninstalls nothing.
+func TestReloadOfWholeModules(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(mirror("web", on), mirror("shop", on), probe()))
+	f.start()
+	f.waitReady()
+	f.waitRevision(f.ns, "web", 1)
+	f.waitRevision(f.ns, "shop", 1)
+	f.probe()
+
+	f.write(mirror("new", on))
+	f.waitRevision(f.ns, "new", 1)
+	f.waitState("new", status.ModuleReady)
+
+	// The number before the name is an order, no other module.
+	if err := os.Rename(filepath.Join(f.modules, "web"), filepath.Join(f.modules, "020-web")); err != nil {
+		t.Fatal(err)
+	}
+	f.waitGeneration(3)
+	f.write(map[string]string{"020-web/values.yaml": "text: moved\n"})
+	f.waitData("web", map[string]string{"text": "moved"})
+	f.waitRevision(f.ns, "web", 2)
+
+	// Another name is another module: its objects come, those of the old one go.
+	if err := os.Rename(filepath.Join(f.modules, "shop"), filepath.Join(f.modules, "store")); err != nil {
+		t.Fatal(err)
+	}
+	f.waitRevision(f.ns, "store", 1)
+	f.waitUninstalled("shop")
+
+	before := takePicture(t, f.ns)
+	for _, gone := range []struct{ says, path string }{
+		{"cannot read the modules folder", ""}, {"is empty", "/*"}, {"its folder holds nothing of a module", "/new/*"},
+	} {
+		away := t.TempDir()
+		paths, err := filepath.Glob(f.modules + gone.path)
+		if err != nil || len(paths) == 0 {
+			t.Fatal(paths, err)
+		}
+		for _, path := range paths {
+			if err := os.Rename(path, filepath.Join(away, filepath.Base(path))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.waitReloadFailed(gone.says)
+		f.waitState("new", status.ModuleReady)
+		f.waitState("store", status.ModuleReady)
+		for _, path := range paths {
+			if err := os.Rename(filepath.Join(away, filepath.Base(path)), path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.waitGeneration(1)
+	}
+	before.same(t, f.ns)
+
+	f.write(map[string]string{"new": ""})
+	f.waitUninstalled("new")
+	f.waitState("web", status.ModuleReady)
+	f.probe()
+}
+
+func (f *fixture) waitUninstalled(module string) {
+	f.t.Helper()
+	f.eventually(module+" is uninstalled", func() error {
+		h, err := history(f.ns, module)
+		if errors.Is(err, driver.ErrReleaseNotFound) {
+			return nil
+		}
+		return fmt.Errorf("%d revisions, %w", len(h), err)
+	})
+}
+
+// With --reload=false the tree is what it was at the start.
+func TestReloadSwitchedOff(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(mirror("web", on), probe()))
+	f.start("--reload=false")
+	f.waitReady()
+	f.write(map[string]string{"web/values.yaml": "text: later\n"})
+	f.probe()
+	if st, err := f.status(); err != nil || st.Generation != 1 {
+		t.Errorf("generation %d, %v", st.Generation, err)
+	}
+	f.waitData("web", map[string]string{"text": "plain"})
+	f.restart()
+	f.waitData("web", map[string]string{"text": "later"})
+}
