@@ -17,11 +17,12 @@ FUZZTIME ?= 30s
 FUZZ     ?=
 VULNDB   ?= https://vuln.go.dev
 # Of make image.
-BASE      ?= scratch
-PLATFORMS ?= linux/amd64,linux/arm64
-VERSION   ?=
-MODULES   ?=
-PUSH      ?=
+BASE        ?= scratch
+PLATFORMS   ?= linux/amd64,linux/arm64
+VERSION     ?=
+MODULES     ?=
+PUSH        ?=
+COMPRESSION ?= gzip
 
 # The race detector needs a C compiler.
 HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
@@ -96,7 +97,7 @@ devcluster: bin/devcluster ## bin/devcluster, a Kubernetes control plane in one 
 
 image: ## bin/image, the container image as an OCI layout, without Docker; its options: docs/operations.md
 	@go -C tools run ./image build -dir $(CURDIR) -out $(CURDIR)/bin/image -base "$(BASE)" -platforms "$(PLATFORMS)" \
-	  -version "$(VERSION)" -modules "$(if $(MODULES),$(abspath $(MODULES)))" -push "$(PUSH)"
+	  -compression "$(COMPRESSION)" -version "$(VERSION)" -modules "$(if $(MODULES),$(abspath $(MODULES)))" -push "$(PUSH)"
 
 # For this machine only: compiling for another one takes minutes more.
 image-check: ## builds the image for this machine, looks into it, and runs make smoke with what it holds

@@ -24,9 +24,14 @@ import (
 // scratch is the base that is none.
 const scratch = "scratch"
 
+// zstandard is the smaller compression.
+const zstandard = "zstd"
+
 // buildOptions say what to build.
 type buildOptions struct {
 	Dir, Layout, Base, Version, Modules, Push string
+	// Compression of layers is "gzip" or [zstandard].
+	Compression string
 	// Platforms are as "linux/amd64".
 	Platforms []string
 	// Time is that of all files.
@@ -107,7 +112,7 @@ func compile(ctx context.Context, o buildOptions, arch, program string) error {
 // baseImage is what comes below the program.
 func baseImage(ctx context.Context, o buildOptions, platform *v1.Platform) (v1.Image, error) {
 	if o.Base == scratch {
-		layer, err := layerOf(baseFiles(), o.Time)
+		layer, err := layerOf(baseFiles(), o)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +143,7 @@ func assemble(base v1.Image, program string, platform *v1.Platform, o buildOptio
 		return nil, err
 	}
 	layer, err := layerOf([]file{{path: "usr/", mode: 0o755}, {path: "usr/local/", mode: 0o755}, {path: "usr/local/bin/", mode: 0o755},
-		{path: programPath[1:], mode: 0o755, data: data}}, o.Time)
+		{path: programPath[1:], mode: 0o755, data: data}}, o)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +177,7 @@ func addModules(img v1.Image, o buildOptions) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-modules %s: %w", o.Modules, err)
 	}
-	layer, err := layerOf(files, o.Time)
+	layer, err := layerOf(files, o)
 	if err != nil {
 		return nil, err
 	}

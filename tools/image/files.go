@@ -9,8 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"time"
 
+	"github.com/google/go-containerregistry/pkg/compression"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -79,13 +79,13 @@ func moduleFiles(tree fs.FS) ([]file, error) {
 	return out, err
 }
 
-// layerOf makes a layer of files: owned by root, all of the same time, gzipped as
-// small as gzip does.
-func layerOf(files []file, at time.Time) (v1.Layer, error) {
+// layerOf makes a layer of files: owned by root, all of the same time, as small as the
+// compression makes it: "gzip", which all take, or "zstd", which takes a sixth less.
+func layerOf(files []file, o buildOptions) (v1.Layer, error) {
 	var data bytes.Buffer
 	w := tar.NewWriter(&data)
 	for _, f := range files {
-		h := &tar.Header{Name: f.path, Mode: f.mode, Size: int64(len(f.data)), ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		h := &tar.Header{Name: f.path, Mode: f.mode, Size: int64(len(f.data)), ModTime: o.Time, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
 		if strings.HasSuffix(f.path, "/") {
 			h.Typeflag = tar.TypeDir
 		}
@@ -99,6 +99,9 @@ func layerOf(files []file, at time.Time) (v1.Layer, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data.Bytes())), nil },
-		tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching, tarball.WithMediaType(types.OCILayer))
+	how := []tarball.LayerOption{tarball.WithCompressedCaching, tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithMediaType(types.OCILayer)}
+	if o.Compression == zstandard {
+		how = append(how, tarball.WithCompression(compression.ZStd), tarball.WithCompressionLevel(19), tarball.WithMediaType(types.OCILayerZStd))
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data.Bytes())), nil }, how...)
 }

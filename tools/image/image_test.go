@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 var platform = &v1.Platform{OS: "linux", Architecture: "arm64"}
@@ -47,9 +48,11 @@ func programFile(t *testing.T) string {
 	return file
 }
 
-func image(t *testing.T) v1.Image {
+func image(t *testing.T) v1.Image { return imageOf(t, "gzip") }
+
+func imageOf(t *testing.T, compression string) v1.Image {
 	t.Helper()
-	o := buildOptions{Base: scratch, Version: "v1.2.3", Time: time.Unix(0, 0).UTC()}
+	o := buildOptions{Base: scratch, Version: "v1.2.3", Compression: compression, Time: time.Unix(0, 0).UTC()}
 	base, err := baseImage(t.Context(), o, platform)
 	if err != nil {
 		t.Fatal(err)
@@ -103,9 +106,27 @@ func TestImageIsReproducible(t *testing.T) {
 	}
 }
 
+func TestCompressions(t *testing.T) {
+	for compression, want := range map[string]types.MediaType{"gzip": types.OCILayer, "zstd": types.OCILayerZStd} {
+		img := imageOf(t, compression)
+		layers, err := img.Layers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range layers {
+			if got, err := l.MediaType(); err != nil || got != want {
+				t.Errorf("%s: a layer is %s, %v", compression, got, err)
+			}
+		}
+		if err := checked(t, img); err != nil {
+			t.Errorf("%s: %v", compression, err)
+		}
+	}
+}
+
 func TestWhatCheckRefuses(t *testing.T) {
 	with := func(files ...file) v1.Image {
-		layer, err := layerOf(files, time.Unix(0, 0))
+		layer, err := layerOf(files, buildOptions{Time: time.Unix(0, 0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +186,7 @@ func TestBaseAndPush(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
-	layer, err := layerOf([]file{{path: "etc/", mode: 0o755}, {path: "etc/os-release", mode: 0o644, data: []byte("x")}}, time.Unix(0, 0))
+	layer, err := layerOf([]file{{path: "etc/", mode: 0o755}, {path: "etc/os-release", mode: 0o644, data: []byte("x")}}, buildOptions{Time: time.Unix(0, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +259,7 @@ func TestModules(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	for _, args := range [][]string{nil, {"push"}, {"build"}, {"build", "-out", "x", "-platforms", "windows/amd64", "-dir", t.TempDir()}} {
+	for _, args := range [][]string{nil, {"push"}, {"build"}, {"build", "-out", "x", "-compression", "xz"}, {"build", "-out", "x", "-platforms", "windows/amd64", "-dir", t.TempDir()}} {
 		if err := run(t.Context(), args); err == nil {
 			t.Errorf("%q is taken", args)
 		}
