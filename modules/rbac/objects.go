@@ -74,6 +74,9 @@ func (b *builder) escalation(c *chart, o object, all []*chart) {
 		return
 	}
 	for _, rule := range o.Rules {
+		if slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*") {
+			b.note("chart of %s: its %s %s holds rights on everything, which Starling must have to give them", c.module.Name, o.Kind, o.Metadata.Name)
+		}
 		for _, url := range rule.NonResourceURLs {
 			b.add("", Rule{URL: url, Verbs: rule.Verbs, Why: why})
 		}

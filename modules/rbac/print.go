@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Write prints the roles, and their bindings to the instance's ServiceAccount, as YAML
@@ -36,7 +37,7 @@ func (p *printer) line(format string, args ...any) { fmt.Fprintf(&p.out, format+
 // wrapped prints a comment in lines of about 100 characters.
 func (p *printer) wrapped(text string) {
 	at := "#"
-	for _, word := range strings.Fields(text) {
+	for _, word := range strings.Fields(plain(text)) {
 		if len(at)+len(word) > 100 {
 			p.line("%s", at)
 			at = "#  " // the next line of the same remark
@@ -56,7 +57,7 @@ func (p *printer) role(role Role) {
 	p.head(kind, role)
 	p.line("rules:")
 	for _, r := range role.Rules {
-		p.line("# %s", strings.Join(short(r.Why), "; "))
+		p.line("# %s", plain(strings.Join(short(r.Why), "; ")))
 		if r.URL != "" {
 			p.line("- nonResourceURLs: [%s]", scalar(r.URL))
 		} else {
@@ -90,6 +91,17 @@ func (p *printer) head(kind string, role Role) {
 	}
 	p.line("  labels:")
 	p.line("    app.kubernetes.io/name: starling")
+}
+
+// plain makes one line of a text, which may hold names that charts make up: what would
+// end a comment could add rights.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, " "))
 }
 
 // short leaves out what no reader reads.

@@ -103,6 +103,27 @@ func TestRenderedWithTheConfig(t *testing.T) {
 	}
 }
 
+// What a chart makes up cannot add a line: names stand in comments, and in quotes.
+func TestNamesOfChartsAddNoRights(t *testing.T) {
+	for _, end := range []string{"\\n", "\\r", "\\u0085", "\\u2028"} {
+		read, err := tree.Read(fstest.MapFS{"a/templates/a.yaml": {Data: []byte(
+			"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: \"x" + end + "- verbs: [escalate]\"}\n" +
+				"rules:\n- {apiGroups: [\"*\"], resources: [\"*\"], verbs: [\"get" + end + "- verbs: [impersonate]\"]}\n")}}, tree.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := print(t, Options{Tree: read})
+		if !strings.Contains(text, "holds rights on everything") {
+			t.Errorf("nobody is told:\n%s", text)
+		}
+		for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("\n\r\u0085\u2028", r) }) {
+			if trimmed := strings.TrimSpace(line); strings.HasPrefix(trimmed, "- verbs:") {
+				t.Errorf("%q adds %q", end, line)
+			}
+		}
+	}
+}
+
 func TestAModuleThatDoesNotLoadIsAnError(t *testing.T) {
 	read, err := tree.Read(fstest.MapFS{
 		"a/module.star":  {Data: []byte("module(enabeld = True)\n")},
