@@ -3,13 +3,13 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/sim"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
@@ -181,7 +181,7 @@ type differ struct {
 }
 
 func (d *differ) compare(path []string, a, b any) {
-	if d.skip != nil && d.skip(path) || reflect.DeepEqual(a, b) {
+	if d.skip != nil && d.skip(path) || object.Same(a, b) {
 		return
 	}
 	am, aIs := a.(map[string]any)

@@ -31,7 +31,7 @@ func running(t *testing.T, files map[string]string, objects ...map[string]any) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range append(objects, object("Namespace", "", "starling-system", nil)) {
+	for _, obj := range append(objects, thing("Namespace", "", "starling-system", nil)) {
 		if err := w.Apply(obj); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func load(t *testing.T, files map[string]string) *generation.Generation {
 	return generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return noLog{} }})
 }
 
-func object(kind, namespace, name string, data map[string]any) map[string]any {
+func thing(kind, namespace, name string, data map[string]any) map[string]any {
 	meta := map[string]any{"name": name}
 	if namespace != "" {
 		meta["namespace"] = namespace
@@ -153,7 +153,7 @@ Plan: 0 to create, 1 to update, 0 to delete; releases: 0 to install, 1 to upgrad
 		},
 		{
 			name: "a hook follows an object that changes", changes: true,
-			change: func(w *sim.World) { _ = w.Apply(object("Node", "", "b", nil)) },
+			change: func(w *sim.World) { _ = w.Apply(thing("Node", "", "b", nil)) },
 			want: `~ module web: upgrade release web in web
     ~ values.internal.nodes: ["a"] -> ["a","b"]  # hook web/hooks/a.star:f, web/hooks/a.star:3
 ~ v1 ConfigMap web/nodes  # updated by release web
@@ -245,7 +245,7 @@ spec:
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			w := running(t, files, object("Node", "", "a", nil), object("Secret", "default", "token", map[string]any{"word": "b3BlbiBzZXNhbWU="}))
+			w := running(t, files, thing("Node", "", "a", nil), thing("Secret", "default", "token", map[string]any{"word": "b3BlbiBzZXNhbWU="}))
 			p, text := planned(t, w, test.files, test.change)
 			if p.Changes() != test.changes || p.Failed() != test.failed {
 				t.Errorf("changes %v, failed %v", p.Changes(), p.Failed())
@@ -266,7 +266,7 @@ spec:
 
 // What was planned is what happens: after it, nothing is left to do.
 func TestWhatIsPlannedHappens(t *testing.T) {
-	w := running(t, web(nil), object("Node", "", "a", nil))
+	w := running(t, web(nil), thing("Node", "", "a", nil))
 	files := web(map[string]string{"web/values.yaml": "color: green\n"})
 	before, _ := planned(t, w, files, nil)
 	w.Stop()

@@ -236,9 +236,6 @@ func (s *Store) establish(obj map[string]any) {
 		conditions = append(conditions, map[string]any{"type": c.typ, "status": "True", "reason": c.reason, "message": c.message, "lastTransitionTime": since})
 	}
 	obj["status"] = map[string]any{"acceptedNames": runtime.DeepCopyJSONValue(names), "conditions": conditions, "storedVersions": stored}
-	if list := finalizersOf(obj); !slices.Contains(list, crdFinalizer) && !deleting(obj) {
-		setMeta(obj, "finalizers", finalizerList(append(list, crdFinalizer)))
-	}
 }
 
 func finalizerList(list []string) []any {

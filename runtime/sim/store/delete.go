@@ -77,6 +77,9 @@ func (s *Store) delete(k *kind, t Target, o DeleteOptions) (Deleted, error) {
 		return Deleted{}, err
 	}
 	finalizers := holding(k, obj, o.Propagation)
+	if k.Builtin && k.groupResource() == crdResource && !deleting(obj) && !slices.Contains(finalizers, crdFinalizer) {
+		finalizers = append(finalizers, crdFinalizer) // its objects go first
+	}
 	changed := obj
 	if !slices.Equal(finalizers, finalizersOf(obj)) {
 		changed = setFinalizers(obj, finalizers)

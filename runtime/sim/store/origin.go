@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Origin is a cluster that a store can lie over, see [Over]: what the store does not
@@ -298,13 +300,13 @@ func sameButBookkeeping(a, b map[string]any) bool {
 		return false
 	}
 	for key, v := range a {
-		if key != "metadata" && !reflect.DeepEqual(v, b[key]) {
+		if key != "metadata" && !object.Same(v, b[key]) {
 			return false
 		}
 	}
 	same := func(a, b map[string]any) bool {
 		for key, v := range a {
-			if !slices.Contains(Bookkeeping, key) && !reflect.DeepEqual(v, b[key]) {
+			if !slices.Contains(Bookkeeping, key) && !object.Same(v, b[key]) {
 				return false
 			}
 		}
