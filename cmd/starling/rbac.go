@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	stdlog "log"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/starling-operator/starling/modules/rbac"
 	"github.com/starling-operator/starling/modules/tree"
@@ -51,7 +51,8 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	stdlog.SetOutput(io.Discard) // Helm's template engine warns there, with values
+	tameLibraries()
+	klog.SetLogger(logr.Discard())
 	read, err := tree.ReadDir(args[0], tree.Options{})
 	if err != nil {
 		return err

@@ -70,12 +70,17 @@ func (b *builder) charts() error {
 	if err != nil {
 		return err
 	}
+	found := b.found()
 	for _, m := range b.gen.All() {
 		if m.Tree.Chart == nil {
 			continue
 		}
 		c := &chart{module: m, namespace: b.namespace(m), written: map[kindName]bool{}}
-		b.render(c, sections)
+		views := []map[string]any{values.ModuleView(sections[m.Name].Compose(), sections["global"].Compose())}
+		if view := found[m.Name]; view != nil {
+			views = append(views, view)
+		}
+		b.render(c, views...)
 		for _, o := range c.objects {
 			if o.Kind == "Namespace" && o.APIVersion == "v1" && !b.o.NamespacesExist {
 				b.make(o.Metadata.Name)
@@ -132,35 +137,48 @@ func static(file string, data map[string]any) []values.Layer {
 	return []values.Layer{{Name: file, File: file, Data: data}}
 }
 
-// render fills in what the chart renders to with the values of the tree.
-func (b *builder) render(c *chart, sections map[string]*values.Composer) {
+// render fills in what the chart renders to, with the values of the tree and with those
+// that hooks find. One that renders with either is known.
+func (b *builder) render(c *chart, views ...map[string]any) {
 	for _, f := range c.module.Tree.Chart.Files {
 		c.read(f)
 	}
+	var failed []error
+	for _, view := range views {
+		if err := b.renderWith(c, view); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if len(failed) == len(views) {
+		c.err = failed[len(failed)-1]
+	}
+}
+
+func (b *builder) renderWith(c *chart, view map[string]any) error {
 	ctx, cancel := context.WithTimeout(b.ctx, renderTime)
 	defer cancel()
 	m := c.module
-	view, err := hook.ChartValues(ctx, b.gen.Host, m, values.ModuleView(sections[m.Name].Compose(), sections["global"].Compose()), time.Unix(0, 0), silent{})
+	view, err := hook.ChartValues(ctx, b.gen.Host, m, view, time.Unix(0, 0), silent{})
 	if err != nil {
-		c.err = err
-		return
+		return err
 	}
 	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view}
 	o := release.RenderOffline(ctx, target, func(f string) bool { return f == "lookup" })
 	for _, call := range o.Calls {
 		b.note("chart of %s: %s:%d asks the cluster (lookup): it needs get, or list, of what it asks for", m.Name, call.File, call.Line)
 	}
-	if c.err = o.Err; c.err != nil {
-		return
+	if o.Err != nil {
+		return o.Err
 	}
 	for _, file := range slices.Sorted(maps.Keys(o.Files)) {
 		docs := releaseutil.SplitManifests(o.Files[file])
 		for _, key := range slices.Sorted(maps.Keys(docs)) {
-			if err := c.parse(docs[key], b.kinds); err != nil && c.err == nil {
-				c.err = fmt.Errorf("%s: what it renders to is no object", file)
+			if err := c.parse(docs[key], b.kinds); err != nil {
+				return fmt.Errorf("%s: what it renders to is no object", file)
 			}
 		}
 	}
+	return nil
 }
 
 func (c *chart) parse(doc string, k *kinds) error {

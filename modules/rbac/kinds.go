@@ -27,12 +27,13 @@ func (r resource) rule(verbs ...string) Rule {
 
 // kinds are the kinds of Kubernetes and of the tree.
 type kinds struct {
-	known map[schema.GroupKind]resource
+	builtins *store.Builtins
+	known    map[schema.GroupKind]resource
 }
 
 func newKinds() *kinds {
-	k := &kinds{known: map[schema.GroupKind]resource{}}
-	for _, b := range store.New(store.Options{Builtins: store.NewBuiltins()}).Kinds() {
+	k := &kinds{builtins: store.NewBuiltins(), known: map[schema.GroupKind]resource{}}
+	for _, b := range store.New(store.Options{Builtins: k.builtins}).Kinds() {
 		r := resource{group: b.Group, plural: b.Plural, namespaced: b.Namespaced}
 		if b.Status {
 			r.subresources = append(r.subresources, "status")

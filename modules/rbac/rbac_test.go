@@ -103,6 +103,22 @@ func TestRenderedWithTheConfig(t *testing.T) {
 	}
 }
 
+// What hooks set is rendered, too, as far as they find it in an empty cluster.
+func TestRenderedWithWhatHooksFind(t *testing.T) {
+	read, err := tree.Read(fstest.MapFS{
+		"a/module.star":         {Data: []byte("module()\n")},
+		"a/hooks/a.star":        {Data: []byte("def f(ctx):\n    values.set(\"kind\", \"Service\")\n\nhook(f, on = [startup()])\n")},
+		"a/templates/a.yaml":    {Data: []byte("apiVersion: v1\nkind: {{ required \"a kind\" .Values.kind }}\nmetadata: {name: a}\n")},
+		"a/openapi/values.yaml": {Data: []byte("type: object\nproperties: {kind: {type: string}}\n")},
+	}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := print(t, Options{Tree: read}); !strings.Contains(text, "resources: [services]") || strings.Contains(text, "Not known") {
+		t.Errorf("got\n%s", text)
+	}
+}
+
 // What a chart makes up cannot add a line: names stand in comments, and in quotes.
 func TestNamesOfChartsAddNoRights(t *testing.T) {
 	for _, end := range []string{"\\n", "\\r", "\\u0085", "\\u2028"} {
