@@ -45,6 +45,7 @@ func TestCertificates(t *testing.T) {
 	}
 	f.waitRevision("web", "web", 1)
 
+	f.nothingToPlan()
 	if err := shared.Client.CoreV1().Secrets("web").Delete(t.Context(), "web-tls", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

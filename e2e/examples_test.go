@@ -48,6 +48,7 @@ func TestSysctlTuner(t *testing.T) {
 		t.Errorf("the pods restart for parameters: generation %d → %d, %v", before.Generation, after.Generation, err)
 	}
 
+	f.nothingToPlan()
 	f.configure(map[string]string{"sysctlTuner": "params: {Swappiness: 10}"})
 	f.waitState("sysctl-tuner", status.ModuleReady, "params", "lower-case words joined by dots")
 	f.configure(map[string]string{"sysctlTuner": "sleep: 1"})

@@ -61,6 +61,7 @@ func TestPerObject(t *testing.T) {
 		return holds(fmt.Sprint(o.Object["status"]), []string{"2 of 2 replicas are ready", "status:True"})
 	})
 
+	f.nothingToPlan()
 	shared.Apply(t, site(0))
 	f.eventually("a website without replicas has no deployment", func() error {
 		if _, err := shared.Client.AppsV1().Deployments(ns).Get(t.Context(), "blog", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

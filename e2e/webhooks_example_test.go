@@ -26,6 +26,7 @@ func TestWebhooksExample(t *testing.T) {
 	f.start(webhookArgs(t)...)
 	f.waitState("backups", status.ModuleReady)
 	f.waitConfigurations(2)
+	f.nothingToPlan()
 
 	config := rest.CopyConfig(shared.Config)
 	w := &warnings{}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/runtime/object"
@@ -64,7 +65,8 @@ func Over(o Options, origin Origin) (*Store, error) {
 	s.mu.Lock()
 	defer s.unlock()
 	if k := s.kind(crdGVR); k != nil {
-		if err := s.loadList(k, "", Selection{}); err != nil {
+		// Who may not read them sees custom resources without their schemas.
+		if err := s.loadList(k, "", Selection{}); err != nil && !apierrors.IsForbidden(err) {
 			return nil, fmt.Errorf("custom resource definitions: %w", err)
 		}
 		for _, key := range s.table(crdResource).keys {
