@@ -20,6 +20,8 @@ type valueCall struct {
 	function string // "values.set"
 	path     []string
 	pos      syntax.Position
+	// value is what is set, nil for other functions.
+	value syntax.Expr
 }
 
 func (v valueCall) reads() bool {
@@ -43,14 +45,18 @@ func (s *source) asValueCall(n syntax.Node, shape map[string]any) (valueCall, bo
 		return valueCall{}, false
 	}
 	pos, _ := arg.Span()
+	v := valueCall{function: name, pos: pos}
+	if name == "values.set" || name == "values.default" || name == "values.merge" {
+		v.value = argument(call, 1, "value")
+	}
 	if p, ok := text(arg); ok && p != "" {
-		return valueCall{name, object.Dotted(p).Resolve(shape), pos}, true
+		v.path = object.Dotted(p).Resolve(shape)
+		return v, true
 	}
 	list, ok := arg.(*syntax.ListExpr)
 	if !ok || len(list.List) == 0 {
 		return valueCall{}, false
 	}
-	v := valueCall{function: name, pos: pos}
 	for _, e := range list.List {
 		key, ok := text(e)
 		if !ok {
@@ -88,7 +94,7 @@ func (c *checker) valuePaths() {
 			}
 			syntax.Walk(s.file, func(n syntax.Node) bool {
 				if v, ok := s.asValueCall(n, shape); ok {
-					c.valuePath(m, v, shape, switches)
+					c.valuePath(m, s, v, shape, switches)
 				}
 				return true
 			})
@@ -96,13 +102,17 @@ func (c *checker) valuePaths() {
 	}
 }
 
-func (c *checker) valuePath(m *generation.Module, v valueCall, shape map[string]any, switches []string) {
+func (c *checker) valuePath(m *generation.Module, s *source, v valueCall, shape map[string]any, switches []string) {
 	first, path := v.path[0], v.path
 	isSwitch := len(path) == 1 && slices.Contains(switches, first)
 	text := object.KeysText(path)
 	schema := c.values[m.Name].schema
 	switch {
 	case isSwitch && m.Global:
+		if t := s.typeOf(v.value); v.function == "values.set" && t != "" && t != "boolean" {
+			pos, _ := v.value.Span()
+			c.at(Error, "values", pos, text+" must be True or False, this is "+inWords([]string{t}), "")
+		}
 		return
 	case isSwitch && !v.reads():
 		c.at(Error, "values", v.pos, "only global hooks may set "+text+", which switches a module", "")
@@ -124,6 +134,9 @@ func (c *checker) valuePath(m *generation.Module, v valueCall, shape map[string]
 	}
 	if schema == nil || len(path) == 0 {
 		return
+	}
+	if v.value != nil {
+		c.typesOf(s, v.value, schema, path, text)
 	}
 	if _, there := object.Get(shape, v.path); there {
 		return

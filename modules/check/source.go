@@ -17,6 +17,8 @@ type source struct {
 	// bound are names that the file gives a meaning of its own, anywhere: they may not
 	// be the builtins.
 	bound map[string]bool
+	// times is how many meanings a name has in the file.
+	times map[string]int
 	// contexts are the functions whose first parameter is ctx: hooks and cleanups.
 	contexts map[string]bool
 	// filters are the functions and lambdas whose parameter is an object.
@@ -26,7 +28,7 @@ type source struct {
 func newSource(path string, file *syntax.File) *source {
 	s := &source{
 		path: path, file: file, functions: map[string]*syntax.DefStmt{}, at: map[place]syntax.Node{},
-		bound: map[string]bool{}, contexts: map[string]bool{}, filters: map[string]bool{},
+		bound: map[string]bool{}, times: map[string]int{}, contexts: map[string]bool{}, filters: map[string]bool{},
 	}
 	for _, stmt := range file.Stmts {
 		if def, ok := stmt.(*syntax.DefStmt); ok {
@@ -70,7 +72,7 @@ func (s *source) bind(n syntax.Node) {
 		}
 		syntax.Walk(e, func(n syntax.Node) bool {
 			if id, ok := n.(*syntax.Ident); ok {
-				s.bound[id.Name] = true
+				s.mean(id.Name)
 			}
 			return true
 		})
@@ -86,14 +88,14 @@ func (s *source) bind(n syntax.Node) {
 	switch n := n.(type) {
 	case *syntax.DefStmt:
 		s.at[place{n.Def.Line, n.Def.Col}] = n
-		s.bound[n.Name.Name] = true
+		s.mean(n.Name.Name)
 		params(n.Params)
 	case *syntax.LambdaExpr:
 		s.at[place{n.Lambda.Line, n.Lambda.Col}] = n
 		params(n.Params)
 	case *syntax.AssignStmt:
 		if id, ok := n.LHS.(*syntax.Ident); ok {
-			s.bound[id.Name] = true
+			s.mean(id.Name)
 		} else if t, ok := n.LHS.(*syntax.TupleExpr); ok {
 			params(t.List)
 		}
@@ -103,9 +105,14 @@ func (s *source) bind(n syntax.Node) {
 		names(n.Vars)
 	case *syntax.LoadStmt:
 		for _, to := range n.To {
-			s.bound[to.Name] = true
+			s.mean(to.Name)
 		}
 	}
+}
+
+func (s *source) mean(name string) {
+	s.bound[name] = true
+	s.times[name]++
 }
 
 // builtin returns "k8s.watch" when e names that builtin, "" for anything else.

@@ -1,0 +1,33 @@
+package values
+
+// Items stands in a path for the elements of a list, see [Schema.Types].
+const Items = "[]"
+
+// Types returns which types the schema allows at path, in the words of JSON schemas:
+// "number" allows integers. nil: any, or the schema does not say.
+func (s *Schema) Types(path []string) []string {
+	if s == nil {
+		return nil
+	}
+	node := s.root
+	for _, key := range path {
+		field, isField := node.Properties[key]
+		switch {
+		case isField:
+			node = &field
+		case key == Items && node.Items != nil:
+			node = node.Items
+		case node.AdditionalProperties != nil && node.AdditionalProperties.Structural != nil:
+			node = node.AdditionalProperties.Structural
+		default:
+			return nil
+		}
+	}
+	switch {
+	case node.XIntOrString:
+		return []string{"integer", "string"}
+	case node.Type == "":
+		return nil
+	}
+	return []string{node.Type}
+}
