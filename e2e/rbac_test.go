@@ -66,7 +66,7 @@ func TestPrintedRights(t *testing.T) {
 		"web/module.star": `module(
     enabled = True, namespace = "$NS-apps", wait = True,
     grants = [
-        grant("v1", "ConfigMap", verbs = ["apply", "delete"], names = ["named", "member"], owned = True),
+        grant("v1", "LimitRange", verbs = ["apply", "delete"], names = ["named", "member"], owned = True),
         grant("v1", "Event", verbs = ["create"]),
         grant("apps/v1", "Deployment", verbs = ["patch"]),
         grant("v1", "Pod", verbs = ["delete"]),
@@ -78,8 +78,8 @@ def run(ctx):
     if not ctx.snapshots["deployment"]:
         return
     web = ctx.snapshots["deployment"][0]
-    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "named"}})
-    k8s.apply_set("all", [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "member"}}])
+    k8s.apply({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "named"}, "spec": {"limits": []}})
+    k8s.apply_set("all", [{"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "member"}, "spec": {"limits": []}}])
     k8s.event(web, "Seen", "hello")
     k8s.patch(web, jq = '.metadata.annotations.seen = "yes"')
     k8s.patch(web, merge = {"spec": {"replicas": 2}}, subresource = "scale")
@@ -151,7 +151,7 @@ subjects: [{kind: ServiceAccount, name: web, namespace: {{ .Release.Namespace }}
 		t.Errorf("the Deployment is %+v, %v", d, err)
 	}
 	for _, name := range []string{"named", "member"} {
-		if _, err := shared.Client.CoreV1().ConfigMaps(apps).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+		if _, err := shared.Client.CoreV1().LimitRanges(apps).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
 			t.Error(err)
 		}
 	}
