@@ -85,19 +85,22 @@ func (f *replFlags) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	name := "repl"
-	if !talks {
-		name = "stdin"
-	}
-	s, begun, err := repl.New(ctx, repl.Options{
+	o := repl.Options{
 		World: w, Generation: gen, Load: f.world.load, Module: module, Live: f.world.live,
-		Files: repl.Files{Tree: f.world.modules, Std: stdlib.FS}, Name: name, Script: !talks,
-	})
+		Files: repl.Files{Tree: f.world.modules, Std: stdlib.FS}, Name: "stdin", Script: true,
+	}
+	color := colorful(cmd)
+	if talks {
+		o.Name, o.Script = "repl", false
+		o.Show = func(line repl.Line) { fmt.Fprintln(out, paint(color && line.Note, "2", line.Text)) }
+		fmt.Fprintln(out, "A simulated cluster; :help tells what there is, Ctrl-D ends.")
+	}
+	s, begun, err := repl.New(ctx, o)
 	if err != nil {
 		return err
 	}
 	if talks {
-		return f.talk(ctx, s, begun, module, in, out, colorful(cmd))
+		return f.talk(ctx, s, module, in, out, color)
 	}
 	return f.script(ctx, s, begun, in, out, cmd.ErrOrStderr())
 }
@@ -197,7 +200,7 @@ func (f *replFlags) script(ctx context.Context, s *repl.Session, begun repl.Outp
 }
 
 // talk is a session at a terminal.
-func (f *replFlags) talk(ctx context.Context, s *repl.Session, begun repl.Output, module string, in io.Reader, out io.Writer, color bool) error {
+func (f *replFlags) talk(ctx context.Context, s *repl.Session, module string, in io.Reader, out io.Writer, color bool) error {
 	prompt := "starling> "
 	switch {
 	case module != "":
@@ -207,8 +210,6 @@ func (f *replFlags) talk(ctx context.Context, s *repl.Session, begun repl.Output
 	}
 	defer f.restoreTerminal(in)()
 	e := newEditor(s, prompt, repl.OpenHistory(repl.HistoryFile(os.Getenv)), in, out)
-	fmt.Fprintln(out, "A simulated cluster; :help tells what there is, Ctrl-D ends.")
-	f.show(out, begun, color)
 	more := false
 	for {
 		text, err := e.read(more)
@@ -223,9 +224,7 @@ func (f *replFlags) talk(ctx context.Context, s *repl.Session, begun repl.Output
 		case err != nil:
 			return err
 		}
-		var o repl.Output
-		o, more, err = evalInterruptibly(ctx, s, text)
-		f.show(out, o, color)
+		more, err = evalInterruptibly(ctx, s, text)
 		switch {
 		case errors.Is(err, repl.ErrQuit):
 			return nil
@@ -240,13 +239,7 @@ func (f *replFlags) talk(ctx context.Context, s *repl.Session, begun repl.Output
 	}
 }
 
-// show writes output; what is beside the point is dim.
-func (f *replFlags) show(out io.Writer, o repl.Output, color bool) {
-	for _, line := range o.Lines {
-		fmt.Fprintln(out, paint(color && line.Note, "2", line.Text))
-	}
-}
-
+// paint gives a text a colour.
 func paint(color bool, code, text string) string {
 	if !color {
 		return text
@@ -255,7 +248,7 @@ func paint(color bool, code, text string) string {
 }
 
 // evalInterruptibly has Ctrl-C end a line.
-func evalInterruptibly(ctx context.Context, s *repl.Session, text string) (repl.Output, bool, error) {
+func evalInterruptibly(ctx context.Context, s *repl.Session, text string) (more bool, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	typed := make(chan os.Signal, 1)
 	signal.Notify(typed, os.Interrupt)
@@ -271,7 +264,8 @@ func evalInterruptibly(ctx context.Context, s *repl.Session, text string) (repl.
 		case <-done:
 		}
 	}()
-	return s.Eval(ctx, text)
+	_, more, err = s.Eval(ctx, text)
+	return more, err
 }
 
 // restoreTerminal has the terminal be as it was when the process is told to end, which

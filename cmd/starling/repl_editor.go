@@ -38,8 +38,12 @@ func newEditor(s *repl.Session, prompt string, history *repl.History, in io.Read
 	shell := readline.NewShell()
 	shell.History.Delete()
 	shell.History.Add("starling", history)
-	// Tab shows what there is, before it chooses.
-	for name, value := range map[string]any{"menu-complete-display-prefix": true, "colored-completion-prefix": true} {
+	// Tab shows what there is, before it chooses; letters may have more than one byte;
+	// a terminal that does not say where its cursor is has none waiting for it.
+	for name, value := range map[string]any{
+		"menu-complete-display-prefix": true, "colored-completion-prefix": true,
+		"convert-meta": false, "input-meta": true, "output-meta": true, "cursor-position-probe": false,
+	} {
 		if err := shell.Config.Set(name, value); err != nil {
 			return plain
 		}

@@ -16,6 +16,7 @@ type Output struct {
 	Lines []Line
 	size  int
 	cut   bool
+	show  func(Line)
 }
 
 // Line is a line of output, or several of one value.
@@ -41,6 +42,10 @@ func (o *Output) add(l Line) {
 	}
 	l.Text = printable(l.Text)
 	o.size += len(l.Text) + 1
+	if o.show != nil {
+		o.show(l)
+		return
+	}
 	o.Lines = append(o.Lines, l)
 }
 
@@ -67,7 +72,7 @@ func (o Output) String() string {
 // take returns the output so far and begins anew.
 func (s *Session) take() Output {
 	out := s.out
-	s.out = Output{}
+	s.out = Output{show: s.o.Show}
 	return out
 }
 

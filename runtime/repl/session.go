@@ -38,6 +38,8 @@ type Options struct {
 	Files Files
 	// Name is what errors call the text: "repl" if empty.
 	Name string
+	// Show takes each line of output as it comes; nil: it is returned once all is done.
+	Show func(Line)
 	// Script says that the text is a file's: empty lines do not end blocks.
 	Script bool
 }
@@ -75,7 +77,7 @@ func New(ctx context.Context, o Options) (*Session, Output, error) {
 	if o.Name == "" {
 		o.Name = "repl"
 	}
-	s := &Session{o: o, world: o.World, module: o.Module, shown: map[string]int{}}
+	s := &Session{o: o, world: o.World, module: o.Module, shown: map[string]int{}, out: Output{show: o.Show}}
 	if s.module == "" {
 		s.module = "global"
 	}
@@ -136,6 +138,9 @@ func (s *Session) Eval(ctx context.Context, text string) (out Output, more bool,
 	for line := range strings.SplitSeq(text, "\n") {
 		if err = s.line(ctx, strings.TrimSuffix(line, "\r")); err != nil {
 			s.Forget()
+			if errors.Is(err, context.Canceled) && !errors.As(err, new(*script.Error)) {
+				err = context.Cause(ctx)
+			}
 			break
 		}
 	}
