@@ -121,7 +121,7 @@ func (f *getRunsFlags) table(cmd *cobra.Command, runs []record.Header) error {
 	o := status.Options{Color: colorful(cmd), Now: time.Now()}
 	rows := [][]string{{"RUN", "HOOK", "KEY", "AGE", "TOOK", "STEPS", "RESULT", "CAUSE", "ERROR"}}
 	for _, h := range runs {
-		rows = append(rows, []string{h.ID, h.Hook, h.Key, o.Age(h.Started), status.Roughly(h.Took), strconv.FormatUint(h.Steps, 10), h.Result, h.Cause, h.Error})
+		rows = append(rows, []string{h.ID, h.Hook, h.Key, o.Age(h.Started), status.Roughly(time.Duration(h.Took)), strconv.FormatUint(h.Steps, 10), h.Result, h.Cause, h.Error})
 	}
 	return status.PrintTable(cmd.OutOrStdout(), rows, 6, o)
 }

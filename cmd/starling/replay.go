@@ -92,7 +92,7 @@ func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, id stri
 
 func (f *replayFlags) print(w io.Writer, r *record.Record, again *record.Replayed) error {
 	mask := record.NewMask(r, again.Outcome)
-	took := status.Roughly(r.Took)
+	took := status.Roughly(time.Duration(r.Took))
 	fmt.Fprintf(w, "# run %s of %s, %s, attempt %d, %s, %s\n", r.ID, r.Hook, r.Started.Format(time.RFC3339), r.Attempt, took, r.Cause)
 	for _, line := range mask.Lines(again.Outcome, false) {
 		fmt.Fprintln(w, line)

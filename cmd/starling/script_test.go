@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command line as people do. A script's line
 // "instance FOLDER FILE" starts a fake running instance: it answers on the socket
 // in FOLDER with the status in FILE. "cluster KUBECONFIG FILE" starts a small API
-// server with the objects of the list in FILE.
+// server with the objects of the list in FILE. "records FOLDER TREE KEYFILE" keeps runs
+// in FOLDER.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -55,6 +56,7 @@ func TestScripts(t *testing.T) {
 			"plant":    plant,
 			"seed":     seed,
 			"cluster":  func(ts *testscript.TestScript, _ bool, args []string) { serveCluster(t, ts, args[0], args[1]) },
+			"records":  func(ts *testscript.TestScript, _ bool, args []string) { makeRecords(t, ts, args) },
 			"uidfolder": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Setenv("UIDFOLDER", filepath.Join(ts.Getenv("TMPDIR"), filepath.Base(instancesDir())))
 			},
@@ -131,7 +133,7 @@ func serveInstance(ts *testscript.TestScript, neg bool, args []string) {
 		Socket:  socketIn(args[0]),
 		Name:    defaultName,
 		Status:  func(context.Context) (status.Status, error) { return st, nil },
-		Explain: explainHello,
+		Explain: explainHello, RecordsKey: func() ([]byte, error) { return testKey, nil },
 	})
 	ts.Check(err)
 	ctx, cancel := context.WithCancel(context.Background())

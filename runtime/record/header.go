@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
 )
 
 // Format is the version of the files. A record of another one cannot be read.
@@ -36,15 +37,15 @@ type Header struct {
 	// Generation is the number of the module tree that was in force.
 	Generation int `json:"generation"`
 	// Source tells versions of the module's files apart.
-	Source  string        `json:"source,omitempty"`
-	Attempt int           `json:"attempt"`
-	Started time.Time     `json:"started"`
-	Took    time.Duration `json:"took"`
-	Steps   uint64        `json:"steps"`
+	Source  string          `json:"source,omitempty"`
+	Attempt int             `json:"attempt"`
+	Started time.Time       `json:"started"`
+	Took    status.Duration `json:"took"`
+	Steps   uint64          `json:"steps"`
 	// Result is [ResultOK] or [ResultFailed].
 	Result string `json:"result"`
-	// Error is why it failed. It stands in the sealed part, so it is empty where that
-	// was not opened.
+	// Error is why it failed, without its secrets. It stands in the sealed part, so it
+	// is empty where that was not opened.
 	Error string `json:"error,omitempty"`
 	// SealedWith is the id of the key.
 	SealedWith string `json:"sealedWith"`

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -8,7 +9,9 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Hidden stands for what people are not shown.
@@ -32,68 +35,92 @@ type Mask struct {
 // NewMask finds the secrets of a run, and of others that it is compared with.
 func NewMask(r *Record, others ...Outcome) *Mask {
 	m := &Mask{whole: map[string]bool{}}
-	for binding, list := range r.snapshots {
-		for _, v := range list {
-			m.object(plainOf(v))
-			if slices.Contains(r.in.Secrets, binding) {
-				m.leaves(plainOf(v), "")
+	m.inputs(r.in.Secrets, r.snapshots, r.events, r.object, r.in.Request)
+	if c, err := newCodec(); err == nil {
+		for _, a := range r.reads {
+			var data any
+			if a.data == nil || c.read(a.data, &data) == nil {
+				m.answer(a.question, data)
 			}
 		}
 	}
-	for _, e := range r.events {
-		for _, v := range [...]starlark.Value{e.Result, e.Object} {
-			m.object(plainOf(v))
-			if slices.Contains(r.in.Secrets, e.Binding) {
-				m.leaves(plainOf(v), "")
-			}
-		}
-	}
-	m.object(plainOf(r.object))
-	if q := r.in.Request; q != nil && q.Review != nil {
-		m.object(q.Review.Object)
-		m.object(q.Review.OldObject.Data)
-	}
-	m.answers(r)
 	for _, o := range append(others, r.Outcome) {
 		m.outcome(o)
 	}
+	return m.sorted()
+}
+
+// maskOf finds the secrets of a run that is about to be kept.
+func maskOf(t *Trace, in *inputs, o Outcome) *Mask {
+	m := &Mask{whole: map[string]bool{}}
+	m.inputs(in.Secrets, t.request.Snapshots, t.request.Events, t.request.Object, in.Request)
+	for _, r := range t.reads {
+		if list, ok := r.answer.([]map[string]any); ok {
+			for _, obj := range list {
+				m.object(obj)
+			}
+			continue
+		}
+		m.answer(r.question, r.answer)
+	}
+	m.outcome(o)
+	return m.sorted()
+}
+
+func (m *Mask) sorted() *Mask {
 	for text := range m.whole {
 		if len(text) >= minInside {
 			m.inside = append(m.inside, text)
 		}
 	}
 	slices.SortFunc(m.inside, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
 	})
 	return m
 }
 
-// answers finds the secrets of what the run has read.
-func (m *Mask) answers(r *Record) {
-	c, err := newCodec()
-	if err != nil {
-		return
-	}
-	for _, a := range r.reads {
-		switch a.Verb {
-		case "get", "list":
-			var answer any
-			if a.data != nil && c.read(a.data, &answer) == nil {
-				if list, ok := answer.([]any); ok {
-					for _, obj := range list {
-						m.object(obj)
-					}
-				} else {
-					m.object(answer)
-				}
-			}
-		case "http":
-			rest, _ := a.Rest.(map[string]any)
-			m.leaves(rest["headers"], "")
+// inputs finds the secrets of what the run was given; what these bindings watch is made
+// of Secrets.
+func (m *Mask) inputs(secrets []string, snapshots map[string][]starlark.Value, events []builtins.Event, about starlark.Value, q *request) {
+	for binding, list := range snapshots {
+		for _, v := range list {
+			m.value(v, slices.Contains(secrets, binding))
 		}
+	}
+	for _, e := range events {
+		m.value(e.Result, slices.Contains(secrets, e.Binding))
+		m.value(e.Object, slices.Contains(secrets, e.Binding))
+	}
+	m.value(about, false)
+	if q != nil && q.Review != nil {
+		m.object(q.Review.Object)
+		m.object(q.Review.OldObject.Data)
+	}
+}
+
+// value takes in what a watch keeps; ofSecret says that it was made of a Secret.
+func (m *Mask) value(v starlark.Value, ofSecret bool) {
+	switch o, whole := v.(*object.Object); {
+	case whole && o.Map()["kind"] == "Secret":
+		m.object(o.Map())
+	case ofSecret:
+		m.leaves(plainOf(v), "")
+	}
+}
+
+// answer finds the secrets of what the run has read.
+func (m *Mask) answer(q question, data any) {
+	switch q.Verb {
+	case "get", "list":
+		m.object(data)
+		if list, ok := data.([]any); ok {
+			for _, obj := range list {
+				m.object(obj)
+			}
+		}
+	case "http":
+		rest, _ := q.Rest.(map[string]any)
+		m.leaves(rest["headers"], "")
 	}
 }
 

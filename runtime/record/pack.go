@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 )
@@ -62,14 +63,11 @@ func (p *packer) body(tx *tx, t *Trace) (Header, *body, error) {
 	h := Header{
 		Format: Format, ID: ID(p.process, t.Run), Version: p.version,
 		Module: r.Module.Name, Hook: r.Hook.ID, Key: r.Key, Cause: causeOf(r.Events),
-		Generation: t.Generation, Attempt: r.Attempt, Started: r.Now.UTC().Round(0), Took: t.Took,
+		Generation: t.Generation, Attempt: r.Attempt, Started: r.Now.UTC().Round(0), Took: status.Duration(t.Took),
 		Steps: t.result.Usage.Steps, Result: ResultOK, SealedWith: p.store.key.ID(),
 	}
 	outcome := outcomeOf(t.result, t.logs)
-	if t.failed() {
-		h.Result, h.Error = ResultFailed, outcome.Error
-	}
-	b := &body{Error: h.Error}
+	b := &body{}
 	var err error
 	if b.Source, err = p.source(tx, t); err != nil {
 		return h, nil, err
@@ -80,6 +78,9 @@ func (p *packer) body(tx *tx, t *Trace) (Header, *body, error) {
 	}
 	if err := p.inputs(tx, t, &b.Inputs); err != nil {
 		return h, nil, err
+	}
+	if t.failed() {
+		h.Result, b.Error = ResultFailed, maskOf(t, &b.Inputs, outcome).Text(outcome.Error)
 	}
 	b.Reads, err = p.reads(tx, t)
 	return h, b, err
