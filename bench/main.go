@@ -46,6 +46,7 @@ func sections() []section {
 		{"runs", measureRuns, false},
 		{"start", measureStart, false},
 		{"rest", measureRest, false},
+		{"reload", measureReload, false},
 		{"each", measureEach, false},
 		{"admission", measureAdmission, false},
 		{"offline", measureOffline, true},
