@@ -9,6 +9,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -276,7 +277,8 @@ hook(count, on = [k8s.watch("v1", "Node", name = "nodes")])
 
 func TestPlanShowsWhatTheSessionHasChanged(t *testing.T) {
 	f := newFixture(t, Options{Module: "web"})
-	fork, err := f.world.Fork()
+	origin := f.world
+	fork, err := origin.Fork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,6 +293,13 @@ func TestPlanShowsWhatTheSessionHasChanged(t *testing.T) {
 	f.eval("k8s.apply({\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"x\"}, \"data\": {\"a\": \"b\"}})")
 	if got := f.eval(":plan"); !strings.Contains(got, "+ v1 ConfigMap starling-system/x") {
 		t.Errorf("after a write: %s", got)
+	}
+	below, err := f.o.World.Get(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "starling-system", Name: "x"})
+	if below == nil || err != nil {
+		t.Errorf("the session does not see what it has written: %v, %v", below, err)
+	}
+	if base, err := origin.Get(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "starling-system", Name: "x"}); base != nil || err != nil {
+		t.Errorf("the cluster below was written to: %v, %v", base, err)
 	}
 }
 
