@@ -90,8 +90,9 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		random = x.o.Random(a)
 	}
 	began := x.o.Now()
+	g := x.generation.Load()
 	request := hook.Request{
-		Host: x.host(), Module: a.Module, Hook: a.Hook, Events: a.Events,
+		Host: g.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
 		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, State: a.State, Switches: a.Switches,
 		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup,
@@ -101,7 +102,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 			return m.Namespaced, err
 		},
 	}
-	trace := record.Start(x.o.Record, a.Run, x.generation.Load().Number, &request)
+	trace := record.Start(x.o.Record, a.Run, g.Number, &request)
 	result := hook.Run(ctx, request)
 	took := x.o.Now().Sub(began)
 	if ctx.Err() == nil { // else it was cut short, by a reason that is none of its own
