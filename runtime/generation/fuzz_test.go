@@ -23,6 +23,7 @@ func FuzzHookFile(f *testing.F) {
 		"hook(lambda ctx: None, name = \"x\", on = [k8s.watch(\"apps/v1\", \"Deployment\", filter = \".spec.replicas\", keep = \"object\", require = True, namespace_labels = \"a in (b, c), !d\", exclude_namespaces = [\"kube-*\"])], retry = retry(min = \"1s\", max = \"2s\", factor = 1), min_interval = \"1s\", burst = 3)\n",
 		"load(\"@std//k8s.star\", \"is_ready\")\nhook(is_ready, on = [before_helm(order = 1), after_helm(), before_delete(), after_delete()], timeout = \"1h\", queue = \"q\", values = \"keep\", allow_failure = True)\n",
 		"hook(lambda ctx: reply(200), name = \"x\", on = [http.receive(\"/x\", secret_ref(\"a\", \"k\"), signature = \"hmac\", header = \"x\", methods = [\"PUT\"]), http.receive(\"/\", public = True)])\n",
+		"hook(lambda ctx: None, name = \"x\", on = [k8s.validate(\"v1\", \"Pod\", failure_policy = \"fail\", match_conditions = {\"a\": \"object.spec.x.exists(c, c.y > 1) && request.userInfo.groups.all(g, g != 'x')\"})])\n",
 		"x = [0] * (1 << 40)\n", "def f():\n  f()\nf()\n", "hook(on = 7)\n", "hook(hook, on = [hook])\n", "\x00", "#\xff", "load(\"//web/hooks/a.star\", \"x\")\n",
 		"k8s.watch(\"v1\", \"Pod\", filtre = 1)\n", "[hook(f, name = str(i)) for i in range(1 << 20) for f in [len]]\n", "schedule(\"0 0 30 2 *\")\n",
 	} {
