@@ -104,6 +104,10 @@ func (e *Engine) reloadDeferred() {
 	}
 }
 
+// Withdraw forgets a generation that waits, see [Reload]: the tree is again that of the
+// one in force.
+func (e *Engine) Withdraw() { e.deferred = nil }
+
 // comesBack says that a generation has a module of which something is being taken away
 // in this moment.
 func (e *Engine) comesBack(gen *generation.Generation) bool {

@@ -353,6 +353,9 @@ func TestAModuleThatComesBack(t *testing.T) {
 	if w.gen.Modules["shop"] != nil {
 		t.Fatal("two of it are at work")
 	}
+	// Gone again meanwhile, and back.
+	w.e.Withdraw()
+	w.reload(web, shop)
 	w.holdHelm = ""
 	held := w.heldHelm
 	w.in(Released{Op: held.Op, Changed: true, Revision: 2})

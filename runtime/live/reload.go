@@ -41,6 +41,7 @@ func (r *reloads) get() *status.ReloadFailure {
 func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 	before := d.generation.Load()
 	if t.Digest == before.Tree.Digest {
+		_ = d.ask(ctx, (*engine.Engine).Withdraw) // the error says that this process ends
 		if d.reloads.set(nil) != nil {
 			d.reloaded(fmt.Sprintf("the module tree is that of generation %d again", before.Number))
 		}
