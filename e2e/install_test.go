@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,7 +25,8 @@ import (
 
 // What deploy/starling.yaml promises: it is accepted under the restricted Pod Security
 // standard and applied twice without a change; with the token of its ServiceAccount,
-// and no other right, Starling does the quickstart; deleting all of the file leaves what
+// and no other right, Starling does the quickstart, and tells on its Deployment why a
+// tree cannot be used; deleting all of the file leaves what
 // runs running, and who installs it again goes on where that is.
 //
 // It is no parallel test: its namespaces have fixed names.
@@ -53,7 +53,10 @@ func TestInstall(t *testing.T) {
 		}
 	}
 
-	f := &fixture{t: t, ns: ns, name: "starling", modules: mounted(t, d), kube: shared.TokenKubeconfig(t, ns, "starling")}
+	f := &fixture{t: t, ns: ns, name: "starling", kube: shared.TokenKubeconfig(t, ns, "starling")}
+	files := mountedFiles(t, d)
+	v := newVolume(f, "..data", files)
+	t.Setenv("POD_NAME", podOf(t, d)) // as the Deployment does
 	if err := mayNot(t, f.kube); err != nil {
 		t.Error(err)
 	}
@@ -67,6 +70,12 @@ func TestInstall(t *testing.T) {
 	f.waitHello([]string{"fake-0", "install"}, "Good morning")
 	f.configure(map[string]string{})
 	f.waitHello([]string{"fake-0", "install"}, "Hello from Starling")
+	v.swap(map[string]string{"hello/module.star": "module(enabeld = True)\n"})
+	f.waitReloadFailed("enabeld")
+	waitEvent(t, d, "ReloadFailed")
+	v.swap(map[string]string{"hello/module.star": files["hello/module.star"]})
+	f.waitGeneration(1)
+	waitEvent(t, d, "Reloaded")
 	if strings.Contains(f.process.Output(), "forbidden") {
 		t.Errorf("something was not allowed:\n%s", f.process.Output())
 	}
@@ -220,11 +229,10 @@ func mayNot(t *testing.T, kubeconfig string) error {
 	return nil
 }
 
-// mounted lays the ConfigMap of a Deployment's volume out as a kubelet does: the files
-// in a hidden folder, "..data" a link to that, and each top folder a link through it.
-func mounted(t *testing.T, d *appsv1.Deployment) string {
+// mountedFiles are the files that a Deployment's volume holds, by their paths.
+func mountedFiles(t *testing.T, d *appsv1.Deployment) map[string]string {
 	t.Helper()
-	dir := t.TempDir()
+	out := map[string]string{}
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.ConfigMap == nil {
 			continue
@@ -233,35 +241,40 @@ func mounted(t *testing.T, d *appsv1.Deployment) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const hidden = "..2026_11_21_12_00_00.1"
-		if err := os.Mkdir(filepath.Join(dir, hidden), 0o755); err != nil {
-			t.Fatal(err)
-		}
 		for _, item := range v.ConfigMap.Items {
-			path := filepath.Join(dir, hidden, filepath.FromSlash(item.Path))
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
 			text, ok := data[item.Key]
 			if !ok {
 				t.Errorf("ConfigMap %s has no key %s", v.ConfigMap.Name, item.Key)
 			}
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		tops, err := os.ReadDir(filepath.Join(dir, hidden))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(hidden, filepath.Join(dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
-		for _, top := range tops {
-			if err := os.Symlink(filepath.Join("..data", top.Name()), filepath.Join(dir, top.Name())); err != nil {
-				t.Fatal(err)
-			}
+			out[item.Path] = text
 		}
 	}
-	return dir
+	return out
+}
+
+// podOf returns the name of the only pod of a Deployment.
+func podOf(t *testing.T, d *appsv1.Deployment) string {
+	t.Helper()
+	pods, err := shared.Client.CoreV1().Pods(d.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+	if err != nil || len(pods.Items) != 1 {
+		t.Fatalf("%d pods of %s, %v", len(pods.Items), d.Name, err)
+	}
+	return pods.Items[0].Name
+}
+
+// waitEvent waits for an Event about a Deployment.
+func waitEvent(t *testing.T, d *appsv1.Deployment, reason string) {
+	t.Helper()
+	cluster.Eventually(t, soon, "an Event "+reason, func() error {
+		events, err := shared.Client.CoreV1().Events(d.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.InvolvedObject.Kind == "Deployment" && e.InvolvedObject.UID == d.UID {
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %d, none about the Deployment", len(events.Items))
+	})
 }
