@@ -10,13 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
-	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/script"
 )
@@ -33,7 +30,7 @@ func (s *Session) cmdLoad(ctx context.Context, args []string) error {
 			role = builtins.RoleModule
 		}
 		return &builtins.Context{Phase: builtins.PhaseLoad, File: &builtins.File{Path: p, Role: role}, Log: said{s}}
-	}})
+	}, Governor: script.NewGovernor(script.GovernorOptions{})})
 	globals, err := host.Load(ctx, p)
 	if err != nil {
 		return err
@@ -257,39 +254,14 @@ func (s *Session) cmdRuns(context.Context, []string) error {
 		if err := runError(r); err != nil {
 			what = "failed: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 		}
-		lines = append(lines, fmt.Sprintf("%4d  %s: %s", len(lines)+1, s.title(r), what))
+		lines = append(lines, s.title(r)+": "+what)
 	}
 	if more := len(lines) - maxRuns; more > 0 {
-		lines = append([]string{fmt.Sprintf("… %d runs before", more)}, lines[more:]...)
+		lines = append([]string{"… and more before"}, lines[more:]...)
 	}
 	for _, line := range lines {
 		s.out.result(line)
 	}
-	return nil
-}
-
-func (s *Session) cmdValues(_ context.Context, args []string) error {
-	module := s.module
-	if len(args) > 0 && s.world.Values(args[0]) != nil {
-		module, args = args[0], args[1:]
-	}
-	if len(args) > 1 {
-		return fmt.Errorf("there is no module %s%s", args[0], didYouMean(args[0], "", s.gen.Names))
-	}
-	all := s.world.Values(module)
-	var v any = all
-	if len(args) == 1 {
-		found, ok := object.Dotted(args[0]).Get(all)
-		if !ok {
-			return fmt.Errorf("module %s has no value %s", module, args[0])
-		}
-		v = found
-	}
-	data, err := yaml.Marshal(v)
-	if err != nil {
-		return err
-	}
-	s.out.result(strings.TrimRight(string(data), "\n"))
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -76,6 +77,17 @@ const requestFailed = " (the request failed)"
 
 // local is a hook's id, without the module if it is the session's.
 func (s *Session) local(hook string) string { return strings.TrimPrefix(hook, s.o.Module+"/") }
+
+// maxRunsKept is how many runs the session remembers, at least.
+const maxRunsKept = 1000
+
+// forgetRuns keeps a long session from remembering every run. Nothing may be going on.
+func (s *Session) forgetRuns() {
+	if over := s.told - maxRunsKept; over > maxRunsKept {
+		s.world.Runs = slices.Clone(s.world.Runs[over:])
+		s.told -= over
+	}
+}
 
 // maxTold is of how many runs one line tells.
 const maxTold = 50

@@ -144,6 +144,7 @@ func (s *Session) Eval(ctx context.Context, text string) (out Output, more bool,
 			break
 		}
 	}
+	s.forgetRuns()
 	return s.take(), len(s.pending) > 0 || s.heredoc, err
 }
 

@@ -206,14 +206,14 @@ func TestWhatALineCausesIsTold(t *testing.T) {
 		{`values.set("internal.nodes", [])`,
 			`error: repl:34: hook web/repl may not set values path internal.nodes: hook web/hooks/nodes.star:discover sets it too; one path belongs to one hook`},
 		{`:runs`, strings.Join([]string{
-			"   1  hooks/nodes.star:discover: values internal.nodes",
-			"   2  hooks/nodes.star:discover: values internal.nodes",
-			"   3  hooks/nodes.star:discover: values internal.nodes",
-			"   4  hooks/nodes.star:discover: values internal.nodes",
-			"   5  hooks/nodes.star:discover: values internal.nodes",
-			"   6  hooks/nodes.star:discover: values internal.nodes",
-			"   7  hooks/each.star:one of a: apply v1 ConfigMap starling-system/a",
-			"   8  hooks/each.star:one of a: apply v1 ConfigMap starling-system/a",
+			"hooks/nodes.star:discover: values internal.nodes",
+			"hooks/nodes.star:discover: values internal.nodes",
+			"hooks/nodes.star:discover: values internal.nodes",
+			"hooks/nodes.star:discover: values internal.nodes",
+			"hooks/nodes.star:discover: values internal.nodes",
+			"hooks/nodes.star:discover: values internal.nodes",
+			"hooks/each.star:one of a: apply v1 ConfigMap starling-system/a",
+			"hooks/each.star:one of a: apply v1 ConfigMap starling-system/a",
 		}, "\n")},
 		{`:modules`, "NAME   STATE   RELEASE   REVISION   AGE   REASON\nweb    ready   -         -          60m"},
 		{`:nodes`, `error: there is no command :nodes, see :help`},
@@ -273,6 +273,35 @@ hook(count, on = [k8s.watch("v1", "Node", name = "nodes")])
 		{`values.get("own")`, `1`},
 		{`values.get("internal")`, `{"count": 1}`},
 	}.check(t, f)
+}
+
+// What hooks, or lines, have put into the values as a secret is not shown.
+func TestValuesHideSecrets(t *testing.T) {
+	f := newFixture(t, Options{})
+	f.eval(":apply -\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\nstringData: {k: hunter2}\n.")
+	transcript{
+		{`s = k8s.secret("s", "k", "default"); s`, `***`},
+		{`values.set("global.token", s); values.set("global.list", [1, s])`, "~ values.set global.token\n~ values.set global.list"},
+		{`:values global`, "global:\n  list:\n  - 1\n  - '***'\n  token: '***'"},
+		{`:values global.token`, "'***'"},
+	}.check(t, f)
+}
+
+// A session that goes on for days does not remember every run.
+func TestOldRunsAreForgotten(t *testing.T) {
+	f := newFixture(t, Options{Module: "web"})
+	for range 10 {
+		f.eval(":time 300h")
+	}
+	if n := len(f.world.Runs); n > 2*maxRunsKept+300 || n < maxRunsKept {
+		t.Errorf("%d runs are remembered", n)
+	}
+	transcript{
+		{`:run discover`, "info: hooks/nodes.star:discover: looked n=0\nran hooks/nodes.star:discover: values internal.nodes\n~ values.set internal.nodes"},
+	}.check(t, f)
+	if out := f.eval(":runs"); strings.Count(out, "\n") != maxRuns+1 || !strings.HasPrefix(out, "… and more before\n") {
+		t.Errorf(":runs shows %d lines", strings.Count(out, "\n"))
+	}
 }
 
 func TestPlanShowsWhatTheSessionHasChanged(t *testing.T) {
