@@ -80,7 +80,7 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 	if err != nil {
 		return err
 	}
-	o := values.PrintOptions{Color: colorful(cmd)}
+	o := values.PrintOptions{Color: colorful(cmd), Process: x.Process}
 	if f.world.modules == "" {
 		o.Now = time.Now() // a simulated cluster has a clock of its own
 	}

@@ -152,7 +152,8 @@ func explainHello(_ context.Context, module string) (values.ExplainInput, error)
 	}
 	ops := []effect.ValueOp{{Op: effect.OpSet, Path: []string{"replicas"}, Value: int64(3), Pos: "hello/hooks/a.star:4"}}
 	return values.ExplainInput{
-		Notes: []string{"the module is off, its hooks do not run"},
+		Notes:   []string{"the module is off, its hooks do not run"},
+		Process: "k3f9",
 		Section: values.SectionSources{
 			Section: values.Section{
 				Name: "hello", Key: "hello", Config: map[string]any{"replicas": int64(2)},

@@ -51,6 +51,8 @@ type ExplainInput struct {
 	ChartKey string
 	// Notes are said beside the values.
 	Notes []string
+	// Process is what the ids of the process' runs begin with; "": they are not kept.
+	Process string
 	// Read returns a file of the tree, nil when it is not there.
 	Read func(file string) []byte
 }
@@ -63,6 +65,8 @@ type Explanation struct {
 	Notes []string `json:"notes,omitempty"`
 	// ChartKey is the key under which the chart sees the module's values.
 	ChartKey string `json:"chartKey,omitempty"`
+	// Process is what the ids of runs begin with: run 7 of process k3f9 is k3f9-7.
+	Process string `json:"process,omitempty"`
 	// Values are those in force and those that were taken away, by path.
 	Values []Entry `json:"values"`
 
@@ -116,7 +120,7 @@ func (in ExplainInput) Explain() Explanation {
 		}
 		removed = func() [][]string { return slices.Concat(own.removed(), prefixed(global.removed(), GlobalKey)) }
 	}
-	x := Explanation{Module: in.Section.Name, Notes: in.Notes, ChartKey: in.ChartKey, secrets: newSecrets(tracers)}
+	x := Explanation{Module: in.Section.Name, Notes: in.Notes, ChartKey: in.ChartKey, Process: in.Process, secrets: newSecrets(tracers)}
 	x.Values = []Entry{}
 	add := func(path []string, value any, there bool) {
 		chain := trace(path)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -18,6 +19,8 @@ type PrintOptions struct {
 	Now time.Time
 	// Chain shows what each value overrides, too.
 	Chain bool
+	// Process is that of the [Explanation].
+	Process string
 }
 
 const (
@@ -37,13 +40,13 @@ func Print(w io.Writer, entries []Entry, o PrintOptions) error {
 	rows := [][4]string{{"PATH", "VALUE", "FROM", "WHERE"}}
 	faint := map[int]bool{}
 	for _, e := range entries {
-		rows = append(rows, [4]string{e.Path, shown(e.Value, e.Removed, most), e.Chain[0].From(), e.Chain[0].Source.where(o.Now)})
+		rows = append(rows, [4]string{e.Path, shown(e.Value, e.Removed, most), e.Chain[0].From(), e.Chain[0].Source.where(o)})
 		if !o.Chain {
 			continue
 		}
 		for _, s := range e.Chain[1:] {
 			faint[len(rows)] = true
-			rows = append(rows, [4]string{"", shown(s.Value, s.Removed, most), s.From(), s.Source.where(o.Now)})
+			rows = append(rows, [4]string{"", shown(s.Value, s.Removed, most), s.From(), s.Source.where(o)})
 		}
 	}
 	var width [4]int
@@ -70,7 +73,7 @@ func Print(w io.Writer, entries []Entry, o PrintOptions) error {
 }
 
 // where is [Source.Place] with the run.
-func (s Source) where(now time.Time) string {
+func (s Source) where(o PrintOptions) string {
 	place := s.Place()
 	var run string
 	switch {
@@ -78,10 +81,15 @@ func (s Source) where(now time.Time) string {
 		return place
 	case s.Run == 0:
 		run = "kept from before a restart"
-	case s.At == nil || now.IsZero():
-		run = fmt.Sprintf("run %d", s.Run)
 	default:
-		run = fmt.Sprintf("run %d, %s ago", s.Run, ago(now.Sub(*s.At)))
+		run = "run "
+		if o.Process != "" {
+			run += o.Process + "-"
+		}
+		run += strconv.FormatUint(s.Run, 10)
+		if s.At != nil && !o.Now.IsZero() {
+			run += ", " + ago(o.Now.Sub(*s.At)) + " ago"
+		}
 	}
 	if place == "" {
 		return run

@@ -69,6 +69,7 @@ type Driver struct {
 	metrics  *Metrics
 	executor *executor.Executor
 	recorder *record.Recorder
+	process  string // what the ids of runs begin with
 	marks    *marks
 	stuck    stuck
 	// eachWatches holds the ids of the watches whose objects have runs of their own.
@@ -380,6 +381,7 @@ func (d *Driver) Explain(ctx context.Context, module string) (in values.ExplainI
 	if failed := d.ask(ctx, func(e *engine.Engine) { in, err = e.Explain(module) }); failed != nil {
 		return in, failed
 	}
+	in.Process = d.process
 	return in, err
 }
 

@@ -14,9 +14,10 @@ func RecordsDir(stateDir string) string { return filepath.Join(stateDir, "record
 // openRecorder prepares the recorder of runs. It has its key once the Lease is held, and
 // no hook runs before.
 func (d *Driver) openRecorder(instance string) {
+	d.process = record.Process(time.Now())
 	keys := record.KeyOptions{Client: d.o.Client, Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance}
 	d.recorder = record.New(record.Options{
-		Store: record.StoreOptions{Dir: RecordsDir(d.o.StateDir), Process: record.Process(time.Now()), Version: d.o.Version},
+		Store: record.StoreOptions{Dir: RecordsDir(d.o.StateDir), Process: d.process, Version: d.o.Version},
 		Key:   func(ctx context.Context) (*record.Key, error) { return record.MakeKey(ctx, keys) },
 		Log:   d.o.Log,
 		Count: func(outcome string, n int) { d.metrics.records.WithLabelValues(outcome).Add(float64(n)) },
