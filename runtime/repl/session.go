@@ -93,10 +93,31 @@ func New(ctx context.Context, o Options) (*Session, Output, error) {
 	if s.begun, err = plan.Begin(ctx, s.world); err != nil {
 		return nil, Output{}, err
 	}
+	if err := s.knowReleases(ctx); err != nil {
+		return nil, Output{}, err
+	}
 	if err := s.settle(ctx); err != nil {
 		return nil, Output{}, err
 	}
 	return s, s.take(), nil
+}
+
+// knowReleases notes the releases that are there already: they are no news.
+func (s *Session) knowReleases(ctx context.Context) error {
+	refs, err := s.world.Installed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		r, err := s.world.ReleaseOf(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if r != nil {
+			s.shown[ref.Module] = r.Revision
+		}
+	}
+	return nil
 }
 
 // prepare puts the session's hook into a generation.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
-	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -241,119 +240,6 @@ func TestWithoutAModuleNothingBinds(t *testing.T) {
 		{`:values other`, "global: {}"},
 		{`k8s.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "z"}})`, `error: repl:9: cannot create Namespace z: it is there already: use if_absent=True to leave it alone, or k8s.apply to change it`},
 	}.check(t, f)
-}
-
-func TestReloadTakesTheTreeAsItIs(t *testing.T) {
-	f := newFixture(t, Options{Module: "web"})
-	transcript{
-		{`x = 1; values.set("own", 1)`, `~ values.set own`},
-		{`:apply -`, ``},
-		{"apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n.",
-			"applied Node n1\ninfo: hooks/nodes.star:discover: looked n=1\nran hooks/nodes.star:discover: values internal.nodes"},
-	}.check(t, f)
-	f.write("web/hooks/nodes.star", `
-def count(ctx):
-    values.set("internal.count", len(ctx.snapshots["nodes"]))
-
-hook(count, on = [k8s.watch("v1", "Node", name = "nodes")])
-`)
-	transcript{
-		{`:reload`, "ran hooks/nodes.star:count: values internal.count\ninfo: web: ready\ngeneration 2"},
-		{`x`, `1`},
-		{`values.get("own")`, `1`},
-		{`values.get("internal")`, `{"count": 1}`},
-	}.check(t, f)
-	f.write("web/hooks/nodes.star", "def count(:\n")
-	out := f.eval(":reload")
-	if !strings.Contains(out, "error: :reload: module web: web/hooks/nodes.star:1:12: got ':', want ')'") {
-		t.Errorf("a broken file: %s", out)
-	}
-	transcript{
-		{`x + 1`, `2`},
-		{`values.get("own")`, `1`},
-		{`values.get("internal")`, `{"count": 1}`},
-	}.check(t, f)
-}
-
-// What hooks, or lines, have put into the values as a secret is not shown.
-func TestValuesHideSecrets(t *testing.T) {
-	f := newFixture(t, Options{})
-	f.eval(":apply -\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\nstringData: {k: hunter2}\n.")
-	transcript{
-		{`s = k8s.secret("s", "k", "default"); s`, `***`},
-		{`values.set("global.token", s); values.set("global.list", [1, s])`, "~ values.set global.token\n~ values.set global.list"},
-		{`:values global`, "global:\n  list:\n  - 1\n  - '***'\n  token: '***'"},
-		{`:values global.token`, "'***'"},
-	}.check(t, f)
-}
-
-// A session that goes on for days does not remember every run.
-func TestOldRunsAreForgotten(t *testing.T) {
-	f := newFixture(t, Options{Module: "web"})
-	for range 10 {
-		f.eval(":time 300h")
-	}
-	if n := len(f.world.Runs); n > 2*maxRunsKept+300 || n < maxRunsKept {
-		t.Errorf("%d runs are remembered", n)
-	}
-	transcript{
-		{`:run discover`, "info: hooks/nodes.star:discover: looked n=0\nran hooks/nodes.star:discover: values internal.nodes\n~ values.set internal.nodes"},
-	}.check(t, f)
-	if out := f.eval(":runs"); strings.Count(out, "\n") != maxRuns+1 || !strings.HasPrefix(out, "… and more before\n") {
-		t.Errorf(":runs shows %d lines", strings.Count(out, "\n"))
-	}
-}
-
-func TestPlanShowsWhatTheSessionHasChanged(t *testing.T) {
-	f := newFixture(t, Options{Module: "web"})
-	origin := f.world
-	fork, err := origin.Fork()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := f.o
-	o.World = fork
-	if f.Session, _, err = New(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.eval(":plan"); !strings.Contains(got, "No changes") {
-		t.Errorf("before anything is done: %s", got)
-	}
-	f.eval("k8s.apply({\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"x\"}, \"data\": {\"a\": \"b\"}})")
-	if got := f.eval(":plan"); !strings.Contains(got, "+ v1 ConfigMap starling-system/x") {
-		t.Errorf("after a write: %s", got)
-	}
-	below, err := f.o.World.Get(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "starling-system", Name: "x"})
-	if below == nil || err != nil {
-		t.Errorf("the session does not see what it has written: %v, %v", below, err)
-	}
-	if base, err := origin.Get(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "starling-system", Name: "x"}); base != nil || err != nil {
-		t.Errorf("the cluster below was written to: %v, %v", base, err)
-	}
-}
-
-func TestLoadTakesOverWhatAFileExports(t *testing.T) {
-	f := newFixture(t, Options{Module: "web"})
-	outside := t.TempDir() + "/mine.star"
-	if err := os.WriteFile(outside, []byte("load(\"@std//k8s.star\", \"is_ready\")\nprint(\"hello\")\n\ndef three(): return 3\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	transcript{
-		{`:load //web/lib/text.star`, `loaded twice`},
-		{`twice(2)`, `4`},
-		{`_hidden`, `error: repl:4:1: undefined: _hidden`},
-		{`:load ` + outside, "info: hello\nloaded three"},
-		{`three()`, `3`},
-		{`:load //web/hooks/nodes.star`, `loaded discover`},
-		{`:load //web/lib/none.star`, `error: :load: //web/lib/none.star: there is no such file`},
-		{`:load values.yaml`, `error: :load: values.yaml is no .star file`},
-		{`:load @std//k8s.star`, f.eval(`:load @std//k8s.star`)[:0]},
-	}[:8].check(t, f)
-	f.write("web/lib/text.star", "def twice(x): return fail(\"now\")\n")
-	transcript{{`:load ` + f.dir + `/web/lib/text.star`, `loaded twice`}, {`twice(1)`, `error: web/lib/text.star:1:26: now`}}.check(t, f)
-	if out := f.eval(`:load @std//k8s.star`); !strings.Contains(out, "is_ready") {
-		t.Errorf("the library: %s", out)
-	}
 }
 
 // What is broken, endless or huge ends a line, and never the session.
