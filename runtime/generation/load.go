@@ -32,23 +32,37 @@ type loader struct {
 }
 
 func newLoader(o Options) *loader {
-	l := &loader{log: o.Log, roles: map[string]builtins.Role{}, files: map[string]*builtins.File{}}
-	all := o.Tree.Modules
-	if o.Tree.Global != nil {
-		all = append(slices.Clip(all), o.Tree.Global)
+	l := &loader{log: o.Log, roles: rolesOf(o.Tree), files: map[string]*builtins.File{}}
+	so := script.Options{
+		Files: o.Tree.Files, Std: o.Std, Governor: o.Governor, Cache: o.Cache, Cover: o.Cover, Context: l.context,
+	}
+	if o.Previous != nil {
+		// Files with a role declare something, each time they run.
+		before := rolesOf(o.Previous.Tree)
+		so.Previous, so.Keep = o.Previous.Host, func(path string) bool {
+			return l.roles[path] == builtins.RoleLib && before[path] == builtins.RoleLib
+		}
+	}
+	l.host = script.New(so)
+	return l
+}
+
+// rolesOf are the roles of the files of a tree that have one.
+func rolesOf(t *tree.Tree) map[string]builtins.Role {
+	roles := map[string]builtins.Role{}
+	all := t.Modules
+	if t.Global != nil {
+		all = append(slices.Clip(all), t.Global)
 	}
 	for _, m := range all {
 		if m.ModuleFile != "" {
-			l.roles[m.ModuleFile] |= builtins.RoleModule
+			roles[m.ModuleFile] |= builtins.RoleModule
 		}
 		for _, path := range m.HookFiles {
-			l.roles[path] |= builtins.RoleHooks
+			roles[path] |= builtins.RoleHooks
 		}
 	}
-	l.host = script.New(script.Options{
-		Files: o.Tree.Files, Std: o.Std, Governor: o.Governor, Cache: o.Cache, Cover: o.Cover, Context: l.context,
-	})
-	return l
+	return roles
 }
 
 // context says what a file may do while it loads. Its role follows from its path,

@@ -132,7 +132,9 @@ func (m *Module) remember(host *script.Host) {
 				continue
 			}
 			if fn, ok := w.Filter.(*starlark.Function); ok {
-				w.FilterID = filterID(host, h.Digest, fn, w.FilterID)
+				if id := filterID(host, h.Digest, fn, w.FilterID); id != w.FilterID {
+					w.FilterID = id // else it may be one that is in force already
+				}
 			}
 		}
 	}

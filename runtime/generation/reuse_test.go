@@ -155,3 +155,35 @@ func TestFilterIdentities(t *testing.T) {
 		t.Error("a module that has moved has the same code")
 	}
 }
+
+// What modules load is there once, whichever generations they come from.
+func TestLibrariesAreTakenOver(t *testing.T) {
+	files := twoModules()
+	files["web/hooks/a.star"] = `load("@std//k8s.star", "is_ready")` + "\n" + hookText
+	files["shop/hooks/a.star"] = `load("@std//k8s.star", "is_ready")` + "\n" + hookText
+	loaded := func(g *generation.Generation, path, name string) any {
+		t.Helper()
+		globals, err := g.Host.Load(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return globals[name]
+	}
+	first := next(t, files, nil)
+	files["web/hooks/a.star"] += "# edited\n"
+	second := next(t, files, first)
+	if second.Modules["web"] == first.Modules["web"] {
+		t.Fatal("web has changed")
+	}
+	if loaded(first, "lib/x.star", "name") != loaded(second, "lib/x.star", "name") || loaded(first, "@std//k8s.star", "is_ready") != loaded(second, "@std//k8s.star", "is_ready") {
+		t.Error("libraries are there twice")
+	}
+	files["lib/x.star"] += "# edited\n"
+	third := next(t, files, second)
+	if loaded(third, "lib/x.star", "name") == loaded(second, "lib/x.star", "name") || loaded(third, "@std//k8s.star", "is_ready") != loaded(second, "@std//k8s.star", "is_ready") {
+		t.Error("a library that has changed is the old one, or one that has not is there twice")
+	}
+	if third.Modules["shop"] == second.Modules["shop"] {
+		t.Error("shop loads what has changed")
+	}
+}

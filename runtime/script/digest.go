@@ -3,6 +3,9 @@ package script
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // Inputs adds the files that were read to load the one at this path, that one
@@ -66,4 +69,38 @@ func (h *Host) loaded(path string) *load {
 		return nil
 	}
 	return l
+}
+
+// takeOver begins with what another host has, so that what both have in common is there
+// once: modules of many generations live side by side.
+func (h *Host) takeOver(previous *Host, keep func(path string) bool) {
+	h.predeclared, h.names, h.rewordings = previous.predeclared, previous.names, previous.rewordings
+	same := map[string]bool{}
+	var unchanged func(path string) bool
+	unchanged = func(path string) bool {
+		if answer, known := same[path]; known {
+			return answer
+		}
+		same[path] = false
+		l := previous.loaded(path)
+		if l == nil || !strings.HasPrefix(path, stdPrefix) && !keep(path) {
+			return false
+		}
+		if src, err := h.read(path); err != nil || sha256.Sum256(src) != l.sum {
+			return false
+		}
+		for _, other := range l.loads {
+			if !unchanged(other) {
+				return false
+			}
+		}
+		same[path], h.loads[path] = true, l
+		return true
+	}
+	previous.mu.Lock()
+	paths := slices.Collect(maps.Keys(previous.loads))
+	previous.mu.Unlock()
+	for _, path := range paths {
+		unchanged(path)
+	}
 }

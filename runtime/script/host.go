@@ -37,6 +37,12 @@ type Options struct {
 	// Cache keeps compiled programs between the hosts of one process; nil: a
 	// cache of this host alone.
 	Cache *Cache
+	// Previous is a host of the files as they were before, with the same builtins,
+	// Std and Cover: what it has loaded of files that Keep names, the standard
+	// library's and what they load in turn, all unchanged, is not loaded again. Nil:
+	// there is none.
+	Previous *Host
+	Keep     func(path string) bool
 	// Predeclared are the builtins; nil means builtins.Predeclared().
 	Predeclared starlark.StringDict
 	// Cover counts the statements of all files but tests; nil: nobody does. Hosts with
@@ -73,6 +79,10 @@ func New(o Options) *Host {
 	}
 	if h.cache == nil {
 		h.cache = NewCache()
+	}
+	if o.Previous != nil {
+		h.takeOver(o.Previous, o.Keep)
+		return h
 	}
 	if h.predeclared == nil {
 		h.predeclared = builtins.Predeclared()
