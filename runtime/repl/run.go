@@ -35,15 +35,22 @@ func (s *Session) runPiece(t *starlark.Thread, _ *starlark.Builtin, args starlar
 	s.piece = nil
 	s.inside = true
 	defer func() { s.inside = false }()
-	s.scope.Define("ctx", args[0], false)
+	s.offer("ctx", args[0])
 	results, err := s.scope.Run(t, piece)
 	for _, v := range results {
 		if v != starlark.None {
 			s.out.result(show(v))
-			s.scope.Define("_", v, false)
+			s.offer("_", v)
 		}
 	}
 	return starlark.None, err
+}
+
+// offer gives a name to a value, unless the session uses it for something else.
+func (s *Session) offer(name string, v starlark.Value) {
+	if _, own := s.scope.Lookup(name); !own {
+		s.scope.Define(name, v, false)
+	}
 }
 
 // log takes what the lines, hooks and the engine say.

@@ -172,6 +172,8 @@ func TestLinesAreRunsOfAHook(t *testing.T) {
 		{`x`, `7`},
 		{`# nothing`, ``},
 		{`hook(f)`, `error: repl:43:5: hook is only available while a file is loading; call it outside the hook's function`},
+		{`ctx = 1; _ = 2; 3`, `3`},
+		{`ctx + _`, `3`},
 	}.check(t, f)
 }
 
