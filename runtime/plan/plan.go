@@ -8,8 +8,10 @@ package plan
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
@@ -27,8 +29,12 @@ type Plan struct {
 	Objects []Object `json:"objects"`
 	// Messages are what http.send would send.
 	Messages []Message `json:"messages"`
-	// Problems are hooks that fail, and why.
+	// Problems are hooks that fail, and parts of the user's config that are not taken,
+	// and why.
 	Problems []Problem `json:"problems"`
+	// Warnings are what is odd in the tree, the user's config and modules, and stops
+	// nothing.
+	Warnings []string `json:"warnings"`
 }
 
 // Action is what becomes of something.
@@ -95,9 +101,11 @@ type Message struct {
 	Request string `json:"request"`
 }
 
-// Problem is a hook whose last run has failed.
+// Problem is what keeps the plan from being the whole one, beside modules that fail.
 type Problem struct {
-	Hook  string `json:"hook"`
+	// Hook is one whose last run has failed, "" for what is no hook's: the user's
+	// config, or a part of it, that is not taken.
+	Hook  string `json:"hook,omitempty"`
 	Error string `json:"error"`
 }
 
@@ -122,7 +130,11 @@ func Make(ctx context.Context, w *sim.World) (*Plan, error) {
 	if err := w.Settle(ctx); err != nil {
 		return nil, err
 	}
-	return begun.Plan(ctx)
+	p, err := begun.Plan(ctx)
+	if lost := w.Store().Lost(); lost != nil {
+		return nil, lost // what was planned rests on what could not be read
+	}
+	return p, err
 }
 
 // Begun is a world in which a process has begun, and what Helm knew then.
@@ -138,6 +150,9 @@ func Begin(ctx context.Context, w *sim.World) (*Begun, error) {
 		return nil, err
 	}
 	before, err := releases(ctx, w)
+	if lost := w.Store().Lost(); lost != nil {
+		return nil, lost
+	}
 	return &Begun{w, before}, err
 }
 
@@ -149,7 +164,7 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 		return nil, err
 	}
 	m := newMasker(w, before, after)
-	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Messages: []Message{}, Problems: []Problem{}}
+	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Messages: []Message{}, Problems: []Problem{}, Warnings: []string{}}
 	st := w.Status()
 	for _, s := range st.Modules {
 		out := module(s, before[s.Name], after[s.Name], m)
@@ -171,12 +186,46 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 			p.Problems = append(p.Problems, Problem{Hook: h.ID, Error: m.Text(h.LastError)})
 		}
 	}
+	b.odd(p, st, m)
 	for _, s := range w.Sent {
 		for _, msg := range s.Messages {
 			p.Messages = append(p.Messages, Message{Hook: s.Hook, Request: m.Text(msg.Where())})
 		}
 	}
 	return p, nil
+}
+
+// odd tells of the user's config and of what is wrong beside failures.
+func (b *Begun) odd(p *Plan, st status.Status, m *masker) {
+	warn := func(text string) { p.Warnings = append(p.Warnings, m.Text(text)) }
+	fail := func(text string) { p.Problems = append(p.Problems, Problem{Error: m.Text(text)}) }
+	for _, problem := range b.w.Problems() {
+		warn(problem)
+	}
+	if st.Config.State == status.ConfigHeld && st.Config.Reason != "" {
+		fail(fmt.Sprintf("ConfigMap %s cannot be read: %s", b.w.Instance(), st.Config.Reason))
+	}
+	modules := map[string]bool{}
+	for _, s := range st.Modules {
+		for _, text := range s.Problems {
+			modules[text] = true
+		}
+	}
+	config := fmt.Sprintf("ConfigMap %s: ", b.w.Instance())
+	for _, text := range st.Config.Problems {
+		if modules[text] || strings.HasPrefix(text, config+"config "+values.GlobalKey) {
+			fail(text) // the last good one stays in force, so it is not what was asked for
+		} else {
+			warn(text) // such as the section of a module that is gone
+		}
+	}
+	for _, s := range st.Modules {
+		for _, text := range s.Problems {
+			if !slices.Contains(st.Config.Problems, text) && !slices.ContainsFunc(p.Problems, func(p Problem) bool { return strings.HasSuffix(text, p.Error) }) {
+				warn(fmt.Sprintf("module %s: %s", s.Name, text))
+			}
+		}
+	}
 }
 
 // module compares the releases of a module.

@@ -238,6 +238,19 @@ spec:
 			want: "+ example.com/v1 Thing web/a  # created by release web\n",
 		},
 		{
+			name: "what the user's config says in vain", failed: true,
+			files: web(map[string]string{"web/openapi/config-values.yaml": "type: object\nproperties: {color: {type: string}}\n"}),
+			change: func(w *sim.World) {
+				_ = w.Configure(map[string]string{"webb": "color: green", "web": "color: 3", "global": "["})
+			},
+			want: `! ConfigMap starling-system/starling: config global: `,
+		},
+		{
+			name:   "a section of nobody",
+			change: func(w *sim.World) { _ = w.Configure(map[string]string{"webb": "color: green"}) },
+			want:   "! warning: ConfigMap starling-system/starling: config webb: no module has this key, did you mean \"web\"?\n\nNo changes: the cluster is as the modules want it.\n",
+		},
+		{
 			name: "a module that does not load", failed: true,
 			files: web(map[string]string{"web/hooks/a.star": "def f(\n"}),
 			want:  "! module web fails: ",

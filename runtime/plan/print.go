@@ -42,7 +42,14 @@ func (p *Plan) Print(w io.Writer, o PrintOptions) error {
 		if slices.ContainsFunc(p.Modules, func(m Module) bool { return strings.Contains(m.Error, problem.Error) }) {
 			continue // said with its module
 		}
+		if problem.Hook == "" {
+			out.line(0, '!', "%s", problem.Error)
+			continue
+		}
 		out.line(0, '!', "hook %s fails: %s", problem.Hook, problem.Error)
+	}
+	for _, text := range p.Warnings {
+		out.line(0, '!', "warning: %s", text)
 	}
 	if out.b.Len() > 0 {
 		out.b.WriteString("\n")

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
 
 	"go.starlark.net/starlark"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
@@ -119,7 +121,7 @@ func (w *World) list(spec watch.Spec) ([]map[string]any, error) {
 	}
 	k, served := w.store.KindOf(gv.WithKind(spec.Kind))
 	if !served {
-		return nil, cluster.ErrNotServed
+		return nil, cmp.Or(w.store.Unavailable(gv), cluster.ErrNotServed)
 	}
 	namespaces := []string{""}
 	if k.Namespaced {
@@ -181,14 +183,17 @@ func (w *World) readConfig(version string) *engine.Config {
 	w.configVersion = version
 	in := &engine.Config{State: engine.ConfigMissing}
 	obj, err := w.store.Get(store.Target{GVR: configMapResource, Namespace: w.o.Namespace, Name: w.o.Name, Spared: true})
-	if err == nil {
+	switch {
+	case err == nil:
 		in.State, in.Data = engine.ConfigPresent, map[string]string{}
 		data, _ := obj["data"].(map[string]any)
 		for k, v := range data {
 			in.Data[k], _ = v.(string)
 		}
+	case !apierrors.IsNotFound(err):
+		in.State, in.Reason = engine.ConfigUnreadable, err.Error()
 	}
-	if w.config != nil && w.config.State == in.State && maps.Equal(w.config.Data, in.Data) {
+	if w.config != nil && w.config.State == in.State && w.config.Reason == in.Reason && maps.Equal(w.config.Data, in.Data) {
 		return nil
 	}
 	w.config = in

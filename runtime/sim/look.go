@@ -23,6 +23,15 @@ import (
 // Use has the next process run another generation.
 func (w *World) Use(g *generation.Generation) { w.o.Generation = g }
 
+// Problems are what is odd in the module tree and stops nothing.
+func (w *World) Problems() []string {
+	var out []string
+	for _, p := range w.o.Generation.Problems {
+		out = append(out, p.String())
+	}
+	return out
+}
+
 // Instance is the world's Starling: its namespace and name.
 func (w *World) Instance() types.NamespacedName {
 	return types.NamespacedName{Namespace: w.o.Namespace, Name: w.o.Name}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -28,7 +29,10 @@ type live struct {
 
 func (l live) Kinds() ([]store.Kind, error) {
 	_, lists, err := l.client.Discovery().ServerGroupsAndResources()
-	if failed := new(discovery.ErrGroupDiscoveryFailed); err != nil && !errors.As(err, &failed) {
+	var unavailable store.Unavailable
+	if failed := new(discovery.ErrGroupDiscoveryFailed); errors.As(err, &failed) {
+		unavailable = store.Unavailable(failed.Groups)
+	} else if err != nil {
 		return nil, fmt.Errorf("the kinds of the cluster: %w", err)
 	}
 	var out []store.Kind
@@ -60,7 +64,20 @@ func (l live) Kinds() ([]store.Kind, error) {
 			out = append(out, *of[plural])
 		}
 	}
+	if len(unavailable) > 0 {
+		return out, unavailable
+	}
 	return out, nil
+}
+
+// answered tells errors of an API server that answers from those of one that does not,
+// or that wants to be left alone: with the latter, nothing more can be found out.
+func answered(err error) error {
+	status := apierrors.APIStatus(nil)
+	if err == nil || errors.As(err, &status) && !apierrors.IsUnauthorized(err) && !apierrors.IsTooManyRequests(err) {
+		return err
+	}
+	return &store.Lost{Err: err}
 }
 
 func (l live) Get(k store.Kind, namespace, name string) (map[string]any, error) {
@@ -68,7 +85,7 @@ func (l live) Get(k store.Kind, namespace, name string) (map[string]any, error) 
 	if errors.Is(err, cluster.ErrNotServed) {
 		return nil, nil
 	}
-	return obj, err
+	return obj, answered(err)
 }
 
 func (l live) List(k store.Kind, namespace string, sel store.Selection) ([]map[string]any, error) {
@@ -80,7 +97,7 @@ func (l live) List(k store.Kind, namespace string, sel store.Selection) ([]map[s
 	if errors.Is(err, cluster.ErrNotServed) {
 		return nil, nil
 	}
-	return found, err
+	return found, answered(err)
 }
 
 // Discovery is what the API server says that it serves.

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -197,11 +198,11 @@ func (w *World) Begin(ctx context.Context) error {
 	})
 	kept, err := w.kept.Load(ctx)
 	if err != nil {
-		return fmt.Errorf("kept values: %w", err)
+		return cmp.Or(w.store.Lost(), fmt.Errorf("kept values: %w", err))
 	}
 	installed, err := w.releases.Installed(ctx)
 	if err != nil {
-		return fmt.Errorf("release records: %w", err)
+		return cmp.Or(w.store.Lost(), fmt.Errorf("release records: %w", err))
 	}
 	in := engine.Start{Generation: w.o.Generation, Kept: kept}
 	for _, r := range installed {
@@ -245,6 +246,9 @@ func (w *World) settle(ctx context.Context) error {
 			return err
 		}
 		done, err := w.step(ctx)
+		if err == nil {
+			err = w.store.Lost()
+		}
 		if err != nil || done {
 			return err
 		}

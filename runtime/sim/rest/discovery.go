@@ -112,6 +112,9 @@ func (s *Server) resources(gv schema.GroupVersion) (*answer, error) {
 		}
 	}
 	if list.APIResources == nil {
+		if err := s.o.Store.Unavailable(gv); err != nil {
+			return nil, err
+		}
 		return nowhere(), nil
 	}
 	return ok(list), nil

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -18,7 +19,8 @@ import (
 // know it reads there, and nothing is ever written to it. What it returns is not
 // changed, and must not change.
 type Origin interface {
-	// Kinds are those that it serves.
+	// Kinds are those that it serves. An error [Unavailable] comes with those that are
+	// known nevertheless. Here and below, [Lost] ends it all.
 	Kinds() ([]Kind, error)
 	// Get returns an object, or nil when it is not there.
 	Get(k Kind, namespace, name string) (map[string]any, error)
@@ -41,6 +43,10 @@ type over struct {
 	by   map[schema.GroupResource]map[string][]string
 	// births are the objects that were created in the store.
 	births map[schema.GroupResource]map[string]birth
+	// unavailable, refused and lost are what cannot be read, see [over.ask].
+	unavailable Unavailable
+	refused     map[string]error
+	lost        *Lost
 }
 
 // birth is an object as its creator has sent it, and as it was stored then.
@@ -54,9 +60,10 @@ func Over(o Options, origin Origin) (*Store, error) {
 	s.over = &over{
 		origin: origin, served: map[schema.GroupVersionResource]bool{}, known: map[schema.GroupResource]map[string]map[string]any{},
 		listed: map[string]bool{}, gone: map[string]bool{}, by: map[schema.GroupResource]map[string][]string{}, births: map[schema.GroupResource]map[string]birth{},
+		refused: map[string]error{},
 	}
 	kinds, err := origin.Kinds()
-	if err != nil {
+	if err != nil && !errors.As(err, &s.over.unavailable) {
 		return nil, err
 	}
 	for _, k := range kinds {
@@ -93,8 +100,11 @@ func (s *Store) load(k *kind, namespace, name string) error {
 	if _, known := s.over.known[k.groupResource()][key]; known || s.stored(k, Target{Namespace: namespace, Name: name}) != nil {
 		return nil
 	}
-	obj, err := s.over.origin.Get(k.Kind, namespace, name)
-	if err != nil {
+	var obj map[string]any
+	if err := s.over.ask(fmt.Sprintf("get %s %s", k.GVR(), key), func() (err error) {
+		obj, err = s.over.origin.Get(k.Kind, namespace, name)
+		return err
+	}); err != nil {
 		return err
 	}
 	s.take(k, key, obj)
@@ -114,8 +124,11 @@ func (s *Store) loadList(k *kind, namespace string, sel Selection) error {
 			return nil
 		}
 	}
-	found, err := s.over.origin.List(k.Kind, namespace, sel)
-	if err != nil {
+	var found []map[string]any
+	if err := s.over.ask("list "+k.Version+" "+asked(namespace, sel), func() (err error) {
+		found, err = s.over.origin.List(k.Kind, namespace, sel)
+		return err
+	}); err != nil {
 		return err
 	}
 	s.over.listed[asked(namespace, sel)] = true
@@ -323,7 +336,12 @@ func (s *Store) AsOrigin() Origin { return origin{s} }
 
 type origin struct{ s *Store }
 
-func (o origin) Kinds() ([]Kind, error) { return o.s.Kinds(), nil }
+func (o origin) Kinds() ([]Kind, error) {
+	if o.s.over != nil && len(o.s.over.unavailable) > 0 {
+		return o.s.Kinds(), o.s.over.unavailable
+	}
+	return o.s.Kinds(), nil
+}
 
 func (o origin) Get(k Kind, namespace, name string) (map[string]any, error) {
 	o.s.mu.Lock()
