@@ -3,7 +3,6 @@ package builtins
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	startime "go.starlark.net/lib/time"
@@ -146,7 +145,7 @@ func testSpecs() []Spec {
 		spec("expect_error", "Fails unless the call of fn ends in an error that matches.", callExpectError,
 			Param{Name: "fn", Type: TypeFunction, Doc: "A function without parameters."},
 			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2) that the error's text must match somewhere."}),
-		spec("golden", "Compares a value, as YAML, with the golden file testdata/NAME.golden beside the test; `starling test -update` writes it.", callGolden,
+		spec("golden", "Compares a value, as YAML, with the golden file testdata/NAME.golden beside the test; `starling test -update` writes it. What the API server makes up for objects (uid, resourceVersion, creationTimestamp, managedFields) is left out.", callGolden,
 			Param{Name: "name", Type: TypeString, Doc: "Name of the file, without its end."},
 			Param{Name: "value", Type: TypeAny, Doc: "Plain data or an object; a text is compared as it is."}),
 	}, testAskSpecs()...)
@@ -309,22 +308,4 @@ func callTestRelease(c *call, t *Test) (starlark.Value, error) {
 		return starlark.None, err
 	}
 	return object.New(m), nil
-}
-
-func callGolden(c *call, t *Test) (starlark.Value, error) {
-	name := c.str("name")
-	if name == "" || len(name) > 100 || strings.ContainsAny(name, "/\\") || strings.HasPrefix(name, ".") {
-		return nil, fmt.Errorf("name: %q is no name of a file", clip(name))
-	}
-	text, ok := starlark.AsString(c.arg("value"))
-	if !ok {
-		plain, err := object.ToPlain(c.arg("value"))
-		if err != nil {
-			return nil, fmt.Errorf("value: %w", err)
-		}
-		if text, err = encodeYAML(plain); err != nil {
-			return nil, fmt.Errorf("value: %w", err)
-		}
-	}
-	return nil, t.World.Golden(name, text)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +71,7 @@ beside the global ones. Nothing is overwritten. The name of the file is printed.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != len(names) {
-			return fmt.Errorf("%s takes %s, got %s; see: %s --help", cmd.CommandPath(), counted(len(names), "argument"), counted(len(args), "argument"), cmd.CommandPath())
+			return fmt.Errorf("%s takes %s, got %s, as in: %s", cmd.CommandPath(), strings.Join(names, " and "), counted(len(args), "argument"), strings.TrimSpace(cmd.Example))
 		}
 		return nil
 	}

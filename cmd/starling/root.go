@@ -22,7 +22,27 @@ release as it should be.`,
 	}
 	root.SetFlagErrorFunc(explainFlag)
 	root.AddCommand(newRunCommand(), newPlanCommand(), newDevCommand(), newRenderCommand(), newReplayCommand(), newTestCommand(), newReplCommand(), newGetCommand(), newExplainCommand(), newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newRBACCommand(), newDetachCommand(), newVersionCommand())
+	root.SetHelpCommand(newHelpCommand())
 	return root
+}
+
+// newHelpCommand is cobra's, but for a name that is no command's: that is an error.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 && found.HasSubCommands() {
+				return unknownCommand(found, rest[0])
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
 }
 
 // groupOf is what a command does that only holds others: its help, or an error

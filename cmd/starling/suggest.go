@@ -26,6 +26,10 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 // explainFlag adds what was meant to the error for an unknown flag.
 func explainFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(invalid))
+	}
 	if !errors.As(err, &unknown) {
 		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
 	}
@@ -41,6 +45,19 @@ func explainFlag(cmd *cobra.Command, err error) error {
 		dashes = "-"
 	}
 	return fmt.Errorf("unknown flag %s%s for %s%s", dashes, word, cmd.CommandPath(), hint(cmd, word, names, "--"))
+}
+
+// wanted says what a flag takes, in words that are not Go's.
+func wanted(invalid *pflag.InvalidValueError) string {
+	switch invalid.GetFlag().Value.Type() {
+	case "int":
+		return "must be a whole number"
+	case "uint64":
+		return "must be a whole number, 0 or more"
+	case "bool":
+		return "must be true or false"
+	}
+	return invalid.Unwrap().Error()
 }
 
 // hint returns "; did you mean …?" or, when nothing is near, where to look.

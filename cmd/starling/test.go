@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,17 +55,17 @@ one module or of a whole tree, or a folder with /... for all below it; the defau
   starling test -run ready -v addons/ingress-nginx`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.test(cmd.Context(), cmd.OutOrStdout(), args) },
 	}
-	fs := cmd.Flags()
-	fs.StringVar(&f.run, "run", "", "only tests whose names match this regular `expression`")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "name each test, and show what hooks log")
-	fs.BoolVar(&f.update, "update", false, "write golden files instead of comparing with them")
-	fs.BoolVar(&f.json, "json", false, "one JSON object a line: what `go test -json` says")
-	fs.IntVar(&f.count, "count", 1, "run each test `n` times")
-	fs.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "run `n` tests at a time")
-	fs.IntVar(&f.explore, "explore", 0, "run each test also in `n` other orders of events, with failing calls and crashes; the end must be the same")
-	fs.Uint64Var(&f.seed, "seed", 0, "run each test also in the order of this `seed`, which --explore has named")
-	fs.BoolVar(&f.cover, "cover", false, "tell how many statements of each .star file the tests have run, and the lines of the others")
-	fs.StringVar(&f.page, "cover-html", "", "write what --cover tells, and the files in colours, to the HTML page `file`")
+	flags := cmd.Flags()
+	flags.StringVar(&f.run, "run", "", "only tests whose names match this regular `expression`")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "name each test, and show what hooks log")
+	flags.BoolVar(&f.update, "update", false, "write golden files instead of comparing with them")
+	flags.BoolVar(&f.json, "json", false, "one JSON object a line, as go test -json does")
+	flags.IntVar(&f.count, "count", 1, "run each test `n` times")
+	flags.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "run `n` tests at a time")
+	flags.IntVar(&f.explore, "explore", 0, "run each test also in `n` other orders of events, with failing calls and crashes; the end must be the same")
+	flags.Uint64Var(&f.seed, "seed", 0, "run each test also in the order of this `seed`, which --explore has named")
+	flags.BoolVar(&f.cover, "cover", false, "tell how many statements of each .star file the tests have run, and the lines of the others")
+	flags.StringVar(&f.page, "cover-html", "", "write what --cover tells, and the files in colours, to the HTML page `file`")
 	return cmd
 }
 
@@ -149,6 +150,8 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		return errTestsFailed
 	case p.files == 0:
 		return fmt.Errorf("there are no *_test.star files in %s", strings.Join(args, ", "))
+	case f.run != "" && p.tests == 0: // a typing error must not look like a success
+		return fmt.Errorf("no test's name matches --run %s", f.run)
 	}
 	return nil
 }
@@ -169,8 +172,11 @@ func (g golden) Compare(folder, name, text string) error {
 		return os.WriteFile(path, []byte(text), 0o644)
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("the golden file %s cannot be read; `starling test -update` writes it", path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no golden file %s yet; `starling test -update` writes it", path)
+	case err != nil:
+		return fmt.Errorf("the golden file: cannot %w", err)
 	}
 	return suite.CompareText(text, string(want))
 }

@@ -20,6 +20,7 @@ type testPrinter struct {
 	verbose, json bool
 	root          string
 	files, failed int
+	tests         int // that have run
 }
 
 // broken shows the modules that do not load, once.
@@ -39,6 +40,7 @@ func (p *testPrinter) file(f suite.File) {
 	p.files++
 	path := filepath.ToSlash(filepath.Join(p.root, f.Path))
 	passed := 0
+	p.tests += len(f.Tests)
 	for _, r := range f.Tests {
 		word, action := "PASS", "pass"
 		if r.Err != nil {
@@ -114,6 +116,10 @@ func render(err error) string {
 	var at *script.Error
 	if errors.As(err, &at) {
 		text = at.Render()
+	}
+	var explored *suite.ExploreError
+	if errors.As(err, &explored) && explored.Err != nil { // Render does not know of it
+		text = explored.With() + text
 	}
 	return text + suite.Differences(err)
 }

@@ -97,7 +97,7 @@ func hooksOf(root, module string) (string, error) {
 	case module == "global":
 		dir = "global"
 	case dir == "":
-		return "", fmt.Errorf("there is no module %s in %s; make it with: starling new module %s", module, root, module)
+		return "", fmt.Errorf("there is no module %s in %s; make it with: starling new module %s --modules %s", module, root, module, root)
 	default:
 		dir = filepath.Join(dir, "hooks")
 	}

@@ -25,10 +25,13 @@ type ExploreError struct {
 // Error returns one line.
 func (e *ExploreError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("with -seed %d: %v", e.Seed, e.Err)
+		return e.With() + e.Err.Error()
 	}
 	return fmt.Sprintf("with -seed %d it ends in another state: %s", e.Seed, e.Differences[0])
 }
+
+// With is what errors of a seed begin with: how to have it again.
+func (e *ExploreError) With() string { return fmt.Sprintf("with -seed %d: ", e.Seed) }
 
 // Unwrap returns what the test failed with.
 func (e *ExploreError) Unwrap() error { return e.Err }

@@ -1,0 +1,59 @@
+package builtins
+
+import (
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+func callGolden(c *call, t *Test) (starlark.Value, error) {
+	name := c.str("name")
+	if name == "" || len(name) > 100 || strings.ContainsAny(name, "/\\") || strings.HasPrefix(name, ".") {
+		return nil, fmt.Errorf("name: %q is no name of a file", clip(name))
+	}
+	text, ok := starlark.AsString(c.arg("value"))
+	if !ok {
+		plain, err := object.ToPlain(c.arg("value"))
+		if err != nil {
+			return nil, fmt.Errorf("value: %w", err)
+		}
+		dropMadeUp(plain)
+		if text, err = encodeYAML(plain); err != nil {
+			return nil, fmt.Errorf("value: %w", err)
+		}
+	}
+	return nil, c.lenient(t.World.Golden(name, text))
+}
+
+// madeUp are the fields of metadata that the API server makes up: they say how many
+// writes there were, not what was written.
+var madeUp = []string{"uid", "resourceVersion", "creationTimestamp", "managedFields"}
+
+// dropMadeUp takes them out of all objects in fresh plain data, and the uids of owners
+// with them.
+func dropMadeUp(x any) {
+	switch x := x.(type) {
+	case []any:
+		for _, v := range x {
+			dropMadeUp(v)
+		}
+	case map[string]any:
+		if meta, ok := x["metadata"].(map[string]any); ok && x["kind"] != nil && x["apiVersion"] != nil {
+			for _, key := range madeUp {
+				delete(meta, key)
+			}
+			owners, _ := meta["ownerReferences"].([]any)
+			for _, owner := range owners {
+				if owner, ok := owner.(map[string]any); ok {
+					delete(owner, "uid")
+				}
+			}
+		}
+		for _, v := range x {
+			dropMadeUp(v)
+		}
+	}
+}
