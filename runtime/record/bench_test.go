@@ -22,3 +22,17 @@ func BenchmarkTrace(b *testing.B) {
 		t.End(r.Take, hook.Result{}, 0)
 	}
 }
+
+// What it takes to keep a run whose snapshot is there already.
+func BenchmarkPut(b *testing.B) {
+	m, s := newModule(b, "values.set(\"x\", 1)"), newStore(b, StoreOptions{})
+	snapshot := nodes("a", "b", "c")
+	put(b, s, m.run(b, snapshot))
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		t := m.run(b, snapshot)
+		b.StartTimer()
+		put(b, s, t)
+	}
+}

@@ -8,7 +8,7 @@ import (
 const (
 	// maxQueued is how many runs wait to be kept, and maxWeight how much they may hold
 	// on to together: objects read and lines logged, about 1 KiB each.
-	maxQueued = 64
+	maxQueued = 256
 	maxWeight = 32 << 10
 )
 
@@ -19,9 +19,12 @@ type queue struct {
 	runs   []*Trace // oldest first
 	weight int
 	signal chan struct{} // something is there
+	hurry  chan struct{} // it is half full
 }
 
-func newQueue() *queue { return &queue{signal: make(chan struct{}, 1)} }
+func newQueue() *queue {
+	return &queue{signal: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+}
 
 // weigh says how much memory a run holds on to that nobody else does, in KiB.
 func (t *Trace) weigh() int { return t.weight + len(t.logs)/4 + len(t.random)>>10 + 1 }
@@ -41,11 +44,18 @@ func (q *queue) add(t *Trace) (dropped int) {
 		q.runs = slices.Delete(q.runs, i, i+1)
 		dropped++
 	}
-	select {
-	case q.signal <- struct{}{}:
-	default:
+	tell(q.signal)
+	if len(q.runs) > maxQueued/2 || q.weight > maxWeight/2 {
+		tell(q.hurry)
 	}
 	return dropped
+}
+
+func tell(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
 }
 
 // least is the run that tells least: the oldest that has succeeded and is not the last

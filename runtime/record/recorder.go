@@ -16,6 +16,9 @@ const (
 	// many; burst is how much it may take at once before that counts.
 	share = 50
 	burst = 200 * time.Millisecond
+	// delay is how long the first of some runs waits: what it has asked for is done by
+	// then, and is not held up by the writing.
+	delay = 500 * time.Millisecond
 	// keyRetry is how long after a failure the key is asked for again.
 	keyRetry = 30 * time.Second
 	// stopWithin bounds what is still written at the end.
@@ -84,19 +87,13 @@ func (r *Recorder) Run(ctx context.Context) {
 		return
 	}
 	w := &writer{o: r.o, store: store, left: burst, since: time.Now()}
-	for {
-		t := r.queue.take()
-		if t == nil {
-			select {
-			case <-r.queue.signal:
-				continue
-			case <-ctx.Done():
-				return
+	for r.wait(ctx) {
+		for w.rest(ctx) {
+			t := r.queue.take()
+			if t == nil {
+				break
 			}
-		}
-		w.put(t)
-		if !w.rest(ctx) {
-			break
+			w.put(t)
 		}
 	}
 	for end := time.Now().Add(stopWithin); time.Now().Before(end); {
@@ -106,6 +103,24 @@ func (r *Recorder) Run(ctx context.Context) {
 		}
 		w.put(t)
 	}
+}
+
+// wait waits until there are runs to be kept, and a little longer; false once ctx has
+// ended.
+func (r *Recorder) wait(ctx context.Context) bool {
+	select {
+	case <-r.queue.signal:
+	case <-ctx.Done():
+		return false
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-r.queue.hurry:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // open fetches the key and takes over the folder; nil when there is to be no recording.

@@ -161,26 +161,26 @@ func TestAFullQueueLetsGoOfWhatTellsLeast(t *testing.T) {
 	q.add(trace(1, quiet, nil))
 	q.add(trace(2, chatty, errors.New("no")))
 	dropped := 0
-	for i := range 200 {
+	for i := range 500 {
 		dropped += q.add(trace(uint64(i+3), chatty, nil))
 	}
 	var left []uint64
 	for t := q.take(); t != nil; t = q.take() {
 		left = append(left, t.Run)
 	}
-	if dropped != 202-maxQueued || len(left) != maxQueued || left[0] != 1 || left[1] != 2 || left[len(left)-1] != 202 {
+	if dropped != 502-maxQueued || len(left) != maxQueued || left[0] != 1 || left[1] != 2 || left[len(left)-1] != 502 {
 		t.Errorf("%d dropped, left are %v", dropped, left)
 	}
 	// Failures push out what has succeeded, and then the older failures.
 	q.add(trace(1, quiet, nil))
-	for i := range 200 {
+	for i := range 500 {
 		q.add(trace(uint64(i+2), chatty, errors.New("no")))
 	}
 	left = left[:0]
 	for t := q.take(); t != nil; t = q.take() {
 		left = append(left, t.Run)
 	}
-	if !slices.Equal(left[:2], []uint64{1, 139}) {
+	if !slices.Equal(left[:2], []uint64{1, 502 - maxQueued + 1}) {
 		t.Errorf("left are %v", left)
 	}
 	// And what holds on to much.
