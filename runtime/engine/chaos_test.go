@@ -27,6 +27,7 @@ type chaos struct {
 	calm  bool // nothing fails any more
 	truth truth
 	log   []string
+	trees *trees // nil: the tree stays as it is
 
 	e       *Engine
 	now     time.Time
@@ -66,6 +67,9 @@ func (c *chaos) note(format string, a ...any) { c.log = append(c.log, fmt.Sprint
 // boot starts a process.
 func (c *chaos) boot() {
 	c.note("boot")
+	if c.trees != nil {
+		c.w.gen = c.trees.generation(c.truth.tree)
+	}
 	c.e, c.wakeAt = New(c.w.opts), time.Time{}
 	c.pending, c.live, c.blind = nil, map[string]bool{}, map[uint64]bool{}
 	var installed []ReleaseRef
@@ -124,6 +128,12 @@ func (c *chaos) disturb() {
 				c.inbox = append(c.inbox, WatchFailed{ID: id, Reason: []string{"", "forbidden"}[c.r.IntN(2)]})
 			}
 		}
+	case 8:
+		if c.trees != nil && c.chance(2) {
+			c.change(func(t *truth) { t.tree = c.trees.pick(c.r) })
+			break
+		}
+		c.step()
 	default:
 		c.step()
 	}
@@ -137,11 +147,14 @@ func (c *chaos) change(f func(*truth)) {
 	if !cmp.Equal(before.config, c.truth.config) {
 		c.inbox = append(c.inbox, c.truth.config)
 	}
+	if before.tree != c.truth.tree {
+		c.inbox = append(c.inbox, Reload{Generation: c.trees.generation(c.truth.tree)})
+	}
 	if before.nodes == c.truth.nodes && before.wanted == c.truth.wanted {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.live)) {
-		c.inbox = append(c.inbox, WatchChanged{ID: id, Events: []builtins.Event{{Type: "modified", Binding: "nodes"}}})
+		c.inbox = append(c.inbox, WatchChanged{ID: id, Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: "a"}}})
 	}
 }
 
@@ -181,7 +194,9 @@ func (c *chaos) handle(in Input) {
 			c.pending = slices.DeleteFunc(c.pending, func(p Action) bool { s, ok := p.(StartWatch); return ok && s.ID == a.ID })
 		case Note:
 			c.note("    %s %s: %s", a.Module, a.Hook, a.Message)
-		case Publish, Unpublish:
+		case Publish, Unpublish, Adopted, Gone:
+		case Refused:
+			c.complain("a generation is refused: %s", a.Reason)
 		default:
 			if commit, ok := a.(Commit); ok && c.blind[commit.Run] {
 				c.complain("what %s made of an incomplete snapshot counts", commit.Hook.ID)
@@ -223,7 +238,11 @@ func (c *chaos) carryOut(a Action) Input {
 	switch a := a.(type) {
 	case StartWatch:
 		c.live[a.ID] = true
-		return WatchSynced{ID: a.ID, Served: true}
+		in := WatchSynced{ID: a.ID, Served: true}
+		if a.Each {
+			in.Objects = []Object{{Name: "a"}}
+		}
+		return in
 	case RunHook:
 		c.note("    runs %s", a.Hook.ID)
 		for _, id := range a.Watches {
@@ -308,6 +327,7 @@ func (c *chaos) release(a Release) Input {
 // see now.
 func (c *chaos) runHook(a RunHook) effect.Effects {
 	n := c.truth.nodes
+	word := a.Hook.Digest // "plain" or "edited"
 	switch a.Hook.ID {
 	case "global/g":
 		eff := set("global.nodes", n)
@@ -319,7 +339,10 @@ func (c *chaos) runHook(a RunHook) effect.Effects {
 		eff := set("n", n)
 		eff.Writes = []effect.Write{{Kind: effect.WriteApply, Ref: effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}}
 		if n == 2 {
-			return effect.Effects{Values: []effect.ValueOp{{Op: effect.OpDefault, Path: []string{"n"}, Value: n}}}
+			eff = effect.Effects{Values: []effect.ValueOp{{Op: effect.OpDefault, Path: []string{"n"}, Value: n}}}
+		}
+		if word == "edited" {
+			eff.Values = append(eff.Values, set("word", word).Values...)
 		}
 		return eff
 	case "db/before":
@@ -330,6 +353,8 @@ func (c *chaos) runHook(a RunHook) effect.Effects {
 		return set("before", fmt.Sprint(seen["n"], seen["size"], seen["global"]))
 	case "db/after":
 		return set("after", true)
+	case "db/extra":
+		return set("extra", a.Hook.Digest)
 	}
 	return effect.Effects{}
 }

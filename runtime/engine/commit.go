@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -165,8 +166,8 @@ func (e *Engine) drop(id uint64) {
 	r := e.runs[id]
 	delete(e.runs, id)
 	m := r.hook.module
-	if next := r.hook.next; next != nil && !e.running(r.hook) {
-		next.before = nil
+	if h := m.byKey[r.hook.gen.ID]; h != nil && len(h.before) > 0 && !e.running(r.hook) {
+		h.before = slices.DeleteFunc(h.before, func(other *hook) bool { return other == r.hook })
 	}
 	if r.request != nil {
 		e.do(Respond{ID: r.request.ID, Err: fmt.Errorf("hook %s: its module has stopped: %w", r.hook.gen.ID, ErrNotReady)})

@@ -21,9 +21,8 @@ type hook struct {
 	gen       *generation.Hook
 	module    *module
 	lane      *lane.Lane[builtins.Event]
-	before    *hook // runs of which are still under way: it had this id, and another lane or other objects
-	next      *hook // that waits for this one
-	each      *each // with for_each
+	before    []*hook // that had this id: runs of theirs are still under way
+	each      *each   // with for_each
 	watches   []*watch
 	schedules []*timer
 	startup   *builtins.StartupBinding
@@ -174,7 +173,7 @@ func (e *Engine) startWatch(m *module, w *watch) {
 // complete: an empty one would look like a cluster in which all is gone.
 func (m *module) ready(id string) bool {
 	h := m.byKey[id]
-	if h == nil || !m.started || h.before != nil || h.barred != "" || !h.allowedAt(m.now).IsZero() {
+	if h == nil || !m.started || len(h.before) > 0 || h.barred != "" || !h.allowedAt(m.now).IsZero() {
 		return false
 	}
 	if !h.complete() || !m.remembersFinalizer(h) {

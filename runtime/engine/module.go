@@ -45,7 +45,7 @@ type module struct {
 	leaving    bool                  // only for its before_delete and after_delete hooks
 	removed    bool                  // it is not in the tree any more
 	epoch      int                   // counts stops: what was started before belongs to an earlier life
-	turn       int                   // counts reloads that have changed it in this life
+	turn       int                   // the reload that has changed it last, or brought it; 0: none
 	finalizers map[string]*finalizer // by hook
 	served     bool                  // the driver knows which hooks answer requests: these
 	serves     []*generation.Hook
@@ -287,9 +287,9 @@ func (e *Engine) applyCRDs(m *module) {
 
 // takeDown ends the module's watches and forgets what waits.
 func (e *Engine) takeDown(m *module) {
-	m.started, m.leaving, m.crds = false, false, step{}
+	m.started, m.leaving = false, false
+	m.crds = step{running: m.crds.running} // one at a time: the last one counts
 	m.epoch++
-	m.turn = 0
 	for _, l := range m.lanes {
 		l.Clear()
 	}

@@ -80,24 +80,24 @@ func (e *Engine) sortRemains() {
 
 // reclaim gives a module that comes back what is left of it. Nothing of that is being
 // taken away in this moment.
-func (e *Engine) reclaim(name string) (refs []ReleaseRef, kept map[string][]byte) {
+func (e *Engine) reclaim(name string) (refs []ReleaseRef, kept map[string][]byte, back bool) {
 	e.remains = slices.DeleteFunc(e.remains, func(r *remain) bool {
 		if r.module != name {
 			return false
 		}
-		refs, kept = append(refs, r.refs...), r.kept
+		refs, kept, back = append(refs, r.refs...), r.kept, true
 		return true
 	})
 	e.purges = slices.DeleteFunc(e.purges, func(p *purge) bool {
 		if p.ref.Module != name {
 			return false
 		}
-		if kept = p.kept; !p.gone {
+		if kept, back = p.kept, true; !p.gone {
 			refs = append(refs, p.ref)
 		}
 		return true
 	})
-	return refs, kept
+	return refs, kept, back
 }
 
 // remove ends a module that is not in the tree any more.

@@ -47,6 +47,7 @@ type truth struct {
 	nodes  int64
 	wanted bool // the global hook switches the module dyn on
 	config Config
+	tree   int // which of [trees]
 }
 
 func goodConfigs() []Config {

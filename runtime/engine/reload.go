@@ -73,9 +73,10 @@ func (e *Engine) reload(in Reload) {
 			}
 			continue
 		}
-		refs, kept := e.reclaim(name)
+		refs, kept, back := e.reclaim(name)
 		m := e.newModule(name, gen.Modules[name], kept)
-		m.pass.refs = refs
+		m.pass.refs, m.turn = refs, e.reloads
+		m.stale = m.stale || back // what was under way as it went may be in the Secret
 		m.broken = drafts[name].broken
 		e.modules[name] = m
 		if in.Quarantined != nil {

@@ -91,10 +91,10 @@ func (e *Engine) renewHooks(m *module, old *generation.Module) *change {
 		h := before[g.ID]
 		switch {
 		case h == nil:
-			h = newHook(m, g)
+			h = e.freshHook(m, g)
 			c.fresh = append(c.fresh, h)
 		case h.unlike(g):
-			next := newHook(m, g)
+			next := e.freshHook(m, g)
 			e.inherit(next, h)
 			c.stop = append(c.stop, h.watches...)
 			h = next
@@ -113,7 +113,7 @@ func (e *Engine) renewHooks(m *module, old *generation.Module) *change {
 	for _, id := range slices.Sorted(maps.Keys(before)) {
 		h := before[id]
 		c.stop = append(c.stop, h.watches...)
-		e.dropHook(h, nil)
+		e.dropHook(h)
 		e.do(Gone{Module: m.name, Hook: id})
 	}
 	m.dropLanes()
@@ -150,20 +150,19 @@ func (e *Engine) inherit(h, old *hook) {
 			h.each.objects[key] = &one
 		}
 	default:
-		e.dropHook(old, h)
+		e.dropHook(old)
 		return
 	}
 	h.lastRun, h.took, h.runs, h.failures = old.lastRun, old.took, old.runs, old.failures
 	kept := maps.Clone(old.module.kept)
-	e.dropHook(old, h)
+	e.dropHook(old)
 	old.module.kept = kept
 }
 
 // dropHook ends the life of a hook: what waits for it, what it has set and what it
-// remembers go. Its watches are ended later. Next, if not nil, has its id from now on: it
-// waits until runs that are under way have ended.
-func (e *Engine) dropHook(h, next *hook) {
-	m := h.module
+// remembers go. Its watches are ended later.
+func (e *Engine) dropHook(h *hook) {
+	h.subject.gone = true // that of requests, with for_each
 	for s := range h.subjects {
 		s.gone = true
 		e.requeueAt(s, time.Time{})
@@ -171,14 +170,18 @@ func (e *Engine) dropHook(h, next *hook) {
 		s.keep(statePrefix, nil)
 	}
 	h.lane.Drop(h.gen.ID)
-	m.stale = true
-	switch {
-	case next == nil:
-	case h.before != nil:
-		next.before, h.before.next = h.before, next
-	case e.running(h):
-		next.before, h.next = h, next
+	h.module.stale = true
+}
+
+// freshHook makes a hook that begins once runs of those have ended that had its id.
+func (e *Engine) freshHook(m *module, g *generation.Hook) *hook {
+	h := newHook(m, g)
+	for _, r := range e.runs {
+		if old := r.hook; old.module == m && old.gen.ID == g.ID && !slices.Contains(h.before, old) {
+			h.before = append(h.before, old)
+		}
 	}
+	return h
 }
 
 // take has a hook go on with its declaration in the next generation.
