@@ -180,6 +180,11 @@ spec:
 }
 
 const twoWatches = `
+def things(ctx):
+    pass
+
+hook(things, on = [k8s.watch("example.com/v1", "Thing", name = "things")])
+
 def pods(ctx):
     values.set("internal.pods", len(ctx.snapshots["pods"]))
 
@@ -201,11 +206,12 @@ func TestRefusals(t *testing.T) {
 		{"a kind", "/api/v1/pods", 403, "Forbidden", []string{"module other fails: hook hooks/a.star:pods: watch pods: cannot list Pod: pods is forbidden", "+ v1 ConfigMap web/nodes"}},
 		{"a kind, by a fault", "/api/v1/pods", 500, "InternalError", []string{"module other fails: hook hooks/a.star:pods: ", "+ v1 ConfigMap web/nodes"}},
 		{"the user's config", "/api/v1/namespaces/starling-system/configmaps/starling", 403, "Forbidden", []string{"! ConfigMap starling-system/starling cannot be read: "}},
-		{"custom resource definitions", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", 403, "Forbidden", []string{"+ v1 ConfigMap web/nodes"}},
+		{"a custom resource definition", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com", 403, "Forbidden", []string{"+ v1 ConfigMap web/nodes"}},
 		{"namespaces", "/api/v1/namespaces/web", 403, "Forbidden", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := newAPIServer(t, thing("Node", "", "a", nil))
+			a.store.Serve(store.Kind{Group: "example.com", Version: "v1", Kind: "Thing", Plural: "things", Namespaced: true})
 			a.meddle = func(w http.ResponseWriter, r *http.Request) bool {
 				return r.URL.Path == tt.path && refuse(w, tt.code, tt.reason, "pods is forbidden")
 			}
@@ -218,7 +224,7 @@ func TestRefusals(t *testing.T) {
 					t.Errorf("%q is not in\n%s", want, text)
 				}
 			}
-			if named := len(tt.want) > 1 || strings.Contains(tt.name, "config"); named && tt.name != "custom resource definitions" && !p.Failed() {
+			if named := len(tt.want) > 1 || strings.Contains(tt.name, "config"); named && tt.name != "a custom resource definition" && !p.Failed() {
 				t.Errorf("it is not said that something fails:\n%s", text)
 			}
 			if n := a.asked["GET "+tt.path]; n != 1 {

@@ -63,6 +63,7 @@ type kind struct {
 	putCreates   bool // an update of what is not there creates it
 	returnsGone  bool // a delete answers with the object that is gone
 	orphans      bool // a delete leaves dependents behind unless told otherwise
+	bare         bool // of an origin, and nobody has looked for its CRD yet; see Store.clothe
 	crd          *crdVersion
 	typed        *typedKind
 	fieldManager *managers

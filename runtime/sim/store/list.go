@@ -85,7 +85,10 @@ func (s *Store) List(t Target, o ListOptions) (List, error) {
 			}
 			break
 		}
-		out.Items = append(out.Items, shown(k, obj))
+		if obj, err = s.view(k, obj); err != nil {
+			return List{}, err
+		}
+		out.Items = append(out.Items, obj)
 	}
 	return out, nil
 }

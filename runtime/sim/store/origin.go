@@ -43,6 +43,8 @@ type over struct {
 	by   map[schema.GroupResource]map[string][]string
 	// births are the objects that were created in the store.
 	births map[schema.GroupResource]map[string]birth
+	// views are objects in other versions than they were found in.
+	views map[string]map[string]any
 	// unavailable, refused and lost are what cannot be read, see [over.ask].
 	unavailable Unavailable
 	refused     map[string]error
@@ -60,7 +62,7 @@ func Over(o Options, origin Origin) (*Store, error) {
 	s.over = &over{
 		origin: origin, served: map[schema.GroupVersionResource]bool{}, known: map[schema.GroupResource]map[string]map[string]any{},
 		listed: map[string]bool{}, gone: map[string]bool{}, by: map[schema.GroupResource]map[string][]string{}, births: map[schema.GroupResource]map[string]birth{},
-		refused: map[string]error{},
+		refused: map[string]error{}, views: map[string]map[string]any{},
 	}
 	kinds, err := origin.Kinds()
 	if err != nil && !errors.As(err, &s.over.unavailable) {
@@ -71,21 +73,39 @@ func Over(o Options, origin Origin) (*Store, error) {
 	}
 	s.mu.Lock()
 	defer s.unlock()
-	if k := s.kind(crdGVR); k != nil {
-		// Who may not read them sees custom resources without their schemas.
-		if err := s.loadList(k, "", Selection{}); err != nil && !apierrors.IsForbidden(err) {
-			return nil, fmt.Errorf("custom resource definitions: %w", err)
-		}
-		for _, key := range s.table(crdResource).keys {
-			s.crdChanged(nil, s.table(crdResource).objects[key])
-		}
-	}
 	for _, k := range kinds {
 		if s.kind(k.GVR()) == nil {
-			s.serve(k) // of an aggregated API, or newer than the table of built-in kinds
+			s.serve(k) // of a CRD, of an aggregated API, or newer than the table of built-in kinds
+			s.kinds[k.GVR()].bare = true
 		}
 	}
 	return s, nil
+}
+
+// clothe gives a kind of the origin the schema that its CRD has there, once somebody
+// wants to know: a hundred large schemas cost seconds, and few are needed. A kind
+// without a CRD, or whose CRD must not be read, stays without a schema.
+func (s *Store) clothe(k *kind) (*kind, error) {
+	if !k.bare {
+		return k, nil
+	}
+	name := k.groupResource().String()
+	if crds := s.kind(crdGVR); crds != nil {
+		if err := s.load(crds, "", name); err != nil && !apierrors.IsForbidden(err) {
+			return nil, fmt.Errorf("custom resource definition %s: %w", name, err)
+		}
+	}
+	if crd := s.table(crdResource).objects[name]; crd != nil {
+		s.crdChanged(nil, crd)
+	}
+	for gvr, other := range s.kinds {
+		if other.bare && other.groupResource() == k.groupResource() {
+			plain := *other
+			plain.bare = false
+			s.kinds[gvr] = &plain
+		}
+	}
+	return s.kind(k.GVR()), nil
 }
 
 // hides says that a built-in kind is none of the origin's.
@@ -136,6 +156,31 @@ func (s *Store) loadList(k *kind, namespace string, sel Selection) error {
 		s.take(k, keyOf(namespaceOf(obj), nameOf(obj)), obj)
 	}
 	return nil
+}
+
+// view is a stored object as those see it who ask for a version. The API server itself
+// converts between the versions of built-in kinds, as long as an object is the origin's.
+func (s *Store) view(k *kind, obj map[string]any) (map[string]any, error) {
+	key := keyOf(namespaceOf(obj), nameOf(obj))
+	if s.over == nil || k.crd != nil || obj["apiVersion"] == k.APIVersion() || !s.over.served[k.GVR()] ||
+		versionOf(obj) != versionOf(s.over.known[k.groupResource()][key]) {
+		return shown(k, obj), nil
+	}
+	at := k.GVR().String() + " " + key
+	if s.over.views[at] == nil {
+		var found map[string]any
+		if err := s.over.ask("get "+at, func() (err error) {
+			found, err = s.over.origin.Get(k.Kind, namespaceOf(obj), nameOf(obj))
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		if found == nil {
+			found = shown(k, obj) // it has gone meanwhile
+		}
+		s.over.views[at] = found
+	}
+	return s.over.views[at], nil
 }
 
 // take keeps what the origin holds under a key. It is no change: nobody is told.
@@ -346,14 +391,18 @@ func (o origin) Kinds() ([]Kind, error) {
 func (o origin) Get(k Kind, namespace, name string) (map[string]any, error) {
 	o.s.mu.Lock()
 	defer o.s.unlock()
-	of := o.s.kind(k.GVR())
-	if of == nil {
+	if o.s.kind(k.GVR()) == nil {
 		return nil, nil
 	}
-	if err := o.s.load(of, namespace, name); err != nil {
+	of, err := o.s.find(Target{GVR: k.GVR(), Namespace: namespace, Name: name})
+	if err != nil {
 		return nil, err
 	}
-	return shown(of, o.s.stored(of, Target{Namespace: namespace, Name: name})), nil
+	obj := o.s.stored(of, Target{Namespace: namespace, Name: name})
+	if obj == nil {
+		return nil, nil
+	}
+	return o.s.view(of, obj)
 }
 
 func (o origin) List(k Kind, namespace string, sel Selection) ([]map[string]any, error) {
@@ -363,12 +412,18 @@ func (o origin) List(k Kind, namespace string, sel Selection) ([]map[string]any,
 
 // Known are the objects of a kind that the store holds, by namespace and name: of an
 // origin's those that somebody has asked for, and as the origin has them before those
-// that differ here.
+// that differ here. Those that have been there in between come first, as far as the
+// history reaches back.
 func (s *Store) Known(k Kind) []map[string]any {
 	s.mu.Lock()
 	defer s.unlock()
 	t := s.table(k.groupResource())
 	var out []map[string]any
+	for _, c := range s.history {
+		if c.resource == k.groupResource() && c.after != nil {
+			out = append(out, c.after)
+		}
+	}
 	if s.over != nil {
 		for _, key := range slices.Sorted(maps.Keys(s.over.known[k.groupResource()])) {
 			if obj := s.over.known[k.groupResource()][key]; obj != nil {

@@ -53,6 +53,10 @@ func (s *Store) find(t Target) (*kind, error) {
 	if k == nil {
 		return nil, noSuchPath()
 	}
+	k, err := s.clothe(k)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case t.Subresource == "", t.Subresource == "status" && k.Status, t.Subresource == "scale" && k.Scale,
 		t.Subresource == "eviction" && k.Builtin && k.Plural == "pods":
@@ -80,9 +84,9 @@ func (s *Store) stored(k *kind, t Target) map[string]any {
 	return s.table(k.groupResource()).objects[keyOf(t.Namespace, t.Name)]
 }
 
-// shown returns a stored object in the version of a kind.
+// shown returns a stored object in the version of a kind: no fields are converted.
 func shown(k *kind, obj map[string]any) map[string]any {
-	if obj == nil || k.crd == nil || obj["apiVersion"] == k.APIVersion() {
+	if obj == nil || obj["apiVersion"] == k.APIVersion() {
 		return obj
 	}
 	out := make(map[string]any, len(obj))
@@ -124,7 +128,7 @@ func (s *Store) Get(t Target) (map[string]any, error) {
 	if t.Subresource == "scale" {
 		return scaleOf(k, obj), nil
 	}
-	return shown(k, obj), nil
+	return s.view(k, obj)
 }
 
 // Create adds an object.
