@@ -409,6 +409,44 @@ func (f *fixture) waitUninstalled(module string) {
 	})
 }
 
+// A process that waits for the lease follows the tree as well: it begins with the tree as
+// it is then.
+func TestReloadWhileStandingBy(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	v := newVolume(f, "current", trees(mirror("web", on), probe()))
+	f.start()
+	f.waitReady()
+	second := *f
+	second.process = nil
+	second.start()
+	second.eventually("it stands by", func() error {
+		if st, err := second.status(); err != nil || st.Leader {
+			return fmt.Errorf("%+v, %w", st, err)
+		}
+		return nil
+	})
+
+	v.swap(map[string]string{"web/module.star": "modul()\n"})
+	f.waitReloadFailed("module web: ")
+	second.waitReloadFailed("module web: ")
+	v.swap(map[string]string{"web/module.star": on, "web/values.yaml": "text: later\n"})
+	f.waitData("web", map[string]string{"text": "later"})
+	second.eventually("the tree is in order", func() error {
+		if st, err := second.status(); err != nil || st.ReloadFailed != nil {
+			return fmt.Errorf("%+v, %w", st.ReloadFailed, err)
+		}
+		return nil
+	})
+	if code := f.process.Stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	second.waitReady()
+	second.waitGeneration(2)
+	second.probe()
+	f.waitRevision(f.ns, "web", 2)
+}
+
 // With --reload=false the tree is what it was at the start.
 func TestReloadSwitchedOff(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,9 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
 )
 
 // Modules come and go: a new one is installed, one whose folder is gone is uninstalled
@@ -185,4 +187,29 @@ func TestAReloadServesOtherHooks(t *testing.T) {
 	if diff := cmp.Diff([]string{"web: web/a web/b", "web:"}, w.served); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Other CRDs are applied, before the chart that comes with them, and no hook runs for it.
+func TestAReloadWithOtherCRDs(t *testing.T) {
+	web := func(crd string, replicas int64) *generation.Module {
+		m := mod("web", isOn(), code("1", hk("a", onWatch("nodes"))))
+		m.Tree.CRDs = []tree.File{{Path: "web/crds/a.yaml", Data: []byte(crd)}}
+		m.Tree.Values = map[string]any{"replicas": replicas}
+		return m
+	}
+	w := newWorld(t, web("one", 1))
+	w.start()
+	w.reload(web("one", 2))
+	w.wantReleased("web#1", "web#2")
+	if !slices.Equal(w.crds, []string{"web"}) {
+		t.Errorf("CRDs were applied of %v", w.crds)
+	}
+	w.reload(web("two", 3))
+	w.wantRuns()
+	w.wantWatched()
+	w.wantReleased("web#1", "web#2", "web#3")
+	if !slices.Equal(w.crds, []string{"web", "web"}) {
+		t.Errorf("CRDs were applied of %v", w.crds)
+	}
+	w.state("web", status.ModuleReady, "")
 }

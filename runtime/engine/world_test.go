@@ -64,6 +64,7 @@ type world struct {
 	refused string
 	served  []string // "web: ids"
 	left    []string // modules and hooks that are gone
+	crds    []string // modules whose CRDs were applied
 	hollow  []string
 	values  map[string]any // of the next tree; nil: as before
 }
@@ -267,6 +268,7 @@ func (w *world) carryOut(a Action) Input {
 		w.installed = slices.DeleteFunc(w.installed, func(r ReleaseRef) bool { return r == a.Ref })
 		return Uninstalled{Op: a.Op}
 	case ApplyCRDs:
+		w.crds = append(w.crds, a.Module.Name)
 		return CRDsApplied{Op: a.Op}
 	case Publish:
 		for _, m := range a.Metrics {
