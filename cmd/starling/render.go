@@ -68,7 +68,7 @@ func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 		}
 	}
 	if st.State != status.ModuleReady {
-		return fmt.Errorf("module %s does not render: it is %s: %s", name, st.State, firstOf(st.LastError, st.Reason))
+		return fmt.Errorf("module %s does not render: it is %s: %s", name, st.State, plan.MaskText(w, firstOf(st.LastError, st.Reason)))
 	}
 	r, err := w.ModuleRelease(ctx, name)
 	if err != nil {

@@ -45,6 +45,14 @@ func newSecrets(tracers []*tracer) *secrets {
 	return s
 }
 
+// SecretTexts are the texts that hooks have set as secrets.
+func (x Explanation) SecretTexts() []string {
+	if x.secrets == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(x.secrets.whole))
+}
+
 // hide returns v with *** at the marked paths and for each text that is known as secret,
 // and whether there was any. v is not changed.
 func (s *secrets) hide(v any, marks [][]string) (any, bool) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
@@ -55,25 +54,6 @@ func own(obj map[string]any) bool {
 	return is
 }
 
-// masker compares, and masks secrets.
-type masker struct{ *release.Mask }
-
-// newMasker knows the Secrets that the world has seen, and the values of releases.
-func newMasker(w *sim.World, releases ...map[string]*sim.Release) *masker {
-	m := &masker{release.NewMask()}
-	for _, of := range releases {
-		for _, r := range of {
-			m.Values(r.Values)
-		}
-	}
-	for _, obj := range w.Store().Known(store.Kind{Version: "v1", Kind: "Secret", Plural: "secrets", Builtin: true}) {
-		if !own(obj) {
-			m.Secret(obj)
-		}
-	}
-	return m
-}
-
 func deleting(obj map[string]any) bool {
 	meta, _ := obj["metadata"].(map[string]any)
 	return meta["deletionTimestamp"] != nil
@@ -100,14 +80,6 @@ func (m *masker) update(before, after map[string]any) []Field {
 	return fields
 }
 
-func hidden(v *any) *any {
-	if v == nil {
-		return nil
-	}
-	var out any = "***"
-	return &out
-}
-
 // created is an object without bookkeeping, empty parts and secrets.
 func (m *masker) created(obj map[string]any) map[string]any {
 	var v any = obj
@@ -118,13 +90,7 @@ func (m *masker) created(obj map[string]any) map[string]any {
 			delete(meta, name)
 		}
 	}
-	for _, field := range []string{"data", "stringData"} {
-		if data, ok := out[field].(map[string]any); ok && out["kind"] == "Secret" {
-			for key := range data {
-				data[key] = "***"
-			}
-		}
-	}
+	hideData(out)
 	for key, part := range out {
 		if m, ok := part.(map[string]any); ok && len(m) == 0 {
 			delete(out, key)
@@ -138,40 +104,10 @@ func (m *masker) masked(fields []Field) []Field {
 		f := &fields[i]
 		old, hidOld := m.plain(f.Old)
 		now, hidNew := m.plain(f.New)
-		f.Old, f.New, f.Secret = old, now, hidOld || hidNew
+		path := m.Key(f.Path)
+		f.Old, f.New, f.Secret, f.Path = old, now, hidOld || hidNew || path != f.Path, path
 	}
 	return fields
-}
-
-// plain masks the strings of plain data.
-func (m *masker) plain(v *any) (out *any, hid bool) {
-	if v == nil {
-		return nil, false
-	}
-	var walk func(any) any
-	walk = func(v any) any {
-		switch v := v.(type) {
-		case string:
-			text := m.Text(v)
-			hid = hid || text != v
-			return text
-		case []any:
-			out := make([]any, len(v))
-			for i, e := range v {
-				out[i] = walk(e)
-			}
-			return out
-		case map[string]any:
-			out := make(map[string]any, len(v))
-			for k, e := range v {
-				out[k] = walk(e)
-			}
-			return out
-		}
-		return v
-	}
-	masked := walk(*v)
-	return &masked, hid
 }
 
 // differ collects where plain data differs.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -268,7 +269,7 @@ func changed(w *sim.World, name string, before, after *sim.Release, m *masker) (
 	}
 	var out []Field
 	for _, c := range values.Changes(view(before), view(after), in.Explain()) {
-		f := Field{Path: c.Path, Why: c.Why}
+		f := Field{Path: m.Key(c.Path), Why: c.Why}
 		if c.Kind != values.ChangeAdd {
 			f.Old = &c.Old
 		}
@@ -279,6 +280,9 @@ func changed(w *sim.World, name string, before, after *sim.Release, m *masker) (
 		f.Old, hid = m.plain(f.Old)
 		f.New, f.Secret = m.plain(f.New)
 		f.Secret = f.Secret || hid || c.Secret
+		if release.SoundsSecret(c.Keys[len(c.Keys)-1]) && scalar(f.Old) && scalar(f.New) {
+			f.Old, f.New, f.Secret = hidden(f.Old), hidden(f.New), true // however short it is
+		}
 		out = append(out, f)
 	}
 	return out, nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -78,6 +80,11 @@ func (w *World) Values(module string) map[string]any {
 		return nil
 	}
 	return w.engine.Values(module)
+}
+
+// Modules are the names of all modules, sorted, and "global".
+func (w *World) Modules() []string {
+	return append(slices.Sorted(maps.Keys(w.o.Generation.Modules)), values.GlobalKey)
 }
 
 // Hooks are the ids of all hooks, sorted.
