@@ -58,7 +58,7 @@ func (f *getRunsFlags) run(cmd *cobra.Command, what string) error {
 		return err
 	}
 	if others > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: %d records are of another version of starling, and left out\n", others)
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: records of another version of starling that are left out: %d\n", others)
 	}
 	if i := slices.IndexFunc(runs, func(h record.Header) bool { return h.ID == what }); i >= 0 {
 		return f.one(cmd, dir, runs[i])

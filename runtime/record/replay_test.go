@@ -83,7 +83,9 @@ func TestAnotherVersionOfAHook(t *testing.T) {
 	}{
 		{"same", "n = len(ctx.snapshots[\"nodes\"])\nvalues.set(\"x\", n)", true, nil},
 		{"more", "values.set(\"x\", len(ctx.snapshots[\"nodes\"]))\nvalues.set(\"y\", values.get(\"a.b\") + values.get(\"x\"))", false, []string{"  values.set x = 2", "+ values.set y = 3"}},
-		{"asks", "k8s.get(\"v1\", \"ConfigMap\", \"c\")", false, []string{"- values.set x = 2", "+ error: m/hooks/a.star:3:12: k8s.get: the record has no answer to whether v1 ConfigMap has namespaces: the recorded run did not ask"}},
+		{"asks", "k8s.get(\"v1\", \"ConfigMap\", \"c\")", false, []string{"- values.set x = 2", "+ error: m/hooks/a.star:3:12: k8s.get: the record has no answer to k8s.get of v1 ConfigMap ns/c: the recorded run did not ask"}},
+		{"writes", "values.set(\"x\", 2)\nk8s.apply({\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"p\"}})", false, []string{
+			"+ k8s.apply v1 Pod ns/p", "+     apiVersion: v1", "+     kind: Pod", "+     metadata:", "+       name: p", "+       namespace: ns", "  values.set x = 2"}},
 		{"random", "random.int(1, 5)", false, []string{"- values.set x = 2", "+ error: m/hooks/a.star:3:15: random.int: no random bytes: the record has no more of them: the recorded run took fewer"}},
 		{"http", "http.get(\"https://api.example.com/a?token=b\")", false, []string{"- values.set x = 2", "+ error: m/hooks/a.star:3:13: http.get: GET https://api.example.com/a: the record has no answer to http.get of GET https://api.example.com/a: the recorded run did not ask"}},
 	} {

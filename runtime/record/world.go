@@ -9,6 +9,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
 // world answers a replay out of its record. Each question gets its answers in the order
@@ -49,6 +50,14 @@ func (w *world) key(q question) (string, error) {
 	return string(data), err
 }
 
+// notAskedError says that the recorded run has not asked what its replay does.
+type notAskedError struct{ question question }
+
+// Error names the question.
+func (e *notAskedError) Error() string {
+	return fmt.Sprintf("the record has no answer to %s: the recorded run did not ask", e.question)
+}
+
 // ask gives an answer of the record.
 func (w *world) ask(q question, into any) error {
 	key, err := w.key(q)
@@ -57,7 +66,7 @@ func (w *world) ask(q question, into any) error {
 	}
 	known := w.answers[key]
 	if len(known) == 0 {
-		return fmt.Errorf("the record has no answer to %s: the recorded run did not ask", q)
+		return &notAskedError{q}
 	}
 	a := known[0]
 	if len(known) > 1 {
@@ -89,8 +98,19 @@ func (w *world) Fetch(_ context.Context, r effect.Request) (builtins.Fetched, er
 	return builtins.Fetched{Status: f.Status, Headers: f.Headers, Body: f.Body}, err
 }
 
+// scope says whether a kind has namespaces. Of the kinds that Kubernetes itself has that
+// is known without a record: another version of a hook may write others than it did.
 func (w *world) scope(apiVersion, kind string) (namespaced bool, err error) {
-	return namespaced, w.ask(scopeQuestion(apiVersion, kind), &namespaced)
+	err = w.ask(scopeQuestion(apiVersion, kind), &namespaced)
+	if !errors.As(err, new(*notAskedError)) {
+		return namespaced, err
+	}
+	for _, k := range store.New(store.Options{Builtins: store.NewBuiltins(), Now: w.r.in.Now.time}).Kinds() {
+		if k.Kind == kind && k.APIVersion() == apiVersion {
+			return k.Namespaced, nil
+		}
+	}
+	return false, err
 }
 
 // Read implements [io.Reader], for random values.
