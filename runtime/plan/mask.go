@@ -30,7 +30,7 @@ type masker struct{ *release.Mask }
 
 // newMasker knows the Secrets that the world has seen, what its hooks have set as
 // secrets, and the values of releases and modules that sound like some.
-func newMasker(w *sim.World, releases ...map[string]*sim.Release) *masker {
+func newMasker(w *sim.World, releases ...map[release.Ref]*sim.Release) *masker {
 	m := &masker{release.NewMask()}
 	for _, of := range releases {
 		for _, r := range of {
@@ -155,7 +155,7 @@ func MaskText(w *sim.World, text string) string { return newMasker(w).Text(text)
 // MaskManifest is the manifest of a release without what Secrets hold: of those that it
 // makes, and of those that the world has seen.
 func MaskManifest(w *sim.World, r *sim.Release) (string, error) {
-	m := newMasker(w, map[string]*sim.Release{"": r})
+	m := newMasker(w, map[release.Ref]*sim.Release{{}: r})
 	docs := document.Split(strings.TrimLeft(r.Manifest, "\n"), -1)
 	for i, doc := range docs {
 		var obj map[string]any

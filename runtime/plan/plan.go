@@ -141,7 +141,7 @@ func Make(ctx context.Context, w *sim.World) (*Plan, error) {
 // Begun is a world in which a process has begun, and what Helm knew then.
 type Begun struct {
 	w        *sim.World
-	releases map[string]*sim.Release
+	releases map[release.Ref]*sim.Release
 }
 
 // Begin begins a process in a world that has none and lies over an origin. Nothing has
@@ -159,7 +159,7 @@ func Begin(ctx context.Context, w *sim.World) (*Begun, error) {
 
 // Plan says what has changed in the world, by now.
 func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
-	w, before := b.w, maps.Clone(b.releases)
+	w, before := b.w, b.releases
 	after, err := releases(ctx, w)
 	if err != nil {
 		return nil, err
@@ -167,21 +167,33 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 	m := newMasker(w, before, after)
 	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Messages: []Message{}, Problems: []Problem{}, Warnings: []string{}}
 	st := w.Status()
+	refs := slices.SortedFunc(maps.Keys(b.union(after)), func(a, b release.Ref) int {
+		return cmp.Or(cmp.Compare(a.Module, b.Module), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	for _, s := range st.Modules {
-		out := module(s, before[s.Name], after[s.Name], m)
+		ref, ok := w.ModuleRef(s.Name)
+		if at := slices.IndexFunc(refs, func(r release.Ref) bool { return r.Module == s.Name }); !ok && at >= 0 {
+			ref = refs[at] // it had a chart once
+		}
+		refs = slices.DeleteFunc(refs, func(r release.Ref) bool { return r == ref })
+		out := module(s, before[ref], after[ref], m)
 		if out.Action == Install || out.Action == Upgrade {
-			if out.Values, err = changed(w, s.Name, before[s.Name], after[s.Name], m); err != nil {
+			if out.Values, err = changed(w, s.Name, before[ref], after[ref], m); err != nil {
 				return nil, err
 			}
 		}
 		p.Modules = append(p.Modules, out)
-		delete(before, s.Name)
 	}
-	for name, old := range before {
-		// Its module is gone; after a purge so is its release.
-		p.Modules = append(p.Modules, module(status.Module{Name: name, State: status.ModuleOff, Reason: "no longer in the tree"}, old, after[name], m))
+	for _, ref := range refs {
+		// Its module is gone, or its release has another name or namespace now. After a
+		// purge, or once the new one is there, so is the release.
+		state := status.Module{Name: ref.Module, State: status.ModuleOff, Reason: "no longer in the tree"}
+		if at := slices.IndexFunc(st.Modules, func(s status.Module) bool { return s.Name == ref.Module }); at >= 0 {
+			state.State, state.Reason = st.Modules[at].State, "its release is another one now"
+		}
+		p.Modules = append(p.Modules, module(state, before[ref], after[ref], m))
 	}
-	slices.SortFunc(p.Modules, func(a, b Module) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(p.Modules, func(a, b Module) int { return cmp.Compare(a.Name, b.Name) })
 	for _, h := range st.Hooks {
 		if h.State == status.HookFailed {
 			p.Problems = append(p.Problems, Problem{Hook: h.ID, Error: m.Text(h.LastError)})
@@ -288,13 +300,18 @@ func changed(w *sim.World, name string, before, after *sim.Release, m *masker) (
 	return out, nil
 }
 
-// releases are what Helm knows, by module: of the tree's modules, and of all others
-// that are recorded.
-func releases(ctx context.Context, w *sim.World) (map[string]*sim.Release, error) {
-	out := map[string]*sim.Release{}
+// releases are what Helm knows: of the tree's modules, recorded or not, as they may take
+// over what somebody else has installed, and of all that is recorded.
+func releases(ctx context.Context, w *sim.World) (map[release.Ref]*sim.Release, error) {
+	out := map[release.Ref]*sim.Release{}
 	refs, err := w.Installed(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range w.Modules() {
+		if ref, ok := w.ModuleRef(name); ok && !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
 	}
 	for _, ref := range refs {
 		r, err := w.ReleaseOf(ctx, ref)
@@ -302,8 +319,15 @@ func releases(ctx context.Context, w *sim.World) (map[string]*sim.Release, error
 			return nil, err
 		}
 		if r != nil {
-			out[ref.Module] = r
+			out[ref] = r
 		}
 	}
 	return out, nil
+}
+
+// union are the releases that have been there before or are there after.
+func (b *Begun) union(after map[release.Ref]*sim.Release) map[release.Ref]*sim.Release {
+	out := maps.Clone(b.releases)
+	maps.Copy(out, after)
+	return out
 }

@@ -167,11 +167,21 @@ func (w *World) ReleaseOf(ctx context.Context, ref release.Ref) (*Release, error
 
 // ModuleRelease returns the release of a module of the tree; nil when it is not there.
 func (w *World) ModuleRelease(ctx context.Context, module string) (*Release, error) {
-	m := w.o.Generation.Modules[module]
-	if m == nil {
+	ref, ok := w.ModuleRef(module)
+	if !ok {
 		return nil, nil
 	}
-	return w.ReleaseOf(ctx, release.Ref{Module: module, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, w.o.Namespace)})
+	return w.ReleaseOf(ctx, ref)
+}
+
+// ModuleRef names the release that a module of the tree wants; ok is false when it has
+// no chart.
+func (w *World) ModuleRef(module string) (ref release.Ref, ok bool) {
+	m := w.o.Generation.Modules[module]
+	if m == nil || m.Err != nil || m.Tree.Chart == nil {
+		return release.Ref{}, false
+	}
+	return release.Ref{Module: module, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, w.o.Namespace)}, true
 }
 
 // Release is what Helm knows of a module's release: revision, status, values and

@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim"
+)
+
+// What becomes of releases, whatever their modules did before.
+func TestReleases(t *testing.T) {
+	moved := strings.Replace(webModule, `namespace = "web"`, `namespace = "other"`, 1)
+	helmOnly := func(w *sim.World) { // as if helm had installed it: nothing says that Starling did
+		list, err := w.List("v1", "Secret", []string{"web"}, "owner=helm", "")
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		meta := list[0]["metadata"].(map[string]any)
+		labels := map[string]any{}
+		for key := range meta["labels"].(map[string]any) {
+			if strings.HasPrefix(key, "starling.dev/") {
+				labels[key] = nil
+			}
+		}
+		if err := w.Patch(refOf(list[0]), map[string]any{"metadata": map[string]any{"labels": labels}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []string{"ConfigMap", "Secret"} {
+			own, err := w.List("v1", kind, []string{"starling-system"}, "starling.dev/instance", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, obj := range own {
+				if err := w.Delete(refOf(obj)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		before func(*sim.World)
+		files  map[string]string
+		change func(*sim.World)
+		want   []string
+		failed bool
+	}{
+		{
+			name: "moved to another namespace", files: web(map[string]string{"web/module.star": moved}),
+			want: []string{"+ module web: install release web in other", "- module web: uninstall release web in web", "+ v1 ConfigMap other/nodes", "- v1 ConfigMap web/nodes", "1 to install, 0 to upgrade, 1 to uninstall."},
+		},
+		{
+			name: "gone from the tree", files: map[string]string{"else/module.star": "module()\n"},
+			want: []string{"- module web: uninstall release web in web  # no longer in the tree", "- v1 ConfigMap web/nodes"},
+		},
+		{
+			name: "taken over from helm", before: helmOnly, files: web(map[string]string{"web/module.star": strings.Replace(webModule, "module(", "module(adopt = True, ", 1), "web/values.yaml": "color: green\n"}),
+			want: []string{"~ module web: upgrade release web in web", `~ values.color: "red" -> "green"`, "0 to install, 1 to upgrade, 0 to uninstall."},
+		},
+		{
+			name: "of helm, and not to be taken over", before: helmOnly, files: web(map[string]string{"web/values.yaml": "color: green\n"}),
+			want: []string{"! module web fails: ", "belongs to", "No changes: "}, failed: true,
+		},
+		{
+			name: "left pending by a crash",
+			before: func(w *sim.World) {
+				list, err := w.List("v1", "Secret", []string{"web"}, "owner=helm", "")
+				if err == nil {
+					err = w.Patch(refOf(list[0]), map[string]any{"metadata": map[string]any{"labels": map[string]any{"status": "pending-upgrade"}}})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			},
+			files: web(map[string]string{"web/values.yaml": "color: green\n"}), want: []string{"upgrade release web in web"},
+		},
+		{
+			name: "waits", files: web(map[string]string{"web/module.star": webModule + "\ndef enabled():\n    return waiting(\"no domain yet\")\n", "web/values.yaml": "color: green\n"}),
+			want: []string{"No changes: "},
+		},
+		{
+			name: "its requirement is not there", files: web(map[string]string{"web/module.star": strings.Replace(webModule, "module(", `module(requires = ["db"], `, 1), "db/module.star": "module()\n", "web/values.yaml": "color: green\n"}),
+			want: []string{"No changes: "},
+		},
+		{
+			name: "no chart any more", files: web(map[string]string{"web/Chart.yaml": "", "web/templates/cm.yaml": "", "web/values.yaml": ""}),
+			want: []string{"! warning: module web: release web/web stays as it is: the module has no chart any more", "No changes: "},
+		},
+		{
+			name: "a hook that is gone takes its values along", files: web(map[string]string{"web/hooks/a.star": "", "web/templates/cm.yaml": strings.Replace(webTemplate, "{{ .Values.internal.nodes | toJson | quote }}", "none", 1)}),
+			want: []string{`- values.internal.nodes: ["a"]`, `~ data.nodes: "[\"a\"]" -> "none"`},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := running(t, web(nil), thing("Node", "", "a", nil))
+			w.Stop()
+			if tt.before != nil {
+				tt.before(w)
+			}
+			p, text := planned(t, w, tt.files, tt.change)
+			for _, want := range tt.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not in\n%s", want, text)
+				}
+			}
+			if p.Failed() != tt.failed {
+				t.Errorf("failed is %v", p.Failed())
+			}
+			if again, second := planned(t, w, tt.files, tt.change); second != text || len(again.Modules) != len(p.Modules) {
+				t.Errorf("another time it is\n%s\nand not\n%s", second, text)
+			}
+		})
+	}
+}
+
+func refOf(obj map[string]any) effect.Ref {
+	meta := obj["metadata"].(map[string]any)
+	ref := effect.Ref{APIVersion: obj["apiVersion"].(string), Kind: obj["kind"].(string), Name: meta["name"].(string)}
+	ref.Namespace, _ = meta["namespace"].(string)
+	return ref
+}
