@@ -111,7 +111,8 @@ func (d *Driver) callHook(a engine.RunHook) engine.RunDone {
 	}
 	d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
 	done, result := d.executor.RunHook(d.work, a)
-	if !done.Gone {
+	// What has gone meanwhile must not come back to the metrics.
+	if !done.Gone && d.generation.Load().Hook(a.Hook.ID) != nil {
 		d.metrics.ran(a.Module.Name, a.Hook.ID, done.Took, result)
 	}
 	if err := d.marks.end(a.Hook.ID, result.Err == nil); err != nil {
