@@ -12,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/server"
+	"github.com/starling-operator/starling/runtime/sim"
 )
 
 func newExplainCommand() *cobra.Command {
@@ -112,11 +113,13 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanation, error) {
 	ctx := cmd.Context()
 	if f.world.modules != "" {
-		in, err := f.simulate(ctx, cmd, module)
+		w, in, err := f.simulate(ctx, cmd, module)
 		if err != nil {
 			return values.Explanation{}, err
 		}
-		return in.Explain(), nil
+		x := in.Explain()
+		x.Notes = append(x.Notes, refused(w.Status(), module)...)
+		return x, nil
 	}
 	if w := &f.world; w.config != "" || len(w.files) > 0 || w.live || w.access != (access{}) {
 		return values.Explanation{}, errors.New("--modules is missing: what a running starling works with cannot be chosen; give the folder of the module tree, or no other flags")
@@ -129,38 +132,59 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 	if errors.Is(err, server.ErrNotRunning) {
 		return x, fmt.Errorf("%w; or look at a tree without it: starling explain values %s --modules FOLDER", f.world.instance.notRunning(), module)
 	}
+	if err != nil {
+		return x, err
+	}
+	st, err := client.Status(ctx)
+	x.Notes = append(x.Notes, refused(st, module)...)
 	return x, err
 }
 
+// refused says what of the user's config is not in force, and why: else nobody would
+// know why a value is not what its ConfigMap says.
+func refused(st status.Status, module string) []string {
+	problems := st.Config.Problems
+	for _, m := range st.Modules {
+		if m.Name == module {
+			problems = m.Problems
+		}
+	}
+	var notes []string
+	for _, text := range problems {
+		notes = append(notes, text+"; the last good values stay in force")
+	}
+	return notes
+}
+
 // simulate has the tree work in a simulated cluster.
-func (f *explainFlags) simulate(ctx context.Context, cmd *cobra.Command, module string) (values.ExplainInput, error) {
+func (f *explainFlags) simulate(ctx context.Context, cmd *cobra.Command, module string) (*sim.World, values.ExplainInput, error) {
 	var none values.ExplainInput
 	w, gen, err := f.world.open(ctx, cmd.InOrStdin(), nil)
 	if err != nil {
-		return none, err
+		return nil, none, err
 	}
 	before, err := w.UserConfig()
 	if err != nil {
-		return none, err
+		return nil, none, err
 	}
 	if module != values.GlobalKey {
 		if err := switchOn(w, gen, module); err != nil {
-			return none, err
+			return nil, none, err
 		}
 	}
 	if err := w.Start(ctx); err != nil {
-		return none, err
+		return nil, none, err
 	}
 	in, err := w.Explain(module)
 	if err != nil {
-		return none, err
+		return nil, none, err
 	}
 	if m := gen.Modules[module]; m != nil {
 		if _, set := before[values.EnabledKey(m.Key)]; !set {
 			in.Switches[0].Config = nil // it is ours
 		}
 	}
-	return in, f.locateConfig(&in)
+	return w, in, f.locateConfig(&in)
 }
 
 // locateConfig has the lines of the user's config be those of the file that it is from.

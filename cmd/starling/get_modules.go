@@ -34,12 +34,29 @@ func newGetModulesCommand(flags *getFlags) *cobra.Command {
 				return flags.print(cmd, listOf(modules))
 			}
 			notes(cmd, st)
+			failing(cmd, st.Hooks, modules)
 			if len(modules) == 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "no modules")
 				return nil
 			}
 			return flags.print(cmd, modules)
 		},
+	}
+}
+
+// failing tells of hooks that fail in modules that are ready nonetheless, as they have
+// been released once.
+func failing(cmd *cobra.Command, hooks []status.Hook, modules []status.Module) {
+	for _, m := range modules {
+		n := 0
+		for _, h := range hooks {
+			if h.Module == m.Name && h.State == status.HookFailed {
+				n++
+			}
+		}
+		if n > 0 && m.State == status.ModuleReady {
+			say(cmd, "note: the last run of %s of module %s failed; see: starling get hooks %s", counted(n, "hook"), m.Name, m.Name)
+		}
 	}
 }
 

@@ -70,6 +70,12 @@ func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 	if st.State != status.ModuleReady {
 		return fmt.Errorf("module %s does not render: it is %s: %s", name, st.State, plan.MaskText(w, firstOf(st.LastError, st.Reason)))
 	}
+	if f.world.config != "" && len(st.Problems) > 0 {
+		return fmt.Errorf("module %s: %s", name, st.Problems[0]) // what was asked for cannot be shown
+	}
+	for _, note := range refused(w.Status(), name) {
+		say(cmd, "note: %s", note)
+	}
 	r, err := w.ModuleRelease(ctx, name)
 	if err != nil {
 		return err

@@ -83,6 +83,7 @@ func TestLoadErrors(t *testing.T) {
 		"syntax.star":          "def f(:\n",
 		"while.star":           "def f():\n    while True:\n        pass\n",
 		"import.star":          "import os\n",
+		"fstring.star":         "x = f\"a\"\n",
 		"top.star":             "if True:\n    x = 1\n",
 		"large.star":           strings.Repeat("#", MaxFileSize+1),
 	}
@@ -100,6 +101,7 @@ func TestLoadErrors(t *testing.T) {
 		{"syntax.star", "syntax.star:1:8: got ':', want ')'"},
 		{"while.star", "while.star:2:5: there is no while loop (use for i in range(n), and break)"},
 		{"import.star", `import.star:1:1: got import, want primary expression (use load("//path/file.star", "name"))`},
+		{"fstring.star", `fstring.star:1:9: got string literal, want newline (there is no f"…": use "%s" % x; texts are joined with +)`},
 		{"top.star", "top.star:1:1: if statement not within a function (put it into a def; at the top of a file stand only assignments, defs, loads and calls)"},
 		{"large.star", `large.star: cannot load "large.star": the file is larger than 1024 KiB`},
 	}

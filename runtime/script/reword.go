@@ -39,6 +39,8 @@ func rewordings() []rewording {
 	return []rewording{
 		{re(`cannot .* frozen (hash table|list)$`), "this value is shared and cannot be changed", "copy(x) makes a copy you may change"},
 		{re(`cannot .* (hash table|list) during iteration$`), "this value cannot be changed while a loop goes over it", "loop over list(x) instead"},
+		{re(`^object value does not support item assignment$`), "", "dict(o) makes a copy you may change"},
+		{re(`^got string literal, want newline$`), "", `there is no f"…": use "%s" % x; texts are joined with +`},
 		{re(`^this Starlark dialect does not support while loops`), "there is no while loop", "use for i in range(n), and break"},
 		{re(`^function \S+ called recursively$`), "", "recursion is off: use a loop"},
 		{re(`^(if|for) (statement|loop) not within a function$`), "", "put it into a def; at the top of a file stand only assignments, defs, loads and calls"},
