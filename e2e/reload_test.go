@@ -409,6 +409,32 @@ func (f *fixture) waitUninstalled(module string) {
 	})
 }
 
+// Webhooks come, change and go with their hooks, in a process that had none at its start.
+func TestReloadOfWebhooks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(probe(), map[string]string{"web/module.star": on, "web/hooks/guard.star": "hook(lambda ctx: None, name = \"none\", on = [startup()])\n"}), webhookRole(mirrors))
+	f.start(webhookArgs(t)...)
+	f.waitReady()
+	f.waitConfigurations(0)
+	ns := f.labelled()
+	f.write(map[string]string{"web/hooks/guard.star": guard})
+	f.waitConfigurations(3)
+	denied := newConfigMap("a", map[string]string{"deny": "x"})
+	f.refused(ns, denied, "no")
+	f.write(map[string]string{"web/hooks/guard.star": strings.Replace(guard, "by %s: no", "by %s: never", 1)})
+	f.refused(ns, denied, "never")
+	f.write(map[string]string{"web": ""})
+	f.waitConfigurations(0)
+	f.eventually("nobody is asked any more", func() error {
+		_, err := shared.Client.CoreV1().ConfigMaps(ns).Create(t.Context(), denied, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	if n := f.metric("starling_webhook_requests_total"); n != 0 {
+		t.Errorf("metrics of a module that is gone: %v requests", n)
+	}
+	f.probe()
+}
+
 // A process that waits for the lease follows the tree as well: it begins with the tree as
 // it is then.
 func TestReloadWhileStandingBy(t *testing.T) {
