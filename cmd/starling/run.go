@@ -82,7 +82,7 @@ why. Stopping, or deleting, starling touches nothing that runs.`,
 
 // plan is a run that writes nothing.
 func (f *runFlags) plan(cmd *cobra.Command) error {
-	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, live: true}}
+	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, live: true, pause: f.pause}}
 	return p.run(cmd)
 }
 
@@ -99,7 +99,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := f.checkPause(gen); err != nil {
+	if err := checkPause(f.pause, gen); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -185,8 +185,9 @@ func (f *runFlags) load(ctx context.Context, loader *loader) (*generation.Genera
 	return gen, nil
 }
 
-func (f *runFlags) checkPause(gen *generation.Generation) error {
-	for _, name := range f.pause {
+// checkPause says whether the modules of --pause are there.
+func checkPause(pause []string, gen *generation.Generation) error {
+	for _, name := range pause {
 		if name != pauseAll && gen.Modules[name] == nil {
 			return fmt.Errorf("--pause=%s: there is no such module; the tree has %s", name, strings.Join(gen.Names, ", "))
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ type worldFlags struct {
 	live     bool // look at the kubeconfig's cluster
 	offline  bool
 	scratch  bool // without --modules there are none, instead of an error
+	pause    []string
 }
 
 // addFlags declares the flags. Whoever looks at a real cluster by default can be told
@@ -79,6 +81,9 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 	klog.SetLogger(logr.Discard())
 	gen, err := f.load(ctx, 1)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkPause(f.pause, gen); err != nil {
 		return nil, nil, err
 	}
 	base, err := f.base(ctx, gen)
@@ -120,7 +125,10 @@ func (f *worldFlags) load(ctx context.Context, number int) (*generation.Generati
 
 // base is the cluster that the command begins with.
 func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim.World, error) {
-	o := sim.Options{Generation: gen, Builtins: store.NewBuiltins(), Namespace: f.instance.Namespace, Name: f.instance.Name}
+	o := sim.Options{
+		Generation: gen, Builtins: store.NewBuiltins(), Namespace: f.instance.Namespace, Name: f.instance.Name,
+		PauseAll: slices.Contains(f.pause, pauseAll), Paused: f.pause,
+	}
 	if f.live && !f.offline {
 		client, err := f.access.connect(ctx, f.instance.Namespace, zerolog.Nop(), nil)
 		if err != nil {

@@ -191,6 +191,24 @@ func (d *differ) lists(path []string, a, b []any) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		d.pair(element(path, name), na, nb, name)
 	}
+	was, is := order(a, nb), order(b, na)
+	if !slices.Equal(was, is) {
+		var old, now any = was, is
+		d.add(append(element(path, "*"), "name"), &old, &now)
+	}
+}
+
+// order are the names of the elements that another list has, too: init containers, say,
+// run one after the other.
+func order(list []any, in map[string]any) []any {
+	out := []any{}
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		if _, there := in[m["name"].(string)]; there {
+			out = append(out, m["name"])
+		}
+	}
+	return out
 }
 
 // element is the path of a list's element.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"sigs.k8s.io/yaml"
 )
@@ -98,10 +99,11 @@ func (p *printer) line(depth int, sign rune, format string, a ...any) {
 	p.b.WriteString(strings.TrimRight(text, " ") + "\n")
 }
 
-// clean keeps what comes from the cluster from steering the terminal.
+// clean keeps what comes from the cluster from steering the terminal, or from turning
+// the order of what is read around.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
 			return ' '
 		}
 		return r
@@ -203,7 +205,8 @@ func (p *printer) field(depth int, f Field, prefix string) {
 		if f.Secret {
 			why = "  # secret" + strings.Replace(why, "  # ", ", ", 1)
 		}
-		p.line(depth, '~', "%s: %s -> %s%s", path, shown(*f.Old), shown(*f.New), why)
+		was, is := apart(oneLine(*f.Old), oneLine(*f.New))
+		p.line(depth, '~', "%s: %s -> %s%s", path, was, is, why)
 	}
 }
 
@@ -238,12 +241,34 @@ func (p *printer) texts(depth int, old, now string) {
 	}
 }
 
-func shown(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
+// oneLine is a value as JSON.
+func oneLine(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		return "?"
 	}
-	return cut(string(data))
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func shown(v any) string { return cut(oneLine(v)) }
+
+// apart cuts two texts that differ so that it is seen where.
+func apart(a, b string) (string, string) {
+	if len(a) <= maxShown && len(b) <= maxShown {
+		return a, b
+	}
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	const before = 20 // bytes that are shown of what is the same
+	if same < maxShown-before {
+		return cut(a), cut(b)
+	}
+	from := same - before
+	return "…" + cut(strings.ToValidUTF8(a[from:], "")), "…" + cut(strings.ToValidUTF8(b[from:], ""))
 }
 
 func cut(s string) string {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim"
 )
@@ -111,6 +112,24 @@ func TestReleases(t *testing.T) {
 				t.Errorf("another time it is\n%s\nand not\n%s", second, text)
 			}
 		})
+	}
+}
+
+// Releases that are paused are left alone in the plan as well; hooks run.
+func TestPaused(t *testing.T) {
+	for _, o := range []sim.Options{{PauseAll: true}, {Paused: []string{"web"}}} {
+		o.Generation, o.Builtins = load(t, web(nil)), shared()
+		base, err := sim.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := base.Apply(thing("Namespace", "", "starling-system", nil)); err != nil {
+			t.Fatal(err)
+		}
+		p, text := planned(t, base, nil, nil)
+		if p.Changes() || p.Failed() || p.Modules[0].State != status.ModulePaused {
+			t.Errorf("%+v\n%s", p.Modules, text)
+		}
 	}
 }
 

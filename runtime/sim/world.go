@@ -48,6 +48,9 @@ type Options struct {
 	Origin store.Origin
 	// Now is the time at which the world begins; zero: [Begin].
 	Now time.Time
+	// PauseAll leaves every release alone, Paused those of these modules.
+	PauseAll bool
+	Paused   []string
 	// Log takes what hooks and the engine say; nil: nobody does.
 	Log Log
 	// makeNamespaces makes a namespace as soon as something is written into it.
@@ -180,7 +183,9 @@ func (w *World) Begin(ctx context.Context) error {
 	w.watches, w.pending, w.wakeAt, w.config = map[string]*follower{}, nil, time.Time{}, nil
 	w.configVersion = ""
 	w.answers = map[uint64]engine.Respond{}
-	w.engine = engine.New(engine.Options{Namespace: w.o.Namespace, Name: w.o.Name, Jitter: func() float64 { return 0 }})
+	w.engine = engine.New(engine.Options{
+		Namespace: w.o.Namespace, Name: w.o.Name, PauseAll: w.o.PauseAll, Paused: w.o.Paused, Jitter: func() float64 { return 0 },
+	})
 	w.kept = cluster.NewKept(cluster.KeptOptions{Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance})
 	var err error
 	if w.releases, err = release.New(release.Options{
