@@ -15,6 +15,7 @@ import (
 // carryOut does what the engine wants done, and returns the answer; nil when there is
 // none.
 func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
+	w.count(a)
 	w.store.As(actor(a))
 	defer w.store.As("")
 	switch a := a.(type) {

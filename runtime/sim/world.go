@@ -7,8 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -91,7 +89,9 @@ type World struct {
 	configVersion string
 	answers       map[uint64]engine.Respond
 	asked         uint64
-	chaos         *chaos // with a seed
+	chaos         *chaos         // with a seed
+	busy          map[string]int // how often each hook ran, and each release was looked at, at this time
+	restless      bool           // one of them too often
 
 	// Runs are the runs since the world began, in order.
 	Runs []Run
@@ -246,6 +246,7 @@ func (w *World) Settle(ctx context.Context) error {
 }
 
 func (w *World) settle(ctx context.Context) error {
+	w.busy, w.restless = nil, false
 	for range maxSteps {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -254,16 +255,14 @@ func (w *World) settle(ctx context.Context) error {
 		if err == nil {
 			err = w.store.Lost()
 		}
+		if err == nil && w.restless {
+			err = fmt.Errorf("it does not settle: at one time, %s", w.busiest())
+		}
 		if err != nil || done {
 			return err
 		}
 	}
-	last := map[string]int{}
-	for _, r := range w.Runs[max(0, len(w.Runs)-1000):] {
-		last[r.Hook]++
-	}
-	busy := slices.MaxFunc(append(slices.Collect(maps.Keys(last)), ""), func(a, b string) int { return last[a] - last[b] })
-	return fmt.Errorf("it does not settle: %d steps at one time; hook %s ran %d times of the last %d", maxSteps, busy, last[busy], min(1000, len(w.Runs)))
+	return fmt.Errorf("it does not settle: %d steps at one time; %s", maxSteps, w.busiest())
 }
 
 // step does one thing; done says that there was nothing to do.
