@@ -296,3 +296,34 @@ func TestTheAPIServerGoesAway(t *testing.T) {
 		})
 	}
 }
+
+// Only what hooks look at is read.
+func TestAPlanReadsWhatHooksLookAt(t *testing.T) {
+	a := newAPIServer(t, thing("Node", "", "a", nil), thing("ConfigMap", "web", "seen", nil), thing("ConfigMap", "web", "other", nil))
+	var queries []string
+	a.meddle = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/api/v1/configmaps" {
+			a.mu.Lock()
+			queries = append(queries, r.URL.Query().Get("fieldSelector"))
+			a.mu.Unlock()
+		}
+		return false
+	}
+	p, text, err := a.plan(t, web(map[string]string{"web/hooks/b.star": `
+def f(ctx):
+    values.set("internal.seen", [o.metadata.name for o in ctx.snapshots["some"]])
+
+hook(f, on = [k8s.watch("v1", "ConfigMap", name = "some", object_names = ["seen", "later"])])
+`}))
+	if err != nil || p.Failed() || !strings.Contains(text, `values.internal.seen: ["seen"]`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if got := strings.Join(queries, " "); got != "metadata.name=later metadata.name=seen" {
+		t.Errorf("asked for %q", got)
+	}
+	for _, path := range []string{"pods", "namespaces", "services"} {
+		if n := a.asked["GET /api/v1/"+path]; n > 0 {
+			t.Errorf("asked %d times for %s", n, path)
+		}
+	}
+}

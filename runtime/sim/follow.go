@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.starlark.net/starlark"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -134,16 +135,22 @@ func (w *World) list(spec watch.Spec) ([]map[string]any, error) {
 			}
 		}
 	}
+	// One by one, as a real watch asks: more need not be allowed, nor be read.
+	selectors := []string{spec.Fields}
+	if names := slices.Compact(slices.Sorted(slices.Values(spec.Names))); len(names) > 0 {
+		selectors = nil
+		for _, name := range names {
+			selectors = append(selectors, strings.TrimPrefix(spec.Fields+",metadata.name="+name, ","))
+		}
+	}
 	var out []map[string]any
 	for _, ns := range namespaces {
-		list, err := w.store.List(store.Target{GVR: k.GVR(), Namespace: ns, Spared: true}, store.ListOptions{Selection: store.Selection{Labels: spec.Labels, Fields: spec.Fields}})
-		if err != nil {
-			return nil, err
-		}
-		for _, obj := range list.Items {
-			if len(spec.Names) == 0 || slices.Contains(spec.Names, nameOf(obj)) {
-				out = append(out, obj)
+		for _, fields := range selectors {
+			list, err := w.store.List(store.Target{GVR: k.GVR(), Namespace: ns, Spared: true}, store.ListOptions{Selection: store.Selection{Labels: spec.Labels, Fields: fields}})
+			if err != nil {
+				return nil, err
 			}
+			out = append(out, list.Items...)
 		}
 	}
 	return out, nil
