@@ -86,6 +86,7 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 		}
 		c.add(f)
 	}
+	c.chartReads(m, o.Reads)
 	if o.Err != nil {
 		c.notRendered(m, o, len(looks) > 0 && slices.Contains(slices.Collect(maps.Values(looks)), true))
 		return nil

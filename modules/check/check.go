@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -102,6 +103,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c.conflicts()
 	for _, m := range o.Tree.Modules {
 		for _, f := range m.CRDs {
+			if err := release.CheckCRDs(f); err != nil {
+				c.addText(Error, "load", m.Name, err.Error())
+			}
 			c.kinds.addCRDs(f.Data)
 		}
 	}

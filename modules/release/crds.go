@@ -190,6 +190,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// CheckCRDs says what is wrong with one file of crds/, as far as it shows without a
+// cluster; for people, with the file's path.
+func CheckCRDs(f File) error {
+	_, err := parseCRDs(f)
+	return err
+}
+
 // parseCRDs reads the documents of one file.
 func parseCRDs(f File) ([]crd, error) {
 	var found []crd

@@ -26,6 +26,8 @@ type Offline struct {
 	Broken bool
 	// Calls are where the templates, used or not, call the functions asked for.
 	Calls []Call
+	// Reads are where the chart's own templates name values by their paths.
+	Reads []Read
 	// Differs means that a second render gave something else.
 	Differs bool
 }
@@ -37,6 +39,15 @@ type Call struct {
 	Line int
 	// Function is the name: "lookup".
 	Function string
+}
+
+// Read is where a template of a chart names a value: .Values.a.b.
+type Read struct {
+	// File is the template's path in the chart, Line and Col count from 1.
+	File      string
+	Line, Col int
+	// Path are the keys: a, b.
+	Path []string
 }
 
 // RenderOffline renders the target's chart as a first install, without a cluster:
@@ -65,7 +76,7 @@ func renderOffline(t Target, calls func(string) bool) Offline {
 		return Offline{Err: err, Broken: true}
 	}
 	var o Offline
-	if o.Calls, err = findCalls(ch, "", calls); err != nil {
+	if o.Calls, o.Reads, err = findCalls(ch, "", calls); err != nil {
 		return Offline{Err: explain(err), Broken: true}
 	}
 	if o.Files, err = renderOnce(t, ch); err != nil {
@@ -108,9 +119,9 @@ func renderOnce(t Target, ch *chart.Chart) (map[string]string, error) {
 	return files, nil
 }
 
-// findCalls looks into the templates of the chart and of its subcharts.
-func findCalls(ch *chart.Chart, prefix string, wanted func(string) bool) ([]Call, error) {
-	var out []Call
+// findCalls looks into the templates of the chart and of its subcharts, whose values
+// are others.
+func findCalls(ch *chart.Chart, prefix string, wanted func(string) bool) (out []Call, reads []Read, err error) {
 	for _, file := range ch.Templates {
 		if bytes.IndexByte(file.Data, '{') < 0 {
 			continue
@@ -119,29 +130,56 @@ func findCalls(ch *chart.Chart, prefix string, wanted func(string) bool) ([]Call
 		p.Mode = parse.SkipFuncCheck
 		trees := map[string]*parse.Tree{}
 		if _, err := p.Parse(string(file.Data), "", "", trees); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, name := range slices.Sorted(maps.Keys(trees)) {
-			walkTemplate(trees[name].Root, func(id *parse.IdentifierNode) {
-				if wanted(id.Ident) {
-					line := 1 + bytes.Count(file.Data[:min(int(id.Pos), len(file.Data))], []byte("\n"))
+			walkTemplate(trees[name].Root, func(n parse.Node) {
+				before := file.Data[:min(int(n.Position()), len(file.Data))]
+				line := 1 + bytes.Count(before, []byte("\n"))
+				if id, ok := n.(*parse.IdentifierNode); ok && wanted(id.Ident) {
 					out = append(out, Call{File: prefix + file.Name, Line: line, Function: id.Ident})
+				}
+				if path := valuesPath(n); len(path) > 0 && prefix == "" {
+					col := len(before) - bytes.LastIndexByte(before, '\n')
+					if n.Type() == parse.NodeField { // a chain's place is that of its second name
+						col -= len(".Values")
+					} else {
+						col -= len("$")
+					}
+					reads = append(reads, Read{File: file.Name, Line: line, Col: col, Path: path})
 				}
 			})
 		}
 	}
 	for _, sub := range ch.Dependencies() {
-		calls, err := findCalls(sub, prefix+"charts/"+sub.Name()+"/", wanted)
+		calls, _, err := findCalls(sub, prefix+"charts/"+sub.Name()+"/", wanted)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		out = append(out, calls...)
 	}
-	return out, nil
+	return out, reads, nil
 }
 
-// walkTemplate calls see for each function that a template names.
-func walkTemplate(n parse.Node, see func(*parse.IdentifierNode)) {
+// valuesPath returns the keys of .Values.a.b and $.Values.a.b; nil for all else.
+func valuesPath(n parse.Node) []string {
+	var keys []string
+	switch n := n.(type) {
+	case *parse.FieldNode:
+		keys = n.Ident
+	case *parse.VariableNode:
+		if n.Ident[0] == "$" {
+			keys = n.Ident[1:]
+		}
+	}
+	if len(keys) < 2 || keys[0] != "Values" {
+		return nil
+	}
+	return keys[1:]
+}
+
+// walkTemplate calls see for each leaf of a template: functions, fields, variables.
+func walkTemplate(n parse.Node, see func(parse.Node)) {
 	branch := func(b *parse.BranchNode) {
 		walkTemplate(b.Pipe, see)
 		walkTemplate(b.List, see)
@@ -178,7 +216,7 @@ func walkTemplate(n parse.Node, see func(*parse.IdentifierNode)) {
 		branch(&n.BranchNode)
 	case *parse.TemplateNode:
 		walkTemplate(n.Pipe, see)
-	case *parse.IdentifierNode:
+	case *parse.IdentifierNode, *parse.FieldNode, *parse.VariableNode:
 		see(n)
 	}
 }

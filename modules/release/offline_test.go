@@ -1,6 +1,7 @@
 package release
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -26,6 +27,10 @@ func TestRenderOffline(t *testing.T) {
 	}
 	if o := RenderOffline(t.Context(), target("kind: {{ now | date \"05.999999999\" }}"), calls); o.Err != nil || !o.Differs {
 		t.Errorf("the time does not differ: %+v", o)
+	}
+	o = RenderOffline(t.Context(), target("{{ if .Values.c }}\nx: {{ $.Values.d.e | default .Release.Name }}{{ end }}{{ .Values }}{{ $x := 1 }}{{ $x }}"), calls)
+	if want := []Read{{"templates/a.yaml", 1, 7, []string{"c"}}, {"templates/a.yaml", 2, 7, []string{"d", "e"}}}; !reflect.DeepEqual(o.Reads, want) {
+		t.Errorf("%+v", o.Reads)
 	}
 	for text, broken := range map[string]bool{
 		"a: {{ .Values.a ":          true,

@@ -1,0 +1,58 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// chartReads holds the paths that templates name to the schemas: Helm renders a value
+// that is never there to nothing, without a word.
+func (c *checker) chartReads(m *generation.Module, reads []release.Read) {
+	if m.ChartValues != nil {
+		return // the chart sees what a function makes up
+	}
+	shape := c.view(m)
+	var switches []string
+	for _, name := range c.gen.Names {
+		switches = append(switches, values.EnabledKey(c.gen.Modules[name].Key))
+	}
+	for _, r := range reads {
+		path, schema := r.Path, c.values[m.Name].schema
+		switch key := m.Decl.ValuesKey; {
+		case path[0] == values.GlobalKey:
+			path, schema = path[1:], c.values[values.GlobalKey].schema
+		case key != "" && path[0] != key:
+			c.chartRead(m, r, fmt.Sprintf("the chart sees the module's values below %s (values_key)", key))
+			continue
+		case key != "":
+			path = path[1:]
+		}
+		if schema == nil || len(path) == 0 || slices.Contains(switches, path[0]) {
+			continue
+		}
+		seen := path
+		if r.Path[0] == values.GlobalKey {
+			seen = r.Path
+		}
+		if _, there := object.Get(shape, seen); there {
+			continue
+		}
+		for _, p := range schema.UnknownOps([]effect.ValueOp{{Op: effect.OpRemove, Path: path}}) {
+			c.chartRead(m, r, "the schema has no such field ("+strings.TrimLeft(strings.TrimPrefix(p.Message, "unknown field"), ",; ")+")")
+		}
+	}
+}
+
+func (c *checker) chartRead(m *generation.Module, r release.Read, why string) {
+	c.add(Finding{
+		Severity: Warning, Check: "values", Module: m.Name, File: c.chartFile(m, r.File), Line: r.Line, Col: r.Col,
+		Message: ".Values." + strings.Join(r.Path, ".") + " is never there: " + why,
+	})
+}
