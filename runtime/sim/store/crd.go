@@ -240,14 +240,6 @@ func (s *Store) establish(obj map[string]any) {
 	obj["status"] = map[string]any{"acceptedNames": runtime.DeepCopyJSONValue(names), "conditions": conditions, "storedVersions": stored}
 }
 
-func finalizerList(list []string) []any {
-	out := make([]any, len(list))
-	for i, f := range list {
-		out[i] = f
-	}
-	return out
-}
-
 // crdDeleting is the answer to a write of an object whose CRD is going.
 func (s *Store) crdDeleting(k *kind) error {
 	if k.crd == nil {
