@@ -76,6 +76,10 @@ func (f *getRunsFlags) run(cmd *cobra.Command, what string) error {
 	if f.output != "table" {
 		return f.print(cmd, listOf(found))
 	}
+	if len(found) == 0 && len(runs) > 0 { // so --failed was asked for
+		fmt.Fprintf(cmd.ErrOrStderr(), "no run has failed of those that are recorded in %s\n", dir)
+		return nil
+	}
 	if len(found) == 0 {
 		fmt.Fprintln(cmd.ErrOrStderr(), "no runs are recorded in "+dir)
 		return nil

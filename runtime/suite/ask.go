@@ -185,6 +185,9 @@ func (w *world) Request(ctx context.Context, method, path, body string, headers 
 		}
 	}
 	if hook == nil {
+		if len(paths) == 0 {
+			return builtins.Reply{}, fmt.Errorf("no hook receives at %q, and at no other path: none that is loaded has http.receive", path)
+		}
 		return builtins.Reply{}, fmt.Errorf("no hook receives at %q; hooks receive at %s", path, strings.Join(paths, ", "))
 	}
 	lower := map[string]string{}
