@@ -17,6 +17,7 @@ release as it should be.`,
 		// main prints errors, in one line; usage after an error hides it.
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       shortVersion(),
 		Args:          cobra.ArbitraryArgs, // groupOf refuses them, in one line
 		RunE:          groupOf,
 	}

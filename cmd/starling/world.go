@@ -235,5 +235,8 @@ func noModule(gen *generation.Generation, name string) error {
 	if near := nearest(name, gen.Names); near != "" {
 		return fmt.Errorf("there is no module %q; did you mean %s?", name, near)
 	}
+	if len(gen.Names) == 0 {
+		return fmt.Errorf("there is no module %q, nor any other one", name)
+	}
 	return fmt.Errorf("there is no module %q; the tree has %s", name, strings.Join(gen.Names, ", "))
 }

@@ -6,6 +6,7 @@ package dev
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -145,6 +146,9 @@ func (l *Loop) Settle(ctx context.Context) error {
 	}
 	if err := w.Start(ctx); err != nil {
 		return err
+	}
+	if problems := w.Status().Config.Problems; len(problems) > 0 {
+		return fmt.Errorf("the user's config: %s", strings.Join(problems, "; "))
 	}
 	w.Stop()
 	l.world = w

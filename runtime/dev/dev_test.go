@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/plan"
+	"github.com/starling-operator/starling/runtime/sim"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
@@ -110,5 +111,28 @@ func TestRounds(t *testing.T) {
 		if got := strings.TrimSpace(a.save(step.edits...)); got != step.want {
 			t.Errorf("round %d: %s\nwant %s", i, got, step.want)
 		}
+	}
+}
+
+// A config that is refused is told, not left out in silence.
+func TestARefusedConfigIsTold(t *testing.T) {
+	a := &author{t: t, files: module("web"), loop: New(Options{
+		Builtins: store.NewBuiltins(), Namespace: "starling-system", Name: "starling",
+		Prepare: func(w *sim.World) error { return w.Configure(map[string]string{"web": "color: 5"}) },
+	})}
+	a.files["web/openapi/config-values.yaml"] = "type: object\nproperties: {color: {type: string}}\n"
+	fsys := fstest.MapFS{}
+	for name, text := range a.files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	read, err := tree.Read(fsys, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.loop.Look(t.Context(), read); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.loop.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "color: must be a string") {
+		t.Errorf("got %v", err)
 	}
 }

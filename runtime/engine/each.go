@@ -49,8 +49,12 @@ func (x *each) failure() string {
 	}
 	key := slices.Min(slices.Collect(maps.Keys(x.failing)))
 	text := key + ": " + x.failing[key].lastError
-	if n := len(x.failing); n > 1 {
-		text += fmt.Sprintf(" (and %d other objects fail)", n-1)
+	switch n := len(x.failing) - 1; n {
+	case 0:
+	case 1:
+		text += " (and 1 other object fails)"
+	default:
+		text += fmt.Sprintf(" (and %d other objects fail)", n)
 	}
 	return text
 }

@@ -195,6 +195,9 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 	}
 	slices.SortStableFunc(p.Modules, func(a, b Module) int { return cmp.Compare(a.Name, b.Name) })
 	for _, h := range st.Hooks {
+		if one := w.Generation().Hook(h.ID); one != nil && one.Session {
+			continue // what somebody has typed
+		}
 		if h.State == status.HookFailed {
 			p.Problems = append(p.Problems, Problem{Hook: h.ID, Error: m.Text(h.LastError)})
 		}

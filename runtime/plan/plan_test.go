@@ -219,7 +219,7 @@ hook(f, on = [startup()])
 		{
 			name: "a hook fails", failed: true,
 			files: web(map[string]string{"web/hooks/b.star": "def f(ctx):\n    fail(\"no way\")\n\nhook(f, on = [startup()])\n"}),
-			want:  "no way\n\nNo changes: the cluster is as the modules want it. Something fails: the plan is not the whole one.\n",
+			want:  "no way\n\nNo changes are known. Something fails: the plan is not the whole one.\n",
 		},
 		{
 			name: "a kind that the plan itself brings", changes: true,

@@ -70,6 +70,9 @@ func (p *Plan) Summary() string {
 		n[m.Action]++
 	}
 	text := "No changes: the cluster is as the modules want it."
+	if p.Failed() {
+		text = "No changes are known."
+	}
 	if p.Changes() {
 		text = fmt.Sprintf("Plan: %d to create, %d to update, %d to delete; releases: %d to install, %d to upgrade, %d to uninstall.",
 			n[Create], n[Update], n[Delete], n[Install], n[Upgrade], n[Uninstall])

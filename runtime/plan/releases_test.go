@@ -61,7 +61,7 @@ func TestReleases(t *testing.T) {
 		},
 		{
 			name: "of helm, and not to be taken over", before: helmOnly, files: web(map[string]string{"web/values.yaml": "color: green\n"}),
-			want: []string{"! module web fails: ", "belongs to", "No changes: "}, failed: true,
+			want: []string{"! module web fails: ", "belongs to", "No changes"}, failed: true,
 		},
 		{
 			name: "left pending by a crash",
@@ -78,15 +78,15 @@ func TestReleases(t *testing.T) {
 		},
 		{
 			name: "waits", files: web(map[string]string{"web/module.star": webModule + "\ndef enabled():\n    return waiting(\"no domain yet\")\n", "web/values.yaml": "color: green\n"}),
-			want: []string{"No changes: "},
+			want: []string{"No changes"},
 		},
 		{
 			name: "its requirement is not there", files: web(map[string]string{"web/module.star": strings.Replace(webModule, "module(", `module(requires = ["db"], `, 1), "db/module.star": "module()\n", "web/values.yaml": "color: green\n"}),
-			want: []string{"No changes: "},
+			want: []string{"No changes"},
 		},
 		{
 			name: "no chart any more", files: web(map[string]string{"web/Chart.yaml": "", "web/templates/cm.yaml": "", "web/values.yaml": ""}),
-			want: []string{"! warning: module web: release web/web stays as it is: the module has no chart any more", "No changes: "},
+			want: []string{"! warning: module web: release web/web stays as it is: the module has no chart any more", "No changes"},
 		},
 		{
 			name: "a hook that is gone takes its values along", files: web(map[string]string{"web/hooks/a.star": "", "web/templates/cm.yaml": strings.Replace(webTemplate, "{{ .Values.internal.nodes | toJson | quote }}", "none", 1)}),

@@ -22,6 +22,9 @@ import (
 
 // What people see of the world.
 
+// Generation is what the process runs, or the next one would.
+func (w *World) Generation() *generation.Generation { return w.o.Generation }
+
 // Use has the next process run another generation.
 func (w *World) Use(g *generation.Generation) { w.o.Generation = g }
 
