@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -125,7 +126,11 @@ func (f *getRunsFlags) table(cmd *cobra.Command, runs []record.Header) error {
 	o := status.Options{Color: colorful(cmd), Now: time.Now()}
 	rows := [][]string{{"RUN", "HOOK", "KEY", "AGE", "TOOK", "STEPS", "RESULT", "CAUSE", "ERROR"}}
 	for _, h := range runs {
-		rows = append(rows, []string{h.ID, h.Hook, h.Key, o.Age(h.Started), status.Roughly(time.Duration(h.Took)), strconv.FormatUint(h.Steps, 10), h.Result, h.Cause, h.Error})
+		why := h.Error
+		if h.AtCommit {
+			why = strings.TrimSuffix("commit: "+why, ": ")
+		}
+		rows = append(rows, []string{h.ID, h.Hook, h.Key, o.Age(h.Started), status.Roughly(time.Duration(h.Took)), strconv.FormatUint(h.Steps, 10), h.Result, h.Cause, why})
 	}
 	return status.PrintTable(cmd.OutOrStdout(), rows, 6, o)
 }

@@ -97,6 +97,9 @@ func (f *replayFlags) print(w io.Writer, r *record.Record, again *record.Replaye
 	for _, line := range mask.Lines(again.Outcome, false) {
 		fmt.Fprintln(w, line)
 	}
+	if r.AtCommit {
+		fmt.Fprintln(w, "# its commit failed: "+mask.Line(r.Error))
+	}
 	if again.Same {
 		fmt.Fprintln(w, "# the same as recorded")
 		return nil

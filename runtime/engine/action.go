@@ -94,6 +94,13 @@ type Commit struct {
 	Keep map[string][]byte
 }
 
+// Uncommitted says that a hook has succeeded, and what it asked for was refused or could
+// not be written: its run has failed.
+type Uncommitted struct {
+	Run uint64
+	Err error
+}
+
 // Save keeps data for a module outside a run; answered by [Saved]. Nil data
 // removes all that was kept.
 type Save struct {
@@ -187,23 +194,24 @@ type Note struct {
 	Err error
 }
 
-func (StartWatch) action() {}
-func (StopWatch) action()  {}
-func (RunHook) action()    {}
-func (Serve) action()      {}
-func (Unhold) action()     {}
-func (Respond) action()    {}
-func (Commit) action()     {}
-func (Save) action()       {}
-func (Evaluate) action()   {}
-func (ApplyCRDs) action()  {}
-func (Release) action()    {}
-func (Uninstall) action()  {}
-func (Publish) action()    {}
-func (Send) action()       {}
-func (Unpublish) action()  {}
-func (Adopted) action()    {}
-func (Refused) action()    {}
-func (Gone) action()       {}
-func (Wake) action()       {}
-func (Note) action()       {}
+func (StartWatch) action()  {}
+func (StopWatch) action()   {}
+func (RunHook) action()     {}
+func (Serve) action()       {}
+func (Unhold) action()      {}
+func (Respond) action()     {}
+func (Commit) action()      {}
+func (Uncommitted) action() {}
+func (Save) action()        {}
+func (Evaluate) action()    {}
+func (ApplyCRDs) action()   {}
+func (Release) action()     {}
+func (Uninstall) action()   {}
+func (Publish) action()     {}
+func (Send) action()        {}
+func (Unpublish) action()   {}
+func (Adopted) action()     {}
+func (Refused) action()     {}
+func (Gone) action()        {}
+func (Wake) action()        {}
+func (Note) action()        {}

@@ -72,7 +72,7 @@ func (e *Engine) commit(id uint64) {
 		}
 		var err error
 		if r.keeping, err = s.encode(layer, state); err != nil {
-			e.runFailed(id, err)
+			e.commitFailed(id, err)
 			return
 		}
 	}
@@ -82,12 +82,12 @@ func (e *Engine) commit(id uint64) {
 			return
 		}
 		if err := e.check(s, s.withKept(r.effects.Values)); err != nil {
-			e.runFailed(id, err)
+			e.commitFailed(id, err)
 			return
 		}
 		keep, err := e.kept(m, r.keeping)
 		if err != nil {
-			e.runFailed(id, err)
+			e.commitFailed(id, err)
 			return
 		}
 		commit.Keep, r.keeps, m.keeping = keep, true, true
@@ -129,7 +129,7 @@ func (e *Engine) committed(in Committed) {
 	case in.Err != nil:
 		// What it kept may be in the Secret all the same.
 		r.hook.module.stale = r.hook.module.stale || r.keeps
-		e.runFailed(in.Run, in.Err)
+		e.commitFailed(in.Run, in.Err)
 	default:
 		e.written(in.Run)
 	}
@@ -155,7 +155,7 @@ func (e *Engine) saved(id uint64, err error) {
 	case r.outdated():
 		e.drop(id)
 	case err != nil:
-		e.runFailed(id, fmt.Errorf("the state is not kept: %w", err))
+		e.commitFailed(id, fmt.Errorf("the state is not kept: %w", err))
 	default:
 		e.runSucceeded(id)
 	}
@@ -261,6 +261,12 @@ func (e *Engine) cleaned(s *subject) {
 	}
 	e.wipe(s)
 	s.held, s.mayHold = false, false
+}
+
+// commitFailed ends a run that has failed after its hook had succeeded.
+func (e *Engine) commitFailed(id uint64, err error) {
+	e.do(Uncommitted{Run: id, Err: err})
+	e.runFailed(id, err)
 }
 
 // runFailed keeps the events for the next try and leaves everything else as it was.

@@ -203,6 +203,7 @@ func (g *garden) handle(in Input) {
 			g.pending = slices.DeleteFunc(g.pending, func(p Action) bool { s, ok := p.(StartWatch); return ok && s.ID == a.ID })
 		case Note:
 			g.note("    %s: %s", a.Hook, a.Message)
+		case Uncommitted: // the line follows
 		default:
 			g.pending = append(g.pending, a)
 		}

@@ -34,6 +34,8 @@ func (d *Driver) do(a engine.Action) {
 	case engine.Commit:
 		d.start(func() error { return d.executor.Commit(d.work, a) },
 			func(err error) engine.Input { return engine.Committed{Run: a.Run, Err: err} })
+	case engine.Uncommitted:
+		d.recorder.Uncommitted(a.Run, a.Err)
 	case engine.Save:
 		d.start(func() error { return d.executor.Save(d.work, a) },
 			func(err error) engine.Input { return engine.Saved{Op: a.Op, Err: err} })

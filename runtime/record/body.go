@@ -15,7 +15,7 @@ import (
 
 // body is the sealed part of a run's file.
 type body struct {
-	// Error is why it failed, without its secrets.
+	// Error is why it failed, or its commit, without its secrets.
 	Error  string `cbor:"error,omitempty"`
 	Source Name   `cbor:"source"` // map[string][]byte: files by path
 	Inputs inputs `cbor:"inputs"`

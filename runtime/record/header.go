@@ -47,6 +47,9 @@ type Header struct {
 	// Error is why it failed, without its secrets. It stands in the sealed part, so it
 	// is empty where that was not opened.
 	Error string `json:"error,omitempty"`
+	// AtCommit says that the hook's code has succeeded, and what it asked for was refused
+	// or could not be written.
+	AtCommit bool `json:"atCommit,omitempty"`
 	// SealedWith is the id of the key.
 	SealedWith string `json:"sealedWith"`
 }

@@ -80,7 +80,11 @@ func (p *packer) body(tx *tx, t *Trace) (Header, *body, error) {
 		return h, nil, err
 	}
 	if t.failed() {
-		h.Result, b.Error = ResultFailed, maskOf(t, &b.Inputs, outcome).Text(outcome.Error)
+		why := outcome.Error
+		if h.AtCommit = t.result.Err == nil; h.AtCommit {
+			why = t.refused
+		}
+		h.Result, b.Error = ResultFailed, maskOf(t, &b.Inputs, outcome).Text(why)
 	}
 	b.Reads, err = p.reads(tx, t)
 	return h, b, err

@@ -18,6 +18,7 @@ type queue struct {
 	mu     sync.Mutex
 	runs   []*Trace // oldest first
 	weight int
+	late   []amendment   // of runs that wait no more, oldest first
 	signal chan struct{} // something is there
 	hurry  chan struct{} // it is half full
 }
@@ -74,6 +75,34 @@ func (q *queue) least() int {
 		}
 	}
 	return 0
+}
+
+// amend notes why a run that was added could not be committed.
+func (q *queue) amend(a amendment) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, t := range q.runs {
+		if t.Run == a.run {
+			t.refused = a.why
+			return
+		}
+	}
+	if q.late = append(q.late, a); len(q.late) > maxQueued {
+		q.late = slices.Delete(q.late, 0, 1)
+	}
+	tell(q.signal)
+}
+
+// amendment returns what is to be amended first; false when there is nothing.
+func (q *queue) amendment() (amendment, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.late) == 0 {
+		return amendment{}, false
+	}
+	a := q.late[0]
+	q.late = slices.Delete(q.late, 0, 1)
+	return a, true
 }
 
 // take returns the run that waits longest, nil when none does.

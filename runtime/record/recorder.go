@@ -79,6 +79,16 @@ func (r *Recorder) Take(t *Trace) {
 	}
 }
 
+// Uncommitted says that what a run asked for, which was taken before, could not be
+// committed. It never waits. Of a run that was dropped nothing is kept.
+func (r *Recorder) Uncommitted(run uint64, err error) {
+	select {
+	case <-r.off:
+	default:
+		r.queue.amend(newAmendment(run, err))
+	}
+}
+
 // Run keeps runs until ctx ends, and then what is left, for a second at most.
 func (r *Recorder) Run(ctx context.Context) {
 	defer close(r.off)
@@ -89,20 +99,29 @@ func (r *Recorder) Run(ctx context.Context) {
 	w := &writer{o: r.o, store: store, left: burst, since: time.Now()}
 	for r.wait(ctx) {
 		for w.rest(ctx) {
-			t := r.queue.take()
-			if t == nil {
+			if !r.next(w) {
 				break
 			}
-			w.put(t)
 		}
 	}
 	for end := time.Now().Add(stopWithin); time.Now().Before(end); {
-		t := r.queue.take()
-		if t == nil {
+		if !r.next(w) {
 			return
 		}
+	}
+}
+
+// next writes one thing that waits; false when nothing does.
+func (r *Recorder) next(w *writer) bool {
+	if a, ok := r.queue.amendment(); ok {
+		w.amend(a)
+		return true
+	}
+	t := r.queue.take()
+	if t != nil {
 		w.put(t)
 	}
+	return t != nil
 }
 
 // wait waits until there are runs to be kept, and a little longer; false once ctx has
@@ -172,7 +191,7 @@ type writer struct {
 
 func (w *writer) put(t *Trace) {
 	began := time.Now()
-	err := w.safely(t)
+	err := w.safely(func() error { return w.store.Put(t) })
 	w.left -= time.Since(began)
 	if err == nil {
 		w.o.Count("kept", 1)
@@ -193,15 +212,26 @@ func (w *writer) put(t *Trace) {
 	w.broken = true
 }
 
+// amend changes a record that is written.
+func (w *writer) amend(a amendment) {
+	began := time.Now()
+	err := w.safely(func() error { return w.store.amend(a) })
+	w.left -= time.Since(began)
+	if err != nil && !w.broken {
+		w.o.Log.Warn().Err(err).Msgf("run %s stays recorded as one that succeeded, though its commit has failed", ID(w.store.o.Process, a.run))
+		w.broken = true
+	}
+}
+
 // safely makes a panic an error: a record is never worth the process.
-func (w *writer) safely(t *Trace) (err error) {
+func (w *writer) safely(write func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("internal error: %v; this is a bug, please report it", p)
 			w.o.Log.Debug().Str("trace", string(debug.Stack())).Msg(err.Error())
 		}
 	}()
-	return w.store.Put(t)
+	return write()
 }
 
 // rest waits when there was too much to write; false once ctx has ended.

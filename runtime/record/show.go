@@ -64,13 +64,20 @@ type shown struct {
 }
 
 func (s *shown) add(format string, a ...any) {
-	s.lines = append(s.lines, strings.Map(func(r rune) rune {
+	s.lines = append(s.lines, oneLine(fmt.Sprintf(format, a...)))
+}
+
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' ' // texts from the cluster do not steer the terminal
 		}
 		return r
-	}, fmt.Sprintf(format, a...)))
+	}, text)
 }
+
+// Line is a text in one line, its secrets hidden.
+func (m *Mask) Line(text string) string { return oneLine(m.Text(text)) }
 
 // short is a value in one line, cut where it is long.
 func (s *shown) short(v any) string {

@@ -14,7 +14,7 @@ import (
 
 // Trace is one run: what it was given, what it has asked the world, and what came of
 // it. It holds pointers to data that nobody changes, and is itself not changed any more
-// once it is handed over.
+// once it is handed over, but by the queue that it waits in.
 type Trace struct {
 	// Run is the engine's number of the run.
 	Run uint64
@@ -35,6 +35,8 @@ type Trace struct {
 	composed []int
 	ops      []effect.ValueOp
 	weight   int
+	// refused is why what the run asked for was not committed, or "".
+	refused string
 }
 
 // reading is one thing that a run has asked, with its answer.
@@ -84,7 +86,7 @@ func (t *Trace) note(q question, answer any, err error, weight int) {
 }
 
 // failed says that the run failed.
-func (t *Trace) failed() bool { return t.result.Err != nil }
+func (t *Trace) failed() bool { return t.result.Err != nil || t.refused != "" }
 
 func (t *Trace) compose(own []effect.ValueOp) (map[string]any, error) {
 	t.mu.Lock()

@@ -55,6 +55,9 @@ type Options struct {
 	makeNamespaces bool
 	// Record takes the runs; nil: nobody does.
 	Record func(*record.Trace)
+	// Uncommitted is told of runs that Record has taken, and whose commit has failed
+	// since; nil: nobody is.
+	Uncommitted func(run uint64, err error)
 }
 
 // Log takes one line that a hook or, with hook "", the engine says.
@@ -321,6 +324,10 @@ func (w *World) handle(in engine.Input) {
 		case engine.StopWatch:
 			// At once: what the watch still says must not be heard.
 			delete(w.watches, a.ID)
+		case engine.Uncommitted:
+			if w.o.Uncommitted != nil {
+				w.o.Uncommitted(a.Run, a.Err)
+			}
 		case engine.Respond:
 			w.answers[a.ID] = a
 		default:

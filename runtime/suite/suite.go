@@ -48,6 +48,9 @@ type Options struct {
 	Builtins *store.Builtins
 	// Record takes the runs of hooks; nil: nobody does.
 	Record func(*record.Trace)
+	// Uncommitted is told of runs that Record has taken, and whose commit has failed
+	// since; nil: nobody is.
+	Uncommitted func(run uint64, err error)
 	// Cover counts which statements run, Cache keeps compiled files; nil: nobody does.
 	// They are those that the Generation was loaded with.
 	Cover *script.Cover

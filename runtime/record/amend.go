@@ -1,0 +1,73 @@
+package record
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// maxWhy bounds the text of an amendment, in bytes.
+const maxWhy = 4 << 10
+
+// amendment says why what a run asked for could not be committed.
+type amendment struct {
+	run uint64
+	why string
+}
+
+func newAmendment(run uint64, err error) amendment {
+	why := err.Error()
+	if len(why) > maxWhy {
+		why = strings.ToValidUTF8(why[:maxWhy], "") + "…"
+	}
+	return amendment{run, why}
+}
+
+// Uncommitted makes a run that is kept one whose commit has failed. A run that is not
+// kept, or has failed before, stays so.
+func (s *Store) Uncommitted(run uint64, err error) error { return s.amend(newAmendment(run, err)) }
+
+func (s *Store) amend(a amendment) error {
+	id := ID(s.o.Process, a.run)
+	i := slices.IndexFunc(s.runs, func(r *stored) bool { return r.id == id })
+	if i < 0 || s.runs[i].failed {
+		return nil
+	}
+	data, err := readFile(s.path(id + runSuffix))
+	if err != nil {
+		return err
+	}
+	p, err := parseRun(data)
+	if err != nil {
+		return err
+	}
+	plain, err := p.open(s.key)
+	if err != nil {
+		return err
+	}
+	var b map[string]cbor.RawMessage // a body, all but one field as it is
+	if err := s.codec.read(plain, &b); err != nil {
+		return err
+	}
+	if b["error"], err = s.codec.write(a.why); err != nil {
+		return err
+	}
+	if plain, err = s.codec.write(b); err != nil {
+		return err
+	}
+	h := p.header
+	h.Result, h.AtCommit = ResultFailed, true
+	// What is sealed is sealed together with the header: the whole file is new.
+	if data, err = runFile(s.key, &s.press, h, p.refs, plain); err != nil {
+		return err
+	}
+	if err := s.write(id+runSuffix, data); err != nil {
+		return err
+	}
+	r := s.runs[i]
+	s.bytes += sizeOf(data) - r.size
+	r.failed, r.size = true, sizeOf(data)
+	s.evict()
+	return nil
+}
