@@ -10,6 +10,8 @@ const (
 	// on to together: objects read and lines logged, about 1 KiB each.
 	maxQueued = 256
 	maxWeight = 32 << 10
+	// maxGenerations is of how many generations they are: each holds on to a module tree.
+	maxGenerations = 4
 )
 
 // queue holds the runs that wait. Nobody waits for it: when it is full it lets go of a
@@ -45,11 +47,26 @@ func (q *queue) add(t *Trace) (dropped int) {
 		q.runs = slices.Delete(q.runs, i, i+1)
 		dropped++
 	}
+	for q.generations() > maxGenerations {
+		q.weight -= q.runs[0].weigh()
+		q.runs = slices.Delete(q.runs, 0, 1)
+		dropped++
+	}
 	tell(q.signal)
 	if len(q.runs) > maxQueued/2 || q.weight > maxWeight/2 {
 		tell(q.hurry)
 	}
 	return dropped
+}
+
+// generations is of how many the runs are; they come one after the other.
+func (q *queue) generations() (n int) {
+	for i, t := range q.runs {
+		if i == 0 || t.Generation != q.runs[i-1].Generation {
+			n++
+		}
+	}
+	return n
 }
 
 func tell(signal chan struct{}) {

@@ -198,3 +198,15 @@ func TestAFullQueueLetsGoOfWhatTellsLeast(t *testing.T) {
 		t.Errorf("%d runs weigh %d", len(q.runs), q.weight)
 	}
 }
+
+// Each generation holds on to a module tree: runs of old ones go, however few they are.
+func TestAQueueHoldsFewGenerations(t *testing.T) {
+	h, q, dropped := &generation.Hook{ID: "h"}, newQueue(), 0
+	for i := range 100 {
+		dropped += q.add(&Trace{Run: uint64(i), Generation: i / 2, request: hook.Request{Hook: h}})
+	}
+	first := q.take()
+	if want := 100 - 2*maxGenerations; dropped != want || first.Run != uint64(want) || q.generations() != maxGenerations {
+		t.Errorf("%d dropped, the first of %d generations is run %d", dropped, q.generations(), first.Run)
+	}
+}
