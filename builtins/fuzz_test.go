@@ -101,7 +101,8 @@ func FuzzPatches(f *testing.F) {
 	const values = `{"list": [1, {"a": "b"}], "map": {"a/b": 1, "m~n": {"x": null}}}`
 	for _, patch := range []string{`[{"op": "add", "path": "/list/-", "value": 1}]`, `[{"op": "remove", "path": "/map/a~1b"}, {"op": "replace", "path": "/list/1/a", "value": {"c": [1]}}]`,
 		`[{"op": "add", "path": "/map/m~0n/y", "value": null}]`, `[{"op": "add", "path": "", "value": {}}]`, `[{"op": "test", "path": "/a", "value": 1}, {"op": "move", "from": "/a", "path": "/b"}]`,
-		`{"metadata": {"labels": {"a": null}}, "spec": {"list": [1]}}`, `[{"op": "add", "path": "/list/99999999999999999999", "value": 1}]`, `[[]]`, `[null]`, `[{}]`, `null`, `7`, `".map.a = 1 | del(.list[0])"`, `"empty"`, `".[0]"`} {
+		`{"metadata": {"labels": {"a": null}}, "spec": {"list": [1]}}`, `[{"op": "add", "path": "/list/99999999999999999999", "value": 1}]`, `[{"op": "add", "path": "/ljst/-", "value": 1}]`,
+		`[{"op": "add", "path": "/ljst/0", "value": 1}]`, `[{"op": "add", "path": "/map/new/-/x", "value": 1}]`, `[[]]`, `[null]`, `[{}]`, `null`, `7`, `".map.a = 1 | del(.list[0])"`, `"empty"`, `".[0]"`} {
 		f.Add(patch, values)
 	}
 	f.Fuzz(func(t *testing.T, patch, values string) {

@@ -86,6 +86,26 @@ func patchedOp(shape map[string]any, op string, keys []string, value any) (effec
 	if op == "remove" {
 		return effect.ValueOp{Op: effect.OpRemove, Path: keys}, nil
 	}
+	return addBelowNothing(shape, keys, value)
+}
+
+// addBelowNothing sets value at keys, and makes what is missing on the way: dicts,
+// and for a path that ends in "-" the list that this appends to. A number below
+// nothing may mean an index or a key, and is refused.
+func addBelowNothing(shape map[string]any, keys []string, value any) (effect.ValueOp, error) {
+	last := len(keys) - 1
+	for i := 1; i <= last; i++ {
+		if above, _ := object.Get(shape, keys[:i]); above != nil {
+			continue
+		}
+		_, err := strconv.Atoi(keys[i])
+		switch {
+		case keys[i] == "-" && i == last:
+			return effect.ValueOp{Op: effect.OpSet, Path: keys[:last], Value: []any{value}}, nil
+		case keys[i] == "-", err == nil:
+			return effect.ValueOp{}, fmt.Errorf("nothing is above %q, so it may mean a list or a dict; add [] or {} there first", clip(keys[i]))
+		}
+	}
 	return effect.ValueOp{Op: effect.OpSet, Path: keys, Value: value}, nil
 }
 

@@ -39,7 +39,7 @@ func valuesSpecs() []Spec {
 			Doc:    "Takes a value out, whichever layer it comes from. One that is not there is no error."},
 		{Name: "values.patch", Phases: PhaseRun, Effect: EffectWrite, call: callValuesPatch,
 			Params: []Param{{Name: "ops", Type: TypeList, Doc: "JSON patch operations: dicts with op (add, replace or remove), path and value."}},
-			Doc:    "Changes values by a JSON patch (RFC 6902), operation by operation. A change inside a list sets the whole list."},
+			Doc:    "Changes values by a JSON patch (RFC 6902), operation by operation; add makes what is missing above its path. A change inside a list sets the whole list."},
 		{Name: "config.get", Phases: read, Effect: EffectRead, call: callConfigGet,
 			Returns: "the value, frozen, or default", Params: []Param{path, dflt},
 			Doc: "Reads what the user set in the cluster, without any other layer."},
