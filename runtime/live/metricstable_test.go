@@ -35,9 +35,9 @@ func newTestMetrics(t *testing.T) (*Metrics, *prometheus.Registry) {
 	return m, reg
 }
 
-// docs/metrics.md has a row for each metric with its labels, and no other.
+// docs/operations.md has a row for each metric with its labels, and no other.
 func TestTableOfMetrics(t *testing.T) {
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestTableOfMetrics(t *testing.T) {
 	}
 	slices.Sort(there)
 	if diff := cmp.Diff(there, documented); diff != "" {
-		t.Errorf("- the registry, + docs/metrics.md: %s", diff)
+		t.Errorf("- the registry, + docs/operations.md: %s", diff)
 	}
 }
 
