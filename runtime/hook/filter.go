@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -52,7 +53,9 @@ func Filter(ctx context.Context, host func() *script.Host, w *builtins.WatchBind
 	return nil
 }
 
-// keepFields returns the object with its identity, its labels and the paths alone.
+// keepFields returns the object with its identity, its labels and the paths alone. Maps
+// of the object are put into the result as they are, and never written to: others may
+// read them at the same time.
 func keepFields(obj map[string]any, paths []object.Path) map[string]any {
 	meta := map[string]any{}
 	from, _ := obj["metadata"].(map[string]any)
@@ -62,12 +65,19 @@ func keepFields(obj map[string]any, paths []object.Path) map[string]any {
 		}
 	}
 	out := map[string]any{"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": meta}
-	for _, p := range paths {
-		keys := p.Resolve(obj)
+	whole := [][]string{{"metadata", "labels"}}
+	all := make([][]string, len(paths))
+	for i, p := range paths {
+		all[i] = p.Resolve(obj)
+	}
+	// What holds others comes before them, which then are there already.
+	slices.SortStableFunc(all, func(a, b []string) int { return len(a) - len(b) })
+	for _, keys := range all {
 		v, ok := object.Get(obj, keys)
-		if !ok {
+		if !ok || slices.ContainsFunc(whole, func(w []string) bool { return len(w) <= len(keys) && slices.Equal(w, keys[:len(w)]) }) {
 			continue
 		}
+		whole = append(whole, keys)
 		at := out
 		for _, key := range keys[:len(keys)-1] {
 			next, ok := at[key].(map[string]any)

@@ -3,7 +3,9 @@ package hook
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -220,6 +222,44 @@ func TestFilterOfFieldsKeepsIdentityAndLabels(t *testing.T) {
 	}
 	if Filter(context.Background(), nil, &builtins.WatchBinding{}, noLog{}) != nil {
 		t.Error("no filter keeps the object")
+	}
+}
+
+// Fields within fields that are kept whole take nothing from them, and nothing is written
+// into the object: others read it at the same time.
+func TestFilterOfFieldsLeavesTheObjectAlone(t *testing.T) {
+	obj := map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"name": "a", "labels": map[string]any{"l": "1"}, "uid": "u"},
+		"spec":     map[string]any{"containers": []any{map[string]any{"image": "x"}}, "node": map[string]any{"name": "n"}},
+	}
+	for _, c := range []struct {
+		fields []string
+		want   map[string]any
+	}{
+		{[]string{"spec.containers", "spec.containers.0.image"}, map[string]any{"containers": []any{map[string]any{"image": "x"}}}},
+		{[]string{"spec.node.name", "spec"}, obj["spec"].(map[string]any)},
+		{[]string{"spec", "spec.node.name", "metadata.labels.l"}, obj["spec"].(map[string]any)},
+	} {
+		filter := Filter(context.Background(), nil, &builtins.WatchBinding{FilterFields: c.fields}, noLog{})
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				kept, _, err := filter(obj)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if diff := cmp.Diff(c.want, kept.(*object.Object).Map()["spec"]); diff != "" {
+					t.Errorf("%q: %s", c.fields, diff)
+				}
+			})
+		}
+		both.Wait()
+	}
+	filter := Filter(context.Background(), nil, &builtins.WatchBinding{FilterFields: []string{"metadata.uid", "metadata"}}, noLog{})
+	if kept, _, _ := filter(obj); !reflect.DeepEqual(kept.(*object.Object).Map()["metadata"], obj["metadata"]) {
+		t.Errorf("the whole metadata: got %s", kept)
 	}
 }
 
