@@ -124,19 +124,27 @@ func (m *marks) begin(hook string) error {
 		r = &running{mark: m.mark(hook)}
 		m.running[hook] = r
 	}
-	if r.runs++; r.runs > 1 {
-		return nil
-	}
-	if r.file == nil {
-		file, err := os.OpenFile(m.file(r.mark, "running"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-		if err != nil {
-			return err
+	if r.runs == 0 {
+		if err := m.show(hook, r); err != nil {
+			return err // there is no run
 		}
-		r.file = file
-		_, err = file.WriteString(string(markRunning) + " " + hook)
+	}
+	r.runs++
+	return nil
+}
+
+// show writes the mark of a hook that runs.
+func (m *marks) show(hook string, r *running) error {
+	if r.file != nil {
+		return r.set(markRunning)
+	}
+	file, err := os.OpenFile(m.file(r.mark, "running"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
 		return err
 	}
-	return r.set(markRunning)
+	r.file = file
+	_, err = file.WriteString(string(markRunning) + " " + hook)
+	return err
 }
 
 func (r *running) set(state byte) error {

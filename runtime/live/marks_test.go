@@ -110,3 +110,24 @@ func TestMarksReadWhatTheyDidNotWrite(t *testing.T) {
 		t.Errorf("a state folder that is a file: %v", err)
 	}
 }
+
+// A run that could not be marked is none: the next one is marked again.
+func TestARunThatCannotBeMarkedCountsForNothing(t *testing.T) {
+	dir := t.TempDir()
+	m := open(t, dir, "tree")
+	if err := os.RemoveAll(m.dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.begin("web/a"); err == nil {
+		t.Fatal("marked in a folder that is not there")
+	}
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.begin("web/a"); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(m.file(m.mark("web/a"), "running")); err != nil || len(data) == 0 || data[0] != markRunning {
+		t.Errorf("the run that follows is not marked: %q, %v", data, err)
+	}
+}

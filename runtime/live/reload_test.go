@@ -1,7 +1,9 @@
 package live
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -124,6 +126,14 @@ func TestMarksFollowTheTree(t *testing.T) {
 		}
 		if m.quarantinedIn("two", hook) == "" {
 			t.Errorf("%s is not quarantined", hook)
+		}
+	}
+}
+
+func TestEventMessagesAreTextThatFits(t *testing.T) {
+	for _, text := range []string{"short", strings.Repeat("x", maxEventMessage), strings.Repeat("ü", maxEventMessage), "x" + strings.Repeat("ü", maxEventMessage)} {
+		if got := eventMessage(text); len(got) > maxEventMessage || !utf8.ValidString(got) || len(text) <= maxEventMessage && got != text {
+			t.Errorf("got %d bytes of %d: %q", len(got), len(text), got)
 		}
 	}
 }

@@ -22,9 +22,7 @@ func (d *Driver) tellOfReload(typ, reason, message string) {
 	if !d.started || typ == "Normal" && !told {
 		return
 	}
-	if len(message) > maxEventMessage {
-		message = message[:maxEventMessage-3] + "…"
-	}
+	message = eventMessage(message)
 	d.busy.Go(func() {
 		ctx, cancel := context.WithTimeout(d.work, 10*time.Second)
 		defer cancel()
@@ -36,6 +34,15 @@ func (d *Driver) tellOfReload(typ, reason, message string) {
 			d.o.Log.Debug().Err(err).Msg("no Event about the module tree")
 		}
 	})
+}
+
+// eventMessage is a text that fits into an Event.
+func eventMessage(text string) string {
+	const cut = "…"
+	if len(text) <= maxEventMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxEventMessage-len(cut)], "") + cut
 }
 
 // deployment finds the Deployment of this process. Its pods have its name with two more
