@@ -123,8 +123,13 @@ func (h *hook) queue(events ...builtins.Event) {
 	if h.each != nil && len(events) > maxEachEvents {
 		events = overflow(events)
 	}
-	for s := range h.subjects {
-		s.add(lane.Unordered, events...)
+	if h.each == nil {
+		h.subject.add(lane.Unordered, events...)
+	} else {
+		// In order: what is the same goes the same way each time.
+		for _, key := range slices.Sorted(maps.Keys(h.each.objects)) {
+			h.each.objects[key].add(lane.Unordered, events...)
+		}
 	}
 	h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
 }

@@ -244,6 +244,21 @@ func TestEventsOfAnotherWatchAreOfEveryObject(t *testing.T) {
 	w.ran("web/a[x] added; web/a[y] added")
 }
 
+// What waits for all objects at once goes in the order of their names: the same inputs
+// give the same runs, one after the other.
+func TestObjectsGoInOrder(t *testing.T) {
+	var names, want []string
+	for i := range 20 {
+		names = append(names, fmt.Sprintf("n%02d", i))
+		want = append(want, "web/a["+names[i]+"] sync")
+	}
+	w := eachWorld(t, false, names...)
+	w.start()
+	if !slices.Equal(w.runs, want) {
+		t.Errorf("runs %s", w.runs)
+	}
+}
+
 func TestCleanup(t *testing.T) {
 	w := eachWorld(t, true, "x")
 	fails := true

@@ -60,7 +60,8 @@ func keptKey(prefix, id string) string {
 // will set it again.
 func (m *module) readKept(kept map[string][]byte) error {
 	var errs []error
-	for key, data := range kept {
+	for _, key := range slices.Sorted(maps.Keys(kept)) {
+		data := kept[key]
 		switch {
 		case strings.HasPrefix(key, tickPrefix):
 			errs = append(errs, m.readTick(key, data))
