@@ -115,7 +115,11 @@ func New(o Options) (*Client, error) {
 	if c.dynamic, err = dynamic.NewForConfigAndClient(cfg, httpClient); err != nil {
 		return nil, fmt.Errorf("cannot set up the connection to %s: %w", cfg.Host, err)
 	}
-	disco, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, httpClient)
+	// Whoever asks discovery gives no context, and a client of our own is not given the
+	// timeout that client-go's has.
+	bounded := *httpClient
+	bounded.Timeout = requestTimeout
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, &bounded)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the connection to %s: %w", cfg.Host, err)
 	}

@@ -69,6 +69,17 @@ func TestMappingAsksForOneGroupVersion(t *testing.T) {
 	}
 }
 
+// Discovery takes no context: its requests are bounded by the client.
+func TestDiscoveryIsBounded(t *testing.T) {
+	c := newClient(t, apitest.New(t))
+	if got := c.Discovery().RESTClient().(*rest.RESTClient).Client.Timeout; got != requestTimeout {
+		t.Errorf("a request may take %s, want %s", got, requestTimeout)
+	}
+	if got := c.rest.Client.Timeout; got != 0 {
+		t.Errorf("a watch ends after %s", got)
+	}
+}
+
 func TestMapperServesHelm(t *testing.T) {
 	api := apitest.New(t)
 	c := newClient(t, api)

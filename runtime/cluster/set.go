@@ -34,6 +34,8 @@ const (
 // is written before the first object that it did not name, and shortened after the
 // last one that is to go has gone, so a crash in between forgets nothing.
 type set struct {
+	users int // that apply it or wait to; guarded by the writer's mutex
+
 	mu      sync.Mutex // one apply at a time
 	loaded  bool
 	members []member // in the order of the names of their objects
@@ -45,15 +47,27 @@ type member struct {
 	UID string `json:"uid,omitempty"`
 }
 
-func (w *Writer) setOf(id string) *set {
+// lockSet returns a set for one who applies it; unlock must be called. One that is
+// empty, or of which nothing is known, is not kept in memory: names of sets come and go
+// with the objects that hooks are about.
+func (w *Writer) lockSet(id string) (s *set, unlock func()) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.sets[id]
+	s = w.sets[id]
 	if s == nil {
 		s = &set{}
 		w.sets[id] = s
 	}
-	return s
+	s.users++
+	w.mu.Unlock()
+	s.mu.Lock()
+	return s, func() {
+		w.mu.Lock()
+		if s.users--; s.users == 0 && (!s.loaded || len(s.members) == 0) {
+			delete(w.sets, id)
+		}
+		w.mu.Unlock()
+		s.mu.Unlock()
+	}
 }
 
 // setID is the value of the label: 32 characters.
@@ -66,9 +80,8 @@ func (w *Writer) setID(manager, name string) string {
 // any more. Objects that it did not make are left alone: to list one is an error.
 func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error {
 	id := w.setID(manager, wr.Set.Name)
-	s := w.setOf(id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s, unlock := w.lockSet(id)
+	defer unlock()
 	record := &setRecord{writer: w, id: id, of: manager + " " + wr.Set.Name}
 	if !s.loaded {
 		members, err := record.read(ctx)
@@ -114,11 +127,11 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	for _, m := range wr.Set.Members {
 		listed[anyVersion(m.Ref)] = true
 	}
-	for ref, uid := range all {
-		if listed[anyVersion(ref)] {
+	for _, m := range membersOf(all) {
+		if listed[anyVersion(m.Ref)] {
 			continue // if only in another version of its API
 		}
-		if err := w.prune(ctx, manager, ref, id, uid); err != nil {
+		if err := w.prune(ctx, manager, m.Ref, id, m.UID); err != nil {
 			return fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name)
 		}
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,44 @@ func TestSet(t *testing.T) {
 }
 
 // Somebody has put another object in the place of a member that is to go.
+// Sets come and go with the objects that hooks are about.
+func TestSetsThatAreEmptyAreForgotten(t *testing.T) {
+	s := newSetWorld(t)
+	for _, step := range []struct {
+		names []string
+		kept  int
+	}{{[]string{"b", "c"}, 1}, {[]string{"c"}, 1}, {nil, 0}, {[]string{"b"}, 1}, {nil, 0}} {
+		if err := s.apply(step.names...); err != nil {
+			t.Fatal(err)
+		}
+		s.expect(append([]string{}, step.names...)...)
+		if n := len(s.writer.sets); n != step.kept {
+			t.Errorf("%q: %d sets in memory, want %d", step.names, n, step.kept)
+		}
+	}
+}
+
+// Objects go in the order of their names, the same each time.
+func TestSetPrunesInOrder(t *testing.T) {
+	s := newSetWorld(t)
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	if err := s.apply(names...); err != nil {
+		t.Fatal(err)
+	}
+	var gone []string
+	s.writer.o.Observe = func(ref effect.Ref, obj map[string]any) {
+		if obj == nil {
+			gone = append(gone, ref.Name)
+		}
+	}
+	if err := s.apply(); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(gone, names) {
+		t.Errorf("deleted %q", gone)
+	}
+}
+
 func TestSetLeavesWhatOthersMade(t *testing.T) {
 	s := newSetWorld(t)
 	if err := s.apply("b", "c"); err != nil {
