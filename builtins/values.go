@@ -214,6 +214,9 @@ func (r *Run) mayChange(op effect.ValueOp) error {
 	return nil
 }
 
+// Size is how much memory the effects take, about, in bytes.
+func (r *Run) Size() int { return r.bytes }
+
 // spend counts one more effect of a kind of which there are count already.
 func (r *Run) spend(count int, what string, size int) error {
 	if most := r.Limits.maxWrites(); count >= most {

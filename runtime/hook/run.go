@@ -57,6 +57,8 @@ type Request struct {
 // nothing.
 type Result struct {
 	Effects effect.Effects
+	// Size is how much memory Effects take, about, in bytes.
+	Size int
 	// Response is what a request run answered.
 	Response builtins.Response
 	Usage    script.Usage
@@ -107,7 +109,7 @@ func Run(ctx context.Context, r Request) Result {
 	if err != nil {
 		return Result{Usage: usage, Err: err}
 	}
-	return Result{Usage: usage, Effects: run.Effects, Response: run.Response}
+	return Result{Usage: usage, Effects: run.Effects, Size: run.Size(), Response: run.Response}
 }
 
 // Enabled calls def enabled() of a module.star.

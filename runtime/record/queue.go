@@ -3,13 +3,19 @@ package record
 import (
 	"slices"
 	"sync"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 const (
-	// maxQueued is how many runs wait to be kept, and maxWeight how much they may hold
-	// on to together: objects read and lines logged, about 1 KiB each.
+	// maxQueued is how many runs wait to be kept, maxWeight how much memory they may
+	// hold on to together, and maxOne how much the last of them alone, in KiB.
 	maxQueued = 256
-	maxWeight = 32 << 10
+	maxWeight = 8 << 10
+	maxOne    = 16 << 10
 	// maxGenerations is of how many generations they are: each holds on to a module tree.
 	maxGenerations = 4
 )
@@ -29,19 +35,52 @@ func newQueue() *queue {
 	return &queue{signal: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 }
 
-// weigh says how much memory a run holds on to that nobody else does, in KiB.
+// weigh says how much memory a run holds on to that may be nobody else's, in KiB.
 func (t *Trace) weigh() int { return t.weight + len(t.logs)/4 + len(t.random)>>10 + 1 }
+
+// weighRequest is that of what a run was given, in bytes. The values of a snapshot are
+// those of the watch, but the list of them, and what its events are about, soon are
+// this run's alone.
+func weighRequest(r *hook.Request) int {
+	const pointer, enough = 16, maxOne << 10
+	size := 0
+	for _, values := range r.Snapshots {
+		size += len(values) * pointer
+	}
+	for _, e := range r.Events {
+		size += 10 * pointer
+		for _, v := range [...]starlark.Value{e.Result, e.Object} {
+			if v != nil {
+				n, _ := object.TextSize(v, enough)
+				size += n
+			}
+		}
+	}
+	if q := r.Request; q != nil {
+		size += object.PlainSize(q.Object)
+		for _, m := range q.Objects {
+			size += object.PlainSize(m)
+		}
+		if q.Review != nil { // there may be an old object too, which is decoded later
+			size += 2 * object.PlainSize(q.Review.Object)
+		}
+		if q.Received != nil {
+			size += len(q.Received.Body)
+		}
+	}
+	return size
+}
 
 // add takes a run, and returns how many it has let go of.
 func (q *queue) add(t *Trace) (dropped int) {
 	weight := t.weigh()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if weight > maxWeight {
+	if weight > maxOne {
 		return 1
 	}
 	q.runs, q.weight = append(q.runs, t), q.weight+weight
-	for len(q.runs) > maxQueued || q.weight > maxWeight {
+	for len(q.runs) > maxQueued || q.weight > maxWeight && len(q.runs) > 1 {
 		i := q.least()
 		q.weight -= q.runs[i].weigh()
 		q.runs = slices.Delete(q.runs, i, i+1)

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
 )
@@ -185,7 +186,7 @@ func TestAFullQueueLetsGoOfWhatTellsLeast(t *testing.T) {
 	}
 	// And what holds on to much.
 	big := trace(1, quiet, nil)
-	big.weight = maxWeight
+	big.weight = maxOne
 	if n := q.add(big); n != 1 || q.weight != 0 {
 		t.Errorf("%d dropped", n)
 	}
@@ -208,5 +209,37 @@ func TestAQueueHoldsFewGenerations(t *testing.T) {
 	first := q.take()
 	if want := 100 - 2*maxGenerations; dropped != want || first.Run != uint64(want) || q.generations() != maxGenerations {
 		t.Errorf("%d dropped, the first of %d generations is run %d", dropped, q.generations(), first.Run)
+	}
+}
+
+// What a run holds on to counts, whichever way it came: at most so much waits together,
+// as one hook may bring about hundreds of runs a second, each with ten thousand objects.
+func TestAQueueHoldsFewBytes(t *testing.T) {
+	many := make([]starlark.Value, 10_000)
+	for i := range many {
+		many[i] = starlark.MakeInt(i)
+	}
+	large := starlark.String(strings.Repeat("x", 160<<10))
+	for name, r := range map[string]hook.Request{
+		"snapshot": {Snapshots: map[string][]starlark.Value{"all": many}},
+		"event":    {Events: []builtins.Event{{Result: large}}},
+		"object":   {Events: []builtins.Event{{Object: large}}},
+		"review":   {Request: &builtins.Request{Review: &builtins.Review{Object: map[string]any{"a": string(large)}}}},
+		"body":     {Request: &builtins.Request{Received: &builtins.Received{Body: string(large)}}},
+		"effects":  {},
+	} {
+		q := newQueue()
+		take := func(tr *Trace) { q.add(tr) }
+		for i := range uint64(maxQueued) {
+			result := hook.Result{}
+			if name == "effects" {
+				result.Size = len(large)
+			}
+			one := r
+			Start(take, i, 1, &one).End(take, result, 0)
+		}
+		if n := len(q.runs); n < 10 || n > 60 {
+			t.Errorf("%s: %d runs wait, each of which holds 160 KiB", name, n)
+		}
 	}
 }

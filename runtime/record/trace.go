@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Trace is one run: what it was given, what it has asked the world, and what came of
@@ -34,7 +35,8 @@ type Trace struct {
 	// ops the longest list of these. Each list begins with the one before it.
 	composed []int
 	ops      []effect.ValueOp
-	weight   int
+	// weight is how much memory the run holds on to that may be nobody else's, in KiB.
+	weight int
 	// refused is why what the run asked for was not committed, or "".
 	refused string
 }
@@ -75,6 +77,7 @@ func (t *Trace) End(take func(*Trace), result hook.Result, took time.Duration) {
 		return
 	}
 	t.result, t.Took = result, took
+	t.weight += (weighRequest(&t.request) + result.Size) >> 10
 	take(t)
 }
 
@@ -116,14 +119,18 @@ type (
 // Get implements [builtins.Reader].
 func (r *tapReader) Get(ctx context.Context, ref effect.Ref) (map[string]any, error) {
 	m, err := r.request.Reader.Get(ctx, ref)
-	(*Trace)(r).note(getQuestion(ref), m, err, 1)
+	(*Trace)(r).note(getQuestion(ref), m, err, 1+object.PlainSize(m)>>10)
 	return m, err
 }
 
 // List implements [builtins.Reader].
 func (r *tapReader) List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error) {
 	found, err := r.request.Reader.List(ctx, apiVersion, kind, namespaces, labels, fields)
-	(*Trace)(r).note(listQuestion(apiVersion, kind, namespaces, labels, fields), found, err, len(found))
+	size := 0
+	for _, m := range found {
+		size += object.PlainSize(m)
+	}
+	(*Trace)(r).note(listQuestion(apiVersion, kind, namespaces, labels, fields), found, err, 1+size>>10)
 	return found, err
 }
 
