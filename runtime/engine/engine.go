@@ -30,6 +30,9 @@ type Options struct {
 	PauseAll bool
 	// Paused names modules whose releases are left alone.
 	Paused []string
+	// Grace is how long a module must be gone from the tree before anything of it is
+	// taken away: who replaces a folder file by file may be slow.
+	Grace time.Duration
 	// Jitter returns numbers in [0,1) that spread retries. It must not be nil.
 	Jitter func() float64
 }
@@ -51,7 +54,8 @@ type Engine struct {
 	order    []string
 	purges   []*purge
 	remains  []*remain
-	deferred *Reload // waits until what is left of a module that comes back has gone
+	leavers  []*module // that are not in the tree any more, and have hooks that see to that
+	deferred *Reload   // waits until what is left of a module that comes back has gone
 	reloads  int
 
 	watches map[string]*watch
@@ -207,6 +211,7 @@ func (e *Engine) settle() {
 			}
 		}
 	}
+	e.stepLeavers()
 	e.stepPurges()
 }
 

@@ -44,5 +44,11 @@ func (e *Engine) Load() Load {
 		out.Modules = append(out.Modules, ModuleLoad{Name: name, State: state})
 		lanes(m)
 	}
+	for _, m := range e.goners() {
+		out.Modules = append(out.Modules, ModuleLoad{Name: m.Name, State: m.State})
+	}
+	for _, m := range e.leavers {
+		lanes(m)
+	}
 	return out
 }

@@ -19,6 +19,8 @@ type purge struct {
 	running bool
 	attempt int
 	next    time.Time
+	since   time.Time
+	err     string
 }
 
 // remain is what there is of a module that is not in the tree. What becomes of it is up
@@ -68,11 +70,17 @@ func (e *Engine) sortRemains() {
 			}
 			return false
 		}
+		next := e.now.Add(e.opts.Grace)
+		if m := r.orphan; m != nil && m.takesLeave() {
+			m.since, m.pass.next = e.now, next
+			e.leavers = append(e.leavers, m)
+			return true
+		}
 		for _, ref := range r.refs {
-			e.purges = append(e.purges, &purge{ref: ref, kept: r.kept, orphan: r.orphan, holds: Finalizers(r.kept)})
+			e.purges = append(e.purges, &purge{ref: ref, kept: r.kept, orphan: r.orphan, holds: Finalizers(r.kept), since: e.now, next: next})
 		}
 		if len(r.refs) == 0 {
-			e.purges = append(e.purges, &purge{ref: ReleaseRef{Module: r.module}, kept: r.kept, orphan: r.orphan, gone: true, holds: Finalizers(r.kept)})
+			e.purges = append(e.purges, &purge{ref: ReleaseRef{Module: r.module}, kept: r.kept, orphan: r.orphan, gone: true, holds: Finalizers(r.kept), next: next})
 		}
 		return true
 	})
@@ -88,6 +96,11 @@ func (e *Engine) reclaim(name string) (refs []ReleaseRef, kept map[string][]byte
 		refs, kept, back = append(refs, r.refs...), r.kept, true
 		return true
 	})
+	for _, m := range slices.Clone(e.leavers) {
+		if m.name == name {
+			refs, kept, back = append(refs, m.pass.refs...), e.endLeaving(m), true
+		}
+	}
 	e.purges = slices.DeleteFunc(e.purges, func(p *purge) bool {
 		if p.ref.Module != name {
 			return false
@@ -116,11 +129,16 @@ func (e *Engine) remove(m *module) {
 		e.do(Serve{Module: m.gen})
 	}
 	e.do(Gone{Module: m.name})
+	e.remains = append(e.remains, &remain{module: m.name, refs: m.pass.refs, kept: e.keptOf(m), orphan: m})
+}
+
+// keptOf is what is kept for a module that is not in the tree any more.
+func (e *Engine) keptOf(m *module) map[string][]byte {
 	kept, err := e.kept(m)
 	if err != nil {
 		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Message: err.Error()})
 	}
-	e.remains = append(e.remains, &remain{module: m.name, refs: m.pass.refs, kept: kept, orphan: m})
+	return kept
 }
 
 // occupied says that something of a module that was removed is still under way.
@@ -144,16 +162,8 @@ func (e *Engine) occupied(m *module) bool {
 // stepPurges comes last: after every module has settled, and from a tree that has
 // modules. A tree that cannot be read as a whole does not get this far.
 func (e *Engine) stepPurges() {
-	if len(e.purges) == 0 || e.opts.PauseAll || len(e.modules) == 0 {
-		return
-	}
-	for _, m := range e.modules {
-		if !m.settled() {
-			return
-		}
-	}
 	for _, p := range e.purges {
-		if p.running || p.next.After(e.now) || e.paused(p.ref.Module) || p.orphan != nil && e.occupied(p.orphan) {
+		if p.running || p.next.After(e.now) || p.orphan != nil && e.occupied(p.orphan) || !e.mayGo(p.ref.Module) {
 			continue
 		}
 		p.running = true
@@ -169,7 +179,7 @@ func (e *Engine) stepPurges() {
 			continue
 		}
 		if p.attempt == 0 {
-			e.do(Note{Level: builtins.LevelInfo, Module: p.ref.Module, Message: "no longer in the module tree: its release is uninstalled"})
+			e.do(Note{Level: builtins.LevelInfo, Module: p.ref.Module, Message: goneReason + ": its release is uninstalled"})
 		}
 		op := e.ask(func(in Input) { e.purged(p, in.(Uninstalled).Err) })
 		e.do(Uninstall{Op: op, Ref: p.ref})
@@ -182,7 +192,7 @@ func (e *Engine) purged(p *purge, err error) {
 	case err != nil:
 		p.attempt++
 		delay := releaseRetry.Delay(p.attempt, e.opts.Jitter())
-		p.next = e.now.Add(delay)
+		p.next, p.err = e.now.Add(delay), err.Error()
 		what := "uninstall: "
 		if p.gone {
 			what = "what was kept for its hooks: "
@@ -193,11 +203,17 @@ func (e *Engine) purged(p *purge, err error) {
 	case p.gone:
 		e.purges = slices.DeleteFunc(e.purges, func(other *purge) bool { return other == p })
 	default:
-		p.gone, p.attempt = true, 0
-		for _, m := range e.modules {
-			if m.pass.err != "" { // one with another name may have waited for its objects
-				e.nudge(m)
-			}
+		p.gone, p.attempt, p.err = true, 0, ""
+		e.nudgeFailed()
+	}
+}
+
+// nudgeFailed has releases tried again that have failed: one with another name may have
+// waited for the objects of one that is gone.
+func (e *Engine) nudgeFailed() {
+	for _, m := range e.modules {
+		if m.pass.err != "" {
+			e.nudge(m)
 		}
 	}
 }

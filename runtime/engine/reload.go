@@ -117,7 +117,7 @@ func (e *Engine) comesBack(gen *generation.Generation) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(e.leavers, func(m *module) bool { return gen.Modules[m.name] != nil && e.occupied(m) })
 }
 
 func graphNodes(gen *generation.Generation) []graph.Node {

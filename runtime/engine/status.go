@@ -13,6 +13,9 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	v, p := m.verdict, &m.pass
 	if m.leaving {
 		if why := m.leavingReason(); why != "" {
+			if m.removed {
+				why += goneHint
+			}
 			return status.ModuleFailed, "uninstall: " + why
 		}
 	}
@@ -105,6 +108,14 @@ func (e *Engine) Status() status.Status {
 		out.Modules = append(out.Modules, e.moduleStatus(m))
 		for _, h := range m.hooks {
 			out.Hooks = append(out.Hooks, e.hookStatus(h))
+		}
+	}
+	out.Modules = append(out.Modules, e.goners()...)
+	for _, m := range e.leavers {
+		for _, h := range m.hooks {
+			if h.leaves() {
+				out.Hooks = append(out.Hooks, e.hookStatus(h))
+			}
 		}
 	}
 	slices.SortFunc(out.Modules, func(a, b status.Module) int { return strings.Compare(a.Name, b.Name) })

@@ -18,7 +18,7 @@ func (e *Engine) setWake() {
 			next = at
 		}
 	}
-	for _, m := range e.all() {
+	for _, m := range append(e.all(), e.leavers...) {
 		sooner(m.wake(e.now))
 	}
 	for _, p := range e.purges {
@@ -83,7 +83,7 @@ func (e *Engine) NextRetry() (at time.Time) {
 			at = t
 		}
 	}
-	for _, m := range e.all() {
+	for _, m := range append(e.all(), e.leavers...) {
 		sooner(m.retry(e.now))
 	}
 	for _, p := range e.purges {

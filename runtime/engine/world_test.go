@@ -45,6 +45,8 @@ type world struct {
 	unsynced  map[string]bool // ids of watches that stay incomplete
 	commitErr error
 	saveErr   error
+	// uninstallErr is that of every uninstall.
+	uninstallErr error
 	// commitKeeps has a commit that fails keep its data all the same.
 	commitKeeps bool
 	helmErr     map[string]error
@@ -264,6 +266,9 @@ func (w *world) carryOut(a Action) Input {
 		}
 		return Released{Op: a.Op, Changed: changed, Revision: w.revision[a.Ref.Module]}
 	case Uninstall:
+		if w.uninstallErr != nil {
+			return Uninstalled{Op: a.Op, Err: w.uninstallErr}
+		}
 		w.gone = append(w.gone, a.Ref.Module)
 		w.installed = slices.DeleteFunc(w.installed, func(r ReleaseRef) bool { return r == a.Ref })
 		return Uninstalled{Op: a.Op}

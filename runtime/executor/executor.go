@@ -102,11 +102,15 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 			return m.Namespaced, err
 		},
 	}
-	trace := record.Start(x.o.Record, a.Run, g.Number, &request)
+	take := x.o.Record
+	if g.Hook(a.Hook.ID) == nil {
+		take = nil // its module is on its way out: the tree that its code is in is not at hand
+	}
+	trace := record.Start(take, a.Run, g.Number, &request)
 	result := hook.Run(ctx, request)
 	took := x.o.Now().Sub(began)
 	if ctx.Err() == nil { // else it was cut short, by a reason that is none of its own
-		trace.End(x.o.Record, result, took)
+		trace.End(take, result, took)
 	}
 	return engine.RunDone{
 		Run: a.Run, Effects: result.Effects, Response: result.Response, Err: result.Err, Took: took,
