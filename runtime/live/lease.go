@@ -26,6 +26,9 @@ const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
+	// leaseRequest bounds one request, so that one that hangs leaves time for
+	// another before the Lease is lost, and nobody waits for a Lease for ever.
+	leaseRequest = renewDeadline / 2
 )
 
 // leaseLock returns the Lease of the instance, under a name of this process's own.
@@ -50,7 +53,8 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 	}}, nil
 }
 
-// tellingLock hands every error to tell, which may put another in its place.
+// tellingLock bounds every request, and hands its error to tell, which may put another in
+// its place.
 type tellingLock struct {
 	resourcelock.Interface
 	tell func(verb string, err error) error
@@ -58,17 +62,23 @@ type tellingLock struct {
 
 // Get reads the Lease.
 func (l tellingLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, leaseRequest)
+	defer cancel()
 	record, raw, err := l.Interface.Get(ctx)
 	return record, raw, l.tell("get", err)
 }
 
 // Create makes the Lease.
 func (l tellingLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseRequest)
+	defer cancel()
 	return l.tell("create", l.Interface.Create(ctx, record))
 }
 
 // Update writes the Lease.
 func (l tellingLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseRequest)
+	defer cancel()
 	return l.tell("update", l.Interface.Update(ctx, record))
 }
 

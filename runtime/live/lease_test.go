@@ -92,6 +92,36 @@ func TestALostLeaseIsKnownInTime(t *testing.T) {
 	})
 }
 
+// A request that hangs, as on a network that swallows packets, is given up: who waits for
+// the Lease gets it once it can be reached, and who holds it has another try.
+func TestALeaseRequestThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock := &memoryLock{id: "a", cut: true}
+		ctx, cancel := context.WithCancel(t.Context())
+		led := make(chan struct{})
+		lost := make(chan error, 1)
+		go func() { lost <- lead(ctx, "starling", lock, zerolog.Nop(), func() { close(led) }) }()
+		time.Sleep(time.Second)
+		lock.set(false, nil)
+		select {
+		case <-led:
+		case <-time.After(time.Minute):
+			t.Error("the Lease is not had")
+		}
+		lock.set(true, nil)
+		time.Sleep(retryPeriod + time.Second) // a renewal hangs
+		lock.set(false, nil)
+		time.Sleep(leaseDuration)
+		select {
+		case err := <-lost:
+			t.Errorf("the Lease is lost by one request: %v", err)
+		default:
+		}
+		cancel()
+		<-lost
+	})
+}
+
 func TestTheLeaseIsGivenBackByItsHolderAlone(t *testing.T) {
 	for holder, want := range map[string]string{"a": "", "b": "b"} {
 		lock := &memoryLock{id: "a", record: &resourcelock.LeaderElectionRecord{HolderIdentity: holder}}
