@@ -358,6 +358,11 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 	for _, r := range old {
 		leave(r)
 	}
+	for key, f := range v.failed { // of what is newer than the list
+		if !force && f.version > version {
+			failed[key] = f
+		}
+	}
 	v.rows, v.values, v.failed = slices.Clip(rows), nil, failed
 	if force {
 		v.gone = nil

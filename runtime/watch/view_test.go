@@ -1,7 +1,9 @@
 package watch
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,5 +29,26 @@ func TestSnapshotsAreShared(t *testing.T) {
 	v.replace([]entry{{objectKey{name: "c"}, 6, outcome{value: starlark.String("4"), keep: true}}}, 6, time.Time{}, false)
 	if got, want := fmt.Sprint(first, changed, removed, v.snapshot()), `["1" "2"] ["3" "2"] ["3"] ["4"]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A list that is older than what the stream has brought takes no failure of the filter
+// away: what failed was newer.
+func TestAnOldListTakesNoFailureAway(t *testing.T) {
+	v := newView(Spec{Filter: func(map[string]any) (starlark.Value, bool, error) { return nil, true, nil }})
+	good := outcome{value: starlark.String("good"), keep: true}
+	v.put(objectKey{name: "a"}, 7, outcome{err: errors.New("boom")}, time.Time{}, true)
+	v.put(objectKey{name: "b"}, 3, outcome{err: errors.New("long ago")}, time.Time{}, true)
+	v.replace([]entry{{objectKey{name: "a"}, 4, good}, {objectKey{name: "b"}, 4, good}}, 5, time.Time{}, false)
+	if err := v.failure("Node"); err == nil || !strings.HasSuffix(err.Error(), "a: boom") {
+		t.Errorf("got %v", err)
+	}
+	v.put(objectKey{name: "a"}, 8, good, time.Time{}, false)
+	if err := v.failure("Node"); err != nil {
+		t.Errorf("got %v", err)
+	}
+	v.put(objectKey{name: "a"}, 9, outcome{err: errors.New("boom")}, time.Time{}, true)
+	if v.replace([]entry{{objectKey{name: "a"}, 1, good}}, 2, time.Time{}, true); v.failure("Node") != nil {
+		t.Error("the history begins anew, and the failure stays")
 	}
 }
