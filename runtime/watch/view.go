@@ -1,45 +1,14 @@
 package watch
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/object"
 	"go.starlark.net/starlark"
 )
-
-// objectKey names an object within one kind.
-type objectKey struct{ namespace, name string }
-
-func (k objectKey) String() string {
-	if k.namespace == "" {
-		return k.name
-	}
-	return k.namespace + "/" + k.name
-}
-
-// row is one object as a view keeps it. It is never changed after it was made.
-type row struct {
-	objectKey
-	version uint64 // resourceVersion; 0 when it is no number
-	value   starlark.Value
-	object  starlark.Value // what value was made of, when the view keeps that
-	marks   Marks
-}
-
-func (r *row) entry() Entry {
-	return Entry{Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks}
-}
-
-func compareKeys(a, b objectKey) int {
-	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
-}
-
-func compareRows(a, b *row) int { return compareKeys(a.objectKey, b.objectKey) }
 
 // outcome is what a filter made of one object.
 type outcome struct {
@@ -124,36 +93,6 @@ func (v *view) run(obj map[string]any) (out outcome) {
 		value.Freeze()
 	}
 	return outcome{value: value, object: whole, keep: keep, err: err}
-}
-
-// row is what is kept of an object at a version.
-func (o outcome) row(key objectKey, version uint64) *row {
-	return &row{objectKey: key, version: version, value: o.value, object: o.object, marks: o.marks}
-}
-
-func (r *row) event(typ EventType, seen time.Time) Event {
-	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks, Seen: seen}
-}
-
-func (r *row) with(marks Marks) *row {
-	next := *r
-	next.marks = marks
-	return &next
-}
-
-// marked tells of a change of the marks alone.
-func (r *row) marked(seen time.Time) Event {
-	ev := r.event(Modified, seen)
-	ev.Same = true
-	return ev
-}
-
-// marksOf reads the marks out of an object.
-func marksOf(obj map[string]any, finalizer string) Marks {
-	meta, _ := obj["metadata"].(map[string]any)
-	deleted, _ := meta["deletionTimestamp"].(string)
-	finalizers, _ := meta["finalizers"].([]any)
-	return Marks{Deleting: deleted != "", Held: slices.Contains(finalizers, any(finalizer))}
 }
 
 func (v *view) find(key objectKey) (int, *row) {
@@ -283,93 +222,6 @@ func (v *view) forgetGone(position uint64) {
 	}
 }
 
-// entry is one object of a list with what the view's filter made of it.
-type entry struct {
-	objectKey
-	version uint64
-	outcome outcome
-}
-
-// replace takes in a whole list at a version and returns the events for what
-// really differs. Rows that are newer than the list stay, unless force says that
-// the server's history begins anew.
-func (v *view) replace(entries []entry, version uint64, seen time.Time, force bool) []Event {
-	slices.SortFunc(entries, func(a, b entry) int { return compareKeys(a.objectKey, b.objectKey) })
-	old := v.rows
-	rows := make([]*row, 0, len(entries))
-	failed := map[objectKey]failure{}
-	var events []Event
-	newer := func(r *row) bool { return !force && r.version > version }
-	leave := func(r *row) {
-		if newer(r) {
-			rows = append(rows, r)
-		} else {
-			events = append(events, r.event(Deleted, seen))
-		}
-	}
-	for i, e := range entries {
-		if i > 0 && entries[i-1].objectKey == e.objectKey {
-			continue
-		}
-		for len(old) > 0 && compareKeys(old[0].objectKey, e.objectKey) < 0 {
-			leave(old[0])
-			old = old[1:]
-		}
-		var current *row
-		if len(old) > 0 && old[0].objectKey == e.objectKey {
-			current, old = old[0], old[1:]
-		}
-		switch {
-		case !force && current != nil && e.version != 0 && current.version > e.version:
-			rows = append(rows, current)
-		case !force && e.version != 0 && v.gone[e.objectKey] >= e.version:
-			// Deleted or left out since.
-		case e.outcome.err != nil:
-			failed[e.objectKey] = newFailure(e.version, e.outcome.err)
-			if current == nil {
-				continue
-			}
-			if current.marks != e.outcome.marks {
-				current = current.with(e.outcome.marks)
-				events = append(events, current.marked(seen))
-			}
-			rows = append(rows, current)
-		case !e.outcome.keep:
-			if current != nil {
-				events = append(events, current.event(Deleted, seen))
-			}
-		default:
-			next := e.outcome.row(e.objectKey, e.version)
-			typ := Added
-			if current != nil {
-				typ = Modified
-			}
-			if current != nil && (current.version == e.version && e.version != 0 || v.same(current.value, next.value)) {
-				next.value = current.value
-				if current.marks != next.marks {
-					events = append(events, next.marked(seen))
-				}
-			} else {
-				events = append(events, next.event(typ, seen))
-			}
-			rows = append(rows, next)
-		}
-	}
-	for _, r := range old {
-		leave(r)
-	}
-	for key, f := range v.failed { // of what is newer than the list
-		if !force && f.version > version {
-			failed[key] = f
-		}
-	}
-	v.rows, v.values, v.failed = slices.Clip(rows), nil, failed
-	if force {
-		v.gone = nil
-	}
-	return events
-}
-
 func newFailure(version uint64, err error) failure {
 	const most = 1024
 	msg := strings.Join(strings.Fields(err.Error()), " ")
@@ -403,14 +255,4 @@ func (v *view) failure(kind string) error {
 		more = fmt.Sprintf(" (and %d more objects)", n)
 	}
 	return fmt.Errorf("the filter fails on %s %s: %s%s", kind, first, v.failed[first].msg, more)
-}
-
-// versionNumber reads a resourceVersion. They are numbers that grow, for all
-// objects of a resource; 0 stands for one that is not.
-func versionNumber(text string) uint64 {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -1,0 +1,295 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
+	"go.starlark.net/starlark"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+)
+
+// Client is what a manager needs of [cluster.Client].
+type Client interface {
+	Mapping(ctx context.Context, apiVersion, kind string) (cluster.Mapping, error)
+	Served(ctx context.Context, apiVersion string) (map[string]cluster.Mapping, error)
+	Each(ctx context.Context, m cluster.Mapping, namespace string, o metav1.ListOptions, fn func(map[string]any) error) (string, error)
+	Watch(ctx context.Context, m cluster.Mapping, namespace string, o metav1.ListOptions) (io.ReadCloser, error)
+	Explain(err error, verb string, m cluster.Mapping, namespace string) error
+}
+
+// Options says how to watch. Client and Sink are required.
+type Options struct {
+	Client Client
+	Sink   Sink
+	// Log takes what is worth knowing beside the sink's calls.
+	Log zerolog.Logger
+	// Backoff is the delay between attempts to list and watch again. Nil means
+	// 200 ms to 10 s with jitter.
+	Backoff *wait.Backoff
+	// RecheckMin and RecheckMax bound the growing delay between looks for a kind
+	// that is not served. 0 means 250 ms and 10 s.
+	RecheckMin, RecheckMax time.Duration
+	// Idle is how long a watch may be silent before it is opened anew. The API
+	// server sends a bookmark a minute, so silence means a dead connection. 0
+	// means 3 minutes.
+	Idle time.Duration
+}
+
+// Manager runs watches. Make it with [New], end it with [Manager.Shutdown]. All
+// methods are safe for concurrent use, and none waits for the network.
+type Manager struct {
+	o      Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	// mu guards what follows. Locks are taken in the order manager, stream,
+	// subscription; the sink is called with none of them held.
+	mu        sync.Mutex
+	closed    bool
+	subs      map[string]*subscription
+	streams   map[streamKey]*stream
+	resolvers map[string]*resolver // by apiVersion
+}
+
+// New makes a manager with no watches.
+func New(o Options) *Manager {
+	if o.Backoff == nil {
+		o.Backoff = &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 10 * time.Second}
+	}
+	o.RecheckMin = cmp.Or(o.RecheckMin, 250*time.Millisecond)
+	o.RecheckMax = cmp.Or(o.RecheckMax, 10*time.Second)
+	o.Idle = cmp.Or(o.Idle, 3*time.Minute)
+	// Reflectors log what the sink is told anyway.
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	return &Manager{
+		o: o, ctx: ctx, cancel: cancel,
+		subs:      map[string]*subscription{},
+		streams:   map[streamKey]*stream{},
+		resolvers: map[string]*resolver{},
+	}
+}
+
+// Start begins a watch. A watch with the same ID is stopped first.
+func (m *Manager) Start(spec Spec) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return
+	}
+	if old := m.subs[spec.ID]; old != nil {
+		m.remove(old)
+	}
+	sub := newSubscription(spec, m.o.Sink)
+	m.subs[spec.ID] = sub
+	if !m.share(sub) {
+		m.look(sub)
+	}
+}
+
+// share puts a subscription at once on streams that are all there, so that it has them
+// before a watch that is to be stopped gives them up. Called with m.mu held.
+func (m *Manager) share(sub *subscription) bool {
+	mapping, known := m.streaming(sub.spec)
+	if !known || sub.spec.NamespaceLabels != "" {
+		return false
+	}
+	keys, err := keysOf(sub.spec, mapping)
+	if err != nil {
+		return false
+	}
+	for _, key := range keys {
+		if m.streams[key] == nil {
+			return false
+		}
+	}
+	if _, err := m.attach(sub, mapping); err != nil {
+		return false
+	}
+	m.wg.Go(sub.flush)
+	return true
+}
+
+// streaming finds the kind of a watch among those that are streamed.
+func (m *Manager) streaming(spec Spec) (cluster.Mapping, bool) {
+	for key, s := range m.streams {
+		if key.apiVersion == spec.APIVersion && key.kind == spec.Kind {
+			return s.mapping, true
+		}
+	}
+	return cluster.Mapping{}, false
+}
+
+// Stop ends a watch. A stream that nobody shares any more ends with it.
+func (m *Manager) Stop(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if sub := m.subs[id]; sub != nil {
+		m.remove(sub)
+	}
+}
+
+// remove is called with m.mu held.
+func (m *Manager) remove(sub *subscription) {
+	sub.stop()
+	delete(m.subs, sub.spec.ID)
+	if r := m.resolvers[sub.spec.APIVersion]; r != nil {
+		delete(r.waiting, sub)
+	}
+	if sub.following != nil {
+		m.remove(sub.following)
+	}
+	m.detach(sub)
+}
+
+// detach takes a subscription off its streams and returns what it kept there.
+// Called with m.mu held.
+func (m *Manager) detach(sub *subscription) []*row {
+	var rows []*row
+	for _, p := range sub.allParts() {
+		rows = append(rows, m.leave(sub, p)...)
+	}
+	slices.SortFunc(rows, compareRows)
+	sub.place = nil
+	return rows
+}
+
+// leave takes a subscription off one stream and returns what it kept there and has
+// told of. Called with m.mu held.
+func (m *Manager) leave(sub *subscription, p *part) []*row {
+	rows, empty := p.stream.leave(sub, p.view)
+	if empty && m.streams[p.stream.key] == p.stream {
+		p.stream.cancel()
+		delete(m.streams, p.stream.key)
+	}
+	if !sub.drop(p) {
+		return nil
+	}
+	return rows
+}
+
+// Snapshot returns what a watch keeps, sorted by namespace and name, each value
+// frozen. It is empty before the first sync, for an unknown ID, and for a kind
+// that is not served. Others may have the same slice: it must not be changed.
+func (m *Manager) Snapshot(id string) []starlark.Value {
+	if parts := m.parts(id); len(parts) == 1 {
+		return parts[0].stream.snapshot(parts[0].view)
+	}
+	rows := m.rows(id)
+	out := make([]starlark.Value, len(rows))
+	for i, r := range rows {
+		out[i] = r.value
+	}
+	return out
+}
+
+// Entries returns what a watch keeps with the names of the objects, in the order of
+// [Manager.Snapshot].
+func (m *Manager) Entries(id string) []Entry {
+	rows := m.rows(id)
+	out := make([]Entry, len(rows))
+	for i, r := range rows {
+		out[i] = r.entry()
+	}
+	return out
+}
+
+// Find returns what a watch keeps of one object. Known is false when there is no such
+// watch, or it is not complete.
+func (m *Manager) Find(id, namespace, name string) (found Entry, there, known bool) {
+	m.mu.Lock()
+	sub := m.subs[id]
+	m.mu.Unlock()
+	if sub == nil {
+		return Entry{}, false, false
+	}
+	parts, synced := sub.syncedParts()
+	for _, p := range parts {
+		if r := p.stream.find(p.view, objectKey{namespace, name}); r != nil {
+			return r.entry(), true, true
+		}
+	}
+	return Entry{}, false, synced
+}
+
+// Size returns how many objects a watch keeps.
+func (m *Manager) Size(id string) int {
+	n := 0
+	for _, p := range m.parts(id) {
+		n += p.stream.size(p.view)
+	}
+	return n
+}
+
+func (m *Manager) parts(id string) []*part {
+	m.mu.Lock()
+	sub := m.subs[id]
+	m.mu.Unlock()
+	if sub == nil {
+		return nil
+	}
+	parts, _ := sub.syncedParts()
+	return parts
+}
+
+func (m *Manager) rows(id string) []*row {
+	parts := m.parts(id)
+	var rows []*row
+	for _, p := range parts {
+		rows = p.stream.collect(p.view, rows)
+	}
+	if len(parts) > 1 {
+		slices.SortFunc(rows, compareRows)
+	}
+	return rows
+}
+
+// Observe takes the API server's answer to a write of our own into all watches
+// that see the object, if it is newer than what they have: the next snapshot is
+// never older than the write. It gives the events that the stream would give, and
+// the stream then does not repeat them. obj nil says that the object is gone.
+func (m *Manager) Observe(ref effect.Ref, obj map[string]any) {
+	m.mu.Lock()
+	var found []*stream
+	for key, s := range m.streams {
+		if key.apiVersion == ref.APIVersion && key.kind == ref.Kind && s.covers(ref) {
+			found = append(found, s)
+		}
+	}
+	m.mu.Unlock()
+	for _, s := range found {
+		s.observe(ref, obj)
+	}
+}
+
+// Kick looks for kinds that are not served now, because CRDs have just been
+// applied, and begins anew with short delays.
+func (m *Manager) Kick() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.resolvers {
+		r.kicked = true
+		r.signal()
+	}
+}
+
+// Shutdown stops all watches and waits until their goroutines have ended.
+func (m *Manager) Shutdown() {
+	m.mu.Lock()
+	m.closed = true
+	for _, sub := range m.subs {
+		sub.stop()
+	}
+	m.mu.Unlock()
+	m.cancel()
+	m.wg.Wait()
+}

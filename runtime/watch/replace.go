@@ -1,0 +1,96 @@
+package watch
+
+import (
+	"slices"
+	"time"
+)
+
+// entry is one object of a list with what the view's filter made of it.
+type entry struct {
+	objectKey
+	version uint64
+	outcome outcome
+}
+
+// replace takes in a whole list at a version and returns the events for what
+// really differs. Rows that are newer than the list stay, unless force says that
+// the server's history begins anew.
+func (v *view) replace(entries []entry, version uint64, seen time.Time, force bool) []Event {
+	slices.SortFunc(entries, func(a, b entry) int { return compareKeys(a.objectKey, b.objectKey) })
+	old, failed := v.rows, v.failed
+	v.failed = map[objectKey]failure{}
+	rows := make([]*row, 0, len(entries))
+	var events []Event
+	leave := func(r *row) {
+		if !force && r.version > version {
+			rows = append(rows, r)
+		} else {
+			events = append(events, r.event(Deleted, seen))
+		}
+	}
+	for i, e := range entries {
+		if i > 0 && entries[i-1].objectKey == e.objectKey {
+			continue
+		}
+		for len(old) > 0 && compareKeys(old[0].objectKey, e.objectKey) < 0 {
+			leave(old[0])
+			old = old[1:]
+		}
+		var current *row
+		if len(old) > 0 && old[0].objectKey == e.objectKey {
+			current, old = old[0], old[1:]
+		}
+		next, event, changed := v.take(current, e, seen, force)
+		if next != nil {
+			rows = append(rows, next)
+		}
+		if changed {
+			events = append(events, event)
+		}
+	}
+	for _, r := range old {
+		leave(r)
+	}
+	for key, f := range failed {
+		if !force && f.version > version {
+			v.failed[key] = f
+		}
+	}
+	v.rows, v.values = slices.Clip(rows), nil
+	if force {
+		v.gone = nil
+	}
+	return events
+}
+
+// take says what becomes of one object of a list: the row that is kept of it, or nil, and
+// the event that this makes, if it makes one.
+func (v *view) take(current *row, e entry, seen time.Time, force bool) (next *row, event Event, changed bool) {
+	switch {
+	case !force && current != nil && e.version != 0 && current.version > e.version:
+		return current, Event{}, false
+	case !force && e.version != 0 && v.gone[e.objectKey] >= e.version:
+		return nil, Event{}, false // deleted or left out since
+	case e.outcome.err != nil:
+		v.fail(e.objectKey, e.version, e.outcome.err)
+		if current == nil || current.marks == e.outcome.marks {
+			return current, Event{}, false
+		}
+		next = current.with(e.outcome.marks)
+		return next, next.marked(seen), true
+	case !e.outcome.keep:
+		if current == nil {
+			return nil, Event{}, false
+		}
+		return nil, current.event(Deleted, seen), true
+	}
+	next = e.outcome.row(e.objectKey, e.version)
+	switch {
+	case current == nil:
+		return next, next.event(Added, seen), true
+	case (e.version == 0 || current.version != e.version) && !v.same(current.value, next.value):
+		return next, next.event(Modified, seen), true
+	}
+	next.value = current.value
+	return next, next.marked(seen), current.marks != next.marks
+}

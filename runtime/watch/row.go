@@ -1,0 +1,79 @@
+package watch
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.starlark.net/starlark"
+)
+
+// objectKey names an object within one kind.
+type objectKey struct{ namespace, name string }
+
+func (k objectKey) String() string {
+	if k.namespace == "" {
+		return k.name
+	}
+	return k.namespace + "/" + k.name
+}
+
+// row is one object as a view keeps it. It is never changed after it was made.
+type row struct {
+	objectKey
+	version uint64 // resourceVersion; 0 when it is no number
+	value   starlark.Value
+	object  starlark.Value // what value was made of, when the view keeps that
+	marks   Marks
+}
+
+func (r *row) entry() Entry {
+	return Entry{Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks}
+}
+
+func compareKeys(a, b objectKey) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+}
+
+func compareRows(a, b *row) int { return compareKeys(a.objectKey, b.objectKey) }
+
+// row is what is kept of an object at a version.
+func (o outcome) row(key objectKey, version uint64) *row {
+	return &row{objectKey: key, version: version, value: o.value, object: o.object, marks: o.marks}
+}
+
+func (r *row) event(typ EventType, seen time.Time) Event {
+	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks, Seen: seen}
+}
+
+func (r *row) with(marks Marks) *row {
+	next := *r
+	next.marks = marks
+	return &next
+}
+
+// marked tells of a change of the marks alone.
+func (r *row) marked(seen time.Time) Event {
+	ev := r.event(Modified, seen)
+	ev.Same = true
+	return ev
+}
+
+// marksOf reads the marks out of an object.
+func marksOf(obj map[string]any, finalizer string) Marks {
+	meta, _ := obj["metadata"].(map[string]any)
+	deleted, _ := meta["deletionTimestamp"].(string)
+	finalizers, _ := meta["finalizers"].([]any)
+	return Marks{Deleting: deleted != "", Held: slices.Contains(finalizers, any(finalizer))}
+}
+
+// versionNumber reads a resourceVersion. They are numbers that grow, for all
+// objects of a resource; 0 stands for one that is not.
+func versionNumber(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
