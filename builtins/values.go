@@ -132,6 +132,9 @@ func (r *Run) change(op effect.ValueOp, shape map[string]any) error {
 	if err := r.mayChange(op); err != nil {
 		return err
 	}
+	if n := len(op.Path); n > object.MaxDepth { // whoever composes values looks at each level, often
+		return fmt.Errorf("path has %d keys, more than %d", n, object.MaxDepth)
+	}
 	for i, key := range op.Path {
 		if key == "" {
 			return fmt.Errorf("path %s holds an empty key", object.KeysText(op.Path))
