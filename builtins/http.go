@@ -124,7 +124,10 @@ func callHTTPSend(c *call) (starlark.Value, error) {
 		r.Headers["Content-Type"] = contentType
 	}
 	m := effect.Message{Request: r, Key: c.str("key"), Pos: c.pos()}
-	if len(m.Key) > 200 {
+	switch {
+	case c.arg("key") != nil && m.Key == "":
+		return nil, errors.New("key: is empty; leave it out for a message without one")
+	case len(m.Key) > 200:
 		return nil, errors.New("key: is longer than 200 characters")
 	}
 	if len(c.run.Effects.Messages) >= maxMessages {
