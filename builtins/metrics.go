@@ -20,7 +20,7 @@ var (
 )
 
 func metricsSpecs() []Spec {
-	name := Param{Name: "name", Type: TypeString, Doc: "Name as Prometheus takes it; it stays as written. Names that begin with starling_ are ours."}
+	name := Param{Name: "name", Type: TypeString, Doc: "Name as Prometheus takes it; it stays as written. Names that begin with starling_, go_ or process_ are ours."}
 	labels := Param{Name: "labels", Type: TypeDict, Default: "{}", Doc: "Labels, text to text. module and hook are added."}
 	group := Param{Name: "group", Type: TypeString, Default: "None", Doc: "A name for metrics.expire, of this hook's own."}
 	spec := func(kind effect.MetricKind, doc, value string, more ...Param) Spec {
@@ -137,12 +137,20 @@ func metricGroup(group string) error {
 	return nil
 }
 
+// ownMetrics are the beginnings of names that /metrics has without any hook. A hook's
+// series would hide them.
+func ownMetrics() map[string]string {
+	return map[string]string{"starling_": "Starling's own", "go_": "those of Go's runtime", "process_": "those of the process"}
+}
+
 func metricName(name string) error {
 	if !metricPattern.MatchString(name) {
 		return fmt.Errorf("%q is no metric name: only letters, digits, _ and : may be in one", clip(name))
 	}
-	if strings.HasPrefix(name, "starling_") {
-		return fmt.Errorf("%q: names that begin with starling_ are Starling's own", clip(name))
+	for prefix, whose := range ownMetrics() {
+		if strings.HasPrefix(name, prefix) {
+			return fmt.Errorf("%q: names that begin with %s are %s", clip(name), prefix, whose)
+		}
 	}
 	return nil
 }

@@ -82,6 +82,22 @@ func (m *hookMetrics) publish(module, hook string, changes []effect.Metric) []er
 	return errs
 }
 
+// histogramSuffixes are what the lines of a histogram have behind its name.
+var histogramSuffixes = [...]string{"_bucket", "_sum", "_count"}
+
+// meets returns a metric whose lines would have the name of lines of this one, or "".
+func (m *hookMetrics) meets(name string, want form) string {
+	for _, suffix := range histogramSuffixes {
+		if _, taken := m.forms[name+suffix]; taken && want.kind == effect.MetricObserve {
+			return name + suffix
+		}
+		if base, cut := strings.CutSuffix(name, suffix); cut && m.forms[base].kind == effect.MetricObserve {
+			return base
+		}
+	}
+	return ""
+}
+
 func (m *hookMetrics) change(module, hook string, c effect.Metric) error {
 	want := form{kind: c.Kind, buckets: c.Buckets}
 	if c.Kind == effect.MetricObserve && want.buckets == nil {
@@ -94,6 +110,8 @@ func (m *hookMetrics) change(module, hook string, c effect.Metric) error {
 		if !slices.Equal(made.buckets, want.buckets) {
 			return fmt.Errorf("metric %s: other buckets than before; one name has the same in all calls", c.Name)
 		}
+	} else if other := m.meets(c.Name, want); other != "" {
+		return fmt.Errorf("metric %s: a histogram shows as its name with _bucket, _sum and _count, so it cannot be there beside %s; take another name", c.Name, other)
 	}
 	labels := map[string]string{"module": module, "hook": hook}
 	maps.Copy(labels, c.Labels)

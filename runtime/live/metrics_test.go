@@ -93,6 +93,25 @@ took_count{hook="web/a",module="web"} 3
 	}
 }
 
+// Lines of two metrics with one name would have the whole page refused, or one of the
+// two left out of it.
+func TestHistogramsMeetNoOtherMetric(t *testing.T) {
+	observe := effect.Metric{Kind: effect.MetricObserve, Name: "took", Value: 1}
+	for _, name := range []string{"took_sum", "took_count", "took_bucket"} {
+		set := effect.Metric{Kind: effect.MetricSet, Name: name, Value: 1}
+		for _, changes := range [][]effect.Metric{{observe, set}, {set, observe}} {
+			m := newHookMetrics()
+			errs := m.publish("web", "web/a", changes)
+			if len(errs) != 1 || !strings.Contains(errs[0].Error(), "take another name") {
+				t.Errorf("%s and %s: got %v", changes[0].Name, changes[1].Name, errs)
+			}
+		}
+	}
+	if errs := newHookMetrics().publish("web", "web/a", []effect.Metric{{Kind: effect.MetricSet, Name: "took"}, {Kind: effect.MetricSet, Name: "took_sum"}}); len(errs) > 0 {
+		t.Error(errs)
+	}
+}
+
 func TestGroupsExpire(t *testing.T) {
 	m := newHookMetrics()
 	set := func(name, node string) effect.Metric {
