@@ -95,7 +95,9 @@ type pending struct {
 func (p *pending) run(ctx context.Context) (map[string]any, error) {
 	w := p.write
 	reads := p.ours != nil || w.Guard != nil && w.Kind != effect.WriteCreate ||
-		w.Kind == effect.WritePatch && w.Patch.Type == effect.PatchJQ
+		w.Kind == effect.WritePatch && w.Patch.Type == effect.PatchJQ ||
+		// A version alone does not keep an apply from making the object anew.
+		w.Kind == effect.WriteApply && w.Unchanged != nil && w.Unchanged.UID == ""
 	for try := 1; ; try++ {
 		if reads {
 			var err error
@@ -112,6 +114,12 @@ func (p *pending) run(ctx context.Context) (map[string]any, error) {
 			return obj, nil
 		case missingResource(err):
 			p.client.forgetKind(p.mapping)
+			if sub := subresourceOf(w); sub != "" {
+				if _, other := p.client.target(ctx, w.Ref); other == nil {
+					return nil, &Error{Ref: w.Ref, Verb: p.act.verb, err: err,
+						msg: fmt.Sprintf("cannot %s: a %s has no subresource %q", p.act, w.Ref.Kind, sub)}
+				}
+			}
 			return nil, notServed(w.Ref.APIVersion, w.Ref.Kind)
 		case reads && w.Unchanged == nil && try < maxTries && changedMeanwhile(err):
 			continue
@@ -120,10 +128,24 @@ func (p *pending) run(ctx context.Context) (map[string]any, error) {
 	}
 }
 
+// subresourceOf names what of the object is written, "" for the whole.
+func subresourceOf(w effect.Write) string {
+	switch {
+	case w.Kind == effect.WriteStatus:
+		return "status"
+	case w.Kind == effect.WritePatch:
+		return w.Patch.Subresource
+	}
+	return ""
+}
+
 // check holds what is there against what the write is for.
 func (p *pending) check() error {
 	if !p.write.Guard.Passes(p.live) {
 		return &Error{Ref: p.write.Ref, Verb: p.act.verb, msg: p.write.Guard.Refused, err: errNotGranted}
+	}
+	if p.write.Kind == effect.WriteApply && p.write.Unchanged != nil && p.live == nil {
+		return p.client.explain(conflict(p.mapping, p.write.Ref), p.act)
 	}
 	if p.ours != nil && p.live != nil {
 		return p.ours(p.live)
@@ -143,6 +165,9 @@ func changedMeanwhile(err error) bool {
 // resourceVersion, "" for any.
 func (p *pending) fence() (uid, version string) {
 	if u := p.write.Unchanged; u != nil {
+		if u.UID == "" && p.live != nil {
+			return uidOf(p.live), u.ResourceVersion
+		}
 		return u.UID, u.ResourceVersion
 	}
 	checked := p.ours != nil || p.write.Guard != nil && len(p.write.Guard.Any) > 0 || p.write.Kind == effect.WritePatch
@@ -173,7 +198,7 @@ func (p *pending) send(ctx context.Context) (map[string]any, error) {
 // object returns the object to send, with owner, mark and fence.
 func (p *pending) object() map[string]any {
 	w := p.write
-	_, version := p.fence()
+	uid, version := p.fence()
 	mark := w.Guard != nil && w.Guard.MarkFor != "" && w.Kind != effect.WriteStatus &&
 		(p.live == nil || effect.MadeBy(p.live) == w.Guard.MarkFor)
 	if version == "" && p.owner == nil && !mark {
@@ -188,6 +213,9 @@ func (p *pending) object() map[string]any {
 	obj["metadata"] = metadata
 	if version != "" && (w.Unchanged != nil || metadata["resourceVersion"] == nil) {
 		metadata["resourceVersion"] = version
+	}
+	if w.Unchanged != nil && uid != "" {
+		metadata["uid"] = uid // else an object that has gone would be made anew
 	}
 	if p.owner != nil {
 		owners, _ := metadata["ownerReferences"].([]any)

@@ -42,6 +42,10 @@ func TestWrites(t *testing.T) {
 	passed := &effect.Unchanged{ResourceVersion: "1"}
 	guarded := func(w effect.Write) effect.Write { w.Guard = guard; return w }
 	ifUnchanged := func(w effect.Write) effect.Write { w.Unchanged = passed; return w }
+	veryObject := func(w effect.Write) effect.Write {
+		w.Unchanged = &effect.Unchanged{UID: "uid-101", ResourceVersion: "101"}
+		return w
+	}
 	create := effect.Write{Kind: effect.WriteCreate, Object: plain}
 	apply := effect.Write{Kind: effect.WriteApply, Object: plain}
 	del := effect.Write{Kind: effect.WriteDelete}
@@ -68,7 +72,10 @@ func TestWrites(t *testing.T) {
 		{"jq patch that fails", plain, patchOf(effect.PatchJQ, "fail"), data{"n": "1"}, "get", "cannot patch ConfigMap a/x: the jq program: cannot iterate over: string"},
 		{"jq patch of nothing", nil, patchOf(effect.PatchJQ, "1"), nil, "get", `cannot patch ConfigMap a/x: configmaps "x" not found`},
 		{"jq patch, changed since", plain, ifUnchanged(patchOf(effect.PatchJQ, "2")), data{"n": "1"}, "get", "cannot patch ConfigMap a/x" + changed},
-		{"apply, changed since", plain, ifUnchanged(apply), data{"n": "1"}, "patch", "cannot apply ConfigMap a/x" + changed},
+		{"apply, changed since", plain, ifUnchanged(apply), data{"n": "1"}, "get patch", "cannot apply ConfigMap a/x" + changed},
+		{"apply, gone since", nil, ifUnchanged(apply), nil, "get", "cannot apply ConfigMap a/x" + changed},
+		{"apply to this very object, gone since", nil, veryObject(apply), nil, "patch", "cannot apply ConfigMap a/x" + changed},
+		{"apply to this very object", plain, veryObject(apply), data{"n": "1"}, "patch", ""},
 		{"merge patch, changed since", plain, ifUnchanged(setM), data{"n": "1"}, "patch", "cannot patch ConfigMap a/x" + changed},
 		{"json patch, changed since", plain, ifUnchanged(addM), data{"n": "1"}, "patch", "cannot patch ConfigMap a/x" + changed},
 		{"delete, another of that name", plain, effect.Write{Kind: effect.WriteDelete, Unchanged: &effect.Unchanged{UID: "other"}}, data{"n": "1"}, "delete", "cannot delete ConfigMap a/x" + changed},
@@ -237,6 +244,28 @@ func TestEvictAndSubresources(t *testing.T) {
 	}
 	if seen != 2 {
 		t.Error("an eviction was taken for the end of the Pod")
+	}
+}
+
+// A kind without that subresource is served all the same.
+func TestSubresourcesThatAreNone(t *testing.T) {
+	api := apitest.New(t)
+	api.Put(configMap("a", "x"))
+	w := NewWriter(WriterOptions{Client: newClient(t, api)})
+	for sub, wr := range map[string]effect.Write{
+		"status": {Kind: effect.WriteStatus, Object: configMap("a", "x"), Force: true},
+		"scale":  {Kind: effect.WritePatch, Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{}, Subresource: "scale"}},
+	} {
+		wr.Ref = configRef
+		api.Deny("patch configmaps/"+sub, http.StatusNotFound)
+		err := w.Write(context.Background(), "m", wr)
+		if err == nil || !strings.HasSuffix(err.Error(), `: a ConfigMap has no subresource "`+sub+`"`) {
+			t.Errorf("%s: %v", sub, err)
+		}
+	}
+	api.Unserve(apitest.Kind{APIVersion: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true})
+	if err := w.Write(context.Background(), "m", effect.Write{Kind: effect.WriteStatus, Ref: configRef, Object: configMap("a", "x")}); !errors.Is(err, ErrNotServed) {
+		t.Errorf("a kind that is gone: %v", err)
 	}
 }
 

@@ -352,6 +352,8 @@ func refuse(w http.ResponseWriter, k Kind, verb, namespace string, code int) {
 	case http.StatusForbidden:
 		Status(w, code, "Forbidden", fmt.Sprintf("%s is forbidden: User \"system:serviceaccount:starling:starling\" cannot %s resource %q in API group \"\" in the namespace %q", k.Resource, verb, k.Resource, namespace),
 			map[string]any{"kind": k.Resource})
+	case http.StatusNotFound: // of a path that the server does not know
+		http.Error(w, "404 page not found", code)
 	case http.StatusGone:
 		Status(w, code, "Expired", "too old resource version", nil)
 	case http.StatusTooManyRequests:

@@ -46,7 +46,10 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request, k Kind, namespac
 			Status(w, http.StatusBadRequest, "BadRequest", err.Error(), nil)
 			return
 		}
-		if claimed := metaOf(sent)["resourceVersion"]; obj != nil && claimed != nil && claimed != metaOf(obj)["resourceVersion"] || obj == nil && claimed != nil {
+		// As the API server: an apply to nothing makes the object, whatever version
+		// it claims, unless it claims a uid.
+		meta := metaOf(sent)
+		if claimed := meta["resourceVersion"]; obj != nil && claimed != nil && claimed != metaOf(obj)["resourceVersion"] || obj == nil && meta["uid"] != nil {
 			conflict(w, name)
 			return
 		}
