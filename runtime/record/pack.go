@@ -29,15 +29,23 @@ type packer struct {
 	version string
 	process string
 
-	sources map[string]source
-	lists   map[string]*list // by hook and binding
+	// sources and lists spare work: what is kept already is known by them. Generation
+	// is that of the last run.
+	sources    map[string]source
+	lists      map[string]*list // by hook and binding
+	generation int
 }
 
 // source is the files of a module, as they are kept.
 type source struct {
 	module *generation.Module
 	name   Name
+	used   int // the generation of the last run that has used it
 }
+
+// maxIdle is for how many generations something is known that no run has used: what
+// belongs to hooks that are gone would stay for ever.
+const maxIdle = 16
 
 func newPacker(store *Store, version, process string) *packer {
 	return &packer{store: store, version: version, process: process, sources: map[string]source{}, lists: map[string]*list{}}
@@ -45,6 +53,11 @@ func newPacker(store *Store, version, process string) *packer {
 
 // put keeps a run.
 func (p *packer) put(t *Trace) error {
+	if t.Generation != p.generation {
+		p.generation = t.Generation
+		maps.DeleteFunc(p.sources, func(_ string, s source) bool { return s.used+maxIdle < p.generation })
+		maps.DeleteFunc(p.lists, func(_ string, l *list) bool { return l.used+maxIdle < p.generation })
+	}
 	tx := p.store.begin()
 	defer tx.end()
 	h, b, err := p.body(tx, t)
@@ -94,6 +107,8 @@ func (p *packer) body(tx *tx, t *Trace) (Header, *body, error) {
 func (p *packer) source(tx *tx, t *Trace) (Name, error) {
 	m := t.request.Module
 	if s, ok := p.sources[m.Name]; ok && s.module == m && tx.use(s.name) {
+		s.used = p.generation
+		p.sources[m.Name] = s
 		return s.name, nil
 	}
 	var paths []string
@@ -113,7 +128,7 @@ func (p *packer) source(tx *tx, t *Trace) (Name, error) {
 	}
 	name, err := tx.part(plain, nil)
 	if err == nil {
-		p.sources[m.Name] = source{m, name}
+		p.sources[m.Name] = source{m, name, p.generation}
 	}
 	return name, err
 }

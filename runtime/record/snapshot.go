@@ -17,6 +17,7 @@ const (
 type list struct {
 	values []starlark.Value
 	name   Name
+	used   int                     // the generation of the last run that has used it
 	ends   map[starlark.Value]bool // whether a part ends with it
 	parts  map[starlark.Value]kept // by the first value of each
 }
@@ -34,9 +35,10 @@ func (p *packer) snapshot(tx *tx, id string, values []starlark.Value) (Name, err
 		last = &list{}
 	}
 	if same(last.values, values) && last.parts != nil && tx.use(last.name) {
+		last.used = p.generation
 		return last.name, nil
 	}
-	next := &list{values: values, ends: make(map[starlark.Value]bool, len(values)), parts: map[starlark.Value]kept{}}
+	next := &list{values: values, used: p.generation, ends: make(map[starlark.Value]bool, len(values)), parts: map[starlark.Value]kept{}}
 	var refs []Name
 	for from := 0; from < len(values); {
 		to, err := p.end(last, next, from)

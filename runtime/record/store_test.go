@@ -87,6 +87,30 @@ func TestOneSnapshotIsKeptOnce(t *testing.T) {
 	}
 }
 
+// Hooks and modules that are gone after a reload do not stay in memory.
+func TestWhatNoRunUsesIsForgotten(t *testing.T) {
+	m, s := newModule(t, "pass"), newStore(t, StoreOptions{})
+	steady := nodes("a", "b")
+	for i := range 5 * maxIdle {
+		one := m.run(t, nodes("c"), func(r *hook.Request) {
+			decl, h, mod := *r.Hook.HookDecl, *r.Hook, *r.Module
+			decl.ID = fmt.Sprintf("m%d/f", i)
+			h.HookDecl, mod.Name = &decl, fmt.Sprintf("m%d", i)
+			r.Hook, r.Module = &h, &mod
+		})
+		other := m.run(t, steady)
+		one.Generation, other.Generation = i, i
+		put(t, s, one)
+		put(t, s, other)
+	}
+	if len(s.pack.lists) > maxIdle+2 || len(s.pack.sources) > maxIdle+2 {
+		t.Errorf("%d snapshots and the files of %d modules are in memory", len(s.pack.lists), len(s.pack.sources))
+	}
+	if l := s.pack.lists[m.g.Modules["m"].Hooks[0].ID+" nodes"]; l == nil || l.used != 5*maxIdle-1 {
+		t.Error("what every run uses is forgotten")
+	}
+}
+
 func TestTheOldestGoFirst(t *testing.T) {
 	m := newModule(t, "if ctx.snapshots[\"nodes\"]:\n    fail(\"x\")")
 	s := newStore(t, StoreOptions{MaxRuns: 4})
