@@ -115,7 +115,10 @@ func (b *bench) measureAgain(ctx context.Context, a again, lasts time.Duration) 
 }
 
 // runs is how many runs all hooks had so far.
-func (s *starling) runs() (int, error) {
+func (s *starling) runs() (int, error) { return s.counted("starling_hook_runs_total") }
+
+// counted is the sum of a metric's series.
+func (s *starling) counted(metric string) (int, error) {
 	resp, err := http.Get("http://" + s.listen + "/metrics")
 	if err != nil {
 		return 0, err
@@ -125,7 +128,7 @@ func (s *starling) runs() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return sumOf(string(text), "starling_hook_runs_total"), nil
+	return sumOf(string(text), metric), nil
 }
 
 // sumOf adds up all series of a metric.
