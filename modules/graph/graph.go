@@ -44,9 +44,8 @@ type Graph struct {
 
 type node struct {
 	Node
-	requires   []string // sorted, without doubles
-	after      []string // sorted, known names, without doubles
-	dependents []string // who requires it, sorted
+	requires []string // sorted, without doubles
+	after    []string // sorted, known names, without doubles
 }
 
 // New makes the graph. Of nodes with the same name the first counts.
@@ -64,9 +63,7 @@ func New(nodes []Node) *Graph {
 			if g.nodes[r] == nil {
 				g.Problems[name] = fmt.Errorf("module %s requires %q, which is no module of this tree%s",
 					name, r, g.hint(r))
-				continue
 			}
-			g.nodes[r].dependents = append(g.nodes[r].dependents, name)
 		}
 	}
 	g.findCycles()
@@ -111,38 +108,10 @@ func near(a, b string) bool {
 	return len(b)-i-j <= 2
 }
 
-// Requires returns the modules that must be on and Ready before this one,
-// sorted, whether they exist or not.
-func (g *Graph) Requires(name string) []string {
-	if n := g.nodes[name]; n != nil {
-		return slices.Clone(n.requires)
-	}
-	return nil
-}
-
-// Before returns all modules that must be settled before this one: attempted
-// once, or off. They are what it comes after, and every module with a lower
-// weight. Modules with a problem are not among them: they are never attempted.
-// Sorted by the order of attempts.
-func (g *Graph) Before(name string) []string {
-	n := g.nodes[name]
-	if n == nil || g.Problems[name] != nil {
-		return nil
-	}
-	var out []string
-	for _, group := range g.below(n) {
-		out = append(out, group...)
-	}
-	out = append(out, g.usable(n.after)...)
-	slices.Sort(out)
-	out = slices.Compact(out)
-	slices.SortStableFunc(out, func(a, b string) int { return g.compare(a, b) })
-	return out
-}
-
-// WaitsFor returns one module of [Graph.Before] that is not settled yet, "" when
-// there is none. It looks first where modules settle last, so that asking often
-// is cheap.
+// WaitsFor returns one module that must be settled before this one (attempted once, or
+// off) and is not yet, "" when there is none: one that it comes after, or of a lower
+// weight. Modules with a problem are none: they are never attempted. It looks first
+// where modules settle last, so that asking often is cheap.
 func (g *Graph) WaitsFor(name string, settled func(name string) bool) string {
 	n := g.nodes[name]
 	if n == nil || g.Problems[name] != nil {
@@ -166,40 +135,6 @@ func (g *Graph) WaitsFor(name string, settled func(name string) bool) string {
 // Order returns all modules that can be used: each after what it requires and
 // comes after, else by weight (none counts as 0), then by name.
 func (g *Graph) Order() []string { return slices.Clone(g.order) }
-
-// Dependents returns who requires the module, directly or through others, in the
-// order in which they are uninstalled: before what they require. Modules with a
-// problem are among them, by name, first.
-func (g *Graph) Dependents(name string) []string {
-	seen := map[string]bool{name: true}
-	queue := []string{name}
-	for len(queue) > 0 {
-		n := g.nodes[queue[0]]
-		queue = queue[1:]
-		if n == nil {
-			continue
-		}
-		for _, d := range n.dependents {
-			if !seen[d] {
-				seen[d] = true
-				queue = append(queue, d)
-			}
-		}
-	}
-	delete(seen, name)
-	var out []string
-	for _, d := range slices.Sorted(maps.Keys(seen)) {
-		if g.Problems[d] != nil {
-			out = append(out, d)
-		}
-	}
-	for _, d := range slices.Backward(g.order) {
-		if seen[d] {
-			out = append(out, d)
-		}
-	}
-	return out
-}
 
 // below returns the groups with a lower weight.
 func (g *Graph) below(n *node) [][]string {

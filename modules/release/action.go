@@ -26,7 +26,7 @@ type session struct {
 	m     *Manager
 	ref   Ref
 	ctx   context.Context
-	fence *Fence
+	fence *fence
 	cfg   *action.Configuration
 	log   zerolog.Logger
 	// mask keeps the target's secrets out of Helm's log; nil masks nothing.
@@ -43,7 +43,7 @@ type session struct {
 func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	s := &session{
 		m: m, ref: ref, ctx: ctx,
-		fence:  NewFence(m.base, keepStorage(ref)),
+		fence:  newFence(m.base, keepStorage(ref)),
 		log:    m.o.Log.With().Str("module", ref.Module).Str("release", ref.Name).Str("namespace", ref.Namespace).Logger(),
 		warned: map[string]bool{},
 	}
@@ -128,17 +128,17 @@ func (s *session) run(fn func() error, onCut func()) error {
 	go func() { done <- guard(fn) }()
 	select {
 	case err := <-done:
-		s.fence.Shut("the action is over")
+		s.fence.shut("the action is over")
 		return s.explain(err)
 	case <-s.ctx.Done():
 	}
 	why := context.Cause(s.ctx)
-	s.fence.Narrow(why.Error())
+	s.fence.narrow(why.Error())
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case err := <-done:
-		s.fence.Shut(why.Error())
+		s.fence.shut(why.Error())
 		if err == nil { // the last step was under way
 			return nil
 		}
@@ -146,7 +146,7 @@ func (s *session) run(fn func() error, onCut func()) error {
 			return &stopped{cause: why, detail: strings.TrimPrefix(text, why.Error()+": ")}
 		}
 	case <-timer.C:
-		s.fence.Shut(why.Error())
+		s.fence.shut(why.Error())
 		onCut()
 	}
 	return &stopped{cause: why}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fence stands between one Helm action and the API server. Helm's actions cannot
+// fence stands between one Helm action and the API server. Helm's actions cannot
 // be stopped from inside: some take no context, and those that do return while
 // a goroutine of theirs goes on writing. So each action gets a transport of its
 // own, and closing that transport is what stops it: an action that timed out can
@@ -20,7 +20,7 @@ import (
 //
 // A request that is not let through is answered 403 here, without the network:
 // Helm takes that for final where it would retry a broken connection.
-type Fence struct {
+type fence struct {
 	next http.RoundTripper
 	keep func(*http.Request) bool
 
@@ -40,25 +40,25 @@ const (
 	fenceShut
 )
 
-// NewFence returns an open fence in front of next. keep says which requests
+// newFence returns an open fence in front of next. keep says which requests
 // still pass once it is narrow.
-func NewFence(next http.RoundTripper, keep func(*http.Request) bool) *Fence {
+func newFence(next http.RoundTripper, keep func(*http.Request) bool) *fence {
 	flight, cut := context.WithCancel(context.Background())
-	return &Fence{next: next, keep: keep, flight: flight, cut: cut}
+	return &fence{next: next, keep: keep, flight: flight, cut: cut}
 }
 
-// Narrow lets only the requests pass that keep allows: what Helm needs to write
+// narrow lets only the requests pass that keep allows: what Helm needs to write
 // down how the action ended. Requests that are under way go on. why ends up in
 // the errors.
-func (f *Fence) Narrow(why string) { f.move(fenceNarrow, why) }
+func (f *fence) narrow(why string) { f.move(fenceNarrow, why) }
 
-// Shut lets nothing pass any more and cancels what is under way.
-func (f *Fence) Shut(why string) {
+// shut lets nothing pass any more and cancels what is under way.
+func (f *fence) shut(why string) {
 	f.move(fenceShut, why)
 	f.cut()
 }
 
-func (f *Fence) move(to fenceState, why string) {
+func (f *fence) move(to fenceState, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.state < to {
@@ -70,7 +70,7 @@ func (f *Fence) move(to fenceState, why string) {
 }
 
 // RoundTrip passes req on, or answers it itself.
-func (f *Fence) RoundTrip(req *http.Request) (*http.Response, error) {
+func (f *fence) RoundTrip(req *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	state, why := f.state, f.why
 	f.mu.Unlock()

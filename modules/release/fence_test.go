@@ -41,7 +41,7 @@ func TestFence(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.method+" "+strings.TrimPrefix(tt.url, "https://h"), func(t *testing.T) {
 			sent := 0
-			f := NewFence(roundTripper(func(*http.Request) (*http.Response, error) {
+			f := newFence(roundTripper(func(*http.Request) (*http.Response, error) {
 				sent++
 				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 			}), keepStorage(Ref{Name: "web", Namespace: "apps"}))
@@ -62,11 +62,11 @@ func TestFence(t *testing.T) {
 				return sent > before
 			}
 			got := [3]bool{passes()}
-			f.Narrow("stopped")
+			f.narrow("stopped")
 			got[1] = passes()
-			f.Shut("stopped")
+			f.shut("stopped")
 			got[2] = passes()
-			f.Narrow("opens nothing again")
+			f.narrow("opens nothing again")
 			if passes() != got[2] {
 				t.Error("a shut fence opened")
 			}
@@ -79,8 +79,8 @@ func TestFence(t *testing.T) {
 
 // A client takes the fence's answer for a final one and shows the reason.
 func TestFenceAnswer(t *testing.T) {
-	f := NewFence(http.DefaultTransport, keepStorage(Ref{}))
-	f.Shut("timed out after 1s")
+	f := newFence(http.DefaultTransport, keepStorage(Ref{}))
+	f.shut("timed out after 1s")
 	core, err := corev1client.NewForConfig(&rest.Config{Host: "https://h", Transport: f})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestFenceAnswer(t *testing.T) {
 // watch, whose answer came long ago.
 func TestFenceCutsOff(t *testing.T) {
 	started := make(chan struct{})
-	f := NewFence(roundTripper(func(r *http.Request) (*http.Response, error) {
+	f := newFence(roundTripper(func(r *http.Request) (*http.Response, error) {
 		if r.URL.Path == "/watch" {
 			pr, pw := io.Pipe()
 			context.AfterFunc(r.Context(), func() { pw.CloseWithError(r.Context().Err()) })
@@ -119,8 +119,8 @@ func TestFenceCutsOff(t *testing.T) {
 	slow := make(chan error, 1)
 	go func() { _, err := get("/slow"); slow <- err }()
 	<-started
-	f.Narrow("stopped") // lets both go on
-	f.Shut("stopped")
+	f.narrow("stopped") // lets both go on
+	f.shut("stopped")
 	if err := <-slow; !errors.Is(err, context.Canceled) {
 		t.Errorf("the slow request: %v", err)
 	}

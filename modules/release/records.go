@@ -58,13 +58,6 @@ func newRecords(stopped context.Context, client corev1client.ConfigMapInterface,
 	return &records{stopped: stopped, client: client, name: name, instance: instance}
 }
 
-// Record notes that ref may be installed. It returns when that is written down;
-// what is recorded already costs nothing. Reconcile does this by itself.
-func (m *Manager) Record(ctx context.Context, ref Ref) error { return m.records.set(ctx, ref) }
-
-// Forget removes the record of ref. Uninstall does this by itself.
-func (m *Manager) Forget(ctx context.Context, ref Ref) error { return m.records.remove(ctx, ref) }
-
 // Installed lists what is recorded, by namespace and name: every release that
 // this instance may have installed. A record whose release is gone is possible
 // (Uninstall then removes it), a release without a record is not. Entries that
@@ -89,6 +82,8 @@ func (m *Manager) Installed(ctx context.Context) ([]Ref, error) {
 
 func recordKey(ref Ref) string { return ref.Namespace + "." + ref.Name }
 
+// set notes that ref may be installed. It returns when that is written down; what is
+// recorded already costs nothing.
 func (r *records) set(ctx context.Context, ref Ref) error {
 	data, err := json.Marshal(ref)
 	if err != nil {
@@ -98,6 +93,7 @@ func (r *records) set(ctx context.Context, ref Ref) error {
 	return r.change(ctx, recordKey(ref), &text)
 }
 
+// remove takes the record of ref away.
 func (r *records) remove(ctx context.Context, ref Ref) error {
 	return r.change(ctx, recordKey(ref), nil)
 }

@@ -68,21 +68,10 @@ func (m *Manager) relabel(ctx context.Context, ref Ref, number int, set map[stri
 	return nil
 }
 
-// RecoverPending marks the newest revision of ref failed if it is pending
-// (install, upgrade or rollback): the process that worked on it is gone, since
-// this one holds the Lease. Nothing happens when there is no such revision.
-// Reconcile does this by itself.
-func (m *Manager) RecoverPending(ctx context.Context, ref Ref) error {
-	ctx, leave, err := m.enter(ctx, defaultTimeout)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return m.recover(ctx, ref, "taken over: the process that worked on it ended early")
-}
-
-// recover writes past all fences. It reads and writes the Secret itself where
-// Helm's driver would take no context.
+// recover marks the newest revision of ref failed if it is pending (install, upgrade or
+// rollback): the process that worked on it is gone, since this one holds the Lease.
+// Nothing happens when there is no such revision. It writes past all fences, and reads
+// and writes the Secret itself where Helm's driver would take no context.
 func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
 	last, err := m.latest(ctx, ref)
 	if err != nil {

@@ -229,9 +229,6 @@ func (l *Lane[E]) find(id ID) (*group[E], *item[E]) {
 	return g, g.items[id.Key]
 }
 
-// Taken says whether work of the ID is under way.
-func (l *Lane[E]) Taken(id ID) bool { return l.taken[id] }
-
 // Busy says whether work of the group is under way.
 func (l *Lane[E]) Busy(group string) bool { return len(l.taken) > 0 && l.turn == group }
 
