@@ -51,15 +51,3 @@ func (g *Generation) Converts(crd string) bool {
 	}
 	return false
 }
-
-// All returns the modules in the order of their names, the global hooks first.
-func (g *Generation) All() []*Module {
-	var out []*Module
-	if g.Global != nil {
-		out = append(out, g.Global)
-	}
-	for _, name := range g.Names {
-		out = append(out, g.Modules[name])
-	}
-	return out
-}

@@ -64,6 +64,18 @@ type Generation struct {
 // Hook returns a hook by its id, nil when there is none.
 func (g *Generation) Hook(id string) *Hook { return g.hooks[id] }
 
+// All returns the modules in the order of their names, the global hooks first.
+func (g *Generation) All() []*Module {
+	var out []*Module
+	if g.Global != nil {
+		out = append(out, g.Global)
+	}
+	for _, name := range g.Names {
+		out = append(out, g.Modules[name])
+	}
+	return out
+}
+
 // Module is one module, ready to run.
 type Module struct {
 	Name string

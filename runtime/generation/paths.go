@@ -11,7 +11,7 @@ func (g *Generation) checkPaths() {
 		pos    string
 	}
 	taken := map[string]place{}
-	for _, m := range g.all() {
+	for _, m := range g.All() {
 		for _, h := range m.Hooks {
 			for i := range h.Bindings {
 				r := h.Bindings[i].Receive
@@ -31,16 +31,4 @@ func (g *Generation) checkPaths() {
 			}
 		}
 	}
-}
-
-// all returns global, when there is one, and all modules by name.
-func (g *Generation) all() []*Module {
-	var out []*Module
-	if g.Global != nil {
-		out = append(out, g.Global)
-	}
-	for _, name := range g.Names {
-		out = append(out, g.Modules[name])
-	}
-	return out
 }

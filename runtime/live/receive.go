@@ -9,7 +9,6 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine"
-	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/receive"
 )
 
@@ -39,7 +38,7 @@ func (d *Driver) openReceive(ln net.Listener) {
 
 // warnOfPaths names hooks that nobody can reach.
 func (d *Driver) warnOfPaths() {
-	warn := func(m *generation.Module) {
+	for _, m := range d.generation.Load().All() {
 		for _, h := range m.Hooks {
 			for _, b := range h.Bindings {
 				if b.Receive != nil {
@@ -47,9 +46,6 @@ func (d *Driver) warnOfPaths() {
 				}
 			}
 		}
-	}
-	for _, m := range d.generation.Load().All() {
-		warn(m)
 	}
 }
 
