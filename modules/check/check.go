@@ -78,13 +78,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		Tree: o.Tree, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
 		Log: func(string) builtins.Logger { return silent{} },
 	})
-	if c.gen.Global != nil {
-		c.modules = append(c.modules, c.gen.Global)
-	}
+	c.modules = c.gen.All()
 	hooks := 0
-	for _, name := range c.gen.Names {
-		c.modules = append(c.modules, c.gen.Modules[name])
-	}
 	for _, m := range c.modules {
 		hooks += len(m.Hooks)
 		if m.Err != nil {
