@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -107,6 +108,12 @@ func (m *Manager) resolve(r *resolver) {
 	}
 }
 
+// answer is where a kind is, or why that is not known.
+type answer struct {
+	mapping cluster.Mapping
+	err     error
+}
+
 // round looks once for all that waits and says whether something still does.
 func (m *Manager) round(r *resolver) bool {
 	m.mu.Lock()
@@ -116,26 +123,17 @@ func (m *Manager) round(r *resolver) bool {
 		waiting = append(waiting, sub)
 		fresh = fresh && !told
 	}
-	suspects := make([]*stream, 0, len(r.suspects))
-	for s := range r.suspects {
-		suspects = append(suspects, s)
-	}
+	suspects := slices.Collect(maps.Keys(r.suspects))
 	m.mu.Unlock()
 	slices.SortFunc(waiting, func(a, b *subscription) int { return cmp.Compare(a.spec.ID, b.spec.ID) })
 
 	find := m.finder(m.ctx, r.apiVersion, fresh)
-	type answer struct {
-		mapping cluster.Mapping
-		err     error
-	}
 	answers := map[string]answer{}
-	lookup := func(kind string) answer {
-		a, ok := answers[kind]
-		if !ok {
-			a.mapping, a.err = find(kind)
-			answers[kind] = a
+	lookup := func(kind string) {
+		if _, known := answers[kind]; !known {
+			mapping, err := find(kind)
+			answers[kind] = answer{mapping, err}
 		}
-		return a
 	}
 	for _, sub := range waiting {
 		lookup(sub.spec.Kind)
@@ -147,9 +145,22 @@ func (m *Manager) round(r *resolver) bool {
 		return true
 	}
 
-	var tell []*subscription
-	var started []*stream
 	m.mu.Lock()
+	tell := m.acquit(r, suspects, answers)
+	started, more := m.admit(r, waiting, answers)
+	left := len(r.waiting) > 0 || len(r.suspects) > 0
+	m.mu.Unlock()
+	// Streams start when all that waited are on them, to share the first list.
+	for _, s := range started {
+		s.start()
+	}
+	flush(append(tell, more...))
+	return left
+}
+
+// acquit lets streams go on whose kind is where it was, and ends the others. It returns
+// who is to be told. Called with m.mu held.
+func (m *Manager) acquit(r *resolver, suspects []*stream, answers map[string]answer) (tell []*subscription) {
 	for _, s := range suspects {
 		a := answers[s.key.kind]
 		unserved := errors.Is(a.err, cluster.ErrNotServed)
@@ -161,6 +172,12 @@ func (m *Manager) round(r *resolver) bool {
 			tell = append(tell, m.unserve(r, s)...)
 		}
 	}
+	return tell
+}
+
+// admit puts those that wait on the streams of their kinds. It returns the streams that
+// are new, and who is to be told. Called with m.mu held.
+func (m *Manager) admit(r *resolver, waiting []*subscription, answers map[string]answer) (started []*stream, tell []*subscription) {
 	for _, sub := range waiting {
 		told, still := r.waiting[sub]
 		if !still {
@@ -185,14 +202,7 @@ func (m *Manager) round(r *resolver) bool {
 		}
 		tell = append(tell, sub)
 	}
-	left := len(r.waiting) > 0 || len(r.suspects) > 0
-	m.mu.Unlock()
-	// Streams start when all that waited are on them, to share the first list.
-	for _, s := range started {
-		s.start()
-	}
-	flush(tell)
-	return left
+	return started, tell
 }
 
 // finder answers for the kinds of a group-version. fresh trusts what is cached;
