@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,6 +83,20 @@ func plainData(v any) bool {
 		return true
 	}
 	return false
+}
+
+// Of several mistakes the same one is told each time: a reload is not to say something
+// new about a tree that stays as it is.
+func TestParseValuesTellsTheSameEachTime(t *testing.T) {
+	var data strings.Builder
+	for i := range 9 {
+		fmt.Fprintf(&data, "k%d: 18446744073709551615\n", i)
+	}
+	for range 20 {
+		if _, err := ParseValues("f.yaml", []byte(data.String())); err == nil || !strings.HasPrefix(err.Error(), "f.yaml: k0: ") {
+			t.Fatalf("got %v", err)
+		}
+	}
 }
 
 func TestParseFolder(t *testing.T) {

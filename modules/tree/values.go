@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -164,8 +165,9 @@ func numbers(v any, path string) error {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		for k, x := range v {
-			if err := set("."+k, x, func(n any) { v[k] = n }); err != nil {
+		// In order: an error stays the same while its cause does.
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if err := set("."+k, v[k], func(n any) { v[k] = n }); err != nil {
 				return err
 			}
 		}
