@@ -8,7 +8,10 @@ import (
 
 	"github.com/starling-operator/starling/runtime/sim/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	internalvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -50,6 +53,15 @@ func (q *request) deleteOptions() (store.DeleteOptions, error) {
 	if len(o.DryRun) == 0 {
 		o.DryRun = q.query["dryRun"]
 	}
+	if errs := metavalidation.ValidateDeleteOptions(&o); len(errs) > 0 {
+		return out, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	}
+	if o.OrphanDependents != nil {
+		out.Propagation = metav1.DeletePropagationBackground
+		if *o.OrphanDependents {
+			out.Propagation = metav1.DeletePropagationOrphan
+		}
+	}
 	if o.PropagationPolicy != nil {
 		out.Propagation = *o.PropagationPolicy
 	}
@@ -64,6 +76,21 @@ func (q *request) deleteOptions() (store.DeleteOptions, error) {
 		out.UID, out.Version = string(value(p.UID)), value(p.ResourceVersion)
 	}
 	return out, nil
+}
+
+// checkList refuses combinations of what a list or watch may say.
+func (q *request) checkList(watch bool) error {
+	o := internalversion.ListOptions{
+		Watch: watch, ResourceVersion: q.query.Get("resourceVersion"), ResourceVersionMatch: metav1.ResourceVersionMatch(q.query.Get("resourceVersionMatch")),
+		Continue: q.query.Get("continue"), AllowWatchBookmarks: truth(q.query, "allowWatchBookmarks"),
+	}
+	if q.query.Has("sendInitialEvents") {
+		o.SendInitialEvents = new(truth(q.query, "sendInitialEvents"))
+	}
+	if errs := internalvalidation.ValidateListOptions(&o, true); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+	}
+	return nil
 }
 
 func value[T string | types.UID](p *T) T {

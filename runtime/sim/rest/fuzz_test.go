@@ -65,7 +65,7 @@ func FuzzREST(f *testing.F) {
 		server := rest.New(rest.Options{Store: s})
 		send := func(method string, u *url.URL, contentType string, body []byte) {
 			r := &http.Request{Method: method, URL: u, Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(strings.NewReader(string(body)))}
-			if u.Query().Get("watch") != "" {
+			if u.Query().Has("watch") {
 				q := u.Query()
 				q.Del("watch") // would wait for events
 				u.RawQuery = q.Encode()

@@ -84,7 +84,7 @@ func (q *request) dispatch() (*answer, error) {
 			return nil, err
 		}
 		return ok(q.partial(obj)), nil
-	case q.http.Method == http.MethodGet && truth(q.query.Get("watch")):
+	case q.http.Method == http.MethodGet && truth(q.query, "watch"):
 		return q.watch()
 	case q.http.Method == http.MethodGet:
 		return q.list()
@@ -102,7 +102,11 @@ func (q *request) dispatch() (*answer, error) {
 	return nil, unsupported(q.target.GVR.GroupResource(), q.http)
 }
 
-func truth(text string) bool { return text == "true" || text == "1" }
+// truth reads a yes or no of the query as the real server does: what is no "false" and
+// no "0" is a yes, and so is a name without a value.
+func truth(q url.Values, name string) bool {
+	return q.Has(name) && q.Get(name) != "0" && !strings.EqualFold(q.Get(name), "false")
+}
 
 // read returns the body, as JSON.
 func (q *request) read() ([]byte, error) {
@@ -159,7 +163,7 @@ func excerpt(body []byte) string {
 
 // options reads what a write may say.
 func (q *request) options() (store.WriteOptions, error) {
-	o := store.WriteOptions{Manager: q.query.Get("fieldManager"), Force: truth(q.query.Get("force")), FieldValidation: q.query.Get("fieldValidation")}
+	o := store.WriteOptions{Manager: q.query.Get("fieldManager"), Force: truth(q.query, "force"), FieldValidation: q.query.Get("fieldValidation")}
 	for _, v := range q.query["dryRun"] {
 		if v != metav1.DryRunAll {
 			return o, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "CreateOptions"}, "", field.ErrorList{
@@ -277,6 +281,9 @@ func (q *request) partial(obj map[string]any) map[string]any {
 }
 
 func (q *request) list() (*answer, error) {
+	if err := q.checkList(false); err != nil {
+		return nil, err
+	}
 	o := store.ListOptions{
 		Selection: q.selection(), Continue: q.query.Get("continue"),
 		Version: q.query.Get("resourceVersion"), Match: metav1.ResourceVersionMatch(q.query.Get("resourceVersionMatch")),

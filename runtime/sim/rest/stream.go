@@ -27,13 +27,16 @@ type stream struct {
 }
 
 func (q *request) watch() (*answer, error) {
+	if err := q.checkList(true); err != nil {
+		return nil, err
+	}
 	timeout, err := number(q.query, "timeoutSeconds")
 	if err != nil {
 		return nil, err
 	}
 	s := &stream{request: q, ctx: q.http.Context(), wake: make(chan struct{}, 1), closed: make(chan struct{})}
 	s.watcher, err = q.server.o.Store.Watch(q.target, store.WatchOptions{
-		Selection: q.selection(), Version: q.query.Get("resourceVersion"), Initial: truth(q.query.Get("sendInitialEvents")),
+		Selection: q.selection(), Version: q.query.Get("resourceVersion"), Initial: truth(q.query, "sendInitialEvents"),
 		Notify: func() {
 			select {
 			case s.wake <- struct{}{}:
@@ -47,7 +50,7 @@ func (q *request) watch() (*answer, error) {
 	if timeout > 0 {
 		s.ends = time.After(time.Duration(timeout) * time.Second)
 	}
-	if truth(q.query.Get("allowWatchBookmarks")) {
+	if truth(q.query, "allowWatchBookmarks") {
 		s.marks = time.NewTicker(q.server.o.Bookmarks)
 	}
 	return &answer{code: http.StatusOK, stream: s}, nil

@@ -105,34 +105,22 @@ func validateBuiltin(k *kind, obj, old map[string]any) field.ErrorList {
 				}
 			}
 		}
-		if old != nil {
-			errs = append(errs, immutable(k, obj, old)...)
+		if k.Plural == "configmaps" {
+			errs = append(errs, twice(obj)...)
+		} else if old == nil {
+			errs = append(errs, secretOfType(obj)...)
 		}
 	case "deployments", "statefulsets", "daemonsets", "replicasets":
 		if k.Group == "apps" {
 			errs = append(errs, selects(obj, old)...)
 		}
 	}
-	return errs
-}
-
-func immutable(k *kind, obj, old map[string]any) field.ErrorList {
-	var errs field.ErrorList
-	const is = "field is immutable"
-	if k.Plural == "secrets" && obj["type"] != old["type"] {
-		errs = append(errs, field.Invalid(field.NewPath("type"), obj["type"], is))
+	errs = append(errs, finalizerNames(obj, old)...)
+	if old == nil || !sameBut(old, obj, "metadata", "status", "apiVersion") {
+		errs = append(errs, required(k, obj)...)
 	}
-	if old["immutable"] != true {
-		return errs
-	}
-	const set = "field is immutable when `immutable` is set"
-	if obj["immutable"] != true {
-		errs = append(errs, field.Forbidden(field.NewPath("immutable"), set))
-	}
-	for _, part := range []string{"data", "binaryData"} {
-		if !reflect.DeepEqual(obj[part], old[part]) {
-			errs = append(errs, field.Forbidden(field.NewPath(part), set))
-		}
+	if old != nil {
+		errs = append(errs, immutable(k, obj, old)...)
 	}
 	return errs
 }

@@ -71,7 +71,7 @@ func (b *Builtins) add(f []string) {
 			Group: f[0], Version: f[1], Plural: f[2], Kind: f[3], Singular: strings.ToLower(f[3]), Namespaced: f[4] == "N",
 			ShortNames: split(f[5]), Categories: split(f[6]), Status: has("s"), Scale: has("c"), Builtin: true,
 		},
-		generation: has("g"), versioned: has("v"), putCreates: has("p"), returnsGone: has("r"),
+		generation: has("g"), firstOnly: f[2] == "priorityclasses", versioned: has("v"), putCreates: has("p"), returnsGone: has("r"),
 	}
 	converter := b.converter
 	if k.Group == apiextensionsv1.GroupName {

@@ -86,15 +86,21 @@ func checkCRD(b *Builtins, obj map[string]any) (field.ErrorList, error) {
 		}
 		path := spec.Child("versions").Index(i)
 		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-			errs = append(errs, field.Required(path.Child("schema", "openAPIV3Schema"), "schemas are required"))
+			errs = append(errs, field.Required(path.Child("schema", "openAPIV3Schema"), ""))
 			continue
 		}
-		if _, err := b.readVersion(crd, &v); err != nil {
+		var unfit *unfitSchema
+		if _, err := b.readVersion(crd, &v); errors.As(err, &unfit) {
+			errs = append(errs, unfit.errs...)
+		} else if err != nil {
 			errs = append(errs, field.Invalid(path.Child("schema", "openAPIV3Schema"), "", err.Error()))
 		}
 	}
 	if stored != 1 {
 		errs = append(errs, field.Invalid(spec.Child("versions"), crd.Spec.Versions, "must have exactly one version marked as storage version"))
+	}
+	if stored == 0 {
+		errs = append(errs, field.Invalid(field.NewPath("status", "storedVersions"), nil, "must have at least one stored version"))
 	}
 	return errs, nil
 }
@@ -123,6 +129,12 @@ func (b *Builtins) readVersion(crd *apiextensionsv1.CustomResourceDefinition, v 
 	return k, nil
 }
 
+// unfitSchema says what is wrong with the schema of a version.
+type unfitSchema struct{ errs field.ErrorList }
+
+// Error implements error.
+func (e *unfitSchema) Error() string { return e.errs.ToAggregate().Error() }
+
 // newVersion makes a kind of one version.
 func newVersion(b *Builtins, crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*kind, error) {
 	k := &kind{Kind: Kind{
@@ -134,8 +146,13 @@ func newVersion(b *Builtins, crd *apiextensionsv1.CustomResourceDefinition, v *a
 	if err != nil {
 		return nil, err
 	}
-	if errs := structural.ValidateStructural(nil, s); len(errs) > 0 {
-		return nil, errs.ToAggregate()
+	path := field.NewPath("spec", "validation", "openAPIV3Schema") // as the server calls the only one
+	if len(crd.Spec.Versions) > 1 {
+		at := slices.IndexFunc(crd.Spec.Versions, func(o apiextensionsv1.CustomResourceDefinitionVersion) bool { return o.Name == v.Name })
+		path = field.NewPath("spec", "versions").Index(at).Child("schema", "openAPIV3Schema")
+	}
+	if errs := structural.ValidateStructural(path, s); len(errs) > 0 {
+		return nil, &unfitSchema{errs}
 	}
 	validator, _, err := validation.NewSchemaValidator(props)
 	if err != nil {
@@ -206,6 +223,21 @@ func (s *Store) crdChanged(before, after map[string]any) {
 		}
 		if v.Served {
 			s.kinds[k.GVR()] = k
+		}
+		if v.Storage && before != nil {
+			s.readAgain(k)
+		}
+	}
+}
+
+// readAgain has the objects of a kind be what its new schema makes of them: the real
+// server sets defaults and drops fields whenever it reads one. That is no change.
+func (s *Store) readAgain(k *kind) {
+	t := s.table(k.groupResource())
+	for _, key := range t.keys {
+		obj := runtime.DeepCopyJSON(t.objects[key])
+		if _, err := decodeCustom(k.crd, obj); err == nil {
+			t.objects[key] = obj
 		}
 	}
 }

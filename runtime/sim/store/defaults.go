@@ -64,6 +64,8 @@ func setDefaults(obj runtime.Object) {
 		if o.Status.Allocatable == nil {
 			o.Status.Allocatable = o.Status.Capacity
 		}
+	case *corev1.LimitRange:
+		defaultLimits(o.Spec.Limits)
 	case *corev1.PodTemplate:
 		defaultPodSpec(&o.Template.Spec)
 	case *corev1.ReplicationController:
@@ -146,6 +148,29 @@ func setDefaults(obj runtime.Object) {
 		unset(&o.PreemptionPolicy, corev1.PreemptLowerPriority)
 	case *apiextensionsv1.CustomResourceDefinition:
 		defaultCRD(o)
+	}
+}
+
+// defaultLimits has limits be what is missing: the maximum of limits, and they, or the
+// minimum, of requests.
+func defaultLimits(limits []corev1.LimitRangeItem) {
+	fill := func(into *corev1.ResourceList, from corev1.ResourceList) {
+		for name, n := range from {
+			if _, there := (*into)[name]; there {
+				continue
+			}
+			if *into == nil {
+				*into = corev1.ResourceList{}
+			}
+			(*into)[name] = n.DeepCopy()
+		}
+	}
+	for i := range limits {
+		if l := &limits[i]; l.Type == corev1.LimitTypeContainer {
+			fill(&l.Default, l.Max)
+			fill(&l.DefaultRequest, l.Default)
+			fill(&l.DefaultRequest, l.Min)
+		}
 	}
 }
 

@@ -20,9 +20,11 @@
 //     returns: nobody has to wait. They are checked less than on a real server, and
 //     conversion webhooks are not called: versions differ in their apiVersion only.
 //   - Built-in kinds have their types, defaults (of the kinds that addons use) and
-//     the checks of metadata, ConfigMaps, Secrets and workloads' selectors. The
-//     many other checks of the real server are code of its own, which is not to be
-//     had as a library.
+//     the checks of metadata, ConfigMaps, Secrets, and of what charts get wrong most
+//     often: what workloads, Services, Ingresses and Roles must have, and what
+//     cannot change once it is there. The many other checks of the real server are
+//     code of its own, which is not to be had as a library. Of Pods nothing is
+//     checked: tests make them of what a hook looks at.
 //   - Built-in kinds are served in one version each: no autoscaling/v1, and no
 //     events.k8s.io beside v1 Events. Reviews of access and tokens, APIServices and
 //     the bindings, logs and shells of Pods are not served.

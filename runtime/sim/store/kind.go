@@ -59,6 +59,7 @@ type kind struct {
 
 	// The rest is what differs between the built-in kinds.
 	generation   bool // has metadata.generation
+	firstOnly    bool // it stays 1
 	versioned    bool // an update has to say which resourceVersion it is for
 	putCreates   bool // an update of what is not there creates it
 	returnsGone  bool // a delete answers with the object that is gone

@@ -95,9 +95,6 @@ func (s *Store) List(t Target, o ListOptions) (List, error) {
 
 // listFrom returns the state that a list shows, and the key it begins with.
 func (s *Store) listFrom(o ListOptions) (at int64, start string, err error) {
-	if o.Limit < 0 {
-		return 0, "", apierrors.NewBadRequest("limit must not be negative")
-	}
 	if o.Continue != "" {
 		var tok token
 		text, err := base64.RawURLEncoding.DecodeString(o.Continue)

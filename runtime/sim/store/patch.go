@@ -51,9 +51,6 @@ func (w *write) patch(typ types.PatchType, data []byte) (Result, error) {
 	if err := checkNames(k, w.target, obj); err != nil {
 		return Result{}, err
 	}
-	if uid := uidOf(obj); uid != "" && uid != uidOf(old) {
-		return Result{}, w.otherUID(uid, uidOf(old))
-	}
 	if obj, err = s.update(k, w.target.Subresource, w.options.Manager, old, obj); err != nil {
 		return Result{}, err
 	}
@@ -89,7 +86,10 @@ func (w *write) patched(text []byte) (map[string]any, error) {
 		return obj, nil
 	}
 	if err := wrongVersion(w.kind, obj); err != nil {
-		return nil, err
+		if w.kind.typed != nil {
+			return nil, invalid(err)
+		}
+		return nil, apierrors.NewInvalid(w.kind.GVK().GroupKind(), w.target.Name, field.ErrorList{field.Invalid(field.NewPath("kind"), obj["kind"], err.Error())})
 	}
 	out, unknown, err := w.decode(obj)
 	if err != nil {
@@ -158,7 +158,7 @@ func (w *write) strategic(old map[string]any, data []byte) (map[string]any, erro
 	}
 	out, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(old), patch, model)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, broken(err.Error())
 	}
 	obj, unknown, err := w.decode(out)
 	if err != nil {
@@ -223,9 +223,6 @@ func (w *write) applied(old map[string]any, data []byte) (Result, error) {
 	if old == nil {
 		setMeta(obj, "resourceVersion", nil)
 		return w.add(obj)
-	}
-	if uid := uidOf(obj); uid != "" && uid != uidOf(old) {
-		return Result{}, w.otherUID(uid, uidOf(old))
 	}
 	return w.replace(old, obj)
 }

@@ -58,6 +58,8 @@ func (s *Store) find(t Target) (*kind, error) {
 		return nil, err
 	}
 	switch {
+	case k.crd != nil && (t.Subresource == "status" && !k.Status || t.Subresource == "scale" && !k.Scale):
+		return nil, notFound(k, t.Name)
 	case t.Subresource == "", t.Subresource == "status" && k.Status, t.Subresource == "scale" && k.Scale,
 		t.Subresource == "eviction" && k.Builtin && k.Plural == "pods":
 		return k, s.load(k, t.Namespace, t.Name)
@@ -204,8 +206,7 @@ func checkNames(k *kind, t Target, obj map[string]any) error {
 	}
 	if name := nameOf(obj); t.Name != "" && name != t.Name {
 		if name == "" {
-			setMeta(obj, "name", t.Name)
-			return nil
+			return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", t.Name))
 		}
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, t.Name))
 	}

@@ -57,7 +57,7 @@ func (k *kind) matcher(namespace string, sel Selection) (func(obj map[string]any
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	known := append([]string{"metadata.name"}, k.extraFields()...)
-	if k.Namespaced || k.Builtin {
+	if k.Namespaced || k.Builtin && len(k.extraFields()) == 0 {
 		known = append(known, "metadata.namespace")
 	}
 	wanted := byField.Requirements()

@@ -3,6 +3,8 @@ package store
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -66,6 +68,18 @@ func (w *write) warn(unknown []string) {
 	}
 }
 
+// finalizers warns of finalizers of custom resources that name no domain.
+func (w *write) finalizers(obj, old map[string]any) {
+	if w.kind.crd == nil {
+		return
+	}
+	for _, name := range finalizersOf(obj) {
+		if !strings.Contains(name, "/") && !slices.Contains(finalizersOf(old), name) {
+			w.warnings = append(w.warnings, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
+		}
+	}
+}
+
 // again decodes what the store has changed itself.
 func (w *write) again(obj map[string]any) (map[string]any, error) {
 	out, _, err := w.decode(obj)
@@ -83,7 +97,9 @@ func (w *write) create(obj map[string]any) (Result, error) {
 	if err := checkNames(w.kind, w.target, obj); err != nil {
 		return Result{}, err
 	}
-	setMeta(obj, "managedFields", nil)
+	for _, field := range []string{"managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+		setMeta(obj, field, nil)
+	}
 	obj, err = w.store.update(w.kind, "", w.options.Manager, nil, obj)
 	if err != nil {
 		return Result{}, err
@@ -131,14 +147,19 @@ func (w *write) add(obj map[string]any) (Result, error) {
 	if k.generation {
 		setMeta(obj, "generation", int64(1))
 	}
+	w.finalizers(obj, nil)
 	if errs := w.validate(obj, nil); len(errs) > 0 {
 		return Result{}, apierrors.NewInvalid(k.GVK().GroupKind(), nameOf(obj), errs)
 	}
-	if s.table(k.groupResource()).objects[key] != nil {
+	if there := s.table(k.groupResource()).objects[key]; there != nil {
 		if generated {
 			return Result{}, apierrors.NewGenerateNameConflict(k.groupResource(), nameOf(obj), 1)
 		}
-		return Result{}, apierrors.NewAlreadyExists(k.groupResource(), nameOf(obj))
+		exists := apierrors.NewAlreadyExists(k.groupResource(), nameOf(obj))
+		if deleting(there) {
+			exists.ErrStatus.Message = "object is being deleted: " + exists.ErrStatus.Message
+		}
+		return Result{}, exists
 	}
 	if !w.options.DryRun {
 		obj = shown(k, s.commit(k, key, storedForm(k, obj)))
@@ -210,7 +231,7 @@ func (w *write) replace(old, obj map[string]any) (Result, error) {
 		return Result{}, err
 	}
 	s.prepareChanged(k, old, obj)
-	if w.target.Subresource == "" && k.generation && !equalBut(without(old, "status", k.Status), without(obj, "status", k.Status), "metadata") {
+	if w.target.Subresource == "" && k.generation && !k.firstOnly && !equalBut(without(old, "status", k.Status), without(obj, "status", k.Status), "metadata") {
 		setMeta(obj, "generation", generationOf(old)+1)
 	}
 	if uidOf(obj) == "" {
@@ -223,6 +244,7 @@ func (w *write) replace(old, obj map[string]any) (Result, error) {
 			copyMeta(obj, old, "deletionGracePeriodSeconds")
 		}
 	}
+	w.finalizers(obj, old)
 	if errs := w.validate(obj, old); len(errs) > 0 {
 		return Result{}, apierrors.NewInvalid(k.GVK().GroupKind(), nameOf(obj), errs)
 	}
@@ -322,7 +344,7 @@ func (w *write) validate(obj, old map[string]any) field.ErrorList {
 		}
 		errs = append(errs, more...)
 	case k.Builtin:
-		errs = append(errs, validateBuiltin(k, obj, old)...)
+		errs = unrepeated(append(errs, validateBuiltin(k, obj, old)...))
 	}
 	return errs
 }
@@ -336,12 +358,19 @@ func nameRule(k *kind) apivalidation.ValidateNameFunc {
 	case schema.GroupResource{Resource: "namespaces"}:
 		return apivalidation.NameIsDNSLabel
 	case schema.GroupResource{Resource: "services"}:
-		return apivalidation.NameIsDNS1035Label
+		return serviceName
 	}
 	if k.Group == "rbac.authorization.k8s.io" {
 		return pathSegment
 	}
 	return apivalidation.NameIsDNSSubdomain
+}
+
+func serviceName(name string, prefix bool) []string {
+	if strings.Contains(name, ".") {
+		return []string{"must not contain dots"}
+	}
+	return apivalidation.NameIsDNSLabel(name, prefix)
 }
 
 // pathSegment takes every name that can stand in a URL.

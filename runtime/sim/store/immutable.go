@@ -1,0 +1,143 @@
+package store
+
+import (
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	isImmutable = "field is immutable"
+	whenSet     = "field is immutable when `immutable` is set"
+)
+
+// immutable says which changes of a built-in kind are refused, of those that upgrades
+// of charts meet: what is fixed once an object is there.
+func immutable(k *kind, obj, old map[string]any) field.ErrorList {
+	switch k.groupResource().String() {
+	case "configmaps", "secrets":
+		return immutableData(k, obj, old)
+	case "rolebindings.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io":
+		return fixed(obj, old, roleRef(obj), "roleRef")
+	case "storageclasses.storage.k8s.io":
+		errs := fixed(obj, old, nil, "provisioner")
+		return append(errs, fixed(obj, old, nil, "parameters")...)
+	case "ingressclasses.networking.k8s.io":
+		return fixed(obj, old, nested(obj, "spec", "controller"), "spec", "controller")
+	case "priorityclasses.scheduling.k8s.io":
+		if nested(obj, "value") != nested(old, "value") {
+			return field.ErrorList{field.Forbidden(field.NewPath("value"), "may not be changed in an update.")}
+		}
+	case "services":
+		return fixedAddresses(obj, old)
+	case "jobs.batch":
+		return fixedJob(obj, old)
+	case "statefulsets.apps":
+		return fixedStatefulSet(obj, old)
+	case "persistentvolumeclaims":
+		if !sameBut(specOf(obj), specOf(old), "resources", "volumeAttributesClassName", "volumeName") {
+			return field.ErrorList{field.Forbidden(field.NewPath("spec"),
+				"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")}
+		}
+	}
+	return nil
+}
+
+// fixed refuses a change at a path; shown is the new value as the server shows it.
+func fixed(obj, old map[string]any, shown any, path ...string) field.ErrorList {
+	if reflect.DeepEqual(nested(obj, path...), nested(old, path...)) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath(path[0], path[1:]...), shown, isImmutable)}
+}
+
+// immutableData holds the data of ConfigMaps and Secrets that say so, and the type of
+// all Secrets.
+func immutableData(k *kind, obj, old map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	if k.Plural == "secrets" {
+		errs = fixed(obj, old, obj["type"], "type")
+	}
+	if old["immutable"] != true {
+		return errs
+	}
+	if obj["immutable"] != true {
+		errs = append(errs, field.Forbidden(field.NewPath("immutable"), whenSet))
+	}
+	for _, part := range []string{"data", "binaryData"} {
+		if !reflect.DeepEqual(obj[part], old[part]) {
+			errs = append(errs, field.Forbidden(field.NewPath(part), whenSet))
+		}
+	}
+	return errs
+}
+
+// roleRef is the reference of a binding as the server's own type writes it.
+func roleRef(obj map[string]any) any {
+	text := func(key string) string { s, _ := nested(obj, "roleRef", key).(string); return s }
+	return struct{ APIGroup, Kind, Name string }{text("apiGroup"), text("kind"), text("name")}
+}
+
+// fixedAddresses holds the first address of a Service, unless its type changes.
+func fixedAddresses(obj, old map[string]any) field.ErrorList {
+	before, _ := nested(old, "spec", "clusterIPs").([]any)
+	now, _ := nested(obj, "spec", "clusterIPs").([]any)
+	external := nested(obj, "spec", "type") == "ExternalName" || nested(old, "spec", "type") == "ExternalName"
+	if external || len(before) == 0 || len(now) > 0 && now[0] == before[0] {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs").Index(0), now, "may not change once set")}
+}
+
+func fixedJob(obj, old map[string]any) field.ErrorList {
+	errs := fixed(obj, old, nested(obj, "spec", "selector"), "spec", "selector")
+	if nested(old, "spec", "suspend") == true && nested(old, "status", "startTime") == nil {
+		// What schedules the Pods may change while the Job waits for its start.
+		part := func(o map[string]any) map[string]any {
+			m, _ := nested(o, "spec", "template", "spec").(map[string]any)
+			return m
+		}
+		if !sameBut(part(obj), part(old), "nodeSelector", "tolerations", "affinity", "schedulingGates") {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "template", "spec"), part(obj), isImmutable))
+		}
+		return errs
+	}
+	if nested(obj, "spec", "completionMode") != "Indexed" {
+		errs = append(errs, fixed(obj, old, nested(obj, "spec", "completions"), "spec", "completions")...)
+	}
+	errs = append(errs, fixed(obj, old, nested(obj, "spec", "template"), "spec", "template")...)
+	return append(errs, fixed(obj, old, nested(obj, "spec", "completionMode"), "spec", "completionMode")...)
+}
+
+func fixedStatefulSet(obj, old map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	by := []string{"serviceName", "podManagementPolicy", "volumeClaimTemplates"}
+	for _, key := range by {
+		errs = append(errs, fixed(obj, old, nested(obj, "spec", key), "spec", key)...)
+	}
+	may := append(by, "selector", "minReadySeconds", "ordinals", "persistentVolumeClaimRetentionPolicy", "replicas", "revisionHistoryLimit", "template", "updateStrategy")
+	if !sameBut(specOf(obj), specOf(old), may...) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
+	}
+	return errs
+}
+
+func specOf(obj map[string]any) map[string]any {
+	m, _ := obj["spec"].(map[string]any)
+	return m
+}
+
+// sameBut says whether two maps are equal, these keys aside.
+func sameBut(a, b map[string]any, keys ...string) bool {
+	strip := func(m map[string]any) map[string]any {
+		out := map[string]any{}
+		for key, v := range m {
+			if !slices.Contains(keys, key) {
+				out[key] = v
+			}
+		}
+		return out
+	}
+	return reflect.DeepEqual(strip(a), strip(b))
+}
