@@ -18,7 +18,6 @@ import (
 	"github.com/starling-operator/starling/runtime/dev"
 	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/reload"
-	"github.com/starling-operator/starling/runtime/sim"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
@@ -27,8 +26,7 @@ const devQuiet = 50 * time.Millisecond
 
 type devFlags struct {
 	instance instance
-	files    []string
-	config   string
+	cluster  devCluster
 }
 
 func newDevCommand() *cobra.Command {
@@ -36,11 +34,11 @@ func newDevCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev TREE",
 		Short: "Watch a module tree while you write it: check, tests, and what has changed",
-		Long: `Watches the folder of a module tree, and after each save tells what is wrong with
-it, runs the tests of what has changed, and shows which values and objects have become
-different in a simulated cluster. Modules that nobody has switched on or off are on
-there; --filename and --config say what is in it besides. No real cluster is asked.
-Ctrl-C ends it.`,
+		Long: `Watches the folder of a module tree, and the files of --filename and --config, and
+after each save tells what is wrong with the tree, runs the tests of what has changed,
+and shows which values and objects have become different in a simulated cluster.
+Modules that nobody has switched on or off are on there; --filename and --config say
+what is in it besides. No real cluster is asked. Ctrl-C ends it.`,
 		Example: `  starling dev addons
   starling dev addons -f nodes.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -52,8 +50,8 @@ Ctrl-C ends it.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster")
-	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
+	fs.StringArrayVarP(&f.cluster.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster")
+	fs.StringVar(&f.cluster.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
 	f.instance.addNames(fs)
 	return cmd
 }
@@ -63,39 +61,23 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 		return err
 	}
 	tameLibraries()
-	t, err := tree.ReadDir(dir, tree.Options{Empty: true})
-	if err != nil {
+	if _, err := tree.ReadDir(dir, tree.Options{Empty: true}); err != nil {
 		return err
 	}
 	shared := store.NewBuiltins()
 	go shared.Warm()
 	d := &devLoop{
 		loop: dev.New(dev.Options{
-			Builtins: shared, Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.prepare,
+			Builtins: shared, Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.cluster.prepare, Update: f.cluster.update,
 			Parallel: runtime.GOMAXPROCS(0), Golden: golden{dir, false},
 		}),
 		dir: dir, out: cmd.OutOrStdout(), color: colorful(cmd),
 	}
-	d.look(cmd.Context(), t)
 	reload.Run(cmd.Context(), reload.Options{
-		Dir: dir, Tree: tree.Options{Empty: true}, Digest: t.Digest, Quiet: devQuiet,
+		Dir: dir, Tree: tree.Options{Empty: true}, Files: f.cluster.paths(), Quiet: devQuiet,
 		Changed: d.look, Failed: d.unreadable, Log: zerolog.Nop(),
 	})
 	return nil // Ctrl-C
-}
-
-// prepare puts what the flags say into a new cluster. Files are read again each time:
-// they may be part of what is being written.
-func (f *devFlags) prepare(w *sim.World) error {
-	for _, file := range f.files {
-		if err := applyFile(w, file, strings.NewReader("")); err != nil {
-			return err
-		}
-	}
-	if f.config == "" {
-		return nil
-	}
-	return (&worldFlags{config: f.config}).configure(w)
 }
 
 // devLoop shows rounds.
@@ -113,8 +95,10 @@ func (d *devLoop) unreadable(err error) {
 
 func (d *devLoop) look(ctx context.Context, t *tree.Tree) {
 	r, err := d.loop.Look(ctx, t)
-	if err == nil {
+	if r != nil {
 		d.print(r)
+	}
+	if err == nil {
 		err = d.loop.Settle(ctx)
 	}
 	if err != nil && ctx.Err() == nil {

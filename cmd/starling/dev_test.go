@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,10 +17,20 @@ func TestDev(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("../../examples/quickstart")); err != nil {
 		t.Fatal(err)
 	}
+	nodes, config := filepath.Join(t.TempDir(), "nodes.yaml"), filepath.Join(t.TempDir(), "config.yaml")
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const node = "---\n{apiVersion: v1, kind: Node, metadata: {name: %s}, status: {conditions: [{type: Ready, status: \"True\"}]}}\n"
+	write(nodes, fmt.Sprintf(node, "a"))
+	write(config, "{}\n")
 	ctx, stop := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	cmd := newRootCommand()
-	cmd.SetArgs([]string{"dev", dir})
+	cmd.SetArgs([]string{"dev", dir, "-f", nodes, "--config", config})
 	cmd.SetOut(w)
 	done := make(chan error, 1)
 	go func() { done <- cmd.ExecuteContext(ctx); w.Close() }()
@@ -55,6 +66,16 @@ func TestDev(t *testing.T) {
 	await("undefined: lenn (did you mean len?)")
 	edit("global/cluster.star", "lenn(", "len(")
 	await("  ok, 2 of 2 tests passed, nothing else changed (1 of 2 modules, ")
+	// The files beside the tree.
+	write(nodes, fmt.Sprintf(node, "a")+fmt.Sprintf(node, "b"))
+	await("  ok, 2 objects changed (0 of 2 modules, ")
+	await("~ spec.replicas: 1 -> 2")
+	write(config, "hello: {greeting: Good morning}\n")
+	await(`~ data.greeting: "Hi from Starling" -> "Good morning"`)
+	write(nodes, "{")
+	await("nodes.yaml: ")
+	write(nodes, fmt.Sprintf(node, "b"))
+	await("~ spec.replicas: 2 -> 1")
 	stop()
 	go func() { _, _ = io.Copy(io.Discard, r) }()
 	if err := <-done; err != nil {

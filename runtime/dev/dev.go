@@ -24,7 +24,7 @@ import (
 	"github.com/starling-operator/starling/stdlib"
 )
 
-// Options configures a [Loop]. All fields but Prepare and Golden are required.
+// Options configures a [Loop]. All fields but Prepare, Update and Golden are required.
 type Options struct {
 	// Builtins are the built-in kinds of the simulated clusters.
 	Builtins *store.Builtins
@@ -32,6 +32,9 @@ type Options struct {
 	Namespace, Name string
 	// Prepare puts into a new cluster what is taken to be there; nil: nothing.
 	Prepare func(*sim.World) error
+	// Update does the same in a cluster that lies over the last one that was prepared:
+	// what has changed since; nil: nothing does.
+	Update func(*sim.World) error
 	// Parallel is how many tests run at a time.
 	Parallel int
 	// Golden reads golden files; nil: there are none.
@@ -81,7 +84,7 @@ func broken(g *generation.Generation) bool {
 }
 
 // Look looks at a tree. An error means that ctx has ended, or that the simulated cluster
-// cannot be made.
+// cannot be made; with the latter the round may be there, without a plan.
 func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
 	began := time.Now()
 	o := generation.Options{
@@ -115,6 +118,11 @@ func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
 			return nil, err
 		}
 		fork.Use(gen)
+		if l.o.Update != nil {
+			if err := l.o.Update(fork); err != nil {
+				return r, err
+			}
+		}
 		if err := l.switchOn(fork, gen); err != nil {
 			return nil, err
 		}

@@ -1,7 +1,11 @@
 package reload
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/starling-operator/starling/modules/tree"
 )
@@ -31,4 +35,25 @@ func stable(dir string, o tree.Options, known string) (*tree.Tree, error) {
 		return nil, err
 	}
 	return nil, fmt.Errorf("modules folder %s changes faster than it can be read", dir)
+}
+
+// maxBeside bounds what is read of a file beside the tree.
+const maxBeside = 64 << 20
+
+// digestOf is another one when one of these files holds something else, or comes or goes.
+func digestOf(files []string) string {
+	h := sha256.New()
+	for _, name := range files {
+		fmt.Fprintf(h, "%q ", name)
+		f, err := os.Open(name)
+		if err != nil {
+			continue // whoever wants to read it will say so
+		}
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			n, _ := io.Copy(h, io.LimitReader(f, maxBeside))
+			fmt.Fprintf(h, " %d\n", n)
+		}
+		f.Close()
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }

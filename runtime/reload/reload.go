@@ -25,6 +25,8 @@ type Options struct {
 	Tree tree.Options
 	// Digest is that of the tree that is known already.
 	Digest string
+	// Files are others, by their paths: what becomes of them is a change, too.
+	Files []string
 	// Changed takes a tree that is not as the last one. Nothing is noticed before it
 	// returns, and nothing is missed.
 	Changed func(ctx context.Context, t *tree.Tree)
@@ -51,6 +53,7 @@ type watcher struct {
 	blind    bool // the log has said that folders cannot be watched
 
 	digest string // of what was handed over last
+	beside string // of Files, likewise
 	failed string // what was told last, "" once the tree could be read
 	since  time.Time
 }
@@ -58,7 +61,7 @@ type watcher struct {
 // Run watches until ctx ends.
 func Run(ctx context.Context, o Options) {
 	o.Quiet, o.MaxWait, o.Poll = cmp.Or(o.Quiet, 200*time.Millisecond), cmp.Or(o.MaxWait, 2*time.Second), cmp.Or(o.Poll, 10*time.Second)
-	w := &watcher{o: o, notifier: o.notifier, digest: o.Digest}
+	w := &watcher{o: o, notifier: o.notifier, digest: o.Digest, beside: digestOf(o.Files)}
 	if w.notifier == nil {
 		n, err := newSystemNotifier()
 		if err != nil {
@@ -130,8 +133,8 @@ func (w *watcher) look(ctx context.Context) (done bool) {
 	}
 	again := w.failed != ""
 	w.since, w.failed = time.Time{}, ""
-	if t.Digest != w.digest || again {
-		w.digest = t.Digest
+	if beside := digestOf(w.o.Files); t.Digest != w.digest || beside != w.beside || again {
+		w.digest, w.beside = t.Digest, beside
 		w.o.Changed(ctx, t)
 	}
 	return true
@@ -140,6 +143,9 @@ func (w *watcher) look(ctx context.Context) (done bool) {
 // place watches the folders that there are now.
 func (w *watcher) place() {
 	now := placesOf(w.o.Dir)
+	for _, file := range w.o.Files {
+		now.follow(file)
+	}
 	for dir := range w.watched {
 		if _, still := now[dir]; !still {
 			w.notifier.remove(dir)

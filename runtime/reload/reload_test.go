@@ -363,3 +363,25 @@ func TestTooLargeTree(t *testing.T) {
 	must(t, os.Remove(dir+"/web/data"))
 	f.await("web=1")
 }
+
+// Files beside the tree count like those in it, whether they are there or not.
+func TestFilesBesideTheTree(t *testing.T) {
+	dir, beside := t.TempDir(), t.TempDir()
+	put(t, dir+"/web/module.star", "1")
+	put(t, beside+"/a.yaml", "1")
+	f := watch(t, dir, func(o *Options) { o.Digest, o.Files = "", []string{beside + "/a.yaml", beside + "/later/b.yaml"} })
+	f.await("web=1")
+	put(t, beside+"/other.yaml", "1")
+	relinked := beside + "/a.next"
+	put(t, relinked, "2")
+	must(t, os.Rename(relinked, beside+"/a.yaml"))
+	f.await("web=1")
+	put(t, beside+"/later/b.yaml", "1")
+	f.await("web=1")
+	put(t, beside+"/later/b.yaml", "2")
+	f.await("web=1")
+	must(t, os.Remove(beside+"/a.yaml"))
+	f.await("web=1")
+	put(t, dir+"/web/module.star", "2")
+	f.await("web=2", "web=")
+}

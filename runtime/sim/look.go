@@ -120,7 +120,7 @@ func (w *World) ChangedSince(version string) string {
 		for _, obj := range list.Items {
 			meta, _ := obj["metadata"].(map[string]any)
 			if v, _ := meta["resourceVersion"].(string); len(v) > len(version) || len(v) == len(version) && v > version {
-				if name := refOf(obj).String(); !slices.Contains(names, name) {
+				if name := RefOf(obj).String(); !slices.Contains(names, name) {
 					names = append(names, name)
 				}
 			}

@@ -29,7 +29,7 @@ func (w *World) State() []string {
 			if err != nil {
 				continue
 			}
-			if line := fmt.Sprintf("%s: %s", refOf(obj), data); !slices.Contains(out, line) {
+			if line := fmt.Sprintf("%s: %s", RefOf(obj), data); !slices.Contains(out, line) {
 				out = append(out, line)
 			}
 		}

@@ -49,7 +49,7 @@ func (w *World) target(ref effect.Ref, serve bool) (store.Target, store.Kind, er
 
 // Apply applies an object, its status too.
 func (w *World) Apply(obj map[string]any) error {
-	ref := refOf(obj)
+	ref := RefOf(obj)
 	t, k, err := w.target(ref, true)
 	if err != nil {
 		return err
@@ -191,7 +191,8 @@ func (w *World) configRef() effect.Ref {
 	return effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.o.Namespace, Name: w.o.Name}
 }
 
-func refOf(obj map[string]any) effect.Ref {
+// RefOf names an object by what it says of itself.
+func RefOf(obj map[string]any) effect.Ref {
 	var ref effect.Ref
 	ref.APIVersion, _ = obj["apiVersion"].(string)
 	ref.Kind, _ = obj["kind"].(string)

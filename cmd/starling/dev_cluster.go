@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim"
+)
+
+// devCluster is what the flags of starling dev put into the simulated cluster. The files
+// are read again each time: they may be part of what is being written.
+type devCluster struct {
+	files  []string
+	config string
+
+	last devInput  // what was put into the last new cluster
+	next *devInput // what was read for the one that follows it, nil: nothing yet
+}
+
+// devInput is what the files say.
+type devInput struct {
+	objects []devObject
+	user    map[string]string
+}
+
+// devObject is an object of a file.
+type devObject struct {
+	file string
+	ref  effect.Ref
+	obj  map[string]any
+}
+
+// paths are the files that it is read from.
+func (c *devCluster) paths() []string {
+	out := slices.Clone(c.files)
+	if c.config != "" {
+		out = append(out, c.config)
+	}
+	return out
+}
+
+func (c *devCluster) read() (*devInput, error) {
+	in := &devInput{}
+	for _, file := range c.files {
+		data, err := readInput(file, strings.NewReader(""))
+		if err != nil {
+			return nil, err
+		}
+		list, err := builtins.ParseObjects(string(data))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, obj := range list {
+			in.objects = append(in.objects, devObject{file, sim.RefOf(obj), obj})
+		}
+	}
+	if c.config == "" {
+		return in, nil
+	}
+	data, err := readInput(c.config, nil)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	if in.user, err = configData(data); err != nil {
+		return nil, fmt.Errorf("--config %s: %w", c.config, err)
+	}
+	return in, nil
+}
+
+// prepare fills a new cluster with what [devCluster.update] has shown last: what was
+// saved since is news.
+func (c *devCluster) prepare(w *sim.World) (err error) {
+	in := c.next
+	if in == nil {
+		if in, err = c.read(); err != nil {
+			return err
+		}
+	}
+	c.last, c.next = *in, nil
+	return in.put(w, nil)
+}
+
+// update brings a cluster that lies over the last new one to what the files say now.
+func (c *devCluster) update(w *sim.World) (err error) {
+	if c.next, err = c.read(); err != nil {
+		return err
+	}
+	return c.next.put(w, &c.last)
+}
+
+// put brings a cluster that holds what the files said before, nil: nothing, to this.
+func (in *devInput) put(w *sim.World, before *devInput) error {
+	fresh := before == nil
+	if fresh {
+		before = &devInput{}
+	}
+	for _, o := range in.objects {
+		if slices.ContainsFunc(before.objects, func(old devObject) bool { return reflect.DeepEqual(old, o) }) {
+			continue
+		}
+		if err := w.Apply(o.obj); err != nil {
+			return fmt.Errorf("%s: %w", o.file, err)
+		}
+	}
+	for _, old := range before.objects {
+		if slices.ContainsFunc(in.objects, func(o devObject) bool { return o.ref == old.ref }) {
+			continue
+		}
+		if there, err := w.Get(old.ref); err != nil || there == nil {
+			continue // somebody else has deleted it already
+		}
+		if err := w.Delete(old.ref); err != nil {
+			return fmt.Errorf("%s: %w", old.file, err)
+		}
+	}
+	if in.user == nil || !fresh && reflect.DeepEqual(in.user, before.user) {
+		return nil
+	}
+	return w.Configure(in.user)
+}
