@@ -116,6 +116,8 @@ const (
 	// maxWaiting bounds the actions of modules with wait=True. They hold their
 	// slot until their objects are ready, and must not hold up the others.
 	maxWaiting = 64
+	// goneFor is how long a module must be gone from the tree before it is uninstalled.
+	goneFor = 10 * time.Second
 	// stopGrace is how long work under way may take to end on SIGTERM.
 	stopGrace = 8 * time.Second
 	// lostGrace is the same when the Lease is lost: after it another process
@@ -130,7 +132,7 @@ func New(o Options) (*Driver, error) {
 		o: o, inbox: newInbox(),
 		engine: engine.New(engine.Options{
 			Namespace: o.Namespace, Name: o.Name, PauseAll: o.PauseAll, Paused: o.Paused,
-			Jitter: rand.Float64,
+			Grace: goneFor, Jitter: rand.Float64,
 		}),
 		kept:      cluster.NewKept(cluster.KeptOptions{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance}),
 		metrics:   o.Metrics,
@@ -219,9 +221,12 @@ func (d *Driver) Run(ctx context.Context) error {
 }
 
 func (d *Driver) loop(ctx context.Context, led chan struct{}, lost chan error) error {
+	stopping, drained := ctx.Done(), (<-chan struct{})(nil)
 	for {
 		select {
-		case <-ctx.Done():
+		case <-stopping:
+			stopping, drained = nil, d.drain()
+		case <-drained:
 			return nil
 		case err := <-lost:
 			if err == nil {

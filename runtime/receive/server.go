@@ -102,6 +102,9 @@ func (s *Server) Start(ln net.Listener) {
 	})
 }
 
+// Drain takes no more requests, and waits until those under way are answered, or ctx ends.
+func (s *Server) Drain(ctx context.Context) { _ = s.http.Shutdown(ctx) }
+
 // Stop lets answers that are being written end, for a moment.
 func (s *Server) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)

@@ -148,6 +148,10 @@ func (m *Manager) Serve(module *generation.Module, hooks []*generation.Hook) {
 	m.Wake()
 }
 
+// Drain takes no more requests, for good, and waits until those under way are answered,
+// or ctx ends. What is registered stays so.
+func (m *Manager) Drain(ctx context.Context) { m.server.drain(ctx) }
+
 // Use has another generation in force. What its modules serve is told by [Manager.Serve].
 func (m *Manager) Use(g *generation.Generation) {
 	m.gen.Store(g)

@@ -117,6 +117,10 @@ func (s *server) start(ln net.Listener) {
 	})
 }
 
+// drain takes no more requests, and waits until those under way are answered, or ctx
+// ends.
+func (s *server) drain(ctx context.Context) { _ = s.http.Shutdown(ctx) }
+
 // stop lets requests under way finish, for a moment.
 func (s *server) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)

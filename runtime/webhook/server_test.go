@@ -322,3 +322,48 @@ func checkFuzzed(t *testing.T, review *builtins.Review, is map[string]any) {
 		t.Error(result)
 	}
 }
+
+// Once the server drains, what it was asked before is answered, and nobody is let in.
+func TestDrain(t *testing.T) {
+	asked, answers := make(chan struct{}), make(chan struct{})
+	s := newTestServer(t, func(context.Context, string, *builtins.Request) (builtins.Response, error) {
+		close(asked)
+		<-answers
+		return builtins.Response{}, nil
+	})
+	c := s.client(s.rotate(time.Now()).bundle)
+	type result struct {
+		code int
+		err  error
+	}
+	got := make(chan result, 1)
+	go func() {
+		code, _, err := s.post(c, "/validate/web/a/v", reviewBody)
+		got <- result{code, err}
+	}()
+	<-asked
+	drained := make(chan struct{})
+	go func() { defer close(drained); s.drain(context.Background()) }()
+	for { // until it listens no more
+		conn, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			break
+		}
+		conn.Close()
+	}
+	select {
+	case <-drained:
+		t.Error("it does not wait for the answer")
+	default:
+	}
+	close(answers)
+	if r := <-got; r.err != nil || r.code != http.StatusOK {
+		t.Errorf("got %+v", r)
+	}
+	<-drained
+
+	// Nor does it wait for ever.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.drain(ctx)
+}
