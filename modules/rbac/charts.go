@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,7 +33,9 @@ type chart struct {
 	objects   []object
 	// written are the kinds that stand in templates as text, rendered or not.
 	written map[kindName]bool
-	err     error
+	// lists are those of lists that were rendered.
+	lists map[kindName]bool
+	err   error
 }
 
 // object is the part of a manifest that matters here.
@@ -50,6 +53,8 @@ type object struct {
 		Kind string `json:"kind"`
 		Name string `json:"name"`
 	} `json:"roleRef"`
+	// Items are the objects of a list.
+	Items []json.RawMessage `json:"items"`
 }
 
 type policyRule struct {
@@ -75,7 +80,7 @@ func (b *builder) charts() error {
 		if m.Tree.Chart == nil {
 			continue
 		}
-		c := &chart{module: m, namespace: b.namespace(m), written: map[kindName]bool{}}
+		c := &chart{module: m, namespace: b.namespace(m), written: map[kindName]bool{}, lists: map[kindName]bool{}}
 		views := []map[string]any{values.ModuleView(sections[m.Name].Compose(), sections["global"].Compose())}
 		if view := found[m.Name]; view != nil {
 			views = append(views, view)
@@ -173,7 +178,7 @@ func (b *builder) renderWith(c *chart, view map[string]any) error {
 	for _, file := range slices.Sorted(maps.Keys(o.Files)) {
 		docs := releaseutil.SplitManifests(o.Files[file])
 		for _, key := range slices.Sorted(maps.Keys(docs)) {
-			if err := c.parse(docs[key], b.kinds); err != nil {
+			if err := c.parse(docs[key], kindName{}, b.kinds); err != nil {
 				return fmt.Errorf("%s: what it renders to is no object", file)
 			}
 		}
@@ -181,16 +186,29 @@ func (b *builder) renderWith(c *chart, view map[string]any) error {
 	return nil
 }
 
-func (c *chart) parse(doc string, k *kinds) error {
+// parse notes the objects of a document. Of one that names no kind, in a list, it is that
+// of the list.
+func (c *chart) parse(doc string, listed kindName, k *kinds) error {
 	var o *object
 	if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
 		return err
+	}
+	if o != nil && o.Kind == "" && o.APIVersion == "" {
+		o.Kind, o.APIVersion = listed.kind, listed.apiVersion
 	}
 	switch {
 	case o == nil: // comments only
 		return nil
 	case o.Kind == "" || o.APIVersion == "":
 		return errors.New("no object")
+	case strings.HasSuffix(o.Kind, "List") && o.Items != nil:
+		c.lists[kindName{o.APIVersion, o.Kind}] = true
+		for _, item := range o.Items {
+			if err := c.parse(string(item), kindName{o.APIVersion, strings.TrimSuffix(o.Kind, "List")}, k); err != nil {
+				return err
+			}
+		}
+		return nil
 	case o.Kind == "CustomResourceDefinition":
 		k.addCRDs([]byte(doc))
 	}

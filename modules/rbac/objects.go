@@ -118,6 +118,9 @@ func (b *builder) unrendered(c *chart) {
 	for _, o := range c.objects {
 		delete(c.written, kindName{o.APIVersion, o.Kind})
 	}
+	for list := range c.lists {
+		delete(c.written, list)
+	}
 	names := slices.SortedFunc(maps.Keys(c.written), func(a, b kindName) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.apiVersion, b.apiVersion))
 	})

@@ -119,6 +119,26 @@ func TestRenderedWithWhatHooksFind(t *testing.T) {
 	}
 }
 
+// The objects of a list count, as Helm takes them out.
+func TestListsOfObjects(t *testing.T) {
+	read, err := tree.Read(fstest.MapFS{
+		"a/templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Service, metadata: {name: a}}\n")},
+		"a/templates/b.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMapList\nitems:\n- metadata: {name: a}\n")},
+	}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := print(t, Options{Tree: read})
+	for _, want := range []string{"resources: [services]", "resources: [configmaps]\n  verbs: [get, create, patch, delete]"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "lists]") || strings.Contains(text, "Not known") {
+		t.Errorf("got\n%s", text)
+	}
+}
+
 // What a chart makes up cannot add a line: names stand in comments, and in quotes.
 func TestNamesOfChartsAddNoRights(t *testing.T) {
 	for _, end := range []string{"\\n", "\\r", "\\u0085", "\\u2028"} {
