@@ -98,6 +98,9 @@ func (e *Engine) goners() []status.Module {
 			state, reason = status.ModulePaused, goneReason+"; paused: its release stays as it is"
 		}
 		one := status.Module{Name: name, State: state, Reason: reason, Since: since, NextTry: future(next, e.now)}
+		if one.Reason == goneReason && one.NextTry != nil {
+			one.Reason, one.NextTry = goneReason+": uninstalled in a moment, unless it comes back", nil
+		}
 		if ref != nil {
 			one.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace}
 		}
