@@ -34,7 +34,11 @@ const (
 // is written before the first object that it did not name, and shortened after the
 // last one that is to go has gone, so a crash in between forgets nothing.
 type set struct {
-	users int // that apply it or wait to; guarded by the writer's mutex
+	// Guarded by the writer's mutex:
+	users int    // that apply it or wait to
+	of    string // as in setAnnotation
+	owned bool
+	at    uint64 // which of all applies was the last one of this set
 
 	mu      sync.Mutex // one apply at a time
 	loaded  bool
@@ -82,7 +86,11 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	id := w.setID(manager, wr.Set.Name)
 	s, unlock := w.lockSet(id)
 	defer unlock()
-	record := &setRecord{writer: w, id: id, of: manager + " " + wr.Set.Name}
+	record := &setRecord{writer: w, id: id, of: manager + " " + wr.Set.Name, owned: wr.Owner != nil}
+	w.mu.Lock()
+	w.applied++
+	s.of, s.owned, s.at = record.of, record.owned, w.applied
+	w.mu.Unlock()
 	if !s.loaded {
 		members, err := record.read(ctx)
 		if err != nil {
@@ -226,10 +234,14 @@ func membersOf(all map[effect.Ref]string) []member {
 type setRecord struct {
 	writer *Writer
 	id, of string
+	owned  bool
 }
 
+// recordPrefix is what the names of all records of the instance begin with.
+func (w *Writer) recordPrefix() string { return w.o.Name + "-set-" }
+
 func (r *setRecord) ref() effect.Ref {
-	return effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: r.writer.o.Namespace, Name: r.writer.o.Name + "-set-" + r.id}
+	return effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: r.writer.o.Namespace, Name: r.writer.recordPrefix() + r.id}
 }
 
 func (r *setRecord) read(ctx context.Context) ([]member, error) {
@@ -263,12 +275,16 @@ func (r *setRecord) write(ctx context.Context, members []member) error {
 		return fmt.Errorf("a set of %d objects is too large to be recorded: split it", len(members))
 	}
 	ref := r.ref()
+	annotations := map[string]any{setAnnotation: r.of}
+	if r.owned {
+		annotations[ownedAnnotation] = "true"
+	}
 	_, err = r.writer.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteApply, Ref: ref, Force: true, Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": SetType,
 		"metadata": map[string]any{
 			"name": ref.Name, "namespace": ref.Namespace,
 			"labels":      map[string]any{InstanceLabel: r.writer.o.Instance},
-			"annotations": map[string]any{setAnnotation: r.of},
+			"annotations": annotations,
 		},
 		"data": map[string]any{setKey: base64.StdEncoding.EncodeToString(text)},
 	}})

@@ -37,6 +37,8 @@ type Writer struct {
 
 	mu   sync.Mutex
 	sets map[string]*set // by id
+	// applied counts the sets that were applied.
+	applied uint64
 }
 
 // NewWriter makes a writer. It does no I/O.

@@ -151,10 +151,10 @@ type Uninstall struct {
 	Timeout time.Duration
 }
 
-// Publish changes the metrics of a hook.
+// Publish changes the metrics of a hook, or with a Key those of one of its objects.
 type Publish struct {
-	Module, Hook string
-	Metrics      []effect.Metric
+	Module, Hook, Key string
+	Metrics           []effect.Metric
 }
 
 // Send sends the messages of a run that is committed.
@@ -163,8 +163,17 @@ type Send struct {
 	Messages     []effect.Message
 }
 
-// Unpublish takes away the metrics of a module's hooks.
-type Unpublish struct{ Module string }
+// Unpublish takes away the metrics of a module's hooks, or those of one object of one
+// hook.
+type Unpublish struct{ Module, Hook, Key string }
+
+// DropSets has what is recorded of sets of objects forgotten, as far as they have an
+// owner: those of an object that is gone, or with an empty Key those of all objects but
+// Keys.
+type DropSets struct {
+	Module, Hook, Key string
+	Keys              map[string]bool
+}
 
 // Adopted says that a generation is in force from now on: what follows is to be carried
 // out with it.
@@ -210,6 +219,7 @@ func (Uninstall) action()   {}
 func (Publish) action()     {}
 func (Send) action()        {}
 func (Unpublish) action()   {}
+func (DropSets) action()    {}
 func (Adopted) action()     {}
 func (Refused) action()     {}
 func (Gone) action()        {}

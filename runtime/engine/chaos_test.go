@@ -194,7 +194,7 @@ func (c *chaos) handle(in Input) {
 			c.pending = slices.DeleteFunc(c.pending, func(p Action) bool { s, ok := p.(StartWatch); return ok && s.ID == a.ID })
 		case Note:
 			c.note("    %s %s: %s", a.Module, a.Hook, a.Message)
-		case Publish, Unpublish, Adopted, Gone, Uncommitted:
+		case Publish, Unpublish, DropSets, Adopted, Gone, Uncommitted:
 		case Refused:
 			c.complain("a generation is refused: %s", a.Reason)
 		default:

@@ -93,6 +93,7 @@ func (e *Engine) commit(id uint64) {
 		commit.Keep, r.keeps, m.keeping = keep, true, true
 	}
 	r.effects.Values = layer
+	s.sets = s.sets || s.key != "" && slices.ContainsFunc(commit.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
 	if len(commit.Writes) == 0 && commit.Keep == nil {
 		e.written(id)
 		return
@@ -208,7 +209,8 @@ func (e *Engine) runSucceeded(id uint64) {
 		s.layer = values.Relocate(s.layer, r.effects.Values)
 	}
 	if len(r.effects.Metrics) > 0 {
-		e.do(Publish{Module: m.name, Hook: h.gen.ID, Metrics: r.effects.Metrics})
+		s.measured = s.key != ""
+		e.do(Publish{Module: m.name, Hook: h.gen.ID, Key: s.key, Metrics: r.effects.Metrics})
 	}
 	e.touch(m)
 	if len(r.effects.Messages) > 0 {

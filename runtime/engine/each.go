@@ -215,9 +215,16 @@ func (e *Engine) forget(s *subject) {
 	e.touch(h.module)
 }
 
-// wipe drops what a subject has set and remembers.
+// wipe drops what a subject has set, measured and remembers.
 func (e *Engine) wipe(s *subject) {
 	m := s.hook.module
+	if s.measured {
+		e.do(Unpublish{Module: m.name, Hook: s.hook.gen.ID, Key: s.key})
+	}
+	if s.sets {
+		e.do(DropSets{Module: m.name, Hook: s.hook.gen.ID, Key: s.key})
+	}
+	s.measured, s.sets = false, false
 	if len(s.state) > 0 {
 		s.state, m.stale = nil, true
 		s.keep(statePrefix, nil)
@@ -237,6 +244,13 @@ func (e *Engine) begin(h *hook) {
 		return
 	}
 	x.begun = true
+	if h.eachWatch().served { // what went while no process ran
+		keys := make(map[string]bool, len(x.objects))
+		for key := range x.objects {
+			keys[key] = true
+		}
+		e.do(DropSets{Module: h.module.name, Hook: h.gen.ID, Keys: keys})
+	}
 	for _, s := range x.objects {
 		if _, waits := h.lane.Waiting(s.work()); waits && !s.tried {
 			x.untried[s] = true

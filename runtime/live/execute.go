@@ -54,7 +54,7 @@ func (d *Driver) do(a engine.Action) {
 		d.start(func() error { return d.uninstall(a) },
 			func(err error) engine.Input { return engine.Uninstalled{Op: a.Op, Err: err} })
 	case engine.Publish:
-		for _, err := range d.metrics.hooks.publish(a.Module, a.Hook, a.Metrics) {
+		for _, err := range d.metrics.hooks.publish(a.Module, a.Hook, a.Key, a.Metrics) {
 			d.log(a.Module, a.Hook).Log(builtins.LevelError, err.Error(), nil)
 		}
 	case engine.Send:
@@ -66,7 +66,14 @@ func (d *Driver) do(a engine.Action) {
 	case engine.Gone:
 		d.gone(a)
 	case engine.Unpublish:
-		d.metrics.hooks.unpublish(a.Module, "")
+		d.metrics.hooks.unpublish(a.Module, a.Hook, a.Key)
+	case engine.DropSets:
+		mark := d.executor.SetMark()
+		d.busy.Go(func() {
+			if err := d.guard(func() error { return d.executor.DropSets(d.work, a, mark) }); err != nil && d.work.Err() == nil {
+				d.log(a.Module, a.Hook).Log(builtins.LevelWarn, err.Error()+"; looked at again after the next start", nil)
+			}
+		})
 	case engine.Wake:
 		d.timer.Stop()
 		if !a.At.IsZero() {

@@ -40,6 +40,7 @@ func (f form) lines() int {
 // series is one combination of a name and its labels.
 type series struct {
 	name, module, hook, group string
+	key                       string // the object of for_each that has set it last
 	labels                    map[string]string
 	// value of a gauge or counter, sum of a histogram.
 	value float64
@@ -56,9 +57,10 @@ func newHookMetrics() *hookMetrics {
 	return &hookMetrics{series: map[string]*series{}, forms: map[string]form{}}
 }
 
-// publish changes the metrics of a hook: groups expire first, whatever the order of
-// the calls was. What cannot be is left out and reported.
-func (m *hookMetrics) publish(module, hook string, changes []effect.Metric) []error {
+// publish changes the metrics of a hook, with for_each those of one object: groups
+// expire first, whatever the order of the calls was. What cannot be is left out and
+// reported.
+func (m *hookMetrics) publish(module, hook, key string, changes []effect.Metric) []error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	expired := map[string]bool{}
@@ -68,14 +70,14 @@ func (m *hookMetrics) publish(module, hook string, changes []effect.Metric) []er
 		}
 	}
 	if len(expired) > 0 {
-		m.drop(func(s *series) bool { return s.module == module && s.hook == hook && expired[s.group] })
+		m.drop(func(s *series) bool { return s.module == module && s.hook == hook && s.key == key && expired[s.group] })
 	}
 	var errs []error
 	for _, c := range changes {
 		if c.Kind == effect.MetricExpire {
 			continue
 		}
-		if err := m.change(module, hook, c); err != nil {
+		if err := m.change(module, hook, key, c); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -98,7 +100,7 @@ func (m *hookMetrics) meets(name string, want form) string {
 	return ""
 }
 
-func (m *hookMetrics) change(module, hook string, c effect.Metric) error {
+func (m *hookMetrics) change(module, hook, object string, c effect.Metric) error {
 	want := form{kind: c.Kind, buckets: c.Buckets}
 	if c.Kind == effect.MetricObserve && want.buckets == nil {
 		want.buckets = prometheus.DefBuckets
@@ -128,7 +130,7 @@ func (m *hookMetrics) change(module, hook string, c effect.Metric) error {
 		m.series[key], m.forms[c.Name] = s, want
 		m.lines += want.lines()
 	}
-	s.group = c.Group
+	s.group, s.key = c.Group, object
 	switch c.Kind {
 	case effect.MetricSet:
 		s.value = c.Value
@@ -141,11 +143,14 @@ func (m *hookMetrics) change(module, hook string, c effect.Metric) error {
 	return nil
 }
 
-// unpublish takes away what a hook has set, or for "" all hooks of the module.
-func (m *hookMetrics) unpublish(module, hook string) {
+// unpublish takes away what a hook has set, or for "" all hooks of the module; with a
+// key only what is about that object.
+func (m *hookMetrics) unpublish(module, hook, key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.drop(func(s *series) bool { return s.module == module && (hook == "" || s.hook == hook) })
+	m.drop(func(s *series) bool {
+		return s.module == module && (hook == "" || s.hook == hook) && (key == "" || s.key == key)
+	})
 }
 
 // drop takes series away. A name that has none left may become something else.

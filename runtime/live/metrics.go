@@ -233,5 +233,5 @@ func (m *Metrics) gone(module, hook string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.arrived, hook)
-	m.hooks.unpublish(module, hook)
+	m.hooks.unpublish(module, hook, "")
 }

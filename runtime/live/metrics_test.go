@@ -19,7 +19,7 @@ func TestMetricsOfHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish := func(module, hook string, changes ...effect.Metric) []error {
-		return m.hooks.publish(module, hook, changes)
+		return m.hooks.publish(module, hook, "", changes)
 	}
 	for range 2 {
 		if errs := publish("web", "web/a", effect.Metric{Kind: effect.MetricSet, Name: "ready", Value: 3, Labels: map[string]string{"zone": "x"}},
@@ -41,7 +41,7 @@ seen_total{hook="web/a",module="web"} 4
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "ready", "seen_total"); err != nil {
 		t.Error(err)
 	}
-	m.hooks.unpublish("web", "")
+	m.hooks.unpublish("web", "", "")
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(""), "ready", "seen_total"); err != nil {
 		t.Error(err)
 	}
@@ -57,7 +57,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 	var errs []error
 	for i := range maxLines + 1 {
-		errs = m.hooks.publish("web", "web/a", []effect.Metric{{Kind: effect.MetricSet, Name: "n", Labels: map[string]string{"i": strconv.Itoa(i)}}})
+		errs = m.hooks.publish("web", "web/a", "", []effect.Metric{{Kind: effect.MetricSet, Name: "n", Labels: map[string]string{"i": strconv.Itoa(i)}}})
 	}
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "fewer values") {
 		t.Errorf("got %v", errs)
@@ -71,11 +71,11 @@ func TestHistogramsOfHooks(t *testing.T) {
 	took := func(v float64, buckets ...float64) effect.Metric {
 		return effect.Metric{Kind: effect.MetricObserve, Name: "took", Value: v, Buckets: buckets}
 	}
-	if errs := m.publish("web", "web/a", []effect.Metric{took(1, 1, 2), took(1.5, 1, 2), took(9, 1, 2)}); len(errs) > 0 {
+	if errs := m.publish("web", "web/a", "", []effect.Metric{took(1, 1, 2), took(1.5, 1, 2), took(9, 1, 2)}); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	for _, c := range []effect.Metric{took(1), {Kind: effect.MetricSet, Name: "took"}} {
-		if errs := m.publish("web", "web/a", []effect.Metric{c}); len(errs) != 1 {
+		if errs := m.publish("web", "web/a", "", []effect.Metric{c}); len(errs) != 1 {
 			t.Errorf("%+v: another form was taken", c)
 		}
 	}
@@ -101,13 +101,13 @@ func TestHistogramsMeetNoOtherMetric(t *testing.T) {
 		set := effect.Metric{Kind: effect.MetricSet, Name: name, Value: 1}
 		for _, changes := range [][]effect.Metric{{observe, set}, {set, observe}} {
 			m := newHookMetrics()
-			errs := m.publish("web", "web/a", changes)
+			errs := m.publish("web", "web/a", "", changes)
 			if len(errs) != 1 || !strings.Contains(errs[0].Error(), "take another name") {
 				t.Errorf("%s and %s: got %v", changes[0].Name, changes[1].Name, errs)
 			}
 		}
 	}
-	if errs := newHookMetrics().publish("web", "web/a", []effect.Metric{{Kind: effect.MetricSet, Name: "took"}, {Kind: effect.MetricSet, Name: "took_sum"}}); len(errs) > 0 {
+	if errs := newHookMetrics().publish("web", "web/a", "", []effect.Metric{{Kind: effect.MetricSet, Name: "took"}, {Kind: effect.MetricSet, Name: "took_sum"}}); len(errs) > 0 {
 		t.Error(errs)
 	}
 }
@@ -128,7 +128,7 @@ func TestGroupsExpire(t *testing.T) {
 	}
 	publish := func(hook string, changes ...effect.Metric) {
 		t.Helper()
-		if errs := m.publish("web", hook, changes); len(errs) > 0 {
+		if errs := m.publish("web", hook, "", changes); len(errs) > 0 {
 			t.Error(errs)
 		}
 	}
@@ -143,5 +143,37 @@ func TestGroupsExpire(t *testing.T) {
 	publish("a", effect.Metric{Kind: effect.MetricAdd, Name: "ready", Value: 1}) // the name is free
 	if got, want := names(), "a:ready: a:seen_total:"; got != want || m.lines != 2 {
 		t.Errorf("got %s (%d lines), want %s", got, m.lines, want)
+	}
+}
+
+// With for_each a hook measures many objects, each of which has groups of its own, and
+// takes its series with it.
+func TestMetricsGoWithTheirObject(t *testing.T) {
+	m := newHookMetrics()
+	set := func(key, name string) {
+		t.Helper()
+		if errs := m.publish("web", "web/a", key, []effect.Metric{{Kind: effect.MetricExpire, Group: "g"},
+			{Kind: effect.MetricSet, Name: name, Group: "g", Labels: map[string]string{"of": key}}}); len(errs) > 0 {
+			t.Error(errs)
+		}
+	}
+	names := func() string {
+		var out []string
+		for _, s := range m.series {
+			out = append(out, s.name+"/"+s.labels["of"])
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	set("a", "old")
+	set("b", "ready")
+	set("a", "ready")
+	if got := names(); got != "ready/a ready/b" {
+		t.Errorf("got %s", got)
+	}
+	m.unpublish("web", "web/a", "a")
+	m.unpublish("web", "web/other", "b")
+	if got := names(); got != "ready/b" {
+		t.Errorf("got %s", got)
 	}
 }

@@ -2,13 +2,10 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
-	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
@@ -49,8 +46,12 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 	case engine.Unhold:
 		return engine.Unheld{Op: a.Op, Err: w.executor.Unhold(ctx, a)}
 	case engine.Publish:
-		for _, m := range a.Metrics {
-			w.publish(a.Hook, m)
+		w.publish(a)
+	case engine.Unpublish:
+		w.unpublish(a.Module, a.Hook, a.Key)
+	case dropSets:
+		if err := w.executor.DropSets(ctx, a.DropSets, a.mark); err != nil {
+			w.o.Log(a.Module, a.Hook, builtins.LevelWarn, err.Error()+"; looked at again after the next start", nil)
 		}
 	case engine.Send:
 		w.Sent = append(w.Sent, a)
@@ -58,6 +59,13 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 		w.o.Log(a.Module, a.Hook, a.Level, a.Message, nil)
 	}
 	return nil
+}
+
+// dropSets is asked for before whatever is applied later, in whichever order things are
+// carried out.
+type dropSets struct {
+	engine.DropSets
+	mark uint64
 }
 
 // actor says on whose behalf an action changes the cluster.
@@ -111,24 +119,4 @@ func (l *logger) Log(level builtins.Level, msg string, fields []builtins.Field) 
 		l.w.Runs[n-1].Logs = append(l.w.Runs[n-1].Logs, Line{level, msg, fields})
 	}
 	l.w.o.Log(l.module, l.hook, level, msg, fields)
-}
-
-// publish does what a registry of metrics would, as far as tests look at it.
-func (w *World) publish(hook string, m effect.Metric) {
-	switch m.Kind {
-	case effect.MetricSet:
-		w.Metrics[MetricKey(hook, m.Name, m.Labels)] = m.Value
-	case effect.MetricAdd, effect.MetricObserve:
-		w.Metrics[MetricKey(hook, m.Name, m.Labels)] += m.Value
-	}
-}
-
-// MetricKey names one series of a hook: "web/hooks/a.star:f ready{pool=a}".
-func MetricKey(hook, name string, labels map[string]string) string {
-	pairs := make([]string, 0, len(labels))
-	for k, v := range labels {
-		pairs = append(pairs, k+"="+v)
-	}
-	slices.Sort(pairs)
-	return fmt.Sprintf("%s %s{%s}", hook, name, strings.Join(pairs, ","))
 }

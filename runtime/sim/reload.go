@@ -3,8 +3,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"maps"
-	"strings"
 
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -37,8 +35,5 @@ func (w *World) adopt(g *generation.Generation) {
 
 // gone takes away what a hook, or a whole module, has set in the metrics.
 func (w *World) gone(a engine.Gone) {
-	maps.DeleteFunc(w.Metrics, func(key string, _ float64) bool {
-		hook, _, _ := strings.Cut(key, " ")
-		return hook == a.Hook || a.Hook == "" && strings.HasPrefix(hook, a.Module+"/")
-	})
+	w.unpublish(a.Module, a.Hook, "")
 }

@@ -100,6 +100,7 @@ type World struct {
 	Runs []Run
 	// Metrics are those that hooks have set, by name and labels.
 	Metrics map[string]float64
+	series  map[string]series
 	// Sent are the messages of http.send, in order.
 	Sent []engine.Send
 	// Writes counts what was written: commits with writes, saves and releases that
@@ -135,7 +136,7 @@ func New(o Options) (*World, error) {
 	if o.Now.IsZero() {
 		o.Now = Begin
 	}
-	w := &World{o: o, now: o.Now, Metrics: map[string]float64{}}
+	w := &World{o: o, now: o.Now}
 	w.Listen(o.Log)
 	var err error
 	if w.store, err = newStore(store.Options{Builtins: o.Builtins, Now: w.Now, MakeNamespaces: o.Origin == nil || o.makeNamespaces}, o.Origin); err != nil {
@@ -186,6 +187,7 @@ func (w *World) Begin(ctx context.Context) error {
 	w.watches, w.pending, w.wakeAt, w.config = map[string]*follower{}, nil, time.Time{}, nil
 	w.configVersion = ""
 	w.answers = map[uint64]engine.Respond{}
+	w.Metrics, w.series = map[string]float64{}, map[string]series{}
 	w.engine = engine.New(engine.Options{
 		Namespace: w.o.Namespace, Name: w.o.Name, PauseAll: w.o.PauseAll, Paused: w.o.Paused, Jitter: func() float64 { return 0 },
 	})
@@ -330,6 +332,8 @@ func (w *World) handle(in engine.Input) {
 			}
 		case engine.Respond:
 			w.answers[a.ID] = a
+		case engine.DropSets:
+			w.pending = append(w.pending, dropSets{a, w.executor.SetMark()})
 		default:
 			w.pending = append(w.pending, a)
 		}
