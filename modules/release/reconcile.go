@@ -156,7 +156,7 @@ func (r *reconcile) render() error {
 		return err
 	}
 	upgrade := r.last.Number > 0 && r.last.Status != helmrelease.StatusUninstalled
-	if r.rendered, err = r.m.render(r.ctx, r.t, caps, upgrade); err != nil {
+	if r.rendered, err = r.m.render(r.ctx, r.t, r.want.Inputs, caps, upgrade); err != nil {
 		return err
 	}
 	r.want.Rendered = true
@@ -211,7 +211,7 @@ func (r *reconcile) settle() {
 	if err != nil {
 		return
 	}
-	again, err := r.m.render(r.ctx, r.t, caps, true)
+	again, err := r.m.render(r.ctx, r.t, r.want.Inputs, caps, true)
 	if err != nil { // the next reconcile meets the same error and reports it
 		return
 	}

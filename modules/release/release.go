@@ -69,6 +69,7 @@ type Manager struct {
 	records *records
 	crds    crdMemory
 	facts   sync.Map // Ref → facts
+	renders overdue
 
 	// stopped ends with Fence; actions counts what has to end before it returns.
 	stopped context.Context

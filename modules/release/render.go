@@ -111,27 +111,16 @@ func (r rendering) definesKinds() bool {
 }
 
 // render renders the chart as an install or as an upgrade. The revision is always
-// 1, so that a chart that prints it does not differ each time.
-func (m *Manager) render(ctx context.Context, t Target, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
-	type result struct {
-		r   rendering
-		err error
+// 1, so that a chart that prints it does not differ each time. Inputs is their digest.
+func (m *Manager) render(ctx context.Context, t Target, inputs string, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
+	var r rendering
+	var failed error
+	if err := m.renders.run(ctx, inputs, func() {
+		failed = guard(func() (err error) { r, err = m.renderNow(t, caps, upgrade); return err })
+	}); err != nil { // then r and failed are not ours to read
+		return rendering{}, fmt.Errorf("rendering chart %s: %w", t.Chart.Name, err)
 	}
-	done := make(chan result, 1)
-	go func() { // the engine takes no context
-		var r rendering
-		err := guard(func() (err error) { r, err = m.renderNow(t, caps, upgrade); return err })
-		done <- result{r, err}
-	}()
-	select {
-	case got := <-done:
-		if got.err != nil {
-			return rendering{}, explain(got.err)
-		}
-		return got.r, nil
-	case <-ctx.Done():
-		return rendering{}, fmt.Errorf("rendering chart %s: %w", t.Chart.Name, context.Cause(ctx))
-	}
+	return r, explain(failed)
 }
 
 func (m *Manager) renderNow(t Target, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
