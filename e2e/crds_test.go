@@ -104,11 +104,10 @@ hook(seen, on = [k8s.watch("$NS.example.com/v1", "Lamp", name = "lamps", namespa
 		return holds(f.process.Output(), []string{`"all":[{"color":"red"}]`})
 	})
 
-	f.write(map[string]string{
+	f.restart(map[string]string{
 		"light/crds/lamps.yaml":    lamps("color", "shade"),
 		"light/templates/lamp.yml": chart("{color: red, shade: green}"),
 	})
-	f.restart()
 	f.waitRevision(f.ns, "light", 2)
 	spec, err := f.lamp("desk")
 	if err != nil || spec["shade"] != "green" {

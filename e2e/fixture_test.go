@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -60,20 +61,41 @@ func (f *fixture) grant(role ...least) {
 	f.kube = shared.ServiceAccountKubeconfig(f.t, f.ns, "op-"+f.name, l.access(f.ns, f.name))
 }
 
-// write puts files into the module tree; an empty text removes the file or folder.
+// write puts files into the module tree; an empty text removes the file or folder. A
+// process that watches the tree sees each file, and each new module, whole or not at all.
 func (f *fixture) write(files map[string]string) {
 	f.t.Helper()
+	aside := f.t.TempDir()
+	var err error
+	do := func(step error) { err = cmp.Or(err, step) }
+	fresh := map[string]bool{} // modules that are not there yet
 	for name, text := range files {
 		path := filepath.Join(f.modules, name)
-		var err error
 		if text == "" {
-			err = os.RemoveAll(path)
-		} else if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-			err = os.WriteFile(path, []byte(strings.ReplaceAll(text, "$NS", f.ns)), 0o644)
+			if step := os.Rename(path, filepath.Join(aside, "gone")); !os.IsNotExist(step) {
+				do(step)
+			}
+			do(os.RemoveAll(filepath.Join(aside, "gone")))
+			continue
 		}
-		if err != nil {
-			f.t.Fatal(err)
+		top, _, deep := strings.Cut(name, "/")
+		target := filepath.Join(aside, "file")
+		if _, missing := os.Stat(filepath.Join(f.modules, top)); deep && missing != nil {
+			fresh[top], target = true, filepath.Join(aside, "new", name)
 		}
+		do(os.MkdirAll(filepath.Dir(target), 0o755))
+		do(os.WriteFile(target, []byte(strings.ReplaceAll(text, "$NS", f.ns)), 0o644))
+		if !fresh[top] {
+			do(os.MkdirAll(filepath.Dir(path), 0o755))
+			do(os.Rename(target, path))
+		}
+	}
+	for top := range fresh {
+		do(os.MkdirAll(f.modules, 0o755))
+		do(os.Rename(filepath.Join(aside, "new", top), filepath.Join(f.modules, top)))
+	}
+	if err != nil {
+		f.t.Fatal(err)
 	}
 }
 
@@ -96,12 +118,14 @@ func (f *fixture) start(args ...string) {
 	f.process = shared.Starling(f.t, o)
 }
 
-// restart stops the process and starts it again.
-func (f *fixture) restart() {
+// restart stops the process, puts files into the tree, and starts it again. One that
+// runs would have taken some of the files into force already.
+func (f *fixture) restart(files ...map[string]string) {
 	f.t.Helper()
 	if code := f.process.Stop(); code != 0 {
 		f.t.Fatalf("stopped with exit code %d", code)
 	}
+	f.write(trees(files...))
 	f.start()
 }
 

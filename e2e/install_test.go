@@ -45,18 +45,22 @@ func TestInstall(t *testing.T) {
 		t.Error(err)
 	}
 
-	before := versions(t, objects)
-	shared.Apply(t, string(text))
-	for what, version := range versions(t, objects) {
-		if version != before[what] {
-			t.Errorf("the second apply changes %s", what)
+	cluster.Eventually(t, soon, "another apply changes nothing", func() error { // but controllers may write a status
+		before := versions(t, objects)
+		shared.Apply(t, string(text))
+		for what, version := range versions(t, objects) {
+			if version != before[what] {
+				return fmt.Errorf("it changes %s", what)
+			}
 		}
-	}
+		return nil
+	})
 
 	f := &fixture{t: t, ns: ns, name: "starling", kube: shared.TokenKubeconfig(t, ns, "starling")}
 	files := mountedFiles(t, d)
 	v := newVolume(f, "..data", files)
 	t.Setenv("POD_NAME", podOf(t, d)) // as the Deployment does
+	waitRights(t, f.kube)
 	if err := mayNot(t, f.kube); err != nil {
 		t.Error(err)
 	}
@@ -101,6 +105,7 @@ func TestInstall(t *testing.T) {
 	shared.Apply(t, string(text))
 	waitAvailable(t, ns, "starling")
 	f.kube = shared.TokenKubeconfig(t, ns, "starling")
+	waitRights(t, f.kube)
 	f.start()
 	f.waitReady()
 	f.waitState("hello", status.ModuleReady)
@@ -201,14 +206,6 @@ func restricted(t *testing.T, ns string) error {
 
 // mayNot looks at some of what an admin may do.
 func mayNot(t *testing.T, kubeconfig string) error {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
 	for _, what := range []authorizationv1.ResourceAttributes{
 		{Verb: "*", Group: "*", Resource: "*"},
 		{Verb: "create", Resource: "pods", Namespace: "kube-system"},
@@ -216,17 +213,48 @@ func mayNot(t *testing.T, kubeconfig string) error {
 		{Verb: "delete", Resource: "nodes"},
 		{Verb: "delete", Resource: "namespaces"},
 	} {
-		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			return err
-		}
-		if review.Status.Allowed {
-			return fmt.Errorf("it may %s %s", what.Verb, what.Resource)
+		if allowed, err := may(t, kubeconfig, what); err != nil || allowed {
+			return fmt.Errorf("it may %s %s (%v)", what.Verb, what.Resource, err)
 		}
 	}
 	return nil
+}
+
+// may says what the API server allows to a user.
+func may(t *testing.T, kubeconfig string, what authorizationv1.ResourceAttributes) (bool, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return false, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return false, err
+	}
+	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
+}
+
+// waitRights waits until the API server, which learns of them a moment later, honours the
+// rights of deploy/starling.yaml: some of a Role, and some of a ClusterRole.
+func waitRights(t *testing.T, kubeconfig string) {
+	t.Helper()
+	for _, what := range []authorizationv1.ResourceAttributes{
+		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "starling-system", Name: "starling"},
+		{Verb: "watch", Resource: "nodes"},
+	} {
+		cluster.Eventually(t, soon, "the right to "+what.Verb+" "+what.Resource, func() error {
+			allowed, err := may(t, kubeconfig, what)
+			if err == nil && !allowed {
+				err = errors.New("it is not there yet")
+			}
+			return err
+		})
+	}
 }
 
 // mountedFiles are the files that a Deployment's volume holds, by their paths.

@@ -33,8 +33,7 @@ func TestInstancesLeaveEachOtherAlone(t *testing.T) {
 	a.waitState("common", status.ModuleFailed, "belongs to")
 	b.waitRevision(b.ns, "common", 1)
 
-	a.write(map[string]string{"common": "", "old": ""})
-	a.restart()
+	a.restart(map[string]string{"common": "", "old": ""})
 	a.waitReady()
 	a.eventually("the module that went from the tree is purged", func() error {
 		return holds(a.process.Output(), []string{`"message":"uninstalled"`})
@@ -80,8 +79,7 @@ func TestReleaseOfPlainHelm(t *testing.T) {
 	f.probe()
 	f.waitReady()
 
-	f.write(map[string]string{"web": ""})
-	f.restart()
+	f.restart(map[string]string{"web": ""})
 	f.waitReady()
 	f.probe()
 	f.waitData("web", map[string]string{"text": "theirs"})

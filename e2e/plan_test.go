@@ -132,6 +132,15 @@ spec:
 // plan runs `starling plan`, or the command that is given, and returns its exit code.
 func (f *fixture) plan(kubeconfig string, command ...string) (*plan.Plan, int) {
 	f.t.Helper()
+	p, code, err := f.tryPlan(kubeconfig, command...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return p, code
+}
+
+func (f *fixture) tryPlan(kubeconfig string, command ...string) (*plan.Plan, int, error) {
+	f.t.Helper()
 	args := append(command, "--modules", f.modules, "--kubeconfig", kubeconfig, "--namespace", f.ns, "--name", f.name)
 	if len(command) == 0 {
 		args = append([]string{"plan", "-o", "json"}, args...)
@@ -143,27 +152,28 @@ func (f *fixture) plan(kubeconfig string, command ...string) (*plan.Plan, int) {
 	out, err := cmd.Output()
 	code := cmd.ProcessState.ExitCode()
 	if err != nil && code != 2 {
-		f.t.Fatalf("%v: %v\n%s%s", args, err, out, stderr.String())
+		return nil, code, fmt.Errorf("%v: %w\n%s%s", args, err, out, stderr.String())
 	}
 	if len(command) > 0 {
-		return nil, code
+		return nil, code, nil
 	}
 	p := &plan.Plan{}
 	if err := json.Unmarshal(out, p); err != nil {
-		f.t.Fatalf("%v: %s%s", err, out, stderr.String())
+		return nil, code, fmt.Errorf("%w: %s%s", err, out, stderr.String())
 	}
-	return p, code
+	return p, code, nil
 }
 
 // nothingToPlan makes sure that a plan finds the cluster as the process has made it.
 func (f *fixture) nothingToPlan() {
 	f.t.Helper()
 	f.eventually("nothing is left to plan", func() error {
-		if p, code := f.plan(shared.Kubeconfig); code != 0 {
+		p, code, err := f.tryPlan(shared.Kubeconfig)
+		if err == nil && code != 0 {
 			text, _ := json.Marshal(p)
-			return fmt.Errorf("exit code %d: %s", code, text)
+			err = fmt.Errorf("exit code %d: %s", code, text)
 		}
-		return nil
+		return err // of other tests' kinds and namespaces, too, which come and go
 	})
 }
 

@@ -92,11 +92,11 @@ func (f *fixture) waitReloadFailed(texts ...string) {
 		if st.ReloadFailed == nil {
 			return fmt.Errorf("generation %d is in force", st.Generation)
 		}
+		if n := f.metric(`starling_reload_failed`); n != 1 {
+			return fmt.Errorf("starling_reload_failed is %v", n)
+		}
 		return holds(st.ReloadFailed.Reason, texts)
 	})
-	if n := f.metric(`starling_reload_failed`); n != 1 {
-		f.t.Errorf("starling_reload_failed is %v", n)
-	}
 }
 
 // metric adds up the samples of one name, with these texts in their labels.

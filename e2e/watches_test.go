@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,6 +93,7 @@ hook(texts, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"
 	f.start()
 	f.waitData("web", map[string]string{"text": ""})
 	for n := range 4 {
+		cut := time.Now()
 		l.Cut()
 		f.touch("a", fmt.Sprintf("unseen %d", n))
 		f.touch("a", fmt.Sprintf("a%d", n))
@@ -102,6 +104,7 @@ hook(texts, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"
 		}
 		shared.Compact(t) // others of this cluster do not notice: the server remembers
 		l.Mend()
+		f.outlived(cut)
 		f.waitData("web", map[string]string{"text": fmt.Sprintf([]string{"a%d,b", "a%d"}[n%2], n)})
 	}
 	f.waitReady()

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -64,10 +65,16 @@ func TestWebhooksExample(t *testing.T) {
 	if err != nil || fmt.Sprint(old.Object["spec"]) != "map[keepDays:14 schedule:Europe/Oslo 0 3 * * *]" {
 		t.Errorf("%v %v", old, err)
 	}
-	set := func(spec string) error {
-		_, err := backups("v1").Patch(t.Context(), "nightly", types.MergePatchType, []byte(spec), metav1.PatchOptions{})
+	set := func(spec string, dryRun ...string) error {
+		_, err := backups("v1").Patch(t.Context(), "nightly", types.MergePatchType, []byte(spec), metav1.PatchOptions{DryRun: dryRun})
 		return err
 	}
+	f.eventually("backups are checked", func() error {
+		if set(`{"spec": {"keep": {"days": 3}}}`, metav1.DryRunAll) == nil {
+			return errors.New("they are not yet")
+		}
+		return nil
+	})
 	for patch, want := range map[string]string{
 		`{"spec": {"keep": {"days": 3}}}`:           "spec.keep.days: 3 is less than 14, so backups would be deleted",
 		`{"spec": {"schedule": {"cron": "daily"}}}`: `spec.schedule.cron: "daily" has not five fields`,

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,16 +67,24 @@ func webhookRole(l least) least {
 	return l
 }
 
-// webhookArgs are the flags of a starling on this machine.
+// webhookArgs are the flags of a starling on this machine. The port stays the same when it
+// is started again, so it is one that the system gives to nobody who asks for any.
 func webhookArgs(t *testing.T) []string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		address := fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000))
+		if _, taken := webhookPorts.LoadOrStore(address, true); taken {
+			continue
+		}
+		if ln, err := net.Listen("tcp", address); err == nil {
+			ln.Close()
+			return []string{"--webhook-address=" + address, "--webhook-url=https://" + address}
+		}
 	}
-	defer ln.Close()
-	return []string{"--webhook-address=" + ln.Addr().String(), "--webhook-url=https://" + ln.Addr().String()}
 }
+
+// webhookPorts are those that a test has.
+var webhookPorts sync.Map
 
 // labelled makes a namespace that the guard covers.
 func (f *fixture) labelled() string {
@@ -164,7 +174,14 @@ func TestAdmission(t *testing.T) {
 		t.Errorf("%v, want code 422", err)
 	}
 
-	// It warns, and patches.
+	// It warns, and patches; the API server learns of each kind of webhook by itself.
+	f.eventually("ConfigMaps are completed", func() error {
+		cm, err := shared.Client.CoreV1().ConfigMaps(ns).Create(t.Context(), newConfigMap("first", nil), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil && cm.Labels["seen/by"] != "starling" {
+			err = fmt.Errorf("the labels are %v", cm.Labels)
+		}
+		return err
+	})
 	client, w := warned(t)
 	cm, err := client.CoreV1().ConfigMaps(ns).Create(t.Context(), newConfigMap("good", map[string]string{"warn": "yes"}), metav1.CreateOptions{})
 	if err != nil {

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	startTimeout = 2 * time.Minute  // of a control plane on a busy machine; 3 s on an idle one
-	stopTimeout  = 30 * time.Second // of any process
+	startTimeout = 5 * time.Minute // of a control plane on a busy machine; 3 s on an idle one
+	stopTimeout  = 2 * time.Minute // of any process
 )
 
 // Cluster is a running control plane, seen as its admin. Its methods may be called

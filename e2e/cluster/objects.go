@@ -22,7 +22,7 @@ import (
 const (
 	fieldManager = "starling-e2e"
 	// settleTimeout is how long a small change may take to be seen by the server.
-	settleTimeout = 30 * time.Second
+	settleTimeout = 3 * time.Minute
 )
 
 // Namespace makes a namespace for the test and returns its name. It is deleted
@@ -84,21 +84,35 @@ func (c *Cluster) Apply(t testing.TB, manifests string) {
 			continue
 		}
 		what := fmt.Sprintf("apply %s %s", obj.GetKind(), obj.GetName())
-		resource, err := c.Resource(&obj)
-		if meta.IsNoMatchError(err) {
-			Eventually(t, settleTimeout, what, func() error {
+		var failed error
+		Eventually(t, settleTimeout, what, func() error {
+			if failed = c.apply(t.Context(), &obj); passing(failed) {
 				c.mapper.Reset()
-				resource, err = c.Resource(&obj)
-				return err
-			})
-		} else if err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		_, err = resource.Apply(t.Context(), obj.GetName(), &obj, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+				return failed
+			}
+			return nil
+		})
+		if failed != nil {
+			t.Fatalf("%s: %v", what, failed)
 		}
 	}
+}
+
+func (c *Cluster) apply(ctx context.Context, obj *unstructured.Unstructured) error {
+	resource, err := c.Resource(obj)
+	if err != nil {
+		return err
+	}
+	_, err = resource.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	return err
+}
+
+// passing says that an error may be over a moment later: discovery, and then the handlers
+// of the server, learn late of a new kind, and somebody else may write the same object
+// over and over.
+func passing(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 
 // Resource is the client for obj's kind in its namespace.
