@@ -116,7 +116,7 @@ func session(t *testing.T, bin, home, dir, body string) string {
 			command += lines[i]
 		}
 		out.WriteString("$ " + command)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		cmd := exec.CommandContext(ctx, "bash", "-c", command)
 		cmd.Dir = dir
 		cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "NO_COLOR=1", "TERM=dumb"}

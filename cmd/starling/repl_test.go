@@ -50,7 +50,7 @@ func replAtTerminal(t *testing.T, env ...string) (*terminal, *exec.Cmd) {
 // wait waits until the terminal shows a text.
 func (term *terminal) wait(text string) {
 	term.t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(3 * time.Minute)
 	for !strings.Contains(term.seen, text) {
 		select {
 		case more, ok := <-term.text:

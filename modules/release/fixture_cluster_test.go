@@ -184,10 +184,10 @@ spec:
 // eventually polls the cluster.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatal("in 30 s not: " + what)
+			t.Fatal("in 3 minutes not: " + what)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -156,8 +156,8 @@ func TestReleaseTimesOut(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	target := f.target(map[string]any{"replicas": int64(1)}, deploymentTemplate)
-	target.Wait, target.Timeout = true, 2*time.Second
-	f.refused(target, "timed out after 2s", "Deployment is not ready", "0 out of 1")
+	target.Wait, target.Timeout = true, 10*time.Second
+	f.refused(target, "timed out after 10s", "Deployment is not ready", "0 out of 1")
 	f.wantStatus("web", 1, helmrelease.StatusFailed)
 	target.Values = nil
 	if res := f.reconcile(target); res.Action != ActionUpgraded || res.Revision != 2 {

@@ -163,7 +163,7 @@ func TestRealStatus(t *testing.T) {
 	object := func(field string, v any) map[string]any {
 		return map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind, "metadata": map[string]any{"name": "g", "namespace": w.ns}, field: v}
 	}
-	e2e.Eventually(t, 30*time.Second, "the kind is served", func() error {
+	e2e.Eventually(t, 3*time.Minute, "the kind is served", func() error {
 		return w.writer.Write(context.Background(), "m", effect.Write{Kind: effect.WriteApply, Ref: ref, Object: object("spec", map[string]any{"n": "1"})})
 	})
 	status := effect.Write{Kind: effect.WriteStatus, Ref: ref, Force: true, Object: object("status", map[string]any{"ready": true, "n": int64(1)})}
@@ -211,7 +211,7 @@ func TestRealGuardsAndOwners(t *testing.T) {
 	w.write(child)
 	w.expect(child.Ref, []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": uidOf(w.get(mine.Ref)), "controller": true, "blockOwnerDeletion": false}}, "metadata", "ownerReferences")
 	w.write(effect.Write{Kind: effect.WriteDelete, Ref: mine.Ref, Guard: owned})
-	e2e.Eventually(t, time.Minute, "the garbage collector takes the child", func() error {
+	e2e.Eventually(t, 3*time.Minute, "the garbage collector takes the child", func() error {
 		if obj, err := w.client.Get(context.Background(), child.Ref); err != nil || obj == nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func TestRealEviction(t *testing.T) {
 		"metadata": map[string]any{"name": "b", "namespace": w.ns},
 		"spec":     map[string]any{"maxUnavailable": int64(0), "selector": map[string]any{"matchLabels": map[string]any{"app": "p"}}}}})
 	evict := effect.Write{Kind: effect.WriteEvict, Ref: ref}
-	e2e.Eventually(t, time.Minute, "the Pod runs", func() error {
+	e2e.Eventually(t, 3*time.Minute, "the Pod runs", func() error {
 		pod, err := shared.Client.CoreV1().Pods(w.ns).Get(context.Background(), "p", metav1.GetOptions{})
 		if err != nil || pod.Status.Phase == "Running" {
 			return err
@@ -265,10 +265,10 @@ func TestRealEviction(t *testing.T) {
 		t.Errorf("no wish to come back later: %v", err)
 	}
 	w.write(effect.Write{Kind: effect.WriteDelete, Ref: budget})
-	e2e.Eventually(t, time.Minute, "the Pod may go", func() error {
+	e2e.Eventually(t, 3*time.Minute, "the Pod may go", func() error {
 		return w.writer.Write(context.Background(), "m", evict)
 	})
-	e2e.Eventually(t, time.Minute, "the Pod is gone", func() error {
+	e2e.Eventually(t, 3*time.Minute, "the Pod is gone", func() error {
 		if obj, err := w.client.Get(context.Background(), ref); err != nil || obj == nil {
 			return err
 		}

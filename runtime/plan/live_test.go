@@ -66,7 +66,7 @@ func (a *apiServer) plan(t *testing.T, files map[string]string) (*Plan, string, 
 		t.Fatal(err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	base, err := sim.New(sim.Options{Generation: load(t, files), Builtins: shared(), Origin: sim.Live(ctx, client)})
 	if err != nil {

@@ -67,7 +67,7 @@ func versions(tr *tree.Tree) string {
 // await waits until this is told; what is told before must be what may come on the way.
 func (f *folder) await(want string, onTheWay ...string) {
 	f.t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(3 * time.Minute)
 	for {
 		select {
 		case got := <-f.seen:
@@ -218,7 +218,7 @@ func TestNoHalfGenerations(t *testing.T) {
 				t.Fatalf("a generation of which %d of 15 are %s: %s", n, first, got)
 			}
 			done = first == fmt.Sprint(last)
-		case <-time.After(30 * time.Second):
+		case <-time.After(3 * time.Minute):
 			t.Fatal("the last one was missed")
 		}
 	}

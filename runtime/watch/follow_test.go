@@ -17,7 +17,7 @@ import (
 // seen waits until a watch has told of a result, and leaves what it told.
 func (f *fixture) seen(result string) {
 	f.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		f.mu.Lock()
 		more := f.more
@@ -75,7 +75,7 @@ func TestNamespacesAndObjectsAtOnce(t *testing.T) {
 	}))
 
 	has := map[string]string{}
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		f.mu.Lock()
 		more, lines := f.more, f.lines

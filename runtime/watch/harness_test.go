@@ -52,7 +52,7 @@ func (r *recorder) Failed(id string, err error) { r.add("%s failed %v", id, err)
 // await waits until the next lines are these, and forgets them.
 func (r *recorder) await(want ...string) {
 	r.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		r.mu.Lock()
 		more := r.more

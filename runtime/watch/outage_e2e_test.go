@@ -64,7 +64,7 @@ func (o *outage) remove(ns, name string) {
 // noticed waits until a cut has been noticed.
 func (o *outage) noticed() {
 	o.t.Helper()
-	e2e.Eventually(o.t, time.Minute, "the cut is noticed", func() error {
+	e2e.Eventually(o.t, 3*time.Minute, "the cut is noticed", func() error {
 		if o.line.Refused() < 2 {
 			return fmt.Errorf("%d connections were refused", o.line.Refused())
 		}
@@ -107,7 +107,7 @@ func TestRealStreamsThatAreCut(t *testing.T) {
 func (o *outage) settle(ns, name, data string) {
 	o.t.Helper()
 	last := fmt.Sprintf("w modified %s/%s %q", ns, name, data)
-	e2e.Eventually(o.t, time.Minute, last, func() error {
+	e2e.Eventually(o.t, 3*time.Minute, last, func() error {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		for i, line := range o.lines {
@@ -126,7 +126,7 @@ func (o *outage) settle(ns, name, data string) {
 // told awaits these lines, which are sorted, in any order: a new list has none.
 func (o *outage) told(want ...string) {
 	o.t.Helper()
-	e2e.Eventually(o.t, time.Minute, fmt.Sprint(want), func() error {
+	e2e.Eventually(o.t, 3*time.Minute, fmt.Sprint(want), func() error {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if len(o.lines) < len(want) {

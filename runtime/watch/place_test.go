@@ -171,7 +171,7 @@ func TestNamespacesMayNotBeRead(t *testing.T) {
 // skipTo waits for a line and forgets it with all that came before.
 func (f *fixture) skipTo(want string) {
 	f.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		f.mu.Lock()
 		more, lines := f.more, f.lines

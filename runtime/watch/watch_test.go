@@ -88,7 +88,7 @@ func TestSelectors(t *testing.T) {
 // mustFail awaits one failure of a watch that contains text.
 func (f *fixture) mustFail(id, text string) {
 	f.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		f.mu.Lock()
 		more := f.more
@@ -326,7 +326,7 @@ func TestJoinsDuringChanges(t *testing.T) {
 	want := fmt.Sprint(f.api.Snapshot("v1", "ConfigMap", func(obj map[string]any) any {
 		return starlark.String(obj["data"].(map[string]any)["d"].(string))
 	}))
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for i := range rounds + 1 {
 		for fmt.Sprint(f.manager.Snapshot(fmt.Sprint("w", i))) != want {
 			f.mu.Lock()

@@ -148,7 +148,7 @@ func (w *world) eventually(what string, check func() error) {
 		default:
 		}
 	})
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		err := check()
 		if err == nil {

@@ -29,7 +29,7 @@ func TestParityReal(t *testing.T) {
 	}
 	n := 0
 	runParity(t, &transportWorld{
-		transport: transport, host: shared.Config.Host, patience: 20 * time.Second,
+		transport: transport, host: shared.Config.Host, patience: 2 * time.Minute,
 		spaces: func(t *testing.T) string {
 			n++
 			name := fmt.Sprintf("parity-%d-zz", n)
@@ -41,7 +41,7 @@ func TestParityReal(t *testing.T) {
 			return name
 		},
 		wait: func(t *testing.T, look func() bool) {
-			e2e.Eventually(t, time.Minute, "the controllers have done their work", func() error {
+			e2e.Eventually(t, 3*time.Minute, "the controllers have done their work", func() error {
 				if look() {
 					return nil
 				}

@@ -17,7 +17,7 @@ func simulatedWorld() parityWorld {
 	s := store.New(store.Options{Builtins: store.NewBuiltins()})
 	n := 0
 	return &transportWorld{
-		transport: rest.New(rest.Options{Store: s}), host: "http://sim", patience: 3 * time.Second,
+		transport: rest.New(rest.Options{Store: s}), host: "http://sim", patience: time.Minute,
 		spaces: func(t *testing.T) string {
 			n++
 			name := fmt.Sprintf("parity-%d-zz", n)
