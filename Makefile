@@ -12,6 +12,8 @@ export GOFLAGS := -trimpath -buildvcs=false -gcflags=all=-dwarf=false -gcflags=k
 export CGO_ENABLED := 0
 
 PROGRESS := go -C tools run ./progress
+# go test gives up after ten minutes, which a slow machine may need for what takes two here.
+TEST     := test -count=1 -timeout=1h
 TOOL     := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 30s
 FUZZ     ?=
@@ -62,24 +64,24 @@ lint: ## gofmt, go vet and staticcheck
 
 unit: ## tests that need no cluster; with the race detector where that is cheap
 ifneq ($(HAVE_CC),)
-	CGO_ENABLED=1 go test -count=1 -race $(filter-out $(HELM),$(UNIT))
-	go test -count=1 $(HELM)
+	CGO_ENABLED=1 go $(TEST) -race $(filter-out $(HELM),$(UNIT))
+	go $(TEST) $(HELM)
 else
 	@echo "no C compiler: tests run without the race detector"
-	go test -count=1 $(UNIT)
+	go $(TEST) $(UNIT)
 endif
-	go -C tools test -count=1 ./...
+	go -C tools $(TEST) ./...
 
 examples: build ## the tests of the examples and of the standard library, in a simulated cluster
 	bin/starling test -cover ./...
 	bin/starling test -explore 20 ./examples/quickstart/... ./examples/secret-copier/... ./examples/per-object/... ./examples/webhooks/...
 
 race: ## every unit test with the race detector
-	CGO_ENABLED=1 go test -count=1 -race $(UNIT)
+	CGO_ENABLED=1 go $(TEST) -race $(UNIT)
 
 e2e: build devcluster ## tests on a real control plane
-	go -C cmd/devcluster test -count=1 ./test
-	go test -count=1 -p 1 -tags e2e $(ON_CLUSTER)
+	go -C cmd/devcluster $(TEST) ./test
+	go $(TEST) -p 1 -tags e2e $(ON_CLUSTER)
 
 fuzz: ## every fuzz target for FUZZTIME (default 30s); FUZZ=name,name picks some
 	@go -C tools run ./fuzz -dir $(CURDIR) -time $(FUZZTIME) -only "$(FUZZ)"

@@ -15,7 +15,7 @@ import (
 )
 
 // stopWithin is how long a process has to end after it was asked to.
-const stopWithin = 20 * time.Second
+const stopWithin = 2 * time.Minute
 
 // processOptions describe a program to start.
 type processOptions struct {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	startTimeout = time.Minute      // of one component on a busy machine
+	startTimeout = 4 * time.Minute  // of one component on a slow machine
 	stopTimeout  = 10 * time.Second // of the API server
 )
 
@@ -227,7 +227,7 @@ func waitFor(ctx context.Context, what string, check func() error) error {
 }
 
 func readyz(ctx context.Context, client kubernetes.Interface) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	code := 0
 	result := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&code)
