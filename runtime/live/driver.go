@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
-	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -88,7 +86,9 @@ type Driver struct {
 	eventTold atomic.Bool
 	// started: the engine has begun. It belongs to the engine's goroutine.
 	started bool
-	timer   *time.Timer
+	// timer ends the sleep until wakeAt; zero: nothing is waited for.
+	timer  *time.Timer
+	wakeAt time.Time
 	// look asks for a look at the engine for the metrics, looking means that it is set.
 	look    *time.Timer
 	looking bool
@@ -167,7 +167,7 @@ func New(o Options) (*Driver, error) {
 	}); err != nil {
 		return nil, err
 	}
-	d.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{d}, Log: o.Log})
+	d.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{d}})
 	d.metrics.state.sizes(d.watches.Size)
 	d.writer = cluster.NewWriter(cluster.WriterOptions{
 		Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance,
@@ -245,7 +245,7 @@ func (d *Driver) loop(ctx context.Context, led chan struct{}, lost chan error) e
 				d.handle(in)
 			}
 		case <-d.timer.C:
-			d.handle(engine.Tick{})
+			d.wake()
 		case <-d.look.C:
 			d.looking = false
 			d.metrics.state.look(d.engine.Load(), time.Now())
@@ -340,60 +340,4 @@ func (d *Driver) stop(grace time.Duration) (clean bool) {
 		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
 	}
 	return clean
-}
-
-// ask runs f on the engine's goroutine, between two inputs.
-func (d *Driver) ask(ctx context.Context, f func(*engine.Engine)) error {
-	finished := make(chan struct{})
-	select {
-	case d.asks <- func(e *engine.Engine) { defer close(finished); f(e) }:
-		<-finished
-		return nil
-	case <-d.done:
-		return errors.New("this starling has stopped")
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Status returns what `starling get` shows.
-func (d *Driver) Status(ctx context.Context) (status.Status, error) {
-	var out status.Status
-	var watches []map[string]string
-	if err := d.ask(ctx, func(e *engine.Engine) {
-		out = e.Status()
-		for _, h := range out.Hooks {
-			watches = append(watches, e.Watches(h.Module, h.ID))
-		}
-	}); err != nil {
-		return out, err
-	}
-	out.ReloadFailed = d.reloads.get()
-	out.Instance, out.Version = d.o.Namespace+"/"+d.o.Name, d.o.Version
-	for i := range out.Modules {
-		m := &out.Modules[i]
-		waiting, problems := d.outbox.state(m.Name)
-		m.PendingMessages, m.Problems = waiting, slices.Concat(m.Problems, problems)
-	}
-	for i := range out.Hooks {
-		d.addSizes(&out.Hooks[i], watches[i])
-	}
-	return out, nil
-}
-
-// Explain returns what the values of a module, or of "global", are made of.
-func (d *Driver) Explain(ctx context.Context, module string) (in values.ExplainInput, err error) {
-	if failed := d.ask(ctx, func(e *engine.Engine) { in, err = e.Explain(module) }); failed != nil {
-		return in, failed
-	}
-	in.Process = d.process
-	return in, err
-}
-
-// Ready answers /readyz.
-func (d *Driver) Ready(ctx context.Context) (ready bool, why string) {
-	if err := d.ask(ctx, func(e *engine.Engine) { ready, why = e.Ready() }); err != nil {
-		return false, err.Error()
-	}
-	return ready, why
 }

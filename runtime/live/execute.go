@@ -75,10 +75,7 @@ func (d *Driver) do(a engine.Action) {
 			}
 		})
 	case engine.Wake:
-		d.timer.Stop()
-		if !a.At.IsZero() {
-			d.timer.Reset(max(time.Until(a.At), 0))
-		}
+		d.sleep(a.At)
 	case engine.Note:
 		var fields []builtins.Field
 		if trace := traceOf(a.Err); trace != "" {

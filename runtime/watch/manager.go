@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"go.starlark.net/starlark"
@@ -30,8 +29,6 @@ type Client interface {
 type Options struct {
 	Client Client
 	Sink   Sink
-	// Log takes what is worth knowing beside the sink's calls.
-	Log zerolog.Logger
 	// Backoff is the delay between attempts to list and watch again. Nil means
 	// 200 ms to 10 s with jitter.
 	Backoff *wait.Backoff

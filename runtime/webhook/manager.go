@@ -15,7 +15,6 @@ import (
 	"github.com/rs/zerolog"
 	"go.starlark.net/starlark"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
@@ -117,7 +116,7 @@ func New(o Options) (*Manager, error) {
 			who:   o.Namespace + "/" + o.Name, names: o.Reach.names(o.Namespace), log: o.Log,
 		}
 	}
-	m.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{m}, Log: o.Log})
+	m.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{m}})
 	if o.Always {
 		ln, err := m.listen()
 		if err != nil {
@@ -229,33 +228,6 @@ func (m *Manager) Run(ctx context.Context) {
 		}
 		timer.Stop()
 	}
-}
-
-// bound is a binding that takes requests of the API server.
-type bound struct {
-	hook    *generation.Hook
-	binding *builtins.Binding
-}
-
-// bindings are all those of the tree, of modules that are off, too.
-func (m *Manager) bindings() []bound {
-	var out []bound
-	for _, mod := range m.gen.Load().All() {
-		out = append(out, boundOf(mod.Hooks)...)
-	}
-	return out
-}
-
-func boundOf(hooks []*generation.Hook) []bound {
-	var out []bound
-	for _, h := range hooks {
-		for i := range h.Bindings {
-			if b := &h.Bindings[i]; b.Admission != nil || b.Convert != nil {
-				out = append(out, bound{h, b})
-			}
-		}
-	}
-	return out
 }
 
 // watch follows our own objects, and the definitions that hooks convert.
@@ -381,40 +353,4 @@ func (m *Manager) serve(ctx context.Context, now time.Time) error {
 	}
 	m.o.Log.Info().Str("address", ln.Addr().String()).Msg("webhooks: answers the API server")
 	return nil
-}
-
-// want is what there should be.
-type want struct {
-	synced bool
-	// all are the bindings that are to be registered now.
-	all []bound
-	// converting: some binding converts, whether its module is on or not.
-	converting bool
-	// decided says of which modules it is known what they want.
-	decided map[string]bool
-	routes  map[string]route
-}
-
-func (m *Manager) wanted() want {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	w := want{synced: m.synced[watchValidating] && m.synced[watchMutating], decided: map[string]bool{}, routes: map[string]route{}}
-	for _, b := range m.bindings() {
-		if b.binding.Convert != nil {
-			w.converting = true
-			w.synced = w.synced && m.synced[watchDefinitions]
-			// A conversion depends on nothing but its functions. Objects must be
-			// readable while a module is off, too.
-			routesOf(b.hook, false, true, w.routes)
-		}
-	}
-	for _, mod := range m.gen.Load().All() {
-		hooks, told := m.served[mod.Name]
-		w.decided[mod.Name] = mod.Err == nil && (told || len(boundOf(mod.Hooks)) == 0)
-		w.all = append(w.all, boundOf(hooks)...)
-		for _, h := range hooks {
-			routesOf(h, true, true, w.routes)
-		}
-	}
-	return w
 }
