@@ -119,14 +119,7 @@ func (s *Server) Stop() {
 // to come again. A path that was known keeps count of its requests.
 func (s *Server) Know(g *generation.Generation) {
 	routes := map[string]*route{}
-	all := make([]*generation.Module, 0, len(g.Names)+1)
-	if g.Global != nil {
-		all = append(all, g.Global)
-	}
-	for _, name := range g.Names {
-		all = append(all, g.Modules[name])
-	}
-	for _, m := range all {
+	for _, m := range g.All() {
 		for _, h := range m.Hooks {
 			for i := range h.Bindings {
 				if b := &h.Bindings[i]; b.Receive != nil {

@@ -93,14 +93,7 @@ func (w *World) Modules() []string {
 // Hooks are the ids of all hooks, sorted.
 func (w *World) Hooks() []string {
 	var out []string
-	all := []*generation.Module{}
-	if g := w.o.Generation.Global; g != nil {
-		all = append(all, g)
-	}
-	for _, m := range w.o.Generation.Modules {
-		all = append(all, m)
-	}
-	for _, m := range all {
+	for _, m := range w.o.Generation.All() {
 		for _, h := range m.Hooks {
 			out = append(out, h.ID)
 		}
