@@ -3,6 +3,7 @@ package builtins
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,6 +176,10 @@ func (c *call) admissionSelectors(b *AdmissionBinding) error {
 		return fmt.Errorf("exclude_namespaces: %w", err)
 	}
 	b.ExcludeNamespaces = w.ExcludeNamespaces
+	left := func(ns string) bool { return ns != "kube-system" && !contains(b.ExcludeNamespaces, ns) }
+	if b.Namespaces != nil && !slices.ContainsFunc(b.Namespaces, left) {
+		return errors.New("namespaces: kube-system is never covered, so nothing is left")
+	}
 	return nil
 }
 

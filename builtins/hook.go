@@ -62,6 +62,9 @@ func callHook(c *call) (starlark.Value, error) {
 	if h.Bindings, err = c.bindings(); err != nil {
 		return nil, fmt.Errorf("on: %w", err)
 	}
+	if err := c.unusedOptions(h); err != nil {
+		return nil, err
+	}
 	if err := c.hookFunction(h); err != nil {
 		return nil, fmt.Errorf("fn: %w", err)
 	}
@@ -103,6 +106,29 @@ func (c *call) hookOptions(h *HookDecl) error {
 		h.KeepValues = true
 	default:
 		return fmt.Errorf("values: got %q, want \"replace\" or \"keep\"", clip(how))
+	}
+	return nil
+}
+
+// unusedOptions refuses what is about runs that wait in line, and are repeated, where
+// all runs answer requests: whoever asked waits, and asks again.
+func (c *call) unusedOptions(h *HookDecl) error {
+	reads := true
+	for i := range h.Bindings {
+		phase := h.Bindings[i].Phase()
+		if phase == 0 {
+			return nil
+		}
+		reads = reads && phase != PhaseReceive
+	}
+	unused := []string{"retry", "queue", "allow_failure", "min_interval", "burst"}
+	if reads {
+		unused = append(unused, "values")
+	}
+	for _, name := range unused {
+		if c.arg(name) != nil {
+			return fmt.Errorf("%s: means nothing here: all that triggers the hook are requests, which are answered at once, and once", name)
+		}
 	}
 	return nil
 }

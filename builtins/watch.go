@@ -3,6 +3,7 @@ package builtins
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -137,6 +138,9 @@ func (c *call) watchEvents() ([]string, error) {
 	return out, nil
 }
 
+// barePath is what looks like a path, but is none in jq.
+var barePath = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+
 // filter reads filter= into w.
 func (c *call) filter(w *WatchBinding) error {
 	switch v := c.arg("filter").(type) {
@@ -150,6 +154,9 @@ func (c *call) filter(w *WatchBinding) error {
 	case starlark.String:
 		fn, err := jqFilter(string(v), w.Pos)
 		if err != nil {
+			if barePath.MatchString(string(v)) {
+				return fmt.Errorf("%w; a path in jq begins with a dot, %q, one in a list without, [%q]", err, "."+clip(string(v)), clip(string(v)))
+			}
 			return err
 		}
 		w.Filter, w.FilterID = fn, fmt.Sprintf("jq %q", string(v))
@@ -165,6 +172,9 @@ func (c *call) filter(w *WatchBinding) error {
 		for i, f := range w.FilterFields {
 			if _, err := object.ParsePath(starlark.String(f)); err != nil {
 				return fmt.Errorf("element %d: %w", i, err)
+			}
+			if rest, dot := strings.CutPrefix(f, "."); dot { // of no object: nothing would be kept
+				return fmt.Errorf("element %d: %q: a path begins without a dot, %q; a jq program is no list", i, clip(f), clip(rest))
 			}
 		}
 		w.FilterID = fmt.Sprintf("fields %q", w.FilterFields)
