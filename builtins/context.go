@@ -154,8 +154,10 @@ type Run struct {
 	// Enabled holds the <camelName>Enabled names of all modules: a global hook may
 	// set them, another may not.
 	Enabled []string
-	// Key is the object that the run is about, with for_each.
-	Key string
+	// Key is the object that the run is about, with for_each; Cleanup says that it is
+	// let go when the run succeeds.
+	Key     string
+	Cleanup bool
 	// State is what the hook remembers, by key. Only read.
 	State map[string]any
 	// Request is what a request run answers; nil for any other run.

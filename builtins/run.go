@@ -21,7 +21,7 @@ func runSpecs() []Spec {
 				{Name: "permanent", Type: TypeBool, Default: "False", Doc: "Whether trying again is of no use before something changes."},
 			}},
 		{Name: "requeue", Phases: PhaseRun, Effect: EffectWrite, call: callRequeue,
-			Doc:    "Asks for another run after some time, if this one succeeds. Of several calls the soonest counts.",
+			Doc:    "Asks for another run after some time, if this one succeeds. Of several calls the soonest counts. Not in a cleanup: fail(…, retry_after = …) tries that again.",
 			Params: []Param{{Name: "after", Type: TypeDuration, Doc: "How long after the end of this run."}}},
 	}
 }
@@ -43,6 +43,9 @@ func callFail(c *call) (starlark.Value, error) {
 
 func callRequeue(c *call) (starlark.Value, error) {
 	after := c.durationOr("after", 0)
+	if c.run.Cleanup {
+		return nil, errors.New(`a cleanup that succeeds lets the object go, so none comes after it; fail("…", retry_after = …) tries it again`)
+	}
 	if after == 0 {
 		return nil, errors.New("after: must be more than 0")
 	}

@@ -127,6 +127,8 @@ func (f *starFile) readComments(src string) {
 			f.context.Phase = phases[value]
 		case key == "key":
 			run.Key = value
+		case key == "cleanup":
+			run.Cleanup = true
 		case key == "role":
 			file.Role = roles[value]
 		case key == "file":

@@ -17,6 +17,8 @@ def check(ctx):
             for j in range(10000000):
                 pass
     warn("seen " + ctx.request.name)
+    if ctx.request.object.get("data.odd"):
+        return 5
     if ctx.request.object.get("data.bad"):
         return deny("no")
 
@@ -50,6 +52,10 @@ func TestRequestRuns(t *testing.T) {
 	}
 	if got = call("check", review(nil)); got.Err != nil || got.Response.Denied != nil {
 		t.Errorf("%+v", got)
+	}
+	// What is returned has no line of its own: the function's is named.
+	if got = call("check", review(map[string]any{"odd": "yes"})); got.Err == nil || !strings.HasPrefix(got.Err.Error(), "web/hooks/a.star:2:1: check: the hook returned int; ") {
+		t.Errorf("%v", got.Err)
 	}
 	// The API server waits a second, so the run, which might take 30, is ended then.
 	var limit *script.LimitError

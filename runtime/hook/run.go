@@ -71,7 +71,7 @@ func Run(ctx context.Context, r Request) Result {
 		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global,
 		Namespace: r.Namespace, Now: r.Now, Grants: r.Module.Decl.Grants,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
-		Enabled: r.Switches, State: r.State, Key: r.Key,
+		Enabled: r.Switches, State: r.State, Key: r.Key, Cleanup: r.Cleanup,
 		Random: r.Random, HTTP: r.HTTP, Hosts: r.Module.Decl.Hosts, Free: r.Hook.Free,
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
@@ -104,12 +104,22 @@ func Run(ctx context.Context, r Request) Result {
 		Limits:  script.Limits{Wall: wall},
 	})
 	if err == nil && binding != nil {
-		err = run.Respond(binding, v)
+		if err = run.Respond(binding, v); err != nil {
+			err = fmt.Errorf("%s%w", placeOf(fn), err)
+		}
 	}
 	if err != nil {
 		return Result{Usage: usage, Err: err}
 	}
 	return Result{Usage: usage, Effects: run.Effects, Size: run.Size(), Response: run.Response}
+}
+
+// placeOf says where a function stands, before an error about what it has returned.
+func placeOf(fn starlark.Callable) string {
+	if f, ok := fn.(*starlark.Function); ok {
+		return fmt.Sprintf("%s: %s: ", f.Position(), f.Name())
+	}
+	return ""
 }
 
 // Enabled calls def enabled() of a module.star.
