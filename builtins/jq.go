@@ -194,6 +194,9 @@ func jqError(err error) error {
 	if i := strings.IndexAny(text, "(\"{["); i >= 0 {
 		text = strings.TrimRight(text[:i], " :")
 	}
+	if !strings.Contains(text, " ") { // the name of a function alone
+		text += " cannot be applied to what it is given"
+	}
 	return errors.New(text)
 }
 

@@ -291,7 +291,7 @@ func TestRealSets(t *testing.T) {
 		t.Errorf("a set that stays as it is was written (-before +after):\n%s", diff)
 	}
 	w.write(w.configMap("theirs"))
-	w.refused(apply(w.configMap("a"), w.configMap("theirs")), "cannot apply ConfigMap "+w.ns+"/theirs: it is there, and set \"children\" did not make it")
+	w.refused(apply(w.configMap("a"), w.configMap("theirs")), "cannot apply ConfigMap "+w.ns+"/theirs: it is there, and set \"children\" of this hook did not make it")
 	w.expect(w.ref("v1", "ConfigMap", "theirs"), nil, "metadata", "labels")
 	w.writer = NewWriter(w.writer.o) // another process
 	w.write(apply(w.configMap("a"), w.configMap("b")))

@@ -156,7 +156,7 @@ func (w *Writer) applyMember(ctx context.Context, manager string, m effect.Write
 		if isMember(live, id, uid) {
 			return nil
 		}
-		return fmt.Errorf("cannot apply %s: it is there, and set %q did not make it: delete it, or give the member another name", m.Ref, name)
+		return fmt.Errorf("cannot apply %s: it is there, and set %q of this hook did not make it: delete it, or give the member another name", m.Ref, name)
 	}
 	obj, err := p.run(ctx)
 	if err == nil {

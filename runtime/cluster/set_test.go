@@ -82,7 +82,7 @@ func TestSet(t *testing.T) {
 	}
 	s.expect("c", "d", "e")
 	err := s.apply("c", "d", "e")
-	if want := `cannot apply ConfigMap a/e: it is there, and set "children" did not make it: delete it, or give the member another name (2 of 3 objects of set "children" applied)`; err == nil || err.Error() != want {
+	if want := `cannot apply ConfigMap a/e: it is there, and set "children" of this hook did not make it: delete it, or give the member another name (2 of 3 objects of set "children" applied)`; err == nil || err.Error() != want {
 		t.Errorf("error is\n%v, want\n%s", err, want)
 	}
 	s.expect("c", "d", "e")

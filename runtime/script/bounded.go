@@ -71,6 +71,9 @@ func tooMany(name string, n, limit int) error {
 func zipFits(args starlark.Tuple) error {
 	shortest := maxElements
 	for _, arg := range args {
+		if _, ok := arg.(starlark.Iterable); !ok {
+			return nil // zip itself says what is wrong
+		}
 		if n := starlark.Len(arg); n >= 0 {
 			shortest = min(shortest, n)
 		}

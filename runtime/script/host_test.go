@@ -242,6 +242,7 @@ func TestHostile(t *testing.T) {
 		{"set", "set(range(10000000))", "set: 10000000 elements are too many, the limit is 1000000"},
 		{"pairs", "enumerate(range(10000000))", "enumerate: 10000000 elements are too many"},
 		{"zip", "zip(*[range(1000000)] * 100)", "zip: 100000000 elements are too many"},
+		{"zip of a number", "zip(5)", "argument #1 is not iterable: int"},
 		{"codepoints", `("a" * (1 << 26)).codepoints()`, "codepoints: 67108864 elements are too many, the limit is 2000000"},
 		{"bytes", `bytes("a" * (1 << 26)).elems()`, "elems: 67108864 elements are too many"},
 		{"lines", `("\n" * (1 << 26)).splitlines()`, "splitlines: 67108865 elements are too many"},
