@@ -76,8 +76,7 @@ type Context struct {
 	// that take long. The script host sets it; nil means no end.
 	Ctx context.Context
 
-	logged int  // bytes
-	cut    bool // the line "log cut" is out
+	logged int // bytes
 }
 
 // contextKey is the thread-local name of the Context.
@@ -184,7 +183,7 @@ type Limits struct {
 	MaxWrites int
 	// MaxBytes is the size of all effects together; 0 means 32 MiB.
 	MaxBytes int
-	// LogBytes is how much a run may log before its log is cut; 0 means 1 MiB.
+	// LogBytes is how much a run may log; 0 means 1 MiB.
 	LogBytes int
 }
 

@@ -8,10 +8,11 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// log hands a line to the logger, as long as the run may log.
-func (c *call) log(level Level, msg string, fields []Field) {
-	if c.ctx == nil || c.ctx.Log == nil || c.ctx.cut {
-		return
+// log hands a line to the logger. A run that logs too much ends: nobody reads that, and
+// what writes it is no hook that works.
+func (c *call) log(level Level, msg string, fields []Field) error {
+	if c.ctx == nil || c.ctx.Log == nil {
+		return nil
 	}
 	var limits Limits
 	if c.ctx.Run != nil {
@@ -21,17 +22,15 @@ func (c *call) log(level Level, msg string, fields []Field) {
 	for _, f := range fields {
 		size += len(f.Key) + object.PlainSize(f.Value)
 	}
-	most := limits.logBytes()
-	if c.ctx.logged += size; c.ctx.logged > most {
-		c.ctx.cut = true
-		c.ctx.Log.Log(LevelWarn, fmt.Sprintf("log cut: more than %d bytes in one run", most), nil)
-		return
+	if c.ctx.logged += size; c.ctx.logged > limits.logBytes() {
+		return &LimitError{Limit: "log", Detail: fmt.Sprintf("more than %d bytes in one run", limits.logBytes())}
 	}
 	c.ctx.Log.Log(level, msg, fields)
+	return nil
 }
 
 // plainFields makes the keyword arguments of a log call plain. What JSON cannot
-// hold is logged as its text: a log line never ends a run.
+// hold is logged as its type: what is in a log line never ends a run.
 func plainFields(kwargs []starlark.Tuple) []Field {
 	var out []Field
 	for _, kv := range kwargs {

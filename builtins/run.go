@@ -71,8 +71,7 @@ func logSpecs() []Spec {
 		return Spec{Name: "log." + level.String(), Phases: phases, Effect: EffectWrite, Doc: doc,
 			Params: []Param{msg, fields},
 			call: func(c *call) (starlark.Value, error) {
-				c.log(level, textOf(c.arg("msg")), plainFields(c.kwargs))
-				return nil, nil
+				return nil, c.log(level, textOf(c.arg("msg")), plainFields(c.kwargs))
 			}}
 	}
 	return []Spec{
@@ -94,6 +93,5 @@ func callPrint(c *call) (starlark.Value, error) {
 	for i, v := range c.rest {
 		words[i] = textOf(v)
 	}
-	c.log(LevelInfo, strings.Join(words, c.strOr("sep", " ")), nil)
-	return nil, nil
+	return nil, c.log(LevelInfo, strings.Join(words, c.strOr("sep", " ")), nil)
 }

@@ -69,6 +69,9 @@ var hostileHooks = []hostile{
 	{"many-values", "for i in range(1000000):\n        values.set(\"a%d\" % i, 1)", "effects limit: more than 10000 value changes"},
 	{"many-metrics", "for i in range(1000000):\n        metrics.set(\"a\", i, labels = {\"i\": str(i)})", "effects limit: more than 10000 metric changes"},
 	{"many-writes", "for i in range(1000000):\n        k8s.delete(\"v1\", \"ConfigMap\", \"none-%d\" % i)", "effects limit: more than 10000 object writes"},
+	{"log-flood", "for i in range(1000000):\n        log.info(\"x\" * 1000, i = i)", "log limit: more than 1048576 bytes in one run"},
+	{"log-line", "print(\"x\" * (10 << 20))", "log limit: more than 1048576 bytes in one run"},
+	{"deep-path", "values.set([\"a\"] * 100000, 1)", "path has 100000 keys, more than 100"},
 	{"large-state", "ctx.state.set(\"a\", \"x\" * (10 << 20))", "state"},
 }
 
