@@ -2,6 +2,9 @@ package check
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
+	"strconv"
 	"strings"
 
 	"github.com/starling-operator/starling/modules/values"
@@ -43,8 +46,16 @@ func (c *checker) section(m *generation.Module, tree map[string]any) section {
 	s := values.Section{Name: m.Name, Key: m.Key, Static: static(m.Tree.ValuesFile, m.Tree.Values, c.tree.ValuesFile, tree)}
 	out := section{composer: values.NewComposer(s)}
 	config, all, err := m.Schemas()
-	if err != nil {
+	var wrong *values.SchemaError
+	switch {
+	case errors.As(err, &wrong):
+		for i, mistake := range wrong.Mistakes {
+			c.add(Finding{Severity: Error, Check: "values", Module: m.Name, File: wrong.File, Line: wrong.Lines[i], Message: mistake})
+		}
+	case err != nil:
 		c.addError("values", m.Name, err)
+	}
+	if err != nil {
 		out.broken = true
 		return out
 	}
@@ -74,5 +85,25 @@ func (c *checker) addProblem(s Severity, p values.Problem, file string) {
 	if where != "" {
 		message = where + ": " + message
 	}
-	c.addAt(s, "values", p.Module, cmp.Or(p.File, file), message, "")
+	file = cmp.Or(p.File, file)
+	if data, err := fs.ReadFile(c.tree.Files, file); err == nil && !strings.HasSuffix(file, ".star") {
+		if line := values.LineOf(data, c.above(file, p.Module), p.Path); line > 0 {
+			file += ":" + strconv.Itoa(line)
+		}
+	}
+	c.addAt(s, "values", p.Module, file, message, "")
+}
+
+// above is the key under which a values file has the values of a module: those of the tree
+// have one.
+func (c *checker) above(file, module string) string {
+	if file != c.tree.ValuesFile {
+		return ""
+	}
+	for _, m := range c.modules {
+		if m.Name == module && !m.Global {
+			return m.Key
+		}
+	}
+	return values.GlobalKey
 }

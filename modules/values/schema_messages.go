@@ -164,7 +164,7 @@ func ruleProblem(e *field.Error) Problem {
 }
 
 // fieldErrors writes what is wrong with a schema itself in one line.
-func fieldErrors(errs field.ErrorList) string {
+func fieldErrors(errs field.ErrorList) []string {
 	const most = 5
 	var out []string
 	for i, e := range errs {
@@ -178,7 +178,7 @@ func fieldErrors(errs field.ErrorList) string {
 		}
 		out = append(out, schemaPath(e.Field)+detail)
 	}
-	return strings.Join(out, "; ")
+	return out
 }
 
 // schemaPath turns a path in a schema, "properties[values].properties[web].type",

@@ -47,14 +47,14 @@ func ParseSchema(file string, data []byte, load func(name string) ([]byte, error
 		raw["type"] = "object"
 	}
 	if raw["type"] != "object" {
-		return nil, fmt.Errorf("%s: type must be object at the root", file)
+		return nil, newSchemaError(file, data, "type must be object at the root")
 	}
 	p := &schemaParser{}
 	p.node("", raw)
 	if len(p.errs) > 0 {
-		return nil, fmt.Errorf("%s: %s", file, strings.Join(p.errs, "; "))
+		return nil, newSchemaError(file, data, p.errs...)
 	}
-	s, err := buildSchema(file, raw)
+	s, err := buildSchema(file, data, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -165,8 +165,10 @@ func texts(list []any) []string {
 	return out
 }
 
+const notStructural = "not a structural schema: "
+
 // buildSchema makes the schema from its cleaned tree.
-func buildSchema(file string, raw map[string]any) (*Schema, error) {
+func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) {
 	data, err := json.Marshal(clean(raw, false))
 	if err != nil {
 		return nil, fmt.Errorf("%s: a number is infinite or not a number", file)
@@ -187,7 +189,9 @@ func buildSchema(file string, raw map[string]any) (*Schema, error) {
 		return nil, fmt.Errorf("%s: not a structural schema: %s", file, oneLine(err))
 	}
 	if errs := structural.ValidateStructural(nil, wrapped); len(errs) > 0 {
-		return nil, fmt.Errorf("%s: not a structural schema: %s", file, fieldErrors(errs))
+		mistakes := fieldErrors(errs)
+		mistakes[0] = notStructural + mistakes[0]
+		return nil, newSchemaError(file, text, mistakes...)
 	}
 	root := wrapped.Properties[wrapKey]
 	errs, err := defaulting.ValidateDefaults(context.Background(), nil, wrapped, false, true)
@@ -195,7 +199,7 @@ func buildSchema(file string, raw map[string]any) (*Schema, error) {
 		return nil, fmt.Errorf("%s: a default cannot be checked: %s", file, oneLine(err))
 	}
 	if len(errs) > 0 {
-		return nil, fmt.Errorf("%s: %s", file, fieldErrors(errs))
+		return nil, newSchemaError(file, text, fieldErrors(errs)...)
 	}
 	if err := checkRules(&root); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
