@@ -217,14 +217,14 @@ func runTest(ctx context.Context, o Options, host *script.Host, file, name strin
 		out.Err = err
 		return out
 	}
-	ctx, cancel := context.WithTimeout(ctx, testLimits.Wall)
+	limited, cancel := context.WithTimeout(ctx, testLimits.Wall)
 	defer cancel()
-	_, _, out.Err = host.Call(ctx, fn, starlark.Tuple{builtins.NewTest()}, script.CallOptions{
+	_, _, out.Err = host.Call(limited, fn, starlark.Tuple{builtins.NewTest()}, script.CallOptions{
 		Name: file + ":" + name, Limits: testLimits,
-		Context: &builtins.Context{Phase: builtins.PhaseTest, Test: &builtins.Test{World: w, Ctx: ctx}, Log: lines{w.say}},
+		Context: &builtins.Context{Phase: builtins.PhaseTest, Test: &builtins.Test{World: w, Ctx: limited}, Log: lines{w.say}},
 	})
 	if out.Err == nil && (o.Explore > 0 || o.Seed > 0) {
-		out.Err = explore(ctx, o, host, file, name, fn)
+		out.Err = explore(ctx, o, host, file, name, fn) // each order has the time of a test
 	}
 	out.Took = time.Since(began)
 	return out
