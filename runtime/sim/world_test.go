@@ -127,3 +127,22 @@ hook(spin, on = [k8s.watch("v1", "ConfigMap", labels = {"a": "b"})])
 		t.Errorf("got %v", err)
 	}
 }
+
+// The objects of a list in a chart are the release's, as Helm takes them out.
+func TestAChartWithLists(t *testing.T) {
+	read, err := tree.Read(fstest.MapFS{
+		"web/module.star":      {Data: []byte("module(enabled = True, namespace = \"web\")\n")},
+		"web/templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: {{ .Values.x | quote }}}}\n")},
+		"web/templates/b.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMapList\nitems:\n- {metadata: {name: b}}\n")},
+		"web/values.yaml":      {Data: []byte("x: one\n")},
+	}, tree.Options{})
+	w := world(t, read, err)
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if obj, err := w.Get(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "web", Name: name}); err != nil || obj == nil {
+			t.Errorf("%s: %v, %v; %+v", name, obj, err, w.Status().Modules)
+		}
+	}
+}
