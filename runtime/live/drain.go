@@ -7,7 +7,7 @@ import (
 )
 
 // drainWithin is how long requests under way may take once the process is to end.
-const drainWithin = 4 * time.Second
+const drainWithin = 8 * time.Second
 
 // drain takes no more requests, and lets those under way be answered: everything goes on
 // meanwhile. The channel is closed when they are, or when there is no more time.
