@@ -227,10 +227,36 @@ func TestProofsInDocsExist(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile("`(Test\\w+)(/\\w+)?`").FindAllStringSubmatch(string(text), -1) {
 			if !tests[m[1]] {
 				t.Errorf("%s names %s, which is no test", page, m[1])
 			}
+			script := "cmd/starling/testdata/script" + m[2] + ".txtar"
+			if _, err := os.Stat(script); m[1] == "TestScripts" && m[2] != "" && err != nil {
+				t.Errorf("%s names %s%s, and there is no %s", page, m[1], m[2], script)
+			}
 		}
+	}
+}
+
+// No feature of shell-operator is without our way, and a test.
+func TestEachRowOfHooksHasAProof(t *testing.T) {
+	text, err := os.ReadFile("docs/hooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || cells[0] == " shell-operator" {
+			continue
+		}
+		rows++
+		if len(cells) != 3 || strings.TrimSpace(cells[1]) == "" || !strings.Contains(cells[2], "`Test") {
+			t.Errorf("%q: want a feature, our way and the tests that prove it", line)
+		}
+	}
+	if rows < 40 {
+		t.Errorf("there are %d rows", rows)
 	}
 }
