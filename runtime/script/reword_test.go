@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -15,5 +18,24 @@ func TestObjectsAreNotChanged(t *testing.T) {
 	_, _, err := f.call(t, t.Context(), Limits{})
 	if err == nil || !strings.Contains(err.Error(), "a.star:2:") || !strings.HasSuffix(err.Error(), "(dict(o) makes a copy you may change)") {
 		t.Error(err)
+	}
+}
+
+// Parts of ctx that are not there, or not to be had in that way, say what is.
+func TestPartsOfCtxAreExplained(t *testing.T) {
+	for expr, want := range map[string]string{
+		"ctx.events[0].object": `(events of a watch with keep = "object" have it; .result is what the filter kept)`,
+		"ctx.events[1].result": `(only events about objects have it: added, modified and deleted; see .type)`,
+		`ctx.state["n"]`:       `(call what it has: .get("key"), .set("key", value))`,
+	} {
+		f := newFixture(t, map[string]string{"a.star": "def f():\n    " + expr + "\n"}, func(o *Options) {
+			o.Predeclared["ctx"] = builtins.NewCtx(builtins.CtxOptions{Events: []builtins.Event{
+				{Type: "added", Binding: "nodes", Name: "a", Result: starlark.None}, {Type: "startup", Binding: "startup"},
+			}})
+		})
+		_, _, err := f.call(t, t.Context(), Limits{})
+		if err == nil || !strings.Contains(err.Error(), "a.star:2:") || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", expr, err)
+		}
 	}
 }
