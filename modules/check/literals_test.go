@@ -173,10 +173,84 @@ hook(lambda ctx: None, name = "o", on = [k8s.watch("v1", "Pod", filter = keep)])
 
 hook(lambda ctx: loaded(), name = "t", on = [startup])
 `,
+		"far/module.star": grants,
+		"far/lib/a.star": `load("//far/lib/b.star", inner = "write")
+
+def outer(o):
+    inner()
+    return o.metadata.name
+`,
+		"far/lib/b.star": `def write():
+    values.set("a", 1)
+
+def handed():
+    values.set("a", 1)
+
+def late():
+    values.set("a", 1)
+`,
+		"far/hooks/a.star": `load("../lib/a.star", "outer")
+load("../lib/b.star", "handed", "late")
+
+TABLE = {"a": handed}
+AFTER = [lambda: late()]
+
+def keep(o):
+    return [outer(o), handed(), late()] if o else None
+
+hook(lambda ctx: None, name = "a", on = [k8s.watch("v1", "Pod", filter = keep)])
+`,
 	})
 	want := []string{
+		`far/lib/b.star:2:5: values.set is not available in a filter, which may only look at its object; call it from a hook`,
 		`web/hooks/wrong.star:14:5: k8s.apply is not available in a hook that answers an admission request, which may read but not write; write from a run of another hook`,
 		`web/hooks/wrong.star:8:12: k8s.get is not available in a filter, which may only look at its object; call it from a hook`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What helpers in other files set is seen as what hooks themselves set.
+func TestValuesOfLibraries(t *testing.T) {
+	schema := "type: object\nproperties: {internal: {type: object, default: {}, properties: {a: {type: integer}, b: {type: integer}}}}\n"
+	got := found(t, "values", map[string]string{
+		"web/module.star":         "module()\n",
+		"web/openapi/values.yaml": schema,
+		"web/lib/set.star": `def set_a(n):
+    values.set("internal.a", n)
+
+def set_c(n):
+    values.set("internal.c", n)
+`,
+		"web/hooks/one.star": `load("../lib/set.star", "set_a", "set_c")
+
+def one(ctx):
+    set_a(1)
+    set_c(1)
+
+hook(one, on = [startup])
+`,
+		"web/hooks/two.star": `load("../lib/set.star", set = "set_a")
+
+def two(ctx):
+    if ctx.events:
+        set(2)
+
+hook(two, on = [startup])
+`,
+		// Shared by modules: whose values they are nobody knows.
+		"global/lib/any.star":    "def set_any(n):\n    values.set(\"internal.any\", n)\n",
+		"db/module.star":         "module()\n",
+		"db/hooks/a.star":        "load(\"//global/lib/any.star\", \"set_any\")\nload(\"//db/lib/own.star\", \"set_x\")\n\ndef a(ctx):\n    set_any(1)\n    set_x(1)\n\nhook(a, on = [startup])\n",
+		"db/openapi/values.yaml": schema,
+		"db/lib/own.star":        "def set_x(n):\n    values.set(\"x\", n)\n",
+		"other/module.star":      "module()\n",
+		"other/hooks/a.star":     "load(\"//db/lib/own.star\", \"set_x\")\n\ndef a(ctx):\n    set_x(1)\n\nhook(a, on = [startup])\n",
+	})
+	want := []string{
+		`web/lib/set.star:2:16: hook hooks/two.star:two sets internal.a, and hook hooks/one.star:one may set internal.a (web/lib/set.star:2): the second one to run fails`,
+		`web/lib/set.star:5:16: internal.c cannot be set: the schema has no such field (the schema has a, b)`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

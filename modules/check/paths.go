@@ -87,7 +87,7 @@ func (c *checker) valuePaths() {
 			continue
 		}
 		shape := c.view(m)
-		for _, file := range append(slices.Clip(m.Tree.HookFiles), m.Tree.ModuleFile) {
+		for _, file := range append(c.ownLibraries(m), append(slices.Clip(m.Tree.HookFiles), m.Tree.ModuleFile)...) {
 			s := c.files[file]
 			if s == nil {
 				continue
@@ -100,6 +100,31 @@ func (c *checker) valuePaths() {
 			})
 		}
 	}
+}
+
+// ownLibraries are the other files of a module's folder, when nobody else loads them: the
+// values that they set are the module's.
+func (c *checker) ownLibraries(m *generation.Module) []string {
+	if m.Global {
+		return nil // modules load those of global/
+	}
+	own := m.Tree.Dir + "/"
+	var out []string
+	for file := range c.files {
+		if !strings.HasPrefix(file, own) || strings.HasSuffix(file, "_test.star") || file == m.Tree.ModuleFile || slices.Contains(m.Tree.HookFiles, file) {
+			continue
+		}
+		shared := false
+		for _, s := range c.files {
+			for _, from := range s.loads {
+				shared = shared || from.file == file && !strings.HasPrefix(s.path, own)
+			}
+		}
+		if !shared {
+			out = append(out, file)
+		}
+	}
+	return out
 }
 
 func (c *checker) valuePath(m *generation.Module, s *source, v valueCall, shape map[string]any, switches []string) {
@@ -159,7 +184,7 @@ type setting struct {
 }
 
 // conflicts finds two hooks of one module that set one path. What follows from literal
-// paths in the hook's function, and in functions of its file that it calls, is seen.
+// paths in the hook's function, and in functions of the tree that it calls, is seen.
 func (c *checker) conflicts() {
 	for _, m := range c.modules {
 		var all []setting
@@ -174,7 +199,7 @@ func (c *checker) conflicts() {
 				continue
 			}
 			if def := s.functions[fn.Name()]; def != nil {
-				all = append(all, s.settings(h, def, shape, true, map[string]bool{})...)
+				all = append(all, c.settings(s, h, def, shape, true, map[*syntax.DefStmt]bool{})...)
 			}
 		}
 		c.conflictsAmong(m, all)
@@ -210,13 +235,13 @@ func overlap(a, b []string) bool {
 	return slices.Equal(a[:n], b[:n])
 }
 
-// settings returns what a function sets, and what the functions of the file do that it
+// settings returns what a function sets, and what the functions of the tree do that it
 // calls. always is true while nothing decides whether a statement runs.
-func (s *source) settings(h *generation.Hook, def *syntax.DefStmt, shape map[string]any, always bool, seen map[string]bool) []setting {
-	if seen[def.Name.Name] {
+func (c *checker) settings(s *source, h *generation.Hook, def *syntax.DefStmt, shape map[string]any, always bool, seen map[*syntax.DefStmt]bool) []setting {
+	if seen[def] {
 		return nil
 	}
-	seen[def.Name.Name] = true
+	seen[def] = true
 	var out []setting
 	for _, stmt := range def.Body {
 		expr, plain := stmt.(*syntax.ExprStmt)
@@ -228,8 +253,10 @@ func (s *source) settings(h *generation.Hook, def *syntax.DefStmt, shape map[str
 				always = false
 			case *syntax.CallExpr:
 				now := always && plain && expr.X == syntax.Expr(n)
-				if id, ok := n.Fn.(*syntax.Ident); ok && s.functions[id.Name] != nil {
-					out = append(out, s.settings(h, s.functions[id.Name], shape, now, seen)...)
+				if id, ok := n.Fn.(*syntax.Ident); ok {
+					if of, def := c.called(s, id.Name); def != nil {
+						out = append(out, c.settings(of, h, def, shape, now, seen)...)
+					}
 				}
 				if v, ok := s.asValueCall(n, shape); ok && !v.reads() && v.function != "values.merge" {
 					out = append(out, setting{h, v, now})

@@ -17,8 +17,8 @@ type function struct {
 }
 
 // phases reports builtins that a function calls where they are refused, and those of the
-// functions of its file that it calls. Of functions that several kinds of runs call
-// nothing is said, they may ask which one it is; nor of those that other files load.
+// functions of the tree that it calls by name. Of functions that several kinds of runs
+// call nothing is said, they may ask which one it is.
 func (c *checker) phases() {
 	specs := map[string]builtins.Spec{}
 	for _, s := range builtins.Table() {
@@ -36,7 +36,7 @@ func (c *checker) phases() {
 			return // of the standard library
 		}
 		at := function{pos.Filename(), place{pos.Line, pos.Col}}
-		for _, fn := range s.reachable(at) {
+		for _, fn := range c.reachable(at) {
 			if called[fn] == nil {
 				called[fn] = map[builtins.Phase]bool{}
 			}
@@ -67,10 +67,8 @@ func (c *checker) phases() {
 			note(h.Cleanup, builtins.PhaseRun)
 		}
 	}
-	elsewhere := c.loadedNames()
 	for at, phases := range called {
-		def, isDef := c.files[at.file].at[at.place].(*syntax.DefStmt)
-		if len(phases) != 1 || isDef && elsewhere[def.Name.Name] {
+		if len(phases) != 1 || c.calledElsewhere(at, called) {
 			continue
 		}
 		for phase := range phases {
@@ -80,26 +78,28 @@ func (c *checker) phases() {
 	}
 }
 
-// reachable returns a function and those of its file that it calls by name, directly or
-// not. Names that mean something else anywhere in the file are left out.
-func (s *source) reachable(from function) []function {
-	if s.at[from.place] == nil {
+// reachable returns a function and those of the tree that it calls by name, directly or
+// not. Names that mean something else anywhere in a file are left out.
+func (c *checker) reachable(from function) []function {
+	if c.files[from.file].at[from.place] == nil {
 		return nil
 	}
 	out := []function{from}
 	for i := 0; i < len(out); i++ {
+		s := c.files[out[i].file]
 		syntax.Walk(s.at[out[i].place], func(n syntax.Node) bool {
 			call, ok := n.(*syntax.CallExpr)
 			if !ok {
 				return true
 			}
 			id, ok := call.Fn.(*syntax.Ident)
-			if !ok || s.functions[id.Name] == nil || s.times[id.Name] != 1 {
+			if !ok {
 				return true
 			}
-			def := s.functions[id.Name].Def
-			if to := (function{s.path, place{def.Line, def.Col}}); !slices.Contains(out, to) {
-				out = append(out, to)
+			if of, def := c.called(s, id.Name); def != nil {
+				if to := (function{of.path, place{def.Def.Line, def.Def.Col}}); !slices.Contains(out, to) {
+					out = append(out, to)
+				}
 			}
 			return true
 		})
@@ -107,19 +107,73 @@ func (s *source) reachable(from function) []function {
 	return out
 }
 
-// loadedNames are the names that files of the tree load from others of it.
-func (c *checker) loadedNames() map[string]bool {
-	out := map[string]bool{}
+// calledElsewhere says that a file loads the function and does more with it than what
+// was found: it hands it on, or calls it where nobody knows when.
+func (c *checker) calledElsewhere(at function, known map[function]map[builtins.Phase]bool) bool {
+	def, ok := c.files[at.file].at[at.place].(*syntax.DefStmt)
+	if !ok {
+		return false
+	}
 	for _, s := range c.files {
-		for _, stmt := range s.file.Stmts {
-			if load, ok := stmt.(*syntax.LoadStmt); ok && !strings.HasSuffix(s.path, "_test.star") {
-				for _, from := range load.From {
-					out[from.Name] = true
+		if strings.HasSuffix(s.path, "_test.star") {
+			continue
+		}
+		for name, from := range s.loads {
+			if from != (loadedName{at.file, def.Name.Name}) {
+				continue
+			}
+			uses, calls := 0, 0
+			for _, stmt := range s.file.Stmts {
+				if _, isLoad := stmt.(*syntax.LoadStmt); !isLoad {
+					uses += mentions(stmt, name, false)
 				}
+			}
+			for fn := range known {
+				if fn.file == s.path {
+					calls += mentions(s.at[fn.place], name, true)
+				}
+			}
+			if calls < uses {
+				return true
 			}
 		}
 	}
-	return out
+	return false
+}
+
+// mentions counts how often a node has a name, or calls it.
+func mentions(node syntax.Node, name string, called bool) int {
+	n := 0
+	syntax.Walk(node, func(at syntax.Node) bool {
+		e := at
+		if call, ok := at.(*syntax.CallExpr); ok && called {
+			e = call.Fn
+		} else if called {
+			return true
+		}
+		if id, ok := e.(*syntax.Ident); ok && id.Name == name {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// called returns the function that a name stands for in a file, and the file that it is
+// of: its own or one that it loads. Nil when the name has several meanings there.
+func (c *checker) called(s *source, name string) (*source, *syntax.DefStmt) {
+	if s.times[name] != 1 {
+		return nil, nil
+	}
+	if def := s.functions[name]; def != nil {
+		return s, def
+	}
+	from, ok := s.loads[name]
+	of := c.files[from.file]
+	if !ok || of == nil || of.times[from.name] != 1 || of.functions[from.name] == nil {
+		return nil, nil
+	}
+	return of, of.functions[from.name]
 }
 
 func (c *checker) phase(s *source, fn syntax.Node, phase builtins.Phase, specs map[string]builtins.Spec) {

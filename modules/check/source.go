@@ -1,6 +1,7 @@
 package check
 
 import (
+	"path"
 	"strings"
 
 	"go.starlark.net/syntax"
@@ -23,16 +24,29 @@ type source struct {
 	contexts map[string]bool
 	// filters are the functions and lambdas whose parameter is an object.
 	filters map[string]bool
+	// loads are the names that it loads from files of the tree, where they are from.
+	loads map[string]loadedName
 }
+
+// loadedName is a name in another file.
+type loadedName struct{ file, name string }
 
 func newSource(path string, file *syntax.File) *source {
 	s := &source{
 		path: path, file: file, functions: map[string]*syntax.DefStmt{}, at: map[place]syntax.Node{},
-		bound: map[string]bool{}, times: map[string]int{}, contexts: map[string]bool{}, filters: map[string]bool{},
+		bound: map[string]bool{}, times: map[string]int{}, contexts: map[string]bool{}, filters: map[string]bool{}, loads: map[string]loadedName{},
 	}
 	for _, stmt := range file.Stmts {
-		if def, ok := stmt.(*syntax.DefStmt); ok {
-			s.functions[def.Name.Name] = def
+		switch stmt := stmt.(type) {
+		case *syntax.DefStmt:
+			s.functions[stmt.Name.Name] = stmt
+		case *syntax.LoadStmt:
+			from := loadPath(path, stmt.ModuleName())
+			for i, to := range stmt.To {
+				if from != "" {
+					s.loads[to.Name] = loadedName{from, stmt.From[i].Name}
+				}
+			}
 		}
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -59,6 +73,18 @@ func newSource(path string, file *syntax.File) *source {
 		return true
 	})
 	return s
+}
+
+// loadPath is the file of the tree that a file loads by this name; "" for one of the
+// standard library.
+func loadPath(from, name string) string {
+	if below, ok := strings.CutPrefix(name, "//"); ok {
+		return path.Clean(below)
+	}
+	if strings.HasPrefix(name, "@") {
+		return ""
+	}
+	return path.Join(path.Dir(from), name)
 }
 
 // place is a line and a column, from 1.
