@@ -17,8 +17,8 @@ type devCluster struct {
 	files  []string
 	config string
 
-	last devInput  // what was put into the last new cluster
-	next *devInput // what was read for the one that follows it, nil: nothing yet
+	last devInput  // what the cluster holds
+	next *devInput // what was read since, and shown, or nil
 }
 
 // devInput is what the files say.
@@ -71,8 +71,7 @@ func (c *devCluster) read() (*devInput, error) {
 	return in, nil
 }
 
-// prepare fills a new cluster with what [devCluster.update] has shown last: what was
-// saved since is news.
+// prepare fills a new cluster with what was shown last: what was saved since is news.
 func (c *devCluster) prepare(w *sim.World) (err error) {
 	in := c.next
 	if in == nil {
@@ -80,16 +79,28 @@ func (c *devCluster) prepare(w *sim.World) (err error) {
 			return err
 		}
 	}
-	c.last, c.next = *in, nil
+	c.last, c.next = *in, in
 	return in.put(w, nil)
 }
 
-// update brings a cluster that lies over the last new one to what the files say now.
-func (c *devCluster) update(w *sim.World) (err error) {
-	if c.next, err = c.read(); err != nil {
+// update brings a cluster that lies over the last one to what the files say now.
+func (c *devCluster) update(w *sim.World) error {
+	in, err := c.read()
+	if err != nil {
 		return err
 	}
-	return c.next.put(w, &c.last)
+	c.next = in
+	return in.put(w, &c.last)
+}
+
+// keep does in the last one what update has done.
+func (c *devCluster) keep(w *sim.World) error {
+	if c.next == nil {
+		return nil
+	}
+	before := c.last
+	c.last = *c.next
+	return c.next.put(w, &before)
 }
 
 // put brings a cluster that holds what the files said before, nil: nothing, to this.

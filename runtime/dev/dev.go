@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/script"
@@ -24,7 +26,7 @@ import (
 	"github.com/starling-operator/starling/stdlib"
 )
 
-// Options configures a [Loop]. All fields but Prepare, Update and Golden are required.
+// Options configures a [Loop]. All fields but Prepare, Update, Keep and Golden are required.
 type Options struct {
 	// Builtins are the built-in kinds of the simulated clusters.
 	Builtins *store.Builtins
@@ -32,9 +34,11 @@ type Options struct {
 	Namespace, Name string
 	// Prepare puts into a new cluster what is taken to be there; nil: nothing.
 	Prepare func(*sim.World) error
-	// Update does the same in a cluster that lies over the last one that was prepared:
-	// what has changed since; nil: nothing does.
+	// Update does the same in a cluster that lies over the last one: what has changed
+	// since; nil: nothing does.
 	Update func(*sim.World) error
+	// Keep does in the last one what Update has done last; nil: nothing.
+	Keep func(*sim.World) error
 	// Parallel is how many tests run at a time.
 	Parallel int
 	// Golden reads golden files; nil: there are none.
@@ -49,13 +53,15 @@ type Loop struct {
 	tests map[string][sha256.Size]byte
 	// failed are the test files that have failed in the last round: they run again.
 	failed map[string]bool
-	// world is a cluster in which the last tree that loads has settled.
+	// world is a cluster in which the last tree that loads has settled, and a process
+	// goes on.
 	world *sim.World
+	on    map[string]bool // switches that are ours, by their keys in the config
 }
 
 // New makes a loop that has not seen a tree yet.
 func New(o Options) *Loop {
-	return &Loop{o: o, cache: script.NewCache(), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}}
+	return &Loop{o: o, cache: script.NewCache(), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}, on: map[string]bool{}}
 }
 
 // Round is what one look at a tree has shown.
@@ -140,6 +146,38 @@ func (l *Loop) Settle(ctx context.Context) error {
 	if l.gen == nil || broken(l.gen) {
 		return nil // what loaded last stays what the next one is compared with
 	}
+	if l.world == nil || l.follow(ctx) != nil { // such as a module that seems to have another name
+		if err := l.begin(ctx); err != nil {
+			return err
+		}
+	}
+	// Nobody asks for what has happened on the way.
+	l.world.Runs, l.world.Sent = nil, nil
+	if problems := l.world.Status().Config.Problems; len(problems) > 0 {
+		return fmt.Errorf("the user's config: %s", strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// follow has the cluster of the round before go on with this one's tree, as a process does
+// that reloads it: what has not changed is not touched.
+func (l *Loop) follow(ctx context.Context) error {
+	if l.o.Keep != nil {
+		if err := l.o.Keep(l.world); err != nil {
+			return err
+		}
+	}
+	if err := l.world.Reload(ctx, l.gen); err != nil {
+		return err
+	}
+	if err := l.switchOn(l.world, l.gen); err != nil { // modules that are new
+		return err
+	}
+	return l.world.Settle(ctx)
+}
+
+// begin makes a new cluster.
+func (l *Loop) begin(ctx context.Context) error {
 	w, err := sim.New(sim.Options{Generation: l.gen, Builtins: l.o.Builtins, Namespace: l.o.Namespace, Name: l.o.Name})
 	if err != nil {
 		return err
@@ -155,15 +193,39 @@ func (l *Loop) Settle(ctx context.Context) error {
 	if err := w.Start(ctx); err != nil {
 		return err
 	}
-	if problems := w.Status().Config.Problems; len(problems) > 0 {
-		return fmt.Errorf("the user's config: %s", strings.Join(problems, "; "))
-	}
-	w.Stop()
 	l.world = w
 	return nil
 }
 
-func (l *Loop) switchOn(w *sim.World, g *generation.Generation) error { return w.SwitchOn(g.Names...) }
+// switchOn has all modules work that nobody has switched on or off. What it has said of
+// modules that are gone it takes back.
+func (l *Loop) switchOn(w *sim.World, g *generation.Generation) error {
+	before, err := w.UserConfig()
+	if err != nil {
+		return err
+	}
+	said := len(before)
+	there := map[string]bool{}
+	for _, name := range g.Names {
+		there[values.EnabledKey(g.Modules[name].Key)] = true
+	}
+	maps.DeleteFunc(before, func(key, _ string) bool { return l.on[key] && !there[key] })
+	if len(before) < said {
+		if err := w.Configure(before); err != nil {
+			return err
+		}
+	}
+	if err := w.SwitchOn(g.Names...); err != nil {
+		return err
+	}
+	after, err := w.UserConfig()
+	for key := range after {
+		if _, known := before[key]; !known {
+			l.on[key] = true
+		}
+	}
+	return err
+}
 
 func contains(g *generation.Generation, m *generation.Module) bool {
 	return g.Global == m || g.Modules[m.Name] == m
