@@ -84,8 +84,8 @@ type Driver struct {
 	reloads    reloads
 	// eventTold: the last Event about the module tree says that something is wrong.
 	eventTold atomic.Bool
-	// started: the engine has begun. It belongs to the engine's goroutine.
-	started bool
+	// started: the engine has begun. Only its goroutine sets it.
+	started atomic.Bool
 	// timer ends the sleep until wakeAt; zero: nothing is waited for.
 	timer  *time.Timer
 	wakeAt time.Time
@@ -298,7 +298,8 @@ func (d *Driver) handle(in engine.Input) {
 		// With the tree as it is now: it may have changed while the Lease was waited for.
 		start.Generation = d.generation.Load()
 		d.metrics.generation.Set(float64(start.Generation.Number))
-		in, d.started = start, true
+		in = start
+		d.started.Store(true)
 	}
 	for _, a := range d.engine.Handle(time.Now(), in) {
 		d.do(a)

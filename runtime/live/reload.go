@@ -65,7 +65,7 @@ func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 // follow has a generation take the place of another one. It runs on the engine's
 // goroutine.
 func (d *Driver) follow(before, next *generation.Generation) {
-	if d.started {
+	if d.started.Load() {
 		digest := next.Tree.Digest
 		d.handle(engine.Reload{Generation: next, Quarantined: func(hook string) string { return d.marks.quarantinedIn(digest, hook) }})
 		return
@@ -88,7 +88,7 @@ func (d *Driver) adopted(next *generation.Generation) {
 	if err := d.marks.use(next.Tree.Digest); err != nil {
 		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
 	}
-	if d.started {
+	if d.started.Load() {
 		d.metrics.generation.Set(float64(next.Number))
 	}
 	d.reloads.set(nil)

@@ -2,10 +2,18 @@ package live
 
 import (
 	"strings"
+	"sync"
 	"testing"
+	"testing/fstest"
+	"time"
 	"unicode/utf8"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -136,4 +144,26 @@ func TestEventMessagesAreTextThatFits(t *testing.T) {
 			t.Errorf("got %d bytes of %d: %q", len(got), len(text), got)
 		}
 	}
+}
+
+// What becomes of the tree is told by who follows it, beside the engine.
+func TestAReloadMayFailAsTheEngineBegins(t *testing.T) {
+	metrics, err := NewMetrics(prometheus.NewRegistry(), "v0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := tree.Read(fstest.MapFS{"web/templates/a.yaml": {}}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Driver{
+		o:      Options{Log: zerolog.Nop()},
+		engine: engine.New(engine.Options{Jitter: func() float64 { return 0 }}), metrics: metrics,
+		timer: time.NewTimer(time.Hour), look: time.NewTimer(time.Hour), requests: newRequests(),
+	}
+	d.generation.Store(generation.Load(t.Context(), generation.Options{Tree: read, Number: 1}))
+	var told sync.WaitGroup
+	told.Go(func() { d.tellOfReload("Normal", "Reloaded", "") })
+	d.handle(engine.Start{})
+	told.Wait()
 }

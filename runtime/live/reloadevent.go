@@ -19,7 +19,7 @@ const maxEventMessage = 1024
 // their Deployment first. That all is well is said only after something was not.
 func (d *Driver) tellOfReload(typ, reason, message string) {
 	told := d.eventTold.Swap(typ == "Warning")
-	if !d.started || typ == "Normal" && !told {
+	if !d.started.Load() || typ == "Normal" && !told {
 		return
 	}
 	message = eventMessage(message)
