@@ -79,7 +79,7 @@ type Round struct {
 	Took         time.Duration
 }
 
-// Broken says that a module does not load.
+// broken says that a module does not load.
 func broken(g *generation.Generation) bool {
 	for _, m := range g.All() {
 		if m.Err != nil {
