@@ -112,7 +112,7 @@ func measureOffline(ctx context.Context, b *bench) error {
 	}
 	b.table.add(row{what: fmt.Sprintf("starling check, %d modules", checked), starling: seconds(took), aim: verdict("< 3 s", took < checkAim)})
 	b.table.add(row{what: "… processor time", starling: seconds(cpu)})
-	return nil
+	return measureDev(ctx, b)
 }
 
 // timed runs a command of starling three times, and returns the time in between, the
