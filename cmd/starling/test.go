@@ -40,7 +40,7 @@ type testFlags struct {
 }
 
 // goFlags are those that may be written as Go people type them, with one dash.
-var goFlags = []string{"run", "update", "json", "count", "parallel", "explore", "seed", "cover", "cover-html"}
+var goFlags = []string{"verbose", "run", "update", "json", "count", "parallel", "explore", "seed", "cover", "cover-html"}
 
 func newTestCommand() *cobra.Command {
 	f := &testFlags{}
@@ -76,7 +76,13 @@ func likeGo(args []string) []string {
 	}
 	out := slices.Clone(args)
 	for i, arg := range out {
+		if arg == "--" {
+			break // what follows is no flag
+		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		if name == "-v" { // go takes both
+			out[i] = arg[1:]
+		}
 		if strings.HasPrefix(arg, "-") && slices.Contains(goFlags, name) {
 			out[i] = "-" + arg
 		}

@@ -28,10 +28,10 @@ func (p *testPrinter) broken(root testRoot, gen *generation.Generation) {
 	for _, name := range gen.Names {
 		if err := gen.Modules[name].Err; err != nil {
 			p.failed++
-			p.event("fail", root.dir+"/"+name, "", 0, render(err))
-			if !p.json {
-				fmt.Fprintf(p.out, "FAIL\t%s\n%s", filepath.Join(root.dir, name), indent(render(err)))
-			}
+			path := filepath.ToSlash(filepath.Join(root.dir, name))
+			p.event("start", path, "", 0, "")
+			p.say(path, "", fmt.Sprintf("FAIL\t%s\n%s", path, indent(render(err))))
+			p.event("fail", path, "", 0, "")
 		}
 	}
 }
@@ -40,6 +40,7 @@ func (p *testPrinter) file(f suite.File) {
 	p.files++
 	path := filepath.ToSlash(filepath.Join(p.root, f.Path))
 	passed := 0
+	p.event("start", path, "", 0, "")
 	p.tests += len(f.Tests)
 	for _, r := range f.Tests {
 		word, action := "PASS", "pass"
@@ -59,10 +60,11 @@ func (p *testPrinter) file(f suite.File) {
 		if r.Err != nil {
 			text += render(r.Err)
 		}
-		p.event(action, path, r.Name, r.Took, text)
-		if !p.json && (r.Err != nil || p.verbose) {
-			fmt.Fprintf(p.out, "--- %s: %s (%.2fs)\n%s", word, r.Name, r.Took.Seconds(), indent(text))
+		p.event("run", path, r.Name, 0, "")
+		if r.Err != nil || p.verbose {
+			p.say(path, r.Name, fmt.Sprintf("--- %s: %s (%.2fs)\n%s", word, r.Name, r.Took.Seconds(), indent(text)))
 		}
+		p.event(action, path, r.Name, r.Took, "")
 	}
 	word, action := "ok  ", "pass"
 	if f.Failed() {
@@ -73,10 +75,8 @@ func (p *testPrinter) file(f suite.File) {
 	if f.Err != nil {
 		text = render(f.Err)
 	}
-	p.event(action, path, "", f.Took, text)
-	if !p.json {
-		fmt.Fprintf(p.out, "%s\t%s\t%d of %d tests\t%.2fs\n%s", word, path, passed, len(f.Tests), f.Took.Seconds(), indent(text))
-	}
+	p.say(path, "", fmt.Sprintf("%s\t%s\t%d of %d tests\t%.2fs\n%s", word, path, passed, len(f.Tests), f.Took.Seconds(), indent(text)))
+	p.event(action, path, "", f.Took, "")
 }
 
 // covered tells what has run of the files of a tree.
@@ -88,23 +88,37 @@ func (p *testPrinter) covered(files []script.Covered) {
 
 // output is a line about a file.
 func (p *testPrinter) output(path, text string) {
-	p.event("output", path, "", 0, text+"\n")
+	if p.json {
+		p.say(path, "", text+"\n")
+		return
+	}
+	p.say(path, "", "\t"+path+"\t"+text+"\n")
+}
+
+// say prints text: with --json an event for each line, as go test has it.
+func (p *testPrinter) say(path, test, text string) {
 	if !p.json {
-		fmt.Fprintf(p.out, "\t%s\t%s\n", path, text)
+		fmt.Fprint(p.out, text)
+		return
+	}
+	for line := range strings.Lines(text) {
+		p.event("output", path, test, 0, line)
 	}
 }
 
-// event prints one object in the form of `go test -json`; Package is the file.
+// event prints one object in the form of `go test -json`: start, run, output, pass and
+// fail. Package is the file.
 func (p *testPrinter) event(action, file, test string, took time.Duration, output string) {
 	if !p.json {
 		return
 	}
 	data, err := json.Marshal(struct {
+		Time            time.Time
 		Action, Package string
 		Test            string  `json:",omitempty"`
 		Elapsed         float64 `json:",omitempty"`
 		Output          string  `json:",omitempty"`
-	}{action, file, test, took.Seconds(), output})
+	}{time.Now(), action, file, test, took.Seconds(), output})
 	if err == nil {
 		fmt.Fprintf(p.out, "%s\n", data)
 	}

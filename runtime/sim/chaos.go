@@ -54,9 +54,10 @@ func (w *World) disturb(ctx context.Context) error {
 		}
 		switch {
 		case c.chance(12):
-			verb := []string{"apply", "create", "patch", "delete", "get", "list"}[c.r.IntN(6)]
-			c.note("the next %s fails", verb)
-			w.store.FailNext(verb, "*", apierrors.NewInternalError(fmt.Errorf("injected")), 1)
+			verb := []string{"apply", "create", "patch", "delete", "get", "list", "write", "write"}[c.r.IntN(8)]
+			after := c.r.IntN(3) // in the middle of a commit, too
+			c.note("%s fails", []string{"the next " + verb, "the second " + verb + " from now", "the third " + verb + " from now"}[after])
+			w.store.FailAfter(verb, "*", apierrors.NewInternalError(fmt.Errorf("injected")), after)
 		case c.chance(40):
 			c.note("starling is killed and started again")
 			w.Stop()

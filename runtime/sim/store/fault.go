@@ -9,6 +9,7 @@ type fault struct {
 	verb, kind string
 	err        error
 	times      int
+	after      int // calls that succeed before
 }
 
 // FailNext makes the next times calls fail with err. The verb is one of RBAC's, or
@@ -19,8 +20,16 @@ func (s *Store) FailNext(verb, kind string, err error, times int) {
 	s.mu.Lock()
 	defer s.unlock()
 	if times > 0 {
-		s.faults = append(s.faults, &fault{verb, kind, err, times})
+		s.faults = append(s.faults, &fault{verb: verb, kind: kind, err: err, times: times})
 	}
+}
+
+// FailAfter makes one call fail with err, as [Store.FailNext] does, once that many have
+// succeeded: a commit that fails in its middle.
+func (s *Store) FailAfter(verb, kind string, err error, after int) {
+	s.mu.Lock()
+	defer s.unlock()
+	s.faults = append(s.faults, &fault{verb: verb, kind: kind, err: err, times: 1, after: after})
 }
 
 // ClearFaults forgets the errors that were to happen.
@@ -37,6 +46,10 @@ func (s *Store) fail(t Target, k *kind, verb string) error {
 	}
 	for i, f := range s.faults {
 		if f.kind != "*" && f.kind != k.Kind.Kind || !f.hits(verb) {
+			continue
+		}
+		if f.after > 0 {
+			f.after--
 			continue
 		}
 		if f.times--; f.times == 0 {
