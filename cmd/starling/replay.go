@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -24,6 +25,7 @@ type replayFlags struct {
 	instance instance
 	keys     recordKeyFlags
 	modules  string
+	output   string
 }
 
 func newReplayCommand() *cobra.Command {
@@ -50,11 +52,15 @@ tree would have answered. Exits with 1 when it is not the same.`,
 	}
 	f.instance.addFlags(cmd.Flags())
 	f.keys.addFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text, json or yaml")
 	cmd.Flags().StringVar(&f.modules, "modules", "", "`folder` of a module tree, whose hook is run instead of the recorded one")
 	return cmd
 }
 
 func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, id string) error {
+	if !slices.Contains([]string{"text", "json", "yaml"}, f.output) {
+		return fmt.Errorf("--output %q is not known; use text, json or yaml", f.output)
+	}
 	if err := f.instance.complete(podNamespaceFile); err != nil {
 		return err
 	}
@@ -90,7 +96,41 @@ func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, id stri
 	return f.print(stdout, r, again)
 }
 
+// replayedRun is what -o json prints.
+type replayedRun struct {
+	// Header is that of the record.
+	record.Header
+	// Same says that the replay came to the same, byte for byte.
+	Same bool `json:"same"`
+	// Now are the lines of what the run asks for, logs and fails with, Then those of the
+	// record, with details; without their secrets.
+	Now  []string `json:"now"`
+	Then []string `json:"then"`
+	// Difference is empty when they are the same, or when what differs is not shown.
+	Difference []string `json:"difference,omitempty"`
+}
+
+// encode prints a replay for programs.
+func (f *replayFlags) encode(w io.Writer, r *record.Record, again *record.Replayed) error {
+	mask := record.NewMask(r, again.Outcome)
+	out := replayedRun{Header: r.Header, Same: again.Same, Now: mask.Lines(again.Outcome, true), Then: mask.Lines(r.Outcome, true)}
+	out.Error = mask.Text(out.Error)
+	if !again.Same {
+		out.Difference = record.Diff(out.Then, out.Now)
+	}
+	if err := status.Encode(w, f.output, out, status.Options{}); err != nil {
+		return err
+	}
+	if !again.Same {
+		return exitCode(1)
+	}
+	return nil
+}
+
 func (f *replayFlags) print(w io.Writer, r *record.Record, again *record.Replayed) error {
+	if f.output != "text" {
+		return f.encode(w, r, again)
+	}
 	mask := record.NewMask(r, again.Outcome)
 	took := status.Roughly(time.Duration(r.Took))
 	fmt.Fprintf(w, "# run %s of %s, %s, attempt %d, %s, %s\n", r.ID, r.Hook, r.Started.Format(time.RFC3339), r.Attempt, took, r.Cause)
