@@ -11,6 +11,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/server"
 	"github.com/starling-operator/starling/runtime/sim"
 )
@@ -119,6 +120,9 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 		}
 		x := in.Explain()
 		x.Notes = append(x.Notes, refused(w.Status(), module)...)
+		for i, note := range x.Notes { // an error may quote what a hook has read out of a Secret
+			x.Notes[i] = plan.MaskText(w, note)
+		}
 		return x, nil
 	}
 	if w := &f.world; w.config != "" || len(w.files) > 0 || w.live || w.access != (access{}) {
