@@ -119,7 +119,7 @@ func (s *Session) apply(ctx context.Context, from, text string) error {
 		return fmt.Errorf("%s: there is no object in it", from)
 	}
 	for _, obj := range objects {
-		if err = s.world.Apply(obj); err != nil {
+		if err = s.byHand(func() error { return s.world.Apply(obj) }); err != nil {
 			err = fmt.Errorf("%s: %w", from, err)
 			break
 		}
@@ -154,11 +154,18 @@ func (s *Session) cmdDelete(ctx context.Context, args []string) error {
 	if len(args) > 2 {
 		ref.Namespace = args[2]
 	}
-	if err := s.world.Delete(ref); err != nil {
+	if err := s.byHand(func() error { return s.world.Delete(ref) }); err != nil {
 		return err
 	}
 	s.out.note("deleted " + ref.String())
 	return s.settle(ctx)
+}
+
+// byHand makes a change that :plan shows as one of the person at the session.
+func (s *Session) byHand(change func() error) error {
+	s.world.Store().As("hand")
+	defer s.world.Store().As("")
+	return change()
 }
 
 // kind finds a kind by the names that kubectl takes: its own, its plural, short ones.

@@ -102,6 +102,9 @@ func TestReleasesThatAreThereAreNoNews(t *testing.T) {
 func TestPlanShowsWhatTheSessionHasChanged(t *testing.T) {
 	f := newFixture(t, Options{Module: "web"})
 	origin := f.world
+	if err := origin.Apply(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "old", "namespace": "default"}}); err != nil {
+		t.Fatal(err)
+	}
 	fork, err := origin.Fork()
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +120,18 @@ func TestPlanShowsWhatTheSessionHasChanged(t *testing.T) {
 	f.eval("k8s.apply({\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"x\"}, \"data\": {\"a\": \"b\"}})")
 	if got := f.eval(":plan"); !strings.Contains(got, "+ v1 ConfigMap starling-system/x") {
 		t.Errorf("after a write: %s", got)
+	}
+	f.eval(":apply -\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, namespace: default}\n.\n")
+	if got := f.eval(":plan"); !strings.Contains(got, "+ v1 ConfigMap default/mine  # created by hand") {
+		t.Errorf("after :apply: %s", got)
+	}
+	f.eval(":delete ConfigMap mine default")
+	if got := f.eval(":plan"); strings.Contains(got, "mine") {
+		t.Errorf("after :delete: %s", got)
+	}
+	f.eval(":delete ConfigMap old default")
+	if got := f.eval(":plan"); !strings.Contains(got, "- v1 ConfigMap default/old  # deleted by hand") {
+		t.Errorf("after :delete of what was there: %s", got)
 	}
 	below, err := f.o.World.Get(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "starling-system", Name: "x"})
 	if below == nil || err != nil {
