@@ -61,6 +61,7 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 		return err
 	}
 	tameLibraries()
+	tuneTests()
 	if _, err := tree.ReadDir(dir, tree.Options{Empty: true}); err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ const heapGrowth = 50
 // answers take goes to collecting it.
 const requestGrowth = 100
 
-// testGrowth is heapGrowth for commands that end soon: with heapGrowth nearly half of
-// the time that tests take goes to collecting the garbage of clusters that are gone.
+// testGrowth is heapGrowth for commands that end soon, or serve somebody who waits: with
+// heapGrowth nearly half of the time that tests take goes to collecting the garbage of
+// clusters that are gone.
 const testGrowth = 400
 
 // tuneTests lets garbage lie until a test or two are done, unless $GOGC says how long.
