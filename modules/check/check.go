@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		}
 	}
 	for _, p := range c.gen.Problems {
-		c.addAt(Warning, "load", p.Module, p.Path, p.Msg, "")
+		c.addAt(Warning, "load", p.Module, c.keyed(p.Path, p.Msg), p.Msg, "")
 	}
 	c.parse()
 	c.libraries()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -92,6 +93,22 @@ func (c *checker) addProblem(s Severity, p values.Problem, file string) {
 		}
 	}
 	c.addAt(s, "values", p.Module, file, message, "")
+}
+
+// quotedKey is the key that a message is about.
+var quotedKey = regexp.MustCompile(`^"(?:[^"\\]|\\.)*"`)
+
+// keyed adds the line to the path of a YAML file, when a message begins with one of its keys.
+func (c *checker) keyed(file, message string) string {
+	data, err := fs.ReadFile(c.tree.Files, file)
+	key := quotedKey.FindString(message)
+	if err != nil || key == "" || !strings.HasSuffix(file, ".yaml") {
+		return file
+	}
+	if line := values.LineOf(data, "", "["+key+"]"); line > 0 {
+		file += ":" + strconv.Itoa(line)
+	}
+	return file
 }
 
 // above is the key under which a values file has the values of a module: those of the tree

@@ -29,6 +29,9 @@ func Module(root, name string) ([]string, error) {
 	if _, _, err := tree.ParseFolder(name); err != nil {
 		return nil, fmt.Errorf("module %q: %w", name, err)
 	}
+	if name == "lib" || name == "testdata" {
+		return nil, fmt.Errorf("module %q: no module may be in a folder of this name: lib is the tree's own library, and of testdata no tests are run", name)
+	}
 	_, plain, _ := tree.ParseFolder(name)
 	if dir, err := find(root, plain); err != nil {
 		return nil, err

@@ -84,6 +84,8 @@ func TestNothingIsOverwritten(t *testing.T) {
 		"they are not loaded":                  func() error { _, err := Hook(root, "web", "a_test"); return err },
 		"made of a-z":                          func() error { _, err := Module(root, "Web"); return err },
 		"no module may be named global":        func() error { _, err := Module(root, "global"); return err },
+		"no module may be in a folder":         func() error { _, err := Module(root, "lib"); return err },
+		"of testdata no tests are run":         func() error { _, err := Module(root, "testdata"); return err },
 		"made of a-z, 0-9 and -, with no - at": func() error { _, err := Module(root, "../x"); return err },
 		"not a directory":                      func() error { _, err := Hook(root, "global", "a"); return err },
 	} {
