@@ -56,9 +56,10 @@ func (q *request) deleteOptions() (store.DeleteOptions, error) {
 	if errs := metavalidation.ValidateDeleteOptions(&o); len(errs) > 0 {
 		return out, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
-	if o.OrphanDependents != nil {
+	//lint:ignore SA1019 deprecated, and taken all the same
+	if orphan := o.OrphanDependents; orphan != nil {
 		out.Propagation = metav1.DeletePropagationBackground
-		if *o.OrphanDependents {
+		if *orphan {
 			out.Propagation = metav1.DeletePropagationOrphan
 		}
 	}
