@@ -1,6 +1,12 @@
 package watch
 
-import "testing"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
 
 // A watch that takes the place of another one with the same filter, under another id, has
 // its objects without a list and without another stream.
@@ -34,4 +40,47 @@ func TestAWatchTakesTheStreamOfTheOneBefore(t *testing.T) {
 			f.nothing()
 		})
 	}
+}
+
+// told waits until a line that begins so has come, and forgets it and those before it.
+func (r *recorder) told(begins string) {
+	r.t.Helper()
+	deadline := time.After(2 * time.Minute)
+	for {
+		r.mu.Lock()
+		more := r.more
+		at := slices.IndexFunc(r.lines, func(line string) bool { return strings.HasPrefix(line, begins) })
+		if at >= 0 {
+			r.lines = slices.Delete(r.lines, 0, at+1)
+		}
+		rest := fmt.Sprint(r.lines)
+		r.mu.Unlock()
+		if at >= 0 {
+			return
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			r.t.Fatalf("waiting for %q, the sink was told %s", begins, rest)
+		}
+	}
+}
+
+// A list that fails for one watch is given up with that watch: those that share its stream
+// are well again.
+func TestAListThatFailsGoesWithItsWatch(t *testing.T) {
+	f := newFixture(t)
+	f.api.NoStreaming()
+	f.api.Put(configMap("a", "x", "1"))
+	f.manager.Start(configMaps("stays"))
+	f.await("stays synced served=true")
+	f.api.Deny("list configmaps", 403) // which cuts watches, too
+	f.api.Put(configMap("a", "x", "2"))
+	f.told(`stays modified a/x "2"`)
+	late := configMaps("late")
+	late.FilterID = "another"
+	f.manager.Start(late)
+	f.told("stays failed not allowed to list configmaps")
+	f.manager.Stop("late")
+	f.told("stays failed <nil>")
 }

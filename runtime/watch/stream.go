@@ -278,7 +278,14 @@ func (s *stream) listFor(v *view) {
 	v.listing = true
 	s.m.wg.Go(func() {
 		backoff := *s.m.o.Backoff
+		failing := false
 		for {
+			if !s.wanted(v) { // any more
+				if failing {
+					s.report(nil) // those who are left have no part in it
+				}
+				return
+			}
 			err := s.catchUp(v)
 			if s.ctx.Err() != nil {
 				return
@@ -287,7 +294,7 @@ func (s *stream) listFor(v *view) {
 				return
 			}
 			wait := time.Duration(0)
-			if err != nil {
+			if failing = err != nil; failing {
 				s.report(s.m.o.Client.Explain(err, "list", s.mapping, s.key.namespace))
 				wait = backoff.Step()
 			}
@@ -298,6 +305,13 @@ func (s *stream) listFor(v *view) {
 			}
 		}
 	})
+}
+
+// wanted says whether somebody has the view.
+func (s *stream) wanted(v *view) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(v.subs) > 0
 }
 
 // caughtUp ends the catching up of a view, unless its list is outdated.
