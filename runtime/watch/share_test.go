@@ -1,11 +1,21 @@
 package watch
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/runtime/cluster"
 )
 
 // A watch that takes the place of another one with the same filter, under another id, has
@@ -66,21 +76,70 @@ func (r *recorder) told(begins string) {
 	}
 }
 
+// listClient lists nothing, or fails, and has watches that are silent.
+type listClient struct {
+	mu     sync.Mutex
+	lists  int
+	denied error
+}
+
+func (c *listClient) Mapping(context.Context, string, string) (cluster.Mapping, error) {
+	return cluster.Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true}, nil
+}
+
+func (c *listClient) Served(context.Context, string) (map[string]cluster.Mapping, error) {
+	m, err := c.Mapping(context.Background(), "", "")
+	return map[string]cluster.Mapping{m.Kind: m}, err
+}
+
+func (c *listClient) Each(context.Context, cluster.Mapping, string, metav1.ListOptions, func(map[string]any) error) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lists++
+	return "7", c.denied
+}
+
+func (c *listClient) Watch(ctx context.Context, _ cluster.Mapping, _ string, o metav1.ListOptions) (io.ReadCloser, error) {
+	if o.SendInitialEvents != nil {
+		return nil, errors.New("lists are not streamed")
+	}
+	read, write := io.Pipe()
+	context.AfterFunc(ctx, func() { write.Close() })
+	return read, nil
+}
+
+func (c *listClient) Explain(err error, _ string, _ cluster.Mapping, _ string) error { return err }
+
+// deny has lists fail from now on, and returns how many there were.
+func (c *listClient) deny(err error) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.denied = err
+	return c.lists
+}
+
 // A list that fails for one watch is given up with that watch: those that share its stream
 // are well again.
 func TestAListThatFailsGoesWithItsWatch(t *testing.T) {
-	f := newFixture(t)
-	f.api.NoStreaming()
-	f.api.Put(configMap("a", "x", "1"))
-	f.manager.Start(configMaps("stays"))
-	f.await("stays synced served=true")
-	f.api.Deny("list configmaps", 403) // which cuts watches, too
-	f.api.Put(configMap("a", "x", "2"))
-	f.told(`stays modified a/x "2"`)
-	late := configMaps("late")
-	late.FilterID = "another"
-	f.manager.Start(late)
-	f.told("stays failed not allowed to list configmaps")
-	f.manager.Stop("late")
-	f.told("stays failed <nil>")
+	synctest.Test(t, func(t *testing.T) {
+		c, r := &listClient{}, &recorder{t: t, more: make(chan struct{})}
+		m := New(Options{Client: c, Sink: r, Idle: time.Hour})
+		defer m.Shutdown()
+		m.Start(configMaps("stays"))
+		r.told("stays synced served=true")
+		synctest.Wait()
+		denied := errors.New("denied")
+		c.deny(denied)
+		late := configMaps("late")
+		late.FilterID = "another"
+		m.Start(late)
+		r.told("stays failed denied")
+		m.Stop("late")
+		r.told("stays failed <nil>")
+		before := c.deny(denied)
+		time.Sleep(10 * time.Minute)
+		if n := c.deny(denied) - before; n > 0 {
+			t.Errorf("%d more lists for nobody", n)
+		}
+	})
 }
