@@ -121,7 +121,7 @@ def spin(ctx):
 
 hook(spin, on = [k8s.watch("v1", "ConfigMap", labels = {"a": "b"})])
 `)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := w.Start(ctx); err == nil || !strings.Contains(err.Error(), "it does not settle") || !strings.Contains(err.Error(), "web/hooks/a.star:spin") {
 		t.Errorf("got %v", err)
