@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
@@ -88,6 +89,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	for _, p := range c.gen.Problems {
 		c.addAt(Warning, "load", p.Module, c.keyed(p.Path, p.Msg), p.Msg, "")
+	}
+	for name, err := range graph.New(c.gen.Nodes()).Problems {
+		if m := c.gen.Modules[name]; m.Err == nil {
+			c.addAt(Error, "load", name, m.Decl.Pos, err.Error(), "")
+		}
 	}
 	c.parse()
 	c.libraries()

@@ -102,7 +102,7 @@ func (e *Engine) adopt(in Start) {
 			}
 		}
 	}
-	nodes := graphNodes(gen)
+	nodes := gen.Nodes()
 	e.graph = graph.New(nodes)
 	e.arrange(nodes)
 	for name, err := range e.graph.Problems {

@@ -42,7 +42,7 @@ func (e *Engine) reload(in Reload) {
 	var problems []values.Problem
 	e.gen = gen
 	e.tree, problems = values.ParseTree(gen.Tree.Values, gen.Tree.ValuesFile, known(gen))
-	nodes := graphNodes(gen)
+	nodes := gen.Nodes()
 	order := graph.New(nodes)
 	drafts := e.drafts(oldTree, order)
 	if why := refusal(e.brokenness(), brokennessOf(drafts), gen); why != "" {
@@ -118,15 +118,6 @@ func (e *Engine) comesBack(gen *generation.Generation) bool {
 		}
 	}
 	return slices.ContainsFunc(e.leavers, func(m *module) bool { return gen.Modules[m.name] != nil && e.occupied(m) })
-}
-
-func graphNodes(gen *generation.Generation) []graph.Node {
-	nodes := make([]graph.Node, 0, len(gen.Names))
-	for _, name := range gen.Names {
-		d := gen.Modules[name].Decl
-		nodes = append(nodes, graph.Node{Name: name, Weight: d.Weight, After: d.After, Requires: d.Requires})
-	}
-	return nodes
 }
 
 // arrange puts the modules in order: those with a problem come last.

@@ -15,6 +15,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/script"
@@ -74,6 +75,16 @@ func (g *Generation) All() []*Module {
 		out = append(out, g.Modules[name])
 	}
 	return out
+}
+
+// Nodes are the modules as their order is made of them.
+func (g *Generation) Nodes() []graph.Node {
+	nodes := make([]graph.Node, 0, len(g.Names))
+	for _, name := range g.Names {
+		d := g.Modules[name].Decl
+		nodes = append(nodes, graph.Node{Name: name, Weight: d.Weight, After: d.After, Requires: d.Requires})
+	}
+	return nodes
 }
 
 // Module is one module, ready to run.
