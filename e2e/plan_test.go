@@ -42,7 +42,7 @@ hook(follow, on = [k8s.watch("v1", "ConfigMap", name = "made", namespaces = ["$N
 		"web/templates/all.yaml": `apiVersion: v1
 kind: ConfigMap
 metadata: {name: web}
-data: {seen: "{{ join "," .Values.seen }}", made: "{{ .Values.made }}", word: "{{ .Values.word }}", nodes: "{{ len (lookup "v1" "Node" "" "").items }}"}
+data: {seen: "{{ join "," .Values.seen }}", made: "{{ .Values.made }}", word: "{{ .Values.word }}", node: "{{ (lookup "v1" "Node" "" "fake-0").metadata.name }}"}
 ---
 apiVersion: apps/v1
 kind: Deployment
