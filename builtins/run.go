@@ -64,7 +64,7 @@ func textOf(v starlark.Value) string {
 }
 
 func logSpecs() []Spec {
-	const phases = PhaseLoad | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert
+	const phases = PhaseLoad | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseTest
 	msg := Param{Name: "msg", Type: TypeAny, Doc: "The message."}
 	fields := Param{Name: "**fields", Type: TypeAny, Doc: "What goes with it, as JSON where it can be."}
 	spec := func(level Level, doc string) Spec {
