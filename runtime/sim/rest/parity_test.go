@@ -288,6 +288,9 @@ func steady(v any, key, ns string) any {
 			v[changing[0].find.ReplaceAllString(k, changing[0].put)] = steady(e, k, ns)
 		}
 	case []any:
+		if key == "managedFields" { // the server puts those of another second elsewhere
+			slices.SortStableFunc(v, func(a, b any) int { return strings.Compare(managerOf(a), managerOf(b)) })
+		}
 		for i, e := range v {
 			v[i] = steady(e, "", ns)
 		}
@@ -305,6 +308,12 @@ func steady(v any, key, ns string) any {
 		return v
 	}
 	return v
+}
+
+// managerOf is what the server orders entries of managedFields by, within a second.
+func managerOf(entry any) string {
+	m, _ := entry.(map[string]any)
+	return fmt.Sprint(m["operation"], " ", m["time"] != nil, " ", m["manager"], " ", m["subresource"])
 }
 
 // transportWorld is a parityWorld behind an HTTP transport.
