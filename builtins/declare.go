@@ -263,9 +263,9 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkKind refuses API versions and kinds that cannot be. Kinds of the built-in
-// APIs begin with a capital letter, so "configmaps" is found out at once; what
-// else is not served shows when the cluster is asked.
+// checkKind refuses API versions and kinds that cannot be. Kinds of Kubernetes' own
+// groups begin with a capital letter, so "configmaps" is found out at once; other
+// kinds that are not served show when the cluster is asked.
 func checkKind(apiVersion, kind string) error {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || gv.Version == "" {
@@ -274,7 +274,7 @@ func checkKind(apiVersion, kind string) error {
 	if !kindPattern.MatchString(kind) {
 		return fmt.Errorf(`kind: %q is none; write it as in manifests, "ConfigMap"`, clip(kind))
 	}
-	if !strings.Contains(gv.Group, ".") && (kind[0] < 'A' || kind[0] > 'Z') {
+	if (!strings.Contains(gv.Group, ".") || strings.HasSuffix(gv.Group, ".k8s.io")) && (kind[0] < 'A' || kind[0] > 'Z') {
 		return fmt.Errorf(`kind: %q begins with a small letter; write it as in manifests, "ConfigMap"`, clip(kind))
 	}
 	return nil
