@@ -21,7 +21,7 @@ var layers = []struct {
 	// within lets packages of the layer import each other.
 	within bool
 }{
-	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster"}, true},
+	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster", "e2e/hostile"}, true},
 	{"the loop of authors", []string{"runtime/dev"}, false},
 	{"what commands do without a cluster", []string{"modules/format", "modules/scaffold", "modules/check", "modules/rbac"}, false},
 	{"tests and sessions", []string{"runtime/suite", "runtime/repl"}, false},

@@ -31,6 +31,8 @@ type Options struct {
 	Args []string
 	// Env are more variables of its environment, as NAME=value.
 	Env []string
+	// Memory is the cgroup that it runs in; nil: the one of the test.
+	Memory *MemoryGroup
 }
 
 // Starling is a Starling process.
@@ -68,10 +70,11 @@ func (c *Cluster) Starling(t testing.TB, o Options) *Starling {
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(s.StateDir) })
 	}
-	s.process, err = startProcess(o.Env, program, append([]string{"run",
+	command, args := o.Memory.command(program, append([]string{"run",
 		"--modules", o.Modules, "--namespace", o.Namespace, "--name", o.Name,
 		"--kubeconfig", o.Kubeconfig, "--listen", "127.0.0.1:0", "--state-dir", s.StateDir,
-	}, o.Args...)...)
+	}, o.Args...))
+	s.process, err = startProcess(o.Env, command, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +114,16 @@ func (s *Starling) Wait(timeout time.Duration) int {
 		s.t.Fatal(err)
 	}
 	return code
+}
+
+// Alive reports whether the process has not ended.
+func (s *Starling) Alive() bool {
+	select {
+	case <-s.process.done:
+		return false
+	default:
+		return true
+	}
 }
 
 // PID returns the number of the process.

@@ -1,0 +1,120 @@
+// Package hostile attacks a Starling process on a real control plane, in a memory cgroup
+// as large as the limit of the Deployment: by module trees, by objects that hooks watch,
+// and by the user's ConfigMap. A healthy module beats beside each attack.
+package hostile
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/starling-operator/starling/e2e/cluster"
+)
+
+var shared *cluster.Cluster
+
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m, &shared)) }
+
+// attack is one module that asks for more than there is. A new attack is a new row of
+// [attacks] or of a table like it.
+type attack struct {
+	// name is the module's. It names the row in the tests' output, too.
+	name string
+	// files of the module, by paths below its folder. "$NS" in them is the operator's
+	// namespace. module.star is "module(enabled = True)" where it is missing.
+	files map[string]string
+	// objects is a YAML stream that is applied once the module is in the tree; "$NS" as in
+	// files.
+	objects string
+	// config is the module's section of the user's ConfigMap, written once the module is in
+	// the tree.
+	config string
+	// says is what the status must say: the module's reason, errors and problems, those of
+	// its hooks, and the problems of the config that name it. Any one of them is enough.
+	says []string
+	// alone gives the row a process for itself; others share one with up to seven.
+	alone bool
+}
+
+// together is how many attacks share one process.
+const together = 8
+
+// The process lives, the healthy module beats on, and the status names the limit that
+// stopped each attack: after a reload that brought the attacks, and after a start with them.
+func TestAttacks(t *testing.T) { // no parallel test: it takes both processors
+	var rest []attack
+	for _, a := range attacks() {
+		if a.alone {
+			t.Run(a.name, func(t *testing.T) { underAttack(t, a) })
+		} else {
+			rest = append(rest, a)
+		}
+	}
+	for some := range slices.Chunk(rest, together) {
+		t.Run(some[0].name+" to "+some[len(some)-1].name, func(t *testing.T) { underAttack(t, some...) })
+	}
+}
+
+func underAttack(t *testing.T, attacks ...attack) {
+	a := newArena(t)
+	a.start()
+	rest := a.waitBeat()
+	beats := a.beat(rest)
+	for _, each := range attacks {
+		a.write(each.tree())
+	}
+	for _, each := range attacks {
+		a.strike(each)
+	}
+	for _, each := range attacks {
+		a.waitSays(each)
+	}
+	beats.end()
+
+	a.stop()
+	a.start()
+	a.waitBeat()
+	for _, each := range attacks {
+		a.waitSays(each)
+	}
+	a.waitBeat()
+	a.stop()
+}
+
+// tree returns the files of the module by their paths in the module tree.
+func (a attack) tree() map[string]string {
+	files := map[string]string{a.name + "/module.star": "module(enabled = True)\n"}
+	for path, text := range a.files {
+		files[a.name+"/"+path] = text
+	}
+	return files
+}
+
+// limits are those that may stop any run: whose memory it is cannot be told, see
+// script.Governor, and a machine with much else to do may let the time limit come first.
+var limits = []string{"MiB of memory, the limit of one run", "the time limit of one run", "an earlier run has passed its time limit"}
+
+// hook returns an attack by one hook that runs at the start: the body of its function, in
+// which grow(n, x, step) calls step n times.
+func hook(name, body string, says ...string) attack {
+	return attack{name: name, says: append(says, limits...), files: map[string]string{"hooks/a.star": growing +
+		"def run(ctx):\n    " + strings.ReplaceAll(body, "\n", "\n    ") + "\n\n" +
+		"hook(run, on = [startup()], retry = retry(min = \"20s\", max = \"20s\"))\n"}}
+}
+
+// filter returns an attack by the filter of a watch of the ConfigMap that the healthy
+// module watches.
+func filter(name, expression string, says ...string) attack {
+	return attack{name: name, says: append(says, limits...), files: map[string]string{"hooks/a.star": growing + fmt.Sprintf(
+		"hook(lambda ctx: None, name = \"x\", on = [k8s.watch(\"v1\", \"ConfigMap\", namespaces = [\"$NS\"], object_names = [\"beat\"], filter = lambda o: %s)])\n", expression)}}
+}
+
+// file returns an attack by a hook file that loads.
+func file(name, text string, says ...string) attack {
+	return attack{name: name, says: append(says, limits...), files: map[string]string{
+		"hooks/a.star": growing + text + "\n\nhook(lambda ctx: None, name = \"x\", on = [startup()])\n"}}
+}
+
+const growing = "\ndef grow(n, x, step):\n    for i in range(n):\n        x = step(x)\n    return x\n\n"
