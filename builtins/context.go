@@ -140,6 +140,8 @@ type Run struct {
 	// of somebody who tries things out.
 	Grants []Grant
 	Free   bool
+	// Instance is whose run it is: no grant covers what belongs to it.
+	Instance effect.Instance
 	// Compose returns the effective values as this run sees them, given its own
 	// changes so far. It is called when something changed, and its result is only
 	// read. Nil means no values.

@@ -19,6 +19,9 @@ func (c *call) guard(verb, word string, ref effect.Ref, namespaced bool, made ma
 	if c.run.Free {
 		return nil, nil
 	}
+	if c.run.Instance.Owns(ref) || verb == "delete" && c.run.Instance.LivesIn(ref) || made != nil && c.run.Instance.OwnsObject(ref.APIVersion, ref.Kind, made) {
+		return nil, c.notCovered(word, ref)
+	}
 	var free []string // verbs of the grants that ask for nothing
 	var asking []*Grant
 	guard := &effect.Guard{}
@@ -66,6 +69,11 @@ func (c *call) guard(verb, word string, ref effect.Ref, namespaced bool, made ma
 	}
 	guard.Refused = err.Error()
 	return guard, nil
+}
+
+// notCovered is the error about an object that belongs to Starling itself.
+func (c *call) notCovered(word string, ref effect.Ref) error {
+	return finalf("hook %s/%s may not %s %s: it belongs to Starling itself, and no grant covers that", c.run.Module, c.run.Hook, word, ref)
 }
 
 // asks says in words which objects the grant is for.

@@ -20,14 +20,14 @@ func k8sReadSpecs() []Spec {
 	return []Spec{
 		{Name: "k8s.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callGet,
 			Returns: "the object, or None when it is not there",
-			Doc:     "Reads one object from the cluster, as it was before this run's writes; reading what this run has written is an error. Needs a grant of get.",
+			Doc:     "Reads one object from the cluster, as it was before this run's writes; reading what this run has written is an error. Needs a grant of get. What belongs to Starling itself is refused.",
 			Params: []Param{apiVersion, kind,
 				{Name: "name", Type: TypeString, Doc: "Name of the object."},
 				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Its namespace; None: the module's, in global hooks the operator's. Cluster-scoped kinds ignore it."},
 			}},
 		{Name: "k8s.list", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callList,
 			Returns: "a list of objects, sorted by namespace and name",
-			Doc:     "Reads the objects of a kind from the cluster, as they were before this run's writes; a list that this run's writes would change is an error. Needs a grant of list. A watch is cheaper for what is read often.",
+			Doc:     "Reads the objects of a kind from the cluster, as they were before this run's writes; a list that this run's writes would change is an error. Needs a grant of list. What belongs to Starling itself is left out. A watch is cheaper for what is read often.",
 			Params: []Param{apiVersion, kind,
 				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: all namespaces. Cluster-scoped kinds ignore it."},
 				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Label selector: a dict of equal values, or the text kubectl takes."},
@@ -70,6 +70,9 @@ func (c *call) readObject(given effect.Ref) (map[string]any, effect.Ref, error) 
 	m, err := c.run.Reader.Get(c.run.context(), ref)
 	if err != nil || m == nil {
 		return nil, ref, err
+	}
+	if !c.run.Free && c.run.Instance.OwnsObject(ref.APIVersion, ref.Kind, m) {
+		return nil, ref, c.notCovered("get", ref)
 	}
 	if !guard.Passes(m) {
 		return nil, ref, finalf("%s", guard.Refused)
@@ -124,9 +127,11 @@ func callList(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	elems := make([]starlark.Value, len(found))
-	for i, m := range found {
-		elems[i] = object.New(m)
+	elems := make([]starlark.Value, 0, len(found))
+	for _, m := range found {
+		if c.run.Free || !c.run.Instance.OwnsObject(kind.APIVersion, kind.Kind, m) {
+			elems = append(elems, object.New(m))
+		}
 	}
 	return starlark.NewList(elems), nil
 }

@@ -255,12 +255,14 @@ var testNow = time.Date(2026, time.March, 1, 10, 30, 0, 0, time.UTC)
 
 func newTestRun(composed *int) *Run {
 	run := &Run{
-		Module: "web", Hook: "hooks/a.star:f", Namespace: "web", Now: testNow,
+		Module: "web", Hook: "hooks/a.star:f", Namespace: "web", Instance: effect.Instance{Namespace: "ops", Name: "starling"}, Now: testNow,
 		Config: map[string]any{"replicas": int64(3), "none": nil},
 		Grants: []Grant{
 			{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get", "list", "apply", "delete"}},
 			{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get"}, Namespaces: []string{"kube-system"}, Names: []string{"shared"}},
 			{APIVersion: "v1", Kind: "Secret", Verbs: []string{"*"}, Namespaces: []string{"*"}},
+			{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"*"}, Namespaces: []string{"ops"}},
+			{APIVersion: "v1", Kind: "Namespace", Verbs: []string{"*"}},
 			{APIVersion: "v1", Kind: "Node", Verbs: []string{"create", "patch"}, Namespaces: []string{"ignored"}},
 			{APIVersion: "v1", Kind: "Service", Verbs: []string{"write"}},
 			{APIVersion: "apps/v1", Kind: "Deployment", Verbs: []string{"list"}, Names: []string{"one"}},
@@ -307,6 +309,9 @@ func (fakeReader) Get(_ context.Context, ref effect.Ref) (map[string]any, error)
 	if ref.Name == "broken" {
 		return nil, errors.New("the API server is down")
 	}
+	if ref.Name == "labelled" {
+		return map[string]any{"metadata": map[string]any{"name": ref.Name, "labels": map[string]any{effect.InstanceLabel: "ops.other"}}}, nil
+	}
 	if ref.Name != "there" && ref.Name != "shared" {
 		return nil, nil
 	}
@@ -324,6 +329,10 @@ func (fakeReader) Get(_ context.Context, ref effect.Ref) (map[string]any, error)
 }
 
 func (r fakeReader) List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error) {
+	if slices.Equal(namespaces, []string{"owned"}) {
+		labelled, _ := r.Get(ctx, effect.Ref{Name: "labelled"})
+		return []map[string]any{labelled, {"metadata": map[string]any{"name": "free"}}, {"metadata": map[string]any{"name": "sh.helm.release.v1.x.v1"}}}, nil
+	}
 	one, err := r.Get(ctx, effect.Ref{APIVersion: apiVersion, Kind: kind, Name: "there", Namespace: strings.Join(namespaces, "+")})
 	one["asked"] = labels + ";" + fields
 	return []map[string]any{one}, err

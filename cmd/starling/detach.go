@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -136,14 +135,14 @@ func (f *detachFlags) holder(ctx context.Context, client *cluster.Client) string
 
 // detachWebhooks takes away what makes the API server ask.
 func detachWebhooks(ctx context.Context, client *cluster.Client, i *instance, done func(detached)) error {
-	return webhook.Detach(ctx, client, status.InstanceLabel(i.Namespace, i.Name), func(d webhook.Detached) {
+	return webhook.Detach(ctx, client, effect.Instance{Namespace: i.Namespace, Name: i.Name}.Label(), func(d webhook.Detached) {
 		done(detached{d.Ref, d.Done})
 	})
 }
 
 // detachFinalizers frees the objects that wait for a cleanup.
 func detachFinalizers(ctx context.Context, client *cluster.Client, i *instance, done func(detached)) error {
-	o := cluster.KeptOptions{Client: client, Namespace: i.Namespace, Name: i.Name, Instance: status.InstanceLabel(i.Namespace, i.Name)}
+	o := cluster.KeptOptions{Client: client, Namespace: i.Namespace, Name: i.Name, Instance: effect.Instance{Namespace: i.Namespace, Name: i.Name}.Label()}
 	kept, err := cluster.NewKept(o).Load(ctx)
 	if err != nil {
 		return fmt.Errorf("which finalizers there are is not known: %w", err)

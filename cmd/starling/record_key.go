@@ -8,7 +8,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
-	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/server"
 )
@@ -53,7 +53,7 @@ func (f *recordKeyFlags) key(ctx context.Context, i *instance) (*record.Key, err
 	client, err := f.access.connect(ctx, i.Namespace, zerolog.Nop(), nil)
 	if err == nil {
 		key, err = record.FetchKey(ctx, record.KeyOptions{
-			Client: client, Namespace: i.Namespace, Name: i.Name, Instance: status.InstanceLabel(i.Namespace, i.Name),
+			Client: client, Namespace: i.Namespace, Name: i.Name, Instance: effect.Instance{Namespace: i.Namespace, Name: i.Name}.Label(),
 		})
 	}
 	if err != nil {

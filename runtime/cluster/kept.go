@@ -23,7 +23,7 @@ const (
 	// KeptType is the type of the Secrets that a [Kept] makes.
 	KeptType = "starling.dev/kept"
 	// InstanceLabel names the instance that an object belongs to.
-	InstanceLabel = "starling.dev/instance"
+	InstanceLabel = effect.InstanceLabel
 	// KeptLabel names the module whose data a Secret holds.
 	KeptLabel = "starling.dev/kept"
 

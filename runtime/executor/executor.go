@@ -15,6 +15,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
@@ -42,6 +43,8 @@ type Options struct {
 	Releases   *release.Manager
 	Watches    Watches
 	Generation *generation.Generation
+	// Instance is whose runs these are.
+	Instance effect.Instance
 	// HTTP answers http.get.
 	HTTP builtins.Fetcher
 	// Random returns where the random values of a run come from; nil: from the
@@ -94,7 +97,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	request := hook.Request{
 		Host: g.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
-		Namespace: a.Namespace, Compose: a.Compose, Config: a.Config, State: a.State, Switches: a.Switches,
+		Namespace: a.Namespace, Instance: x.o.Instance, Compose: a.Compose, Config: a.Config, State: a.State, Switches: a.Switches,
 		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup,
 		Random: random, HTTP: x.o.HTTP, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
 		Scope: func(apiVersion, kind string) (bool, error) {

@@ -35,8 +35,10 @@ type Request struct {
 	Now     time.Time
 	// Namespace is the default namespace of the run.
 	Namespace string
-	Compose   func(own []effect.ValueOp) (map[string]any, error)
-	Config    map[string]any
+	// Instance is whose run it is: no grant covers what belongs to it.
+	Instance effect.Instance
+	Compose  func(own []effect.ValueOp) (map[string]any, error)
+	Config   map[string]any
 	// State is what the hook remembers; only read.
 	State map[string]any
 	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
@@ -69,7 +71,7 @@ type Result struct {
 func Run(ctx context.Context, r Request) Result {
 	run := &builtins.Run{
 		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global,
-		Namespace: r.Namespace, Now: r.Now, Grants: r.Module.Decl.Grants,
+		Namespace: r.Namespace, Instance: r.Instance, Now: r.Now, Grants: r.Module.Decl.Grants,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
 		Enabled: r.Switches, State: r.State, Key: r.Key, Cleanup: r.Cleanup,
 		Random: r.Random, HTTP: r.HTTP, Hosts: r.Module.Decl.Hosts, Free: r.Hook.Free,

@@ -16,7 +16,6 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
-	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -127,7 +126,8 @@ const (
 
 // New prepares a driver. Nothing runs before [Driver.Run].
 func New(o Options) (*Driver, error) {
-	instance := status.InstanceLabel(o.Namespace, o.Name)
+	own := effect.Instance{Namespace: o.Namespace, Name: o.Name}
+	instance := own.Label()
 	d := &Driver{
 		o: o, inbox: newInbox(),
 		engine: engine.New(engine.Options{
@@ -177,7 +177,7 @@ func New(o Options) (*Driver, error) {
 	d.openRecorder(instance)
 	d.executor = executor.New(executor.Options{
 		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Watches: d.watches,
-		Generation: o.Generation, HTTP: d.web, Now: time.Now, Log: d.log, Record: d.recorder.Take,
+		Generation: o.Generation, Instance: own, HTTP: d.web, Now: time.Now, Log: d.log, Record: d.recorder.Take,
 	})
 	d.openReceive(o.Receive)
 	d.o.Generation = nil // there may soon be another one

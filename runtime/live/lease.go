@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // The Lease's times: a crashed holder is followed after leaseDuration, and a holder
@@ -45,7 +45,7 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 		LeaseMeta:  metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
 		Client:     client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
-		Labels:     map[string]string{status.LabelInstance: status.InstanceLabel(d.o.Namespace, d.o.Name)},
+		Labels:     map[string]string{effect.InstanceLabel: effect.Instance{Namespace: d.o.Namespace, Name: d.o.Name}.Label()},
 	}
 	leases := cluster.Mapping{GVR: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease", Namespaced: true}
 	return tellingLock{Interface: lock, tell: func(verb string, err error) error {

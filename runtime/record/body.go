@@ -28,6 +28,7 @@ type body struct {
 // inputs are what a run was given.
 type inputs struct {
 	Namespace string          `cbor:"namespace"`
+	Instance  effect.Instance `cbor:"instance,omitzero"`
 	Attempt   int             `cbor:"attempt"`
 	Now       moment          `cbor:"now"`
 	Events    part            `cbor:"events"`    // []event

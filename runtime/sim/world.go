@@ -16,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -183,7 +184,8 @@ func (w *World) Start(ctx context.Context) error {
 
 // Begin begins a process on what the cluster holds, which does nothing yet.
 func (w *World) Begin(ctx context.Context) error {
-	instance := status.InstanceLabel(w.o.Namespace, w.o.Name)
+	own := effect.Instance{Namespace: w.o.Namespace, Name: w.o.Name}
+	instance := own.Label()
 	w.watches, w.pending, w.wakeAt, w.config = map[string]*follower{}, nil, time.Time{}, nil
 	w.configVersion = ""
 	w.answers = map[uint64]engine.Respond{}
@@ -200,7 +202,7 @@ func (w *World) Begin(ctx context.Context) error {
 		return err
 	}
 	w.executor = executor.New(executor.Options{
-		Client: w.client, Kept: w.kept, Releases: w.releases, Watches: followers{w}, Generation: w.o.Generation,
+		Client: w.client, Kept: w.kept, Releases: w.releases, Watches: followers{w}, Generation: w.o.Generation, Instance: own,
 		Writer: cluster.NewWriter(cluster.WriterOptions{
 			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: builtins.PatchJQ, Now: w.Now,
 		}),

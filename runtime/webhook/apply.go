@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
@@ -19,7 +18,7 @@ import (
 // fieldManager owns what this package writes.
 const fieldManager = "starling-webhooks"
 
-func instanceSelector(instance string) string { return status.LabelInstance + "=" + instance }
+func instanceSelector(instance string) string { return effect.InstanceLabel + "=" + instance }
 
 // reconcile makes the cluster what want says. It writes what differs, nothing else.
 // waiting says that a kind is not served yet.

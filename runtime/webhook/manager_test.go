@@ -18,6 +18,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/cluster/apitest"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/stdlib"
 )
@@ -197,6 +198,12 @@ func TestConfigurationsAreKeptAsTheyShouldBe(t *testing.T) {
 	w.serve("web", true)
 	scale := objectName("ns.starling", w.gen.Hook("web/hooks/a.star:f"), &w.gen.Hook("web/hooks/a.star:f").Bindings[1])
 	w.eventually("registered", w.hasNames(validating, scale))
+	own := effect.Instance{Namespace: "ns", Name: "starling"}
+	for kind, name := range map[string]string{kindValidating: validating, kindMutating: scale} {
+		if !own.Owns(effect.Ref{APIVersion: registration, Kind: kind, Name: name}) {
+			t.Errorf("%s %s is not seen as Starling's own", kind, name)
+		}
+	}
 	secret := w.api.Object("v1", "Secret", "ns", "starling-webhooks")
 	bundle := secret["data"].(map[string]any)[keyBundle]
 	got := w.api.Object(registration, kindValidating, "", validating)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -137,7 +137,7 @@ func (s shape) admission(h *generation.Hook, b *builtins.Binding, resource strin
 		"apiVersion": registration, "kind": kind,
 		"metadata": map[string]any{
 			"name":        objectName(s.instance, h, b),
-			"labels":      map[string]any{status.LabelInstance: s.instance, LabelModule: h.Module},
+			"labels":      map[string]any{effect.InstanceLabel: s.instance, LabelModule: h.Module},
 			"annotations": map[string]any{annotationHook: h.ID},
 		},
 		"webhooks": []any{hook},

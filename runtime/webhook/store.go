@@ -10,7 +10,6 @@ import (
 	"github.com/rs/zerolog"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -136,7 +135,7 @@ func (v *secretVault) put(ctx context.Context, data map[string][]byte, version s
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
 		"metadata": map[string]any{
 			"name": v.ref.Name, "namespace": v.ref.Namespace,
-			"labels": map[string]any{status.LabelInstance: v.instance},
+			"labels": map[string]any{effect.InstanceLabel: v.instance},
 		},
 		"data": content,
 	}}

@@ -1,0 +1,92 @@
+package effect
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// InstanceLabel is on the objects of an instance: its own, and its release Secrets; not
+// on what charts make. Its value is that of [Instance.Label].
+const InstanceLabel = "starling.dev/instance"
+
+// Instance names one Starling, and tells which objects belong to it. No grant covers
+// these: who could write the user's ConfigMap could switch modules off, and the Secrets
+// hold what all modules keep.
+type Instance struct {
+	// Namespace is the operator's, Name the instance's in it.
+	Namespace, Name string
+}
+
+// Label is the value of [InstanceLabel]: "<namespace>.<name>", which ends in a hash where
+// it would be longer than the 63 characters of a label.
+func (i Instance) Label() string {
+	label := i.Namespace + "." + i.Name
+	if len(label) <= 63 {
+		return label
+	}
+	sum := sha256.Sum256([]byte(label))
+	return label[:46] + "-" + hex.EncodeToString(sum[:8])
+}
+
+// Prefix begins the names of the instance's objects that are in no namespace.
+func (i Instance) Prefix() string {
+	return strings.ToLower(strings.ReplaceAll(i.Label(), "_", "-")) + "."
+}
+
+// Owns reports whether an object belongs to the instance, by its name: the user's
+// ConfigMap and the list of releases, the Lease, the Secrets with what hooks and sets
+// keep, with certificates and with the key of records, and the webhook configurations.
+// The Secrets of Helm's releases count in every namespace, since their names do not say
+// whose release it is.
+func (i Instance) Owns(ref Ref) bool {
+	if i == (Instance{}) {
+		return false
+	}
+	group, _, grouped := strings.Cut(ref.APIVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	here := ref.Namespace == i.Namespace
+	switch group + "/" + ref.Kind {
+	case "/ConfigMap":
+		return here && (ref.Name == i.Name || ref.Name == i.Name+"-releases")
+	case "/Secret":
+		if strings.HasPrefix(ref.Name, "sh.helm.release.v1.") {
+			return true
+		}
+		rest, ours := strings.CutPrefix(ref.Name, i.Name+"-")
+		return here && ours && (rest == "webhooks" || rest == "records" || strings.HasPrefix(rest, "kept-") || strings.HasPrefix(rest, "set-"))
+	case "coordination.k8s.io/Lease":
+		return here && ref.Name == i.Name
+	case "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
+		return strings.HasPrefix(ref.Name, i.Prefix())
+	}
+	return false
+}
+
+// LivesIn reports whether an object is the operator's namespace, with which all that the
+// instance owns would go.
+func (i Instance) LivesIn(ref Ref) bool {
+	return i.Namespace != "" && ref.APIVersion == "v1" && ref.Kind == "Namespace" && ref.Name == i.Namespace
+}
+
+// OwnsObject is Owns for an object that is at hand: one with the label of any instance
+// counts, too. apiVersion and kind are given, since items of lists may not say them.
+func (i Instance) OwnsObject(apiVersion, kind string, obj map[string]any) bool {
+	if i == (Instance{}) {
+		return false
+	}
+	metadata, _ := obj["metadata"].(map[string]any)
+	ref := Ref{APIVersion: apiVersion, Kind: kind}
+	ref.Namespace, _ = metadata["namespace"].(string)
+	ref.Name, _ = metadata["name"].(string)
+	if i.Owns(ref) {
+		return true
+	}
+	switch kind {
+	case "ConfigMap", "Secret", "Lease", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		return texts(metadata["labels"])[InstanceLabel] != ""
+	}
+	return false
+}
