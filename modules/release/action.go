@@ -76,10 +76,13 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	store.Log = s.debug
 	s.cfg = &action.Configuration{
 		RESTClientGetter: get,
-		KubeClient:       &client{Client: kubeClient, ctx: ctx, reset: m.ResetDiscovery, lifeless: m.o.Lifeless},
-		Releases:         storage.Init(store),
-		Capabilities:     caps,
-		Log:              s.debug,
+		KubeClient: &client{
+			Client: kubeClient, ctx: ctx, reset: m.ResetDiscovery, lifeless: m.o.Lifeless,
+			remember: func(left []object) error { return m.remember(ctx, ref, left) },
+		},
+		Releases:     storage.Init(store),
+		Capabilities: caps,
+		Log:          s.debug,
 	}
 	s.cfg.Releases.Log = s.debug
 	return s, nil

@@ -52,6 +52,28 @@ type client struct {
 	reset func()
 	// lifeless: nothing gets ready, see [Options].
 	lifeless bool
+	// remember notes down what could not be deleted.
+	remember func([]object) error
+}
+
+// Update creates, updates and deletes objects. Helm takes one that it cannot delete as
+// deleted: before it says that the revision is deployed, such objects are noted down.
+func (c *client) Update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	res, err := c.Client.Update(original, target, force)
+	if err != nil {
+		return res, err
+	}
+	var left []object
+	for _, info := range original.Difference(target) {
+		if res.Deleted.Get(info) == nil {
+			version, kind := info.Mapping.GroupVersionKind.ToAPIVersionAndKind()
+			left = append(left, object{APIVersion: version, Kind: kind, Namespace: info.Namespace, Name: info.Name})
+		}
+	}
+	if len(left) == 0 {
+		return res, nil
+	}
+	return res, c.remember(left)
 }
 
 // IsReachable asks nothing: the action has just read the release's Secrets.

@@ -82,14 +82,14 @@ func (r *reconcile) run() (Result, error) {
 		case stepRefuse:
 			return Result{}, errForeign(r.t.Ref(), why)
 		case stepNothing:
-			return r.result(ActionUnchanged, why), r.m.records.set(r.ctx, r.t.Ref())
+			return r.result(ActionUnchanged, why), r.clean()
 		case stepRender:
 			err = r.render()
 		case stepRelabel:
 			if err := r.relabel(); err != nil {
 				return Result{}, err
 			}
-			return r.result(ActionUnchanged, why), r.m.records.set(r.ctx, r.t.Ref())
+			return r.result(ActionUnchanged, why), r.clean()
 		case stepRecover:
 			if err = r.m.recover(r.ctx, r.t.Ref(), "taken over: the process that worked on it ended early"); err == nil {
 				r.last, err = r.m.latest(r.ctx, r.t.Ref())
@@ -102,16 +102,29 @@ func (r *reconcile) run() (Result, error) {
 			if err := r.act(next); err != nil {
 				return Result{}, err
 			}
+			action := ActionInstalled
 			if next == stepUpgrade {
-				return r.result(ActionUpgraded, why), nil
+				action = ActionUpgraded
 			}
-			return r.result(ActionInstalled, why), nil
+			return r.result(action, why), r.m.sweep(r.ctx, r.t.Ref())
 		}
 		if err != nil {
 			return Result{}, err
 		}
 	}
 	return Result{}, fmt.Errorf("release %s stays %s; look at it with `helm history`", r.t.Ref(), r.last.Status)
+}
+
+// clean notes that the release is there, and deletes what is left of earlier revisions.
+func (r *reconcile) clean() error {
+	rec, err := r.m.records.get(r.ctx, r.t.Ref())
+	if err != nil {
+		return err
+	}
+	if err := r.m.records.set(r.ctx, rec); err != nil {
+		return err
+	}
+	return r.m.sweep(r.ctx, r.t.Ref())
 }
 
 func (r *reconcile) result(action, why string) Result {
@@ -167,7 +180,12 @@ func (r *reconcile) render() error {
 
 // act makes a revision.
 func (r *reconcile) act(next step) error {
-	if err := r.m.records.set(r.ctx, r.t.Ref()); err != nil {
+	left, err := r.m.left(r.ctx, r.t.Ref(), r.last)
+	if err != nil {
+		return err
+	}
+	left = without(r.t.Namespace, left, r.rendered.objects)
+	if err := r.m.records.set(r.ctx, record{Ref: r.t.Ref(), Left: left}); err != nil {
 		return err
 	}
 	if next != stepUpgrade {
@@ -272,9 +290,20 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 		if who := owner(last.Labels, m.o.Instance, ref.Module); who != "" {
 			return false, errForeign(ref, who)
 		}
+		// Helm deletes what the last revision holds.
+		left, err := m.left(ctx, ref, last)
+		if err != nil {
+			return false, err
+		}
+		if err := m.records.set(ctx, record{Ref: ref, Left: left}); err != nil {
+			return false, err
+		}
 		if err := m.uninstall(ctx, ref, false, timeout); err != nil {
 			return false, err
 		}
+	}
+	if err := m.sweep(ctx, ref); err != nil {
+		return false, fmt.Errorf("uninstalling %s: %w", ref, err)
 	}
 	m.facts.Delete(ref)
 	return true, m.records.remove(ctx, ref)

@@ -25,7 +25,7 @@ const (
 )
 
 // records is the list of what is installed where, in a ConfigMap of the
-// operator's namespace: key "<namespace>.<release>", value a Ref in JSON. A purge
+// operator's namespace: key "<namespace>.<release>", value a record in JSON. A purge
 // needs no right to list Secrets elsewhere.
 //
 // Many releases are recorded at once, at the first start. What comes while a
@@ -80,17 +80,47 @@ func (m *Manager) Installed(ctx context.Context) ([]Ref, error) {
 	return refs, nil
 }
 
+// record is what is kept of one release.
+type record struct {
+	Ref
+	// Left are objects that the release no longer holds and that are still to be deleted.
+	Left []object `json:"left,omitempty"`
+}
+
 func recordKey(ref Ref) string { return ref.Namespace + "." + ref.Name }
 
-// set notes that ref may be installed. It returns when that is written down; what is
-// recorded already costs nothing.
-func (r *records) set(ctx context.Context, ref Ref) error {
-	data, err := json.Marshal(ref)
+// set notes that the release of rec may be installed. It returns when that is written
+// down; what is recorded already costs nothing.
+func (r *records) set(ctx context.Context, rec record) error {
+	data, err := json.Marshal(rec)
 	if err != nil {
 		return err
 	}
 	text := string(data)
-	return r.change(ctx, recordKey(ref), &text)
+	return r.change(ctx, recordKey(rec.Ref), &text)
+}
+
+// get reads the record of ref; without one, nothing is left of the release. The ConfigMap is
+// read once.
+func (r *records) get(ctx context.Context, ref Ref) (record, error) {
+	rec := record{Ref: ref}
+	r.mu.Lock()
+	known := r.known
+	r.mu.Unlock()
+	if known == nil {
+		if err := r.join(ctx, func(*batch) {}); err != nil {
+			return rec, err
+		}
+		r.mu.Lock()
+		known = r.known
+		r.mu.Unlock()
+	}
+	if text, ok := known[recordKey(ref)]; ok {
+		if err := json.Unmarshal([]byte(text), &rec); err != nil || rec.Ref != ref {
+			return record{Ref: ref}, nil // not a record of ours: written anew
+		}
+	}
+	return rec, nil
 }
 
 // remove takes the record of ref away.
@@ -113,26 +143,36 @@ func (r *records) load(ctx context.Context) (map[string]string, error) {
 // change puts one entry into the next write and waits for it.
 func (r *records) change(ctx context.Context, key string, value *string) error {
 	r.mu.Lock()
-	if r.writing || r.next != nil || !r.holds(key, value) {
-		if r.next == nil {
-			r.next = &batch{changes: map[string]*string{}, done: make(chan struct{})}
-		}
-		b := r.next
-		b.changes[key] = value
-		if !r.writing {
-			r.writing = true
-			go r.write()
-		}
-		r.mu.Unlock()
-		select {
-		case <-b.done:
-			return b.err
-		case <-ctx.Done():
-			return fmt.Errorf("recording a release (ConfigMap %s): %w", r.name, context.Cause(ctx))
-		}
+	same := !r.writing && r.next == nil && r.holds(key, value)
+	r.mu.Unlock()
+	if same {
+		return nil
+	}
+	return r.join(ctx, func(b *batch) { b.changes[key] = value })
+}
+
+// join adds to the next write and waits for it.
+func (r *records) join(ctx context.Context, add func(*batch)) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r.mu.Lock()
+	if r.next == nil {
+		r.next = &batch{changes: map[string]*string{}, done: make(chan struct{})}
+	}
+	b := r.next
+	add(b)
+	if !r.writing {
+		r.writing = true
+		go r.write()
 	}
 	r.mu.Unlock()
-	return nil
+	select {
+	case <-b.done:
+		return b.err
+	case <-ctx.Done():
+		return fmt.Errorf("recording a release (ConfigMap %s): %w", r.name, context.Cause(ctx))
+	}
 }
 
 // holds says that the ConfigMap is known to have value under key.

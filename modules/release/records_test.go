@@ -81,7 +81,7 @@ func TestRecords(t *testing.T) {
 		t.Errorf("at first: %v", got)
 	}
 	for _, ref := range []Ref{web, db, web} {
-		if err := f.records.set(t.Context(), ref); err != nil {
+		if err := f.records.set(t.Context(), record{Ref: ref}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestRecords(t *testing.T) {
 	}
 	writes := f.writes()
 	f.restart(t)
-	if err := f.records.set(t.Context(), web); err != nil || f.writes() != writes {
+	if err := f.records.set(t.Context(), record{Ref: web}); err != nil || f.writes() != writes {
 		t.Errorf("a record that is there: %d writes, %v", f.writes()-writes, err)
 	}
 	for range 2 {
@@ -116,7 +116,7 @@ func TestRecordsCoalesce(t *testing.T) {
 		for i := range 100 {
 			wg.Go(func() {
 				ref := Ref{Module: "m", Namespace: "apps", Name: "m" + strings.Repeat("x", i)}
-				if err := f.records.set(t.Context(), ref); err != nil {
+				if err := f.records.set(t.Context(), record{Ref: ref}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -138,19 +138,19 @@ func TestRecordsFail(t *testing.T) {
 		f := newRecordsFixture(t)
 		f.fail = errors.New("no space")
 		ref := Ref{"web", "web", "apps"}
-		err := f.records.set(t.Context(), ref)
+		err := f.records.set(t.Context(), record{Ref: ref})
 		if err == nil || err.Error() != "recording releases (ConfigMap starling-releases): no space" {
 			t.Errorf("%v", err)
 		}
 		f.fail = nil
-		if err := f.records.set(t.Context(), ref); err != nil {
+		if err := f.records.set(t.Context(), record{Ref: ref}); err != nil {
 			t.Errorf("again: %v", err)
 		}
 		// A caller that gives up takes nobody with it.
 		f.hold = make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error, 1)
-		go func() { gone <- f.records.set(ctx, Ref{"a", "a", "apps"}) }()
+		go func() { gone <- f.records.set(ctx, record{Ref: Ref{"a", "a", "apps"}}) }()
 		synctest.Wait()
 		cancel()
 		if err := <-gone; !errors.Is(err, context.Canceled) {

@@ -94,6 +94,7 @@ func (m *Manager) chartFacts(t Target) (facts, error) {
 // rendering is what a chart rendered to.
 type rendering struct {
 	files   map[string]string
+	objects []object
 	digest  string
 	lookups bool
 }
@@ -151,7 +152,24 @@ func (m *Manager) renderNow(t Target, caps *chartutil.Capabilities, upgrade bool
 	if err := checkSize(ch, values, files); err != nil {
 		return rendering{}, err
 	}
-	return rendering{files: files, digest: manifestDigest(files), lookups: lookups.used.Load()}, nil
+	objects, err := objectsIn(files)
+	if err != nil {
+		return rendering{}, err
+	}
+	return rendering{files: files, objects: objects, digest: manifestDigest(files), lookups: lookups.used.Load()}, nil
+}
+
+// objectsIn names the objects of rendered files.
+func objectsIn(files map[string]string) ([]object, error) {
+	var all []object
+	for _, name := range sortedKeys(files) {
+		found, err := objectsOf(files[name])
+		if err != nil {
+			return nil, fmt.Errorf("YAML parse error on %s: %w", name, err)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 // chartCRDs are the files under crds/ of the chart and of its enabled subcharts.

@@ -1,9 +1,11 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -23,24 +25,32 @@ func secretsResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 }
 
-// latest reads the labels of the newest revision: one list, metadata only, so
-// that neither charts nor values travel.
+// latest reads the labels of the newest revision.
 func (m *Manager) latest(ctx context.Context, ref Ref) (revision, error) {
+	all, err := m.revisions(ctx, ref)
+	if err != nil || len(all) == 0 {
+		return revision{}, err
+	}
+	return all[0], nil
+}
+
+// revisions reads the labels of all revisions, the newest first: one list, metadata
+// only, so that neither charts nor values travel.
+func (m *Manager) revisions(ctx context.Context, ref Ref) ([]revision, error) {
 	list, err := m.meta.Resource(secretsResource()).Namespace(ref.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{"owner": "helm", "name": ref.Name}.String(),
 	})
 	if err != nil {
-		return revision{}, fmt.Errorf("reading the release: %w", err)
+		return nil, fmt.Errorf("reading the release: %w", err)
 	}
-	var last revision
+	var all []revision
 	for _, item := range list.Items {
-		n, err := strconv.Atoi(item.Labels["version"])
-		if err != nil || n <= last.Number {
-			continue
+		if n, err := strconv.Atoi(item.Labels["version"]); err == nil && n > 0 {
+			all = append(all, revision{Number: n, Status: helmrelease.Status(item.Labels["status"]), Labels: item.Labels})
 		}
-		last = revision{Number: n, Status: helmrelease.Status(item.Labels["status"]), Labels: item.Labels}
 	}
-	return last, nil
+	slices.SortFunc(all, func(a, b revision) int { return cmp.Compare(b.Number, a.Number) })
+	return all, nil
 }
 
 // Last returns the newest revision of a release as Helm keeps it; nil when there is

@@ -226,6 +226,7 @@ func (e *Engine) released(m *module, epoch int, in Released) {
 		return
 	case in.Err != nil:
 		p.ready = false
+		p.after = p.after && !in.Changed // it changed something: its hooks run once all of it is done
 		e.passFailed(m, in.Err)
 		return
 	}

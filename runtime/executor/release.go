@@ -34,8 +34,8 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
 		Chart: a.Module.Tree.Chart, Values: vals, Adopt: decl.Adopt, Wait: decl.Wait, Timeout: decl.Timeout,
 	})
-	changed := result.Action != release.ActionUnchanged
-	if err == nil && changed {
+	changed := result.Action == release.ActionInstalled || result.Action == release.ActionUpgraded
+	if changed {
 		// The chart may have brought kinds that hooks wait for.
 		x.o.Watches.Kick()
 	}

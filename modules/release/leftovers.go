@@ -1,0 +1,167 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/kube"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Helm forgets two kinds of objects: those that an upgrade could not delete, for it takes
+// that as done, and those of a revision that failed, when the next one no longer holds
+// them. Here they are called leftovers. They stand in the release's record until they are
+// gone, so a restart forgets none, and a release with leftovers is not done.
+
+// left reads the leftovers that are recorded and, when the last revision is not deployed,
+// adds what the revisions since the last good one hold.
+func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]object, error) {
+	rec, err := m.records.get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	left := rec.Left
+	switch last.Status {
+	case helmrelease.StatusDeployed, helmrelease.StatusSuperseded, helmrelease.StatusUninstalled:
+		return left, nil
+	}
+	revisions, err := m.revisions(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	store := driver.NewSecrets(boundSecrets{SecretInterface: m.core.Secrets(ref.Namespace), ctx: ctx})
+	for _, r := range revisions {
+		var rel *helmrelease.Release
+		err := guard(func() (err error) { rel, err = store.Get(secretName(ref.Name, r.Number)); return err })
+		switch {
+		case errors.Is(err, driver.ErrReleaseNotFound):
+			continue
+		case err != nil && strings.Contains(err.Error(), "decode"): // Helm leaves it out, too
+			m.o.Log.Warn().Str("release", ref.Name).Int("revision", r.Number).Msg("a revision cannot be read: objects that only it holds are not found again")
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("reading revision %d: %s", r.Number, tidy(err.Error()))
+		}
+		found, err := objectsOf(rel.Manifest)
+		if err != nil {
+			m.o.Log.Warn().Str("release", ref.Name).Int("revision", r.Number).Msg("the manifest of a revision cannot be read: objects that only it holds are not found again")
+			continue
+		}
+		left = merge(ref.Namespace, left, found)
+		if r.Status == helmrelease.StatusDeployed || r.Status == helmrelease.StatusSuperseded {
+			break // what came before it was dealt with when it was made
+		}
+	}
+	return left, nil
+}
+
+// remember adds to the leftovers of a release.
+func (m *Manager) remember(ctx context.Context, ref Ref, more []object) error {
+	rec, err := m.records.get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	rec.Left = merge(ref.Namespace, rec.Left, more)
+	return m.records.set(ctx, rec)
+}
+
+// sweep deletes the leftovers of a release and records which are still there. The error
+// says which, and why.
+func (m *Manager) sweep(ctx context.Context, ref Ref) error {
+	rec, err := m.records.get(ctx, ref)
+	if err != nil || len(rec.Left) == 0 {
+		return err
+	}
+	var still []object
+	var why string
+	for _, o := range rec.Left {
+		if err := m.remove(ctx, ref, o); err != nil {
+			still = append(still, o)
+			if why == "" {
+				why = fmt.Sprintf("%s: %s", o, tidy(err.Error()))
+			}
+		}
+	}
+	if len(still) < len(rec.Left) {
+		if err := m.records.set(ctx, record{Ref: ref, Left: still}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(still) == 0:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case len(still) == 1:
+		return fmt.Errorf("the release no longer holds an object that cannot be deleted, which is tried again: %s", why)
+	}
+	return fmt.Errorf("the release no longer holds %d objects that cannot be deleted, which is tried again; the first is %s", len(still), why)
+}
+
+// remove deletes one object, if it is there and belongs to the release.
+func (m *Manager) remove(ctx context.Context, ref Ref, o object) error {
+	mapping, err := m.o.Mapper.RESTMapping(o.groupKind(), o.version())
+	if meta.IsNoMatchError(err) {
+		return m.unserved(ctx, o)
+	}
+	if err != nil {
+		return err
+	}
+	namespace := ""
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if namespace = o.Namespace; namespace == "" {
+			namespace = ref.Namespace
+		}
+	}
+	client := m.meta.Resource(mapping.Resource).Namespace(namespace)
+	live, err := client.Get(ctx, o.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case live.DeletionTimestamp != nil, live.Annotations[kube.ResourcePolicyAnno] == kube.KeepPolicy:
+		return nil
+	case live.Annotations["meta.helm.sh/release-name"] != ref.Name, live.Annotations["meta.helm.sh/release-namespace"] != ref.Namespace:
+		return nil // somebody else has taken it over
+	}
+	background := metav1.DeletePropagationBackground
+	err = client.Delete(ctx, o.Name, metav1.DeleteOptions{
+		PropagationPolicy: &background, Preconditions: metav1.NewUIDPreconditions(string(live.UID)),
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// unserved says nothing when the API server itself does not know the kind of o any more:
+// its objects are gone with it. That discovery does not list it is not enough, for the
+// server behind an APIService may be down.
+func (m *Manager) unserved(ctx context.Context, o object) error {
+	path := "/api/" + o.APIVersion
+	if strings.Contains(o.APIVersion, "/") {
+		path = "/apis/" + o.APIVersion
+	}
+	var served metav1.APIResourceList
+	err := m.core.RESTClient().Get().AbsPath(path).Do(ctx).Into(&served)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("asking whether kind %s is served: %w", o.Kind, err)
+	}
+	for _, r := range served.APIResources {
+		if r.Kind == o.Kind {
+			m.ResetDiscovery()
+			return fmt.Errorf("kind %s is served again", o.Kind)
+		}
+	}
+	return nil
+}
