@@ -35,6 +35,11 @@ type World interface {
 	// Quiet says what is still written, or run, though nothing has changed; "" when
 	// all is at rest.
 	Quiet(ctx context.Context) (string, error)
+	// ExpectFailure says that a hook, or a module, may fail with errors that match.
+	ExpectFailure(of, pattern string) error
+	// Failed is an [ExpectError] with what fails now though the test has not said that
+	// it may, or nil.
+	Failed() error
 	Now() time.Time
 
 	// Module is that of the test's file, "global" for the global hooks.
@@ -107,11 +112,14 @@ func testSpecs() []Spec {
 	}
 	read := func(s Spec, returns string) Spec { s.Returns, s.Effect = returns, EffectRead; return s }
 	return append([]Spec{
-		spec("start", "Starts Starling with the global hooks and the module of the test's file, which is switched on, and settles.", callTestStart,
+		spec("start", "Starts Starling with the global hooks and the module of the test's file, which is switched on, and settles. Fails when a hook, a module or a value that was set fails then, unless t.expect_failure was told of it.", callTestStart,
 			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Starts all modules of the tree, on or off as its values say."}),
-		spec("settle", "Lets everything happen that does not wait for a time: runs, commits, releases. It does not wait for what failed and is tried again later.", worldDoes(World.Settle)),
+		spec("settle", "Lets everything happen that does not wait for a time: runs, commits, releases. It does not wait for what failed and is tried again later: it fails then, unless t.expect_failure was told of it.", callTestSettle),
 		spec("restart", "Ends the process as a crash does, and starts another one in the same cluster.", worldDoes(World.Restart)),
-		spec("quiet", "Fails when something is still written, or run, though nothing has changed.", callTestQuiet),
+		spec("quiet", "Fails when something is still written, or run, though nothing has changed, or when something fails that t.expect_failure was not told of.", callTestQuiet),
+		spec("expect_failure", "Says that a hook, or a module, fails in this test: t.start(), t.settle(), t.quiet() and the end of the test let such failures pass. One that never comes fails the test.", callExpectFailure,
+			Param{Name: "hook", Type: TypeString, Doc: "The hook: its function's name, name= or id. Or a module, or \"global\": its release, enabled(), or what is refused of its config."},
+			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2) that the error's text must match somewhere."}),
 		spec("clock.advance", "Moves the clock on. What falls due on the way happens, in order, each with all that follows.", callTestAdvance,
 			Param{Name: "by", Type: TypeDuration, Doc: "How far."}),
 		read(spec("clock.now", "Returns the time of the test's world. It begins at 2026-01-01T00:00:00Z.", callTestNow), "a time"),
@@ -156,7 +164,23 @@ func worldDoes(do func(World, context.Context) error) func(*call, *Test) (starla
 }
 
 func callTestStart(c *call, t *Test) (starlark.Value, error) {
-	return nil, t.World.Start(t.Ctx, c.boolOr("all", false))
+	return nil, c.unfailed(t, t.World.Start(t.Ctx, c.boolOr("all", false)))
+}
+
+func callTestSettle(c *call, t *Test) (starlark.Value, error) {
+	return nil, c.unfailed(t, t.World.Settle(t.Ctx))
+}
+
+// unfailed is an error that is there, or that of what fails unexpectedly.
+func (c *call) unfailed(t *Test, err error) error {
+	if err == nil {
+		err = t.World.Failed()
+	}
+	return c.lenient(err)
+}
+
+func callExpectFailure(c *call, t *Test) (starlark.Value, error) {
+	return nil, t.World.ExpectFailure(c.str("hook"), c.str("pattern"))
 }
 
 func callTestQuiet(c *call, t *Test) (starlark.Value, error) {
@@ -164,7 +188,7 @@ func callTestQuiet(c *call, t *Test) (starlark.Value, error) {
 	if err == nil && what != "" {
 		err = &ExpectError{Msg: "not quiet: " + what}
 	}
-	return nil, c.lenient(err)
+	return nil, c.unfailed(t, err)
 }
 
 func callTestAdvance(c *call, t *Test) (starlark.Value, error) {

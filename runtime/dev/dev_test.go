@@ -106,7 +106,7 @@ func TestRounds(t *testing.T) {
 		{[]string{"web/values.yaml", "green", "blue"}, `1 of 2; 0 errors; api/hooks/a_test.star FAIL; web/hooks/a_test.star ok; ~ data.color: "green" -> "blue"`},
 		{[]string{"api/hooks/a_test.star", "equals(1)", "equals(0)"}, "0 of 2; 0 errors; api/hooks/a_test.star ok; " + quiet},
 		// While a module does not load there is no plan; then it tells what is new since the last that did.
-		{[]string{"web/hooks/a.star", "len(", "lenn(", "web/values.yaml", "blue", "grey"}, "1 of 2; 1 errors; web/hooks/a_test.star ok;"},
+		{[]string{"web/hooks/a.star", "len(", "lenn(", "web/values.yaml", "blue", "grey"}, "1 of 2; 1 errors; web/hooks/a_test.star FAIL;"},
 		{[]string{"web/hooks/a.star", "lenn(", "len("}, `1 of 2; 0 errors; web/hooks/a_test.star ok; ~ data.color: "blue" -> "grey"`},
 	} {
 		if got := strings.TrimSpace(a.save(step.edits...)); got != step.want {

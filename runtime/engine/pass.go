@@ -190,13 +190,16 @@ func (p *pass) runs(events []builtins.Event) bool {
 	return false
 }
 
+// valuesRefused begins what holds a release whose values do not pass.
+const valuesRefused = "values: "
+
 // helm hands the values over to Helm.
 func (e *Engine) helm(m *module) {
 	p := &m.pass
 	p.phase, p.dirty, p.hold = idle, false, ""
 	if problems := m.values.CheckHelm(); len(problems) > 0 {
 		p.calm()
-		p.hold = "values: " + problems[0].String()
+		p.hold = valuesRefused + problems[0].String()
 		return
 	}
 	ref := m.ref(e.opts.Namespace)

@@ -86,7 +86,7 @@ func actor(a engine.Action) string {
 // run calls a hook and remembers what came of it.
 func (w *World) run(ctx context.Context, a engine.RunHook) engine.Input {
 	i := len(w.Runs)
-	w.Runs = append(w.Runs, Run{Hook: a.Hook.ID, Key: a.Key, Cleanup: a.Cleanup})
+	w.Runs = append(w.Runs, Run{Hook: a.Hook.ID, Key: a.Key, Cleanup: a.Cleanup, Asked: a.Request != nil})
 	done, _ := w.executor.RunHook(ctx, a)
 	done.Took = 0 // of the machine, not of the world
 	if done.Gone {

@@ -113,6 +113,8 @@ type World struct {
 type Run struct {
 	Hook, Key string
 	Cleanup   bool
+	// Asked says that somebody waited for its answer, or its error.
+	Asked bool
 	engine.RunDone
 	// Committed is the error of the commit, or nil.
 	Committed error

@@ -223,6 +223,9 @@ func runTest(ctx context.Context, o Options, host *script.Host, file, name strin
 		Name: file + ":" + name, Limits: testLimits,
 		Context: &builtins.Context{Phase: builtins.PhaseTest, Test: &builtins.Test{World: w, Ctx: limited}, Log: lines{w.say}},
 	})
+	if out.Err == nil {
+		out.Err = w.ended()
+	}
 	if out.Err == nil && (o.Explore > 0 || o.Seed > 0) {
 		out.Err = explore(ctx, o, host, file, name, fn) // each order has the time of a test
 	}

@@ -32,6 +32,8 @@ type world struct {
 	started bool
 	config  map[string]string // the user's ConfigMap
 	hosts   map[string]func(effect.Request) (builtins.Fetched, error)
+
+	expected []*expected // failures
 }
 
 const (
@@ -92,21 +94,21 @@ func (w *world) Apply(ctx context.Context, objects []map[string]any) error {
 			return err
 		}
 	}
-	return w.w.Settle(ctx)
+	return w.Settle(ctx)
 }
 
 func (w *world) Patch(ctx context.Context, ref effect.Ref, merge map[string]any) error {
 	if err := w.w.Patch(ref, merge); err != nil {
 		return err
 	}
-	return w.w.Settle(ctx)
+	return w.Settle(ctx)
 }
 
 func (w *world) Delete(ctx context.Context, ref effect.Ref) error {
 	if err := w.w.Delete(ref); err != nil {
 		return err
 	}
-	return w.w.Settle(ctx)
+	return w.Settle(ctx)
 }
 
 func (w *world) Get(_ context.Context, ref effect.Ref) (map[string]any, error) { return w.w.Get(ref) }
@@ -175,7 +177,14 @@ func (w *world) switchOn() error {
 	return w.writeConfig()
 }
 
-func (w *world) Settle(ctx context.Context) error { return w.w.Settle(ctx) }
+// Settle notes, too, which failures there are: they may be mended before the test asks.
+func (w *world) Settle(ctx context.Context) error {
+	err := w.w.Settle(ctx)
+	if len(w.expected) > 0 {
+		w.look()
+	}
+	return err
+}
 
 func (w *world) Restart(ctx context.Context) error {
 	if !w.started {
@@ -186,7 +195,7 @@ func (w *world) Restart(ctx context.Context) error {
 }
 
 func (w *world) Advance(ctx context.Context, d time.Duration) error {
-	if err := w.w.Settle(ctx); err != nil {
+	if err := w.Settle(ctx); err != nil {
 		return err
 	}
 	return w.w.Advance(ctx, d)
@@ -195,7 +204,7 @@ func (w *world) Advance(ctx context.Context, d time.Duration) error {
 // Quiet looks at what another process finds to write in the same cluster: one that is
 // as it should be is left alone.
 func (w *world) Quiet(ctx context.Context) (string, error) {
-	if err := w.w.Settle(ctx); err != nil {
+	if err := w.Settle(ctx); err != nil {
 		return "", err
 	}
 	before := w.w.Store().Version()
@@ -225,7 +234,7 @@ func (w *world) Configure(ctx context.Context, module string, vals map[string]an
 	if err := w.writeConfig(); err != nil {
 		return err
 	}
-	return w.w.Settle(ctx)
+	return w.Settle(ctx)
 }
 
 func (w *world) Switch(ctx context.Context, module string, on bool) error {
@@ -237,7 +246,7 @@ func (w *world) Switch(ctx context.Context, module string, on bool) error {
 	if err := w.writeConfig(); err != nil {
 		return err
 	}
-	return w.w.Settle(ctx)
+	return w.Settle(ctx)
 }
 
 func (w *world) noModule(name string) error {
@@ -270,16 +279,14 @@ func (w *world) Values(module string) (map[string]any, error) {
 
 func (w *world) Runs(hook string) ([]builtins.TestRun, error) {
 	var ids []string
-	for _, h := range w.w.Hooks() {
-		local := strings.TrimPrefix(h, w.module+"/")
-		_, function, _ := strings.Cut(local, ":")
-		if h == hook || local == hook || function == hook {
-			ids = append(ids, h)
+	for _, id := range w.w.Hooks() {
+		if w.names(hook, id) {
+			ids = append(ids, id)
 		}
 	}
 	switch len(ids) {
 	case 0:
-		return nil, fmt.Errorf("there is no hook %q; there are %s", hook, strings.Join(w.w.Hooks(), ", "))
+		return nil, noHook(hook, w.w.Hooks())
 	case 1:
 	default:
 		slices.Sort(ids)
@@ -291,7 +298,7 @@ func (w *world) Runs(hook string) ([]builtins.TestRun, error) {
 			continue
 		}
 		one := builtins.TestRun{Key: r.Key, Effects: map[string]any{}}
-		if err := errors.Join(r.Err, r.Committed); err != nil {
+		if err := r.Failure(); err != nil {
 			one.Error = err.Error()
 		}
 		if data, err := json.Marshal(r.Effects); err == nil {

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/modules/status"
+)
+
+// Failure is one thing that fails now, and was not mended yet.
+type Failure struct {
+	// Module is the name of the module, "global" for the global hooks and for the
+	// config of nobody.
+	Module string
+	// Hook and Key name a hook and, with for_each, its object; Hook is "" for what
+	// fails of the module itself, or was refused of its config.
+	Hook, Key string
+	Reason    string
+}
+
+// Failures are those of all hooks, modules, and of the user's config, in a fixed order.
+func (e *Engine) Failures() []Failure {
+	if e.gen == nil {
+		return nil
+	}
+	var out []Failure
+	if e.global.broken != "" {
+		out = append(out, Failure{Module: globalName, Reason: e.global.broken})
+	}
+	for _, m := range append(e.all(), e.leavers...) {
+		hooks := m.failures()
+		out = append(out, hooks...)
+		if m == e.global {
+			continue
+		}
+		switch state, reason := e.moduleState(m); {
+		case state == status.ModuleFailed && slices.ContainsFunc(hooks, func(f Failure) bool { return strings.Contains(reason, f.Reason) }):
+			// A hook's failure is the module's, too: it was named.
+		case state == status.ModuleFailed, state == status.ModuleBroken, strings.HasPrefix(m.pass.hold, valuesRefused):
+			out = append(out, Failure{Module: m.name, Reason: reason})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.config.problems)) {
+		for _, text := range e.config.problems[name] {
+			if name == "" {
+				name = globalName
+			}
+			out = append(out, Failure{Module: name, Reason: text})
+		}
+	}
+	return out
+}
+
+// failures are those of the module's hooks.
+func (m *module) failures() (out []Failure) {
+	for _, h := range m.hooks {
+		add := func(key, reason string) {
+			if reason != "" {
+				out = append(out, Failure{Module: m.name, Hook: h.gen.ID, Key: key, Reason: reason})
+			}
+		}
+		switch {
+		case !m.started:
+		case h.barred != "":
+			add("", h.barred)
+		case h.watchTrouble() != "":
+			add("", h.watchTrouble())
+		case h.each == nil:
+			add("", h.lastError)
+		default:
+			for _, key := range slices.Sorted(maps.Keys(h.each.failing)) {
+				add(key, h.each.failing[key].lastError)
+			}
+		}
+	}
+	return out
+}
