@@ -132,6 +132,9 @@ func (s *session) run(fn func() error, onCut func()) error {
 	select {
 	case err := <-done:
 		s.fence.shut("the action is over")
+		if err == nil {
+			err = s.unrecorded()
+		}
 		return s.explain(err)
 	case <-s.ctx.Done():
 	}
@@ -153,6 +156,17 @@ func (s *session) run(fn func() error, onCut func()) error {
 		onCut()
 	}
 	return &stopped{cause: why}
+}
+
+// unrecorded is the error that Helm only logs: all is done, and how it ended is not
+// written down. The release would stay pending, and the next start begin it anew.
+func (s *session) unrecorded() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause == "" {
+		return nil
+	}
+	return errors.New("the end of the action is not recorded: " + s.cause)
 }
 
 // stopped is an action that was cut off.
@@ -255,10 +269,13 @@ func (s *session) upgrade(t Target, ch *chart.Chart, values map[string]any, w wa
 func (s *session) uninstall(wait bool, timeout time.Duration) error {
 	return s.run(func() error {
 		act := action.NewUninstall(s.cfg)
-		act.IgnoreNotFound = true
 		act.Wait, act.Timeout = wait, timeout
-		_, err := act.Run(s.ref.Name)
-		return err
+		// Not with IgnoreNotFound: Helm then takes every error of reading the
+		// release for one that is not there.
+		if _, err := act.Run(s.ref.Name); !errors.Is(err, driver.ErrReleaseNotFound) {
+			return err
+		}
+		return nil
 	}, func() {})
 }
 

@@ -95,7 +95,7 @@ func (r *reconcile) run() (Result, error) {
 				r.last, err = r.m.latest(r.ctx, r.t.Ref())
 			}
 		case stepFinishUninstall:
-			if err = r.m.uninstall(r.ctx, r.t.Ref(), true, r.t.Timeout); err == nil {
+			if err = r.m.uninstall(r.ctx, r.t.Ref(), r.last, true, r.t.Timeout); err == nil {
 				r.last, err = r.m.latest(r.ctx, r.t.Ref())
 			}
 		case stepInstall, stepReplace, stepUpgrade:
@@ -298,7 +298,7 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 		if err := m.records.set(ctx, record{Ref: ref, Left: left}); err != nil {
 			return false, err
 		}
-		if err := m.uninstall(ctx, ref, false, timeout); err != nil {
+		if err := m.uninstall(ctx, ref, last, false, timeout); err != nil {
 			return false, err
 		}
 	}
@@ -309,7 +309,14 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 	return true, m.records.remove(ctx, ref)
 }
 
-func (m *Manager) uninstall(ctx context.Context, ref Ref, wait bool, timeout time.Duration) error {
+func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bool, timeout time.Duration) error {
+	// Helm goes on when it cannot note that the uninstall has begun. Without its
+	// digests a revision of which objects are gone never passes for an unchanged one.
+	if last.Labels[LabelInputs] != "" || last.Labels[LabelManifest] != "" {
+		if err := m.relabel(ctx, ref, last.Number, map[string]string{LabelInputs: "", LabelManifest: ""}); err != nil {
+			return err
+		}
+	}
 	s, err := m.open(ctx, ref)
 	if err != nil {
 		return err
@@ -317,5 +324,11 @@ func (m *Manager) uninstall(ctx context.Context, ref Ref, wait bool, timeout tim
 	if err := s.uninstall(wait, timeout); err != nil {
 		return fmt.Errorf("uninstalling %s: %w", ref, err)
 	}
-	return nil
+	// Helm leaves out revisions that it cannot read, and the objects that only they name.
+	left, err := m.latest(ctx, ref)
+	if err == nil && left.Number > 0 {
+		err = fmt.Errorf("uninstalling %s: revision %d cannot be read; delete what it has made, then the Secret %s in namespace %s",
+			ref, left.Number, secretName(ref.Name, left.Number), ref.Namespace)
+	}
+	return err
 }

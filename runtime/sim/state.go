@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -21,8 +22,10 @@ func (w *World) State() []string {
 		if err != nil {
 			continue
 		}
+		releases := map[string]helmRevision{}
 		for _, obj := range list.Items {
 			if text(obj["type"]) == "helm.sh/release.v1" {
+				noteRevision(releases, obj)
 				continue
 			}
 			data, err := json.Marshal(plainly(obj))
@@ -33,9 +36,29 @@ func (w *World) State() []string {
 				out = append(out, line)
 			}
 		}
+		for name, last := range releases {
+			out = append(out, fmt.Sprintf("release %s: %s", name, last.status))
+		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// helmRevision is one revision of a release: its number and its status.
+type helmRevision struct {
+	number int
+	status string
+}
+
+// noteRevision notes the revision that a Secret of Helm's holds, if it is the newest.
+func noteRevision(newest map[string]helmRevision, secret map[string]any) {
+	meta, _ := secret["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	name := text(meta["namespace"]) + "/" + text(labels["name"])
+	number, err := strconv.Atoi(text(labels["version"]))
+	if err == nil && number > newest[name].number {
+		newest[name] = helmRevision{number, text(labels["status"])}
+	}
 }
 
 func text(v any) string { s, _ := v.(string); return s }
