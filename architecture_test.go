@@ -34,7 +34,7 @@ var layers = []struct {
 	{"modules", []string{"modules/tree", "modules/graph", "modules/values", "modules/status"}, false},
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
-	{"leaves", []string{"runtime/effect", "runtime/object", "runtime/schedule", "stdlib"}, false},
+	{"leaves", []string{"runtime/bounded", "runtime/effect", "runtime/object", "runtime/schedule", "stdlib"}, false},
 }
 
 // never lists what must not be reached from a package's own imports, whatever the

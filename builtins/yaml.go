@@ -14,6 +14,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	goyaml "sigs.k8s.io/yaml/goyaml.v2"
 
+	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -168,9 +169,9 @@ func yamlDocuments(text string) ([][]byte, error) {
 }
 
 func decodeYAML(doc []byte) (starlark.Value, error) {
-	// The parser bounds how many values aliases make, but not their size: a long
-	// text may be referred to a hundred thousand times. In memory that is one text,
-	// so it is only counted, below.
+	if err := bounded.CheckYAML(doc); err != nil {
+		return nil, fmt.Errorf("the text %w", err)
+	}
 	var raw any
 	if err := goyaml.UnmarshalStrict(doc, &raw); err != nil {
 		return nil, errors.New(strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "))

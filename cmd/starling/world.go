@@ -20,6 +20,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/outbound"
@@ -199,6 +200,9 @@ func (f *worldFlags) configure(w *sim.World) error {
 
 // configData reads a user's config: a ConfigMap, or its data as in a values.yaml.
 func configData(text []byte) (map[string]string, error) {
+	if err := bounded.CheckYAML(text); err != nil {
+		return nil, fmt.Errorf("the file %w", err)
+	}
 	var all map[string]any
 	if err := yaml.UnmarshalStrict(text, &all); err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -12,10 +11,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 // oldest is the oldest Kubernetes that Starling works with: 1.33.
@@ -105,8 +105,11 @@ func groupOf(apiVersion string) string {
 // addCRDs adds the kinds of the CustomResourceDefinitions in a file of YAML; what is
 // anything else is passed over.
 func (k kinds) addCRDs(data []byte) {
-	dec := k8syaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	for {
+	docs, err := bounded.YAMLDocuments(data)
+	if err != nil {
+		return // broken: then the release says so
+	}
+	for _, doc := range docs {
 		var crd struct {
 			Kind string `json:"kind"`
 			Spec struct {
@@ -120,8 +123,8 @@ func (k kinds) addCRDs(data []byte) {
 				} `json:"versions"`
 			} `json:"spec"`
 		}
-		if err := dec.Decode(&crd); err != nil {
-			return // the end, or broken: then the release says so
+		if err := yaml.Unmarshal(doc, &crd); err != nil {
+			return // broken: then the release says so
 		}
 		if crd.Kind != "CustomResourceDefinition" {
 			continue

@@ -1,13 +1,13 @@
 package rbac
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
@@ -70,8 +70,11 @@ func (k *kinds) of(apiVersion, kind string) resource {
 // addCRDs adds the kinds of the CustomResourceDefinitions in a file of YAML and
 // returns the names of the definitions.
 func (k *kinds) addCRDs(data []byte) (names []string) {
-	dec := k8syaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	for {
+	docs, err := bounded.YAMLDocuments(data)
+	if err != nil {
+		return names // broken: then the release says so
+	}
+	for _, doc := range docs {
 		var crd struct {
 			Kind     string `json:"kind"`
 			Metadata struct {
@@ -89,8 +92,8 @@ func (k *kinds) addCRDs(data []byte) (names []string) {
 				} `json:"versions"`
 			} `json:"spec"`
 		}
-		if err := dec.Decode(&crd); err != nil {
-			return names // the end, or broken: then the release says so
+		if err := yaml.Unmarshal(doc, &crd); err != nil {
+			return names // broken: then the release says so
 		}
 		if crd.Kind != "CustomResourceDefinition" || crd.Metadata.Name == "" {
 			continue
@@ -104,4 +107,5 @@ func (k *kinds) addCRDs(data []byte) (names []string) {
 		}
 		k.known[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = r
 	}
+	return names
 }

@@ -1,13 +1,10 @@
 package release
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -18,9 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 const (
@@ -199,29 +197,26 @@ func CheckCRDs(f File) error {
 
 // parseCRDs reads the documents of one file.
 func parseCRDs(f File) ([]crd, error) {
+	docs, err := bounded.YAMLDocuments(f.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", f.Path, tidy(err.Error()))
+	}
 	var found []crd
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(f.Data)))
-	for n := 1; ; n++ {
-		doc, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return found, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %s", f.Path, tidy(err.Error()))
-		}
+	for i, doc := range docs {
 		data, err := yaml.YAMLToJSONStrict(doc)
 		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: %s", f.Path, n, tidy(err.Error()))
+			return nil, fmt.Errorf("%s: document %d: %s", f.Path, i+1, tidy(err.Error()))
 		}
 		if string(data) == "null" { // comments only
 			continue
 		}
 		c, err := parseCRD(data)
 		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: %w", f.Path, n, err)
+			return nil, fmt.Errorf("%s: document %d: %w", f.Path, i+1, err)
 		}
 		found = append(found, c)
 	}
+	return found, nil
 }
 
 func parseCRD(data []byte) (crd, error) {

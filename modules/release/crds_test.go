@@ -1,6 +1,7 @@
 package release
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,6 +37,8 @@ func TestParseCRDs(t *testing.T) {
 		{"no name", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n", nil, "crds/a.yaml: document 1: metadata.name is missing"},
 		{"twice the same key", "kind: A\nkind: B\n", nil, `crds/a.yaml: document 1: yaml: unmarshal errors: line 2: key "kind" already set in map`},
 		{"list", "- a\n", nil, "crds/a.yaml: document 1: not an object of Kubernetes"},
+		{"alias bomb", thingCRD + "---\na: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 40) + "]\n", nil,
+			"crds/a.yaml: document 2 is too large: with its aliases it makes more than 400000 values or 32 MiB of text"},
 		{"no YAML", "a: b: c\n", nil, "crds/a.yaml: document 1: yaml: mapping values are not allowed in this context"},
 	}
 	for _, tt := range tests {

@@ -27,6 +27,8 @@ func TestParseValues(t *testing.T) {
 		{"tab", "a:\n\tb: 1\n", nil, "f.yaml:2: found character that cannot start any token"},
 		{"large", "a: 9223372036854775807\nb: -9223372036854775808\n", map[string]any{"a": int64(9223372036854775807), "b": int64(-9223372036854775808)}, ""},
 		{"too large", "a: {b: [1, 18446744073709551615]}\n", nil, "f.yaml: a.b[1]: the integer has more than 64 bits: put it in quotes"},
+		{"alias bomb", "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 40) + "]\n", nil, "f.yaml is too large: with its aliases it makes more than"},
+		{"many values", "a: [" + strings.Repeat("{},", 100_000) + "]", nil, "f.yaml is too large: it holds more than some 100000 values"},
 		{"not a number", "a: .nan\n", nil, "f.yaml: "},
 	}
 	for _, tt := range tests {

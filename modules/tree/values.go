@@ -13,6 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -88,6 +89,9 @@ func parseMap(file string, data []byte, what string) (m map[string]any, err erro
 	}()
 	if line := secondDocument(data); line > 0 {
 		return nil, fmt.Errorf("%s:%d: a second document begins here: %s are one", file, line, what)
+	}
+	if err := bounded.CheckYAML(data); err != nil {
+		return nil, fmt.Errorf("%s %w", file, err)
 	}
 	raw, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {

@@ -61,6 +61,21 @@ func TestParseConfig(t *testing.T) {
 				`config web: is larger than 1024 KiB`,
 			},
 		},
+		{
+			"bombs", // one text many times, a few values in many lists, many small maps
+			map[string]string{
+				"global":       "a: &a " + strings.Repeat("x", 500_000) + "\nb: [" + strings.Repeat("*a,", 10_000) + "]",
+				"ingressNginx": "a: &a [1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]",
+				"web":          "a: [" + strings.Repeat("{a},", 200_000) + "]",
+				"webEnabled":   "true",
+			},
+			Config{Enabled: map[string]bool{"web": true}},
+			[]string{
+				`config global: is too large: with its aliases it makes more than 400000 values or 32 MiB of text`,
+				`config ingressNginx: is too large: with its aliases it makes more than 400000 values or 32 MiB of text`,
+				`config web: is too large: it holds more than some 100000 values; split it`,
+			},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 const (
-	// maxLocated is the largest text in which lines are looked for.
-	maxLocated = 8 << 20
 	// maxMerges bounds how often `<<` is followed for one path.
 	maxMerges = 1000
 )
@@ -26,7 +26,7 @@ func newPositions(data []byte) (p *positions) {
 			p = nil
 		}
 	}()
-	if len(data) == 0 || len(data) > maxLocated {
+	if len(data) == 0 || bounded.CheckYAMLSize(data) != nil {
 		return nil
 	}
 	var doc yaml.Node

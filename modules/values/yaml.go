@@ -7,6 +7,8 @@ import (
 
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 const (
@@ -23,6 +25,9 @@ const (
 func parseYAML(text []byte) (map[string]any, error) {
 	if len(text) > maxYAMLBytes {
 		return nil, fmt.Errorf("is larger than %d KiB", maxYAMLBytes>>10)
+	}
+	if err := bounded.CheckYAML(text); err != nil {
+		return nil, err
 	}
 	data, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
