@@ -35,10 +35,17 @@ const (
 	maxMessages = 100
 )
 
-// Fetcher makes the requests of http.get. Errors tell nothing of the request.
+// Fetcher makes the requests of http.get. Errors tell nothing of the request. One
+// that a server may cause is a [NoAnswerError].
 type Fetcher interface {
 	Fetch(ctx context.Context, r effect.Request) (Fetched, error)
 }
+
+// NoAnswerError says that a server which may be asked has not answered, or not with
+// something of use. http.get returns its default then.
+type NoAnswerError struct{ Reason string }
+
+func (e *NoAnswerError) Error() string { return e.Reason }
 
 // Fetched is what a server answered, whatever its status.
 type Fetched struct {
@@ -57,8 +64,9 @@ func httpSpecs() []Spec {
 	return []Spec{
 		{Name: "http.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callHTTPGet,
 			Returns: "the answer, frozen: .status (int), .headers (dict, names in lower case), .body (text), .json() (what the body holds)",
-			Doc:     "Asks a server with GET. Any status is an answer; no answer, or one larger than 8 MiB, is an error. At most five redirects are followed, to listed hosts only.",
-			Params:  []Param{url, headers, timeout, ca}},
+			Doc:     "Asks a server with GET. Any status is an answer; no answer within the timeout, or one larger than 8 MiB, is an error unless default is given. At most five redirects are followed, to listed hosts only.",
+			Params: []Param{url, headers, timeout, ca,
+				{Name: "default", Type: TypeAny, Default: "None", Keyword: true, Doc: "What to return when there is no answer, for a server that may be down; not given: that is an error. A host that is not listed, or an address that may not be reached, stays an error."}}},
 		{Name: "http.send", Phases: PhaseRun, Effect: EffectWrite, call: callHTTPSend,
 			Doc: "Sends a message once the run has succeeded and all that it wrote is written. It is sent again, with growing delays, for an hour, until the server answers 2xx (or 303); an answer 4xx, other than 408, 425 and 429, ends it at once. What waits when Starling is killed is lost. At most 100 messages a run.",
 			Params: []Param{
@@ -82,7 +90,10 @@ func callHTTPGet(c *call) (starlark.Value, error) {
 		return nil, errors.New("nothing can be asked for here")
 	}
 	got, err := c.run.HTTP.Fetch(c.run.context(), r)
-	if err != nil {
+	switch {
+	case errors.As(err, new(*NoAnswerError)) && c.arg("default") != nil:
+		return c.arg("default"), nil
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", r.Where(), err)
 	}
 	return newResponse(got), nil

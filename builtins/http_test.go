@@ -24,7 +24,9 @@ type fakeFetcher struct{}
 func (fakeFetcher) Fetch(_ context.Context, r effect.Request) (Fetched, error) {
 	switch {
 	case strings.Contains(r.URL, "/down"):
-		return Fetched{}, errors.New("connection refused")
+		return Fetched{}, &NoAnswerError{"connection refused"}
+	case strings.Contains(r.URL, "/refused"):
+		return Fetched{}, errors.New("leads to 10.0.0.1")
 	case strings.HasSuffix(r.URL, "/404"):
 		return Fetched{Status: 404, Body: []byte("\xffgone")}, nil
 	}

@@ -52,7 +52,7 @@ func testAskSpecs() []Spec {
 			Param{Name: "method", Type: TypeString, Default: `"POST"`, Doc: "The method."}),
 		spec("http", "", "Has a function answer the requests of http.get to a host.", callTestHTTP,
 			Param{Name: "host", Type: TypeString, Doc: "The host, with its port if the URL has one."},
-			Param{Name: "fn", Type: TypeFunction, Doc: "Takes a request with .method, .url, .headers and .body; returns the body as a text, data that becomes JSON, or (status, body)."}),
+			Param{Name: "fn", Type: TypeFunction, Doc: "Takes a request with .method, .url, .headers and .body; returns the body as a text, data that becomes JSON, or (status, body); or None: the server does not answer."}),
 		spec("plan", "the plan: .changes (a bool), .text (as people see it), and the lists .modules, .objects, .messages and .problems, as in `starling plan -o json`",
 			"Says what the process would change, and changes nothing: with t.start() to come, what a start would do; later, what a restart would.", callTestPlan,
 			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Start all modules of the tree, as t.start(all=True)."}),
@@ -206,6 +206,9 @@ func callTestHTTP(c *call, t *Test) (starlark.Value, error) {
 }
 
 func fetchedOf(v starlark.Value) (Fetched, error) {
+	if v == starlark.None {
+		return Fetched{}, &NoAnswerError{"no answer: the function of t.http returned None"}
+	}
 	out := Fetched{Status: 200, Headers: map[string]string{}}
 	if pair, ok := v.(starlark.Tuple); ok {
 		if len(pair) != 2 {

@@ -90,7 +90,8 @@ func Permanent(err error) bool {
 }
 
 // Fetch makes a request and returns the answer, whatever its status. Errors tell of
-// the request no more than its host.
+// the request no more than its host. Those of the server, or of the way there, are
+// [builtins.NoAnswerError].
 func (c *Client) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched, error) {
 	var out builtins.Fetched
 	err := c.do(ctx, r, func(resp *http.Response) error {
@@ -107,6 +108,9 @@ func (c *Client) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched,
 		}
 		return nil
 	})
+	if err != nil && ctx.Err() == nil && !errors.As(err, new(*RefusedError)) {
+		err = &builtins.NoAnswerError{Reason: err.Error()}
+	}
 	return out, err
 }
 

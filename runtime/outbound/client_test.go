@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -242,11 +243,17 @@ func TestBadAnswers(t *testing.T) {
 	cancel()
 	_, err = c.Fetch(ended, request(t, s.URL, "127.0.0.1"))
 	wantError(t, err, "context canceled", false)
+	if errors.As(err, new(*builtins.NoAnswerError)) {
+		t.Error("a run that is over gets the default of http.get")
+	}
 	_, err = c.Fetch(t.Context(), request(t, strings.Replace(s.URL, "http:", "https:", 1), "127.0.0.1"))
 	wantError(t, err, "the server speaks http, not https", false)
 	s.Close()
 	_, err = c.Fetch(t.Context(), request(t, s.URL, "127.0.0.1"))
 	wantError(t, err, "connection refused", false)
+	if !errors.As(err, new(*builtins.NoAnswerError)) {
+		t.Error("a server that is down is not one that has not answered")
+	}
 	_, err = New(Options{Resolver: resolver(t, nil)}).Fetch(t.Context(), request(t, "http://gone.example", "gone.example"))
 	wantError(t, err, "no such host", false)
 }

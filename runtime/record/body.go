@@ -62,6 +62,19 @@ type read struct {
 	question
 	Answer part   `cbor:"answer"`
 	Err    string `cbor:"err,omitempty"`
+	// NoAnswer says that Err is a [builtins.NoAnswerError].
+	NoAnswer bool `cbor:"noAnswer,omitempty"`
+}
+
+// err is the error of the answer, nil for none.
+func (r *read) err() error {
+	switch {
+	case r.Err == "":
+		return nil
+	case r.NoAnswer:
+		return &builtins.NoAnswerError{Reason: r.Err}
+	}
+	return errors.New(r.Err)
 }
 
 // fetched is a [builtins.Fetched].

@@ -75,7 +75,10 @@ func (r *Record) Dump() (*Dump, error) {
 		if a.Verb == "kind" {
 			continue // of no interest to people
 		}
-		one := DumpRead{Question: m.Text(a.String()), Error: m.Text(a.err)}
+		one := DumpRead{Question: m.Text(a.String())}
+		if a.err != nil {
+			one.Error = m.Text(a.err.Error())
+		}
 		if a.data != nil {
 			if err := c.read(a.data, &one.Answer); err != nil {
 				return nil, err

@@ -81,7 +81,10 @@ func (live) List(context.Context, string, string, []string, string, string) ([]m
 	return []map[string]any{{"metadata": map[string]any{"name": "a"}, "n": int64(1), "x": 1.0}}, nil
 }
 
-func (live) Fetch(context.Context, effect.Request) (builtins.Fetched, error) {
+func (live) Fetch(_ context.Context, r effect.Request) (builtins.Fetched, error) {
+	if strings.Contains(r.URL, "/down") {
+		return builtins.Fetched{}, &builtins.NoAnswerError{Reason: "connection refused"}
+	}
 	return builtins.Fetched{Status: 200, Headers: map[string]string{"a": "b"}, Body: []byte("\xff{}")}, nil
 }
 

@@ -94,7 +94,7 @@ type view struct {
 // answer is one of the world's answers.
 type answer struct {
 	question
-	err  string
+	err  error
 	data []byte // as the codec writes it
 }
 
@@ -171,7 +171,7 @@ func (l *loader) run(p *parsed) (*Record, error) {
 		return nil, err
 	}
 	for _, one := range b.Reads {
-		a := answer{question: one.question, err: one.Err}
+		a := answer{question: one.question, err: one.err()}
 		if a.data, err = l.bytes(one.Answer); err != nil {
 			return nil, err
 		}

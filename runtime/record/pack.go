@@ -221,7 +221,7 @@ func (p *packer) reads(tx *tx, t *Trace) ([]read, error) {
 		kinds[r.About] = kinds[r.About] || r.Verb == "kind"
 		one := read{question: r.question}
 		if r.err != nil {
-			one.Err = r.err.Error()
+			one.Err, one.NoAnswer = r.err.Error(), errors.As(r.err, new(*builtins.NoAnswerError))
 		}
 		answer := r.answer
 		if f, ok := answer.(builtins.Fetched); ok {

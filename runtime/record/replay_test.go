@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,17 @@ func TestReplayComesToTheSame(t *testing.T) {
 	}
 	if r.Sources["lib/x.star"] == nil || r.Cause != "nodes: modified" || r.Failed() {
 		t.Errorf("record %+v", r.Header)
+	}
+}
+
+// A server that was down in the run is down in the replay, and no other error becomes
+// that.
+func TestAServerThatWasDownIsDownAgain(t *testing.T) {
+	m, s := newModule(t, `values.set("x", http.get("https://api.example.com/down", default = "down"))`), newStore(t, StoreOptions{})
+	put(t, s, m.run(t, nil))
+	again := replayed(t, opened(t, s, 1), ReplayOptions{})
+	if diff := cmp.Diff([]string{`values.set x = "down"`}, NewMask(opened(t, s, 1)).Lines(again.Outcome, false)); diff != "" || !again.Same {
+		t.Errorf("same: %v\n%s", again.Same, diff)
 	}
 }
 
@@ -112,7 +124,7 @@ func TestAnotherVersionOfAHook(t *testing.T) {
 // A read that is repeated may get another answer.
 func TestAnswersComeInTheirOrder(t *testing.T) {
 	r := &Record{reads: []answer{
-		{question: question{Verb: "get", About: "x"}, err: "first"}, {question: question{Verb: "get", About: "x"}, err: "second"},
+		{question: question{Verb: "get", About: "x"}, err: errors.New("first")}, {question: question{Verb: "get", About: "x"}, err: errors.New("second")},
 	}}
 	w, err := newWorld(r)
 	if err != nil {

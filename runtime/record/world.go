@@ -72,8 +72,8 @@ func (w *world) ask(q question, into any) error {
 	if len(known) > 1 {
 		w.answers[key] = known[1:]
 	}
-	if a.err != "" {
-		return errors.New(a.err)
+	if a.err != nil {
+		return a.err
 	}
 	if a.data == nil {
 		return nil
