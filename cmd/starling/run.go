@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 	_ "time/tzdata" // schedules have time zones, images need not
 
 	"github.com/go-logr/zerologr"
@@ -136,11 +135,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	srv, err := server.New(server.Options{
 		Listen: f.listen, Metrics: registry, Socket: f.instance.socket(), Name: f.instance.Name,
-		Ready: func() (bool, string) {
-			ctx, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			return driver.Ready(ctx)
-		},
+		Healthy: driver.Healthy, Ready: driver.Ready,
 		Status: driver.Status, Explain: driver.Explain, RecordsKey: driver.RecordsKey, Log: log,
 	})
 	if err != nil {

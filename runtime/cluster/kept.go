@@ -48,13 +48,18 @@ type KeptOptions struct {
 	Name string
 	// Instance is the value of the label starling.dev/instance.
 	Instance string
+	// Conflict is told that another process has written what is kept; nil: nobody
+	// is.
+	Conflict func(error)
 }
 
 // Kept keeps small data of modules, values layers and state, across restarts: in
 // Secrets of the operator's namespace, one a module, more when its data outgrows
 // one ("<name>-kept-<module>", then "<name>-kept-<module>.2" and so on; the dot
 // cannot be part of a module's name, so the names never meet). Only the holder of
-// the Lease may call Save. It is safe for concurrent use.
+// the Lease may call Save; each write holds only for the Secret as this process left
+// it, so a second writer is found out, see [ErrOtherWriter]. It is safe for concurrent
+// use.
 type Kept struct {
 	o       KeptOptions
 	mapping Mapping
@@ -73,9 +78,21 @@ type keptModule struct {
 
 // part is one Secret, as it is stored.
 type part struct {
+	uid, version string // of the API server's last answer
+	content
+	// tried is set when a write had no clear answer: it may have been carried out
+	// all the same. No keys: a delete.
+	tried *content
+}
+
+// content is what of a Secret is ours.
+type content struct {
 	revision int64
 	sums     map[string][sha256.Size]byte // of the values, by key
-	dirty    bool                         // a write failed: what is stored is not known
+}
+
+func (c content) equal(other content) bool {
+	return c.revision == other.revision && maps.Equal(c.sums, other.sums)
 }
 
 // NewKept makes a store. It does no I/O.
@@ -128,7 +145,8 @@ func (k *Kept) read(obj map[string]any, modules map[string]*keptModule, out map[
 		return nil // carries our labels but is not ours
 	}
 	revision, _ := annotations[revisionAnnotation].(string)
-	p := &part{sums: map[string][sha256.Size]byte{}}
+	p := &part{content: content{sums: map[string][sha256.Size]byte{}}}
+	p.seen(obj)
 	p.revision, _ = strconv.ParseInt(revision, 10, 64)
 	m := modules[module]
 	if m == nil {
@@ -196,6 +214,9 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := k.settle(ctx, module, m); err != nil {
+		return k.notKept(module, err)
+	}
 	changes := m.changes(data)
 	if len(changes) > 0 {
 		// Counted before the first write: one that fails may have been carried
@@ -204,10 +225,25 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 	}
 	for _, ch := range changes {
 		if err := k.put(ctx, module, m, ch, data); err != nil {
-			return fmt.Errorf("module %s: its values and state cannot be kept: %w", module, err)
+			return k.notKept(module, err)
 		}
 	}
 	return nil
+}
+
+// notKept is the error of a save. Of another writer it tells, and what is stored is read
+// anew before the next save.
+func (k *Kept) notKept(module string, err error) error {
+	err = fmt.Errorf("module %s: its values and state cannot be kept: %w", module, err)
+	if errors.Is(err, ErrOtherWriter) {
+		if k.o.Conflict != nil {
+			k.o.Conflict(err) // before anything else can be written
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.loaded = false
+	}
+	return err
 }
 
 func (k *Kept) ensureLoaded(ctx context.Context) error {
@@ -219,46 +255,6 @@ func (k *Kept) ensureLoaded(ctx context.Context) error {
 	}
 	_, err := k.Load(ctx)
 	return err
-}
-
-// put writes one Secret with the given keys, or deletes it when there are none.
-func (k *Kept) put(ctx context.Context, module string, m *keptModule, ch change, data map[string][]byte) error {
-	ref := effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: k.o.Namespace, Name: k.partName(module, ch.part)}
-	p := m.parts[ch.part]
-	if p == nil {
-		p = &part{}
-		m.parts[ch.part] = p
-	}
-	p.dirty = true
-	if len(ch.keys) == 0 {
-		if _, err := k.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
-			return err
-		}
-		delete(m.parts, ch.part)
-		return nil
-	}
-	next := &part{revision: m.revision, sums: map[string][sha256.Size]byte{}}
-	content := make(map[string]any, len(ch.keys))
-	for _, key := range ch.keys {
-		content[encodeKey(key)] = base64.StdEncoding.EncodeToString(data[key])
-		next.sums[key] = sha256.Sum256(data[key])
-	}
-	obj := map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "type": KeptType,
-		"metadata": map[string]any{
-			"name": ref.Name, "namespace": ref.Namespace,
-			"labels":      map[string]any{InstanceLabel: k.o.Instance, KeptLabel: module},
-			"annotations": map[string]any{revisionAnnotation: strconv.FormatInt(m.revision, 10)},
-		},
-		"data": content,
-	}
-	// An apply also takes out the keys that it no longer lists, and needs no
-	// resourceVersion: the Lease sees to one writer.
-	if _, err := k.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteApply, Ref: ref, Object: obj, Force: true}); err != nil {
-		return err
-	}
-	m.parts[ch.part] = next
-	return nil
 }
 
 // partName is the name of a module's Secret by number, from 1.

@@ -3,9 +3,11 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -27,6 +29,9 @@ func save(t *testing.T, k *Kept, module string, data map[string][]byte) {
 		t.Fatal(err)
 	}
 }
+
+// writes counts the writes of Secrets.
+func writes(api *apitest.Server) int { return api.Count("post secrets") + api.Count("patch secrets") }
 
 // stored is what a process that starts now would load.
 func stored(t *testing.T, api *apitest.Server) map[string]map[string][]byte {
@@ -56,11 +61,11 @@ func TestKeptRoundTrip(t *testing.T) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 
-	before := api.Count("patch secrets")
+	before := writes(api)
 	save(t, k, "web", maps.Clone(web))
 	again := newKept(t, api)
 	save(t, again, "web", maps.Clone(web))
-	if n := api.Count("patch secrets") - before; n != 0 {
+	if n := writes(api) - before; n != 0 {
 		t.Errorf("%d writes of what is stored already", n)
 	}
 	save(t, k, "web", nil)
@@ -92,10 +97,10 @@ func TestKeptSplits(t *testing.T) {
 		}
 	}
 	// One changed key writes one Secret.
-	before := api.Count("patch secrets")
+	before := writes(api)
 	data["3"] = value(200, 'z')
 	save(t, k, "web", data)
-	if n := api.Count("patch secrets") - before; n != 1 {
+	if n := writes(api) - before; n != 1 {
 		t.Errorf("%d Secrets written for one changed key", n)
 	}
 	// What shrinks comes together again.
@@ -133,8 +138,10 @@ func TestKeptSurvivesCrashes(t *testing.T) {
 		name     string
 		from, to map[string][]byte
 	}{{"split", small('1'), big('2')}, {"unsplit", big('1'), small('2')}, {"change", big('1'), big('2')}, {"cross", crossed, crossing}} {
-		for after := range 4 {
-			t.Run(fmt.Sprintf("%s after %d", step.name, after), func(t *testing.T) {
+		for after := range 8 {
+			same := after%2 == 0 // whether this process goes on, or the next one does
+			after /= 2
+			t.Run(fmt.Sprintf("%s after %d, same process %t", step.name, after, same), func(t *testing.T) {
 				api := apitest.New(t)
 				k := newKept(t, api)
 				save(t, k, "web", step.from)
@@ -153,14 +160,92 @@ func TestKeptSurvivesCrashes(t *testing.T) {
 						t.Errorf("%s is neither old nor new (%d bytes)", key, len(v))
 					}
 				}
-				for name, next := range map[string]*Kept{"the same process": k, "the next process": newKept(t, api)} {
-					save(t, next, "web", step.to)
-					if !maps.EqualFunc(step.to, stored(t, api)["web"], bytes.Equal) {
-						t.Errorf("%s (first error %v) does not put it right", name, crashed)
-					}
+				if !same {
+					k = newKept(t, api)
+				}
+				save(t, k, "web", step.to)
+				if !maps.EqualFunc(step.to, stored(t, api)["web"], bytes.Equal) {
+					t.Errorf("it is not put right (first error %v)", crashed)
 				}
 			})
 		}
+	}
+}
+
+// Two processes that both take themselves for the only writer: the first save that
+// meets what the other one has written says so, and leaves it as it is.
+func TestKeptFindsASecondWriter(t *testing.T) {
+	first := map[string][]byte{"a": value(300, 'a'), "b": value(300, 'b')}
+	for what, others := range map[string]map[string][]byte{
+		"changed": {"a": value(300, 'x'), "b": value(300, 'b')}, "grown": {"a": value(300, 'a'), "b": value(300, 'b'), "c": value(400, 'c')},
+		"deleted": nil,
+	} {
+		t.Run(what, func(t *testing.T) {
+			api := apitest.New(t)
+			var told error
+			k := newKept(t, api)
+			k.o.Conflict = func(err error) { told = err }
+			save(t, k, "web", first)
+			other := newKept(t, api)
+			save(t, other, "web", others)
+			err := k.Save(t.Context(), "web", map[string][]byte{"a": value(300, '2'), "b": value(300, '2'), "d": value(400, 'd')})
+			if !errors.Is(err, ErrOtherWriter) || !errors.Is(told, ErrOtherWriter) {
+				t.Errorf("the save ends with %v, told was %v", err, told)
+			}
+			got := stored(t, api)["web"]
+			for key, v := range others {
+				if !bytes.Equal(v, first[key]) && !bytes.Equal(v, got[key]) {
+					t.Errorf("%s is not as the other process has written it", key)
+				}
+			}
+		})
+	}
+	t.Run("made", func(t *testing.T) {
+		api := apitest.New(t)
+		k, other := newKept(t, api), newKept(t, api)
+		if _, err := k.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		save(t, other, "web", first)
+		if err := k.Save(t.Context(), "web", map[string][]byte{"a": {1}}); !errors.Is(err, ErrOtherWriter) {
+			t.Errorf("the save ends with %v", err)
+		}
+	})
+}
+
+// An answer that was lost, and what a person has set beside the data, are no second
+// writer; a Secret that is not ours stays.
+func TestKeptGoesOn(t *testing.T) {
+	api := apitest.New(t)
+	lose := false
+	client := newClientFor(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if lose && r.Method != http.MethodGet {
+			api.ServeHTTP(httptest.NewRecorder(), r)
+			apitest.Status(w, http.StatusGatewayTimeout, "Timeout", "it may have been carried out", nil)
+			return
+		}
+		api.ServeHTTP(w, r)
+	}))
+	k := NewKept(KeptOptions{Client: client, Namespace: "ops", Name: "starling", Instance: "ops.starling", Conflict: func(err error) { t.Error(err) }})
+	save(t, k, "web", map[string][]byte{"a": {1}})
+	lose = true
+	if err := k.Save(t.Context(), "web", map[string][]byte{"a": {2}}); err == nil {
+		t.Error("no answer, and no error")
+	}
+	lose = false
+	save(t, k, "web", map[string][]byte{"a": {3}})
+
+	obj := api.Object("v1", "Secret", "ops", "starling-kept-web")
+	obj["metadata"].(map[string]any)["annotations"].(map[string]any)["note"] = "seen by me"
+	api.Put(obj)
+	save(t, k, "web", map[string][]byte{"a": {4}})
+	if diff := cmp.Diff(map[string][]byte{"a": {4}}, stored(t, api)["web"]); diff != "" {
+		t.Errorf("loaded (-want +got):\n%s", diff)
+	}
+
+	api.Put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "ops", "name": "starling-kept-db"}})
+	if err := k.Save(t.Context(), "db", map[string][]byte{"a": {1}}); err == nil || !strings.Contains(err.Error(), "Secret ops/starling-kept-db is in the way") {
+		t.Errorf("over a Secret of somebody else: %v", err)
 	}
 }
 

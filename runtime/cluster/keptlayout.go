@@ -43,14 +43,14 @@ func (m *keptModule) changes(data map[string][]byte) []change {
 	for _, number := range numbers {
 		p := m.parts[number]
 		if p == nil {
-			p = &part{dirty: true}
+			p = &part{}
 		}
 		keys := target[number]
 		slices.Sort(keys)
-		gains, same := false, !p.dirty && len(p.sums) == len(keys) && len(keys) > 0
+		gains, same := false, len(p.sums) == len(keys) && len(keys) > 0
 		for _, key := range keys {
 			sum, stored := p.sums[key]
-			if !stored || p.dirty || sum != sha256.Sum256(data[key]) {
+			if !stored || sum != sha256.Sum256(data[key]) {
 				gains, same = true, false
 			}
 		}

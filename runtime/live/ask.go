@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -10,30 +11,43 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
-// ask runs f on the engine's goroutine, between two inputs.
-func (d *Driver) ask(ctx context.Context, f func(*engine.Engine)) error {
-	finished := make(chan struct{})
+// ask returns what f makes of the engine, between two inputs.
+func ask[T any](ctx context.Context, d *Driver, f func(*engine.Engine) T) (out T, err error) {
+	answer := make(chan T, 1) // nobody may be left to take it
 	select {
-	case d.asks <- func(e *engine.Engine) { defer close(finished); f(e) }:
-		<-finished
-		return nil
+	case d.asks <- func(e *engine.Engine) { answer <- f(e) }:
 	case <-d.done:
-		return errors.New("this starling has stopped")
+		return out, errStopped
 	case <-ctx.Done():
-		return ctx.Err()
+		return out, ctx.Err()
+	}
+	select {
+	case out = <-answer:
+		return out, nil
+	case <-d.done:
+		return out, errStopped
+	case <-ctx.Done():
+		return out, ctx.Err()
 	}
 }
 
+var errStopped = errors.New("this starling has stopped")
+
 // Status returns what `starling get` shows.
 func (d *Driver) Status(ctx context.Context) (status.Status, error) {
-	var out status.Status
-	var watches []map[string]string
-	if err := d.ask(ctx, func(e *engine.Engine) {
-		out = e.Status()
-		for _, h := range out.Hooks {
-			watches = append(watches, e.Watches(h.Module, h.ID))
+	type seen struct {
+		status  status.Status
+		watches []map[string]string
+	}
+	s, err := ask(ctx, d, func(e *engine.Engine) seen {
+		s := seen{status: e.Status()}
+		for _, h := range s.status.Hooks {
+			s.watches = append(s.watches, e.Watches(h.Module, h.ID))
 		}
-	}); err != nil {
+		return s
+	})
+	out := s.status
+	if err != nil {
 		return out, err
 	}
 	out.ReloadFailed = d.reloads.get()
@@ -44,24 +58,21 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 		m.PendingMessages, m.Problems = waiting, slices.Concat(m.Problems, problems)
 	}
 	for i := range out.Hooks {
-		d.addSizes(&out.Hooks[i], watches[i])
+		d.addSizes(&out.Hooks[i], s.watches[i])
 	}
 	return out, nil
 }
 
 // Explain returns what the values of a module, or of "global", are made of.
-func (d *Driver) Explain(ctx context.Context, module string) (in values.ExplainInput, err error) {
-	if failed := d.ask(ctx, func(e *engine.Engine) { in, err = e.Explain(module) }); failed != nil {
-		return in, failed
+func (d *Driver) Explain(ctx context.Context, module string) (values.ExplainInput, error) {
+	type explained struct {
+		in  values.ExplainInput
+		err error
 	}
-	in.Process = d.process
-	return in, err
-}
-
-// Ready answers /readyz.
-func (d *Driver) Ready(ctx context.Context) (ready bool, why string) {
-	if err := d.ask(ctx, func(e *engine.Engine) { ready, why = e.Ready() }); err != nil {
-		return false, err.Error()
-	}
-	return ready, why
+	out, err := ask(ctx, d, func(e *engine.Engine) explained {
+		in, err := e.Explain(module)
+		return explained{in, err}
+	})
+	out.in.Process = d.process
+	return out.in, cmp.Or(err, out.err)
 }

@@ -4,8 +4,6 @@ package live
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -97,13 +95,17 @@ type Driver struct {
 	// work is the context of runs, commits and releases: it ends first.
 	work      context.Context
 	stopWork  context.CancelFunc
-	busy      sync.WaitGroup
+	busy      tasks
 	runSlots  chan struct{}
 	helmSlots chan struct{} // of modules that do not wait for their objects
 	waitSlots chan struct{} // of those that do
 
-	asks chan func(*engine.Engine)
-	done chan struct{}
+	asks  chan func(*engine.Engine)
+	pulse *pulse
+	lost  chan struct{} // closed once this process must not write any more
+	cause error         // why; set before lost is closed
+	lose  func(error)   // closes lost, once; nothing leaves the process afterwards
+	done  chan struct{} // closed when Run ends
 }
 
 const (
@@ -134,7 +136,6 @@ func New(o Options) (*Driver, error) {
 			Namespace: o.Namespace, Name: o.Name, PauseAll: o.PauseAll, Paused: o.Paused,
 			Grace: goneFor, Jitter: rand.Float64,
 		}),
-		kept:      cluster.NewKept(cluster.KeptOptions{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance}),
 		metrics:   o.Metrics,
 		requests:  newRequests(),
 		timer:     time.NewTimer(time.Hour),
@@ -143,8 +144,13 @@ func New(o Options) (*Driver, error) {
 		helmSlots: make(chan struct{}, maxReleases),
 		waitSlots: make(chan struct{}, maxWaiting),
 		asks:      make(chan func(*engine.Engine)),
+		pulse:     newPulse(),
+		lost:      make(chan struct{}),
 		done:      make(chan struct{}),
 	}
+	var once sync.Once
+	d.lose = func(err error) { once.Do(func() { d.loseNow(err) }) }
+	d.kept = cluster.NewKept(cluster.KeptOptions{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance, Conflict: d.lose})
 	d.timer.Stop()
 	d.look.Stop()
 	d.work, d.stopWork = context.WithCancel(context.Background())
@@ -184,115 +190,6 @@ func New(o Options) (*Driver, error) {
 	return d, d.openWebhooks(instance)
 }
 
-// Run holds the Lease and works until ctx ends or the Lease is lost. It returns
-// nil after ctx has ended and all work under way has stopped.
-func (d *Driver) Run(ctx context.Context) error {
-	stopReceiving := d.startReceive()
-	defer stopReceiving() // after what waits has been told
-	defer close(d.done)
-	defer d.watches.Shutdown()
-	d.watchConfig()
-	lock, err := d.leaseLock()
-	if err != nil {
-		return err
-	}
-	led := make(chan struct{})
-	lost := make(chan error, 1)
-	leaseCtx, stopRenewing := context.WithCancel(context.Background())
-	defer stopRenewing()
-	var lease sync.WaitGroup
-	lease.Go(func() { lost <- lead(leaseCtx, d.o.Name, lock, d.o.Log, func() { close(led) }) })
-
-	grace := stopGrace
-	if err = d.loop(ctx, led, lost); err != nil {
-		grace = lostGrace
-	}
-	clean := d.stop(grace)
-	stopRenewing()
-	lease.Wait()
-	if clean {
-		ctx, cancel := context.WithTimeout(context.Background(), retryPeriod)
-		defer cancel()
-		if err := giveBack(ctx, lock); err != nil {
-			d.o.Log.Warn().Err(err).Msg("the lease could not be given back; another process follows once it has run out")
-		}
-	}
-	return err
-}
-
-func (d *Driver) loop(ctx context.Context, led chan struct{}, lost chan error) error {
-	stopping, drained := ctx.Done(), (<-chan struct{})(nil)
-	for {
-		select {
-		case <-stopping:
-			stopping, drained = nil, d.drain()
-		case <-drained:
-			return nil
-		case err := <-lost:
-			if err == nil {
-				err = errors.New("the lease was lost: another process may work now; this one ends")
-			}
-			return err
-		case <-led:
-			led = nil
-			d.o.Log.Debug().Msg("holds the lease")
-			d.metrics.leader.Set(1)
-			d.busy.Go(d.begin)
-			d.busy.Go(func() { d.webhooks.Run(d.work) })
-			d.busy.Go(func() { d.recorder.Run(d.work) })
-		case <-d.inbox.signal:
-			for _, in := range d.inbox.take() {
-				d.handle(in)
-			}
-		case <-d.timer.C:
-			d.wake()
-		case <-d.look.C:
-			d.looking = false
-			d.metrics.state.look(d.engine.Load(), time.Now())
-		case ask := <-d.asks:
-			ask(d.engine)
-		}
-	}
-}
-
-// begin reads what earlier processes kept and lets the engine start.
-func (d *Driver) begin() {
-	wait := time.Second
-	for {
-		start, err := d.readStart()
-		if err == nil {
-			d.inbox.put(start)
-			return
-		}
-		if d.work.Err() != nil {
-			return
-		}
-		d.o.Log.Error().Err(err).Stringer("next_try", wait).Msg("cannot read what was kept; nothing is done before")
-		select {
-		case <-d.work.Done():
-			return
-		case <-time.After(wait):
-		}
-		wait = min(wait*2, 30*time.Second)
-	}
-}
-
-func (d *Driver) readStart() (engine.Start, error) {
-	kept, err := d.kept.Load(d.work)
-	if err != nil {
-		return engine.Start{}, fmt.Errorf("kept values: %w", err)
-	}
-	refs, err := d.releases.Installed(d.work)
-	if err != nil {
-		return engine.Start{}, fmt.Errorf("release records: %w", err)
-	}
-	in := engine.Start{Kept: kept, Quarantined: d.marks.quarantined}
-	for _, r := range refs {
-		in.Installed = append(in.Installed, engine.ReleaseRef(r))
-	}
-	return in, nil
-}
-
 func (d *Driver) handle(in engine.Input) {
 	if start, ok := in.(engine.Start); ok {
 		// With the tree as it is now: it may have changed while the Lease was waited for.
@@ -309,36 +206,4 @@ func (d *Driver) handle(in engine.Input) {
 		d.looking = true
 		d.look.Reset(time.Second)
 	}
-}
-
-// stop ends all work: no new write leaves the process, what is under way may end
-// within the grace. It returns false when a write may still be under way: then the
-// Lease must run out by itself.
-func (d *Driver) stop(grace time.Duration) (clean bool) {
-	d.stopWork()
-	defer d.metrics.leader.Set(0)
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
-	clean = true
-	if err := d.releases.Fence(ctx); err != nil {
-		clean = false
-		d.o.Log.Warn().Err(err).Msg("a release did not end in time; it is taken over at the next start")
-	}
-	if err := d.o.Client.Fence(ctx); err != nil {
-		clean = false
-		d.o.Log.Warn().Err(err).Msg("a write did not end in time")
-	}
-	idle := make(chan struct{})
-	go func() { d.busy.Wait(); close(idle) }()
-	select {
-	case <-idle:
-	case <-ctx.Done():
-	}
-	if lost := d.outbox.stop(ctx); lost > 0 {
-		d.o.Log.Warn().Int("messages", lost).Msg("messages that have not arrived are lost")
-	}
-	if err := d.marks.clear(); err != nil {
-		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
-	}
-	return clean
 }

@@ -15,9 +15,9 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 	answer := func(err error) engine.Input { return engine.Committed{Run: 7, Err: err} }
 	d.start(func() error { panic("boom") }, answer)
 	d.start(func() error { return nil }, answer)
-	d.busy.Wait()
+	<-d.busy.close()
 	var failed, fine int
-	for _, in := range d.inbox.take() {
+	for in, ok := d.inbox.take(); ok; in, ok = d.inbox.take() {
 		switch c := in.(engine.Committed); {
 		case c.Run != 7:
 			t.Errorf("%+v", c)

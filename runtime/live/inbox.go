@@ -19,19 +19,29 @@ func newInbox() *inbox { return &inbox{signal: make(chan struct{}, 1)} }
 
 func (b *inbox) put(in engine.Input) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.queue = append(b.queue, in)
-	b.mu.Unlock()
+	b.tell()
+}
+
+func (b *inbox) tell() {
 	select {
 	case b.signal <- struct{}{}:
 	default:
 	}
 }
 
-// take returns all that waits, in order.
-func (b *inbox) take() []engine.Input {
+// take returns what is next, and signals again when there is more.
+func (b *inbox) take() (in engine.Input, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := b.queue
-	b.queue = nil
-	return out
+	if len(b.queue) == 0 {
+		return nil, false
+	}
+	in = b.queue[0]
+	b.queue[0] = nil
+	if b.queue = b.queue[1:]; len(b.queue) > 0 {
+		b.tell()
+	}
+	return in, true
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -82,32 +83,42 @@ func (l tellingLock) Update(ctx context.Context, record resourcelock.LeaderElect
 	return l.tell("update", l.Interface.Update(ctx, record))
 }
 
-// lead holds the Lease until ctx ends, or until it is lost: then it returns nil. Who
-// may not touch the Lease is told so at once, by an error: waiting would not help. It
-// gives nothing back, because writes may still be under way, see [giveBack];
-// client-go's own way of doing so would also report a loss only after one more
-// try to reach the API server, when another process may hold the Lease already.
-func lead(ctx context.Context, name string, lock resourcelock.Interface, log zerolog.Logger, led func()) error {
+// leadOptions say how to hold the Lease, and whom to tell.
+type leadOptions struct {
+	name string
+	lock resourcelock.Interface
+	log  zerolog.Logger
+	// led is called, in a goroutine of its own, once the Lease is held.
+	led func()
+	// until is called after each renewal with the time until which nobody else can
+	// have the Lease, and this process has time to stop.
+	until func(time.Time)
+}
+
+// errTaken ends the leadership at once: client-go would first try to renew for ten
+// seconds.
+var errTaken = errors.New("another process has taken the lease; this one ends")
+
+// lead holds the Lease until ctx ends, or until it is lost: then it returns nil or
+// [errTaken]. Who may not touch the Lease is told so at once, by an error: waiting would
+// not help. It gives nothing back, because writes may still be under way, see
+// [giveBack]; client-go's own way of doing so would also report a loss only after one
+// more try to reach the API server, when another process may hold the Lease already.
+func lead(ctx context.Context, o leadOptions) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	var held atomic.Bool // then a refusal may be a passing one: the renewals go on
+	lock := &watchedLock{Interface: o.lock, end: end, until: o.until}
 	waiting := false
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: tellingLock{Interface: lock, tell: func(_ string, err error) error {
-			if apierrors.IsForbidden(err) && !held.Load() {
-				end(fmt.Errorf("lease %s: %w", lock.Describe(), err))
-			}
-			return err
-		}},
-		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
-		Name: name,
+		Lock: lock, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+		Name: o.name,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { held.Store(true); led() },
+			OnStartedLeading: func(context.Context) { o.led() },
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(holder string) {
 				if holder != lock.Identity() && !waiting {
 					waiting = true
-					log.Info().Str("holder", holder).Msg("another process holds the lease; this one waits")
+					o.log.Info().Str("holder", holder).Msg("another process holds the lease; this one waits")
 				}
 			},
 		},
@@ -117,6 +128,49 @@ func lead(ctx context.Context, name string, lock resourcelock.Interface, log zer
 	}
 	elector.Run(ctx)
 	return context.Cause(ctx)
+}
+
+// watchedLock tells what the answers about the Lease mean.
+type watchedLock struct {
+	resourcelock.Interface
+	end   func(cause error)
+	until func(time.Time)
+	held  atomic.Bool // then a refusal may be a passing one: the renewals go on
+}
+
+// Get reads the Lease. One that was ours and is another's is lost.
+func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && l.held.Load() && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() {
+		l.end(errTaken)
+	}
+	return record, raw, l.refused(err)
+}
+
+// Create makes the Lease.
+func (l *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.written(time.Now(), l.Interface.Create(ctx, record))
+}
+
+// Update writes the Lease.
+func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.written(time.Now(), l.Interface.Update(ctx, record))
+}
+
+// written notes that the Lease is ours from a time before the request.
+func (l *watchedLock) written(began time.Time, err error) error {
+	if err == nil {
+		l.held.Store(true)
+		l.until(began.Add(leaseDuration - lostGrace))
+	}
+	return l.refused(err)
+}
+
+func (l *watchedLock) refused(err error) error {
+	if apierrors.IsForbidden(err) && !l.held.Load() {
+		l.end(fmt.Errorf("lease %s: %w", l.Describe(), err))
+	}
+	return err
 }
 
 // giveBack lets another process have the Lease at once, if it is ours. It must

@@ -69,6 +69,10 @@ func (l *memoryLock) RecordEvent(string) {}
 func (l *memoryLock) Identity() string   { return l.id }
 func (l *memoryLock) Describe() string   { return "ops/starling" }
 
+func leading(lock resourcelock.Interface, led func()) leadOptions {
+	return leadOptions{name: "starling", lock: tellingLock{Interface: lock, tell: func(_ string, err error) error { return err }}, log: zerolog.Nop(), led: led, until: func(time.Time) {}}
+}
+
 // Another process may take the Lease leaseDuration after the last renewal: this one
 // must know before that it has lost it, and have time to stop.
 func TestALostLeaseIsKnownInTime(t *testing.T) {
@@ -77,7 +81,7 @@ func TestALostLeaseIsKnownInTime(t *testing.T) {
 		led := make(chan struct{})
 		lost := make(chan error, 1)
 		go func() {
-			lost <- lead(t.Context(), "starling", lock, zerolog.Nop(), func() { close(led) })
+			lost <- lead(t.Context(), leading(lock, func() { close(led) }))
 		}()
 		<-led
 		synctest.Wait()
@@ -100,7 +104,7 @@ func TestALeaseRequestThatHangsIsGivenUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		led := make(chan struct{})
 		lost := make(chan error, 1)
-		go func() { lost <- lead(ctx, "starling", lock, zerolog.Nop(), func() { close(led) }) }()
+		go func() { lost <- lead(ctx, leading(lock, func() { close(led) })) }()
 		time.Sleep(time.Second)
 		lock.set(false, nil)
 		select {
@@ -142,7 +146,7 @@ func TestTheLeaseIsGivenBackByItsHolderAlone(t *testing.T) {
 func TestALeaseThatMayNotBeHad(t *testing.T) {
 	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "starling", nil)
 	synctest.Test(t, func(t *testing.T) {
-		err := lead(t.Context(), "starling", &memoryLock{id: "a", denied: denied}, zerolog.Nop(), func() { t.Error("leads") })
+		err := lead(t.Context(), leading(&memoryLock{id: "a", denied: denied}, func() { t.Error("leads") }))
 		if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "lease ops/starling: ") {
 			t.Errorf("got %v", err)
 		}
@@ -152,7 +156,7 @@ func TestALeaseThatMayNotBeHad(t *testing.T) {
 		lock := &memoryLock{id: "a"}
 		led := make(chan struct{})
 		lost := make(chan error, 1)
-		go func() { lost <- lead(ctx, "starling", lock, zerolog.Nop(), func() { close(led) }) }()
+		go func() { lost <- lead(ctx, leading(lock, func() { close(led) })) }()
 		<-led
 		lock.set(false, denied)
 		time.Sleep(2 * retryPeriod)

@@ -41,7 +41,7 @@ func (r *reloads) get() *status.ReloadFailure {
 func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 	before := d.generation.Load()
 	if t.Digest == before.Tree.Digest {
-		_ = d.ask(ctx, (*engine.Engine).Withdraw) // the error says that this process ends
+		_, _ = ask(ctx, d, func(e *engine.Engine) bool { e.Withdraw(); return true }) // the error says that this process ends
 		if d.reloads.set(nil) != nil {
 			d.reloaded(fmt.Sprintf("the module tree is that of generation %d again", before.Number))
 		}
@@ -59,7 +59,7 @@ func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 	}
 	d.o.Log.Debug().Stringer("took", time.Since(began).Round(time.Millisecond)).Msg("the changed module tree is compiled")
 	// The error says that this process ends.
-	_ = d.ask(ctx, func(*engine.Engine) { d.follow(before, next) })
+	_, _ = ask(ctx, d, func(*engine.Engine) bool { d.follow(before, next); return true })
 }
 
 // follow has a generation take the place of another one. It runs on the engine's

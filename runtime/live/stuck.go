@@ -53,12 +53,14 @@ func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 }
 
 // run makes one call in a goroutine of its own.
-func (s *stuck) run(a engine.RunHook, call func() engine.RunDone, start func(func())) engine.RunDone {
+func (s *stuck) run(a engine.RunHook, call func() engine.RunDone, start func(func()) bool) engine.RunDone {
 	if s.has(a.Hook.ID) {
 		return engine.RunDone{Run: a.Run, Err: errStuck}
 	}
 	ended := make(chan engine.RunDone, 1)
-	start(func() { ended <- call() })
+	if !start(func() { ended <- call() }) {
+		return engine.RunDone{Run: a.Run, Err: errStopping}
+	}
 	patience := time.NewTimer(a.Hook.Timeout + giveUpRunAfter)
 	defer patience.Stop()
 	select {
@@ -68,9 +70,9 @@ func (s *stuck) run(a engine.RunHook, call func() engine.RunDone, start func(fun
 	case <-patience.C:
 	}
 	s.add(a.Hook.ID, 1)
-	start(func() {
+	go func() { // nobody waits for it, not even the end of the process
 		<-ended
 		s.add(a.Hook.ID, -1)
-	})
+	}()
 	return engine.RunDone{Run: a.Run, Err: &script.LimitError{Limit: script.LimitTime, Max: a.Hook.Timeout.String()}}
 }

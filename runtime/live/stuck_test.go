@@ -17,7 +17,7 @@ func TestARunThatDoesNotEndIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s stuck
 		a := engine.RunHook{Run: 7, Hook: &generation.Hook{ID: "web/a", HookDecl: &builtins.HookDecl{Timeout: 30 * time.Second}}}
-		start := func(f func()) { go f() }
+		start := func(f func()) bool { go f(); return true }
 		release := make(chan struct{})
 		endless := func() engine.RunDone { <-release; return engine.RunDone{} }
 		began := time.Now()

@@ -79,14 +79,16 @@ func (d *Driver) convert(ctx context.Context, h *generation.Hook, r *builtins.Re
 		return builtins.Response{}, fmt.Errorf("hook %s: it is not in the module tree any more", h.ID)
 	}
 	answered := make(chan engine.RunDone, 1)
-	d.busy.Go(func() {
+	if !d.busy.Go(func() {
 		var done engine.RunDone
 		done.Err = d.guard(func() error {
 			done = d.runHook(engine.RunHook{Hook: h, Module: module, Attempt: 1, Now: time.Now(), Request: r})
 			return done.Err
 		})
 		answered <- done
-	})
+	}) {
+		return builtins.Response{}, errStopping
+	}
 	select {
 	case done := <-answered:
 		d.told(module.Name, h.ID, done.Err)

@@ -31,16 +31,17 @@ func webHandler(o Options) http.Handler {
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: 4,
 	}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		text(w, http.StatusOK, "ok")
-	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if ok, reason := o.Ready(); !ok {
-			text(w, http.StatusServiceUnavailable, "not ready: "+reason)
-			return
+	probe := func(what string, asked func() (bool, string)) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if ok, reason := asked(); !ok {
+				text(w, http.StatusServiceUnavailable, "not "+what+": "+reason)
+				return
+			}
+			text(w, http.StatusOK, "ok")
 		}
-		text(w, http.StatusOK, "ok")
-	})
+	}
+	mux.HandleFunc("GET /healthz", probe("healthy", o.Healthy))
+	mux.HandleFunc("GET /readyz", probe("ready", o.Ready))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		text(w, http.StatusNotFound, "nothing here; there are GET /metrics, /healthz and /readyz")
 	})

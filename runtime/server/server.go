@@ -38,6 +38,8 @@ type Options struct {
 	Listen string
 	// Metrics is what /metrics shows.
 	Metrics prometheus.Gatherer
+	// Healthy says whether /healthz answers 200, and if not, why not.
+	Healthy func() (ok bool, reason string)
 	// Ready says whether /readyz answers 200, and if not, why not.
 	Ready func() (ok bool, reason string)
 	// Socket is the path of the admin API's unix socket. Its folder is made

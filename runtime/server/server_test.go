@@ -40,6 +40,7 @@ func options(t *testing.T) Options {
 	return Options{
 		Listen:  "127.0.0.1:0",
 		Metrics: prometheus.NewRegistry(),
+		Healthy: func() (bool, string) { return true, "" },
 		Ready:   func() (bool, string) { return true, "" },
 		Socket:  filepath.Join(shortDir(t), "admin", "starling.sock"),
 		Name:    "starling",
@@ -104,12 +105,23 @@ func TestHTTP(t *testing.T) {
 			return true, ""
 		}
 	}
+	hung := make(chan bool, 1)
+	o.Healthy = func() (bool, string) {
+		select {
+		case <-hung:
+			return true, ""
+		default:
+			hung <- true
+			return false, "the engine has been at one step for 2m0s"
+		}
+	}
 	s, stop := start(t, o)
 	for _, c := range []struct {
 		path string
 		code int
 		body string
 	}{
+		{"/healthz", 503, "not healthy: the engine has been at one step for 2m0s\n"},
 		{"/healthz", 200, "ok\n"},
 		{"/readyz", 503, "not ready: module hello is starting\n"},
 		{"/readyz", 200, "ok\n"},

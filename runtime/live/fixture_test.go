@@ -1,0 +1,123 @@
+package live
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/runtime/sim/rest"
+	"github.com/starling-operator/starling/runtime/sim/store"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+// fixture is a driver on an API server in memory, without a socket, so that it works in
+// a bubble of synctest.
+type fixture struct {
+	*testing.T
+	store  *store.Store
+	config *clientrest.Config
+	// namespace is the operator's.
+	namespace string
+	driver    *Driver
+	dir       string
+	stop      context.CancelFunc
+	ended     chan error // what Run returned
+
+	mu sync.Mutex
+	// meddle sees each request before the server does; an answer of its own is used.
+	meddle func(*http.Request) (*http.Response, error)
+}
+
+var builtinKinds = sync.OnceValue(store.NewBuiltins)
+
+// RoundTrip answers the driver's requests.
+func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	meddle := f.meddle
+	f.mu.Unlock()
+	if meddle != nil {
+		if resp, err := meddle(r); resp != nil || err != nil {
+			return resp, err
+		}
+	}
+	return f.transport().RoundTrip(r)
+}
+
+func (f *fixture) transport() http.RoundTripper { return rest.New(rest.Options{Store: f.store}) }
+
+// intercept has meddle see each request from now on.
+func (f *fixture) intercept(meddle func(*http.Request) (*http.Response, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.meddle = meddle
+}
+
+// newFixture makes a driver of the instance ops/starling with these files as its tree.
+func newFixture(t *testing.T, files map[string]string) *fixture {
+	t.Helper()
+	f := &fixture{T: t, dir: t.TempDir(), ended: make(chan error, 1), namespace: "ops"}
+	f.store = store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true})
+	f.config = &clientrest.Config{Host: "http://sim", Transport: f}
+	f.driver = f.newDriver(files)
+	return f
+}
+
+func (f *fixture) newDriver(files map[string]string) *Driver {
+	f.Helper()
+	metrics, err := NewMetrics(prometheus.NewRegistry(), "test")
+	if err != nil {
+		f.Fatal(err)
+	}
+	d, err := New(Options{
+		Client: f.newClient(), Generation: loadTree(f.T, files), Namespace: f.namespace, Name: "starling", Version: "test",
+		StateDir: f.dir, Metrics: metrics, Log: zerolog.New(zerolog.NewTestWriter(f.T)),
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return d
+}
+
+func (f *fixture) newClient() *cluster.Client {
+	client, err := cluster.New(cluster.Options{Config: f.config, Log: zerolog.Nop()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return client
+}
+
+// start runs the driver; it is stopped when the test ends.
+func (f *fixture) start() {
+	ctx, stop := context.WithCancel(f.Context())
+	f.stop = stop
+	go func() { f.ended <- f.driver.Run(ctx) }()
+}
+
+func loadTree(t *testing.T, files map[string]string) *generation.Generation {
+	t.Helper()
+	fsys := fstest.MapFS{}
+	for path, text := range files {
+		fsys[path] = &fstest.MapFile{Data: []byte(text)}
+	}
+	read, err := tree.Read(fsys, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gen := generation.Load(t.Context(), generation.Options{
+		Tree: read, Std: stdlib.FS, Number: 1, Log: FileLog(zerolog.Nop()), Governor: script.NewGovernor(script.GovernorOptions{}),
+	})
+	for _, p := range gen.Problems {
+		t.Error(p.String())
+	}
+	return gen
+}

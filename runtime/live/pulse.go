@@ -1,0 +1,82 @@
+package live
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/engine"
+)
+
+const (
+	// slowAfter is how long one step of the engine may take before this process counts
+	// as not ready: long, because a Service that loses its only pod over a slow step
+	// loses all requests.
+	slowAfter = 15 * time.Second
+	// hungAfter is how long it may take before the process gives up: the engine does no
+	// I/O, so a step that takes so long does not end.
+	hungAfter = time.Minute
+)
+
+// pulse is what is known of the loop beside it: whether it goes on, and what the engine
+// said last of its readiness.
+type pulse struct {
+	base  time.Time
+	began atomic.Int64 // when the step under way began, in nanoseconds after base; 0: none is
+	ready atomic.Pointer[readiness]
+}
+
+type readiness struct {
+	ready bool
+	why   string
+}
+
+func newPulse() *pulse {
+	p := &pulse{base: time.Now().Add(-1)}
+	p.ready.Store(&readiness{why: "does not hold the lease"})
+	return p
+}
+
+// step runs one step of the loop.
+func (p *pulse) step(f func()) {
+	p.began.Store(int64(time.Since(p.base)))
+	f()
+	p.began.Store(0)
+}
+
+// age is how long the step under way has taken; 0 when there is none.
+func (p *pulse) age() time.Duration {
+	began := p.began.Load()
+	if began == 0 {
+		return 0
+	}
+	return time.Since(p.base) - time.Duration(began)
+}
+
+func (p *pulse) hung() (reason string, yes bool) {
+	age := p.age()
+	return fmt.Sprintf("the engine has been at one step for %s; this is a bug, please report it", age.Round(time.Second)), age > hungAfter
+}
+
+// note takes over whether the engine is ready.
+func (p *pulse) note(e *engine.Engine) {
+	ready, why := e.Ready()
+	if last := p.ready.Load(); last.ready != ready || last.why != why {
+		p.ready.Store(&readiness{ready, why})
+	}
+}
+
+// Ready answers /readyz. It never waits for the engine.
+func (d *Driver) Ready() (ready bool, why string) {
+	if age := d.pulse.age(); age > slowAfter {
+		return false, fmt.Sprintf("the engine has been at one step for %s", age.Round(time.Second))
+	}
+	r := d.pulse.ready.Load()
+	return r.ready, r.why
+}
+
+// Healthy answers /healthz: no means that the process does not get on by itself.
+func (d *Driver) Healthy() (healthy bool, why string) {
+	why, hung := d.pulse.hung()
+	return !hung, why
+}

@@ -1,0 +1,201 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/engine"
+)
+
+// Run holds the Lease and works until ctx ends or the Lease is lost. It returns
+// nil after ctx has ended and all work under way has stopped.
+func (d *Driver) Run(ctx context.Context) error {
+	stopReceiving := d.startReceive()
+	defer stopReceiving() // after what waits has been told
+	defer close(d.done)
+	defer d.watches.Shutdown()
+	d.watchConfig()
+	lock, err := d.leaseLock()
+	if err != nil {
+		return err
+	}
+	led := make(chan struct{})
+	leaseCtx, stopRenewing := context.WithCancel(context.Background())
+	defer stopRenewing()
+	var lease sync.WaitGroup
+	lease.Go(func() {
+		err := lead(leaseCtx, leadOptions{
+			name: d.o.Name, lock: lock, log: d.o.Log, led: func() { close(led) }, until: d.o.Client.WritesUntil,
+		})
+		if err == nil {
+			err = errLost
+		}
+		d.lose(err) // here, and not in the loop, which may be at something else
+	})
+	looped := make(chan struct{})
+	go func() { defer close(looped); d.loop(ctx, led) }()
+
+	err = d.supervise(ctx, looped)
+	grace := stopGrace
+	if err != nil {
+		grace = lostGrace
+	}
+	clean := d.stop(grace)
+	stopRenewing()
+	lease.Wait()
+	if clean {
+		ctx, cancel := context.WithTimeout(context.Background(), retryPeriod)
+		defer cancel()
+		if err := giveBack(ctx, lock); err != nil {
+			d.o.Log.Warn().Err(err).Msg("the lease could not be given back; another process follows once it has run out")
+		}
+	}
+	return err
+}
+
+var errLost = errors.New("the lease was lost: another process may work now; this one ends")
+
+// loseNow ends the leadership: first of all nothing is written any more.
+func (d *Driver) loseNow(err error) {
+	d.o.Client.Shut()
+	d.stopWork()
+	d.metrics.leader.Set(0)
+	d.cause = err
+	close(d.lost)
+}
+
+// supervise returns once there is nothing more to do: after ctx has ended, or with the
+// reason for which this process must not go on. It does not wait for a loop that hangs.
+func (d *Driver) supervise(ctx context.Context, looped chan struct{}) error {
+	look := time.NewTicker(slowAfter / 3)
+	defer look.Stop()
+	stopping, patience := ctx.Done(), (<-chan time.Time)(nil)
+	for {
+		select {
+		case <-d.lost:
+			return d.cause
+		case <-looped: // after ctx, or because the Lease is lost
+			select {
+			case <-d.lost:
+				return d.cause
+			default:
+				return nil
+			}
+		case <-stopping:
+			stopping, patience = nil, time.After(drainWithin+time.Second)
+		case <-patience:
+			d.o.Log.Warn().Msg("the engine does not end its last step; the process ends without it")
+			return nil
+		case <-look.C:
+			if why, hung := d.pulse.hung(); hung {
+				d.lose(errors.New(why))
+			}
+		}
+	}
+}
+
+// loop hands one input after the other to the engine. It is the engine's only goroutine.
+func (d *Driver) loop(ctx context.Context, led chan struct{}) {
+	stopping, drained := ctx.Done(), (<-chan struct{})(nil)
+	step := func(f func()) { d.pulse.step(func() { f(); d.pulse.note(d.engine) }) }
+	for {
+		select {
+		case <-stopping:
+			stopping, drained = nil, d.drain()
+		case <-drained:
+			return
+		case <-d.lost:
+			return
+		case <-led:
+			led = nil
+			d.o.Log.Debug().Msg("holds the lease")
+			d.metrics.leader.Set(1)
+			d.busy.Go(d.begin)
+			d.busy.Go(func() { d.webhooks.Run(d.work) })
+			d.busy.Go(func() { d.recorder.Run(d.work) })
+		case <-d.inbox.signal:
+			if in, ok := d.inbox.take(); ok {
+				step(func() { d.handle(in) })
+			}
+		case <-d.timer.C:
+			step(d.wake)
+		case <-d.look.C:
+			d.looking = false
+			step(func() { d.metrics.state.look(d.engine.Load(), time.Now()) })
+		case ask := <-d.asks:
+			step(func() { ask(d.engine) })
+		}
+	}
+}
+
+// begin reads what earlier processes kept and lets the engine start.
+func (d *Driver) begin() {
+	wait := time.Second
+	for {
+		start, err := d.readStart()
+		if err == nil {
+			d.inbox.put(start)
+			return
+		}
+		if d.work.Err() != nil {
+			return
+		}
+		d.o.Log.Error().Err(err).Stringer("next_try", wait).Msg("cannot read what was kept; nothing is done before")
+		select {
+		case <-d.work.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = min(wait*2, 30*time.Second)
+	}
+}
+
+func (d *Driver) readStart() (engine.Start, error) {
+	kept, err := d.kept.Load(d.work)
+	if err != nil {
+		return engine.Start{}, fmt.Errorf("kept values: %w", err)
+	}
+	refs, err := d.releases.Installed(d.work)
+	if err != nil {
+		return engine.Start{}, fmt.Errorf("release records: %w", err)
+	}
+	in := engine.Start{Kept: kept, Quarantined: d.marks.quarantined}
+	for _, r := range refs {
+		in.Installed = append(in.Installed, engine.ReleaseRef(r))
+	}
+	return in, nil
+}
+
+// stop ends all work: no new write leaves the process, what is under way may end
+// within the grace. It returns false when a write may still be under way: then the
+// Lease must run out by itself.
+func (d *Driver) stop(grace time.Duration) (clean bool) {
+	d.stopWork()
+	idle := d.busy.close()
+	defer d.metrics.leader.Set(0)
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	clean = true
+	if err := d.releases.Fence(ctx); err != nil {
+		clean = false
+		d.o.Log.Warn().Err(err).Msg("a release did not end in time; it is taken over at the next start")
+	}
+	if err := d.o.Client.Fence(ctx); err != nil {
+		clean = false
+		d.o.Log.Warn().Err(err).Msg("a write did not end in time")
+	}
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+	if lost := d.outbox.stop(ctx); lost > 0 {
+		d.o.Log.Warn().Int("messages", lost).Msg("messages that have not arrived are lost")
+	}
+	if err := d.marks.clear(); err != nil {
+		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
+	}
+	return clean
+}
