@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,13 +33,47 @@ const (
 )
 
 // crdMemory holds what this process has applied, so that a steady state writes
-// nothing: "module/name" → sum of the definition.
+// nothing: module → name of the definition.
 type crdMemory struct {
 	mu      sync.Mutex
-	applied map[string][sha256.Size]byte
+	applied map[string]map[string]appliedCRD
 	// serving lets one caller at a time wait for new kinds: one look at
 	// discovery mostly serves all of them.
 	serving sync.Mutex
+}
+
+// appliedCRD is a definition of a file, and what the API server made of it: another uid
+// or generation means that somebody has removed or changed it.
+type appliedCRD struct {
+	sum        [sha256.Size]byte
+	uid        types.UID
+	generation int64
+}
+
+// of returns what was applied.
+func (c *crdMemory) of(module, name string) (appliedCRD, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.applied[module][name]
+	return a, ok
+}
+
+func (c *crdMemory) set(module, name string, a appliedCRD) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.applied == nil {
+		c.applied = map[string]map[string]appliedCRD{}
+	}
+	if c.applied[module] == nil {
+		c.applied[module] = map[string]appliedCRD{}
+	}
+	c.applied[module][name] = a
+}
+
+func (c *crdMemory) forget(module string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.applied, module)
 }
 
 // crd is one definition of a file.
@@ -54,8 +89,9 @@ type crd struct {
 // ApplyCRDs applies the CustomResourceDefinitions in files, updates included, and
 // returns when they are served. Files are YAML, several documents are fine;
 // anything but a CustomResourceDefinition (apiextensions.k8s.io/v1) is an error,
-// and then nothing is applied. changed says that something was written that this
-// process had not applied before. Definitions are never deleted.
+// and then nothing is applied. What this process has applied, and nobody has removed or
+// changed since, is not written again; changed says that something was written.
+// Definitions are never deleted.
 func (m *Manager) ApplyCRDs(ctx context.Context, module string, files []File) (changed bool, err error) {
 	ctx, leave, err := m.enter(ctx, defaultTimeout)
 	if err != nil {
@@ -75,28 +111,44 @@ func (m *Manager) applyCRDs(ctx context.Context, module string, files []File) (c
 		all = append(all, found...)
 	}
 	for _, c := range all {
-		key := module + "/" + c.object.GetName()
-		m.crds.mu.Lock()
-		same := m.crds.applied[key] == c.sum
-		m.crds.mu.Unlock()
+		same, err := m.stands(ctx, module, c)
+		if err != nil {
+			return changed, err
+		}
 		if same {
 			continue
 		}
 		changed = true
-		if err := m.applyCRD(ctx, c); err != nil {
+		live, err := m.applyCRD(ctx, c)
+		if err != nil {
 			return changed, err
 		}
-		m.crds.mu.Lock()
-		if m.crds.applied == nil {
-			m.crds.applied = map[string][sha256.Size]byte{}
-		}
-		m.crds.applied[key] = c.sum
-		m.crds.mu.Unlock()
+		m.crds.set(module, c.object.GetName(), appliedCRD{sum: c.sum, uid: live.GetUID(), generation: live.GetGeneration()})
 	}
 	return changed, nil
 }
 
-func (m *Manager) applyCRD(ctx context.Context, c crd) error {
+// stands says that the API server holds the definition as this process has applied it.
+func (m *Manager) stands(ctx context.Context, module string, c crd) (bool, error) {
+	name := c.object.GetName()
+	before, ok := m.crds.of(module, name)
+	if !ok || before.sum != c.sum {
+		return false, nil
+	}
+	live, err := m.meta.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for CustomResourceDefinition %s: %s", name, tidy(err.Error()))
+	}
+	if live.DeletionTimestamp != nil {
+		return false, fmt.Errorf("CustomResourceDefinition %s is being deleted; it is applied again once it is gone", name)
+	}
+	return live.UID == before.uid && live.Generation == before.generation, nil
+}
+
+func (m *Manager) applyCRD(ctx context.Context, c crd) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, crdTimeout, errTimeout(crdTimeout))
 	defer cancel()
 	name := c.object.GetName()
@@ -107,18 +159,18 @@ func (m *Manager) applyCRD(ctx context.Context, c crd) error {
 	}
 	data, err := c.object.MarshalJSON()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	client := m.dynamic.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 	force := true
 	live, err := client.Patch(ctx, name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: fieldManager, Force: &force})
 	if err != nil {
-		return fmt.Errorf("applying CustomResourceDefinition %s: %s", name, tidy(err.Error()))
+		return nil, fmt.Errorf("applying CustomResourceDefinition %s: %s", name, tidy(err.Error()))
 	}
 	if err := established(ctx, client, live); err != nil {
-		return fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
+		return nil, fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
 	}
-	return m.served(ctx, c)
+	return live, m.served(ctx, c)
 }
 
 // established waits until the API server has accepted the definition's names and

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestCRDs(t *testing.T) {
@@ -92,5 +93,44 @@ func TestChartCRDs(t *testing.T) {
 	}
 	if res := f.reconcile(target); !res.RenderSkipped {
 		t.Errorf("again: %+v", res)
+	}
+}
+
+// A definition that somebody has removed, or changed, is applied again by a process that
+// has applied it before.
+func TestCRDsThatWereRemoved(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	group := f.ns + ".example"
+	files := []File{{Path: "crds/thing.yaml", Data: []byte(strings.ReplaceAll(thingCRD, "GROUP", group))}}
+	crds := f.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	name := "things." + group
+	t.Cleanup(func() { _ = crds.Delete(context.Background(), name, metav1.DeleteOptions{}) })
+	apply := func(want bool) {
+		t.Helper()
+		if changed, err := f.ApplyCRDs(t.Context(), "web", files); changed != want || err != nil {
+			t.Fatalf("changed: %v, %v", changed, err)
+		}
+	}
+	apply(true)
+	apply(false)
+	if err := crds.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the definition is gone", func() bool {
+		_, err := crds.Get(t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	apply(true)
+	f.reconcile(f.target(nil, "apiVersion: "+group+"/v1\nkind: Thing\nmetadata: {name: a}\n"))
+	patch := []byte(`{"spec": {"names": {"shortNames": ["oops"]}}}`)
+	if _, err := crds.Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	apply(true)
+	apply(false)
+	f.Forget("web")
+	if _, ok := f.crds.of("web", name); ok {
+		t.Error("a module that is gone is remembered")
 	}
 }

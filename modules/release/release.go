@@ -209,6 +209,17 @@ func (m *Manager) Fence(ctx context.Context) error {
 	}
 }
 
+// Forget drops what is remembered of a module that is gone.
+func (m *Manager) Forget(module string) {
+	m.crds.forget(module)
+	m.facts.Range(func(ref, _ any) bool {
+		if ref.(Ref).Module == module {
+			m.facts.Delete(ref)
+		}
+		return true
+	})
+}
+
 // enter begins a public operation. ctx gets the bound of timeout and ends with
 // Fence; leave must be called.
 func (m *Manager) enter(ctx context.Context, timeout time.Duration) (_ context.Context, leave func(), err error) {

@@ -2,10 +2,12 @@ package executor
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
 )
 
@@ -14,7 +16,11 @@ const uninstallTimeout = 10 * time.Minute
 
 // ApplyCRDs applies the crds/ of a module.
 func (x *Executor) ApplyCRDs(ctx context.Context, a engine.ApplyCRDs) error {
-	changed, err := x.o.Releases.ApplyCRDs(ctx, a.Module.Name, a.Module.Tree.CRDs)
+	return x.applyCRDs(ctx, a.Module)
+}
+
+func (x *Executor) applyCRDs(ctx context.Context, m *generation.Module) error {
+	changed, err := x.o.Releases.ApplyCRDs(ctx, m.Name, m.Tree.CRDs)
 	if changed {
 		x.o.Client.Refresh()
 		x.o.Releases.ResetDiscovery()
@@ -23,12 +29,16 @@ func (x *Executor) ApplyCRDs(ctx context.Context, a engine.ApplyCRDs) error {
 	return err
 }
 
-// Release installs or upgrades the release of a module. The result tells what was done.
+// Release installs or upgrades the release of a module, after its crds/ in case that
+// somebody has removed them. The result tells what was done.
 func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Released, release.Result) {
 	decl := a.Module.Decl
 	vals, err := hook.ChartValues(ctx, x.host(), a.Module, a.Values, x.o.Now(), x.o.Log(a.Module.Name, ""))
 	if err != nil {
 		return engine.Released{Op: a.Op, Err: err}, release.Result{}
+	}
+	if err := x.applyCRDs(ctx, a.Module); err != nil {
+		return engine.Released{Op: a.Op, Err: fmt.Errorf("crds: %w", err)}, release.Result{}
 	}
 	result, err := x.o.Releases.Reconcile(ctx, release.Target{
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,

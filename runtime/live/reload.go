@@ -170,6 +170,7 @@ func (d *Driver) gone(a engine.Gone) {
 	d.metrics.gone(a.Module, a.Hook)
 	if a.Hook == "" {
 		d.outbox.gone(a.Module)
+		d.releases.Forget(a.Module)
 		return
 	}
 	d.conversions.Delete(a.Hook)
