@@ -3,6 +3,7 @@ package sim
 import (
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
@@ -17,7 +18,7 @@ func TestACRDThatWasRemovedIsAppliedAgain(t *testing.T) {
 		"web/Chart.yaml":                 {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
 		"web/values.yaml":                {Data: []byte("color: red\n")},
 		"web/templates/a.yaml":           {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {color: '{{ .Values.color }}'}\n")},
-		"web/crds/gadgets.yaml":          {Data: []byte(gadgets)},
+		"web/crds/gadgets.yaml":          {Data: []byte(gadgetCRD)},
 		"web/openapi/config-values.yaml": {Data: []byte("type: object\nproperties: {color: {type: string}}\n")},
 	}, tree.Options{})
 	w := world(t, read, err)
@@ -40,9 +41,22 @@ func TestACRDThatWasRemovedIsAppliedAgain(t *testing.T) {
 	}
 	back("the start")
 	w.say(t, map[string]string{"web": "color: blue"})
+	w.wait(t, time.Minute) // it had not gone yet
+	w.wantModule(t, status.ModuleReady, "")
 	back("a change of values")
 	w.say(t, map[string]string{"webEnabled": "false"})
 	w.say(t, nil)
+	w.wait(t, time.Minute)
 	w.wantModule(t, status.ModuleReady, "")
 	back("off and on")
 }
+
+const gadgetCRD = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Gadget, plural: gadgets}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
