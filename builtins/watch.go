@@ -27,7 +27,7 @@ func watchSpec() Spec {
 			{Name: "object_names", Type: TypeStrings, Default: "None", Doc: "Only objects of these names; None: all."},
 			{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Label selector: a dict of equal values, or the text kubectl takes."},
 			{Name: "fields", Type: TypeSelector, Default: "None", Doc: "Field selector: a dict of equal values, or the text kubectl takes, with = and !=. Which fields there are is up to the API server: metadata.name and metadata.namespace for all kinds, more for some, such as spec.nodeName of a Pod."},
-			{Name: "filter", Type: TypeFilter, Default: "None", Doc: "What is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels, or a jq program, of which the first output counts. None: the whole object."},
+			{Name: "filter", Type: TypeFilter, Default: "None", Doc: "What is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels, or a jq program, of which the first output counts. None: the whole object. While it fails on an object that has no result yet, the hook does not run."},
 			{Name: "keep", Type: TypeString, Default: `"result"`, Doc: "\"object\": events carry .object, too, and the object is kept beside what the filter makes of it, which costs its memory. Snapshots hold results."},
 			{Name: "events", Type: TypeStrings, Default: `["added", "modified", "deleted"]`, Doc: "The changes that trigger; []: none, for a snapshot only."},
 			{Name: "sync", Type: TypeBool, Default: "True", Doc: "Whether the first complete snapshot triggers, too. If not, the chart does not wait for a run of this watch."},

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -106,14 +107,19 @@ func (h *hook) holds() bool {
 	return false
 }
 
-// complete says that all snapshots of the hook are.
-func (h *hook) complete() bool {
+// synced says that all watches of the hook have listed what there is.
+func (h *hook) synced() bool {
 	for _, w := range h.watches {
 		if !w.synced {
 			return false
 		}
 	}
 	return true
+}
+
+// complete says that all snapshots of the hook are: a run may see them.
+func (h *hook) complete() bool {
+	return h.synced() && !slices.ContainsFunc(h.watches, func(w *watch) bool { return w.lacks })
 }
 
 // waitsForKind says that the hook cannot run because a kind that it requires is not
@@ -132,7 +138,7 @@ func (h *hook) reset() {
 	h.tried, h.succeeded, h.lastError = false, false, ""
 	h.each.reset()
 	for _, w := range h.watches {
-		w.synced, w.served, w.looked, w.seen, w.told, w.err = false, false, false, false, false, ""
+		w.synced, w.served, w.looked, w.seen, w.told, w.err, w.lacks = false, false, false, false, false, "", false
 	}
 	for _, s := range h.schedules {
 		s.next, s.fired = time.Time{}, time.Time{}

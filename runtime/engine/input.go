@@ -82,7 +82,11 @@ type WatchChanged struct {
 }
 
 // WatchFailed says that a watch has trouble; an empty Reason says it is over.
-type WatchFailed struct{ ID, Reason string }
+type WatchFailed struct {
+	ID, Reason string
+	// Lacks: its snapshot lacks objects that are there, so that no run may see it.
+	Lacks bool
+}
 
 // Tick says that the time of the last [Wake] has come.
 type Tick struct{}

@@ -310,13 +310,13 @@ func (e *Engine) again(h *hook) {
 		h.add(h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
 	}
 	e.missedAll(h)
-	complete := h.complete()
+	synced := h.synced()
 	for _, w := range h.watches {
-		if w.told = complete; complete && !w.decl.Quiet {
+		if w.told = synced; synced && !w.decl.Quiet {
 			h.queue(builtins.Event{Type: "sync", Binding: w.binding})
 		}
 	}
-	if complete {
+	if synced {
 		e.begin(h)
 	}
 	// What failed did so with other code.

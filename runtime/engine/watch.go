@@ -20,6 +20,7 @@ type watch struct {
 	seen    bool // was served before, in this life of the module
 	told    bool // a complete snapshot was taken note of
 	err     string
+	lacks   bool // objects that are there are not in its snapshot: the filter fails on them
 }
 
 // waits says which required kind is not served, or "".
@@ -88,7 +89,7 @@ func (e *Engine) watchSynced(in WatchSynced) {
 	if w.isEach() {
 		e.meet(h, in.Objects)
 	}
-	if !h.complete() {
+	if !h.synced() {
 		return
 	}
 	for _, other := range h.watches {
@@ -132,11 +133,12 @@ func (e *Engine) watchChanged(in WatchChanged) {
 
 func (e *Engine) watchFailed(in WatchFailed) {
 	w := e.watches[in.ID]
-	if w == nil || w.err == in.Reason {
+	if w == nil || w.err == in.Reason && w.lacks == in.Lacks {
 		return
 	}
-	w.err = in.Reason
-	if in.Reason != "" {
+	news := w.err != in.Reason
+	w.err, w.lacks = in.Reason, in.Lacks
+	if news && in.Reason != "" {
 		e.note(builtins.LevelWarn, w.hook.module, w.hook.gen.ID, "watch "+w.binding+": "+in.Reason)
 	}
 	e.touch(w.hook.module)

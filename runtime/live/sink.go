@@ -57,7 +57,7 @@ func (s sink) Changed(id string, events []watch.Event) {
 	s.d.inbox.put(engine.WatchChanged{ID: id, Events: out})
 }
 
-func (s sink) Failed(id string, err error) {
+func (s sink) Failed(id string, err error, lacks bool) {
 	reason := ""
 	if err != nil {
 		reason = err.Error()
@@ -67,7 +67,7 @@ func (s sink) Failed(id string, err error) {
 	}
 	switch {
 	case id != configWatch:
-		s.d.inbox.put(engine.WatchFailed{ID: id, Reason: reason})
+		s.d.inbox.put(engine.WatchFailed{ID: id, Reason: reason, Lacks: lacks})
 	case err == nil:
 		// Before the first sync an empty snapshot does not mean that there
 		// is no ConfigMap.

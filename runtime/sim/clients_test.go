@@ -209,8 +209,8 @@ func TestHelmWorksOnTheStore(t *testing.T) {
 // sink writes down what a watch.Manager says.
 type sink struct{ lines chan string }
 
-func (s *sink) Synced(id string, served bool) { s.lines <- fmt.Sprintf("%s synced %v", id, served) }
-func (s *sink) Failed(id string, err error)   { s.lines <- fmt.Sprintf("%s failed %v", id, err) }
+func (s *sink) Synced(id string, served bool)       { s.lines <- fmt.Sprintf("%s synced %v", id, served) }
+func (s *sink) Failed(id string, err error, _ bool) { s.lines <- fmt.Sprintf("%s failed %v", id, err) }
 func (s *sink) Changed(id string, events []watch.Event) {
 	for _, e := range events {
 		s.lines <- fmt.Sprintf("%s %s %s/%s", id, e.Type, e.Namespace, e.Name)

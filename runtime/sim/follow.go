@@ -27,6 +27,7 @@ type follower struct {
 	synced  bool   // the engine was told
 	served  bool
 	failure string
+	lacks   bool // objects, of the snapshot
 }
 
 func newFollower(spec watch.Spec, each bool) *follower {
@@ -68,10 +69,15 @@ func (w *World) follow(f *follower) (out []engine.Input) {
 	objects, err := w.list(f.spec)
 	served := !errors.Is(err, cluster.ErrNotServed)
 	if err != nil && served {
-		return f.failed(err)
+		return f.failed(err, f.lacks)
 	}
 	events := f.local.Replace(objects, w.now)
+	failure, lacks := f.local.Failure()
+	if lacks { // before a run begins that must not see the snapshot
+		out = f.failed(failure, lacks)
+	}
 	switch {
+	case lacks && !f.synced:
 	case !f.synced || f.served != served:
 		if f.synced && !served && len(events) > 0 {
 			out = append(out, changed(id, events))
@@ -87,20 +93,20 @@ func (w *World) follow(f *follower) (out []engine.Input) {
 	case len(events) > 0:
 		out = append(out, changed(id, events))
 	}
-	return append(out, f.failed(f.local.Failure())...)
+	return append(out, f.failed(failure, lacks)...)
 }
 
 // failed tells of a failure that is new, or over.
-func (f *follower) failed(err error) []engine.Input {
+func (f *follower) failed(err error, lacks bool) []engine.Input {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text == f.failure {
+	if text == f.failure && lacks == f.lacks {
 		return nil
 	}
-	f.failure = text
-	return []engine.Input{engine.WatchFailed{ID: f.spec.ID, Reason: text}}
+	f.failure, f.lacks = text, lacks
+	return []engine.Input{engine.WatchFailed{ID: f.spec.ID, Reason: text, Lacks: lacks}}
 }
 
 func changed(id string, events []watch.Event) engine.WatchChanged {

@@ -47,7 +47,13 @@ func (r *recorder) Changed(id string, events []Event) {
 	}
 }
 
-func (r *recorder) Failed(id string, err error) { r.add("%s failed %v", id, err) }
+func (r *recorder) Failed(id string, err error, lacks bool) {
+	if lacks {
+		r.add("%s lacks: %v", id, err)
+		return
+	}
+	r.add("%s failed %v", id, err)
+}
 
 // await waits until the next lines are these, and forgets them.
 func (r *recorder) await(want ...string) {

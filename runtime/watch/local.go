@@ -34,8 +34,11 @@ func (l *Local) Replace(objects []map[string]any, now time.Time) []Event {
 	return l.view.replace(entries, 0, now, true)
 }
 
-// Failure is the error of the filter, for people; nil when it takes all objects.
-func (l *Local) Failure() error { return l.view.failure(l.spec.Kind) }
+// Failure is the error of the filter, for people; nil when it takes all objects. Lacks says
+// that there are some that it has not taken once: see [Sink].
+func (l *Local) Failure() (err error, lacks bool) {
+	return l.view.failed.err(l.spec.Kind), l.view.failed.lacks > 0
+}
 
 // Snapshot is [Manager.Snapshot].
 func (l *Local) Snapshot() []starlark.Value {

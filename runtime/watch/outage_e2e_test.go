@@ -22,7 +22,7 @@ import (
 // calm is a recorder that errors on the way do not concern.
 type calm struct{ *recorder }
 
-func (calm) Failed(string, error) {}
+func (calm) Failed(string, error, bool) {}
 
 // outage is a watch of ConfigMaps by a line that can be cut, to a control plane that can
 // be restarted.

@@ -146,7 +146,7 @@ type guide struct {
 func (g guide) Synced(string, bool)     { g.move() }
 func (g guide) Changed(string, []Event) { g.move() }
 
-func (g guide) Failed(_ string, err error) {
+func (g guide) Failed(_ string, err error, _ bool) {
 	g.sub.guideFailed(err)
 	g.sub.flush()
 }

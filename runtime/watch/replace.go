@@ -18,7 +18,7 @@ type entry struct {
 func (v *view) replace(entries []entry, version uint64, seen time.Time, force bool) []Event {
 	slices.SortFunc(entries, func(a, b entry) int { return compareKeys(a.objectKey, b.objectKey) })
 	old, failed := v.rows, v.failed
-	v.failed = map[objectKey]failure{}
+	v.failed = failures{}
 	rows := make([]*row, 0, len(entries))
 	var events []Event
 	leave := func(r *row) {
@@ -51,12 +51,14 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 	for _, r := range old {
 		leave(r)
 	}
-	for key, f := range failed {
+	v.rows, v.values = slices.Clip(rows), nil
+	for key, f := range failed.byKey {
 		if !force && f.version > version {
-			v.failed[key] = f
+			_, current := v.find(key)
+			f.lacks = current == nil
+			v.failed.keep(key, f)
 		}
 	}
-	v.rows, v.values = slices.Clip(rows), nil
 	if force {
 		v.gone = nil
 	}
@@ -72,7 +74,7 @@ func (v *view) take(current *row, e entry, seen time.Time, force bool) (next *ro
 	case !force && e.version != 0 && v.gone[e.objectKey] >= e.version:
 		return nil, Event{}, false // deleted or left out since
 	case e.outcome.err != nil:
-		v.fail(e.objectKey, e.version, e.outcome.err)
+		v.failed.set(e.objectKey, e.version, e.outcome.err, current == nil)
 		if current == nil || current.marks == e.outcome.marks {
 			return current, Event{}, false
 		}

@@ -89,7 +89,7 @@ func (s *stream) join(sub *subscription) {
 		}
 	}
 	v.subs[sub] = true
-	sub.add(&part{stream: s, view: v, synced: v.synced, failed: s.failed, broken: v.failure(s.key.kind)})
+	sub.add(&part{stream: s, view: v, synced: v.synced, failed: s.failed, broken: v.failed.err(s.key.kind), lacks: v.failed.lacks > 0})
 }
 
 // viewKey says which subscriptions share results.
@@ -206,7 +206,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 		// A list that is under way may bring what is older.
 		listing := !v.synced || v.listing
 		ahead := own || listing
-		wasBroken := len(v.failed) > 0
+		wasBroken := v.failed.len() > 0
 		if obj == nil {
 			event, changed = v.remove(key, version, seen, ahead)
 		} else {
@@ -219,6 +219,12 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 		if !listing && len(v.gone) > 0 {
 			v.forgetGone(s.position)
 		}
+		// A run must not begin with a snapshot that lacks an object, and none needs to
+		// begin twice when it lacks no more.
+		lacks := v.failed.lacks > 0
+		if lacks {
+			tell = s.showFilter(v, tell)
+		}
 		if changed {
 			events := []Event{event}
 			for sub := range v.subs {
@@ -226,7 +232,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 				tell = append(tell, sub)
 			}
 		}
-		if wasBroken || len(v.failed) > 0 {
+		if !lacks && (wasBroken || v.failed.len() > 0) {
 			tell = s.showFilter(v, tell)
 		}
 	}
@@ -234,12 +240,12 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 	flush(tell)
 }
 
-// showFilter tells the subscriptions of a view how its filter fares. Called with
-// s.mu held.
+// showFilter tells the subscriptions of a view how its filter fares. Called with s.mu
+// held.
 func (s *stream) showFilter(v *view, tell []*subscription) []*subscription {
-	err := v.failure(s.key.kind)
+	err := v.failed.err(s.key.kind)
 	for sub := range v.subs {
-		sub.partFailed(v, err, true)
+		sub.filterFailed(v, err, v.failed.lacks > 0)
 		tell = append(tell, sub)
 	}
 	return tell
@@ -355,7 +361,7 @@ func (s *stream) report(err error) {
 		s.failed = err
 		for _, v := range s.views {
 			for sub := range v.subs {
-				sub.partFailed(v, err, false)
+				sub.partFailed(v, err)
 				tell = append(tell, sub)
 			}
 		}

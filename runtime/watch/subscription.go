@@ -14,6 +14,7 @@ type part struct {
 	synced bool
 	failed error // of the stream
 	broken error // of the filter
+	lacks  bool  // the filter has not taken every object once
 }
 
 // subscription is one running [Spec].
@@ -36,6 +37,7 @@ type subscription struct {
 	guide    error // why the namespaces that match are not known
 
 	shown    string // text of the last Failed, "" for none
+	lacked   bool   // and whether it told of objects that lack
 	queue    []message
 	flushing bool
 }
@@ -50,6 +52,7 @@ type message struct {
 
 	failed bool
 	err    error
+	lacks  bool
 }
 
 // unknown stands for a number of parts that is not known.
@@ -83,10 +86,10 @@ func (s *subscription) add(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parts = append(s.parts, p)
+	s.showLocked()
 	if p.synced {
 		s.appearLocked(p)
 	}
-	s.showLocked()
 	s.checkSyncedLocked()
 }
 
@@ -160,7 +163,7 @@ func (s *subscription) checkSyncedLocked() {
 		return
 	}
 	for _, p := range s.parts {
-		if !p.synced {
+		if !p.synced || p.lacks {
 			return
 		}
 	}
@@ -222,21 +225,29 @@ func (s *subscription) lookupFailed(err error) {
 	s.showLocked()
 }
 
-// partFailed sets or clears the error of a part's stream, or with filter of its
-// filter.
-func (s *subscription) partFailed(v *view, err error, filter bool) {
+// partFailed sets or clears the error of a part's stream.
+func (s *subscription) partFailed(v *view, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.parts {
-		switch {
-		case p.view != v:
-		case filter:
-			p.broken = err
-		default:
+		if p.view == v {
 			p.failed = err
 		}
 	}
 	s.showLocked()
+}
+
+// filterFailed sets or clears the error of a part's filter.
+func (s *subscription) filterFailed(v *view, err error, lacks bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		if p.view == v {
+			p.broken, p.lacks = err, lacks
+		}
+	}
+	s.showLocked()
+	s.checkSyncedLocked()
 }
 
 // showLocked queues a Failed when what is wrong has changed.
@@ -255,13 +266,16 @@ func (s *subscription) showLocked() {
 			err = p.broken
 		}
 	}
-	text := ""
+	text, lacks := "", false
 	if err != nil {
 		text = err.Error()
 	}
-	if text != s.shown {
-		s.shown = text
-		s.pushLocked(message{failed: true, err: err})
+	for _, p := range s.parts {
+		lacks = lacks || p.lacks
+	}
+	if text != s.shown || lacks != s.lacked {
+		s.shown, s.lacked = text, lacks
+		s.pushLocked(message{failed: true, err: err, lacks: lacks})
 	}
 }
 
@@ -311,7 +325,7 @@ func (s *subscription) deliver(msg message) {
 	switch {
 	case stopped:
 	case msg.failed:
-		s.sink.Failed(s.spec.ID, msg.err)
+		s.sink.Failed(s.spec.ID, msg.err, msg.lacks)
 	case msg.events != nil:
 		s.sink.Changed(s.spec.ID, msg.events)
 	case msg.synced:

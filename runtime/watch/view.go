@@ -3,7 +3,6 @@ package watch
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/object"
@@ -17,12 +16,6 @@ type outcome struct {
 	keep   bool
 	err    error
 	marks  Marks
-}
-
-// failure is a filter's error on one object.
-type failure struct {
-	version uint64
-	msg     string
 }
 
 // view is the result of one filter on one stream, for all subscriptions that have
@@ -40,7 +33,7 @@ type view struct {
 
 	rows   []*row           // sorted
 	values []starlark.Value // those of rows; nil: not put together since they changed
-	failed map[objectKey]failure
+	failed failures
 	// gone holds objects that are known to be deleted or left out at a version
 	// newer than what may still arrive.
 	gone map[objectKey]uint64
@@ -110,7 +103,7 @@ func (v *view) known(key objectKey, current *row, version uint64) bool {
 		return false
 	}
 	return current != nil && current.version >= version ||
-		v.gone[key] >= version || v.failed[key].version >= version
+		v.gone[key] >= version || v.failed.byKey[key].version >= version
 }
 
 // snapshot returns the values of all rows. They are put together when they have changed:
@@ -134,7 +127,7 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 	}
 	if out.err != nil {
 		// The last good result stays.
-		v.fail(key, version, out.err)
+		v.failed.set(key, version, out.err, current == nil)
 		if current == nil || current.marks == out.marks {
 			return Event{}, false
 		}
@@ -142,7 +135,7 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		v.rows[i] = current.with(out.marks)
 		return v.rows[i].marked(seen), true
 	}
-	delete(v.failed, key)
+	v.failed.drop(key)
 	delete(v.gone, key)
 	if !out.keep {
 		if ahead {
@@ -185,7 +178,7 @@ func (v *view) remove(key objectKey, version uint64, seen time.Time, ahead bool)
 	if version != 0 && current != nil && current.version > version {
 		return Event{}, false // made again since, and we know of it
 	}
-	delete(v.failed, key)
+	v.failed.drop(key)
 	if version == 0 && current != nil {
 		version = current.version // what is not newer than this is the deleted one
 	}
@@ -220,39 +213,4 @@ func (v *view) forgetGone(position uint64) {
 			delete(v.gone, key)
 		}
 	}
-}
-
-func newFailure(version uint64, err error) failure {
-	const most = 1024
-	msg := strings.Join(strings.Fields(err.Error()), " ")
-	if len(msg) > most {
-		msg = strings.ToValidUTF8(msg[:most], "") + "…"
-	}
-	return failure{version, msg}
-}
-
-func (v *view) fail(key objectKey, version uint64, err error) {
-	if v.failed == nil {
-		v.failed = map[objectKey]failure{}
-	}
-	v.failed[key] = newFailure(version, err)
-}
-
-// failure returns one error for all objects that the filter fails on.
-func (v *view) failure(kind string) error {
-	if len(v.failed) == 0 {
-		return nil
-	}
-	var first objectKey
-	found := false
-	for key := range v.failed {
-		if !found || compareKeys(key, first) < 0 {
-			first, found = key, true
-		}
-	}
-	more := ""
-	if n := len(v.failed) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more objects)", n)
-	}
-	return fmt.Errorf("the filter fails on %s %s: %s%s", kind, first, v.failed[first].msg, more)
 }

@@ -40,15 +40,15 @@ func TestAnOldListTakesNoFailureAway(t *testing.T) {
 	v.put(objectKey{name: "a"}, 7, outcome{err: errors.New("boom")}, time.Time{}, true)
 	v.put(objectKey{name: "b"}, 3, outcome{err: errors.New("long ago")}, time.Time{}, true)
 	v.replace([]entry{{objectKey{name: "a"}, 4, good}, {objectKey{name: "b"}, 4, good}}, 5, time.Time{}, false)
-	if err := v.failure("Node"); err == nil || !strings.HasSuffix(err.Error(), "a: boom") {
+	if err := v.failed.err("Node"); err == nil || !strings.HasSuffix(err.Error(), "a: boom") {
 		t.Errorf("got %v", err)
 	}
 	v.put(objectKey{name: "a"}, 8, good, time.Time{}, false)
-	if err := v.failure("Node"); err != nil {
+	if err := v.failed.err("Node"); err != nil {
 		t.Errorf("got %v", err)
 	}
 	v.put(objectKey{name: "a"}, 9, outcome{err: errors.New("boom")}, time.Time{}, true)
-	if v.replace([]entry{{objectKey{name: "a"}, 1, good}}, 2, time.Time{}, true); v.failure("Node") != nil {
+	if v.replace([]entry{{objectKey{name: "a"}, 1, good}}, 2, time.Time{}, true); v.failed.err("Node") != nil {
 		t.Error("the history begins anew, and the failure stays")
 	}
 }

@@ -128,6 +128,9 @@ type Sink interface {
 	Changed(id string, events []Event)
 	// Failed says that the watch does not work as it should: it cannot list or
 	// watch, or its filter fails on an object. It keeps trying. What it has
-	// stays. nil says that all is well again.
-	Failed(id string, err error)
+	// stays. nil says that all is well again. With lacks there are objects that
+	// the snapshot does not show, because the filter has not taken them once:
+	// nobody may conclude from it that they are not there. A watch that is not
+	// synced yet does not sync before that is over.
+	Failed(id string, err error, lacks bool)
 }

@@ -229,19 +229,73 @@ func TestKindThatIsNotServed(t *testing.T) {
 func TestFilterErrorsKeepTheLastResult(t *testing.T) {
 	f := newFixture(t)
 	f.api.Put(configMap("a", "x", "1"))
-	f.api.Put(configMap("a", "y", "bad"))
+	f.api.Put(configMap("a", "y", "1"))
 	f.manager.Start(configMaps("w"))
-	f.await("w failed the filter fails on ConfigMap a/y: bad data", "w synced served=true")
+	f.await("w synced served=true")
+	f.api.Put(configMap("a", "y", "bad"))
+	f.await("w failed the filter fails on ConfigMap a/y: bad data")
 	f.api.Put(configMap("a", "x", "panic"))
-	f.await("w failed the filter fails on ConfigMap a/x: the filter crashed: worse data (and 1 more objects)")
-	f.snapshot("w", `["1"]`)
+	f.await("w failed the filter fails on ConfigMap a/x (and on 1 more): the filter crashed: worse data")
+	f.snapshot("w", `["1" "1"]`)
 	f.api.Put(configMap("a", "z", "3"))
 	f.await(`w added a/z "3"`)
 	f.api.Put(configMap("a", "x", "2"))
 	f.await(`w modified a/x "2"`, "w failed the filter fails on ConfigMap a/y: bad data")
 	f.api.Remove("v1", "ConfigMap", "a", "y")
-	f.await("w failed <nil>")
+	f.await(`w deleted a/y "1"`, "w failed <nil>")
 	f.nothing()
+}
+
+// An object that the filter has not taken once is no object that is not there: the watch
+// does not sync before it has a result or is gone, and says later that one lacks.
+func TestAnObjectWithoutAResultHoldsTheSync(t *testing.T) {
+	const waits = "w lacks: the filter fails on ConfigMap a/y, and the hook does not run before that has a result or is gone: bad data"
+	for name, end := range map[string]func(*fixture) (told []string){
+		"mended": func(f *fixture) []string {
+			f.api.Put(configMap("a", "y", "2"))
+			return []string{"w failed <nil>", "w synced served=true"}
+		},
+		"gone": func(f *fixture) []string {
+			f.api.Remove("v1", "ConfigMap", "a", "y")
+			return []string{"w failed <nil>", "w synced served=true"}
+		},
+	} {
+		for _, streaming := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, streamed=%v", name, streaming), func(t *testing.T) {
+				f := newFixture(t)
+				if !streaming {
+					f.api.NoStreaming()
+				}
+				f.api.Put(configMap("a", "x", "1"))
+				f.api.Put(configMap("a", "y", "bad"))
+				f.manager.Start(configMaps("w"))
+				f.await(waits)
+				late := configMaps("late") // finds the results there
+				f.manager.Start(late)
+				f.await(strings.Replace(waits, "w", "late", 1))
+				f.manager.Stop("late")
+				f.api.Put(configMap("a", "x", "3"))
+				f.await(end(f)...)
+				f.api.Put(configMap("a", "x", "4"))
+				f.await(`w modified a/x "4"`)
+				f.nothing()
+			})
+		}
+	}
+	t.Run("later", func(t *testing.T) {
+		f := newFixture(t)
+		f.manager.Start(configMaps("w"))
+		f.await("w synced served=true")
+		f.api.Put(configMap("a", "y", "bad"))
+		f.await(waits)
+		f.api.Put(configMap("a", "x", "panic"))
+		f.await("w lacks: the filter fails on ConfigMap a/x (and on 1 more), and the hook does not run before that has a result or is gone: the filter crashed: worse data")
+		f.api.Remove("v1", "ConfigMap", "a", "x")
+		f.await(waits)
+		f.api.Put(configMap("a", "y", "1"))
+		f.await(`w added a/y "1"`, "w failed <nil>")
+		f.nothing()
+	})
 }
 
 func TestObserveTakesTheNewerVersion(t *testing.T) {

@@ -184,7 +184,7 @@ func (s sink) Synced(id string, _ bool) {
 
 func (s sink) Changed(string, []watch.Event) { s.m.Wake() }
 
-func (s sink) Failed(id string, err error) {
+func (s sink) Failed(id string, err error, _ bool) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	if err == nil {
