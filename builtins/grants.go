@@ -31,7 +31,7 @@ func (c *call) guard(verb, word string, ref effect.Ref, namespaced bool, made ma
 			continue
 		}
 		if g.Owned && made != nil {
-			guard.MarkFor = c.run.Module
+			guard.MarkFor = c.run.Instance.Mark(c.run.Module)
 		}
 		if g.Labels == "" && !g.Owned {
 			free = append(free, g.Verbs...)
@@ -52,7 +52,7 @@ func (c *call) guard(verb, word string, ref effect.Ref, namespaced bool, made ma
 		}
 		condition := effect.Condition{Labels: g.Labels}
 		if g.Owned {
-			condition.MadeBy = c.run.Module
+			condition.MadeBy = c.run.Instance.Mark(c.run.Module)
 		}
 		asked = append(asked, g.asks())
 		if made == nil || condition.SelectsLabels(made) {

@@ -250,3 +250,19 @@ func TestEvents(t *testing.T) {
 		t.Errorf("the name has %d characters", len(name))
 	}
 }
+
+// The same hook of the same module, in another instance, has sets of its own.
+func TestSetsKnowTheirInstance(t *testing.T) {
+	s := newSetWorld(t)
+	if err := s.apply("b"); err != nil {
+		t.Fatal(err)
+	}
+	s.writer = NewWriter(WriterOptions{Client: newClient(t, s.api), Namespace: "ops", Name: "other", Instance: "ops.other"})
+	if err := s.apply("b"); err == nil || !strings.Contains(err.Error(), "did not make it") {
+		t.Errorf("a member of the other instance's set: %v", err)
+	}
+	if err := s.apply(); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("b")
+}

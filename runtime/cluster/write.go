@@ -200,7 +200,7 @@ func (p *pending) object() map[string]any {
 	w := p.write
 	uid, version := p.fence()
 	mark := w.Guard != nil && w.Guard.MarkFor != "" && w.Kind != effect.WriteStatus &&
-		(p.live == nil || effect.MadeBy(p.live) == w.Guard.MarkFor)
+		(p.live == nil || effect.MadeBy(p.live, w.Guard.MarkFor))
 	if version == "" && p.owner == nil && !mark {
 		return w.Object
 	}

@@ -161,7 +161,11 @@ func TestWritesThatMeetOthers(t *testing.T) {
 func TestMarksOfOwnedObjects(t *testing.T) {
 	api := apitest.New(t)
 	w := NewWriter(WriterOptions{Client: newClient(t, api)})
-	marked := func(name string) string { return effect.MadeBy(api.Object("v1", "ConfigMap", "a", name)) }
+	marked := func(name string) any {
+		metadata := api.Object("v1", "ConfigMap", "a", name)["metadata"].(map[string]any)
+		annotations, _ := metadata["annotations"].(map[string]any)
+		return annotations[effect.MadeByAnnotation]
+	}
 	apply := func(module, name string, owned bool) error {
 		g := &effect.Guard{MarkFor: module, Refused: "no"}
 		if owned {
@@ -173,18 +177,26 @@ func TestMarksOfOwnedObjects(t *testing.T) {
 	}
 	for range 2 { // made, and applied once more
 		if err := apply("web", "x", true); err != nil || marked("x") != "web" {
-			t.Fatalf("%v, marked for %q", err, marked("x"))
+			t.Fatalf("%v, marked for %v", err, marked("x"))
 		}
 	}
 	api.Put(configMap("a", "y"))
 	if err := apply("web", "y", true); err == nil || err.Error() != "no" {
 		t.Errorf("what others made: %v", err)
 	}
-	if err := apply("web", "y", false); err != nil || marked("y") != "" {
-		t.Errorf("what others made, under a wide grant: %v, marked for %q", err, marked("y"))
+	if err := apply("web", "y", false); err != nil || marked("y") != nil {
+		t.Errorf("what others made, under a wide grant: %v, marked for %v", err, marked("y"))
 	}
 	if err := apply("db", "x", true); err == nil || err.Error() != "no" {
 		t.Errorf("what another module made: %v", err)
+	}
+	// A mark of before marks named instances counts, and names one from then on.
+	a, b := effect.Instance{Namespace: "ops", Name: "a"}, effect.Instance{Namespace: "ops", Name: "b"}
+	if err := apply(a.Mark("web"), "x", true); err != nil || marked("x") != "ops/a/web" {
+		t.Errorf("an old mark: %v, marked for %v", err, marked("x"))
+	}
+	if err := apply(b.Mark("web"), "x", true); err == nil || err.Error() != "no" || marked("x") != "ops/a/web" {
+		t.Errorf("what the module of another instance made: %v, marked for %v", err, marked("x"))
 	}
 }
 

@@ -1,9 +1,13 @@
 package effect
 
-import "k8s.io/apimachinery/pkg/labels"
+import (
+	"strings"
 
-// MadeByAnnotation names the module whose hooks have made an object. It is put
-// where grants of that module say owned = True.
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// MadeByAnnotation holds the mark of the module whose hooks have made an object, see
+// [Instance.Mark]. It is put where grants of that module say owned = True.
 const MadeByAnnotation = "starling.dev/made-by"
 
 // Guard is what the grants of a hook ask of an object as it is in the cluster when
@@ -14,7 +18,7 @@ type Guard struct {
 	Any []Condition `json:"any,omitempty"`
 	// Refused is the error for an object that passes none of them.
 	Refused string `json:"refused,omitempty"`
-	// MarkFor is the module that what is made now is marked for; "" means no mark.
+	// MarkFor is the mark that what is made now gets; "" means none.
 	MarkFor string `json:"markFor,omitempty"`
 }
 
@@ -22,7 +26,7 @@ type Guard struct {
 type Condition struct {
 	// Labels is a label selector as kubectl takes it; "" means any object.
 	Labels string `json:"labels,omitempty"`
-	// MadeBy is the module that must have made the object; "" means anybody.
+	// MadeBy is the mark that the object must have; "" means any or none.
 	MadeBy string `json:"madeBy,omitempty"`
 }
 
@@ -41,7 +45,7 @@ func (g *Guard) Passes(obj map[string]any) bool {
 
 // Matches reports whether the condition holds of obj.
 func (c Condition) Matches(obj map[string]any) bool {
-	if c.MadeBy != "" && MadeBy(obj) != c.MadeBy {
+	if c.MadeBy != "" && !MadeBy(obj, c.MadeBy) {
 		return false
 	}
 	return c.SelectsLabels(obj)
@@ -60,10 +64,21 @@ func (c Condition) SelectsLabels(obj map[string]any) bool {
 	return selector.Matches(labels.Set(texts(metadata["labels"])))
 }
 
-// MadeBy returns the module that an object is marked for, or "".
-func MadeBy(obj map[string]any) string {
+// Mark is what objects are marked with that hooks of a module have made. It names the
+// instance, too: another one may have a module of that name.
+func (i Instance) Mark(module string) string {
+	if i == (Instance{}) {
+		return module
+	}
+	return i.Namespace + "/" + i.Name + "/" + module
+}
+
+// MadeBy reports whether an object has a mark, or one of before marks named instances:
+// the module's name alone.
+func MadeBy(obj map[string]any, mark string) bool {
 	metadata, _ := obj["metadata"].(map[string]any)
-	return texts(metadata["annotations"])[MadeByAnnotation]
+	got := texts(metadata["annotations"])[MadeByAnnotation]
+	return got != "" && (got == mark || got == mark[strings.LastIndex(mark, "/")+1:])
 }
 
 func texts(v any) map[string]string {

@@ -16,6 +16,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/watch"
@@ -103,7 +104,7 @@ func New(o Options) (*Manager, error) {
 		o.Expires = func(time.Time) {}
 	}
 	m := &Manager{
-		o: o, server: newServer(o.Answer, o.Observe, o.Log), signal: make(chan struct{}, 1),
+		o: o, server: newServer(effect.Instance{Namespace: o.Namespace, Name: o.Name}, o.Answer, o.Observe, o.Log), signal: make(chan struct{}, 1),
 		served: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]string{}, known: map[string]string{},
 	}
 	m.gen.Store(o.Generation)

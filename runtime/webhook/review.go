@@ -9,6 +9,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 const admissionVersion = "admission.k8s.io/v1"
@@ -123,6 +124,10 @@ func (s *server) review(ctx context.Context, to route, body []byte) (result stri
 	review, err := parseReview(body)
 	if err != nil {
 		return "", nil, err
+	}
+	ref := effect.Ref{APIVersion: review.APIVersion, Kind: review.Kind, Namespace: review.Namespace, Name: review.Name}
+	if s.own.Owns(ref) || s.own.OwnsObject(review.APIVersion, review.Kind, review.Object) {
+		return answerReview(review, builtins.Response{}) // a release Secret holds all that its chart rendered
 	}
 	response, err := s.answer(ctx, to.hook, review.Request(to.binding))
 	if err != nil {

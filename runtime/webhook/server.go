@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 const (
@@ -69,6 +70,8 @@ func (s *served) same(o *served) bool {
 
 // server answers the API server over TLS.
 type server struct {
+	// own is whose objects no hook reviews.
+	own     effect.Instance
 	answer  Answer
 	observe func(Observation)
 	log     zerolog.Logger
@@ -82,8 +85,8 @@ type server struct {
 	stopped sync.WaitGroup
 }
 
-func newServer(answer Answer, observe func(Observation), log zerolog.Logger) *server {
-	s := &server{answer: answer, observe: observe, log: log,
+func newServer(own effect.Instance, answer Answer, observe func(Observation), log zerolog.Logger) *server {
+	s := &server{own: own, answer: answer, observe: observe, log: log,
 		slots: make(chan struct{}, maxParallel), bytes: semaphore.NewWeighted(maxBytes)}
 	s.routes.Store(&map[string]route{})
 	s.http = &http.Server{
