@@ -54,21 +54,20 @@ type Options struct {
 
 // Driver runs one instance.
 type Driver struct {
-	o        Options
-	inbox    *inbox
-	engine   *engine.Engine
-	watches  *watch.Manager
-	kept     *cluster.Kept
-	writer   *cluster.Writer
-	releases *release.Manager
-	metrics  *Metrics
-	executor *executor.Executor
-	recorder *record.Recorder
-	process  string // what the ids of runs begin with
-	marks    *marks
-	stuck    stuck
-	// eachWatches holds the ids of the watches whose objects have runs of their own.
-	eachWatches sync.Map
+	o           Options
+	inbox       *inbox
+	engine      *engine.Engine
+	watches     *watch.Manager
+	kept        *cluster.Kept
+	writer      *cluster.Writer
+	releases    *release.Manager
+	metrics     *Metrics
+	executor    *executor.Executor
+	recorder    *record.Recorder
+	process     string // what the ids of runs begin with
+	marks       *marks
+	stuck       stuck
+	watching    sync.Map // what each watch was started with, an engine.StartWatch, by its id
 	requests    *requests
 	web         *outbound.Client
 	outbox      *outbox

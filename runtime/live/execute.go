@@ -18,12 +18,19 @@ func (d *Driver) do(a engine.Action) {
 		d.startWatch(a)
 	case engine.StopWatch:
 		d.watches.Stop(a.ID)
-		d.eachWatches.Delete(a.ID)
+		d.watching.Delete(a.ID)
 		d.metrics.state.watched(a.ID)
+		d.metrics.forget(engine.WatchHook(a.ID))
 	case engine.RunHook:
 		done := engine.RunDone{Run: a.Run}
-		d.start(func() error { done = d.runHook(a); return done.Err },
-			func(err error) engine.Input { done.Err = err; return done })
+		put := d.inbox.put
+		if a.Request != nil {
+			put = d.inbox.putFirst
+		}
+		d.busy.Go(func() {
+			done.Err = d.guard(func() error { done = d.runHook(a); return done.Err })
+			put(done)
+		})
 	case engine.Unhold:
 		d.start(func() error { return d.executor.Unhold(d.work, a) },
 			func(err error) engine.Input { return engine.Unheld{Op: a.Op, Err: err} })
@@ -104,9 +111,7 @@ func (d *Driver) guard(work func() error) (err error) {
 
 func (d *Driver) startWatch(a engine.StartWatch) {
 	d.metrics.state.watching(a)
-	if a.Each {
-		d.eachWatches.Store(a.ID, true)
-	}
+	d.watching.Store(a.ID, a)
 	d.watches.Start(d.executor.WatchSpec(d.work, a))
 }
 

@@ -1,27 +1,114 @@
 package live
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"sync"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// inbox is the queue in front of the engine. It has no bound, so that whoever
-// reports something never waits for the engine: watches, runs and releases are
-// bounded where they start.
+// inbox is the queue in front of the engine. Nobody who reports something waits for the
+// engine, and however slow it is, what waits is bounded: of each object of a watch one
+// event of each type, of a watch's trouble and of the user's ConfigMap the last state,
+// of runs, commits and releases one answer each, and of requests maxRequests. Requests
+// go first, for somebody waits for the answer.
 type inbox struct {
-	mu     sync.Mutex
-	queue  []engine.Input
+	mu       sync.Mutex
+	requests []engine.Input
+	queue    []*entry
+	// last is the entry of each watch that came last, of what may still change.
+	last   map[string]*entry
 	signal chan struct{}
 }
 
-func newInbox() *inbox { return &inbox{signal: make(chan struct{}, 1)} }
+// maxRequests bounds the requests that wait for the engine.
+const maxRequests = 1000
 
+// entry is one input that waits.
+type entry struct {
+	in     engine.Input
+	slot   string               // its key in last, or ""
+	each   bool                 // a WatchChanged whose objects have runs of their own
+	events map[eventKey]stamped // of a WatchChanged to which something was added
+	seq    int
+	count  map[string]int // of events, by type
+}
+
+// eventKey is what of a watch's events only the last one counts of.
+type eventKey struct{ typ, namespace, name string }
+
+type stamped struct {
+	builtins.Event
+	seq int
+}
+
+func newInbox() *inbox {
+	return &inbox{last: map[string]*entry{}, signal: make(chan struct{}, 1)}
+}
+
+// put makes an input wait, in the place of one that it makes void.
 func (b *inbox) put(in engine.Input) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queue = append(b.queue, in)
+	defer b.tell()
+	e := &entry{in: in}
+	switch in := in.(type) {
+	case engine.WatchSynced: // what changes later comes later
+		e.slot = in.ID
+	case engine.WatchFailed:
+		e.slot = in.ID + " failed"
+	case engine.Config:
+		e.slot = " config"
+	}
+	if before := b.last[e.slot]; before != nil && before.voidBy(in) {
+		before.in = in
+		return
+	}
+	b.append(e)
+}
+
+// changed makes changes of a watch wait, joined with those that do. Each says that its
+// objects have runs of their own.
+func (b *inbox) changed(in engine.WatchChanged, each bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.tell()
+	if e := b.last[in.ID]; e != nil && e.changes() {
+		e.add(in.Events)
+		return
+	}
+	b.append(&entry{in: in, slot: in.ID, each: each})
+}
+
+func (b *inbox) append(e *entry) {
+	b.queue = append(b.queue, e)
+	if e.slot != "" {
+		b.last[e.slot] = e
+	}
+}
+
+// putFirst makes an input wait that belongs to a request.
+func (b *inbox) putFirst(in engine.Input) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.requests = append(b.requests, in)
 	b.tell()
+}
+
+// request makes a request wait, or says why not.
+func (b *inbox) request(in engine.Requested) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.requests) >= maxRequests {
+		return fmt.Errorf("hook %s: %d requests wait already: %w", in.Hook, len(b.requests), engine.ErrBusy)
+	}
+	b.requests = append(b.requests, in)
+	b.tell()
+	return nil
 }
 
 func (b *inbox) tell() {
@@ -35,13 +122,80 @@ func (b *inbox) tell() {
 func (b *inbox) take() (in engine.Input, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.queue) == 0 {
+	switch {
+	case len(b.requests) > 0:
+		in = b.requests[0]
+		b.requests[0] = nil
+		b.requests = b.requests[1:]
+	case len(b.queue) > 0:
+		e := b.queue[0]
+		b.queue[0] = nil
+		b.queue = b.queue[1:]
+		in = e.input()
+		if b.last[e.slot] == e {
+			delete(b.last, e.slot)
+		}
+	default:
 		return nil, false
 	}
-	in = b.queue[0]
-	b.queue[0] = nil
-	if b.queue = b.queue[1:]; len(b.queue) > 0 {
+	if len(b.requests)+len(b.queue) > 0 {
 		b.tell()
 	}
 	return in, true
+}
+
+func (e *entry) changes() bool {
+	_, ok := e.in.(engine.WatchChanged)
+	return ok
+}
+
+// voidBy says whether a later input of the same slot says all that this one does.
+func (e *entry) voidBy(in engine.Input) bool {
+	if synced, ok := in.(engine.WatchSynced); ok {
+		before, ok := e.in.(engine.WatchSynced)
+		return ok && before.Served == synced.Served
+	}
+	return true
+}
+
+// add joins events with those that wait. Of an object the last event of each type stays,
+// in the order of these; more than a hook is told of are not kept.
+func (e *entry) add(events []builtins.Event) {
+	if e.events == nil {
+		first := e.in.(engine.WatchChanged)
+		e.events, e.count = make(map[eventKey]stamped, len(first.Events)+len(events)), map[string]int{}
+		e.add(first.Events)
+	}
+	for _, ev := range events {
+		key := eventKey{ev.Type, ev.Namespace, ev.Name}
+		before, waits := e.events[key]
+		switch {
+		case waits:
+			ev.Same = ev.Same && before.Same // what changed before has still to be told
+		case !e.each && e.count[ev.Type] > lane.MaxEvents:
+			continue // the hook gets one sync for all of them
+		default:
+			e.count[ev.Type]++
+		}
+		e.seq++
+		e.events[key] = stamped{ev, e.seq}
+	}
+}
+
+// input is what the engine gets.
+func (e *entry) input() engine.Input {
+	if e.events == nil {
+		return e.in
+	}
+	all := make([]stamped, 0, len(e.events))
+	for _, ev := range e.events {
+		all = append(all, ev)
+	}
+	slices.SortFunc(all, func(a, b stamped) int { return cmp.Compare(a.seq, b.seq) })
+	in := e.in.(engine.WatchChanged)
+	in.Events = make([]builtins.Event, len(all))
+	for i, ev := range all {
+		in.Events[i] = ev.Event
+	}
+	return in
 }

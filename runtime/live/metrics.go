@@ -160,6 +160,13 @@ func (m *Metrics) changed(hook string, now time.Time) {
 	}
 }
 
+// forget drops the change that has come for a hook: its watches end.
+func (m *Metrics) forget(hook string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.arrived, hook)
+}
+
 // begins notes that a run of the hook begins.
 func (m *Metrics) begins(module, hook string, attempt int, now time.Time) {
 	if attempt > 1 {

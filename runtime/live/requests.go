@@ -24,7 +24,10 @@ func newRequests() *requests { return &requests{waiting: map[uint64]chan engine.
 // longer than ctx.
 func (d *Driver) Request(ctx context.Context, hook string, r *builtins.Request) (builtins.Response, error) {
 	id, answer := d.requests.expect()
-	d.inbox.put(engine.Requested{ID: id, Hook: hook, Request: r})
+	if err := d.inbox.request(engine.Requested{ID: id, Hook: hook, Request: r}); err != nil {
+		d.requests.forget(id)
+		return builtins.Response{}, err
+	}
 	select {
 	case a := <-answer:
 		return a.Response, a.Err

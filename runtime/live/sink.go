@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -34,7 +35,7 @@ func (s sink) Synced(id string, served bool) {
 		return
 	}
 	in := engine.WatchSynced{ID: id, Served: served}
-	if _, each := s.d.eachWatches.Load(id); each {
+	if a, ok := s.d.watching.Load(id); ok && a.(engine.StartWatch).Each {
 		for _, e := range s.d.watches.Entries(id) {
 			in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held})
 		}
@@ -53,8 +54,25 @@ func (s sink) Changed(id string, events []watch.Event) {
 		out[i] = builtins.Event{Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object,
 			Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same}
 	}
-	s.d.metrics.changed(engine.WatchHook(id), time.Now())
-	s.d.inbox.put(engine.WatchChanged{ID: id, Events: out})
+	started, _ := s.d.watching.Load(id)
+	a, _ := started.(engine.StartWatch)
+	if slices.ContainsFunc(out, func(ev builtins.Event) bool { return triggers(a, ev) }) {
+		s.d.metrics.changed(engine.WatchHook(id), time.Now())
+	}
+	s.d.inbox.changed(engine.WatchChanged{ID: id, Events: out}, a.Each)
+}
+
+// triggers says whether a change brings about a run of the watch's hook.
+func triggers(a engine.StartWatch, ev builtins.Event) bool {
+	switch {
+	case a.Watch == nil:
+		return false
+	case ev.Same:
+		return ev.Deleting && a.Hook.Cleanup != nil
+	case a.Each && ev.Type == "deleted":
+		return a.Hook.Cleanup != nil // else the object is forgotten
+	}
+	return a.Watch.Triggers(ev.Type)
 }
 
 func (s sink) Failed(id string, err error, lacks bool) {
