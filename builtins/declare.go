@@ -30,7 +30,7 @@ func declareSpecs() []Spec {
 				{Name: "weight", Type: TypeInt, Default: "None", Doc: "Order among modules, small first, 0 or more; default: the number that the folder's name begins with."},
 				{Name: "after", Type: TypeStrings, Default: "[]", Doc: "Modules that are handled first, when they are on."},
 				{Name: "requires", Type: TypeStrings, Default: "[]", Doc: "Modules without which this one is off, and on whose readiness it waits."},
-				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Namespace of the release, made when missing, never deleted; default: the operator's."},
+				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Namespace of the release, made when missing, never deleted; default: the operator's. Of a module without a chart nothing makes it: it must be there."},
 				{Name: "values_key", Type: TypeString, Default: "None", Doc: "Key under which the chart finds the module's values; default: at its root."},
 				{Name: "release", Type: TypeString, Default: "None", Doc: "Name of the Helm release; default: the module's name."},
 				{Name: "adopt", Type: TypeBool, Default: "False", Doc: "Takes over a release of this name that was installed with helm, and objects of the chart that are there already, whoever made them. If not, both are errors."},
