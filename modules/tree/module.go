@@ -128,8 +128,13 @@ func (t *Tree) readChart(s *snapshot, m *Module) {
 	m.CRDs = files(s, crds, "")
 
 	m.Chart = &Chart{Values: m.Values, ValuesFile: m.ValuesFile, Name: m.Name}
+	ignored, err := helmIgnore(s, root)
+	if err != nil {
+		m.Err = errors.Join(m.Err, err)
+	}
 	m.Chart.Files = files(s, s.below(root, func(p string, isDir bool) bool {
-		return ofChart(strings.TrimPrefix(p, root+"/"), isDir, root == m.Dir)
+		p = strings.TrimPrefix(p, root+"/")
+		return ofChart(p, isDir, root == m.Dir) && !ignored(p, isDir)
 	}), root+"/")
 	if f := s.file(root + "/Chart.yaml"); f != nil {
 		name, err := chartName(f)
