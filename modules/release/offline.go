@@ -103,7 +103,7 @@ func renderOnce(t Target, ch *chart.Chart) (map[string]string, error) {
 	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
 		return nil, err
 	}
-	top, err := chartutil.ToRenderValues(ch, values, chartutil.ReleaseOptions{
+	top, err := renderValues(ch, values, chartutil.ReleaseOptions{
 		Name: t.Name, Namespace: t.Namespace, Revision: 1, IsInstall: true,
 	}, chartutil.DefaultCapabilities.Copy())
 	if err != nil {

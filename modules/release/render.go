@@ -133,7 +133,7 @@ func (m *Manager) renderNow(t Target, caps *chartutil.Capabilities, upgrade bool
 	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
 		return rendering{}, err
 	}
-	top, err := chartutil.ToRenderValues(ch, values, chartutil.ReleaseOptions{
+	top, err := renderValues(ch, values, chartutil.ReleaseOptions{
 		Name: t.Name, Namespace: t.Namespace, Revision: 1, IsInstall: !upgrade, IsUpgrade: upgrade,
 	}, caps)
 	if err != nil {

@@ -1,0 +1,76 @@
+package release
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+)
+
+// renderValues is what a chart sees: values that fit its schema, capabilities, the release.
+// Helm's check of values fetches what a schema refers to, from the network or from files of
+// this machine: a schema that refers to anything outside of it is refused before.
+func renderValues(ch *chart.Chart, values map[string]any, o chartutil.ReleaseOptions, caps *chartutil.Capabilities) (chartutil.Values, error) {
+	if err := checkReferences(ch); err != nil {
+		return nil, err
+	}
+	return chartutil.ToRenderValues(ch, values, o, caps)
+}
+
+// checkReferences compiles the schemas of a chart and of its subcharts as Helm does, with
+// nothing to be fetched.
+func checkReferences(ch *chart.Chart) error {
+	if len(ch.Schema) > 0 {
+		if err := compileClosed(ch.Schema); err != nil {
+			return fmt.Errorf("values.schema.json of chart %s: %w", ch.ChartFullPath(), err)
+		}
+	}
+	for _, sub := range ch.Dependencies() {
+		if err := checkReferences(sub); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compileClosed(text []byte) error {
+	const own = "file:///values.schema.json" // as in Helm
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(closed{})
+	if err := c.AddResource(own, schema); err != nil {
+		return err
+	}
+	_, err = c.Compile(own)
+	if left := (*leavesChart)(nil); errors.As(err, &left) {
+		return left
+	}
+	return err
+}
+
+// closed fetches nothing. A urn names a schema and no place; Helm takes it for one that
+// allows all.
+type closed struct{}
+
+// Load refuses.
+func (closed) Load(url string) (any, error) {
+	if strings.HasPrefix(url, "urn:") {
+		return true, nil
+	}
+	return nil, &leavesChart{url}
+}
+
+// leavesChart is a reference to another file, or to another machine.
+type leavesChart struct{ url string }
+
+// Error says what to do.
+func (e *leavesChart) Error() string {
+	return fmt.Sprintf("it refers to %s, and nothing outside of a schema is read: put what it needs under $defs, and refer to \"#/$defs/…\"", cut(e.url, 200))
+}
