@@ -40,6 +40,8 @@ type Graph struct {
 	// groups are the names of the modules of each weight, sorted.
 	groups [][]string
 	order  []string
+	// followers are, by name, those that require a module or come after it.
+	followers map[string][]string
 }
 
 type node struct {
@@ -132,6 +134,35 @@ func (g *Graph) WaitsFor(name string, settled func(name string) bool) string {
 	return ""
 }
 
+// GoesBefore returns one module that has to be gone before this one is taken away, "" when
+// there is none: one that is going, and requires this one, comes after it, directly or
+// through others, or is of a higher weight. Modules with a problem wait for nobody, and
+// nobody waits for them.
+func (g *Graph) GoesBefore(name string, going func(name string) bool) string {
+	n := g.nodes[name]
+	if n == nil || g.Problems[name] != nil {
+		return ""
+	}
+	seen := map[string]bool{name: true}
+	for next := []string{name}; len(next) > 0; next = next[1:] {
+		for _, f := range g.followers[next[0]] {
+			if seen[f] {
+				continue
+			}
+			if going(f) {
+				return f
+			}
+			seen[f], next = true, append(next, f)
+		}
+	}
+	for _, group := range g.above(n) {
+		if i := slices.IndexFunc(group, going); i >= 0 {
+			return group[i]
+		}
+	}
+	return ""
+}
+
 // Order returns all modules that can be used: each after what it requires and
 // comes after, else by weight (none counts as 0), then by name.
 func (g *Graph) Order() []string { return slices.Clone(g.order) }
@@ -143,6 +174,18 @@ func (g *Graph) below(n *node) [][]string {
 	}
 	i, _ := slices.BinarySearch(g.weights, *n.Weight)
 	return g.groups[:i]
+}
+
+// above returns the groups with a higher weight.
+func (g *Graph) above(n *node) [][]string {
+	if n.Weight == nil {
+		return nil
+	}
+	i, there := slices.BinarySearch(g.weights, *n.Weight)
+	if there {
+		i++
+	}
+	return g.groups[i:]
 }
 
 func (g *Graph) usable(names []string) []string {
@@ -186,8 +229,8 @@ func (g *Graph) group() {
 // by weight and name is next. Groups of one weight are linked through one
 // counter each, not by an edge for each pair.
 func (g *Graph) sort() {
+	g.followers = map[string][]string{}
 	left := map[string]int{}                // edges that a module still waits for
-	followers := map[string][]string{}      // who waits for a module
 	groupLeft := make([]int, len(g.groups)) // modules of the group and of lower ones not yet in order
 	total := 0
 	for i, group := range g.groups {
@@ -219,7 +262,7 @@ func (g *Graph) sort() {
 		n := g.nodes[name]
 		for _, d := range g.usable(distinct(slices.Concat(n.requires, n.after))) {
 			left[name]++
-			followers[d] = append(followers[d], name)
+			g.followers[d] = append(g.followers[d], name)
 		}
 	}
 	for _, name := range g.names() {
@@ -231,7 +274,7 @@ func (g *Graph) sort() {
 	for ready.Len() > 0 {
 		name := heap.Pop(ready).(string)
 		g.order = append(g.order, name)
-		for _, f := range followers[name] {
+		for _, f := range g.followers[name] {
 			if left[f]--; left[f] == 0 {
 				release(f)
 			}

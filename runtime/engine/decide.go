@@ -47,6 +47,8 @@ type verdict struct {
 	Release bool
 	// Uninstall takes its release away.
 	Uninstall bool
+	// Waits says that it would be, and others go first.
+	Waits bool
 	// Forget drops what its hooks have set: after an explicit no, once its
 	// release is gone.
 	Forget bool

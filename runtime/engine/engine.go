@@ -11,6 +11,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -52,10 +53,10 @@ type Engine struct {
 	global   *module
 	modules  map[string]*module
 	order    []string
-	purges   []*purge
-	remains  []*remain
-	leavers  []*module // that are not in the tree any more, and have hooks that see to that
-	deferred *Reload   // waits until what is left of a module that comes back has gone
+	leavers  []*module    // that are not in the tree any more
+	exits    *graph.Graph // of all modules, in the tree or not
+	places   []byte       // what is kept of their places in it
+	deferred *Reload      // waits until what is left of a module that comes back has gone
 	reloads  int
 
 	watches map[string]*watch
@@ -69,6 +70,7 @@ type Engine struct {
 
 	config configState
 	dirty  map[*module]bool
+	parts  map[*module]bool // likewise, of those that leave
 	wake   time.Time
 
 	requeues requeues
@@ -86,6 +88,7 @@ func New(o Options) *Engine {
 		runs:    map[uint64]*run{},
 		pending: map[uint64]func(Input){},
 		dirty:   map[*module]bool{},
+		parts:   map[*module]bool{},
 		config:  configState{problems: map[string][]string{}},
 	}
 }
@@ -156,7 +159,9 @@ func (e *Engine) start(in Start) {
 	e.adoptConfig(in.Kept[globalName])
 	e.recompose()
 	e.touchAll()
-	e.findRemains(in)
+	e.places = in.Kept[globalName][orderKey]
+	e.findLeavers(in)
+	e.noteOrder()
 	if e.config.seen != nil {
 		e.applyConfig(*e.config.seen)
 	}
@@ -185,7 +190,9 @@ func (e *Engine) note(level builtins.Level, m *module, hook, message string) {
 
 // touch has settle look at a module.
 func (e *Engine) touch(m *module) {
-	if !m.removed {
+	if m.removed {
+		e.parts[m] = true
+	} else {
 		e.dirty[m] = true
 	}
 }
@@ -195,11 +202,25 @@ func (e *Engine) touchAll() {
 	for _, m := range e.modules {
 		e.touch(m)
 	}
+	for _, m := range e.leavers {
+		e.touch(m)
+	}
 }
 
-// settle looks at every touched module, in order, until nothing moves.
+// settle looks at every touched module, in order, until nothing moves. Those that are not
+// in the tree come last, when the others have settled.
 func (e *Engine) settle() {
-	for len(e.dirty) > 0 || e.endAll() {
+	for len(e.dirty) > 0 || e.endAll() || len(e.parts) > 0 {
+		if len(e.dirty) == 0 {
+			parts := e.parts
+			e.parts = map[*module]bool{}
+			for _, m := range slices.Clone(e.leavers) {
+				if parts[m] {
+					e.step(m)
+				}
+			}
+			continue
+		}
 		if e.dirty[e.global] {
 			delete(e.dirty, e.global)
 			e.step(e.global)
@@ -211,8 +232,6 @@ func (e *Engine) settle() {
 			}
 		}
 	}
-	e.stepLeavers()
-	e.stepPurges()
 }
 
 // all returns global and every module, in order.

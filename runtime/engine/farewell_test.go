@@ -144,7 +144,9 @@ func TestAModuleIsGoneForSomeTimeFirst(t *testing.T) {
 				t.Fatalf("gone %v", w.gone)
 			}
 			w.hollow = nil
-			w.reload(web)
+			w.reload(web) // a while ago its folder was there
+			w.state("shop", status.ModuleUninstalling, "in a moment")
+			w.advance(10 * time.Second)
 			if !slices.Equal(w.gone, []string{"shop"}) {
 				t.Errorf("gone %v", w.gone)
 			}

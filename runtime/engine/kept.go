@@ -224,6 +224,9 @@ func (e *Engine) kept(m *module, changes ...keeping) (map[string][]byte, error) 
 			return nil, err
 		}
 		out[configKey] = data
+		if len(e.places) > 0 {
+			out[orderKey] = e.places
+		}
 	}
 	return out, nil
 }
@@ -232,6 +235,10 @@ func (e *Engine) kept(m *module, changes ...keeping) (map[string][]byte, error) 
 // states of the runs that have nothing else to be kept. Commits that would write the
 // same Secret wait meanwhile.
 func (e *Engine) save(m *module) {
+	if m.removed && !m.leaving {
+		e.forgetAll(m)
+		return
+	}
 	if m.keeping || m.saveAt.After(e.now) || !m.stale && len(m.toSave) == 0 {
 		return
 	}

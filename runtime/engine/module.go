@@ -44,6 +44,8 @@ type module struct {
 	started    bool
 	leaving    bool                  // only for its before_delete and after_delete hooks
 	removed    bool                  // it is not in the tree any more
+	stays      time.Time             // likewise: before that it does not go
+	hollow     bool                  // likewise: its folder is there, and empty
 	epoch      int                   // counts stops: what was started before belongs to an earlier life
 	turn       int                   // the reload that has changed it last, or brought it; 0: none
 	finalizers map[string]*finalizer // by hook
@@ -180,20 +182,25 @@ func (m *module) hasChart() bool { return m.gen.Tree != nil && m.gen.Tree.Chart 
 
 // standing is what the fate of other modules may hang on.
 type standing struct {
-	off, settled, ready bool
+	off, settled, ready, there, goes bool
 }
 
 func (m *module) standing() standing {
-	return standing{off: m.verdict.State == status.ModuleOff, settled: m.settled(), ready: m.pass.ready}
+	return standing{off: m.verdict.State == status.ModuleOff, settled: m.settled(), ready: m.pass.ready,
+		there: m.there(), goes: m.verdict.Uninstall || m.verdict.Waits}
 }
 
 // step looks at one module and starts whatever is due.
 func (e *Engine) step(m *module) {
-	if m == e.global {
+	switch {
+	case m == e.global:
 		m.verdict = verdict{Run: m.broken == "" && e.config.known(), Settled: true}
-	} else {
+	case m.removed:
+		m.verdict = e.parting(m)
+	default:
 		m.verdict = decide(e.facts(m))
 	}
+	e.wait(m)
 	v := m.verdict
 	switch leaves := m.leaves(); {
 	case leaves && !m.leaving:
@@ -241,6 +248,11 @@ func (e *Engine) touchDependents(m *module) {
 	}
 	for _, other := range e.modules {
 		if other != m && (m == e.global || !other.started || slices.Contains(other.gen.Decl.Requires, m.name)) {
+			e.touch(other)
+		}
+	}
+	for _, other := range e.leavers {
+		if other != m {
 			e.touch(other)
 		}
 	}
@@ -339,7 +351,7 @@ func (e *Engine) evaluate(m *module) {
 
 // show logs a change of a module's state, once.
 func (e *Engine) show(m *module) {
-	if m == e.global {
+	if m == e.global || m.removed && !m.there() {
 		return
 	}
 	state, reason := e.moduleState(m)

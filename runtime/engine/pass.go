@@ -289,7 +289,9 @@ func (e *Engine) uninstall(m *module, ref ReleaseRef) {
 		p.ready, p.revision = false, 0
 		p.refs = slices.DeleteFunc(p.refs, func(r ReleaseRef) bool { return r == ref })
 		p.dirty = true
-		if !m.verdict.Run {
+		if m.removed {
+			e.nudgeFailed()
+		} else if !m.verdict.Run {
 			e.forgetLayers(m)
 		}
 		if m.leaving && len(p.refs) == 0 {

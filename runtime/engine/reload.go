@@ -91,7 +91,8 @@ func (e *Engine) reload(in Reload) {
 		}
 		e.begun(c)
 	}
-	e.sortRemains()
+	e.lookAtFolders()
+	e.noteOrder()
 	e.touchAll()
 	if e.config.seen != nil {
 		e.applyConfig(*e.config.seen)
@@ -112,11 +113,6 @@ func (e *Engine) Withdraw() { e.deferred = nil }
 // comesBack says that a generation has a module of which something is being taken away
 // in this moment.
 func (e *Engine) comesBack(gen *generation.Generation) bool {
-	for _, p := range e.purges {
-		if gen.Modules[p.ref.Module] != nil && (p.running || p.orphan != nil && e.occupied(p.orphan)) {
-			return true
-		}
-	}
 	return slices.ContainsFunc(e.leavers, func(m *module) bool { return gen.Modules[m.name] != nil && e.occupied(m) })
 }
 

@@ -148,8 +148,8 @@ func TestRandomReloadsSettleTheSame(t *testing.T) {
 				c.complain("%s is not in the tree, and its release is there", ref.Module)
 			}
 		}
-		if len(c.e.runs) > 0 || len(c.e.remains) > 0 || len(c.e.purges) > 0 || c.e.deferred != nil {
-			c.complain("left are runs %v, remains %v, purges %v", c.e.runs, c.e.remains, c.e.purges)
+		if len(c.e.runs) > 0 || len(c.e.leavers) > 0 || c.e.deferred != nil {
+			c.complain("left are runs %v, modules %v", c.e.runs, c.e.leavers)
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d, final inputs %+v; the last of what happened:\n%s", seed, last, strings.Join(c.log[max(0, len(c.log)-80):], "\n"))

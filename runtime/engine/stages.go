@@ -33,7 +33,7 @@ func (m *module) leaves() bool {
 	switch {
 	case m.leaving && (m.pass.phase == uninstalling || m.pass.phase == afterDelete):
 		return true
-	case !m.verdict.Uninstall || len(m.pass.refs) == 0:
+	case !m.verdict.Uninstall || m.broken != "" || !m.there():
 		return false
 	}
 	return slices.ContainsFunc(m.hooks, (*hook).leaves)

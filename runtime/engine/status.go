@@ -22,7 +22,7 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	switch {
 	case v.Uninstall && p.err != "" && p.phase != uninstalling:
 		return status.ModuleFailed, "uninstall: " + p.err
-	case v.Uninstall, m.leaving, p.phase == uninstalling: // or about to, once Helm has ended what it does
+	case v.Uninstall, v.Waits, m.leaving, p.phase == uninstalling: // or about to, once Helm has ended what it does
 		return status.ModuleUninstalling, v.Reason
 	case v.State != "":
 		return v.State, v.Reason

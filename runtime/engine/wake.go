@@ -21,9 +21,6 @@ func (e *Engine) setWake() {
 	for _, m := range append(e.all(), e.leavers...) {
 		sooner(m.wake(e.now))
 	}
-	for _, p := range e.purges {
-		sooner(p.next, p.next.After(e.now))
-	}
 	if len(e.requeues) > 0 {
 		sooner(e.requeues[0].requeueAt, true)
 	}
@@ -71,6 +68,7 @@ func (m *module) retry(now time.Time) (at time.Time) {
 	sooner(m.eval.next)
 	sooner(m.pass.next)
 	sooner(m.saveAt)
+	sooner(m.stays)
 	sooner(m.finalizerWake(now))
 	return at
 }
@@ -85,9 +83,6 @@ func (e *Engine) NextRetry() (at time.Time) {
 	}
 	for _, m := range append(e.all(), e.leavers...) {
 		sooner(m.retry(e.now))
-	}
-	for _, p := range e.purges {
-		sooner(p.next)
 	}
 	return at
 }

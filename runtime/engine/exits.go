@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/graph"
+)
+
+// Modules are taken away in the reverse of the order in which they are installed: first
+// those that require others, come after them, or are of a higher weight. For those that
+// an earlier process has left, what they had declared is kept.
+
+// place is what a module declares of its place in the order.
+type place struct {
+	Requires []string `json:"requires,omitempty"`
+	After    []string `json:"after,omitempty"`
+	Weight   *int     `json:"weight,omitempty"`
+}
+
+func placeOf(d *builtins.ModuleDecl) place { return place{d.Requires, d.After, d.Weight} }
+
+func (p place) put(d *builtins.ModuleDecl) {
+	d.Requires, d.After, d.Weight = p.Requires, p.After, p.Weight
+}
+
+func (p place) none() bool { return len(p.Requires)+len(p.After) == 0 && p.Weight == nil }
+
+// orderKey holds the places of all modules among what is kept for the global hooks.
+const orderKey = "order"
+
+// readOrder reads them. What cannot be read gives no order, and stops nothing.
+func readOrder(kept map[string][]byte) map[string]place {
+	out := map[string]place{}
+	if json.Unmarshal(kept[orderKey], &out) != nil {
+		return map[string]place{}
+	}
+	return out
+}
+
+// noteOrder looks at the places of all modules that are there, and has them kept when they
+// are other ones.
+func (e *Engine) noteOrder() {
+	places, nodes := map[string]place{}, make([]graph.Node, 0, len(e.modules)+len(e.leavers))
+	note := func(m *module) {
+		p := placeOf(&m.gen.Decl)
+		if !p.none() {
+			places[m.name] = p
+		}
+		// A module that is required and gone is no mistake here.
+		nodes = append(nodes, graph.Node{Name: m.name, Weight: p.Weight, After: slices.Concat(p.Requires, p.After)})
+	}
+	for _, m := range e.modules {
+		note(m)
+	}
+	for _, m := range e.leavers {
+		note(m)
+	}
+	e.exits = graph.New(nodes)
+	var data []byte
+	if len(places) > 0 {
+		data, _ = json.Marshal(places) // names and numbers
+	}
+	if !bytes.Equal(data, e.places) {
+		e.places, e.global.stale = data, true
+		e.touch(e.global)
+	}
+}
+
+// there says whether something of the module is in the cluster that goes with it.
+func (m *module) there() bool { return len(m.pass.refs) > 0 }
+
+// goes says whether a module that is not in the tree is to be taken away, now or later.
+func (e *Engine) goes(m *module) bool { return !e.paused(m.name) && !m.hollow }
+
+// goesFirst names a module that has to be gone before this one is taken away, or "".
+func (e *Engine) goesFirst(m *module) string {
+	return e.exits.GoesBefore(m.name, func(name string) bool {
+		if other := e.modules[name]; other != nil {
+			return other.there() && decide(e.facts(other)).Uninstall
+		}
+		return slices.ContainsFunc(e.leavers, func(other *module) bool {
+			return other.name == name && other.there() && e.goes(other)
+		})
+	})
+}
+
+// wait has a module that is to be taken away wait for those that go before it.
+func (e *Engine) wait(m *module) {
+	if !m.verdict.Uninstall || m.leaving || m.pass.phase == uninstalling {
+		return
+	}
+	if name := e.goesFirst(m); name != "" {
+		m.verdict.Uninstall = false
+		m.verdict.Waits = true
+		m.verdict.Reason += fmt.Sprintf("; waits until %s is gone, which comes after it", name)
+	}
+}
