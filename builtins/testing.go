@@ -2,6 +2,7 @@ package builtins
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -66,6 +67,8 @@ type World interface {
 	// Plan says what a process would change that begins now.
 	// It has what [World.Start] would give it.
 	Plan(ctx context.Context, all bool) (TestPlan, error)
+	// Vary has explorations leave out a field of all objects of a kind.
+	Vary(kind string, path object.Path)
 	// Golden compares a text with the golden file of this name, or writes it.
 	Golden(name, text string) error
 }
@@ -153,6 +156,9 @@ func testSpecs() []Spec {
 		spec("expect_error", "Fails unless the call of fn ends in an error that matches.", callExpectError,
 			Param{Name: "fn", Type: TypeFunction, Doc: "A function without parameters."},
 			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2) that the error's text must match somewhere."}),
+		spec("varies", "Has -explore leave out fields that rightly differ from one order to the next: times, and what depends on them or on chance, such as certificates. Fields whose names end in Time, and those that the API server makes up, are left out without.", callTestVaries,
+			Param{Name: "kind", Type: TypeString, Doc: "Kind of the objects, such as \"Secret\", whose data is compared decoded; \"values\" and \"state\": what hooks have set, and what ctx.state keeps."},
+			Param{Name: "*paths", Type: TypeAny, Doc: "Paths of the fields, as in values.get."}),
 		spec("golden", "Compares a value, as YAML, with the golden file testdata/NAME.golden beside the test; `starling test -update` writes it. What the API server makes up for objects (uid, resourceVersion, creationTimestamp, managedFields) is left out.", callGolden,
 			Param{Name: "name", Type: TypeString, Doc: "Name of the file, without its end."},
 			Param{Name: "value", Type: TypeAny, Doc: "Plain data or an object; a text is compared as it is."}),
@@ -311,6 +317,20 @@ func callTestRuns(c *call, t *Test) (starlark.Value, error) {
 		out[i] = r.value()
 	}
 	return starlark.NewList(out), nil
+}
+
+func callTestVaries(c *call, t *Test) (starlark.Value, error) {
+	if len(c.rest) == 0 {
+		return nil, errors.New("paths: none is given")
+	}
+	for i, v := range c.rest {
+		path, err := object.ParsePath(v)
+		if err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i+2, err)
+		}
+		t.World.Vary(c.str("kind"), path)
+	}
+	return nil, nil
 }
 
 func callTestMetric(c *call, t *Test) (starlark.Value, error) {

@@ -60,6 +60,10 @@ func (p *testPrinter) file(f suite.File) {
 		if r.Err != nil {
 			text += render(r.Err)
 		}
+		var explored *suite.ExploreError
+		if p.verbose && errors.As(r.Err, &explored) {
+			text += fmt.Sprintf("the log with -seed %d:\n%s", explored.Seed, indent(strings.Join(explored.Log, "\n")))
+		}
 		p.event("run", path, r.Name, 0, "")
 		if r.Err != nil || p.verbose {
 			p.say(path, r.Name, fmt.Sprintf("--- %s: %s (%.2fs)\n%s", word, r.Name, r.Took.Seconds(), indent(text)))

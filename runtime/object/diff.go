@@ -57,7 +57,8 @@ func (d *differences) compare(path string, a, b any) {
 		}
 	}
 	if va, vb := FromPlain(a), FromPlain(b); !equalValues(va, vb) {
-		d.add(path, "got %s, want %s", shown(va), shown(vb))
+		x, y := shownBoth(va.String(), vb.String())
+		d.add(path, "got %s, want %s", x, y)
 	}
 }
 
@@ -107,11 +108,28 @@ func equalValues(a, b starlark.Value) bool {
 }
 
 // shown is a value as one line of a difference shows it.
-func shown(v starlark.Value) string {
-	const most = 200
-	text := v.String()
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+func shown(v starlark.Value) string { return clipped(v.String()) }
+
+// maxShown bounds a value in one line.
+const maxShown = 200
+
+func clipped(text string) string {
+	if len(text) > maxShown {
+		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
 	}
 	return text
+}
+
+// shownBoth are two texts from a little before the place where they differ.
+func shownBoth(a, b string) (string, string) {
+	const before = 40
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	if same < maxShown/2 {
+		return clipped(a), clipped(b)
+	}
+	tail := func(s string) string { return "…" + clipped(strings.ToValidUTF8(s[same-before:], "")) }
+	return tail(a), tail(b)
 }

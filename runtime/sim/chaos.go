@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,15 +19,31 @@ import (
 // chaos is what a seed makes of the order in which things happen.
 type chaos struct {
 	r *rand.Rand
-	// Trace is what was done to the world, for people.
+	// Trace is what was done to the world, for people, who may hear of it at once, too.
 	trace []string
+	say   func(string)
 }
 
-func newChaos(seed uint64) *chaos { return &chaos{r: rand.New(rand.NewPCG(seed, 0))} }
+func newChaos(seed uint64, say func(string)) *chaos {
+	return &chaos{r: rand.New(rand.NewPCG(seed, 0)), say: say}
+}
 
 func (c *chaos) chance(n int) bool { return c.r.IntN(n) == 0 }
 
-func (c *chaos) note(format string, a ...any) { c.trace = append(c.trace, fmt.Sprintf(format, a...)) }
+func (c *chaos) note(format string, a ...any) {
+	c.trace = append(c.trace, fmt.Sprintf(format, a...))
+	c.say(c.trace[len(c.trace)-1])
+}
+
+// errInjected is how a call fails that a seed has chosen. The author of a hook cannot
+// know of it: whatever comes of it alone is no mistake of theirs.
+var errInjected = errors.New("injected by the seed")
+
+// Injected says that a run has failed by the seed's will.
+func Injected(err error) bool {
+	var refused apierrors.APIStatus
+	return errors.As(err, &refused) && strings.Contains(refused.Status().Message, errInjected.Error())
+}
 
 // Trace is what the seed has done to the world, in order.
 func (w *World) Trace() []string {
@@ -41,6 +58,8 @@ const (
 	maxDisturbed = 300
 	// maxMending is how long after it what has failed may take to succeed.
 	maxMending = time.Hour
+	// minTries is how many tries it gets, however long they take.
+	minTries = 3
 )
 
 // disturb lets things happen in an order of the seed: actions wait for others, changes
@@ -57,7 +76,7 @@ func (w *World) disturb(ctx context.Context) error {
 			verb := []string{"apply", "create", "patch", "delete", "get", "list", "write", "write"}[c.r.IntN(8)]
 			after := c.r.IntN(3) // in the middle of a commit, too
 			c.note("%s fails", []string{"the next " + verb, "the second " + verb + " from now", "the third " + verb + " from now"}[after])
-			w.store.FailAfter(verb, "*", apierrors.NewInternalError(fmt.Errorf("injected")), after)
+			w.store.FailAfter(verb, "*", apierrors.NewInternalError(errInjected), after)
 		case c.chance(40):
 			c.note("starling is killed and started again")
 			w.Stop()
@@ -75,7 +94,11 @@ func (w *World) disturb(ctx context.Context) error {
 			if name := spoken(a); i > 0 && name != "" {
 				c.note("%s comes before %d others", name, i)
 			}
-			if in := w.carryOut(ctx, a); in != nil {
+			// Nobody tries again what may fail: that its author has said so is no mistake.
+			w.store.SpareSeeded(mayFail(a))
+			in := w.carryOut(ctx, a)
+			w.store.SpareSeeded(false)
+			if in != nil {
 				w.handle(in)
 			}
 		case !w.look():
@@ -83,6 +106,17 @@ func (w *World) disturb(ctx context.Context) error {
 		}
 	}
 	return w.calm(ctx)
+}
+
+// mayFail says whether an action is of a hook that is not tried again.
+func mayFail(a engine.Action) bool {
+	switch a := a.(type) {
+	case engine.RunHook:
+		return a.Hook.AllowFailure
+	case engine.Commit:
+		return a.Hook.AllowFailure
+	}
+	return false
 }
 
 // spoken is an action in people's words, "" when its place in the order says nothing.
@@ -128,12 +162,12 @@ func (w *World) repeat() {
 func (w *World) calm(ctx context.Context) error {
 	w.store.ClearFaults()
 	end := w.now.Add(maxMending)
-	for {
+	for tries := 0; ; tries++ {
 		if err := w.settle(ctx); err != nil {
 			return err
 		}
 		next := w.engine.NextRetry()
-		if next.IsZero() || next.After(end) {
+		if next.IsZero() || next.After(end) && tries >= minTries {
 			return nil
 		}
 		// Schedules and requeues that fall due meanwhile come first.

@@ -48,8 +48,8 @@ func TestNothingStaysOfObjectsThatAreGone(t *testing.T) {
 	expect := func(sets int, metrics string) {
 		t.Helper()
 		n := 0
-		for _, line := range w.State() {
-			if strings.Contains(line, "starling-set-") {
+		for _, held := range w.State() {
+			if strings.Contains(held.Name, "starling-set-") {
 				n++
 			}
 		}

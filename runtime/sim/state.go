@@ -1,23 +1,39 @@
 package sim
 
 import (
-	"encoding/json"
-	"fmt"
+	"encoding/base64"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"sigs.k8s.io/json"
+
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
-// State is what the cluster holds, an object a line, without what depends on the way
-// there: versions, uids, times, who has written what, revisions of releases, Events.
-func (w *World) State() []string {
-	var out []string
+// Held is one thing that the cluster holds, without what depends on the way there.
+type Held struct {
+	// Kind is that of the object, or "values" and "state": what a hook has set, and what
+	// it remembers.
+	Kind string
+	// Name names it for people, and among all.
+	Name string
+	// Fields are those of the object, or the values.
+	Fields map[string]any
+}
+
+// State is what the cluster holds, by name, without what depends on the way there:
+// versions, uids, times, who has written what, revisions of releases, Events. What
+// Starling keeps for its hooks is told of in their words.
+func (w *World) State() []Held {
+	var out []Held
+	all := map[string]map[string]any{}
+	uids := map[string]effect.Ref{}
 	for _, k := range w.store.Kinds() {
-		if k.Kind == "Event" || k.Kind == "Lease" {
-			continue
-		}
 		list, err := w.store.List(store.Target{GVR: k.GVR(), Spared: true}, store.ListOptions{})
 		if err != nil {
 			continue
@@ -28,19 +44,29 @@ func (w *World) State() []string {
 				noteRevision(releases, obj)
 				continue
 			}
-			data, err := json.Marshal(plainly(obj))
-			if err != nil {
-				continue
+			meta, _ := obj["metadata"].(map[string]any)
+			if uid := text(meta["uid"]); uid != "" {
+				uids[uid] = RefOf(obj)
 			}
-			if line := fmt.Sprintf("%s: %s", RefOf(obj), data); !slices.Contains(out, line) {
-				out = append(out, line)
+			if k.Kind != "Event" && k.Kind != "Lease" {
+				all[RefOf(obj).String()] = obj // of a kind with several versions the last one
 			}
 		}
 		for name, last := range releases {
-			out = append(out, fmt.Sprintf("release %s: %s", name, last.status))
+			out = append(out, Held{Kind: "release", Name: "release " + name, Fields: map[string]any{"status": last.status}})
 		}
 	}
-	slices.Sort(out)
+	s := &stater{uids: uids}
+	for name, obj := range all {
+		if obj["type"] == cluster.KeptType {
+			out = append(out, s.kept(obj)...)
+			continue
+		}
+		if fields, ok := s.plainly(obj).(map[string]any); ok {
+			out = append(out, Held{Kind: text(obj["kind"]), Name: name, Fields: fields})
+		}
+	}
+	slices.SortFunc(out, func(a, b Held) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -66,24 +92,114 @@ func text(v any) string { s, _ := v.(string); return s }
 // passing are the fields of metadata that tell of the way, not of the state.
 var passing = map[string]bool{"resourceVersion": true, "uid": true, "creationTimestamp": true, "managedFields": true, "generation": true, "deletionTimestamp": true, "starling.dev/revision": true}
 
-// plainly copies an object without them.
-func plainly(v any) any {
+// stater makes the state of objects.
+type stater struct {
+	uids map[string]effect.Ref // of all objects
+}
+
+// plainly copies an object without what depends on the way.
+func (s *stater) plainly(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
+		secret := v["kind"] == "Secret" && v["apiVersion"] == "v1"
 		out := make(map[string]any, len(v))
 		for key, e := range v {
 			if passing[key] || strings.HasSuffix(key, "Time") || key == "observedGeneration" {
 				continue
 			}
-			out[key] = plainly(e)
+			if data, ok := e.(map[string]any); ok && secret && key == "data" {
+				e = decoded(data)
+			}
+			out[key] = s.plainly(e)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = plainly(e)
+			out[i] = s.plainly(e)
 		}
 		return out
+	case string:
+		return s.text(v)
 	}
 	return v
+}
+
+var uidPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// text reads what is JSON, and has names in place of uids.
+func (s *stater) text(v string) any {
+	if strings.HasPrefix(v, "{") || strings.HasPrefix(v, "[") {
+		var parsed any
+		if json.UnmarshalCaseSensitivePreserveInts([]byte(v), &parsed) == nil {
+			return s.plainly(parsed)
+		}
+	}
+	return uidPattern.ReplaceAllStringFunc(v, func(uid string) string {
+		if ref, ok := s.uids[uid]; ok {
+			return "the uid of " + ref.String()
+		}
+		return uid
+	})
+}
+
+// decoded is the data of a Secret as people wrote it, where it is text.
+func decoded(data map[string]any) map[string]any {
+	out := make(map[string]any, len(data))
+	for key, v := range data {
+		out[key] = v
+		if plain, err := base64.StdEncoding.DecodeString(text(v)); err == nil && utf8.Valid(plain) {
+			out[key] = string(plain)
+		}
+	}
+	return out
+}
+
+// kept is what Starling keeps for hooks: their values, and what they remember.
+func (s *stater) kept(obj map[string]any) []Held {
+	var out []Held
+	data, _ := obj["data"].(map[string]any)
+	for _, v := range decoded(data) {
+		var one struct {
+			Hook string `json:"hook"`
+			Key  string `json:"key"`
+			Ops  []struct {
+				Path  []string `json:"path"`
+				Value any      `json:"value"`
+			} `json:"ops"`
+			State map[string]any `json:"state"`
+		}
+		if json.UnmarshalCaseSensitivePreserveInts([]byte(text(v)), &one) != nil || one.Hook == "" {
+			continue // such as which schedules have fired
+		}
+		kind, fields := "state", one.State
+		if fields == nil {
+			kind, fields = "values", map[string]any{}
+			for _, op := range one.Ops {
+				put(fields, op.Path, op.Value)
+			}
+		}
+		name := kind + " of hook " + one.Hook
+		if one.Key != "" {
+			name += " for " + one.Key
+		}
+		out = append(out, Held{Kind: kind, Name: name, Fields: s.plainly(fields).(map[string]any)})
+	}
+	return out
+}
+
+// put puts a value in its place.
+func put(fields map[string]any, path []string, v any) {
+	for i, key := range path {
+		if i == len(path)-1 {
+			fields[key] = v
+			return
+		}
+		next, ok := fields[key].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			fields[key] = next
+		}
+		fields = next
+	}
 }

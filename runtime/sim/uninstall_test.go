@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -49,7 +48,7 @@ func TestAnUninstallInWhichOneCallFails(t *testing.T) {
 		if err := w.Advance(t.Context(), time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		return strings.Join(w.State(), "\n")
+		return fmt.Sprint(w.State())
 	}
 	for _, again := range []bool{false, true} {
 		want := life(t, func(*World) {}, again)

@@ -146,7 +146,7 @@ func New(o Options) (*World, error) {
 		return nil, err
 	}
 	if o.Seed != 0 {
-		w.chaos = newChaos(o.Seed)
+		w.chaos = newChaos(o.Seed, func(text string) { w.o.Log("", "", builtins.LevelDebug, "seed: "+text, nil) })
 	}
 	if w.client, err = cluster.New(cluster.Options{
 		Config: &clientrest.Config{

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -88,7 +89,7 @@ func TestAnExampleFromANodeToItsRelease(t *testing.T) {
 	if err := w.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if after := w.State(); strings.Join(after, "\n") != strings.Join(before, "\n") {
+	if after := w.State(); !reflect.DeepEqual(after, before) {
 		t.Error("a restart changes the cluster")
 	}
 }

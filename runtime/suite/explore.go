@@ -3,13 +3,15 @@ package suite
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/runtime/sim"
 )
 
 // ExploreError says that another order of events ends in another state.
@@ -20,6 +22,8 @@ type ExploreError struct {
 	Differences, Trace []string
 	// Err is what the test failed with instead, or nil.
 	Err error
+	// Log is what was said in that order, and what the seed has done, as it went on.
+	Log []string
 }
 
 // Error returns one line.
@@ -27,7 +31,11 @@ func (e *ExploreError) Error() string {
 	if e.Err != nil {
 		return e.With() + e.Err.Error()
 	}
-	return fmt.Sprintf("with -seed %d it ends in another state: %s", e.Seed, e.Differences[0])
+	text := fmt.Sprintf("with -seed %d it ends in another state", e.Seed)
+	if len(e.Differences) == 1 { // more of them stand below
+		text += ": " + e.Differences[0]
+	}
+	return text
 }
 
 // With is what errors of a seed begin with: how to have it again.
@@ -50,62 +58,118 @@ func explore(ctx context.Context, o Options, host *script.Host, file, name strin
 	}
 	for seed := first; seed <= last; seed++ {
 		got, err := end(ctx, o, host, file, name, fn, seed)
-		if err != nil {
-			return &ExploreError{Seed: seed, Err: err, Trace: got.trace}
+		failed := &ExploreError{Seed: seed, Err: err, Trace: got.trace, Log: got.log}
+		if err == nil {
+			failed.Differences = differ(got, want)
 		}
-		if lines := differ(got.state, want.state); len(lines) > 0 {
-			return &ExploreError{Seed: seed, Differences: lines, Trace: got.trace}
+		if err != nil || len(failed.Differences) > 0 {
+			return failed
 		}
 	}
 	return nil
 }
 
 // ending is what a test ended in.
-type ending struct{ state, trace []string }
+type ending struct {
+	state []sim.Held
+	// failures are those that nobody expects, by what fails.
+	failures map[string]string
+	trace    []string
+	log      []string
+}
 
 // end runs a test in the order of a seed, 0 for the plain one, then lets an hour pass
 // in which what has failed may succeed, and has another process look at what is left.
 func end(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function, seed uint64) (ending, error) {
-	w, err := newWorld(o, file, func(string) {})
+	var out ending
+	w, err := newWorld(o, file, func(text string) { out.log = append(out.log, text) })
 	if err != nil {
-		return ending{}, err
+		return out, err
 	}
 	if err := w.useSeed(seed); err != nil {
-		return ending{}, err
+		return out, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, testLimits.Wall)
 	defer cancel()
 	_, _, err = host.Call(ctx, fn, starlark.Tuple{builtins.NewTest()}, script.CallOptions{
 		Name: file + ":" + name, Limits: testLimits,
-		Context: &builtins.Context{Phase: builtins.PhaseTest, Log: discard{}, Test: &builtins.Test{World: w, Ctx: ctx, Lenient: true}},
+		Context: &builtins.Context{Phase: builtins.PhaseTest, Log: lines{w.say}, Test: &builtins.Test{World: w, Ctx: ctx, Lenient: true}},
 	})
-	trace := w.w.Trace()
+	out.trace = w.w.Trace()
 	if err == nil && w.started {
 		err = w.w.Mend(ctx)
 	}
-	return ending{w.w.State(), trace}, err
+	out.state, out.failures = w.w.State(), map[string]string{}
+	for i, held := range out.state {
+		out.state[i].Fields = w.without(held)
+	}
+	for _, f := range w.look() {
+		out.failures[f.Module+" "+f.Hook+" "+f.Key] = said(f)
+	}
+	return out, err
 }
 
-// differ names what is in one state and not in the other.
-func differ(got, want []string) []string {
+// differ names what is in one ending and not in the other.
+func differ(got, want ending) []string {
 	var out []string
-	for _, line := range got {
-		if !slices.Contains(want, line) {
-			out = append(out, "there is    "+cut(line))
+	a, b := byName(got.state), byName(want.state)
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if b[name] == nil {
+			out = append(out, "there is "+name+", which the plain order does not leave")
+		} else {
+			for _, line := range object.Differences(object.FromPlain(a[name]), object.FromPlain(b[name])) {
+				out = append(out, name+": "+line)
+			}
 		}
 	}
-	for _, line := range want {
-		if !slices.Contains(got, line) {
-			out = append(out, "there is no "+cut(line))
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		if a[name] == nil {
+			out = append(out, "there is no "+name+", which the plain order leaves")
+		}
+	}
+	for _, of := range slices.Sorted(maps.Keys(got.failures)) {
+		if want.failures[of] == "" {
+			out = append(out, got.failures[of])
 		}
 	}
 	return out
 }
 
-func cut(line string) string {
-	const most = 300
-	if len(line) > most {
-		return strings.ToValidUTF8(line[:most], "") + "…"
+func byName(state []sim.Held) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	for _, held := range state {
+		out[held.Name] = held.Fields
 	}
-	return line
+	return out
+}
+
+// varying is a field that differs from one order to the next, and may.
+type varying struct {
+	kind string
+	path object.Path
+}
+
+// Vary has explorations leave out a field of all objects of a kind.
+func (w *world) Vary(kind string, path object.Path) {
+	w.varying = append(w.varying, varying{kind, path})
+}
+
+// without is what is held without the fields that may differ.
+func (w *world) without(held sim.Held) map[string]any {
+	for _, v := range w.varying {
+		if v.kind == held.Kind {
+			remove(held.Fields, v.path.Resolve(held.Fields))
+		}
+	}
+	return held.Fields
+}
+
+func remove(fields map[string]any, keys []string) {
+	for i, key := range keys {
+		if i == len(keys)-1 {
+			delete(fields, key)
+			return
+		}
+		fields, _ = fields[key].(map[string]any)
+	}
 }

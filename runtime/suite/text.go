@@ -3,16 +3,27 @@ package suite
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
 )
 
+// maxShown is how many differences people are shown.
+const maxShown = 20
+
 // Differences are the lines of an expectation that was not met, "" for other errors.
 func Differences(err error) string {
 	var explored *ExploreError
 	if errors.As(err, &explored) {
-		lines := append(explored.Differences[:min(len(explored.Differences), 10)], "what the seed has done last:")
+		var lines []string
+		if len(explored.Differences) > 1 || explored.Err != nil { // one stands in the message
+			lines = explored.Differences[:min(len(explored.Differences), maxShown)]
+			if more := len(explored.Differences) - maxShown; more > 0 {
+				lines = append(lines, fmt.Sprintf("… and %d more", more))
+			}
+		}
+		lines = append(slices.Clone(lines), "what the seed has done last:")
 		return "    " + strings.Join(append(lines, explored.Trace[max(0, len(explored.Trace)-10):]...), "\n    ") + "\n"
 	}
 	var expected *builtins.ExpectError

@@ -34,6 +34,7 @@ type world struct {
 	hosts   map[string]func(effect.Request) (builtins.Fetched, error)
 
 	expected []*expected // failures
+	varying  []varying   // for explorations
 }
 
 const (
@@ -294,7 +295,7 @@ func (w *world) Runs(hook string) ([]builtins.TestRun, error) {
 	}
 	var out []builtins.TestRun
 	for _, r := range w.w.Runs {
-		if r.Hook != ids[0] {
+		if r.Hook != ids[0] || sim.Injected(r.Failure()) {
 			continue
 		}
 		one := builtins.TestRun{Key: r.Key, Effects: map[string]any{}}

@@ -9,7 +9,8 @@ type fault struct {
 	verb, kind string
 	err        error
 	times      int
-	after      int // calls that succeed before
+	after      int  // calls that succeed before
+	seeded     bool // see [Store.SpareSeeded]
 }
 
 // FailNext makes the next times calls fail with err. The verb is one of RBAC's, or
@@ -29,7 +30,14 @@ func (s *Store) FailNext(verb, kind string, err error, times int) {
 func (s *Store) FailAfter(verb, kind string, err error, after int) {
 	s.mu.Lock()
 	defer s.unlock()
-	s.faults = append(s.faults, &fault{verb: verb, kind: kind, err: err, times: 1, after: after})
+	s.faults = append(s.faults, &fault{verb: verb, kind: kind, err: err, times: 1, after: after, seeded: true})
+}
+
+// SpareSeeded has calls pass, as long as it is on, that [Store.FailAfter] would have fail.
+func (s *Store) SpareSeeded(on bool) {
+	s.mu.Lock()
+	defer s.unlock()
+	s.spareSeeded = on
 }
 
 // ClearFaults forgets the errors that were to happen.
@@ -45,7 +53,7 @@ func (s *Store) fail(t Target, k *kind, verb string) error {
 		return nil
 	}
 	for i, f := range s.faults {
-		if f.kind != "*" && f.kind != k.Kind.Kind || !f.hits(verb) {
+		if f.seeded && s.spareSeeded || f.kind != "*" && f.kind != k.Kind.Kind || !f.hits(verb) {
 			continue
 		}
 		if f.after > 0 {

@@ -49,9 +49,11 @@ type Store struct {
 	watchers []*Watcher
 	wake     []func() // to call after unlocking
 	faults   []*fault
-	counts   map[string]uint64 // names and uids given out, by what for
-	over     *over             // nil: there is no origin
-	actor    string            // who makes changes, for people
+	// spareSeeded is on while those of [Store.FailAfter] spare everybody.
+	spareSeeded bool
+	counts      map[string]uint64 // names and uids given out, by what for
+	over        *over             // nil: there is no origin
+	actor       string            // who makes changes, for people
 }
 
 // table holds the objects of one resource, in the version they are stored in.
