@@ -2,6 +2,9 @@ package builtins
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"unicode"
 
 	"go.starlark.net/starlark"
 
@@ -29,6 +32,26 @@ func (c *call) log(level Level, msg string, fields []Field) error {
 	return nil
 }
 
+// ownFields are the fields of log lines that Starling writes: with them a line says where
+// it comes from.
+var ownFields = []string{"time", "level", "message", "module", "hook", "file", "from", "trace"}
+
+// fieldName is the field of a log line that a keyword becomes. One that would be taken
+// for a field of Starling's gets "_" before it, and so do those that begin with "_"
+// and look like one then: no two keywords become the same.
+func fieldName(keyword string) string {
+	name := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, keyword)
+	if slices.ContainsFunc(ownFields, func(own string) bool { return strings.EqualFold(own, strings.TrimLeft(name, "_")) }) {
+		return "_" + name
+	}
+	return name
+}
+
 // plainFields makes the keyword arguments of a log call plain. What JSON cannot
 // hold is logged as its type: what is in a log line never ends a run.
 func plainFields(kwargs []starlark.Tuple) []Field {
@@ -39,7 +62,7 @@ func plainFields(kwargs []starlark.Tuple) []Field {
 		if err != nil {
 			v = "<" + kv[1].Type() + ">"
 		}
-		out = append(out, Field{Key: key, Value: v})
+		out = append(out, Field{Key: fieldName(key), Value: v})
 	}
 	return out
 }

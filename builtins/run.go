@@ -66,7 +66,7 @@ func textOf(v starlark.Value) string {
 func logSpecs() []Spec {
 	const phases = PhaseLoad | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseTest
 	msg := Param{Name: "msg", Type: TypeAny, Doc: "The message."}
-	fields := Param{Name: "**fields", Type: TypeAny, Doc: "What goes with it, as JSON where it can be."}
+	fields := Param{Name: "**fields", Type: TypeAny, Doc: "What goes with it, as JSON where it can be. A name that Starling uses itself (time, level, message, module, hook, file, from, trace) gets an underscore before it."}
 	spec := func(level Level, doc string) Spec {
 		return Spec{Name: "log." + level.String(), Phases: phases, Effect: EffectWrite, Doc: doc,
 			Params: []Param{msg, fields},

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	_ "time/tzdata" // schedules have time zones, images need not
+	"unicode"
 
 	"github.com/go-logr/zerologr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -200,7 +201,7 @@ func newLogger(w io.Writer, level string) (zerolog.Logger, error) {
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		w = zerolog.ConsoleWriter{
 			Out: w, TimeFormat: "15:04:05.000", NoColor: os.Getenv("NO_COLOR") != "",
-			FieldsExclude: []string{live.TraceField}, FormatExtra: printTrace,
+			FieldsExclude: []string{live.TraceField}, FormatExtra: printTrace, FormatPrepare: tidyMessage,
 		}
 	}
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00" // whole seconds hide what took long
@@ -220,6 +221,19 @@ func newLogger(w io.Writer, level string) (zerolog.Logger, error) {
 func tameLibraries() {
 	stdlog.SetOutput(io.Discard)
 	kube.ManagedFieldsManager = "starling"
+}
+
+// tidyMessage keeps what a hook says from looking like more than one line of the log, and
+// from what else control characters do to a terminal: further lines are indented.
+func tidyMessage(fields map[string]any) error {
+	message, _ := fields[zerolog.MessageFieldName].(string)
+	fields[zerolog.MessageFieldName] = strings.Map(func(r rune) rune {
+		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			return '\uFFFD'
+		}
+		return r
+	}, strings.ReplaceAll(message, "\n", "\n      "))
+	return nil
 }
 
 // printTrace puts the long form of an error below its line, indented.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -18,12 +19,18 @@ import (
 type hookMetrics struct {
 	mu     sync.Mutex
 	series map[string]*series
-	forms  map[string]form
-	// lines is how many lines of /metrics all series take.
-	lines int
+	forms  map[metricName]form
+	// lines is how many lines of /metrics the series of each module take, all those of
+	// all together.
+	lines map[string]int
+	all   int
 }
 
-// form is what all series of one name have in common.
+// metricName is a name as a module uses it. Another module may use it for another kind
+// of metric: so none can take a name from another.
+type metricName struct{ module, name string }
+
+// form is what all series of one name of a module have in common.
 type form struct {
 	kind    effect.MetricKind
 	buckets []float64
@@ -48,13 +55,16 @@ type series struct {
 	counts []uint64
 }
 
-// maxLines bounds the lines of /metrics that hooks can make: each costs memory in
-// every Prometheus that scrapes us.
-const maxLines = 10_000
+// maxLines bounds the lines of /metrics that the hooks of one module can make, maxAllLines
+// those of all: each costs memory in every Prometheus that scrapes us.
+const (
+	maxLines    = 10_000
+	maxAllLines = 50_000
+)
 
 // newHookMetrics returns an empty collector.
 func newHookMetrics() *hookMetrics {
-	return &hookMetrics{series: map[string]*series{}, forms: map[string]form{}}
+	return &hookMetrics{series: map[string]*series{}, forms: map[metricName]form{}, lines: map[string]int{}}
 }
 
 // publish changes the metrics of a hook, with for_each those of one object: groups
@@ -87,13 +97,14 @@ func (m *hookMetrics) publish(module, hook, key string, changes []effect.Metric)
 // histogramSuffixes are what the lines of a histogram have behind its name.
 var histogramSuffixes = [...]string{"_bucket", "_sum", "_count"}
 
-// meets returns a metric whose lines would have the name of lines of this one, or "".
-func (m *hookMetrics) meets(name string, want form) string {
+// meets returns a metric of the module whose lines would have the name of lines of this
+// one, or "".
+func (m *hookMetrics) meets(at metricName, want form) string {
 	for _, suffix := range histogramSuffixes {
-		if _, taken := m.forms[name+suffix]; taken && want.kind == effect.MetricObserve {
-			return name + suffix
+		if _, taken := m.forms[metricName{at.module, at.name + suffix}]; taken && want.kind == effect.MetricObserve {
+			return at.name + suffix
 		}
-		if base, cut := strings.CutSuffix(name, suffix); cut && m.forms[base].kind == effect.MetricObserve {
+		if base, cut := strings.CutSuffix(at.name, suffix); cut && m.forms[metricName{at.module, base}].kind == effect.MetricObserve {
 			return base
 		}
 	}
@@ -105,14 +116,15 @@ func (m *hookMetrics) change(module, hook, object string, c effect.Metric) error
 	if c.Kind == effect.MetricObserve && want.buckets == nil {
 		want.buckets = prometheus.DefBuckets
 	}
-	if made, taken := m.forms[c.Name]; taken {
+	at := metricName{module, c.Name}
+	if made, taken := m.forms[at]; taken {
 		if made.kind != want.kind {
-			return fmt.Errorf("metric %s: metrics.%s, but it was made by metrics.%s; one name has one kind", c.Name, c.Kind, made.kind)
+			return fmt.Errorf("metric %s: metrics.%s, but it was made by metrics.%s; in a module one name has one kind", c.Name, c.Kind, made.kind)
 		}
 		if !slices.Equal(made.buckets, want.buckets) {
-			return fmt.Errorf("metric %s: other buckets than before; one name has the same in all calls", c.Name)
+			return fmt.Errorf("metric %s: other buckets than before; in a module one name has the same in all calls", c.Name)
 		}
-	} else if other := m.meets(c.Name, want); other != "" {
+	} else if other := m.meets(at, want); other != "" {
 		return fmt.Errorf("metric %s: a histogram shows as its name with _bucket, _sum and _count, so it cannot be there beside %s; take another name", c.Name, other)
 	}
 	labels := map[string]string{"module": module, "hook": hook}
@@ -120,15 +132,19 @@ func (m *hookMetrics) change(module, hook, object string, c effect.Metric) error
 	key := seriesKey(c.Name, labels)
 	s := m.series[key]
 	if s == nil {
-		if m.lines+want.lines() > maxLines {
-			return fmt.Errorf("metric %s: hooks may make %d series together; use labels with fewer values", c.Name, maxLines)
+		switch lines := want.lines(); {
+		case m.lines[module]+lines > maxLines:
+			return fmt.Errorf("metric %s: the hooks of a module may make %d series together; use labels with fewer values", c.Name, maxLines)
+		case m.all+lines > maxAllLines:
+			return fmt.Errorf("metric %s: all hooks may make %d series together; use labels with fewer values", c.Name, maxAllLines)
 		}
 		s = &series{name: c.Name, module: module, hook: hook, labels: labels}
 		if c.Kind == effect.MetricObserve {
 			s.counts = make([]uint64, len(want.buckets)+1)
 		}
-		m.series[key], m.forms[c.Name] = s, want
-		m.lines += want.lines()
+		m.series[key], m.forms[at] = s, want
+		m.lines[module] += want.lines()
+		m.all += want.lines()
 	}
 	s.group, s.key = c.Group, object
 	switch c.Kind {
@@ -156,11 +172,13 @@ func (m *hookMetrics) unpublish(module, hook, key string) {
 // drop takes series away. A name that has none left may become something else.
 func (m *hookMetrics) drop(gone func(*series) bool) {
 	maps.DeleteFunc(m.series, func(_ string, s *series) bool { return gone(s) })
-	forms := map[string]form{}
-	m.lines = 0
+	forms := map[metricName]form{}
+	m.lines, m.all = map[string]int{}, 0
 	for _, s := range m.series {
-		forms[s.name] = m.forms[s.name]
-		m.lines += m.forms[s.name].lines()
+		at := metricName{s.module, s.name}
+		forms[at] = m.forms[at]
+		m.lines[s.module] += forms[at].lines()
+		m.all += forms[at].lines()
 	}
 	m.forms = forms
 }
@@ -190,33 +208,84 @@ func (m *hookMetrics) collect() []prometheus.Metric {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := make([]prometheus.Metric, 0, len(m.series))
+	shared := m.shared()
 	for _, key := range slices.Sorted(maps.Keys(m.series)) {
 		s := m.series[key]
-		desc := prometheus.NewDesc(s.name, "Set by hooks.", nil, s.labels)
-		metric, err := m.metric(desc, s)
-		if err != nil {
-			metric = prometheus.NewInvalidMetric(desc, err)
-		}
-		out = append(out, metric)
+		out = append(out, expose(s, m.forms[metricName{s.module, s.name}], shared[s.name])...)
 	}
 	return out
 }
 
-func (m *hookMetrics) metric(desc *prometheus.Desc, s *series) (prometheus.Metric, error) {
-	form := m.forms[s.name]
-	switch form.kind {
-	case effect.MetricObserve:
-		below := make(map[float64]uint64, len(form.buckets))
-		var n uint64
-		for i, count := range s.counts {
-			n += count
-			if i < len(form.buckets) {
-				below[form.buckets[i]] = n
+// shared are the names that modules use for different kinds of metrics, and those that meet
+// the lines of another module's histogram. A name on /metrics has one type, so they are
+// shown without one.
+func (m *hookMetrics) shared() map[string]bool {
+	kinds := map[string]effect.MetricKind{}
+	shared := map[string]bool{}
+	for at, form := range m.forms {
+		if kind, seen := kinds[at.name]; seen && kind != form.kind {
+			shared[at.name] = true
+		}
+		if kinds[at.name] != effect.MetricObserve { // which has most lines to meet
+			kinds[at.name] = form.kind
+		}
+	}
+	for name := range kinds {
+		for _, suffix := range histogramSuffixes {
+			if base, cut := strings.CutSuffix(name, suffix); cut && kinds[base] == effect.MetricObserve {
+				shared[name], shared[base] = true, true
 			}
 		}
-		return prometheus.NewConstHistogram(desc, n, s.value, below)
-	case effect.MetricAdd:
-		return prometheus.NewConstMetric(desc, prometheus.CounterValue, s.value)
 	}
-	return prometheus.NewConstMetric(desc, prometheus.GaugeValue, s.value)
+	return shared
+}
+
+// expose makes the metric of a series; one of a shared name has no type, and a histogram
+// is then the lines that it consists of.
+func expose(s *series, form form, shared bool) []prometheus.Metric {
+	one := func(name string, kind prometheus.ValueType, value float64, labels map[string]string) prometheus.Metric {
+		return constant(prometheus.NewConstMetric(describe(name, labels), kind, value))
+	}
+	kind := prometheus.GaugeValue
+	if form.kind == effect.MetricAdd {
+		kind = prometheus.CounterValue
+	}
+	if shared {
+		kind = prometheus.UntypedValue
+	}
+	if form.kind != effect.MetricObserve {
+		return []prometheus.Metric{one(s.name, kind, s.value, s.labels)}
+	}
+	var out []prometheus.Metric
+	below := make(map[float64]uint64, len(form.buckets))
+	var n uint64
+	for i, count := range s.counts {
+		n += count
+		le := "+Inf"
+		if i < len(form.buckets) {
+			below[form.buckets[i]] = n
+			le = strconv.FormatFloat(form.buckets[i], 'g', -1, 64)
+		}
+		if shared {
+			labels := maps.Clone(s.labels)
+			labels["le"] = le
+			out = append(out, one(s.name+"_bucket", kind, float64(n), labels))
+		}
+	}
+	if shared {
+		return append(out, one(s.name+"_sum", kind, s.value, s.labels), one(s.name+"_count", kind, float64(n), s.labels))
+	}
+	return []prometheus.Metric{constant(prometheus.NewConstHistogram(describe(s.name, s.labels), n, s.value, below))}
+}
+
+func describe(name string, labels map[string]string) *prometheus.Desc {
+	return prometheus.NewDesc(name, "Set by hooks.", nil, labels)
+}
+
+// constant is a metric, or the error with which it could not be made.
+func constant(metric prometheus.Metric, err error) prometheus.Metric {
+	if err != nil {
+		return prometheus.NewInvalidMetric(prometheus.NewDesc("starling_hook_metric", "Set by hooks.", nil, nil), err)
+	}
+	return metric
 }

@@ -11,8 +11,18 @@ import (
 )
 
 // hookLog writes the log lines of one hook, or of a whole module.
-type hookLog struct{ log zerolog.Logger }
+type hookLog struct {
+	log zerolog.Logger
+	// budget bounds them; nil: nothing does.
+	budget *logBudget
+}
 
+// hookLog is the log for what hooks say themselves, which is bounded for each module.
+func (d *Driver) hookLog(module, hook string) builtins.Logger {
+	return hookLog{d.log(module, hook).(hookLog).log, d.metrics.logs.of(module, d.o.Log)}
+}
+
+// log is the log for what Starling says of a hook, or of a whole module.
 func (d *Driver) log(module, hook string) builtins.Logger {
 	c := d.o.Log.With()
 	if module != "" {
@@ -21,21 +31,21 @@ func (d *Driver) log(module, hook string) builtins.Logger {
 	if hook != "" {
 		c = c.Str("hook", hook)
 	}
-	return hookLog{c.Logger()}
+	return hookLog{log: c.Logger()}
 }
 
 // FileLog returns the logger of files that load, by their path.
 func FileLog(log zerolog.Logger) func(path string) builtins.Logger {
-	return func(path string) builtins.Logger { return hookLog{log.With().Str("file", path).Logger()} }
+	return func(path string) builtins.Logger { return hookLog{log: log.With().Str("file", path).Logger()} }
 }
 
 // Log writes one line.
 func (l hookLog) Log(level builtins.Level, msg string, fields []builtins.Field) {
 	at := [...]zerolog.Level{zerolog.DebugLevel, zerolog.InfoLevel, zerolog.WarnLevel, zerolog.ErrorLevel}[level]
-	line := l.log.WithLevel(at)
-	if at < l.log.GetLevel() {
+	if at < l.log.GetLevel() || l.budget != nil && !l.budget.spend(msg, fields) {
 		return
 	}
+	line := l.log.WithLevel(at)
 	for _, f := range fields {
 		line = line.Interface(f.Key, f.Value)
 	}

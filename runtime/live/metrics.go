@@ -51,6 +51,7 @@ type Metrics struct {
 	messages    *prometheus.CounterVec
 	received    *prometheus.CounterVec
 	records     *prometheus.CounterVec
+	logs        *logBudgets
 	releasing   *prometheus.HistogramVec
 
 	mu sync.Mutex
@@ -108,6 +109,7 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m.messages = counter("starling_messages_total", "Messages of http.send that are done with, by how they ended: sent, failed, replaced by a later one, dropped because too many waited.", "module", "outcome")
 	m.received = counter("starling_received_requests_total", "Requests to the paths of http.receive, by the status of the answer.", "module", "hook", "code")
 	m.records = counter("starling_records_total", "Runs of hooks that were to be recorded: kept, dropped because there was no time for them, failed because they could not be written.", "outcome")
+	m.logs = &logBudgets{all: map[string]*logBudget{}, dropped: counter("starling_log_lines_dropped_total", "Log lines of hooks that were left out, because their module logs too much.", "module")}
 	m.releasing = histogram("starling_release_seconds", "Time that Helm took, by what it did.",
 		[]float64{.03, .1, .3, 1, 3, 10, 30, 100, 300, 1000}, "action")
 	for _, c := range append(m.own, m.hooks) {
@@ -236,6 +238,9 @@ func (m *Metrics) gone(module, hook string) {
 		case *prometheus.HistogramVec:
 			c.DeletePartialMatch(labels)
 		}
+	}
+	if hook == "" {
+		m.logs.forget(module)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -27,7 +27,7 @@ func TestMetricsOfHooks(t *testing.T) {
 			t.Fatal(errs)
 		}
 	}
-	if errs := publish("db", "db/a", effect.Metric{Kind: effect.MetricAdd, Name: "ready", Value: 1}); len(errs) != 1 {
+	if errs := publish("web", "web/b", effect.Metric{Kind: effect.MetricAdd, Name: "ready", Value: 1}); len(errs) != 1 {
 		t.Errorf("one name was a gauge and a counter: %v", errs)
 	}
 	want := `
@@ -61,6 +61,84 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "fewer values") {
 		t.Errorf("got %v", errs)
+	}
+	one := []effect.Metric{{Kind: effect.MetricSet, Name: "n"}}
+	if errs := m.hooks.publish("db", "db/a", "", one); len(errs) > 0 {
+		t.Errorf("another module has nothing left: %v", errs)
+	}
+	m.hooks.unpublish("web", "", "")
+	if errs := m.hooks.publish("web", "web/a", "", one); len(errs) > 0 || m.hooks.all != 2 {
+		t.Errorf("after it was switched off: %v, %d lines", errs, m.hooks.all)
+	}
+}
+
+// A module that takes the name of another one's metric takes nothing from that one: both
+// are shown, without a type where they differ.
+func TestMetricsOfModulesThatShareAName(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := newHookMetrics()
+	reg.MustRegister(m)
+	for _, c := range []struct {
+		module string
+		effect.Metric
+	}{
+		{"evil", effect.Metric{Kind: effect.MetricSet, Name: "seen_total", Value: 1}},
+		{"evil", effect.Metric{Kind: effect.MetricSet, Name: "took_count", Value: 7}},
+		{"evil", effect.Metric{Kind: effect.MetricObserve, Name: "size", Value: 1, Buckets: []float64{5}}},
+		{"web", effect.Metric{Kind: effect.MetricAdd, Name: "seen_total", Value: 2}},
+		{"web", effect.Metric{Kind: effect.MetricObserve, Name: "took", Value: 3, Buckets: []float64{2.5}}},
+		{"web", effect.Metric{Kind: effect.MetricSet, Name: "size", Value: 4}},
+		{"web", effect.Metric{Kind: effect.MetricSet, Name: "alone", Value: 5}},
+	} {
+		if errs := m.publish(c.module, c.module+"/a", "", []effect.Metric{c.Metric}); len(errs) > 0 {
+			t.Errorf("%s: %v", c.module, errs)
+		}
+	}
+	want := `
+# HELP alone Set by hooks.
+# TYPE alone gauge
+alone{hook="web/a",module="web"} 5
+# HELP seen_total Set by hooks.
+# TYPE seen_total untyped
+seen_total{hook="evil/a",module="evil"} 1
+seen_total{hook="web/a",module="web"} 2
+# HELP size Set by hooks.
+# TYPE size untyped
+size{hook="web/a",module="web"} 4
+# HELP size_bucket Set by hooks.
+# TYPE size_bucket untyped
+size_bucket{hook="evil/a",le="+Inf",module="evil"} 1
+size_bucket{hook="evil/a",le="5",module="evil"} 1
+# HELP size_count Set by hooks.
+# TYPE size_count untyped
+size_count{hook="evil/a",module="evil"} 1
+# HELP size_sum Set by hooks.
+# TYPE size_sum untyped
+size_sum{hook="evil/a",module="evil"} 1
+# HELP took_bucket Set by hooks.
+# TYPE took_bucket untyped
+took_bucket{hook="web/a",le="+Inf",module="web"} 1
+took_bucket{hook="web/a",le="2.5",module="web"} 0
+# HELP took_count Set by hooks.
+# TYPE took_count untyped
+took_count{hook="evil/a",module="evil"} 7
+took_count{hook="web/a",module="web"} 1
+# HELP took_sum Set by hooks.
+# TYPE took_sum untyped
+took_sum{hook="web/a",module="web"} 3
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	// What the other one shows is typed again once the name is its own.
+	m.unpublish("evil", "", "")
+	want = `
+# HELP seen_total Set by hooks.
+# TYPE seen_total counter
+seen_total{hook="web/a",module="web"} 2
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "seen_total"); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -141,8 +219,8 @@ func TestGroupsExpire(t *testing.T) {
 	publish("a", expire)
 	publish("b", expire)
 	publish("a", effect.Metric{Kind: effect.MetricAdd, Name: "ready", Value: 1}) // the name is free
-	if got, want := names(), "a:ready: a:seen_total:"; got != want || m.lines != 2 {
-		t.Errorf("got %s (%d lines), want %s", got, m.lines, want)
+	if got, want := names(), "a:ready: a:seen_total:"; got != want || m.all != 2 {
+		t.Errorf("got %s (%d lines), want %s", got, m.all, want)
 	}
 }
 
