@@ -87,12 +87,13 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 	stdlog.SetOutput(io.Discard) // Helm's template engine warns there, with values
 	var all []treeFinding
 	var errors, warnings int
+	renderer := newRenderer()
 	for _, dir := range args {
 		read, err := tree.ReadDir(dir, tree.Options{})
 		if err != nil {
 			return err
 		}
-		result, err := check.Run(cmd.Context(), check.Options{Tree: read, OpenAPI: served})
+		result, err := check.Run(cmd.Context(), check.Options{Tree: read, OpenAPI: served, Renderer: renderer})
 		if err != nil {
 			return fmt.Errorf("--openapi: %s %w", f.openapi, err)
 		}

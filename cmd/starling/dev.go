@@ -69,7 +69,7 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 	go shared.Warm()
 	d := &devLoop{
 		loop: dev.New(dev.Options{
-			Builtins: shared, Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.cluster.prepare, Update: f.cluster.update, Keep: f.cluster.keep,
+			Builtins: shared, Renderer: newRenderer(), Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.cluster.prepare, Update: f.cluster.update, Keep: f.cluster.keep,
 			Parallel: runtime.GOMAXPROCS(0), Golden: golden{dir, false},
 		}),
 		dir: dir, out: cmd.OutOrStdout(), color: colorful(cmd),

@@ -59,6 +59,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	result, err := rbac.Compute(cmd.Context(), rbac.Options{
 		Tree: read, Modules: args[1:], Namespace: f.instance.Namespace, Name: f.instance.Name, Config: config, NamespacesExist: f.namespacesExist,
+		Renderer: newRenderer(),
 	})
 	if err != nil {
 		return err

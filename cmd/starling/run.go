@@ -129,7 +129,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
 		Version: shortVersion(), StateDir: f.instance.StateDir, PauseAll: all, Paused: f.pause,
-		Webhooks: webhooks, Receive: requests, Metrics: metrics, Log: log,
+		Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Metrics: metrics, Log: log,
 	})
 	if err != nil {
 		return err

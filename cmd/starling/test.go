@@ -118,7 +118,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 	}
 	p := &testPrinter{out: out, verbose: f.verbose, json: f.json}
 	var coverage suite.Coverage
-	shared := store.NewBuiltins()
+	shared, renderer := store.NewBuiltins(), newRenderer()
 	go shared.Warm() // while the trees load
 	cache := script.NewCache()
 	for _, root := range roots {
@@ -135,7 +135,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		p.root = root.dir
 		if err := suite.Run(ctx, suite.Options{
 			Tree: t, Generation: gen, Std: stdlib.FS, Only: root.has, Run: pattern, Count: f.count, Parallel: f.parallel, Explore: f.explore, Seed: f.seed,
-			Golden: golden{root.dir, f.update}, Builtins: shared, Cover: cover, Cache: cache,
+			Golden: golden{root.dir, f.update}, Builtins: shared, Renderer: renderer, Cover: cover, Cache: cache,
 		}, p.file); err != nil {
 			return err
 		}

@@ -128,7 +128,7 @@ func (f *worldFlags) load(ctx context.Context, number int) (*generation.Generati
 func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim.World, error) {
 	o := sim.Options{
 		Generation: gen, Builtins: store.NewBuiltins(), Namespace: f.instance.Namespace, Name: f.instance.Name,
-		PauseAll: slices.Contains(f.pause, pauseAll), Paused: f.pause,
+		Renderer: newRenderer(), PauseAll: slices.Contains(f.pause, pauseAll), Paused: f.pause,
 	}
 	if f.live && !f.offline {
 		client, err := f.access.connect(ctx, f.instance.Namespace, zerolog.Nop(), nil)

@@ -3,7 +3,7 @@ package hostile
 // attacks are all rows, in the order in which they share processes.
 func attacks() []attack {
 	var all []attack
-	for _, some := range [][]attack{hookMemory} {
+	for _, some := range [][]attack{hookMemory, charts, yamls} {
 		all = append(all, some...)
 	}
 	return all

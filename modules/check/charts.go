@@ -65,7 +65,7 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 		return nil
 	}
 	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view}
-	o := release.RenderOffline(ctx, target, func(f string) bool { return f == "lookup" || slices.Contains(chance[:], f) })
+	o := c.o.Renderer.Offline(ctx, target, append(chance[:], "lookup")...)
 	looks := map[string]bool{}
 	for _, call := range o.Calls {
 		looks[call.File] = looks[call.File] || call.Function == "lookup"

@@ -28,6 +28,8 @@ type Options struct {
 	// OpenAPI is what a cluster serves, as `kubectl get --raw /openapi/v2` prints it;
 	// nil: the kinds of Kubernetes itself are taken.
 	OpenAPI []byte
+	// Renderer evaluates charts under limits; nil: they are evaluated without any.
+	Renderer *release.Renderer
 }
 
 // Result is what [Run] found.
@@ -50,6 +52,7 @@ func (r Result) Count(s Severity) int {
 }
 
 type checker struct {
+	o       Options
 	ctx     context.Context
 	tree    *tree.Tree
 	gen     *generation.Generation
@@ -68,7 +71,7 @@ const workers = 4
 // Run checks a tree. It stops early, with what it has, only when ctx ends. What is
 // wrong with the tree is in the result; an error means that OpenAPI is no such document.
 func Run(ctx context.Context, o Options) (Result, error) {
-	c := &checker{ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}, kinds: newKinds()}
+	c := &checker{o: o, ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}, kinds: newKinds()}
 	if o.OpenAPI != nil {
 		var err error
 		if c.kinds, err = servedKinds(o.OpenAPI); err != nil {

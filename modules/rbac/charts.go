@@ -168,7 +168,7 @@ func (b *builder) renderWith(c *chart, view map[string]any) error {
 		return err
 	}
 	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view}
-	o := release.RenderOffline(ctx, target, func(f string) bool { return f == "lookup" })
+	o := b.o.Renderer.Offline(ctx, target, "lookup")
 	for _, call := range o.Calls {
 		b.note("chart of %s: %s:%d asks the cluster (lookup): it needs get, or list, of what it asks for", m.Name, call.File, call.Line)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/script"
@@ -30,6 +31,8 @@ type Options struct {
 	// NamespacesExist means that the namespaces of releases are there before
 	// Starling is: their rights are Roles in them, and Starling may make none.
 	NamespacesExist bool
+	// Renderer evaluates charts under limits; nil: they are evaluated without any.
+	Renderer *release.Renderer
 }
 
 // Result is what one instance needs.

@@ -23,7 +23,7 @@ func (b *builder) found() map[string]map[string]any {
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, worldTime)
 	defer cancel()
-	w, err := sim.New(sim.Options{Generation: b.gen, Builtins: b.kinds.builtins, Namespace: b.o.Namespace, Name: b.o.Name})
+	w, err := sim.New(sim.Options{Generation: b.gen, Builtins: b.kinds.builtins, Namespace: b.o.Namespace, Name: b.o.Name, Renderer: b.o.Renderer})
 	if err != nil {
 		return nil
 	}

@@ -28,7 +28,9 @@ type session struct {
 	ctx   context.Context
 	fence *fence
 	cfg   *action.Configuration
-	log   zerolog.Logger
+	// keeper stores the chart itself where cfg's action works with a literal one.
+	keeper *chartKeeper
+	log    zerolog.Logger
 	// mask keeps the target's secrets out of Helm's log; nil masks nothing.
 	mask *Mask
 
@@ -74,13 +76,14 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	}
 	store := driver.NewSecrets(core.Secrets(ref.Namespace))
 	store.Log = s.debug
+	s.keeper = &chartKeeper{Driver: store}
 	s.cfg = &action.Configuration{
 		RESTClientGetter: get,
 		KubeClient: &client{
 			Client: kubeClient, ctx: ctx, reset: m.ResetDiscovery, lifeless: m.o.Lifeless,
 			remember: func(left []object) error { return m.remember(ctx, ref, left) },
 		},
-		Releases:     storage.Init(store),
+		Releases:     storage.Init(s.keeper),
 		Capabilities: caps,
 		Log:          s.debug,
 	}

@@ -3,6 +3,7 @@ package release
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -12,7 +13,6 @@ import (
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 )
 
 // Offline is what a chart renders to without a cluster.
@@ -22,7 +22,8 @@ type Offline struct {
 	Files map[string]string
 	// Err is why it does not render; for people.
 	Err error
-	// Broken means that Err is in the chart itself: no values would help.
+	// Broken means that Err is in the chart itself: no values would help, or it passes
+	// the limits of a [Renderer] with these.
 	Broken bool
 	// Calls are where the templates, used or not, call the functions asked for.
 	Calls []Call
@@ -50,24 +51,27 @@ type Read struct {
 	Path []string
 }
 
-// RenderOffline renders the target's chart as a first install, without a cluster:
-// lookups find nothing, capabilities are those of the Kubernetes that Helm was built
-// for. calls are functions whose places it reports.
-func RenderOffline(ctx context.Context, t Target, calls func(function string) bool) Offline {
-	done := make(chan Offline, 1)
-	go func() { // the engine takes no context
-		var o Offline
-		if err := guard(func() error { o = renderOffline(t, calls); return nil }); err != nil {
-			o = Offline{Err: explain(err)}
-		}
-		done <- o
-	}()
-	select {
-	case o := <-done:
-		return o
-	case <-ctx.Done():
-		return Offline{Err: fmt.Errorf("rendering chart %s: %w", t.Chart.Name, context.Cause(ctx))}
+// Offline renders the target's chart as a first install, without a cluster: lookups find
+// nothing, capabilities are those of the Kubernetes that Helm was built for. calls are
+// the functions whose places it reports.
+func (r *Renderer) Offline(ctx context.Context, t Target, calls ...string) Offline {
+	if err := checkFiles(t.Chart.Files); err != nil {
+		return Offline{Err: fmt.Errorf("chart %s: %w", t.Chart.Name, err), Broken: true}
 	}
+	j, err := newJob(jobOffline, t)
+	if err != nil {
+		return Offline{Err: err}
+	}
+	j.Calls = calls
+	out, err := r.do(ctx, j, nil)
+	if err != nil {
+		return Offline{Err: fmt.Errorf("rendering chart %s: %w", t.Chart.Name, err), Broken: ctx.Err() == nil}
+	}
+	o := out.Offline
+	if o.Files = out.Files; out.Err != "" {
+		o.Err = errors.New(out.Err)
+	}
+	return o
 }
 
 func renderOffline(t Target, calls func(string) bool) Offline {
@@ -99,24 +103,9 @@ var noFunction = regexp.MustCompile(`function "[^"]*" not defined`)
 
 // renderOnce renders a chart that was loaded for this.
 func renderOnce(t Target, ch *chart.Chart) (map[string]string, error) {
-	values := copyMap(t.Values)
-	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
-		return nil, err
-	}
-	top, err := renderValues(ch, values, chartutil.ReleaseOptions{
-		Name: t.Name, Namespace: t.Namespace, Revision: 1, IsInstall: true,
-	}, chartutil.DefaultCapabilities.Copy())
-	if err != nil {
-		return nil, err
-	}
-	files, err := engine.Engine{}.Render(ch, top)
-	if err != nil {
-		return nil, err
-	}
-	maps.DeleteFunc(files, func(name, text string) bool {
-		return strings.HasSuffix(name, "NOTES.txt") || strings.TrimSpace(text) == ""
-	})
-	return files, nil
+	files, _, err := renderChart(t, ch, nil, chartutil.DefaultCapabilities.Copy(), false, 1)
+	maps.DeleteFunc(files, func(_, text string) bool { return strings.TrimSpace(text) == "" })
+	return files, err
 }
 
 // findCalls looks into the templates of the chart and of its subcharts, whose values

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-func TestRenderOffline(t *testing.T) {
-	calls := func(f string) bool { return f == "lookup" || f == "now" }
+func TestOffline(t *testing.T) {
+	calls := []string{"lookup", "now"}
+	var here *Renderer // in this process
 	target := func(text string) Target {
 		return Target{Module: "web", Name: "web", Namespace: "web", Values: map[string]any{"a": "b"}, Chart: &Chart{Name: "web", Files: []File{
 			{Path: "Chart.yaml", Data: []byte("apiVersion: v2\nname: web\nversion: 0.1.0\n")},
@@ -15,7 +16,7 @@ func TestRenderOffline(t *testing.T) {
 			{Path: "templates/NOTES.txt", Data: []byte("hello")},
 		}}}
 	}
-	o := RenderOffline(t.Context(), target("kind: {{ .Values.a }}\n{{ if not (lookup \"v1\" \"Secret\" \"\" \"\") | not }}\nx: {{ \"now\" }}{{ now | date \"2006\" }}\n{{ end }}"), calls)
+	o := here.Offline(t.Context(), target("kind: {{ .Values.a }}\n{{ if not (lookup \"v1\" \"Secret\" \"\" \"\") | not }}\nx: {{ \"now\" }}{{ now | date \"2006\" }}\n{{ end }}"), calls...)
 	if o.Err != nil || len(o.Files) != 1 || !strings.Contains(o.Files["web/templates/a.yaml"], "kind: b") {
 		t.Errorf("%v %q", o.Err, o.Files)
 	}
@@ -25,10 +26,10 @@ func TestRenderOffline(t *testing.T) {
 	if o.Differs {
 		t.Error("nothing differs: no Secret is found, so now is not asked")
 	}
-	if o := RenderOffline(t.Context(), target("kind: {{ now | date \"05.999999999\" }}"), calls); o.Err != nil || !o.Differs {
+	if o := here.Offline(t.Context(), target("kind: {{ now | date \"05.999999999\" }}"), calls...); o.Err != nil || !o.Differs {
 		t.Errorf("the time does not differ: %+v", o)
 	}
-	o = RenderOffline(t.Context(), target("{{ if .Values.c }}\nx: {{ $.Values.d.e | default .Release.Name }}{{ end }}{{ .Values }}{{ $x := 1 }}{{ $x }}"), calls)
+	o = here.Offline(t.Context(), target("{{ if .Values.c }}\nx: {{ $.Values.d.e | default .Release.Name }}{{ end }}{{ .Values }}{{ $x := 1 }}{{ $x }}"), calls...)
 	if want := []Read{{"templates/a.yaml", 1, 7, []string{"c"}}, {"templates/a.yaml", 2, 7, []string{"d", "e"}}}; !reflect.DeepEqual(o.Reads, want) {
 		t.Errorf("%+v", o.Reads)
 	}
@@ -39,7 +40,7 @@ func TestRenderOffline(t *testing.T) {
 		"{{ fail \"no\" }}":         false,
 		"{{ required \"x\" .None}}": false,
 	} {
-		o := RenderOffline(t.Context(), target(text), calls)
+		o := here.Offline(t.Context(), target(text), calls...)
 		if o.Err == nil || o.Broken != broken || o.Files != nil || strings.Contains(o.Err.Error(), "\n") {
 			t.Errorf("%s: %+v", text, o)
 		}

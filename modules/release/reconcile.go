@@ -151,7 +151,7 @@ func (r *reconcile) inputs() error {
 // render renders the chart after its own CustomResourceDefinitions are there, as
 // Helm would: as an upgrade once there is something to upgrade.
 func (r *reconcile) render() error {
-	crds, err := chartCRDs(r.t)
+	crds, err := r.m.chartCRDs(r.ctx, r.t, r.facts)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (r *reconcile) render() error {
 		return err
 	}
 	upgrade := r.last.Number > 0 && r.last.Status != helmrelease.StatusUninstalled
-	if r.rendered, err = r.m.render(r.ctx, r.t, r.want.Inputs, caps, upgrade); err != nil {
+	if r.rendered, err = r.m.render(r.ctx, r.t, caps, upgrade); err != nil {
 		return err
 	}
 	r.want.Rendered = true
@@ -202,7 +202,12 @@ func (r *reconcile) act(next step) error {
 	if err != nil {
 		return err
 	}
-	if next == stepUpgrade {
+	shown, err := r.shown(next)
+	if err != nil {
+		return err
+	}
+	s.keeper.chart, s.keeper.literal = ch, literalChart(ch, shown)
+	if ch = s.keeper.literal; next == stepUpgrade {
 		r.last.Number, err = s.upgrade(r.t, ch, copyMap(r.t.Values), r.want)
 	} else {
 		r.last.Number, err = s.install(r.t, ch, copyMap(r.t.Values), r.want, next == stepReplace)
@@ -217,6 +222,18 @@ func (r *reconcile) act(next step) error {
 	return nil
 }
 
+// shown is what was rendered, as the chart renders with the number that the revision gets.
+func (r *reconcile) shown(next step) (rendering, error) {
+	if next != stepUpgrade || !r.facts.revision {
+		return r.rendered, nil
+	}
+	caps, err := r.m.capabilities()
+	if err != nil {
+		return rendering{}, err
+	}
+	return r.m.renderAs(r.ctx, r.t, caps, true, r.last.Number+1)
+}
+
 // settle notes what an upgrade would render now. For most charts that is what was
 // just installed; one that looks things up, or that renders an upgrade in another
 // way, would else get a second revision for nothing.
@@ -229,7 +246,7 @@ func (r *reconcile) settle() {
 	if err != nil {
 		return
 	}
-	again, err := r.m.render(r.ctx, r.t, r.want.Inputs, caps, true)
+	again, err := r.m.render(r.ctx, r.t, caps, true)
 	if err != nil { // the next reconcile meets the same error and reports it
 		return
 	}

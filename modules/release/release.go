@@ -45,6 +45,8 @@ type Options struct {
 	// Lifeless says that nothing runs in the cluster: no object gets ready, no Job
 	// ends. What waits for that takes it as done.
 	Lifeless bool
+	// Renderer evaluates charts under limits; nil: they are evaluated without any.
+	Renderer *Renderer
 	Log      zerolog.Logger
 }
 
@@ -69,7 +71,6 @@ type Manager struct {
 	records *records
 	crds    crdMemory
 	facts   sync.Map // Ref → facts
-	renders overdue
 
 	// stopped ends with Fence; actions counts what has to end before it returns.
 	stopped context.Context

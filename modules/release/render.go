@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 	"sync/atomic"
 
 	"helm.sh/helm/v3/pkg/action"
@@ -25,8 +24,11 @@ type facts struct {
 	digest string
 	// capabilities: a file mentions .Capabilities.
 	capabilities bool
-	// branches: a file asks whether this is an install or an upgrade.
-	branches bool
+	// branches: a file asks whether this is an install or an upgrade; revision: which
+	// revision this is.
+	branches, revision bool
+	// crds: there are files in crds/, of subcharts.
+	crds bool
 }
 
 // load builds the chart from its files alone. Helm changes a chart while it works
@@ -55,13 +57,14 @@ func load(c *Chart) (*chart.Chart, error) {
 
 // factsOf looks at all files of the chart and its subcharts; packed ones too.
 func factsOf(digest string, ch *chart.Chart) facts {
-	f := facts{digest: digest}
+	f := facts{digest: digest, crds: len(ch.CRDObjects()) > 0}
 	var look func(*chart.Chart)
 	look = func(c *chart.Chart) {
 		for _, list := range [][]*chart.File{c.Templates, c.Files} { // tpl (.Files.Get …)
 			for _, file := range list {
 				f.capabilities = f.capabilities || bytes.Contains(file.Data, []byte("Capabilities"))
 				f.branches = f.branches || bytes.Contains(file.Data, []byte("IsInstall")) || bytes.Contains(file.Data, []byte("IsUpgrade"))
+				f.revision = f.revision || bytes.Contains(file.Data, []byte("Revision"))
 			}
 		}
 		for _, sub := range c.Dependencies() {
@@ -82,6 +85,9 @@ func (m *Manager) chartFacts(t Target) (facts, error) {
 	if known, ok := m.facts.Load(t.Ref()); ok && known.(facts).digest == digest {
 		return known.(facts), nil
 	}
+	if err := checkFiles(t.Chart.Files); err != nil {
+		return facts{}, fmt.Errorf("chart %s: %w", t.Chart.Name, err)
+	}
 	ch, err := load(t.Chart)
 	if err != nil {
 		return facts{}, err
@@ -94,6 +100,7 @@ func (m *Manager) chartFacts(t Target) (facts, error) {
 // rendering is what a chart rendered to.
 type rendering struct {
 	files   map[string]string
+	notes   string
 	objects []object
 	digest  string
 	lookups bool
@@ -112,51 +119,47 @@ func (r rendering) definesKinds() bool {
 }
 
 // render renders the chart as an install or as an upgrade. The revision is always
-// 1, so that a chart that prints it does not differ each time. Inputs is their digest.
-func (m *Manager) render(ctx context.Context, t Target, inputs string, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
-	var r rendering
-	var failed error
-	if err := m.renders.run(ctx, inputs, func() {
-		failed = guard(func() (err error) { r, err = m.renderNow(t, caps, upgrade); return err })
-	}); err != nil { // then r and failed are not ours to read
-		return rendering{}, fmt.Errorf("rendering chart %s: %w", t.Chart.Name, err)
-	}
-	return r, explain(failed)
+// 1, so that a chart that prints it does not differ each time.
+func (m *Manager) render(ctx context.Context, t Target, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
+	return m.renderAs(ctx, t, caps, upgrade, 1)
 }
 
-func (m *Manager) renderNow(t Target, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
+// renderAs is render for a revision of this number.
+func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabilities, upgrade bool, revision int) (rendering, error) {
+	j, err := newJob(jobRender, t)
+	if err != nil {
+		return rendering{}, err
+	}
+	j.Caps, j.Upgrade, j.Revision = caps, upgrade, revision
+	lookups := &lookups{mapper: m.o.Mapper, client: m.dynamic}
+	out, err := m.evaluate(ctx, j, lookups)
+	if err != nil {
+		return rendering{}, err
+	}
 	ch, err := load(t.Chart)
 	if err != nil {
 		return rendering{}, err
 	}
-	values := copyMap(t.Values)
-	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
+	if err := checkSize(ch, t.Values, out.Files); err != nil {
 		return rendering{}, err
 	}
-	top, err := renderValues(ch, values, chartutil.ReleaseOptions{
-		Name: t.Name, Namespace: t.Namespace, Revision: 1, IsInstall: !upgrade, IsUpgrade: upgrade,
-	}, caps)
+	objects, err := objectsIn(out.Files)
 	if err != nil {
-		return rendering{}, err
+		return rendering{}, explain(err)
 	}
-	lookups := &lookups{mapper: m.o.Mapper, client: m.dynamic}
-	files, err := engine.RenderWithClientProvider(ch, top, lookups)
+	return rendering{files: out.Files, notes: out.Notes, objects: objects, digest: manifestDigest(out.Files), lookups: lookups.used.Load()}, nil
+}
+
+// evaluate has a job done; the error is for people.
+func (m *Manager) evaluate(ctx context.Context, j job, lookups engine.ClientProvider) (outcome, error) {
+	out, err := m.o.Renderer.do(ctx, j, lookups)
 	if err != nil {
-		return rendering{}, err
+		return outcome{}, fmt.Errorf("rendering chart %s: %w", j.Chart, err)
 	}
-	for name := range files {
-		if strings.HasSuffix(name, "NOTES.txt") {
-			delete(files, name)
-		}
+	if out.Err != "" {
+		return outcome{}, errors.New(tidy(out.Err))
 	}
-	if err := checkSize(ch, values, files); err != nil {
-		return rendering{}, err
-	}
-	objects, err := objectsIn(files)
-	if err != nil {
-		return rendering{}, err
-	}
-	return rendering{files: files, objects: objects, digest: manifestDigest(files), lookups: lookups.used.Load()}, nil
+	return out, nil
 }
 
 // objectsIn names the objects of rendered files.
@@ -173,19 +176,16 @@ func objectsIn(files map[string]string) ([]object, error) {
 }
 
 // chartCRDs are the files under crds/ of the chart and of its enabled subcharts.
-func chartCRDs(t Target) ([]File, error) {
-	ch, err := load(t.Chart)
+func (m *Manager) chartCRDs(ctx context.Context, t Target, f facts) ([]File, error) {
+	if !f.crds {
+		return nil, nil
+	}
+	j, err := newJob(jobCRDs, t)
 	if err != nil {
 		return nil, err
 	}
-	if err := guard(func() error { return chartutil.ProcessDependenciesWithMerge(ch, copyMap(t.Values)) }); err != nil {
-		return nil, explain(err)
-	}
-	var files []File
-	for _, crd := range ch.CRDObjects() {
-		files = append(files, File{Path: crd.Filename, Data: crd.File.Data})
-	}
-	return files, nil
+	out, err := m.evaluate(ctx, j, nil)
+	return out.CRDs, err
 }
 
 // lookups answers the `lookup` of templates from the cluster and notes that it

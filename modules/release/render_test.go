@@ -19,7 +19,7 @@ func renderer() *Manager {
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	return &Manager{
 		o:       Options{Mapper: resettable{mapper}},
-		dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()),
+		dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{{Version: "v1", Resource: "configmaps"}: "ConfigMapList"}),
 	}
 }
 
@@ -33,7 +33,7 @@ func TestRender(t *testing.T) {
 	m := renderer()
 	of := func(t *testing.T, text string, values map[string]any, upgrade bool) rendering {
 		t.Helper()
-		r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", text), Values: values}, "", caps, upgrade)
+		r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", text), Values: values}, caps, upgrade)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,12 +61,12 @@ func TestRender(t *testing.T) {
 		t.Errorf("a template resolved a name: %s", got)
 	}
 	taken := with(chartOf("web", "a: {{ .Values.limit }}"), "values.yaml", "limit: 5\n")
-	r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: taken, Values: map[string]any{}}, "", caps, false)
+	r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: taken, Values: map[string]any{}}, caps, false)
 	if err != nil || r.files["web/templates/0.yaml"] != "a: " {
 		t.Errorf("a value that was taken out came back: %v %v", r.files, err)
 	}
 	notes := with(chartOf("web", "a: b"), "templates/NOTES.txt", "hello")
-	r, err = m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: notes}, "", caps, false)
+	r, err = m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: notes}, caps, false)
 	if err != nil || r.digest != of(t, "a: b", nil, false).digest {
 		t.Errorf("notes count as manifest (%v)", err)
 	}
@@ -107,7 +107,7 @@ func TestRenderErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := renderer().render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: tt.chart, Values: tt.values}, "",
+			_, err := renderer().render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: tt.chart, Values: tt.values},
 				chartutil.DefaultCapabilities, false)
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("error\n%v\nwant\n%s", err, tt.want)
@@ -121,7 +121,7 @@ func TestRenderEndless(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("timed out after 1s"))
 	_, err := renderer().render(ctx, Target{Name: "web", Namespace: "apps", Chart: chartOf("web", strings.Repeat("{{ range until 100 }}", 3)+
-		strings.Repeat("{{ end }}", 3))}, "", chartutil.DefaultCapabilities, false)
+		strings.Repeat("{{ end }}", 3))}, chartutil.DefaultCapabilities, false)
 	if err == nil || err.Error() != "rendering chart web: timed out after 1s" {
 		t.Errorf("%v", err)
 	}

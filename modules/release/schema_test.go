@@ -41,8 +41,8 @@ func TestSchemaReferences(t *testing.T) {
 				{Path: at + "values.schema.json", Data: []byte(schema)},
 				{Path: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
 			}
-			o := RenderOffline(context.Background(), Target{Name: "web", Namespace: "web", Chart: &Chart{Name: "web", Files: files},
-				Values: map[string]any{"a": int64(1), "sub": map[string]any{"a": int64(1)}}}, func(string) bool { return false })
+			o := (*Renderer)(nil).Offline(context.Background(), Target{Name: "web", Namespace: "web", Chart: &Chart{Name: "web", Files: files},
+				Values: map[string]any{"a": int64(1), "sub": map[string]any{"a": int64(1)}}})
 			refused := o.Err != nil && strings.Contains(o.Err.Error(), "nothing outside of a schema is read")
 			if refused != leaves || !leaves && o.Err != nil || asked.Load() > 0 {
 				t.Errorf("%s in %q: %v, %d requests", schema, at, o.Err, asked.Load())

@@ -29,7 +29,7 @@ func TestSize(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := renderer().render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: tt.chart}, "", chartutil.DefaultCapabilities, false)
+			_, err := renderer().render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: tt.chart}, chartutil.DefaultCapabilities, false)
 			if got := errorText(err); tt.want == "" && err != nil || !strings.Contains(got, tt.want) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/check"
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -30,6 +31,8 @@ import (
 type Options struct {
 	// Builtins are the built-in kinds of the simulated clusters.
 	Builtins *store.Builtins
+	// Renderer evaluates charts under limits; nil: they are evaluated without any.
+	Renderer *release.Renderer
 	// Namespace and Name are the instance.
 	Namespace, Name string
 	// Prepare puts into a new cluster what is taken to be there; nil: nothing.
@@ -112,7 +115,7 @@ func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
 	}
 	l.gen = gen
 	var err error
-	if r.Check, err = check.Run(ctx, check.Options{Tree: t}); err != nil {
+	if r.Check, err = check.Run(ctx, check.Options{Tree: t, Renderer: l.o.Renderer}); err != nil {
 		return nil, err
 	}
 	if err := l.test(ctx, t, changed, r); err != nil {
@@ -178,7 +181,7 @@ func (l *Loop) follow(ctx context.Context) error {
 
 // begin makes a new cluster.
 func (l *Loop) begin(ctx context.Context) error {
-	w, err := sim.New(sim.Options{Generation: l.gen, Builtins: l.o.Builtins, Namespace: l.o.Namespace, Name: l.o.Name})
+	w, err := sim.New(sim.Options{Generation: l.gen, Builtins: l.o.Builtins, Namespace: l.o.Namespace, Name: l.o.Name, Renderer: l.o.Renderer})
 	if err != nil {
 		return err
 	}
@@ -256,7 +259,7 @@ func (l *Loop) test(ctx context.Context, t *tree.Tree, changed map[string]bool, 
 	l.tests, l.failed = tests, map[string]bool{}
 	return suite.Run(ctx, suite.Options{
 		Tree: t, Generation: l.gen, Std: stdlib.FS, Only: func(p string) bool { return run[p] },
-		Parallel: l.o.Parallel, Golden: l.o.Golden, Builtins: l.o.Builtins, Cache: l.cache,
+		Parallel: l.o.Parallel, Golden: l.o.Golden, Builtins: l.o.Builtins, Renderer: l.o.Renderer, Cache: l.cache,
 	}, func(f suite.File) {
 		r.Tests = append(r.Tests, f)
 		l.failed[f.Path] = f.Failed()

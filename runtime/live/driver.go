@@ -27,7 +27,7 @@ import (
 	"github.com/starling-operator/starling/runtime/webhook"
 )
 
-// Options configures a [Driver]. All fields but Paused, PauseAll, Webhooks and Receive are
+// Options configures a [Driver]. All fields but Paused, PauseAll, Renderer, Webhooks and Receive are
 // required.
 type Options struct {
 	Client     *cluster.Client
@@ -43,6 +43,8 @@ type Options struct {
 	// PauseAll leaves every release alone, Paused those of some modules.
 	PauseAll bool
 	Paused   []string
+	// Renderer evaluates charts under limits; nil: they are evaluated without any.
+	Renderer *release.Renderer
 	// Webhooks says how the API server reaches hooks.
 	Webhooks WebhookOptions
 	// Receive is where requests for http.receive come in; nil: nowhere.
@@ -168,6 +170,7 @@ func New(o Options) (*Driver, error) {
 	if d.releases, err = release.New(release.Options{
 		Config: o.Client.Config(), Discovery: o.Client.Discovery(), Mapper: o.Client.Mapper(),
 		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,
+		Renderer: o.Renderer,
 		Converts: func(crd string) bool { return d.generation.Load().Converts(crd) },
 	}); err != nil {
 		return nil, err

@@ -33,6 +33,8 @@ type Options struct {
 	Generation *generation.Generation
 	// Builtins are the built-in kinds; worlds share them.
 	Builtins *store.Builtins
+	// Renderer evaluates charts under limits; nil: they are evaluated without any.
+	Renderer *release.Renderer
 	// Namespace and Name are the instance; default: "starling-system", "starling".
 	Namespace, Name string
 	// HTTP answers http.get; nil: nobody does.
@@ -199,7 +201,7 @@ func (w *World) Begin(ctx context.Context) error {
 	var err error
 	if w.releases, err = release.New(release.Options{
 		Config: w.client.Config(), Discovery: w.capabilities(), Mapper: w.client.Mapper(),
-		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Log: zerolog.Nop(),
+		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Renderer: w.o.Renderer, Log: zerolog.Nop(),
 	}); err != nil {
 		return err
 	}

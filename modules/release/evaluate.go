@@ -1,0 +1,201 @@
+package release
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/starling-operator/starling/runtime/bounded"
+)
+
+// maxRendered is how much text a chart may render to. What does not fit into Helm's
+// Secret is refused later on; that is 1 MiB, packed.
+const maxRendered = 16 << 20
+
+// job is all that a chart's evaluation depends on, the answers to its lookups aside. It
+// and what comes of it travel between processes.
+type job struct {
+	// Kind is one of the jobs below.
+	Kind            string
+	Chart           string
+	Files           []File
+	Name, Namespace string
+	// Values are plain data as JSON, see packPlain.
+	Values   []byte
+	Upgrade  bool
+	Revision int
+	Caps     *chartutil.Capabilities
+	// Calls are the functions that jobOffline reports.
+	Calls []string
+}
+
+const (
+	jobRender  = "render"
+	jobOffline = "offline"
+	jobCRDs    = "crds"
+)
+
+// outcome is what came of a job.
+type outcome struct {
+	// Files are the rendered templates by path, notes aside.
+	Files map[string]string
+	// Notes are those of the chart itself.
+	Notes string
+	// Err is why there are none, as Helm says it.
+	Err string
+	// Offline is that of jobOffline, but for Files and Err.
+	Offline Offline
+	// CRDs are the files of jobCRDs.
+	CRDs []File
+}
+
+func newJob(kind string, t Target) (job, error) {
+	values, err := packPlain(t.Values)
+	if err != nil {
+		return job{}, fmt.Errorf("the values are not plain data: %w", err)
+	}
+	return job{Kind: kind, Chart: t.Chart.Name, Files: t.Chart.Files, Name: t.Name, Namespace: t.Namespace, Values: values, Revision: 1}, nil
+}
+
+// target is the part of a target that the job knows.
+func (j job) target() (Target, error) {
+	values, err := unpackPlain(j.Values)
+	return Target{Name: j.Name, Namespace: j.Namespace, Chart: &Chart{Name: j.Chart, Files: j.Files}, Values: values}, err
+}
+
+// do evaluates the chart in this process: nothing bounds what that takes. lookups answers
+// its lookups; without it they find nothing.
+func (j job) do(lookups engine.ClientProvider) (out outcome) {
+	err := guard(func() error {
+		t, err := j.target()
+		if err != nil {
+			return err
+		}
+		switch j.Kind {
+		case jobRender:
+			out.Files, out.Notes, err = renderWith(t, lookups, j.Caps, j.Upgrade, j.Revision)
+		case jobOffline:
+			out.Offline = renderOffline(t, func(f string) bool { return slices.Contains(j.Calls, f) })
+			out.Files, err, out.Offline.Err = out.Offline.Files, out.Offline.Err, nil
+			out.Offline.Files = nil
+		case jobCRDs:
+			out.CRDs, err = crdsOf(t)
+		default:
+			err = fmt.Errorf("no job %q", j.Kind)
+		}
+		return err
+	})
+	if err != nil {
+		out.Err = err.Error()
+	}
+	return out
+}
+
+// renderWith renders the target's chart.
+func renderWith(t Target, lookups engine.ClientProvider, caps *chartutil.Capabilities, upgrade bool, revision int) (files map[string]string, notes string, err error) {
+	ch, err := load(t.Chart)
+	if err != nil {
+		return nil, "", err
+	}
+	return renderChart(t, ch, lookups, caps, upgrade, revision)
+}
+
+// renderChart is renderWith for a chart that was loaded for this.
+func renderChart(t Target, ch *chart.Chart, lookups engine.ClientProvider, caps *chartutil.Capabilities, upgrade bool, revision int) (files map[string]string, notes string, err error) {
+	values := copyMap(t.Values)
+	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
+		return nil, "", err
+	}
+	top, err := renderValues(ch, values, chartutil.ReleaseOptions{
+		Name: t.Name, Namespace: t.Namespace, Revision: revision, IsInstall: !upgrade, IsUpgrade: upgrade,
+	}, caps)
+	if err != nil {
+		return nil, "", err
+	}
+	if lookups == nil {
+		files, err = engine.Engine{}.Render(ch, top)
+	} else {
+		files, err = engine.RenderWithClientProvider(ch, top, lookups)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	notes = files[ch.Name()+"/templates/NOTES.txt"]
+	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "NOTES.txt") })
+	return files, notes, checkRendered(files)
+}
+
+// checkRendered refuses what the parsers that come next should not be given.
+func checkRendered(files map[string]string) error {
+	total := 0
+	for _, name := range sortedKeys(files) {
+		if total += len(files[name]); total > maxRendered {
+			return fmt.Errorf("the chart renders to more than %d MiB, with %s", maxRendered>>20, name)
+		}
+		for _, doc := range releaseutil.SplitManifests(files[name]) {
+			if err := bounded.CheckYAML([]byte(doc)); err != nil {
+				return fmt.Errorf("%s: a document that it renders to %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// crdsOf are the files under crds/ of the chart and of its enabled subcharts.
+func crdsOf(t Target) ([]File, error) {
+	ch, err := load(t.Chart)
+	if err != nil {
+		return nil, err
+	}
+	if err := chartutil.ProcessDependenciesWithMerge(ch, copyMap(t.Values)); err != nil {
+		return nil, err
+	}
+	var files []File
+	for _, crd := range ch.CRDObjects() {
+		files = append(files, File{Path: crd.Filename, Data: crd.File.Data})
+	}
+	return files, nil
+}
+
+// packPlain writes plain data as JSON from which unpackPlain reads the same: a float that
+// is whole stays one.
+func packPlain(m map[string]any) ([]byte, error) { return json.Marshal(markFloats(m)) }
+
+func unpackPlain(data []byte) (map[string]any, error) {
+	var m map[string]any
+	err := kjson.UnmarshalCaseSensitivePreserveInts(data, &m)
+	return m, err
+}
+
+func markFloats(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = markFloats(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = markFloats(e)
+		}
+		return out
+	case float64:
+		text := strconv.FormatFloat(v, 'g', -1, 64)
+		if !strings.ContainsAny(text, ".eEIN") {
+			text += ".0"
+		}
+		return json.Number(text)
+	}
+	return v
+}

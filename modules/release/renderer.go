@@ -1,0 +1,226 @@
+package release
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"helm.sh/helm/v3/pkg/engine"
+)
+
+// Renderer evaluates charts in processes beside this one: a template can take all memory
+// or all time with one call, and nothing inside a process stops it then. A process serves
+// one chart after the other; it ends when it has nothing to do, and whatever becomes of
+// it, the chart that it was at has failed and nothing else has. It is safe for concurrent
+// use. Without one (nil), charts are evaluated in this process, without limits.
+type Renderer struct {
+	o     RendererOptions
+	slots chan struct{}
+
+	mu   sync.Mutex
+	idle []*child
+}
+
+// RendererOptions configures a [Renderer].
+type RendererOptions struct {
+	// Command makes the process that calls [ServeCharts] with its stdin and stdout.
+	Command func() *exec.Cmd
+	// Most is how many processes there may be; 0 means 4.
+	Most int
+	// Idle is how long one stays that has nothing to do; 0 means 10 seconds.
+	Idle time.Duration
+}
+
+// NewRenderer starts nothing yet.
+func NewRenderer(o RendererOptions) *Renderer {
+	if o.Most == 0 {
+		o.Most = 4
+	}
+	if o.Idle == 0 {
+		o.Idle = 10 * time.Second
+	}
+	return &Renderer{o: o, slots: make(chan struct{}, o.Most)}
+}
+
+// do has the job done. An error is that of the process or of ctx; what is wrong with the
+// chart is in the outcome.
+func (r *Renderer) do(ctx context.Context, j job, lookups engine.ClientProvider) (outcome, error) {
+	if r == nil {
+		return doHere(ctx, j, lookups)
+	}
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return outcome{}, context.Cause(ctx)
+	}
+	c, err := r.take()
+	if err != nil {
+		return outcome{}, err
+	}
+	stop := context.AfterFunc(ctx, c.kill)
+	out, err := c.do(ctx, j, lookups)
+	if !stop() && err == nil { // it is being killed
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.kill()
+		why := c.wait()
+		if ctx.Err() != nil {
+			return outcome{}, context.Cause(ctx)
+		}
+		return outcome{}, why
+	}
+	r.put(c)
+	return out, nil
+}
+
+// doHere does the job in this process. One that does not end goes on when ctx has ended.
+func doHere(ctx context.Context, j job, lookups engine.ClientProvider) (outcome, error) {
+	if ctx.Err() != nil {
+		return outcome{}, context.Cause(ctx)
+	}
+	done := make(chan outcome, 1)
+	go func() { done <- j.do(lookups) }()
+	select {
+	case out := <-done:
+		return out, nil
+	case <-ctx.Done():
+		return outcome{}, context.Cause(ctx)
+	}
+}
+
+// take returns a process that has nothing to do, or a new one.
+func (r *Renderer) take() (*child, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.idle) > 0 {
+		c := r.idle[len(r.idle)-1]
+		r.idle = r.idle[:len(r.idle)-1]
+		if c.timer.Stop() {
+			return c, nil
+		}
+	}
+	return start(r.o.Command())
+}
+
+// put keeps a process for the next job.
+func (r *Renderer) put(c *child) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.timer = time.AfterFunc(r.o.Idle, func() {
+		r.mu.Lock()
+		for i, other := range r.idle {
+			if other == c {
+				r.idle = append(r.idle[:i:i], r.idle[i+1:]...)
+				break
+			}
+		}
+		r.mu.Unlock()
+		c.in.Close() // it ends with its input
+		_ = c.wait()
+	})
+	r.idle = append(r.idle, c)
+}
+
+// child is a process that evaluates charts.
+type child struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	enc    *gob.Encoder
+	dec    *gob.Decoder
+	stderr *beginning
+	timer  *time.Timer // ends it when it has nothing to do
+}
+
+func start(cmd *exec.Cmd) (*child, error) {
+	c := &child{cmd: cmd, stderr: &beginning{}}
+	cmd.Stderr = c.stderr
+	var err error
+	if c.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.enc, c.dec = gob.NewEncoder(c.in), gob.NewDecoder(out)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("the process that renders charts does not start: %w", err)
+	}
+	return c, nil
+}
+
+func (c *child) do(ctx context.Context, j job, lookups engine.ClientProvider) (outcome, error) {
+	if err := c.enc.Encode(toChild{Job: &j}); err != nil {
+		return outcome{}, err
+	}
+	for {
+		var m toParent
+		if err := c.dec.Decode(&m); err != nil {
+			return outcome{}, err
+		}
+		switch {
+		case m.Outcome != nil:
+			return *m.Outcome, nil
+		case m.Lookup != nil && lookups != nil:
+			found := m.Lookup.ask(ctx, lookups)
+			if err := c.enc.Encode(toChild{Answer: &found}); err != nil {
+				return outcome{}, err
+			}
+		default:
+			return outcome{}, errors.New("no message")
+		}
+	}
+}
+
+func (c *child) kill() { _ = c.cmd.Process.Kill() } // it may have ended
+
+// wait returns why the process ended while it had a job.
+func (c *child) wait() error {
+	_ = c.cmd.Wait() // how it ended is in its state
+	text := c.stderr.String()
+	switch code := c.cmd.ProcessState.ExitCode(); {
+	case code == exitTime:
+		return fmt.Errorf("a template loops without end, or nearly: it has taken %s of processor time; change the chart, or its values", maxRenderTime)
+	case code == exitMemory, strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"):
+		return fmt.Errorf("it takes more than %d MiB of memory: a template makes too much, or reads too much; change the chart, or its values", maxRenderMemory>>20)
+	case strings.Contains(text, "stack overflow"), strings.Contains(text, "stack exceeds"):
+		return errors.New("a template calls itself without end, or nearly; change the chart, or its values")
+	default:
+		text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+		if text != "" {
+			text = ": " + cut(text, 200)
+		}
+		return fmt.Errorf("the process that renders it ended (%s), as when the machine's memory is used up%s", c.cmd.ProcessState, text)
+	}
+}
+
+// beginning keeps the first bytes of what is written.
+type beginning struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write keeps p as long as there is room.
+func (b *beginning) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if room := 4096 - len(b.text); room > 0 {
+		b.text = append(b.text, p[:min(room, len(p))]...)
+	}
+	return len(p), nil
+}
+
+// String returns what was kept.
+func (b *beginning) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.text)
+}

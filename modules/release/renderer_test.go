@@ -1,0 +1,216 @@
+//go:build !e2e
+
+package release
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// serveCharts makes a process of this test binary one that evaluates charts.
+const serveCharts = "STARLING_TEST_SERVE_CHARTS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(serveCharts) != "" {
+		if err := serve(os.Stdin, os.Stdout, time.Second); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func newTestRenderer(t *testing.T, o RendererOptions) *Renderer {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Command = func() *exec.Cmd {
+		cmd := exec.Command(self)
+		cmd.Env = []string{serveCharts + "=1"}
+		return cmd
+	}
+	return NewRenderer(o)
+}
+
+// A chart that takes all there is ends a process, and that is not this one; the next one
+// renders.
+func TestChartsThatTakeAllThereIs(t *testing.T) {
+	r := newTestRenderer(t, RendererOptions{})
+	m := &Manager{o: Options{Renderer: r}}
+	memory, endless, calls, yaml := "it takes more than 256 MiB of memory", "a template loops without end", "a template calls itself without end", "helm gave up"
+	alias := "a: &a " + strings.Repeat("x", 100_000) + "\nb: [" + strings.Repeat("*a,", 20_000) + "]"
+	for _, tt := range []struct {
+		name, text string
+		wants      []string
+	}{
+		{"until", "a: {{ until 1000000000 | len }}", []string{memory, endless, yaml}},
+		{"repeat", `a: {{ repeat 2000000000 "xxxx" }}`, []string{memory}},
+		{"nindent", `a: {{ "x" | nindent 2000000000 }}`, []string{memory}},
+		{"range", "{{ range 1000000000000 }}{{ end }}", []string{endless}},
+		{"range that writes", "{{ range 1000000000 }}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa{{ end }}", []string{memory, endless}},
+		{"tpl", `{{ $t := "{{ tpl .t . }}" }}{{ tpl $t (dict "t" $t "Template" .Template) }}`, []string{calls, memory, endless}},
+		{"fromYaml", `{{ $_ := set .Values "x" (fromYaml .Values.bomb) }}{{ len .Values.x.b }}`, []string{memory}},
+		{"manifest", "{{ .Values.bomb }}", []string{"web/templates/0.yaml: a document that it renders to is too large: with its aliases"}},
+		{"much", `a: "{{ repeat 20000000 "x" }}"`, []string{"the chart renders to more than 16 MiB"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", tt.text), Values: map[string]any{"bomb": alias}}, chartutil.DefaultCapabilities, false)
+			found := false
+			for _, want := range tt.wants {
+				found = found || strings.Contains(errorText(err), want)
+			}
+			if !found || strings.Contains(errorText(err), "\n") {
+				t.Errorf("%v, want one of %q", err, tt.wants)
+			}
+			got, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", "a: b")}, chartutil.DefaultCapabilities, false)
+			if err != nil || got.files["web/templates/0.yaml"] != "a: b" {
+				t.Errorf("the next chart: %v %v", got.files, err)
+			}
+		})
+	}
+}
+
+// What another process renders is what this one would render.
+func TestChartsInAnotherProcess(t *testing.T) {
+	r := newTestRenderer(t, RendererOptions{Idle: time.Millisecond})
+	there, here := renderer(), renderer()
+	there.o.Renderer = r
+	values := map[string]any{
+		"i": int64(1), "big": int64(9007199254740993), "f": 1.0, "g": 1.5e30, "s": "text \u2028 <b>", "t": true, "nil": nil,
+		"list": []any{int64(1), 2.0, nil, map[string]any{}, []any{}}, "map": map[string]any{"a": map[string]any{"f": -0.5}},
+	}
+	for _, text := range []string{
+		"a: {{ toJson .Values }}",
+		`a: {{ range $k, $v := .Values }}{{ $k }}={{ kindOf $v }} {{ end }}{{ range .Values.list }}{{ kindOf . }} {{ end }}`,
+		`a: "{{ .Release.Name }} {{ .Release.Namespace }} {{ .Release.Revision }} {{ .Release.IsInstall }} {{ .Capabilities.KubeVersion }} {{ .Chart.Name }}"`,
+		`a: {{ lookup "v1" "ConfigMap" "x" "y" | len }}`,
+		`a: {{ lookup "v1" "ConfigMap" "x" "" | toJson }}`,
+		`a: {{ lookup "v1" "Nonsense" "x" "y" | len }}`,
+		"a: {{ .Values.none.more }}",
+		`{{ fail "no way" }}`,
+		"{{ if }}",
+	} {
+		target := Target{Name: "web", Namespace: "apps", Values: values, Chart: with(chartOf("web", text), "templates/NOTES.txt", "hello {{ .Release.Name }}")}
+		want, wantErr := here.render(t.Context(), target, chartutil.DefaultCapabilities, true)
+		got, err := there.render(t.Context(), target, chartutil.DefaultCapabilities, true)
+		if !reflect.DeepEqual(got, want) || errorText(err) != errorText(wantErr) {
+			t.Errorf("%s:\n%+v, %v, want\n%+v, %v", text, got, err, want, wantErr)
+		}
+		wantOffline, gotOffline := (*Renderer)(nil).Offline(t.Context(), target, "lookup", "fail"), r.Offline(t.Context(), target, "lookup", "fail")
+		if errorText(gotOffline.Err) != errorText(wantOffline.Err) {
+			t.Errorf("%s: offline %v, want %v", text, gotOffline.Err, wantOffline.Err)
+		}
+		gotOffline.Err, wantOffline.Err = nil, nil
+		if len(wantOffline.Files) == 0 {
+			gotOffline.Files, wantOffline.Files = nil, nil
+		}
+		if !reflect.DeepEqual(gotOffline, wantOffline) {
+			t.Errorf("%s: offline\n%+v, want\n%+v", text, gotOffline, wantOffline)
+		}
+	}
+}
+
+// A render whose caller has gone is ended.
+func TestAChartNobodyWaitsFor(t *testing.T) {
+	r := newTestRenderer(t, RendererOptions{Most: 1})
+	m := &Manager{o: Options{Renderer: r}}
+	boom := errors.New("timed out after 1s")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	asked := make(chan struct{})
+	m.o.Mapper = waiting{asked: asked, ctx: ctx}
+	go func() { <-asked; cancel(boom) }()
+	_, err := m.render(ctx, Target{Name: "web", Namespace: "apps", Chart: chartOf("web", `{{ lookup "v1" "ConfigMap" "x" "y" }}`)}, chartutil.DefaultCapabilities, false)
+	if errorText(err) != "rendering chart web: timed out after 1s" || !errors.Is(err, boom) {
+		t.Error(err)
+	}
+	if got, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", "a: b")}, chartutil.DefaultCapabilities, false); err != nil {
+		t.Errorf("the slot is not free: %v %v", got, err)
+	}
+}
+
+func TestLiteralChart(t *testing.T) {
+	files := map[string]string{"web/templates/a.yaml": `a: "{{ not a template }} {{- {{/* x */}} }}"`, "web/charts/db/templates/b.yaml": "b: 1\n"}
+	ch, err := load(chartOf("web", "x: {{ .Values.none.more }}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, notes, err := renderChart(Target{Name: "web", Namespace: "apps"}, literalChart(ch, rendering{files: files, notes: "{{ n }}"}), nil, chartutil.DefaultCapabilities, false, 1)
+	if err != nil || !reflect.DeepEqual(got, files) || notes != "{{ n }}" {
+		t.Errorf("%q %q %v", got, notes, err)
+	}
+}
+
+// pack is a chart as `helm package` makes it.
+func pack(t *testing.T, files ...string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	tape := tar.NewWriter(zip)
+	for i := 0; i < len(files); i += 2 {
+		if err := tape.WriteHeader(&tar.Header{Name: "sub/" + files[i], Size: int64(len(files[i+1])), Mode: 0o644}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tape.Write([]byte(files[i+1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(tape.Close(), zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestCheckFiles(t *testing.T) {
+	bomb := "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 40) + "]\n"
+	sub := pack(t, "Chart.yaml", "name: sub\n", "values.yaml", bomb)
+	for _, tt := range []struct {
+		name, path, data, want string
+	}{
+		{"fine", "Chart.yaml", "name: web", ""},
+		{"Chart.yaml", "Chart.yaml", bomb, "Chart.yaml is too large: with its aliases"},
+		{"a subchart", "charts/sub/values.yaml", bomb, "charts/sub/values.yaml is too large: with its aliases"},
+		{"a packed subchart", "charts/sub.tgz", string(sub), "charts/sub.tgz!values.yaml is too large: with its aliases"},
+		{"packed twice", "charts/sub.tgz", string(pack(t, "charts/sub.tgz", string(sub))), "charts/sub.tgz!charts/sub.tgz!values.yaml is too large: with its aliases"},
+		{"no packed chart", "charts/sub.tgz", "nonsense", ""},
+		{"zeros", "charts/sub.tgz", string(pack(t, "a", strings.Repeat("\x00", maxUnpacked))), "charts/sub.tgz: packed charts hold more than 32 MiB"},
+		{"zeros inside", "charts/sub.tgz", string(pack(t, "charts/s.tgz", string(pack(t, "a", strings.Repeat("\x00", maxUnpacked))))), "charts/sub.tgz!charts/s.tgz: packed charts hold more than 32 MiB"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := checkFiles([]File{{Path: tt.path, Data: []byte(tt.data)}})
+			if tt.want == "" && err != nil || !strings.HasPrefix(errorText(err), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// waiting is a mapper that does not answer before ctx ends.
+type waiting struct {
+	resettable
+	asked chan struct{}
+	ctx   context.Context
+}
+
+// RESTMapping waits.
+func (w waiting) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	close(w.asked)
+	<-w.ctx.Done()
+	return nil, w.ctx.Err()
+}

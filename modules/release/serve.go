@@ -1,0 +1,149 @@
+package release
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"io"
+	"log"
+	"time"
+
+	"helm.sh/helm/v3/pkg/engine"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+// ServeCharts evaluates charts for a [Renderer] in another process, which it reaches by in
+// and out, until that ends. It puts limits on this whole process and ends it when a
+// chart passes them.
+func ServeCharts(in io.Reader, out io.Writer) error { return serve(in, out, maxRenderTime) }
+
+func serve(in io.Reader, out io.Writer, most time.Duration) error {
+	log.SetOutput(io.Discard) // Helm's warnings, which may show values
+	limits := limitProcess(most)
+	s := &server{out: gob.NewEncoder(out), answers: make(chan answer)}
+	jobs := make(chan job)
+	ended := make(chan error, 1)
+	go func() { // so that the end of the other process ends a chart that does not end
+		dec := gob.NewDecoder(in)
+		for {
+			var m toChild
+			if err := dec.Decode(&m); err != nil {
+				if errors.Is(err, io.EOF) {
+					err = nil
+				}
+				ended <- err
+				return
+			}
+			if m.Job != nil {
+				jobs <- *m.Job
+			} else if m.Answer != nil {
+				s.answers <- *m.Answer
+			}
+		}
+	}()
+	work := func(j job) error {
+		limits.begin()
+		defer limits.end()
+		out := j.do(s.lookups(j.Kind))
+		return s.out.Encode(toParent{Outcome: &out})
+	}
+	failed := make(chan error, 1)
+	go func() {
+		for j := range jobs {
+			if err := work(j); err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case err := <-failed:
+		return err
+	}
+}
+
+// toChild and toParent are the messages between the two processes.
+type toChild struct {
+	Job    *job
+	Answer *answer
+}
+
+type toParent struct {
+	Lookup  *lookup
+	Outcome *outcome
+}
+
+// server is the side of the process that renders.
+type server struct {
+	out     *gob.Encoder
+	answers chan answer
+}
+
+// lookups has the other process answer the lookups of a job.
+func (s *server) lookups(kind string) engine.ClientProvider {
+	if kind != jobRender {
+		return nil
+	}
+	return asker{s}
+}
+
+type asker struct{ *server }
+
+// GetClientFor implements engine.ClientProvider.
+func (a asker) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	return asked{server: a.server, lookup: lookup{APIVersion: apiVersion, Kind: kind}}, true, nil
+}
+
+// asked is the client of one kind, of which Helm uses two methods.
+type asked struct {
+	dynamic.NamespaceableResourceInterface
+	*server
+	lookup lookup
+}
+
+// Namespace narrows what is asked.
+func (a asked) Namespace(name string) dynamic.ResourceInterface {
+	a.lookup.Namespace = name
+	return a
+}
+
+// Get asks for one object.
+func (a asked) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	a.lookup.Name = name
+	content, err := a.ask()
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// List asks for all of them.
+func (a asked) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	content, err := a.ask()
+	if err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetUnstructuredContent(content)
+	return list, nil
+}
+
+func (a asked) ask() (map[string]any, error) {
+	if err := a.out.Encode(toParent{Lookup: &a.lookup}); err != nil {
+		return nil, err
+	}
+	got := <-a.answers
+	switch {
+	case got.Missing:
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: a.lookup.Kind}, a.lookup.Name)
+	case got.Err != "":
+		return nil, errors.New(got.Err)
+	}
+	return unpackPlain(got.Object)
+}
