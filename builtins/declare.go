@@ -35,7 +35,7 @@ func declareSpecs() []Spec {
 				{Name: "release", Type: TypeString, Default: "None", Doc: "Name of the Helm release; default: the module's name."},
 				{Name: "adopt", Type: TypeBool, Default: "False", Doc: "Takes over a release of this name that was installed with helm, and objects of the chart that are there already, whoever made them. If not, both are errors."},
 				{Name: "wait", Type: TypeBool, Default: "False", Doc: "Whether a release waits until its objects are ready."},
-				{Name: "timeout", Type: TypeDuration, Default: `"10m"`, Doc: "How long one release action may take."},
+				{Name: "timeout", Type: TypeDuration, Default: `"10m"`, Doc: "How long one release action may take, at most 2h."},
 				{Name: "grants", Type: TypeList, Default: "[]", Doc: "What the hooks of the module may read and write besides what they watch: a list of grant(…)."},
 				{Name: "http", Type: TypeStrings, Default: "[]", Doc: "Hosts that http.get and http.send may reach: \"api.example.com\", \"*.example.com\" (any name below), an address or a range, \"10.0.0.0/8\"; each with \":8080\" for that port only. What a name leads to must be a public address, unless its range is listed, too; \"localhost\" is this machine."},
 			},
@@ -95,6 +95,9 @@ var (
 // defaultReleaseTimeout is module(timeout=).
 const defaultReleaseTimeout = 10 * time.Minute
 
+// maxReleaseTimeout bounds it: a release holds one of few places.
+const maxReleaseTimeout = 2 * time.Hour
+
 func callModule(c *call) (starlark.Value, error) {
 	file := c.ctx.File
 	switch {
@@ -126,8 +129,8 @@ func callModule(c *call) (starlark.Value, error) {
 		}
 		m.Weight = &w
 	}
-	if m.Timeout == 0 {
-		return nil, errors.New("timeout: must be more than 0")
+	if m.Timeout == 0 || m.Timeout > maxReleaseTimeout {
+		return nil, fmt.Errorf("timeout: %s is not between 0 and %s", m.Timeout, maxReleaseTimeout)
 	}
 	for _, param := range []string{"after", "requires"} {
 		for _, name := range c.strings(param) {
@@ -287,8 +290,8 @@ func callRetry(c *call) (starlark.Value, error) {
 		r.Factor, _ = starlark.AsFloat(v)
 	}
 	switch {
-	case r.Min < time.Millisecond:
-		return nil, errors.New("min: must be at least 1ms")
+	case r.Min < minRequeue:
+		return nil, fmt.Errorf("min: must be at least %s", minRequeue)
 	case r.Max < r.Min:
 		return nil, fmt.Errorf("max: %s is less than min, %s", r.Max, r.Min)
 	case math.IsNaN(r.Factor) || r.Factor < 1 || r.Factor > 100:

@@ -17,6 +17,9 @@ import (
 // defaultHookTimeout is hook(timeout=).
 const defaultHookTimeout = 30 * time.Second
 
+// maxHookTimeout bounds hook(timeout=): a run holds one of its module's places.
+const maxHookTimeout = 10 * time.Minute
+
 func hookSpec() Spec {
 	return Spec{
 		Name: "hook", Phases: PhaseLoad, call: callHook,
@@ -25,9 +28,9 @@ func hookSpec() Spec {
 			{Name: "fn", Type: TypeFunction, Default: "None", Doc: "The function; it takes ctx. It may be left out when all bindings are k8s.convert."},
 			{Name: "on", Type: TypeList, Default: "[]", Doc: "What triggers it: startup(), schedule(…), k8s.watch(…), before_helm() and the like."},
 			{Name: "name", Type: TypeString, Default: "None", Doc: "The hook's id, unique in its module; default: \"file:function\"."},
-			{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Doc: "How long one run may take."},
+			{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Doc: "How long one run may take, at most 10m."},
 			{Name: "retry", Type: TypeRetry, Default: "None", Doc: "How a failed run is repeated; None: retry()."},
-			{Name: "queue", Type: TypeString, Default: "None", Doc: "Name of a line of work of its own: hooks of one queue of a module run one at a time, beside those of its other queues. None: the module's line."},
+			{Name: "queue", Type: TypeString, Default: "None", Doc: "Name of a line of work of its own: hooks of one queue of a module run one at a time, beside those of its other queues, of which a module may have 8. None: the module's line."},
 			{Name: "allow_failure", Type: TypeBool, Default: "False", Doc: "A failed run is not repeated before the next event, and holds up neither the chart's first render nor a release."},
 			{Name: "min_interval", Type: TypeDuration, Default: "None", Doc: "Mean time between two runs. What comes sooner waits, as one run, and holds up no other hook."},
 			{Name: "burst", Type: TypeInt, Default: "1", Doc: "How many runs min_interval lets through in a row after a pause."},
@@ -49,8 +52,8 @@ func callHook(c *call) (starlark.Value, error) {
 		Retry:   DefaultRetry,
 		Pos:     c.pos(),
 	}
-	if h.Timeout == 0 {
-		return nil, errors.New("timeout: must be more than 0")
+	if h.Timeout == 0 || h.Timeout > maxHookTimeout {
+		return nil, fmt.Errorf("timeout: %s is not between 0 and %s", h.Timeout, maxHookTimeout)
 	}
 	if r, ok := c.arg("retry").(*declared[Retry]); ok {
 		h.Retry = r.val

@@ -3,6 +3,7 @@ package builtins
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"go.starlark.net/starlark"
 
@@ -17,12 +18,12 @@ func runSpecs() []Spec {
 			Doc: "Ends the run, or whatever is going on, with an error. A run that fails changes nothing and is repeated.",
 			Params: []Param{
 				{Name: "msg", Type: TypeAny, Doc: "What is wrong."},
-				{Name: "retry_after", Type: TypeDuration, Default: "None", Doc: "When to try again; None: as the hook's retry says."},
+				{Name: "retry_after", Type: TypeDuration, Default: "None", Doc: "When to try again, in 100ms at the soonest; None: as the hook's retry says."},
 				{Name: "permanent", Type: TypeBool, Default: "False", Doc: "Whether trying again is of no use before something changes."},
 			}},
 		{Name: "requeue", Phases: PhaseRun, Effect: EffectWrite, call: callRequeue,
 			Doc:    "Asks for another run after some time, if this one succeeds. Of several calls the soonest counts. Not in a cleanup: fail(…, retry_after = …) tries that again.",
-			Params: []Param{{Name: "after", Type: TypeDuration, Doc: "How long after the end of this run."}}},
+			Params: []Param{{Name: "after", Type: TypeDuration, Doc: "How long after the end of this run; less than 100ms counts as 100ms."}}},
 	}
 }
 
@@ -31,6 +32,9 @@ func callFail(c *call) (starlark.Value, error) {
 		Msg:        textOf(c.arg("msg")),
 		RetryAfter: c.durationOr("retry_after", 0),
 		Permanent:  c.boolOr("permanent", false),
+	}
+	if e.RetryAfter > 0 {
+		e.RetryAfter = max(e.RetryAfter, minRequeue)
 	}
 	if e.Permanent && e.RetryAfter > 0 {
 		return nil, errors.New("retry_after and permanent exclude each other")
@@ -41,6 +45,10 @@ func callFail(c *call) (starlark.Value, error) {
 	return nil, e
 }
 
+// minRequeue is the shortest pause that requeue makes: a hook that asks for its next run
+// again and again is not to run all the time.
+const minRequeue = 100 * time.Millisecond
+
 func callRequeue(c *call) (starlark.Value, error) {
 	after := c.durationOr("after", 0)
 	if c.run.Cleanup {
@@ -49,6 +57,7 @@ func callRequeue(c *call) (starlark.Value, error) {
 	if after == 0 {
 		return nil, errors.New("after: must be more than 0")
 	}
+	after = max(after, minRequeue)
 	if old := c.run.Effects.Requeue; old == 0 || after < old {
 		c.run.Effects.Requeue = after
 	}

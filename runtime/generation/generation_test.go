@@ -3,6 +3,7 @@ package generation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -33,6 +34,24 @@ func load(t *testing.T, files map[string]string) *Generation {
 }
 
 const hookOnStartup = "def f(ctx):\n  pass\nhook(f, on = [startup()])\n"
+
+// A module has as many lines of work as it may keep others waiting with.
+func TestQueuesAreCapped(t *testing.T) {
+	queues := func(n int) map[string]string {
+		text := "def f(ctx):\n  pass\n\n"
+		for i := range n {
+			text += fmt.Sprintf("hook(f, on = [startup()], name = \"h%02d\", queue = \"q%d\")\n", i, i)
+		}
+		return map[string]string{"web/hooks/a.star": text}
+	}
+	if err := load(t, queues(maxQueues)).Modules["web"].Err; err != nil {
+		t.Error(err)
+	}
+	err := load(t, queues(40)).Modules["web"].Err
+	if err == nil || !strings.HasPrefix(err.Error(), "web/hooks/a.star:12: hook h08: queue q8 is one more than the 8 queues") {
+		t.Errorf("with 40 queues: %v", err)
+	}
+}
 
 func TestLoad(t *testing.T) {
 	g := load(t, map[string]string{

@@ -107,6 +107,7 @@ func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Modul
 		l.hookFile(ctx, m, path)
 	}
 	slices.SortFunc(m.Hooks, func(a, b *Hook) int { return cmp.Compare(a.ID, b.ID) })
+	m.checkQueues()
 	for _, h := range m.Hooks {
 		for _, b := range h.Bindings {
 			switch {
@@ -171,6 +172,25 @@ func (l *loader) hookFile(ctx context.Context, m *Module, path string) {
 			continue
 		}
 		m.Hooks = append(m.Hooks, h)
+	}
+}
+
+// maxQueues is how many queues the hooks of one module may name: each is a line of runs
+// beside the others.
+const maxQueues = 8
+
+// checkQueues refuses a module with too many lines of work.
+func (m *Module) checkQueues() {
+	queues := map[string]bool{}
+	for _, h := range m.Hooks {
+		if h.Queue != "" {
+			queues[h.Queue] = true
+		}
+		if len(queues) > maxQueues {
+			m.join(fmt.Errorf("%s: hook %s: queue %s is one more than the %d queues that the hooks of a module may have; let hooks share one",
+				h.Pos, h.HookDecl.ID, h.Queue, maxQueues))
+			return
+		}
 	}
 }
 
