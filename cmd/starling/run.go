@@ -96,7 +96,10 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	loader := newLoader(log)
 	gen, err := f.load(ctx, loader)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil // told to stop meanwhile
+	case err != nil:
 		return err
 	}
 	if err := checkPause(f.pause, gen); err != nil {
@@ -148,7 +151,8 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	digest := gen.Tree.Digest
 	group, ctx := errgroup.WithContext(ctx)
 	if f.reload {
-		group.Go(func() error { f.follow(ctx, driver, digest, log); return nil })
+		// The end does not wait for a file that loads for ever.
+		go f.follow(ctx, driver, digest, log)
 	}
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error { return srv.Run(serving) })
@@ -174,11 +178,17 @@ func (f *runFlags) load(ctx context.Context, loader *loader) (*generation.Genera
 	if err != nil {
 		return nil, err
 	}
-	gen := loader.load(ctx, t, nil)
-	for _, p := range gen.Problems {
-		loader.log.Warn().Msg(p.String())
+	loaded := make(chan *generation.Generation, 1)
+	go func() { loaded <- loader.load(ctx, t, nil) }()
+	select {
+	case gen := <-loaded:
+		for _, p := range gen.Problems {
+			loader.log.Warn().Msg(p.String())
+		}
+		return gen, nil
+	case <-ctx.Done(): // a file may be at a step that does not end
+		return nil, ctx.Err()
 	}
-	return gen, nil
 }
 
 // checkPause says whether the modules of --pause are there.

@@ -19,6 +19,9 @@ import (
 // event of its watch.
 var filterLimits = script.Limits{Steps: 1_000_000, Wall: time.Second}
 
+// askedLimits bound enabled() and chart_values(), which are asked again and again.
+var askedLimits = script.Limits{Steps: 10_000_000, Wall: 5 * time.Second}
+
 // Filter returns what a watch keeps of an object, nil for the object itself. What a
 // filter returns is kept as plain data: nothing of the object stays behind it.
 // Host is asked for anew for each object: a watch may outlive the generation that has
@@ -113,6 +116,7 @@ func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, v
 			Module: m.Name, Hook: "chart_values", Now: now,
 			Compose: func([]effect.ValueOp) (map[string]any, error) { return view, nil },
 		}},
+		Limits: askedLimits,
 	})
 	if err != nil {
 		return nil, err

@@ -69,6 +69,13 @@ type Result struct {
 
 // Run calls a hook.
 func Run(ctx context.Context, r Request) Result {
+	var waited waiting
+	if r.Reader != nil {
+		r.Reader = waitingReader{r.Reader, &waited}
+	}
+	if r.HTTP != nil {
+		r.HTTP = waitingFetcher{r.HTTP, &waited}
+	}
 	run := &builtins.Run{
 		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global,
 		Namespace: r.Namespace, Instance: r.Instance, Now: r.Now, Grants: r.Module.Decl.Grants,
@@ -105,6 +112,7 @@ func Run(ctx context.Context, r Request) Result {
 		Context: &builtins.Context{Phase: phase, Run: run, Log: r.Log},
 		Limits:  script.Limits{Wall: wall},
 	})
+	usage.Waited += time.Duration(waited.total.Load())
 	if err == nil && binding != nil {
 		if err = run.Respond(binding, v); err != nil {
 			err = fmt.Errorf("%s%w", placeOf(fn), err)
@@ -132,6 +140,7 @@ func Enabled(ctx context.Context, host *script.Host, m *generation.Module, view 
 			Module: m.Name, Hook: "enabled", Now: now,
 			Compose: func([]effect.ValueOp) (map[string]any, error) { return view, nil },
 		}},
+		Limits: askedLimits,
 	})
 	if err != nil {
 		return builtins.Decision{}, err

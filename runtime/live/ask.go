@@ -56,6 +56,9 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 		m := &out.Modules[i]
 		waiting, problems := d.outbox.state(m.Name)
 		m.PendingMessages, m.Problems = waiting, slices.Concat(m.Problems, problems)
+		if slow := d.slots.problem(m.Name); slow != "" {
+			m.Problems = append(m.Problems, slow)
+		}
 	}
 	for i := range out.Hooks {
 		d.addSizes(&out.Hooks[i], s.watches[i])

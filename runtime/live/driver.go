@@ -97,7 +97,7 @@ type Driver struct {
 	work      context.Context
 	stopWork  context.CancelFunc
 	busy      tasks
-	runSlots  chan struct{}
+	slots     *slots
 	helmSlots chan struct{} // of modules that do not wait for their objects
 	waitSlots chan struct{} // of those that do
 
@@ -110,9 +110,6 @@ type Driver struct {
 }
 
 const (
-	// maxRuns bounds how many hooks run at once. They mostly wait for the API
-	// server or for each other's memory, so it is above the number of cores.
-	maxRuns = 32
 	// maxReleases bounds Helm: each action holds its chart and manifests.
 	maxReleases = 8
 	// maxWaiting bounds the actions of modules with wait=True. They hold their
@@ -122,6 +119,8 @@ const (
 	goneFor = 10 * time.Second
 	// stopGrace is how long work under way may take to end on SIGTERM.
 	stopGrace = 8 * time.Second
+	// stopPatience is how long a stop waits for work that writes nothing any more.
+	stopPatience = time.Second
 	// lostGrace is the same when the Lease is lost: after it another process
 	// may write.
 	lostGrace = leaseDuration - renewDeadline - retryPeriod - time.Second
@@ -141,7 +140,7 @@ func New(o Options) (*Driver, error) {
 		requests:  newRequests(),
 		timer:     time.NewTimer(time.Hour),
 		look:      time.NewTimer(time.Hour),
-		runSlots:  make(chan struct{}, maxRuns),
+		slots:     newSlots(),
 		helmSlots: make(chan struct{}, maxReleases),
 		waitSlots: make(chan struct{}, maxWaiting),
 		asks:      make(chan func(*engine.Engine)),

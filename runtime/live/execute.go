@@ -115,10 +115,11 @@ func (d *Driver) startWatch(a engine.StartWatch) {
 	d.watches.Start(d.executor.WatchSpec(d.work, a))
 }
 
-func (d *Driver) callHook(a engine.RunHook) engine.RunDone {
+// callHook calls a hook, and says how long that has computed.
+func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
 	began := time.Now()
 	if err := d.marks.begin(a.Hook.ID); err != nil {
-		return engine.RunDone{Run: a.Run, Err: fmt.Errorf("the run cannot be marked in --state-dir: %w", err)}
+		return engine.RunDone{Run: a.Run, Err: fmt.Errorf("the run cannot be marked in --state-dir: %w", err)}, 0
 	}
 	d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
 	done, result := d.executor.RunHook(d.work, a)
@@ -129,7 +130,7 @@ func (d *Driver) callHook(a engine.RunHook) engine.RunDone {
 	if err := d.marks.end(a.Hook.ID, result.Err == nil); err != nil {
 		d.o.Log.Warn().Err(err).Msg("the mark of a run stays in --state-dir")
 	}
-	return done
+	return done, result.Usage.Wall - result.Usage.Waited
 }
 
 func (d *Driver) release(a engine.Release) engine.Released {

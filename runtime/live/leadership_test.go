@@ -211,3 +211,26 @@ func TestAStopWhileTheLoopHangs(t *testing.T) {
 		}
 	})
 }
+
+// Nor does it wait for a step of a hook, a filter or a file that does not end.
+func TestAStopWhileAHookHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, emptyTree)
+		f.start()
+		f.waitReady()
+		release := make(chan struct{})
+		defer close(release)
+		f.driver.busy.Go(func() { <-release })
+		began := time.Now()
+		f.stop()
+		if err := <-f.ended; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if got := f.holder(); got != "" {
+			t.Errorf("the Lease is still held by %q", got)
+		}
+	})
+}

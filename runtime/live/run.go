@@ -16,7 +16,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	stopReceiving := d.startReceive()
 	defer stopReceiving() // after what waits has been told
 	defer close(d.done)
-	defer d.watches.Shutdown()
+	defer patiently(d.watches.Shutdown)
 	d.watchConfig()
 	lock, err := d.leaseLock()
 	if err != nil {
@@ -54,6 +54,17 @@ func (d *Driver) Run(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// patiently waits for f, but not for one step of a hook, a filter or a file that does not
+// end: nothing is written any more, so nothing is lost with it.
+func patiently(f func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(stopPatience):
+	}
 }
 
 var errLost = errors.New("the lease was lost: another process may work now; this one ends")
@@ -187,10 +198,7 @@ func (d *Driver) stop(grace time.Duration) (clean bool) {
 		clean = false
 		d.o.Log.Warn().Err(err).Msg("a write did not end in time")
 	}
-	select {
-	case <-idle:
-	case <-ctx.Done():
-	}
+	patiently(func() { <-idle })
 	if lost := d.outbox.stop(ctx); lost > 0 {
 		d.o.Log.Warn().Int("messages", lost).Msg("messages that have not arrived are lost")
 	}

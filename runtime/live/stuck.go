@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/engine"
@@ -43,13 +44,25 @@ func (s *stuck) add(hook string, n int) {
 // runHook calls a hook, and waits for the end of the run or until it is given up.
 func (d *Driver) runHook(a engine.RunHook) engine.RunDone {
 	if a.Request == nil { // whoever takes requests bounds them, and somebody waits
-		d.runSlots <- struct{}{}
-		defer func() { <-d.runSlots }()
+		if !d.slots.take(d.work, a.Hook.Module) {
+			return engine.RunDone{Run: a.Run, Err: errStopping}
+		}
 	}
-	return d.stuck.run(a, func() (done engine.RunDone) {
-		done.Err = d.guard(func() error { done = d.callHook(a); return done.Err })
+	var computed atomic.Int64
+	computed.Store(int64(a.Hook.Timeout)) // of a run that is given up
+	done := d.stuck.run(a, func() (done engine.RunDone) {
+		done.Err = d.guard(func() error {
+			var took time.Duration
+			done, took = d.callHook(a)
+			computed.Store(int64(took))
+			return done.Err
+		})
 		return done
 	}, d.busy.Go)
+	if a.Request == nil {
+		d.slots.give(a.Hook.Module, time.Duration(computed.Load()))
+	}
+	return done
 }
 
 // run makes one call in a goroutine of its own.

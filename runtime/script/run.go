@@ -48,6 +48,9 @@ type Usage struct {
 	Steps uint64
 	// Wall is the time from start to end.
 	Wall time.Duration
+	// Waited is how much of it was spent waiting for the memory turn, or for the API
+	// server and others.
+	Waited time.Duration
 }
 
 // CallOptions says how one function is called.
@@ -90,6 +93,7 @@ type run struct {
 	timer   *time.Timer        // the wall limit
 	left    time.Duration      // of the wall limit, when the timer was last started
 	since   time.Time          // when that was
+	waited  time.Duration      // for the memory turn
 
 	spent    uint64 // steps of threads that have ended
 	nextFull uint64 // steps of the current thread at which to look at everything
@@ -112,7 +116,7 @@ func (r *run) end() Usage {
 	r.detach()
 	r.share.leave()
 	r.stop(nil)
-	return Usage{Steps: r.spent, Wall: time.Since(r.start)}
+	return Usage{Steps: r.spent, Wall: time.Since(r.start), Waited: r.waited}
 }
 
 // cancel stops the run at its next step, and builtins that wait on the context.
@@ -219,11 +223,13 @@ func (r *run) pause() func() {
 	if !r.timer.Stop() {
 		return func() {}
 	}
-	r.left -= time.Since(r.since)
+	began := time.Now()
+	r.left -= began.Sub(r.since)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.since = time.Now()
+		r.waited += r.since.Sub(began)
 		r.timer.Reset(max(r.left, 0))
 	}
 }

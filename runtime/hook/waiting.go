@@ -1,0 +1,43 @@
+package hook
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// waiting counts how long a run waits for others: that is no computing of its own.
+type waiting struct{ total atomic.Int64 }
+
+func (w *waiting) since(began time.Time) { w.total.Add(int64(time.Since(began))) }
+
+type waitingReader struct {
+	builtins.Reader
+	waiting *waiting
+}
+
+// Get reads one object.
+func (r waitingReader) Get(ctx context.Context, ref effect.Ref) (map[string]any, error) {
+	defer r.waiting.since(time.Now())
+	return r.Reader.Get(ctx, ref)
+}
+
+// List reads the objects of a kind.
+func (r waitingReader) List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error) {
+	defer r.waiting.since(time.Now())
+	return r.Reader.List(ctx, apiVersion, kind, namespaces, labels, fields)
+}
+
+type waitingFetcher struct {
+	builtins.Fetcher
+	waiting *waiting
+}
+
+// Fetch asks a server.
+func (f waitingFetcher) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched, error) {
+	defer f.waiting.since(time.Now())
+	return f.Fetcher.Fetch(ctx, r)
+}
