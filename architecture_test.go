@@ -28,7 +28,7 @@ var layers = []struct {
 	{"plans", []string{"runtime/plan"}, false},
 	{"drivers", []string{"runtime/live", "runtime/sim"}, false},
 	{"what drivers share", []string{"runtime/executor"}, false},
-	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/cluster/apitest", "runtime/server", "runtime/webhook", "runtime/outbound", "runtime/receive", "runtime/record", "runtime/reload", "runtime/sim/store", "runtime/sim/rest", "modules/release"}, true},
+	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/cluster/apitest", "runtime/server", "runtime/webhook", "runtime/outbound", "runtime/receive", "runtime/inbound", "runtime/record", "runtime/reload", "runtime/sim/store", "runtime/sim/rest", "modules/release"}, true},
 	{"engine", []string{"runtime/engine"}, false},
 	{"what the engine decides with", []string{"runtime/lane", "runtime/hook", "runtime/generation"}, true},
 	{"modules", []string{"modules/tree", "modules/graph", "modules/values", "modules/status"}, false},

@@ -24,6 +24,7 @@ type webhookFlags struct {
 	service string
 	url     string
 	certDir string
+	clients string
 }
 
 func (f *webhookFlags) addFlags(fs *pflag.FlagSet) {
@@ -35,11 +36,13 @@ func (f *webhookFlags) addFlags(fs *pflag.FlagSet) {
 		"`URL` instead of a Service, for a starling outside of the cluster: https://HOST:PORT")
 	fs.StringVar(&f.certDir, "webhook-cert-dir", "",
 		"`folder` with tls.crt, tls.key and ca.crt, re-read when they change (default: own certificates, kept in a Secret)")
+	fs.StringVar(&f.clients, "webhook-client-ca", "",
+		"`file` with the authorities, in PEM, of the certificate that the API server shows when it asks for a review; who shows none is refused (default: anybody may ask)")
 }
 
 // options checks the flags. podFile is there in a pod only.
 func (f *webhookFlags) options(name, podFile string) (live.WebhookOptions, error) {
-	o := live.WebhookOptions{Address: f.address, Always: f.address != "", CertDir: f.certDir}
+	o := live.WebhookOptions{Address: f.address, Always: f.address != "", CertDir: f.certDir, ClientCA: f.clients}
 	if o.Address == "" {
 		o.Address = defaultWebhookAddress
 	}

@@ -28,6 +28,7 @@ func TestWebhookFlags(t *testing.T) {
 		"--webhook-service=hooks:8443":   {Address: ":9443", Reach: webhook.Reach{Service: "hooks", Port: 8443}},
 		"--webhook-url=https://a:9443/":  {Address: ":9443", Reach: webhook.Reach{URL: "https://a:9443"}},
 		"--webhook-url=https://a:9443/x": {Address: ":9443", Reach: webhook.Reach{URL: "https://a:9443/x"}},
+		"--webhook-client-ca=ca.crt":     {Address: ":9443", Reach: byService, ClientCA: "ca.crt"},
 		"--webhook-cert-dir=" + dir:      {Address: ":9443", Reach: byService, CertDir: dir},
 	} {
 		got, err := parseWebhookFlags(t, args, "starling", inPod)

@@ -23,6 +23,9 @@ type WebhookOptions struct {
 	Unreachable string
 	// CertDir holds mounted certificates; empty: own ones.
 	CertDir string
+	// ClientCA is a file with the authorities of the API server's certificate; empty:
+	// anybody may ask.
+	ClientCA string
 	// Serving is called once requests are answered; nil: nothing is.
 	Serving func()
 }
@@ -32,7 +35,7 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 	w := d.o.Webhooks
 	d.webhooks, err = webhook.New(webhook.Options{
 		Client: d.o.Client, Generation: d.generation.Load(), Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
-		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir, Serving: w.Serving,
+		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir, ClientCA: w.ClientCA, Serving: w.Serving,
 		Answer: d.answer, Observe: d.metrics.answered, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
 		Log: d.o.Log,
 	})

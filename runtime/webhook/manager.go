@@ -22,7 +22,7 @@ import (
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
-// Options configures a [Manager]. All fields but Always, CertDir, Unreachable, Expires,
+// Options configures a [Manager]. All fields but Always, CertDir, ClientCA, Unreachable, Expires,
 // Serving and Now are required.
 type Options struct {
 	Client     *cluster.Client
@@ -41,7 +41,10 @@ type Options struct {
 	// CertDir is a folder with tls.crt, tls.key and ca.crt; empty: own certificates
 	// in a Secret.
 	CertDir string
-	Answer  Answer
+	// ClientCA is a file with the authorities of which clients must show a certificate;
+	// empty: anybody may ask.
+	ClientCA string
+	Answer   Answer
 	// Observe is told of each request that was answered. It must not block.
 	Observe func(Observation)
 	// Expires is told when the certificate that is served ends.
@@ -109,6 +112,13 @@ func New(o Options) (*Manager, error) {
 	}
 	m.gen.Store(o.Generation)
 	m.o.Generation = nil // there may soon be another one
+	if o.ClientCA != "" {
+		clients, err := openAuthorities(o.ClientCA)
+		if err != nil {
+			return nil, err
+		}
+		m.server.require(clients)
+	}
 	if o.CertDir != "" {
 		m.source = &mounted{dir: o.CertDir}
 	} else {

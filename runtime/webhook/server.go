@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/inbound"
 )
 
 const (
@@ -29,10 +29,18 @@ const (
 	// maxConversion bounds the body of a conversion request: a whole page of a list
 	// comes at once.
 	maxConversion = 64 << 20
-	// maxParallel is how many requests are worked on at once, maxBytes how large
-	// their bodies are together.
+	// maxParallel is how many requests are worked on at once.
 	maxParallel = 128
-	maxBytes    = 128 << 20
+	// smallBody is what most reviews are smaller than. Bodies have room for themselves up
+	// to here, and past it in the room for large reviews or for conversions: so neither
+	// keeps small ones from being read. One client address may have half of a room.
+	smallBody       = 1 << 20
+	smallRoom       = 16 << 20
+	reviewRoom      = 32 << 20
+	conversionsRoom = 80 << 20
+	// readGrace and readPace are how fast a client must send.
+	readGrace = 3 * time.Second
+	readPace  = 1 << 20
 	// defaultWait is how long the API server waits unless it says otherwise; it
 	// never waits longer than maxWait.
 	defaultWait = 10 * time.Second
@@ -79,15 +87,21 @@ type server struct {
 	routes atomic.Pointer[map[string]route]
 	cert   atomic.Pointer[served]
 
-	slots   chan struct{}
-	bytes   *semaphore.Weighted
+	// small, reviews and conversions are the rooms for bodies. Only what is read has one
+	// of the slots.
+	small, reviews, conversions *inbound.Room
+	slots                       chan struct{}
+	// clients are the authorities of which clients must show a certificate; nil: anybody
+	// may ask.
+	clients *authorities
 	http    *http.Server
 	stopped sync.WaitGroup
 }
 
 func newServer(own effect.Instance, answer Answer, observe func(Observation), log zerolog.Logger) *server {
 	s := &server{own: own, answer: answer, observe: observe, log: log,
-		slots: make(chan struct{}, maxParallel), bytes: semaphore.NewWeighted(maxBytes)}
+		small: inbound.NewRoom(smallRoom), reviews: inbound.NewRoom(reviewRoom), conversions: inbound.NewRoom(conversionsRoom),
+		slots: make(chan struct{}, maxParallel)}
 	s.routes.Store(&map[string]route{})
 	s.http = &http.Server{
 		Handler:           s,
@@ -147,9 +161,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "starling: the API server asks by POST", http.StatusMethodNotAllowed)
 		return
 	}
+	if s.clients != nil && !to.convert && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
+		http.Error(w, "starling: the client shows no certificate of --webhook-client-ca", http.StatusForbidden)
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), waits(r))
 	defer cancel()
-	result, body, err := s.handle(ctx, to, r)
+	result, body, err := s.handle(ctx, to, w, r)
 	if err != nil {
 		result = "error"
 		code := http.StatusInternalServerError
@@ -187,10 +205,11 @@ func badf(code int, format string, args ...any) error {
 }
 
 // handle reads the request, has it answered and returns the body of the answer.
-func (s *server) handle(ctx context.Context, to route, r *http.Request) (result string, body []byte, err error) {
-	limit := int64(maxReview)
-	if to.convert {
-		limit = maxConversion
+func (s *server) handle(ctx context.Context, to route, w http.ResponseWriter, r *http.Request) (result string, body []byte, err error) {
+	data, release, err := s.read(ctx, to, w, r)
+	defer release()
+	if err != nil {
+		return "", nil, err
 	}
 	select {
 	case s.slots <- struct{}{}:
@@ -198,39 +217,50 @@ func (s *server) handle(ctx context.Context, to route, r *http.Request) (result 
 	case <-ctx.Done():
 		return "", nil, badf(http.StatusTooManyRequests, "too many requests at once")
 	}
-	size := r.ContentLength
-	if size < 0 || size > limit {
-		size = limit
-	}
-	if s.bytes.Acquire(ctx, size) != nil {
-		return "", nil, badf(http.StatusTooManyRequests, "too many large requests at once")
-	}
-	defer s.bytes.Release(size)
-	data, err := readBody(r, limit)
-	if err != nil {
-		return "", nil, err
-	}
 	if to.convert {
 		return s.convert(ctx, to, data)
 	}
 	return s.review(ctx, to, data)
 }
 
-func readBody(r *http.Request, limit int64) ([]byte, error) {
-	if r.ContentLength > limit {
-		return nil, badf(http.StatusRequestEntityTooLarge, "the request is larger than %d MiB", limit>>20)
+// read reads the body. What has room for it must be called when it is done with.
+func (s *server) read(ctx context.Context, to route, w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
+	limit, room, bytes := int64(maxReview), s.reviews, int64(reviewRoom)
+	if to.convert {
+		limit, room, bytes = maxConversion, s.conversions, conversionsRoom
 	}
-	var b bytes.Buffer
-	if r.ContentLength > 0 {
-		b.Grow(int(r.ContentLength) + bytes.MinRead)
+	from := inbound.Remote(r)
+	small := s.small.Hold(inbound.Share{Of: from, Most: smallRoom / 2})
+	large := room.Hold(inbound.Share{Of: from, Most: bytes / 2})
+	release = func() { small.Release(); large.Release() }
+	var has int64
+	body, err = inbound.Body(w, r, inbound.BodyOptions{
+		Limit: limit, Grace: readGrace, PerSecond: readPace, Within: maxWait,
+		Take: func(more int64) error {
+			switch has += more; {
+			case has <= smallBody:
+				return small.Try(more)
+			case has-more <= smallBody: // the whole at once: two halves would wait for each other
+				whole := limit
+				if r.ContentLength >= 0 {
+					whole = r.ContentLength
+				}
+				return large.Take(ctx, whole)
+			}
+			return nil
+		},
+	})
+	switch {
+	case errors.Is(err, inbound.ErrFull):
+		err = badf(http.StatusTooManyRequests, "too many large requests at once")
+	case errors.Is(err, inbound.ErrTooLarge):
+		err = badf(http.StatusRequestEntityTooLarge, "the request is larger than %d MiB", limit>>20)
+	case errors.Is(err, inbound.ErrTooSlow):
+		err = badf(http.StatusRequestTimeout, "the request comes in too slowly")
+	case err != nil:
+		err = badf(http.StatusBadRequest, "the request cannot be read to its end")
 	}
-	if _, err := b.ReadFrom(io.LimitReader(r.Body, limit+1)); err != nil {
-		return nil, badf(http.StatusBadRequest, "the request cannot be read to its end")
-	}
-	if int64(b.Len()) > limit {
-		return nil, badf(http.StatusRequestEntityTooLarge, "the request is larger than %d MiB", limit>>20)
-	}
-	return b.Bytes(), nil
+	return body, release, err
 }
 
 // setRoutes says what is answered from now on.

@@ -3,14 +3,21 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -241,13 +248,15 @@ func TestRequestsHaveADeadlineAndWait(t *testing.T) {
 		t.Errorf("%d %s %v", code, text, err)
 	}
 	<-s.slots
-	if !s.bytes.TryAcquire(maxBytes) {
+	all := s.conversions.Hold()
+	if err := all.Try(conversionsRoom); err != nil {
 		t.Fatal("requests hold on to their size")
 	}
-	if code, text, err := s.post(c, "/convert/web/c/c?timeout=50ms", conversionBody); err != nil || code != 429 || !strings.Contains(text, "too many large") {
+	large := strings.Replace(conversionBody, `"n":`, `"x": "`+strings.Repeat("x", smallBody)+`", "n":`, 1)
+	if code, text, err := s.post(c, "/convert/web/c/c?timeout=50ms", large); err != nil || code != 429 || !strings.Contains(text, "too many large") {
 		t.Errorf("%d %s %v", code, text, err)
 	}
-	s.bytes.Release(maxBytes)
+	all.Release()
 	done := make(chan int, 1)
 	go func() {
 		code, _, _ := s.post(c, "/validate/web/a/v", reviewBody)
@@ -371,4 +380,111 @@ func TestDrain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s.drain(ctx)
+}
+
+// begin sends the head of a request of a length, and the first byte of its body.
+func (s *testServer) begin(path string, length int) net.Conn {
+	s.t.Helper()
+	conn, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	fmt.Fprintf(conn, "POST %s?timeout=30s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{", path, length)
+	return conn
+}
+
+// Who begins large requests and does not go on holds up nobody, and is hung up on.
+func TestSlowBodiesHoldNobodyUp(t *testing.T) {
+	s := newTestServer(t, func(context.Context, string, *builtins.Request) (builtins.Response, error) {
+		return builtins.Response{}, nil
+	})
+	c := s.client(s.rotate(time.Now()).bundle)
+	var slow []net.Conn
+	for range 20 {
+		slow = append(slow, s.begin("/convert/web/c/c", maxConversion), s.begin("/validate/web/a/v", maxReview))
+	}
+	for path, body := range map[string]string{
+		"/validate/web/a/v": strings.Replace(reviewBody, `"spec"`, `"x": "`+strings.Repeat("x", 2<<20)+`", "spec"`, 1),
+		"/convert/web/c/c":  conversionBody,
+	} {
+		if code, text, err := s.post(c, path+"?timeout=1s", body); err != nil || code != 200 {
+			t.Errorf("%s beside them: %d %s %v", path, code, text, err)
+		}
+	}
+	for _, conn := range slow {
+		if answer, _ := io.ReadAll(conn); !bytes.Contains(answer, []byte("comes in too slowly")) {
+			t.Errorf("one that sends nothing more: %q", answer)
+		}
+	}
+}
+
+// With authorities of clients only who shows a certificate of theirs is reviewed for. The
+// API server shows none when it asks for a conversion.
+func TestClientsShowACertificate(t *testing.T) {
+	s := newTestServer(t, func(context.Context, string, *builtins.Request) (builtins.Response, error) {
+		return builtins.Response{}, nil
+	})
+	s.stop()
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if _, err := openAuthorities(file); err == nil || err.Error() != "--webhook-client-ca "+file+" cannot be read" {
+		t.Error(err)
+	}
+	issue := func() (authority []byte, client tls.Certificate) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+			KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	}
+	authority, known := issue()
+	_, stranger := issue()
+	if err := os.WriteFile(file, authority, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clients, err := openAuthorities(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := *s.routes.Load()
+	s.server = newServer(effect.Instance{}, s.answer, func(Observation) {}, zerolog.Nop())
+	s.setRoutes(routes)
+	s.require(clients)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addr = ln.Addr().String()
+	bundle := s.rotate(time.Now()).bundle
+	s.start(ln)
+	t.Cleanup(s.stop)
+	for _, tt := range []struct {
+		path, body string
+		cert       []tls.Certificate
+		code       int
+	}{
+		{"/validate/web/a/v", reviewBody, []tls.Certificate{known}, 200},
+		{"/validate/web/a/v", reviewBody, nil, 403},
+		{"/mutate/web/a/m", reviewBody, nil, 403},
+		{"/convert/web/c/c", conversionBody, nil, 200},
+		{"/convert/web/c/c", conversionBody, []tls.Certificate{stranger}, 0},
+	} {
+		c := s.client(bundle)
+		c.Transport.(*http.Transport).TLSClientConfig.Certificates = tt.cert
+		if len(tt.cert) > 0 { // whatever the server says that it would take
+			c.Transport.(*http.Transport).TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &tt.cert[0], nil }
+		}
+		code, text, err := s.post(c, tt.path, tt.body)
+		if code != tt.code || (err == nil) != (tt.code != 0) {
+			t.Errorf("%s with %d certificates: %d %s %v", tt.path, len(tt.cert), code, text, err)
+		}
+	}
 }
