@@ -142,6 +142,7 @@ func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evalu
 func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spec {
 	spec := watchSpec(a.ID, a.Watch)
 	spec.Finalizer = a.Finalizer
+	spec.Apart, spec.Module = a.Watch.Filter != nil, a.Hook.Module
 	spec.Filter = hook.Filter(ctx, x.host, a.Watch, x.o.Log(a.Hook.Module, a.Hook.ID))
 	return spec
 }

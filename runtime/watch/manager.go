@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -56,6 +57,26 @@ type Manager struct {
 	subs      map[string]*subscription
 	streams   map[streamKey]*stream
 	resolvers map[string]*resolver // by apiVersion
+	// turns bound how many filters of one module run at a time, by module: its share of
+	// the processor.
+	turns map[string]*turns
+}
+
+// turns are those of one module, as long as it has watches.
+type turns struct {
+	tokens  chan struct{}
+	watches int
+}
+
+// turnsOf returns those of the module of one more watch. Called with m.mu held.
+func (m *Manager) turnsOf(module string) chan struct{} {
+	t := m.turns[module]
+	if t == nil {
+		t = &turns{tokens: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+		m.turns[module] = t
+	}
+	t.watches++
+	return t.tokens
 }
 
 // New makes a manager with no watches.
@@ -73,6 +94,7 @@ func New(o Options) *Manager {
 		subs:      map[string]*subscription{},
 		streams:   map[streamKey]*stream{},
 		resolvers: map[string]*resolver{},
+		turns:     map[string]*turns{},
 	}
 }
 
@@ -87,6 +109,7 @@ func (m *Manager) Start(spec Spec) {
 		m.remove(old)
 	}
 	sub := newSubscription(spec, m.o.Sink)
+	sub.turn = m.turnsOf(spec.Module)
 	m.subs[spec.ID] = sub
 	if !m.share(sub) {
 		m.look(sub)
@@ -139,6 +162,11 @@ func (m *Manager) Stop(id string) {
 func (m *Manager) remove(sub *subscription) {
 	sub.stop()
 	delete(m.subs, sub.spec.ID)
+	if t := m.turns[sub.spec.Module]; t != nil && sub.turn != nil {
+		if t.watches--; t.watches == 0 {
+			delete(m.turns, sub.spec.Module)
+		}
+	}
 	if r := m.resolvers[sub.spec.APIVersion]; r != nil {
 		delete(r.waiting, sub)
 	}
@@ -176,10 +204,14 @@ func (m *Manager) leave(sub *subscription, p *part) []*row {
 
 // Snapshot returns what a watch keeps, sorted by namespace and name, each value
 // frozen. It is empty before the first sync, for an unknown ID, and for a kind
-// that is not served. Others may have the same slice: it must not be changed.
+// that is not served. Others may have the same slice: it must not be changed. It waits
+// until the watch's own filter has seen what was written, see [Manager.Observe].
 func (m *Manager) Snapshot(id string) []starlark.Value {
 	if parts := m.parts(id); len(parts) == 1 {
 		return parts[0].stream.snapshot(parts[0].view)
+	}
+	for _, p := range m.parts(id) {
+		p.stream.settled(p.view)
 	}
 	rows := m.rows(id)
 	out := make([]starlark.Value, len(rows))

@@ -56,8 +56,23 @@ func (s *stream) cover() {
 	defer s.mu.Unlock()
 	s.covered = s.covered[:0:0]
 	for _, v := range s.views {
-		s.covered = append(s.covered, v)
+		var l *listing
+		if v.apart {
+			if v.listing {
+				continue // by itself
+			}
+			v.queue.giveUp(v.queue.list)
+			l = newListing()
+			v.queue.list = l
+		}
+		s.covered = append(s.covered, covered{v, l})
 	}
+}
+
+// covered is a view of a list, with what waits there for a filter that is called apart.
+type covered struct {
+	view *view
+	list *listing
 }
 
 // filtered runs the filters of the current list on one object. covered changes
@@ -65,8 +80,12 @@ func (s *stream) cover() {
 func (s *stream) filtered(obj map[string]any) *listed {
 	key, version, _ := identity(obj)
 	out := &listed{objectKey: key, version: version, outcomes: make([]outcome, len(s.covered))}
-	for i, v := range s.covered {
-		out.outcomes[i] = v.run(obj)
+	for i, c := range s.covered {
+		if c.list != nil {
+			s.hand(c.view, c.list, obj, out, i)
+		} else {
+			out.outcomes[i] = c.view.run(obj)
+		}
 	}
 	return out
 }
@@ -89,15 +108,32 @@ func (s *stream) Replace(items []any, resourceVersion string) error {
 	s.mu.Lock()
 	force := version < s.position // restored from a backup: versions mean nothing now
 	s.position, s.listed = version, true
+	all := make([]*listed, 0, len(items))
+	for _, item := range items {
+		l, ok := item.(*listed)
+		if !ok || len(l.outcomes) < len(s.covered) {
+			s.mu.Unlock()
+			return fmt.Errorf("an object of the list was not filtered")
+		}
+		all = append(all, l)
+	}
 	var tell []*subscription
-	for i, v := range s.covered {
-		entries := make([]entry, 0, len(items))
-		for _, item := range items {
-			l, ok := item.(*listed)
-			if !ok || i >= len(l.outcomes) {
-				s.mu.Unlock()
-				return fmt.Errorf("an object of the list was not filtered")
+	for i, c := range s.covered {
+		v := c.view
+		if l := c.list; l != nil {
+			if v.queue.list != l {
+				continue // nobody has it any more
 			}
+			if force {
+				v.anew()
+				v.queue.restart()
+			}
+			l.complete, l.items, l.at, l.version = true, all, i, version
+			s.wake(v)
+			continue
+		}
+		entries := make([]entry, 0, len(all))
+		for _, l := range all {
 			entries = append(entries, entry{l.objectKey, versionNumber(l.version), l.outcomes[i]})
 		}
 		tell = s.fill(v, entries, version, force, tell)
@@ -106,7 +142,11 @@ func (s *stream) Replace(items []any, resourceVersion string) error {
 		}
 	}
 	for _, v := range s.views {
-		if !slices.Contains(s.covered, v) {
+		if !slices.ContainsFunc(s.covered, func(c covered) bool { return c.view == v }) {
+			if force && v.apart {
+				v.anew()
+				v.queue.restart()
+			}
 			s.listFor(v)
 		}
 	}
@@ -147,7 +187,7 @@ func (s *stream) Bookmark(resourceVersion string) error {
 	defer s.mu.Unlock()
 	s.position = max(s.position, versionNumber(resourceVersion))
 	for _, v := range s.views {
-		if v.synced && !v.listing {
+		if !v.behind() {
 			v.forgetGone(s.position)
 		}
 	}

@@ -40,7 +40,7 @@ type stream struct {
 	mu    sync.Mutex
 	views map[string]*view // by what their filter does, see viewKey
 	// covered are the views that the reflector's current list is filtered for.
-	covered  []*view
+	covered  []covered
 	listed   bool   // the first list is in
 	position uint64 // version up to which the stream has come
 	failed   error
@@ -83,6 +83,7 @@ func (s *stream) join(sub *subscription) {
 	v := s.views[key]
 	if v == nil {
 		v = newView(sub.spec)
+		v.turn = sub.turn
 		s.views[key] = v
 		if s.listed {
 			s.listFor(v)
@@ -130,6 +131,7 @@ func (s *stream) size(v *view) int {
 func (s *stream) find(v *view, key objectKey) *row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.settle(v)
 	_, r := v.find(key)
 	return r
 }
@@ -137,6 +139,7 @@ func (s *stream) find(v *view, key objectKey) *row {
 func (s *stream) snapshot(v *view) []starlark.Value {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.settle(v)
 	return v.snapshot()
 }
 
@@ -182,17 +185,19 @@ func (s *stream) observe(ref effect.Ref, obj map[string]any) {
 func (s *stream) change(key objectKey, version uint64, obj map[string]any, own bool) {
 	seen := time.Now()
 	s.mu.Lock()
-	views := make([]*view, 0, len(s.views))
-	for _, v := range s.views {
-		views = append(views, v)
+	var inline []*view
+	if obj != nil {
+		for _, v := range s.views {
+			if !v.apart {
+				inline = append(inline, v)
+			}
+		}
 	}
 	s.mu.Unlock()
 	// Filters may take a while: not under the lock, where snapshots wait.
-	outcomes := make(map[*view]outcome, len(views))
-	if obj != nil {
-		for _, v := range views {
-			outcomes[v] = v.run(obj)
-		}
+	outcomes := make(map[*view]outcome, len(inline))
+	for _, v := range inline {
+		outcomes[v] = v.run(obj)
 	}
 
 	s.mu.Lock()
@@ -201,43 +206,60 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 	}
 	var tell []*subscription
 	for _, v := range s.views {
-		var event Event
-		var changed bool
-		// A list that is under way may bring what is older.
-		listing := !v.synced || v.listing
-		ahead := own || listing
-		wasBroken := v.failed.len() > 0
-		if obj == nil {
-			event, changed = v.remove(key, version, seen, ahead)
-		} else {
+		switch {
+		case obj == nil && v.apart:
+			tell = s.take(v, key, v.queue.gone(key, version), nil, seen, own, tell)
+		case obj == nil:
+			tell = s.take(v, key, version, nil, seen, own, tell)
+		case v.apart:
+			if _, current := v.find(key); !v.known(key, current, version) {
+				v.queue.add(key, version, obj, seen, own)
+				s.wake(v)
+			}
+		default:
 			out, ok := outcomes[v]
 			if !ok { // joined in this very moment
 				out = v.run(obj)
 			}
-			event, changed = v.put(key, version, out, seen, ahead)
-		}
-		if !listing && len(v.gone) > 0 {
-			v.forgetGone(s.position)
-		}
-		// A run must not begin with a snapshot that lacks an object, and none needs to
-		// begin twice when it lacks no more.
-		lacks := v.failed.lacks > 0
-		if lacks {
-			tell = s.showFilter(v, tell)
-		}
-		if changed {
-			events := []Event{event}
-			for sub := range v.subs {
-				sub.changed(v, events)
-				tell = append(tell, sub)
-			}
-		}
-		if !lacks && (wasBroken || v.failed.len() > 0) {
-			tell = s.showFilter(v, tell)
+			tell = s.take(v, key, version, &out, seen, own, tell)
 		}
 	}
 	s.mu.Unlock()
 	flush(tell)
+}
+
+// take takes what the filter has made of one object into a view; out nil means that the
+// object is gone. Called with s.mu held.
+func (s *stream) take(v *view, key objectKey, version uint64, out *outcome, seen time.Time, own bool, tell []*subscription) []*subscription {
+	var event Event
+	var changed bool
+	behind := v.behind()
+	wasBroken := v.failed.len() > 0
+	if out == nil {
+		event, changed = v.remove(key, version, seen, own || behind)
+	} else {
+		event, changed = v.put(key, version, *out, seen, own || behind)
+	}
+	if !behind && len(v.gone) > 0 {
+		v.forgetGone(s.position)
+	}
+	// A run must not begin with a snapshot that lacks an object, and none needs to
+	// begin twice when it lacks no more.
+	lacks := v.failed.lacks > 0
+	if lacks {
+		tell = s.showFilter(v, tell)
+	}
+	if changed {
+		events := []Event{event}
+		for sub := range v.subs {
+			sub.changed(v, events)
+			tell = append(tell, sub)
+		}
+	}
+	if !lacks && (wasBroken || v.failed.len() > 0) {
+		tell = s.showFilter(v, tell)
+	}
+	return tell
 }
 
 // showFilter tells the subscriptions of a view how its filter fares. Called with s.mu
@@ -333,6 +355,9 @@ func (s *stream) caughtUp(v *view) bool {
 }
 
 func (s *stream) catchUp(v *view) error {
+	if v.apart {
+		return s.catchUpApart(s.ctx, v)
+	}
 	var entries []entry
 	version, err := s.m.o.Client.Each(s.ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
 		key, version, _ := identity(obj)

@@ -21,6 +21,7 @@ type part struct {
 type subscription struct {
 	spec Spec
 	sink Sink
+	turn chan struct{} // of its module, for filters that are called apart
 
 	// place and following are guarded by the manager's mutex. place is nil while
 	// the kind is not served, or not looked up yet; following watches the

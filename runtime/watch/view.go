@@ -16,6 +16,10 @@ type outcome struct {
 	keep   bool
 	err    error
 	marks  Marks
+	// Of a filter that is called apart: the version of the object, when it was read
+	// again, or that it was not there any more.
+	version uint64
+	missing bool
 }
 
 // view is the result of one filter on one stream, for all subscriptions that have
@@ -31,6 +35,10 @@ type view struct {
 	again   bool // that list is outdated already: once more
 	moot    bool // that list is older than what the stream has brought: forget it
 
+	apart bool          // the filter is called by a goroutine of its own
+	turn  chan struct{} // of its module, for that
+	queue queue
+
 	rows   []*row           // sorted
 	values []starlark.Value // those of rows; nil: not put together since they changed
 	failed failures
@@ -41,7 +49,8 @@ type view struct {
 
 // newView makes the view of what a subscription wants kept.
 func newView(spec Spec) *view {
-	v := &view{filter: spec.Filter, holder: spec.Finalizer, objects: spec.KeepObject, subs: map[*subscription]bool{}}
+	v := &view{filter: spec.Filter, holder: spec.Finalizer, objects: spec.KeepObject, subs: map[*subscription]bool{},
+		apart: spec.Apart && spec.Filter != nil}
 	for _, namespace := range spec.ExcludeNamespaces {
 		if v.exclude == nil {
 			v.exclude = map[string]bool{}
@@ -49,6 +58,24 @@ func newView(spec Spec) *view {
 		v.exclude[namespace] = true
 	}
 	return v
+}
+
+// behind says that a list is under way, which may bring what is older than what is known.
+func (v *view) behind() bool { return !v.synced || v.listing || v.queue.list != nil }
+
+// anew prepares for a list of a history of the server that begins anew: versions of before
+// mean nothing.
+func (v *view) anew() {
+	for i, r := range v.rows {
+		next := *r
+		next.version = 0
+		v.rows[i] = &next
+	}
+	for key, f := range v.failed.byKey {
+		f.version = 0
+		v.failed.byKey[key] = f
+	}
+	v.gone = nil
 }
 
 // run applies the filter. A panic in it is an error of this object.

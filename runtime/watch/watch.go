@@ -55,6 +55,10 @@ type Spec struct {
 	// filters with the same ID share their results. "" shares with no other.
 	// It is ignored when Filter is nil.
 	FilterID string
+	// Apart has the filter called by a goroutine of its own, so that nobody else waits
+	// for it. Module is who waits: one module has few such calls at a time.
+	Apart  bool
+	Module string
 	// KeepObject keeps the object beside what the filter makes of it, for the
 	// events.
 	KeepObject bool

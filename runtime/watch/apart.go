@@ -1,0 +1,445 @@
+package watch
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A filter that is a program may take its time, for all objects or for one that somebody has
+// made large. With [Spec].Apart it is called on a goroutine of its view, one object after the
+// other, so that neither the stream nor the filters of others wait for it. Of each object the
+// newest state alone waits. What does not fit into memory is read again when its turn comes.
+
+const (
+	// maxHeld is how many bytes of objects wait for one filter.
+	maxHeld = 16 << 20
+	// patience is how long a list waits for room in front of one filter, for one object
+	// and in all. A filter that is slower than that does not hold the list up.
+	patience      = 50 * time.Millisecond
+	patienceInAll = 5 * time.Second
+	// readAgain lies between two attempts to read an object.
+	readAgain = time.Second
+)
+
+// task is an object that waits for the filter.
+type task struct {
+	key     objectKey
+	version uint64
+	obj     map[string]any // nil: it is read again
+	size    int64
+	seen    time.Time
+	own     bool // a write of our own
+	void    bool // the object is gone
+
+	list *listing // that it is part of, or nil
+	item *listed
+	at   int // which outcome of the item is its own
+}
+
+// listing is a list that waits for the filter of one view.
+type listing struct {
+	waiting []*task
+	left    time.Duration // of the patience in all
+	room    chan struct{} // a token whenever one task fewer waits
+
+	// items are all objects, at which outcome of them this view has, once the list is
+	// complete.
+	complete bool
+	items    []*listed
+	at       int
+	version  uint64
+	filled   chan struct{} // closed when it has been taken in, or given up
+}
+
+func newListing() *listing {
+	return &listing{left: patienceInAll, room: make(chan struct{}, 1), filled: make(chan struct{})}
+}
+
+// queue is what waits for the filter of one view. The mutex of its stream guards it.
+type queue struct {
+	tasks   map[objectKey]*task // changes
+	own     []objectKey         // those of writes of our own, which come first
+	order   []objectKey         // the others
+	list    *listing            // under way, or nil
+	current *task
+	working bool
+	held    int64 // bytes that wait
+	// owned is how many writes of our own wait; settled is closed when none does.
+	owned   int
+	settled chan struct{}
+}
+
+// add has the newest state of an object wait.
+func (q *queue) add(key objectKey, version uint64, obj map[string]any, seen time.Time, own bool) {
+	t := q.tasks[key]
+	switch {
+	case t == nil:
+		t = &task{key: key, seen: seen}
+		if q.tasks == nil {
+			q.tasks = map[objectKey]*task{}
+		}
+		q.tasks[key] = t
+		if !own {
+			q.order = append(q.order, key)
+		}
+	case version != 0 && t.version > version:
+		return
+	}
+	if own && !t.own {
+		t.own = true
+		q.own = append(q.own, key)
+		if q.owned++; q.owned == 1 {
+			q.settled = make(chan struct{})
+		}
+	}
+	q.held -= t.size
+	t.version, t.obj, t.size = version, obj, 0
+	if q.working || len(q.tasks) > 1 { // else its turn is now
+		t.size = weigh(obj)
+	}
+	if t.size > 0 && q.held+t.size > maxHeld {
+		t.obj, t.size = nil, 0
+	}
+	q.held += t.size
+}
+
+// gone takes out what waits of an object that is deleted at a version, and returns the
+// version that it is known to be gone at.
+func (q *queue) gone(key objectKey, version uint64) uint64 {
+	at := version
+	if t := q.tasks[key]; t != nil && (version == 0 || t.version <= version) {
+		at = max(at, t.version)
+		q.take(t)
+		q.ended(t)
+	}
+	if t := q.current; t != nil && t.key == key && (version == 0 || t.version <= version) {
+		at = max(at, t.version)
+		t.void = true
+	}
+	return at
+}
+
+// take takes a change out.
+func (q *queue) take(t *task) {
+	delete(q.tasks, t.key)
+	q.held -= t.size
+}
+
+// ended notes that a task needs no filter any more.
+func (q *queue) ended(t *task) {
+	if t.own {
+		if q.owned--; q.owned == 0 {
+			close(q.settled)
+		}
+	}
+}
+
+// next takes out the task whose turn it is: writes of our own, which the next run must see,
+// then lists. It returns nil at the end of a list, and when nothing waits.
+func (q *queue) next() *task {
+	for _, keys := range []*[]objectKey{&q.own, &q.order} {
+		if keys == &q.order && q.list != nil {
+			if l := q.list; len(l.waiting) > 0 {
+				t := l.waiting[0]
+				l.waiting[0] = nil
+				l.waiting = l.waiting[1:]
+				q.held -= t.size
+				select {
+				case l.room <- struct{}{}:
+				default:
+				}
+				return t
+			}
+			if q.list.complete {
+				return nil
+			}
+		}
+		for len(*keys) > 0 {
+			key := (*keys)[0]
+			*keys = (*keys)[1:]
+			if t := q.tasks[key]; t != nil {
+				q.take(t)
+				return t
+			}
+		}
+		*keys = nil
+	}
+	return nil
+}
+
+// restart drops the changes that wait: a list that is complete shows what there is.
+func (q *queue) restart() {
+	for _, t := range q.tasks {
+		q.take(t)
+		q.ended(t)
+	}
+	q.own, q.order = nil, nil
+	if q.current != nil {
+		q.current.void = true
+	}
+}
+
+// forget drops all that waits: nobody needs it.
+func (q *queue) forget() {
+	q.restart()
+	q.giveUp(q.list)
+}
+
+// giveUp ends a list that is not complete, or outdated.
+func (q *queue) giveUp(l *listing) {
+	if l == nil || q.list != l {
+		return
+	}
+	for _, t := range l.waiting {
+		q.held -= t.size
+	}
+	q.list, l.waiting = nil, nil
+	close(l.filled)
+}
+
+// hand has an object of a list wait for the filter of a view. It waits while there is no
+// room, but not for long.
+func (s *stream) hand(v *view, l *listing, obj map[string]any, item *listed, at int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := &v.queue
+	t := &task{key: item.objectKey, version: versionNumber(item.version), obj: obj, seen: time.Now(), list: l, item: item, at: at}
+	if _, r := v.find(t.key); r != nil && r.version == t.version && t.version != 0 {
+		item.outcomes[at] = outcome{value: r.value, object: r.object, keep: true, marks: r.marks}
+		return
+	}
+	if q.working {
+		t.size = weigh(obj)
+	}
+	if t.size > 0 && q.held+t.size > maxHeld && !s.await(q, l, t.size) {
+		t.obj, t.size = nil, 0
+	}
+	if q.list == l {
+		l.waiting = append(l.waiting, t)
+		q.held += t.size
+		s.wake(v)
+	}
+}
+
+// await waits for room. It is called with s.mu held, which it gives up meanwhile.
+func (s *stream) await(q *queue, l *listing, size int64) bool {
+	if l.left <= 0 {
+		return false
+	}
+	began := time.Now()
+	timer := time.NewTimer(min(patience, l.left))
+	defer timer.Stop()
+	for q.list == l && q.held+size > maxHeld {
+		s.mu.Unlock()
+		over := false
+		select {
+		case <-l.room:
+		case <-timer.C:
+			over = true
+		case <-s.ctx.Done():
+			over = true
+		}
+		s.mu.Lock()
+		if over {
+			l.left = 0
+			return false
+		}
+	}
+	l.left -= time.Since(began)
+	return true
+}
+
+// wake has somebody work at what waits. Called with s.mu held.
+func (s *stream) wake(v *view) {
+	if !v.queue.working && s.ctx.Err() == nil {
+		v.queue.working = true
+		s.m.wg.Go(func() { s.work(v) })
+	}
+}
+
+// work calls the filter of a view while something waits.
+func (s *stream) work(v *view) {
+	var out outcome
+	for {
+		s.mu.Lock()
+		tell := s.done(v, out)
+		t, more := s.begin(v)
+		s.mu.Unlock()
+		flush(append(tell, more...))
+		if t == nil {
+			return
+		}
+		out = s.outcome(v, t)
+	}
+}
+
+// begin takes the next task, and what has become of lists before it. Called with s.mu held.
+func (s *stream) begin(v *view) (t *task, tell []*subscription) {
+	q := &v.queue
+	if len(v.subs) == 0 || s.ctx.Err() != nil {
+		q.forget()
+	}
+	for {
+		if t = q.next(); t != nil {
+			q.current = t
+			return t, tell
+		}
+		l := q.list
+		if l == nil || !l.complete {
+			q.working = false
+			return nil, tell
+		}
+		q.giveUp(l)
+		if v.again { // a newer list is on its way
+			continue
+		}
+		entries := make([]entry, 0, len(l.items))
+		for _, item := range l.items {
+			if out := item.outcomes[l.at]; !out.missing {
+				entries = append(entries, entry{item.objectKey, max(out.version, versionNumber(item.version)), out})
+			}
+		}
+		tell = s.fill(v, entries, l.version, false, tell)
+	}
+}
+
+// done takes in what the filter has made of the current task. Called with s.mu held.
+func (s *stream) done(v *view, out outcome) (tell []*subscription) {
+	q := &v.queue
+	t := q.current
+	if t == nil {
+		return nil
+	}
+	q.current = nil
+	switch {
+	case t.list != nil:
+		t.item.outcomes[t.at] = out
+	case !t.void && !out.missing:
+		tell = s.take(v, t.key, max(t.version, out.version), &out, t.seen, t.own, nil)
+	}
+	q.ended(t)
+	return tell
+}
+
+// outcome calls the filter.
+func (s *stream) outcome(v *view, t *task) outcome {
+	obj, version := t.obj, uint64(0)
+	if obj == nil {
+		if obj = s.read(t.key); obj == nil {
+			return outcome{missing: true}
+		}
+		_, text, _ := identity(obj)
+		version = versionNumber(text)
+	}
+	t.obj = nil
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-s.ctx.Done():
+		return outcome{missing: true}
+	}
+	out := v.run(obj)
+	out.version = version
+	return out
+}
+
+// read reads one object again; nil when it is not there any more.
+func (s *stream) read(key objectKey) (found map[string]any) {
+	for {
+		found = nil
+		o := s.options(metav1.ListOptions{Limit: 1})
+		if s.key.name == "" {
+			o.FieldSelector = strings.TrimSuffix("metadata.name="+key.name+","+s.key.fields, ",")
+		}
+		_, err := s.m.o.Client.Each(s.ctx, s.mapping, key.namespace, o, func(obj map[string]any) error {
+			found = obj
+			return nil
+		})
+		if err == nil || s.ctx.Err() != nil {
+			return found
+		}
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(readAgain):
+		}
+	}
+}
+
+// settle waits until the filter has seen all writes of our own that the view was told of.
+// Called with s.mu held, which it gives up meanwhile.
+func (s *stream) settle(v *view) {
+	for v.queue.owned > 0 && s.ctx.Err() == nil {
+		settled := v.queue.settled
+		s.mu.Unlock()
+		select {
+		case <-settled:
+		case <-s.ctx.Done():
+		}
+		s.mu.Lock()
+	}
+}
+
+// settled is settle.
+func (s *stream) settled(v *view) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle(v)
+}
+
+// catchUpApart lists for one view whose filter is called apart.
+func (s *stream) catchUpApart(ctx context.Context, v *view) error {
+	l := newListing()
+	s.mu.Lock()
+	v.queue.giveUp(v.queue.list)
+	v.queue.list = l
+	s.mu.Unlock()
+	var items []*listed
+	version, err := s.m.o.Client.Each(ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
+		key, version, _ := identity(obj)
+		item := &listed{objectKey: key, version: version, outcomes: make([]outcome, 1)}
+		items = append(items, item)
+		s.hand(v, l, obj, item, 0)
+		return nil
+	})
+	s.mu.Lock()
+	if err != nil {
+		v.queue.giveUp(l)
+		s.mu.Unlock()
+		return err
+	}
+	l.complete, l.items, l.version = true, slices.Clip(items), versionNumber(version)
+	s.wake(v)
+	s.mu.Unlock()
+	s.report(nil)
+	select {
+	case <-l.filled:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// weigh says about how many bytes of memory a decoded value takes.
+func weigh(v any) int64 {
+	switch v := v.(type) {
+	case string:
+		return 16 + int64(len(v))
+	case map[string]any:
+		// A map has groups of eight places for a key and a value each.
+		size := 48 + 272*int64(len(v)/8+1)
+		for key, value := range v {
+			size += int64(len(key)) + weigh(value)
+		}
+		return size
+	case []any:
+		size := 24 + 16*int64(len(v))
+		for _, value := range v {
+			size += weigh(value)
+		}
+		return size
+	}
+	return 8
+}
