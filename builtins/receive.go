@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.starlark.net/starlark"
 
@@ -26,6 +27,11 @@ type ReceiveBinding struct {
 	Signature Signature
 	// Header holds the signature; canonical, only for [SignatureHMAC].
 	Header string
+	// Timestamp is the header of the time that is signed with the body; canonical, only
+	// for [SignatureHMAC].
+	Timestamp string
+	// Once is how long a request that was taken is not taken again; 0: it is.
+	Once time.Duration
 	// MaxBytes bounds the body.
 	MaxBytes int
 	// Rate is how many requests a second are let through in the mean, Burst how many
@@ -52,6 +58,12 @@ const (
 	// SignatureHMAC: a header holds the HMAC-SHA256 of the body in hex, with or without
 	// "sha256=", or in base64.
 	SignatureHMAC Signature = "hmac"
+	// SignatureStripe: Stripe-Signature holds "t=" and the time, and "v1=" and the
+	// HMAC-SHA256 of time, "." and body in hex.
+	SignatureStripe Signature = "stripe"
+	// SignatureSlack: X-Slack-Signature holds "v0=" and the HMAC-SHA256 of "v0:", the
+	// time in X-Slack-Request-Timestamp, ":" and body in hex.
+	SignatureSlack Signature = "slack"
 	// SignatureBearer: Authorization holds "Bearer " and the secret.
 	SignatureBearer Signature = "bearer"
 )
@@ -70,8 +82,10 @@ func receiveSpecs() []Spec {
 			Params: []Param{
 				{Name: "path", Type: TypeString, Doc: "The path, \"/github\"; one hook each."},
 				{Name: "secret", Type: TypeSecretRef, Default: "None", Doc: "Where the secret is that requests are signed with: secret_ref(…). It must be given, unless public is."},
-				{Name: "signature", Type: TypeString, Default: `"github"`, Keyword: true, Doc: "How they are signed: \"github\" (X-Hub-Signature-256), \"gitlab\" (X-Gitlab-Token), \"hmac\" (HMAC-SHA256 of the body in header, in hex or base64) or \"bearer\" (Authorization: Bearer). Any other request is answered 401."},
+				{Name: "signature", Type: TypeString, Default: `"github"`, Keyword: true, Doc: "How they are signed: \"github\" (X-Hub-Signature-256), \"gitlab\" (X-Gitlab-Token), \"stripe\" (Stripe-Signature), \"slack\" (X-Slack-Signature), \"hmac\" (HMAC-SHA256 of the body in header, in hex or base64) or \"bearer\" (Authorization: Bearer). Any other request is answered 401."},
 				{Name: "header", Type: TypeString, Default: "None", Keyword: true, Doc: "The header of \"hmac\"."},
+				{Name: "timestamp", Type: TypeString, Default: "None", Keyword: true, Doc: "For \"hmac\", the header that holds the time in seconds since 1970, which is signed with the body: \"<time>.<body>\". One that is more than 5 minutes off is answered 401, and a request that was taken is not taken again, as with \"stripe\" and \"slack\", which sign the time by themselves."},
+				{Name: "once", Type: TypeDuration, Default: "None", Keyword: true, Doc: "How long a request that was taken is not taken again, at most 24h: for \"github\", and \"hmac\" without a timestamp. It is known by its signature, so a sender that means to say the same twice says something that differs. Kept in memory."},
 				{Name: "public", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether anybody may send requests; there is no secret then."},
 				{Name: "methods", Type: TypeStrings, Default: `["POST"]`, Keyword: true, Doc: "GET, POST, PUT, PATCH or DELETE; others are answered 405."},
 				{Name: "max_bytes", Type: TypeInt, Default: "1048576", Keyword: true, Doc: "Largest body, at most 10 MiB; a larger one is answered 413."},
@@ -153,13 +167,15 @@ func (c *call) receiveSecret(b *ReceiveBinding) error {
 		return errors.New("secret: is missing: give secret = secret_ref(…), or public = True if anybody may send requests")
 	case public && (c.arg("signature") != nil || c.arg("header") != nil):
 		return errors.New("signature and header mean nothing with public")
+	case public && (c.arg("timestamp") != nil || c.arg("once") != nil):
+		return errors.New("timestamp and once mean nothing with public: nothing is signed")
 	case public:
 		return nil
 	}
 	b.Secret = &ref.val
 	header := c.str("header")
 	switch b.Signature {
-	case SignatureGitHub, SignatureGitLab, SignatureBearer:
+	case SignatureGitHub, SignatureGitLab, SignatureBearer, SignatureStripe, SignatureSlack:
 		if c.arg("header") != nil {
 			return fmt.Errorf("header: %q has its own; only \"hmac\" takes one", string(b.Signature))
 		}
@@ -169,7 +185,33 @@ func (c *call) receiveSecret(b *ReceiveBinding) error {
 		}
 		b.Header = header
 	default:
-		return fmt.Errorf(`signature: %q is none; use "github", "gitlab", "hmac" or "bearer"`, clip(string(b.Signature)))
+		return fmt.Errorf(`signature: %q is none; use "github", "gitlab", "hmac", "stripe", "slack" or "bearer"`, clip(string(b.Signature)))
+	}
+	return c.receiveOnce(b)
+}
+
+// maxOnce bounds how long requests that were taken are remembered.
+const maxOnce = 24 * time.Hour
+
+// receiveOnce reads what keeps a request from being taken twice.
+func (c *call) receiveOnce(b *ReceiveBinding) error {
+	if c.arg("timestamp") != nil {
+		if b.Signature != SignatureHMAC {
+			return fmt.Errorf("timestamp: %q has none, or its own; only \"hmac\" takes one", string(b.Signature))
+		}
+		if b.Timestamp = c.str("timestamp"); !isHeaderName(b.Timestamp) {
+			return fmt.Errorf("timestamp: %q is no name of a header", clip(b.Timestamp))
+		}
+	}
+	if c.arg("once") == nil {
+		return nil
+	}
+	b.Once = c.durationOr("once", 0)
+	switch {
+	case b.Signature != SignatureGitHub && b.Signature != SignatureHMAC || b.Timestamp != "":
+		return errors.New("once: is for \"github\", and \"hmac\" without a timestamp: with the time in the signature a request is taken once anyway, and \"gitlab\" and \"bearer\" sign nothing of it")
+	case b.Once <= 0 || b.Once > maxOnce:
+		return fmt.Errorf("once: got %s, want more than 0 and at most 24h", b.Once)
 	}
 	return nil
 }

@@ -19,18 +19,22 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/inbound"
 )
 
 const (
-	// maxHeld bounds the bodies of all requests that are being read or answered.
+	// maxHeld bounds the bodies of all requests that are being read or answered, as far as
+	// they have come. A path may have a quarter of it, a module and a client address half.
 	maxHeld = 64 << 20
+	// readGrace and readPace are how fast a client must send.
+	readGrace = 3 * time.Second
+	readPace  = 64 << 10
 	// readWithin is how long a client may take for its request.
 	readWithin = 15 * time.Second
 	// answerWithin is how long a request waits for its hook.
@@ -58,7 +62,7 @@ type Options struct {
 // Server answers requests between [Server.Start] and [Server.Stop].
 type Server struct {
 	o    Options
-	held *semaphore.Weighted
+	held *inbound.Room
 	http *http.Server
 	busy sync.WaitGroup
 
@@ -74,13 +78,14 @@ type route struct {
 	decl                  *builtins.ReceiveBinding
 	secret                *secret // nil: public
 	limit                 *rate.Limiter
+	taken                 *taken
 	// refusals and troubles keep the log short.
 	refusals, troubles rate.Sometimes
 }
 
 // New makes a server that knows no path.
 func New(o Options) *Server {
-	s := &Server{o: o, held: semaphore.NewWeighted(maxHeld), routes: map[string]*route{}, active: map[string][]string{}}
+	s := &Server{o: o, held: inbound.NewRoom(maxHeld), routes: map[string]*route{}, active: map[string][]string{}}
 	s.http = &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -131,7 +136,12 @@ func (s *Server) Know(g *generation.Generation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for path, r := range routes {
-		if old := s.routes[path]; old != nil && old.hook == r.hook && old.decl.Rate == r.decl.Rate && old.decl.Burst == r.decl.Burst {
+		old := s.routes[path]
+		if old == nil || old.hook != r.hook {
+			continue
+		}
+		r.taken = old.taken
+		if old.decl.Rate == r.decl.Rate && old.decl.Burst == r.decl.Burst {
 			r.limit = old.limit
 		}
 	}
@@ -144,7 +154,7 @@ const globalName = "global"
 
 func (s *Server) route(m *generation.Module, h *generation.Hook, b *builtins.Binding) *route {
 	r := &route{
-		module: m.Name, hook: h.ID, binding: b.Name, decl: b.Receive,
+		module: m.Name, hook: h.ID, binding: b.Name, decl: b.Receive, taken: &taken{},
 		limit:    rate.NewLimiter(rate.Limit(b.Receive.Rate), b.Receive.Burst),
 		refusals: rate.Sometimes{First: 1, Interval: time.Minute}, troubles: rate.Sometimes{First: 1, Interval: time.Minute},
 	}
@@ -239,42 +249,48 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, to *route, ready
 		w.Header().Set("Allow", strings.Join(to.decl.Methods, ", "))
 		return nil, &refusal{code: http.StatusMethodNotAllowed, text: "another method is needed"}
 	}
-	size := int64(to.decl.MaxBytes)
-	if r.ContentLength > size {
-		return nil, tooLarge(to)
+	proof, err := s.precheck(r, to)
+	if err != nil {
+		return nil, err
 	}
-	if r.ContentLength >= 0 {
-		size = r.ContentLength
-	}
-	if !s.held.TryAcquire(size) {
-		return nil, &refusal{http.StatusServiceUnavailable, "too many requests at once, try again later", time.Second}
-	}
-	body, err := read(w, r, to)
+	hold := s.held.Hold(inbound.Share{Of: "path " + to.decl.Path, Most: maxHeld / 4},
+		inbound.Share{Of: "module " + to.module, Most: maxHeld / 2}, inbound.Share{Of: "client " + inbound.Remote(r), Most: maxHeld / 2})
+	body, err := inbound.Body(w, r, inbound.BodyOptions{
+		Limit: int64(to.decl.MaxBytes), Grace: readGrace, PerSecond: readPace, Within: readWithin, Take: hold.Try,
+	})
+	var mark *request
 	if err == nil {
-		err = s.check(r, to, body)
+		mark, err = s.check(r, to, proof, body)
 	}
 	// After the signature: those that have none cannot use up what others may send.
 	if err == nil && !to.limit.Allow() {
 		err = &refusal{http.StatusTooManyRequests, "too many requests, try again later", time.Second}
 	}
 	if err != nil {
-		s.held.Release(size)
+		to.taken.end(mark, false)
+		hold.Release()
 		return nil, err
 	}
-	return s.answer(r, to, size, received(r, body).Request(to.binding))
+	return s.answer(r, to, received(r, body).Request(to.binding), func(ok bool) {
+		to.taken.end(mark, ok)
+		hold.Release()
+	})
 }
 
 // answer waits for the hook, but not longer than the client, or than answerWithin. The
-// request stays in line then, and its size counts until it has been worked on.
-func (s *Server) answer(r *http.Request, to *route, size int64, request *builtins.Request) (reply *builtins.Reply, err error) {
+// request stays in line then, and counts until it has been worked on: then done is called.
+func (s *Server) answer(r *http.Request, to *route, request *builtins.Request, done func(ok bool)) (reply *builtins.Reply, err error) {
 	type answer struct {
 		reply *builtins.Reply
 		err   error
 	}
 	answered := make(chan answer, 1)
 	s.busy.Go(func() {
-		defer s.held.Release(size)
+		taken := false
+		defer func() { done(taken) }()
 		response, err := s.o.Answer(context.WithoutCancel(r.Context()), to.hook, request)
+		// A sender tries again what is answered so.
+		taken = err == nil && (response.Reply == nil || response.Reply.Status < 500 && response.Reply.Status != http.StatusTooManyRequests)
 		answered <- answer{response.Reply, err}
 	})
 	late := time.NewTimer(answerWithin)
@@ -289,45 +305,6 @@ func (s *Server) answer(r *http.Request, to *route, size int64, request *builtin
 	}
 }
 
-func tooLarge(to *route) error {
-	return &refusal{code: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the body is larger than %d bytes", to.decl.MaxBytes)}
-}
-
-func read(w http.ResponseWriter, r *http.Request, to *route) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(to.decl.MaxBytes)))
-	switch {
-	case err == nil:
-		return body, nil
-	case errors.As(err, new(*http.MaxBytesError)):
-		return nil, tooLarge(to)
-	}
-	return nil, &refusal{code: http.StatusBadRequest, text: "the request ends too early"}
-}
-
-// check refuses what is not signed with the secret. A signature that does not fit may
-// be one of a newer secret.
-func (s *Server) check(r *http.Request, to *route, body []byte) error {
-	if to.secret == nil {
-		return nil
-	}
-	for _, most := range []time.Duration{secretFor, secretAtLeast} {
-		value, err := to.secret.get(r.Context(), most)
-		if err != nil {
-			to.troubles.Do(func() {
-				s.o.Log.Error().Str("module", to.module).Str("hook", to.hook).Err(err).Msg("requests to " + to.decl.Path + " cannot be checked, and are refused")
-			})
-			return &refusal{http.StatusServiceUnavailable, "requests cannot be checked now, try again later", tryAgain}
-		}
-		if signed(to.decl, r.Header, body, value) {
-			return nil
-		}
-	}
-	to.refusals.Do(func() {
-		s.o.Log.Warn().Str("module", to.module).Str("hook", to.hook).Str("from", r.RemoteAddr).Msg("a request to " + to.decl.Path + " is not signed with the secret, and refused")
-	})
-	return &refusal{code: http.StatusUnauthorized, text: "the signature is missing or wrong"}
-}
-
 // refusalOf says what a client is told of an error: nothing of its cause.
 func (s *Server) refusalOf(to *route, err error) *refusal {
 	var refused *refusal
@@ -335,6 +312,14 @@ func (s *Server) refusalOf(to *route, err error) *refusal {
 	switch {
 	case errors.As(err, &refused):
 		return refused
+	case errors.Is(err, inbound.ErrFull):
+		return &refusal{http.StatusServiceUnavailable, "too many requests at once, try again later", time.Second}
+	case errors.Is(err, inbound.ErrTooLarge):
+		return &refusal{code: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the body is larger than %d bytes", to.decl.MaxBytes)}
+	case errors.Is(err, inbound.ErrTooSlow):
+		return &refusal{code: http.StatusRequestTimeout, text: "the request comes in too slowly"}
+	case errors.Is(err, inbound.ErrCut):
+		return &refusal{code: http.StatusBadRequest, text: "the request ends too early"}
 	case errors.As(err, &failed) && failed.RetryAfter > 0:
 		return &refusal{http.StatusServiceUnavailable, "try again later", failed.RetryAfter}
 	case errors.Is(err, engine.ErrBusy):

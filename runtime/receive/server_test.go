@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/hmac"
@@ -10,8 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -165,9 +168,9 @@ func TestRequestsAreChecked(t *testing.T) {
 	w := newWorld(t,
 		&builtins.ReceiveBinding{Path: "/x", Methods: []string{"POST", "GET"}},
 		&builtins.ReceiveBinding{Path: "/slow", Rate: 1, Burst: 1},
-		&builtins.ReceiveBinding{Path: "/gone", Secret: &builtins.SecretRef{Name: "hook", Key: "nothing", Namespace: "far"}},
-		&builtins.ReceiveBinding{Path: "/empty", Secret: ref("empty")},
-		&builtins.ReceiveBinding{Path: "/broken", Secret: ref("broken")},
+		&builtins.ReceiveBinding{Path: "/gone", Signature: builtins.SignatureHMAC, Header: "X-Sign", Secret: &builtins.SecretRef{Name: "hook", Key: "nothing", Namespace: "far"}},
+		&builtins.ReceiveBinding{Path: "/empty", Signature: builtins.SignatureHMAC, Header: "X-Sign", Secret: ref("empty")},
+		&builtins.ReceiveBinding{Path: "/broken", Signature: builtins.SignatureHMAC, Header: "X-Sign", Secret: ref("broken")},
 	)
 	for path := range w.s.routes { // as if all time had passed
 		if path == "/slow" {
@@ -196,7 +199,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		if test.path == "/slow" {
 			w.do("POST", "/slow", "")
 		}
-		resp, text := w.do(test.method, test.path, test.body)
+		resp, text := w.do(test.method, test.path, test.body, "X-Sign", strings.Repeat("0", 64))
 		if resp.StatusCode != test.code || !strings.Contains(text, test.says) || resp.Header.Get("Retry-After") != test.after {
 			t.Errorf("%s %s: got %d %q, %v", test.method, test.path, resp.StatusCode, text, resp.Header)
 		}
@@ -298,7 +301,8 @@ func TestASecretIsReadAgain(t *testing.T) {
 
 func TestBodiesAreBoundedTogether(t *testing.T) {
 	w := newWorld(t, &builtins.ReceiveBinding{Path: "/x"})
-	if !w.s.held.TryAcquire(maxHeld - 10) {
+	all := w.s.held.Hold()
+	if err := all.Try(maxHeld - 11); err != nil {
 		t.Fatal("held already")
 	}
 	if resp, _ := w.do("POST", "/x", "0123456789"); resp.StatusCode != 200 {
@@ -307,6 +311,125 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 	if resp, _ := w.do("POST", "/x", "0123456789x"); resp.StatusCode != 503 {
 		t.Errorf("got %d", resp.StatusCode)
 	}
+}
+
+// Who begins requests and does not go on holds nobody up: not on other paths, not on this
+// one. Without a signature that could fit nothing is read at all.
+func TestSlowRequestsHoldNobodyUp(t *testing.T) {
+	w := newWorld(t, &builtins.ReceiveBinding{Path: "/x", MaxBytes: 1 << 20}, &builtins.ReceiveBinding{Path: "/signed", MaxBytes: 1 << 20, Secret: ref("token"), Signature: builtins.SignatureGitHub})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.s.Start(ln)
+	t.Cleanup(w.s.Stop)
+	begin := func(path string) net.Conn {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{", path, 1<<20)
+		return conn
+	}
+	var slow []net.Conn
+	for range 100 {
+		slow = append(slow, begin("/x"))
+	}
+	status := func(conn net.Conn) string {
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		return strings.TrimSpace(line)
+	}
+	if got := status(begin("/signed")); got != "HTTP/1.1 401 Unauthorized" {
+		t.Errorf("without a signature: %s", got)
+	}
+	body := strings.Repeat("x", 1<<20)
+	for _, path := range []string{"/x", "/signed"} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+ln.Addr().String()+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(sum(body, token)))
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%s beside them: %v, %v", path, resp, err)
+		}
+		resp.Body.Close()
+	}
+	for _, conn := range slow {
+		if got := status(conn); got != "HTTP/1.1 408 Request Timeout" {
+			t.Fatalf("one that sends nothing more: %s", got)
+		}
+	}
+}
+
+// A request that was taken is not taken again, where its signature says that it is the
+// same; one that failed may come again.
+func TestRequestsAreTakenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t,
+			&builtins.ReceiveBinding{Path: "/again", Secret: ref("token"), Signature: builtins.SignatureGitHub},
+			&builtins.ReceiveBinding{Path: "/once", Secret: ref("token"), Signature: builtins.SignatureGitHub, Once: time.Hour},
+			&builtins.ReceiveBinding{Path: "/timed", Secret: ref("token"), Signature: builtins.SignatureHMAC, Header: "X-Sign", Timestamp: "X-Time"},
+			&builtins.ReceiveBinding{Path: "/slack", Secret: ref("token"), Signature: builtins.SignatureSlack},
+			&builtins.ReceiveBinding{Path: "/stripe", Secret: ref("token"), Signature: builtins.SignatureStripe},
+		)
+		hexed := func(text string) string { return hex.EncodeToString(sum(text, token)) }
+		ask := func(what, path, body string, code int, runs bool, headers ...string) {
+			t.Helper()
+			asked := len(w.asked)
+			resp, text := w.do("POST", path, body, headers...)
+			if resp.StatusCode != code || (len(w.asked) > asked) != runs {
+				t.Errorf("%s: got %d %s, run: %v", what, resp.StatusCode, text, len(w.asked) > asked)
+			}
+			if code == 200 && !runs && text != "this request was taken before" {
+				t.Errorf("%s: got %s", what, text)
+			}
+		}
+		hub := func(body string) []string { return []string{"X-Hub-Signature-256", "sha256=" + hexed(body)} }
+		ask("no option", "/again", "a", 200, true, hub("a")...)
+		ask("no option, again", "/again", "a", 200, true, hub("a")...)
+		w.answer = func(*builtins.Request) (builtins.Response, error) { return builtins.Response{}, errors.New("broken") }
+		ask("fails", "/once", "a", 500, true, hub("a")...)
+		w.answer = func(*builtins.Request) (builtins.Response, error) {
+			ask("meanwhile", "/once", "a", 503, false, hub("a")...)
+			return builtins.Response{Reply: &builtins.Reply{Status: 503}}, nil
+		}
+		ask("is told to come again", "/once", "a", 503, true, hub("a")...)
+		w.answer = func(*builtins.Request) (builtins.Response, error) { return builtins.Response{}, nil }
+		ask("is taken", "/once", "a", 200, true, hub("a")...)
+		ask("again", "/once", "a", 200, false, hub("a")...)
+		ask("another", "/once", "b", 200, true, hub("b")...)
+		time.Sleep(time.Hour)
+		ask("after its time", "/once", "a", 200, true, hub("a")...)
+
+		at := func(d time.Duration) string { return strconv.FormatInt(time.Now().Add(d).Unix(), 10) }
+		for path, headers := range map[string]func(at, body string) []string{
+			"/timed": func(at, body string) []string { return []string{"X-Time", at, "X-Sign", hexed(at + "." + body)} },
+			"/slack": func(at, body string) []string {
+				return []string{"X-Slack-Request-Timestamp", at, "X-Slack-Signature", "v0=" + hexed("v0:"+at+":"+body)}
+			},
+			"/stripe": func(at, body string) []string {
+				return []string{"Stripe-Signature", "t=" + at + ",v1=" + strings.Repeat("0", 64) + ",v1=" + hexed(at+"."+body) + ",v0=x"}
+			},
+		} {
+			now, later := at(0), at(4*time.Minute)
+			ask("now", path, "a", 200, true, headers(now, "a")...)
+			ask("again", path, "a", 200, false, headers(now, "a")...)
+			ask("another body", path, "b", 401, false, headers(now, "a")...)
+			ask("old", path, "a", 401, false, headers(at(-301*time.Second), "a")...)
+			ask("from the future", path, "a", 401, false, headers(at(301*time.Second), "a")...)
+			ask("no time", path, "a", 401, false, headers("", "a")...)
+			ask("a clock that is ahead", path, "a", 200, true, headers(later, "a")...)
+			time.Sleep(5*time.Minute + time.Second)
+			ask("now too old", path, "a", 401, false, headers(now, "a")...)
+			ask("still known", path, "a", 200, false, headers(later, "a")...)
+			time.Sleep(5 * time.Minute)
+		}
+		if r := w.s.routes["/slack"].taken; len(r.known) > 2 || len(r.order) > 2 {
+			t.Errorf("%d requests are remembered", len(r.known))
+		}
+	})
 }
 
 // A client that goes away, or waits too long, gives nothing back: its request is still
@@ -321,12 +444,12 @@ func TestBodiesCountUntilTheyAreWorkedOn(t *testing.T) {
 		if resp.StatusCode != 503 || text != "there is no answer now, try again later" || time.Since(began) != answerWithin {
 			t.Errorf("got %d %s after %s", resp.StatusCode, text, time.Since(began))
 		}
-		if w.s.held.TryAcquire(maxHeld) {
+		if w.s.held.Hold().Try(maxHeld) == nil {
 			t.Error("what is in line does not count")
 		}
 		close(open)
 		w.s.Stop()
-		if !w.s.held.TryAcquire(maxHeld) {
+		if w.s.held.Hold().Try(maxHeld) != nil {
 			t.Error("it still counts")
 		}
 	})

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,27 +20,94 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// signed reports whether a request shows that its sender knows the secret. How long it
-// takes tells nothing of the secret.
-func signed(b *builtins.ReceiveBinding, h http.Header, body, secret []byte) bool {
+// maxSkew is how far the time that is signed with a request may be off.
+const maxSkew = 5 * time.Minute
+
+// proof is what the headers of a request say to show that its sender knows the secret.
+type proof struct {
+	// token is the secret itself; else sums are HMACs of before and the body, of which
+	// one must fit.
+	token  string
+	sums   [][]byte
+	before string
+	// at is the time that is signed; zero: none is.
+	at time.Time
+}
+
+// proofOf reads the headers. It is false when they cannot fit whatever the secret and the
+// body are: then the body need not be read.
+func proofOf(b *builtins.ReceiveBinding, h http.Header, now time.Time) (p proof, ok bool) {
+	at := ""
 	switch b.Signature {
+	case builtins.SignatureGitLab:
+		p.token = one(h, "X-Gitlab-Token")
+		return p, p.token != ""
+	case builtins.SignatureBearer:
+		scheme, token, _ := strings.Cut(one(h, "Authorization"), " ")
+		p.token = token
+		return p, strings.EqualFold(scheme, "Bearer") && token != ""
 	case builtins.SignatureGitHub:
-		text, found := strings.CutPrefix(one(h, "X-Hub-Signature-256"), "sha256=")
-		return found && sameSum(hexSum(text), body, secret)
+		if text, found := strings.CutPrefix(one(h, "X-Hub-Signature-256"), "sha256="); found {
+			p.sums = append(p.sums, hexSum(text))
+		}
 	case builtins.SignatureHMAC:
 		text := strings.TrimPrefix(one(h, b.Header), "sha256=")
 		sum := hexSum(text)
 		if sum == nil {
 			sum, _ = base64.StdEncoding.DecodeString(text)
 		}
-		return sameSum(sum, body, secret)
-	case builtins.SignatureGitLab:
-		return sameText(one(h, "X-Gitlab-Token"), secret)
-	case builtins.SignatureBearer:
-		scheme, token, _ := strings.Cut(one(h, "Authorization"), " ")
-		return strings.EqualFold(scheme, "Bearer") && sameText(token, secret)
+		p.sums = append(p.sums, sum)
+		if b.Timestamp != "" {
+			at = one(h, b.Timestamp)
+			p.before = at + "."
+		}
+	case builtins.SignatureSlack:
+		if text, found := strings.CutPrefix(one(h, "X-Slack-Signature"), "v0="); found {
+			p.sums = append(p.sums, hexSum(text))
+		}
+		at = one(h, "X-Slack-Request-Timestamp")
+		p.before = "v0:" + at + ":"
+	case builtins.SignatureStripe:
+		parts := strings.Split(one(h, "Stripe-Signature"), ",")
+		for _, part := range parts[:min(len(parts), 20)] { // one for each secret that is in use
+			switch name, text, _ := strings.Cut(strings.TrimSpace(part), "="); name {
+			case "t":
+				at = text
+			case "v1":
+				p.sums = append(p.sums, hexSum(text))
+			}
+		}
+		p.before = at + "."
 	}
-	return false
+	p.sums = slices.DeleteFunc(p.sums, func(sum []byte) bool { return len(sum) != sha256.Size })
+	if p.before != "" {
+		seconds, err := strconv.ParseInt(at, 10, 64)
+		p.at = time.Unix(seconds, 0)
+		if err != nil || p.at.Before(now.Add(-maxSkew)) || p.at.After(now.Add(maxSkew)) {
+			return p, false
+		}
+	}
+	return p, len(p.sums) > 0
+}
+
+// fits returns what of the proof fits the secret and the body, nil when nothing does. How
+// long it takes tells nothing of the secret.
+func (p proof) fits(body, secret []byte) []byte {
+	if p.token != "" {
+		if sameText(p.token, secret) {
+			return []byte{}
+		}
+		return nil
+	}
+	for _, sum := range p.sums {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(p.before))
+		mac.Write(body)
+		if hmac.Equal(sum, mac.Sum(nil)) {
+			return sum
+		}
+	}
+	return nil
 }
 
 // one returns a header that must be there once.
@@ -58,12 +127,6 @@ func hexSum(text string) []byte {
 		return nil
 	}
 	return sum
-}
-
-func sameSum(sum, body, secret []byte) bool {
-	mac := hmac.New(sha256.New, secret)
-	mac.Write(body)
-	return hmac.Equal(sum, mac.Sum(nil))
 }
 
 // sameText compares sums, so that not even the length shows.
