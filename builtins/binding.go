@@ -40,8 +40,8 @@ func bindingSpecs() []Spec {
 		watchSpec(),
 		stage(StageBeforeHelm, "Triggers before each candidate render of the module's chart; values set then count."),
 		stage(StageAfterHelm, "Triggers after the release has really changed. Values set then make one more pass."),
-		stage(StageBeforeDelete, "Triggers before the release is uninstalled, which waits until the hook has succeeded."),
-		stage(StageAfterDelete, "Triggers after the release was uninstalled."),
+		stage(StageBeforeDelete, "Triggers when the module goes, because it is switched off or is gone from the tree, before its release is uninstalled; all that waits until the hook has succeeded. Of a module without a chart, too. From then on changes of what it watches do not have the hook run."),
+		stage(StageAfterDelete, "Triggers when the module goes, after its release was uninstalled and before the sets of its hooks are deleted. Of a module without a chart, too."),
 		stage(StageBeforeAll, "Global hooks only. Triggers once, after the first runs of the other global hooks and before any module starts."),
 		stage(StageAfterAll, "Global hooks only. Triggers each time all modules have come to rest after something was done."),
 	}

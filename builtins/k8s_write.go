@@ -45,6 +45,7 @@ func k8sWriteSpecs() []Spec {
 				{Name: "objs", Type: TypeList, Doc: "The objects, each as in k8s.apply; at most 5,000."},
 				{Name: "owner", Type: TypeDict, Default: "None", Keyword: true, Doc: ownerDoc},
 				{Name: "allow_empty", Type: TypeBool, Default: "True", Keyword: true, Doc: "Whether the list may be empty, which deletes all that the set has made."},
+				{Name: "keep", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether the objects stay when the hook is gone from the tree, or its module is switched off or gone; else they are deleted then."},
 			}},
 	}, k8sChangeSpecs()...)
 }
@@ -143,7 +144,7 @@ func callDelete(c *call) (starlark.Value, error) {
 const maxSet = 5000
 
 func callApplySet(c *call) (starlark.Value, error) {
-	set := &effect.Set{Name: c.str("name")}
+	set := &effect.Set{Name: c.str("name"), Keep: c.boolOr("keep", false)}
 	list := c.arg("objs").(starlark.Indexable)
 	switch {
 	case set.Name == "" || len(set.Name) > 253:

@@ -26,6 +26,8 @@ const (
 	SetType = "starling.dev/set"
 	// setAnnotation says for people whose set a record is of.
 	setAnnotation = "starling.dev/set-of"
+	// keepAnnotation marks the record of a set that stays when its hook goes.
+	keepAnnotation = "starling.dev/set-keep"
 	// setKey holds the members.
 	setKey = "members"
 )
@@ -38,6 +40,7 @@ type set struct {
 	users int    // that apply it or wait to
 	of    string // as in setAnnotation
 	owned bool
+	keeps bool   // as in keepAnnotation
 	at    uint64 // which of all applies was the last one of this set
 
 	mu      sync.Mutex // one apply at a time
@@ -86,17 +89,17 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	id := w.setID(manager, wr.Set.Name)
 	s, unlock := w.lockSet(id)
 	defer unlock()
-	record := &setRecord{writer: w, id: id, of: manager + " " + wr.Set.Name, owned: wr.Owner != nil}
+	record := &setRecord{writer: w, id: id, of: manager + " " + wr.Set.Name, owned: wr.Owner != nil, keeps: wr.Set.Keep}
 	w.mu.Lock()
 	w.applied++
 	s.of, s.owned, s.at = record.of, record.owned, w.applied
 	w.mu.Unlock()
 	if !s.loaded {
-		members, err := record.read(ctx)
+		members, keeps, err := record.read(ctx)
 		if err != nil {
 			return err
 		}
-		s.members, s.loaded = members, true
+		s.members, s.keeps, s.loaded = members, keeps, true
 	}
 	known := map[effect.Ref]string{}
 	for _, m := range s.members {
@@ -104,14 +107,14 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	}
 	keep := func(all map[effect.Ref]string) error {
 		next := membersOf(all)
-		if slices.Equal(next, s.members) {
+		if slices.Equal(next, s.members) && (len(next) == 0 || s.keeps == record.keeps) {
 			return nil
 		}
 		s.loaded = false // until it is certain what is stored
 		if err := record.write(ctx, next); err != nil {
 			return err
 		}
-		s.members, s.loaded = next, true
+		s.members, s.keeps, s.loaded = next, record.keeps, true
 		return nil
 	}
 
@@ -235,6 +238,7 @@ type setRecord struct {
 	writer *Writer
 	id, of string
 	owned  bool
+	keeps  bool
 }
 
 // recordPrefix is what the names of all records of the instance begin with.
@@ -244,22 +248,28 @@ func (r *setRecord) ref() effect.Ref {
 	return effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: r.writer.o.Namespace, Name: r.writer.recordPrefix() + r.id}
 }
 
-func (r *setRecord) read(ctx context.Context) ([]member, error) {
+func (r *setRecord) read(ctx context.Context) (members []member, keeps bool, err error) {
 	obj, err := r.writer.o.Client.Get(ctx, r.ref())
 	if err != nil || obj == nil {
-		return nil, err
+		return nil, false, err
 	}
 	data, _ := obj["data"].(map[string]any)
 	text, _ := data[setKey].(string)
 	value, err := base64.StdEncoding.DecodeString(text)
-	var members []member
 	if err == nil {
 		err = json.Unmarshal(value, &members)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s, which records the objects of a set, cannot be read: restore it, or delete it and what carries the label %s=%s", r.ref(), SetLabel, r.id)
+		return nil, false, fmt.Errorf("%s, which records the objects of a set, cannot be read: restore it, or delete it and what carries the label %s=%s", r.ref(), SetLabel, r.id)
 	}
-	return members, nil
+	_, keeps = annotationsOf(obj)[keepAnnotation]
+	return members, keeps, nil
+}
+
+func annotationsOf(obj map[string]any) map[string]any {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	return annotations
 }
 
 func (r *setRecord) write(ctx context.Context, members []member) error {
@@ -278,6 +288,9 @@ func (r *setRecord) write(ctx context.Context, members []member) error {
 	annotations := map[string]any{setAnnotation: r.of}
 	if r.owned {
 		annotations[ownedAnnotation] = "true"
+	}
+	if r.keeps {
+		annotations[keepAnnotation] = "true"
 	}
 	_, err = r.writer.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteApply, Ref: ref, Force: true, Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": SetType,

@@ -48,32 +48,44 @@ func (w *Writer) DropSets(ctx context.Context, manager, key string, mark uint64)
 // SweepSets forgets the sets with an owner that a hook with for_each has applied for
 // objects that are not there any more: all but keys.
 func (w *Writer) SweepSets(ctx context.Context, manager string, keys map[string]bool, mark uint64) error {
-	secrets := Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
 	found := map[string]effect.Unchanged{}
-	_, err := w.o.Client.Each(ctx, secrets, w.o.Namespace, metav1.ListOptions{
-		LabelSelector: InstanceLabel + "=" + w.o.Instance, FieldSelector: "type=" + SetType,
-	}, func(obj map[string]any) error {
-		meta, _ := obj["metadata"].(map[string]any)
-		annotations, _ := meta["annotations"].(map[string]any)
-		of, _ := annotations[setAnnotation].(string)
+	err := w.records(ctx, func(id, of string, obj map[string]any) {
 		rest, ours := strings.CutPrefix(of, manager+" ")
 		key, _, each := strings.Cut(rest, " ")
-		id, named := strings.CutPrefix(identityOf(obj).Name, w.recordPrefix())
-		if !ours || !each || !named || annotations[ownedAnnotation] == nil || keys[key] {
-			return nil
+		if !ours || !each || annotationsOf(obj)[ownedAnnotation] == nil || keys[key] {
+			return
 		}
+		meta, _ := obj["metadata"].(map[string]any)
 		version, _ := meta["resourceVersion"].(string)
 		found[id] = effect.Unchanged{UID: uidOf(obj), ResourceVersion: version}
-		return nil
 	})
 	if err != nil {
-		return w.o.Client.Explain(err, "list", secrets, w.o.Namespace)
+		return err
 	}
 	var errs []error
 	for id, seen := range found {
 		errs = append(errs, w.drop(ctx, id, seen, mark))
 	}
 	return errors.Join(errs...)
+}
+
+// records lists the records of all sets of the instance: their ids, and of which hook and
+// name they are.
+func (w *Writer) records(ctx context.Context, take func(id, of string, obj map[string]any)) error {
+	secrets := Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
+	_, err := w.o.Client.Each(ctx, secrets, w.o.Namespace, metav1.ListOptions{
+		LabelSelector: InstanceLabel + "=" + w.o.Instance, FieldSelector: "type=" + SetType,
+	}, func(obj map[string]any) error {
+		of, _ := annotationsOf(obj)[setAnnotation].(string)
+		if id, named := strings.CutPrefix(identityOf(obj).Name, w.recordPrefix()); named {
+			take(id, of, obj)
+		}
+		return nil
+	})
+	if err != nil {
+		return w.o.Client.Explain(err, "list", secrets, w.o.Namespace)
+	}
+	return nil
 }
 
 // setsOf is what the names of the sets of one object begin with.

@@ -156,4 +156,6 @@ type Set struct {
 	Name string `json:"name"`
 	// Members are applies.
 	Members []Write `json:"members"`
+	// Keep has them stay when the hook or its module goes.
+	Keep bool `json:"keep,omitempty"`
 }

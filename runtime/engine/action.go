@@ -175,6 +175,14 @@ type DropSets struct {
 	Keys              map[string]bool
 }
 
+// RemoveSets deletes the sets of objects that hooks have applied, as far as they are not to
+// be kept; Managers are the hooks' field managers. Answered by [SetsRemoved].
+type RemoveSets struct {
+	Op       uint64
+	Module   string
+	Managers []string
+}
+
 // Adopted says that a generation is in force from now on: what follows is to be carried
 // out with it.
 type Adopted struct{ Generation *generation.Generation }
@@ -220,6 +228,7 @@ func (Publish) action()     {}
 func (Send) action()        {}
 func (Unpublish) action()   {}
 func (DropSets) action()    {}
+func (RemoveSets) action()  {}
 func (Adopted) action()     {}
 func (Refused) action()     {}
 func (Gone) action()        {}

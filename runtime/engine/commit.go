@@ -93,6 +93,7 @@ func (e *Engine) commit(id uint64) {
 		commit.Keep, r.keeps, m.keeping = keep, true, true
 	}
 	r.effects.Values = layer
+	e.applies(r.hook, commit.Writes)
 	s.sets = s.sets || s.key != "" && slices.ContainsFunc(commit.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
 	if len(commit.Writes) == 0 && commit.Keep == nil {
 		e.written(id)
@@ -225,7 +226,7 @@ func (e *Engine) runSucceeded(id uint64) {
 	}
 	h.ran(r.work.Events)
 	var next time.Time
-	if r.effects.Requeue > 0 {
+	if r.effects.Requeue > 0 && !m.leaving {
 		next = e.now.Add(r.effects.Requeue)
 	}
 	e.requeueAt(s, next)

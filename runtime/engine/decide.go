@@ -14,6 +14,7 @@ type facts struct {
 	Broken    string // why the module cannot be used, or ""
 	Started   bool   // its hooks run already
 	Installed bool   // the records say that a release is there
+	More      bool   // sets of its hooks are there, or hooks are to hear of its end
 	Paused    bool
 
 	Switch values.Switch
@@ -45,12 +46,12 @@ type verdict struct {
 	Run bool
 	// Release lets its release be installed and upgraded.
 	Release bool
-	// Uninstall takes its release away.
+	// Uninstall takes away what there is of it: its release, its sets of objects.
 	Uninstall bool
 	// Waits says that it would be, and others go first.
 	Waits bool
 	// Forget drops what its hooks have set: after an explicit no, once its
-	// release is gone.
+	// release and its sets are gone.
 	Forget bool
 	// Settled is false while the module is on its way and nothing is wrong:
 	// those ordered behind it wait.
@@ -142,11 +143,12 @@ func decide(f facts) verdict {
 
 // uninstalls completes a verdict that takes the release away.
 func uninstalls(v verdict, f facts) verdict {
+	there := f.Installed || f.More
 	switch {
-	case f.Paused && f.Installed:
+	case f.Paused && there:
 		v.State, v.Reason = status.ModulePaused, v.Reason+"; paused: its release stays as it is"
 	default:
-		v.Uninstall, v.Forget = f.Installed, !f.Installed
+		v.Uninstall, v.Forget = there, !there
 	}
 	return v
 }

@@ -120,6 +120,11 @@ func splitKey(key string) (namespace, name string) {
 
 // queue has events wait for the hook: with for_each, for each of its objects.
 func (h *hook) queue(events ...builtins.Event) {
+	if h.module.leaving {
+		// Stages alone have it run. What has failed may succeed now.
+		h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
+		return
+	}
 	if h.each != nil && len(events) > maxEachEvents {
 		events = overflow(events)
 	}

@@ -132,6 +132,8 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		e.answer(in.Op, in)
 	case Saved:
 		e.answer(in.Op, in)
+	case SetsRemoved:
+		e.answer(in.Op, in)
 	case Unheld:
 		e.answer(in.Op, in)
 	}

@@ -71,7 +71,7 @@ func (e *Engine) noteOrder() {
 }
 
 // there says whether something of the module is in the cluster that goes with it.
-func (m *module) there() bool { return len(m.pass.refs) > 0 }
+func (m *module) there() bool { return len(m.pass.refs)+len(m.sets) > 0 || m.up }
 
 // goes says whether a module that is not in the tree is to be taken away, now or later.
 func (e *Engine) goes(m *module) bool { return !e.paused(m.name) && !m.hollow }

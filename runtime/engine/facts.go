@@ -8,7 +8,7 @@ import (
 
 func (e *Engine) facts(m *module) facts {
 	f := facts{
-		Key: m.gen.Key, Broken: m.broken, Started: m.started, Installed: len(m.pass.refs) > 0,
+		Key: m.gen.Key, Broken: m.broken, Started: m.started, Installed: len(m.pass.refs) > 0, More: m.there(),
 		Paused:     e.paused(m.name) && (m.hasChart() || len(m.pass.refs) > 0),
 		Switch:     e.resolveSwitch(m),
 		HasEnabled: m.gen.Enabled != nil, Evaluated: m.eval.done, EvalError: m.eval.err, Decision: m.eval.decision,

@@ -33,6 +33,9 @@ func (e *Engine) findLeavers(in Start) {
 	for name := range in.Kept {
 		names[name] = true
 	}
+	for name := range in.Sets {
+		names[name] = true
+	}
 	order := readOrder(in.Kept[globalName])
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if e.modules[name] != nil || name == globalName {
@@ -41,6 +44,7 @@ func (e *Engine) findLeavers(in Start) {
 		g := &generation.Module{Name: name, Key: name, Err: errGone}
 		order[name].put(&g.Decl)
 		m := e.newModule(name, g, in.Kept[name])
+		m.noteSets(in.Sets[name])
 		for _, ref := range in.Installed {
 			if ref.Module == name {
 				m.pass.refs = append(m.pass.refs, ref)
@@ -84,7 +88,7 @@ func (e *Engine) lookAtFolders() {
 	for _, m := range e.leavers {
 		hollow := slices.Contains(e.gen.Tree.Hollow, m.name)
 		switch {
-		case hollow && !m.hollow && len(m.pass.refs) > 0:
+		case hollow && !m.hollow && m.there():
 			e.note(builtins.LevelWarn, m, "", hollowReason+"; remove the folder to uninstall it")
 		case !hollow && m.hollow:
 			m.stays = e.now.Add(e.opts.Grace)
@@ -129,7 +133,7 @@ func (e *Engine) atRest() bool {
 
 // occupied says that something of a module that was removed is still under way.
 func (e *Engine) occupied(m *module) bool {
-	if m.pass.phase == inHelm || m.pass.phase == uninstalling || m.keeping || m.crds.running {
+	if m.pass.phase == inHelm || m.pass.phase == uninstalling || m.keeping || m.crds.running || m.strays.running {
 		return true
 	}
 	for _, f := range m.finalizers {
@@ -174,9 +178,10 @@ func (e *Engine) forgetAll(m *module) {
 	e.do(Save{Op: op, Module: m.name})
 }
 
-// reclaim gives a module that comes back what is left of it. Nothing of that is being
+// reclaim returns what is left of a module that comes back, and what is kept for it; nil
+// without any. Nothing of that is being
 // taken away in this moment.
-func (e *Engine) reclaim(name string) (refs []ReleaseRef, kept map[string][]byte, back bool) {
+func (e *Engine) reclaim(name string) (old *module, kept map[string][]byte) {
 	for _, m := range slices.Clone(e.leavers) {
 		if m.name != name {
 			continue
@@ -189,9 +194,9 @@ func (e *Engine) reclaim(name string) (refs []ReleaseRef, kept map[string][]byte
 		if err != nil {
 			e.note(builtins.LevelWarn, m, "", err.Error())
 		}
-		return m.pass.refs, kept, true
+		return m, kept
 	}
-	return nil, nil, false
+	return nil, nil
 }
 
 // nudgeFailed has releases tried again that have failed: one with another name may have

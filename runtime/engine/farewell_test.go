@@ -35,7 +35,7 @@ func TestAModuleThatIsGoneTakesLeave(t *testing.T) {
 	w.start()
 	w.runs, order = nil, nil
 	w.reload(web)
-	w.wantRuns("shop/bye delete,sync", "shop/last delete")
+	w.wantRuns("shop/bye delete", "shop/last delete")
 	if want := []string{"bye", "last", "shop"}; !slices.Equal(order, want) {
 		t.Errorf("got %v, want %v", order, want)
 	}

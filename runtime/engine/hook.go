@@ -182,7 +182,7 @@ func (m *module) ready(id string) bool {
 	if h == nil || !m.started || len(h.before) > 0 || h.barred != "" || !h.allowedAt(m.now).IsZero() {
 		return false
 	}
-	if !h.complete() || !m.remembersFinalizer(h) {
+	if !h.complete() || !m.remembersFinalizer(h) || m.up && !m.upKept {
 		return false
 	}
 	if m.leaving {

@@ -21,6 +21,9 @@ type Start struct {
 	// Quarantined says why a hook, by its id, must not run, or "". Nil means
 	// that all may.
 	Quarantined func(hook string) string
+	// Sets are the field managers of hooks that have applied sets of objects which go
+	// with them, by module.
+	Sets map[string][]string
 	// Installed are the releases of this instance, from its records.
 	Installed []ReleaseRef
 }
@@ -166,6 +169,12 @@ type Saved struct {
 	Err error
 }
 
+// SetsRemoved ends a [RemoveSets].
+type SetsRemoved struct {
+	Op  uint64
+	Err error
+}
+
 func (Start) input()        {}
 func (Reload) input()       {}
 func (Config) input()       {}
@@ -182,3 +191,4 @@ func (CRDsApplied) input()  {}
 func (Released) input()     {}
 func (Uninstalled) input()  {}
 func (Saved) input()        {}
+func (SetsRemoved) input()  {}

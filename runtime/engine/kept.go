@@ -65,6 +65,8 @@ func (m *module) readKept(kept map[string][]byte) error {
 		switch {
 		case strings.HasPrefix(key, tickPrefix):
 			errs = append(errs, m.readTick(key, data))
+		case key == upKey:
+			m.up, m.upKept = true, true
 		case strings.HasPrefix(key, statePrefix):
 			errs = append(errs, m.readState(key, data))
 		}
@@ -218,6 +220,9 @@ func (e *Engine) kept(m *module, changes ...keeping) (map[string][]byte, error) 
 	if err := m.keepFinalizers(out); err != nil {
 		return nil, err
 	}
+	if m.up {
+		out[upKey] = []byte("true")
+	}
 	if m == e.global {
 		data, err := json.Marshal(e.config.accepted)
 		if err != nil {
@@ -258,6 +263,7 @@ func (e *Engine) save(m *module) {
 	}
 	stale := m.stale
 	m.keeping, m.stale = true, false
+	up := m.up
 	finalizers := slices.Collect(maps.Values(m.finalizers))
 	op := e.ask(func(in Input) {
 		defer e.keptDone(m)
@@ -274,7 +280,7 @@ func (e *Engine) save(m *module) {
 			m.saveAt = e.now.Add(releaseRetry.Delay(m.saveTry, e.opts.Jitter()))
 			return
 		}
-		m.saveTry, m.saveAt = 0, time.Time{}
+		m.saveTry, m.saveAt, m.upKept = 0, time.Time{}, up
 		for _, f := range finalizers {
 			f.kept = true
 		}

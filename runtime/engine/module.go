@@ -42,6 +42,10 @@ type module struct {
 	shown   string
 
 	started    bool
+	up         bool                  // its hooks have run, and before_delete or after_delete hooks are to hear of its end
+	upKept     bool                  // that stands in the Secret
+	sets       map[string]uint64     // field managers of hooks that may have sets
+	strays     step                  // the end of sets of hooks that are gone
 	leaving    bool                  // only for its before_delete and after_delete hooks
 	removed    bool                  // it is not in the tree any more
 	stays      time.Time             // likewise: before that it does not go
@@ -78,13 +82,6 @@ func (s *step) failed(now time.Time, err error, jitter float64) {
 	s.next = now.Add(releaseRetry.Delay(s.attempt, jitter))
 }
 
-// evaluation is what is known of def enabled().
-type evaluation struct {
-	step
-	version  int // of the values that the answer rests on
-	decision builtins.Decision
-}
-
 // adopt takes a generation over, with what earlier processes kept.
 func (e *Engine) adopt(in Start) {
 	gen := in.Generation
@@ -94,10 +91,12 @@ func (e *Engine) adopt(in Start) {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
 	}
 	e.global = e.newModule(globalName, gen.Global, in.Kept[globalName])
+	e.global.noteSets(in.Sets[globalName])
 	for _, name := range gen.Names {
 		g := gen.Modules[name]
 		m := e.newModule(name, g, in.Kept[name])
 		e.modules[name] = m
+		m.noteSets(in.Sets[name])
 		for _, ref := range in.Installed {
 			if ref.Module == name {
 				m.pass.refs = append(m.pass.refs, ref)
@@ -130,6 +129,7 @@ func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]
 		byKey:  map[string]*hook{},
 		queues: map[string]*lane.Lane[builtins.Event]{},
 		kept:   map[string][]byte{},
+		sets:   map[string]uint64{},
 	}
 	if g.Err != nil {
 		m.broken = inOneLine(g.Err)
@@ -226,6 +226,8 @@ func (e *Engine) step(m *module) {
 		e.beginAll()
 	}
 	e.stepFinalizers(m)
+	e.stepSets(m)
+	m.noteUp()
 	e.save(m)
 	e.advance(m)
 	e.dispatch(m)
@@ -319,36 +321,6 @@ func (e *Engine) takeDown(m *module) {
 	e.do(Unpublish{Module: m.name})
 }
 
-// evaluate asks enabled() again when the values that it saw have moved.
-func (e *Engine) evaluate(m *module) {
-	ev := &m.eval
-	if ev.running || (ev.done && ev.version == m.version && ev.err == "") || ev.next.After(e.now) {
-		return
-	}
-	ev.running = true
-	version := m.version
-	op := e.ask(func(in Input) {
-		answer := in.(Evaluated)
-		if answer.Err == nil && answer.Decision.Answer == builtins.AnswerDisabled && version != m.version {
-			// A no has to be meant for the values as they are.
-			ev.running = false
-			e.touch(m)
-			return
-		}
-		if answer.Err != nil {
-			ev.failed(e.now, answer.Err, e.opts.Jitter())
-			if m.started {
-				e.note(builtins.LevelError, m, "", "enabled(): "+answer.Err.Error()+"; its last answer stays in force")
-			}
-		} else {
-			ev.step = step{done: true}
-			ev.version, ev.decision = version, answer.Decision
-		}
-		e.touch(m)
-	})
-	e.do(Evaluate{Op: op, Module: m.gen, Values: m.view})
-}
-
 // show logs a change of a module's state, once.
 func (e *Engine) show(m *module) {
 	if m == e.global || m.removed && !m.there() {
@@ -399,6 +371,9 @@ func (e *Engine) problems(m *module) []string {
 		if why := h.watchTrouble(); why != "" {
 			out = append(out, strings.TrimPrefix(h.gen.ID, m.name+"/")+": "+why)
 		}
+	}
+	if why := m.straysTrouble(); why != "" {
+		out = append(out, why)
 	}
 	return out
 }

@@ -36,6 +36,7 @@ type pass struct {
 	own     int             // changes of them since then by the phase's own hooks
 	after   bool            // after_helm hooks were tried since the module came up
 	bidden  bool            // before_delete hooks have succeeded since it began to leave
+	parted  bool            // likewise, after_delete hooks
 	values  map[string]any  // likewise
 
 	ready    bool   // the last release action succeeded
@@ -57,7 +58,7 @@ func (p *pass) stop() {
 	if p.phase != inHelm && p.phase != uninstalling {
 		p.phase = idle
 	}
-	p.bidden = false
+	p.bidden, p.parted = false, false
 	p.waiting, p.hold, p.rounds = nil, "", 0
 	p.ready, p.after = false, false
 	p.calm()
@@ -89,8 +90,8 @@ func (e *Engine) advance(m *module) {
 	}
 	switch p.phase {
 	case idle:
-		if m.verdict.Uninstall && len(p.refs) > 0 {
-			e.beginDelete(m)
+		if m.verdict.Uninstall && m.there() {
+			e.depart(m)
 			return
 		}
 		if !p.dirty || !m.started || !m.verdict.Release || m.gate() != "" || m.asking() || m.wantsCRDs() {
@@ -120,7 +121,7 @@ func (e *Engine) advance(m *module) {
 		}
 	case afterDelete:
 		if len(p.waiting) == 0 {
-			p.phase = idle
+			p.phase, p.parted = idle, true
 			e.touch(m)
 		}
 	}
@@ -293,11 +294,6 @@ func (e *Engine) uninstall(m *module, ref ReleaseRef) {
 			e.nudgeFailed()
 		} else if !m.verdict.Run {
 			e.forgetLayers(m)
-		}
-		if m.leaving && len(p.refs) == 0 {
-			if p.waiting = e.queueStage(m, builtins.StageAfterDelete); len(p.waiting) > 0 {
-				p.phase = afterDelete
-			}
 		}
 	})
 	e.do(Uninstall{Op: op, Ref: ref, Timeout: m.gen.Decl.Timeout})

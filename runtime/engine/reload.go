@@ -73,10 +73,13 @@ func (e *Engine) reload(in Reload) {
 			}
 			continue
 		}
-		refs, kept, back := e.reclaim(name)
+		old, kept := e.reclaim(name)
 		m := e.newModule(name, gen.Modules[name], kept)
-		m.pass.refs, m.turn = refs, e.reloads
-		m.stale = m.stale || back // what was under way as it went may be in the Secret
+		m.turn = e.reloads
+		if old != nil {
+			m.pass.refs, m.sets = old.pass.refs, old.sets
+			m.stale = true // what was under way as it went may be in the Secret
+		}
 		m.broken = drafts[name].broken
 		e.modules[name] = m
 		if in.Quarantined != nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +32,7 @@ func (h *hook) leaves() bool {
 // after_delete hooks. What has begun with the uninstall is brought to its end.
 func (m *module) leaves() bool {
 	switch {
-	case m.leaving && (m.pass.phase == uninstalling || m.pass.phase == afterDelete):
+	case m.leaving && (m.pass.phase == uninstalling || m.pass.phase == afterDelete || m.pass.bidden && len(m.pass.refs) == 0 && !m.pass.parted):
 		return true
 	case !m.verdict.Uninstall || m.broken != "" || !m.there():
 		return false
@@ -53,17 +54,70 @@ func (e *Engine) beginLeaving(m *module) {
 	}
 }
 
-// beginDelete uninstalls a release of the module, after its before_delete hooks.
-func (e *Engine) beginDelete(m *module) {
+// depart takes the next step on the module's way out: before_delete hooks, its releases,
+// after_delete hooks, its sets of objects.
+func (e *Engine) depart(m *module) {
 	p := &m.pass
 	if m.leaving && !p.bidden {
-		p.phase, p.waiting = beforeDelete, e.queueStage(m, builtins.StageBeforeDelete)
-		if len(p.waiting) > 0 {
+		if e.waitFor(m, beforeDelete) {
 			return
 		}
 		p.bidden = true
 	}
-	e.uninstall(m, p.refs[0])
+	if len(p.refs) > 0 {
+		e.uninstall(m, p.refs[0])
+		return
+	}
+	if m.leaving && !p.parted {
+		if e.waitFor(m, afterDelete) {
+			return
+		}
+		p.parted = true
+	}
+	if len(m.sets) > 0 {
+		// What is being committed may apply one.
+		if !e.atWork(m) && !m.strays.running {
+			e.uninstallSets(m)
+		}
+		return
+	}
+	m.stale, m.up, m.upKept = m.stale || m.up, false, false
+	e.touch(m)
+}
+
+// waitFor has the hooks of a stage run, if there are any.
+func (e *Engine) waitFor(m *module, to phase) bool {
+	p := &m.pass
+	if p.waiting = e.queueStage(m, stages[to]); len(p.waiting) == 0 {
+		return false
+	}
+	p.phase = to
+	return true
+}
+
+func (e *Engine) uninstallSets(m *module) {
+	p := &m.pass
+	p.phase = uninstalling
+	e.removeSets(m, slices.Collect(maps.Keys(m.sets)), func(err error) {
+		p.phase = idle
+		if err != nil {
+			e.passFailed(m, errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
+			return
+		}
+		p.calm()
+	})
+}
+
+// upKey says among what is kept for a module that its hooks have run, and those of
+// before_delete and after_delete are to hear of its end.
+const upKey = "up"
+
+// noteUp notes that the module's hooks are about to run. No run begins before that is
+// kept: another process has to know, too.
+func (m *module) noteUp() {
+	if leaves := slices.ContainsFunc(m.hooks, (*hook).leaves); m.started && !m.leaving && m.up != leaves {
+		m.up, m.upKept, m.stale = leaves, false, true
+	}
 }
 
 // leavingReason says what the uninstall waits for, or "".

@@ -37,7 +37,7 @@ func TestDeleteHooksRunAroundTheUninstall(t *testing.T) {
 	w.start()
 	w.runs = nil
 	off(w, "web")
-	w.wantRuns("web/bye delete,sync", "web/gone delete")
+	w.wantRuns("web/bye delete", "web/gone delete")
 	if diff := cmp.Diff([]string{"web"}, w.gone); diff != "" {
 		t.Error(diff)
 	}

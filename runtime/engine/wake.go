@@ -65,6 +65,7 @@ func (m *module) retry(now time.Time) (at time.Time) {
 		}
 	}
 	sooner(m.crds.next)
+	sooner(m.strays.next)
 	sooner(m.eval.next)
 	sooner(m.pass.next)
 	sooner(m.saveAt)

@@ -47,6 +47,10 @@ type world struct {
 	saveErr   error
 	// uninstallErr is that of every uninstall.
 	uninstallErr error
+	// sets are the field managers of hooks that have applied sets; setsErr is why they
+	// cannot be removed.
+	sets    []string
+	setsErr error
 	// commitKeeps has a commit that fails keep its data all the same.
 	commitKeeps bool
 	helmErr     map[string]error
@@ -140,7 +144,12 @@ func (w *world) start() {
 	w.e = New(w.opts)
 	w.queue, w.wakeAt = nil, time.Time{}
 	w.in(Config{State: ConfigPresent})
-	w.in(Start{Generation: w.gen, Kept: w.kept, Installed: slices.Clone(w.installed)})
+	in := Start{Generation: w.gen, Kept: w.kept, Installed: slices.Clone(w.installed), Sets: map[string][]string{}}
+	for _, manager := range w.sets {
+		module := effect.ManagerModule(manager)
+		in.Sets[module] = append(in.Sets[module], manager)
+	}
+	w.in(in)
 }
 
 // in hands an input over and carries out all that follows.
@@ -231,6 +240,11 @@ func (w *world) carryOut(a Action) Input {
 			return Committed{Run: a.Run, Err: w.commitErr}
 		}
 		w.writes += len(a.Writes)
+		for _, wr := range a.Writes {
+			if manager := effect.Manager(a.Hook.ID); wr.Kind == effect.WriteSet && !wr.Set.Keep && !slices.Contains(w.sets, manager) {
+				w.sets = append(w.sets, manager)
+			}
+		}
 		w.write(a.Writes)
 		if a.Keep != nil {
 			w.kept[a.Module] = a.Keep
@@ -272,6 +286,13 @@ func (w *world) carryOut(a Action) Input {
 		w.gone = append(w.gone, a.Ref.Module)
 		w.installed = slices.DeleteFunc(w.installed, func(r ReleaseRef) bool { return r == a.Ref })
 		return Uninstalled{Op: a.Op}
+	case RemoveSets:
+		if w.setsErr != nil {
+			return SetsRemoved{Op: a.Op, Err: w.setsErr}
+		}
+		w.gone = append(w.gone, a.Managers...)
+		w.sets = slices.DeleteFunc(w.sets, func(manager string) bool { return slices.Contains(a.Managers, manager) })
+		return SetsRemoved{Op: a.Op}
 	case ApplyCRDs:
 		w.crds = append(w.crds, a.Module.Name)
 		return CRDsApplied{Op: a.Op}

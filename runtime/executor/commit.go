@@ -2,8 +2,6 @@ package executor
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -16,7 +14,7 @@ import (
 // Commit writes objects in call order, then what is kept. The first failing write
 // ends it.
 func (x *Executor) Commit(ctx context.Context, a engine.Commit) error {
-	manager := fieldManager(a.Hook.ID)
+	manager := effect.Manager(a.Hook.ID)
 	for i, w := range a.Writes {
 		if err := x.write(ctx, a.Module, manager, w); err != nil {
 			at := ""
@@ -73,15 +71,4 @@ func missesNamespace(err error, namespace string) bool {
 	}
 	details := status.Status().Details
 	return details != nil && details.Kind == "namespaces" && details.Name == namespace
-}
-
-// fieldManager names a hook as the owner of the fields that it applies: at most
-// 128 characters, so that long ids end in a hash.
-func fieldManager(hook string) string {
-	name := "starling/" + hook
-	if len(name) <= 128 {
-		return name
-	}
-	sum := sha256.Sum256([]byte(hook))
-	return name[:111] + "-" + hex.EncodeToString(sum[:8])
 }

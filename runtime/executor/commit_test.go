@@ -2,7 +2,6 @@ package executor
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -42,15 +41,5 @@ func TestACommitSaysHowFarItCame(t *testing.T) {
 	}
 	if api.Object("v1", "ConfigMap", "a", "y") == nil || api.Object("v1", "ConfigMap", "a", "z") != nil {
 		t.Error("what was written is not what comes before the failed write")
-	}
-}
-
-func TestFieldManager(t *testing.T) {
-	if got := fieldManager("web/hooks/a.star:f"); got != "starling/web/hooks/a.star:f" {
-		t.Error(got)
-	}
-	long := fieldManager(strings.Repeat("x", 300))
-	if len(long) > 128 || long == fieldManager(strings.Repeat("x", 301)) {
-		t.Error(long)
 	}
 }

@@ -81,6 +81,10 @@ func (d *Driver) do(a engine.Action) {
 				d.log(a.Module, a.Hook).Log(builtins.LevelWarn, err.Error()+"; looked at again after the next start", nil)
 			}
 		})
+	case engine.RemoveSets:
+		mark := d.executor.SetMark()
+		d.start(func() error { return d.executor.RemoveSets(d.work, a, mark) },
+			func(err error) engine.Input { return engine.SetsRemoved{Op: a.Op, Err: err} })
 	case engine.Wake:
 		d.sleep(a.At)
 	case engine.Note:

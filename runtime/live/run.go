@@ -173,7 +173,11 @@ func (d *Driver) readStart() (engine.Start, error) {
 	if err != nil {
 		return engine.Start{}, fmt.Errorf("release records: %w", err)
 	}
-	in := engine.Start{Kept: kept, Quarantined: d.marks.quarantined}
+	sets, err := d.executor.Sets(d.work)
+	if err != nil {
+		return engine.Start{}, fmt.Errorf("records of sets: %w", err)
+	}
+	in := engine.Start{Kept: kept, Sets: sets, Quarantined: d.marks.quarantined}
 	for _, r := range refs {
 		in.Installed = append(in.Installed, engine.ReleaseRef(r))
 	}

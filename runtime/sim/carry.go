@@ -53,6 +53,8 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 		if err := w.executor.DropSets(ctx, a.DropSets, a.mark); err != nil {
 			w.o.Log(a.Module, a.Hook, builtins.LevelWarn, err.Error()+"; looked at again after the next start", nil)
 		}
+	case removeSets:
+		return engine.SetsRemoved{Op: a.Op, Err: w.executor.RemoveSets(ctx, a.RemoveSets, a.mark)}
 	case engine.Send:
 		w.Sent = append(w.Sent, a)
 	case engine.Note:
@@ -65,6 +67,11 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 // carried out.
 type dropSets struct {
 	engine.DropSets
+	mark uint64
+}
+
+type removeSets struct {
+	engine.RemoveSets
 	mark uint64
 }
 

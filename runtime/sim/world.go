@@ -220,7 +220,11 @@ func (w *World) Begin(ctx context.Context) error {
 	if err != nil {
 		return cmp.Or(w.store.Lost(), fmt.Errorf("release records: %w", err))
 	}
-	in := engine.Start{Generation: w.o.Generation, Kept: kept}
+	sets, err := w.executor.Sets(ctx)
+	if err != nil {
+		return cmp.Or(w.store.Lost(), fmt.Errorf("records of sets: %w", err))
+	}
+	in := engine.Start{Generation: w.o.Generation, Kept: kept, Sets: sets}
 	for _, r := range installed {
 		in.Installed = append(in.Installed, engine.ReleaseRef(r))
 	}
@@ -340,6 +344,8 @@ func (w *World) handle(in engine.Input) {
 			w.answers[a.ID] = a
 		case engine.DropSets:
 			w.pending = append(w.pending, dropSets{a, w.executor.SetMark()})
+		case engine.RemoveSets:
+			w.pending = append(w.pending, removeSets{a, w.executor.SetMark()})
 		default:
 			w.pending = append(w.pending, a)
 		}

@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+const setsModule = `module(enabled = True, namespace = "web", grants = [grant("v1", "ConfigMap", verbs = ["write"])])
+`
+
+const setsHook = `
+def object(name, **data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+def a(ctx):
+    k8s.apply_set("goes", [object("goes-" + n) for n in ["x", "y"]])
+    k8s.apply_set("stays", [object("stays")], keep = True)
+
+hook(a, on = [startup(), k8s.watch("v1", "ConfigMap", namespaces = ["web"], filter = "{name: .metadata.name}")])
+
+def bye(ctx):
+    names = sorted([o["name"] for o in ctx.snapshots["mine"]])
+    if [e for e in ctx.events if e.type == "delete"]:
+        k8s.apply(object("said", names = ",".join(names)))
+
+hook(bye, on = [before_delete(), k8s.watch("v1", "ConfigMap", name = "mine", namespaces = ["web"], filter = "{name: .metadata.name}")])
+`
+
+// The objects of sets go with their module, or their hook, whichever way it goes, also
+// when deleting one of them fails at first; before_delete hooks see them still. Those that
+// are to be kept stay.
+func TestSetsGoAndStay(t *testing.T) {
+	files := map[string]string{
+		"web/module.star": setsModule, "web/hooks/a.star": setsHook, "shop/module.star": "module(enabled = True)\n",
+	}
+	without := func(gone ...string) map[string]string {
+		rest := maps.Clone(files)
+		for _, path := range gone {
+			rest[path] = ""
+		}
+		return rest
+	}
+	for way, leave := range map[string]func(t *testing.T, w *World) error{
+		"switched off": func(t *testing.T, w *World) error { return w.Configure(map[string]string{"webEnabled": "false"}) },
+		"not in the tree": func(t *testing.T, w *World) error {
+			return w.Reload(t.Context(), edited(t, w, without("web/module.star", "web/hooks/a.star")))
+		},
+		"not in the tree of another process": func(t *testing.T, w *World) error {
+			w.Stop()
+			w.Use(edited(t, w, without("web/module.star", "web/hooks/a.star")))
+			return w.Start(t.Context())
+		},
+		"without the hook": func(t *testing.T, w *World) error {
+			return w.Reload(t.Context(), edited(t, w, without("web/hooks/a.star")))
+		},
+	} {
+		for _, fails := range []bool{false, true} {
+			t.Run(way, func(t *testing.T) {
+				mapped := fstest.MapFS{}
+				for path, text := range files {
+					mapped[path] = &fstest.MapFile{Data: []byte(text)}
+				}
+				read, err := tree.Read(mapped, tree.Options{})
+				w := world(t, read, err)
+				if err := w.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if names := configMaps(t, w); !slices.Equal(names, []string{"goes-x", "goes-y", "stays"}) {
+					t.Fatalf("there are %v", names)
+				}
+				if fails {
+					w.store.FailNext("delete", "ConfigMap", apierrors.NewInternalError(errors.New("injected")), 1)
+				}
+				if err := errors.Join(leave(t, w), w.Settle(t.Context()), w.Advance(t.Context(), time.Hour)); err != nil {
+					t.Fatal(err)
+				}
+				want := []string{"stays"}
+				if way == "switched off" || way == "not in the tree" { // whose hooks run as it goes
+					want = []string{"said", "stays"}
+					said, _ := w.Get(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "web", Name: "said"})
+					if data, _ := said["data"].(map[string]any); data["names"] != "goes-x,goes-y,stays" {
+						t.Errorf("before_delete has seen %v", data)
+					}
+				}
+				if names := configMaps(t, w); !slices.Equal(names, want) {
+					t.Errorf("there are %v, want %v; %+v", names, want, w.Status().Modules)
+				}
+				state := strings.Join(w.State(), "\n")
+				if n := strings.Count(state, "Secret starling-system/starling-set-"); n != 1 || strings.Contains(state, "starling-kept-web") {
+					t.Errorf("%d records of sets; what is kept: %v", n, strings.Contains(state, "starling-kept-web"))
+				}
+			})
+		}
+	}
+}
+
+func configMaps(t *testing.T, w *World) []string {
+	t.Helper()
+	list, err := w.List("v1", "ConfigMap", []string{"web"}, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, obj := range list {
+		out = append(out, RefOf(obj).Name)
+	}
+	slices.Sort(out)
+	return out
+}
