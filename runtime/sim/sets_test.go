@@ -75,8 +75,8 @@ func TestSetsGoAndStay(t *testing.T) {
 				if err := w.Start(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if names := configMaps(t, w); !slices.Equal(names, []string{"goes-x", "goes-y", "stays"}) {
-					t.Fatalf("there are %v", names)
+				if got := names(t, w, "ConfigMap", "web"); !slices.Equal(got, []string{"goes-x", "goes-y", "stays"}) {
+					t.Fatalf("there are %v", got)
 				}
 				if fails {
 					w.store.FailNext("delete", "ConfigMap", apierrors.NewInternalError(errors.New("injected")), 1)
@@ -92,21 +92,21 @@ func TestSetsGoAndStay(t *testing.T) {
 						t.Errorf("before_delete has seen %v", data)
 					}
 				}
-				if names := configMaps(t, w); !slices.Equal(names, want) {
-					t.Errorf("there are %v, want %v; %+v", names, want, w.Status().Modules)
+				if got := names(t, w, "ConfigMap", "web"); !slices.Equal(got, want) {
+					t.Errorf("there are %v, want %v; %+v", got, want, w.Status().Modules)
 				}
-				state := strings.Join(w.State(), "\n")
-				if n := strings.Count(state, "Secret starling-system/starling-set-"); n != 1 || strings.Contains(state, "starling-kept-web") {
-					t.Errorf("%d records of sets; what is kept: %v", n, strings.Contains(state, "starling-kept-web"))
+				left := slices.DeleteFunc(names(t, w, "Secret", "starling-system"), func(name string) bool { return name == "starling-kept-global" })
+				if len(left) != 1 || !strings.HasPrefix(left[0], "starling-set-") {
+					t.Errorf("there are the Secrets %v, want one record of a set", left)
 				}
 			})
 		}
 	}
 }
 
-func configMaps(t *testing.T, w *World) []string {
+func names(t *testing.T, w *World, kind, namespace string) []string {
 	t.Helper()
-	list, err := w.List("v1", "ConfigMap", []string{"web"}, "", "")
+	list, err := w.List("v1", kind, []string{namespace}, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
