@@ -47,6 +47,9 @@ type ModuleDecl struct {
 	Wait      bool   // wait for the release's objects to be ready
 	Timeout   time.Duration
 	Grants    []Grant
+	// Lookup is what the chart may look up, Installs which objects the release may hold
+	// beside [Everyday] ones.
+	Lookup, Installs []Grant
 	// Hosts are where http.get and http.send may go to.
 	Hosts effect.Hosts
 	Pos   string // "file:line" of the call
@@ -56,7 +59,8 @@ type ModuleDecl struct {
 type Grant struct {
 	APIVersion string
 	Kind       string
-	// Verbs as written: RBAC's, plus apply (create, patch) and write.
+	// Verbs as written: RBAC's, plus apply (create, patch) and write. Of a lookup they are
+	// get and list; an install has none.
 	Verbs []string
 	// Namespaces: nil means the module's own only; ["*"] means all.
 	Namespaces []string

@@ -37,16 +37,18 @@ func declareSpecs() []Spec {
 				{Name: "wait", Type: TypeBool, Default: "False", Doc: "Whether a release waits until its objects are ready."},
 				{Name: "timeout", Type: TypeDuration, Default: `"10m"`, Doc: "How long one release action may take, at most 2h."},
 				{Name: "grants", Type: TypeList, Default: "[]", Doc: "What the hooks of the module may read and write besides what they watch: a list of grant(…)."},
+				{Name: "installs", Type: TypeList, Default: "[]", Doc: "What the chart may hold besides the everyday kinds of Kubernetes in its own namespace: a list of grant(…) without verbs. Roles, custom resources, what is in no namespace, and what is in another one, is named here, or refused before Helm sees it."},
+				{Name: "lookup", Type: TypeList, Default: "[]", Doc: "What the chart's templates may read with lookup: a list of grant(…), with the verbs get, list, or, without verbs, both. What is not named is an error."},
 				{Name: "http", Type: TypeStrings, Default: "[]", Doc: "Hosts that http.get and http.send may reach: \"api.example.com\", \"*.example.com\" (any name below), an address or a range, \"10.0.0.0/8\"; each with \":8080\" for that port only. What a name leads to must be a public address, unless its range is listed, too; \"localhost\" is this machine."},
 			},
 		},
 		{
-			Name: "grant", Phases: PhaseLoad, call: callGrant, Returns: "a grant for module(grants = […])",
-			Doc: "Allows the hooks of a module some verbs on some objects.",
+			Name: "grant", Phases: PhaseLoad, call: callGrant, Returns: "a grant for module(grants = […]), module(installs = […]) or module(lookup = […])",
+			Doc: "Allows the hooks of a module, or its chart, some verbs on some objects.",
 			Params: []Param{
 				{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
 				{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},
-				{Name: "verbs", Type: TypeStrings, Doc: "RBAC's verbs (get, list, create, patch, update, delete, …, \"*\"), apply (create and patch), or write (all that change objects). Status takes patch, an eviction delete."},
+				{Name: "verbs", Type: TypeStrings, Default: "None", Doc: "In grants: RBAC's verbs (get, list, create, patch, update, delete, …, \"*\"), apply (create and patch), or write (all that change objects). Status takes patch, an eviction delete."},
 				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: the module's own namespace only; [\"*\"]: everywhere. Cluster-scoped kinds ignore it."},
 				{Name: "names", Type: TypeStrings, Default: "None", Doc: "Names of the objects; None: all. A grant with names, labels or owned does not allow lists."},
 				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Only objects with these labels: a dict of equal values, or the text kubectl takes. The object in the cluster must have them when it is read or written, and what is applied or created must bring them."},
@@ -156,13 +158,14 @@ func callModule(c *call) (starlark.Value, error) {
 			return nil, fmt.Errorf("values_key: %q is no key: letters, digits, - and _", clip(m.ValuesKey))
 		}
 	}
-	if list, ok := c.arg("grants").(starlark.Indexable); ok {
-		for i := range list.Len() {
-			g, ok := list.Index(i).(*declared[Grant])
-			if !ok {
-				return nil, fmt.Errorf("grants: element %d: got %s, want grant(…)", i, list.Index(i).Type())
-			}
-			m.Grants = append(m.Grants, g.val)
+	for _, list := range []struct {
+		param string
+		to    *[]Grant
+		check func(*Grant) error
+	}{{"grants", &m.Grants, forHooks}, {"installs", &m.Installs, forInstalls}, {"lookup", &m.Lookup, forLookup}} {
+		var err error
+		if *list.to, err = c.grants(list.param, list.check); err != nil {
+			return nil, err
 		}
 	}
 	var err error
@@ -184,6 +187,62 @@ func dnsLabel(name string, most int) error {
 	return nil
 }
 
+// grants returns the grants of a parameter of module().
+func (c *call) grants(param string, check func(*Grant) error) (out []Grant, err error) {
+	list, ok := c.arg(param).(starlark.Indexable)
+	if !ok {
+		return nil, nil
+	}
+	for i := range list.Len() {
+		g, ok := list.Index(i).(*declared[Grant])
+		if !ok {
+			return nil, fmt.Errorf("%s: element %d: got %s, want grant(…)", param, i, list.Index(i).Type())
+		}
+		one := g.val
+		if err := check(&one); err != nil {
+			return nil, fmt.Errorf("%s: element %d, grant(%q, %q): %w", param, i, one.APIVersion, one.Kind, err)
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+func forHooks(g *Grant) error {
+	if g.Verbs == nil {
+		return errors.New(`verbs is missing: verbs = ["get"]`)
+	}
+	return nil
+}
+
+func forInstalls(g *Grant) error {
+	if g.Verbs != nil {
+		return errors.New("leave verbs out: a release makes, changes and deletes its objects")
+	}
+	return forChart(g)
+}
+
+func forLookup(g *Grant) error {
+	if g.Verbs == nil {
+		g.Verbs = []string{"get"}
+		if g.Names == nil {
+			g.Verbs = append(g.Verbs, "list")
+		}
+	}
+	for _, v := range g.Verbs {
+		if v != "get" && v != "list" {
+			return fmt.Errorf("verbs: a lookup is a get or a list, not %q", v)
+		}
+	}
+	return forChart(g)
+}
+
+func forChart(g *Grant) error {
+	if g.Labels != "" || g.Owned {
+		return errors.New("labels and owned are for hooks; name the objects with names")
+	}
+	return nil
+}
+
 // grantVerbs are RBAC's verbs for objects, and ours.
 var grantVerbs = [...]string{
 	"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*", "apply", "write",
@@ -200,7 +259,7 @@ func callGrant(c *call) (starlark.Value, error) {
 	if err := checkKind(g.APIVersion, g.Kind); err != nil {
 		return nil, err
 	}
-	if len(g.Verbs) == 0 {
+	if c.arg("verbs") != nil && len(g.Verbs) == 0 {
 		return nil, errors.New("verbs: the list is empty, so nothing is granted")
 	}
 	for _, v := range g.Verbs {

@@ -86,7 +86,7 @@ func TestCRDs(t *testing.T) {
 	chart := func(spec string) string {
 		return "apiVersion: $NS.example.com/v1\nkind: Lamp\nmetadata: {name: desk, namespace: {{ .Release.Namespace }}}\nspec: " + spec + "\n"
 	}
-	f := lampFixture(t, trees(mirror("light", on), map[string]string{
+	f := lampFixture(t, trees(mirror("light", `module(enabled = True, installs = [grant("$NS.example.com/v1", "Lamp")])`), map[string]string{
 		"light/crds/lamps.yaml":    lamps("color"),
 		"light/templates/cm.yaml":  "",
 		"light/templates/lamp.yml": chart("{color: red}"),

@@ -22,7 +22,8 @@ import (
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, map[string]string{
-		"web/module.star": `module(enabled = True, namespace = "$NS", grants = [grant("v1", "ConfigMap", verbs = ["apply", "delete"])])`,
+		"web/module.star": `module(enabled = True, namespace = "$NS", grants = [grant("v1", "ConfigMap", verbs = ["apply", "delete"])],
+    lookup = [grant("v1", "Node", names = ["fake-0"])])`,
 		"web/hooks/a.star": `
 def found(ctx):
     values.set("seen", sorted([o["name"] for o in ctx.snapshots["asked"]]))

@@ -65,6 +65,10 @@ func TestPrintedRights(t *testing.T) {
 	f.write(trees(map[string]string{
 		"web/module.star": `module(
     enabled = True, namespace = "$NS-apps", wait = True,
+    installs = [
+        grant("rbac.authorization.k8s.io/v1", kind)
+        for kind in ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]
+    ],
     grants = [
         grant("v1", "LimitRange", verbs = ["apply", "delete"], names = ["named", "member"], owned = True),
         grant("v1", "Event", verbs = ["create"]),

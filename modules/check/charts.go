@@ -64,14 +64,19 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 		c.addError("charts", m.Name, err)
 		return nil
 	}
-	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view}
+	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup}
 	o := c.o.Renderer.Offline(ctx, target, append(chance[:], "lookup")...)
 	looks := map[string]bool{}
 	for _, call := range o.Calls {
 		looks[call.File] = looks[call.File] || call.Function == "lookup"
 	}
+	c.notAllowed(m, o)
 	for _, call := range o.Calls {
 		if call.Function == "lookup" {
+			if len(m.Decl.Lookup) == 0 && len(o.Lookups) == 0 { // not with these values
+				c.add(Finding{Severity: Note, Check: "charts", Module: m.Name, File: c.chartFile(m, call.File), Line: call.Line,
+					Message: "the template calls lookup, and module(lookup = […]) allows nothing"})
+			}
 			continue
 		}
 		// Beside a lookup it is kept from an earlier time, as a rule; and with these
@@ -95,6 +100,21 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 		crds = append(crds, c.manifests(m, name, o.Files[name])...)
 	}
 	return crds
+}
+
+// notAllowed tells of what the chart holds and reads and its module.star does not name.
+func (c *checker) notAllowed(m *generation.Module, o release.Offline) {
+	add := func(param, what string, list []release.Missing) {
+		for _, missing := range list {
+			f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: m.Tree.Dir, Message: what, Hint: "if that is right, add to module(" + param + " = […]) of module.star: " + missing.Line}
+			if missing.File != "" {
+				f.File = c.chartFile(m, missing.File)
+			}
+			c.add(f)
+		}
+	}
+	add("installs", "the chart holds more than everyday kinds in its namespace, so the release is refused", o.Installs)
+	add("lookup", "the chart looks up what it may not read, so it does not render", o.Lookups)
 }
 
 // notRendered says why, as badly as it is: what hooks or users set may be missing only.

@@ -95,6 +95,7 @@ func (b *builder) charts() error {
 	}
 	for _, c := range all {
 		b.release(c)
+		b.lookups(c)
 		for _, o := range c.objects {
 			b.object(c, o, all)
 		}
@@ -167,10 +168,13 @@ func (b *builder) renderWith(c *chart, view map[string]any) error {
 	if err != nil {
 		return err
 	}
-	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view}
-	o := b.o.Renderer.Offline(ctx, target, "lookup")
-	for _, call := range o.Calls {
-		b.note("chart of %s: %s:%d asks the cluster (lookup): it needs get, or list, of what it asks for", m.Name, call.File, call.Line)
+	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup}
+	o := b.o.Renderer.Offline(ctx, target)
+	for _, missing := range o.Lookups {
+		b.note("chart of %s: it looks up what its module.star does not allow: add to module(lookup = […]): %s", m.Name, missing.Line)
+	}
+	for _, missing := range o.Installs {
+		b.note("chart of %s: %s holds what its module.star does not allow: add to module(installs = […]): %s", m.Name, missing.File, missing.Line)
 	}
 	if o.Err != nil {
 		return o.Err

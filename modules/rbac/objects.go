@@ -23,6 +23,23 @@ func (b *builder) release(c *chart) {
 	}
 }
 
+// lookups needs what the templates may look up.
+func (b *builder) lookups(c *chart) {
+	for _, g := range c.module.Decl.Lookup {
+		r := b.resource(g.APIVersion, g.Kind)
+		namespaces := g.Namespaces
+		switch {
+		case !r.namespaced || slices.Contains(namespaces, "*"):
+			namespaces = []string{""}
+		case namespaces == nil:
+			namespaces = []string{c.namespace}
+		}
+		for _, ns := range namespaces {
+			b.add(ns, Rule{Group: r.group, Resource: r.plural, Names: g.Names, Verbs: g.Verbs, Why: []string{"lookup of the chart of " + c.module.Name}})
+		}
+	}
+}
+
 // object needs what Helm does with one object of a chart.
 func (b *builder) object(c *chart, o object, all []*chart) {
 	hooks := strings.Split(strings.ReplaceAll(o.Metadata.Annotations[annotationHook], " ", ""), ",")

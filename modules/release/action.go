@@ -91,6 +91,11 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	return s, nil
 }
 
+// limit has Helm send nothing that the target may not hold.
+func (s *session) limit(t Target) {
+	s.cfg.KubeClient.(*client).limit = func(list kube.ResourceList) error { return s.m.limitList(t, list) }
+}
+
 // HandleWarningHeaderWithContext logs what the API server warns of, once an
 // action: unknown fields, deprecated kinds.
 func (s *session) HandleWarningHeaderWithContext(_ context.Context, code int, _ string, text string) {

@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/bounded"
 )
 
@@ -34,8 +35,9 @@ type job struct {
 	Upgrade  bool
 	Revision int
 	Caps     *chartutil.Capabilities
-	// Calls are the functions that jobOffline reports.
-	Calls []string
+	// Calls are the functions that jobOffline reports, Lookup what the templates may look up.
+	Calls  []string
+	Lookup []builtins.Grant
 }
 
 const (
@@ -63,13 +65,13 @@ func newJob(kind string, t Target) (job, error) {
 	if err != nil {
 		return job{}, fmt.Errorf("the values are not plain data: %w", err)
 	}
-	return job{Kind: kind, Chart: t.Chart.Name, Files: t.Chart.Files, Name: t.Name, Namespace: t.Namespace, Values: values, Revision: 1}, nil
+	return job{Kind: kind, Chart: t.Chart.Name, Files: t.Chart.Files, Name: t.Name, Namespace: t.Namespace, Values: values, Revision: 1, Lookup: t.Lookup}, nil
 }
 
 // target is the part of a target that the job knows.
 func (j job) target() (Target, error) {
 	values, err := unpackPlain(j.Values)
-	return Target{Name: j.Name, Namespace: j.Namespace, Chart: &Chart{Name: j.Chart, Files: j.Files}, Values: values}, err
+	return Target{Name: j.Name, Namespace: j.Namespace, Chart: &Chart{Name: j.Chart, Files: j.Files}, Values: values, Lookup: j.Lookup}, err
 }
 
 // do evaluates the chart in this process: nothing bounds what that takes. lookups answers

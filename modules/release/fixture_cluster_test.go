@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/e2e/cluster"
 )
 
@@ -146,7 +147,15 @@ func (f *fixture) configMap(name string) map[string]string {
 
 // target is a chart of the given templates, as module and release "web".
 func (f *fixture) target(values map[string]any, templates ...string) Target {
-	return Target{Module: "web", Name: "web", Namespace: f.apps, Chart: chartOf("web", templates...), Values: values, Timeout: time.Minute}
+	return Target{
+		Module: "web", Name: "web", Namespace: f.apps, Chart: chartOf("web", templates...), Values: values, Timeout: time.Minute,
+		Installs: []builtins.Grant{
+			{APIVersion: f.ns + ".example/v1", Kind: "Thing"}, {APIVersion: "x.example/v1", Kind: "Thing"},
+			{APIVersion: f.ns + ".chart.example/v1", Kind: "Thing"}, {APIVersion: f.ns + ".template.example/v1", Kind: "Thing"},
+			{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		},
+		Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get", "list"}, Namespaces: []string{"*"}}},
+	}
 }
 
 const configMapTemplate = `apiVersion: v1

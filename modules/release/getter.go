@@ -54,11 +54,39 @@ type client struct {
 	lifeless bool
 	// remember notes down what could not be deleted.
 	remember func([]object) error
+	// limit refuses objects that may not be made; nil refuses none.
+	limit func(kube.ResourceList) error
+}
+
+// Create makes objects.
+func (c *client) Create(resources kube.ResourceList) (*kube.Result, error) {
+	if err := c.allowed(resources); err != nil {
+		return nil, err
+	}
+	return c.Client.Create(resources)
+}
+
+// UpdateThreeWayMerge is Update for objects that are taken over.
+func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	if err := c.allowed(target); err != nil {
+		return &kube.Result{}, err
+	}
+	return c.Client.UpdateThreeWayMerge(original, target, force)
+}
+
+func (c *client) allowed(list kube.ResourceList) error {
+	if c.limit == nil {
+		return nil
+	}
+	return c.limit(list)
 }
 
 // Update creates, updates and deletes objects. Helm takes one that it cannot delete as
 // deleted: before it says that the revision is deployed, such objects are noted down.
 func (c *client) Update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	if err := c.allowed(target); err != nil {
+		return &kube.Result{}, err
+	}
 	res, err := c.Client.Update(original, target, force)
 	if err != nil {
 		return res, err

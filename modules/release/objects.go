@@ -1,6 +1,7 @@
 package release
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -16,6 +17,8 @@ type object struct {
 	// Namespace is empty for the release's own, and for kinds that have none.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+	// test: it is there while `helm test` runs, which Starling never does.
+	test bool
 }
 
 // String is "DaemonSet agent in namespace logs", for people.
@@ -83,35 +86,39 @@ func objectsOf(manifest string) ([]object, error) {
 	keys := sortedKeys(docs)
 	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
 	for _, key := range keys {
-		var head manifestHead
-		if err := yaml.Unmarshal([]byte(docs[key]), &head); err != nil {
+		var doc map[string]any
+		if err := yaml.Unmarshal([]byte(docs[key]), &doc); err != nil {
 			return nil, err
 		}
-		found = head.add(found)
+		found = addObjects(found, doc, "", "", false)
 	}
 	return found, nil
 }
 
-// manifestHead is what of a document names its object, or its objects.
-type manifestHead struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace"`
-	} `json:"metadata"`
-	Items []manifestHead `json:"items"`
-}
-
-func (h manifestHead) add(list []object) []object {
-	if strings.HasSuffix(h.Kind, "List") && h.Metadata.Name == "" {
-		for _, item := range h.Items {
-			list = item.add(list)
+// addObjects adds the objects of a document to list. What has items is a list to the API
+// machinery, whatever its kind; an item without a kind has that of the list.
+func addObjects(list []object, doc map[string]any, apiVersion, kind string, item bool) []object {
+	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
+	if v := text(doc, "apiVersion"); v != "" {
+		apiVersion = v
+	}
+	if k := text(doc, "kind"); k != "" {
+		kind = k
+	}
+	items, isList := doc["items"].([]any)
+	for _, one := range items {
+		if m, ok := one.(map[string]any); ok {
+			list = addObjects(list, m, apiVersion, strings.TrimSuffix(kind, "List"), true)
 		}
+	}
+	if kind == "" || isList && !item { // comments only
 		return list
 	}
-	if h.Kind == "" { // comments only
-		return list
-	}
-	return append(list, object{APIVersion: h.APIVersion, Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name})
+	meta, _ := doc["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	hooks := text(annotations, "helm.sh/hook")
+	return append(list, object{
+		APIVersion: apiVersion, Kind: kind, Namespace: text(meta, "namespace"), Name: text(meta, "name"),
+		test: hooks != "" && !slices.ContainsFunc(strings.Split(hooks, ","), func(h string) bool { return !strings.HasPrefix(strings.TrimSpace(h), "test") }),
+	})
 }

@@ -31,6 +31,16 @@ type Offline struct {
 	Reads []Read
 	// Differs means that a second render gave something else.
 	Differs bool
+	// Installs and Lookups are what module(installs = […]) and module(lookup = […]) lack.
+	Installs, Lookups []Missing
+}
+
+// Missing is a line that a module would need.
+type Missing struct {
+	// File is the template's path in the chart; "" where that is not known.
+	File string
+	// Line is a grant(…).
+	Line string
 }
 
 // Call is where a template of a chart, or of a subchart, calls a function.
@@ -71,6 +81,16 @@ func (r *Renderer) Offline(ctx context.Context, t Target, calls ...string) Offli
 	if o.Files = out.Files; out.Err != "" {
 		o.Err = errors.New(out.Err)
 	}
+	for _, name := range sortedKeys(o.Files) {
+		objects, err := objectsOf(o.Files[name])
+		if err != nil { // who reads the files says so
+			continue
+		}
+		_, file, _ := strings.Cut(name, "/")
+		for _, line := range missingInstalls(t, objects) {
+			o.Installs = append(o.Installs, Missing{File: file, Line: line})
+		}
+	}
 	return o
 }
 
@@ -83,7 +103,10 @@ func renderOffline(t Target, calls func(string) bool) Offline {
 	if o.Calls, o.Reads, err = findCalls(ch, "", calls); err != nil {
 		return Offline{Err: explain(err), Broken: true}
 	}
-	if o.Files, err = renderOnce(t, ch); err != nil {
+	looked := &offlineLookups{target: t}
+	o.Files, err = renderOnce(t, ch, looked)
+	o.Lookups = looked.missing
+	if err != nil {
 		o.Err, o.Broken = explain(err), noFunction.MatchString(err.Error())
 		return o
 	}
@@ -93,7 +116,7 @@ func renderOffline(t Target, calls func(string) bool) Offline {
 	if ch, err = load(t.Chart); err != nil {
 		return Offline{Err: err, Broken: true}
 	}
-	again, err := renderOnce(t, ch)
+	again, err := renderOnce(t, ch, &offlineLookups{target: t})
 	o.Differs = err != nil || !maps.Equal(again, o.Files)
 	return o
 }
@@ -102,8 +125,8 @@ func renderOffline(t Target, calls func(string) bool) Offline {
 var noFunction = regexp.MustCompile(`function "[^"]*" not defined`)
 
 // renderOnce renders a chart that was loaded for this.
-func renderOnce(t Target, ch *chart.Chart) (map[string]string, error) {
-	files, _, err := renderChart(t, ch, nil, chartutil.DefaultCapabilities.Copy(), false, 1)
+func renderOnce(t Target, ch *chart.Chart, looked *offlineLookups) (map[string]string, error) {
+	files, _, err := renderChart(t, ch, looked, chartutil.DefaultCapabilities.Copy(), false, 1)
 	maps.DeleteFunc(files, func(_, text string) bool { return strings.TrimSpace(text) == "" })
 	return files, err
 }

@@ -180,11 +180,15 @@ func (r *reconcile) render() error {
 
 // act makes a revision.
 func (r *reconcile) act(next step) error {
+	shown, err := r.shown(next)
+	if err != nil {
+		return err
+	}
 	left, err := r.m.left(r.ctx, r.t.Ref(), r.last)
 	if err != nil {
 		return err
 	}
-	left = without(r.t.Namespace, left, r.rendered.objects)
+	left = without(r.t.Namespace, left, shown.objects)
 	if err := r.m.records.set(r.ctx, record{Ref: r.t.Ref(), Left: left}); err != nil {
 		return err
 	}
@@ -197,12 +201,9 @@ func (r *reconcile) act(next step) error {
 	if err != nil {
 		return err
 	}
+	s.limit(r.t)
 	s.mask = newMask(r.t.Values, r.rendered.files)
 	ch, err := load(r.t.Chart)
-	if err != nil {
-		return err
-	}
-	shown, err := r.shown(next)
 	if err != nil {
 		return err
 	}

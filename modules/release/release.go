@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/starling-operator/starling/builtins"
 )
 
 // Options says where a [Manager] works and as whom.
@@ -148,6 +150,9 @@ type Target struct {
 	// Values are plain data: all that the chart sees under .Values, above its own
 	// values.yaml. They are not changed.
 	Values map[string]any
+	// Installs are the objects that the chart may hold beside everyday kinds in Namespace,
+	// Lookup what its templates may read, as module(…) names them.
+	Installs, Lookup []builtins.Grant
 	// Adopt takes over a release that was installed with helm, and objects of the
 	// chart's names that are there already, whoever made them.
 	Adopt bool

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // facts are what a chart's files tell about how to treat it.
@@ -118,7 +120,8 @@ func (r rendering) definesKinds() bool {
 	return false
 }
 
-// render renders the chart as an install or as an upgrade. The revision is always
+// render renders the chart as an install or as an upgrade, and refuses what the release may
+// not hold. The revision is always
 // 1, so that a chart that prints it does not differ each time.
 func (m *Manager) render(ctx context.Context, t Target, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
 	return m.renderAs(ctx, t, caps, upgrade, 1)
@@ -131,7 +134,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 		return rendering{}, err
 	}
 	j.Caps, j.Upgrade, j.Revision = caps, upgrade, revision
-	lookups := &lookups{mapper: m.o.Mapper, client: m.dynamic}
+	lookups := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: t, instance: m.instance()}
 	out, err := m.evaluate(ctx, j, lookups)
 	if err != nil {
 		return rendering{}, err
@@ -146,6 +149,9 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	objects, err := objectsIn(out.Files)
 	if err != nil {
 		return rendering{}, explain(err)
+	}
+	if err := m.limit(t, objects); err != nil {
+		return rendering{}, err
 	}
 	return rendering{files: out.Files, notes: out.Notes, objects: objects, digest: manifestDigest(out.Files), lookups: lookups.used.Load()}, nil
 }
@@ -191,9 +197,11 @@ func (m *Manager) chartCRDs(ctx context.Context, t Target, f facts) ([]File, err
 // lookups answers the `lookup` of templates from the cluster and notes that it
 // was asked.
 type lookups struct {
-	mapper meta.RESTMapper
-	client dynamic.Interface
-	used   atomic.Bool
+	mapper   meta.RESTMapper
+	client   dynamic.Interface
+	target   Target
+	instance effect.Instance
+	used     atomic.Bool
 }
 
 // GetClientFor implements engine.ClientProvider.
@@ -210,7 +218,11 @@ func (l *lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableRe
 		}
 		return nil, false, err
 	}
-	return l.client.Resource(mapping.Resource), mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	client := l.client.Resource(mapping.Resource)
+	return lookupClient{client, lookupIn{
+		ResourceInterface: client, l: l, namespaced: namespaced, ref: effect.Ref{APIVersion: apiVersion, Kind: kind},
+	}}, namespaced, nil
 }
 
 // copyMap copies plain data deeply: Helm keeps and merges into what it is given.

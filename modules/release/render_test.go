@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+
+	"github.com/starling-operator/starling/builtins"
 )
 
 // renderer renders without a cluster: nothing is served but ConfigMaps.
@@ -33,7 +35,8 @@ func TestRender(t *testing.T) {
 	m := renderer()
 	of := func(t *testing.T, text string, values map[string]any, upgrade bool) rendering {
 		t.Helper()
-		r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", text), Values: values}, caps, upgrade)
+		r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", text), Values: values,
+			Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get"}, Namespaces: []string{"x"}}}}, caps, upgrade)
 		if err != nil {
 			t.Fatal(err)
 		}

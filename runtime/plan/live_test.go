@@ -98,7 +98,7 @@ func refuse(w http.ResponseWriter, code int, reason, message string) bool {
 func TestAPlanOnlyReads(t *testing.T) {
 	a := newAPIServer(t, thing("Node", "", "a", nil), thing("ConfigMap", "web", "victim", nil), thing("Pod", "web", "p", nil))
 	files := web(map[string]string{
-		"web/module.star": `module(enabled = True, namespace = "fresh", wait = True, http = ["chat.example.com"], grants = [
+		"web/module.star": `module(enabled = True, namespace = "fresh", wait = True, installs = [grant("example.com/v1", "Thing")], lookup = [grant("v1", "Node")], http = ["chat.example.com"], grants = [
     grant("v1", "ConfigMap", verbs = ["*"], namespaces = ["*"]), grant("v1", "Pod", verbs = ["*"], namespaces = ["*"]),
     grant("v1", "Event", verbs = ["*"], namespaces = ["*"]), grant("v1", "Node", verbs = ["*"]), grant("v1", "Pod", verbs = ["*"], namespaces = ["*"])])
 `,

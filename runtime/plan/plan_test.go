@@ -97,7 +97,8 @@ func planned(t *testing.T, w *sim.World, files map[string]string, change func(*s
 
 const (
 	webModule = `module(enabled = True, namespace = "web", grants = [
-    grant("v1", "ConfigMap", verbs = ["*"], namespaces = ["*"]), grant("v1", "Secret", verbs = ["*"], namespaces = ["*"])])
+    grant("v1", "ConfigMap", verbs = ["*"], namespaces = ["*"]), grant("v1", "Secret", verbs = ["*"], namespaces = ["*"])],
+    installs = [grant("example.com/v1", "Thing")], lookup = [grant("v1", "Node")])
 `
 	webHook = `
 def f(ctx):

@@ -1,0 +1,146 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/kube"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// A chart acts with all rights of the operator. So it holds and reads only what its module
+// names (docs/decisions/0016).
+
+func (o object) ref(namespace string) effect.Ref {
+	ref := effect.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+	if ref.Namespace == "" {
+		ref.Namespace = namespace
+	}
+	return ref
+}
+
+// instance names the Starling, whose own objects no chart may touch.
+func (m *Manager) instance() effect.Instance {
+	return effect.Instance{Namespace: m.o.Namespace, Name: m.o.Name}
+}
+
+// limit refuses objects that the release may not hold.
+func (m *Manager) limit(t Target, objects []object) error {
+	for _, o := range objects {
+		own := o.ref(t.Namespace)
+		if m.instance().Owns(own) || m.instance().LivesIn(effect.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}) {
+			return fmt.Errorf("the chart holds %s, which belongs to Starling itself", o)
+		}
+	}
+	if lines := missingInstalls(t, objects); len(lines) > 0 {
+		return errors.New(installsMissing + strings.Join(lines, ", "))
+	}
+	return nil
+}
+
+const installsMissing = "the chart holds more than everyday kinds in its namespace; if that is right, add to module(installs = […]) of module.star: "
+
+// missingInstalls are the lines that would allow the objects, each once.
+func missingInstalls(t Target, objects []object) []string {
+	var lines []string
+	for _, o := range objects {
+		if o.test || builtins.MayInstall(t.Installs, o.ref(t.Namespace), t.Namespace) {
+			continue
+		}
+		ref := o.ref(t.Namespace)
+		if line := builtins.InstallLine(ref, t.Namespace); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// limitList is limit for what Helm is about to send: the last word.
+func (m *Manager) limitList(t Target, list kube.ResourceList) error {
+	var objects []object
+	for _, info := range list {
+		version, kind := info.Mapping.GroupVersionKind.ToAPIVersionAndKind()
+		objects = append(objects, object{APIVersion: version, Kind: kind, Namespace: info.Namespace, Name: info.Name})
+	}
+	return m.limit(t, objects)
+}
+
+// lookupClient answers the lookup of templates within what the module names.
+type lookupClient struct {
+	dynamic.NamespaceableResourceInterface
+	lookupIn
+}
+
+// lookupIn is one in a namespace, or, without one, in none or all.
+type lookupIn struct {
+	dynamic.ResourceInterface
+	l          *lookups
+	ref        effect.Ref // no name
+	namespaced bool
+}
+
+// Namespace is the same in one namespace.
+func (c lookupClient) Namespace(namespace string) dynamic.ResourceInterface {
+	in := c.lookupIn
+	in.ResourceInterface, in.ref.Namespace = c.NamespaceableResourceInterface.Namespace(namespace), namespace
+	return in
+}
+
+// Get reads one object.
+func (c lookupClient) Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+	return c.lookupIn.Get(ctx, name, o, sub...)
+}
+
+// List reads all objects.
+func (c lookupClient) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	return c.lookupIn.List(ctx, o)
+}
+
+// Get reads one object.
+func (c lookupIn) Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+	c.ref.Name = name
+	if err := c.allowed(); err != nil {
+		return nil, err
+	}
+	return c.ResourceInterface.Get(ctx, name, o, sub...)
+}
+
+// List reads the objects of a namespace.
+func (c lookupIn) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	if err := c.allowed(); err != nil {
+		return nil, err
+	}
+	list, err := c.ResourceInterface.List(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
+		return c.l.instance.OwnsObject(c.ref.APIVersion, c.ref.Kind, u.Object)
+	})
+	return list, nil
+}
+
+func (c lookupIn) allowed() error {
+	if c.ref.Name != "" && c.l.instance.Owns(c.ref) {
+		return fmt.Errorf("lookup of %s: it belongs to Starling itself", c.ref)
+	}
+	if builtins.MayLookUp(c.l.target.Lookup, c.ref, c.namespaced, c.l.target.Namespace) {
+		return nil
+	}
+	what := c.ref.Kind
+	if c.ref.Name != "" {
+		what = c.ref.String()
+	} else if c.ref.Namespace != "" {
+		what += " in " + c.ref.Namespace
+	}
+	return fmt.Errorf("lookup of %s is not allowed; if that is right, add to module(lookup = […]) of module.star: %s",
+		what, builtins.LookupLine(c.ref, c.namespaced, c.l.target.Namespace))
+}

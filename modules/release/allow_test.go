@@ -1,0 +1,53 @@
+package release
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+func TestInstalls(t *testing.T) {
+	const roles = "rbac.authorization.k8s.io/v1"
+	for _, tt := range []struct {
+		name, manifest string
+		installs       []builtins.Grant
+		missing        string
+	}{
+		{"everyday", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: web}", nil, ""},
+		{"elsewhere", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: kube-system}", nil, `grant("v1", "ConfigMap", namespaces = ["kube-system"])`},
+		{"elsewhere, named", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: kube-system}", []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Namespaces: []string{"kube-system"}}}, ""},
+		{"rights", "apiVersion: " + roles + "\nkind: Role\nmetadata: {name: a}\n---\napiVersion: " + roles + "\nkind: ClusterRole\nmetadata: {name: a}", nil,
+			`grant("` + roles + `", "Role"), grant("` + roles + `", "ClusterRole")`},
+		{"rights, named", "apiVersion: " + roles + "\nkind: ClusterRole\nmetadata: {name: a}", []builtins.Grant{{APIVersion: roles, Kind: "ClusterRole", Names: []string{"a"}}}, ""},
+		{"another name", "apiVersion: " + roles + "\nkind: ClusterRole\nmetadata: {name: b}", []builtins.Grant{{APIVersion: roles, Kind: "ClusterRole", Names: []string{"a"}}}, `grant("` + roles + `", "ClusterRole")`},
+		{"definitions", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}", nil, `grant("apiextensions.k8s.io/v1", "CustomResourceDefinition")`},
+		{"a kind that only looks so", "apiVersion: example.com/v1\nkind: ConfigMap\nmetadata: {name: a}", nil, `grant("example.com/v1", "ConfigMap")`},
+		{"in a list", "apiVersion: v1\nkind: List\nitems: [{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}}]", nil, `grant("example.com/v1", "Thing")`},
+		{"in a list of its kind", "apiVersion: example.com/v1\nkind: ThingList\nitems: [{metadata: {name: a}}]", nil, `grant("example.com/v1", "Thing")`},
+		{"in what poses as no list", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nitems: [{apiVersion: v1, kind: Node, metadata: {name: a}}]", nil, `grant("v1", "Node")`},
+		{"in other letters", "apiVersion: v1\nkind: Node\nKind: ConfigMap\nmetadata: {name: a}", nil, `grant("v1", "Node")`},
+		{"of a hook", "apiVersion: v1\nkind: Node\nmetadata: {name: a, annotations: {helm.sh/hook: pre-install}}", nil, `grant("v1", "Node")`},
+		{"of a test", "apiVersion: v1\nkind: Node\nmetadata: {name: a, annotations: {helm.sh/hook: test}}", nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			objects, err := objectsOf(tt.manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			target := Target{Namespace: "web", Installs: tt.installs}
+			if got := strings.Join(missingInstalls(target, objects), ", "); got != tt.missing {
+				t.Errorf("got  %s\nwant %s", got, tt.missing)
+			}
+			m := &Manager{o: Options{Namespace: "starling-system", Name: "starling"}}
+			if err := m.limit(target, objects); (err == nil) != (tt.missing == "") {
+				t.Errorf("limit: %v", err)
+			}
+		})
+	}
+	m := &Manager{o: Options{Namespace: "ops", Name: "starling"}}
+	own := []object{{APIVersion: "v1", Kind: "ConfigMap", Name: "starling"}}
+	if err := m.limit(Target{Namespace: "ops"}, own); err == nil || !strings.Contains(err.Error(), "belongs to Starling itself") {
+		t.Errorf("its own ConfigMap: %v", err)
+	}
+}
