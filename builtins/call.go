@@ -287,3 +287,11 @@ func (c *call) pos() string {
 	}
 	return ""
 }
+
+// room says whether the call may go on to make so many bytes at once.
+func (c *call) room(bytes int) error {
+	if c.ctx == nil || c.ctx.Room == nil {
+		return nil
+	}
+	return c.ctx.Room(bytes)
+}

@@ -75,6 +75,10 @@ type Context struct {
 	// Ctx ends with the run or the loading that the thread belongs to: for builtins
 	// that take long. The script host sets it; nil means no end.
 	Ctx context.Context
+	// Room says whether the thread may go on to make so many bytes at once, or which limit
+	// it would pass; with 0, whether it may go on. It may wait. The script host sets it;
+	// nil means no limit.
+	Room func(bytes int) error
 
 	logged int // bytes
 }

@@ -51,6 +51,11 @@ func callDict(c *call) (starlark.Value, error) {
 			return d, nil
 		}
 	}
+	if len(c.rest) == 1 {
+		if err := c.room(starlark.Len(c.rest[0]) * keyCost); err != nil {
+			return nil, err
+		}
+	}
 	universe, ok := starlark.Universe["dict"].(*starlark.Builtin)
 	if !ok {
 		return nil, errors.New("not available here")
@@ -61,6 +66,9 @@ func callDict(c *call) (starlark.Value, error) {
 	}
 	return v, nil
 }
+
+// keyCost is about how many bytes a new dict takes per key.
+const keyCost = 140
 
 func callCopy(c *call) (starlark.Value, error) { return object.Copy(c.arg("x")) }
 

@@ -75,7 +75,7 @@ func (p *jqPrograms) call(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("program: %w", err)
 	}
-	outputs, err := runJQ(c.done(), code, c.arg("value"), math.MaxInt)
+	outputs, err := runJQ(c.done(), c.room, code, c.arg("value"), math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func jqFilter(text, pos string) (starlark.Callable, error) {
 	}
 	return starlark.NewBuiltin("filter", func(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		c := &call{thread: t, ctx: From(t)}
-		outputs, err := runJQ(c.done(), code, args[0], 1)
+		outputs, err := runJQ(c.done(), c.room, code, args[0], 1)
 		if err != nil {
 			return nil, fmt.Errorf("%s: filter: %w", pos, err)
 		}
@@ -102,15 +102,16 @@ func jqFilter(text, pos string) (starlark.Callable, error) {
 	}), nil
 }
 
-// runJQ returns the first outputs of a program, as fresh values.
-func runJQ(parent context.Context, code *gojq.Code, value starlark.Value, most int) ([]starlark.Value, error) {
+// runJQ returns the first outputs of a program, as fresh values. room is asked with 0
+// before each step: whether the program may go on.
+func runJQ(parent context.Context, room func(bytes int) error, code *gojq.Code, value starlark.Value, most int) ([]starlark.Value, error) {
 	in, err := object.ToTree(value)
 	if err != nil {
 		return nil, fmt.Errorf("value: %w", err)
 	}
 	ctx, stop := context.WithTimeout(parent, jqTime)
 	defer stop()
-	limited := &jqContext{Context: ctx}
+	limited := &jqContext{Context: ctx, room: room}
 	results := code.RunWithContext(limited, toJQ(in))
 	out := []starlark.Value{}
 	left := maxJQ
@@ -149,6 +150,8 @@ func (c *call) done() context.Context {
 type jqContext struct {
 	context.Context
 	steps int
+	room  func(bytes int) error // asked with 0: whether the run may go on
+	full  error                 // what it said
 }
 
 // Done is called once a step.
@@ -156,12 +159,18 @@ func (c *jqContext) Done() <-chan struct{} {
 	if c.steps++; c.steps > jqSteps {
 		return ended
 	}
+	if c.full == nil {
+		c.full = c.room(0)
+	}
+	if c.full != nil {
+		return ended
+	}
 	return c.Context.Done()
 }
 
 // Err says why Done was closed.
 func (c *jqContext) Err() error {
-	if c.steps > jqSteps {
+	if c.steps > jqSteps || c.full != nil {
 		return context.Canceled
 	}
 	return c.Context.Err()
@@ -170,6 +179,8 @@ func (c *jqContext) Err() error {
 // cause says which limit has ended the program, nil when none has.
 func (c *jqContext) cause(parent context.Context) error {
 	switch {
+	case c.full != nil:
+		return c.full
 	case c.steps > jqSteps:
 		return &LimitError{Limit: "steps", Detail: fmt.Sprintf("a jq program made more than %d steps", jqSteps)}
 	case parent.Err() != nil:

@@ -3,6 +3,9 @@ package builtins
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"runtime/metrics"
 
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -15,7 +18,7 @@ func PatchJQ(ctx context.Context, program string, obj map[string]any) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := runJQ(ctx, code, object.New(obj), 2)
+	outputs, err := runJQ(ctx, patchRoom(), code, object.New(obj), 2)
 	if err != nil {
 		return nil, err
 	}
@@ -31,4 +34,29 @@ func PatchJQ(ctx context.Context, program string, obj map[string]any) (map[strin
 		return nil, errors.New("it must return the whole object as it is to be, not a " + outputs[0].Type())
 	}
 	return after, nil
+}
+
+// maxPatch is by how many bytes the heap may grow while a patch is worked out. No run
+// goes on by then, whose limits would see it.
+const maxPatch = 128 << 20
+
+// patchRoom looks at the heap every few steps.
+func patchRoom() func(int) error {
+	heap := [1]metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(heap[:])
+	before, steps := heap[0].Value.Uint64(), 0
+	return func(int) error {
+		if steps++; steps%8 != 0 {
+			return nil
+		}
+		metrics.Read(heap[:])
+		if now := heap[0].Value.Uint64(); now > before+maxPatch {
+			runtime.GC()
+			metrics.Read(heap[:])
+			if heap[0].Value.Uint64() > before+maxPatch {
+				return &LimitError{Limit: "memory", Detail: fmt.Sprintf("a jq program took more than %d MiB", maxPatch>>20)}
+			}
+		}
+		return nil
+	}
 }

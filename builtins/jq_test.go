@@ -72,7 +72,7 @@ func TestJQEndsWithItsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runJQ(ctx, code, starlark.None, 1); err == nil || err.Error() != context.DeadlineExceeded.Error() {
+	if _, err := runJQ(ctx, func(int) error { return nil }, code, starlark.None, 1); err == nil || err.Error() != context.DeadlineExceeded.Error() {
 		t.Errorf("got %v", err)
 	}
 }
@@ -104,7 +104,7 @@ func FuzzJQ(f *testing.F) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		out, err := runJQ(ctx, code, v, 100)
+		out, err := runJQ(ctx, func(int) error { return nil }, code, v, 100)
 		if err != nil {
 			return
 		}

@@ -2,7 +2,6 @@ package builtins
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -69,8 +68,10 @@ func textOf(v starlark.Value) string {
 	if s, ok := object.Text(v, maxText); ok {
 		return s
 	}
-	return "<" + v.Type() + " that is too large to be shown>"
+	return unshown(v)
 }
+
+func unshown(v starlark.Value) string { return "<" + v.Type() + " that is too large to be shown>" }
 
 func logSpecs() []Spec {
 	const phases = PhaseLoad | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseTest
@@ -80,7 +81,15 @@ func logSpecs() []Spec {
 		return Spec{Name: "log." + level.String(), Phases: phases, Effect: EffectWrite, Doc: doc,
 			Params: []Param{msg, fields},
 			call: func(c *call) (starlark.Value, error) {
-				return nil, c.log(level, textOf(c.arg("msg")), plainFields(c.kwargs))
+				msg, err := c.logText([]starlark.Value{c.arg("msg")}, "")
+				if err != nil {
+					return nil, err
+				}
+				fields, err := c.plainFields()
+				if err != nil {
+					return nil, err
+				}
+				return nil, c.log(level, msg, fields)
 			}}
 	}
 	return []Spec{
@@ -98,9 +107,9 @@ func logSpecs() []Spec {
 }
 
 func callPrint(c *call) (starlark.Value, error) {
-	words := make([]string, len(c.rest))
-	for i, v := range c.rest {
-		words[i] = textOf(v)
+	msg, err := c.logText(c.rest, c.strOr("sep", " "))
+	if err != nil {
+		return nil, err
 	}
-	return nil, c.log(LevelInfo, strings.Join(words, c.strOr("sep", " ")), nil)
+	return nil, c.log(LevelInfo, msg, nil)
 }

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"io/fs"
 	"os"
+	"path"
 	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // heapGrowth is how much the heap may grow between two collections, in percent of
@@ -34,9 +39,56 @@ func tuneRequests() {
 	}
 }
 
-// tuneMemory collects garbage earlier than Go would, unless $GOGC says how.
+// usable is how much of a cgroup's memory is Go's, in percent. The rest is for the pages
+// of the program and for what the kernel keeps for the process.
+const usable = 88
+
+// tuneMemory collects garbage earlier than Go would, unless $GOGC says how, and keeps
+// within the memory limit of the cgroup, unless $GOMEMLIMIT names another. The limits of
+// runs follow from it, see script.Governor.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapGrowth)
 	}
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	if own, err := os.ReadFile("/proc/self/cgroup"); err == nil {
+		if limit := cgroupLimit(os.DirFS("/sys/fs/cgroup"), string(own)); limit > 0 {
+			debug.SetMemoryLimit(limit / 100 * usable)
+		}
+	}
 }
+
+// cgroupLimit returns the least memory limit in bytes of the cgroup of a process and of
+// those above it, 0 where there is none. own is its /proc/self/cgroup; in a container the
+// path there is that of the host, and root shows the container's alone.
+func cgroupLimit(root fs.FS, own string) int64 {
+	least := int64(0)
+	for line := range strings.Lines(own) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		dir, file := ".", "memory.max" // version 2
+		switch {
+		case slices.Contains(strings.Split(fields[1], ","), "memory"):
+			dir, file = "memory", "memory.limit_in_bytes"
+		case fields[1] != "":
+			continue
+		}
+		for at := path.Clean("/" + fields[2]); ; at = path.Dir(at) {
+			text, err := fs.ReadFile(root, path.Join(dir, at, file))
+			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil && n > 0 && n < unlimited && (least == 0 || n < least) {
+				least = n
+			}
+			if at == "/" {
+				break
+			}
+		}
+	}
+	return least
+}
+
+// unlimited is less than what version 1 shows where there is no limit.
+const unlimited = 1 << 60

@@ -7,7 +7,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +27,7 @@ const (
 	memory = 1 << 30
 	// soon is how long anything may take on a busy machine. Only a test that fails waits
 	// so long.
-	soon = 4 * time.Minute
+	soon = 2 * time.Minute
 	// missable is how many beats the healthy module may miss beside an attack.
 	missable = 2
 )
@@ -153,10 +155,50 @@ func (a *arena) waitSays(by attack) {
 	})
 }
 
+// waitFailures waits until the one hook of an attack has failed so often.
+func (a *arena) waitFailures(by attack, least int) {
+	a.t.Helper()
+	cluster.Eventually(a.t, soon, by.name+" has failed again and again", func() error {
+		a.alive()
+		st, err := a.status()
+		if err != nil {
+			return err
+		}
+		for _, h := range st.Hooks {
+			if h.Module == by.name && h.Failures < least {
+				return fmt.Errorf("%d times: %s", h.Failures, h.LastError)
+			} else if h.Module == by.name {
+				return nil
+			}
+		}
+		return fmt.Errorf("there is no hook of %s", by.name)
+	})
+}
+
+var rss = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
+
+// resident is the memory in bytes that the process has now; 0 where that cannot be read.
+func (a *arena) resident() int {
+	a.alive()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.process.PID()))
+	if err != nil {
+		return 0
+	}
+	kib := 0
+	if found := rss.FindSubmatch(text); found != nil {
+		kib, _ = strconv.Atoi(string(found[1]))
+	}
+	return kib << 10
+}
+
+func (a *arena) status() (status.Status, error) {
+	socket := filepath.Join(a.process.StateDir, "admin", "starling.sock")
+	return server.NewClient(server.ClientOptions{Socket: socket}).Status(a.t.Context())
+}
+
 // said is all that the status says about a module.
 func (a *arena) said(module string) (string, error) {
-	socket := filepath.Join(a.process.StateDir, "admin", "starling.sock")
-	st, err := server.NewClient(server.ClientOptions{Socket: socket}).Status(a.t.Context())
+	st, err := a.status()
 	if err != nil {
 		return "", err
 	}

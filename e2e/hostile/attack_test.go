@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/starling-operator/starling/e2e/cluster"
@@ -83,6 +82,33 @@ func underAttack(t *testing.T, attacks ...attack) {
 	a.stop()
 }
 
+// Three hooks that fill the memory at once, again and again, keep the process below the
+// limit of the Deployment, and between their tries it gives back what they took.
+func TestThreeBombs(t *testing.T) {
+	bombs := []attack{
+		hook("list", "all = []\n    for i in range(10000000):\n        for j in range(10000000):\n            all.append(None)"),
+		hook("dict", "all = {}\n    for i in range(10000000):\n        all[i] = None"),
+		hook("texts", "all = []\n    for i in range(10000000):\n        all.append(\"a\" * (1 << 24))"),
+	}
+	a := newArena(t)
+	a.start()
+	beats := a.beat(a.waitBeat())
+	for _, bomb := range bombs {
+		a.write(bomb.tree())
+	}
+	for _, bomb := range bombs {
+		a.waitFailures(bomb, 3)
+	}
+	cluster.Eventually(t, soon, "the process gives memory back", func() error {
+		if has := a.resident(); has > memory*2/5 {
+			return fmt.Errorf("it has %d MiB", has>>20)
+		}
+		return nil
+	})
+	beats.end()
+	a.stop()
+}
+
 // tree returns the files of the module by their paths in the module tree.
 func (a attack) tree() map[string]string {
 	files := map[string]string{a.name + "/module.star": "module(enabled = True)\n"}
@@ -99,9 +125,10 @@ var limits = []string{"MiB of memory, the limit of one run", "the time limit of 
 // hook returns an attack by one hook that runs at the start: the body of its function, in
 // which grow(n, x, step) calls step n times.
 func hook(name, body string, says ...string) attack {
-	return attack{name: name, says: append(says, limits...), files: map[string]string{"hooks/a.star": growing +
-		"def run(ctx):\n    " + strings.ReplaceAll(body, "\n", "\n    ") + "\n\n" +
-		"hook(run, on = [startup()], retry = retry(min = \"20s\", max = \"20s\"))\n"}}
+	const module = "module(enabled = True, grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"delete\"])])\n"
+	return attack{name: name, says: append(says, limits...), files: map[string]string{"module.star": module, "hooks/a.star": growing +
+		"def run(ctx):\n    " + body + "\n\n" +
+		"hook(run, on = [startup()], timeout = \"3s\", retry = retry(min = \"20s\", max = \"20s\"))\n"}}
 }
 
 // filter returns an attack by the filter of a watch of the ConfigMap that the healthy

@@ -20,6 +20,9 @@ import (
 // module.star.
 const defaultTimeout = 10 * time.Minute
 
+// slowAfter is how long a file may load before there is a log line.
+const slowAfter = 5 * time.Second
+
 // loader runs the files of one tree.
 type loader struct {
 	host  *script.Host
@@ -77,6 +80,10 @@ func (l *loader) context(path string) *builtins.Context {
 
 // run loads a file and returns what it declared.
 func (l *loader) run(ctx context.Context, path string) (starlark.StringDict, *builtins.File, error) {
+	slow := time.AfterFunc(slowAfter, func() {
+		l.log(path).Log(builtins.LevelWarn, fmt.Sprintf("%s has been loading for %s; a new module tree is in force once all its files are loaded, or have failed", path, slowAfter), nil)
+	})
+	defer slow.Stop()
 	globals, err := l.host.Load(ctx, path)
 	if err != nil {
 		return nil, nil, err

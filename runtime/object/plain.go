@@ -91,6 +91,11 @@ func ToPlain(v starlark.Value) (any, error) {
 	return (&converter{left: MaxBytes}).top(v)
 }
 
+// ToPlainWithin is [ToPlain] for data that has no more than so many bytes.
+func ToPlainWithin(v starlark.Value, most int) (any, error) {
+	return (&converter{left: most, most: most}).top(v)
+}
+
 // ToPlainAt is [ToPlain] for a value that goes into an effect, at the keys at: paths in
 // errors begin there. It is the way out for a [Secret], which becomes its text.
 func ToPlainAt(v starlark.Value, at []string) (any, error) {
@@ -128,6 +133,7 @@ type converter struct {
 	path    []string
 	parents []starlark.Value
 	left    int
+	most    int    // what left was at first, for errors; 0: [MaxBytes]
 	big     bool   // keep integers past 64 bits
 	reveal  bool   // secrets become their text
 	mark    func() // nil, or told of each of them
@@ -299,6 +305,9 @@ func (c *converter) text(s string) (string, error) {
 
 func (c *converter) pay(n int) error {
 	if c.left -= n; c.left < 0 {
+		if c.most > 0 {
+			return fmt.Errorf("larger than %d bytes", c.most)
+		}
 		return fmt.Errorf("larger than %d MiB", MaxBytes>>20)
 	}
 	return nil

@@ -115,7 +115,7 @@ func (f *coveredFile) count(stmts []syntax.Stmt) []syntax.Stmt {
 	for i, s := range stmts {
 		expr, isExpr := s.(*syntax.ExprStmt)
 		_, isLoad := s.(*syntax.LoadStmt)
-		if !isLoad && !(i == 0 && isExpr && isLiteral(expr.X)) { // a doc string stays the first
+		if !isLoad && !(i == 0 && isExpr && isText(expr.X)) { // a doc string stays the first
 			out = append(out, f.counter(s))
 		}
 		switch s := s.(type) {

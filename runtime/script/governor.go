@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"sync"
 	"sync/atomic"
@@ -23,8 +24,10 @@ type Governor struct {
 	soft uint64
 	read func() uint64
 	gc   func()
+	give func() // gives memory back to the system
 
 	heap     atomic.Uint64 // last sample
+	pending  atomic.Int64  // bytes that runs have asked for since their last checkpoint
 	pressure atomic.Bool   // heap was past soft in the last sample
 	turn     chan struct{} // holds one token: the exclusive turn
 
@@ -32,22 +35,30 @@ type Governor struct {
 	active  map[*share]struct{} // runs between enter and leave
 	ticking bool
 	timer   *time.Timer
+	giving  bool      // give will be called
+	given   time.Time // when it was called last
 }
 
 // GovernorOptions configures a [Governor].
 type GovernorOptions struct {
 	// Soft is the heap in bytes past which runs go one at a time; 0 means
-	// 512 MiB.
+	// 512 MiB, or two fifths of the runtime's memory limit where that is less.
 	Soft uint64
 	// Read returns the bytes of live and unswept heap objects; nil reads the Go
 	// runtime's metric.
 	Read func() uint64
 	// GC collects garbage before a run is judged; nil means runtime.GC.
 	GC func()
+	// Give collects garbage and gives memory back to the system; nil means
+	// debug.FreeOSMemory.
+	Give func()
 }
 
 const (
 	defaultSoft = 512 << 20
+	// giveEvery is how often memory is given back at most, after runs that were stopped
+	// because they took too much.
+	giveEvery = 10 * time.Second
 	// sampleEvery is how often the heap is looked at while anything runs. At the
 	// sizes that matter a run needs longer than that to double what it holds.
 	sampleEvery = 5 * time.Millisecond
@@ -55,9 +66,12 @@ const (
 
 // NewGovernor returns a governor that watches the heap of this process.
 func NewGovernor(o GovernorOptions) *Governor {
-	g := &Governor{soft: o.Soft, read: o.Read, gc: o.GC, turn: make(chan struct{}, 1), active: make(map[*share]struct{})}
+	g := &Governor{soft: o.Soft, read: o.Read, gc: o.GC, give: o.Give, turn: make(chan struct{}, 1), active: make(map[*share]struct{})}
 	if g.soft == 0 {
-		g.soft = defaultSoft
+		g.soft = min(defaultSoft, memory()*2/5)
+	}
+	if g.give == nil {
+		g.give = debug.FreeOSMemory
 	}
 	if g.read == nil {
 		g.read = readHeap
@@ -67,6 +81,9 @@ func NewGovernor(o GovernorOptions) *Governor {
 	}
 	return g
 }
+
+// memory is the runtime's memory limit in bytes; very much where there is none.
+func memory() uint64 { return uint64(debug.SetMemoryLimit(-1)) }
 
 func readHeap() uint64 {
 	s := [1]metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
@@ -111,6 +128,7 @@ func (g *Governor) tick() {
 		}
 		for _, s := range sure {
 			s.cancel(memoryLimit(s.limit))
+			g.stopped()
 		}
 	}
 	g.mu.Lock()
@@ -140,8 +158,9 @@ func over(heap, before uint64, limit int64) bool {
 	return heap > before && heap-before > uint64(limit)
 }
 
+// sample looks at the heap. What runs are about to make counts as made.
 func (g *Governor) sample() uint64 {
-	h := g.read()
+	h := g.read() + uint64(g.pending.Load())
 	g.heap.Store(h)
 	g.pressure.Store(h >= g.soft)
 	return h
@@ -159,10 +178,11 @@ type share struct {
 	seen   atomic.Uint64
 	paused atomic.Bool
 
-	// For the run's own goroutine: whether it has the turn, and the heap when it
-	// got it.
+	// For the run's own goroutine: whether it has the turn, the heap when it got it, and
+	// what it has asked for since its last checkpoint.
 	holds bool
 	base  uint64
+	asked int64
 }
 
 func (s *share) enter() {
@@ -173,9 +193,35 @@ func (s *share) enter() {
 
 func (s *share) leave() {
 	if s.g != nil {
+		s.settle()
 		s.release()
 		s.g.leave(s)
 	}
+}
+
+// settle ends what was asked for: by now it is made, and the heap shows it.
+func (s *share) settle() {
+	if s.asked != 0 {
+		s.g.pending.Add(-s.asked)
+		s.asked = 0
+	}
+}
+
+// stopped is told that a run was ended for its memory. What it held is garbage from
+// which Go would take its time, and the next try comes soon.
+func (g *Governor) stopped() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.giving {
+		return
+	}
+	g.giving = true
+	time.AfterFunc(max(giveEvery-time.Since(g.given), sampleEvery), func() {
+		g.give()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.giving, g.given = false, time.Now()
+	})
 }
 
 // passed is for the cheap checkpoints: it reports whether there is more to look
@@ -184,6 +230,7 @@ func (s *share) passed() bool {
 	if s.g == nil {
 		return false
 	}
+	s.settle()
 	if s.g.pressure.Load() {
 		return true // check looks at what was seen before
 	}
@@ -193,12 +240,14 @@ func (s *share) passed() bool {
 
 // check lets the run go on, makes it wait for its turn, or returns a
 // *LimitError. It returns nil when ctx ends while it waits; the caller looks at
-// ctx anyway. pause is called before a wait and its result after it.
-func (s *share) check(ctx context.Context, pause func() (resume func())) error {
+// ctx anyway. pause is called before a wait and its result after it. more is how many
+// bytes the run is about to make in one step.
+func (s *share) check(ctx context.Context, pause func() (resume func()), more uint64) error {
 	if s.g == nil {
 		return nil
 	}
-	now := s.g.sample()
+	s.settle()
+	now := s.g.sample() + more
 	since := s.seen.Load()
 	if s.holds {
 		since = s.base
@@ -206,7 +255,8 @@ func (s *share) check(ctx context.Context, pause func() (resume func())) error {
 	if over(now, since, s.limit) {
 		// What the sample counts may be garbage, so it is collected first.
 		s.g.gc()
-		if now = s.g.sample(); over(now, since, s.limit) {
+		if now = s.g.sample() + more; over(now, since, s.limit) {
+			s.g.stopped()
 			return memoryLimit(s.limit)
 		}
 	}
@@ -217,11 +267,15 @@ func (s *share) check(ctx context.Context, pause func() (resume func())) error {
 	case !s.holds && s.wait(ctx, pause):
 		s.g.gc()
 		s.base = s.g.sample()
-		s.seen.Store(s.base)
-		if s.base < s.g.soft {
+		s.seen.Store(s.base + more)
+		if s.base+more < s.g.soft {
 			s.release() // whoever filled the heap is gone
+		} else if more > uint64(s.limit) {
+			return memoryLimit(s.limit)
 		}
 	}
+	s.asked = int64(more)
+	s.g.pending.Add(s.asked)
 	return nil
 }
 

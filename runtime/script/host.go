@@ -66,10 +66,6 @@ type Host struct {
 	loads map[string]*load
 }
 
-// MaxFileSize is the largest .star file in bytes. The parser's and compiler's
-// stacks grow with the file, and they cannot be interrupted.
-const MaxFileSize = 1 << 20
-
 // New returns a host that has loaded nothing yet.
 func New(o Options) *Host {
 	h := &Host{
@@ -134,8 +130,9 @@ func (c *Cache) put(key [sha256.Size]byte, p *starlark.Program) {
 	c.programs[key] = p
 }
 
-// compile returns the program of a file. Panics of the compiler are errors.
-func (h *Host) compile(path string, src []byte) (prog *starlark.Program, err error) {
+// compile returns the program of a file, once the run that loads it has room for that.
+// Panics of the compiler are errors.
+func (h *Host) compile(r *run, path string, src []byte) (prog *starlark.Program, err error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%d:%s\n", len(path), path)
 	hash.Write(src)
@@ -144,7 +141,12 @@ func (h *Host) compile(path string, src []byte) (prog *starlark.Program, err err
 		return p, nil
 	}
 	defer recoverInto(&err)
-	file, err := dialect().Parse(path, src, 0)
+	if n := len(src) * nodeCost; n >= noticed {
+		if err := r.room(n); err != nil {
+			return nil, err
+		}
+	}
+	file, err := parse(path, src)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
 
 	"github.com/starling-operator/starling/builtins"
 )
@@ -57,6 +58,7 @@ func newFixture(t *testing.T, files map[string]string, change func(*Options)) *f
 			"explode": starlark.NewBuiltin("explode", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
 				panic("boom\nand more")
 			}),
+			"struct": starlark.NewBuiltin("struct", starlarkstruct.Make),
 			"fail": starlark.NewBuiltin("fail", func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 				return nil, &failure{string(args[0].(starlark.String))}
 			}),
@@ -224,38 +226,63 @@ func TestHostile(t *testing.T) {
 		{"number first", `(1 << 30) * (0,)`, "are too many"},
 		{"huge number", `"a" * (1 << 400)`, "are too many"},
 		{"item", `d = {"x": [0]}; d["x"] *= 1 << 30`, "are too many"},
-		{"replace", `s = "a" * (1 << 20); s.replace("a", s)`, "replace: the result would have more than 67108864 bytes"},
+		{"replace", `s = "a" * (1 << 20); s.replace("a", s)`, "replace: the result would have more than 16777216 bytes"},
 		{"join", `s = "a" * (1 << 20); ",".join([s] * 1000000)`, "join: the result would have more"},
-		{"str", doubled + "; str(x)", "str: the result would have more than 67108864 bytes"},
+		{"str", doubled + "; str(x)", "str: the result would have more than 16777216 bytes"},
 		{"repr", "x = []; y = [x for _ in range(600)]; z = deep(1000); repr(z)", "repr: values lie in each other more than 500 deep"},
 		{"format", `s = "a" * (1 << 20); "{}{}".format(s, s); ("{0}" * 1000).format(s)`, "format: the result would have more"},
 		{"format keyword", `s = "a" * (1 << 20); ("{x}" * 1000).format(x = s)`, "format: the result would have more"},
 		{"percent", `s = "a" * (1 << 20); ("%s" * 100) % ((s,) * 100)`, "%: the result would have more"},
 		{"percent now", doubled + `; s = "%s"; s %= (x,)`, "%: the result would have more"},
-		{"doubled text", `x = "a" * 1000; x = twice(x, 60)`, "65536000 and 65536000 bytes together are too many, the limit is 67108864"},
-		{"doubled list", `x = twice([0], 60)`, "elements together are too many, the limit is 10000000"},
+		{"doubled text", `x = "a" * 1000; x = twice(x, 60)`, "16384000 and 16384000 bytes together are too many, the limit is 16777216"},
+		{"doubled list", `x = twice([0], 60)`, "elements together are too many, the limit is 4000000"},
 		{"doubled tuple", `x = twice((0,), 60)`, "elements together are too many"},
-		{"doubled at once", `x = "a" * (1 << 20); x = now(x)`, "33554432 bytes are too many to be added with +=, the limit is 16777216"},
-		{"doubled list at once", `x = now([0] * 1000)`, "elements are too many to be added with +=, the limit is 5000000"},
+		{"doubled at once", `x = "a" * (1 << 20); x = now(x)`, "16777216 and 16777216 bytes together are too many, the limit is 16777216"},
+		{"doubled list at once", `x = now([0] * 1000)`, "extend: 4096000 elements are too many, the limit is 4000000"},
 		{"squares", `n = square(1 << 500)`, "the product would have 256002 bits, the limit is 131072"},
 		{"digits", `int("9" * (1 << 20))`, "int: the text has 1048576 characters, the limit is 10000"},
 		{"set", "set(range(10000000))", "set: 10000000 elements are too many, the limit is 1000000"},
 		{"pairs", "enumerate(range(10000000))", "enumerate: 10000000 elements are too many"},
 		{"zip", "zip(*[range(1000000)] * 100)", "zip: 100000000 elements are too many"},
 		{"zip of a number", "zip(5)", "argument #1 is not iterable: int"},
-		{"codepoints", `("a" * (1 << 26)).codepoints()`, "codepoints: 67108864 elements are too many, the limit is 2000000"},
-		{"bytes", `bytes("a" * (1 << 26)).elems()`, "elems: 67108864 elements are too many"},
-		{"lines", `("\n" * (1 << 26)).splitlines()`, "splitlines: 67108865 elements are too many"},
-		{"words", `("a " * (1 << 25)).split()`, "split: 33554433 elements are too many"},
-		{"fields", `("a," * (1 << 25)).split(",")`, "split: 33554433 elements are too many"},
+		{"codepoints", `("a" * (1 << 24)).codepoints()`, "codepoints: 16777216 elements are too many, the limit is 2000000"},
+		{"bytes", `bytes("a" * (1 << 24)).elems()`, "elems: 16777216 elements are too many"},
+		{"lines", `("\n" * (1 << 24)).splitlines()`, "splitlines: 16777217 elements are too many"},
+		{"words", `("a " * (1 << 23)).split()`, "split: 8388609 elements are too many"},
+		{"fields", `("a," * (1 << 23)).split(",")`, "split: 8388609 elements are too many"},
 		{"max", "max(range(1 << 62))", "range: 4611686018427387904 elements are too many"},
 		{"a key in the message", `{}["a" * (1 << 20)]`, "…"},
+		{"getattr", `s = "a" * (1 << 20); getattr(s, "replace")("a", s)`, "replace: the result would have more than"},
+		{"bound method", `a = [0].append; r = "a".replace; r("a", "a" * (1 << 24)); s = "a" * (1 << 20); s.replace("a", s)`, "replace: the result would have more than"},
+		{"join of keys", `s = "a" * (1 << 20); ",".join({s + str(i): 1 for i in range(100)})`, "join: the result would have more"},
+		{"text and literal", `s = "a" * (1 << 24); s + "b"`, "16777216 and 1 bytes together are too many"},
+		{"small factor", `s = "a" * (1 << 24); s * 3`, "16777216 bytes times 3 are too many"},
+		{"item percent now", `s = "a" * (1 << 20); d = {"x": "%s" * 100}; d["x"] %= tuple([s] * 100)`, "%: the result would have more"},
+		{"item added now", `d = {"x": "a" * (1 << 24)}; d["x"] += "b"`, "together are too many"},
+		{"set union", "set(range(1000000)) | set(range(1000000)) | set(range(1000000, 2000000)) | set(range(2000000, 3000000))", "elements together are too many, the limit is 2000000"},
+		{"extend", "[].extend(range(10000000))", "extend: 10000000 elements are too many, the limit is 4000000"},
+		{"update", "set().update(range(10000000))", "update: 10000000 elements are too many, the limit is 2000000"},
+		{"bytes of numbers", "bytes([1]*4000000 + [1]); bytes(range(10000000) and [1] * 4000000); bytes(\"a\" * (1 << 24)) + b\"x\"", "together are too many"},
+		{"nested tuple as a key", "x = (); d = {nested(x, 3000000, lambda x: (x,)): 1}", "tuples or structs lie in each other more than 1000 deep"},
+		{"nested by tuple", "{nested((), 3000000, lambda x: tuple([x])): 1}", "more than 1000 deep"},
+		{"nested by zip", "{nested((), 3000000, lambda x: zip([x])[0]): 1}", "more than 1000 deep"},
+		{"nested by items", "{nested((), 3000000, lambda x: {1: x}.items()[0]): 1}", "more than 1000 deep"},
+		{"nested by getattr", "{nested((), 3000000, lambda x: getattr({1: x}, \"items\")()[0]): 1}", "more than 1000 deep"},
+		{"nested by popitem", "{nested((), 3000000, lambda x: {1: x}.popitem()): 1}", "more than 1000 deep"},
+		{"nested by enumerate", "{nested((), 3000000, lambda x: enumerate([x])[0]): 1}", "more than 1000 deep"},
+		{"nested by args", "{nested((), 3000000, lambda *x: x): 1}", "more than 1000 deep"},
+		{"nested by args of a function", "{nested((), 3000000, args): 1}", "more than 1000 deep"},
+		{"nested by struct", "{nested((), 3000000, lambda x: struct(x = x)): 1}", "more than 1000 deep"},
+		{"wide tuple as a key", "{nested((), 60, lambda x: (x, x)): 1}", "a tuple or struct holds more than 8000000 values"},
+		{"long texts in a tuple", `{("a" * (1 << 24),) * 1000000: 1}`, "a tuple or struct holds more than 8000000 values"},
 		{"recursion", "f()", "function f called recursively (recursion is off: use a loop)"},
 		{"recursion by lambda", "g = lambda h: h(h); g(g)", "called recursively"},
 	}
 	const deep = "\n\ndef deep(n):\n    x = []\n    for i in range(n):\n        x = [x]\n    return x\n" +
 		"\ndef twice(x, n):\n    for i in range(n):\n        x = x + x\n    return x\n" +
 		"\ndef now(x):\n    for i in range(60):\n        x += x\n    return x\n" +
+		"\ndef nested(x, n, f):\n    for i in range(n):\n        x = f(x)\n    return x\n" +
+		"\ndef args(*x):\n    \"A doc string.\"\n    return x\n" +
 		"\ndef square(n):\n    for i in range(60):\n        n = n * n\n    return n\n"
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -281,6 +308,20 @@ def f():
     n = 3
     n += len(l)
     b = bytes("xy")
+    d, e, s = {"a": 5, "b": "%s-%s"}, {"c": 1}, set([1])
+    d["a"] %= 3
+    d["b"] %= (1, 2)
+    d |= e
+    s |= set([2])
+    s ^= set([1])
+    m = [7, 8]
+    m[-1] %= 5
+    m += {"k": 1}
+    w = m
+    w += [9]
+    p, (q, r) = 1, (2, 3)
+    if [d, s, m, p, q, r, d | {"z": 1}, s - s, s & s, n - n, 7 & 3] != [{"a": 2, "b": "1-2", "c": 1}, set([2]), [7, 3, "k", 9], 1, 2, 3, {"a": 2, "b": "1-2", "c": 1, "z": 1}, set(), set([2]), 0, 3]:
+        fail("got %s" % [d, s, m, p, q, r])
     return [x + x, l + y, t + t, n, n * (1 << 70), list("ab".elems()), x.split(), x.split(" ", 1), "a\nb".splitlines(), x.rsplit(),
             sorted(set([3, 1])), list(zip([1], [2])), enumerate(["z"]), reversed([1, 2]), int("7"), int("ff", 16), list(b.elems()), list("é".codepoints())]
 `}, nil)
@@ -296,13 +337,13 @@ def f():
 func TestGlobalsThatCannotBeFrozen(t *testing.T) {
 	const grow = "def grow(x, n, wrap):\n    for i in range(n):\n        x = wrap(x)\n    return x\n"
 	for body, want := range map[string]string{
-		"x = grow((), 60, lambda x: (x, x))":                         "a.star: x: holds more than 20000000 values",
-		"x = grow([], 20000, lambda x: [x])":                         "a.star: x: holds values that lie in each other more than 10000 deep",
-		"x = grow([], 60, lambda x: [x, x])":                         "", // each list is frozen once
-		"x = [grow(0, 60, lambda x: {1: x, 2: x})]":                  "",
-		"def g(y = grow(0, 60, lambda x: (x, x))):\n    pass":        "a.star: g: holds more than",
-		"g = (lambda y: lambda: y)(grow(0, 60, lambda x: (x, x)))":   "a.star: g: holds more than",
-		"s = set([grow((), 20, lambda x: (x,))])\nl = [s, s, [s]]\n": "",
+		"x = [grow((), 21, lambda x: (x, x))] * 10":                       "a.star: x: holds more than 20000000 values",
+		"x = grow([], 20000, lambda x: [x])":                              "a.star: x: holds values that lie in each other more than 10000 deep",
+		"x = grow([], 60, lambda x: [x, x])":                              "", // each list is frozen once
+		"x = [grow(0, 60, lambda x: {1: x, 2: x})]":                       "",
+		"def g(y = [grow(0, 21, lambda x: (x, x))] * 10):\n    pass":      "a.star: g: holds more than",
+		"g = (lambda y: lambda: y)([grow(0, 21, lambda x: (x, x))] * 10)": "a.star: g: holds more than",
+		"s = set([grow((), 20, lambda x: (x,))])\nl = [s, s, [s]]\n":      "",
 	} {
 		f := newFixture(t, map[string]string{"a.star": grow + body + "\n"}, nil)
 		_, err := f.Load(t.Context(), "a.star")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"go.starlark.net/starlark"
 )
@@ -28,18 +29,60 @@ type load struct {
 	waits *load
 }
 
+// giveUpLoadAfter is how long a loading may go on past its limits. They are looked at
+// between steps, and a single one can take long: to compare or sort something huge. Nothing
+// can end such a step, but nobody has to wait for it.
+const giveUpLoadAfter = 5 * time.Second
+
 // Load runs the file of this path once and returns its globals, frozen. Later
 // calls, and load statements, get the same result, errors included; but a
 // loading that was cut short (context, time, memory) is forgotten, so that the
 // next call tries again. Errors are *Error.
 func (h *Host) Load(ctx context.Context, path string) (starlark.StringDict, error) {
 	r := newRun(ctx, h.governor, h.limits)
-	defer r.end()
-	globals, err := h.load(r, path, path, nil)
-	if err != nil {
-		return nil, h.diagnose(err, r.cancelled(), Frame{File: path})
+	type result struct {
+		globals starlark.StringDict
+		err     error
 	}
-	return globals, nil
+	ended := make(chan result, 1)
+	go func() {
+		defer r.end()
+		globals, err := h.load(r, path, path, nil)
+		if err != nil {
+			err = h.diagnose(err, r.cancelled(), Frame{File: path})
+		}
+		ended <- result{globals, err}
+	}()
+	select {
+	case done := <-ended:
+		return done.globals, done.err
+	case <-r.ctx.Done():
+	}
+	patience := time.NewTimer(giveUpLoadAfter)
+	defer patience.Stop()
+	select {
+	case done := <-ended:
+		return done.globals, done.err
+	case <-patience.C:
+	}
+	h.giveUp(path)
+	cause := r.cancelled()
+	return nil, &Error{File: path, Msg: stopMessage(cause) + "; it is in one step that does not end: it compares or sorts something huge", cause: cause}
+}
+
+// giveUp has the next one who asks for a file load it anew, and what it loads.
+func (h *Host) giveUp(path string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l := h.loads[path]; l != nil; l = l.waits {
+		select {
+		case <-l.done:
+		default:
+			if h.loads[l.path] == l {
+				delete(h.loads, l.path)
+			}
+		}
+	}
 }
 
 // load returns the globals of the file at path, which a file that by loads
@@ -122,7 +165,9 @@ func (h *Host) finish(r *run, label string, l *load) {
 		}
 		if l.cut = l.err != nil && h.cutShort(r, before); l.cut {
 			h.mu.Lock()
-			delete(h.loads, l.path)
+			if h.loads[l.path] == l {
+				delete(h.loads, l.path)
+			}
 			h.mu.Unlock()
 		}
 		close(l.done)
@@ -140,7 +185,7 @@ func (h *Host) exec(r *run, label string, l *load) (starlark.StringDict, error) 
 		return nil, &labelError{msg: fmt.Sprintf("cannot load %q: %s", label, describe(err))}
 	}
 	l.sum = sha256.Sum256(src)
-	prog, err := h.compile(l.path, src)
+	prog, err := h.compile(r, l.path, src)
 	if err != nil {
 		return nil, h.diagnose(err, nil, Frame{File: l.path})
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.starlark.net/starlark"
 
@@ -263,4 +264,40 @@ func TestRealBuiltins(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "did you mean metrics.set?") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A step that does not end keeps nobody waiting longer than the limit and some patience,
+// and the other files load meanwhile.
+func TestALoadThatDoesNotEndIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		released := make(chan struct{})
+		f := newFixture(t, map[string]string{
+			"a.star": "load(\"./lib.star\", \"x\")\n", "lib.star": "x = 1\nwait()\n", "b.star": "y = 1\n", "c.star": "load(\"./lib.star\", \"x\")\nz = x\n",
+		}, func(o *Options) {
+			o.Predeclared["wait"] = starlark.NewBuiltin("wait", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
+				<-released
+				return starlark.None, nil
+			})
+			o.Limits = Limits{Wall: 30 * time.Second}
+		})
+		begin := time.Now()
+		go func() {
+			if _, err := f.Load(t.Context(), "b.star"); err != nil || time.Since(begin) > 0 {
+				t.Errorf("b.star waited: %v, %v", time.Since(begin), err)
+			}
+		}()
+		_, err := f.Load(t.Context(), "a.star")
+		const want = "a.star: stopped after 30s, the time limit of one run; it is in one step that does not end: it compares or sorts something huge"
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if took := time.Since(begin); took != 35*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		close(released)
+		synctest.Wait()
+		if globals, err := f.Load(t.Context(), "c.star"); err != nil || globals["z"].String() != "1" {
+			t.Errorf("what is asked for after it: %v, %v", globals, err)
+		}
+	})
 }

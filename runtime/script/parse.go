@@ -30,7 +30,13 @@ func Parse(path string, src []byte) (*syntax.File, error) {
 
 func parse(path string, src []byte) (file *syntax.File, err error) {
 	defer recoverInto(&err)
-	return dialect().Parse(path, src, 0)
+	if file, err = dialect().Parse(path, src, 0); err != nil {
+		return nil, err
+	}
+	if err := nodesFit(file); err != nil {
+		return nil, err
+	}
+	return file, nil
 }
 
 // SourceLine returns a line of a file, counted from 1, without its end; "" when there

@@ -1,6 +1,8 @@
 package script
 
 import (
+	"slices"
+
 	"go.starlark.net/syntax"
 )
 
@@ -8,29 +10,102 @@ import (
 func guard(f *syntax.File) { guardStmts(f.Stmts) }
 
 func guardStmts(stmts []syntax.Stmt) {
-	for _, s := range stmts {
+	for i, s := range stmts {
 		guardStmt(s)
+		if s, ok := s.(*syntax.AssignStmt); ok && s.Op == syntax.PERCENT_EQ {
+			if at, ok := s.LHS.(*syntax.IndexExpr); ok {
+				stmts[i] = &syntax.ExprStmt{X: guardCall(guardModItem, s.OpPos, at.X, at.Y, s.RHS)}
+			}
+		}
 	}
+}
+
+// guardAssign puts the guards into an assignment; x[i] %= y is for [guardStmts].
+func guardAssign(s *syntax.AssignStmt) {
+	if at, ok := unparen(s.LHS).(*syntax.IndexExpr); ok && s.Op == syntax.PERCENT_EQ {
+		at.X, at.Y, s.LHS = guardExpr(at.X), guardExpr(at.Y), at
+		s.RHS = guardExpr(s.RHS)
+		return
+	}
+	guardTarget(s.LHS)
+	if spread(s.LHS) {
+		s.RHS = guardElements(s.RHS)
+	} else {
+		s.RHS = guardExpr(s.RHS)
+	}
+	name, isName := s.LHS.(*syntax.Ident)
+	if op, ok := assignedOperator(s.Op); ok && (op == syntax.STAR || !isNumber(s.RHS)) {
+		s.RHS = guardCall(op.String()+"=", s.OpPos, s.RHS)
+	} else if s.Op == syntax.PERCENT_EQ && isName {
+		s.Op = syntax.EQ
+		s.RHS = guardCall(syntax.PERCENT.String(), s.OpPos, &syntax.Ident{NamePos: name.NamePos, Name: name.Name}, s.RHS)
+	}
+}
+
+// spread reports whether an assignment to e takes a tuple to pieces.
+func spread(e syntax.Expr) bool {
+	switch unparen(e).(type) {
+	case *syntax.TupleExpr, *syntax.ListExpr:
+		return true
+	}
+	return false
+}
+
+func unparen(e syntax.Expr) syntax.Expr {
+	for {
+		p, ok := e.(*syntax.ParenExpr)
+		if !ok {
+			return e
+		}
+		e = p.X
+	}
+}
+
+// guardElements is guardExpr, except that a tuple that is written out is not weighed: it is
+// used at once.
+func guardElements(e syntax.Expr) syntax.Expr {
+	if t, ok := unparen(e).(*syntax.TupleExpr); ok {
+		guardExprs(t.List)
+		return e
+	}
+	return guardExpr(e)
+}
+
+// guardArgs puts the weighing of *args before the body of a function.
+func guardArgs(params []syntax.Expr, body []syntax.Stmt) []syntax.Stmt {
+	args := variadic(params)
+	if args == nil {
+		return body
+	}
+	n := 0
+	if doc, ok := body[0].(*syntax.ExprStmt); ok {
+		if isText(doc.X) {
+			n = 1
+		}
+	}
+	weigh := &syntax.ExprStmt{X: guardCall(guardTuple, args.NamePos, &syntax.Ident{NamePos: args.NamePos, Name: args.Name})}
+	return slices.Insert(body, n, syntax.Stmt(weigh))
+}
+
+// variadic returns the name of *args, nil where there is none.
+func variadic(params []syntax.Expr) *syntax.Ident {
+	for _, p := range params {
+		if u, ok := p.(*syntax.UnaryExpr); ok && u.Op == syntax.STAR {
+			name, _ := u.X.(*syntax.Ident)
+			return name
+		}
+	}
+	return nil
 }
 
 func guardStmt(s syntax.Stmt) {
 	switch s := s.(type) {
 	case *syntax.AssignStmt:
-		guardTarget(s.LHS)
-		s.RHS = guardExpr(s.RHS)
-		name, isName := s.LHS.(*syntax.Ident)
-		switch {
-		case s.Op == syntax.PLUS_EQ && !isLiteral(s.RHS):
-			s.RHS = guardCall(guardAddNow, s.OpPos, s.RHS)
-		case s.Op == syntax.STAR_EQ && !isSmall(s.RHS):
-			s.RHS = guardCall(guardMulNow, s.OpPos, s.RHS)
-		case s.Op == syntax.PERCENT_EQ && isName:
-			s.Op = syntax.EQ
-			s.RHS = guardCall(guardMod, s.OpPos, &syntax.Ident{NamePos: name.NamePos, Name: name.Name}, s.RHS)
-		}
+		guardAssign(s)
 	case *syntax.DefStmt:
 		guardParams(s.Params)
 		guardStmts(s.Body)
+		s.Body = guardArgs(s.Params, s.Body)
 	case *syntax.ExprStmt:
 		s.X = guardExpr(s.X)
 	case *syntax.ForStmt:
@@ -65,7 +140,7 @@ func guardTarget(e syntax.Expr) {
 			guardTarget(x)
 		}
 	case *syntax.IndexExpr:
-		e.X, e.Y = guardExpr(e.X), guardExpr(e.Y)
+		e.X, e.Y = guardCall(guardItem, e.Lbrack, guardExpr(e.X)), guardExpr(e.Y)
 	case *syntax.DotExpr:
 		e.X = guardExpr(e.X)
 	}
@@ -94,15 +169,14 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 			e.Y = guardExpr(e.Y)
 			return e
 		}
-		e.X, e.Y = guardExpr(e.X), guardExpr(e.Y)
-		if e.Op == syntax.PLUS && !isLiteral(e.X) && !isLiteral(e.Y) {
-			return guardCall(guardAdd, e.OpPos, e.X, e.Y)
+		e.X = guardExpr(e.X)
+		if e.Op == syntax.PERCENT {
+			e.Y = guardElements(e.Y)
+		} else {
+			e.Y = guardExpr(e.Y)
 		}
-		if e.Op == syntax.STAR && !isSmall(e.X) && !isSmall(e.Y) {
-			return guardCall(guardMul, e.OpPos, e.X, e.Y)
-		}
-		if e.Op == syntax.PERCENT && !isNumber(e.X) && !isNumber(e.Y) {
-			return guardCall(guardMod, e.OpPos, e.X, e.Y)
+		if _, guarded := guardedOperators()[e.Op.String()]; guarded && !small(e) {
+			return guardCall(e.Op.String(), e.OpPos, e.X, e.Y)
 		}
 	case *syntax.CallExpr:
 		e.Fn = guardExpr(e.Fn)
@@ -135,6 +209,9 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 	case *syntax.LambdaExpr:
 		guardParams(e.Params)
 		e.Body = guardExpr(e.Body)
+		if args := variadic(e.Params); args != nil {
+			e.Body = guardCall(guardTuple, args.NamePos, &syntax.Ident{NamePos: args.NamePos, Name: args.Name}, e.Body)
+		}
 	case *syntax.ListExpr:
 		guardExprs(e.List)
 	case *syntax.ParenExpr:
@@ -143,6 +220,10 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 		e.X, e.Lo, e.Hi, e.Step = guardExpr(e.X), guardExpr(e.Lo), guardExpr(e.Hi), guardExpr(e.Step)
 	case *syntax.TupleExpr:
 		guardExprs(e.List)
+		if slices.ContainsFunc(e.List, func(x syntax.Expr) bool { _, literal := x.(*syntax.Literal); return !literal }) {
+			start, _ := e.Span()
+			return guardCall(guardTuple, start, e)
+		}
 	case *syntax.UnaryExpr:
 		e.X = guardExpr(e.X)
 	case *syntax.Ident, *syntax.Literal:
@@ -157,14 +238,18 @@ func guardCall(name string, pos syntax.Position, args ...syntax.Expr) syntax.Exp
 	}
 }
 
-// isLiteral reports whether e is written out, so that adding it over and over is slow
-// growth.
-func isLiteral(e syntax.Expr) bool {
-	switch e.(type) {
-	case *syntax.Literal, *syntax.ListExpr:
-		return true
+// small reports whether an operation cannot make much: numbers alone, or a short text that
+// is written out.
+func small(e *syntax.BinaryExpr) bool {
+	switch e.Op {
+	case syntax.STAR:
+		x, ok := e.X.(*syntax.Literal)
+		y, ok2 := e.Y.(*syntax.Literal)
+		return ok && ok2 && (smallNumber(x) || smallNumber(y))
+	case syntax.PERCENT:
+		return isNumber(e.X) || isNumber(e.Y)
 	}
-	return false
+	return isNumber(e.X) || isNumber(e.Y) || isText(e.X) && isText(e.Y)
 }
 
 func isNumber(e syntax.Expr) bool {
@@ -172,17 +257,14 @@ func isNumber(e syntax.Expr) bool {
 	return ok && (lit.Token == syntax.INT || lit.Token == syntax.FLOAT)
 }
 
-// isSmall reports whether e is a literal number that may multiply anything.
-func isSmall(e syntax.Expr) bool {
+func isText(e syntax.Expr) bool {
 	lit, ok := e.(*syntax.Literal)
-	if !ok {
-		return false
-	}
-	switch v := lit.Value.(type) {
-	case int64:
-		return v <= smallFactor
-	case float64:
-		return true
-	}
-	return false
+	return ok && (lit.Token == syntax.STRING || lit.Token == syntax.BYTES)
+}
+
+// smallNumber reports whether a literal is a number that may multiply a text that is
+// written out.
+func smallNumber(lit *syntax.Literal) bool {
+	v, ok := lit.Value.(int64)
+	return ok && v <= 100
 }

@@ -19,7 +19,8 @@ type Limits struct {
 	// for the memory turn not; default 30s.
 	Wall time.Duration
 	// Heap is by how many bytes the heap may grow once this run has the turn
-	// (see [Governor]); default 256 MiB.
+	// (see [Governor]); default 256 MiB, or three tenths of the runtime's memory limit
+	// where that is less.
 	Heap int64
 }
 
@@ -37,7 +38,7 @@ func (l Limits) withDefaults() Limits {
 		l.Wall = defaultWall
 	}
 	if l.Heap == 0 {
-		l.Heap = defaultHeap
+		l.Heap = int64(min(defaultHeap, memory()/10*3))
 	}
 	return l
 }
@@ -66,11 +67,9 @@ type CallOptions struct {
 
 const (
 	// stride is how many steps lie between two cheap checkpoints, which show that
-	// the run makes steps and see that it shall wait.
-	stride = 256
-	// strideAlone is the same for a run that goes on alone because the heap is
-	// full: x = x + x takes four steps.
-	strideAlone = 16
+	// the run makes steps and see that it shall wait. A run that has made something
+	// large, or goes on alone because the heap is full, has one at each step.
+	stride = 64
 	// fullEvery is how many steps lie between two checkpoints that look at
 	// steps, clock and heap whatever the sampler says.
 	fullEvery = 100_000
@@ -97,6 +96,8 @@ type run struct {
 
 	spent    uint64 // steps of threads that have ended
 	nextFull uint64 // steps of the current thread at which to look at everything
+	large    bool   // it has asked for room
+	tuples   tuples
 }
 
 func newRun(ctx context.Context, g *Governor, l Limits) *run {
@@ -157,8 +158,9 @@ func (r *run) thread(name string, c *builtins.Context, loader func(*starlark.Thr
 		},
 		OnMaxSteps: r.checkpoint,
 	}
-	c.Ctx = r.ctx
+	c.Ctx, c.Room = r.ctx, r.room
 	builtins.Attach(t, c)
+	t.SetLocal(runKey, r)
 	r.nextFull = 0
 	t.SetMaxExecutionSteps(min(stride, r.limits.Steps+1))
 	r.mu.Lock()
@@ -191,8 +193,8 @@ func (r *run) used() uint64 {
 // goroutine.
 func (r *run) checkpoint(t *starlark.Thread) {
 	step := uint64(stride)
-	if r.share.holds {
-		step = strideAlone
+	if r.large || r.share.holds {
+		step = 1
 	}
 	t.SetMaxExecutionSteps(t.Steps + step)
 	if !r.share.passed() && t.Steps < r.nextFull {
@@ -203,7 +205,7 @@ func (r *run) checkpoint(t *starlark.Thread) {
 		r.cancel(stepsLimit(r.limits.Steps))
 		return
 	}
-	if err := r.share.check(r.ctx, r.pause); err != nil {
+	if err := r.share.check(r.ctx, r.pause, 0); err != nil {
 		r.cancel(err)
 		return
 	}
