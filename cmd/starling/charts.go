@@ -25,7 +25,9 @@ func newRenderer() *release.Renderer {
 			}
 		}
 		cmd := exec.Command(self)
-		cmd.Args = []string{os.Args[0], evaluateCharts}
+		// By this name the program is starling even where it is a test binary, which would
+		// run its tests instead, and they would start more of it.
+		cmd.Args = []string{"starling", evaluateCharts}
 		// Nothing of this process's environment is for charts, but the zone of their times.
 		cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
 		if zone, set := os.LookupEnv("TZ"); set {
