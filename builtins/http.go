@@ -87,7 +87,7 @@ func callHTTPGet(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	if c.run.HTTP == nil {
-		return nil, errors.New("nothing can be asked for here")
+		return nil, errors.New("http.get: nobody answers here: `starling run` asks real hosts, and t.http(host, fn) answers in tests")
 	}
 	got, err := c.run.HTTP.Fetch(c.run.context(), r)
 	switch {

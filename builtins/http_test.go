@@ -51,7 +51,7 @@ func TestHTTPIsForRunsAlone(t *testing.T) {
 		t.Error(err)
 	}
 	run.HTTP = nil
-	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "http.get('https://api.example.com')"); err == nil || !strings.Contains(err.Error(), "nothing can be asked for here") {
+	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "http.get('https://api.example.com')"); err == nil || !strings.Contains(err.Error(), "nobody answers here") {
 		t.Errorf("got %v", err)
 	}
 	run.Hosts = nil

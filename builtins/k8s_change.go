@@ -21,7 +21,7 @@ func k8sChangeSpecs() []Spec {
 		{Name: "k8s.patch", Phases: PhaseRun, Effect: EffectWrite, call: callPatch,
 			Doc: "Changes an object that is there, once the run has succeeded, by one of four kinds of patch. Needs a grant of patch, apply or write.",
 			Params: []Param{
-				refParam,
+				refParam("k8s.patch", ofModule),
 				{Name: "merge", Type: TypeDict, Default: "None", Keyword: true, Doc: "JSON merge patch: dicts are merged, None takes a field away, all else replaces."},
 				{Name: "json", Type: TypeList, Default: "None", Keyword: true, Doc: "JSON patch: a list of operations, each with op (add, remove, replace, move, copy, test), path and value or from."},
 				{Name: "strategic", Type: TypeDict, Default: "None", Keyword: true, Doc: "Strategic merge patch, which knows the lists of built-in kinds; custom resources take none."},
@@ -32,21 +32,21 @@ func k8sChangeSpecs() []Spec {
 		{Name: "k8s.status", Phases: PhaseRun, Effect: EffectWrite, call: callStatus,
 			Doc: "Applies the status of an object that is there, once the run has succeeded: the fields that are given, and not given any more, are this hook's. Needs a grant of patch, apply or write.",
 			Params: []Param{
-				refParam,
+				refParam("k8s.status", ofModule),
 				{Name: "status", Type: TypeDict, Doc: "The fields of status that are to be so."},
 				unchangedParam,
 			}},
 		{Name: "k8s.event", Phases: PhaseRun, Effect: EffectWrite, call: callEvent,
 			Doc: "Tells people something about an object in an Event, once the run has succeeded. The same, told again within an hour, is counted, once a minute at most. Needs a grant of create, apply or write for v1 Event in the object's namespace (of cluster-scoped objects: default).",
 			Params: []Param{
-				refParam,
+				refParam("k8s.event", ofModule),
 				{Name: "reason", Type: TypeString, Doc: "Why, in one word for programs: \"CertificateRenewed\"."},
 				{Name: "message", Type: TypeString, Doc: "What happened, for people; cut at 1,024 bytes."},
 				{Name: "type", Type: TypeString, Default: `"Normal"`, Doc: "\"Normal\" or \"Warning\"."},
 			}},
 		{Name: "k8s.evict", Phases: PhaseRun, Effect: EffectWrite, call: callEvict,
 			Doc:    "Evicts a Pod once the run has succeeded: deletes it as far as its PodDisruptionBudgets allow that; when they do not, the run is repeated. One that is not there is no error. Needs a grant of delete or write.",
-			Params: []Param{refParam}},
+			Params: []Param{refParam("k8s.evict", ofModule)}},
 	}
 }
 

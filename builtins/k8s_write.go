@@ -34,7 +34,7 @@ func k8sWriteSpecs() []Spec {
 		{Name: "k8s.delete", Phases: PhaseRun, Effect: EffectWrite, call: callDelete,
 			Doc: "Deletes an object once the run has succeeded; one that is not there is no error. Needs a grant of delete or write.",
 			Params: []Param{
-				refParam,
+				refParam("k8s.delete", ofModule),
 				{Name: "propagation", Type: TypeString, Default: `"background"`, Keyword: true, Doc: "What becomes of what the object owns: \"background\" and \"foreground\" delete it, \"orphan\" keeps it."},
 				unchangedParam,
 			}},

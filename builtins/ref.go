@@ -14,8 +14,14 @@ import (
 // References to objects: an object, a dict with its identity, or written out as
 // api version, kind, name and namespace.
 
-// refParam is the parameter of builtins that write to one object. It comes first.
-var refParam = Param{Name: "ref", Type: TypeRef, Doc: "The object, or a dict with apiVersion, kind, name and namespace (these two may be under metadata), or, written out, k8s.delete(\"v1\", \"ConfigMap\", name, namespace), after which all else goes by keyword. A namespace that is not given is the module's, in global hooks the operator's."}
+// refParam is the parameter of a builtin that writes to one object. It comes first.
+func refParam(builtin, noNamespace string) Param {
+	return Param{Name: "ref", Type: TypeRef, Doc: "The object, or a dict with apiVersion, kind, name and namespace (these two may be under metadata), or, written out, " +
+		builtin + "(\"v1\", \"ConfigMap\", name, namespace), after which all else goes by keyword. A namespace that is not given is " + noNamespace + "."}
+}
+
+// ofModule is the namespace of objects that name none.
+const ofModule = "the module's, in global hooks the operator's"
 
 // unchangedParam is the fence of writes.
 var unchangedParam = Param{Name: "if_unchanged", Type: TypeDict, Default: "None", Keyword: true, Doc: "The object as it was seen, with metadata.resourceVersion: when it has changed since, the commit fails and the run is repeated."}

@@ -14,7 +14,9 @@ import (
 // nothing, across restarts too.
 func TestConfigMap(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, trees(mirror("web", on), mirror("shop", on), probe()))
+	l := mirrors
+	l.HooksIn = map[string][]rbacv1.PolicyRule{"$NS": append([]rbacv1.PolicyRule{allow("", "events", "get", "create", "patch")}, mirrors.HooksIn["$NS"]...)}
+	f := newFixture(t, trees(mirror("web", on), mirror("shop", on), probe()), l)
 	f.start()
 	f.waitRevision(f.ns, "web", 1)
 	f.waitRevision(f.ns, "shop", 1)
@@ -36,6 +38,7 @@ func TestConfigMap(t *testing.T) {
 		f.waitData("shop", map[string]string{"text": broken.good})
 		f.waitConfig(status.ConfigOK, "ConfigMap "+f.ns+"/starling", broken.says)
 		f.waitState("web", status.ModuleReady, broken.says)
+		f.waitEvent("ConfigMap", "starling", "ConfigRefused", broken.says)
 		f.waitData("web", map[string]string{"text": "one"})
 	}
 	f.waitRevision(f.ns, "web", 2)

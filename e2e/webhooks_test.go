@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/starling-operator/starling/modules/status"
 )
 
 // guard is a module whose hooks review the ConfigMaps of the namespaces that are
@@ -304,4 +306,26 @@ func TestAdmission(t *testing.T) {
 	f.start(args...)
 	f.waitReady()
 	f.waitConfigurations(0)
+}
+
+// Outside of a cluster, and without --webhook-url, the API server asks nobody: hooks that
+// wait for it say why.
+func TestHooksThatNobodyAsksSayWhy(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, map[string]string{
+		"web/module.star": "module(enabled = True)\n",
+		"web/hooks/a.star": `def review(_ctx):
+    return None
+
+hook(review, on = [k8s.validate("v1", "ConfigMap", failure_policy = "ignore")])
+`,
+	})
+	f.start()
+	f.eventually("the reason", func() error {
+		h, err := f.hook("web/hooks/a.star:review")
+		if err == nil && (h.State != status.HookWaiting || !strings.Contains(h.Reason, "give --webhook-url https://HOST:PORT")) {
+			err = fmt.Errorf("the hook is %s: %s", h.State, h.Reason)
+		}
+		return err
+	})
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +29,7 @@ const devQuiet = 50 * time.Millisecond
 
 type devFlags struct {
 	instance instance
+	http     []string
 	cluster  devCluster
 }
 
@@ -52,12 +56,17 @@ what is in it besides. No real cluster is asked. Ctrl-C ends it.`,
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&f.cluster.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster")
 	fs.StringVar(&f.cluster.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
+	fs.StringArrayVar(&f.http, "http", nil, "`HOST=FILE`: what the host answers http.get with; others give no answer")
 	f.instance.addNames(fs)
 	return cmd
 }
 
 func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 	if err := f.instance.completeNames(podNamespaceFile); err != nil {
+		return err
+	}
+	answers, err := httpFiles(f.http)
+	if err != nil {
 		return err
 	}
 	tameLibraries()
@@ -69,16 +78,32 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 	go shared.Warm()
 	d := &devLoop{
 		loop: dev.New(dev.Options{
-			Builtins: shared, Renderer: newRenderer(), Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.cluster.prepare, Update: f.cluster.update, Keep: f.cluster.keep,
+			Builtins: shared, Renderer: newRenderer(), Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.cluster.prepare, Update: f.cluster.update, Keep: f.cluster.keep, HTTP: answers,
 			Parallel: runtime.GOMAXPROCS(0), Golden: golden{dir, false},
 		}),
 		dir: dir, out: cmd.OutOrStdout(), color: colorful(cmd),
 	}
 	reload.Run(cmd.Context(), reload.Options{
-		Dir: dir, Tree: tree.Options{Empty: true}, Files: f.cluster.paths(), Quiet: devQuiet,
+		Dir: dir, Tree: tree.Options{Empty: true}, Files: append(f.cluster.paths(), slices.Collect(maps.Values(answers))...), Quiet: devQuiet,
 		Changed: d.look, Failed: d.unreadable, Log: zerolog.Nop(),
 	})
 	return nil // Ctrl-C
+}
+
+// httpFiles reads --http.
+func httpFiles(flags []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, flag := range flags {
+		host, file, ok := strings.Cut(flag, "=")
+		if !ok || host == "" || file == "" {
+			return nil, fmt.Errorf("--http %q: want HOST=FILE, as api.example.com=answer.json", flag)
+		}
+		if _, err := os.Stat(file); err != nil {
+			return nil, fmt.Errorf("--http %s: there is no file %s", host, file)
+		}
+		out[host] = file
+	}
+	return out, nil
 }
 
 // devLoop shows rounds.
@@ -101,6 +126,9 @@ func (d *devLoop) look(ctx context.Context, t *tree.Tree) {
 	}
 	if err == nil {
 		err = d.loop.Settle(ctx)
+	}
+	for _, host := range d.loop.Unanswered() {
+		fmt.Fprintf(d.out, "    http.get: nobody answers at %s here, and hooks fail, or take their default, for want of it; --http %s=FILE answers\n", host, host)
 	}
 	if err != nil && ctx.Err() == nil {
 		// Without a cluster nothing can be shown: a file of objects is broken, say.

@@ -53,8 +53,8 @@ script: its output is what expressions come to, and the first error ends it.`,
 		},
 		RunE: f.run,
 	}
-	f.world.addFlags(cmd.Flags(), false)
 	f.world.scratch = true
+	f.world.addFlags(cmd.Flags(), false)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "in a pipe, tell on stderr what lines do: effects, runs, logs")
 	return cmd
 }

@@ -140,7 +140,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 			return err
 		}
 		if cover != nil {
-			p.covered(coverage.Add(root.dir, cover, suite.StdTested(t, root.files)))
+			p.covered(coverage.Add(root.dir, cover, root.covers, suite.StdTested(t, root.files)))
 		}
 	}
 	if f.cover || page != nil {

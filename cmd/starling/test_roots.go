@@ -14,6 +14,13 @@ import (
 type testRoot struct {
 	dir   string
 	files []string // by their paths in the tree
+	// folders are those in the tree that were asked for: "." for all of it.
+	folders []string
+}
+
+// covers says whether a file of the tree is in a folder that was asked for.
+func (r testRoot) covers(file string) bool {
+	return slices.ContainsFunc(r.folders, func(dir string) bool { return dir == "." || strings.HasPrefix(file, dir+"/") })
 }
 
 func (r testRoot) has(file string) bool { return slices.Contains(r.files, file) }
@@ -35,7 +42,7 @@ func testRoots(args []string) ([]testRoot, error) {
 			if !strings.HasSuffix(arg, "_test.star") {
 				return nil, fmt.Errorf("%s: test files end in _test.star", arg)
 			}
-			if out, err = addTest(out, arg); err != nil {
+			if out, err = addTest(out, arg, ""); err != nil {
 				return nil, err
 			}
 			continue
@@ -47,7 +54,7 @@ func testRoots(args []string) ([]testRoot, error) {
 			case d.IsDir() && p != dir && (d.Name() == "testdata" || strings.ContainsAny(d.Name()[:1], "._")):
 				return filepath.SkipDir
 			case !d.IsDir() && strings.HasSuffix(p, "_test.star"):
-				out, err = addTest(out, p)
+				out, err = addTest(out, p, dir)
 			}
 			return err
 		})
@@ -58,8 +65,9 @@ func testRoots(args []string) ([]testRoot, error) {
 	return out, nil
 }
 
-// addTest adds a test file to the tree that it belongs to.
-func addTest(roots []testRoot, file string) ([]testRoot, error) {
+// addTest adds a test file to the tree that it belongs to. It was asked for with this
+// folder; "": by its name, and so with that of its module.
+func addTest(roots []testRoot, file, folder string) ([]testRoot, error) {
 	dir, err := treeOf(file)
 	if err != nil {
 		return nil, err
@@ -68,12 +76,25 @@ func addTest(roots []testRoot, file string) ([]testRoot, error) {
 	if err != nil {
 		return nil, err
 	}
+	asked, _, _ := strings.Cut(filepath.ToSlash(filepath.Dir(rel)), "/")
+	if folder != "" {
+		if asked, err = below(dir, folder); err != nil {
+			return nil, err
+		}
+		if asked == ".." || strings.HasPrefix(asked, "../") {
+			asked = "."
+		}
+	}
 	i := slices.IndexFunc(roots, func(r testRoot) bool { return r.dir == dir })
 	if i < 0 {
-		return append(roots, testRoot{dir, []string{rel}}), nil
+		i, roots = len(roots), append(roots, testRoot{dir: dir})
 	}
-	if !roots[i].has(rel) {
-		roots[i].files = append(roots[i].files, rel)
+	r := &roots[i]
+	if !r.has(rel) {
+		r.files = append(r.files, rel)
+	}
+	if !slices.Contains(r.folders, asked) {
+		r.folders = append(r.folders, asked)
 	}
 	return roots, nil
 }

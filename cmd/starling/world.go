@@ -50,7 +50,11 @@ type worldFlags struct {
 // addFlags declares the flags. Whoever looks at a real cluster by default can be told
 // not to, and the other way round.
 func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
-	fs.StringVar(&f.modules, "modules", "", "`folder` of the module tree (required)")
+	needed := " (required)"
+	if f.scratch {
+		needed = ""
+	}
+	fs.StringVar(&f.modules, "modules", "", "`folder` of the module tree"+needed)
 	fs.StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
 	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
 	f.instance.addNames(fs)

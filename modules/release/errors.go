@@ -85,9 +85,12 @@ func tidyTemplate(text string) string {
 	return out
 }
 
+// noRelease is whose an object is that no release has made.
+const noRelease = "no helm release"
+
 func tidyTaken(text string) string {
 	part := taken.FindStringSubmatch(text)
-	what, whose := part[1]+" in namespace "+part[2], "no helm release"
+	what, whose := part[1]+" in namespace "+part[2], noRelease
 	if part[2] == "" {
 		what = part[1]
 	}
@@ -97,7 +100,11 @@ func tidyTaken(text string) string {
 			whose = "a release of the same name in namespace " + by[1]
 		}
 	}
-	return what + " is there already and belongs to " + whose + ": delete or rename one of the two"
+	out := what + " is there already and belongs to " + whose + ": delete or rename one of the two"
+	if whose == noRelease {
+		out += ", or have the release take it over with module(adopt = True)"
+	}
+	return out
 }
 
 // tidyInvalid shows short plain values only.

@@ -88,7 +88,13 @@ func Test(root, module, name string) (string, error) {
 	}
 	_, plain, _ := tree.ParseFolder(module)
 	to := filepath.Join(root, dir, name+"_test.star")
-	return to, write("_files/test.star", to, struct{ Function, Module string }{base, plain})
+	fn := function(base)
+	// The test fails without the hook, and looks at what a new one does.
+	hook, _ := os.ReadFile(filepath.Join(root, dir, name+".star"))
+	return to, write("_files/test.star", to, struct {
+		Test, Function, Module string
+		Counts                 bool
+	}{base, fn, plain, bytes.Contains(hook, []byte(`"`+fn+`_objects"`))})
 }
 
 // hooksOf returns the folder of a module's hooks below root.

@@ -52,7 +52,7 @@ func PrintHooks(w io.Writer, hooks []Hook, o Options) error {
 			last = o.age(*h.LastRun)
 			took = roughly(time.Duration(h.Duration))
 		}
-		why := ""
+		why := h.Reason
 		if len(h.NotServed) > 0 {
 			why = "not served: " + strings.Join(h.NotServed, ", ")
 		}

@@ -41,6 +41,7 @@ func sample() Status {
 			{ID: "tune", Module: "sysctl-tuner", State: HookFailed, LastRun: ptr(ago(time.Minute)), Duration: Duration(2345 * time.Millisecond),
 				Runs: 2, Failures: 2, Attempt: 2, LastError: "hooks/tune.star:3:5: boom", NextTry: ptr(now.Add(4 * time.Second)), NotServed: []string{"acme.io/v1/Foo"}},
 			{ID: "late", Module: "sysctl-tuner", State: HookWaiting},
+			{ID: "review", Module: "sysctl-tuner", State: HookWaiting, Reason: "outside of a cluster the API server does not find this starling by a Service"},
 		},
 	}
 }

@@ -152,6 +152,8 @@ type Hook struct {
 	// Module is the module's name, "global" for global hooks.
 	Module string    `json:"module"`
 	State  HookState `json:"state"`
+	// Reason says why the hook waits, where that is known.
+	Reason string `json:"reason,omitempty"`
 	// LastRun is when the last run began.
 	LastRun *time.Time `json:"lastRun,omitempty"`
 	// Duration of the last run, with its commit.

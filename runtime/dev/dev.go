@@ -27,7 +27,7 @@ import (
 	"github.com/starling-operator/starling/stdlib"
 )
 
-// Options configures a [Loop]. All fields but Prepare, Update, Keep and Golden are required.
+// Options configures a [Loop]. Builtins, Namespace, Name and Parallel are required.
 type Options struct {
 	// Builtins are the built-in kinds of the simulated clusters.
 	Builtins *store.Builtins
@@ -42,6 +42,8 @@ type Options struct {
 	Update func(*sim.World) error
 	// Keep does in the last one what Update has done last; nil: nothing.
 	Keep func(*sim.World) error
+	// HTTP are files that answer http.get, by host.
+	HTTP map[string]string
 	// Parallel is how many tests run at a time.
 	Parallel int
 	// Golden reads golden files; nil: there are none.
@@ -60,11 +62,13 @@ type Loop struct {
 	// goes on.
 	world *sim.World
 	on    map[string]bool // switches that are ours, by their keys in the config
+	hosts *hosts
 }
 
 // New makes a loop that has not seen a tree yet.
 func New(o Options) *Loop {
-	return &Loop{o: o, cache: script.NewCache(), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}, on: map[string]bool{}}
+	return &Loop{o: o, cache: script.NewCache(), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}, on: map[string]bool{},
+		hosts: &hosts{files: o.HTTP, asked: map[string]bool{}}}
 }
 
 // Round is what one look at a tree has shown.
@@ -91,6 +95,9 @@ func broken(g *generation.Generation) bool {
 	}
 	return false
 }
+
+// Unanswered are the hosts that hooks have asked in vain, each once.
+func (l *Loop) Unanswered() []string { return l.hosts.news() }
 
 // Look looks at a tree. An error means that ctx has ended, or that the simulated cluster
 // cannot be made; with the latter the round may be there, without a plan.
@@ -138,6 +145,7 @@ func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
 		if r.Plan, err = plan.Make(ctx, fork); err != nil {
 			return nil, err
 		}
+		spare(r.Plan)
 	}
 	r.Took = time.Since(began)
 	return r, nil
@@ -181,7 +189,7 @@ func (l *Loop) follow(ctx context.Context) error {
 
 // begin makes a new cluster.
 func (l *Loop) begin(ctx context.Context) error {
-	w, err := sim.New(sim.Options{Generation: l.gen, Builtins: l.o.Builtins, Namespace: l.o.Namespace, Name: l.o.Name, Renderer: l.o.Renderer})
+	w, err := sim.New(sim.Options{Generation: l.gen, Builtins: l.o.Builtins, Namespace: l.o.Namespace, Name: l.o.Name, Renderer: l.o.Renderer, HTTP: l.hosts})
 	if err != nil {
 		return err
 	}

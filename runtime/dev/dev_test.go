@@ -3,6 +3,8 @@ package dev
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -170,5 +172,39 @@ func TestARefusedConfigIsTold(t *testing.T) {
 	}
 	if err := a.loop.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "color: must be a string") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A host that cannot be asked is told of once, and is no failure of each round.
+func TestHostsThatNobodyAnswersFor(t *testing.T) {
+	answer := filepath.Join(t.TempDir(), "answer.json")
+	if err := os.WriteFile(answer, []byte(`{"color": "red"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		http     map[string]string
+		told, up string
+	}{
+		{nil, "[status.example.com]", "No changes"},
+		{map[string]string{"status.example.com": answer}, "[]", `data.color: "red" -> "red!"`},
+	} {
+		a := &author{t: t, files: map[string]string{
+			"web/module.star": `module(enabled = True, http = ["status.example.com"])`,
+			"web/hooks/a.star": "def a(ctx):\n    values.set(\"color\", http.get(\"https://status.example.com/\").json()[\"color\"] + \"\")\n\n" +
+				"hook(a, on = [startup])\n",
+			"web/Chart.yaml":       "{apiVersion: v2, name: web, version: 0.1.0}",
+			"web/templates/a.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {color: \"{{ .Values.color }}\"}}",
+		}, loop: New(Options{Builtins: store.NewBuiltins(), Namespace: "starling-system", Name: "starling", Parallel: 1, HTTP: c.http})}
+		a.save()
+		if got := fmt.Sprint(a.loop.Unanswered()); got != c.told {
+			t.Errorf("told of %s, want %s", got, c.told)
+		}
+		got := a.save("web/hooks/a.star", `+ ""`, `+ "!"`)
+		if !strings.Contains(got, c.up) || strings.Contains(got, "not the whole one") {
+			t.Errorf("the second round: %s, want %s", got, c.up)
+		}
+		if more := a.loop.Unanswered(); len(more) > 0 {
+			t.Errorf("told again of %v", more)
+		}
 	}
 }

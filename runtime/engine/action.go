@@ -206,6 +206,8 @@ type Note struct {
 	Level        builtins.Level
 	Module, Hook string
 	Message      string
+	// Config says that the user's ConfigMap is the cause: people look at it first.
+	Config bool
 	// Err is what Message was made from, when there is more to tell than one
 	// line; nil otherwise.
 	Err error

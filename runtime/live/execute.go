@@ -93,6 +93,9 @@ func (d *Driver) do(a engine.Action) {
 			fields = append(fields, builtins.Field{Key: TraceField, Value: trace})
 		}
 		d.log(a.Module, a.Hook).Log(a.Level, a.Message, fields)
+		if a.Config {
+			d.tellOfConfig(a.Message)
+		}
 	}
 }
 

@@ -22,16 +22,28 @@ func (d *Driver) tellOfReload(typ, reason, message string) {
 	if !d.started.Load() || typ == "Normal" && !told {
 		return
 	}
-	message = eventMessage(message)
+	d.event(d.deployment, effect.Event{Type: typ, Reason: reason, Message: message})
+}
+
+// tellOfConfig makes an Event, at the user's ConfigMap, of a part of it that is refused.
+func (d *Driver) tellOfConfig(message string) {
+	about := effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: d.o.Namespace, Name: d.o.Name}
+	d.event(func(context.Context) (effect.Ref, string) { return about, "" },
+		effect.Event{Type: "Warning", Reason: "ConfigRefused", Message: message})
+}
+
+// event makes an Event beside all else; about names its object, and the uid where it is
+// known.
+func (d *Driver) event(about func(context.Context) (effect.Ref, string), e effect.Event) {
+	e.Message = eventMessage(e.Message)
 	d.busy.Go(func() {
 		ctx, cancel := context.WithTimeout(d.work, 10*time.Second)
 		defer cancel()
-		about, uid := d.deployment(ctx)
-		err := d.writer.Write(ctx, "starling", effect.Write{
-			Kind: effect.WriteEvent, Ref: about, Event: &effect.Event{UID: uid, Type: typ, Reason: reason, Message: message},
-		})
+		var ref effect.Ref
+		ref, e.UID = about(ctx)
+		err := d.writer.Write(ctx, "starling", effect.Write{Kind: effect.WriteEvent, Ref: ref, Event: &e})
 		if err != nil { // status, metrics and the log say it all the same
-			d.o.Log.Debug().Err(err).Msg("no Event about the module tree")
+			d.o.Log.Debug().Err(err).Msg("no Event about " + ref.String())
 		}
 	})
 }

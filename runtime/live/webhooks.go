@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -44,6 +45,11 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 	}
 	d.requests.listeners = append(d.requests.listeners, d.webhooks.Serve)
 	return nil
+}
+
+// isAsked says whether the API server asks a hook.
+func isAsked(h *generation.Hook) bool {
+	return h != nil && slices.ContainsFunc(h.Bindings, func(b builtins.Binding) bool { return b.Admission != nil || b.Convert != nil })
 }
 
 // answer has a hook answer a request of the API server.

@@ -30,11 +30,13 @@ func StdTested(t *tree.Tree, tests []string) []string {
 }
 
 // Add adds what has run of a tree in this folder, and returns its files and these of the
-// standard library; what else of it was loaded does not count.
-func (c *Coverage) Add(folder string, cover *script.Cover, std []string) []script.Covered {
+// standard library; what else of it was loaded does not count. Only picks the files of
+// the tree by their paths in it; nil: all.
+func (c *Coverage) Add(folder string, cover *script.Cover, only func(path string) bool, std []string) []script.Covered {
 	var out []script.Covered
 	for _, f := range cover.Files() {
 		switch {
+		case !strings.HasPrefix(f.Path, "@") && only != nil && !only(f.Path):
 		case !strings.HasPrefix(f.Path, "@"):
 			f.Path = path.Join(folder, f.Path)
 			out = append(out, f)

@@ -36,7 +36,7 @@ func TestCoveragePage(t *testing.T) {
 	files := fstest.MapFS{"web/a.star": {Data: []byte(coveredText)}}
 	std := fstest.MapFS{"k8s.star": {Data: []byte("k = 1\n")}}
 	var c Coverage
-	c.Add("addons", cover(t, files, std, "web/a.star"), nil)
+	c.Add("addons", cover(t, files, std, "web/a.star"), nil, nil)
 	if len(c.Files) != 1 || c.Files[0].Path != "addons/web/a.star" {
 		t.Fatalf("files %+v", c.Files)
 	}
@@ -77,7 +77,7 @@ func TestCoverageOfTheStandardLibrary(t *testing.T) {
 	}
 	var c Coverage
 	for arg, want := range map[string]int{"True": 3, "False": 3} {
-		for _, f := range c.Add(arg, cover(t, test(arg), std, "x.star"), StdTested(&tree.Tree{}, []string{"lib/k8s_test.star"})) {
+		for _, f := range c.Add(arg, cover(t, test(arg), std, "x.star"), nil, StdTested(&tree.Tree{}, []string{"lib/k8s_test.star"})) {
 			if f.Path == "@std//k8s.star" && f.Ran() != want {
 				t.Errorf("%s: %d of it have run", arg, f.Ran())
 			}
