@@ -57,6 +57,9 @@ type Event struct {
 	Deleting, Held, Same bool
 }
 
+// CtxFields are the names of all that a hook finds in its ctx.
+func CtxFields() []string { return NewCtx(CtxOptions{}).(*ctxValue).AttrNames() }
+
 // NewCtx returns the value that a hook is called with. It is frozen.
 func NewCtx(o CtxOptions) starlark.Value {
 	events := make([]starlark.Value, len(o.Events))

@@ -162,6 +162,18 @@ func (g *Grant) covers(ref effect.Ref, namespaced bool, own string) bool {
 	return contains(g.Namespaces, "*") || contains(g.Namespaces, ref.Namespace)
 }
 
+// Granted says whether grants allow a verb on objects of a kind, of some namespace and
+// name at least.
+func Granted(grants []Grant, verb, apiVersion, kind string) bool {
+	var verbs []string
+	for _, g := range grants {
+		if sameKind(effect.Ref{APIVersion: g.APIVersion, Kind: g.Kind}, effect.Ref{APIVersion: apiVersion, Kind: kind}) {
+			verbs = append(verbs, g.Verbs...)
+		}
+	}
+	return verbAllowed(verb, verbs)
+}
+
 // verbAllowed reports whether the granted verbs include the one that a call
 // needs: apply is create and patch, write is all that change objects.
 func verbAllowed(verb string, granted []string) bool {

@@ -60,6 +60,7 @@ type checker struct {
 	files   map[string]*source // all .star files that parse, by path
 	values  map[string]section // by module, "global" among them
 	kinds   kinds
+	table   table
 
 	mu       sync.Mutex
 	findings []Finding
@@ -71,7 +72,7 @@ const workers = 4
 // Run checks a tree. It stops early, with what it has, only when ctx ends. What is
 // wrong with the tree is in the result; an error means that OpenAPI is no such document.
 func Run(ctx context.Context, o Options) (Result, error) {
-	c := &checker{o: o, ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}, kinds: newKinds()}
+	c := &checker{o: o, ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}, kinds: newKinds(), table: newTable()}
 	if o.OpenAPI != nil {
 		var err error
 		if c.kinds, err = servedKinds(o.OpenAPI); err != nil {
@@ -102,6 +103,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c.libraries()
 	c.sources()
 	c.phases()
+	c.contexts()
+	c.grants()
 	c.allValues()
 	c.valuePaths()
 	c.conflicts()
@@ -115,6 +118,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	c.charts()
 	c.allKinds()
+	for _, s := range c.files {
+		c.literalKinds(s)
+	}
 	return Result{Findings: c.sorted(), Modules: len(c.gen.Names), Hooks: hooks}, nil
 }
 

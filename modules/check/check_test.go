@@ -47,13 +47,20 @@ func run(t testing.TB, o Options) Result {
 // All that is wrong with a tree is told at once, with its lines, and what is fine
 // beside it is not.
 func TestAllFindings(t *testing.T) {
-	r := run(t, Options{Tree: read(t, "testdata/broken.txtar")})
+	for _, name := range []string{"broken", "calls"} {
+		allFindings(t, "testdata/"+name)
+	}
+}
+
+func allFindings(t *testing.T, name string) {
+	t.Helper()
+	r := run(t, Options{Tree: read(t, name+".txtar")})
 	var got bytes.Buffer
 	for _, f := range r.Findings {
 		got.WriteString(f.Render(nil))
 	}
 	fmt.Fprintf(&got, "%d errors, %d warnings, %d notes\n", r.Count(Error), r.Count(Warning), r.Count(Note))
-	const golden = "testdata/broken.golden"
+	golden := name + ".golden"
 	if *update {
 		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
 			t.Fatal(err)

@@ -156,6 +156,7 @@ func (c *checker) sources() {
 		c.unusedLoads(s)
 		c.reveals(s)
 		c.comparisons(s)
+		c.calls(s)
 	}
 }
 

@@ -1,0 +1,290 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// What a call says, held to the table of builtins: members, arguments.
+
+// table is what is known of builtins.
+type table struct {
+	specs map[string]builtins.Spec
+	// members are those of namespaces: "k8s" has "apply", "t.cluster" has "get".
+	members map[string][]string
+}
+
+func newTable() table {
+	t := table{specs: map[string]builtins.Spec{}, members: map[string][]string{}}
+	for _, s := range builtins.Table() {
+		t.specs[s.Name] = s
+		for name := s.Name; ; {
+			i := strings.LastIndexByte(name, '.')
+			if i < 0 {
+				break
+			}
+			space, member := name[:i], name[i+1:]
+			if !slices.Contains(t.members[space], member) {
+				t.members[space] = append(t.members[space], member)
+			}
+			name = space
+		}
+	}
+	t.members["ctx"] = builtins.CtxFields()
+	delete(t.members, "expect")
+	return t
+}
+
+// calls looks at all members and calls of a file.
+func (c *checker) calls(s *source) {
+	c.names(s, s.file, func(e syntax.Expr) string { return s.builtin(e) })
+	if !strings.HasSuffix(s.path, "_test.star") {
+		return
+	}
+	for _, def := range s.functions {
+		if strings.HasPrefix(def.Name.Name, "test_") && len(def.Params) == 1 {
+			c.parameter(s, def, "t")
+		}
+	}
+}
+
+// parameter looks at the members of a function's first parameter, which is t or ctx.
+func (c *checker) parameter(s *source, fn syntax.Node, is string) {
+	var params []syntax.Expr
+	var body []syntax.Stmt
+	switch fn := fn.(type) {
+	case *syntax.DefStmt:
+		params, body = fn.Params, fn.Body
+	case *syntax.LambdaExpr:
+		params, body = fn.Params, []syntax.Stmt{&syntax.ExprStmt{X: fn.Body}}
+	}
+	if len(params) == 0 {
+		return
+	}
+	id, ok := params[0].(*syntax.Ident)
+	if !ok {
+		return
+	}
+	for _, stmt := range body {
+		if binds(stmt, id.Name) {
+			return // it means something else in a part of it
+		}
+	}
+	for _, stmt := range body {
+		c.names(s, stmt, func(e syntax.Expr) string {
+			name := dotted(e)
+			if name == id.Name || strings.HasPrefix(name, id.Name+".") {
+				return is + strings.TrimPrefix(name, id.Name)
+			}
+			return ""
+		})
+	}
+}
+
+// binds says whether a name gets a meaning in a statement.
+func binds(stmt syntax.Node, name string) bool {
+	s := &source{at: map[place]syntax.Node{}, bound: map[string]bool{}, times: map[string]int{}}
+	syntax.Walk(stmt, func(n syntax.Node) bool {
+		s.bind(n)
+		return true
+	})
+	return s.bound[name]
+}
+
+// names looks at the members and calls below a node; name says which builtin an
+// expression is. What a test expects to fail is left out.
+func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) string) {
+	syntax.Walk(node, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			if expectsAnError(n) {
+				return false
+			}
+			if spec, ok := c.table.specs[name(n.Fn)]; ok && !spec.Constant() {
+				c.arguments(s, n, spec)
+			}
+		case *syntax.DotExpr:
+			space := name(n.X)
+			members := c.table.members[space]
+			if len(members) == 0 || slices.Contains(members, n.Name.Name) {
+				return true
+			}
+			slices.Sort(members)
+			hint := ""
+			if near := builtins.Nearest(n.Name.Name, members); near != "" {
+				hint = "did you mean " + space + "." + near + "?"
+			} else if len(members) <= 12 {
+				hint = "it has " + strings.Join(members, ", ")
+			}
+			c.named(n.Name.NamePos, fmt.Sprintf("%s has no %s", space, n.Name.Name), hint)
+		}
+		return true
+	})
+}
+
+// named takes a finding, unless loading has stopped at that line: then it is told of.
+func (c *checker) named(pos syntax.Position, message, hint string) {
+	told := slices.ContainsFunc(c.findings, func(f Finding) bool {
+		return f.Check == "load" && f.File == pos.Filename() && f.Line == int(pos.Line)
+	})
+	if !told {
+		c.at(Error, "names", pos, message, hint)
+	}
+}
+
+// expectsAnError says whether a call is of a test that expects one.
+func expectsAnError(call *syntax.CallExpr) bool {
+	dot, ok := call.Fn.(*syntax.DotExpr)
+	return ok && (dot.Name.Name == "expect_error" || dot.Name.Name == "fails")
+}
+
+// refParts are what a reference takes that is written out.
+var refParts = []string{"kind", "name", "namespace"}
+
+// arguments holds those of a call to the parameters of a builtin.
+func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec) {
+	var names, required []string
+	most, rest, others := 0, false, false
+	for _, p := range spec.Params {
+		switch {
+		case strings.HasPrefix(p.Name, "**"):
+			others = true
+			continue
+		case strings.HasPrefix(p.Name, "*"):
+			rest = true
+			continue
+		case !p.Keyword && !rest:
+			most++
+		}
+		names = append(names, p.Name)
+		if p.Default == "" {
+			required = append(required, p.Name)
+		}
+	}
+	byRef := len(spec.Params) > 0 && spec.Params[0].Type == builtins.TypeRef
+	given, positional, spread := map[string]bool{}, 0, false
+	for _, arg := range call.Args {
+		switch arg := arg.(type) {
+		case *syntax.UnaryExpr:
+			if arg.Op == syntax.STAR || arg.Op == syntax.STARSTAR {
+				spread = true
+				continue
+			}
+		case *syntax.BinaryExpr:
+			id, ok := arg.X.(*syntax.Ident)
+			if arg.Op != syntax.EQ || !ok {
+				break
+			}
+			given[id.Name] = true
+			if !others && !slices.Contains(names, id.Name) && !(byRef && slices.Contains(refParts, id.Name)) {
+				c.unexpected(id, spec.Name, names)
+			}
+			continue
+		}
+		positional++
+	}
+	if spread || byRef { // of a reference that is written out the parts go by position
+		return
+	}
+	start, _ := call.Span()
+	if positional > most && !rest {
+		c.named(start, fmt.Sprintf("%s takes %d arguments by position, this gives %d", spec.Name, most, positional), "")
+		return
+	}
+	for i, p := range names {
+		if slices.Contains(required, p) && i >= positional && !given[p] {
+			c.named(start, spec.Name+": argument "+p+" is missing", "")
+			return
+		}
+	}
+}
+
+func (c *checker) unexpected(id *syntax.Ident, of string, names []string) {
+	hint := ""
+	if near := builtins.Nearest(id.Name, names); near != "" {
+		hint = "did you mean " + near + "?"
+	} else if len(names) > 0 {
+		hint = "it takes " + strings.Join(names, ", ")
+	}
+	c.named(id.NamePos, fmt.Sprintf("%s takes no argument %s", of, id.Name), hint)
+}
+
+// contexts looks at what the functions of hooks take from ctx.
+func (c *checker) contexts() {
+	type use struct {
+		snapshots map[string]bool
+		known     bool
+	}
+	uses := map[function]*use{}
+	for _, m := range c.modules {
+		for _, h := range m.Hooks {
+			for _, fn := range []any{h.Fn, h.Cleanup} {
+				at, ok := functionOf(fn)
+				if !ok || c.files[at.file] == nil || c.files[at.file].at[at.place] == nil {
+					continue
+				}
+				if uses[at] == nil {
+					uses[at] = &use{snapshots: map[string]bool{}}
+				}
+				for _, b := range h.Bindings {
+					if b.Watch != nil {
+						uses[at].snapshots[b.Name] = true
+					}
+				}
+			}
+		}
+	}
+	for at, u := range uses {
+		s := c.files[at.file]
+		fn := s.at[at.place]
+		c.parameter(s, fn, "ctx")
+		c.snapshots(s, fn, slices.Sorted(maps.Keys(u.snapshots)))
+	}
+}
+
+// snapshots looks at ctx.snapshots["name"] and ctx.synced["name"].
+func (c *checker) snapshots(s *source, fn syntax.Node, names []string) {
+	var params []syntax.Expr
+	switch fn := fn.(type) {
+	case *syntax.DefStmt:
+		params = fn.Params
+	case *syntax.LambdaExpr:
+		params = fn.Params
+	}
+	if len(params) == 0 {
+		return
+	}
+	ctx, ok := params[0].(*syntax.Ident)
+	if !ok {
+		return
+	}
+	syntax.Walk(fn, func(n syntax.Node) bool {
+		index, ok := n.(*syntax.IndexExpr)
+		if !ok {
+			return true
+		}
+		of := dotted(index.X)
+		if of != ctx.Name+".snapshots" && of != ctx.Name+".synced" {
+			return true
+		}
+		name, ok := text(index.Y)
+		if !ok || slices.Contains(names, name) {
+			return true
+		}
+		hint := "the hook watches nothing under a name"
+		if near := builtins.Nearest(name, names); near != "" {
+			hint = "did you mean " + fmt.Sprintf("%q", near) + "?"
+		} else if len(names) > 0 {
+			hint = "it has " + strings.Join(names, ", ")
+		}
+		pos, _ := index.Y.Span()
+		c.named(pos, fmt.Sprintf("the hook has no snapshot %q", name), hint)
+		return true
+	})
+}

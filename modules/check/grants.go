@@ -1,0 +1,194 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// Kinds that are written out: whether there are such, and whether grants cover them.
+
+// verbs are what the calls of k8s need in a grant.
+var verbs = map[string]string{
+	"k8s.get": "get", "k8s.list": "list", "k8s.secret": "get", "k8s.apply": "apply", "k8s.create": "create", "k8s.apply_set": "apply",
+	"k8s.patch": "patch", "k8s.status": "patch", "k8s.delete": "delete", "k8s.evict": "delete", "k8s.event": "create",
+}
+
+// literal is a kind that is written out.
+type literal struct {
+	apiVersion, kind string
+	pos              syntax.Position
+}
+
+// objectsOf are the kinds that a call is about, as far as they are written out.
+func objectsOf(name string, call *syntax.CallExpr) []literal {
+	pos, _ := call.Span()
+	written := func(version, kind syntax.Expr) []literal {
+		v, ok1 := text(version)
+		k, ok2 := text(kind)
+		if !ok1 || !ok2 {
+			return nil
+		}
+		return []literal{{v, k, pos}}
+	}
+	switch name {
+	case "k8s.get", "k8s.list", "k8s.watch":
+		return written(argument(call, 0, "api_version"), argument(call, 1, "kind"))
+	case "k8s.secret":
+		return []literal{{"v1", "Secret", pos}}
+	case "k8s.event":
+		return []literal{{"v1", "Event", pos}}
+	case "k8s.apply", "k8s.create":
+		return identity(argument(call, 0, "obj"))
+	case "k8s.apply_set":
+		var out []literal
+		if list, ok := argument(call, 1, "objs").(*syntax.ListExpr); ok {
+			for _, e := range list.List {
+				out = append(out, identity(e)...)
+			}
+		}
+		return out
+	case "k8s.patch", "k8s.status", "k8s.delete", "k8s.evict":
+		first := argument(call, 0, "ref")
+		if found := identity(first); found != nil {
+			return found
+		}
+		return written(first, argument(call, 1, "kind"))
+	}
+	return nil
+}
+
+// identity is the kind of an object that is written out as a dict.
+func identity(e syntax.Expr) []literal {
+	dict, ok := e.(*syntax.DictExpr)
+	if !ok {
+		return nil
+	}
+	var out literal
+	for _, entry := range dict.List {
+		entry, ok := entry.(*syntax.DictEntry)
+		if !ok {
+			continue
+		}
+		key, _ := text(entry.Key)
+		value, isText := text(entry.Value)
+		switch {
+		case key == "apiVersion" && isText:
+			out.apiVersion = value
+		case key == "kind" && isText:
+			out.kind = value
+			out.pos, _ = entry.Value.Span()
+		}
+	}
+	if out.apiVersion == "" || out.kind == "" {
+		return nil
+	}
+	return []literal{out}
+}
+
+// literalKinds looks at all kinds that a file writes out. Tests may make kinds up: of
+// theirs only the case counts.
+func (c *checker) literalKinds(s *source) {
+	test := strings.HasSuffix(s.path, "_test.star")
+	syntax.Walk(s.file, func(n syntax.Node) bool {
+		var found []literal
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			if expectsAnError(n) {
+				return false
+			}
+			if name := s.builtin(n.Fn); name != "k8s.watch" { // hooks that load tell of those
+				if found = objectsOf(name, n); len(found) > 0 && identity(argument(n, 0, "obj")) != nil {
+					found = nil // the dict is looked at by itself
+				}
+			}
+		case *syntax.DictExpr:
+			found = identity(n)
+		}
+		for _, l := range found {
+			message, near, sure := c.kinds.unknown(l.apiVersion, l.kind)
+			if message == "" || test && !strings.EqualFold(near, l.apiVersion+" "+l.kind) {
+				continue
+			}
+			severity, hint := Warning, ""
+			if !sure {
+				severity = Note
+			}
+			if near != "" {
+				hint = "did you mean " + near + "?"
+			}
+			c.at(severity, "kinds", l.pos, message, hint)
+		}
+		return true
+	})
+}
+
+// functionOf is where a function of the tree stands.
+func functionOf(fn any) (function, bool) {
+	f, ok := fn.(*starlark.Function)
+	if !ok || f == nil {
+		return function{}, false
+	}
+	pos := f.Position()
+	return function{pos.Filename(), place{pos.Line, pos.Col}}, true
+}
+
+// grants looks for calls, in what hooks run, on kinds that no grant of their module
+// covers.
+func (c *checker) grants() {
+	for _, m := range c.modules {
+		if m.Err != nil {
+			continue // its grants are not known
+		}
+		seen := map[function]bool{}
+		for _, h := range m.Hooks {
+			for _, fn := range []any{h.Fn, h.Cleanup} {
+				at, ok := functionOf(fn)
+				if !ok || c.files[at.file] == nil {
+					continue
+				}
+				for _, f := range c.reachable(at) {
+					if !seen[f] {
+						seen[f] = true
+						c.granted(m, c.files[f.file], c.files[f.file].at[f.place])
+					}
+				}
+			}
+		}
+	}
+}
+
+func (c *checker) granted(m *generation.Module, s *source, fn syntax.Node) {
+	syntax.Walk(fn, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		if !ok {
+			return true
+		}
+		name := s.builtin(call.Fn)
+		verb := verbs[name]
+		if verb == "" {
+			return true
+		}
+		for _, l := range objectsOf(name, call) {
+			if builtins.Granted(m.Decl.Grants, verb, l.apiVersion, l.kind) {
+				continue
+			}
+			pos, _ := call.Span()
+			f := Finding{Severity: Error, Check: "grants", Module: m.Name, File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col),
+				Message: fmt.Sprintf("%s: no grant of module %s lets it %s %s %s", name, m.Name, verb, l.apiVersion, l.kind),
+				Hint:    fmt.Sprintf("add to module(grants = […]): grant(%q, %q, verbs = [%q])", l.apiVersion, l.kind, verb)}
+			for _, g := range m.Decl.Grants {
+				if strings.EqualFold(g.Kind, l.kind) && g.Kind != l.kind && builtins.Granted([]builtins.Grant{g}, verb, g.APIVersion, g.Kind) {
+					f.Hint = fmt.Sprintf("did you mean %s? that is what its grant says", g.Kind)
+				}
+			}
+			c.add(f)
+		}
+		return true
+	})
+}
