@@ -10,8 +10,8 @@ func newRootCommand() *cobra.Command {
 		Use:   "starling",
 		Short: "A Kubernetes addon operator: Starlark hooks find values, Helm releases follow",
 		Long: `Starling watches a cluster, runs the hooks of its modules in its own process,
-lets them set values, renders each module's chart with the result and keeps the
-release as it should be.`,
+lets them set values, renders each module's chart with the result, and installs or
+upgrades the release whenever that differs.`,
 		Example: `  starling run --modules examples/quickstart
   starling get modules`,
 		// main prints errors, in one line; usage after an error hides it.

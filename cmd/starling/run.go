@@ -50,11 +50,13 @@ func newRunCommand() *cobra.Command {
 	f := &runFlags{}
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Watch the cluster, run the hooks, keep the releases",
+		Short: "Watch the cluster, run the hooks, let the releases follow",
 		Long: `Reads the module tree, waits for the instance's Lease, then runs the hooks and
-keeps the releases until it is stopped. A change of the tree is put in force as a
-whole, once all of it loads; else what is in force goes on, and starling get says
-why. Stopping, or deleting, starling touches nothing that runs.`,
+installs, upgrades and uninstalls the releases as values and charts change, until it
+is stopped. What others change in the objects of a release is not put right: the next
+upgrade that touches them does. A change of the tree is put in force as a whole, once
+all of it loads; else what is in force goes on, and starling get says why. Stopping,
+or deleting, starling touches nothing that runs.`,
 		Example: `  starling run --modules examples/quickstart
   starling run --modules addons --pause=ingress-nginx`,
 		Args: noArgs,

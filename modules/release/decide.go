@@ -28,7 +28,8 @@ const inputsLookup = "lookup"
 type step string
 
 const (
-	// stepNothing: the release is as it should be.
+	// stepNothing: the chart and its inputs are those of the last revision. Its objects are
+	// not looked at.
 	stepNothing step = "nothing"
 	// stepRender: only the rendered manifest can tell whether something changed.
 	stepRender step = "render"

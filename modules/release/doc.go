@@ -1,4 +1,4 @@
-// Package release keeps the Helm release of each module as it should be: it
+// Package release makes the Helm release of each module follow its chart and values: it
 // installs, upgrades and uninstalls in this process, through helm.sh/helm/v3.
 //
 // The way of one [Manager.Reconcile]:

@@ -136,6 +136,7 @@ func (c *client) WaitForDelete(resources kube.ResourceList, timeout time.Duratio
 	if c.lifeless {
 		return nil
 	}
+	c.waits()
 	return c.until(func() error { return c.Client.WaitForDelete(resources, timeout) })
 }
 

@@ -23,12 +23,29 @@ const (
 	readyPauseMax = 2 * time.Second
 )
 
+// onWait is the key of what OnWait gives.
+type onWait struct{}
+
+// OnWait has an action call f as it begins to wait: for objects to be ready or gone, or for
+// a Job or Pod of a chart's hooks to end.
+func OnWait(ctx context.Context, f func()) context.Context {
+	return context.WithValue(ctx, onWait{}, f)
+}
+
+// waits says that the action waits from here on.
+func (c *client) waits() {
+	if f, ok := c.ctx.Value(onWait{}).(func()); ok {
+		f()
+	}
+}
+
 // Wait waits until the objects are ready by Helm's rules. The error says which
 // one is not.
 func (c *client) Wait(resources kube.ResourceList, timeout time.Duration) error {
 	if c.lifeless {
 		return nil
 	}
+	c.waits()
 	set, err := c.Factory.KubernetesClientSet()
 	if err != nil {
 		return err
@@ -81,6 +98,7 @@ func (c *client) WatchUntilReady(resources kube.ResourceList, timeout time.Durat
 		if kind != "Job" && kind != "Pod" {
 			continue
 		}
+		c.waits()
 		lw := cache.NewListWatchFromClient(info.Client, info.Mapping.Resource.Resource, info.Namespace,
 			fields.OneTermEqualSelector("metadata.name", info.Name))
 		_, err := watchtools.UntilWithSync(ctx, lw, &unstructured.Unstructured{}, nil, func(e watch.Event) (bool, error) {

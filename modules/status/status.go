@@ -81,7 +81,8 @@ const (
 	ModuleBlocked ModuleState = "blocked"
 	// ModuleReleasing: Helm installs or upgrades.
 	ModuleReleasing ModuleState = "releasing"
-	// ModuleReady: the release, if there is one, is as it should be.
+	// ModuleReady: the release, if there is one, is that of the chart and values as they are
+	// now. What others have changed in its objects since is not looked at.
 	ModuleReady ModuleState = "ready"
 	// ModuleFailed: the last try of a hook, of the values or of the release
 	// failed; there is a next one.

@@ -98,8 +98,7 @@ type Driver struct {
 	stopWork  context.CancelFunc
 	busy      tasks
 	slots     *slots
-	helmSlots chan struct{} // of modules that do not wait for their objects
-	waitSlots chan struct{} // of those that do
+	helmSlots *helmSlots
 
 	asks  chan func(*engine.Engine)
 	pulse *pulse
@@ -112,8 +111,7 @@ type Driver struct {
 const (
 	// maxReleases bounds Helm: each action holds its chart and manifests.
 	maxReleases = 8
-	// maxWaiting bounds the actions of modules with wait=True. They hold their
-	// slot until their objects are ready, and must not hold up the others.
+	// maxWaiting bounds the actions that wait for objects, or for hooks of Helm.
 	maxWaiting = 64
 	// goneFor is how long a module must be gone from the tree before it is uninstalled.
 	goneFor = 10 * time.Second
@@ -141,8 +139,7 @@ func New(o Options) (*Driver, error) {
 		timer:     time.NewTimer(time.Hour),
 		look:      time.NewTimer(time.Hour),
 		slots:     newSlots(),
-		helmSlots: make(chan struct{}, maxReleases),
-		waitSlots: make(chan struct{}, maxWaiting),
+		helmSlots: newHelmSlots(maxReleases, maxWaiting),
 		asks:      make(chan func(*engine.Engine)),
 		pulse:     newPulse(),
 		lost:      make(chan struct{}),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
@@ -141,18 +142,13 @@ func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
 }
 
 func (d *Driver) release(a engine.Release) engine.Released {
-	slots := d.helmSlots
-	if a.Module.Decl.Wait {
-		slots = d.waitSlots
+	aside, leave, err := d.helmSlots.take(d.work)
+	if err != nil {
+		return engine.Released{Op: a.Op, Err: err}
 	}
-	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
-	case <-d.work.Done():
-		return engine.Released{Op: a.Op, Err: errStopping}
-	}
+	defer leave()
 	began := time.Now()
-	done, result := d.executor.Release(d.work, a)
+	done, result := d.executor.Release(release.OnWait(d.work, aside), a)
 	d.metrics.released(a.Ref.Module, string(result.Action), time.Since(began), done.Err)
 	if done.Err == nil && done.Changed {
 		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).
@@ -162,14 +158,13 @@ func (d *Driver) release(a engine.Release) engine.Released {
 }
 
 func (d *Driver) uninstall(a engine.Uninstall) error {
-	select {
-	case d.helmSlots <- struct{}{}:
-		defer func() { <-d.helmSlots }()
-	case <-d.work.Done():
-		return errStopping
+	aside, leave, err := d.helmSlots.take(d.work)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	began := time.Now()
-	done, err := d.executor.Uninstall(d.work, a)
+	done, err := d.executor.Uninstall(release.OnWait(d.work, aside), a)
 	if done || err != nil {
 		d.metrics.released(a.Ref.Module, "uninstalled", time.Since(began), err)
 	}

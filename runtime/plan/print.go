@@ -69,7 +69,7 @@ func (p *Plan) Summary() string {
 	for _, m := range p.Modules {
 		n[m.Action]++
 	}
-	text := "No changes: the cluster is as the modules want it."
+	text := "No changes: the modules ask for nothing else than before. What others changed in objects of releases is not looked at."
 	if p.Failed() {
 		text = "No changes are known."
 	}

@@ -1,0 +1,45 @@
+package live
+
+import (
+	"context"
+	"sync"
+)
+
+// helmSlots bound how many Helm actions are under way. One that waits for objects or for Helm's
+// hooks, which may take minutes, moves aside to a place among many, so that those which
+// only have work to do, uninstalls among them, need not wait for it.
+type helmSlots struct{ working, waiting chan struct{} }
+
+func newHelmSlots(working, waiting int) *helmSlots {
+	return &helmSlots{working: make(chan struct{}, working), waiting: make(chan struct{}, waiting)}
+}
+
+// take waits for a slot. aside moves on to a place among those that wait; leave gives back
+// what is held.
+func (s *helmSlots) take(ctx context.Context) (aside, leave func(), err error) {
+	select {
+	case s.working <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, errStopping
+	}
+	var mu sync.Mutex
+	held := s.working
+	aside = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if held != s.working {
+			return
+		}
+		select {
+		case s.waiting <- struct{}{}:
+			<-s.working
+			held = s.waiting
+		case <-ctx.Done():
+		}
+	}
+	return aside, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		<-held
+	}, nil
+}
