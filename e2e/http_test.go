@@ -190,8 +190,8 @@ func TestReceivedRequestsAreWrittenBeforeTheyAreAnswered(t *testing.T) {
 		code               int
 		says               string
 	}{
-		{"/github", `{"name": "b"}`, "", 401, "the signature is missing or wrong"},
-		{"/github", `{"name": "b"}`, "other", 401, "the signature is missing or wrong"},
+		{"/github", `{"name": "b"}`, "", 401, "the signature is missing, wrong or too old"},
+		{"/github", `{"name": "b"}`, "other", 401, "the signature is missing, wrong or too old"},
 		{"/github", `{"name": `, token, 400, "no JSON"},
 		{"/github", "", token, 400, "no JSON"},
 		{"/github", `{"name": "b", "text": "` + strings.Repeat("x", 2000) + `"}`, token, 413, "larger than 2000 bytes"},

@@ -1,20 +1,30 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/rbac"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/outbound"
+	"github.com/starling-operator/starling/runtime/sim"
 )
 
 type rbacFlags struct {
 	instance        instance
+	access          access
 	config          string
+	files           []string
+	live            bool
 	namespacesExist bool
 }
 
@@ -26,16 +36,25 @@ func newRBACCommand() *cobra.Command {
 		Long: `Prints the Roles and ClusterRoles, with their bindings, of an instance's ServiceAccount
 (it has the instance's name): Starling's own rights, and the least that the tree, or some
 of its modules, need by their watches, grants, webhooks and crds/, and for the kinds that
-their charts render. Each rule says what needs it. No cluster is asked.
+their charts render. Each rule says what needs it.
+
+Charts are rendered with the values of the tree, with those of --config, and with what
+hooks find: in an empty cluster, among the objects of --filename, or, with --live, in the
+kubeconfig's cluster, which is only read. What is not known stands above the roles and on
+stderr. Exit code 2: rights are missing for it, or guessed.
 
 Namespaces of releases may not be there yet, and a Role needs one: the rights of such
 releases are given for the whole cluster. With --namespaces-exist they are Roles.`,
-		Example: `  starling rbac addons | kubectl apply -f -
+		Example: `  starling rbac addons > roles.yaml && kubectl apply -f roles.yaml
+  starling rbac addons --live -f expected-objects.yaml > roles.yaml
   starling rbac addons ingress-nginx -n infra --name addons --namespaces-exist`,
 		RunE: f.run,
 	}
 	f.instance.addNames(cmd.Flags())
 	cmd.Flags().StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap says, as in a tree's values.yaml: charts are rendered with it")
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
+	cmd.Flags().BoolVar(&f.live, "live", false, "let hooks look for values in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
+	f.access.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&f.namespacesExist, "namespaces-exist", false, "the namespaces of releases are there: Roles in them, and no right to make namespaces")
 	return cmd
 }
@@ -57,14 +76,65 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	objects, err := f.objects(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	over, err := f.over(cmd.Context())
+	if err != nil {
+		return err
+	}
 	result, err := rbac.Compute(cmd.Context(), rbac.Options{
-		Tree: read, Modules: args[1:], Namespace: f.instance.Namespace, Name: f.instance.Name, Config: config, NamespacesExist: f.namespacesExist,
+		Objects: objects, Over: over, Tree: read, Modules: args[1:], Namespace: f.instance.Namespace, Name: f.instance.Name, Config: config, NamespacesExist: f.namespacesExist,
 		Renderer: newRenderer(),
 	})
 	if err != nil {
 		return err
 	}
-	return result.Write(cmd.OutOrStdout())
+	for _, note := range result.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+note)
+	}
+	if err := result.Write(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if result.Incomplete {
+		return exitCode(exitIncomplete)
+	}
+	return nil
+}
+
+// exitIncomplete is the exit code of roles in which rights are known to be missing.
+const exitIncomplete = 2
+
+// objects reads the files of -f.
+func (f *rbacFlags) objects(stdin io.Reader) (all []map[string]any, err error) {
+	for _, file := range f.files {
+		data, err := readInput(file, stdin)
+		if err != nil {
+			return nil, err
+		}
+		objects, err := builtins.ParseObjects(string(data))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+// over puts a simulated cluster over the real one; nil without --live.
+func (f *rbacFlags) over(ctx context.Context) (func(*sim.Options), error) {
+	if !f.live && f.access == (access{}) {
+		return nil, nil
+	}
+	client, err := f.access.connect(ctx, f.instance.Namespace, zerolog.Nop(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return func(o *sim.Options) {
+		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
+		o.HTTP = outbound.New(outbound.Options{UserAgent: "starling/" + shortVersion()})
+	}, nil
 }
 
 // data reads the file of --config; nil without the flag.

@@ -75,7 +75,10 @@ func (b *builder) charts() error {
 	if err != nil {
 		return err
 	}
-	found := b.found()
+	found, err := b.found()
+	if err != nil {
+		return err
+	}
 	for _, m := range b.gen.All() {
 		if m.Tree.Chart == nil {
 			continue

@@ -48,7 +48,7 @@ func (b *builder) hooks() {
 func (b *builder) resource(apiVersion, kind string) resource {
 	r := b.kinds.of(apiVersion, kind)
 	if r.guessed {
-		b.note("neither Kubernetes nor the tree has the kind %s %s: that its resource is %s, of namespaces, is guessed", apiVersion, kind, r.plural)
+		b.lack("neither Kubernetes nor the tree has the kind %s %s: that its resource is %s, of namespaces, is guessed", apiVersion, kind, r.plural)
 	}
 	return r
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/generation"
 )
 
 const (
@@ -84,7 +86,7 @@ func (b *builder) escalation(c *chart, o object, all []*chart) {
 		namespace = cmp.Or(o.Metadata.Namespace, c.namespace)
 	case "ClusterRole":
 		if o.Aggregation != nil {
-			b.note("chart of %s: its ClusterRole %s takes in others (aggregationRule), which only an admin may make, or who may escalate all clusterroles; that is not given here", c.module.Name, o.Metadata.Name)
+			b.lack("chart of %s: its ClusterRole %s takes in others (aggregationRule), which only an admin may make, or who may escalate all clusterroles; that is not given here", c.module.Name, o.Metadata.Name)
 		}
 	case "RoleBinding", "ClusterRoleBinding":
 		b.bind(c, o, all)
@@ -129,6 +131,15 @@ func (b *builder) bind(c *chart, o object, all []*chart) {
 	b.add(namespace, Rule{Group: rbacGroup, Resource: resource, Names: []string{o.RoleRef.Name}, Verbs: []string{"bind"}, Why: []string{o.Kind + " " + o.Metadata.Name + " of " + c.module.Name}})
 }
 
+// blind reports whether values of the module may come from hooks, which had no objects to
+// find them in.
+func (b *builder) blind(m *generation.Module) bool {
+	if b.o.Over != nil || len(b.o.Objects) > 0 {
+		return false
+	}
+	return len(m.Hooks) > 0 || b.gen.Global != nil && len(b.gen.Global.Hooks) > 0
+}
+
 // unrendered tells of kinds that stand in templates and were not rendered. Of a chart
 // that does not render, they are what there is to go by.
 func (b *builder) unrendered(c *chart) {
@@ -146,18 +157,23 @@ func (b *builder) unrendered(c *chart) {
 		for _, n := range names {
 			kinds = append(kinds, n.apiVersion+" "+n.kind)
 		}
-		if len(kinds) > 0 {
-			b.note("chart of %s: its templates hold kinds that it does not render with these values, so nothing allows them: %s", c.module.Name, strings.Join(kinds, ", "))
+		if len(kinds) == 0 {
+			return
 		}
+		tell := b.note
+		if b.blind(c.module) {
+			tell = b.lack
+		}
+		tell("chart of %s: its templates hold kinds that it does not render with these values, so nothing allows them: %s", c.module.Name, strings.Join(kinds, ", "))
 		return
 	}
 	first, _, _ := strings.Cut(c.err.Error(), "\n")
-	b.note("chart of %s: it does not render without values that hooks or users set, so its kinds are taken from the text of its templates (%s)", c.module.Name, first)
+	b.lack("chart of %s: it does not render without values that hooks or users set, so its kinds are taken from the text of its templates (%s)", c.module.Name, first)
 	for _, n := range names {
 		o := object{APIVersion: n.apiVersion, Kind: n.kind}
 		b.object(c, o, nil)
 		if strings.HasPrefix(n.apiVersion, rbacGroup+"/") {
-			b.note("chart of %s: it holds a %s, whose rights Starling must have itself: they are not known here", c.module.Name, n.kind)
+			b.lack("chart of %s: it holds a %s, whose rights Starling must have itself: they are not known here", c.module.Name, n.kind)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/runtime/sim"
 	"github.com/starling-operator/starling/stdlib"
 )
 
@@ -28,6 +29,12 @@ type Options struct {
 	// Config is the data of the user's ConfigMap, with which charts are rendered; nil:
 	// none.
 	Config map[string]string
+	// Objects are taken to be in the cluster when hooks look for values; nil: none are.
+	// CustomResourceDefinitions among them say what kinds there are.
+	Objects []map[string]any
+	// Over puts the cluster in which hooks look over a real one, which is only read; nil:
+	// it is empty but for Objects.
+	Over func(*sim.Options)
 	// NamespacesExist means that the namespaces of releases are there before
 	// Starling is: their rights are Roles in them, and Starling may make none.
 	NamespacesExist bool
@@ -44,8 +51,10 @@ type Result struct {
 	// Roles in the order in which they are printed: Starling's own, what is for the
 	// whole cluster, then by namespace.
 	Roles []Role
-	// Notes are what cannot be known without a cluster, one line each.
-	Notes []string
+	// Notes are what was not found out, one line each. Incomplete means that rights are
+	// missing, or guessed, for what one of them says.
+	Notes      []string
+	Incomplete bool
 }
 
 // Role is a Role with its binding, or a ClusterRole with one.
@@ -121,7 +130,7 @@ type builder struct {
 	// "" for the whole cluster.
 	starling *rules
 	tree     map[string]*rules
-	notes    map[string]bool
+	notes    map[string]bool // true: rights are missing
 }
 
 func newBuilder(ctx context.Context, o Options, gen *generation.Generation) *builder {
@@ -170,7 +179,9 @@ func (b *builder) add(namespace string, r Rule) {
 	at.add(r)
 }
 
-func (b *builder) note(format string, args ...any) { b.notes[fmt.Sprintf(format, args...)] = true }
+// note tells what a reader should know, lack what rights are missing, or guessed.
+func (b *builder) note(format string, args ...any) { b.notes[fmt.Sprintf(format, args...)] = false }
+func (b *builder) lack(format string, args ...any) { b.notes[fmt.Sprintf(format, args...)] = true }
 
 // own are the rights that Starling needs for itself, in its namespace.
 func (b *builder) own() {
@@ -211,8 +222,9 @@ func (b *builder) result() Result {
 			out.Roles = append(out.Roles, role)
 		}
 	}
-	for note := range b.notes {
-		out.Notes = append(out.Notes, note)
+	for note, lacks := range b.notes {
+		out.Notes = append(out.Notes, plain(note))
+		out.Incomplete = out.Incomplete || lacks
 	}
 	slices.Sort(out.Notes)
 	return out

@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -12,28 +13,49 @@ import (
 // worldTime bounds what hooks may take to find values.
 const worldTime = 30 * time.Second
 
-// found are the values of the modules as their hooks find them in an empty cluster, with
-// which charts may render to more than without. What hooks do not find there, or cannot do
-// in time, is missing.
-func (b *builder) found() map[string]map[string]any {
+// found are the values of the modules as their hooks find them, with which charts may
+// render to more than without: in an empty cluster, among the given objects, or in a real
+// one. What hooks cannot find, or do in time, is missing. An error says that there is no
+// such cluster.
+func (b *builder) found() (map[string]map[string]any, error) {
+	o := sim.Options{Generation: b.gen, Builtins: b.kinds.builtins, Namespace: b.o.Namespace, Name: b.o.Name, Renderer: b.o.Renderer}
+	if b.o.Over != nil {
+		b.o.Over(&o)
+	}
+	w, err := sim.New(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range b.o.Objects {
+		if err := w.Apply(obj); err != nil {
+			return nil, err
+		}
+		if text, err := json.Marshal(obj); err == nil && obj["kind"] == "CustomResourceDefinition" {
+			b.kinds.addCRDs(text)
+		}
+	}
 	hooks := slices.ContainsFunc(b.gen.All(), func(m *generation.Module) bool { return len(m.Hooks) > 0 })
 	charts := slices.ContainsFunc(b.gen.All(), func(m *generation.Module) bool { return m.Tree.Chart != nil })
 	if !hooks || !charts {
-		return nil
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, worldTime)
 	defer cancel()
-	w, err := sim.New(sim.Options{Generation: b.gen, Builtins: b.kinds.builtins, Namespace: b.o.Namespace, Name: b.o.Name, Renderer: b.o.Renderer})
-	if err != nil {
-		return nil
+	if b.o.Config != nil {
+		err = w.Configure(b.o.Config) // else the config is that of the cluster
 	}
-	if w.Configure(b.o.Config) != nil || w.SwitchOn(b.gen.Names...) != nil || w.Begin(ctx) != nil {
-		return nil
+	if err == nil {
+		err = w.SwitchOn(b.gen.Names...)
 	}
-	_ = w.Settle(ctx) // what was found before it ended counts
+	if err == nil {
+		err = w.Start(ctx)
+	}
+	if err != nil && b.ctx.Err() == nil {
+		b.lack("hooks did not come to an end, so what they find may be missing: %s", err)
+	}
 	out := map[string]map[string]any{}
 	for _, name := range b.gen.Names {
 		out[name] = w.Values(name)
 	}
-	return out
+	return out, b.ctx.Err()
 }
