@@ -17,15 +17,16 @@ import (
 type loader struct {
 	log      zerolog.Logger
 	governor *script.Governor
+	marks    *live.Marks
 }
 
-func newLoader(log zerolog.Logger) *loader {
-	return &loader{log: log, governor: script.NewGovernor(script.GovernorOptions{})}
+func newLoader(log zerolog.Logger, marks *live.Marks) *loader {
+	return &loader{log: log, marks: marks, governor: script.NewGovernor(script.GovernorOptions{})}
 }
 
 // load compiles a tree; previous is the generation before, or nil.
 func (l *loader) load(ctx context.Context, t *tree.Tree, previous *generation.Generation) *generation.Generation {
-	o := generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Previous: previous, Log: live.FileLog(l.log), Governor: l.governor}
+	o := generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Previous: previous, Log: live.FileLog(l.log), Governor: l.governor, Loading: l.marks.Loading}
 	if previous != nil {
 		o.Number = previous.Number + 1
 	}

@@ -96,7 +96,15 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	loader := newLoader(log)
+	if err := f.instance.makeStateDir(); err != nil {
+		return err
+	}
+	marks, err := live.OpenMarks(f.instance.StateDir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = marks.Clear() }() // what stays counts once
+	loader := newLoader(log, marks)
 	gen, err := f.load(ctx, loader)
 	switch {
 	case ctx.Err() != nil:
@@ -126,14 +134,10 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := f.instance.makeStateDir(); err != nil {
-		return err
-	}
-
 	all := slices.Contains(f.pause, pauseAll)
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
-		Version: shortVersion(), StateDir: f.instance.StateDir, PauseAll: all, Paused: f.pause,
+		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause,
 		Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Metrics: metrics, Log: log,
 	})
 	if err != nil {

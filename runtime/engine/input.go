@@ -18,9 +18,9 @@ type Start struct {
 	Generation *generation.Generation
 	// Kept is what [Commit] and [Save] kept, by module and key.
 	Kept map[string]map[string][]byte
-	// Quarantined says why a hook, by its id, must not run, or "". Nil means
+	// Quarantined says why a hook must not run, or "". Nil means
 	// that all may.
-	Quarantined func(hook string) string
+	Quarantined func(*generation.Hook) string
 	// Sets are the field managers of hooks that have applied sets of objects which go
 	// with them, by module.
 	Sets map[string][]string
@@ -34,7 +34,7 @@ type Start struct {
 type Reload struct {
 	Generation *generation.Generation
 	// Quarantined is that of [Start].
-	Quarantined func(hook string) string
+	Quarantined func(*generation.Hook) string
 }
 
 // ReleaseRef names one release of one module.

@@ -114,7 +114,7 @@ func (e *Engine) adopt(in Start) {
 }
 
 // quarantine bars hooks that have taken processes with them.
-func (e *Engine) quarantine(why func(hook string) string) {
+func (e *Engine) quarantine(why func(*generation.Hook) string) {
 	for _, m := range e.all() {
 		e.bar(m.hooks, why)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
 )
 
 func TestAllowedFailuresHoldNothingBack(t *testing.T) {
@@ -204,8 +205,8 @@ func TestAQuarantinedHookHoldsUpItsModuleAlone(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), hk("bad", onStartup(0)), hk("good", onStartup(1))), mod("other", isOn()))
 	w.e = New(w.opts)
 	w.in(Config{State: ConfigPresent})
-	w.in(Start{Generation: w.gen, Quarantined: func(hook string) string {
-		if hook == "web/bad" {
+	w.in(Start{Generation: w.gen, Quarantined: func(h *generation.Hook) string {
+		if h.ID == "web/bad" {
 			return "quarantined: starling was killed while it ran"
 		}
 		return ""

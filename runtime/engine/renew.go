@@ -345,9 +345,9 @@ func (m *module) dropLanes() {
 }
 
 // bar keeps hooks from running that have taken processes with them.
-func (e *Engine) bar(hooks []*hook, why func(hook string) string) {
+func (e *Engine) bar(hooks []*hook, why func(*generation.Hook) string) {
 	for _, h := range hooks {
-		if h.barred = why(h.gen.ID); h.barred != "" {
+		if h.barred = why(h.gen); h.barred != "" {
 			e.note(builtins.LevelError, h.module, h.gen.ID, h.barred)
 		}
 	}

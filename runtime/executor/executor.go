@@ -6,6 +6,7 @@ package executor
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,7 @@ type Watches interface {
 	Kick()
 }
 
-// Options configures an [Executor]. All fields but Random are required.
+// Options configures an [Executor]. All fields but Random, Record and Mark are required.
 type Options struct {
 	Client     *cluster.Client
 	Writer     *cluster.Writer
@@ -56,6 +57,9 @@ type Options struct {
 	Log func(module, hook string) builtins.Logger
 	// Record takes the runs, once each has ended; it does not wait. Nil: nobody does.
 	Record func(*record.Trace)
+	// Mark notes that code of this name and digest begins, and says why it must not; ended
+	// is called at its end. Nil: nobody notes it.
+	Mark func(what, digest string) (ended func(ok bool), err error)
 }
 
 // Executor carries out actions. It is safe for concurrent use.
@@ -134,7 +138,11 @@ func (x *Executor) subject(a engine.RunHook) (starlark.Value, bool) {
 
 // Evaluate calls def enabled() of a module.
 func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evaluated {
-	decision, err := hook.Enabled(ctx, x.host(), a.Module, a.Values, x.o.Now(), x.o.Log(a.Module.Name, ""))
+	var decision builtins.Decision
+	err := x.marked("enabled() of "+a.Module.Name, x.host().Digest(a.Module.Tree.ModuleFile), func() (err error) {
+		decision, err = hook.Enabled(ctx, x.host(), a.Module, a.Values, x.o.Now(), x.o.Log(a.Module.Name, ""))
+		return err
+	})
 	return engine.Evaluated{Op: a.Op, Decision: decision, Err: err}
 }
 
@@ -144,7 +152,30 @@ func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spe
 	spec.Finalizer = a.Finalizer
 	spec.Apart, spec.Module = a.Watch.Filter != nil, a.Hook.Module
 	spec.Filter = hook.Filter(ctx, x.host, a.Watch, x.o.Log(a.Hook.Module, a.Hook.ID))
+	if filter := spec.Filter; spec.Apart { // a program
+		what := "the filter of " + a.ID
+		spec.Filter = func(obj map[string]any) (kept starlark.Value, keep bool, err error) {
+			err = x.marked(what, a.Hook.Digest, func() (err error) { kept, keep, err = filter(obj); return err })
+			return kept, keep, err
+		}
+	}
 	return spec
+}
+
+// marked evaluates code of this name and digest, noted as long as it takes.
+func (x *Executor) marked(what, digest string, evaluate func() error) error {
+	if x.o.Mark == nil {
+		return evaluate()
+	}
+	ended, err := x.o.Mark(what, digest)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	ok := false
+	defer func() { ended(ok) }()
+	err = evaluate()
+	ok = err == nil
+	return err
 }
 
 // watchSpec is a watch as its binding says, all but its filter.

@@ -33,7 +33,11 @@ func (x *Executor) applyCRDs(ctx context.Context, m *generation.Module) error {
 // somebody has removed them. The result tells what was done.
 func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Released, release.Result) {
 	decl := a.Module.Decl
-	vals, err := hook.ChartValues(ctx, x.host(), a.Module, a.Values, x.o.Now(), x.o.Log(a.Module.Name, ""))
+	var vals map[string]any
+	err := x.marked("chart_values() of "+a.Module.Name, x.host().Digest(a.Module.Tree.ModuleFile), func() (err error) {
+		vals, err = hook.ChartValues(ctx, x.host(), a.Module, a.Values, x.o.Now(), x.o.Log(a.Module.Name, ""))
+		return err
+	})
 	if err != nil {
 		return engine.Released{Op: a.Op, Err: err}, release.Result{}
 	}

@@ -40,6 +40,9 @@ type Options struct {
 	Cover *script.Cover
 	// Cache keeps compiled files between generations; nil: this one's own.
 	Cache *script.Cache
+	// Loading is told that a module is about to be loaded, with the digest of its code, and
+	// says why it must not be; loaded is called at the end. Nil: nobody is told.
+	Loading func(module, digest string) (loaded func(ok bool), err error)
 }
 
 // Generation is one compiled, frozen, numbered version of a module tree.
@@ -153,7 +156,7 @@ func Load(ctx context.Context, o Options) *Generation {
 		slots <- struct{}{}
 		busy.Go(func() {
 			defer func() { <-slots }()
-			loaded[i] = l.module(ctx, t, t == o.Tree.Global)
+			loaded[i] = l.marked(ctx, o, t)
 		})
 	}
 	busy.Wait()

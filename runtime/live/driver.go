@@ -40,6 +40,8 @@ type Options struct {
 	Version         string
 	// StateDir is a folder of this instance that outlives a crash.
 	StateDir string
+	// Marks are those of StateDir.
+	Marks *Marks
 	// PauseAll leaves every release alone, Paused those of some modules.
 	PauseAll bool
 	Paused   []string
@@ -67,7 +69,7 @@ type Driver struct {
 	executor    *executor.Executor
 	recorder    *record.Recorder
 	process     string // what the ids of runs begin with
-	marks       *marks
+	marks       *Marks
 	stuck       stuck
 	watching    sync.Map // what each watch was started with, an engine.StartWatch, by its id
 	requests    *requests
@@ -159,10 +161,8 @@ func New(o Options) (*Driver, error) {
 		log: d.log, jitter: rand.Float64, metrics: o.Metrics,
 	})
 	d.generation.Store(o.Generation)
+	d.marks = o.Marks
 	var err error
-	if d.marks, err = openMarks(o.StateDir, o.Generation.Tree.Digest); err != nil {
-		return nil, err
-	}
 	if d.releases, err = release.New(release.Options{
 		Config: o.Client.Config(), Discovery: o.Client.Discovery(), Mapper: o.Client.Mapper(),
 		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,

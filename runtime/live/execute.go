@@ -126,7 +126,7 @@ func (d *Driver) startWatch(a engine.StartWatch) {
 // callHook calls a hook, and says how long that has computed.
 func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
 	began := time.Now()
-	if err := d.marks.begin(a.Hook.ID); err != nil {
+	if err := d.marks.begin(a.Hook.ID, a.Hook.Digest); err != nil {
 		return engine.RunDone{Run: a.Run, Err: fmt.Errorf("the run cannot be marked in --state-dir: %w", err)}, 0
 	}
 	d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
@@ -135,7 +135,7 @@ func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
 	if !done.Gone && d.generation.Load().Hook(a.Hook.ID) != nil {
 		d.metrics.ran(a.Module.Name, a.Hook.ID, done.Took, result)
 	}
-	if err := d.marks.end(a.Hook.ID, result.Err == nil); err != nil {
+	if err := d.marks.end(a.Hook.ID, a.Hook.Digest, result.Err == nil); err != nil {
 		d.o.Log.Warn().Err(err).Msg("the mark of a run stays in --state-dir")
 	}
 	return done, result.Usage.Wall - result.Usage.Waited

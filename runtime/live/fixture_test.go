@@ -78,9 +78,13 @@ func (f *fixture) newDriver(files map[string]string) *Driver {
 	if err != nil {
 		f.Fatal(err)
 	}
+	marks, err := OpenMarks(f.dir)
+	if err != nil {
+		f.Fatal(err)
+	}
 	d, err := New(Options{
 		Client: f.newClient(), Generation: loadTree(f.T, files), Namespace: f.namespace, Name: "starling", Version: "test",
-		StateDir: f.dir, Metrics: metrics, Log: zerolog.New(zerolog.NewTestWriter(f.T)),
+		StateDir: f.dir, Marks: marks, Metrics: metrics, Log: zerolog.New(zerolog.NewTestWriter(f.T)),
 	})
 	if err != nil {
 		f.Fatal(err)

@@ -11,33 +11,39 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/starling-operator/starling/runtime/generation"
 )
 
-// quarantineAfter is how many processes may end uncleanly while a hook runs, with no
-// success of that hook in between, before it is run no more.
+// quarantineAfter is how many processes may end uncleanly while something is evaluated,
+// with no success of it in between, before it is evaluated no more.
 const quarantineAfter = 2
 
-// marks notes on disk which hooks are running, so that a hook that takes the process
-// with it (memory that no limit saw in time, a fault of the runtime) is known
-// afterwards. A file for each hook, no API write; a process that stops as it should
-// leaves none. A file is made with the first run and stays open: what a run then costs
-// is two writes of one byte, which matters to hooks that answer requests.
-type marks struct {
+// Marks notes on disk what of the modules is being evaluated, so that what takes the
+// process with it (memory that no limit saw in time, a fault of the runtime) is known
+// afterwards: a run of a hook, a filter, enabled(), the load of a module. A file for each,
+// no API write; a process that stops as it should leaves none. A file is made with the
+// first time and stays open: what each time then costs is two writes of one byte, which
+// matters to filters, and to hooks that answer requests.
+//
+// A mark is that of a name and of the digest of its code: an edit gives a fresh chance,
+// and one of other code changes nothing.
+type Marks struct {
 	dir string
-	// tree is part of each mark's name: a changed module tree gives every hook
-	// a fresh chance.
-	tree string
 
 	mu      sync.Mutex
-	running map[string]*running // hooks that have run, by id
+	running map[string]*running // what is evaluated, or was, by mark
 	unclean map[string]int      // earlier processes that ended so, by mark
+	// alone is held by all that load, and by one that was there when a process ended
+	// alone: the next time it is known which of them it was.
+	alone sync.RWMutex
 }
 
-// running is a hook that runs, or has.
+// running is something that is evaluated, or was.
 type running struct {
-	mark string
-	runs int      // under way
-	file *os.File // begins with markRunning or markIdle
+	times int      // under way
+	gone  bool     // it is not in the module tree any more
+	file  *os.File // begins with markRunning or markIdle
 }
 
 const (
@@ -45,9 +51,9 @@ const (
 	markIdle    = '0'
 )
 
-// openMarks reads what earlier processes have left behind.
-func openMarks(dir, tree string) (*marks, error) {
-	m := &marks{dir: filepath.Join(dir, "runs"), tree: tree, running: map[string]*running{}, unclean: map[string]int{}}
+// OpenMarks reads what earlier processes have left behind in a state folder.
+func OpenMarks(dir string) (*Marks, error) {
+	m := &Marks{dir: filepath.Join(dir, "runs"), running: map[string]*running{}, unclean: map[string]int{}}
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
@@ -88,62 +94,51 @@ func openMarks(dir, tree string) (*marks, error) {
 	return m, nil
 }
 
-// quarantined says why a hook must not run, or "".
-func (m *marks) quarantined(hook string) string {
+// quarantined says why something must not be evaluated, or "".
+func (m *Marks) quarantined(what, digest string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.quarantinedLocked(m.mark(hook))
-}
-
-// quarantinedIn is quarantined for another tree.
-func (m *marks) quarantinedIn(tree, hook string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.quarantinedLocked(markOf(tree, hook))
-}
-
-func (m *marks) quarantinedLocked(mark string) string {
+	mark := markOf(what, digest)
 	if n := m.unclean[mark]; n >= quarantineAfter {
-		return fmt.Sprintf("quarantined: %d times in a row starling was killed while it ran; change the hook, or remove %s and restart", n, m.file(mark, "unclean"))
+		return fmt.Sprintf("quarantined: %d times in a row starling was killed while it ran; change its code, or remove %s and restart", n, m.file(mark, "unclean"))
 	}
 	return ""
 }
 
-// begin marks a run of the hook.
-func (m *marks) begin(hook string) error {
+// barred is quarantined for a hook.
+func (m *Marks) barred(h *generation.Hook) string { return m.quarantined(h.ID, h.Digest) }
+
+// begin marks that something is evaluated.
+func (m *Marks) begin(what, digest string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.running[hook]
-	if r != nil && r.runs == 0 && r.mark != m.mark(hook) {
-		if err := m.close(hook, r); err != nil { // that of another tree
-			return err
-		}
-		r = nil
-	}
+	mark := markOf(what, digest)
+	r := m.running[mark]
 	if r == nil {
-		r = &running{mark: m.mark(hook)}
-		m.running[hook] = r
+		r = &running{}
+		m.running[mark] = r
 	}
-	if r.runs == 0 {
-		if err := m.show(hook, r); err != nil {
+	if r.times == 0 {
+		if err := m.show(mark, what, r); err != nil {
 			return err // there is no run
 		}
 	}
-	r.runs++
+	r.times++
+	r.gone = false
 	return nil
 }
 
-// show writes the mark of a hook that runs.
-func (m *marks) show(hook string, r *running) error {
+// show writes the mark of what is evaluated.
+func (m *Marks) show(mark, what string, r *running) error {
 	if r.file != nil {
 		return r.set(markRunning)
 	}
-	file, err := os.OpenFile(m.file(r.mark, "running"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(m.file(mark, "running"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	r.file = file
-	_, err = file.WriteString(string(markRunning) + " " + hook)
+	_, err = file.WriteString(string(markRunning) + " " + what)
 	return err
 }
 
@@ -152,73 +147,123 @@ func (r *running) set(state byte) error {
 	return err
 }
 
-// end takes the mark away. A success clears what earlier processes had against the
-// hook.
-func (m *marks) end(hook string, succeeded bool) error {
+// end takes the mark away. A success clears what earlier processes had against it.
+func (m *Marks) end(what, digest string, succeeded bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.running[hook]
+	mark := markOf(what, digest)
+	r := m.running[mark]
 	if r == nil {
 		return nil // cleared meanwhile
 	}
 	var errs []error
-	if r.runs--; r.runs <= 0 && r.file != nil {
+	if r.times--; r.times <= 0 && r.file != nil {
 		errs = append(errs, r.set(markIdle))
+		if r.gone {
+			errs = append(errs, m.close(mark, r))
+		}
 	}
-	if succeeded && m.unclean[r.mark] > 0 {
-		delete(m.unclean, r.mark)
-		errs = append(errs, m.remove(r.mark, "unclean"))
+	if succeeded && m.unclean[mark] > 0 {
+		delete(m.unclean, mark)
+		errs = append(errs, m.remove(mark, "unclean"))
 	}
 	return errors.Join(errs...)
 }
 
-// clear takes all marks away: this process ends as it should, whatever still runs.
-func (m *marks) clear() error {
+// Loading marks that a module is loaded; see [generation.Options]. loaded is to be called
+// when that has ended, with whether it went well.
+func (m *Marks) Loading(module, digest string) (loaded func(ok bool), err error) {
+	what := "load of " + module
+	if why := m.quarantined(what, digest); why != "" {
+		return nil, errors.New(strings.Replace(why, "while it ran", "while it was loaded", 1))
+	}
+	m.mu.Lock()
+	suspect := m.unclean[markOf(what, digest)] > 0
+	m.mu.Unlock()
+	leave := m.alone.RUnlock
+	if suspect {
+		m.alone.Lock()
+		leave = m.alone.Unlock
+	} else {
+		m.alone.RLock()
+	}
+	if err := m.begin(what, digest); err != nil {
+		leave()
+		return nil, fmt.Errorf("the load cannot be marked in --state-dir: %w", err)
+	}
+	return func(ok bool) {
+		defer leave()
+		_ = m.end(what, digest, ok) // a mark that stays counts once
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if r := m.running[markOf(what, digest)]; r != nil && r.times <= 0 {
+			_ = m.close(markOf(what, digest), r) // it is loaded once
+		}
+	}, nil
+}
+
+// Evaluating marks that something else of a module is evaluated: a filter, enabled(),
+// chart_values(). ended is to be called when that has ended, with whether it went well; an
+// error says why it must not begin.
+func (m *Marks) Evaluating(what, digest string) (ended func(ok bool), err error) {
+	if why := m.quarantined(what, digest); why != "" {
+		return nil, errors.New(why)
+	}
+	if err := m.begin(what, digest); err != nil {
+		return nil, fmt.Errorf("it cannot be marked in --state-dir: %w", err)
+	}
+	return func(ok bool) { _ = m.end(what, digest, ok) }, nil // a mark that stays counts once
+}
+
+// Clear takes all marks away: this process ends as it should, whatever still runs.
+func (m *Marks) Clear() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var errs []error
-	for _, r := range m.running {
-		if r.file != nil {
-			errs = append(errs, r.file.Close(), m.remove(r.mark, "running"))
-		}
+	for mark, r := range m.running {
+		errs = append(errs, m.close(mark, r))
 	}
-	clear(m.running)
 	return errors.Join(errs...)
 }
 
-// use has hooks marked as those of another tree from now on. A hook that runs keeps its
-// mark until it has ended; one that does not run any more loses it.
-func (m *marks) use(tree string) error {
+// use has the marks of all but these hooks, and of filters, go as soon as they do not run.
+func (m *Marks) use(gen *generation.Generation) error {
+	stay := map[string]bool{}
+	for _, module := range gen.All() {
+		for _, h := range module.Hooks {
+			stay[markOf(h.ID, h.Digest)] = true
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tree = tree
 	var errs []error
-	for hook, r := range m.running {
-		if r.runs <= 0 {
-			errs = append(errs, m.close(hook, r))
+	for mark, r := range m.running {
+		if stay[mark] {
+			continue
+		}
+		if r.gone = true; r.times <= 0 {
+			errs = append(errs, m.close(mark, r))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (m *marks) close(hook string, r *running) error {
-	delete(m.running, hook)
+func (m *Marks) close(mark string, r *running) error {
+	delete(m.running, mark)
 	if r.file == nil {
 		return nil
 	}
-	return errors.Join(r.file.Close(), m.remove(r.mark, "running"))
+	return errors.Join(r.file.Close(), m.remove(mark, "running"))
 }
 
-func (m *marks) mark(hook string) string { return markOf(m.tree, hook) }
-
-func markOf(tree, hook string) string {
-	sum := sha256.Sum256([]byte(tree + "\x00" + hook))
+func markOf(what, digest string) string {
+	sum := sha256.Sum256([]byte(digest + "\x00" + what))
 	return hex.EncodeToString(sum[:16])
 }
 
-func (m *marks) file(mark, kind string) string { return filepath.Join(m.dir, mark+"."+kind) }
+func (m *Marks) file(mark, kind string) string { return filepath.Join(m.dir, mark+"."+kind) }
 
-func (m *marks) remove(mark, kind string) error {
+func (m *Marks) remove(mark, kind string) error {
 	if err := os.Remove(m.file(mark, kind)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

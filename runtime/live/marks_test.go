@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-func open(t *testing.T, dir, tree string) *marks {
+func open(t *testing.T, dir string) *Marks {
 	t.Helper()
-	m, err := openMarks(dir, tree)
+	m, err := OpenMarks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,50 +19,50 @@ func open(t *testing.T, dir, tree string) *marks {
 func TestAHookThatTakesTheProcessWithItIsQuarantined(t *testing.T) {
 	dir := t.TempDir()
 	for range quarantineAfter {
-		m := open(t, dir, "tree")
-		if why := m.quarantined("web/a"); why != "" {
+		m := open(t, dir)
+		if why := m.quarantined("web/a", "code"); why != "" {
 			t.Fatalf("too early: %s", why)
 		}
-		if err := m.begin("web/a"); err != nil { // and the process is gone
+		if err := m.begin("web/a", "code"); err != nil { // and the process is gone
 			t.Fatal(err)
 		}
 	}
-	m := open(t, dir, "tree")
-	if why := m.quarantined("web/a"); !strings.Contains(why, "2 times in a row") {
+	m := open(t, dir)
+	if why := m.quarantined("web/a", "code"); !strings.Contains(why, "2 times in a row") {
 		t.Errorf("got %q", why)
 	}
-	if why := m.quarantined("web/b"); why != "" {
+	if why := m.quarantined("web/b", "code"); why != "" {
 		t.Errorf("another hook: %s", why)
 	}
-	if why := open(t, dir, "other tree").quarantined("web/a"); why != "" {
-		t.Errorf("a changed tree: %s", why)
+	if why := m.quarantined("web/a", "other code"); why != "" {
+		t.Errorf("a changed hook: %s", why)
 	}
 }
 
 func TestASuccessClearsTheHook(t *testing.T) {
 	dir := t.TempDir()
 	crash := func() {
-		if err := open(t, dir, "tree").begin("web/a"); err != nil {
+		if err := open(t, dir).begin("web/a", "code"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	crash()
-	m := open(t, dir, "tree")
-	for _, err := range []error{m.begin("web/a"), m.end("web/a", true)} {
+	m := open(t, dir)
+	for _, err := range []error{m.begin("web/a", "code"), m.end("web/a", "code", true)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	crash()
-	if why := open(t, dir, "tree").quarantined("web/a"); why != "" {
+	if why := open(t, dir).quarantined("web/a", "code"); why != "" {
 		t.Errorf("a hook that ran well in between: %s", why)
 	}
 }
 
 func TestACleanStopLeavesNoMarks(t *testing.T) {
 	dir := t.TempDir()
-	m := open(t, dir, "tree")
-	for _, err := range []error{m.begin("web/a"), m.begin("web/a"), m.end("web/a", false), m.begin("web/b"), m.clear()} {
+	m := open(t, dir)
+	for _, err := range []error{m.begin("web/a", "code"), m.begin("web/a", "code"), m.end("web/a", "code", false), m.begin("web/b", "code"), m.Clear()} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,13 +77,13 @@ func TestACleanStopLeavesNoMarks(t *testing.T) {
 func TestAHookThatDoesNotRunIsNotMarked(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 * quarantineAfter {
-		m := open(t, dir, "tree")
-		for _, err := range []error{m.begin("web/a"), m.begin("web/a"), m.end("web/a", false), m.end("web/a", false), m.begin("web/a"), m.end("web/a", false)} {
+		m := open(t, dir)
+		for _, err := range []error{m.begin("web/a", "code"), m.begin("web/a", "code"), m.end("web/a", "code", false), m.end("web/a", "code", false), m.begin("web/a", "code"), m.end("web/a", "code", false)} {
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		if why := m.quarantined("web/a"); why != "" {
+		if why := m.quarantined("web/a", "code"); why != "" {
 			t.Fatalf("got %q", why)
 		}
 	}
@@ -99,14 +99,14 @@ func TestMarksReadWhatTheyDidNotWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if m := open(t, dir, "tree"); len(m.unclean) > 0 {
+	if m := open(t, dir); len(m.unclean) > 0 {
 		t.Errorf("counts %v", m.unclean)
 	}
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openMarks(file, "tree"); err == nil || !strings.Contains(err.Error(), "--state-dir") {
+	if _, err := OpenMarks(file); err == nil || !strings.Contains(err.Error(), "--state-dir") {
 		t.Errorf("a state folder that is a file: %v", err)
 	}
 }
@@ -114,20 +114,35 @@ func TestMarksReadWhatTheyDidNotWrite(t *testing.T) {
 // A run that could not be marked is none: the next one is marked again.
 func TestARunThatCannotBeMarkedCountsForNothing(t *testing.T) {
 	dir := t.TempDir()
-	m := open(t, dir, "tree")
+	m := open(t, dir)
 	if err := os.RemoveAll(m.dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.begin("web/a"); err == nil {
+	if err := m.begin("web/a", "code"); err == nil {
 		t.Fatal("marked in a folder that is not there")
 	}
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.begin("web/a"); err != nil {
+	if err := m.begin("web/a", "code"); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := os.ReadFile(m.file(m.mark("web/a"), "running")); err != nil || len(data) == 0 || data[0] != markRunning {
+	if data, err := os.ReadFile(m.file(markOf("web/a", "code"), "running")); err != nil || len(data) == 0 || data[0] != markRunning {
 		t.Errorf("the run that follows is not marked: %q, %v", data, err)
+	}
+}
+
+// What a mark costs each call of a filter, and each run.
+func BenchmarkMarks(b *testing.B) {
+	m, err := OpenMarks(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		ended, err := m.Evaluating("the filter of web/a", "code")
+		if err != nil {
+			b.Fatal(err)
+		}
+		ended(true)
 	}
 }

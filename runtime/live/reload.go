@@ -66,8 +66,7 @@ func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 // goroutine.
 func (d *Driver) follow(before, next *generation.Generation) {
 	if d.started.Load() {
-		digest := next.Tree.Digest
-		d.handle(engine.Reload{Generation: next, Quarantined: func(hook string) string { return d.marks.quarantinedIn(digest, hook) }})
+		d.handle(engine.Reload{Generation: next, Quarantined: d.marks.barred})
 		return
 	}
 	if err := engine.Check(engine.Options{Namespace: d.o.Namespace, Name: d.o.Name}, before, next); err != nil {
@@ -85,7 +84,7 @@ func (d *Driver) adopted(next *generation.Generation) {
 	if d.receive != nil {
 		d.receive.Know(next)
 	}
-	if err := d.marks.use(next.Tree.Digest); err != nil {
+	if err := d.marks.use(next); err != nil {
 		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
 	}
 	if d.started.Load() {

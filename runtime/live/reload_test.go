@@ -1,6 +1,7 @@
 package live
 
 import (
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -91,50 +92,79 @@ func TestMetricsOfGoneHooks(t *testing.T) {
 	}
 }
 
-// Hooks are marked as those of the tree that they run from; what runs keeps its mark.
-func TestMarksFollowTheTree(t *testing.T) {
+// A mark is of the code that runs: what has gone loses it, what runs keeps it until it has
+// ended, and what stays under another tree keeps what it has done.
+func TestMarksFollowTheCode(t *testing.T) {
 	dir := t.TempDir()
-	m, err := openMarks(dir, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := func(hook string) {
+	m := open(t, dir)
+	begin := func(hook, digest string) {
 		t.Helper()
-		if err := m.begin(hook); err != nil {
+		if err := m.begin(hook, digest); err != nil {
 			t.Fatal(err)
 		}
 	}
-	begin("web/rests")
-	if err := m.end("web/rests", true); err != nil {
+	gen := loadTree(t, map[string]string{"web/module.star": "module(enabled = True)\n", "web/hooks/a.star": "hook(lambda ctx: None, name = \"stays\", on = [startup()])\n"})
+	stays := gen.Modules["web"].Hooks[0]
+	begin("web/rests", "one")
+	begin(stays.ID, stays.Digest)
+	begin("web/runs", "one")
+	if err := m.end("web/rests", "one", true); err != nil {
 		t.Fatal(err)
 	}
-	begin("web/runs")
-	if err := m.use("two"); err != nil {
+	if err := m.use(gen); err != nil {
 		t.Fatal(err)
 	}
-	begin("web/rests")
-	if err := m.end("web/runs", false); err != nil {
-		t.Fatal(err)
-	}
-	begin("web/runs")
-	// Killed now, and once more.
-	for range 2 {
-		if m, err = openMarks(dir, "two"); err != nil {
+	files := func() (n int) {
+		all, err := filepath.Glob(filepath.Join(dir, "runs", "*.running"))
+		if err != nil {
 			t.Fatal(err)
 		}
-		begin("web/rests")
-		begin("web/runs")
+		return len(all)
 	}
-	if m, err = openMarks(dir, "one"); err != nil {
+	if n := files(); n != 2 {
+		t.Errorf("%d marks, want those of the hook that stays and of the one that runs", n)
+	}
+	if err := m.end("web/runs", "one", false); err != nil {
 		t.Fatal(err)
 	}
-	for _, hook := range []string{"web/rests", "web/runs"} {
-		if m.quarantined(hook) != "" {
-			t.Errorf("%s is quarantined in a tree in which it did nothing", hook)
+	if n := files(); n != 1 {
+		t.Errorf("%d marks, want that of the hook that stays", n)
+	}
+	for range 2 { // killed now, and once more
+		m = open(t, dir)
+		begin("web/runs", "one")
+	}
+	m = open(t, dir)
+	if m.quarantined("web/runs", "one") == "" || m.quarantined("web/runs", "two") != "" {
+		t.Error("quarantine is for the code that ran")
+	}
+}
+
+// Of modules that were loaded as the process ended, it is found out which one it was.
+func TestALoadThatTakesTheProcessWithIt(t *testing.T) {
+	dir := t.TempDir()
+	load := func(m *Marks, module string) func(bool) {
+		t.Helper()
+		loaded, err := m.Loading(module, "code")
+		if err != nil {
+			t.Fatal(err)
 		}
-		if m.quarantinedIn("two", hook) == "" {
-			t.Errorf("%s is not quarantined", hook)
-		}
+		return loaded
+	}
+	m := open(t, dir)
+	load(m, "innocent")
+	load(m, "guilty") // and the process is gone
+	m = open(t, dir)
+	load(m, "guilty") // alone, and gone
+	m = open(t, dir)
+	if _, err := m.Loading("guilty", "code"); err == nil || !strings.Contains(err.Error(), "2 times in a row starling was killed while it was loaded") {
+		t.Error(err)
+	}
+	load(m, "innocent")(true)
+	load(m, "guilty edited")(true)
+	files, err := filepath.Glob(filepath.Join(dir, "runs", "*"))
+	if err != nil || len(files) != 1 {
+		t.Errorf("what is noted: %v %v", files, err)
 	}
 }
 

@@ -177,7 +177,7 @@ func (d *Driver) readStart() (engine.Start, error) {
 	if err != nil {
 		return engine.Start{}, fmt.Errorf("records of sets: %w", err)
 	}
-	in := engine.Start{Kept: kept, Sets: sets, Quarantined: d.marks.quarantined}
+	in := engine.Start{Kept: kept, Sets: sets, Quarantined: d.marks.barred}
 	for _, r := range refs {
 		in.Installed = append(in.Installed, engine.ReleaseRef(r))
 	}
@@ -206,7 +206,7 @@ func (d *Driver) stop(grace time.Duration) (clean bool) {
 	if lost := d.outbox.stop(ctx); lost > 0 {
 		d.o.Log.Warn().Int("messages", lost).Msg("messages that have not arrived are lost")
 	}
-	if err := d.marks.clear(); err != nil {
+	if err := d.marks.Clear(); err != nil {
 		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
 	}
 	return clean

@@ -76,7 +76,7 @@ func converts(h *generation.Hook, binding string) bool {
 // and must go on while a module is off or waits, because no object of its kind can be
 // read meanwhile.
 func (d *Driver) convert(ctx context.Context, h *generation.Hook, r *builtins.Request) (builtins.Response, error) {
-	if why := d.marks.quarantined(h.ID); why != "" {
+	if why := d.marks.barred(h); why != "" {
 		return builtins.Response{}, fmt.Errorf("hook %s: %s", h.ID, why)
 	}
 	gen := d.generation.Load()
