@@ -78,6 +78,10 @@ type ending struct {
 	log      []string
 }
 
+// patience is how many times the time of a test one of its orders has: it waits for what
+// the seed had fail, and of thousands one may meet a machine that has too much to do.
+const patience = 5
+
 // end runs a test in the order of a seed, 0 for the plain one, then lets an hour pass
 // in which what has failed may succeed, and has another process look at what is left.
 func end(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function, seed uint64) (ending, error) {
@@ -89,10 +93,12 @@ func end(ctx context.Context, o Options, host *script.Host, file, name string, f
 	if err := w.useSeed(seed); err != nil {
 		return out, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, testLimits.Wall)
+	limits := testLimits
+	limits.Wall *= patience
+	ctx, cancel := context.WithTimeout(ctx, limits.Wall)
 	defer cancel()
 	_, _, err = host.Call(ctx, fn, starlark.Tuple{builtins.NewTest()}, script.CallOptions{
-		Name: file + ":" + name, Limits: testLimits,
+		Name: file + ":" + name, Limits: limits,
 		Context: &builtins.Context{Phase: builtins.PhaseTest, Log: lines{w.say}, Test: &builtins.Test{World: w, Ctx: ctx, Lenient: true}},
 	})
 	out.trace = w.w.Trace()
