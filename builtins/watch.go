@@ -16,7 +16,7 @@ import (
 func watchSpec() Spec {
 	return Spec{
 		Name: "k8s.watch", Phases: PhaseLoad, call: callWatch, Returns: "a binding for hook(on = […])",
-		Doc: "Triggers when an object appears, changes as far as its filter shows it, or goes away, and keeps the snapshot ctx.snapshots[name] of all of them, sorted by namespace and name.",
+		Doc: "Triggers when an object appears, changes as far as its filter shows it, or goes away, and keeps the snapshot ctx.snapshots[name] of all of them, sorted by namespace and name. Secrets need a grant of list and watch. What belongs to Starling itself is left out.",
 		Params: []Param{
 			{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
 			{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},

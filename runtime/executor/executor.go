@@ -150,6 +150,9 @@ func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evalu
 func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spec {
 	spec := watchSpec(a.ID, a.Watch)
 	spec.Finalizer = a.Finalizer
+	spec.Omit = func(obj map[string]any) bool {
+		return x.o.Instance.OwnsObject(a.Watch.APIVersion, a.Watch.Kind, obj)
+	}
 	spec.Apart, spec.Module = a.Watch.Filter != nil, a.Hook.Module
 	spec.Filter = hook.Filter(ctx, x.host, a.Watch, x.o.Log(a.Hook.Module, a.Hook.ID))
 	if filter := spec.Filter; spec.Apart { // a program

@@ -115,6 +115,7 @@ func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Modul
 	}
 	slices.SortFunc(m.Hooks, func(a, b *Hook) int { return cmp.Compare(a.ID, b.ID) })
 	m.checkQueues()
+	m.checkSecrets()
 	for _, h := range m.Hooks {
 		for _, b := range h.Bindings {
 			switch {

@@ -102,7 +102,7 @@ func viewKey(spec Spec) string {
 	case spec.FilterID != "":
 		what = "filter " + spec.FilterID
 	}
-	return fmt.Sprintf("%q %t %q %q", unique(spec.ExcludeNamespaces), spec.KeepObject, spec.Finalizer, what)
+	return fmt.Sprintf("%q %t %t %q %q", unique(spec.ExcludeNamespaces), spec.Omit != nil, spec.KeepObject, spec.Finalizer, what)
 }
 
 // leave takes a subscription off; rows are what it kept, and empty says that

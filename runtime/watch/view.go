@@ -28,7 +28,8 @@ type view struct {
 	filter  Filter
 	holder  string          // the finalizer of marks, or ""
 	exclude map[string]bool // namespaces whose objects are left out
-	objects bool            // the objects are kept, too
+	omit    func(map[string]any) bool
+	objects bool // the objects are kept, too
 	subs    map[*subscription]bool
 	synced  bool
 	listing bool // a goroutine lists for this view alone
@@ -49,7 +50,7 @@ type view struct {
 
 // newView makes the view of what a subscription wants kept.
 func newView(spec Spec) *view {
-	v := &view{filter: spec.Filter, holder: spec.Finalizer, objects: spec.KeepObject, subs: map[*subscription]bool{},
+	v := &view{filter: spec.Filter, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, subs: map[*subscription]bool{},
 		apart: spec.Apart && spec.Filter != nil}
 	for _, namespace := range spec.ExcludeNamespaces {
 		if v.exclude == nil {
@@ -84,6 +85,9 @@ func (v *view) run(obj map[string]any) (out outcome) {
 		if key, _, _ := identity(obj); v.exclude[key.namespace] {
 			return outcome{}
 		}
+	}
+	if v.omit != nil && v.omit(obj) {
+		return outcome{}
 	}
 	if v.holder != "" {
 		marks := marksOf(obj, v.holder)

@@ -49,6 +49,10 @@ type Spec struct {
 	// Fields is a field selector as kubectl takes it, for the API server; ""
 	// means all.
 	Fields string
+	// Omit says which objects are left out before the filter sees them; nil means none.
+	// A watch with it shares its results with those that have it, too: it says the
+	// same for all of them.
+	Omit func(obj map[string]any) bool
 	// Filter turns an object into what is kept. Nil keeps the whole object.
 	Filter Filter
 	// FilterID identifies what the filter does (its code with its loads): two
