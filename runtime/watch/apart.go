@@ -209,7 +209,7 @@ func (s *stream) hand(v *view, l *listing, obj map[string]any, item *listed, at 
 	q := &v.queue
 	t := &task{key: item.objectKey, version: versionNumber(item.version), obj: obj, seen: time.Now(), list: l, item: item, at: at}
 	if _, r := v.find(t.key); r != nil && r.version == t.version && t.version != 0 {
-		item.outcomes[at] = outcome{value: r.value, object: r.object, keep: true, marks: r.marks}
+		item.outcomes[at] = outcome{value: r.value, object: r.object, keep: true, marks: r.marks, size: r.size}
 		return
 	}
 	if q.working {
@@ -316,6 +316,7 @@ func (s *stream) done(v *view, out outcome) (tell []*subscription) {
 	}
 	q.current = nil
 	switch {
+	case v.over != nil:
 	case t.list != nil:
 		t.item.outcomes[t.at] = out
 	case !t.void && !out.missing:
@@ -344,6 +345,9 @@ func (s *stream) outcome(v *view, t *task) outcome {
 	}
 	out := v.run(obj)
 	out.version = version
+	if t.list != nil {
+		s.listedOne(v, t.key, &out)
+	}
 	return out
 }
 
@@ -396,6 +400,7 @@ func (s *stream) catchUpApart(ctx context.Context, v *view) error {
 	s.mu.Lock()
 	v.queue.giveUp(v.queue.list)
 	v.queue.list = l
+	_ = s.recount(v)
 	s.mu.Unlock()
 	var items []*listed
 	version, err := s.m.o.Client.Each(ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
@@ -428,8 +433,9 @@ func weigh(v any) int64 {
 	case string:
 		return 16 + int64(len(v))
 	case map[string]any:
-		// A map has groups of eight places for a key and a value each.
-		size := 48 + 272*int64(len(v)/8+1)
+		// A map has groups of eight places for a key and a value each, two thirds of
+		// which are taken.
+		size := 48 + 400*int64(len(v)/8+1)
 		for key, value := range v {
 			size += int64(len(key)) + weigh(value)
 		}

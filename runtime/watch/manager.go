@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/cluster"
@@ -40,6 +41,9 @@ type Options struct {
 	// server sends a bookmark a minute, so silence means a dead connection. 0
 	// means 3 minutes.
 	Idle time.Duration
+	// Held is how many bytes of memory all snapshots may hold; one watch may hold half
+	// of it. 0 means two fifths of the memory limit of the process, or 4 GiB.
+	Held int64
 }
 
 // Manager runs watches. Make it with [New], end it with [Manager.Shutdown]. All
@@ -49,6 +53,8 @@ type Manager struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+
+	held atomic.Int64 // what all snapshots hold, see [Options].Held
 
 	// mu guards what follows. Locks are taken in the order manager, stream,
 	// subscription; the sink is called with none of them held.
@@ -86,6 +92,7 @@ func New(o Options) *Manager {
 	}
 	o.RecheckMin = cmp.Or(o.RecheckMin, 250*time.Millisecond)
 	o.RecheckMax = cmp.Or(o.RecheckMax, 10*time.Second)
+	o.Held = cmp.Or(o.Held, heldLimit())
 	o.Idle = cmp.Or(o.Idle, 3*time.Minute)
 	// Reflectors log what the sink is told anyway.
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))

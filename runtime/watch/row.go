@@ -26,10 +26,18 @@ type row struct {
 	value   starlark.Value
 	object  starlark.Value // what value was made of, when the view keeps that
 	marks   Marks
+	size    int64
 }
 
 func (r *row) entry() Entry {
 	return Entry{Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks}
+}
+
+func (r *row) weight() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.size
 }
 
 func compareKeys(a, b objectKey) int {
@@ -40,7 +48,7 @@ func compareRows(a, b *row) int { return compareKeys(a.objectKey, b.objectKey) }
 
 // row is what is kept of an object at a version.
 func (o outcome) row(key objectKey, version uint64) *row {
-	return &row{objectKey: key, version: version, value: o.value, object: o.object, marks: o.marks}
+	return &row{objectKey: key, version: version, value: o.value, object: o.object, marks: o.marks, size: o.size}
 }
 
 func (r *row) event(typ EventType, seen time.Time) Event {

@@ -65,6 +65,9 @@ func (s *stream) cover() {
 			l = newListing()
 			v.queue.list = l
 		}
+		if !v.listing {
+			_ = s.recount(v)
+		}
 		s.covered = append(s.covered, covered{v, l})
 	}
 }
@@ -85,6 +88,7 @@ func (s *stream) filtered(obj map[string]any) *listed {
 			s.hand(c.view, c.list, obj, out, i)
 		} else {
 			out.outcomes[i] = c.view.run(obj)
+			s.listedOne(c.view, key, &out.outcomes[i])
 		}
 	}
 	return out
@@ -124,9 +128,12 @@ func (s *stream) Replace(items []any, resourceVersion string) error {
 			if v.queue.list != l {
 				continue // nobody has it any more
 			}
-			if force {
+			if force { // what has kept its version may be another object
 				v.anew()
 				v.queue.restart()
+				v.queue.giveUp(l)
+				s.listFor(v)
+				continue
 			}
 			l.complete, l.items, l.at, l.version = true, all, i, version
 			s.wake(v)
@@ -134,10 +141,12 @@ func (s *stream) Replace(items []any, resourceVersion string) error {
 		}
 		entries := make([]entry, 0, len(all))
 		for _, l := range all {
-			entries = append(entries, entry{l.objectKey, versionNumber(l.version), l.outcomes[i]})
+			if !l.outcomes[i].missing {
+				entries = append(entries, entry{l.objectKey, versionNumber(l.version), l.outcomes[i]})
+			}
 		}
 		tell = s.fill(v, entries, version, force, tell)
-		if v.listing {
+		if v.listing && v.over == nil {
 			v.again, v.moot = false, true
 		}
 	}

@@ -90,7 +90,8 @@ func (s *stream) join(sub *subscription) {
 		}
 	}
 	v.subs[sub] = true
-	sub.add(&part{stream: s, view: v, synced: v.synced, failed: s.failed, broken: v.failed.err(s.key.kind), lacks: v.failed.lacks > 0})
+	broken, lacks := v.trouble(s.key.kind)
+	sub.add(&part{stream: s, view: v, synced: v.synced, failed: s.failed, broken: broken, lacks: lacks})
 }
 
 // viewKey says which subscriptions share results.
@@ -116,6 +117,8 @@ func (s *stream) leave(sub *subscription, v *view) (rows []*row, empty bool) {
 		for key, other := range s.views {
 			if other == v {
 				delete(s.views, key)
+				s.m.held.Add(-v.held)
+				v.held = 0
 			}
 		}
 	}
@@ -207,6 +210,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 	var tell []*subscription
 	for _, v := range s.views {
 		switch {
+		case v.over != nil:
 		case obj == nil && v.apart:
 			tell = s.take(v, key, v.queue.gone(key, version), nil, seen, own, tell)
 		case obj == nil:
@@ -233,6 +237,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 func (s *stream) take(v *view, key objectKey, version uint64, out *outcome, seen time.Time, own bool, tell []*subscription) []*subscription {
 	var event Event
 	var changed bool
+	_, before := v.find(key)
 	behind := v.behind()
 	wasBroken := v.failed.len() > 0
 	if out == nil {
@@ -242,6 +247,10 @@ func (s *stream) take(v *view, key objectKey, version uint64, out *outcome, seen
 	}
 	if !behind && len(v.gone) > 0 {
 		v.forgetGone(s.position)
+	}
+	_, after := v.find(key)
+	if why := s.hold(v, after.weight()-before.weight()); why != nil {
+		return s.overfull(v, why, tell)
 	}
 	// A run must not begin with a snapshot that lacks an object, and none needs to
 	// begin twice when it lacks no more.
@@ -265,9 +274,9 @@ func (s *stream) take(v *view, key objectKey, version uint64, out *outcome, seen
 // showFilter tells the subscriptions of a view how its filter fares. Called with s.mu
 // held.
 func (s *stream) showFilter(v *view, tell []*subscription) []*subscription {
-	err := v.failed.err(s.key.kind)
+	err, lacks := v.trouble(s.key.kind)
 	for sub := range v.subs {
-		sub.filterFailed(v, err, v.failed.lacks > 0)
+		sub.filterFailed(v, err, lacks)
 		tell = append(tell, sub)
 	}
 	return tell
@@ -282,7 +291,16 @@ func flush(subs []*subscription) {
 // fill takes a list into views. force says that the server's history begins anew.
 // Called with s.mu held; the caller flushes what it returns.
 func (s *stream) fill(v *view, entries []entry, version uint64, force bool, tell []*subscription) []*subscription {
+	switch {
+	case v.over != nil:
+		return tell
+	case v.full != nil:
+		return s.overfull(v, v.full, tell)
+	}
 	events := v.replace(entries, version, time.Now(), force)
+	if why := s.recount(v); why != nil {
+		return s.overfull(v, why, tell)
+	}
 	first := !v.synced
 	v.synced = true
 	tell = s.showFilter(v, tell)
@@ -358,10 +376,17 @@ func (s *stream) catchUp(v *view) error {
 	if v.apart {
 		return s.catchUpApart(s.ctx, v)
 	}
+	s.mu.Lock()
+	_ = s.recount(v)
+	s.mu.Unlock()
 	var entries []entry
 	version, err := s.m.o.Client.Each(s.ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
 		key, version, _ := identity(obj)
-		entries = append(entries, entry{key, versionNumber(version), v.run(obj)})
+		out := v.run(obj)
+		s.listedOne(v, key, &out)
+		if !out.missing {
+			entries = append(entries, entry{key, versionNumber(version), out})
+		}
 		return nil
 	})
 	if err != nil {

@@ -172,6 +172,18 @@ func (s *subscription) checkSyncedLocked() {
 	s.pushLocked(message{synced: true, served: true})
 }
 
+// unsynced marks the part of a view whose objects are gone from memory. Called with the lock
+// of its stream held.
+func (s *subscription) unsynced(v *view) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		if p.view == v {
+			p.synced, s.synced = false, false
+		}
+	}
+}
+
 // notServed says that the kind is not served (any more); the events tell what has
 // gone with it.
 func (s *subscription) notServed(events []Event) {

@@ -16,6 +16,7 @@ type outcome struct {
 	keep   bool
 	err    error
 	marks  Marks
+	size   int64 // of value and object, in memory
 	// Of a filter that is called apart: the version of the object, when it was read
 	// again, or that it was not there any more.
 	version uint64
@@ -40,6 +41,10 @@ type view struct {
 	turn  chan struct{} // of its module, for that
 	queue queue
 
+	held int64 // bytes of memory of the rows, and of a list that is under way
+	full error // why that list is not kept
+	over error // why the view was stopped for what it holds, or nil
+
 	rows   []*row           // sorted
 	values []starlark.Value // those of rows; nil: not put together since they changed
 	failed failures
@@ -59,6 +64,14 @@ func newView(spec Spec) *view {
 		v.exclude[namespace] = true
 	}
 	return v
+}
+
+// trouble is the error of the filter, and whether objects lack, see [Sink].
+func (v *view) trouble(kind string) (err error, lacks bool) {
+	if v.over != nil {
+		return v.over, true
+	}
+	return v.failed.err(kind), v.failed.lacks > 0
 }
 
 // behind says that a list is under way, which may bring what is older than what is known.
@@ -97,6 +110,7 @@ func (v *view) run(obj map[string]any) (out outcome) {
 	if v.filter == nil || v.objects {
 		whole = object.New(obj)
 	}
+	defer func() { out.weigh() }()
 	if v.filter == nil {
 		out = outcome{value: whole, keep: true}
 		if v.objects {

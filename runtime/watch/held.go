@@ -1,0 +1,136 @@
+package watch
+
+import (
+	"fmt"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// What snapshots hold is counted: a watch that would take the memory of the process is
+// stopped, with a reason, and the rest goes on.
+
+const (
+	// defaultHeld is what all snapshots may hold where the process has no memory limit.
+	defaultHeld = 4 << 30
+	// tryAgain is when a watch that was stopped for what it holds is tried again.
+	tryAgain = 5 * time.Minute
+)
+
+// heldLimit is what all snapshots may hold: a part of what the process may have.
+func heldLimit() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
+		return limit * 4 / 10
+	}
+	return defaultHeld
+}
+
+// hold counts what a view holds more, or less, and says why it is too much, if it is. Called
+// with the mutex of its stream held.
+func (s *stream) hold(v *view, more int64) error {
+	v.held += more
+	all := s.m.held.Add(more)
+	switch {
+	case more <= 0:
+	case v.held > s.m.o.Held/2:
+		return fmt.Errorf("its objects take more than the %d MiB that one watch may hold", s.m.o.Held/2>>20)
+	case all > s.m.o.Held:
+		return fmt.Errorf("with its objects all watches hold more than %d MiB", s.m.o.Held>>20)
+	}
+	return nil
+}
+
+// recount counts the rows alone: a list that was under way has been taken in, or given up.
+func (s *stream) recount(v *view) error {
+	sum := int64(0)
+	for _, r := range v.rows {
+		sum += r.size
+	}
+	v.full = nil
+	return s.hold(v, sum-v.held)
+}
+
+// listedOne counts what a list has kept of one object, until that is taken in. What is too
+// much is not kept.
+func (s *stream) listedOne(v *view, key objectKey, out *outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	more := out.size
+	if _, r := v.find(key); r != nil {
+		more -= r.size
+	}
+	if v.over == nil && v.full == nil {
+		v.full = s.hold(v, more)
+	}
+	if v.over != nil || v.full != nil {
+		*out = outcome{missing: true}
+	}
+}
+
+// overfull stops a view that holds too much: its objects go, and it is not synced before it
+// was tried again. Called with s.mu held; the caller flushes what it returns.
+func (s *stream) overfull(v *view, why error, tell []*subscription) []*subscription {
+	v.over = fmt.Errorf("stopped: %w; keep less of each %s with filter=, or watch fewer with labels= or namespaces=; tried again every %s", why, s.key.kind, tryAgain)
+	v.rows, v.values, v.failed, v.gone, v.synced = nil, nil, failures{}, nil, false
+	v.queue.forget()
+	_ = s.recount(v)
+	for sub := range v.subs {
+		sub.unsynced(v)
+	}
+	s.m.wg.Go(func() {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(tryAgain):
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		v.over = nil
+		if len(v.subs) > 0 {
+			s.listFor(v)
+		}
+	})
+	return s.showFilter(v, tell)
+}
+
+// weigh notes about how many bytes of memory the result takes.
+func (o *outcome) weigh() {
+	o.size = weighValue(o.value)
+	if o.object != nil && o.object != o.value {
+		o.size += weighValue(o.object)
+	}
+}
+
+func weighValue(v starlark.Value) int64 {
+	switch v := v.(type) {
+	case nil:
+		return 0
+	case *object.Object:
+		return weigh(v.Map())
+	case starlark.String:
+		return 16 + int64(len(v))
+	case *starlark.List:
+		size := int64(48)
+		for i := range v.Len() {
+			size += 16 + weighValue(v.Index(i))
+		}
+		return size
+	case starlark.Tuple:
+		size := int64(24)
+		for _, e := range v {
+			size += 16 + weighValue(e)
+		}
+		return size
+	case *starlark.Dict:
+		size := int64(64)
+		for k, e := range v.Entries() {
+			size += 72 + weighValue(k) + weighValue(e)
+		}
+		return size
+	}
+	return 16
+}

@@ -1,0 +1,64 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// A watch whose objects take more memory than it may hold is stopped with a reason, at its
+// first list or later; the others go on.
+func TestAWatchThatHoldsTooMuchIsStopped(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		for _, streaming := range []bool{true, false} {
+			t.Run(fmt.Sprintf("apart=%v, streamed=%v", apart, streaming), func(t *testing.T) {
+				f := newFixture(t)
+				if !streaming {
+					f.api.NoStreaming()
+				}
+				f.manager.Shutdown()
+				f.manager = New(Options{Client: f.client, Sink: f.recorder, Held: 2 << 20, Backoff: &wait.Backoff{}})
+				t.Cleanup(f.manager.Shutdown)
+				large := strings.Repeat("x", 300<<10)
+				for i := range 3 {
+					f.api.Put(configMap("a", fmt.Sprint(i), "1"+large))
+				}
+				whole := Spec{ID: "whole", APIVersion: "v1", Kind: "ConfigMap"}
+				if apart {
+					whole.Filter, whole.FilterID, whole.Apart = dataFilter, "all data", true
+				}
+				f.manager.Start(whole)
+				f.await("whole synced served=true")
+				small := configMaps("small")
+				small.Filter, small.FilterID = func(obj map[string]any) (v starlark.Value, keep bool, err error) {
+					return starlark.String(obj["data"].(map[string]any)["d"].(string)[:1]), true, nil
+				}, "small"
+				f.manager.Start(small)
+				f.await("small synced served=true")
+				f.api.Put(configMap("a", "3", "1"+large))
+				f.told("whole lacks: stopped: its objects take more than the 1 MiB that one watch may hold; keep less of each ConfigMap with filter=")
+				f.snapshot("whole", "[]")
+				f.api.Put(configMap("a", "0", "2"))
+				f.told(`small modified a/0 "2"`)
+				f.snapshot("small", `["2" "1" "1" "1"]`)
+
+				late := whole
+				late.ID = "late" // is on what was stopped
+				f.manager.Start(late)
+				f.told("late lacks: stopped: ")
+				f.manager.Stop("whole")
+				f.manager.Stop("late")
+				f.manager.Start(whole) // lists again, and is too large at once
+				f.told("whole synced served=true")
+				f.api.Put(configMap("a", "0", "1"+large))
+				f.told("whole lacks: stopped: ")
+				f.manager.Stop("whole")
+				f.manager.Start(whole)
+				f.told("whole lacks: stopped: ")
+			})
+		}
+	}
+}
