@@ -88,11 +88,13 @@ func TestStarlarkInDocsLoads(t *testing.T) {
 		}
 		n++
 		path := "docs/hooks/page.star"
+		files := fstest.MapFS{"docs/module.star": {Data: []byte(`module(grants = [grant("v1", "Secret", verbs = ["list", "watch"], namespaces = ["*"])])`)}}
 		if strings.Contains(b.text, "module(") {
 			path = "docs/module.star"
 		}
 		isTest := strings.Contains(b.text, "def test_")
-		read, err := tree.Read(fstest.MapFS{path: {Data: []byte(b.text)}}, tree.Options{Empty: isTest})
+		files[path] = &fstest.MapFile{Data: []byte(b.text)}
+		read, err := tree.Read(files, tree.Options{Empty: isTest})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func watchSpec() Spec {
 			{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Only objects in these; None: all."},
 			{Name: "exclude_namespaces", Type: TypeStrings, Default: "None", Doc: "Not the objects in these."},
 			{Name: "namespace_labels", Type: TypeSelector, Default: "None", Doc: "Only objects in namespaces whose labels match, of those that namespaces and exclude_namespaces leave. They are followed: the objects of a namespace that begins to match are added, those of one that stops are deleted. Each namespace that matches costs a watch of its own, and Starling must be allowed to list and watch namespaces."},
-			{Name: "object_names", Type: TypeStrings, Default: "None", Doc: "Only objects of these names; None: all."},
+			{Name: "object_names", Type: TypeStrings, Default: "None", Doc: "Only objects of these names; None: all. Up to 16 of them have a watch on the API server each, in each namespace; past that all objects there are read, and Starling selects."},
 			{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Label selector: a dict of equal values, or the text kubectl takes."},
 			{Name: "fields", Type: TypeSelector, Default: "None", Doc: "Field selector: a dict of equal values, or the text kubectl takes, with = and !=. Which fields there are is up to the API server: metadata.name and metadata.namespace for all kinds, more for some, such as spec.nodeName of a Pod."},
 			{Name: "filter", Type: TypeFilter, Default: "None", Doc: "What is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels, or a jq program, of which the first output counts. None: the whole object. While it fails on an object that has no result yet, the hook does not run."},

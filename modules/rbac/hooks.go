@@ -5,6 +5,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/watch"
 )
 
 const (
@@ -79,7 +80,10 @@ func (b *builder) binding(m *generation.Module, h *generation.Hook, binding buil
 		b.add("", Rule{Resource: "namespaces", Verbs: []string{"list", "watch"}, Why: why})
 	}
 	rule := r.rule("list", "watch")
-	rule.Names, rule.Why = w.Names, why
+	rule.Why = why
+	if len(w.Names) <= watch.MaxNames { // else they are selected by Starling
+		rule.Names = w.Names
+	}
 	for _, namespace := range watched(r, w) {
 		b.add(namespace, rule)
 	}

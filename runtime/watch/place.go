@@ -12,6 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+const (
+	// MaxNames is how many names of a watch have a stream each, in each namespace. Past
+	// it the streams bring all objects there, and the names are selected here.
+	MaxNames = 16
+	// MaxStreams bounds the streams of a process, MaxModuleStreams those of a module.
+	MaxStreams       = 1000
+	MaxModuleStreams = 250
+)
+
 // placement is what the streams of one subscription have in common.
 type placement struct {
 	mapping cluster.Mapping
@@ -74,7 +83,7 @@ func (at *placement) key(spec Spec, namespace, name string) streamKey {
 // place reads the selectors of a watch.
 func place(spec Spec, mapping cluster.Mapping) (*placement, error) {
 	at := &placement{mapping: mapping, names: unique(spec.Names)}
-	if len(at.names) == 0 {
+	if len(at.names) == 0 || len(at.names) > MaxNames {
 		at.names = []string{""}
 	}
 	var err error
@@ -91,6 +100,11 @@ func place(spec Spec, mapping cluster.Mapping) (*placement, error) {
 // returns the streams that are new. Called with m.mu held.
 func (m *Manager) open(sub *subscription, namespaces []string) []*stream {
 	at := sub.place
+	if err := m.tooMany(sub, namespaces); err != nil {
+		sub.refuse(err)
+		return nil
+	}
+	sub.refuse(nil)
 	sub.expect(len(sub.allParts()) + len(namespaces)*len(at.names))
 	var started []*stream
 	for _, namespace := range namespaces {
@@ -106,6 +120,36 @@ func (m *Manager) open(sub *subscription, namespaces []string) []*stream {
 		}
 	}
 	return started
+}
+
+// tooMany says why a subscription may not have streams for more namespaces. Called with
+// m.mu held.
+func (m *Manager) tooMany(sub *subscription, namespaces []string) error {
+	const hint = "watch fewer namespaces, or all of them and leave objects out with labels= or filter="
+	more, fresh := len(namespaces)*len(sub.place.names), 0
+	for _, namespace := range namespaces {
+		for _, name := range sub.place.names {
+			if m.streams[sub.place.key(sub.spec, namespace, name)] == nil {
+				fresh++
+			}
+		}
+	}
+	if fresh > 0 && len(m.streams)+fresh > MaxStreams {
+		return fmt.Errorf("%d more watches on the API server would make more than %d in this process; %s", fresh, MaxStreams, hint)
+	}
+	if sub.turn == nil {
+		return nil // of no module
+	}
+	all := more
+	for _, other := range m.subs {
+		if other.turn == sub.turn {
+			all += len(other.allParts())
+		}
+	}
+	if all > MaxModuleStreams && more > 1 {
+		return fmt.Errorf("the module would have %d watches on the API server, and may have %d; %s", all, MaxModuleStreams, hint)
+	}
+	return nil
 }
 
 // follow starts to watch the namespaces that a subscription's NamespaceLabels

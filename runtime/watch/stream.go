@@ -103,7 +103,11 @@ func viewKey(spec Spec) string {
 	case spec.FilterID != "":
 		what = "filter " + spec.FilterID
 	}
-	return fmt.Sprintf("%q %t %t %q %q", unique(spec.ExcludeNamespaces), spec.Omit != nil, spec.KeepObject, spec.Finalizer, what)
+	names := unique(spec.Names)
+	if len(names) <= MaxNames {
+		names = nil // the stream has them
+	}
+	return fmt.Sprintf("%q %q %t %t %q %q", unique(spec.ExcludeNamespaces), names, spec.Omit != nil, spec.KeepObject, spec.Finalizer, what)
 }
 
 // leave takes a subscription off; rows are what it kept, and empty says that
@@ -216,7 +220,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 		case obj == nil:
 			tell = s.take(v, key, version, nil, seen, own, tell)
 		case v.apart:
-			if _, current := v.find(key); !v.known(key, current, version) {
+			if _, current := v.find(key); !v.leavesOut(key) && !v.known(key, current, version) {
 				v.queue.add(key, version, obj, seen, own)
 				s.wake(v)
 			}

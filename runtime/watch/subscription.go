@@ -36,6 +36,7 @@ type subscription struct {
 	synced   bool  // Synced was called for the objects, and is still true
 	looking  error // why the kind could not be looked up
 	guide    error // why the namespaces that match are not known
+	refused  error // why there are no streams for all namespaces
 
 	shown    string // text of the last Failed, "" for none
 	lacked   bool   // and whether it told of objects that lack
@@ -68,7 +69,7 @@ func newSubscription(spec Spec, sink Sink) *subscription {
 func (s *subscription) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.parts, s.expected, s.synced, s.looking = nil, unknown, false, nil
+	s.parts, s.expected, s.synced, s.looking, s.refused = nil, unknown, false, nil, nil
 	s.showLocked()
 }
 
@@ -230,6 +231,14 @@ func (s *subscription) guideFailed(err error) {
 	s.showLocked()
 }
 
+// refuse sets or clears why the watch may not have the streams that it needs.
+func (s *subscription) refuse(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = err
+	s.showLocked()
+}
+
 // lookupFailed says why the kind cannot be looked up.
 func (s *subscription) lookupFailed(err error) {
 	s.mu.Lock()
@@ -269,6 +278,9 @@ func (s *subscription) showLocked() {
 	if err == nil {
 		err = s.guide
 	}
+	if err == nil {
+		err = s.refused
+	}
 	for _, p := range s.parts {
 		if err == nil {
 			err = p.failed
@@ -283,6 +295,7 @@ func (s *subscription) showLocked() {
 	if err != nil {
 		text = err.Error()
 	}
+	lacks = s.refused != nil
 	for _, p := range s.parts {
 		lacks = lacks || p.lacks
 	}

@@ -29,6 +29,7 @@ type view struct {
 	filter  Filter
 	holder  string          // the finalizer of marks, or ""
 	exclude map[string]bool // namespaces whose objects are left out
+	only    map[string]bool // the names of the others, when they are selected here
 	omit    func(map[string]any) bool
 	objects bool // the objects are kept, too
 	subs    map[*subscription]bool
@@ -63,6 +64,12 @@ func newView(spec Spec) *view {
 		}
 		v.exclude[namespace] = true
 	}
+	if names := unique(spec.Names); len(names) > MaxNames {
+		v.only = map[string]bool{}
+		for _, name := range names {
+			v.only[name] = true
+		}
+	}
 	return v
 }
 
@@ -92,10 +99,15 @@ func (v *view) anew() {
 	v.gone = nil
 }
 
+// leavesOut says whether an object is none of the view's by its name.
+func (v *view) leavesOut(key objectKey) bool {
+	return v.exclude[key.namespace] || v.only != nil && !v.only[key.name]
+}
+
 // run applies the filter. A panic in it is an error of this object.
 func (v *view) run(obj map[string]any) (out outcome) {
-	if len(v.exclude) > 0 {
-		if key, _, _ := identity(obj); v.exclude[key.namespace] {
+	if v.exclude != nil || v.only != nil {
+		if key, _, _ := identity(obj); v.leavesOut(key) {
 			return outcome{}
 		}
 	}

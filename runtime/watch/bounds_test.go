@@ -1,0 +1,62 @@
+package watch
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Many names in some namespaces are one stream a namespace, and selected here.
+func TestManyNamesAreSelectedHere(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("apart=%v", apart), func(t *testing.T) {
+			f := newFixture(t)
+			f.api.NoStreaming()
+			spec := configMaps("w")
+			spec.Apart, spec.Module = apart, "web"
+			for i := range 3000 {
+				spec.Names = append(spec.Names, fmt.Sprint("n", i))
+			}
+			spec.Namespaces = []string{"a", "b", "c", "d", "e"}
+			f.api.Put(configMap("a", "n7", "1"))
+			f.api.Put(configMap("a", "other", "1"))
+			f.api.Put(configMap("e", "n2999", "2"))
+			f.manager.Start(spec)
+			f.await("w synced served=true")
+			f.snapshot("w", `["1" "2"]`)
+			if n := f.api.Count("list configmaps"); n != 5 {
+				t.Errorf("%d lists, want one a namespace", n)
+			}
+			all := configMaps("all") // with the same filter, and other objects
+			all.Namespaces = []string{"a"}
+			f.manager.Start(all)
+			f.await("all synced served=true")
+			f.snapshot("all", `["1" "1"]`)
+			f.manager.Stop("all")
+			f.api.Put(configMap("a", "other", "3"))
+			f.api.Put(configMap("b", "n0", "4"))
+			f.await(`w added b/n0 "4"`)
+			f.nothing()
+		})
+	}
+}
+
+// A module that asks for too many streams gets none more, and is told; others are served.
+func TestStreamsAreBounded(t *testing.T) {
+	f := newFixture(t)
+	spec := configMaps("many")
+	spec.Module = "web"
+	for i := range MaxModuleStreams + 1 {
+		spec.Namespaces = append(spec.Namespaces, fmt.Sprint("ns", i))
+	}
+	f.manager.Start(spec)
+	f.await("many lacks: the module would have 251 watches on the API server, and may have 250; watch fewer namespaces, or all of them and leave objects out with labels= or filter=")
+	f.manager.Start(configMaps("other"))
+	f.await("other synced served=true")
+	spec.Namespaces = spec.Namespaces[:3]
+	f.manager.Start(spec)
+	f.await("many synced served=true")
+	f.nothing()
+	if n := f.api.Count("watch configmaps"); n > 10 {
+		t.Errorf("%d watches", n)
+	}
+}
