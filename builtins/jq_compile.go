@@ -24,6 +24,9 @@ const (
 	maxJQDepth = 1000
 	// maxJQText bounds a text that is taken to pieces, each of which is a value.
 	maxJQText = 1 << 20
+	// maxJQMatched bounds a text in which all places of an expression are looked for: the
+	// time that takes grows with its square, in one step.
+	maxJQMatched = 32 << 10
 	// maxJQIndex bounds indexes: setting one makes the list that long.
 	maxJQIndex = 1_000_000
 	// maxJQInt bounds the bits of a product of integers.
@@ -60,6 +63,12 @@ func compileJQ(text string) (*gojq.Code, error) {
 		gojq.WithFunction(weighed+"_text", 0, 0, func(v any, _ []any) any {
 			if s, ok := v.(string); ok && len(s) > maxJQText {
 				return fmt.Errorf("a text is larger than %d MiB", maxJQText>>20)
+			}
+			return v
+		}),
+		gojq.WithFunction(weighed+"_matched", 0, 0, func(v any, _ []any) any {
+			if s, ok := v.(string); ok && len(s) > maxJQMatched {
+				return fmt.Errorf("a text to be matched is larger than %d KiB", maxJQMatched>>10)
 			}
 			return v
 		}),
@@ -188,7 +197,13 @@ func weighingJQ() []string {
 }
 
 func piecesJQ() []string {
-	return strings.Fields("explode split splits match test capture scan sub gsub tonumber fromjson")
+	return strings.Fields("explode split test tonumber fromjson")
+}
+
+// matchingJQ are those that look for places of a regular expression; split does so with
+// flags.
+func matchingJQ() []string {
+	return strings.Fields("splits match capture scan sub gsub")
 }
 
 // outsideJQ are functions that see more than the program's input, or act.
@@ -279,6 +294,8 @@ func rewriteTerm(t *gojq.Term) error {
 	switch {
 	case slices.Contains(outsideJQ(), name):
 		return fmt.Errorf("%s is not available", name)
+	case slices.Contains(matchingJQ(), name), name == "split" && len(fn.Func.Args) == 2:
+		become(t, "__weighed_matched | .", fn)
 	case slices.Contains(piecesJQ(), name):
 		become(t, "__weighed_text | .", fn)
 	case (name == "getpath" || name == "fromstream") && len(fn.Func.Args) == 1:
