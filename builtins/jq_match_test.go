@@ -17,10 +17,10 @@ func TestJQDoesNotMatchInLargeTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := runJQ(context.Background(), code, large, 1); err == nil || !strings.Contains(err.Error(), "larger than 32 KiB") {
+		if _, err := runJQ(context.Background(), func(int) error { return nil }, code, large, 1); err == nil || !strings.Contains(err.Error(), "larger than 32 KiB") {
 			t.Errorf("%s: %v", program, err)
 		}
-		if _, err := runJQ(context.Background(), code, large[:1000], 1); err != nil {
+		if _, err := runJQ(context.Background(), func(int) error { return nil }, code, large[:1000], 1); err != nil {
 			t.Errorf("%s of a small text: %v", program, err)
 		}
 	}
@@ -29,7 +29,7 @@ func TestJQDoesNotMatchInLargeTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := runJQ(context.Background(), code, large, 1); err != nil {
+		if _, err := runJQ(context.Background(), func(int) error { return nil }, code, large, 1); err != nil {
 			t.Errorf("%s: %v", program, err)
 		}
 	}
