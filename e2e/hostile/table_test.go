@@ -5,7 +5,7 @@ import "strings"
 // attacks are all rows, in the order in which they share processes.
 func attacks() []attack {
 	var all []attack
-	for _, some := range [][]attack{hookMemory, hookTime, hookEffects, filters, files, charts, yamls} {
+	for _, some := range [][]attack{hookMemory, hookTime, hookEffects, filters, files, charts, yamls, others} {
 		all = append(all, some...)
 	}
 	return all
