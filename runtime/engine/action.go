@@ -208,6 +208,8 @@ type Note struct {
 	Message      string
 	// Config says that the user's ConfigMap is the cause: people look at it first.
 	Config bool
+	// Event is the reason of an Event that says the same; "": none does.
+	Event string
 	// Err is what Message was made from, when there is more to tell than one
 	// line; nil otherwise.
 	Err error

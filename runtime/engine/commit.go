@@ -94,6 +94,9 @@ func (e *Engine) commit(id uint64) {
 	}
 	r.effects.Values = layer
 	e.applies(r.hook, commit.Writes)
+	if r.request == nil {
+		s.echo.writes(commit.Writes)
+	}
 	s.sets = s.sets || s.key != "" && slices.ContainsFunc(commit.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
 	if len(commit.Writes) == 0 && commit.Keep == nil {
 		e.written(id)
@@ -192,6 +195,9 @@ func (e *Engine) runSucceeded(id uint64) {
 	h, s, m := r.hook, r.subject, r.hook.module
 	if r.request == nil {
 		h.lane.Done(r.work)
+		if !s.echo.until.IsZero() {
+			h.lane.Delay(s.work(), s.echo.until)
+		}
 		e.mended(s)
 	}
 	if r.remembers() {

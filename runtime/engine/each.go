@@ -183,7 +183,11 @@ func (e *Engine) eachChanged(w *watch, events []builtins.Event) {
 		if s == nil || ev.Same || s.leaving || !w.decl.Triggers(ev.Type) {
 			continue
 		}
-		s.add(lane.Unordered, ev)
+		if s.echo.hears(w, ev) {
+			e.addOwn(s, ev)
+		} else {
+			s.add(lane.Unordered, ev)
+		}
 		h.lane.Nudge(s.work(), h.gen.Retry.Min)
 	}
 	e.touch(h.module)

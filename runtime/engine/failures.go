@@ -66,6 +66,8 @@ func (m *module) failures() (out []Failure) {
 			add("", h.barred)
 		case h.watchTrouble() != "":
 			add("", h.watchTrouble())
+		case h.echoTrouble() != "":
+			add("", h.echoTrouble())
 		case h.each == nil:
 			add("", h.lastError)
 		default:

@@ -32,6 +32,8 @@ type hook struct {
 	receiving bool        // a request that may write is being answered
 	received  []Requested // those that wait for that
 
+	echoing map[*subject]bool // those that wake themselves, or have
+
 	barred string        // why it must not run, or ""
 	limit  *rate.Limiter // nil: none
 
@@ -59,7 +61,7 @@ type run struct {
 }
 
 func newHook(m *module, g *generation.Hook) *hook {
-	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), stages: map[builtins.Stage]*builtins.StageBinding{}}
+	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), stages: map[builtins.Stage]*builtins.StageBinding{}, echoing: map[*subject]bool{}}
 	h.subject = &subject{hook: h}
 	if g.ForEach != "" {
 		h.each = newEach()
@@ -137,6 +139,9 @@ func (h *hook) waitsForKind() string {
 func (h *hook) reset() {
 	h.tried, h.succeeded, h.lastError = false, false, ""
 	h.each.reset()
+	for s := range h.subjects {
+		s.echo = echo{}
+	}
 	for _, w := range h.watches {
 		w.synced, w.served, w.looked, w.seen, w.told, w.err, w.lacks = false, false, false, false, false, "", false
 	}
@@ -291,6 +296,8 @@ func (e *Engine) startRun(h *hook, r *run) {
 	}
 	if r.request != nil {
 		a.Request = r.request.Request
+	} else {
+		s.echo.begin(work.Attempt)
 	}
 	h.lastRun = e.now
 	e.do(a)

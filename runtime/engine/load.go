@@ -9,7 +9,12 @@ import (
 type Load struct {
 	Modules []ModuleLoad
 	Lanes   []LaneLoad
+	// Echoing are the hooks that wake themselves, and are slowed down.
+	Echoing []HookLoad
 }
+
+// HookLoad names a hook.
+type HookLoad struct{ Module, Hook string }
 
 // ModuleLoad is the state of one module.
 type ModuleLoad struct {
@@ -35,6 +40,11 @@ func (e *Engine) Load() Load {
 	lanes := func(m *module) {
 		for name, l := range m.queues {
 			out.Lanes = append(out.Lanes, LaneLoad{Module: m.name, Queue: name, Waiting: l.Queue()})
+		}
+		for _, h := range m.hooks {
+			if h.echoTrouble() != "" {
+				out.Echoing = append(out.Echoing, HookLoad{m.name, h.gen.ID})
+			}
 		}
 	}
 	lanes(e.global)

@@ -372,6 +372,11 @@ func (e *Engine) problems(m *module) []string {
 			out = append(out, strings.TrimPrefix(h.gen.ID, m.name+"/")+": "+why)
 		}
 	}
+	for _, h := range m.hooks {
+		if why := h.echoTrouble(); why != "" {
+			out = append(out, strings.TrimPrefix(h.gen.ID, m.name+"/")+": "+why)
+		}
+	}
 	if why := m.straysTrouble(); why != "" {
 		out = append(out, why)
 	}

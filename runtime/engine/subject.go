@@ -24,6 +24,7 @@ type subject struct {
 	// keys are those of what is kept of both, as they are in the Secret.
 	keys *subjectKeys
 
+	echo      echo
 	tried     bool // since its module came up
 	succeeded bool // likewise
 	lastError string
@@ -60,6 +61,10 @@ func (s *subject) ref() effect.Ref {
 
 // add queues events for the subject's next run.
 func (s *subject) add(order int, events ...builtins.Event) {
+	if s.echo.news = true; !s.echo.until.IsZero() {
+		s.echo.until = time.Time{}
+		s.hook.lane.Delay(s.work(), time.Time{})
+	}
 	s.hook.lane.Add(s.work(), order, events...)
 }
 

@@ -127,7 +127,12 @@ func (e *Engine) watchChanged(in WatchChanged) {
 	if len(events) == 0 {
 		return
 	}
-	w.hook.queue(events...)
+	other := func(ev builtins.Event) bool { return !w.hook.echo.hears(w, ev) }
+	if w.hook.each == nil && !w.hook.module.leaving && !slices.ContainsFunc(events, other) {
+		e.addOwn(w.hook.subject, events...)
+	} else {
+		w.hook.queue(events...)
+	}
 	e.touch(w.hook.module)
 }
 

@@ -205,6 +205,14 @@ func (l *Lane[E]) cap(events []E) []E {
 	return l.o.Overflow(events)
 }
 
+// Delay has what waits for an ID, and has not failed, wait until a time; zero lets it go.
+func (l *Lane[E]) Delay(id ID, until time.Time) {
+	if g, it := l.find(id); it != nil && it.attempt == 0 {
+		it.notBefore = until
+		l.place(id, g, it)
+	}
+}
+
 // Clear drops all that waits. Work that is taken stays taken until it is given
 // back.
 func (l *Lane[E]) Clear() { clear(l.groups) }

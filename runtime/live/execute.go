@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
@@ -96,6 +97,9 @@ func (d *Driver) do(a engine.Action) {
 		d.log(a.Module, a.Hook).Log(a.Level, a.Message, fields)
 		if a.Config {
 			d.tellOfConfig(a.Message)
+		}
+		if a.Event != "" {
+			d.event(d.deployment, effect.Event{Type: "Warning", Reason: a.Event, Message: "hook " + a.Hook + ": " + a.Message})
 		}
 	}
 }

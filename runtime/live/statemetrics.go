@@ -14,7 +14,7 @@ import (
 // stateMetrics shows what the driver has last seen of the engine. A scrape never
 // waits for the engine.
 type stateMetrics struct {
-	moduleState, queueLength, queueAge, snapshot *prometheus.Desc
+	moduleState, queueLength, queueAge, snapshot, echoing *prometheus.Desc
 
 	mu      sync.Mutex
 	load    engine.Load
@@ -42,6 +42,7 @@ func newStateMetrics() *stateMetrics {
 		queueLength: desc("starling_queue_length", "Hooks that wait in a lane of a module.", "module", "queue"),
 		queueAge:    desc("starling_queue_oldest_seconds", "How long the first of them has waited since it came or was last tried, to the second.", "module", "queue"),
 		snapshot:    desc("starling_snapshot_objects", "Objects in the snapshot of a watch.", "module", "hook", "binding"),
+		echoing:     desc("starling_hook_wakes_itself", "1 for a hook whose own writes bring about its runs without end, and that is slowed down.", "module", "hook"),
 		since:       map[queued]time.Time{},
 		watches:     map[string]snapshotLabels{},
 	}
@@ -86,7 +87,7 @@ func (s *stateMetrics) watched(id string) {
 
 // Describe sends what Collect may send.
 func (s *stateMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.moduleState, s.queueLength, s.queueAge, s.snapshot} {
+	for _, d := range []*prometheus.Desc{s.moduleState, s.queueLength, s.queueAge, s.snapshot, s.echoing} {
 		out <- d
 	}
 }
@@ -107,6 +108,9 @@ func (s *stateMetrics) collect(now time.Time) []prometheus.Metric {
 	}
 	for _, m := range s.load.Modules {
 		add(s.moduleState, 1, m.Name, string(m.State))
+	}
+	for _, h := range s.load.Echoing {
+		add(s.echoing, 1, h.Module, h.Hook)
 	}
 	for _, l := range s.load.Lanes {
 		queue := cmp.Or(l.Queue, "main")

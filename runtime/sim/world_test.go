@@ -120,12 +120,39 @@ def spin(ctx):
     ctx.state.set("n", n)
     k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "n", "labels": {"a": "b"}}, "data": {"n": str(n)}})
 
-hook(spin, on = [k8s.watch("v1", "ConfigMap", labels = {"a": "b"})])
+def spun(ctx):
+    n = ctx.state.get("n", 0) + 1
+    ctx.state.set("n", n)
+    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "labels": {"c": "d"}}, "data": {"n": str(n)}})
+
+hook(spin, on = [k8s.watch("v1", "ConfigMap", labels = {"c": "d"})])
+hook(spun, on = [k8s.watch("v1", "ConfigMap", labels = {"a": "b"})])
 `)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	if err := w.Start(ctx); err == nil || !strings.Contains(err.Error(), "it does not settle") || !strings.Contains(err.Error(), "web/hooks/a.star:spin") {
+	if err := w.Start(ctx); err == nil || !strings.Contains(err.Error(), "it does not settle") || !strings.Contains(err.Error(), "web/hooks/a.star:sp") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// One that wakes itself is slowed down, and named.
+func TestAHookThatWakesItselfIsSaid(t *testing.T) {
+	w := hooks(t, `
+def spin(ctx):
+    n = int(ctx.snapshots["mine"][0]["n"]) if ctx.snapshots["mine"] else 0
+    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "n", "labels": {"a": "b"}}, "data": {"n": str(n + 1)}})
+
+hook(spin, on = [k8s.watch("v1", "ConfigMap", name = "mine", labels = {"a": "b"}, filter = "{n: .data.n}")])
+`)
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Advance(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	failures := w.engine.Failures()
+	if len(w.Runs) > 60 || len(failures) != 1 || !strings.Contains(failures[0].Reason, "wakes itself: it watches what it writes (ConfigMap starling-system/n)") {
+		t.Errorf("%d runs, failures %+v", len(w.Runs), failures)
 	}
 }
 
