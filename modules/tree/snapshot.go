@@ -44,7 +44,7 @@ type reader struct {
 	*snapshot
 	fsys  fs.FS
 	o     Options
-	files int
+	files int // of the module that is read, or at the root
 	bytes int64
 }
 
@@ -83,8 +83,11 @@ func (r *reader) dir(p string, depth int) error {
 			continue
 		}
 		r.files++
-		if r.files > r.o.MaxFiles {
-			return fmt.Errorf("modules folder %s: more than %d files and folders, at %s: is this the right folder?", r.o.Name, r.o.MaxFiles, child)
+		switch {
+		case p == "." && r.files > r.o.MaxModules:
+			return fmt.Errorf("modules folder %s: more than %d files and folders beside each other, at %s: is this the right folder?", r.o.Name, r.o.MaxModules, child)
+		case p != "." && r.files > r.o.MaxFiles:
+			return tooManyFiles{fmt.Errorf("the folder has more than %d files and folders, at %s: does it hold what is no part of a module?", r.o.MaxFiles, child)}
 		}
 		if r.bytes > r.o.MaxBytes {
 			return fmt.Errorf("modules folder %s: more than %s in all files, at %s: is this the right folder?", r.o.Name, size(r.o.MaxBytes), child)
@@ -95,12 +98,31 @@ func (r *reader) dir(p string, depth int) error {
 			if depth+1 > r.o.MaxDepth {
 				return fmt.Errorf("modules folder %s: folders lie more than %d deep, at %s: is there a link to a folder above?", r.o.Name, r.o.MaxDepth, child)
 			}
-			if err := r.dir(child, depth+1); err != nil {
+			if err := r.below(child, depth+1); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// tooManyFiles is the error of one module.
+type tooManyFiles struct{ error }
+
+// below reads a folder of a folder. One at the root counts for itself: it is a module.
+func (r *reader) below(p string, depth int) error {
+	if depth > 1 {
+		return r.dir(p, depth)
+	}
+	before := r.files
+	r.files = 0
+	err := r.dir(p, depth)
+	r.files = before
+	if many := (tooManyFiles{}); errors.As(err, &many) {
+		r.broken = append(r.broken, brokenFile{path: p, err: many.error})
+		return nil
+	}
+	return err
 }
 
 // skipped reports what no tree has: hidden names (..data of a ConfigMap volume,

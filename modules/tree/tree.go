@@ -23,8 +23,12 @@ type Options struct {
 	MaxFileBytes int64
 	// MaxBytes is the size of all files together; default 64 MiB.
 	MaxBytes int64
-	// MaxFiles is how many files and folders there may be; default 10,000.
+	// MaxFiles is how many files and folders one module may have, and how many there
+	// may be beside the modules; default 10,000. More in one module is an error of that
+	// module.
 	MaxFiles int
+	// MaxModules is how many folders there may be at the root; default 10,000.
+	MaxModules int
 	// MaxDepth is how deep folders may lie in each other; default 32.
 	MaxDepth int
 	// Empty allows a tree without modules: a folder of libraries, whose tests are
@@ -44,6 +48,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxFiles == 0 {
 		o.MaxFiles = 10_000
+	}
+	if o.MaxModules == 0 {
+		o.MaxModules = 10_000
 	}
 	if o.MaxDepth == 0 {
 		o.MaxDepth = 32

@@ -174,7 +174,7 @@ func TestReadFails(t *testing.T) {
 		{"values twice", mapFS("values.yaml: a: 1\na: 2", "web/module.star"), Options{}, "modules folder addons: values.yaml:2: key \"a\" already set in map"},
 		{"global", mapFS("values.yaml: global: []", "web/module.star"), Options{}, "values.yaml: global must be a map, not a list"},
 		{"large values", mapFS("values.yaml: {a: 12345678901234567890}", "web/module.star"), Options{MaxFileBytes: 10}, "values.yaml: the file is larger than 10 bytes"},
-		{"files", mapFS("web/module.star", "web/templates/a"), Options{MaxFiles: 3}, "more than 3 files and folders, at web/templates/a"},
+		{"modules", mapFS("a/module.star", "b/module.star", "c/module.star"), Options{MaxModules: 2}, "more than 2 files and folders beside each other, at c"},
 		{"bytes", mapFS("web/module.star: 0123456789", "web/templates/a: 0"), Options{MaxBytes: 10}, "more than 10 bytes in all files, at web/templates/a"},
 		{"depth", mapFS("web/" + deep + "a"), Options{}, "folders lie more than 32 deep"},
 	}
@@ -189,6 +189,31 @@ func TestReadFails(t *testing.T) {
 				t.Errorf("more than one line: %q", err)
 			}
 		})
+	}
+}
+
+// A thousand modules have more files together than one may have.
+func TestFilesAreCountedPerModule(t *testing.T) {
+	files := fstest.MapFS{}
+	for i := range 1000 {
+		for j := range 11 {
+			files[fmt.Sprintf("m%03d/templates/%d.yaml", i, j)] = &fstest.MapFile{Data: []byte("a: 1")}
+		}
+	}
+	tr, err := Read(files, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tr.Modules) != 1000 {
+		t.Errorf("%d modules", len(tr.Modules))
+	}
+	tr, err = Read(mapFS("web/templates/a", "web/templates/b", "api/module.star"), Options{MaxFiles: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, web := tr.Modules[0], tr.Modules[1]
+	if want := "web: the folder has more than 2 files and folders, at web/templates/b"; api.Err != nil || web.Err == nil || !strings.HasPrefix(web.Err.Error(), want) {
+		t.Errorf("api: %v, web: %v", api.Err, web.Err)
 	}
 }
 

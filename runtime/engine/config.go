@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	kjson "sigs.k8s.io/json"
-
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 )
@@ -30,26 +28,6 @@ func (c *configState) known() bool { return c.seen != nil }
 func (c *configState) held() bool {
 	a := c.accepted
 	return len(a.Global)+len(a.Sections)+len(a.Enabled) > 0
-}
-
-// configKey holds the config that was accepted last among what is kept for the
-// global hooks, so that a ConfigMap that is gone at a restart changes nothing.
-const configKey = "config"
-
-// adoptConfig starts with the config that an earlier process accepted.
-func (e *Engine) adoptConfig(kept map[string][]byte) {
-	data := kept[configKey]
-	if len(data) == 0 {
-		return
-	}
-	var config values.Config
-	// Integers stay integers, as when the ConfigMap itself is read.
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &config); err != nil {
-		e.note(builtins.LevelWarn, e.global, "", "the config that was kept cannot be read; it is not used")
-		return
-	}
-	e.config.accepted = config
-	e.applySections()
 }
 
 // handleConfig takes over what the user's ConfigMap says now. Each section stands
@@ -98,6 +76,10 @@ func (e *Engine) acceptConfig(data map[string]string) {
 	}
 	check := func(m *module, config, last map[string]any) map[string]any {
 		if bad[m.gen.Key] {
+			return last
+		}
+		if size := sectionSize(config); size > maxSection {
+			report(m.name, fmt.Sprintf("%s: the section has %d KiB as JSON, more than the %d KiB that can be kept: make it smaller", m.gen.Key, size>>10, maxSection>>10))
 			return last
 		}
 		problems := m.values.CheckConfig(config, last)

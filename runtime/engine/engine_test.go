@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -244,6 +245,48 @@ func TestConfigIsHeldWhenItIsGoneOrBroken(t *testing.T) {
 	w.state("web", status.ModuleOff, "its release stays")
 	if len(w.gone) > 0 {
 		t.Errorf("uninstalled %v", w.gone)
+	}
+}
+
+// Each section is kept under a key for itself: a key has room for one, not for all. What
+// earlier versions have kept in one is read.
+func TestTheConfigIsKeptBySection(t *testing.T) {
+	w := newWorld(t, mod("web", isOn()), mod("db", isOn()), mod("job", isOn()))
+	w.start()
+	large := func(n int) string { return "text: " + strings.Repeat("x", n) }
+	config := map[string]string{"global": "big: 9007199254740993", "web": large(500 << 10), "db": large(600 << 10), "jobEnabled": "false"}
+	w.in(Config{State: ConfigPresent, Data: config})
+	w.advance(time.Second)
+	for key, data := range w.kept[globalName] {
+		if len(data) > maxSection {
+			t.Errorf("%d KiB are kept under %s", len(data)>>10, key)
+		}
+	}
+	accepted := w.e.config.accepted
+	restart := func(what string) {
+		t.Helper()
+		w.e = New(w.opts)
+		w.in(Config{State: ConfigMissing})
+		w.in(Start{Generation: w.gen, Kept: w.kept, Installed: w.installed})
+		if diff := cmp.Diff(accepted, w.e.config.accepted); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	restart("by section")
+	old, err := json.Marshal(accepted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.kept[globalName] = map[string][]byte{configKey: old}
+	restart("in one key")
+
+	config["web"] = large(maxSection)
+	w.in(Config{State: ConfigPresent, Data: config})
+	if p := w.module("web").Problems; len(p) != 1 || !strings.Contains(p[0], "web: the section has 800 KiB as JSON") {
+		t.Errorf("problems of a section that is too large: %v", p)
+	}
+	if diff := cmp.Diff(accepted, w.e.config.accepted); diff != "" {
+		t.Errorf("it is in force (-want +got):\n%s", diff)
 	}
 }
 

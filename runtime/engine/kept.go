@@ -224,11 +224,9 @@ func (e *Engine) kept(m *module, changes ...keeping) (map[string][]byte, error) 
 		out[upKey] = []byte("true")
 	}
 	if m == e.global {
-		data, err := json.Marshal(e.config.accepted)
-		if err != nil {
+		if err := keepConfig(e.config.accepted, out); err != nil {
 			return nil, err
 		}
-		out[configKey] = data
 		if len(e.places) > 0 {
 			out[orderKey] = e.places
 		}
