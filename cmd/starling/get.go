@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/server"
 )
 
@@ -103,13 +103,7 @@ func notes(cmd *cobra.Command, st status.Status) {
 
 // say writes a line on stderr.
 func say(cmd *cobra.Command, format string, args ...any) {
-	line := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' ' // texts from the cluster do not steer the terminal
-		}
-		return r
-	}, fmt.Sprintf(format, args...))
-	fmt.Fprintln(cmd.ErrOrStderr(), line)
+	fmt.Fprintln(cmd.ErrOrStderr(), object.Clean(fmt.Sprintf(format, args...)))
 }
 
 // print writes v, a status or modules or hooks, in the form that -o asks for.

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	plain "github.com/starling-operator/starling/runtime/object"
 )
 
 // Mask takes secrets out of texts for people: what Secrets hold, and values under
@@ -20,7 +22,7 @@ import (
 type Mask struct{ secrets []string }
 
 // minSecret is the length below which a secret cannot be told from a word.
-const minSecret = 4
+const minSecret = plain.MinSecret
 
 const (
 	// minLine is the length from which a line of a secret of many is taken for one, and

@@ -9,11 +9,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Options of the tables.
@@ -143,13 +144,7 @@ func reason(o Options, why, lastError string, next *time.Time, problems []string
 // line makes text one line without control characters, which would reach the
 // terminal from names and messages of the cluster.
 func line(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	return strings.Join(strings.Fields(s), " ")
+	return strings.Join(strings.Fields(object.Clean(s)), " ")
 }
 
 func (o Options) age(t time.Time) string {

@@ -119,3 +119,16 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// Texts from the cluster neither steer the terminal nor turn the order of what is read
+// around.
+func TestTextsFromTheClusterAreTame(t *testing.T) {
+	var out strings.Builder
+	err := PrintModules(&out, []Module{{Name: "web", State: ModuleFailed, LastError: "image \u202egnp.exe\u2066 \x1b[31m"}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\u202e\u2066\x1b") {
+		t.Errorf("got %q", out.String())
+	}
+}

@@ -263,6 +263,8 @@ func TestExplainHidesSecrets(t *testing.T) {
 		secret(set("db", object{"hosts": []any{"one", "pw"}, "url": "open"}), "hosts.1"),
 		set("copied", "https://user:s3cr3t-token@host"),
 		set("open", "open"),
+		secret(set("pin", "7aB2xy"), ""),
+		set("line", "pin=7aB2xy!"),
 	)}
 	in := web(t, files{"config": "again: s3cr3t-token\ntoken: mine\n"}, layer)
 	x := in.Explain()
@@ -271,7 +273,9 @@ func TestExplainHidesSecrets(t *testing.T) {
 		"copied = https://user:***@host | https://user:***@host hook a a.star:3 run 1",
 		"db.hosts = [one ***] | [one ***] hook a a.star:2 run 1",
 		"db.url = open | open hook a a.star:2 run 1",
+		"line = pin=***! | pin=***! hook a a.star:6 run 1",
 		"open = open | open hook a a.star:4 run 1",
+		"pin = *** | *** hook a a.star:5 run 1",
 		"token = *** | *** hook a a.star:1 run 1 | mine config ConfigMap ns/starling, web, line 2",
 	}
 	if diff := cmp.Diff(want, show(x)); diff != "" {

@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	data "github.com/starling-operator/starling/runtime/object"
 )
 
 // PrintOptions say how an [Explanation] is shown.
@@ -131,7 +132,7 @@ func shown(v any, removed bool, most int) string {
 // printable keeps what came from files and the cluster from steering the terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if data.Unclean(r) {
 			return ' '
 		}
 		return r

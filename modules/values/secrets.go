@@ -5,16 +5,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	data "github.com/starling-operator/starling/runtime/object"
 )
 
-const (
-	// hidden stands for a text that nobody is to see.
-	hidden = "***"
-	// minSecret is the length from which a secret is known again wherever it stands
-	// alone, minInside that from which it is inside a longer text: shorter ones cannot
-	// be told from words.
-	minSecret, minInside = 4, 8
-)
+// hidden stands for a text that nobody is to see.
+const hidden = "***"
 
 // secrets are the texts of one explanation that were of the type secret. They are known
 // by the operations that set them, and again wherever another value repeats them.
@@ -29,7 +25,7 @@ func newSecrets(tracers []*tracer) *secrets {
 		for _, h := range t.s.Hooks {
 			for _, op := range h.Ops {
 				for _, at := range op.Secrets {
-					if text, ok := inside(op.Value, at).(string); ok && len(text) >= minSecret {
+					if text, ok := inside(op.Value, at).(string); ok && len(text) >= data.MinSecret {
 						s.whole[text] = true
 					}
 				}
@@ -37,7 +33,7 @@ func newSecrets(tracers []*tracer) *secrets {
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(s.whole)) {
-		if len(text) >= minInside {
+		if len(text) >= data.MinSecretInside {
 			s.inside = append(s.inside, text)
 		}
 	}

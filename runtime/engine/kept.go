@@ -81,8 +81,7 @@ func (m *module) readKept(kept map[string][]byte) error {
 			continue
 		}
 		if err == nil {
-			s.keep(layerPrefix, data)
-			s.layer, err = values.DecodeOps(k.Ops)
+			err = s.readLayer(data, k.Ops)
 		}
 		if err != nil {
 			m.stale = true
@@ -90,6 +89,20 @@ func (m *module) readKept(kept map[string][]byte) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// readLayer takes over the layer of a subject from what was kept.
+func (s *subject) readLayer(data, encoded []byte) error {
+	layer, err := values.DecodeOps(encoded)
+	if err == nil && s.hook.module.gen.Global {
+		_, _, err = values.SplitGlobal(layer) // from here on it holds for every layer
+	}
+	if err != nil {
+		return err
+	}
+	s.keep(layerPrefix, data)
+	s.layer = layer
+	return nil
 }
 
 // ofNobody deals with what was kept for a hook that is not there: it goes, unless the

@@ -76,7 +76,7 @@ func (m *module) sectionOps(ops []effect.ValueOp) []effect.ValueOp {
 	if !m.gen.Global {
 		return ops
 	}
-	section, _, _ := values.SplitGlobal(ops) // checked as the run ended
+	section, _, _ := values.SplitGlobal(ops) // checked as the run ended, or as it was read
 	return section
 }
 

@@ -110,8 +110,10 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		},
 	}
 	take := x.o.Record
-	if g.Hook(a.Hook.ID) == nil {
-		take = nil // its module is on its way out: the tree that its code is in is not at hand
+	if g.Hook(a.Hook.ID) != a.Hook {
+		// Its module is on its way out, or a reload has come between: the tree that its
+		// code is in is not at hand, and that of now would be recorded with the run.
+		take = nil
 	}
 	trace := record.Start(take, a.Run, g.Number, &request)
 	result := hook.Run(ctx, request)

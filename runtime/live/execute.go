@@ -130,14 +130,19 @@ func (d *Driver) startWatch(a engine.StartWatch) {
 // callHook calls a hook, and says how long that has computed.
 func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
 	began := time.Now()
-	if err := d.marks.begin(a.Hook.ID, a.Hook.Digest); err != nil {
-		return engine.RunDone{Run: a.Run, Err: fmt.Errorf("the run cannot be marked in --state-dir: %w", err)}, 0
+	unmarked := d.marks.begin(a.Hook.ID, a.Hook.Digest)
+	if failed := unmarked != nil; d.unmarked.Swap(failed) != failed && failed {
+		// A disk that is full is no reason to stop every hook.
+		d.o.Log.Error().Err(unmarked).Msg("runs cannot be marked in --state-dir: they go on, and a hook that takes the process with it is not known afterwards")
 	}
 	d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
 	done, result := d.executor.RunHook(d.work, a)
 	// What has gone meanwhile must not come back to the metrics.
 	if !done.Gone && d.generation.Load().Hook(a.Hook.ID) != nil {
 		d.metrics.ran(a.Module.Name, a.Hook.ID, done.Took, result)
+	}
+	if unmarked != nil {
+		return done, result.Usage.Wall - result.Usage.Waited
 	}
 	if err := d.marks.end(a.Hook.ID, a.Hook.Digest, result.Err == nil); err != nil {
 		d.o.Log.Warn().Err(err).Msg("the mark of a run stays in --state-dir")

@@ -114,6 +114,9 @@ func (d *Driver) told(module, hook string, err error) {
 	if err != nil {
 		text = err.Error()
 	}
+	if d.generation.Load().Hook(hook) == nil {
+		return // it is gone meanwhile, and must not come back
+	}
 	if last, _ := d.conversions.Swap(hook, text); text != "" && last != text {
 		d.log(module, hook).Log(builtins.LevelError, text+" (the conversion failed)", nil)
 	}

@@ -19,6 +19,13 @@ var (
 	_ starlark.Comparable = (*Secret)(nil)
 )
 
+const (
+	// MinSecret is the length from which a text is known again as a secret where it
+	// stands alone, MinSecretInside from which inside a longer text: shorter ones cannot
+	// be told from words.
+	MinSecret, MinSecretInside = 4, 6
+)
+
 // NewSecret returns a secret of a text.
 func NewSecret(text string) *Secret { return &Secret{text} }
 

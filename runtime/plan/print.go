@@ -7,9 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // PrintOptions are how a plan is shown.
@@ -102,16 +103,7 @@ func (p *printer) line(depth int, sign rune, format string, a ...any) {
 	p.b.WriteString(strings.TrimRight(text, " ") + "\n")
 }
 
-// clean keeps what comes from the cluster from steering the terminal, or from turning
-// the order of what is read around.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
-			return ' '
-		}
-		return r
-	}, s)
-}
+func clean(s string) string { return object.Clean(s) }
 
 var actionSigns = map[Action]rune{Install: '+', Create: '+', Upgrade: '~', Update: '~', Uninstall: '-', Delete: '-'}
 

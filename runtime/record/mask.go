@@ -17,13 +17,6 @@ import (
 // Hidden stands for what people are not shown.
 const Hidden = "***"
 
-const (
-	// minSecret is the length from which a text is known again as a secret where it
-	// stands alone, minInside from which inside a longer one: shorter ones cannot be
-	// told from words.
-	minSecret, minInside = 4, 6
-)
-
 // Mask hides the secrets of one run from whoever looks at it: what the run read out of
 // Secrets and what it puts there, values of the type secret, headers, private keys, and
 // all that repeats any of these.
@@ -69,7 +62,7 @@ func maskOf(t *Trace, in *inputs, o Outcome) *Mask {
 
 func (m *Mask) sorted() *Mask {
 	for text := range m.whole {
-		if len(text) >= minInside {
+		if len(text) >= object.MinSecretInside {
 			m.inside = append(m.inside, text)
 		}
 	}
@@ -207,12 +200,12 @@ func (m *Mask) leaves(v any, key string) {
 
 // secret takes in a text, as it is and in base64, either way.
 func (m *Mask) secret(text string) {
-	if len(text) < minSecret {
+	if len(text) < object.MinSecret {
 		return
 	}
 	m.whole[text] = true
 	m.whole[base64.StdEncoding.EncodeToString([]byte(text))] = true
-	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && len(decoded) >= minSecret {
+	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && len(decoded) >= object.MinSecret {
 		m.whole[string(decoded)] = true
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // maxShown is how much of a value one line shows.
@@ -69,7 +69,7 @@ func (s *shown) add(format string, a ...any) {
 
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if object.Unclean(r) {
 			return ' ' // texts from the cluster do not steer the terminal
 		}
 		return r
