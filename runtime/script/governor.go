@@ -29,7 +29,7 @@ type Governor struct {
 	heap     atomic.Uint64 // last sample
 	pending  atomic.Int64  // bytes that runs have asked for since their last checkpoint
 	pressure atomic.Bool   // heap was past soft in the last sample
-	turn     chan struct{} // holds one token: the exclusive turn
+	turns    turns
 
 	mu      sync.Mutex
 	active  map[*share]struct{} // runs between enter and leave
@@ -66,7 +66,7 @@ const (
 
 // NewGovernor returns a governor that watches the heap of this process.
 func NewGovernor(o GovernorOptions) *Governor {
-	g := &Governor{soft: o.Soft, read: o.Read, gc: o.GC, give: o.Give, turn: make(chan struct{}, 1), active: make(map[*share]struct{})}
+	g := &Governor{soft: o.Soft, read: o.Read, gc: o.GC, give: o.Give, active: make(map[*share]struct{})}
 	if g.soft == 0 {
 		g.soft = min(defaultSoft, memory()*2/5)
 	}
@@ -172,6 +172,7 @@ type share struct {
 	g      *Governor
 	limit  int64
 	cancel func(cause error) // stops the run
+	module string            // that the run is for
 
 	// For the sampler: the heap at the last checkpoint, and whether the run waits
 	// for its turn.
@@ -181,6 +182,7 @@ type share struct {
 	// For the run's own goroutine: whether it has the turn, the heap when it got it, and
 	// what it has asked for since its last checkpoint.
 	holds bool
+	taken int64 // what it took in earlier turns
 	base  uint64
 	asked int64
 }
@@ -248,17 +250,27 @@ func (s *share) check(ctx context.Context, pause func() (resume func()), more ui
 	}
 	s.settle()
 	now := s.g.sample() + more
-	since := s.seen.Load()
+	overdue := false
 	if s.holds {
-		since = s.base
+		s.holds, overdue = s.g.turns.checkpoint(s)
 	}
-	if over(now, since, s.limit) {
+	since, limit := s.seen.Load(), s.limit
+	if s.holds {
+		since, limit = s.base, s.limit-s.taken
+	}
+	if over(now, since, limit) {
 		// What the sample counts may be garbage, so it is collected first.
 		s.g.gc()
-		if now = s.g.sample() + more; over(now, since, s.limit) {
+		if now = s.g.sample() + more; over(now, since, limit) {
 			s.g.stopped()
 			return memoryLimit(s.limit)
 		}
+	}
+	if overdue {
+		if s.taken += max(int64(now)-int64(since), 0); s.taken > s.limit/turnShare {
+			return errTurn()
+		}
+		s.release() // and waits for its next turn
 	}
 	s.seen.Store(now)
 	switch {
@@ -284,18 +296,13 @@ func (s *share) wait(ctx context.Context, pause func() (resume func())) bool {
 	s.paused.Store(true)
 	defer s.paused.Store(false)
 	defer pause()()
-	select {
-	case s.g.turn <- struct{}{}:
-		s.holds = true
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	s.holds = s.g.turns.take(ctx, s)
+	return s.holds
 }
 
 func (s *share) release() {
 	if s.holds {
 		s.holds = false
-		<-s.g.turn
+		s.g.turns.release(s)
 	}
 }

@@ -119,7 +119,7 @@ func TestRunsTakeTurns(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if len(g.turn) != 0 {
+		if g.turns.holder != nil || len(g.turns.queue) > 0 {
 			t.Error("the turn was not given back")
 		}
 	})
@@ -130,10 +130,22 @@ func TestWaitEndsWithContext(t *testing.T) {
 		heap := &fakeHeap{}
 		heap.live.Store(1200)
 		g := NewGovernor(heap.options())
-		g.turn <- struct{}{} // somebody has it
-		defer func() { <-g.turn }()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+		other := &share{g: g}
+		g.turns.take(ctx, other)
+		go func() { // somebody has it, and goes on
+			look := time.NewTicker(turnPatience / 2)
+			defer look.Stop()
+			for {
+				select {
+				case <-look.C:
+					g.turns.checkpoint(other)
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
 		err := do(t, ctx, g, Limits{}, func(int) error { return nil })
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got %v", err)

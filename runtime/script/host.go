@@ -193,6 +193,7 @@ func (h *Host) read(path string) ([]byte, error) {
 // a file of this process and be frozen, so that calls may go on in parallel.
 func (h *Host) Call(ctx context.Context, fn starlark.Callable, args starlark.Tuple, o CallOptions) (starlark.Value, Usage, error) {
 	r := newRun(ctx, h.governor, o.Limits)
+	r.share.module = moduleOf(o.Name)
 	if o.Context.Run != nil {
 		o.Context.Run.Ctx = r.ctx // live reads end with the run's limits
 	}
