@@ -32,6 +32,10 @@ func tuneTests() {
 	}
 }
 
+// testHeap is the heap past which runs of tests go one at a time: more than in a pod, for
+// there is a cluster in memory per test, and garbage lies longer.
+func testHeap() uint64 { return uint64(min(2<<30, debug.SetMemoryLimit(-1)/5*2)) }
+
 // tuneRequests lets garbage lie longer from now on, unless $GOGC says how long.
 func tuneRequests() {
 	if os.Getenv("GOGC") == "" {

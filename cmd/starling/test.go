@@ -120,7 +120,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 	var coverage suite.Coverage
 	shared, renderer := store.NewBuiltins(), newRenderer()
 	go shared.Warm() // while the trees load
-	cache := script.NewCache()
+	cache, governor := script.NewCache(), script.NewGovernor(script.GovernorOptions{Soft: testHeap()})
 	for _, root := range roots {
 		t, err := tree.ReadDir(root.dir, tree.Options{Empty: true})
 		if err != nil {
@@ -130,7 +130,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		if f.cover || page != nil {
 			cover, cache = script.NewCover(), script.NewCache()
 		}
-		gen := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Cache: cache, Cover: cover, Log: live.FileLog(zerolog.Nop())})
+		gen := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Governor: governor, Cache: cache, Cover: cover, Log: live.FileLog(zerolog.Nop())})
 		p.broken(root, gen)
 		p.root = root.dir
 		if err := suite.Run(ctx, suite.Options{

@@ -82,9 +82,9 @@ func (g *MemoryGroup) Peak() int64 {
 	return n
 }
 
-// command is the command line that starts a program in the group. The number of the
+// Command is the command line that starts a program in the group. The number of the
 // process is the program's.
-func (g *MemoryGroup) command(program string, args []string) (string, []string) {
+func (g *MemoryGroup) Command(program string, args ...string) (string, []string) {
 	if g == nil {
 		return program, args
 	}

@@ -18,4 +18,5 @@ func NewMemoryGroup(testing.TB, int64) (*MemoryGroup, error) {
 // Peak is not known.
 func (*MemoryGroup) Peak() int64 { return 0 }
 
-func (*MemoryGroup) command(program string, args []string) (string, []string) { return program, args }
+// Command is the command line as it is.
+func (*MemoryGroup) Command(program string, args ...string) (string, []string) { return program, args }

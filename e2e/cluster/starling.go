@@ -70,10 +70,10 @@ func (c *Cluster) Starling(t testing.TB, o Options) *Starling {
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(s.StateDir) })
 	}
-	command, args := o.Memory.command(program, append([]string{"run",
+	command, args := o.Memory.Command(program, append([]string{"run",
 		"--modules", o.Modules, "--namespace", o.Namespace, "--name", o.Name,
 		"--kubeconfig", o.Kubeconfig, "--listen", "127.0.0.1:0", "--state-dir", s.StateDir,
-	}, o.Args...))
+	}, o.Args...)...)
 	s.process, err = startProcess(o.Env, command, args...)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import "strings"
 // attacks are all rows, in the order in which they share processes.
 func attacks() []attack {
 	var all []attack
-	for _, some := range [][]attack{hookMemory, hookTime, hookEffects, filters, files, charts, yamls, others} {
+	for _, some := range [][]attack{hookMemory, hookTime, hookEffects, filters, files, sources, charts, yamls, others} {
 		all = append(all, some...)
 	}
 	return all
@@ -107,4 +107,18 @@ var files = []attack{
 	file("load-multiplies", "x = [0] * (1 << 40)", "are too many"),
 	file("load-freezes", "x = grow(60, (), lambda x: (x, x))", "holds more than"),
 	file("load-nests", "x = "+strings.Repeat("[", 400_000)+strings.Repeat("]", 400_000), "excessive nesting"),
+}
+
+// sources are hook files and module.stars that take too much to compile, to load, or to ask.
+var sources = []attack{
+	file("load-sum-1", "x = 1\ny = x"+strings.Repeat("+x", 500_000), "more than 2000 deep"),
+	file("load-sum-2", "x = 1\ny = x"+strings.Repeat("+x", 500_001), "more than 2000 deep"),
+	file("load-sum-3", "x = 1\ny = x"+strings.Repeat("+x", 500_002), "more than 2000 deep"),
+	file("load-calls", "x = grow"+strings.Repeat("()", 500_000), "more than 2000 deep"),
+	file("load-names", "x = ["+strings.Repeat("x,", 500_000)+"]", "the file has more than 400000 names"),
+	file("load-lists", "x = [[0] * 4000000 for i in range(1000000)]"),
+	file("load-texts", "x = [\"a\" * (1 << 24) for i in range(1000000)]"),
+	file("load-holds-itself", "x = {}\nx[1] = x\nfail(x)", "too large to be shown"),
+	{name: "load-module", says: limits, files: map[string]string{"module.star": "module(enabled = True)\nx = [[0] * 4000000 for i in range(1000000)]\n"}},
+	{name: "enabled", says: limits, files: map[string]string{"module.star": "def enabled():\n    return len([[0] * 4000000 for i in range(1000000)]) > 0\n\nmodule(enabled = True)\n"}},
 }

@@ -54,8 +54,10 @@ type Options struct {
 type Loop struct {
 	o     Options
 	cache *script.Cache
-	gen   *generation.Generation // of the last round
-	tests map[string][sha256.Size]byte
+	// governor watches the memory of all that the trees run.
+	governor *script.Governor
+	gen      *generation.Generation // of the last round
+	tests    map[string][sha256.Size]byte
 	// failed are the test files that have failed in the last round: they run again.
 	failed map[string]bool
 	// world is a cluster in which the last tree that loads has settled, and a process
@@ -67,7 +69,7 @@ type Loop struct {
 
 // New makes a loop that has not seen a tree yet.
 func New(o Options) *Loop {
-	return &Loop{o: o, cache: script.NewCache(), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}, on: map[string]bool{},
+	return &Loop{o: o, cache: script.NewCache(), governor: script.NewGovernor(script.GovernorOptions{}), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}, on: map[string]bool{},
 		hosts: &hosts{files: o.HTTP, asked: map[string]bool{}}}
 }
 
@@ -104,7 +106,7 @@ func (l *Loop) Unanswered() []string { return l.hosts.news() }
 func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
 	began := time.Now()
 	o := generation.Options{
-		Tree: t, Std: stdlib.FS, Number: 1, Previous: l.gen, Cache: l.cache,
+		Tree: t, Std: stdlib.FS, Number: 1, Previous: l.gen, Cache: l.cache, Governor: l.governor,
 		Log: func(string) builtins.Logger { return silent{} },
 	}
 	if l.gen != nil {

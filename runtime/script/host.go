@@ -130,6 +130,9 @@ func (c *Cache) put(key [sha256.Size]byte, p *starlark.Program) {
 	c.programs[key] = p
 }
 
+// Governor returns what watches the memory of the runs of this host; nil: nothing does.
+func (h *Host) Governor() *Governor { return h.governor }
+
 // compile returns the program of a file, once the run that loads it has room for that.
 // Panics of the compiler are errors.
 func (h *Host) compile(r *run, path string, src []byte) (prog *starlark.Program, err error) {

@@ -144,7 +144,7 @@ func runFile(ctx context.Context, o Options, file string, slots chan struct{}) F
 			return out
 		}
 	}
-	host := script.New(script.Options{Files: o.Tree.Files, Std: o.Std, Cover: o.Cover, Cache: o.Cache, Context: loading(file, role)})
+	host := script.New(script.Options{Files: o.Tree.Files, Std: o.Std, Governor: o.Generation.Host.Governor(), Cover: o.Cover, Cache: o.Cache, Context: loading(file, role)})
 	globals, err := host.Load(ctx, file)
 	if err != nil {
 		out.Err = err
@@ -246,7 +246,7 @@ func (l lines) Log(level builtins.Level, msg string, fields []builtins.Field) {
 func alone(ctx context.Context, o Options, file string) (Options, error) {
 	o.Tree = o.Tree.Alone(file)
 	o.Generation = generation.Load(ctx, generation.Options{
-		Tree: o.Tree, Std: o.Std, Number: 1, Cache: o.Cache, Cover: o.Cover, Log: func(string) builtins.Logger { return discard{} },
+		Tree: o.Tree, Std: o.Std, Number: 1, Governor: o.Generation.Host.Governor(), Cache: o.Cache, Cover: o.Cover, Log: func(string) builtins.Logger { return discard{} },
 	})
 	return o, o.Generation.Modules[tree.AloneName].Err
 }
