@@ -143,7 +143,7 @@ func TestDeployHoldsTheTree(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "Service"}
+	want := []string{"Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap", "Deployment", "Service"}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("got %v, want %v", kinds, want)
 	}

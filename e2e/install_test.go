@@ -37,8 +37,13 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	namespaces, err := os.ReadFile("../deploy/namespaces.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	objects := manifests(t, string(text))
 	t.Cleanup(func() { deleteAll(t, objects) })
+	shared.Apply(t, string(namespaces))
 	shared.Apply(t, string(text))
 	d := waitAvailable(t, ns, "starling")
 	if err := restricted(t, ns); err != nil {
@@ -212,6 +217,10 @@ func mayNot(t *testing.T, kubeconfig string) error {
 		{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
 		{Verb: "delete", Resource: "nodes"},
 		{Verb: "delete", Resource: "namespaces"},
+		{Verb: "create", Resource: "namespaces"},
+		{Verb: "list", Resource: "secrets"},
+		{Verb: "get", Resource: "secrets", Namespace: "kube-system"},
+		{Verb: "create", Resource: "secrets", Namespace: "default"},
 	} {
 		if allowed, err := may(t, kubeconfig, what); err != nil || allowed {
 			return fmt.Errorf("it may %s %s (%v)", what.Verb, what.Resource, err)

@@ -24,7 +24,7 @@ func (f *fixture) grantPrinted() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	printed, err := rbac.Compute(f.t.Context(), rbac.Options{Tree: read, Namespace: f.ns, Name: f.name})
+	printed, err := rbac.Compute(f.t.Context(), rbac.Options{Tree: read, Namespace: f.ns, Name: f.name, MakeNamespaces: true})
 	if err != nil {
 		f.t.Fatal(err)
 	}

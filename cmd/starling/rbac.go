@@ -20,12 +20,12 @@ import (
 )
 
 type rbacFlags struct {
-	instance        instance
-	access          access
-	config          string
-	files           []string
-	live            bool
-	namespacesExist bool
+	instance       instance
+	access         access
+	config         string
+	files          []string
+	live           bool
+	makeNamespaces bool
 }
 
 func newRBACCommand() *cobra.Command {
@@ -43,11 +43,13 @@ hooks find: in an empty cluster, among the objects of --filename, or, with --liv
 kubeconfig's cluster, which is only read. What is not known stands above the roles and on
 stderr. Exit code 2: rights are missing for it, or guessed.
 
-Namespaces of releases may not be there yet, and a Role needs one: the rights of such
-releases are given for the whole cluster. With --namespaces-exist they are Roles.`,
+A Role needs its namespace: the first lines name those that must be there first. With
+--make-namespaces Starling may make them, and the rights of their releases, all Secrets
+among them, are given for the whole cluster.`,
 		Example: `  starling rbac addons > roles.yaml && kubectl apply -f roles.yaml
   starling rbac addons --live -f expected-objects.yaml > roles.yaml
-  starling rbac addons ingress-nginx -n infra --name addons --namespaces-exist`,
+  starling rbac addons ingress-nginx -n infra --name addons
+  starling rbac addons --make-namespaces`,
 		RunE: f.run,
 	}
 	f.instance.addNames(cmd.Flags())
@@ -55,7 +57,7 @@ releases are given for the whole cluster. With --namespaces-exist they are Roles
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
 	cmd.Flags().BoolVar(&f.live, "live", false, "let hooks look for values in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
 	f.access.addFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&f.namespacesExist, "namespaces-exist", false, "the namespaces of releases are there: Roles in them, and no right to make namespaces")
+	cmd.Flags().BoolVar(&f.makeNamespaces, "make-namespaces", false, "let Starling make the namespaces of releases, whose rights are then for the whole cluster")
 	return cmd
 }
 
@@ -85,7 +87,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	result, err := rbac.Compute(cmd.Context(), rbac.Options{
-		Objects: objects, Over: over, Tree: read, Modules: args[1:], Namespace: f.instance.Namespace, Name: f.instance.Name, Config: config, NamespacesExist: f.namespacesExist,
+		Objects: objects, Over: over, Tree: read, Modules: args[1:], Namespace: f.instance.Namespace, Name: f.instance.Name, Config: config, MakeNamespaces: f.makeNamespaces,
 		Renderer: newRenderer(),
 	})
 	if err != nil {

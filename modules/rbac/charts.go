@@ -90,7 +90,7 @@ func (b *builder) charts() error {
 		}
 		b.render(c, views...)
 		for _, o := range c.objects {
-			if o.Kind == "Namespace" && o.APIVersion == "v1" && !b.o.NamespacesExist {
+			if o.Kind == "Namespace" && o.APIVersion == "v1" { // its Role would need it first
 				b.make(o.Metadata.Name)
 			}
 		}

@@ -35,9 +35,10 @@ type Options struct {
 	// Over puts the cluster in which hooks look over a real one, which is only read; nil:
 	// it is empty but for Objects.
 	Over func(*sim.Options)
-	// NamespacesExist means that the namespaces of releases are there before
-	// Starling is: their rights are Roles in them, and Starling may make none.
-	NamespacesExist bool
+	// MakeNamespaces lets Starling make the namespaces of releases. A Role needs its
+	// namespace, so the rights of such a release, Helm's Secrets among them, are then
+	// for the whole cluster. If not, they are Roles, and the namespaces must be there.
+	MakeNamespaces bool
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
 	Renderer *release.Renderer
 }
@@ -48,6 +49,9 @@ type Result struct {
 	Namespace, Name string
 	// Modules are those that the rights are for, sorted.
 	Modules []string
+	// Namespaces are those that must be there before the roles are, beside the
+	// instance's own.
+	Namespaces []string
 	// Roles in the order in which they are printed: Starling's own, what is for the
 	// whole cluster, then by namespace.
 	Roles []Role
@@ -139,7 +143,7 @@ func newBuilder(ctx context.Context, o Options, gen *generation.Generation) *bui
 		made: map[string]bool{}, starling: &rules{}, tree: map[string]*rules{}, notes: map[string]bool{},
 	}
 	for _, m := range gen.All() {
-		if m.Tree.Chart != nil && !o.NamespacesExist {
+		if m.Tree.Chart != nil && o.MakeNamespaces {
 			b.make(b.namespace(m))
 		}
 	}
@@ -148,11 +152,18 @@ func newBuilder(ctx context.Context, o Options, gen *generation.Generation) *bui
 
 // make notes that a namespace comes with a release.
 func (b *builder) make(namespace string) {
-	switch namespace {
-	case b.o.Namespace, "default", "kube-system", "kube-public", "kube-node-lease":
-	default:
+	if !b.there(namespace) {
 		b.made[namespace] = true
 	}
+}
+
+// there says whether a namespace is there before the roles are; "" is the whole cluster.
+func (b *builder) there(namespace string) bool {
+	switch namespace {
+	case "", b.o.Namespace, "default", "kube-system", "kube-public", "kube-node-lease":
+		return true
+	}
+	return false
 }
 
 // namespace is the one that a module is released to, and that its hooks mean when
@@ -220,6 +231,9 @@ func (b *builder) result() Result {
 		}
 		if role.Rules = b.tree[ns].reduced(above); len(role.Rules) > 0 {
 			out.Roles = append(out.Roles, role)
+			if !b.there(ns) {
+				out.Namespaces = append(out.Namespaces, ns)
+			}
 		}
 	}
 	for note, lacks := range b.notes {

@@ -86,8 +86,8 @@ func readTree(t *testing.T, file string) *tree.Tree {
 // All that a module may need a right for, at once.
 func TestAllThereIs(t *testing.T) {
 	read := readTree(t, "testdata/all.txtar")
-	golden(t, "testdata/all.golden", print(t, Options{Tree: read}))
-	golden(t, "testdata/all_exist.golden", print(t, Options{Tree: read, Modules: []string{"web"}, Namespace: "infra", Name: "addons", NamespacesExist: true}))
+	golden(t, "testdata/all.golden", print(t, Options{Tree: read, MakeNamespaces: true}))
+	golden(t, "testdata/all_exist.golden", print(t, Options{Tree: read, Modules: []string{"web"}, Namespace: "infra", Name: "addons"}))
 }
 
 // What the user switches on is rendered, too.
