@@ -95,7 +95,7 @@ func (e *Engine) commit(id uint64) {
 	r.effects.Values = layer
 	e.applies(r.hook, commit.Writes)
 	if r.request == nil {
-		s.echo.writes(commit.Writes)
+		s.echo.writes(commit.Writes, r.work.Attempt)
 	}
 	s.sets = s.sets || s.key != "" && slices.ContainsFunc(commit.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
 	if len(commit.Writes) == 0 && commit.Keep == nil {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -13,12 +15,17 @@ import (
 // A hook that writes something else at each run to an object that it watches wakes itself
 // without end. Its own writes are known: when nothing else has woken it many times in a
 // row, it is slowed down. News of anything else let it run at once.
+//
+// Others change these objects, too: a user whom a hook corrects, a controller that writes a
+// status. So a run that writes the same as the one before it ends the row: to write the
+// same again changes nothing, and wakes nobody.
 
 // echo is what is known of that for one subject.
 type echo struct {
 	wrote map[effect.Ref]bool // by its last run, with the group in place of the version
 	news  bool                // something else has happened since the last run began
 	runs  int                 // in a row that its own writes alone have brought about
+	sum   [sha256.Size]byte   // of what the last of them wrote
 	until time.Time           // what its own writes have brought about waits
 }
 
@@ -28,8 +35,8 @@ const maxEchoes = 20
 // echoes spaces out the runs after them.
 var echoes = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
 
-// wrote notes what a run is about to write.
-func (x *echo) writes(all []effect.Write) {
+// writes notes what a run is about to write.
+func (x *echo) writes(all []effect.Write, attempt int) {
 	x.wrote = nil
 	for i := range all {
 		for _, ref := range all[i].Objects() {
@@ -39,9 +46,38 @@ func (x *echo) writes(all []effect.Write) {
 			x.wrote[anyVersion(ref)] = true
 		}
 	}
-	if x.wrote == nil {
+	if x.wrote == nil || x.runs > 0 && attempt == 1 && x.same(all) {
 		x.runs, x.until = 0, time.Time{}
 	}
+}
+
+// same says that writes are those of the run before, and change nothing when they are
+// carried out once more.
+func (x *echo) same(all []effect.Write) bool {
+	written := map[effect.Ref]bool{}
+	sum := sha256.New()
+	enc := json.NewEncoder(sum)
+	for _, w := range all {
+		switch {
+		case w.Kind == effect.WriteEvent, w.Kind == effect.WriteHold:
+			continue
+		case w.Kind == effect.WriteEvict, w.Kind == effect.WritePatch && !w.Patch.Repeatable():
+			return false
+		}
+		for _, ref := range w.Objects() {
+			if ref = anyVersion(ref); written[ref] {
+				return false // each of the two may undo the other
+			}
+			written[ref] = true
+		}
+		w.Unchanged = nil
+		if enc.Encode(w) != nil {
+			return false
+		}
+	}
+	before := x.sum
+	sum.Sum(x.sum[:0])
+	return before == x.sum
 }
 
 // hears says whether an event of a watch tells of what the subject has written itself.

@@ -51,3 +51,40 @@ func TestAHookThatWakesItself(t *testing.T) {
 		t.Errorf("problems: %v", problems)
 	}
 }
+
+// A hook that puts an object right each time somebody else has changed it does not wake
+// itself, however often that happens; nor does one that follows what others write there.
+func TestAHookThatCorrectsOthersDoesNotWakeItself(t *testing.T) {
+	for name, follows := range map[string]bool{"puts right": false, "follows": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, mod("web", isOn(), hk("a", onWatch("nodes"))))
+			user, written := 0, -1
+			w.hooks["web/a"] = func(RunHook) (effect.Effects, error) {
+				value := 0
+				if follows {
+					value = user
+				}
+				return effect.Effects{Writes: []effect.Write{{
+					Kind: effect.WriteApply, Ref: effect.Ref{APIVersion: "v1", Kind: "Node", Name: "a"}, Object: map[string]any{"value": value},
+				}}}, nil
+			}
+			w.start()
+			for i := range 3 * maxEchoes {
+				before := len(w.runs)
+				user = i + 1
+				w.changed("web/a#nodes") // by somebody else
+				if len(w.runs) != before+1 {
+					t.Fatalf("change %d has to wait: %v", i, w.module("web").Problems)
+				}
+				if !follows || written != user { // the API server answers with an event
+					written = user
+					w.changed("web/a#nodes")
+				}
+				w.advance(time.Second)
+			}
+			if problems := w.module("web").Problems; len(problems) > 0 {
+				t.Errorf("problems: %v", problems)
+			}
+		})
+	}
+}
