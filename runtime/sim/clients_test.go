@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/metadata"
 	clientrest "k8s.io/client-go/rest"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -164,7 +165,8 @@ func TestHelmWorksOnTheStore(t *testing.T) {
 	m := newReleases(t, c)
 	ctx := t.Context()
 	target := func(n int) release.Target {
-		return release.Target{Module: "web", Name: "web", Namespace: "apps", Chart: chart(webTemplate), Values: map[string]any{"n": n}, Timeout: time.Minute}
+		return release.Target{Module: "web", Name: "web", Namespace: "apps", Chart: chart(webTemplate), Values: map[string]any{"n": n}, Timeout: time.Minute,
+			Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get", "list"}, Names: []string{"web"}}}}
 	}
 	for n := 1; n <= 2; n++ {
 		if res, err := m.Reconcile(ctx, target(n)); err != nil {
