@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -260,5 +261,22 @@ func TestEachRowOfHooksHasAProof(t *testing.T) {
 	}
 	if rows < 40 {
 		t.Errorf("there are %d rows", rows)
+	}
+}
+
+// Each decision has a number of its own, which its file and its title tell.
+func TestDecisionsHaveNumbers(t *testing.T) {
+	files, err := filepath.Glob("docs/decisions/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := fmt.Sprintf("%04d-", i+1); !strings.HasPrefix(filepath.Base(file), name) || !strings.HasPrefix(string(text), fmt.Sprintf("# %d. ", i+1)) {
+			t.Errorf("%s is not number %d, or its title does not say so", file, i+1)
+		}
 	}
 }
