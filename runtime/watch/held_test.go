@@ -62,3 +62,38 @@ func TestAWatchThatHoldsTooMuchIsStopped(t *testing.T) {
 		}
 	}
 }
+
+// A watch that is stopped while it lists, or while its filter is at an object, leaves nothing
+// behind in what all watches hold together.
+func TestAWatchThatIsStoppedWhileItListsHoldsNothing(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		for _, listed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("apart=%v, listed=%v", apart, listed), func(t *testing.T) {
+				f := newFixture(t)
+				if !listed {
+					f.api.Put(configMap("a", "0", strings.Repeat("x", 300<<10)))
+				}
+				entered, leave := make(chan struct{}), make(chan struct{})
+				f.manager.Start(Spec{
+					ID: "slow", APIVersion: "v1", Kind: "ConfigMap", Apart: apart, FilterID: "slow",
+					Filter: func(obj map[string]any) (starlark.Value, bool, error) {
+						close(entered)
+						<-leave
+						return starlark.String(obj["data"].(map[string]any)["d"].(string)), true, nil
+					},
+				})
+				if listed {
+					f.await("slow synced served=true")
+					f.api.Put(configMap("a", "0", strings.Repeat("x", 300<<10)))
+				}
+				<-entered
+				f.manager.Stop("slow")
+				close(leave)
+				f.manager.Shutdown() // waits for what is under way
+				if held := f.manager.held.Load(); held != 0 {
+					t.Errorf("%d bytes are counted of no watch", held)
+				}
+			})
+		}
+	}
+}
