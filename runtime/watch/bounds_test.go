@@ -60,3 +60,31 @@ func TestStreamsAreBounded(t *testing.T) {
 		t.Errorf("%d watches", n)
 	}
 }
+
+// A watch that was refused has its streams as soon as another one gives enough up; and one
+// that shares the streams of another one, as after an edit of its filter, needs none.
+func TestARefusedWatchIsServedLater(t *testing.T) {
+	f := newFixture(t)
+	some := func(id, prefix string, n int) Spec {
+		spec := configMaps(id)
+		spec.Module = "web"
+		for i := range n {
+			spec.Namespaces = append(spec.Namespaces, fmt.Sprint(prefix, i))
+		}
+		return spec
+	}
+	const many = MaxModuleStreams/2 + 1
+	f.manager.Start(some("old", "a", many))
+	f.await("old synced served=true")
+	edited := some("edited", "a", many)
+	edited.FilterID += " edited"
+	f.manager.Start(edited)
+	f.await("edited synced served=true")
+	f.manager.Stop("old")
+
+	f.manager.Start(some("other", "b", many))
+	f.await("other lacks: the module would have 252 watches on the API server, and may have 250; watch fewer namespaces, or all of them and leave objects out with labels= or filter=")
+	f.manager.Stop("edited")
+	f.await("other failed <nil>", "other synced served=true")
+	f.nothing()
+}

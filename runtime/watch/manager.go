@@ -66,6 +66,8 @@ type Manager struct {
 	// turns bound how many filters of one module run at a time, by module: its share of
 	// the processor.
 	turns map[string]*turns
+	// refused are those that may not have the streams that they need.
+	refused map[*subscription]bool
 }
 
 // turns are those of one module, as long as it has watches.
@@ -102,6 +104,7 @@ func New(o Options) *Manager {
 		streams:   map[streamKey]*stream{},
 		resolvers: map[string]*resolver{},
 		turns:     map[string]*turns{},
+		refused:   map[*subscription]bool{},
 	}
 }
 
@@ -120,6 +123,9 @@ func (m *Manager) Start(spec Spec) {
 	m.subs[spec.ID] = sub
 	if !m.share(sub) {
 		m.look(sub)
+	}
+	if len(m.refused) > 0 {
+		m.askAgain()
 	}
 }
 
@@ -162,6 +168,9 @@ func (m *Manager) Stop(id string) {
 	defer m.mu.Unlock()
 	if sub := m.subs[id]; sub != nil {
 		m.remove(sub)
+		if len(m.refused) > 0 {
+			m.askAgain()
+		}
 	}
 }
 
@@ -169,6 +178,7 @@ func (m *Manager) Stop(id string) {
 func (m *Manager) remove(sub *subscription) {
 	sub.stop()
 	delete(m.subs, sub.spec.ID)
+	delete(m.refused, sub)
 	if t := m.turns[sub.spec.Module]; t != nil && sub.turn != nil {
 		if t.watches--; t.watches == 0 {
 			delete(m.turns, sub.spec.Module)

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -101,9 +102,11 @@ func place(spec Spec, mapping cluster.Mapping) (*placement, error) {
 func (m *Manager) open(sub *subscription, namespaces []string) []*stream {
 	at := sub.place
 	if err := m.tooMany(sub, namespaces); err != nil {
+		m.refused[sub] = true
 		sub.refuse(err)
 		return nil
 	}
+	delete(m.refused, sub)
 	sub.refuse(nil)
 	sub.expect(len(sub.allParts()) + len(namespaces)*len(at.names))
 	var started []*stream
@@ -127,9 +130,12 @@ func (m *Manager) open(sub *subscription, namespaces []string) []*stream {
 func (m *Manager) tooMany(sub *subscription, namespaces []string) error {
 	const hint = "watch fewer namespaces, or all of them and leave objects out with labels= or filter="
 	more, fresh := len(namespaces)*len(sub.place.names), 0
+	all := map[streamKey]bool{} // of the module
 	for _, namespace := range namespaces {
 		for _, name := range sub.place.names {
-			if m.streams[sub.place.key(sub.spec, namespace, name)] == nil {
+			key := sub.place.key(sub.spec, namespace, name)
+			all[key] = true
+			if m.streams[key] == nil {
 				fresh++
 			}
 		}
@@ -140,16 +146,41 @@ func (m *Manager) tooMany(sub *subscription, namespaces []string) error {
 	if sub.turn == nil {
 		return nil // of no module
 	}
-	all := more
 	for _, other := range m.subs {
 		if other.turn == sub.turn {
-			all += len(other.allParts())
+			for _, p := range other.allParts() {
+				all[p.stream.key] = true
+			}
 		}
 	}
-	if all > MaxModuleStreams && more > 1 {
-		return fmt.Errorf("the module would have %d watches on the API server, and may have %d; %s", all, MaxModuleStreams, hint)
+	if len(all) > MaxModuleStreams && more > 1 {
+		return fmt.Errorf("the module would have %d watches on the API server, and may have %d; %s", len(all), MaxModuleStreams, hint)
 	}
 	return nil
+}
+
+// askAgain looks whether watches that were refused may have their streams now. Called with
+// m.mu held, after others have given some up.
+func (m *Manager) askAgain() {
+	if m.closed {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.subs)) {
+		sub := m.subs[id]
+		if !m.refused[sub] || sub.place == nil {
+			continue
+		}
+		var started []*stream
+		if sub.following != nil {
+			started = m.match(sub)
+		} else {
+			started = m.open(sub, namespacesOf(sub.spec, sub.place.mapping))
+		}
+		for _, s := range started {
+			s.start()
+		}
+		m.wg.Go(sub.flush)
+	}
 }
 
 // follow starts to watch the namespaces that a subscription's NamespaceLabels
@@ -202,6 +233,9 @@ func (g guide) move() {
 	g.m.mu.Lock()
 	if !g.m.closed && g.m.subs[g.sub.spec.ID] == g.sub && g.sub.place != nil {
 		started = g.m.match(g.sub)
+		if len(g.m.refused) > 0 {
+			g.m.askAgain()
+		}
 	}
 	g.m.mu.Unlock()
 	for _, s := range started {
