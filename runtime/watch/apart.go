@@ -76,8 +76,7 @@ type queue struct {
 // add has the newest state of an object wait.
 func (q *queue) add(key objectKey, version uint64, obj map[string]any, seen time.Time, own bool) {
 	t := q.tasks[key]
-	switch {
-	case t == nil:
+	if t == nil {
 		t = &task{key: key, seen: seen}
 		if q.tasks == nil {
 			q.tasks = map[objectKey]*task{}
@@ -86,15 +85,16 @@ func (q *queue) add(key objectKey, version uint64, obj map[string]any, seen time
 		if !own {
 			q.order = append(q.order, key)
 		}
-	case version != 0 && t.version > version:
-		return
 	}
-	if own && !t.own {
+	if own && !t.own { // the next run must see it, or what somebody has made of it since
 		t.own = true
 		q.own = append(q.own, key)
 		if q.owned++; q.owned == 1 {
 			q.settled = make(chan struct{})
 		}
+	}
+	if version != 0 && t.version > version {
+		return
 	}
 	q.held -= t.size
 	t.version, t.obj, t.size = version, obj, 0

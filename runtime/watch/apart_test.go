@@ -189,3 +189,21 @@ func TestAWatchStopsWhileItsFilterIsBusy(t *testing.T) {
 	f.await("other synced served=true")
 	f.nothing()
 }
+
+// A run after a write waits for the filter also when somebody else has changed the object
+// since, and the stream was faster than the answer to the write.
+func TestASnapshotWaitsForWhatCameAfterAWrite(t *testing.T) {
+	var q queue
+	key := objectKey{"a", "0"}
+	q.add(key, 5, nil, time.Now(), false)
+	q.add(key, 4, nil, time.Now(), true)
+	if q.owned != 1 {
+		t.Fatal("nobody waits")
+	}
+	next := q.next()
+	if next == nil || next.version != 5 || !next.own {
+		t.Fatalf("got %+v", next)
+	}
+	q.ended(next)
+	<-q.settled
+}
