@@ -146,8 +146,8 @@ func (e *Engine) meet(h *hook, objects []Object) {
 		there[objectKey(o.Namespace, o.Name)] = true
 		e.seen(h, o)
 	}
-	for key, s := range h.each.objects {
-		if !there[key] && !s.leaving {
+	for _, key := range slices.Sorted(maps.Keys(h.each.objects)) { // in order, as in queue
+		if s := h.each.objects[key]; !there[key] && !s.leaving {
 			e.forget(s)
 		}
 	}

@@ -370,3 +370,27 @@ func TestStatesAreSavedTogether(t *testing.T) {
 		t.Errorf("%d saves, %d states are kept", w.saves, len(w.kept["web"]))
 	}
 }
+
+// What is done about objects that went while nobody looked comes in their order, each time.
+func TestObjectsThatAreGoneAreForgottenInOrder(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), eachHook("a", false)))
+	w.hooks["web/a"] = func(a RunHook) (effect.Effects, error) {
+		return effect.Effects{Metrics: []effect.Metric{{Kind: effect.MetricSet, Name: "n", Value: 1}}}, nil
+	}
+	w.start()
+	var want []string
+	for i := range 10 {
+		name := fmt.Sprint("n", i)
+		w.happens("added", name)
+		want = append(want, name)
+	}
+	var got []string
+	for _, a := range w.e.Handle(w.now, WatchSynced{ID: eachID, Served: true}) {
+		if u, ok := a.(Unpublish); ok {
+			got = append(got, u.Key)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("forgotten are %q, want %q", got, want)
+	}
+}
