@@ -19,6 +19,8 @@ type CtxOptions struct {
 	// Snapshots holds one list a watch of the hook, by the watch's name, sorted by
 	// namespace and name. The values must be frozen; the slices are kept.
 	Snapshots map[string][]starlark.Value
+	// Asked, when not nil, is told of each snapshot that the hook looks at, once.
+	Asked func(binding string)
 	// Synced tells for each watch whether it has seen all objects there are.
 	Synced map[string]bool
 	Module ModuleInfo
@@ -77,7 +79,7 @@ func NewCtx(o CtxOptions) starlark.Value {
 	}
 	ctx := &ctxValue{starlark.StringDict{
 		"events":    starlark.NewList(events),
-		"snapshots": &watches{"snapshots", snapshots, o.Snapshots},
+		"snapshots": &watches{"snapshots", snapshots, o.Snapshots, o.Asked},
 		"synced":    &watches{name: "synced", values: synced},
 		"module": starlarkstruct.FromStringDict(starlark.String("module"), starlark.StringDict{
 			"name":      starlark.String(o.Module.Name),
@@ -136,6 +138,8 @@ type watches struct {
 	values map[string]starlark.Value
 	// lists become those of values that are nil, frozen, when they are asked for.
 	lists map[string][]starlark.Value
+	// asked is told when that happens; may be nil.
+	asked func(name string)
 }
 
 func (w *watches) value(name string) starlark.Value {
@@ -144,6 +148,9 @@ func (w *watches) value(name string) starlark.Value {
 		v = starlark.NewList(w.lists[name])
 		v.Freeze()
 		w.values[name] = v
+		if w.asked != nil {
+			w.asked(name)
+		}
 	}
 	return v
 }

@@ -24,7 +24,7 @@ func secretSpecs() []Spec {
 				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Its namespace; None: the module's, in global hooks the operator's."},
 			}},
 		{Name: "reveal", Phases: PhaseAny, call: callReveal, Returns: "the text",
-			Doc:    "Gives the text of a secret. From there on nothing keeps it from being shown.",
+			Doc:    "Gives the text of a secret. Logs and errors of this run still show *** where they know the text again; nothing else keeps it from being shown.",
 			Params: []Param{{Name: "s", Type: TypeSecret, Doc: "The secret."}}},
 	}
 }

@@ -1,43 +1,41 @@
 package values
 
 import (
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	data "github.com/starling-operator/starling/runtime/object"
 )
 
 // hidden stands for a text that nobody is to see.
-const hidden = "***"
+const hidden = data.Hidden
 
-// secrets are the texts of one explanation that were of the type secret. They are known
-// by the operations that set them, and again wherever another value repeats them.
+// secrets are the texts of one explanation that were of the type secret, or were read from
+// Secrets. They are known by the operations that set them, and again wherever another
+// value repeats them.
 type secrets struct {
-	whole  map[string]bool
-	inside []string // longest first
+	mask  data.Mask
+	texts []string
 }
 
 func newSecrets(tracers []*tracer) *secrets {
-	s := &secrets{whole: map[string]bool{}}
+	s := &secrets{}
 	for _, t := range tracers {
 		for _, h := range t.s.Hooks {
 			for _, op := range h.Ops {
 				for _, at := range op.Secrets {
 					if text, ok := inside(op.Value, at).(string); ok && len(text) >= data.MinSecret {
-						s.whole[text] = true
+						s.texts = append(s.texts, text)
 					}
 				}
 			}
 		}
 	}
-	for _, text := range slices.Sorted(maps.Keys(s.whole)) {
-		if len(text) >= data.MinSecretInside {
-			s.inside = append(s.inside, text)
-		}
+	slices.Sort(s.texts)
+	s.texts = slices.Compact(s.texts)
+	for _, text := range s.texts {
+		s.mask.Secret(text)
 	}
-	slices.SortStableFunc(s.inside, func(a, b string) int { return len(b) - len(a) })
 	return s
 }
 
@@ -46,24 +44,21 @@ func (x Explanation) SecretTexts() []string {
 	if x.secrets == nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(x.secrets.whole))
+	return x.secrets.texts
 }
 
 // hide returns v with *** at the marked paths and for each text that is known as secret,
 // and whether there was any. v is not changed.
 func (s *secrets) hide(v any, marks [][]string) (any, bool) {
-	if s == nil || len(s.whole) == 0 && len(marks) == 0 {
+	if s == nil {
 		return v, false
 	}
 	switch v := v.(type) {
 	case string:
-		if s.whole[v] || slices.ContainsFunc(marks, func(m []string) bool { return len(m) == 0 }) {
+		if slices.ContainsFunc(marks, func(m []string) bool { return len(m) == 0 }) {
 			return hidden, true
 		}
-		text := v
-		for _, secret := range s.inside {
-			text = strings.ReplaceAll(text, secret, hidden)
-		}
+		text := s.mask.Text(v)
 		return text, text != v
 	case map[string]any:
 		out, found := make(map[string]any, len(v)), false

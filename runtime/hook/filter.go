@@ -35,6 +35,11 @@ func Filter(ctx context.Context, host func() *script.Host, w *builtins.WatchBind
 				Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log},
 				Limits:  filterLimits,
 			})
+			if err != nil && isSecret(w.APIVersion, w.Kind) {
+				var m object.Mask
+				m.Data(obj)
+				err = maskErr(&m, err)
+			}
 			if err != nil || v == starlark.None {
 				return nil, false, err
 			}

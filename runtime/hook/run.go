@@ -67,8 +67,23 @@ type Result struct {
 	Err      error
 }
 
-// Run calls a hook.
+// Run calls a hook. What it has seen of Secrets is hidden in its log and in its error.
 func Run(ctx context.Context, r Request) Result {
+	var s seen
+	asked := s.given(&r)
+	if r.Reader != nil {
+		r.Reader = seenReader{r.Reader, &s}
+	}
+	if r.Log != nil {
+		r.Log = seenLog{r.Log, &s}
+	}
+	result := call(ctx, r, asked)
+	result.Err = s.err(result.Err)
+	s.mark(result.Effects.Values)
+	return result
+}
+
+func call(ctx context.Context, r Request, asked func(binding string)) Result {
 	var waited waiting
 	if r.Reader != nil {
 		r.Reader = waitingReader{r.Reader, &waited}
@@ -84,7 +99,7 @@ func Run(ctx context.Context, r Request) Result {
 		Random: r.Random, HTTP: r.HTTP, Hosts: r.Module.Decl.Hosts, Free: r.Hook.Free,
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
-		Events: r.Events, Snapshots: r.Snapshots, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,
+		Events: r.Events, Snapshots: r.Snapshots, Asked: asked, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,
 		Module:  builtins.ModuleInfo{Name: r.Module.Name, Namespace: r.Namespace, Release: r.Module.Decl.Release},
 		Request: r.Request, Key: r.Key, Object: r.Object,
 	})

@@ -1,11 +1,8 @@
 package record
 
 import (
-	"cmp"
-	"encoding/base64"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.starlark.net/starlark"
 
@@ -15,19 +12,16 @@ import (
 )
 
 // Hidden stands for what people are not shown.
-const Hidden = "***"
+const Hidden = object.Hidden
 
 // Mask hides the secrets of one run from whoever looks at it: what the run read out of
 // Secrets and what it puts there, values of the type secret, headers, private keys, and
 // all that repeats any of these.
-type Mask struct {
-	whole  map[string]bool
-	inside []string // longest first
-}
+type Mask struct{ object.Mask }
 
 // NewMask finds the secrets of a run, and of others that it is compared with.
 func NewMask(r *Record, others ...Outcome) *Mask {
-	m := &Mask{whole: map[string]bool{}}
+	m := &Mask{}
 	m.inputs(r.in.Secrets, r.snapshots, r.events, r.object, r.in.Request)
 	if c, err := newCodec(); err == nil {
 		for _, a := range r.reads {
@@ -40,35 +34,23 @@ func NewMask(r *Record, others ...Outcome) *Mask {
 	for _, o := range append(others, r.Outcome) {
 		m.outcome(o)
 	}
-	return m.sorted()
+	return m
 }
 
 // maskOf finds the secrets of a run that is about to be kept.
 func maskOf(t *Trace, in *inputs, o Outcome) *Mask {
-	m := &Mask{whole: map[string]bool{}}
+	m := &Mask{}
 	m.inputs(in.Secrets, t.request.Snapshots, t.request.Events, t.request.Object, in.Request)
 	for _, r := range t.reads {
 		if list, ok := r.answer.([]map[string]any); ok {
 			for _, obj := range list {
-				m.object(obj)
+				m.Object(obj)
 			}
 			continue
 		}
 		m.answer(r.question, r.answer)
 	}
 	m.outcome(o)
-	return m.sorted()
-}
-
-func (m *Mask) sorted() *Mask {
-	for text := range m.whole {
-		if len(text) >= object.MinSecretInside {
-			m.inside = append(m.inside, text)
-		}
-	}
-	slices.SortFunc(m.inside, func(a, b string) int {
-		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
-	})
 	return m
 }
 
@@ -86,8 +68,8 @@ func (m *Mask) inputs(secrets []string, snapshots map[string][]starlark.Value, e
 	}
 	m.value(about, false)
 	if q != nil && q.Review != nil {
-		m.object(q.Review.Object)
-		m.object(q.Review.OldObject.Data)
+		m.Object(q.Review.Object)
+		m.Object(q.Review.OldObject.Data)
 	}
 }
 
@@ -95,9 +77,9 @@ func (m *Mask) inputs(secrets []string, snapshots map[string][]starlark.Value, e
 func (m *Mask) value(v starlark.Value, ofSecret bool) {
 	switch o, whole := v.(*object.Object); {
 	case whole && o.Map()["kind"] == "Secret":
-		m.object(o.Map())
+		m.Object(o.Map())
 	case ofSecret:
-		m.leaves(plainOf(v), "")
+		m.Leaves(plainOf(v))
 	}
 }
 
@@ -105,15 +87,15 @@ func (m *Mask) value(v starlark.Value, ofSecret bool) {
 func (m *Mask) answer(q question, data any) {
 	switch q.Verb {
 	case "get", "list":
-		m.object(data)
+		m.Object(data)
 		if list, ok := data.([]any); ok {
 			for _, obj := range list {
-				m.object(obj)
+				m.Object(obj)
 			}
 		}
 	case "http":
 		rest, _ := q.Rest.(map[string]any)
-		m.leaves(rest["headers"], "")
+		m.Leaves(rest["headers"])
 	}
 }
 
@@ -121,7 +103,7 @@ func (m *Mask) outcome(o Outcome) {
 	for _, op := range o.Effects.Values {
 		for _, at := range op.Secrets {
 			if text, ok := inside(op.Value, at).(string); ok {
-				m.secret(text)
+				m.Secret(text)
 			}
 		}
 	}
@@ -130,25 +112,25 @@ func (m *Mask) outcome(o Outcome) {
 	}
 	for _, msg := range o.Effects.Messages {
 		for _, v := range msg.Headers {
-			m.secret(v)
+			m.Secret(v)
 		}
 		if msg.Hidden {
-			m.secret(msg.URL)
+			m.Secret(msg.URL)
 		}
 	}
-	m.object(o.Response.Object)
+	m.Object(o.Response.Object)
 	for _, obj := range o.Response.Objects {
-		m.object(obj)
+		m.Object(obj)
 	}
 }
 
 func (m *Mask) write(w *effect.Write) {
-	m.object(w.Object)
+	m.Object(w.Object)
 	if w.Patch != nil && w.Ref.Kind == "Secret" {
 		if body, ok := w.Patch.Body.(map[string]any); ok {
-			m.data(body)
+			m.Data(body)
 		} else {
-			m.leaves(w.Patch.Body, "")
+			m.Leaves(w.Patch.Body)
 		}
 	}
 	if w.Set != nil {
@@ -156,99 +138,6 @@ func (m *Mask) write(w *effect.Write) {
 			m.write(&w.Set.Members[i])
 		}
 	}
-}
-
-// object takes in what a Secret holds.
-func (m *Mask) object(v any) {
-	if obj, ok := v.(map[string]any); ok && obj["kind"] == "Secret" {
-		m.data(obj)
-	}
-}
-
-func (m *Mask) data(obj map[string]any) {
-	for _, field := range [...]string{"data", "stringData"} {
-		data, _ := obj[field].(map[string]any)
-		for _, v := range data {
-			if text, ok := v.(string); ok {
-				m.secret(text)
-			}
-		}
-	}
-}
-
-// open are the keys under which nothing secret stands in what is left of a Secret.
-var open = [...]string{"name", "namespace", "kind", "apiVersion", "type", "uid", "resourceVersion", "labels"}
-
-// leaves takes in all texts but those that name things.
-func (m *Mask) leaves(v any, key string) {
-	if slices.Contains(open[:], key) {
-		return
-	}
-	switch v := v.(type) {
-	case string:
-		m.secret(v)
-	case map[string]any:
-		for k, e := range v {
-			m.leaves(e, k)
-		}
-	case []any:
-		for _, e := range v {
-			m.leaves(e, key)
-		}
-	}
-}
-
-// secret takes in a text, as it is and in base64, either way.
-func (m *Mask) secret(text string) {
-	if len(text) < object.MinSecret {
-		return
-	}
-	m.whole[text] = true
-	m.whole[base64.StdEncoding.EncodeToString([]byte(text))] = true
-	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && len(decoded) >= object.MinSecret {
-		m.whole[string(decoded)] = true
-	}
-}
-
-// Text hides what is secret in a text.
-func (m *Mask) Text(text string) string {
-	if m.whole[text] || strings.Contains(text, "PRIVATE KEY-----") {
-		return Hidden
-	}
-	for _, secret := range m.inside {
-		text = strings.ReplaceAll(text, secret, Hidden)
-	}
-	return text
-}
-
-// Plain returns data with its secrets hidden; v is not changed.
-func (m *Mask) Plain(v any) any {
-	switch v := v.(type) {
-	case string:
-		return m.Text(v)
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, e := range v {
-			out[m.Text(k)] = m.Plain(e)
-		}
-		if out["kind"] == "Secret" {
-			for _, field := range [...]string{"data", "stringData"} {
-				if data, ok := out[field].(map[string]any); ok {
-					for k := range data {
-						data[k] = Hidden
-					}
-				}
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = m.Plain(e)
-		}
-		return out
-	}
-	return v
 }
 
 // inside returns what stands at a path of plain data, nil when nothing does.

@@ -46,6 +46,17 @@ func (f Frame) String() string {
 	return fmt.Sprintf("%s in %s", position(f.File, f.Line, f.Col), f.Func)
 }
 
+// Masked returns the error with its texts as hide gives them, and this cause.
+func (e *Error) Masked(hide func(string) string, cause error) *Error {
+	out := *e
+	out.Msg, out.Hint, out.cause = hide(e.Msg), hide(e.Hint), cause
+	out.More = make([]*Error, len(e.More))
+	for i, m := range e.More {
+		out.More[i] = m.Masked(hide, nil)
+	}
+	return &out
+}
+
 // Unwrap returns what a builtin returned, a *LimitError, a *PanicError, or the
 // cause of the context's end; nil for plain mistakes in the file.
 func (e *Error) Unwrap() error { return e.cause }

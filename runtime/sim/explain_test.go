@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -226,5 +227,46 @@ func TestChangesOfAWorldSayWhy(t *testing.T) {
 	changes := values.Changes(before, w.Values("web"), in.Explain())
 	if len(changes) != 1 || changes[0].Path != "nodes" || changes[0].Old != int64(0) || changes[0].New != int64(1) || changes[0].Why.Place() != "web/hooks/a.star:2" {
 		t.Errorf("%+v", changes)
+	}
+}
+
+// What a hook makes of the Secrets that it watches is in no status and no explanation,
+// nor is what a filter says of them; after a restart as well.
+func TestSecretsOfAWatchAreHidden(t *testing.T) {
+	w := explainTree(t, map[string]string{
+		"web/module.star": "module(enabled = True, grants = [grant(\"v1\", \"Secret\", verbs = [\"get\", \"list\", \"watch\"], namespaces = [\"x\"])])\n",
+		"web/hooks/a.star": `
+def text(ctx):
+    return base64.decode(ctx.snapshots["s"][0].data["key"])
+def sets(ctx):
+    values.set("token", text(ctx))
+    values.set("url", "http://me:" + text(ctx))
+    values.set("plain", "host")
+hook(sets, on = [k8s.watch("v1", "Secret", name = "s", namespaces = ["x"])])
+def fails(ctx):
+    fail("no login with " + text(ctx), permanent = True)
+hook(fails, on = [k8s.watch("v1", "Secret", name = "s", namespaces = ["x"])])
+def unfiltered(ctx):
+    pass
+hook(unfiltered, on = [k8s.watch("v1", "Secret", name = "s", namespaces = ["x"], filter = lambda o: {}[base64.decode(o.data["key"])])])
+`,
+	})
+	if err := w.Apply(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "t", "namespace": "x"}, "stringData": map[string]any{"key": "s3cr3t-text"}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		shown := fmt.Sprintf("%+v", w.Status()) + strings.Join(explained(t, w, "web"), "\n")
+		for _, want := range []string{"no login with ***", `key "***" not in dict`, "token | ***", "url | ***", "plain | host"} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%q is not in\n%s", want, shown)
+			}
+		}
+		if strings.Contains(shown, "s3cr3t") {
+			t.Error(shown)
+		}
+		w.Stop()
 	}
 }

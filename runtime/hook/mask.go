@@ -1,0 +1,211 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/script"
+)
+
+// seen is what one call has seen of Secrets: it is hidden in the log lines of the call and
+// in its error, and known as secret in the values that it sets. It is looked through
+// when that is needed: most calls log nothing and succeed.
+type seen struct {
+	mu   sync.Mutex
+	mask object.Mask
+	new  []func(*object.Mask)
+}
+
+// saw notes what the mask will know.
+func (s *seen) saw(take func(*object.Mask)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.new = append(s.new, take)
+}
+
+// use calls f with the mask of all that was seen so far.
+func (s *seen) use(f func(*object.Mask)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, take := range s.new {
+		take(&s.mask)
+	}
+	s.new = nil
+	f(&s.mask)
+}
+
+// given notes the Secrets that a request brings. What it watches is noted when the hook
+// looks at it, by the function that it returns.
+func (s *seen) given(r *Request) (asked func(binding string)) {
+	secret := map[string]bool{}
+	for _, b := range r.Hook.Bindings {
+		if b.Watch != nil && isSecret(b.Watch.APIVersion, b.Watch.Kind) {
+			secret[b.Name] = true
+		}
+	}
+	if r.Request != nil && r.Request.Review != nil {
+		review := r.Request.Review
+		s.saw(func(m *object.Mask) {
+			m.Object(review.Object)
+			m.Object(review.OldObject)
+		})
+	}
+	if len(secret) == 0 {
+		return nil
+	}
+	s.saw(func(m *object.Mask) {
+		for _, e := range r.Events {
+			if secret[e.Binding] {
+				take(m, e.Result)
+				take(m, e.Object)
+			}
+		}
+		if secret[r.Hook.ForEach] {
+			take(m, r.Object)
+		}
+	})
+	return func(binding string) {
+		if secret[binding] {
+			s.saw(func(m *object.Mask) {
+				for _, v := range r.Snapshots[binding] {
+					take(m, v)
+				}
+			})
+		}
+	}
+}
+
+func isSecret(apiVersion, kind string) bool { return apiVersion == "v1" && kind == "Secret" }
+
+// take takes in what a watch keeps of a Secret.
+func take(m *object.Mask, v starlark.Value) {
+	if v == nil {
+		return
+	}
+	if o, whole := v.(*object.Object); whole && o.Map()["kind"] == "Secret" {
+		m.Object(o.Map())
+	} else if plain, err := object.ToPlain(v); err == nil {
+		m.Leaves(plain)
+	}
+}
+
+// err hides in an error what was seen. What errors.As finds in it is found in the result,
+// with its text hidden as well.
+func (s *seen) err(err error) (masked error) {
+	if err == nil {
+		return nil
+	}
+	s.use(func(m *object.Mask) { masked = maskErr(m, err) })
+	return masked
+}
+
+func maskErr(m *object.Mask, err error) error {
+	text := m.Text(err.Error())
+	var cause error
+	var failed *builtins.FailError
+	var in *script.Error
+	if errors.As(err, &failed) {
+		hidden := *failed
+		hidden.Msg = m.Text(failed.Msg)
+		cause = &hidden
+	}
+	if errors.As(err, &in) {
+		if cause == nil {
+			cause = errors.Unwrap(in)
+		}
+		cause = in.Masked(m.Text, cause)
+		if err == error(in) {
+			return cause
+		}
+	}
+	switch {
+	case text == err.Error():
+		return err
+	case cause == nil:
+		cause = err
+	}
+	return &maskedError{text, cause}
+}
+
+type maskedError struct {
+	text  string
+	cause error
+}
+
+// Error is the text without secrets.
+func (e *maskedError) Error() string { return e.text }
+
+// Unwrap gives the cause.
+func (e *maskedError) Unwrap() error { return e.cause }
+
+// mark marks what was seen in the values that a run sets: there it is known as secret from
+// now on, in later generations and after restarts too.
+func (s *seen) mark(ops []effect.ValueOp) {
+	if len(ops) == 0 {
+		return
+	}
+	s.use(func(m *object.Mask) {
+		if m.Empty() {
+			return
+		}
+		for i := range ops {
+			ops[i].Secrets = append(ops[i].Secrets, m.Marks(ops[i].Value)...)
+		}
+	})
+}
+
+// seenReader notes the Secrets that a run reads.
+type seenReader struct {
+	builtins.Reader
+	seen *seen
+}
+
+// Get reads one object.
+func (r seenReader) Get(ctx context.Context, ref effect.Ref) (map[string]any, error) {
+	obj, err := r.Reader.Get(ctx, ref)
+	if obj != nil && isSecret(ref.APIVersion, ref.Kind) {
+		r.seen.saw(func(m *object.Mask) { m.Data(obj) })
+	}
+	return obj, err
+}
+
+// List reads the objects of a kind.
+func (r seenReader) List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error) {
+	list, err := r.Reader.List(ctx, apiVersion, kind, namespaces, labels, fields)
+	if isSecret(apiVersion, kind) && len(list) > 0 {
+		r.seen.saw(func(m *object.Mask) {
+			for _, obj := range list {
+				m.Data(obj)
+			}
+		})
+	}
+	return list, err
+}
+
+// seenLog hides in log lines what was seen.
+type seenLog struct {
+	builtins.Logger
+	seen *seen
+}
+
+// Log writes one line.
+func (l seenLog) Log(level builtins.Level, msg string, fields []builtins.Field) {
+	l.seen.use(func(m *object.Mask) {
+		msg = m.Text(msg)
+		if m.Empty() {
+			return
+		}
+		shown := make([]builtins.Field, len(fields))
+		for i, f := range fields {
+			shown[i] = builtins.Field{Key: m.Text(f.Key), Value: m.Plain(f.Value)}
+		}
+		fields = shown
+	})
+	l.Logger.Log(level, msg, fields)
+}

@@ -1,0 +1,255 @@
+package object
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Hidden stands for what people are not shown.
+const Hidden = "***"
+
+const (
+	// maxMasked is how many bytes of secrets one mask knows. Past it nothing can be told
+	// from a secret, and no text is shown.
+	maxMasked = 8 << 20
+	// maxPart is the length from which a secret is known by its parts, of partLength: so a
+	// piece of it is found too, and a look at one character of a text costs no more than
+	// sixty-four look-ups, however many secrets there are and however long they are.
+	partLength, maxPart = 64, partLength + MinSecretInside - 1
+	// minLine is the length from which a line of a secret of many is taken for one.
+	minLine = 16
+)
+
+// tooMuch is shown instead of texts when a mask knows too much.
+const tooMuch = Hidden + " (not shown: what was read from Secrets is too much to be looked for in it)"
+
+// Mask knows secrets and hides them in texts for people. The zero mask knows none, and
+// hides private keys. It must not change while it is used.
+type Mask struct {
+	// known are the secrets, or their parts, and lengths how long those are that begin
+	// like this: bit 0 is MinSecretInside.
+	known   map[string]struct{}
+	lengths map[[MinSecretInside]byte]uint64
+	size    int
+}
+
+// Empty says that nothing is known to be secret.
+func (m *Mask) Empty() bool { return m.size == 0 }
+
+// Add takes in a text as it is.
+func (m *Mask) Add(text string) {
+	if len(text) < MinSecret || text == "true" || text == "false" {
+		return
+	}
+	if m.size += len(text); m.size > maxMasked {
+		m.known, m.lengths = nil, nil
+		return
+	}
+	if m.known == nil {
+		m.known, m.lengths = map[string]struct{}{}, map[[MinSecretInside]byte]uint64{}
+	}
+	for len(text) > maxPart {
+		m.part(text[:partLength])
+		text = text[partLength:]
+	}
+	m.part(text)
+}
+
+func (m *Mask) part(text string) {
+	m.known[text] = struct{}{}
+	if len(text) >= MinSecretInside {
+		m.lengths[[MinSecretInside]byte([]byte(text[:MinSecretInside]))] |= 1 << (len(text) - MinSecretInside)
+	}
+}
+
+// Secret takes in a text in the forms in which it turns up: as it is, in base64 either
+// way, without the space around it, as text in quotes, and line by line.
+func (m *Mask) Secret(text string) {
+	if len(text) < MinSecret || m.size > maxMasked {
+		return
+	}
+	m.forms(text)
+	m.Add(base64.StdEncoding.EncodeToString([]byte(text)))
+	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
+		m.forms(string(decoded))
+	}
+}
+
+func (m *Mask) forms(text string) {
+	m.Add(text)
+	trimmed := strings.TrimSpace(text)
+	if trimmed != text {
+		m.Add(trimmed)
+		m.Add(base64.StdEncoding.EncodeToString([]byte(trimmed)))
+	}
+	if quoted, err := json.Marshal(trimmed); err == nil && len(quoted) != len(trimmed)+2 {
+		m.Add(string(quoted[1 : len(quoted)-1]))
+	}
+	if quoted := strconv.Quote(trimmed); len(quoted) != len(trimmed)+2 {
+		m.Add(quoted[1 : len(quoted)-1])
+	}
+	if !strings.Contains(trimmed, "\n") {
+		return
+	}
+	for line := range strings.Lines(trimmed) {
+		if line = strings.TrimSpace(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
+			m.Add(line)
+		}
+	}
+}
+
+// Object takes in what a Secret holds; of all else, nothing.
+func (m *Mask) Object(v any) {
+	if obj, ok := v.(map[string]any); ok && obj["kind"] == "Secret" {
+		m.Data(obj)
+	}
+}
+
+// Data takes in data and stringData of a Secret, or of a patch to one.
+func (m *Mask) Data(obj map[string]any) {
+	for _, field := range [...]string{"data", "stringData"} {
+		data, _ := obj[field].(map[string]any)
+		for _, v := range data {
+			if text, ok := v.(string); ok {
+				m.Secret(text)
+			}
+		}
+	}
+}
+
+// open are the keys under which nothing secret stands in what is left of a Secret.
+var open = [...]string{"name", "namespace", "kind", "apiVersion", "type", "uid", "resourceVersion", "labels"}
+
+// Leaves takes in all texts of what was made of a Secret, but those that name things.
+func (m *Mask) Leaves(v any) {
+	switch v := v.(type) {
+	case string:
+		m.Secret(v)
+	case map[string]any:
+		for k, e := range v {
+			if !slices.Contains(open[:], k) {
+				m.Leaves(e)
+			}
+		}
+	case []any:
+		for _, e := range v {
+			m.Leaves(e)
+		}
+	}
+}
+
+// Text hides what is secret in a text; one with a private key that is not known, it hides.
+func (m *Mask) Text(text string) string {
+	text = m.replace(text)
+	if strings.Contains(text, "PRIVATE KEY-----") {
+		return Hidden
+	}
+	return text
+}
+
+// replace hides what is known.
+func (m *Mask) replace(text string) string {
+	if text == "" {
+		return text
+	}
+	if m.size > maxMasked {
+		return tooMuch
+	}
+	if _, secret := m.known[text]; secret {
+		return Hidden
+	}
+	var b strings.Builder
+	end := 0 // of what is hidden, or copied
+	for i := 0; len(m.lengths) > 0 && i+MinSecretInside <= len(text); i++ {
+		n := m.longest(text[i:])
+		if n == 0 || i+n <= end {
+			continue
+		}
+		if i > end || end == 0 { // the first one, or another one
+			b.WriteString(text[end:i])
+			b.WriteString(Hidden)
+		}
+		end = i + n
+	}
+	if end == 0 {
+		return text
+	}
+	return b.String() + text[end:]
+}
+
+// longest returns the length of the longest secret that a text begins with, 0 for none.
+func (m *Mask) longest(text string) int {
+	lengths := m.lengths[[MinSecretInside]byte([]byte(text[:MinSecretInside]))]
+	for at := maxPart - MinSecretInside; lengths != 0 && at >= 0; at-- {
+		n := at + MinSecretInside
+		if lengths&(1<<at) == 0 || n > len(text) {
+			continue
+		}
+		if _, secret := m.known[text[:n]]; secret {
+			return n
+		}
+	}
+	return 0
+}
+
+// Plain returns plain data with its secrets hidden; v is not changed.
+func (m *Mask) Plain(v any) any {
+	switch v := v.(type) {
+	case string:
+		return m.Text(v)
+	case int64:
+		if text := strconv.FormatInt(v, 10); m.Text(text) == Hidden {
+			return Hidden
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[m.Text(k)] = m.Plain(e)
+		}
+		if out["kind"] == "Secret" {
+			for _, field := range [...]string{"data", "stringData"} {
+				if data, ok := out[field].(map[string]any); ok {
+					for k := range data {
+						data[k] = Hidden
+					}
+				}
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = m.Plain(e)
+		}
+		return out
+	}
+	return v
+}
+
+// Marks returns the paths in plain data at which texts stand that are secret or hold some.
+func (m *Mask) Marks(v any) [][]string {
+	var out [][]string
+	var walk func(path []string, v any)
+	walk = func(path []string, v any) {
+		switch v := v.(type) {
+		case string:
+			if m.Text(v) != v {
+				out = append(out, slices.Clone(path))
+			}
+		case map[string]any:
+			for k, e := range v {
+				walk(append(slices.Clip(path), k), e)
+			}
+		case []any:
+			for i, e := range v {
+				walk(append(slices.Clip(path), strconv.Itoa(i)), e)
+			}
+		}
+	}
+	walk([]string{}, v)
+	slices.SortFunc(out, slices.Compare)
+	return out
+}
