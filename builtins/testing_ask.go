@@ -53,7 +53,7 @@ func testAskSpecs() []Spec {
 		spec("http", "", "Has a function answer the requests of http.get to a host.", callTestHTTP,
 			Param{Name: "host", Type: TypeString, Doc: "The host, with its port if the URL has one."},
 			Param{Name: "fn", Type: TypeFunction, Doc: "Takes a request with .method, .url, .headers and .body; returns the body as a text, data that becomes JSON, or (status, body); or None: the server does not answer."}),
-		spec("plan", "the plan: .changes (a bool), .text (as people see it), and the lists .modules, .objects, .messages and .problems, as in `starling plan -o json`",
+		spec("plan", "the plan: .changes (a bool), .text (as people see it), and the lists .modules, .objects, .drift, .messages and .problems, as in `starling plan -o json`",
 			"Says what the process would change, and changes nothing: with t.start() to come, what a start would do; later, what a restart would.", callTestPlan,
 			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Start all modules of the tree, as t.start(all=True)."}),
 		spec("sent", "a list of messages: .hook, .method, .url, .key, .headers, .body (text) and .json", "Returns the messages of http.send so far.", callTestSent),

@@ -128,6 +128,19 @@ spec:
 	if now := f.versions(); strings.Contains(now, "reader") {
 		t.Error(now)
 	}
+
+	// What others have changed in objects of the release is no change, but it is told.
+	f.write(map[string]string{"web/values.yaml": "seen: []\nmade: 0\nword: start\n"})
+	patch(t, "configmaps", f.ns, "web", map[string]any{"data": map[string]any{"word": "theirs"}})
+	if err := shared.Client.AppsV1().Deployments(f.ns).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p, code = f.plan(reader)
+	if code != 2 || p.Changes() || len(p.Drift) != 2 || p.Drift[0].Action != plan.Missing || p.Drift[0].Kind != "Deployment" || p.Drift[1].Action != plan.Changed ||
+		len(p.Drift[1].Fields) != 1 || p.Drift[1].Fields[0].Path != "data.word" || *p.Drift[1].Fields[0].Old != "start" || *p.Drift[1].Fields[0].New != "theirs" {
+		text, _ := json.Marshal(p)
+		t.Errorf("exit code %d: %s", code, text)
+	}
 }
 
 // plan runs `starling plan`, or the command that is given, and returns its exit code.

@@ -12,7 +12,7 @@ import (
 	"github.com/starling-operator/starling/runtime/plan"
 )
 
-// exitChanges is the exit code of a plan that has changes.
+// exitChanges is the exit code of a plan that has changes or drift.
 const exitChanges = 2
 
 // exitCode ends a command with a code of its own, without a word.
@@ -34,13 +34,15 @@ func newPlanCommand() *cobra.Command {
 read comes from the cluster, what is written stays in the simulation. Hooks set off
 each other until nothing is left to do; then it tells which modules are installed,
 upgraded or uninstalled, which values of theirs change, and which objects, field by
-field. Nothing is written. What other controllers would do is not part of it.
+field. It also tells which objects of releases are missing, or changed, by others; run
+does not repair those yet. Nothing is written. What other controllers would do is not
+part of it.
 
 With --offline it begins with an empty cluster. --filename and --config say what is
 taken to be there besides: what if?
 
-Exit code 0: nothing would change; 2: something would; 1: the plan cannot be made, or
-modules fail in it.`,
+Exit code 0: nothing would change; 2: something would, or an object is not as its
+release has it; 1: the plan cannot be made, or modules fail in it.`,
 		Example: `  starling plan --modules addons
   starling plan --modules addons --config new-config.yaml
   starling plan --modules examples/quickstart --offline -o json`,
@@ -93,7 +95,7 @@ func printPlan(cmd *cobra.Command, p *plan.Plan, output string) error {
 		return err
 	case p.Failed():
 		return exitCode(1)
-	case p.Changes():
+	case p.Changes(), p.Drifted():
 		return exitCode(exitChanges)
 	}
 	return nil

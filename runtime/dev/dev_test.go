@@ -95,7 +95,7 @@ func TestRounds(t *testing.T) {
 			a.files[file] = text
 		}
 	}
-	const quiet = "No changes: the modules ask for nothing else than before. What others changed in objects of releases is not looked at."
+	const quiet = "No changes: the modules ask for nothing else than before, and the objects of releases are as their charts have them."
 	for i, step := range []struct {
 		edits []string
 		want  string

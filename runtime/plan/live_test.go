@@ -42,6 +42,12 @@ func newAPIServer(t *testing.T, objects ...map[string]any) *apiServer {
 			t.Fatal(err)
 		}
 	}
+	return serve(t, w)
+}
+
+// serve shows a world to plans as a cluster.
+func serve(t *testing.T, w *sim.World) *apiServer {
+	t.Helper()
 	a := &apiServer{store: w.Store(), asked: map[string]int{}}
 	answers := rest.New(rest.Options{Store: a.store})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

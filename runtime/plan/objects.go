@@ -68,8 +68,14 @@ func bookkeeping(path []string) bool {
 func (m *masker) update(before, after map[string]any) []Field {
 	d := differ{skip: bookkeeping}
 	d.compare(nil, before, after)
-	fields := m.masked(d.fields)
-	if after["kind"] != "Secret" {
+	kind, _ := after["kind"].(string)
+	return m.fields(kind, d.fields)
+}
+
+// fields masks what differs in an object of a kind.
+func (m *masker) fields(kind string, fields []Field) []Field {
+	fields = m.masked(fields)
+	if kind != "Secret" {
 		return fields
 	}
 	for i := range fields {

@@ -28,6 +28,10 @@ type Plan struct {
 	// Objects are what would be created, updated or deleted, by kind, namespace and
 	// name.
 	Objects []Object `json:"objects"`
+	// Drift are the objects that releases hold, and that are not as the charts have
+	// rendered them: somebody else has changed or deleted them, and `run` leaves them so.
+	// Of a field, Old is the release's and New is what is there.
+	Drift []Object `json:"drift"`
 	// Messages are what http.send would send.
 	Messages []Message `json:"messages"`
 	// Problems are hooks that fail, and parts of the user's config that are not taken,
@@ -36,6 +40,8 @@ type Plan struct {
 	// Warnings are what is odd in the tree, the user's config and modules, and stops
 	// nothing.
 	Warnings []string `json:"warnings"`
+	// unread: objects of releases could not be compared, as the warnings say.
+	unread bool
 }
 
 // Action is what becomes of something.
@@ -50,6 +56,9 @@ const (
 	Create    Action = "create"
 	Update    Action = "update"
 	Delete    Action = "delete"
+	// Changed and Missing are objects of Plan.Drift.
+	Changed Action = "changed"
+	Missing Action = "missing"
 )
 
 // Module is what becomes of one module's release.
@@ -74,7 +83,7 @@ type Object struct {
 	// By are the hooks and releases that change it: "hook web/hooks/a.star:f",
 	// "release web", "crds of web", "garbage collection".
 	By []string `json:"by"`
-	// Fields are what differs in an object that is updated.
+	// Fields are what differs in an object that is updated, or has been changed.
 	Fields []Field `json:"fields,omitempty"`
 	// Object is one that is created, as it was asked for: without what the API
 	// server fills in.
@@ -114,6 +123,9 @@ type Problem struct {
 func (p *Plan) Changes() bool {
 	return len(p.Objects)+len(p.Messages) > 0 || slices.ContainsFunc(p.Modules, func(m Module) bool { return m.Action != None })
 }
+
+// Drifted says whether objects of releases are not as their charts have rendered them.
+func (p *Plan) Drifted() bool { return len(p.Drift) > 0 }
 
 // Failed says whether the plan is not the whole one, because modules or hooks fail.
 func (p *Plan) Failed() bool {
@@ -164,8 +176,15 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newMasker(w, before, after)
-	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Messages: []Message{}, Problems: []Problem{}, Warnings: []string{}}
+	drift, unread, err := drifted(ctx, w, after)
+	if err != nil {
+		return nil, err
+	}
+	m := newMasker(w, before, after) // it knows the Secrets that have been read until now
+	for i := range drift {
+		drift[i].Fields = m.fields(drift[i].Kind, drift[i].Fields)
+	}
+	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Drift: drift, unread: len(unread) > 0, Messages: []Message{}, Problems: []Problem{}, Warnings: []string{}}
 	st := w.Status()
 	refs := slices.SortedFunc(maps.Keys(b.union(after)), func(a, b release.Ref) int {
 		return cmp.Or(cmp.Compare(a.Module, b.Module), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -201,6 +220,9 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 		if h.State == status.HookFailed {
 			p.Problems = append(p.Problems, Problem{Hook: h.ID, Error: m.Text(h.LastError)})
 		}
+	}
+	for _, text := range unread {
+		p.Warnings = append(p.Warnings, m.Text(text))
 	}
 	b.odd(p, st, m)
 	for _, s := range w.Sent {

@@ -141,7 +141,7 @@ func TestPlans(t *testing.T) {
 		failed  bool
 		want    string // of the text
 	}{
-		{name: "nothing", want: "No changes: the modules ask for nothing else than before. What others changed in objects of releases is not looked at.\n"},
+		{name: "nothing", want: "No changes: the modules ask for nothing else than before, and the objects of releases are as their charts have them.\n"},
 		{
 			name: "a value of the chart", files: web(map[string]string{"web/values.yaml": "color: green\n"}), changes: true,
 			want: `~ module web: upgrade release web in web
@@ -249,7 +249,7 @@ spec:
 		{
 			name:   "a section of nobody",
 			change: func(w *sim.World) { _ = w.Configure(map[string]string{"webb": "color: green"}) },
-			want:   "! warning: ConfigMap starling-system/starling: config webb: no module has this key, did you mean \"web\"?\n\nNo changes: the modules ask for nothing else than before. What others changed in objects of releases is not looked at.\n",
+			want:   "! warning: ConfigMap starling-system/starling: config webb: no module has this key, did you mean \"web\"?\n\nNo changes: the modules ask for nothing else than before, and the objects of releases are as their charts have them.\n",
 		},
 		{
 			name: "a module that does not load", failed: true,

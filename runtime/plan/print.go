@@ -37,6 +37,9 @@ func (p *Plan) Print(w io.Writer, o PrintOptions) error {
 	for _, obj := range p.Objects {
 		out.object(obj)
 	}
+	for _, obj := range p.Drift {
+		out.drift(obj)
+	}
 	for _, m := range p.Messages {
 		out.line(0, '+', "%s  # sent by hook %s", m.Request, m.Hook)
 	}
@@ -70,9 +73,14 @@ func (p *Plan) Summary() string {
 	for _, m := range p.Modules {
 		n[m.Action]++
 	}
-	text := "No changes: the modules ask for nothing else than before. What others changed in objects of releases is not looked at."
-	if p.Failed() {
+	text := "No changes: the modules ask for nothing else than before, and the objects of releases are as their charts have them."
+	switch {
+	case p.Failed():
 		text = "No changes are known."
+	case p.Drifted():
+		text = "No changes: the modules ask for nothing else than before."
+	case p.unread:
+		text = "No changes: the modules ask for nothing else than before. Not all objects of releases could be compared with their charts."
 	}
 	if p.Changes() {
 		text = fmt.Sprintf("Plan: %d to create, %d to update, %d to delete; releases: %d to install, %d to upgrade, %d to uninstall.",
@@ -80,6 +88,11 @@ func (p *Plan) Summary() string {
 		if len(p.Messages) > 0 {
 			text += fmt.Sprintf(" %d messages to send.", len(p.Messages))
 		}
+	}
+	if n := len(p.Drift); n == 1 {
+		text += " 1 object is not as its release has it, and run leaves it so."
+	} else if n > 1 {
+		text += fmt.Sprintf(" %d objects are not as their releases have them, and run leaves them so.", n)
 	}
 	if p.Failed() {
 		text += " Something fails: the plan is not the whole one."
@@ -136,6 +149,18 @@ func (p *printer) object(o Object) {
 	}
 	if o.Object != nil {
 		p.yaml(o.Object)
+	}
+}
+
+// drift shows an object that somebody else has changed, or taken away.
+func (p *printer) drift(o Object) {
+	sign, what := '~', "changed outside of Starling: not as %s has it; run does not repair it"
+	if o.Action == Missing {
+		sign, what = '-', "missing: %s has it; run does not make it again"
+	}
+	p.line(0, sign, "%s %s  # "+what, o.APIVersion, o.Ref, strings.Join(o.By, ", "))
+	for _, f := range o.Fields {
+		p.field(1, f, "")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -53,6 +54,22 @@ func (w *World) Get(ref effect.Ref) (map[string]any, error) {
 		return nil, nil
 	}
 	return obj, err
+}
+
+// Merge puts the fields of obj over the object of its name, and changes nothing; of a
+// kind that is not served there is no object.
+func (w *World) Merge(obj map[string]any) (store.Merged, error) {
+	t, k, err := w.target(RefOf(obj), false)
+	if err != nil {
+		if gv, bad := schema.ParseGroupVersion(RefOf(obj).APIVersion); bad == nil {
+			return store.Merged{}, w.store.Unavailable(gv)
+		}
+		return store.Merged{}, err
+	}
+	if k.Namespaced {
+		obj = withNamespace(obj, t.Namespace)
+	}
+	return w.store.Merge(t, obj)
 }
 
 // List returns the objects of a kind, by namespace and name; nil namespaces means all.
