@@ -158,7 +158,8 @@ func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spe
 	spec.Apart, spec.Module = a.Watch.Filter != nil, a.Hook.Module
 	spec.Filter = hook.Filter(ctx, x.host, a.Watch, x.o.Log(a.Hook.Module, a.Hook.ID))
 	if filter := spec.Filter; spec.Apart { // a program
-		what := "the filter of " + a.ID
+		// Not by its id, which is another one after a restart.
+		what := "the filter of " + engine.WatchHook(a.ID) + "#" + engine.WatchBinding(a.ID)
 		spec.Filter = func(obj map[string]any) (kept starlark.Value, keep bool, err error) {
 			err = x.marked(what, a.Hook.Digest, func() (err error) { kept, keep, err = filter(obj); return err })
 			return kept, keep, err

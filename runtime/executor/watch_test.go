@@ -1,11 +1,16 @@
 package executor
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
@@ -21,5 +26,30 @@ func TestWatchSpecHoldsTheWholeBinding(t *testing.T) {
 	})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A filter has the same mark in each life of its module, so that a process which it has
+// taken along counts at the next start.
+func TestTheMarkOfAFilterOutlivesALifeOfItsModule(t *testing.T) {
+	var marked []string
+	x := New(Options{
+		Generation: &generation.Generation{}, Log: func(string, string) builtins.Logger { return nil },
+		Mark: func(what, _ string) (func(bool), error) {
+			marked = append(marked, what)
+			return nil, errors.New("quarantined")
+		},
+	})
+	filter := starlark.NewBuiltin("f", nil)
+	for _, id := range []string{"web/hooks/a.star:f#nodes", "web/hooks/a.star:f#nodes#2", "web/hooks/a.star:f#nodes#2.1"} {
+		spec := x.WatchSpec(t.Context(), engine.StartWatch{
+			ID: id, Hook: &generation.Hook{Module: "web"}, Watch: &builtins.WatchBinding{APIVersion: "v1", Kind: "Node", Filter: filter},
+		})
+		if _, _, err := spec.Filter(nil); err == nil {
+			t.Error("what is quarantined is called")
+		}
+	}
+	if len(slices.Compact(marked)) != 1 {
+		t.Errorf("marked are %q", marked)
 	}
 }
