@@ -24,7 +24,7 @@ func (c *Composer) CheckConfig(config, old map[string]any) []Problem {
 			before = c.WithConfig(old).configured()
 		}
 		ps = schema.Validate(next.configured(), before)
-		next.blame(ps, nil, "")
+		next.blame(ps, "", false)
 	}
 	return c.named(ps)
 }
@@ -43,12 +43,12 @@ func (c *Composer) CheckHook(hook string, ops []effect.ValueOp) []Problem {
 	}
 	if len(ps) == 0 && schema != nil {
 		var old map[string]any
-		if slices.ContainsFunc(c.layers, func(l layer) bool { return l.hook == hook }) {
+		if _, found := c.find(hook); found {
 			old = c.Compose()
 		}
 		next := c.WithHook(hook, ops)
 		ps = schema.Validate(next.Compose(), old)
-		next.blame(ps, next.section.Hooks, hook)
+		next.blame(ps, hook, true)
 	}
 	return c.named(ps)
 }
@@ -63,7 +63,7 @@ func (c *Composer) CheckHelm() []Problem {
 	} else {
 		ps = c.section.ConfigSchema.ValidateForHelm(v)
 	}
-	c.blame(ps, c.section.Hooks, "")
+	c.blame(ps, "", true)
 	return c.named(ps)
 }
 
@@ -79,18 +79,21 @@ func (c *Composer) named(ps []Problem) []Problem {
 
 // blame finds the highest layer that gave the value of each problem. Of hooks,
 // which stand above all else, the one called first is asked before others.
-func (c *Composer) blame(ps []Problem, hooks []HookLayer, first string) {
+func (c *Composer) blame(ps []Problem, first string, hooks bool) {
 	for i, p := range ps {
 		if p.Layer != "" || p.Path == "" {
 			continue
 		}
-		ps[i].Layer, ps[i].File = c.source(splitPath(p.Path), hooks, first)
+		ps[i].Layer, ps[i].File = c.source(splitPath(p.Path), first, hooks)
 	}
 }
 
-func (c *Composer) source(path []string, hooks []HookLayer, first string) (layer, file string) {
+func (c *Composer) source(path []string, first string, hooks bool) (layer, file string) {
 	var hook string
-	for _, h := range hooks {
+	for _, h := range c.layers {
+		if !hooks {
+			break
+		}
 		for _, op := range h.Ops {
 			if op.Op == effect.OpDefault || !overlaps(op, path) {
 				continue

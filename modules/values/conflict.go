@@ -44,7 +44,7 @@ func Conflict(layers []HookLayer, hook string, ops []effect.ValueOp) error {
 }
 
 // touched returns the layers of other hooks that set a path that ops set too. There are
-// many layers, one an object of a hook with for_each, and next to none is touched.
+// many layers, one per object of a hook with for_each, and next to none is touched.
 func touched(layers []HookLayer, hook string, ops []effect.ValueOp) []HookLayer {
 	var upper, defaults claims
 	for _, op := range ops {
@@ -77,7 +77,7 @@ func conflictError(hook, other string, path, at []string, op effect.ValueOp) err
 }
 
 // claimsOf calls f for each path that op owns.
-func claimsOf(op effect.ValueOp, upper, defaults *claims, f func(*claims, []string)) {
+func claimsOf[T any](op effect.ValueOp, upper, defaults T, f func(T, []string)) {
 	switch op.Op {
 	case effect.OpDefault:
 		f(defaults, op.Path)

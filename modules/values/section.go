@@ -2,9 +2,11 @@ package values
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -58,26 +60,41 @@ func (s Section) ComposeFor(hook string, own []effect.ValueOp) (map[string]any, 
 // change is kept. It never changes, so it may be used from several goroutines;
 // the With methods return another one, which shares what it can.
 type Composer struct {
-	section Section
+	section Section // without its Hooks: these are the layers
 	// base is the static layers with schema defaults.
 	base map[string]any
 	// layers are sorted by hook.
-	layers []layer
+	layers          []*layer
+	upper, defaults *joined
 
 	once sync.Once
-	mid  map[string]any // base, values.default of hooks, user's config
-	full map[string]any
+	from *change // nil: computed from nothing
+	done atomic.Pointer[composed]
+}
+
+// composed is what a composer has computed, step by step.
+type composed struct {
+	lower map[string]any // base, values.default of hooks
+	mid   map[string]any // and the user's config
+	upper map[string]any // and what hooks set
+	full  map[string]any // and schema defaults
+}
+
+// change is how a composer differs from one that has computed its values.
+type change struct {
+	was      *composed
+	old, now *layer
 }
 
 // layer is a HookLayer ready to apply.
 type layer struct {
-	hook            string
+	HookLayer
 	upper, defaults *edit
 }
 
-func newLayer(hook string, ops []effect.ValueOp) layer {
-	upper, defaults := fold(ops)
-	return layer{hook: hook, upper: upper, defaults: defaults}
+func newLayer(h HookLayer) *layer {
+	upper, defaults := fold(h.Ops)
+	return &layer{HookLayer: h, upper: upper, defaults: defaults}
 }
 
 // NewComposer prepares a section. The section must not change any more.
@@ -88,54 +105,78 @@ func NewComposer(s Section) *Composer {
 	}
 	c := &Composer{section: s}
 	c.base = c.fill(base)
-	c.section.Hooks = slices.Clone(s.Hooks)
-	slices.SortStableFunc(c.section.Hooks, func(a, b HookLayer) int { return strings.Compare(a.Hook, b.Hook) })
-	for _, h := range c.section.Hooks {
-		c.layers = append(c.layers, newLayer(h.Hook, h.Ops))
+	return c.WithHooks(s.Hooks)
+}
+
+// WithHooks returns a composer with these layers alone.
+func (c *Composer) WithHooks(hooks []HookLayer) *Composer {
+	out := &Composer{section: c.section, base: c.base}
+	out.section.Hooks = nil
+	upper, defaults := &joined{}, &joined{}
+	for _, h := range slices.SortedStableFunc(slices.Values(hooks), func(a, b HookLayer) int { return strings.Compare(a.Hook, b.Hook) }) {
+		l := newLayer(h)
+		out.layers = append(out.layers, l)
+		upper.add(h.Hook, l.upper)
+		defaults.add(h.Hook, l.defaults)
 	}
-	return c
+	out.upper, out.defaults = upper, defaults
+	return out
 }
 
 // Section returns what the composer was made from, with the layers sorted by
 // hook.
-func (c *Composer) Section() Section { return c.section }
+func (c *Composer) Section() Section {
+	s := c.section
+	for _, l := range c.layers {
+		s.Hooks = append(s.Hooks, l.HookLayer)
+	}
+	return s
+}
 
 // WithConfig returns a composer with another user's config.
 func (c *Composer) WithConfig(config map[string]any) *Composer {
 	s := c.section
 	s.Config = config
-	return &Composer{section: s, base: c.base, layers: c.layers}
+	return &Composer{section: s, base: c.base, layers: c.layers, upper: c.upper, defaults: c.defaults}
 }
 
 // WithHook returns a composer in which ops are the layer of hook; without ops
-// the hook has none.
+// the hook has none. Where c has computed its values, the other one computes only what
+// this layer changes, and what is as it was is the same map.
 func (c *Composer) WithHook(hook string, ops []effect.ValueOp) *Composer {
-	return c.withLayer(HookLayer{Hook: hook, Ops: ops}, newLayer(hook, ops))
+	return c.withLayer(newLayer(HookLayer{Hook: hook, Ops: ops}))
 }
 
-func (c *Composer) withLayer(h HookLayer, l layer) *Composer {
-	i, found := slices.BinarySearchFunc(c.layers, h.Hook, func(l layer, hook string) int {
-		return strings.Compare(l.hook, hook)
-	})
-	end := i
-	if found {
-		end++
+func (c *Composer) find(hook string) (int, bool) {
+	return slices.BinarySearchFunc(c.layers, hook, func(l *layer, hook string) int { return strings.Compare(l.Hook, hook) })
+}
+
+func (c *Composer) withLayer(now *layer) *Composer {
+	i, found := c.find(now.Hook)
+	if !found && len(now.Ops) == 0 {
+		return c
 	}
-	var hooks []HookLayer
-	var layers []layer
-	if len(h.Ops) > 0 {
-		hooks, layers = []HookLayer{h}, []layer{l}
+	old, end := &layer{}, i
+	if found {
+		old, end = c.layers[i], i+1
+	}
+	var layers []*layer
+	if len(now.Ops) > 0 {
+		layers = []*layer{now}
 	}
 	out := &Composer{section: c.section, base: c.base}
-	out.section.Hooks = slices.Concat(c.section.Hooks[:i], hooks, c.section.Hooks[end:])
 	out.layers = slices.Concat(c.layers[:i], layers, c.layers[end:])
+	out.upper = c.upper.with(now.Hook, old.upper, now.upper)
+	out.defaults = c.defaults.with(now.Hook, old.defaults, now.defaults)
+	if was := c.done.Load(); was != nil {
+		out.from = &change{was: was, old: old, now: now}
+	}
 	return out
 }
 
 // Compose returns the values. The result is read only; asking again is free.
 func (c *Composer) Compose() map[string]any {
-	c.compute()
-	return c.full
+	return c.compute().full
 }
 
 // For returns the values as a run of hook sees them: all other layers, and own,
@@ -149,7 +190,7 @@ func (c *Composer) For(hook string, own []effect.ValueOp) (map[string]any, error
 	if len(own) == 0 {
 		return others.Compose(), nil
 	}
-	l := layer{hook: hook, upper: &edit{}, defaults: &edit{}}
+	l := &layer{HookLayer: HookLayer{Hook: hook, Ops: own}, upper: &edit{}, defaults: &edit{}}
 	before := others.Compose()
 	for _, op := range own {
 		n := -1
@@ -163,7 +204,7 @@ func (c *Composer) For(hook string, own []effect.ValueOp) (map[string]any, error
 		}
 		foldOne(op, l.upper, l.defaults, nil)
 	}
-	return others.withLayer(HookLayer{Hook: hook, Ops: own}, l).Compose(), nil
+	return others.withLayer(l).Compose(), nil
 }
 
 func listError(op effect.ValueOp, list []string) error {
@@ -175,23 +216,51 @@ func listError(op effect.ValueOp, list []string) error {
 		pos, PathString(op.Path), PathString(list), op.Op)
 }
 
-func (c *Composer) compute() {
+func (c *Composer) compute() *composed {
 	c.once.Do(func() {
+		if c.from != nil {
+			c.done.Store(c.recompute(*c.from))
+			c.from = nil
+			return
+		}
 		upper, defaults := make([]*edit, len(c.layers)), make([]*edit, len(c.layers))
 		for i, l := range c.layers {
 			upper[i], defaults[i] = l.upper, l.defaults
 		}
-		c.mid = Merge(applyMaps(defaults, c.base), c.section.Config)
-		c.full = c.fill(applyMaps(upper, c.mid))
+		x := &composed{lower: applyMaps(defaults, c.base)}
+		x.mid = Merge(x.lower, c.section.Config)
+		x.upper = applyMaps(upper, x.mid)
+		x.full = c.fill(x.upper)
+		c.done.Store(x)
 	})
+	return c.done.Load()
+}
+
+// recompute is compute after one layer has changed.
+func (c *Composer) recompute(from change) *composed {
+	x := *from.was
+	touched := []*edit{from.old.defaults, from.now.defaults}
+	x.lower = patch{c, func(l *layer) *edit { return l.defaults }}.root(c.defaults, touched, c.base, x.lower)
+	if !same(x.lower, from.was.lower) {
+		x.mid = Merge(x.lower, c.section.Config)
+	}
+	touched = append(touched, from.old.upper, from.now.upper)
+	x.upper = patch{c, func(l *layer) *edit { return l.upper }}.root(c.upper, touched, x.mid, x.upper)
+	if same(x.upper, from.was.upper) {
+		return &x
+	}
+	filled := !same(from.was.full, from.was.upper)
+	x.full = c.fill(x.upper)
+	filled = filled || !same(x.full, x.upper)
+	if filled && reflect.DeepEqual(x.full, from.was.full) {
+		x.full = from.was.full
+	}
+	return &x
 }
 
 // configured returns the values without what hooks set: what the user's config
 // is checked against.
-func (c *Composer) configured() map[string]any {
-	c.compute()
-	return c.fill(c.mid)
-}
+func (c *Composer) configured() map[string]any { return c.fill(c.compute().mid) }
 
 // fill puts schema defaults where nothing is.
 func (c *Composer) fill(v map[string]any) map[string]any {

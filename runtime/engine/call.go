@@ -2,8 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
@@ -41,8 +39,11 @@ func (e *Engine) callable(in Requested) (*hook, error) {
 		return nil, fmt.Errorf("hook %s only converts objects", h.gen.ID)
 	case h.each == nil && in.Key != "":
 		return nil, fmt.Errorf("hook %s has no for_each, so there is no run of it for %s", h.gen.ID, in.Key)
-	case h.each != nil && h.each.objects[in.Key] == nil:
-		keys := slices.Sorted(maps.Keys(h.each.objects))
+	case h.each != nil && h.each.objects.at(in.Key) == nil:
+		var keys []string
+		for _, s := range h.each.objects {
+			keys = append(keys, s.key)
+		}
 		if len(keys) == 0 {
 			return nil, fmt.Errorf("hook %s runs for each object of %s, and there is none", h.gen.ID, h.gen.ForEach)
 		}

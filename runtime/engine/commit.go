@@ -249,7 +249,7 @@ func (e *Engine) mended(s *subject) {
 	}
 	s.tried, s.succeeded, s.lastError = true, true, ""
 	if x := s.hook.each; x != nil {
-		delete(x.failing, s.key)
+		x.failing.drop(s.key)
 		e.wasTried(s)
 	}
 }
@@ -290,7 +290,7 @@ func (e *Engine) runFailed(id uint64, err error) {
 	s.tried, s.lastError = true, err.Error()
 	h.failures++
 	if h.each != nil {
-		h.each.failing[s.key] = s
+		h.each.failing.put(s)
 		e.wasTried(s)
 	}
 	level, then := builtins.LevelError, ""

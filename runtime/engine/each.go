@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +12,8 @@ import (
 
 // each is what a hook with for_each knows of its objects.
 type each struct {
-	objects map[string]*subject
-	failing map[string]*subject // those whose last run failed
+	objects subjects
+	failing subjects // those whose last run failed
 	// untried are those of the first snapshot that wait for their first run.
 	untried map[*subject]bool
 	begun   bool // that snapshot was taken note of
@@ -24,9 +23,7 @@ type each struct {
 // one sync.
 const maxEachEvents = 10
 
-func newEach() *each {
-	return &each{objects: map[string]*subject{}, failing: map[string]*subject{}, untried: map[*subject]bool{}}
-}
+func newEach() *each { return &each{untried: map[*subject]bool{}} }
 
 // reset forgets what belongs to one life of the module.
 func (x *each) reset() {
@@ -34,7 +31,7 @@ func (x *each) reset() {
 		return
 	}
 	x.begun = false
-	clear(x.failing)
+	x.failing = nil
 	clear(x.untried)
 	for _, s := range x.objects {
 		s.tried, s.succeeded, s.lastError = false, false, ""
@@ -47,8 +44,7 @@ func (x *each) failure() string {
 	if len(x.failing) == 0 {
 		return ""
 	}
-	key := slices.Min(slices.Collect(maps.Keys(x.failing)))
-	text := key + ": " + x.failing[key].lastError
+	text := x.failing[0].said(x.failing[0].lastError)
 	switch n := len(x.failing) - 1; n {
 	case 0:
 	case 1:
@@ -76,16 +72,17 @@ func (h *hook) about(key string) *subject {
 	if key == "" {
 		return h.subject
 	}
-	return h.each.objects[key]
+	return h.each.objects.at(key)
 }
 
-// subjects are all that runs of the hook may be about.
+// subjects are all that runs of the hook may be about, by key: what is the same goes the
+// same way each time.
 func (h *hook) subjects(yield func(*subject) bool) {
 	if h.each == nil {
 		yield(h.subject)
 		return
 	}
-	for _, s := range h.each.objects {
+	for _, s := range slices.Clone(h.each.objects) {
 		if !yield(s) {
 			return
 		}
@@ -95,10 +92,10 @@ func (h *hook) subjects(yield func(*subject) bool) {
 // object returns the subject of an object, a new one if need be.
 func (h *hook) object(namespace, name string) *subject {
 	key := objectKey(namespace, name)
-	s := h.each.objects[key]
+	s := h.each.objects.at(key)
 	if s == nil {
 		s = &subject{hook: h, key: key, namespace: namespace, name: name}
-		h.each.objects[key] = s
+		h.each.objects.put(s)
 	}
 	return s
 }
@@ -131,9 +128,8 @@ func (h *hook) queue(events ...builtins.Event) {
 	if h.each == nil {
 		h.subject.add(lane.Unordered, events...)
 	} else {
-		// In order: what is the same goes the same way each time.
-		for _, key := range slices.Sorted(maps.Keys(h.each.objects)) {
-			h.each.objects[key].add(lane.Unordered, events...)
+		for _, s := range h.each.objects {
+			s.add(lane.Unordered, events...)
 		}
 	}
 	h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
@@ -146,8 +142,8 @@ func (e *Engine) meet(h *hook, objects []Object) {
 		there[objectKey(o.Namespace, o.Name)] = true
 		e.seen(h, o)
 	}
-	for _, key := range slices.Sorted(maps.Keys(h.each.objects)) { // in order, as in queue
-		if s := h.each.objects[key]; !there[key] && !s.leaving {
+	for _, s := range slices.Clone(h.each.objects) {
+		if !there[s.key] && !s.leaving {
 			e.forget(s)
 		}
 	}
@@ -157,7 +153,7 @@ func (e *Engine) meet(h *hook, objects []Object) {
 // it is being deleted, and nothing of ours holds it.
 func (e *Engine) seen(h *hook, o Object) *subject {
 	if h.gen.Cleanup != nil && o.Deleting && !o.Held {
-		if s := h.each.objects[objectKey(o.Namespace, o.Name)]; s != nil {
+		if s := h.each.objects.at(objectKey(o.Namespace, o.Name)); s != nil {
 			e.forget(s)
 		}
 		return nil
@@ -196,7 +192,7 @@ func (e *Engine) eachChanged(w *watch, events []builtins.Event) {
 // lost has an object cleaned up that is not there any more: somebody has taken the
 // finalizer off by hand, or the watch does not select the object any more.
 func (e *Engine) lost(h *hook, ev builtins.Event) {
-	s := h.each.objects[objectKey(ev.Namespace, ev.Name)]
+	s := h.each.objects.at(objectKey(ev.Namespace, ev.Name))
 	switch {
 	case s == nil:
 	case h.gen.Cleanup == nil || !s.held && !s.mayHold:
@@ -215,8 +211,8 @@ func (e *Engine) lost(h *hook, ev builtins.Event) {
 func (e *Engine) forget(s *subject) {
 	h := s.hook
 	s.gone = true
-	delete(h.each.objects, s.key)
-	delete(h.each.failing, s.key)
+	h.each.objects.drop(s.key)
+	h.each.failing.drop(s.key)
 	h.lane.Forget(s.work())
 	e.requeueAt(s, time.Time{})
 	e.wipe(s)
@@ -255,8 +251,8 @@ func (e *Engine) begin(h *hook) {
 	x.begun = true
 	if h.eachWatch().served { // what went while no process ran
 		keys := make(map[string]bool, len(x.objects))
-		for key := range x.objects {
-			keys[key] = true
+		for _, s := range x.objects {
+			keys[s.key] = true
 		}
 		e.do(DropSets{Module: h.module.name, Hook: h.gen.ID, Keys: keys})
 	}

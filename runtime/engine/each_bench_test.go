@@ -36,10 +36,22 @@ func BenchmarkEach(b *testing.B) {
 			b.Run("change-"+name, func(b *testing.B) {
 				x := newEachBench(b, objects, kind.effects)
 				for i := 0; b.Loop(); i++ {
-					x.in(WatchChanged{ID: eachID, Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: x.names[i%objects]}}})
+					x.change(i)
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkEachFails is the run of one changed object while every object fails.
+func BenchmarkEachFails(b *testing.B) {
+	for _, objects := range []int{100, 500, 8000} {
+		b.Run(fmt.Sprint(objects), func(b *testing.B) {
+			x := allFail(b, objects)
+			for i := 0; b.Loop(); i++ {
+				x.change(i)
+			}
+		})
 	}
 }
 
@@ -49,11 +61,12 @@ type eachBench struct {
 	now     time.Time
 	names   []string
 	effects func(RunHook) effect.Effects
+	err     error // of every run
 	runs    int
 }
 
 // newEachBench returns an engine in which every object has had its first run.
-func newEachBench(b *testing.B, objects int, effects func(RunHook) effect.Effects) *eachBench {
+func newEachBench(b testing.TB, objects int, effects func(RunHook) effect.Effects) *eachBench {
 	b.Helper()
 	w := newWorld(nil, mod("web", isOn(), eachHook("a", false)))
 	x := &eachBench{e: New(w.opts), now: w.now, effects: effects}
@@ -71,6 +84,26 @@ func newEachBench(b *testing.B, objects int, effects func(RunHook) effect.Effect
 	return x
 }
 
+// allFail returns an engine in which every object has failed.
+func allFail(b testing.TB, objects int) *eachBench {
+	b.Helper()
+	x := newEachBench(b, objects, func(RunHook) effect.Effects { return effect.Effects{} })
+	x.err = &builtins.FailError{Msg: "boom", Permanent: true} // tried again as its object changes
+	for i := range objects {
+		x.change(i)
+	}
+	if h := x.e.Status().Hooks[0]; *h.Failing != objects || !strings.Contains(h.LastError, fmt.Sprintf("and %d other objects fail", objects-1)) {
+		b.Fatalf("%d of %d objects fail: %s", *h.Failing, objects, h.LastError)
+	}
+	return x
+}
+
+// change has one object changed, and its run is due at once.
+func (x *eachBench) change(i int) {
+	x.now = x.now.Add(builtins.DefaultRetry.Min)
+	x.in(WatchChanged{ID: eachID, Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: x.names[i%len(x.names)]}}})
+}
+
 func (x *eachBench) in(in Input) {
 	queue := x.e.Handle(x.now, in)
 	for len(queue) > 0 {
@@ -86,7 +119,7 @@ func (x *eachBench) in(in Input) {
 			answer = synced
 		case RunHook:
 			x.runs++
-			answer = RunDone{Run: a.Run, Effects: x.effects(a)}
+			answer = RunDone{Run: a.Run, Effects: x.effects(a), Err: x.err}
 		case Commit:
 			answer = Committed{Run: a.Run}
 		case Save:

@@ -71,8 +71,8 @@ func (m *module) failures() (out []Failure) {
 		case h.each == nil:
 			add("", h.lastError)
 		default:
-			for _, key := range slices.Sorted(maps.Keys(h.each.failing)) {
-				add(key, h.each.failing[key].lastError)
+			for _, s := range h.each.failing {
+				add(s.key, s.lastError)
 			}
 		}
 	}

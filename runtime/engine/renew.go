@@ -144,10 +144,10 @@ func (e *Engine) inherit(h, old *hook) {
 	case h.each == nil && old.each == nil:
 		h.layer, h.state = old.layer, old.state
 	case h.each != nil && old.each != nil && sameKind(h.eachWatch().decl, old.eachWatch().decl):
-		for key, s := range old.each.objects {
+		for _, s := range old.each.objects {
 			one := *s
 			one.hook, one.requeueAt, one.requeue, one.tried = h, time.Time{}, 0, false
-			h.each.objects[key] = &one
+			h.each.objects.put(&one)
 		}
 	default:
 		e.dropHook(old)
@@ -301,7 +301,7 @@ func (e *Engine) again(h *hook) {
 	if h.each != nil {
 		h.each.begun = false
 		clear(h.each.untried)
-		clear(h.each.failing)
+		h.each.failing = nil
 		for _, s := range h.each.objects {
 			s.tried, s.lastError = false, ""
 		}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"container/heap"
+	"slices"
+	"strings"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -41,6 +43,36 @@ type subject struct {
 	sets            bool // it may have sets of objects that it owns
 	// last is what was last seen of an object that is not there any more.
 	last starlark.Value
+}
+
+// subjects are some of one hook, sorted by key.
+type subjects []*subject
+
+func (l subjects) find(key string) (int, bool) {
+	return slices.BinarySearchFunc(l, key, func(s *subject, key string) int { return strings.Compare(s.key, key) })
+}
+
+// at returns the subject with a key, or nil.
+func (l subjects) at(key string) *subject {
+	if i, found := l.find(key); found {
+		return l[i]
+	}
+	return nil
+}
+
+// put adds a subject, in the place of one with its key.
+func (l *subjects) put(s *subject) {
+	i, found := l.find(s.key)
+	if !found {
+		*l = slices.Insert(*l, i, s)
+	}
+	(*l)[i] = s
+}
+
+func (l *subjects) drop(key string) {
+	if i, found := l.find(key); found {
+		*l = slices.Delete(*l, i, i+1)
+	}
 }
 
 // id names the subject among the layers of the values.

@@ -61,13 +61,24 @@ func section(tree values.Config, name string, global bool) map[string]any {
 
 // addLayers puts what hooks have set into the values.
 func (m *module) addLayers() {
+	layers := m.layers()
+	for i, l := range layers {
+		layers[i].Ops = m.sectionOps(l.Ops)
+	}
+	m.values = m.values.WithHooks(layers)
+}
+
+// layers are what hooks have set.
+func (m *module) layers() []values.HookLayer {
+	var out []values.HookLayer
 	for _, h := range m.hooks {
 		for s := range h.subjects {
 			if len(s.layer) > 0 {
-				m.values = m.values.WithHook(s.id(), m.sectionOps(s.layer))
+				out = append(out, values.HookLayer{Hook: s.id(), Ops: s.layer})
 			}
 		}
 	}
+	return out
 }
 
 // sectionOps are the operations on the module's own section; of a global hook,
@@ -99,6 +110,11 @@ func (e *Engine) recomposeModule(m *module) {
 	if m.view != nil && reflect.DeepEqual(m.view, view) {
 		return
 	}
+	e.moved(m, view)
+}
+
+// moved has a module look at its values, which are others now.
+func (e *Engine) moved(m *module, view map[string]any) {
 	m.view = view
 	m.version++
 	m.pass.want()
@@ -126,7 +142,15 @@ func (e *Engine) setLayer(s *subject, ops []effect.ValueOp) {
 	s.layer = ops
 	m.values = m.values.WithHook(s.id(), m.sectionOps(ops))
 	if m != e.global {
-		e.recomposeModule(m)
+		now := m.values.Compose()
+		switch below := now[values.GlobalKey] != nil || m.composed[values.GlobalKey] != nil; {
+		case reflect.ValueOf(now).Pointer() == reflect.ValueOf(m.composed).Pointer():
+		case below: // which the global values may hide
+			e.recomposeModule(m)
+		default: // known to differ, so what others have set need not be compared
+			m.composed = now
+			e.moved(m, values.ModuleView(now, e.global.composed))
+		}
 		return
 	}
 	e.recompose()
@@ -193,20 +217,7 @@ func (e *Engine) check(s *subject, ops []effect.ValueOp) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	if m.gen.Global {
-		if _, _, err := values.SplitGlobal(ops); err != nil {
-			return err
-		}
-	}
-	others := make([]values.HookLayer, 0, len(m.hooks))
-	for _, h := range m.hooks {
-		for other := range h.subjects {
-			if len(other.layer) > 0 {
-				others = append(others, values.HookLayer{Hook: other.id(), Ops: other.layer})
-			}
-		}
-	}
-	if err := values.Conflict(others, s.id(), ops); err != nil {
+	if err := e.conflict(s, ops); err != nil {
 		return err
 	}
 	if problems := m.values.CheckHook(s.id(), m.sectionOps(ops)); len(problems) > 0 {
@@ -217,6 +228,18 @@ func (e *Engine) check(s *subject, ops []effect.ValueOp) error {
 		return fmt.Errorf("values refused: %s", strings.Join(texts, "; "))
 	}
 	return nil
+}
+
+// conflict says whether another hook of the module sets what ops set.
+func (e *Engine) conflict(s *subject, ops []effect.ValueOp) error {
+	m := s.hook.module
+	if !m.gen.Global {
+		return m.values.Conflict(s.id(), ops)
+	}
+	if _, _, err := values.SplitGlobal(ops); err != nil {
+		return err
+	}
+	return values.Conflict(m.layers(), s.id(), ops) // switches too, which no section holds
 }
 
 // firstDifference names the first path at which two values differ.

@@ -1,0 +1,252 @@
+package values
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// joined is a tree of keys: which layer sets, removes or asks for a map where. A hook
+// with for_each has a layer per object; the tree finds what one layer changes, and with
+// which others it meets, without a look at all of them. It never changes once it is in
+// use; nil is the empty tree.
+type joined struct {
+	ends     []end // by hook
+	children map[string]*joined
+}
+
+// end is an edit that does something at its own place, and whose it is.
+type end struct {
+	hook string
+	edit *edit
+}
+
+// ends says that the edit does something at its own place, not only below it.
+func (e *edit) ends() bool { return e != nil && (e.kind != editInner || e.ensure) }
+
+func (e *edit) child(key string) *edit {
+	if e == nil {
+		return nil
+	}
+	return e.children[key]
+}
+
+// childKeys are the keys of all children of some edits.
+func childKeys(edits []*edit) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range edits {
+		if e != nil {
+			for k := range e.children {
+				out[k] = true
+			}
+		}
+	}
+	return out
+}
+
+func (x *joined) child(key string) *joined {
+	if x == nil {
+		return nil
+	}
+	return x.children[key]
+}
+
+// add puts an edit into a tree that is not in use yet. Hooks come in order.
+func (x *joined) add(hook string, e *edit) {
+	if e.ends() {
+		x.ends = append(x.ends, end{hook, e})
+	}
+	for k, c := range e.children {
+		next := x.children[k]
+		if next == nil {
+			if x.children == nil {
+				x.children = map[string]*joined{}
+			}
+			next = &joined{}
+			x.children[k] = next
+		}
+		next.add(hook, c)
+	}
+}
+
+// with returns the tree in which a hook has one edit in the place of another; nil: none.
+func (x *joined) with(hook string, old, now *edit) *joined {
+	out := &joined{}
+	if x != nil {
+		*out = *x
+	}
+	if old.ends() || now.ends() {
+		out.ends = slices.DeleteFunc(slices.Clone(out.ends), func(e end) bool { return e.hook == hook })
+		if now.ends() {
+			i, _ := slices.BinarySearchFunc(out.ends, hook, func(e end, hook string) int { return strings.Compare(e.hook, hook) })
+			out.ends = slices.Insert(out.ends, i, end{hook, now})
+		}
+	}
+	keys := childKeys([]*edit{old, now})
+	if len(keys) > 0 {
+		if out.children = maps.Clone(out.children); out.children == nil {
+			out.children = map[string]*joined{}
+		}
+	}
+	for k := range keys {
+		if c := x.child(k).with(hook, old.child(k), now.child(k)); c != nil {
+			out.children[k] = c
+		} else {
+			delete(out.children, k)
+		}
+	}
+	if len(out.ends) == 0 && len(out.children) == 0 {
+		return nil
+	}
+	return out
+}
+
+// sets says that an edit other than those of a hook sets or removes what is here.
+func (x *joined) sets(except string) bool {
+	return slices.ContainsFunc(x.ends, func(e end) bool { return e.edit.kind != editInner && e.hook != except })
+}
+
+// creates says that after the edits something is here.
+func (x *joined) creates() bool {
+	if x == nil {
+		return false
+	}
+	if slices.ContainsFunc(x.ends, func(e end) bool { return e.edit.creates() }) {
+		return true
+	}
+	for _, c := range x.children {
+		if c.creates() {
+			return true
+		}
+	}
+	return false
+}
+
+// claimed says whether a hook other than this one owns path, something that contains it,
+// or something in it.
+func (x *joined) claimed(path []string, hook string) bool {
+	for _, k := range path {
+		if x == nil || x.sets(hook) {
+			return x != nil
+		}
+		x = x.children[k]
+	}
+	return x.claimedBelow(hook)
+}
+
+func (x *joined) claimedBelow(hook string) bool {
+	if x == nil || x.sets(hook) {
+		return x != nil
+	}
+	for _, c := range x.children {
+		if c.claimedBelow(hook) {
+			return true
+		}
+	}
+	return false
+}
+
+// hooks notes whose edits the tree holds.
+func (x *joined) hooks(out map[string]bool) {
+	for _, e := range x.ends {
+		out[e.hook] = true
+	}
+	for _, c := range x.children {
+		c.hooks(out)
+	}
+}
+
+// Conflict is [Conflict] of ops with the layers of the composer.
+func (c *Composer) Conflict(hook string, ops []effect.ValueOp) error {
+	claimed := false
+	for _, op := range ops {
+		claimsOf(op, c.upper, c.defaults, func(x *joined, path []string) { claimed = claimed || x.claimed(path, hook) })
+	}
+	if !claimed {
+		return nil
+	}
+	return Conflict(c.Section().Hooks, hook, ops)
+}
+
+// patch computes what layers give anew where some of them have changed.
+type patch struct {
+	c    *Composer
+	part func(*layer) *edit // upper or defaults
+}
+
+// root is at for the root of values, which is always a map.
+func (p patch) root(x *joined, touched []*edit, base, old map[string]any) map[string]any {
+	m, ok := p.at(nil, x, touched, value{base, true}, value{old, true}).v.(map[string]any)
+	if !ok {
+		return map[string]any{}
+	}
+	return m
+}
+
+// at is what the edits of x leave of base at path. Touched are the edits that have come
+// or gone since it was the old value. It returns that very value when nothing differs.
+func (p patch) at(path []string, x *joined, touched []*edit, base, old value) value {
+	was, wasMap := old.v.(map[string]any)
+	under, _ := base.v.(map[string]any)
+	ends := func(e *edit) bool { return e != nil && e.kind != editInner }
+	if x == nil || x.sets("") || !wasMap || slices.ContainsFunc(touched, ends) || under == nil && !x.creates() {
+		return p.whole(path, x, base, old)
+	}
+	out := was
+	for k := range childKeys(touched) {
+		var below []*edit
+		for _, e := range touched {
+			below = append(below, e.child(k))
+		}
+		before := valueIn(was, k)
+		now := p.at(append(slices.Clip(path), k), x.children[k], below, valueIn(under, k), before)
+		if now.there == before.there && same(now.v, before.v) {
+			continue
+		}
+		if same(out, was) {
+			out = maps.Clone(was)
+		}
+		if now.there {
+			out[k] = now.v
+		} else {
+			delete(out, k)
+		}
+	}
+	return value{out, true}
+}
+
+// whole is at without the old value: of all edits at path and below it.
+func (p patch) whole(path []string, x *joined, base, old value) value {
+	var edits []*edit
+	if x != nil {
+		hooks := map[string]bool{}
+		x.hooks(hooks)
+		for _, hook := range slices.Sorted(maps.Keys(hooks)) {
+			i, _ := p.c.find(hook)
+			e := p.part(p.c.layers[i])
+			for _, k := range path {
+				e = e.child(k)
+			}
+			edits = append(edits, e)
+		}
+	}
+	v, there := applyAll(edits, base.v, base.there)
+	if there == old.there && reflect.DeepEqual(v, old.v) {
+		return old
+	}
+	return value{v, there}
+}
+
+// value is what stands at a path, if there is something.
+type value struct {
+	v     any
+	there bool
+}
+
+func valueIn(m map[string]any, key string) value {
+	v, there := m[key]
+	return value{v, there}
+}
