@@ -27,7 +27,7 @@ const (
 	memory = 1 << 30
 	// soon is how long anything may take on a busy machine. Only a test that fails waits
 	// so long.
-	soon = 2 * time.Minute
+	soon = 4 * time.Minute
 	// missable is how many beats the healthy module may miss beside an attack.
 	missable = 2
 )

@@ -12,7 +12,7 @@ import (
 const (
 	// maxRenderTime is how much processor time one job may take: wall time would count
 	// what a busy machine does beside it.
-	maxRenderTime = 20 * time.Second
+	maxRenderTime = 10 * time.Second
 	// maxRenderMemory is how much memory is in use at most; hardRenderMemory is what the
 	// process gets from the system at most, garbage and the program's own included.
 	maxRenderMemory  = 256 << 20
