@@ -182,7 +182,8 @@ func New(o Options) (*Driver, error) {
 	d.openRecorder(instance)
 	d.executor = executor.New(executor.Options{
 		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Watches: d.watches,
-		Generation: o.Generation, Instance: own, HTTP: d.web, Now: time.Now, Log: d.hookLog, Record: d.recorder.Take,
+		Generation: o.Generation, Instance: own, HTTP: d.web, Now: time.Now, Log: d.hookLog,
+		Record: d.recorder.Take, Mark: d.marks.Evaluating,
 	})
 	d.openReceive(o.Receive)
 	d.o.Generation = nil // there may soon be another one

@@ -204,13 +204,14 @@ func (m *Marks) Loading(module, digest string) (loaded func(ok bool), err error)
 
 // Evaluating marks that something else of a module is evaluated: a filter, enabled(),
 // chart_values(). ended is to be called when that has ended, with whether it went well; an
-// error says why it must not begin.
+// error says why it must not begin. Without a mark, where the disk is full, it goes on: hooks
+// do, too, and they tell of it.
 func (m *Marks) Evaluating(what, digest string) (ended func(ok bool), err error) {
 	if why := m.quarantined(what, digest); why != "" {
 		return nil, errors.New(why)
 	}
 	if err := m.begin(what, digest); err != nil {
-		return nil, fmt.Errorf("it cannot be marked in --state-dir: %w", err)
+		return func(bool) {}, nil
 	}
 	return func(ok bool) { _ = m.end(what, digest, ok) }, nil // a mark that stays counts once
 }
