@@ -38,19 +38,21 @@ type arena struct {
 	ns      string
 	modules string
 	config  map[string]string
+	args    []string // more flags of run
 	memory  *cluster.MemoryGroup
 	process *cluster.Starling
 	beats   int // sent so far
 }
 
 // healthy answers each beat: the text of one ConfigMap goes through a watch, a run and a
-// write into another one.
+// write into another one. Its watch sees all ConfigMaps, so it shares its stream with those
+// of attacks.
 const healthy = `
 def beat(ctx):
     for n in ctx.snapshots["beats"]:
         k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "answer"}, "data": {"n": n}})
 
-hook(beat, on = [k8s.watch("v1", "ConfigMap", name = "beats", namespaces = ["$NS"], object_names = ["beat"], filter = lambda o: o.data["n"])])
+hook(beat, on = [k8s.watch("v1", "ConfigMap", name = "beats", namespaces = ["$NS"], filter = lambda o: o.data["n"] if o.metadata.name == "beat" else None)])
 `
 
 func newArena(t *testing.T) *arena {
@@ -92,7 +94,7 @@ func (a *arena) write(files map[string]string) {
 
 func (a *arena) start() {
 	a.t.Helper()
-	o := cluster.Options{Modules: a.modules, Namespace: a.ns, Memory: a.memory}
+	o := cluster.Options{Modules: a.modules, Namespace: a.ns, Memory: a.memory, Args: a.args}
 	if a.process != nil {
 		o.StateDir = a.process.StateDir
 	}
@@ -136,9 +138,31 @@ func (a *arena) strike(by attack) {
 	shared.Apply(a.t, string(text))
 }
 
+// eventually waits until check returns nil, as long as the process lives.
+func (a *arena) eventually(what string, check func() error) {
+	a.t.Helper()
+	cluster.Eventually(a.t, soon, what, func() error {
+		a.alive()
+		return check()
+	})
+}
+
+var receives = regexp.MustCompile(`"receive":"([^"]+)"`)
+
+// receives is the address of http.receive; "" before there is one.
+func (a *arena) receives() string {
+	if found := receives.FindStringSubmatch(a.process.Output()); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
 // waitSays waits until the status of an attack's module says what it must.
 func (a *arena) waitSays(by attack) {
 	a.t.Helper()
+	if len(by.says) == 0 {
+		return
+	}
 	cluster.Eventually(a.t, soon, "the status of "+by.name+" names the limit", func() error {
 		a.alive()
 		all, err := a.said(by.name)
@@ -258,6 +282,7 @@ type pulse struct {
 	a      *arena
 	cancel context.CancelFunc
 	done   chan struct{}
+	judged chan struct{} // has one element for each beat that was looked at
 	missed int
 }
 
@@ -265,7 +290,7 @@ type pulse struct {
 // comes: after ten times what it takes at rest, three seconds at least.
 func (a *arena) beat(rest time.Duration) *pulse {
 	ctx, cancel := context.WithCancel(a.t.Context())
-	p := &pulse{a: a, cancel: cancel, done: make(chan struct{})}
+	p := &pulse{a: a, cancel: cancel, done: make(chan struct{}), judged: make(chan struct{}, 1000)}
 	ticker := time.NewTicker(max(10*rest, 3*time.Second))
 	go func() {
 		defer close(p.done)
@@ -280,10 +305,30 @@ func (a *arena) beat(rest time.Duration) *pulse {
 			if err := a.answered(ctx); err != nil && ctx.Err() == nil {
 				p.missed++
 			}
+			select {
+			case p.judged <- struct{}{}:
+			default: // nobody counts so many
+			}
 		}
 	}()
 	a.t.Cleanup(func() { cancel(); <-p.done })
 	return p
+}
+
+// goOn waits for so many beats more.
+func (p *pulse) goOn(beats int) {
+	p.a.t.Helper()
+	for len(p.judged) > 0 {
+		<-p.judged
+	}
+	for range beats {
+		select {
+		case <-p.judged:
+		case <-p.a.t.Context().Done():
+			return
+		}
+	}
+	p.a.alive()
 }
 
 // end stops the beats and judges them.

@@ -5,7 +5,7 @@ import "strings"
 // attacks are all rows, in the order in which they share processes.
 func attacks() []attack {
 	var all []attack
-	for _, some := range [][]attack{hookMemory, hookTime, hookEffects, filters, files, sources, charts, yamls, others} {
+	for _, some := range [][]attack{hookMemory, hookTime, hookEffects, filters, files, sources, charts, yamls, others, shares, watches} {
 		all = append(all, some...)
 	}
 	return all
@@ -92,9 +92,9 @@ var hookEffects = []attack{
 	hook("large-state", "ctx.state.set(\"a\", \"x\" * (10 << 20))", "state"),
 }
 
-// filters are the filters of one watch each, of the object that the healthy module watches.
+// filters are the filters of one watch each, of the objects that the healthy module watches.
 var filters = []attack{
-	filter("filter-raises", "fail(\"no \" + o.metadata.name)", "no beat"),
+	filter("filter-raises", "fail(\"no \" + o.metadata.name)", "no "),
 	filter("filter-loops", "[0 for i in range(10000000) for j in range(10000000)]", "steps, the limit of one run"),
 	filter("filter-doubles", "grow(60, \"a\" * 1000, lambda x: x + x)", "bytes together are too many"),
 	filter("filter-nests", "grow(60, [0], lambda x: [x, x])", "the filter's result: "),

@@ -1,0 +1,67 @@
+package hostile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// watches are modules that watch too much, or look at each object for too long.
+var watches = []attack{
+	{name: "filter-jq", objects: "{apiVersion: v1, kind: ConfigMap, metadata: {name: spaces, namespace: $NS}, data: {x: \"" + strings.Repeat("x ", 735_000/2) + "\"}}\n",
+		files: map[string]string{"hooks/a.star": watchAll(`filter = r'(.data.x // "")|gsub("\\s+";" ")'`)}},
+	{name: "filter-slow", objects: small(40), files: map[string]string{
+		"hooks/a.star": watchAll("filter = lambda o: [hash.sha256(\"x\" * (1 << 24)) for i in range(20)]")}},
+	{name: "many-names", files: map[string]string{"hooks/a.star": watchIn("[\"one\", \"two\", \"three\", \"four\", \"five\"]",
+		"object_names = [\"n%d\" % i for i in range(3000)]")}},
+}
+
+func watchIn(namespaces, more string) string {
+	return "hook(lambda ctx: None, name = \"x\", on = [k8s.watch(\"v1\", \"ConfigMap\", namespaces = " + namespaces + ", " + more + ")])\n"
+}
+
+// watchAll is a hook that watches all ConfigMaps where the healthy module watches.
+func watchAll(more string) string { return watchIn("[\"$NS\"]", more) }
+
+// small are so many ConfigMaps.
+func small(n int) string {
+	var all strings.Builder
+	for i := range n {
+		fmt.Fprintf(&all, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: small-%d, namespace: $NS}, data: {x: a}}\n", i)
+	}
+	return all.String()
+}
+
+// Objects with many keys take many times their size in a watch without a filter: it is
+// stopped before they take the process with them.
+func TestLargeSnapshots(t *testing.T) {
+	data := map[string]string{}
+	for i := range 45_000 {
+		data[fmt.Sprintf("k%06d", i)] = "v"
+	}
+	a := newArena(t)
+	a.start()
+	beats := a.beat(a.waitBeat())
+	for i := range 33 {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("large-%d", i)}, Data: data}
+		if _, err := shared.Client.CoreV1().ConfigMaps(a.ns).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says := "stopped: its objects take more than the "
+	if a.memory != nil {
+		says += "180 MiB that one watch may hold" // a fifth of 88 % of the cgroup's
+	}
+	by := attack{name: "large-snapshot", says: []string{says}, files: map[string]string{"hooks/a.star": watchAll("labels = {}")}}
+	a.write(by.tree())
+	a.waitSays(by)
+	beats.end()
+	a.stop()
+	a.start()
+	a.waitBeat()
+	a.waitSays(by)
+	a.stop()
+}
