@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,24 +23,46 @@ func TestCommands(t *testing.T) {
 		"tested/hooks/a.star":      "def run(ctx):\n    " + bomb + "\nhook(run, on = [startup()])\n",
 		"tested/tests/a_test.star": "def test_hook(t):\n    t.start()\n\ndef test_itself(t):\n    " + bomb,
 	})
-	for _, args := range [][]string{{"check"}, {"rbac"}, {"test"}} {
+	program, err := filepath.Abs("../../bin/starling")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check"}, {"rbac"}, {"test"}, {"plan", "--offline", "--modules"}, {"dev"}} {
 		t.Run(args[0], func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
 			defer cancel()
-			program, err := filepath.Abs("../../bin/starling")
-			if err != nil {
-				t.Fatal(err)
-			}
 			name, all := a.memory.Command(program, append(args, a.modules)...)
 			cmd := exec.CommandContext(ctx, name, all...)
 			cmd.WaitDelay = time.Second
-			out, err := cmd.CombinedOutput()
-			if ctx.Err() != nil || cmd.ProcessState.ExitCode() < 0 || cmd.ProcessState.ExitCode() > 2 || strings.Contains(string(out), "goroutine ") {
-				t.Fatalf("it did not end by itself: %v: %.3000s", err, out)
+			out := &output{until: func(string) {}}
+			cmd.Stdout, cmd.Stderr = out, out
+			if args[0] == "dev" { // goes on until it is told to end: after its first round
+				out.until = func(said string) {
+					if strings.Contains(said, " modules, ") {
+						_ = cmd.Process.Signal(os.Interrupt)
+					}
+				}
 			}
-			if args[0] != "rbac" && !strings.Contains(string(out), "load-") {
-				t.Errorf("it does not name the files: %.3000s", out)
+			err := cmd.Run()
+			said := out.String()
+			if code := cmd.ProcessState.ExitCode(); ctx.Err() != nil || code < 0 || code > 2 || strings.Contains(said, "goroutine ") {
+				t.Fatalf("it did not end by itself: %v: %.3000s", err, said)
+			}
+			if args[0] != "rbac" && !strings.Contains(said, "load-") {
+				t.Errorf("it does not name the files: %.3000s", said)
 			}
 		})
 	}
+}
+
+// output is what a command has printed; until sees all of it after each piece.
+type output struct {
+	strings.Builder
+	until func(said string)
+}
+
+func (o *output) Write(piece []byte) (int, error) {
+	n, err := o.Builder.Write(piece)
+	o.until(o.String())
+	return n, err
 }

@@ -3,6 +3,7 @@ package hostile
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,12 +46,16 @@ func TestLargeSnapshots(t *testing.T) {
 	a := newArena(t)
 	a.start()
 	beats := a.beat(a.waitBeat())
+	var made sync.WaitGroup
 	for i := range 33 {
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("large-%d", i)}, Data: data}
-		if _, err := shared.Client.CoreV1().ConfigMaps(a.ns).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		made.Go(func() {
+			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("large-%d", i)}, Data: data}
+			if _, err := shared.Client.CoreV1().ConfigMaps(a.ns).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
 	}
+	made.Wait()
 	says := "stopped: its objects take more than the "
 	if a.memory != nil {
 		says += "180 MiB that one watch may hold" // a fifth of 88 % of the cgroup's
