@@ -104,19 +104,3 @@ hook(first, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"
 	f.waitRevision(f.ns, "web", 1)
 	f.waitData("web", map[string]string{"text": "yes"})
 }
-
-// lastError is what `starling get hooks` shows of the one hook of a module.
-func (f *fixture) lastError(module string) (string, error) {
-	out, err := f.process.Get(f.t.Context(), "hooks", module)
-	if err != nil {
-		return "", err
-	}
-	var hooks []struct{ LastError string }
-	if err := json.Unmarshal(out, &hooks); err != nil || len(hooks) != 1 {
-		return "", fmt.Errorf("%v: %s", err, out)
-	}
-	if hooks[0].LastError == "" {
-		return "", fmt.Errorf("no error yet: %s", out)
-	}
-	return hooks[0].LastError, nil
-}

@@ -219,7 +219,6 @@ func (c *checker) unexpected(id *syntax.Ident, of string, names []string) {
 func (c *checker) contexts() {
 	type use struct {
 		snapshots map[string]bool
-		known     bool
 	}
 	uses := map[function]*use{}
 	for _, m := range c.modules {

@@ -42,7 +42,7 @@ func (k *Kept) put(ctx context.Context, module string, m *keptModule, ch change,
 			p.content, p.tried = next, nil
 			return nil
 		case try == maxTries && apierrors.IsAlreadyExists(err):
-			return fmt.Errorf("Secret %s/%s is in the way, and was not made by Starling: delete it", k.o.Namespace, k.partName(module, ch.part))
+			return fmt.Errorf("the Secret %s/%s is in the way, and was not made by Starling: delete it", k.o.Namespace, k.partName(module, ch.part))
 		case try == maxTries, !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err):
 			return err // whether it was carried out shows before the next save
 		}
@@ -136,7 +136,7 @@ func (k *Kept) settle(ctx context.Context, module string, m *keptModule) error {
 		case is != nil && (is.equal(*p.tried) || p.uid == is.uid && is.equal(p.content)):
 			m.parts[number] = is
 		default:
-			return fmt.Errorf("Secret %s/%s is not as it was left: %w", k.o.Namespace, k.partName(module, number), ErrOtherWriter)
+			return fmt.Errorf("the Secret %s/%s is not as it was left: %w", k.o.Namespace, k.partName(module, number), ErrOtherWriter)
 		}
 	}
 	return nil

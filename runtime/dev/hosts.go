@@ -30,7 +30,9 @@ func (h *hosts) Fetch(_ context.Context, r effect.Request) (builtins.Fetched, er
 	}
 	file := h.files[host]
 	if file == "" {
-		h.asked[host] = h.asked[host]
+		if _, known := h.asked[host]; !known {
+			h.asked[host] = false
+		}
 		return builtins.Fetched{}, &builtins.NoAnswerError{Reason: fmt.Sprintf("%s: --http %s=FILE says what %s answers", unanswered, host, host)}
 	}
 	body, err := os.ReadFile(file)

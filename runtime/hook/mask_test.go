@@ -35,7 +35,6 @@ hook(f, on = [
 
 // dataReader answers k8s.get and k8s.list with one Secret.
 type dataReader struct {
-	slowReader
 	secret map[string]any
 }
 

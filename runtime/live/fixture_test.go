@@ -32,35 +32,16 @@ type fixture struct {
 	dir       string
 	stop      context.CancelFunc
 	ended     chan error // what Run returned
-
-	mu sync.Mutex
-	// meddle sees each request before the server does; an answer of its own is used.
-	meddle func(*http.Request) (*http.Response, error)
 }
 
 var builtinKinds = sync.OnceValue(store.NewBuiltins)
 
 // RoundTrip answers the driver's requests.
 func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
-	f.mu.Lock()
-	meddle := f.meddle
-	f.mu.Unlock()
-	if meddle != nil {
-		if resp, err := meddle(r); resp != nil || err != nil {
-			return resp, err
-		}
-	}
 	return f.transport().RoundTrip(r)
 }
 
 func (f *fixture) transport() http.RoundTripper { return rest.New(rest.Options{Store: f.store}) }
-
-// intercept has meddle see each request from now on.
-func (f *fixture) intercept(meddle func(*http.Request) (*http.Response, error)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.meddle = meddle
-}
 
 // newFixture makes a driver of the instance ops/starling with these files as its tree.
 func newFixture(t *testing.T, files map[string]string) *fixture {

@@ -41,9 +41,12 @@ type Marks struct {
 
 // running is something that is evaluated, or was.
 type running struct {
-	times int      // under way
-	gone  bool     // it is not in the module tree any more
-	file  *os.File // begins with markRunning or markIdle
+	times int  // under way
+	gone  bool // it is not in the module tree any more
+	// passed says that it went well, and that what earlier processes have against it is
+	// cleared once this one has ended as it should.
+	passed bool
+	file   *os.File // begins with markRunning or markIdle
 }
 
 const (
@@ -213,7 +216,15 @@ func (m *Marks) Evaluating(what, digest string) (ended func(ok bool), err error)
 	if err := m.begin(what, digest); err != nil {
 		return func(bool) {}, nil
 	}
-	return func(ok bool) { _ = m.end(what, digest, ok) }, nil // a mark that stays counts once
+	return func(ok bool) {
+		_ = m.end(what, digest, false) // a mark that stays counts once
+		// A filter that passes many objects may end the process at another one each time.
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if r := m.running[markOf(what, digest)]; r != nil {
+			r.passed = r.passed || ok
+		}
+	}, nil
 }
 
 // Clear takes all marks away: this process ends as it should, whatever still runs.
@@ -222,6 +233,9 @@ func (m *Marks) Clear() error {
 	defer m.mu.Unlock()
 	var errs []error
 	for mark, r := range m.running {
+		if r.passed && m.unclean[mark] > 0 {
+			errs = append(errs, m.remove(mark, "unclean"))
+		}
 		errs = append(errs, m.close(mark, r))
 	}
 	return errors.Join(errs...)

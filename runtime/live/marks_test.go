@@ -146,3 +146,37 @@ func BenchmarkMarks(b *testing.B) {
 		ended(true)
 	}
 }
+
+// A filter that passes one object and takes the process with it at another one is
+// quarantined; what ended as it should is not.
+func TestAFilterThatKillsAtSomeObjects(t *testing.T) {
+	const what, code = "the filter of web/a", "code"
+	dir := t.TempDir()
+	evaluate := func(m *Marks) (ended func(ok bool)) {
+		t.Helper()
+		ended, err := m.Evaluating(what, code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ended
+	}
+	dies := func() {
+		m := open(t, dir)
+		evaluate(m)(true)
+		evaluate(m) // and the process ends
+	}
+	dies()
+	m := open(t, dir)
+	evaluate(m)(true)
+	if err := m.Clear(); err != nil {
+		t.Fatal(err)
+	}
+	dies()
+	if why := open(t, dir).quarantined(what, code); why != "" {
+		t.Errorf("after a process that ended as it should: %s", why)
+	}
+	dies()
+	if _, err := open(t, dir).Evaluating(what, code); err == nil || !strings.Contains(err.Error(), "quarantined: 2 times in a row") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -22,13 +22,13 @@ func TestEvaluationsAreQuarantined(t *testing.T) {
 		d := f.newDriver(files)
 		m := d.generation.Load().Modules["web"]
 		h := m.Hooks[0]
-		spec := d.executor.WatchSpec(t.Context(), engine.StartWatch{ID: "web/a/cms", Watch: h.Bindings[0].Watch, Hook: h})
+		spec := d.executor.WatchSpec(t.Context(), engine.StartWatch{ID: "web/a#cms", Watch: h.Bindings[0].Watch, Hook: h})
 		_, _, filtered := spec.Filter(map[string]any{"data": map[string]any{}})
 		released, _ := d.executor.Release(t.Context(), engine.Release{Module: m, Values: map[string]any{}})
 		return map[string]error{
 			"enabled() of web":        d.executor.Evaluate(t.Context(), engine.Evaluate{Module: m, Values: map[string]any{}}).Err,
 			"chart_values() of web":   released.Err,
-			"the filter of web/a/cms": filtered,
+			"the filter of web/a#cms": filtered,
 		}
 	}
 	says := func(what string, err error) bool {
@@ -54,7 +54,7 @@ func TestEvaluationsAreQuarantined(t *testing.T) {
 	for range 2 { // killed during all of them
 		marks := open(t, f.dir)
 		for what, digest := range map[string]string{
-			"enabled() of web": star, "chart_values() of web": star, "the filter of web/a/cms": module.Hooks[0].Digest,
+			"enabled() of web": star, "chart_values() of web": star, "the filter of web/a#cms": module.Hooks[0].Digest,
 		} {
 			if err := marks.begin(what, digest); err != nil {
 				t.Fatal(err)
