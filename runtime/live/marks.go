@@ -191,8 +191,7 @@ func (m *Marks) Loading(module, digest string) (loaded func(ok bool), err error)
 		m.alone.RLock()
 	}
 	if err := m.begin(what, digest); err != nil {
-		leave()
-		return nil, fmt.Errorf("the load cannot be marked in --state-dir: %w", err)
+		return func(bool) { leave() }, nil // as Evaluating
 	}
 	return func(ok bool) {
 		defer leave()

@@ -22,7 +22,7 @@ func TestEvaluationsAreQuarantined(t *testing.T) {
 		d := f.newDriver(files)
 		m := d.generation.Load().Modules["web"]
 		h := m.Hooks[0]
-		spec := d.executor.WatchSpec(t.Context(), engine.StartWatch{ID: "web/a#cms", Watch: h.Bindings[0].Watch, Hook: h})
+		spec := d.executor.WatchSpec(t.Context(), engine.StartWatch{ID: h.ID + "#cms#1", Watch: h.Bindings[0].Watch, Hook: h})
 		_, _, filtered := spec.Filter(map[string]any{"data": map[string]any{}})
 		released, _ := d.executor.Release(t.Context(), engine.Release{Module: m, Values: map[string]any{}})
 		return map[string]error{
@@ -43,10 +43,12 @@ func TestEvaluationsAreQuarantined(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := f.driver.marks // its folder has gone
-	if ended, err := m.Evaluating("enabled() of web", "code"); err != nil {
-		t.Errorf("without a folder for marks: %v", err)
-	} else {
-		ended(true)
+	for _, begin := range []func(what, digest string) (func(bool), error){m.Evaluating, m.Loading} {
+		if ended, err := begin("web", "code"); err != nil {
+			t.Errorf("without a folder for marks: %v", err)
+		} else {
+			ended(true)
+		}
 	}
 	gen := loadTree(t, files)
 	module := gen.Modules["web"]
