@@ -45,7 +45,6 @@ func TestLargeSnapshots(t *testing.T) {
 	}
 	a := newArena(t)
 	a.start()
-	beats := a.beat(a.waitBeat())
 	var made sync.WaitGroup
 	for i := range 33 {
 		made.Go(func() {
@@ -56,6 +55,7 @@ func TestLargeSnapshots(t *testing.T) {
 		})
 	}
 	made.Wait()
+	beats := a.beat(a.waitBeat()) // not while the API server takes them all in
 	says := "stopped: its objects take more than the "
 	if a.memory != nil {
 		says += "180 MiB that one watch may hold" // a fifth of 88 % of the cgroup's
