@@ -79,7 +79,7 @@ func randomValue(r *rand.Rand, depth int) any {
 		}
 		return nil
 	case 1:
-		return []any{int64(r.IntN(3))}
+		return []any{int64(r.IntN(3)), int64(0)}[:r.IntN(3)]
 	}
 	return int64(r.IntN(3))
 }

@@ -145,7 +145,7 @@ func normal(v any) any {
 	return v
 }
 
-// same says that normal returned its argument.
+// same says whether two values are one: the same dict or list in memory, or equal scalars.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -153,7 +153,7 @@ func same(a, b any) bool {
 		return ok && b != nil && reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 	case []any:
 		b, ok := b.([]any)
-		return ok && b != nil && (len(a) == 0 || &a[0] == &b[0])
+		return ok && b != nil && len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 	}
 	return a == b
 }

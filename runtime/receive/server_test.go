@@ -16,6 +16,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,6 +42,7 @@ type world struct {
 	reads  []string
 	err    error
 
+	mu     sync.Mutex // of asked and observed, while requests come side by side
 	asked  []*builtins.Request
 	answer func(*builtins.Request) (builtins.Response, error)
 }
@@ -51,10 +53,14 @@ func newWorld(t testing.TB, bindings ...*builtins.ReceiveBinding) *world {
 	w.s = New(Options{
 		Namespace: "ops", Reader: w, Log: zerolog.New(&w.log),
 		Observe: func(module, hook string, code int) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			w.observed = append(w.observed, fmt.Sprintf("%s %s %d", module, hook, code))
 		},
 		Answer: func(_ context.Context, hook string, r *builtins.Request) (builtins.Response, error) {
+			w.mu.Lock()
 			w.asked = append(w.asked, r)
+			w.mu.Unlock()
 			return w.answer(r)
 		},
 	})
