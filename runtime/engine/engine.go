@@ -70,7 +70,7 @@ type Engine struct {
 
 	config configState
 	dirty  map[*module]bool
-	parts  map[*module]bool // likewise, of those that leave
+	parts  map[*module]bool // modules to look at, of those that leave
 	wake   time.Time
 
 	requeues requeues

@@ -73,7 +73,7 @@ func (e *Engine) noteOrder() {
 // there says whether something of the module is in the cluster that goes with it.
 func (m *module) there() bool { return len(m.pass.refs)+len(m.sets) > 0 || m.up }
 
-// goes says whether a module that is not in the tree is to be taken away, now or later.
+// goes says whether a module that is not in the tree is taken away, now or later.
 func (e *Engine) goes(m *module) bool { return !e.paused(m.name) && !m.hollow }
 
 // goesFirst names a module that has to be gone before this one is taken away, or "".
@@ -88,7 +88,7 @@ func (e *Engine) goesFirst(m *module) string {
 	})
 }
 
-// wait has a module that is to be taken away wait for those that go before it.
+// wait has a module that would be taken away wait for those that go before it.
 func (e *Engine) wait(m *module) {
 	if !m.verdict.Uninstall || m.leaving || m.pass.phase == uninstalling {
 		return

@@ -48,8 +48,8 @@ type module struct {
 	strays     step                  // the end of sets of hooks that are gone
 	leaving    bool                  // only for its before_delete and after_delete hooks
 	removed    bool                  // it is not in the tree any more
-	stays      time.Time             // likewise: before that it does not go
-	hollow     bool                  // likewise: its folder is there, and empty
+	stays      time.Time             // of one that is not in the tree: before that time it does not go
+	hollow     bool                  // of one that is not in the tree: its folder is there, and empty
 	epoch      int                   // counts stops: what was started before belongs to an earlier life
 	turn       int                   // the reload that has changed it last, or brought it; 0: none
 	finalizers map[string]*finalizer // by hook

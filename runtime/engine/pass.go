@@ -36,7 +36,7 @@ type pass struct {
 	own     int             // changes of them since then by the phase's own hooks
 	after   bool            // after_helm hooks were tried since the module came up
 	bidden  bool            // before_delete hooks have succeeded since it began to leave
-	parted  bool            // likewise, after_delete hooks
+	parted  bool            // all after_delete hooks have succeeded since then
 	values  map[string]any  // likewise
 
 	ready    bool   // the last release action succeeded

@@ -7,7 +7,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
-// SetMark is to be asked as soon as the engine wants sets dropped or removed: what is
+// SetMark must be asked as soon as the engine wants sets dropped or removed: what is
 // applied later belongs to objects, or to a life of the module, that have come since.
 func (x *Executor) SetMark() uint64 { return x.o.Writer.SetMark() }
 
