@@ -17,6 +17,8 @@ TEST     := test -count=1 -timeout=1h
 TOOL     := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 30s
 FUZZ     ?=
+SEEDS    ?= 10
+ORDERS   ?= 5000
 VULNDB   ?= https://vuln.go.dev
 # Of make image.
 BASE        ?= scratch
@@ -41,7 +43,7 @@ VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
 .NOTPARALLEL:
-.PHONY: help run smoke test lint unit examples race e2e fuzz fuzz-short bench build devcluster image image-check vuln clean
+.PHONY: help run smoke test lint unit examples race random explore e2e fuzz fuzz-short bench build devcluster image image-check vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-11s %s\n' "$$t" "$$d"; done
@@ -78,6 +80,13 @@ examples: build ## the tests of the examples and of the standard library, in a s
 
 race: ## every unit test with the race detector
 	CGO_ENABLED=1 go $(TEST) -race $(UNIT)
+
+random: build devcluster ## the random tests over SEEDS times their seeds (default 10), the crash tests SEEDS times
+	SEEDS=$(SEEDS) go $(TEST) ./runtime/engine ./modules/values
+	go test -count=$(SEEDS) -timeout=2h -tags e2e ./e2e -run 'TestKilled'
+
+explore: build ## every test of a module in ORDERS other orders (default 5000), with failing calls and crashes; takes hours
+	bin/starling test -explore $(ORDERS) ./examples/... ./stdlib/... ./e2e/platform/...
 
 e2e: build devcluster ## tests on a real control plane
 	go -C cmd/devcluster $(TEST) ./test

@@ -60,7 +60,7 @@ func TestExplainAgreesWithCompose(t *testing.T) {
 		}
 		return l
 	}
-	for n := range 5000 {
+	for n := range seeds(5000) {
 		s := Section{Name: "m", Key: "m", Config: mapOf(3), Static: []Layer{{Name: LayerChart, Data: mapOf(3)}, {Name: LayerTree, Data: mapOf(3)}}}
 		if r.IntN(2) == 0 {
 			s.ConfigSchema = schema

@@ -14,7 +14,7 @@ import (
 // all, and the very same map when nothing differs; whether hooks conflict is said as from
 // all layers.
 func TestPatchedValuesEqualComputedOnes(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range seeds(400) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		s := Section{Name: "web", Key: "web", Static: []Layer{{Name: LayerChart, Data: randomMap(r, 2)}}, Config: randomMap(r, 2)}
 		if seed%3 == 0 {

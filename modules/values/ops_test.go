@@ -152,7 +152,7 @@ func TestCanonicalKeepsMeaning(t *testing.T) {
 	// No scalar where a path may lead through: there set and remove of the same
 	// path leave an empty map, and nothing at all in canonical form.
 	base := object{"a": object{"a": object{"a": object{"z": int64(1)}}, "z": []any{int64(1)}}, "b": object{"z": "x"}}
-	for range 3000 {
+	for range seeds(3000) {
 		list := randomOps(r)
 		want := any(base)
 		for _, o := range list {
@@ -189,7 +189,7 @@ func TestCanonicalKeepsMeaning(t *testing.T) {
 func TestApplyAllIsOneAfterAnother(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	base := object{"a": object{"a": object{"a": int64(1)}, "b": int64(2)}, "b": []any{int64(1)}}
-	for range 5000 {
+	for range seeds(5000) {
 		var nodes []*edit
 		want, there := any(base), true
 		for range r.IntN(5) {

@@ -20,7 +20,7 @@ import (
 // are killed: in the end everything that is there is held and made, everything that is
 // gone was cleaned up, and nothing of it is kept.
 func TestRandomLivesOfObjects(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range seeds(400) {
 		g := newGarden(t, rand.New(rand.NewPCG(seed, 2)))
 		g.boot()
 		for range 60 + g.r.IntN(200) {

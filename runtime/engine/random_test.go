@@ -11,7 +11,7 @@ import (
 // Whatever happens on the way, in whatever order and however late, with failures
 // and crashes: the same final inputs end in the same state, and then it is quiet.
 func TestRandomOrdersSettleTheSame(t *testing.T) {
-	for seed := range uint64(600) {
+	for seed := range seeds(600) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		last := truth{nodes: r.Int64N(4), wanted: r.IntN(2) == 0, config: goodConfigs()[r.IntN(len(goodConfigs()))]}
 

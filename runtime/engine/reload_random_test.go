@@ -117,7 +117,7 @@ func moduleOf(name, form string) *generation.Module {
 // However a process came to a tree, at its start or by reloads in the midst of its work,
 // with failures and crashes on the way: it ends in the same state, and then it is quiet.
 func TestRandomReloadsSettleTheSame(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range seeds(400) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		ts := &trees{modules: map[string]*generation.Module{}}
 		last := truth{nodes: r.Int64N(4), wanted: r.IntN(2) == 0, config: goodConfigs()[r.IntN(len(goodConfigs()))], tree: ts.pick(r)}
