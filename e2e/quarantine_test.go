@@ -26,28 +26,7 @@ hook(grind, on = [startup()], timeout = "10m")
 `,
 	}))
 	f.start()
-	for range 2 {
-		f.eventually("the deadly hook runs", func() error {
-			h, err := f.hook("deadly/hooks/a.star:grind")
-			if err != nil || h.State != status.HookRunning {
-				return fmt.Errorf("it is %q (%v)", h.State, err)
-			}
-			marks, err := filepath.Glob(filepath.Join(f.process.StateDir, "runs", "*.running"))
-			running := 0
-			for _, mark := range marks {
-				if text, err := os.ReadFile(mark); err == nil && !strings.HasPrefix(string(text), "0") {
-					running++
-				}
-			}
-			if err == nil && running != 1 {
-				err = fmt.Errorf("%d of the marks %v are of runs, want one", running, marks)
-			}
-			return err
-		})
-		f.process.Kill()
-		f.freeLease()
-		f.start()
-	}
+	f.killTwice("deadly/hooks/a.star:grind")
 	f.waitState("deadly", status.ModuleFailed, "quarantined: 2 times in a row")
 	f.waitRevision(f.ns, "healthy", 1)
 	f.waitReady()
@@ -70,28 +49,99 @@ func TestALoadThatKillsIsQuarantined(t *testing.T) {
 		"deadly/hooks/a.star": "big = \"x\" * (1 << 24)\nsums = [hash.sha256(big) for i in range(100000)]\n",
 	}))
 	f.start()
-	for i := range 2 {
-		f.eventually("the deadly file loads", func() error {
-			// The mark of the process before is there until the new one has counted it.
-			counted, err := filepath.Glob(filepath.Join(f.process.StateDir, "runs", "*.unclean"))
-			if err != nil || len(counted) < i {
-				return fmt.Errorf("counted are %v (%v)", counted, err)
-			}
-			marks, err := filepath.Glob(filepath.Join(f.process.StateDir, "runs", "*.running"))
-			for _, mark := range marks {
-				if text, err := os.ReadFile(mark); err == nil && string(text) == "1 load of deadly" {
-					return nil
-				}
-			}
-			return fmt.Errorf("there are only %v (%v)", marks, err)
-		})
-		f.process.Kill()
-		f.start()
-	}
+	f.killTwice("load of deadly")
 	f.waitState("deadly", status.ModuleBroken, "quarantined: 2 times in a row starling was killed while it was loaded")
 	f.waitRevision(f.ns, "healthy", 1)
 	f.waitReady()
 
 	f.write(map[string]string{"deadly/hooks/a.star": "hook(lambda ctx: values.set(\"text\", \"mended\"), name = \"a\", on = [startup()])\n"})
 	f.waitData("deadly", map[string]string{"text": "mended"})
+}
+
+// Code that is no run and during which the process was killed twice in a row is not
+// evaluated a third time: enabled(), chart_values(), a filter. All else goes on, and an edit
+// of the code ends it.
+func TestAnEvaluationThatKillsIsQuarantined(t *testing.T) {
+	t.Parallel()
+	const grinds = `[hash.sha256("x" * (1 << 24)) for i in range(100000)]`
+	watching := func(filter string) string {
+		return "def see(ctx):\n    values.set(\"text\", \",\".join(ctx.snapshots[\"cms\"]))\n\n" +
+			"hook(see, on = [k8s.watch(\"v1\", \"ConfigMap\", name = \"cms\", namespaces = [\"$NS\"], object_names = [\"seen\"], filter = lambda o: " + filter + ")])\n"
+	}
+	for name, c := range map[string]struct {
+		mark         string
+		file         string
+		code, mended string
+		text         string // that the chart shows in the end
+	}{
+		"enabled": {
+			mark: "enabled() of deadly", file: "deadly/module.star", text: "plain",
+			code:   "def enabled():\n    return len(" + grinds + ") > 0\n\nmodule(enabled = True)\n",
+			mended: on,
+		},
+		"chart-values": {
+			mark: "chart_values() of deadly", file: "deadly/module.star", text: "chosen",
+			code:   "def chart_values(v):\n    return {\"text\": str(" + grinds + ")}\n\nmodule(enabled = True)\n",
+			mended: "def chart_values(v):\n    return {\"text\": \"chosen\"}\n\nmodule(enabled = True)\n",
+		},
+		"filter": {
+			mark: "the filter of deadly/hooks/a.star:see#cms", file: "deadly/hooks/a.star", text: "mended",
+			code: watching(grinds), mended: watching("o.data.text"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, trees(mirror("healthy", on), mirror("deadly", on), probe(), map[string]string{c.file: c.code}))
+			shared.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: seen, namespace: %s}, data: {text: mended}}", f.ns))
+			f.start()
+			f.killTwice(c.mark)
+			f.waitState("deadly", status.ModuleFailed, c.mark+": quarantined: 2 times in a row")
+			f.waitRevision(f.ns, "healthy", 1)
+			f.probe()
+			noRelease(t, f.ns, "deadly")
+
+			f.write(map[string]string{c.file: c.mended})
+			f.waitData("deadly", map[string]string{"text": c.text})
+			f.waitState("deadly", status.ModuleReady)
+			f.waitReady()
+		})
+	}
+}
+
+// killTwice kills the process twice while it evaluates what this mark says, and nothing
+// else, and starts it once more.
+func (f *fixture) killTwice(mark string) {
+	f.t.Helper()
+	for i := range 2 {
+		f.eventually(mark+" alone is evaluated", func() error {
+			if !f.process.Alive() {
+				f.t.Fatal("the process has ended")
+			}
+			// The mark of the process before is there until the new one has counted it.
+			counted, err := filepath.Glob(filepath.Join(f.process.StateDir, "runs", "*.unclean"))
+			if err != nil || len(counted) != min(i, 1) {
+				return fmt.Errorf("counted are %v (%v)", counted, err)
+			}
+			running, err := f.marks()
+			if err != nil || len(running) != 1 || running[0] != mark {
+				return fmt.Errorf("evaluated are %q (%v)", running, err)
+			}
+			return nil
+		})
+		f.process.Kill()
+		f.freeLease()
+		f.start()
+	}
+}
+
+// marks are those of all that is evaluated now.
+func (f *fixture) marks() (running []string, err error) {
+	files, err := filepath.Glob(filepath.Join(f.process.StateDir, "runs", "*.running"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if what, is := strings.CutPrefix(string(text), "1 "); err == nil && is {
+			running = append(running, what)
+		}
+	}
+	return running, err
 }
