@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
+
+	data "github.com/starling-operator/starling/runtime/object"
 )
 
 // Write prints the roles, and their bindings to the instance's ServiceAccount, as YAML
@@ -99,12 +100,7 @@ func (p *printer) head(kind string, role Role) {
 // plain makes one line of a text, which may hold names that charts make up: what would
 // end a comment could add rights.
 func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.IsSpace(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, " "))
+	return data.Clean(strings.ToValidUTF8(text, " "))
 }
 
 // short leaves out what no reader reads.

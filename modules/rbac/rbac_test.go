@@ -141,7 +141,7 @@ func TestListsOfObjects(t *testing.T) {
 
 // What a chart makes up cannot add a line: names stand in comments, and in quotes.
 func TestNamesOfChartsAddNoRights(t *testing.T) {
-	for _, end := range []string{"\\n", "\\r", "\\u0085", "\\u2028"} {
+	for _, end := range []string{"\\n", "\\r", "\\u0085", "\\u2028", "\\u202e", "\\u2066"} {
 		read, err := tree.Read(fstest.MapFS{"a/templates/a.yaml": {Data: []byte(
 			"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: \"x" + end + "- verbs: [escalate]\"}\n" +
 				"rules:\n- {apiGroups: [\"*\"], resources: [\"*\"], verbs: [\"get" + end + "- verbs: [impersonate]\"]}\n")}}, tree.Options{})
@@ -151,6 +151,9 @@ func TestNamesOfChartsAddNoRights(t *testing.T) {
 		text := print(t, Options{Tree: read})
 		if !strings.Contains(text, "holds rights on everything") {
 			t.Errorf("nobody is told:\n%s", text)
+		}
+		if strings.ContainsAny(text, "\u202e\u2066") {
+			t.Errorf("%q turns what is read around", end)
 		}
 		for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("\n\r\u0085\u2028", r) }) {
 			if trimmed := strings.TrimSpace(line); strings.HasPrefix(trimmed, "- verbs:") {

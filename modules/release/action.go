@@ -19,6 +19,8 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+
+	plain "github.com/starling-operator/starling/runtime/object"
 )
 
 // session is one Helm action on one release, behind a fence of its own.
@@ -31,8 +33,8 @@ type session struct {
 	// keeper stores the chart itself where cfg's action works with a literal one.
 	keeper *chartKeeper
 	log    zerolog.Logger
-	// mask keeps the target's secrets out of Helm's log; nil masks nothing.
-	mask *Mask
+	// mask keeps the target's secrets out of Helm's log.
+	mask plain.Mask
 
 	mu sync.Mutex
 	// cause is the reason that Helm logged and left out of its error.
@@ -114,22 +116,19 @@ var logCauses = regexp.MustCompile(`^(?:uninstall: Failed to delete release|fail
 
 // debug is Helm's log.
 func (s *session) debug(format string, args ...any) {
-	text := line(format, args...)
+	text := fmt.Sprintf(format, args...)
 	if found := logCauses.FindStringSubmatch(text); found != nil {
 		s.mu.Lock()
-		s.cause = found[1]
+		s.cause = line(s.mask.Text(found[1]))
 		s.mu.Unlock()
 	}
 	if e := s.log.Debug(); e.Enabled() {
-		e.Msg("helm: " + s.mask.Text(text))
+		e.Msg("helm: " + line(s.mask.Text(text)))
 	}
 }
 
-// line formats a log line of Helm's, cut to a length at which no manifest
-// fits.
-func line(format string, args ...any) string {
-	return cut(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "), 300)
-}
+// line cuts a log line of Helm's to a length at which no manifest fits.
+func line(text string) string { return cut(strings.Join(strings.Fields(text), " "), 300) }
 
 // run carries out fn, a Helm action, and returns when it is over or when the
 // session's context has ended and the action is cut off. onCut runs then, if the
@@ -212,10 +211,11 @@ func (s *session) explain(err error) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cause != "" && !strings.Contains(err.Error(), s.cause) {
-		err = errors.New(err.Error() + ": " + s.cause)
+	text := s.mask.Text(err.Error()) // before it is cut: a part of a secret is not known
+	if s.cause != "" && !strings.Contains(text, s.cause) {
+		text += ": " + s.cause
 	}
-	return explain(err)
+	return errors.New(tidy(text))
 }
 
 // labels is what the release carries.

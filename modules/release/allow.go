@@ -110,7 +110,27 @@ func (c lookupIn) Get(ctx context.Context, name string, o metav1.GetOptions, sub
 	if err := c.allowed(); err != nil {
 		return nil, err
 	}
-	return c.ResourceInterface.Get(ctx, name, o, sub...)
+	u, err := c.ResourceInterface.Get(ctx, name, o, sub...)
+	if err != nil {
+		return nil, err
+	}
+	if c.l.instance.OwnsObject(c.ref.APIVersion, c.ref.Kind, u.Object) {
+		return nil, c.ours()
+	}
+	c.saw(u)
+	return u, nil
+}
+
+// saw notes a Secret: what it holds is shown to nobody.
+func (c lookupIn) saw(u *unstructured.Unstructured) {
+	if c.ref.APIVersion == "v1" && c.ref.Kind == "Secret" {
+		c.l.saw(map[string]any{"kind": "Secret", "data": u.Object["data"]})
+	}
+}
+
+// ours is the error about an object that belongs to Starling itself.
+func (c lookupIn) ours() error {
+	return fmt.Errorf("lookup of %s: it belongs to Starling itself", c.ref)
 }
 
 // List reads the objects of a namespace.
@@ -125,12 +145,15 @@ func (c lookupIn) List(ctx context.Context, o metav1.ListOptions) (*unstructured
 	list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
 		return c.l.instance.OwnsObject(c.ref.APIVersion, c.ref.Kind, u.Object)
 	})
+	for i := range list.Items {
+		c.saw(&list.Items[i])
+	}
 	return list, nil
 }
 
 func (c lookupIn) allowed() error {
 	if c.ref.Name != "" && c.l.instance.Owns(c.ref) {
-		return fmt.Errorf("lookup of %s: it belongs to Starling itself", c.ref)
+		return c.ours()
 	}
 	if builtins.MayLookUp(c.l.target.Lookup, c.ref, c.namespaced, c.l.target.Namespace) {
 		return nil

@@ -41,7 +41,7 @@ func (m *Manager) Reconcile(ctx context.Context, t Target) (Result, error) {
 		if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 			err = &stopped{cause: context.Cause(ctx)}
 		}
-		return res, newMask(t.Values, r.rendered.files).clean(err)
+		return res, clean(newMask(t, r.rendered), err)
 	}
 	return res, nil
 }
@@ -202,7 +202,7 @@ func (r *reconcile) act(next step) error {
 		return err
 	}
 	s.limit(r.t)
-	s.mask = newMask(r.t.Values, r.rendered.files)
+	s.mask = *newMask(r.t, r.rendered)
 	ch, err := load(r.t.Chart)
 	if err != nil {
 		return err

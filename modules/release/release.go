@@ -150,6 +150,8 @@ type Target struct {
 	// Values are plain data: all that the chart sees under .Values, above its own
 	// values.yaml. They are not changed.
 	Values map[string]any
+	// Secrets returns texts of the values that are known to be secret; nil: none are.
+	Secrets func() []string
 	// Installs are the objects that the chart may hold beside everyday kinds in Namespace,
 	// Lookup what its templates may read, as module(…) names them.
 	Installs, Lookup []builtins.Grant

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 	"sync/atomic"
 
 	"helm.sh/helm/v3/pkg/action"
@@ -106,6 +107,8 @@ type rendering struct {
 	objects []object
 	digest  string
 	lookups bool
+	// lookedUp are the objects that templates have read.
+	lookedUp []map[string]any
 }
 
 var kindDefinition = regexp.MustCompile(`(?m)^kind:\s*["']?(CustomResourceDefinition|APIService)\b`)
@@ -136,34 +139,38 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	j.Caps, j.Upgrade, j.Revision = caps, upgrade, revision
 	lookups := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: t, instance: m.instance()}
 	out, err := m.evaluate(ctx, j, lookups)
+	read := rendering{lookedUp: lookups.found()}
+	if err == nil && out.Err != "" {
+		err = errors.New(tidy(newMask(t, read).Text(out.Err)))
+	}
 	if err != nil {
-		return rendering{}, err
+		return read, err
 	}
 	ch, err := load(t.Chart)
 	if err != nil {
 		return rendering{}, err
 	}
 	if err := checkSize(ch, t.Values, out.Files); err != nil {
-		return rendering{}, err
+		return read, err
 	}
 	objects, err := objectsIn(out.Files)
 	if err != nil {
-		return rendering{}, explain(err)
+		return read, errors.New(tidy(newMask(t, read).Text(err.Error())))
 	}
 	if err := m.limit(t, objects); err != nil {
-		return rendering{}, err
+		return read, err
 	}
-	return rendering{files: out.Files, notes: out.Notes, objects: objects, digest: manifestDigest(out.Files), lookups: lookups.used.Load()}, nil
+	return rendering{
+		files: out.Files, notes: out.Notes, objects: objects, digest: manifestDigest(out.Files),
+		lookups: lookups.used.Load(), lookedUp: read.lookedUp,
+	}, nil
 }
 
-// evaluate has a job done; the error is for people.
+// evaluate has a job done. The error is for people; that of the chart is in the outcome.
 func (m *Manager) evaluate(ctx context.Context, j job, lookups engine.ClientProvider) (outcome, error) {
 	out, err := m.o.Renderer.do(ctx, j, lookups)
 	if err != nil {
 		return outcome{}, fmt.Errorf("rendering chart %s: %w", j.Chart, err)
-	}
-	if out.Err != "" {
-		return outcome{}, errors.New(tidy(out.Err))
 	}
 	return out, nil
 }
@@ -191,6 +198,9 @@ func (m *Manager) chartCRDs(ctx context.Context, t Target, f facts) ([]File, err
 		return nil, err
 	}
 	out, err := m.evaluate(ctx, j, nil)
+	if err == nil && out.Err != "" {
+		err = errors.New(tidy(newMask(t, rendering{}).Text(out.Err)))
+	}
 	return out.CRDs, err
 }
 
@@ -202,6 +212,23 @@ type lookups struct {
 	target   Target
 	instance effect.Instance
 	used     atomic.Bool
+
+	mu   sync.Mutex
+	seen []map[string]any
+}
+
+// saw notes an object that a template reads.
+func (l *lookups) saw(obj map[string]any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = append(l.seen, obj)
+}
+
+// found are the objects that templates have read.
+func (l *lookups) found() []map[string]any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen
 }
 
 // GetClientFor implements engine.ClientProvider.

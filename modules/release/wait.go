@@ -51,7 +51,7 @@ func (c *client) Wait(resources kube.ResourceList, timeout time.Duration) error 
 		return err
 	}
 	var last string
-	checker := kube.NewReadyChecker(set, func(format string, args ...any) { last = line(format, args...) }, kube.PausedAsReady(true))
+	checker := kube.NewReadyChecker(set, func(format string, args ...any) { last = line(fmt.Sprintf(format, args...)) }, kube.PausedAsReady(true))
 	ctx, cancel := context.WithTimeoutCause(c.ctx, timeout, errTimeout(timeout))
 	defer cancel()
 	pause := readyPauseMin

@@ -3,6 +3,8 @@ package object
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +43,10 @@ func (m *Mask) Empty() bool { return m.size == 0 }
 
 // Add takes in a text as it is.
 func (m *Mask) Add(text string) {
-	if len(text) < MinSecret || text == "true" || text == "false" {
+	if len(text) < MinSecret || text == "true" || text == "false" || m.size > maxMasked {
+		return
+	}
+	if _, known := m.known[text]; known {
 		return
 	}
 	if m.size += len(text); m.size > maxMasked {
@@ -66,14 +71,15 @@ func (m *Mask) part(text string) {
 }
 
 // Secret takes in a text in the forms in which it turns up: as it is, in base64 either
-// way, without the space around it, as text in quotes, and line by line.
+// way, without the space around it, in quotes, in JSON, in a URL, and line by line; and of
+// a text that is JSON, the parts that sound like secrets.
 func (m *Mask) Secret(text string) {
 	if len(text) < MinSecret || m.size > maxMasked {
 		return
 	}
 	m.forms(text)
 	m.Add(base64.StdEncoding.EncodeToString([]byte(text)))
-	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
+	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil {
 		m.forms(string(decoded))
 	}
 }
@@ -85,20 +91,48 @@ func (m *Mask) forms(text string) {
 		m.Add(trimmed)
 		m.Add(base64.StdEncoding.EncodeToString([]byte(trimmed)))
 	}
-	if quoted, err := json.Marshal(trimmed); err == nil && len(quoted) != len(trimmed)+2 {
-		m.Add(string(quoted[1 : len(quoted)-1]))
-	}
-	if quoted := strconv.Quote(trimmed); len(quoted) != len(trimmed)+2 {
-		m.Add(quoted[1 : len(quoted)-1])
-	}
+	m.quoted(trimmed)
 	if !strings.Contains(trimmed, "\n") {
-		return
+		m.escaped(trimmed)
 	}
-	for line := range strings.Lines(trimmed) {
-		if line = strings.TrimSpace(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
-			m.Add(line)
+	if strings.HasPrefix(trimmed, "{") {
+		var parts map[string]any
+		if json.Unmarshal([]byte(trimmed), &parts) == nil {
+			m.Sounding(parts)
 		}
 	}
+	for line := range strings.Lines(trimmed) {
+		if line = strings.TrimSpace(line); len(line) >= minLine && line != trimmed && !strings.HasPrefix(line, "-----") {
+			m.Add(line)
+			m.escaped(line)
+		}
+	}
+}
+
+// quoted takes in a text as it stands in quotes.
+func (m *Mask) quoted(text string) {
+	m.Add(inJSON(text, true))
+	if quoted := strconv.Quote(text); len(quoted) != len(text)+2 {
+		m.Add(quoted[1 : len(quoted)-1])
+	}
+}
+
+// escaped takes in a line as it stands in JSON, in JSON within JSON, and in URLs.
+func (m *Mask) escaped(line string) {
+	once, html := inJSON(line, false), inJSON(line, true)
+	for _, form := range [...]string{once, html, inJSON(once, false), inJSON(html, true), url.QueryEscape(line), url.PathEscape(line)} {
+		m.Add(form)
+	}
+}
+
+// inJSON is a text as it stands in JSON, with or without < and the like.
+func inJSON(text string, escapeHTML bool) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(escapeHTML)
+	_ = enc.Encode(text) // a string always can be
+	quoted := strings.TrimSuffix(b.String(), "\n")
+	return quoted[1 : len(quoted)-1]
 }
 
 // Object takes in what a Secret holds; of all else, nothing.
@@ -141,13 +175,54 @@ func (m *Mask) Leaves(v any) {
 	}
 }
 
-// Text hides what is secret in a text; one with a private key that is not known, it hides.
+var (
+	privateKey = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY-----`)
+	// encoded is what may be base64, and long enough to hold a secret.
+	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{8,}={0,2}`)
+)
+
+// Text hides what is secret in a text, also in base64 of a longer one, and private keys
+// that are not known; a text with a part of such a key it hides as a whole.
 func (m *Mask) Text(text string) string {
 	text = m.replace(text)
 	if strings.Contains(text, "PRIVATE KEY-----") {
-		return Hidden
+		if text = privateKey.ReplaceAllString(text, Hidden); strings.Contains(text, "PRIVATE KEY-----") {
+			return Hidden
+		}
 	}
-	return text
+	if len(m.known) == 0 {
+		return text
+	}
+	return encoded.ReplaceAllStringFunc(text, func(token string) string {
+		if m.holdsEncoded(strings.TrimRight(token, "=")) {
+			return Hidden
+		}
+		return token
+	})
+}
+
+// holdsEncoded says whether a text is, or ends in, base64 of what holds a secret.
+func (m *Mask) holdsEncoded(token string) bool {
+	token = strings.NewReplacer("-", "+", "_", "/").Replace(token) // as in URLs
+	for range 4 {
+		// Its last byte may be half of one: the rest is decoded all the same.
+		raw := make([]byte, base64.RawStdEncoding.DecodedLen(len(token)))
+		n, _ := base64.RawStdEncoding.Decode(raw, []byte(token))
+		if text := string(raw[:n]); m.replace(text) != text {
+			return true
+		}
+		token = token[1:] // something may stand before it
+	}
+	return false
+}
+
+// Key hides what is secret in a key or a path, but for words that are too short to be told
+// from those of keys.
+func (m *Mask) Key(key string) string {
+	if len(key) < MinSecretInside {
+		return key
+	}
+	return m.Text(key)
 }
 
 // replace hides what is known.
@@ -204,10 +279,14 @@ func (m *Mask) Plain(v any) any {
 		if text := strconv.FormatInt(v, 10); m.Text(text) == Hidden {
 			return Hidden
 		}
+	case float64:
+		if text := strconv.FormatFloat(v, 'f', -1, 64); m.Text(text) == Hidden {
+			return Hidden
+		}
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			out[m.Text(k)] = m.Plain(e)
+			out[m.Key(k)] = m.Plain(e)
 		}
 		if out["kind"] == "Secret" {
 			for _, field := range [...]string{"data", "stringData"} {

@@ -1,111 +1,60 @@
 package plan
 
 import (
-	"encoding/base64"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/sim"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
 // hiddenText stands for a secret.
-const hiddenText = "***"
+const hiddenText = object.Hidden
 
-var (
-	// documents of a manifest begin after such a line. What looks like it inside of one,
-	// the end of a PEM's first line say, is indented or has something before it.
-	document = regexp.MustCompile(`(?m)^---[ \t]*(?:#.*)?\n`)
-	// encoded is what may be base64, and long enough to hold a secret.
-	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{8,}={0,2}`)
-)
+// document: those of a manifest begin after such a line. What looks like it inside of one,
+// the end of a PEM's first line say, is indented or has something before it.
+var document = regexp.MustCompile(`(?m)^---[ \t]*(?:#.*)?\n`)
 
 // masker knows secrets, and takes them out of what people are shown.
-type masker struct{ *release.Mask }
+type masker struct{ object.Mask }
 
 // newMasker knows the Secrets that the world has seen, what its hooks have set as
 // secrets, and the values of releases and modules that sound like some.
 func newMasker(w *sim.World, releases ...map[release.Ref]*sim.Release) *masker {
-	m := &masker{release.NewMask()}
+	m := &masker{}
 	for _, of := range releases {
 		for _, r := range of {
-			m.Values(r.Values)
+			m.Sounding(r.Values)
 		}
 	}
 	for _, name := range w.Modules() {
-		m.Values(w.Values(name))
+		m.Sounding(w.Values(name))
 		if in, err := w.Explain(name); err == nil {
-			m.Add(in.Explain().SecretTexts()...)
+			for _, text := range in.Explain().SecretTexts() {
+				m.Secret(text)
+			}
 		}
 	}
 	for _, obj := range w.Store().Known(store.Kind{Version: "v1", Kind: "Secret", Plural: "secrets", Builtin: true}) {
 		if !own(obj) {
-			m.Secret(obj)
+			m.Object(obj)
 		}
 	}
 	return m
 }
 
-// Text returns s without the secrets, and without what holds some as base64.
-func (m *masker) Text(s string) string {
-	s = m.Mask.Text(s)
-	return encoded.ReplaceAllStringFunc(s, func(token string) string {
-		trimmed := strings.TrimRight(token, "=")
-		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			if raw, err := encoding.DecodeString(trimmed); err == nil && m.Mask.Key(string(raw)) != string(raw) {
-				return hiddenText
-			}
-		}
-		return token
-	})
-}
-
-// plain masks the strings of plain data, the keys of maps, and numbers that are secrets.
+// plain masks plain data, and says whether there was anything to hide.
 func (m *masker) plain(v *any) (out *any, hid bool) {
 	if v == nil {
 		return nil, false
 	}
-	var walk func(any) any
-	walk = func(v any) any {
-		switch v := v.(type) {
-		case string:
-			text := m.Text(v)
-			hid = hid || text != v
-			return text
-		case int64:
-			if m.Mask.Text(strconv.FormatInt(v, 10)) == hiddenText {
-				hid = true
-				return hiddenText
-			}
-		case float64:
-			if m.Mask.Text(strconv.FormatFloat(v, 'f', -1, 64)) == hiddenText {
-				hid = true
-				return hiddenText
-			}
-		case []any:
-			out := make([]any, len(v))
-			for i, e := range v {
-				out[i] = walk(e)
-			}
-			return out
-		case map[string]any:
-			out := make(map[string]any, len(v))
-			for k, e := range v {
-				key := m.Key(k)
-				hid = hid || key != k
-				out[key] = walk(e)
-			}
-			return out
-		}
-		return v
-	}
-	masked := walk(*v)
-	return &masked, hid
+	masked := m.Plain(*v)
+	return &masked, !object.Same(*v, masked)
 }
 
 // scalar says that a value is one text or number.

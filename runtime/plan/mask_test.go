@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
@@ -137,8 +136,8 @@ func TestMaskManifest(t *testing.T) {
 // Lines of a text of many are printed one by one, and masked as a whole before.
 func TestLinesOfKeysStayHidden(t *testing.T) {
 	p := &Plan{Objects: []Object{{Action: Update, Fields: []Field{{Path: "data.key"}}}}}
-	m := &masker{Mask: release.NewMask()}
-	m.Add(pem)
+	m := &masker{}
+	m.Secret(pem)
 	var old, now any = "a\n" + strings.ReplaceAll(pem, "\n", "\n  "), "b\n" + pem
 	p.Objects[0].Fields[0].Old, p.Objects[0].Fields[0].New = &old, &now
 	p.Objects[0].Fields = m.masked(p.Objects[0].Fields)

@@ -7,14 +7,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/starling-operator/starling/modules/release"
 )
 
 // fields compares two objects and prints what differs.
 func fields(t *testing.T, before, after map[string]any) string {
 	t.Helper()
-	m := &masker{Mask: release.NewMask()}
+	m := &masker{}
 	p := &Plan{Objects: []Object{{Action: Update, Fields: m.update(before, after)}}}
 	var b bytes.Buffer
 	if err := p.Print(&b, PrintOptions{}); err != nil {

@@ -1,0 +1,48 @@
+package object
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	soundsSecret = regexp.MustCompile(`(?i)(passw|token|credential|privatekey|apikey|accesskey|secretkey|clientsecret|^secret$|auth$)`)
+	soundsPlain  = regexp.MustCompile(`(?i)(name|ref|enabled|namespace|path|file|url|type)$|^existing`)
+	soundsRef    = regexp.MustCompile(`(?i)(name|ref|enabled|namespace|type)$|^existing`)
+)
+
+// SoundsSecret says whether a value under this key is most likely a secret.
+func SoundsSecret(key string) bool {
+	plain := strings.NewReplacer("_", "", "-", "").Replace(key)
+	return soundsSecret.MatchString(plain) && !soundsPlain.MatchString(plain)
+}
+
+// Sounding takes in the texts and numbers of plain data under keys that sound like secrets.
+func (m *Mask) Sounding(v any) { m.sounding(v, false) }
+
+func (m *Mask) sounding(v any, secret bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			// What names a secret, or says of which type it is, is none.
+			m.sounding(e, secret && !soundsRef.MatchString(k) || SoundsSecret(k))
+		}
+	case []any:
+		for _, e := range v {
+			m.sounding(e, secret)
+		}
+	case string:
+		if secret {
+			m.Secret(v)
+		}
+	case int64:
+		if secret {
+			m.Add(strconv.FormatInt(v, 10))
+		}
+	case float64:
+		if secret {
+			m.Add(strconv.FormatFloat(v, 'f', -1, 64))
+		}
+	}
+}
