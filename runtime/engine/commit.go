@@ -97,12 +97,17 @@ func (e *Engine) commit(id uint64) {
 	if r.request == nil {
 		s.echo.writes(commit.Writes, r.work.Attempt)
 	}
-	s.sets = s.sets || s.key != "" && slices.ContainsFunc(commit.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
+	s.sets = s.sets || r.ownsSets()
 	if len(commit.Writes) == 0 && commit.Keep == nil {
 		e.written(id)
 		return
 	}
 	e.do(commit)
+}
+
+// ownsSets says whether the run applies sets that belong to its object.
+func (r *run) ownsSets() bool {
+	return r.subject.key != "" && slices.ContainsFunc(r.effects.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
 }
 
 // remembers says whether the run leaves another state than it found.
@@ -176,12 +181,14 @@ func (e *Engine) drop(id uint64) {
 	}
 	if r.request != nil {
 		e.do(Respond{ID: r.request.ID, Err: fmt.Errorf("hook %s: its module has stopped: %w", r.hook.gen.ID, ErrNotReady)})
-		if !r.receives {
-			return
+		if r.receives {
+			e.receiveNext(r.hook)
 		}
-		e.receiveNext(r.hook)
 	} else {
 		r.hook.lane.Done(r.work)
+	}
+	if r.subject.gone && r.ownsSets() { // applied after those of its object were dropped
+		e.do(DropSets{Module: m.name, Hook: r.hook.gen.ID, Key: r.subject.key})
 	}
 	// What it kept may be in the Secret, and must not come back.
 	m.stale = m.stale || r.keeping.subject != nil

@@ -102,6 +102,9 @@ func (w *world) unhold(a Unhold) Input {
 		}
 	}
 	w.unheld = append(w.unheld, a.Finalizer)
+	if a.Watch == "" {
+		w.swept = append(w.swept, a.APIVersion)
+	}
 	return Unheld{Op: a.Op}
 }
 

@@ -30,6 +30,11 @@ type Finalizer struct {
 
 const finalizerKey = "cleanup."
 
+// kind is the kind of its objects, in any version.
+func (f Finalizer) kind() effect.Ref {
+	return anyVersion(effect.Ref{APIVersion: f.APIVersion, Kind: f.Kind})
+}
+
 // finalizer is a [Finalizer] of a module.
 type finalizer struct {
 	Finalizer
@@ -86,7 +91,7 @@ func (e *Engine) willHold(h *hook) {
 		if f.Finalizer == want {
 			return
 		}
-		if f.Finalizer.Name == want.Name && f.Kind != want.Kind {
+		if f.Finalizer.Name == want.Name && f.kind() != want.kind() {
 			return // first it goes from the objects of the old kind
 		}
 	}
@@ -100,7 +105,8 @@ func (m *module) remembersFinalizer(h *hook) bool {
 		return true
 	}
 	f := m.finalizers[h.gen.ID]
-	return f != nil && f.kept && f.Kind == h.eachWatch().decl.Kind
+	w := h.eachWatch().decl
+	return f != nil && f.kept && f.kind() == Finalizer{APIVersion: w.APIVersion, Kind: w.Kind}.kind()
 }
 
 func (m *module) keepFinalizers(out map[string][]byte) error {
@@ -125,8 +131,8 @@ func (e *Engine) stepFinalizers(m *module) {
 		a := Unhold{Module: m.name, Hook: id, APIVersion: f.APIVersion, Kind: f.Kind, Finalizer: f.Name}
 		switch {
 		case useless, m.verdict.Forget && !m.started:
-			if e.running(h) {
-				continue // what is being committed may put it on an object
+			if e.mayHold(m, id) {
+				continue
 			}
 		case h != nil && m.started && !f.swept && h.complete() && h.eachWatch().served:
 			a.Watch = h.eachWatch().id
@@ -194,7 +200,18 @@ func (m *module) finalizerWake(now time.Time) (at time.Time) {
 // running says whether a run of the hook, or its commit, is under way.
 func (e *Engine) running(h *hook) bool {
 	for _, r := range e.runs {
-		if h != nil && r.hook == h {
+		if r.hook == h {
+			return true
+		}
+	}
+	return false
+}
+
+// mayHold says whether something is under way that may put the finalizer of a hook on an
+// object. The hook may be gone, or another one in its place.
+func (e *Engine) mayHold(m *module, id string) bool {
+	for _, r := range e.runs {
+		if r.hook.module == m && r.hook.gen.ID == id {
 			return true
 		}
 	}

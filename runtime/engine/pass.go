@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -90,7 +91,7 @@ func (e *Engine) advance(m *module) {
 	}
 	switch p.phase {
 	case idle:
-		if m.verdict.Uninstall && m.there() {
+		if m.leaving || m.verdict.Uninstall && m.there() {
 			e.depart(m)
 			return
 		}
@@ -111,6 +112,8 @@ func (e *Engine) advance(m *module) {
 			e.endBefore(m)
 		}
 	case afterHelm:
+		// One that cannot run holds up no upgrade: it runs once it can.
+		maps.DeleteFunc(p.waiting, func(id string, _ bool) bool { return m.byKey[id].barred != "" || !m.byKey[id].complete() })
 		if len(p.waiting) == 0 {
 			e.endRound(m)
 		}

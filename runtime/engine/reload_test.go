@@ -306,3 +306,21 @@ func namesOf(mods []*generation.Module) (names []string) {
 	slices.Sort(names)
 	return names
 }
+
+// A hook waits for the requests to the one before it, and no longer.
+func TestAHookBeginsOnceTheLastRequestHasEnded(t *testing.T) {
+	web := func(queue string) *generation.Module {
+		h := code(queue, hk("a", onWatch("nodes"), builtins.Binding{Name: "v", Admission: &builtins.AdmissionBinding{}}))
+		h.Queue = queue
+		return mod("web", isOn(), h)
+	}
+	w := newWorld(t, web(""))
+	w.start()
+	w.hold = "web/a"
+	w.in(Requested{ID: 1, Hook: "web/a", Request: &builtins.Request{Binding: "v"}})
+	w.hold = ""
+	w.reload(web("other"))
+	w.wantRuns()
+	w.in(RunDone{Run: w.held["web/a"][0].(RunHook).Run})
+	w.wantRuns("web/a sync")
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
 )
 
 func off(w *world, module string) {
@@ -132,4 +133,83 @@ func TestAfterAllComesWhenAllIsAtRest(t *testing.T) {
 	if got := strings.Count(strings.Join(w.runs, "\n"), "global/all"); got != maxRounds {
 		t.Errorf("after_all ran %d times", got)
 	}
+}
+
+// underWay hands an input over, and returns the uninstall that follows without an answer.
+func (w *world) underWay(in Input) Uninstall {
+	w.t.Helper()
+	for queue := w.e.Handle(w.now, in); len(queue) > 0; queue = queue[1:] {
+		if a, is := queue[0].(Uninstall); is {
+			w.queue = append(w.queue, queue[1:]...)
+			return a
+		}
+		if in := w.carryOut(queue[0]); in != nil {
+			queue = append(queue, w.e.Handle(w.now, in)...)
+		}
+	}
+	w.t.Fatal("nothing is uninstalled")
+	return Uninstall{}
+}
+
+// after_delete hooks run before the next install, also of a module that is switched on while
+// it is uninstalled.
+func TestAfterDeleteComesBeforeTheNextInstall(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("last", onStage(builtins.StageAfterDelete))))
+	w.start()
+	a := w.underWay(Config{State: ConfigPresent, Data: map[string]string{"webEnabled": "false"}})
+	w.in(Config{State: ConfigPresent})
+	w.hooks["web/last"] = func(RunHook) (effect.Effects, error) {
+		if len(w.released) > 1 {
+			t.Error("after_delete came after the next install")
+		}
+		return effect.Effects{}, nil
+	}
+	w.runs, w.last = nil, map[string]string{}
+	w.in(w.carryOut(a))
+	w.wantRuns("web/last delete")
+	w.wantReleased("web#1", "web#2")
+	w.state("web", status.ModuleReady, "")
+}
+
+// What an earlier version has left says nothing of the hooks that are to hear of the end.
+func TestDeleteHooksRunWithoutAnythingKept(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("last", onStage(builtins.StageAfterDelete))))
+	w.installed = []ReleaseRef{{Module: "web", Name: "web", Namespace: "ops"}}
+	w.start()
+	w.in(Config{State: ConfigPresent})
+	w.kept, w.runs = map[string]map[string][]byte{}, nil
+	w.e = New(w.opts)
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"webEnabled": "false"}})
+	w.in(Start{Generation: w.gen, Installed: w.installed})
+	w.wantRuns("web/last delete")
+	w.state("web", status.ModuleOff, "webEnabled: false")
+}
+
+// A hook that must not run holds its release, with its reason, where the release needs what it
+// sets, and nothing where it comes after.
+func TestAQuarantinedHookOfAStage(t *testing.T) {
+	start := func(h *generation.Hook) *world {
+		w := newWorld(t, mod("web", isOn(), h, hk("n", onWatch("nodes"))))
+		n := int64(0)
+		w.hooks["web/n"] = func(RunHook) (effect.Effects, error) { n++; return set("n", n), nil }
+		w.e = New(w.opts)
+		w.in(Config{State: ConfigPresent})
+		w.in(Start{Generation: w.gen, Quarantined: func(g *generation.Hook) string {
+			if g == h {
+				return "quarantined"
+			}
+			return ""
+		}})
+		w.changed("web/n#nodes")
+		if ready, why := w.e.Ready(); !ready {
+			t.Error(why)
+		}
+		return w
+	}
+	w := start(hk("b", onBefore()))
+	w.wantReleased()
+	w.state("web", status.ModuleFailed, "hook b: quarantined")
+	w = start(hk("a", onAfter()))
+	w.wantReleased("web#1", "web#2")
+	w.state("web", status.ModuleReady, "")
 }

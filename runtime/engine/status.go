@@ -49,8 +49,13 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	}
 	if p.phase == beforeHelm {
 		for _, h := range m.hooks {
-			if p.waiting[h.gen.ID] && h.lastError != "" {
-				return status.ModuleFailed, "hook " + strings.TrimPrefix(h.gen.ID, m.name+"/") + ": " + h.lastError
+			why := h.trouble()
+			switch hook := "hook " + strings.TrimPrefix(h.gen.ID, m.name+"/"); {
+			case why == "" || !p.waiting[h.gen.ID]:
+			case why == h.waitsForKind():
+				return status.ModuleWaiting, hook + " " + why
+			default:
+				return status.ModuleFailed, hook + ": " + why
 			}
 		}
 	}

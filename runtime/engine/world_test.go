@@ -60,6 +60,7 @@ type world struct {
 	// finalizer.
 	objects map[string]Object
 	unheld  []string // finalizers that were to go
+	swept   []string // API versions of the objects that they were to go from, whichever are watched
 	saves   int
 	// holdHelm names a module whose release stays under way, as heldHelm.
 	holdHelm string

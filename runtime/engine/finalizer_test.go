@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// committing has a run of the only hook begin and succeed; its commit does not end.
+func (w *world) committing(hook string, key string, effects effect.Effects) (run uint64) {
+	w.t.Helper()
+	w.hold = hook
+	w.in(WatchChanged{ID: hook + "#nodes", Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: key}}})
+	run = w.held[hook][0].(RunHook).Run
+	w.hold = ""
+	for _, a := range w.e.Handle(w.now, RunDone{Run: run, Effects: effects}) {
+		if _, is := a.(Commit); !is {
+			w.carryOut(a)
+		}
+	}
+	return run
+}
+
+// A commit that is under way may put the finalizer on an object after the sweep of a hook
+// that has gone, and nobody would take it off any more.
+func TestAFinalizerIsTakenOffAfterTheLastCommit(t *testing.T) {
+	other := code("1", hk("other", onStartup(0)))
+	w := newWorld(t, mod("web", isOn(), code("1", eachHook("each", true)), other))
+	w.objects["a"] = Object{Name: "a"}
+	w.start()
+	run := w.committing("web/each", "a", effect.Effects{})
+	w.unheld = nil
+	w.reload(mod("web", isOn(), other))
+	if len(w.unheld) > 0 {
+		t.Error("it is swept while a commit is under way")
+	}
+	w.in(Committed{Run: run})
+	if len(w.unheld) != 1 || len(w.e.modules["web"].finalizers) > 0 {
+		t.Errorf("swept %v, there are %v", w.unheld, w.e.modules["web"].finalizers)
+	}
+}
+
+// The objects of a kind are not those of a kind of the same name in another group.
+func TestAFinalizerGoesFromTheKindOfAnotherGroup(t *testing.T) {
+	things := func(apiVersion string) *generation.Module {
+		h := code(apiVersion, eachHook("each", true))
+		h.Bindings[0].Watch.APIVersion, h.Bindings[0].Watch.Kind = apiVersion, "Thing"
+		return mod("web", isOn(), h)
+	}
+	for to, want := range map[string][]string{"b.io/v1": {"a.io/v1"}, "a.io/v2": nil} {
+		w := newWorld(t, things("a.io/v1"))
+		w.start()
+		w.reload(things(to))
+		if !slices.Equal(w.swept, want) {
+			t.Errorf("%s: swept %v, want %v", to, w.swept, want)
+		}
+		if f := Finalizers(w.kept["web"]); len(f) != 1 || f[0].APIVersion != to {
+			t.Errorf("%s: kept %v", to, f)
+		}
+	}
+}
+
+// The sets of an object go when it does, those too that are applied in that moment.
+func TestSetsOfAnObjectThatGoesAreDroppedAfterTheLastCommit(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), eachHook("each", false)))
+	w.objects["a"] = Object{Name: "a"}
+	w.start()
+	run := w.committing("web/each", "a", effect.Effects{Writes: []effect.Write{
+		{Kind: effect.WriteSet, Set: &effect.Set{Name: "s"}, Owner: &effect.Owner{}},
+	}})
+	w.in(WatchChanged{ID: "web/each#nodes", Events: []builtins.Event{{Type: "deleted", Binding: "nodes", Name: "a"}}})
+	dropped := 0
+	for _, a := range w.e.Handle(w.now, Committed{Run: run}) {
+		if a, is := a.(DropSets); is && a.Key == "a" {
+			dropped++
+		}
+	}
+	if dropped != 1 {
+		t.Errorf("dropped %d times", dropped)
+	}
+}
