@@ -135,7 +135,7 @@ func callJSONDecode(c *call) (starlark.Value, error) {
 	if err := checkText(len(text)); err != nil {
 		return nil, err
 	}
-	depth, holders, last := 0, 0, 0
+	depth, holders, elements, last := 0, 0, 0, 0
 	for i, b := range structure(text) {
 		switch b {
 		case '{', '[':
@@ -147,6 +147,10 @@ func callJSONDecode(c *call) (starlark.Value, error) {
 			}
 		case '}', ']':
 			depth--
+		case ',':
+			if elements++; elements > maxElements {
+				return nil, fmt.Errorf("more than %d elements", maxElements)
+			}
 		}
 		if longNumber(text[last:i]) {
 			return nil, fmt.Errorf("a number with more than %d digits", maxDigits)
@@ -155,6 +159,9 @@ func callJSONDecode(c *call) (starlark.Value, error) {
 	}
 	if longNumber(text[last:]) {
 		return nil, fmt.Errorf("a number with more than %d digits", maxDigits)
+	}
+	if err := c.room(elements * elementCost); err != nil {
+		return nil, err
 	}
 	v, err := c.library(libjson.Module.Members["decode"], starlark.String(text))
 	if err != nil && c.arg("default") != nil {
@@ -167,6 +174,10 @@ const (
 	// maxHolders is how many lists and dicts JSON text may hold: each takes some
 	// hundred bytes, whatever is in it.
 	maxHolders = 1_000_000
+	// maxElements is how many elements they may have together; each takes elementCost bytes
+	// in a list, which is made anew as it grows.
+	maxElements = 4_000_000
+	elementCost = 48
 	// maxDigits is how many digits a number may have: reading it takes time that
 	// grows with the square.
 	maxDigits = 10_000

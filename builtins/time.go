@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -56,7 +57,15 @@ func timeSpecs() []Spec {
 
 func callNow(c *call) (starlark.Value, error) { return startime.Time(c.run.Now), nil }
 
+// maxTime bounds the text of a time, of its form and of a duration: errors quote them.
+const maxTime = 1 << 10
+
 func callParseTime(c *call) (starlark.Value, error) {
+	for _, name := range []string{"x", "format"} {
+		if len(c.str(name)) > maxTime {
+			return nil, fmt.Errorf("%s: longer than 1 KiB", name)
+		}
+	}
 	loc, err := zone(c.strOr("location", "UTC"))
 	if err != nil {
 		return nil, err
@@ -69,6 +78,9 @@ func callParseTime(c *call) (starlark.Value, error) {
 }
 
 func callParseDuration(c *call) (starlark.Value, error) {
+	if text, ok := c.arg("d").(starlark.String); ok && len(text) > maxTime {
+		return nil, errors.New("d: longer than 1 KiB")
+	}
 	return c.library(startime.Module.Members["parse_duration"], c.arg("d"))
 }
 

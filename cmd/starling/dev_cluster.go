@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -46,7 +45,7 @@ func (c *devCluster) paths() []string {
 func (c *devCluster) read() (*devInput, error) {
 	in := &devInput{}
 	for _, file := range c.files {
-		data, err := readInput(file, strings.NewReader(""))
+		data, err := readInput(file, nil)
 		if err != nil {
 			return nil, err
 		}

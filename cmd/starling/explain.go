@@ -188,18 +188,16 @@ func (f *explainFlags) simulate(ctx context.Context, cmd *cobra.Command, module 
 			in.Switches[0].Config = nil // it is ours
 		}
 	}
-	return w, in, f.locateConfig(&in)
+	f.locateConfig(&in)
+	return w, in, nil
 }
 
 // locateConfig has the lines of the user's config be those of the file that it is from.
-func (f *explainFlags) locateConfig(in *values.ExplainInput) error {
+func (f *explainFlags) locateConfig(in *values.ExplainInput) {
 	if f.world.config == "" {
-		return nil
+		return
 	}
-	text, err := readInput(f.world.config, nil)
-	if err != nil {
-		return fmt.Errorf("--config: %w", err)
-	}
+	text := f.world.text
 	var kind struct{ Kind string }
 	isMap := yaml.Unmarshal(text, &kind) == nil && kind.Kind == "ConfigMap"
 	for _, s := range []*values.SectionSources{&in.Section, in.Global} {
@@ -214,5 +212,4 @@ func (f *explainFlags) locateConfig(in *values.ExplainInput) error {
 	for i := range in.Switches {
 		in.Switches[i].ConfigName = f.world.config
 	}
-	return nil
 }

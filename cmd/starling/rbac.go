@@ -53,7 +53,7 @@ among them, are given for the whole cluster.`,
 		RunE: f.run,
 	}
 	f.instance.addNames(cmd.Flags())
-	cmd.Flags().StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap says, as in a tree's values.yaml: charts are rendered with it")
+	cmd.Flags().StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap says, as in a tree's values.yaml: charts are rendered with it; - is stdin")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
 	cmd.Flags().BoolVar(&f.live, "live", false, "let hooks look for values in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
 	f.access.addFlags(cmd.Flags())
@@ -68,7 +68,10 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.instance.completeNames(podNamespaceFile); err != nil {
 		return err
 	}
-	config, err := f.data()
+	if err := oneStdin(f.config, f.files); err != nil {
+		return err
+	}
+	config, err := f.data(cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -140,11 +143,11 @@ func (f *rbacFlags) over(ctx context.Context) (func(*sim.Options), error) {
 }
 
 // data reads the file of --config; nil without the flag.
-func (f *rbacFlags) data() (map[string]string, error) {
+func (f *rbacFlags) data(stdin io.Reader) (map[string]string, error) {
 	if f.config == "" {
 		return nil, nil
 	}
-	text, err := readInput(f.config, nil)
+	text, err := readInput(f.config, stdin)
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
 	}

@@ -155,6 +155,9 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 	case p.failed > 0:
 		return errTestsFailed
 	case p.files == 0:
+		if len(args) == 0 {
+			args = []string{"./..."}
+		}
 		return fmt.Errorf("there are no *_test.star files in %s", strings.Join(args, ", "))
 	case f.run != "" && p.tests == 0: // a typing error must not look like a success
 		return fmt.Errorf("no test's name matches --run %s", f.run)

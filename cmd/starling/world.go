@@ -40,11 +40,13 @@ type worldFlags struct {
 	access   access
 	modules  string
 	config   string
-	files    []string
-	live     bool // look at the kubeconfig's cluster
-	offline  bool
-	scratch  bool // without --modules there are none, instead of an error
-	pause    []string
+	// text is what the file of config holds, once the world is open.
+	text    []byte
+	files   []string
+	live    bool // look at the kubeconfig's cluster
+	offline bool
+	scratch bool // without --modules there are none, instead of an error
+	pause   []string
 }
 
 // addFlags declares the flags. Whoever looks at a real cluster by default can be told
@@ -56,7 +58,7 @@ func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 	}
 	fs.StringVar(&f.modules, "modules", "", "`folder` of the module tree"+needed)
 	fs.StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
-	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
+	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml; - is stdin")
 	f.instance.addNames(fs)
 	f.access.addFlags(fs)
 	f.live = live
@@ -72,6 +74,9 @@ func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*sim.World, *generation.Generation, error) {
 	if f.modules == "" && !f.scratch {
 		return nil, nil, errors.New("--modules is missing: the folder of the module tree, such as examples/quickstart")
+	}
+	if err := oneStdin(f.config, f.files); err != nil {
+		return nil, nil, err
 	}
 	if err := f.instance.completeNames(podNamespaceFile); err != nil {
 		return nil, nil, err
@@ -101,7 +106,7 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 		}
 	}
 	if f.config != "" {
-		if err := f.configure(base); err != nil {
+		if err := f.configure(base, stdin); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -150,9 +155,26 @@ func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim
 	return w, w.Apply(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": f.instance.Namespace}})
 }
 
-// readInput reads a file, or stdin.
+// oneStdin refuses to read stdin twice: the second time it is empty.
+func oneStdin(config string, files []string) error {
+	n := 0
+	for _, file := range append([]string{config}, files...) {
+		if file == "-" {
+			n++
+		}
+	}
+	if n > 1 {
+		return errors.New("stdin (-) can be only one of the files of --config and --filename")
+	}
+	return nil
+}
+
+// readInput reads a file, or stdin; nil: that is in use, or read more than once.
 func readInput(name string, stdin io.Reader) ([]byte, error) {
 	in := stdin
+	if name == "-" && stdin == nil {
+		return nil, errors.New("stdin (-) cannot be read here; give a file")
+	}
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
@@ -190,12 +212,11 @@ func applyFile(w *sim.World, name string, stdin io.Reader) error {
 }
 
 // configure puts the file of --config where the user's ConfigMap is.
-func (f *worldFlags) configure(w *sim.World) error {
-	data, err := readInput(f.config, nil)
-	if err != nil {
+func (f *worldFlags) configure(w *sim.World, stdin io.Reader) (err error) {
+	if f.text, err = readInput(f.config, stdin); err != nil {
 		return fmt.Errorf("--config: %w", err)
 	}
-	config, err := configData(data)
+	config, err := configData(f.text)
 	if err != nil {
 		return fmt.Errorf("--config %s: %w", f.config, err)
 	}

@@ -175,6 +175,10 @@ func (c *checker) granted(m *generation.Module, s *source, fn syntax.Node) {
 			return true
 		}
 		for _, l := range objectsOf(name, call) {
+			verb := verb
+			if name == "k8s.apply_set" && builtins.Granted(m.Decl.Grants, verb, l.apiVersion, l.kind) {
+				verb = "delete" // of what the set no longer lists
+			}
 			if builtins.Granted(m.Decl.Grants, verb, l.apiVersion, l.kind) {
 				continue
 			}

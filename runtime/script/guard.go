@@ -18,6 +18,7 @@ import (
 //	x %= y         →  x = ⟨%⟩(x, y)
 //	x[i] %= y      →  ⟨%=⟩(x, i, y)
 //	x[i] = y       →  ⟨[]⟩(x)[i] = y
+//	x[k]           →  x[⟨[k]⟩[k]]           and x[k] += y, {k: y}, f(**k)
 //	(x, y)         →  ⟨()⟩((x, y))
 //	def f(*args):  →  def f(*args): ⟨()⟩(args); …
 //	x.replace      →  ⟨.⟩(x, "replace")     and what else guardedMethod names
@@ -27,6 +28,7 @@ import (
 const (
 	guardAttr    = "."
 	guardItem    = "[]"
+	guardKey     = "[k]"
 	guardTuple   = "()"
 	guardModItem = "%="
 )
@@ -67,7 +69,7 @@ const (
 
 func isGuard(name string) bool {
 	switch name {
-	case guardAttr, guardItem, guardTuple, guardModItem, coverName:
+	case guardAttr, guardItem, guardKey, guardTuple, guardModItem, coverName:
 		return true
 	}
 	if len(name) == 2 && name[1] == '=' {
@@ -111,6 +113,7 @@ func withGuards(predeclared starlark.StringDict) starlark.StringDict {
 		}
 		return args[0], nil
 	})
+	all[guardKey] = keyGuard{}
 	guard(guardTuple, func(t *starlark.Thread, args starlark.Tuple) (starlark.Value, error) {
 		return args[len(args)-1], weigh(t, args[0])
 	})

@@ -252,6 +252,11 @@ func TestHostile(t *testing.T) {
 		{"fields", `("a," * (1 << 23)).split(",")`, "split: 8388609 elements are too many"},
 		{"max", "max(range(1 << 62))", "range: 4611686018427387904 elements are too many"},
 		{"a key in the message", `{}["a" * (1 << 20)]`, "…"},
+		{"a large key", `t = ("\x00" * (1 << 20),) * 400; {}[t]`, "a key has more than 2 MiB as a text"},
+		{"a large key that is added to", `t = ("\x00" * (1 << 20),) * 400; d = {}; d[t] += 1`, "a key has more than 2 MiB as a text"},
+		{"a large key that is there twice", `t = ("\x00" * (1 << 20),) * 400; {t: 1, t: 2}`, "a key has more than 2 MiB as a text"},
+		{"a large text as a key", `{}["\x00" * (1 << 24)]`, "a key has more than 2 MiB as a text"},
+		{"a large keyword", `args(**{"\x00" * (1 << 24): 1})`, "a key has more than 2 MiB as a text"},
 		{"getattr", `s = "a" * (1 << 20); getattr(s, "replace")("a", s)`, "replace: the result would have more than"},
 		{"bound method", `a = [0].append; r = "a".replace; r("a", "a" * (1 << 24)); s = "a" * (1 << 20); s.replace("a", s)`, "replace: the result would have more than"},
 		{"join of keys", `s = "a" * (1 << 20); ",".join({s + str(i): 1 for i in range(100)})`, "join: the result would have more"},
@@ -320,6 +325,11 @@ def f():
     w = m
     w += [9]
     p, (q, r) = 1, (2, 3)
+    k, c = (1, "a"), {True: 1, b"x": 2}
+    c[k], c[struct(z = 1)] = 3, 4
+    c[k] += len(l)
+    if [c[(1, "a")], c[k], c[True], c[b"x"], c[struct(z = 1)], m[n - 4], x[-1 - 0], dict(**{"y": 1}), {k: 1}] != [5, 5, 1, 2, 4, 3, "b", {"y": 1}, {(1, "a"): 1}]:
+        fail("got %s" % c)
     if [d, s, m, p, q, r, d | {"z": 1}, s - s, s & s, n - n, 7 & 3] != [{"a": 2, "b": "1-2", "c": 1}, set([2]), [7, 3, "k", 9], 1, 2, 3, {"a": 2, "b": "1-2", "c": 1, "z": 1}, set(), set([2]), 0, 3]:
         fail("got %s" % [d, s, m, p, q, r])
     return [x + x, l + y, t + t, n, n * (1 << 70), list("ab".elems()), x.split(), x.split(" ", 1), "a\nb".splitlines(), x.rsplit(),

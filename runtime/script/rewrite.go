@@ -28,6 +28,9 @@ func guardAssign(s *syntax.AssignStmt) {
 		return
 	}
 	guardTarget(s.LHS)
+	if at, ok := unparen(s.LHS).(*syntax.IndexExpr); ok && s.Op != syntax.EQ {
+		at.Y = guardedKey(at.Y, at.Lbrack)
+	}
 	if spread(s.LHS) {
 		s.RHS = guardElements(s.RHS)
 	} else {
@@ -198,6 +201,11 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 		e.Key, e.Value = guardExpr(e.Key), guardExpr(e.Value)
 	case *syntax.DictExpr:
 		guardExprs(e.List)
+		for _, entry := range e.List {
+			if entry, ok := entry.(*syntax.DictEntry); ok {
+				entry.Key = guardedKey(entry.Key, entry.Colon)
+			}
+		}
 	case *syntax.DotExpr:
 		e.X = guardExpr(e.X)
 		if guardedMethod(e.Name.Name) {
@@ -205,7 +213,7 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 			return guardCall(guardAttr, e.Dot, e.X, name)
 		}
 	case *syntax.IndexExpr:
-		e.X, e.Y = guardExpr(e.X), guardExpr(e.Y)
+		e.X, e.Y = guardExpr(e.X), guardedKey(guardExpr(e.Y), e.Lbrack)
 	case *syntax.LambdaExpr:
 		guardParams(e.Params)
 		e.Body = guardExpr(e.Body)
@@ -225,7 +233,9 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 			return guardCall(guardTuple, start, e)
 		}
 	case *syntax.UnaryExpr:
-		e.X = guardExpr(e.X)
+		if e.X = guardExpr(e.X); e.Op == syntax.STARSTAR && e.X != nil {
+			e.X = guardedKey(e.X, e.OpPos)
+		}
 	case *syntax.Ident, *syntax.Literal:
 	}
 	return e
@@ -236,6 +246,15 @@ func guardCall(name string, pos syntax.Position, args ...syntax.Expr) syntax.Exp
 		Fn:     &syntax.Ident{NamePos: pos, Name: name},
 		Lparen: pos, Args: args, Rparen: pos,
 	}
+}
+
+// guardedKey is a key that the language may name in an error, whatever its size. A guard
+// that is indexed costs less than one that is called.
+func guardedKey(key syntax.Expr, pos syntax.Position) syntax.Expr {
+	if _, literal := unparen(key).(*syntax.Literal); literal {
+		return key
+	}
+	return &syntax.IndexExpr{X: &syntax.Ident{NamePos: pos, Name: guardKey}, Lbrack: pos, Y: key, Rbrack: pos}
 }
 
 // small reports whether an operation cannot make much: numbers alone, or a short text that
