@@ -38,6 +38,12 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
+		Condition: func(name string) (bool, error) {
+			if name != "race" {
+				return false, fmt.Errorf("there is no condition %q", name)
+			}
+			return raced, nil
+		},
 		Setup: func(env *testscript.Env) error {
 			// A socket's path has about 100 bytes; the script's own folder may
 			// take most of them.
