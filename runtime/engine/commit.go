@@ -21,8 +21,13 @@ func (e *Engine) runDone(in RunDone) {
 	}
 	h := r.hook
 	switch {
-	case r.outdated(), in.Gone:
+	case r.outdated(), in.Gone, in.Incomplete && r.request != nil:
 		e.drop(in.Run)
+		return
+	case in.Incomplete: // its watch was replaced, or holds nothing for now
+		delete(e.runs, in.Run)
+		h.lane.Failed(r.work, e.now.Add(h.gen.Retry.Min))
+		e.touch(h.module)
 		return
 	}
 	h.took = in.Took
@@ -180,7 +185,11 @@ func (e *Engine) drop(id uint64) {
 		h.before = slices.DeleteFunc(h.before, func(other *hook) bool { return other == r.hook })
 	}
 	if r.request != nil {
-		e.do(Respond{ID: r.request.ID, Err: fmt.Errorf("hook %s: its module has stopped: %w", r.hook.gen.ID, ErrNotReady)})
+		why := "its module has stopped"
+		if !r.outdated() {
+			why = "its snapshots are not complete"
+		}
+		e.do(Respond{ID: r.request.ID, Err: fmt.Errorf("hook %s: %s: %w", r.hook.gen.ID, why, ErrNotReady)})
 		if r.receives {
 			e.receiveNext(r.hook)
 		}

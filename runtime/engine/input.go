@@ -103,8 +103,11 @@ type RunDone struct {
 	// Gone says that the object of the run is not there any more: there was no
 	// run.
 	Gone bool
-	Err  error
-	Took time.Duration
+	// Incomplete says that a snapshot was complete as the run was wanted, and is not any
+	// more: there was no run.
+	Incomplete bool
+	Err        error
+	Took       time.Duration
 }
 
 // Unheld ends an [Unhold].

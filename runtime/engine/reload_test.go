@@ -324,3 +324,21 @@ func TestAHookBeginsOnceTheLastRequestHasEnded(t *testing.T) {
 	w.in(RunDone{Run: w.held["web/a"][0].(RunHook).Run})
 	w.wantRuns("web/a sync")
 }
+
+// A run that has not begun, because its watch had ended, is none that failed: what it was for
+// waits for the next one.
+func TestARunThatHasNotBegunIsNotLost(t *testing.T) {
+	h := hk("a", onBefore(), onWatch("nodes"))
+	w := newWorld(t, mod("web", isOn(), h))
+	w.hold = "web/a"
+	w.start()
+	w.hold = ""
+	w.in(RunDone{Run: w.held["web/a"][0].(RunHook).Run, Incomplete: true})
+	w.runs = nil
+	w.advance(time.Minute)
+	w.wantRuns("web/a sync", "web/a helm")
+	w.state("web", status.ModuleReady, "")
+	if s := w.e.Status().Hooks[0]; s.Failures > 0 || s.Runs != 2 {
+		t.Errorf("%d runs, %d have failed", s.Runs, s.Failures)
+	}
+}

@@ -88,6 +88,9 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	for binding, id := range a.Watches {
 		snapshots[binding] = x.o.Watches.Snapshot(id)
 	}
+	if !x.complete(a) {
+		return engine.RunDone{Run: a.Run, Incomplete: true}, hook.Result{}
+	}
 	about, there := x.subject(a)
 	if !there {
 		return engine.RunDone{Run: a.Run, Gone: true}, hook.Result{}
@@ -124,6 +127,18 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	return engine.RunDone{
 		Run: a.Run, Effects: result.Effects, Response: result.Response, Err: result.Err, Took: took,
 	}, result
+}
+
+// complete says that the snapshots are still those of watches that show all there is. A run
+// may have waited since it was wanted: a watch that has ended, or was stopped for what it
+// holds, would look like a cluster in which all is gone.
+func (x *Executor) complete(a engine.RunHook) bool {
+	for binding, id := range a.Watches {
+		if _, _, known := x.o.Watches.Find(id, "", ""); !known && a.Synced[binding] {
+			return false
+		}
+	}
+	return true
 }
 
 // subject returns the object that a run is about; false when it is not there any more.

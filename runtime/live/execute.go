@@ -137,14 +137,15 @@ func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
 	}
 	d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
 	done, result := d.executor.RunHook(d.work, a)
+	ran := !done.Gone && !done.Incomplete
 	// What has gone meanwhile must not come back to the metrics.
-	if !done.Gone && d.generation.Load().Hook(a.Hook.ID) != nil {
+	if ran && d.generation.Load().Hook(a.Hook.ID) != nil {
 		d.metrics.ran(a.Module.Name, a.Hook.ID, done.Took, result)
 	}
 	if unmarked != nil {
 		return done, result.Usage.Wall - result.Usage.Waited
 	}
-	if err := d.marks.end(a.Hook.ID, a.Hook.Digest, result.Err == nil); err != nil {
+	if err := d.marks.end(a.Hook.ID, a.Hook.Digest, ran && result.Err == nil); err != nil {
 		d.o.Log.Warn().Err(err).Msg("the mark of a run stays in --state-dir")
 	}
 	return done, result.Usage.Wall - result.Usage.Waited

@@ -96,7 +96,7 @@ func (w *World) run(ctx context.Context, a engine.RunHook) engine.Input {
 	w.Runs = append(w.Runs, Run{Hook: a.Hook.ID, Key: a.Key, Cleanup: a.Cleanup, Asked: a.Request != nil})
 	done, _ := w.executor.RunHook(ctx, a)
 	done.Took = 0 // of the machine, not of the world
-	if done.Gone {
+	if done.Gone || done.Incomplete {
 		w.Runs = slices.Delete(w.Runs, i, i+1)
 		return done
 	}
