@@ -33,22 +33,30 @@ func (c *Composer) CheckConfig(config, old map[string]any) []Problem {
 // refused, and the values that it makes must pass the schema. Rules that compare
 // see the values in force, when the hook has set some before.
 func (c *Composer) CheckHook(hook string, ops []effect.ValueOp) []Problem {
-	schema := c.section.Schema
-	ps := schema.UnknownOps(ops)
+	ps := c.section.Schema.UnknownOps(ops)
 	for i := range ps {
 		ps[i].Layer = "hook " + hook
 	}
-	if schema == nil {
-		schema = c.section.ConfigSchema // which fields beyond it there are, nobody says
-	}
-	if len(ps) == 0 && schema != nil {
+	if schema := c.hookSchema(); len(ps) == 0 && schema != nil {
 		var old map[string]any
-		if _, found := c.find(hook); found {
+		touched := make([]*edit, 0, 4)
+		if i, found := c.find(hook); found {
 			old = c.Compose()
+			touched = append(touched, c.layers[i].upper, c.layers[i].defaults)
 		}
-		next := c.WithHook(hook, ops)
-		ps = schema.Validate(next.Compose(), old)
+		now := newLayer(HookLayer{Hook: hook, Ops: ops})
+		touched = append(touched, now.upper, now.defaults)
+		next := c.withLayer(now)
+		v := next.Compose()
+		if !same(c.known(), c.Compose()) || !c.compute().plain() || !next.compute().plain() {
+			touched = nil
+		}
+		ps = schema.Validate(schema.part(v, c.known(), touched), old)
 		next.blame(ps, hook, true)
+		if len(ps) == 0 {
+			next.passed.Store(&v)
+			c.checked.Store(&checked{now, next})
+		}
 	}
 	return c.named(ps)
 }
@@ -57,14 +65,34 @@ func (c *Composer) CheckHook(hook string, ops []effect.ValueOp) []Problem {
 // not set yet, but templates need, is missing.
 func (c *Composer) CheckHelm() []Problem {
 	v := c.Compose()
+	schema := c.hookSchema()
 	var ps []Problem
-	if c.section.Schema != nil {
-		ps = c.section.Schema.ValidateForHelm(v)
-	} else {
-		ps = c.section.ConfigSchema.ValidateForHelm(v)
+	if !same(c.known(), v) {
+		if ps = schema.Validate(schema.part(v, c.known(), nil), nil); len(ps) == 0 {
+			c.passed.Store(&v)
+		}
 	}
+	ps = append(ps, schema.missing(v)...)
+	sortProblems(ps)
 	c.blame(ps, "", true)
 	return c.named(ps)
+}
+
+// hookSchema is the schema for what hooks set. Which fields there are beyond those of
+// the config schema, nobody says when it is the only one.
+func (c *Composer) hookSchema() *Schema {
+	if c.section.Schema != nil {
+		return c.section.Schema
+	}
+	return c.section.ConfigSchema
+}
+
+// known are values that hookSchema has nothing against, or nil.
+func (c *Composer) known() map[string]any {
+	if p := c.passed.Load(); p != nil {
+		return *p
+	}
+	return nil
 }
 
 func (c *Composer) named(ps []Problem) []Problem {

@@ -34,19 +34,6 @@ func (e *edit) child(key string) *edit {
 	return e.children[key]
 }
 
-// childKeys are the keys of all children of some edits.
-func childKeys(edits []*edit) map[string]bool {
-	out := map[string]bool{}
-	for _, e := range edits {
-		if e != nil {
-			for k := range e.children {
-				out[k] = true
-			}
-		}
-	}
-	return out
-}
-
 func (x *joined) child(key string) *joined {
 	if x == nil {
 		return nil
@@ -85,7 +72,7 @@ func (x *joined) with(hook string, old, now *edit) *joined {
 			out.ends = slices.Insert(out.ends, i, end{hook, now})
 		}
 	}
-	keys := childKeys([]*edit{old, now})
+	keys := childEdits([]*edit{old, now})
 	if len(keys) > 0 {
 		if out.children = maps.Clone(out.children); out.children == nil {
 			out.children = map[string]*joined{}
@@ -191,16 +178,11 @@ func (p patch) root(x *joined, touched []*edit, base, old map[string]any) map[st
 func (p patch) at(path []string, x *joined, touched []*edit, base, old value) value {
 	was, wasMap := old.v.(map[string]any)
 	under, _ := base.v.(map[string]any)
-	ends := func(e *edit) bool { return e != nil && e.kind != editInner }
-	if x == nil || x.sets("") || !wasMap || slices.ContainsFunc(touched, ends) || under == nil && !x.creates() {
+	if x == nil || x.sets("") || !wasMap || anySets(touched) || under == nil && !x.creates() {
 		return p.whole(path, x, base, old)
 	}
 	out := was
-	for k := range childKeys(touched) {
-		var below []*edit
-		for _, e := range touched {
-			below = append(below, e.child(k))
-		}
+	for k, below := range childEdits(touched) {
 		before := valueIn(was, k)
 		now := p.at(append(slices.Clip(path), k), x.children[k], below, valueIn(under, k), before)
 		if now.there == before.there && same(now.v, before.v) {

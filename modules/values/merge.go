@@ -15,6 +15,9 @@ func Merge(dst, src map[string]any) map[string]any {
 		}
 		return dst
 	}
+	if len(dst) == 0 {
+		return src
+	}
 	out := make(map[string]any, len(dst)+len(src))
 	maps.Copy(out, dst)
 	for k, v := range src {

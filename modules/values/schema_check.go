@@ -43,15 +43,12 @@ func (s *Schema) Validate(v, old map[string]any) []Problem {
 	return ps
 }
 
-// ValidateForHelm is [Schema.Validate], and x-required-for-helm.
-func (s *Schema) ValidateForHelm(v map[string]any) []Problem {
+// missing is what x-required-for-helm asks for and is not there.
+func (s *Schema) missing(v map[string]any) []Problem {
 	if s == nil {
 		return nil
 	}
-	ps := s.Validate(v, nil)
-	ps = append(ps, s.helm.check(v, "")...)
-	sortProblems(ps)
-	return ps
+	return s.helm.check(v, "")
 }
 
 // Unknown reports the fields of v that the schema does not have, except below

@@ -31,7 +31,7 @@ const wrapKey = "values"
 //   - x-extend: {schema: config-values.yaml}, at the root: this schema is laid
 //     over that one, properties deeply; load reads a file by the name given;
 //   - x-required-for-helm: [a, b], on any object: required by
-//     [Schema.ValidateForHelm] only;
+//     [Composer.CheckHelm] only;
 //   - additionalProperties: false, which changes nothing: unknown fields are
 //     refused anyway.
 //

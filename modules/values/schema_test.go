@@ -150,7 +150,7 @@ properties:
 	}
 	var none *Schema
 	if diff := cmp.Diff(object{}, none.Default(nil)); diff != "" || none.Unknown(in) != nil || none.Validate(in, nil) != nil ||
-		none.ValidateForHelm(in) != nil || none.UnknownOps(ops(set("a", 1))) != nil || none.File() != "" {
+		none.missing(in) != nil || none.UnknownOps(ops(set("a", 1))) != nil || none.File() != "" {
 		t.Error("a schema that is nil does not allow everything")
 	}
 }
@@ -187,7 +187,9 @@ properties:
 		"web.nodes: is required before the chart can be rendered, and nobody has set it yet",
 		"web.port: must be an integer",
 	}
-	if diff := cmp.Diff(want, texts2(s.ValidateForHelm(v))); diff != "" {
+	got := append(s.Validate(v, nil), s.missing(v)...)
+	sortProblems(got)
+	if diff := cmp.Diff(want, texts2(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"host: is required", "zone: is required"}, texts2(s.Validate(nil, nil))); diff != "" {
@@ -252,6 +254,6 @@ func FuzzParseSchema(f *testing.F) {
 		}
 		v := s.Default(object{"a": "x", "b": nil})
 		s.Unknown(v)
-		s.ValidateForHelm(v)
+		s.missing(v)
 	})
 }

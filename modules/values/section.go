@@ -2,7 +2,6 @@ package values
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -70,6 +69,17 @@ type Composer struct {
 	once sync.Once
 	from *change // nil: computed from nothing
 	done atomic.Pointer[composed]
+
+	// passed are values that the schema for hooks has nothing against; nil: none are known.
+	passed atomic.Pointer[map[string]any]
+	// checked is the last one that was found to be in order, see CheckHook.
+	checked atomic.Pointer[checked]
+}
+
+// checked is a composer with a layer that comes into force, likely.
+type checked struct {
+	layer *layer
+	*Composer
 }
 
 // composed is what a composer has computed, step by step.
@@ -77,8 +87,13 @@ type composed struct {
 	lower map[string]any // base, values.default of hooks
 	mid   map[string]any // and the user's config
 	upper map[string]any // and what hooks set
-	full  map[string]any // and schema defaults
+	user  map[string]any // and defaults of the config schema
+	full  map[string]any // and those of the schema
 }
+
+// plain says that no schema has filled in a default: they come and go where no edit
+// leads to.
+func (x *composed) plain() bool { return same(x.full, x.upper) }
 
 // change is how a composer differs from one that has computed its values.
 type change struct {
@@ -137,7 +152,9 @@ func (c *Composer) Section() Section {
 func (c *Composer) WithConfig(config map[string]any) *Composer {
 	s := c.section
 	s.Config = config
-	return &Composer{section: s, base: c.base, layers: c.layers, upper: c.upper, defaults: c.defaults}
+	out := &Composer{section: s, base: c.base, layers: c.layers, upper: c.upper, defaults: c.defaults}
+	out.passed.Store(c.passed.Load())
+	return out
 }
 
 // WithHook returns a composer in which ops are the layer of hook; without ops
@@ -160,14 +177,28 @@ func (c *Composer) withLayer(now *layer) *Composer {
 	if found {
 		old, end = c.layers[i], i+1
 	}
+	known := c.checked.Load()
+	if known != nil && (known.layer.Hook != now.Hook || !Equal(known.layer.Ops, now.Ops)) {
+		known = nil
+	}
 	var layers []*layer
 	if len(now.Ops) > 0 {
+		if known != nil {
+			now.upper, now.defaults = known.layer.upper, known.layer.defaults
+		}
 		layers = []*layer{now}
 	}
 	out := &Composer{section: c.section, base: c.base}
 	out.layers = slices.Concat(c.layers[:i], layers, c.layers[end:])
+	if known != nil {
+		out.upper, out.defaults = known.upper, known.defaults
+		out.done.Store(known.compute())
+		out.passed.Store(known.passed.Load())
+		return out
+	}
 	out.upper = c.upper.with(now.Hook, old.upper, now.upper)
 	out.defaults = c.defaults.with(now.Hook, old.defaults, now.defaults)
+	out.passed.Store(c.passed.Load())
 	if was := c.done.Load(); was != nil {
 		out.from = &change{was: was, old: old, now: now}
 	}
@@ -218,6 +249,9 @@ func listError(op effect.ValueOp, list []string) error {
 
 func (c *Composer) compute() *composed {
 	c.once.Do(func() {
+		if c.done.Load() != nil {
+			return
+		}
 		if c.from != nil {
 			c.done.Store(c.recompute(*c.from))
 			c.from = nil
@@ -230,7 +264,8 @@ func (c *Composer) compute() *composed {
 		x := &composed{lower: applyMaps(defaults, c.base)}
 		x.mid = Merge(x.lower, c.section.Config)
 		x.upper = applyMaps(upper, x.mid)
-		x.full = c.fill(x.upper)
+		x.user = c.section.ConfigSchema.Default(x.upper)
+		x.full = c.section.Schema.Default(x.user)
 		c.done.Store(x)
 	})
 	return c.done.Load()
@@ -249,12 +284,11 @@ func (c *Composer) recompute(from change) *composed {
 	if same(x.upper, from.was.upper) {
 		return &x
 	}
-	filled := !same(from.was.full, from.was.upper)
-	x.full = c.fill(x.upper)
-	filled = filled || !same(x.full, x.upper)
-	if filled && reflect.DeepEqual(x.full, from.was.full) {
-		x.full = from.was.full
+	x.user = c.section.ConfigSchema.refill(x.upper, from.was.upper, x.user, touched)
+	if !same(x.user, x.upper) || !same(from.was.user, from.was.upper) {
+		touched = nil // see plain
 	}
+	x.full = c.section.Schema.refill(x.user, from.was.user, x.full, touched)
 	return &x
 }
 

@@ -85,6 +85,11 @@ func SplitGlobal(ops []effect.ValueOp) (global []effect.ValueOp, switches map[st
 	return global, switches, nil
 }
 
+// SwitchOps are the operations of a global hook on switches, see [SplitGlobal].
+func SwitchOps(ops []effect.ValueOp) []effect.ValueOp {
+	return slices.DeleteFunc(rootMerges(ops), func(op effect.ValueOp) bool { return len(op.Path) == 0 || op.Path[0] == GlobalKey })
+}
+
 // rootMerges takes merges at the root apart, one for each key.
 func rootMerges(ops []effect.ValueOp) []effect.ValueOp {
 	var out []effect.ValueOp

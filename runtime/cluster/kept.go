@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,7 +33,7 @@ const (
 	// partLimit is how much data one Secret holds before the next one begins; a
 	// single larger value has a Secret for itself. In bytes, as is valueLimit,
 	// which stays under the 1 MiB that the API server allows a Secret.
-	partLimit  = 512 << 10
+	partLimit  = 128 << 10
 	valueLimit = 900 << 10
 )
 
@@ -74,6 +73,7 @@ type keptModule struct {
 	mu       sync.Mutex
 	revision int64
 	parts    map[int]*part // by number, from 1
+	last     *saved        // nil: it is not sure what is stored
 }
 
 // part is one Secret, as it is stored.
@@ -190,17 +190,6 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 	if problems := validation.IsDNS1123Label(module); len(problems) > 0 {
 		return fmt.Errorf("module %q: data of a module with this name cannot be kept: use lower case letters, digits and dashes, 63 at most", module)
 	}
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		if key == "" {
-			return fmt.Errorf("module %s: data cannot be kept under an empty name", module)
-		}
-		if len(data[key]) > valueLimit {
-			return fmt.Errorf("module %s: what is to be kept for %q has %d KiB, more than the %d KiB that fit into a Secret: keep less", module, key, len(data[key])>>10, valueLimit>>10)
-		}
-		if len(encodeKey(key)) > validation.DNS1123SubdomainMaxLength {
-			return fmt.Errorf("module %s: %q is too long a name to keep data under: shorten it", module, key)
-		}
-	}
 	if err := k.ensureLoaded(ctx); err != nil {
 		return err
 	}
@@ -217,7 +206,20 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 	if err := k.settle(ctx, module, m); err != nil {
 		return k.notKept(module, err)
 	}
-	changes := m.changes(data)
+	// From here on it is not sure what is stored, until all writes are done.
+	last := m.last
+	changed, gone := last.differs(data)
+	if err := keepable(module, data, changed); err != nil {
+		return err
+	}
+	var changes []change
+	patch := last.patch(m, data, changed, gone)
+	if patch != nil {
+		changes = patch.changes()
+	} else {
+		changes = m.changes(data)
+	}
+	m.last = nil
 	if len(changes) > 0 {
 		// Counted before the first write: one that fails may have been carried
 		// out all the same.
@@ -227,6 +229,11 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 		if err := k.put(ctx, module, m, ch, data); err != nil {
 			return k.notKept(module, err)
 		}
+	}
+	if patch != nil {
+		m.last = last.patched(patch, data, changed, gone)
+	} else {
+		m.last = newSaved(m, data)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -79,7 +80,7 @@ func TestKeptSplits(t *testing.T) {
 	k := newKept(t, api)
 	data := map[string][]byte{}
 	for i := range 6 {
-		data[fmt.Sprint(i)] = value(200, byte('a'+i))
+		data[fmt.Sprint(i)] = value(50, byte('a'+i))
 	}
 	data["large"] = value(800, 'l')
 	save(t, k, "web", data)
@@ -98,7 +99,7 @@ func TestKeptSplits(t *testing.T) {
 	}
 	// One changed key writes one Secret.
 	before := writes(api)
-	data["3"] = value(200, 'z')
+	data["3"] = value(50, 'z')
 	save(t, k, "web", data)
 	if n := writes(api) - before; n != 1 {
 		t.Errorf("%d Secrets written for one changed key", n)
@@ -126,14 +127,14 @@ func TestKeptSplits(t *testing.T) {
 // every key then has its old or its new value, and the next save puts all right.
 func TestKeptSurvivesCrashes(t *testing.T) {
 	big := func(fill byte) map[string][]byte {
-		return map[string][]byte{"a": value(200, fill), "b": value(200, fill), "c": value(200, fill), "d": value(200, fill)}
+		return map[string][]byte{"a": value(50, fill), "b": value(50, fill), "c": value(50, fill), "d": value(50, fill)}
 	}
 	small := func(fill byte) map[string][]byte {
 		return map[string][]byte{"a": {fill}, "b": {fill}, "c": {fill}, "d": {fill}}
 	}
 	// 1 and 2 are full; then a grows out of 1 while c, grown too, leaves 2.
-	crossed := map[string][]byte{"a": value(250, '1'), "b": value(250, '1'), "c": value(250, '1'), "d": value(250, '1')}
-	crossing := map[string][]byte{"a": value(100, '2'), "b": value(480, '2'), "c": value(100, '2'), "d": value(450, '2')}
+	crossed := map[string][]byte{"a": value(62, '1'), "b": value(62, '1'), "c": value(62, '1'), "d": value(62, '1')}
+	crossing := map[string][]byte{"a": value(25, '2'), "b": value(120, '2'), "c": value(25, '2'), "d": value(112, '2')}
 	for _, step := range []struct {
 		name     string
 		from, to map[string][]byte
@@ -175,9 +176,9 @@ func TestKeptSurvivesCrashes(t *testing.T) {
 // Two processes that both take themselves for the only writer: the first save that
 // meets what the other one has written says so, and leaves it as it is.
 func TestKeptFindsASecondWriter(t *testing.T) {
-	first := map[string][]byte{"a": value(300, 'a'), "b": value(300, 'b')}
+	first := map[string][]byte{"a": value(75, 'a'), "b": value(75, 'b')}
 	for what, others := range map[string]map[string][]byte{
-		"changed": {"a": value(300, 'x'), "b": value(300, 'b')}, "grown": {"a": value(300, 'a'), "b": value(300, 'b'), "c": value(400, 'c')},
+		"changed": {"a": value(75, 'x'), "b": value(75, 'b')}, "grown": {"a": value(75, 'a'), "b": value(75, 'b'), "c": value(100, 'c')},
 		"deleted": nil,
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -188,7 +189,7 @@ func TestKeptFindsASecondWriter(t *testing.T) {
 			save(t, k, "web", first)
 			other := newKept(t, api)
 			save(t, other, "web", others)
-			err := k.Save(t.Context(), "web", map[string][]byte{"a": value(300, '2'), "b": value(300, '2'), "d": value(400, 'd')})
+			err := k.Save(t.Context(), "web", map[string][]byte{"a": value(75, '2'), "b": value(75, '2'), "d": value(100, 'd')})
 			if !errors.Is(err, ErrOtherWriter) || !errors.Is(told, ErrOtherWriter) {
 				t.Errorf("the save ends with %v, told was %v", err, told)
 			}
@@ -275,4 +276,67 @@ func FuzzKeptKeys(f *testing.F) {
 			t.Errorf("%q becomes %q", key, got)
 		}
 	})
+}
+
+// The save of one changed key sends that key alone, however many there are beside it.
+func TestKeptSendsWhatHasChanged(t *testing.T) {
+	api := apitest.New(t)
+	k := newKept(t, api)
+	data := map[string][]byte{}
+	for i := range 3000 {
+		data[fmt.Sprintf("layer.object-%d", i)] = []byte(strings.Repeat("x", 150))
+	}
+	save(t, k, "web", data)
+	var sent atomic.Int64
+	api.OnRequest(func(r *http.Request) { sent.Add(r.ContentLength) })
+	for what, change := range map[string]func(){
+		"changed": func() { data["layer.object-7"] = []byte("changed") },
+		"added":   func() { data["layer.object-new"] = []byte("new") },
+		"deleted": func() { delete(data, "layer.object-8") },
+	} {
+		sent.Store(0)
+		change()
+		save(t, k, "web", data)
+		if n := sent.Load(); n == 0 || n > 1024 {
+			t.Errorf("one key %s: %d bytes are sent", what, n)
+		}
+	}
+	api.OnRequest(nil)
+	if diff := cmp.Diff(data, stored(t, api)["web"]); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+	for n, p := range k.modules["web"].parts {
+		size := 0
+		for key := range p.sums {
+			size += len(key) + len(data[key])
+		}
+		if size > partLimit || size != k.modules["web"].last.size[n] {
+			t.Errorf("part %d holds %d bytes, noted are %d", n, size, k.modules["web"].last.size[n])
+		}
+	}
+}
+
+// Saves that follow each other store what each of them gives, whatever comes and goes.
+func TestKeptSavesInARow(t *testing.T) {
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 25))
+		api := apitest.New(t)
+		k := newKept(t, api)
+		data := map[string][]byte{}
+		for step := range 40 {
+			for range 1 + r.IntN(3) {
+				key := fmt.Sprint("key-", r.IntN(12))
+				if r.IntN(3) == 0 {
+					delete(data, key)
+				} else {
+					data[key] = value(1+r.IntN(60), byte('a'+r.IntN(26)))
+				}
+			}
+			save(t, k, "web", data)
+			got := stored(t, api)["web"]
+			if !maps.EqualFunc(data, got, bytes.Equal) {
+				t.Fatalf("seed %d, step %d: stored are %v, want %v", seed, step, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(data)))
+			}
+		}
+	}
 }

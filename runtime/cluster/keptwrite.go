@@ -78,7 +78,11 @@ func (k *Kept) write(module string, ch change, p *part, data map[string][]byte) 
 		values[encodeKey(key)] = nil // goes, unless it is set below
 	}
 	for _, key := range ch.keys {
-		values[encodeKey(key)] = base64.StdEncoding.EncodeToString(data[key])
+		if sum, stored := p.sums[key]; stored && p.uid != "" && sum == p.tried.sums[key] {
+			delete(values, encodeKey(key)) // stays as it is
+		} else {
+			values[encodeKey(key)] = base64.StdEncoding.EncodeToString(data[key])
+		}
 	}
 	metadata := map[string]any{"annotations": map[string]any{revisionAnnotation: strconv.FormatInt(p.tried.revision, 10)}}
 	if p.uid != "" {

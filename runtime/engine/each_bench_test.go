@@ -7,40 +7,71 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
 )
 
 // BenchmarkEach is the engine's part of for_each: the first run of every object, then
 // the run that one changed object has. What a run costs is not to grow with the number
 // of objects.
 func BenchmarkEach(b *testing.B) {
-	for _, kind := range []struct {
-		name    string
-		effects func(RunHook) effect.Effects
-	}{
-		{"empty", func(RunHook) effect.Effects { return effect.Effects{} }},
-		{"write", func(RunHook) effect.Effects { return effect.Effects{Writes: []effect.Write{{Kind: effect.WriteApply}}} }},
-		{"state", func(a RunHook) effect.Effects {
-			return effect.Effects{State: map[string]any{"seen": a.Run}}
-		}},
-		{"values", func(a RunHook) effect.Effects { return set("internal.sites."+a.Key, int64(a.Run)) }},
-	} {
+	for _, kind := range eachKinds {
 		for _, objects := range []int{100, 1000, 5000} {
 			name := fmt.Sprintf("%s-%d", kind.name, objects)
 			b.Run("first-"+name, func(b *testing.B) {
 				for b.Loop() {
-					newEachBench(b, objects, kind.effects)
+					newEachBench(b, objects, kind)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*objects), "ns/run")
 			})
 			b.Run("change-"+name, func(b *testing.B) {
-				x := newEachBench(b, objects, kind.effects)
+				x := newEachBench(b, objects, kind)
 				for i := 0; b.Loop(); i++ {
 					x.change(i)
 				}
 			})
 		}
 	}
+}
+
+// eachKind is a kind of hook with for_each.
+type eachKind struct {
+	name    string
+	effects func(RunHook) effect.Effects
+	global  bool // the hook is a global one, with other modules below it
+	schema  string
+}
+
+var eachKinds = []eachKind{
+	{name: "empty", effects: noEffects},
+	{name: "write", effects: func(RunHook) effect.Effects {
+		return effect.Effects{Writes: []effect.Write{{Kind: effect.WriteApply}}}
+	}},
+	{name: "state", effects: func(a RunHook) effect.Effects {
+		return effect.Effects{State: map[string]any{"seen": a.Run}}
+	}},
+	{name: "values", effects: eachSite("internal.sites.")},
+	{name: "schema", effects: eachSite("internal.sites."), schema: `
+type: object
+properties:
+  replicas: {type: integer}
+  internal:
+    type: object
+    default: {}
+    properties:
+      sites:
+        type: object
+        additionalProperties: {type: object, properties: {run: {type: integer}, port: {type: integer, default: 80}}}
+`},
+	{name: "global", effects: eachSite("global.sites."), global: true},
+}
+
+func noEffects(RunHook) effect.Effects { return effect.Effects{} }
+
+// eachSite sets a value below path for each object.
+func eachSite(path string) func(RunHook) effect.Effects {
+	return func(a RunHook) effect.Effects { return set(path+a.Key, map[string]any{"run": int64(a.Run)}) }
 }
 
 // BenchmarkEachFails is the run of one changed object while every object fails.
@@ -61,15 +92,28 @@ type eachBench struct {
 	now     time.Time
 	names   []string
 	effects func(RunHook) effect.Effects
+	watch   string
 	err     error // of every run
 	runs    int
 }
 
 // newEachBench returns an engine in which every object has had its first run.
-func newEachBench(b testing.TB, objects int, effects func(RunHook) effect.Effects) *eachBench {
+func newEachBench(b testing.TB, objects int, kind eachKind) *eachBench {
 	b.Helper()
-	w := newWorld(nil, mod("web", isOn(), eachHook("a", false)))
-	x := &eachBench{e: New(w.opts), now: w.now, effects: effects}
+	mods := []*generation.Module{mod("web", isOn(), eachHook("a", false))}
+	x := &eachBench{effects: kind.effects, watch: eachID}
+	if kind.schema != "" {
+		mods[0].Tree.ValuesSchema = &tree.File{Path: "web/openapi/values.yaml", Data: []byte(kind.schema)}
+	}
+	if kind.global {
+		x.watch = "global/a#nodes"
+		mods = []*generation.Module{mod(globalName, isOn(), eachHook("a", false))}
+		for i := range 20 {
+			mods = append(mods, mod(fmt.Sprintf("m%d", i), isOn()))
+		}
+	}
+	w := newWorld(nil, mods...)
+	x.e, x.now = New(w.opts), w.now
 	for i := range objects {
 		x.names = append(x.names, fmt.Sprintf("object-%d", i))
 	}
@@ -78,7 +122,7 @@ func newEachBench(b testing.TB, objects int, effects func(RunHook) effect.Effect
 	if x.runs != objects {
 		b.Fatalf("%d objects had %d runs", objects, x.runs)
 	}
-	if m := x.e.Status().Modules[0]; !strings.HasPrefix(string(m.State), "ready") {
+	if m := x.e.Status().Modules[0]; m.Name != globalName && !strings.HasPrefix(string(m.State), "ready") {
 		b.Fatalf("the module is %s: %s", m.State, m.Reason)
 	}
 	return x
@@ -87,7 +131,7 @@ func newEachBench(b testing.TB, objects int, effects func(RunHook) effect.Effect
 // allFail returns an engine in which every object has failed.
 func allFail(b testing.TB, objects int) *eachBench {
 	b.Helper()
-	x := newEachBench(b, objects, func(RunHook) effect.Effects { return effect.Effects{} })
+	x := newEachBench(b, objects, eachKind{effects: noEffects})
 	x.err = &builtins.FailError{Msg: "boom", Permanent: true} // tried again as its object changes
 	for i := range objects {
 		x.change(i)
@@ -101,7 +145,7 @@ func allFail(b testing.TB, objects int) *eachBench {
 // change has one object changed, and its run is due at once.
 func (x *eachBench) change(i int) {
 	x.now = x.now.Add(builtins.DefaultRetry.Min)
-	x.in(WatchChanged{ID: eachID, Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: x.names[i%len(x.names)]}}})
+	x.in(WatchChanged{ID: x.watch, Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: x.names[i%len(x.names)]}}})
 }
 
 func (x *eachBench) in(in Input) {

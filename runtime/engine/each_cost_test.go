@@ -10,21 +10,29 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// The run of one object costs next to the same among 100 objects and among 5,000. Time
-// says little on a busy machine, so steps that allocate are counted.
+// The run of one object costs next to the same among 100 objects and among 1,000. Time
+// says little on a busy machine, so steps that allocate are counted, and bytes: the maps
+// that hold all objects are copied, what is in them is left alone.
 func TestEachRunCostsTheSameAmongMany(t *testing.T) {
-	steps := func(objects int) float64 {
-		x := newEachBench(t, objects, func(a RunHook) effect.Effects {
-			return set("internal.sites."+a.Key, int64(a.Run))
-		})
-		i := 0
-		return testing.AllocsPerRun(20, func() {
-			i++
-			x.change(i)
-		})
-	}
-	if few, many := steps(100), steps(5000); many > 2*few {
-		t.Errorf("a run takes %v steps among 5,000 objects, %v among 100", many, few)
+	for _, kind := range eachKinds {
+		cost := func(objects int) (steps, bytes float64) {
+			x := newEachBench(t, objects, kind)
+			i := 0
+			change := func() {
+				i++
+				x.change(i)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			steps = testing.AllocsPerRun(20, change)
+			runtime.ReadMemStats(&after)
+			return steps, float64(after.TotalAlloc-before.TotalAlloc) / 21
+		}
+		few, fewBytes := cost(100)
+		many, manyBytes := cost(1000)
+		if perObject := (manyBytes - fewBytes) / 900; many > 1.2*few || perObject > 500 {
+			t.Errorf("%s: a run takes %v steps among 1,000 objects, %v among 100; %.0f bytes for each other object", kind.name, many, few, perObject)
+		}
 	}
 }
 

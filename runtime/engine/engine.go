@@ -51,13 +51,15 @@ type Engine struct {
 	switches []string
 	graph    *graph.Graph
 	global   *module
-	modules  map[string]*module
-	order    []string
-	leavers  []*module    // that are not in the tree any more
-	exits    *graph.Graph // of all modules, in the tree or not
-	places   []byte       // what is kept of their places in it
-	deferred *Reload      // waits until what is left of a module that comes back has gone
-	reloads  int
+	// hookSwitches are those that global hooks have set.
+	hookSwitches *values.Composer
+	modules      map[string]*module
+	order        []string
+	leavers      []*module    // that are not in the tree any more
+	exits        *graph.Graph // of all modules, in the tree or not
+	places       []byte       // what is kept of their places in it
+	deferred     *Reload      // waits until what is left of a module that comes back has gone
+	reloads      int
 
 	watches map[string]*watch
 	runs    map[uint64]*run

@@ -29,7 +29,7 @@ func (e *Engine) renew(m *module, d draft) *change {
 	if d.same {
 		if d.values != nil {
 			m.values = d.values
-			m.addLayers()
+			e.addLayers(m)
 		}
 		return nil
 	}
@@ -48,7 +48,7 @@ func (e *Engine) renew(m *module, d draft) *change {
 		}
 	}
 	m.values = d.values
-	m.addLayers()
+	e.addLayers(m)
 	if old.Tree == nil || d.gen.Tree == nil || !reflect.DeepEqual(old.Tree.CRDs, d.gen.Tree.CRDs) {
 		m.crds = step{running: m.crds.running}
 	}

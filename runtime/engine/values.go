@@ -20,7 +20,7 @@ func (e *Engine) initValues(m *module) {
 	if m.values, why = e.staticValues(m.name, m.gen); m.broken == "" {
 		m.broken = why
 	}
-	m.addLayers()
+	e.addLayers(m)
 }
 
 // staticValues are those of a module that do not move, and what is wrong with them.
@@ -60,8 +60,15 @@ func section(tree values.Config, name string, global bool) map[string]any {
 }
 
 // addLayers puts what hooks have set into the values.
-func (m *module) addLayers() {
+func (e *Engine) addLayers(m *module) {
 	layers := m.layers()
+	if m.gen.Global {
+		switches := slices.Clone(layers)
+		for i, l := range layers {
+			switches[i].Ops = values.SwitchOps(l.Ops)
+		}
+		e.hookSwitches = values.NewComposer(values.Section{Name: globalName, Hooks: switches})
+	}
 	for i, l := range layers {
 		layers[i].Ops = m.sectionOps(l.Ops)
 	}
@@ -91,17 +98,34 @@ func (m *module) sectionOps(ops []effect.ValueOp) []effect.ValueOp {
 	return section
 }
 
-// recompose computes all values anew, after the global ones or the config moved.
+// recompose computes all values anew, after the config or what is kept moved.
 func (e *Engine) recompose() {
-	composed := e.global.values.Compose()
-	if !reflect.DeepEqual(composed, e.global.composed) {
+	now := e.global.values.Compose()
+	if !reflect.DeepEqual(now, e.global.composed) {
 		e.nudge(e.global)
 	}
-	e.global.composed = composed
-	e.global.view = map[string]any{globalName: e.global.composed}
+	e.setGlobal(now)
 	for _, m := range e.modules {
 		e.recomposeModule(m)
 	}
+}
+
+// globalMoved makes global values count that are others than those before. Of a module
+// without globals the view is known to differ then, and is not compared.
+func (e *Engine) globalMoved(now map[string]any) {
+	e.nudge(e.global)
+	e.setGlobal(now)
+	for _, m := range e.modules {
+		if m.composed == nil || m.composed[values.GlobalKey] != nil {
+			e.recomposeModule(m)
+		} else {
+			e.moved(m, values.ModuleView(m.composed, now))
+		}
+	}
+}
+
+func (e *Engine) setGlobal(now map[string]any) {
+	e.global.composed, e.global.view = now, map[string]any{globalName: now}
 }
 
 func (e *Engine) recomposeModule(m *module) {
@@ -141,8 +165,8 @@ func (e *Engine) setLayer(s *subject, ops []effect.ValueOp) {
 	m := s.hook.module
 	s.layer = ops
 	m.values = m.values.WithHook(s.id(), m.sectionOps(ops))
+	now := m.values.Compose()
 	if m != e.global {
-		now := m.values.Compose()
 		switch below := now[values.GlobalKey] != nil || m.composed[values.GlobalKey] != nil; {
 		case reflect.ValueOf(now).Pointer() == reflect.ValueOf(m.composed).Pointer():
 		case below: // which the global values may hide
@@ -153,9 +177,14 @@ func (e *Engine) setLayer(s *subject, ops []effect.ValueOp) {
 		}
 		return
 	}
-	e.recompose()
-	// A switch may have moved, which no module's values show.
-	e.touchAll()
+	if reflect.ValueOf(now).Pointer() != reflect.ValueOf(m.composed).Pointer() {
+		e.globalMoved(now)
+	}
+	before := e.hookSwitches.Compose()
+	e.hookSwitches = e.hookSwitches.WithHook(s.id(), values.SwitchOps(ops))
+	if reflect.ValueOf(before).Pointer() != reflect.ValueOf(e.hookSwitches.Compose()).Pointer() {
+		e.touchAll() // no module's values show it
+	}
 }
 
 // composer returns what a run about the subject sees as values. The function holds
@@ -173,7 +202,7 @@ func (e *Engine) composer(s *subject) func([]effect.ValueOp) (map[string]any, er
 			return values.ModuleView(v, global), nil
 		}
 	}
-	others := e.hookSwitches(s)
+	others := onlySwitches(e.hookSwitches.WithHook(id, nil))
 	return func(ops []effect.ValueOp) (map[string]any, error) {
 		section, switches, err := values.SplitGlobal(slices.Concat(kept, ops))
 		if err != nil {
@@ -187,25 +216,18 @@ func (e *Engine) composer(s *subject) func([]effect.ValueOp) (map[string]any, er
 	}
 }
 
-// hookSwitches are the `<camelName>Enabled` that global hooks have set, those of
-// one subject aside.
-func (e *Engine) hookSwitches(except *subject) map[string]bool {
+// onlySwitches are the `<camelName>Enabled` that global hooks have set.
+func onlySwitches(c *values.Composer) map[string]bool {
 	out := map[string]bool{}
-	for _, h := range e.global.hooks {
-		for s := range h.subjects {
-			if s == except || len(s.layer) == 0 {
-				continue
-			}
-			_, switches, _ := values.SplitGlobal(s.layer)
-			maps.Copy(out, switches)
-		}
+	for name, v := range c.Compose() {
+		out[name] = v == true
 	}
 	return out
 }
 
 func (e *Engine) resolveSwitch(m *module) values.Switch {
 	var hooks *bool
-	if on, ok := e.hookSwitches(nil)[values.EnabledKey(m.gen.Key)]; ok {
+	if on, ok := e.hookSwitches.Compose()[values.EnabledKey(m.gen.Key)].(bool); ok {
 		hooks = &on
 	}
 	return values.ResolveSwitch(m.gen.Decl.Enabled, e.tree.Switch(m.name), hooks, e.config.accepted.Switch(m.name))
@@ -236,10 +258,14 @@ func (e *Engine) conflict(s *subject, ops []effect.ValueOp) error {
 	if !m.gen.Global {
 		return m.values.Conflict(s.id(), ops)
 	}
-	if _, _, err := values.SplitGlobal(ops); err != nil {
+	section, _, err := values.SplitGlobal(ops)
+	if err != nil {
 		return err
 	}
-	return values.Conflict(m.layers(), s.id(), ops) // switches too, which no section holds
+	if m.values.Conflict(s.id(), section) == nil && e.hookSwitches.Conflict(s.id(), values.SwitchOps(ops)) == nil {
+		return nil
+	}
+	return values.Conflict(m.layers(), s.id(), ops) // with paths as the hook has them
 }
 
 // firstDifference names the first path at which two values differ.
