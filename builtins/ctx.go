@@ -9,6 +9,8 @@ import (
 	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // CtxOptions is what a hook finds in its argument, ctx.
@@ -57,6 +59,8 @@ type Event struct {
 	// Deleting, of a watch with a finalizer: the object is being deleted. Held: it
 	// has the finalizer. Same: nothing but these has changed.
 	Deleting, Held, Same bool
+	// Cause says which runs have brought it about; nil: none. Hooks do not see it.
+	Cause *effect.Cause
 }
 
 // CtxFields are the names of all that a hook finds in its ctx.

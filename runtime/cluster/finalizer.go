@@ -31,10 +31,10 @@ func (w *Writer) finalizer(ctx context.Context, manager string, wr effect.Write)
 		})
 		switch {
 		case err == nil && len(next) == 0 && meta["deletionTimestamp"] != nil:
-			w.o.Observe(wr.Ref, nil) // nothing else has held it
+			w.o.Observe(wr.Ref, nil, wr.Cause) // nothing else has held it
 			return nil
 		case err == nil:
-			w.o.Observe(wr.Ref, obj)
+			w.o.Observe(wr.Ref, obj, wr.Cause)
 			return nil
 		case wr.Kind == effect.WriteRelease && apierrors.IsNotFound(err):
 			return nil

@@ -127,7 +127,7 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	}
 	now := map[effect.Ref]string{}
 	for i, m := range wr.Set.Members {
-		m.Owner = wr.Owner
+		m.Owner, m.Cause = wr.Owner, wr.Cause
 		obj, err := w.applyMember(ctx, manager, m, wr.Set.Name, id, known[m.Ref])
 		if err != nil {
 			return fmt.Errorf("%w (%d of %d objects of set %q applied)", err, i, len(wr.Set.Members), wr.Set.Name)
@@ -142,7 +142,7 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 		if listed[anyVersion(m.Ref)] {
 			continue // if only in another version of its API
 		}
-		if err := w.prune(ctx, manager, m.Ref, id, m.UID); err != nil {
+		if err := w.prune(ctx, manager, m.Ref, id, m.UID, wr.Cause); err != nil {
 			return fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name)
 		}
 	}
@@ -163,13 +163,13 @@ func (w *Writer) applyMember(ctx context.Context, manager string, m effect.Write
 	}
 	obj, err := p.run(ctx)
 	if err == nil {
-		w.o.Observe(m.Ref, obj)
+		w.o.Observe(m.Ref, obj, m.Cause)
 	}
 	return obj, err
 }
 
 // prune deletes a former member. One that somebody else has put in its place stays.
-func (w *Writer) prune(ctx context.Context, manager string, ref effect.Ref, id, uid string) error {
+func (w *Writer) prune(ctx context.Context, manager string, ref effect.Ref, id, uid string, cause *effect.Cause) error {
 	live, err := w.o.Client.Get(ctx, ref)
 	if errors.Is(err, ErrNotServed) || err == nil && (live == nil || !isMember(live, id, uid)) {
 		return nil
@@ -180,7 +180,7 @@ func (w *Writer) prune(ctx context.Context, manager string, ref effect.Ref, id, 
 	obj, err := w.o.Client.Write(ctx, manager, effect.Write{Kind: effect.WriteDelete, Ref: ref,
 		Unchanged: &effect.Unchanged{UID: uidOf(live)}})
 	if err == nil {
-		w.o.Observe(ref, obj)
+		w.o.Observe(ref, obj, cause)
 	}
 	return err
 }

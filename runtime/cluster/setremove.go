@@ -74,7 +74,7 @@ func (w *Writer) removeSet(ctx context.Context, id, of string, mark uint64) erro
 	}
 	s.loaded = false
 	for _, m := range slices.Backward(members) {
-		if err := w.prune(ctx, managerOf(of), m.Ref, id, m.UID); err != nil {
+		if err := w.prune(ctx, managerOf(of), m.Ref, id, m.UID, nil); err != nil {
 			return err
 		}
 	}

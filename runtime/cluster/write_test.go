@@ -227,7 +227,7 @@ func TestEvictAndSubresources(t *testing.T) {
 	api := apitest.New(t)
 	api.Serve(podKind)
 	seen := 0
-	w := NewWriter(WriterOptions{Client: newClient(t, api), Observe: func(effect.Ref, map[string]any) { seen++ }})
+	w := NewWriter(WriterOptions{Client: newClient(t, api), Observe: func(effect.Ref, map[string]any, *effect.Cause) { seen++ }})
 	ref := effect.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "a", Name: "p"}
 	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "a", "name": "p"}}
 	api.Put(pod)

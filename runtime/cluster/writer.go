@@ -20,8 +20,8 @@ type WriterOptions struct {
 	// Instance is the value of the label starling.dev/instance.
 	Instance string
 	// Observe is told of every object that was written: as it is now, or nil when
-	// it is gone. Nil tells nobody.
-	Observe func(ref effect.Ref, obj map[string]any)
+	// it is gone, and of the write's cause. Nil tells nobody.
+	Observe func(ref effect.Ref, obj map[string]any, cause *effect.Cause)
 	// JQ runs the programs of jq patches: it returns what a program makes of an
 	// object, which it leaves alone. It bounds them, and its errors are lines for
 	// people that do not quote the object. Nil refuses such patches.
@@ -44,7 +44,7 @@ type Writer struct {
 // NewWriter makes a writer. It does no I/O.
 func NewWriter(o WriterOptions) *Writer {
 	if o.Observe == nil {
-		o.Observe = func(effect.Ref, map[string]any) {}
+		o.Observe = func(effect.Ref, map[string]any, *effect.Cause) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -79,7 +79,7 @@ func (w *Writer) Write(ctx context.Context, manager string, wr effect.Write) err
 		return err
 	}
 	if obj != nil || wr.Kind == effect.WriteDelete {
-		w.o.Observe(wr.Ref, obj)
+		w.o.Observe(wr.Ref, obj, wr.Cause)
 	}
 	return nil
 }

@@ -81,6 +81,8 @@ type Write struct {
 	Guard *Guard `json:"guard,omitempty"`
 	// Pos is the "file:line" of the call.
 	Pos string `json:"pos,omitempty"`
+	// Cause goes with the events that tell of the write.
+	Cause *Cause `json:"-"`
 }
 
 // Objects returns the objects that the write changes. Events are not counted.

@@ -90,6 +90,8 @@ type Commit struct {
 	Module string
 	Hook   *generation.Hook
 	Writes []effect.Write
+	// Cause is that of the events which the writes lead to.
+	Cause *effect.Cause
 	// Keep is all that is kept for the module after this run; nil: unchanged.
 	Keep map[string][]byte
 }

@@ -68,7 +68,7 @@ func (e *Engine) commit(id uint64) {
 	if !r.cleanup {
 		layer = values.Located(s.withKept(nil), r.effects.Values, &effect.Origin{Run: id, At: r.at})
 	}
-	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes}
+	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes, Cause: r.leads()}
 	changed := !values.Equal(s.layer, layer)
 	if changed || r.remembers() {
 		state := s.state
@@ -99,14 +99,13 @@ func (e *Engine) commit(id uint64) {
 	}
 	r.effects.Values = layer
 	e.applies(r.hook, commit.Writes)
-	if r.request == nil {
-		s.echo.writes(commit.Writes, r.work.Attempt)
-	}
 	s.sets = s.sets || r.ownsSets()
 	if len(commit.Writes) == 0 && commit.Keep == nil {
 		e.written(id)
 		return
 	}
+	e.writing(commit)
+	r.writes = commit.Cause
 	e.do(commit)
 }
 
@@ -134,6 +133,9 @@ func (e *Engine) keptDone(m *module) {
 
 func (e *Engine) committed(in Committed) {
 	r := e.runs[in.Run]
+	if r != nil {
+		e.hasWritten(r.effects.Writes, r.writes)
+	}
 	if r != nil && r.keeps {
 		defer e.keptDone(r.hook.module)
 	}
@@ -211,9 +213,8 @@ func (e *Engine) runSucceeded(id uint64) {
 	h, s, m := r.hook, r.subject, r.hook.module
 	if r.request == nil {
 		h.lane.Done(r.work)
-		if !s.echo.until.IsZero() {
-			h.lane.Delay(s.work(), s.echo.until)
-		}
+		h.lane.Delay(s.work(), s.echo.until)
+		s.echo.ended(len(r.effects.Writes) > 0, e.now)
 		e.mended(s)
 	}
 	if r.remembers() {
@@ -224,7 +225,9 @@ func (e *Engine) runSucceeded(id uint64) {
 	}
 	if !values.Equal(s.layer, r.effects.Values) {
 		before := m.version
+		e.cause = r.leads()
 		e.setLayer(s, r.effects.Values)
+		e.cause = nil
 		if m.pass.runs(r.work.Events) {
 			m.pass.own += m.version - before
 		}

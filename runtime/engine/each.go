@@ -116,7 +116,7 @@ func splitKey(key string) (namespace, name string) {
 }
 
 // queue has events wait for the hook: with for_each, for each of its objects.
-func (h *hook) queue(events ...builtins.Event) {
+func (e *Engine) queue(h *hook, events ...builtins.Event) {
 	if h.module.leaving {
 		// Stages alone have it run. What has failed may succeed now.
 		h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
@@ -126,10 +126,10 @@ func (h *hook) queue(events ...builtins.Event) {
 		events = overflow(events)
 	}
 	if h.each == nil {
-		h.subject.add(lane.Unordered, events...)
+		e.add(h.subject, lane.Unordered, events...)
 	} else {
 		for _, s := range h.each.objects {
-			s.add(lane.Unordered, events...)
+			e.add(s, lane.Unordered, events...)
 		}
 	}
 	h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
@@ -162,7 +162,7 @@ func (e *Engine) seen(h *hook, o Object) *subject {
 	was := s.leaving
 	s.held, s.leaving, s.last = o.Held, h.gen.Cleanup != nil && o.Deleting, nil
 	if s.leaving && !was {
-		s.add(lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
+		e.add(s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
 	}
 	return s
 }
@@ -170,7 +170,7 @@ func (e *Engine) seen(h *hook, o Object) *subject {
 // eachChanged queues what has happened to the objects of a hook with for_each.
 func (e *Engine) eachChanged(w *watch, events []builtins.Event) {
 	h := w.hook
-	for _, ev := range events {
+	for _, ev := range e.caused(w, events) {
 		if ev.Type == "deleted" {
 			e.lost(h, ev)
 			continue
@@ -179,11 +179,7 @@ func (e *Engine) eachChanged(w *watch, events []builtins.Event) {
 		if s == nil || ev.Same || s.leaving || !w.decl.Triggers(ev.Type) {
 			continue
 		}
-		if s.echo.hears(w, ev) {
-			e.addOwn(s, ev)
-		} else {
-			s.add(lane.Unordered, ev)
-		}
+		e.add(s, lane.Unordered, ev)
 		h.lane.Nudge(s.work(), h.gen.Retry.Min)
 	}
 	e.touch(h.module)
@@ -202,7 +198,7 @@ func (e *Engine) lost(h *hook, ev builtins.Event) {
 		if ev.Object != nil {
 			s.last = ev.Object
 		}
-		s.add(lane.Unordered, ev)
+		e.add(s, lane.Unordered, ev)
 		h.lane.Nudge(s.work(), h.gen.Retry.Min)
 	}
 }

@@ -1,9 +1,8 @@
 package engine
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,76 +12,206 @@ import (
 )
 
 // A hook that writes something else at each run to an object that it watches wakes itself
-// without end. Its own writes are known: when nothing else has woken it many times in a
-// row, it is slowed down. News of anything else let it run at once.
+// without end; two hooks may do the same to each other, and a hook to itself by way of values
+// and the hooks of a release. What a run has written is told with a cause, see [effect.Cause],
+// and the runs that it leads to hand that on. A subject that has led to itself many times is
+// slowed down: where a row of runs goes round, one place is enough.
 //
-// Others change these objects, too: a user whom a hook corrects, a controller that writes a
-// status. So a run that writes the same as the one before it ends the row: to write the
-// same again changes nothing, and wakes nobody.
+// News of anything else let it run at once.
 
 // echo is what is known of that for one subject.
 type echo struct {
-	wrote map[effect.Ref]bool // by its last run, with the group in place of the version
-	news  bool                // something else has happened since the last run began
-	runs  int                 // in a row that its own writes alone have brought about
-	sum   [sha256.Size]byte   // of what the last of them wrote
-	until time.Time           // what its own writes have brought about waits
+	until time.Time // what waits for it waits until then; zero: it is not slowed down
+	why   string    // what is said of it, as long as the row seems to go on
+	ends  time.Time // when that is over, unless the row comes back; zero: not yet
 }
 
-// maxEchoes is how many such runs are taken for a hook that comes to rest by and by.
-const maxEchoes = 20
+const (
+	// maxEchoes is how many such runs are taken for hooks that come to rest by and by.
+	maxEchoes = 20
+	// echoRests is how long after its last run a subject is said to wake itself.
+	echoRests = time.Minute
+)
 
 // echoes spaces out the runs after them.
 var echoes = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
 
-// writes notes what a run is about to write.
-func (x *echo) writes(all []effect.Write, attempt int) {
-	x.wrote = nil
-	for i := range all {
-		for _, ref := range all[i].Objects() {
-			if x.wrote == nil {
-				x.wrote = map[effect.Ref]bool{}
-			}
-			x.wrote[anyVersion(ref)] = true
+// causeOf is the event whose cause is that of a run for these events: of one object the
+// longest row counts, for whoever answers to a change may be of that row; of several objects
+// the shortest, for a run that something else has brought about as well begins anew. A row
+// that is known to go round goes on all the same.
+func causeOf(events []builtins.Event) (cause builtins.Event, slowed bool) {
+	type object struct{ typ, binding, namespace, name string }
+	caused := func(ev builtins.Event) bool { return ev.Cause != nil }
+	if !slices.ContainsFunc(events, caused) {
+		return builtins.Event{}, false
+	}
+	longest := map[object]builtins.Event{}
+	for _, ev := range events {
+		of := object{"", ev.Binding, ev.Namespace, ev.Name}
+		if !ofWatch(ev) {
+			of.typ = ev.Type
+		}
+		if before, there := longest[of]; !there || before.Cause.Compare(ev.Cause) < 0 {
+			longest[of] = ev
 		}
 	}
-	if x.wrote == nil || x.runs > 0 && attempt == 1 && x.same(all) {
-		x.runs, x.until = 0, time.Time{}
+	var least, most *builtins.Event
+	for _, ev := range longest {
+		if least == nil || compareCauses(ev, *least) < 0 {
+			least = &ev
+		}
+		if most == nil || compareCauses(ev, *most) > 0 {
+			most = &ev
+		}
+	}
+	if goesRound(most.Cause) {
+		return *most, goesRound(least.Cause)
+	}
+	return *least, false
+}
+
+func goesRound(c *effect.Cause) bool { return c != nil && c.Rounds >= maxEchoes }
+
+func compareCauses(a, b builtins.Event) int {
+	if c := a.Cause.Compare(b.Cause); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Binding+" "+objectKey(a.Namespace, a.Name), b.Binding+" "+objectKey(b.Namespace, b.Name))
+}
+
+// leads is the cause of what the run leads to. Only what comes by a watch can be made to wait:
+// a release waits for the hooks of its stages.
+func (r *run) leads() *effect.Cause {
+	return r.cause.Then(r.subject.id(), slices.ContainsFunc(r.work.Events, ofWatch))
+}
+
+// add queues events for the subject's next run.
+func (e *Engine) add(s *subject, order int, events ...builtins.Event) {
+	l := s.hook.lane
+	l.Add(s.work(), order, events...)
+	mine := func(ev builtins.Event) bool { return ofWatch(ev) && ev.Cause.Round(s.id()) >= maxEchoes }
+	if s.echo.until.IsZero() && !slices.ContainsFunc(events, mine) {
+		return
+	}
+	ev, slowed := causeOf(l.Pending(s.work()))
+	switch {
+	case !slowed || !mine(ev):
+		s.echo.until = time.Time{}
+	case !s.echo.until.After(e.now):
+		s.echo.until = e.now.Add(echoes.Delay(ev.Cause.Rounds-maxEchoes+1, e.opts.Jitter()))
+		e.slowed(s, ev)
+	}
+	l.Delay(s.work(), s.echo.until)
+}
+
+// slowed says that a subject wakes itself.
+func (e *Engine) slowed(s *subject, ev builtins.Event) {
+	what, first := s.hook.writes(ev), s.echo.why == ""
+	if by := ev.Cause.Run; by == s.id() {
+		s.echo.why = fmt.Sprintf("wakes itself: it watches what it writes%s, and writes something else each time; it is slowed down. Have it write the same for the same snapshots", what)
+	} else {
+		s.echo.why = fmt.Sprintf("wakes itself by way of %s: it watches what that writes%s, and each writes something else each time; it is slowed down. Have each write the same for the same snapshots", by, what)
+	}
+	s.echo.ends = time.Time{}
+	s.hook.echoing[s] = true
+	if first {
+		e.do(Note{Level: builtins.LevelWarn, Module: s.hook.module.name, Hook: s.hook.gen.ID, Event: "HookWakesItself", Message: s.said(s.echo.why)})
 	}
 }
 
-// same says that writes are those of the run before, and change nothing when they are
-// carried out once more.
-func (x *echo) same(all []effect.Write) bool {
-	written := map[effect.Ref]bool{}
-	sum := sha256.New()
-	enc := json.NewEncoder(sum)
-	for _, w := range all {
-		switch {
-		case w.Kind == effect.WriteEvent, w.Kind == effect.WriteHold:
-			continue
-		case w.Kind == effect.WriteEvict, w.Kind == effect.WritePatch && !w.Patch.Repeatable():
-			return false
-		}
-		for _, ref := range w.Objects() {
-			if ref = anyVersion(ref); written[ref] {
-				return false // each of the two may undo the other
-			}
-			written[ref] = true
-		}
-		w.Unchanged = nil
-		if enc.Encode(w) != nil {
-			return false
-		}
+// writes names the object of an event of one of the hook's watches.
+func (h *hook) writes(ev builtins.Event) string {
+	i := slices.IndexFunc(h.watches, func(w *watch) bool { return w.binding == ev.Binding })
+	if i < 0 || ev.Name == "" {
+		return ""
 	}
-	before := x.sum
-	sum.Sum(x.sum[:0])
-	return before == x.sum
+	return fmt.Sprintf(" (%s)", effect.Ref{Kind: h.watches[i].decl.Kind, Namespace: ev.Namespace, Name: ev.Name})
 }
 
-// hears says whether an event of a watch tells of what the subject has written itself.
-func (x *echo) hears(w *watch, ev builtins.Event) bool {
-	return x.wrote[anyVersion(effect.Ref{APIVersion: w.decl.APIVersion, Kind: w.decl.Kind, Namespace: ev.Namespace, Name: ev.Name})]
+// begin notes that a run begins which events have brought about.
+func (x *echo) begin(cause *effect.Cause) {
+	x.until = time.Time{}
+	if !goesRound(cause) {
+		x.why = ""
+	}
+}
+
+// ended notes that a run has succeeded: what it has written may wake it again.
+func (x *echo) ended(wrote bool, now time.Time) {
+	switch {
+	case !x.until.IsZero(): // it has done so already
+	case !wrote:
+		x.why = ""
+	case x.why != "":
+		x.ends = now.Add(echoRests)
+	}
+}
+
+// rest has those forgotten that do not wake themselves any more.
+func (h *hook) rest(now time.Time) {
+	for s := range h.echoing {
+		if s.gone || s.echo.why == "" || !s.echo.ends.IsZero() && !s.echo.ends.After(now) {
+			s.echo.why = ""
+			delete(h.echoing, s)
+		}
+	}
+}
+
+// restsAt returns when it is time for that.
+func (h *hook) restsAt() (at time.Time) {
+	for s := range h.echoing {
+		if ends := s.echo.ends; !ends.IsZero() && (at.IsZero() || ends.Before(at)) {
+			at = ends
+		}
+	}
+	return at
+}
+
+// echoTrouble names the first subject of the hook that wakes itself, or "".
+func (h *hook) echoTrouble() string {
+	out := ""
+	for s := range h.echoing {
+		if text := s.said(s.echo.why); s.echo.why != "" && (out == "" || text < out) {
+			out = text
+		}
+	}
+	return out
+}
+
+// writing notes which objects a commit is about to write: an event that comes before its
+// answer may tell of them without saying so.
+func (e *Engine) writing(c Commit) {
+	for i := range c.Writes {
+		for _, ref := range c.Writes[i].Objects() {
+			e.wrote[anyVersion(ref)] = c.Cause
+		}
+	}
+}
+
+// hasWritten ends that.
+func (e *Engine) hasWritten(writes []effect.Write, cause *effect.Cause) {
+	for i := range writes {
+		for _, ref := range writes[i].Objects() {
+			if ref = anyVersion(ref); e.wrote[ref] == cause {
+				delete(e.wrote, ref)
+			}
+		}
+	}
+}
+
+// caused returns events of a watch with the causes of what is being written.
+func (e *Engine) caused(w *watch, events []builtins.Event) []builtins.Event {
+	if len(e.wrote) == 0 {
+		return events
+	}
+	out := slices.Clone(events)
+	for i := range out {
+		if ev := &out[i]; ev.Cause == nil {
+			ev.Cause = e.wrote[anyVersion(effect.Ref{APIVersion: w.decl.APIVersion, Kind: w.decl.Kind, Namespace: ev.Namespace, Name: ev.Name})]
+		}
+	}
+	return out
 }
 
 // anyVersion is ref with the group in place of the API version.
@@ -93,60 +222,4 @@ func anyVersion(ref effect.Ref) effect.Ref {
 	}
 	ref.APIVersion = group
 	return ref
-}
-
-// begin counts a run that begins.
-func (x *echo) begin(attempt int) {
-	switch {
-	case x.news:
-		x.runs, x.until = 0, time.Time{}
-	case attempt == 1:
-		x.runs++
-	}
-	x.news = false
-}
-
-// addOwn queues events of what the subject has written itself.
-func (e *Engine) addOwn(s *subject, events ...builtins.Event) {
-	x := &s.echo
-	s.hook.lane.Add(s.work(), lane.Unordered, events...)
-	if x.runs < maxEchoes || x.news {
-		return
-	}
-	if x.runs == maxEchoes && x.until.IsZero() {
-		e.do(Note{Level: builtins.LevelWarn, Module: s.hook.module.name, Hook: s.hook.gen.ID, Event: "HookWakesItself", Message: s.said(x.trouble())})
-	}
-	s.hook.echoing[s] = true
-	if !x.until.After(e.now) {
-		x.until = e.now.Add(echoes.Delay(x.runs-maxEchoes+1, e.opts.Jitter()))
-	}
-	s.hook.lane.Delay(s.work(), x.until)
-}
-
-// trouble says that the subject wakes itself, or "".
-func (x *echo) trouble() string {
-	if x.runs < maxEchoes {
-		return ""
-	}
-	what := ""
-	for ref := range x.wrote {
-		if text := ref.String(); what == "" || text < what {
-			what = text
-		}
-	}
-	return fmt.Sprintf("wakes itself: it watches what it writes (%s), and writes something else each time; it is slowed down. Have it write the same for the same snapshots", what)
-}
-
-// echoTrouble names the first subject of the hook that wakes itself, or "".
-func (h *hook) echoTrouble() string {
-	out := ""
-	for s := range h.echoing {
-		switch why := s.echo.trouble(); {
-		case why == "" || s.gone:
-			delete(h.echoing, s)
-		case out == "" || s.said(why) < out:
-			out = s.said(why)
-		}
-	}
-	return out
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -76,6 +77,8 @@ type Engine struct {
 	wake   time.Time
 
 	requeues requeues
+	wrote    map[effect.Ref]*effect.Cause // what commits under way write
+	cause    *effect.Cause                // of a change of values that is being made
 }
 
 // releaseRetry spaces out failed release actions, CRDs and enabled() calls.
@@ -88,6 +91,7 @@ func New(o Options) *Engine {
 		modules: map[string]*module{},
 		watches: map[string]*watch{},
 		runs:    map[uint64]*run{},
+		wrote:   map[effect.Ref]*effect.Cause{},
 		pending: map[uint64]func(Input){},
 		dirty:   map[*module]bool{},
 		parts:   map[*module]bool{},

@@ -48,12 +48,14 @@ type run struct {
 	hook    *hook
 	subject *subject // that of the hook, or one of its objects
 	cleanup bool
+	cause   *effect.Cause // what has brought it about; nil: nothing that Starling has done
 	epoch   int
 	at      time.Time // when it began
 	work    lane.Work[builtins.Event]
 	effects effect.Effects
-	keeping keeping // what is to be kept of its subject, once it has succeeded
-	keeps   bool    // its commit writes that
+	writes  *effect.Cause // of what its commit writes
+	keeping keeping       // what is to be kept of its subject, once it has succeeded
+	keeps   bool          // its commit writes that
 
 	request  *Requested // what it answers, or nil
 	receives bool       // and may write
@@ -158,7 +160,7 @@ func (e *Engine) startHook(m *module, h *hook) {
 		e.startTimer(h, s)
 	}
 	if h.startup != nil {
-		h.add(h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
+		e.add(h.subject, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
 	}
 }
 
@@ -260,6 +262,9 @@ func (h *hook) watchIDs() map[string]string {
 // dispatch starts the next hook runs of each of the module's lines.
 func (e *Engine) dispatch(m *module) {
 	m.now = e.now
+	for _, h := range m.hooks {
+		h.rest(e.now)
+	}
 	for _, l := range m.lanes {
 		for {
 			work, ok := l.Next(e.now, m.ready)
@@ -297,7 +302,9 @@ func (e *Engine) startRun(h *hook, r *run) {
 	if r.request != nil {
 		a.Request = r.request.Request
 	} else {
-		s.echo.begin(work.Attempt)
+		ev, _ := causeOf(work.Events)
+		r.cause = ev.Cause
+		s.echo.begin(r.cause)
 	}
 	h.lastRun = e.now
 	e.do(a)
@@ -306,6 +313,7 @@ func (e *Engine) startRun(h *hook, r *run) {
 // overflow stands in for more events than are worth keeping: one sync event a
 // watch, beside the events that tell of no object.
 func overflow(events []builtins.Event) []builtins.Event {
+	cause, _ := causeOf(events)
 	bindings := map[string]bool{}
 	seen := map[string]bool{}
 	var out []builtins.Event
@@ -323,7 +331,7 @@ func overflow(events []builtins.Event) []builtins.Event {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		out = append(out, builtins.Event{Type: "sync", Binding: name})
+		out = append(out, builtins.Event{Type: "sync", Binding: name, Cause: cause.Cause})
 	}
 	return out
 }

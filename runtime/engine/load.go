@@ -9,7 +9,7 @@ import (
 type Load struct {
 	Modules []ModuleLoad
 	Lanes   []LaneLoad
-	// Echoing are the hooks that wake themselves, and are slowed down.
+	// Echoing are the hooks that wake themselves, maybe by way of others, and are slowed down.
 	Echoing []HookLoad
 }
 

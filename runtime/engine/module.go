@@ -271,7 +271,7 @@ func (e *Engine) bringUp(m *module) {
 		e.startHook(m, h)
 	}
 	m.pass.calm()
-	m.pass.want()
+	m.pass.want(nil)
 }
 
 // wantsCRDs says that CRDs are not applied as they are in the tree.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // maxRounds is how many passes in a row after_helm hooks may cause.
@@ -30,6 +31,7 @@ type pass struct {
 	refs    []ReleaseRef // what the records say is installed
 	phase   phase
 	dirty   bool            // a pass is wanted
+	cause   *effect.Cause   // of the change of values that has led to it; nil: not what hooks have done
 	waiting map[string]bool // hooks that this phase waits for
 	rounds  int             // passes in a row that after_helm hooks caused
 	again   int             // how often before_helm hooks had to run once more
@@ -48,7 +50,13 @@ type pass struct {
 	next     time.Time
 }
 
-func (p *pass) want() { p.dirty = true }
+// want asks for a pass, for the shortest row of runs that has led to it.
+func (p *pass) want(cause *effect.Cause) {
+	if !p.dirty || p.cause.Compare(cause) > 0 {
+		p.cause = cause
+	}
+	p.dirty = true
+}
 
 // calm forgets what failed for a purpose that is given up.
 func (p *pass) calm() { p.err, p.attempt, p.next = "", 0, time.Time{} }
@@ -158,7 +166,7 @@ func (e *Engine) queueStage(m *module, stage builtins.Stage) map[string]bool {
 	waiting := map[string]bool{}
 	for _, h := range m.hooks {
 		if b := h.stages[stage]; b != nil {
-			h.add(b.Order, builtins.Event{Type: stageEvents[stage], Binding: string(stage)})
+			e.add(h.subject, b.Order, builtins.Event{Type: stageEvents[stage], Binding: string(stage), Cause: m.pass.cause})
 			h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
 			waiting[h.gen.ID] = true
 		}

@@ -72,7 +72,7 @@ func (e *Engine) renewPass(m *module, old *generation.Module) {
 	p := &m.pass
 	p.hold, p.rounds = "", 0
 	p.calm()
-	p.want()
+	p.want(nil)
 	maps.DeleteFunc(p.waiting, func(id string, _ bool) bool {
 		h := m.byKey[id]
 		return h == nil || h.stages[stages[p.phase]] == nil
@@ -295,6 +295,9 @@ func hookOf(m *module, t *timer) *hook {
 func (e *Engine) again(h *hook) {
 	e.willHold(h)
 	h.lastError = ""
+	for s := range h.echoing {
+		s.echo.why = ""
+	}
 	if h.gates() {
 		h.tried = false
 	}
@@ -307,13 +310,13 @@ func (e *Engine) again(h *hook) {
 		}
 	}
 	if h.startup != nil {
-		h.add(h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
+		e.add(h.subject, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
 	}
 	e.missedAll(h)
 	synced := h.synced()
 	for _, w := range h.watches {
 		if w.told = synced; synced && !w.decl.Quiet {
-			h.queue(builtins.Event{Type: "sync", Binding: w.binding})
+			e.queue(h, builtins.Event{Type: "sync", Binding: w.binding})
 		}
 	}
 	if synced {
@@ -327,7 +330,7 @@ func (e *Engine) again(h *hook) {
 // modules have come to rest.
 func (e *Engine) missedAll(h *hook) {
 	if b := h.stages[builtins.StageBeforeAll]; b != nil && e.allBegun {
-		h.add(b.Order, builtins.Event{Type: stageEvents[builtins.StageBeforeAll], Binding: string(builtins.StageBeforeAll)})
+		e.add(h.subject, b.Order, builtins.Event{Type: stageEvents[builtins.StageBeforeAll], Binding: string(builtins.StageBeforeAll)})
 	}
 	e.busy = e.busy || h.stages[builtins.StageAfterAll] != nil
 }

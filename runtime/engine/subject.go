@@ -91,15 +91,6 @@ func (s *subject) ref() effect.Ref {
 	return effect.Ref{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: s.namespace, Name: s.name}
 }
 
-// add queues events for the subject's next run.
-func (s *subject) add(order int, events ...builtins.Event) {
-	if s.echo.news = true; !s.echo.until.IsZero() {
-		s.echo.until = time.Time{}
-		s.hook.lane.Delay(s.work(), time.Time{})
-	}
-	s.hook.lane.Add(s.work(), order, events...)
-}
-
 // withKept returns the layer that a run leaves: what it has set, after what earlier
 // runs have set with values="keep".
 func (s *subject) withKept(ops []effect.ValueOp) []effect.ValueOp {
@@ -153,7 +144,7 @@ func (e *Engine) fireRequeues() {
 	for len(e.requeues) > 0 && !e.requeues[0].requeueAt.After(e.now) {
 		s := e.requeues[0]
 		e.requeueAt(s, time.Time{})
-		s.add(lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
+		e.add(s, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
 		e.touch(s.hook.module)
 	}
 }

@@ -71,7 +71,7 @@ func (e *Engine) fire(h *hook, t *timer, tick time.Time) {
 	} else {
 		t.fired = tick
 	}
-	h.queue(builtins.Event{Type: "schedule", Binding: t.binding})
+	e.queue(h, builtins.Event{Type: "schedule", Binding: t.binding})
 }
 
 // ran notes that the ticks queued before it have had their run.

@@ -141,7 +141,7 @@ func (e *Engine) recomposeModule(m *module) {
 func (e *Engine) moved(m *module, view map[string]any) {
 	m.view = view
 	m.version++
-	m.pass.want()
+	m.pass.want(e.cause)
 	e.nudge(m)
 	e.touch(m)
 }

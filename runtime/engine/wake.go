@@ -43,6 +43,7 @@ func (m *module) wake(now time.Time) (at time.Time, ok bool) {
 			if h.lane.Waits(h.gen.ID) {
 				sooner(h.allowedAt(now))
 			}
+			sooner(h.restsAt())
 			for _, s := range h.schedules {
 				sooner(s.next)
 			}

@@ -105,7 +105,7 @@ func (e *Engine) watchSynced(in WatchSynced) {
 		}
 		other.told = true
 		if wanted {
-			h.queue(builtins.Event{Type: "sync", Binding: other.binding})
+			e.queue(h, builtins.Event{Type: "sync", Binding: other.binding})
 		}
 	}
 	e.begin(h)
@@ -127,12 +127,7 @@ func (e *Engine) watchChanged(in WatchChanged) {
 	if len(events) == 0 {
 		return
 	}
-	other := func(ev builtins.Event) bool { return !w.hook.echo.hears(w, ev) }
-	if w.hook.each == nil && !w.hook.module.leaving && !slices.ContainsFunc(events, other) {
-		e.addOwn(w.hook.subject, events...)
-	} else {
-		w.hook.queue(events...)
-	}
+	e.queue(w.hook, e.caused(w, events)...)
 	e.touch(w.hook.module)
 }
 

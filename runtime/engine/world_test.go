@@ -33,6 +33,8 @@ type world struct {
 	gone      []string
 	runs      []string // "web/a startup,sync"
 	writes    int
+	cause     *effect.Cause // of the last commit
+	early     func()        // is called before the answer to a commit
 	revision  map[string]int
 	last      map[string]string
 	metrics   map[string]float64
@@ -241,6 +243,10 @@ func (w *world) carryOut(a Action) Input {
 			return Committed{Run: a.Run, Err: w.commitErr}
 		}
 		w.writes += len(a.Writes)
+		w.cause = a.Cause
+		if w.early != nil {
+			w.early()
+		}
 		for _, wr := range a.Writes {
 			if manager := effect.Manager(a.Hook.ID); wr.Kind == effect.WriteSet && !wr.Set.Keep && !slices.Contains(w.sets, manager) {
 				w.sets = append(w.sets, manager)
@@ -356,6 +362,12 @@ func (w *world) wantRuns(want ...string) {
 func (w *world) changed(id string) {
 	w.t.Helper()
 	w.in(WatchChanged{ID: id, Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: "a"}}})
+}
+
+// heard tells of a change of an object that the last commit has made.
+func (w *world) heard(id, name string) {
+	w.t.Helper()
+	w.in(WatchChanged{ID: id, Events: []builtins.Event{{Type: "modified", Binding: WatchBinding(id), Name: name, Cause: w.cause}}})
 }
 
 var errBoom = errors.New("web/hooks/a.star:3:5: boom")

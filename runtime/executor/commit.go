@@ -16,6 +16,7 @@ import (
 func (x *Executor) Commit(ctx context.Context, a engine.Commit) error {
 	manager := effect.Manager(a.Hook.ID)
 	for i, w := range a.Writes {
+		w.Cause = a.Cause
 		if err := x.write(ctx, a.Module, manager, w); err != nil {
 			at := ""
 			if w.Pos != "" {

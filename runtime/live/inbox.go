@@ -172,6 +172,9 @@ func (e *entry) add(events []builtins.Event) {
 		switch {
 		case waits:
 			ev.Same = ev.Same && before.Same // what changed before has still to be told
+			if before.Cause.Compare(ev.Cause) > 0 {
+				ev.Cause = before.Cause
+			}
 		case !e.each && e.count[ev.Type] > lane.MaxEvents:
 			continue // the hook gets one sync for all of them
 		default:

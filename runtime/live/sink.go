@@ -52,7 +52,7 @@ func (s sink) Changed(id string, events []watch.Event) {
 	binding := engine.WatchBinding(id)
 	for i, ev := range events {
 		out[i] = builtins.Event{Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object,
-			Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same}
+			Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same, Cause: ev.Cause}
 	}
 	started, _ := s.d.watching.Load(id)
 	a, _ := started.(engine.StartWatch)

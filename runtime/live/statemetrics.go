@@ -42,7 +42,7 @@ func newStateMetrics() *stateMetrics {
 		queueLength: desc("starling_queue_length", "Hooks that wait in a lane of a module.", "module", "queue"),
 		queueAge:    desc("starling_queue_oldest_seconds", "How long the first of them has waited since it came or was last tried, to the second.", "module", "queue"),
 		snapshot:    desc("starling_snapshot_objects", "Objects in the snapshot of a watch.", "module", "hook", "binding"),
-		echoing:     desc("starling_hook_wakes_itself", "1 for a hook whose own writes bring about its runs without end, and that is slowed down.", "module", "hook"),
+		echoing:     desc("starling_hook_wakes_itself", "1 for a hook whose writes bring about its runs without end, by itself or by way of other hooks, and that is slowed down.", "module", "hook"),
 		since:       map[queued]time.Time{},
 		watches:     map[string]snapshotLabels{},
 	}

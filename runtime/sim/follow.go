@@ -13,6 +13,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/sim/store"
 	"github.com/starling-operator/starling/runtime/watch"
@@ -53,6 +54,13 @@ func (w *World) look() (told bool) {
 		}
 	}
 	return told
+}
+
+// observe has the watches know whose write they find.
+func (w *World) observe(ref effect.Ref, obj map[string]any, cause *effect.Cause) {
+	for _, f := range w.watches {
+		f.local.Observe(ref, obj, cause)
+	}
 }
 
 // watchIDs are the ids of all watches, sorted.
@@ -114,7 +122,7 @@ func changed(id string, events []watch.Event) engine.WatchChanged {
 	for _, ev := range events {
 		in.Events = append(in.Events, builtins.Event{
 			Type: string(ev.Type), Binding: engine.WatchBinding(id), Namespace: ev.Namespace, Name: ev.Name,
-			Result: ev.Result, Object: ev.Object, Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same,
+			Result: ev.Result, Object: ev.Object, Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same, Cause: ev.Cause,
 		})
 	}
 	return in

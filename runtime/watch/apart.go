@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,6 +34,7 @@ type task struct {
 	size    int64
 	seen    time.Time
 	own     bool // a write of our own
+	cause   *effect.Cause
 	void    bool // the object is gone
 
 	list *listing // that it is part of, or nil
@@ -74,7 +76,7 @@ type queue struct {
 }
 
 // add has the newest state of an object wait.
-func (q *queue) add(key objectKey, version uint64, obj map[string]any, seen time.Time, own bool) {
+func (q *queue) add(key objectKey, version uint64, obj map[string]any, seen time.Time, own bool, cause *effect.Cause) {
 	t := q.tasks[key]
 	if t == nil {
 		t = &task{key: key, seen: seen}
@@ -92,6 +94,9 @@ func (q *queue) add(key objectKey, version uint64, obj map[string]any, seen time
 		if q.owned++; q.owned == 1 {
 			q.settled = make(chan struct{})
 		}
+	}
+	if own {
+		t.cause = cause
 	}
 	if version != 0 && t.version > version {
 		return
@@ -320,7 +325,10 @@ func (s *stream) done(v *view, out outcome) (tell []*subscription) {
 	case t.list != nil:
 		t.item.outcomes[t.at] = out
 	case !t.void && !out.missing:
-		tell = s.take(v, t.key, max(t.version, out.version), &out, t.seen, t.own, nil)
+		if next := q.tasks[t.key]; next != nil && next.own && !t.own {
+			t.cause = next.cause // the stream was faster than the answer to that write
+		}
+		tell = s.take(v, t.key, max(t.version, out.version), &out, t.seen, t.own, t.cause, nil)
 	}
 	q.ended(t)
 	return tell

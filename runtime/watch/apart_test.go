@@ -128,7 +128,7 @@ func TestASnapshotWaitsForTheFilterOfWhatWasWritten(t *testing.T) {
 	f.api.Put(configMap("a", "y", "2")) // somebody else's, which is in the way
 	<-g.called
 	written := f.api.Put(configMap("a", "x", "2"))
-	f.manager.Observe(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"}, written)
+	f.manager.Observe(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"}, written, nil)
 	got := make(chan string)
 	go func() { got <- fmt.Sprint(f.manager.Snapshot("w")) }()
 	g.pass <- ""
@@ -195,8 +195,8 @@ func TestAWatchStopsWhileItsFilterIsBusy(t *testing.T) {
 func TestASnapshotWaitsForWhatCameAfterAWrite(t *testing.T) {
 	var q queue
 	key := objectKey{"a", "0"}
-	q.add(key, 5, nil, time.Now(), false)
-	q.add(key, 4, nil, time.Now(), true)
+	q.add(key, 5, nil, time.Now(), false, nil)
+	q.add(key, 4, nil, time.Now(), true, nil)
 	if q.owned != 1 {
 		t.Fatal("nobody waits")
 	}

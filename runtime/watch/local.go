@@ -4,14 +4,23 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Local is a watch on objects that somebody hands over, all at once: it filters and
 // compares as a [Manager] does, without a network, a goroutine or a clock. The
 // selectors of its [Spec] are up to who calls. It is not safe for concurrent use.
 type Local struct {
-	spec Spec
-	view *view
+	spec    Spec
+	view    *view
+	written map[objectKey]written
+}
+
+// written is a write of our own that the next events may tell of.
+type written struct {
+	version uint64 // of the object since then; 0: it is gone
+	cause   *effect.Cause
 }
 
 // NewLocal makes a watch that has no objects yet.
@@ -31,7 +40,35 @@ func (l *Local) Replace(objects []map[string]any, now time.Time) []Event {
 		}
 		entries = append(entries, e)
 	}
-	return l.view.replace(entries, 0, now, true)
+	events := l.view.replace(entries, 0, now, true)
+	for i := range events {
+		ev := &events[i]
+		key := objectKey{ev.Namespace, ev.Name}
+		w, own := l.written[key]
+		switch _, r := l.view.find(key); {
+		case own && r == nil && ev.Type == Deleted, own && r != nil && r.version == w.version:
+			ev.Cause = w.cause
+		}
+	}
+	l.written = nil
+	return events
+}
+
+// Observe is [Manager.Observe]; the events come with the next [Local.Replace].
+func (l *Local) Observe(ref effect.Ref, obj map[string]any, cause *effect.Cause) {
+	if ref.APIVersion != l.spec.APIVersion || ref.Kind != l.spec.Kind {
+		return
+	}
+	key, w := objectKey{ref.Namespace, ref.Name}, written{cause: cause}
+	if obj != nil {
+		var version string
+		key, version, _ = identity(obj)
+		w.version = versionNumber(version)
+	}
+	if l.written == nil {
+		l.written = map[objectKey]written{}
+	}
+	l.written[key] = w
 }
 
 // Failure is the error of the filter, for people; nil when it takes all objects. Lacks says

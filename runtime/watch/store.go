@@ -175,7 +175,7 @@ func (s *stream) Update(obj any) error {
 		return fmt.Errorf("the watch brought something that is no object")
 	}
 	key, version, _ := identity(u.Object)
-	s.change(key, versionNumber(version), u.Object, false)
+	s.change(key, versionNumber(version), u.Object, false, nil)
 	return nil
 }
 
@@ -186,7 +186,7 @@ func (s *stream) Delete(obj any) error {
 		return fmt.Errorf("the watch brought something that is no object")
 	}
 	key, version, _ := identity(u.Object)
-	s.change(key, versionNumber(version), nil, false)
+	s.change(key, versionNumber(version), nil, false, nil)
 	return nil
 }
 

@@ -162,13 +162,13 @@ func (s *stream) covers(ref effect.Ref) bool {
 }
 
 // observe takes in the answer to a write of our own.
-func (s *stream) observe(ref effect.Ref, obj map[string]any) {
+func (s *stream) observe(ref effect.Ref, obj map[string]any, cause *effect.Cause) {
 	key := objectKey{ref.Namespace, ref.Name}
 	if !s.mapping.Namespaced {
 		key.namespace = ""
 	}
 	if obj == nil {
-		s.change(key, 0, nil, true)
+		s.change(key, 0, nil, true, cause)
 		return
 	}
 	found, version, set := identity(obj)
@@ -184,12 +184,13 @@ func (s *stream) observe(ref effect.Ref, obj map[string]any) {
 	case !matches:
 		obj = nil
 	}
-	s.change(key, versionNumber(version), obj, true)
+	s.change(key, versionNumber(version), obj, true, cause)
 }
 
 // change takes one object at one version into all views; obj nil means that it is
-// gone. own marks a change that the stream itself has yet to bring.
-func (s *stream) change(key objectKey, version uint64, obj map[string]any, own bool) {
+// gone. own marks a change that the stream itself has yet to bring; cause is then that of
+// the write.
+func (s *stream) change(key objectKey, version uint64, obj map[string]any, own bool, cause *effect.Cause) {
 	seen := time.Now()
 	s.mu.Lock()
 	var inline []*view
@@ -216,12 +217,12 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 		switch {
 		case v.over != nil:
 		case obj == nil && v.apart:
-			tell = s.take(v, key, v.queue.gone(key, version), nil, seen, own, tell)
+			tell = s.take(v, key, v.queue.gone(key, version), nil, seen, own, cause, tell)
 		case obj == nil:
-			tell = s.take(v, key, version, nil, seen, own, tell)
+			tell = s.take(v, key, version, nil, seen, own, cause, tell)
 		case v.apart:
 			if _, current := v.find(key); !v.leavesOut(key) && !v.known(key, current, version) {
-				v.queue.add(key, version, obj, seen, own)
+				v.queue.add(key, version, obj, seen, own, cause)
 				s.wake(v)
 			}
 		default:
@@ -229,7 +230,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 			if !ok { // joined in this very moment
 				out = v.run(obj)
 			}
-			tell = s.take(v, key, version, &out, seen, own, tell)
+			tell = s.take(v, key, version, &out, seen, own, cause, tell)
 		}
 	}
 	s.mu.Unlock()
@@ -238,7 +239,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 
 // take takes what the filter has made of one object into a view; out nil means that the
 // object is gone. Called with s.mu held.
-func (s *stream) take(v *view, key objectKey, version uint64, out *outcome, seen time.Time, own bool, tell []*subscription) []*subscription {
+func (s *stream) take(v *view, key objectKey, version uint64, out *outcome, seen time.Time, own bool, cause *effect.Cause, tell []*subscription) []*subscription {
 	var event Event
 	var changed bool
 	_, before := v.find(key)
@@ -263,6 +264,7 @@ func (s *stream) take(v *view, key objectKey, version uint64, out *outcome, seen
 		tell = s.showFilter(v, tell)
 	}
 	if changed {
+		event.Cause = cause
 		events := []Event{event}
 		for sub := range v.subs {
 			sub.changed(v, events)

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Spec is one watch.
@@ -108,6 +110,9 @@ type Event struct {
 	Marks Marks
 	// Same says that nothing but the marks has changed.
 	Same bool
+	// Cause is that of the write of our own which the event tells of, see
+	// [Manager.Observe]; else nil.
+	Cause *effect.Cause
 	// Seen is when the change was read from the API server.
 	Seen time.Time
 }

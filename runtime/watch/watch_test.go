@@ -308,11 +308,11 @@ func TestObserveTakesTheNewerVersion(t *testing.T) {
 	f.api.Deafen(true)
 	f.api.Cut()
 	second := f.api.Put(configMap("a", "x", "2"))
-	f.manager.Observe(ref, second)
+	f.manager.Observe(ref, second, nil)
 	f.await(`w modified a/x "2"`)
-	f.manager.Observe(ref, old)
+	f.manager.Observe(ref, old, nil)
 	f.snapshot("w", `["2"]`)
-	f.manager.Observe(ref, f.api.Put(configMap("a", "x", "skip")))
+	f.manager.Observe(ref, f.api.Put(configMap("a", "x", "skip")), nil)
 	f.await(`w deleted a/x "2"`)
 	// What the stream brings late is older than what is known.
 	f.api.Deafen(false)
@@ -322,7 +322,7 @@ func TestObserveTakesTheNewerVersion(t *testing.T) {
 	f.snapshot("w", `["end"]`)
 
 	f.api.Remove("v1", "ConfigMap", "a", "end")
-	f.manager.Observe(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "end"}, nil)
+	f.manager.Observe(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "end"}, nil, nil)
 	f.await(`w deleted a/end "end"`)
 	f.api.Put(configMap("a", "last", "last"))
 	f.await(`w added a/last "last"`)

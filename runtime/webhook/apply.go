@@ -114,7 +114,7 @@ func (m *Manager) apply(ctx context.Context, ref effect.Ref, obj map[string]any)
 	if err != nil {
 		return err
 	}
-	m.watches.Observe(ref, got)
+	m.watches.Observe(ref, got, nil)
 	m.o.Log.Debug().Str("object", ref.String()).Msg("webhooks: written")
 	return nil
 }
@@ -129,7 +129,7 @@ func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]a
 		if _, err := m.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
 			return err
 		}
-		m.watches.Observe(ref, nil)
+		m.watches.Observe(ref, nil, nil)
 		m.o.Log.Info().Str("module", module).Str("object", ref.String()).Msg("webhooks: removed")
 		return nil
 	}

@@ -1,0 +1,61 @@
+package effect
+
+import "cmp"
+
+// Cause says which runs have led to a write, and to the event that tells of it. A row of
+// runs in which each was brought about by what the one before it has written may be as long
+// as it likes: a Cause stays as small. Of the runs in the row it remembers one, and how often
+// that came back; one that does not come back gives way to a later one, after twice as many
+// runs each time. So a row that goes round is found, however many hooks it goes through. A nil
+// Cause is that of whatever Starling has not brought about.
+type Cause struct {
+	// Run names what the last run was about: a hook, or one object of it.
+	Run string
+	// Depth is how many runs have led here.
+	Depth int
+	// Back is the run that is remembered, and Rounds how often it was in the row.
+	Back   string
+	Rounds int
+
+	at, reach int // where Back was last, and how many runs are waited for it
+}
+
+// Then is the cause of what a run writes that c has brought about. Waits says whether the run
+// could have been made to wait: no other is remembered.
+func (c *Cause) Then(run string, waits bool) *Cause {
+	next := Cause{reach: 1}
+	if c != nil {
+		next = *c
+	}
+	next.Run = run
+	next.Depth++
+	switch {
+	case waits && run == next.Back:
+		next.Rounds++
+		next.at = next.Depth
+	case waits && (next.Back == "" || next.Depth-next.at > next.reach):
+		next.Back, next.Rounds, next.at, next.reach = run, 1, next.Depth, 2*next.reach
+	}
+	return &next
+}
+
+// Round is how often a run is known to have led to itself.
+func (c *Cause) Round(run string) int {
+	if c == nil || c.Back != run {
+		return 0
+	}
+	return c.Rounds
+}
+
+// Compare orders causes by the length of the row, then by what is known of it.
+func (c *Cause) Compare(other *Cause) int {
+	switch {
+	case c == nil && other == nil:
+		return 0
+	case c == nil:
+		return -1
+	case other == nil:
+		return 1
+	}
+	return cmp.Or(cmp.Compare(c.Depth, other.Depth), cmp.Compare(c.Rounds, other.Rounds), cmp.Compare(c.Back, other.Back), cmp.Compare(c.Run, other.Run))
+}
