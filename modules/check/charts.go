@@ -71,6 +71,9 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 		looks[call.File] = looks[call.File] || call.Function == "lookup"
 	}
 	c.notAllowed(m, o)
+	for _, f := range o.CRDs { // those of packed subcharts too
+		crds = append(crds, string(f.Data))
+	}
 	for _, call := range o.Calls {
 		if call.Function == "lookup" {
 			if len(m.Decl.Lookup) == 0 && len(o.Lookups) == 0 { // not with these values
@@ -94,7 +97,7 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 	c.chartReads(m, o.Reads)
 	if o.Err != nil {
 		c.notRendered(m, o, len(looks) > 0 && slices.Contains(slices.Collect(maps.Values(looks)), true))
-		return nil
+		return crds
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Files)) {
 		crds = append(crds, c.manifests(m, name, o.Files[name])...)

@@ -173,6 +173,9 @@ func (b *builder) renderWith(c *chart, view map[string]any) error {
 	}
 	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup}
 	o := b.o.Renderer.Offline(ctx, target)
+	for _, f := range o.CRDs { // those of packed subcharts too
+		b.definition(m, f.Data)
+	}
 	for _, missing := range o.Lookups {
 		b.note("chart of %s: it looks up what its module.star does not allow: add to module(lookup = […]): %s", m.Name, missing.Line)
 	}

@@ -17,10 +17,14 @@ const (
 func (b *builder) definitions() {
 	for _, m := range b.gen.All() {
 		for _, f := range m.Tree.CRDs {
-			for _, name := range b.kinds.addCRDs(f.Data) {
-				b.add("", Rule{Group: definitionsGroup, Resource: definitions, Names: []string{name}, Verbs: []string{"get", "create", "patch"}, Why: []string{"crds/ of " + m.Name}})
-			}
+			b.definition(m, f.Data)
 		}
+	}
+}
+
+func (b *builder) definition(m *generation.Module, data []byte) {
+	for _, name := range b.kinds.addCRDs(data) {
+		b.add("", Rule{Group: definitionsGroup, Resource: definitions, Names: []string{name}, Verbs: []string{"get", "create", "patch"}, Why: []string{"crds/ of " + m.Name}})
 	}
 }
 

@@ -1,7 +1,10 @@
 package rbac
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -160,6 +163,48 @@ func TestNamesOfChartsAddNoRights(t *testing.T) {
 				t.Errorf("%q adds %q", end, line)
 			}
 		}
+	}
+}
+
+// The CustomResourceDefinitions of packed subcharts are applied, too.
+func TestDefinitionsOfPackedSubcharts(t *testing.T) {
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	tape := tar.NewWriter(zip)
+	for name, text := range map[string]string{
+		"sub/Chart.yaml":  "apiVersion: v2\nname: sub\nversion: 0.1.0\n",
+		"sub/crds/t.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\nspec: {group: example.com, scope: Cluster, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true}]}\n",
+	} {
+		if err := tape.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tape.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(tape.Close(), zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	read, err := tree.Read(fstest.MapFS{
+		"web/module.star":           {Data: []byte(`module(enabled = True, grants = [grant("example.com/v1", "Thing", verbs = ["get"])])`)},
+		"web/Chart.yaml":            {Data: []byte("apiVersion: v2\nname: web\nversion: 0.1.0\ndependencies: [{name: sub, version: 0.1.0, condition: sub.enabled}]\n")},
+		"web/charts/sub-0.1.0.tgz":  {Data: packed.Bytes()},
+		"values.yaml":               {Data: []byte("web: {sub: {enabled: true}}\n")},
+		"two/module.star":           {Data: []byte("module(enabled = True)")},
+		"two/Chart.yaml":            {Data: []byte("apiVersion: v2\nname: two\nversion: 0.1.0\n")},
+		"two/templates/config.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
+	}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := print(t, Options{Tree: read})
+	for _, want := range []string{"resourceNames: [things.example.com]\n  verbs: [get, create, patch]", "# crds/ of web"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "guessed") {
+		t.Errorf("the kind is known:\n%s", text)
 	}
 }
 

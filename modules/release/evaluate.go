@@ -161,11 +161,16 @@ func crdsOf(t Target) ([]File, error) {
 	if err := chartutil.ProcessDependenciesWithMerge(ch, copyMap(t.Values)); err != nil {
 		return nil, err
 	}
+	return crdFiles(ch), nil
+}
+
+// crdFiles are the files under crds/ of a chart whose dependencies have been processed.
+func crdFiles(ch *chart.Chart) []File {
 	var files []File
 	for _, crd := range ch.CRDObjects() {
 		files = append(files, File{Path: crd.Filename, Data: crd.File.Data})
 	}
-	return files, nil
+	return files
 }
 
 // packPlain writes plain data as JSON from which unpackPlain reads the same: a float that

@@ -31,6 +31,9 @@ type Offline struct {
 	Reads []Read
 	// Differs means that a second render gave something else.
 	Differs bool
+	// CRDs are the files under crds/ of the chart and of its enabled subcharts, packed ones
+	// too: they are applied before it.
+	CRDs []File
 	// Installs and Lookups are what module(installs = […]) and module(lookup = […]) lack.
 	Installs, Lookups []Missing
 }
@@ -106,6 +109,7 @@ func renderOffline(t Target, calls func(string) bool) Offline {
 	looked := &offlineLookups{target: t}
 	o.Files, err = renderOnce(t, ch, looked)
 	o.Lookups = looked.missing
+	o.CRDs = crdFiles(ch)
 	if err != nil {
 		o.Err, o.Broken = explain(err), noFunction.MatchString(err.Error())
 		return o

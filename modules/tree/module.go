@@ -201,9 +201,14 @@ func chartName(f *File) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name, ok := m["name"].(string)
-	if !ok || name == "" {
-		return "", fmt.Errorf("%s: name is missing", f.Path)
+	switch name := m["name"].(type) {
+	case string:
+		if name != "" {
+			return name, nil
+		}
+	case nil:
+	default: // such as on, or 123
+		return "", fmt.Errorf("%s: name must be a string, not %s: put it in quotes", f.Path, kind(name))
 	}
-	return name, nil
+	return "", fmt.Errorf("%s: name is missing", f.Path)
 }

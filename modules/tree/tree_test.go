@@ -95,6 +95,7 @@ func TestChartForms(t *testing.T) {
 		{"no Chart.yaml", []string{"web/templates/a.yaml", "web/hooks/a.star"}, "web Chart.yaml templates/a.yaml", ""},
 		{"no Chart.yaml in chart folder", []string{"web/chart/templates/a.yaml"}, "web Chart.yaml templates/a.yaml", ""},
 		{"two", []string{"web/chart/Chart.yaml: name: w", "web/Chart.yaml: name: w"}, "", "web: two charts"},
+		{"a name that is no string", []string{"web/Chart.yaml: name: on"}, "", "web/Chart.yaml: name must be a string, not true or false: put it in quotes"},
 		{"no name", []string{"web/Chart.yaml: version: 1"}, "", "web/Chart.yaml: name is missing"},
 		{"broken", []string{"web/Chart.yaml: [", "web/module.star"}, "", "web/Chart.yaml:1: "},
 		{"values list", []string{"web/Chart.yaml: name: w", "web/values.yaml: [a]"}, "", "web/values.yaml: values must be a map, not a list"},

@@ -173,3 +173,37 @@ func TestOneErrorOfManyFilesIsSaidOnce(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// An edit of any file that a module loads gives it a fresh chance, one of other files none.
+func TestTheDigestOfALoadCoversWhatIsLoaded(t *testing.T) {
+	files := map[string]string{
+		"web/hooks/a.star":  "load(\"//global/lib/x.star\", \"x\")\nload(\n    './../lib/y.star', 'y')\n" + hookOnStartup,
+		"web/lib/y.star":    "load(\"@std//k8s.star\", \"is_ready\")\ny = 1\n",
+		"global/lib/x.star": "load(\"//db/lib/z.star\", \"z\")\nx = 1\n",
+		"db/lib/z.star":     "z = 1\n",
+		"db/hooks/b.star":   hookOnStartup,
+	}
+	digest := func(edited string) string {
+		all := fstest.MapFS{}
+		for name, text := range files {
+			if name == edited {
+				text += "# edited\n"
+			}
+			all[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		return codeDigest(all, "web")
+	}
+	for name, want := range map[string]bool{"web/hooks/a.star": true, "web/lib/y.star": true, "global/lib/x.star": true, "db/lib/z.star": true, "db/hooks/b.star": false} {
+		if got := digest(name) != digest(""); got != want {
+			t.Errorf("%s: another digest: %v", name, got)
+		}
+	}
+}
+
+// Stages of deletes come without a chart, those of Helm do not.
+func TestStagesWithoutAChart(t *testing.T) {
+	g := load(t, map[string]string{"web/hooks/a.star": "def f(ctx):\n  pass\nhook(f, on = [before_delete, after_delete, after_helm])\n"})
+	if len(g.Problems) != 1 || !strings.Contains(g.Problems[0].String(), "after_helm never comes, the module has no chart") {
+		t.Errorf("problems %v", g.Problems)
+	}
+}

@@ -123,7 +123,7 @@ func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Modul
 			case b.Stage.Stage.Global() != global:
 				m.join(fmt.Errorf("%s: hook %s: %s is for %s", h.Pos, h.HookDecl.ID, b.Stage.Stage,
 					map[bool]string{true: "hooks of modules; this is a global one", false: "global hooks; this is one of a module"}[global]))
-			case t.Chart == nil && !global:
+			case t.Chart == nil && (b.Stage.Stage == builtins.StageBeforeHelm || b.Stage.Stage == builtins.StageAfterHelm):
 				l.problem(t, h.Pos, fmt.Sprintf("hook %s: %s never comes, the module has no chart", h.ID, b.Stage.Stage))
 			}
 		}

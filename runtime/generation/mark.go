@@ -7,6 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
@@ -31,23 +35,46 @@ func (l *loader) marked(ctx context.Context, o Options, t *tree.Module) *Module 
 	return m
 }
 
-// codeDigest is that of all code that a module may load: its own, and what the tree's
-// modules share.
+// loadLabel finds the labels of load statements without parsing: what loads may be what ends
+// the process.
+var loadLabel = regexp.MustCompile(`\bload\s*\(\s*r?["']+([^"'\n]+\.star)["']`)
+
+// codeDigest is that of all code that a module may load: its own, what the tree's modules
+// share, and what these name in load statements, wherever it lies.
 func codeDigest(files fs.FS, dir string) string {
-	sum := sha256.New()
+	code := map[string][]byte{}
+	var todo []string
 	for _, root := range []string{dir, "lib"} {
 		// What cannot be read is an error of its module already.
-		_ = fs.WalkDir(files, root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".star") {
-				return nil
-			}
-			data, err := fs.ReadFile(files, path)
-			if err == nil {
-				fmt.Fprintf(sum, "%d:%s%d:", len(path), path, len(data))
-				sum.Write(data)
+		_ = fs.WalkDir(files, root, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && strings.HasSuffix(p, ".star") {
+				todo = append(todo, p)
 			}
 			return nil
 		})
+	}
+	for ; len(todo) > 0; todo = todo[1:] {
+		file := todo[0]
+		if code[file] != nil {
+			continue
+		}
+		data, err := fs.ReadFile(files, file)
+		if err != nil {
+			continue
+		}
+		code[file] = append([]byte{}, data...)
+		for _, label := range loadLabel.FindAllSubmatch(data, -1) {
+			if at, ok := strings.CutPrefix(string(label[1]), "//"); ok {
+				todo = append(todo, path.Clean(at))
+			} else if !strings.HasPrefix(at, "@") {
+				todo = append(todo, path.Join(path.Dir(file), at))
+			}
+		}
+	}
+	sum := sha256.New()
+	for _, file := range slices.Sorted(maps.Keys(code)) {
+		fmt.Fprintf(sum, "%d:%s%d:", len(file), file, len(code[file]))
+		sum.Write(code[file])
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }

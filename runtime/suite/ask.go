@@ -33,7 +33,7 @@ func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation st
 				k, meta := w.kindOf(out.Object), metaOf(out.Object)
 				review := builtins.Review{
 					UID: "test", Operation: operation, Object: out.Object, OldObject: old,
-					Namespace: text(meta, "namespace"), Name: text(meta, "name"), APIVersion: text(out.Object, "apiVersion"),
+					Namespace: namespaceOf(k, meta), Name: text(meta, "name"), APIVersion: text(out.Object, "apiVersion"),
 					Kind: text(out.Object, "kind"), Resource: k.Plural, User: by,
 				}
 				if operation == "DELETE" {
@@ -104,8 +104,8 @@ func (w *world) reviews(b *builtins.AdmissionBinding, obj map[string]any, operat
 	if !matchesRules(b, k, operation) || !selects(b.Labels, meta["labels"]) {
 		return false
 	}
-	ns := text(meta, "namespace")
-	if !k.Namespaced {
+	ns := namespaceOf(k, meta)
+	if ns == "" {
 		return true
 	}
 	if ns == namespace || ns == "kube-system" || slices.Contains(b.ExcludeNamespaces, ns) || b.Namespaces != nil && !slices.Contains(b.Namespaces, ns) {
@@ -114,9 +114,26 @@ func (w *world) reviews(b *builtins.AdmissionBinding, obj map[string]any, operat
 	if b.NamespaceLabels == "" {
 		return true
 	}
+	if isNamespace(k) {
+		return selects(b.NamespaceLabels, meta["labels"])
+	}
 	found, err := w.w.Get(effect.Ref{APIVersion: "v1", Kind: "Namespace", Name: ns})
 	return err == nil && selects(b.NamespaceLabels, metaOf(found)["labels"])
 }
+
+// namespaceOf is the namespace of an object as the API server tells it in reviews: that of a
+// Namespace is itself.
+func namespaceOf(k store.Kind, meta map[string]any) string {
+	switch {
+	case isNamespace(k):
+		return text(meta, "name")
+	case k.Namespaced:
+		return text(meta, "namespace")
+	}
+	return ""
+}
+
+func isNamespace(k store.Kind) bool { return k.Group == "" && k.Kind == "Namespace" }
 
 func matchesRules(b *builtins.AdmissionBinding, k store.Kind, operation string) bool {
 	has := func(list []string, s string) bool { return slices.Contains(list, "*") || slices.Contains(list, s) }
@@ -148,21 +165,43 @@ func (w *world) Convert(ctx context.Context, obj map[string]any, to string) (map
 	if !strings.Contains(to, "/") {
 		to = group + "/" + to
 	}
+	h, binding := w.converter(obj, group)
+	if h == nil {
+		return nil, fmt.Errorf("no hook converts %s of %s", text(obj, "kind"), text(obj, "apiVersion"))
+	}
+	answer, err := w.w.Ask(ctx, h, &builtins.Request{Binding: binding, Objects: []map[string]any{obj}, To: to})
+	if err != nil {
+		return nil, err
+	}
+	if len(answer.Objects) != 1 {
+		return nil, fmt.Errorf("hook %s has converted one object to %d", h.ID, len(answer.Objects))
+	}
+	return answer.Objects[0], nil
+}
+
+// converter is the hook that converts the kind of an object, and its binding. Of a kind
+// whose CustomResourceDefinition is not there it is the only one of the group.
+func (w *world) converter(obj map[string]any, group string) (hook *generation.Hook, binding string) {
+	crd := w.kindOf(obj).Plural + "." + group
+	gv, err := schema.ParseGroupVersion(text(obj, "apiVersion"))
+	_, served := w.w.Store().KindOf(gv.WithKind(text(obj, "kind")))
+	others := 0
 	for _, h := range w.w.AllHooks() {
 		for _, b := range h.Bindings {
-			if b.Convert == nil || !strings.HasSuffix(b.Convert.CRD, "."+group) {
-				continue
-			}
-			answer, err := w.w.Ask(ctx, h, &builtins.Request{Binding: b.Name, Objects: []map[string]any{obj}, To: to})
-			if err != nil {
-				return nil, err
-			}
-			if len(answer.Objects) == 1 {
-				return answer.Objects[0], nil
+			switch {
+			case err != nil || b.Convert == nil:
+			case b.Convert.CRD == crd:
+				return h, b.Name
+			case !served && strings.HasSuffix(b.Convert.CRD, "."+group):
+				others++
+				hook, binding = h, b.Name
 			}
 		}
 	}
-	return nil, fmt.Errorf("no hook converts %s of %s", text(obj, "kind"), text(obj, "apiVersion"))
+	if others > 1 {
+		return nil, ""
+	}
+	return hook, binding
 }
 
 // Request sends an HTTP request to the hook at a path. Signatures are not looked at.
