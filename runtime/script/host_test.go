@@ -292,7 +292,8 @@ func TestHostile(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t, map[string]string{"a.star": "def f():\n    " + tt.body + deep}, nil)
-			_, _, err := f.call(t, t.Context(), Limits{Wall: time.Minute})
+			// The race detector takes its time.
+			_, _, err := f.call(t, t.Context(), Limits{Wall: 10 * time.Minute})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got %v, want %q", err, tt.want)
 			}
