@@ -59,7 +59,7 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 	ctx, cancel := context.WithTimeout(c.ctx, renderTime)
 	defer cancel()
 	global := c.values["global"].composer.Compose()
-	view, err := hook.ChartValues(ctx, c.gen.Host, m, values.ModuleView(c.values[m.Name].composer.Compose(), global), time.Unix(0, 0), silent{})
+	view, err := hook.ChartValues(ctx, c.gen.Host, m, values.ModuleView(c.values[m.Name].composer.Compose(), global), nil, time.Unix(0, 0), silent{})
 	if err != nil {
 		c.addError("charts", m.Name, err)
 		return nil

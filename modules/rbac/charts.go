@@ -167,7 +167,7 @@ func (b *builder) renderWith(c *chart, view map[string]any) error {
 	ctx, cancel := context.WithTimeout(b.ctx, renderTime)
 	defer cancel()
 	m := c.module
-	view, err := hook.ChartValues(ctx, b.gen.Host, m, view, time.Unix(0, 0), silent{})
+	view, err := hook.ChartValues(ctx, b.gen.Host, m, view, nil, time.Unix(0, 0), silent{})
 	if err != nil {
 		return err
 	}

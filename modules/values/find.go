@@ -80,7 +80,7 @@ func (x Explanation) at(keys []string) []Entry {
 		return out
 	}
 	for _, e := range x.Values {
-		if _, isList := e.Value.([]any); isList && hasPrefix(keys, e.Keys) && inside(e.Value, keys[len(e.Keys):]) != nil {
+		if _, isList := e.Value.([]any); isList && hasPrefix(keys, e.Keys) && objects.Inside(e.Value, keys[len(e.Keys):]) != nil {
 			return []Entry{e}
 		}
 	}

@@ -3,10 +3,10 @@ package values
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	data "github.com/starling-operator/starling/runtime/object"
 )
 
 // Located is [Canonical] of kept, a list that Located has returned, and of ops after
@@ -88,31 +88,12 @@ func marked(canonical, ops []effect.ValueOp) []effect.ValueOp {
 				break
 			}
 			at := path[len(op.Path):]
-			if v, ok := inside(op.Value, at).(string); ok && v != "" {
+			if v, ok := data.Inside(op.Value, at).(string); ok && v != "" {
 				op.Secrets = append(op.Secrets, at)
 			}
 		}
 	}
 	return canonical
-}
-
-// inside returns what is at path in v, nil for nothing; keys of lists are numbers.
-func inside(v any, path []string) any {
-	for _, key := range path {
-		switch held := v.(type) {
-		case map[string]any:
-			v = held[key]
-		case []any:
-			i, err := strconv.Atoi(key)
-			if err != nil || i < 0 || i >= len(held) {
-				return nil
-			}
-			v = held[i]
-		default:
-			return nil
-		}
-	}
-	return v
 }
 
 // pathKey tells paths apart.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	data "github.com/starling-operator/starling/runtime/object"
 )
 
@@ -22,13 +23,7 @@ func newSecrets(tracers []*tracer) *secrets {
 	s := &secrets{}
 	for _, t := range tracers {
 		for _, h := range t.s.Hooks {
-			for _, op := range h.Ops {
-				for _, at := range op.Secrets {
-					if text, ok := inside(op.Value, at).(string); ok && len(text) >= data.MinSecret {
-						s.texts = append(s.texts, text)
-					}
-				}
-			}
+			s.texts = appendSecrets(s.texts, h.Ops)
 		}
 	}
 	slices.Sort(s.texts)
@@ -37,6 +32,27 @@ func newSecrets(tracers []*tracer) *secrets {
 		s.mask.Secret(text)
 	}
 	return s
+}
+
+// appendSecrets appends the texts that operations set as secrets.
+func appendSecrets(texts []string, ops []effect.ValueOp) []string {
+	for _, op := range ops {
+		for _, at := range op.Secrets {
+			if text, ok := data.Inside(op.Value, at).(string); ok && len(text) >= data.MinSecret {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return texts
+}
+
+// SecretTexts are the texts that hooks have set as secrets.
+func (c *Composer) SecretTexts() []string {
+	var texts []string
+	for _, l := range c.layers {
+		texts = appendSecrets(texts, l.Ops)
+	}
+	return texts
 }
 
 // SecretTexts are the texts that hooks have set as secrets.

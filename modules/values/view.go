@@ -100,7 +100,7 @@ func rootMerges(ops []effect.ValueOp) []effect.ValueOp {
 			continue
 		}
 		for _, k := range slices.Sorted(maps.Keys(m)) {
-			one := effect.ValueOp{Op: effect.OpSet, Path: []string{k}, Value: m[k], Pos: op.Pos}
+			one := effect.ValueOp{Op: effect.OpSet, Path: []string{k}, Value: m[k], Pos: op.Pos, Secrets: marksIn(op.Secrets, []string{k})}
 			switch m[k].(type) {
 			case nil:
 				one.Op = effect.OpRemove

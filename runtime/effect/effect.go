@@ -18,6 +18,8 @@ type Effects struct {
 	// State is all that the hook is to remember from now on, by key, as plain
 	// data; nil means no change.
 	State map[string]any `json:"state,omitempty"`
+	// StateSecrets are the paths inside State at which texts stand that are secret.
+	StateSecrets [][]string `json:"stateSecrets,omitempty"`
 	// Messages are sent after all else, in call order.
 	Messages []Message `json:"messages,omitempty"`
 	// Requeue asks for another run after this time; 0 means no.

@@ -52,6 +52,9 @@ type RunHook struct {
 	Config map[string]any
 	// State is what the hook remembers; only read.
 	State map[string]any
+	// Secrets returns texts of the values and of State that are secret. It may be
+	// called from any goroutine.
+	Secrets func() []string
 	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
 	// them.
 	Switches []string
@@ -94,6 +97,8 @@ type Commit struct {
 	Cause *effect.Cause
 	// Keep is all that is kept for the module after this run; nil: unchanged.
 	Keep map[string][]byte
+	// Hide hides in an error what is secret; nil: there is nothing.
+	Hide func(error) error
 }
 
 // Uncommitted says that a hook has succeeded, and what it asked for was refused or could
@@ -128,6 +133,8 @@ type Evaluate struct {
 	Op     uint64
 	Module *generation.Module
 	Values map[string]any
+	// Secrets returns texts of Values that are secret.
+	Secrets func() []string
 }
 
 // ApplyCRDs applies a module's crds/; answered by [CRDsApplied].
@@ -143,6 +150,8 @@ type Release struct {
 	Ref    ReleaseRef
 	// Values are what the chart sees, `global` included; read only.
 	Values map[string]any
+	// Secrets returns texts of Values that are secret.
+	Secrets func() []string
 }
 
 // Uninstall takes a release away; answered by [Uninstalled].

@@ -36,7 +36,7 @@ func (e *Engine) runDone(in RunDone) {
 		e.runFailed(in.Run, in.Err)
 		return
 	}
-	r.effects, r.response = in.Effects, in.Response
+	r.effects, r.response, r.hide = in.Effects, in.Response, in.Hide
 	switch {
 	case r.request != nil && !r.receives:
 		delete(e.runs, in.Run)
@@ -68,15 +68,15 @@ func (e *Engine) commit(id uint64) {
 	if !r.cleanup {
 		layer = values.Located(s.withKept(nil), r.effects.Values, &effect.Origin{Run: id, At: r.at})
 	}
-	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes, Cause: r.leads()}
+	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes, Cause: r.leads(), Hide: r.hide}
 	changed := !values.Equal(s.layer, layer)
 	if changed || r.remembers() {
-		state := s.state
+		state, secrets := s.state, s.stateSecrets
 		if r.remembers() {
-			state = r.effects.State
+			state, secrets = r.effects.State, r.effects.StateSecrets
 		}
 		var err error
-		if r.keeping, err = s.encode(layer, state); err != nil {
+		if r.keeping, err = s.encode(layer, state, secrets); err != nil {
 			e.commitFailed(id, err)
 			return
 		}
@@ -218,7 +218,7 @@ func (e *Engine) runSucceeded(id uint64) {
 		e.mended(s)
 	}
 	if r.remembers() {
-		s.state = r.effects.State
+		s.state, s.stateSecrets = r.effects.State, r.effects.StateSecrets
 	}
 	if r.keeping.subject != nil {
 		r.keeping.put(m.kept)
@@ -293,6 +293,9 @@ func (e *Engine) cleaned(s *subject) {
 
 // commitFailed ends a run that has failed after its hook had succeeded.
 func (e *Engine) commitFailed(id uint64, err error) {
+	if hide := e.runs[id].hide; hide != nil {
+		err = hide(err)
+	}
 	e.do(Uncommitted{Run: id, Err: err})
 	e.runFailed(id, err)
 }

@@ -227,7 +227,7 @@ func (e *Engine) wipe(s *subject) {
 	}
 	s.measured, s.sets = false, false
 	if len(s.state) > 0 {
-		s.state, m.stale = nil, true
+		s.state, s.stateSecrets, m.stale = nil, nil, true
 		s.keep(statePrefix, nil)
 	}
 	if len(s.layer) > 0 {

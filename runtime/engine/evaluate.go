@@ -38,5 +38,5 @@ func (e *Engine) evaluate(m *module) {
 		}
 		e.touch(m)
 	})
-	e.do(Evaluate{Op: op, Module: m.gen, Values: m.view})
+	e.do(Evaluate{Op: op, Module: m.gen, Values: m.view, Secrets: e.secrets(m)})
 }

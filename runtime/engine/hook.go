@@ -56,6 +56,7 @@ type run struct {
 	writes  *effect.Cause // of what its commit writes
 	keeping keeping       // what is to be kept of its subject, once it has succeeded
 	keeps   bool          // its commit writes that
+	hide    func(error) error
 
 	request  *Requested // what it answers, or nil
 	receives bool       // and may write
@@ -289,7 +290,7 @@ func (e *Engine) startRun(h *hook, r *run) {
 		Run: e.ops, Hook: h.gen, Module: m.gen, Events: work.Events, Attempt: work.Attempt,
 		Now: e.now, Namespace: m.namespace(e.opts.Namespace),
 		Watches: h.watchIDs(), Synced: map[string]bool{},
-		Compose: e.composer(s), Config: e.userConfig(m), State: s.state, Switches: e.switches,
+		Compose: e.composer(s), Config: e.userConfig(m), State: s.state, Secrets: e.secretsOf(s), Switches: e.switches,
 	}
 	if s.key != "" {
 		r.cleanup = s.leaving

@@ -107,7 +107,10 @@ type RunDone struct {
 	// more: there was no run.
 	Incomplete bool
 	Err        error
-	Took       time.Duration
+	// Hide hides what the run knows of secrets in errors about its effects; nil: it
+	// knows of none.
+	Hide func(error) error
+	Took time.Duration
 }
 
 // Unheld ends an [Unhold].

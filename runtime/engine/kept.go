@@ -32,6 +32,8 @@ type keptState struct {
 	Hook  string         `json:"hook"`
 	Key   string         `json:"key,omitempty"`
 	State map[string]any `json:"state"`
+	// Secrets are the paths inside State at which secret texts stand.
+	Secrets [][]string `json:"secrets,omitempty"`
 }
 
 const (
@@ -138,7 +140,7 @@ func (m *module) readState(key string, data []byte) error {
 		return fmt.Errorf("the state of a hook that was kept cannot be read: %w", err)
 	}
 	if s := m.subject(k.Hook, k.Key); s != nil {
-		s.state = k.State
+		s.state, s.stateSecrets = k.State, k.Secrets
 		s.keep(statePrefix, data)
 	} else {
 		m.ofNobody(key, data)
@@ -188,10 +190,10 @@ func putKept(kept map[string][]byte, key string, data []byte) {
 }
 
 // encode returns what is to be kept of a subject with this layer and this state.
-func (s *subject) encode(layer []effect.ValueOp, state map[string]any) (keeping, error) {
+func (s *subject) encode(layer []effect.ValueOp, state map[string]any, secrets [][]string) (keeping, error) {
 	k := keeping{subject: s}
 	if len(state) > 0 {
-		data, err := json.Marshal(keptState{s.hook.gen.ID, s.key, state})
+		data, err := json.Marshal(keptState{s.hook.gen.ID, s.key, state, secrets})
 		if err != nil {
 			return k, err
 		}
@@ -309,7 +311,7 @@ func (e *Engine) forgetLayers(m *module) {
 		}
 		for s := range h.subjects {
 			if len(s.state) > 0 {
-				s.state, m.stale = nil, true
+				s.state, s.stateSecrets, m.stale = nil, nil, true
 				s.keep(statePrefix, nil)
 			}
 			if len(s.layer) > 0 {

@@ -211,7 +211,7 @@ func (e *Engine) helm(m *module) {
 	p.phase, p.dirty, p.hold = idle, false, ""
 	if problems := m.values.CheckHelm(); len(problems) > 0 {
 		p.calm()
-		p.hold = valuesRefused + problems[0].String()
+		p.hold = valuesRefused + e.hidden(m, problems[0].String())
 		return
 	}
 	ref := m.ref(e.opts.Namespace)
@@ -229,7 +229,7 @@ func (e *Engine) helm(m *module) {
 	}
 	epoch := m.epoch
 	op := e.ask(func(in Input) { e.released(m, epoch, in.(Released)) })
-	e.do(Release{Op: op, Module: m.gen, Ref: ref, Values: m.view})
+	e.do(Release{Op: op, Module: m.gen, Ref: ref, Values: m.view, Secrets: e.secrets(m)})
 }
 
 func (e *Engine) released(m *module, epoch int, in Released) {

@@ -142,7 +142,7 @@ func sameKind(a, b *builtins.WatchBinding) bool {
 func (e *Engine) inherit(h, old *hook) {
 	switch {
 	case h.each == nil && old.each == nil:
-		h.layer, h.state = old.layer, old.state
+		h.layer, h.state, h.stateSecrets = old.layer, old.state, old.stateSecrets
 	case h.each != nil && old.each != nil && sameKind(h.eachWatch().decl, old.eachWatch().decl):
 		for _, s := range old.each.objects {
 			one := *s

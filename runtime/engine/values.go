@@ -11,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // initValues gathers the module's static values, its schemas and the layers kept
@@ -214,6 +215,41 @@ func (e *Engine) composer(s *subject) func([]effect.ValueOp) (map[string]any, er
 		}
 		return values.GlobalView(v, others, switches), nil
 	}
+}
+
+// secrets returns the texts of a module's values that hooks have set as secrets. The
+// function holds nothing that changes.
+func (e *Engine) secrets(m *module) func() []string {
+	own, global := m.values, e.global.values
+	return func() []string {
+		if own == global {
+			return own.SecretTexts()
+		}
+		return append(own.SecretTexts(), global.SecretTexts()...)
+	}
+}
+
+// secretsOf is secrets for a run about the subject, with those that it remembers.
+func (e *Engine) secretsOf(s *subject) func() []string {
+	values, state, at := e.secrets(s.hook.module), s.state, s.stateSecrets
+	return func() []string {
+		texts := values()
+		for _, path := range at {
+			if text, ok := object.Inside(state, path).(string); ok {
+				texts = append(texts, text)
+			}
+		}
+		return texts
+	}
+}
+
+// hidden is a text about a module's values without what hooks have set there as secrets.
+func (e *Engine) hidden(m *module, text string) string {
+	var mask object.Mask
+	for _, secret := range e.secrets(m)() {
+		mask.Secret(secret)
+	}
+	return mask.Text(text)
 }
 
 // onlySwitches are the `<camelName>Enabled` that global hooks have set.

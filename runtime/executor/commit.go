@@ -14,6 +14,14 @@ import (
 // Commit writes objects in call order, then what is kept. The first failing write
 // ends it.
 func (x *Executor) Commit(ctx context.Context, a engine.Commit) error {
+	err := x.commit(ctx, a)
+	if err != nil && a.Hide != nil { // the API server quotes what it refuses
+		return a.Hide(err)
+	}
+	return err
+}
+
+func (x *Executor) commit(ctx context.Context, a engine.Commit) error {
 	manager := effect.Manager(a.Hook.ID)
 	for i, w := range a.Writes {
 		w.Cause = a.Cause

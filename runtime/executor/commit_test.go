@@ -2,6 +2,8 @@ package executor
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -33,11 +35,15 @@ func TestACommitSaysHowFarItCame(t *testing.T) {
 	missing := write(effect.WritePatch, "none", "web/hooks/a.star:5")
 	missing.Patch = &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{}}
 	a := engine.Commit{Hook: &generation.Hook{ID: "web/hooks/a.star:f"}, Module: "web", Writes: []effect.Write{
-		write(effect.WriteCreate, "x", ""), write(effect.WriteApply, "y", ""), missing, write(effect.WriteApply, "z", ""),
+		write(effect.WriteApply, "x", ""), write(effect.WriteApply, "y", ""), missing, write(effect.WriteApply, "z", ""),
 	}}
 	const want = `web/hooks/a.star:5: cannot patch ConfigMap a/none: configmaps "none" not found (2 of 4 written)`
 	if err := x.Commit(context.Background(), a); err == nil || err.Error() != want {
 		t.Errorf("error is\n%v, want\n%s", err, want)
+	}
+	a.Hide = func(err error) error { return errors.New(strings.ReplaceAll(err.Error(), "none", "***")) }
+	if err := x.Commit(context.Background(), a); err == nil || !strings.Contains(err.Error(), "ConfigMap a/***: ") {
+		t.Errorf("what is secret is shown: %v", err)
 	}
 	if api.Object("v1", "ConfigMap", "a", "y") == nil || api.Object("v1", "ConfigMap", "a", "z") != nil {
 		t.Error("what was written is not what comes before the failed write")

@@ -102,7 +102,8 @@ func keepFields(obj map[string]any, paths []object.Path) map[string]any {
 
 // ChartValues returns what the chart sees of the values: all of them, below
 // values_key= when the module asks for that, or what def chart_values(v) returns.
-func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, now time.Time, log builtins.Logger) (map[string]any, error) {
+// What secrets returns is hidden in its error.
+func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (map[string]any, error) {
 	if key := m.Decl.ValuesKey; key != "" {
 		nested := map[string]any{}
 		for k, v := range view {
@@ -115,6 +116,8 @@ func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, v
 	if m.ChartValues == nil {
 		return view, nil
 	}
+	s := &seen{}
+	s.known(secrets)
 	v, _, err := host.Call(ctx, m.ChartValues, starlark.Tuple{object.FromPlain(view)}, script.CallOptions{
 		Name: m.Name + "/chart_values",
 		Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log, Run: &builtins.Run{
@@ -124,11 +127,11 @@ func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, v
 		Limits: askedLimits,
 	})
 	if err != nil {
-		return nil, err
+		return nil, s.err(err)
 	}
 	plain, err := object.ToPlain(v)
 	if err != nil {
-		return nil, fmt.Errorf("chart_values(): %w", err)
+		return nil, s.err(fmt.Errorf("chart_values(): %w", err))
 	}
 	out, ok := plain.(map[string]any)
 	if !ok {

@@ -273,7 +273,7 @@ func TestEnabled(t *testing.T) {
 		{map[string]any{"global": map[string]any{"domain": "x"}}, builtins.AnswerOn},
 		{map[string]any{"on": false, "global": map[string]any{"domain": "x"}}, builtins.AnswerDisabled},
 	} {
-		got, err := Enabled(context.Background(), g.Host, m, c.view, time.Time{}, noLog{})
+		got, err := Enabled(context.Background(), g.Host, m, c.view, nil, time.Time{}, noLog{})
 		if err != nil || got.Answer != c.want {
 			t.Errorf("%v: got %v %v, want %v", c.view, got, err, c.want)
 		}
@@ -283,7 +283,7 @@ func TestEnabled(t *testing.T) {
 func TestChartValues(t *testing.T) {
 	g, m := compile(t, nodes, moduleStar)
 	view := map[string]any{"nodes": []any{"a", "b"}, "global": map[string]any{"domain": "x"}}
-	got, err := ChartValues(context.Background(), g.Host, m, view, time.Time{}, noLog{})
+	got, err := ChartValues(context.Background(), g.Host, m, view, nil, time.Time{}, noLog{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestChartValues(t *testing.T) {
 	}
 	plain := *m
 	plain.ChartValues, plain.Decl.ValuesKey = nil, ""
-	if got, err := ChartValues(context.Background(), g.Host, &plain, view, time.Time{}, noLog{}); err != nil || !cmp.Equal(got, view) {
+	if got, err := ChartValues(context.Background(), g.Host, &plain, view, nil, time.Time{}, noLog{}); err != nil || !cmp.Equal(got, view) {
 		t.Errorf("got %v %v", got, err)
 	}
 }

@@ -40,6 +40,17 @@ func (s *seen) use(f func(*object.Mask)) {
 	f(&s.mask)
 }
 
+// known notes texts that are known to be secret.
+func (s *seen) known(secrets func() []string) {
+	if secrets != nil {
+		s.saw(func(m *object.Mask) {
+			for _, text := range secrets() {
+				m.Secret(text)
+			}
+		})
+	}
+}
+
 // given notes the Secrets that a request brings. What it watches is noted when the hook
 // looks at it, by the function that it returns.
 func (s *seen) given(r *Request) (asked func(binding string)) {
@@ -144,20 +155,94 @@ func (e *maskedError) Error() string { return e.text }
 // Unwrap gives the cause.
 func (e *maskedError) Unwrap() error { return e.cause }
 
-// mark marks what was seen in the values that a run sets: there it is known as secret from
-// now on, in later generations and after restarts too.
-func (s *seen) mark(ops []effect.ValueOp) {
-	if len(ops) == 0 {
+// told hides what was seen in what people are told by a run: labels of metrics, Events, URLs
+// in logs, and why a request is refused.
+func (s *seen) told(r *Result) {
+	e, d := &r.Effects, r.Response.Denied
+	if len(e.Metrics)+len(e.Writes)+len(e.Messages)+len(r.Response.Warnings) == 0 && d == nil {
 		return
 	}
 	s.use(func(m *object.Mask) {
-		if m.Empty() {
-			return
+		for _, metric := range e.Metrics {
+			for label, value := range metric.Labels {
+				metric.Labels[label] = m.Text(value)
+			}
 		}
-		for i := range ops {
-			ops[i].Secrets = append(ops[i].Secrets, m.Marks(ops[i].Value)...)
+		for _, w := range e.Writes {
+			if w.Event != nil {
+				w.Event.Message = m.Text(w.Event.Message)
+			}
+		}
+		for i := range e.Messages {
+			msg := &e.Messages[i]
+			msg.Hidden = msg.Hidden || m.Text(msg.URL) != msg.URL
+		}
+		for i, text := range r.Response.Warnings {
+			r.Response.Warnings[i] = m.Text(text)
+		}
+		if d != nil {
+			d.Message = m.Text(d.Message)
 		}
 	})
+}
+
+// mark marks what was seen in the values that a run sets, and in what it remembers: there it
+// is known as secret from now on, in later generations and after restarts too.
+func (s *seen) mark(e *effect.Effects) {
+	if len(e.Values)+len(e.State) == 0 {
+		return
+	}
+	s.use(func(m *object.Mask) {
+		for i := range e.Values {
+			op := &e.Values[i]
+			op.Secrets = append(op.Secrets, m.Marks(op.Value)...)
+		}
+		if len(e.State) > 0 {
+			e.StateSecrets = m.Marks(e.State)
+		}
+	})
+}
+
+// Outcome takes in what a run puts into Secrets, values and headers of the type secret.
+func Outcome(m *object.Mask, e effect.Effects, r builtins.Response) {
+	for _, op := range e.Values {
+		for _, at := range op.Secrets {
+			if text, ok := object.Inside(op.Value, at).(string); ok {
+				m.Secret(text)
+			}
+		}
+	}
+	for i := range e.Writes {
+		written(m, &e.Writes[i])
+	}
+	for _, msg := range e.Messages {
+		for _, v := range msg.Headers {
+			m.Secret(v)
+		}
+		if msg.Hidden {
+			m.Secret(msg.URL)
+		}
+	}
+	m.Object(r.Object)
+	for _, obj := range r.Objects {
+		m.Object(obj)
+	}
+}
+
+func written(m *object.Mask, w *effect.Write) {
+	m.Object(w.Object)
+	if w.Patch != nil && w.Ref.Kind == "Secret" {
+		if body, ok := w.Patch.Body.(map[string]any); ok {
+			m.Data(body)
+		} else {
+			m.Leaves(w.Patch.Body)
+		}
+	}
+	if w.Set != nil {
+		for i := range w.Set.Members {
+			written(m, &w.Set.Members[i])
+		}
+	}
 }
 
 // seenReader notes the Secrets that a run reads.

@@ -32,6 +32,11 @@ def loop(o):
         for j in range(10000000):
             pass
 
+def strict(ctx):
+    warn("is " + base64.decode(ctx.request.object.data.k))
+    return deny("no " + base64.decode(ctx.request.object.data.k))
+
+hook(strict, on = [k8s.validate("v1", "Secret", failure_policy = "fail")])
 hook(check, on = [k8s.validate("v1", "ConfigMap", failure_policy = "fail", timeout = "1s")])
 hook(on = [k8s.convert("lamps.example.com.x", {("v1", "v2"): up, ("v2", "v1"): loop})], timeout = "100ms")
 `
@@ -51,6 +56,11 @@ func TestRequestRuns(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got = call("check", review(nil)); got.Err != nil || got.Response.Denied != nil {
+		t.Errorf("%+v", got)
+	}
+	// What a Secret under review holds is in no answer that people read.
+	secret := builtins.Review{Name: "a", Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"k": "aHVudGVyMg=="}}}
+	if got = call("strict", secret.Request("validate")); got.Response.Denied == nil || got.Response.Denied.Message != "no ***" || got.Response.Warnings[0] != "is ***" {
 		t.Errorf("%+v", got)
 	}
 	// What is returned has no line of its own: the function's is named.

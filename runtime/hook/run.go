@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -50,9 +51,12 @@ type Request struct {
 	// Random is where random values come from; nil: the system's own source.
 	Random io.Reader
 	// HTTP makes the requests of http.get; nil: none are made.
-	HTTP  builtins.Fetcher
-	Scope func(apiVersion, kind string) (bool, error)
-	Log   builtins.Logger
+	HTTP builtins.Fetcher
+	// Secrets returns texts of the values and of State that earlier runs have set as
+	// secrets; nil: there are none.
+	Secrets func() []string
+	Scope   func(apiVersion, kind string) (bool, error)
+	Log     builtins.Logger
 }
 
 // Result is what a call asked for, or why it failed. A failed one asks for
@@ -65,21 +69,29 @@ type Result struct {
 	Response builtins.Response
 	Usage    script.Usage
 	Err      error
+	// Hide hides what the run has seen of Secrets, and puts there, in errors about
+	// Effects.
+	Hide func(error) error
 }
 
-// Run calls a hook. What it has seen of Secrets is hidden in its log and in its error.
+// Run calls a hook. What it has seen of Secrets is hidden in its log, in its error and in
+// what it has others told.
 func Run(ctx context.Context, r Request) Result {
-	var s seen
+	s := &seen{}
+	s.known(r.Secrets)
 	asked := s.given(&r)
 	if r.Reader != nil {
-		r.Reader = seenReader{r.Reader, &s}
+		r.Reader = seenReader{r.Reader, s}
 	}
 	if r.Log != nil {
-		r.Log = seenLog{r.Log, &s}
+		r.Log = seenLog{r.Log, s}
 	}
 	result := call(ctx, r, asked)
 	result.Err = s.err(result.Err)
-	s.mark(result.Effects.Values)
+	s.told(&result)
+	s.saw(func(m *object.Mask) { Outcome(m, result.Effects, result.Response) })
+	s.mark(&result.Effects)
+	result.Hide = s.err
 	return result
 }
 
@@ -147,18 +159,23 @@ func placeOf(fn starlark.Callable) string {
 	return ""
 }
 
-// Enabled calls def enabled() of a module.star.
-func Enabled(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, now time.Time, log builtins.Logger) (builtins.Decision, error) {
+// Enabled calls def enabled() of a module.star. What secrets returns is hidden in its log,
+// its error and its reason.
+func Enabled(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (builtins.Decision, error) {
+	s := &seen{}
+	s.known(secrets)
 	v, _, err := host.Call(ctx, m.Enabled, nil, script.CallOptions{
 		Name: m.Name + "/enabled",
-		Context: &builtins.Context{Phase: builtins.PhaseEnabled, Log: log, Run: &builtins.Run{
+		Context: &builtins.Context{Phase: builtins.PhaseEnabled, Log: seenLog{log, s}, Run: &builtins.Run{
 			Module: m.Name, Hook: "enabled", Now: now,
 			Compose: func([]effect.ValueOp) (map[string]any, error) { return view, nil },
 		}},
 		Limits: askedLimits,
 	})
 	if err != nil {
-		return builtins.Decision{}, err
+		return builtins.Decision{}, s.err(err)
 	}
-	return builtins.DecisionOf(v)
+	decision, err := builtins.DecisionOf(v)
+	s.use(func(m *object.Mask) { decision.Reason = m.Text(decision.Reason) })
+	return decision, s.err(err)
 }

@@ -23,6 +23,8 @@ const (
 	partLength, maxPart = 64, partLength + MinSecretInside - 1
 	// minLine is the length from which a line of a secret of many is taken for one.
 	minLine = 16
+	// maxEscaped is the length up to which a text is known as it stands in JSON and URLs.
+	maxEscaped = 256
 )
 
 // tooMuch is shown instead of texts when a mask knows too much.
@@ -43,18 +45,8 @@ func (m *Mask) Empty() bool { return m.size == 0 }
 
 // Add takes in a text as it is.
 func (m *Mask) Add(text string) {
-	if len(text) < MinSecret || text == "true" || text == "false" || m.size > maxMasked {
+	if len(text) < MinSecret || text == "true" || text == "false" {
 		return
-	}
-	if _, known := m.known[text]; known {
-		return
-	}
-	if m.size += len(text); m.size > maxMasked {
-		m.known, m.lengths = nil, nil
-		return
-	}
-	if m.known == nil {
-		m.known, m.lengths = map[string]struct{}{}, map[[MinSecretInside]byte]uint64{}
 	}
 	for len(text) > maxPart {
 		m.part(text[:partLength])
@@ -64,21 +56,30 @@ func (m *Mask) Add(text string) {
 }
 
 func (m *Mask) part(text string) {
+	if _, known := m.known[text]; known || m.size > maxMasked {
+		return
+	}
+	if m.size += len(text); m.size > maxMasked {
+		m.known, m.lengths = nil, nil
+		return
+	}
+	if m.known == nil {
+		m.known, m.lengths = map[string]struct{}{}, map[[MinSecretInside]byte]uint64{}
+	}
 	m.known[text] = struct{}{}
 	if len(text) >= MinSecretInside {
 		m.lengths[[MinSecretInside]byte([]byte(text[:MinSecretInside]))] |= 1 << (len(text) - MinSecretInside)
 	}
 }
 
-// Secret takes in a text in the forms in which it turns up: as it is, in base64 either
-// way, without the space around it, in quotes, in JSON, in a URL, and line by line; and of
-// a text that is JSON, the parts that sound like secrets.
+// Secret takes in a text in the forms in which it turns up: as it is, without base64
+// and without the space around it, in quotes, in JSON, in a URL, and line by line; and of a
+// text that is JSON, the parts that sound like secrets.
 func (m *Mask) Secret(text string) {
 	if len(text) < MinSecret || m.size > maxMasked {
 		return
 	}
 	m.forms(text)
-	m.Add(base64.StdEncoding.EncodeToString([]byte(text)))
 	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil {
 		m.forms(string(decoded))
 	}
@@ -87,12 +88,12 @@ func (m *Mask) Secret(text string) {
 func (m *Mask) forms(text string) {
 	m.Add(text)
 	trimmed := strings.TrimSpace(text)
-	if trimmed != text {
-		m.Add(trimmed)
+	m.Add(trimmed)
+	if len(trimmed) < MinSecretInside { // too short to be found by what Text decodes
+		m.Add(base64.StdEncoding.EncodeToString([]byte(text)))
 		m.Add(base64.StdEncoding.EncodeToString([]byte(trimmed)))
 	}
-	m.quoted(trimmed)
-	if !strings.Contains(trimmed, "\n") {
+	if len(trimmed) <= maxEscaped {
 		m.escaped(trimmed)
 	}
 	if strings.HasPrefix(trimmed, "{") {
@@ -104,23 +105,17 @@ func (m *Mask) forms(text string) {
 	for line := range strings.Lines(trimmed) {
 		if line = strings.TrimSpace(line); len(line) >= minLine && line != trimmed && !strings.HasPrefix(line, "-----") {
 			m.Add(line)
-			m.escaped(line)
 		}
 	}
 }
 
-// quoted takes in a text as it stands in quotes.
-func (m *Mask) quoted(text string) {
-	m.Add(inJSON(text, true))
-	if quoted := strconv.Quote(text); len(quoted) != len(text)+2 {
-		m.Add(quoted[1 : len(quoted)-1])
-	}
-}
-
-// escaped takes in a line as it stands in JSON, in JSON within JSON, and in URLs.
-func (m *Mask) escaped(line string) {
-	once, html := inJSON(line, false), inJSON(line, true)
-	for _, form := range [...]string{once, html, inJSON(once, false), inJSON(html, true), url.QueryEscape(line), url.PathEscape(line)} {
+// escaped takes in a text as it stands in quotes, in JSON, in JSON within JSON, and in URLs.
+func (m *Mask) escaped(text string) {
+	once, html := inJSON(text, false), inJSON(text, true)
+	quoted := strconv.Quote(text)
+	for _, form := range [...]string{
+		quoted[1 : len(quoted)-1], once, html, inJSON(once, false), inJSON(html, true), url.QueryEscape(text), url.PathEscape(text),
+	} {
 		m.Add(form)
 	}
 }
@@ -304,6 +299,25 @@ func (m *Mask) Plain(v any) any {
 			out[i] = m.Plain(e)
 		}
 		return out
+	}
+	return v
+}
+
+// Inside returns what stands at a path in plain data, nil when nothing does.
+func Inside(v any, path []string) any {
+	for _, key := range path {
+		switch holder := v.(type) {
+		case map[string]any:
+			v = holder[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i >= len(holder) {
+				return nil
+			}
+			v = holder[i]
+		default:
+			return nil
+		}
 	}
 	return v
 }

@@ -23,10 +23,9 @@ var document = regexp.MustCompile(`(?m)^---[ \t]*(?:#.*)?\n`)
 // masker knows secrets, and takes them out of what people are shown.
 type masker struct{ object.Mask }
 
-// newMasker knows the Secrets that the world has seen, what its hooks have set as
-// secrets, and the values of releases and modules that sound like some.
+// newMasker knows what [Secrets] does, and the values of releases and modules that sound like some.
 func newMasker(w *sim.World, releases ...map[release.Ref]*sim.Release) *masker {
-	m := &masker{}
+	m := &masker{Secrets(w)}
 	for _, of := range releases {
 		for _, r := range of {
 			m.Sounding(r.Values)
@@ -34,6 +33,14 @@ func newMasker(w *sim.World, releases ...map[release.Ref]*sim.Release) *masker {
 	}
 	for _, name := range w.Modules() {
 		m.Sounding(w.Values(name))
+	}
+	return m
+}
+
+// Secrets knows the Secrets that the world has seen, and what its hooks have set as secrets.
+func Secrets(w *sim.World) object.Mask {
+	var m object.Mask
+	for _, name := range w.Modules() {
 		if in, err := w.Explain(name); err == nil {
 			for _, text := range in.Explain().SecretTexts() {
 				m.Secret(text)

@@ -38,8 +38,9 @@ type inputs struct {
 	Key       string          `cbor:"key,omitempty"`
 	Object    part            `cbor:"object"` // *value
 	Cleanup   bool            `cbor:"cleanup,omitempty"`
-	Config    part            `cbor:"config"` // map[string]any
-	State     part            `cbor:"state"`  // map[string]any
+	Config    part            `cbor:"config"`          // map[string]any
+	State     part            `cbor:"state"`           // map[string]any
+	Known     *part           `cbor:"known,omitempty"` // []string: secrets of the values and of State
 	Switches  []string        `cbor:"switches,omitempty"`
 	// Values are what the run saw before it changed any, Composed what it saw
 	// after so many changes of Ops.

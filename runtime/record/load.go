@@ -81,6 +81,7 @@ type Record struct {
 	object    starlark.Value
 	config    map[string]any
 	state     map[string]any
+	known     []string
 	values    map[int]view
 	reads     []answer
 }
@@ -187,6 +188,11 @@ func (l *loader) inputs(r *Record, in *inputs) error {
 		l.part(in.Events, &events), l.part(in.Object, &object), l.part(in.Config, &r.config), l.part(in.State, &r.state),
 	); err != nil {
 		return err
+	}
+	if in.Known != nil {
+		if err := l.part(*in.Known, &r.known); err != nil {
+			return err
+		}
 	}
 	for _, e := range events {
 		r.events = append(r.events, e.event())

@@ -2,12 +2,11 @@ package record
 
 import (
 	"slices"
-	"strconv"
 
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -22,6 +21,7 @@ type Mask struct{ object.Mask }
 // NewMask finds the secrets of a run, and of others that it is compared with.
 func NewMask(r *Record, others ...Outcome) *Mask {
 	m := &Mask{}
+	m.knows(r.known)
 	m.inputs(r.in.Secrets, r.snapshots, r.events, r.object, r.in.Request)
 	if c, err := newCodec(); err == nil {
 		for _, a := range r.reads {
@@ -40,6 +40,7 @@ func NewMask(r *Record, others ...Outcome) *Mask {
 // maskOf finds the secrets of a run that is about to be kept.
 func maskOf(t *Trace, in *inputs, o Outcome) *Mask {
 	m := &Mask{}
+	m.knows(t.known())
 	m.inputs(in.Secrets, t.request.Snapshots, t.request.Events, t.request.Object, in.Request)
 	for _, r := range t.reads {
 		if list, ok := r.answer.([]map[string]any); ok {
@@ -52,6 +53,12 @@ func maskOf(t *Trace, in *inputs, o Outcome) *Mask {
 	}
 	m.outcome(o)
 	return m
+}
+
+func (m *Mask) knows(known []string) {
+	for _, text := range known {
+		m.Secret(text)
+	}
 }
 
 // inputs finds the secrets of what the run was given; what these bindings watch is made
@@ -99,62 +106,4 @@ func (m *Mask) answer(q question, data any) {
 	}
 }
 
-func (m *Mask) outcome(o Outcome) {
-	for _, op := range o.Effects.Values {
-		for _, at := range op.Secrets {
-			if text, ok := inside(op.Value, at).(string); ok {
-				m.Secret(text)
-			}
-		}
-	}
-	for i := range o.Effects.Writes {
-		m.write(&o.Effects.Writes[i])
-	}
-	for _, msg := range o.Effects.Messages {
-		for _, v := range msg.Headers {
-			m.Secret(v)
-		}
-		if msg.Hidden {
-			m.Secret(msg.URL)
-		}
-	}
-	m.Object(o.Response.Object)
-	for _, obj := range o.Response.Objects {
-		m.Object(obj)
-	}
-}
-
-func (m *Mask) write(w *effect.Write) {
-	m.Object(w.Object)
-	if w.Patch != nil && w.Ref.Kind == "Secret" {
-		if body, ok := w.Patch.Body.(map[string]any); ok {
-			m.Data(body)
-		} else {
-			m.Leaves(w.Patch.Body)
-		}
-	}
-	if w.Set != nil {
-		for i := range w.Set.Members {
-			m.write(&w.Set.Members[i])
-		}
-	}
-}
-
-// inside returns what stands at a path of plain data, nil when nothing does.
-func inside(v any, path []string) any {
-	for _, key := range path {
-		switch holder := v.(type) {
-		case map[string]any:
-			v = holder[key]
-		case []any:
-			i, err := strconv.Atoi(key)
-			if err != nil || i < 0 || i >= len(holder) {
-				return nil
-			}
-			v = holder[i]
-		default:
-			return nil
-		}
-	}
-	return v
-}
+func (m *Mask) outcome(o Outcome) { hook.Outcome(&m.Mask, o.Effects, o.Response) }

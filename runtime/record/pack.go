@@ -169,6 +169,12 @@ func (p *packer) inputs(tx *tx, t *Trace, in *inputs) error {
 			return err
 		}
 	}
+	if known := t.known(); len(known) > 0 {
+		in.Known = new(part)
+		if *in.Known, err = p.part(tx, known); err != nil {
+			return err
+		}
+	}
 	if r.Compose != nil {
 		if err := p.values(tx, t, in); err != nil {
 			return err

@@ -57,7 +57,7 @@ func Replay(ctx context.Context, r *Record, o ReplayOptions) (*Replayed, error) 
 	result := hook.Run(ctx, hook.Request{
 		Host: g.Host, Module: module, Hook: h, Events: r.events, Snapshots: r.snapshots, Synced: r.in.Synced,
 		Attempt: r.in.Attempt, Key: r.in.Key, Object: r.object, Cleanup: r.in.Cleanup, Now: r.in.Now.time(),
-		Namespace: r.in.Namespace, Instance: r.in.Instance, Compose: w.compose, Config: r.config, State: r.state, Switches: r.in.Switches,
+		Namespace: r.in.Namespace, Instance: r.in.Instance, Compose: w.compose, Config: r.config, State: r.state, Secrets: func() []string { return r.known }, Switches: r.in.Switches,
 		Request: r.in.Request.request(), Reader: w, HTTP: w, Random: w, Scope: w.scope, Log: logs,
 	})
 	out := &Replayed{Outcome: outcomeOf(result, logs.all), Steps: result.Usage.Steps}

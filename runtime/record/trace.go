@@ -88,6 +88,14 @@ func (t *Trace) note(q question, answer any, err error, weight int) {
 	t.weight += weight
 }
 
+// known are the secrets that the run was told of.
+func (t *Trace) known() []string {
+	if t.request.Secrets == nil {
+		return nil
+	}
+	return t.request.Secrets()
+}
+
 // failed says that the run failed.
 func (t *Trace) failed() bool { return t.result.Err != nil || t.refused != "" }
 

@@ -46,6 +46,8 @@ func TestValuesHideSecrets(t *testing.T) {
 	f.eval(":apply -\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\nstringData: {k: hunter2}\n.")
 	transcript{
 		{`s = k8s.secret("s", "k", "default"); s`, `***`},
+		{`reveal(s)`, `"***"`},
+		{`[base64.decode(k8s.get("v1", "Secret", "s", "default").data.k), {"k": "by " + reveal(s)}]`, `["***", {"k": "by ***"}]`},
 		{`values.set("global.token", s); values.set("global.list", [1, s])`, "~ values.set global.token\n~ values.set global.list"},
 		{`:values global`, "global:\n  list:\n  - 1\n  - '***'\n  token: '***'"},
 		{`:values global.token`, "'***'"},

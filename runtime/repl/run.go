@@ -11,6 +11,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
 )
@@ -39,11 +40,17 @@ func (s *Session) runPiece(t *starlark.Thread, _ *starlark.Builtin, args starlar
 	results, err := s.scope.Run(t, piece)
 	for _, v := range results {
 		if v != starlark.None {
-			s.out.result(show(v))
+			s.out.result(s.hide(show(v)))
 			s.offer("_", v)
 		}
 	}
 	return starlark.None, err
+}
+
+// hide hides what was read from Secrets.
+func (s *Session) hide(text string) string {
+	m := plan.Secrets(s.world)
+	return m.Text(text)
 }
 
 // offer gives a name to a value, unless the session uses it for something else.

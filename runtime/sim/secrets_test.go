@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// What a hook has read from a Secret is hidden wherever people look, also once it stands in
+// values and ctx.state: in later runs, after a restart, in enabled(), chart_values() and a
+// chart's errors.
+func TestWhatWasReadFromSecretsStaysHidden(t *testing.T) {
+	w := explainTree(t, map[string]string{
+		"values.yaml": "webEnabled: true\nasksEnabled: true\nbrokenEnabled: true\nrefusedEnabled: true\n",
+		"global/module.star": `module(grants = [grant("v1", "Secret", verbs = ["get"], namespaces = ["x"])])
+`,
+		"global/hooks.star": `
+def read(ctx):
+    values.merge("global", {"login": {"password": base64.decode(k8s.get("v1", "Secret", "t", "x").data["key"])}})
+hook(read, on = [startup()])
+`,
+		"web/module.star": `
+module(grants = [grant("v1", "Secret", verbs = ["get"], namespaces = ["x"]), grant("v1", "Event", verbs = ["create"])], http = ["example.com"])
+def chart_values(v):
+    fail("chart_values: " + v["global"]["login"]["password"])
+`,
+		"web/Chart.yaml": "name: web\nversion: 0.1.0\n", "web/templates/a.yaml": "",
+		"web/hooks/a.star": `
+def first(ctx):
+    p = reveal(k8s.secret("t", "key", "x"))
+    if not ctx.state.get("p"):
+        ctx.state.set("p", {"deep": [p]})
+    metrics.set("login", 1, labels = {"by": p, "to": "x"})
+    k8s.event("v1", "ConfigMap", "c", reason = "Tried", message = "as " + p)
+    http.send("POST", "https://example.com/hooks/" + p, body = "x")
+hook(first, on = [startup()])
+def later(ctx):
+    print("values: " + values.get("global.login.password"))
+    metrics.set("again", 1, labels = {"by": values.get("global.login.password")})
+hook(later, on = [schedule("0 * * * *")])
+def remembers(ctx):
+    if ctx.state.get("p"):
+        print("state: " + ctx.state.get("p")["deep"][0] + ", " + base64.encode("me:" + ctx.state.get("p")["deep"][0]))
+    ctx.state.set("p", {"deep": [reveal(k8s.secret("t", "key", "x"))]})
+hook(remembers, on = [schedule("0 * * * *")])
+`,
+		"asks/module.star": `
+module()
+def enabled():
+    print("enabled sees " + values.get("global.login.password", "nothing"))
+    return waiting("no login as " + values.get("global.login.password", "nothing"))
+`,
+		"broken/module.star": "module()\n", "broken/Chart.yaml": "name: broken\nversion: 0.1.0\n",
+		"broken/templates/a.yaml":     `{{ fail (printf "chart: %s" .Values.global.login.password) }}`,
+		"refused/module.star":         "module(grants = [grant(\"v1\", \"Secret\", verbs = [\"get\"], namespaces = [\"x\"])])\n",
+		"refused/openapi/values.yaml": "properties:\n  word: {type: string, x-kubernetes-validations: [{rule: 'self == \"a\"', messageExpression: '\"it is \" + self'}]}\n",
+		"refused/hooks/a.star": `
+def sets(ctx):
+    values.set("word", reveal(k8s.secret("t", "key", "x")))
+hook(sets, on = [startup()])
+`,
+	})
+	var said []string
+	w.Listen(func(module, hook string, _ builtins.Level, msg string, fields []builtins.Field) {
+		said = append(said, fmt.Sprint(module, " ", hook, ": ", msg, fields))
+	})
+	if err := w.Apply(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "t", "namespace": "x"}, "stringData": map[string]any{"key": "s3cr3t-text"}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		said = nil
+		if err := w.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(t, 2*time.Hour)
+		shown := fmt.Sprintf("%+v", w.Status()) + strings.Join(said, "\n")
+		for _, m := range []string{"web", "asks"} {
+			shown += strings.Join(explained(t, w, m), "\n")
+		}
+		for key := range w.Metrics {
+			shown += "\n" + key
+		}
+		events, err := w.List("v1", "Event", nil, "", "")
+		if err != nil || len(events) == 0 {
+			t.Fatal(events, err)
+		}
+		shown += fmt.Sprint(events)
+		for _, sent := range w.Sent {
+			for _, m := range sent.Messages {
+				shown += "\n" + m.Where()
+			}
+		}
+		for _, r := range w.Runs {
+			shown += fmt.Sprint("\n", r.Err, r.Committed)
+		}
+		for _, want := range []string{
+			"chart_values: ***", "enabled sees ***", "no login as ***", "chart: ***", "values: ***", "state: ***, ***", "as ***", "POST https://example.com/***", "word: it is ***",
+		} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%q is not in\n%s", want, shown)
+			}
+		}
+		if strings.Contains(shown, "s3cr3t") || strings.Contains(shown, "czNjcjN0") {
+			i := strings.Index(shown, "s3cr3t")
+			t.Error(shown[max(0, i-300):])
+		}
+		w.Stop()
+	}
+}
