@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,16 +26,17 @@ func (w *Writer) finalizer(ctx context.Context, manager string, wr effect.Write)
 		meta := live["metadata"].(map[string]any)
 		version, _ := meta["resourceVersion"].(string)
 		uid, _ := meta["uid"].(string)
+		asked := time.Now()
 		obj, err := w.o.Client.Write(ctx, manager, effect.Write{
 			Kind: effect.WritePatch, Ref: wr.Ref, Unchanged: &effect.Unchanged{ResourceVersion: version, UID: uid},
 			Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{"metadata": map[string]any{"finalizers": next}}},
 		})
 		switch {
 		case err == nil && len(next) == 0 && meta["deletionTimestamp"] != nil:
-			w.o.Observe(wr.Ref, nil, wr.Cause) // nothing else has held it
+			w.o.Observe(wr.Ref, nil, wr.Cause, asked) // nothing else has held it
 			return nil
 		case err == nil:
-			w.o.Observe(wr.Ref, obj, wr.Cause)
+			w.o.Observe(wr.Ref, obj, wr.Cause, asked)
 			return nil
 		case wr.Kind == effect.WriteRelease && apierrors.IsNotFound(err):
 			return nil

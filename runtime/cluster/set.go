@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -161,9 +162,10 @@ func (w *Writer) applyMember(ctx context.Context, manager string, m effect.Write
 		}
 		return fmt.Errorf("cannot apply %s: it is there, and set %q of this hook did not make it: delete it, or give the member another name", m.Ref, name)
 	}
+	asked := time.Now()
 	obj, err := p.run(ctx)
 	if err == nil {
-		w.o.Observe(m.Ref, obj, m.Cause)
+		w.o.Observe(m.Ref, obj, m.Cause, asked)
 	}
 	return obj, err
 }
@@ -177,10 +179,11 @@ func (w *Writer) prune(ctx context.Context, manager string, ref effect.Ref, id, 
 	if err != nil {
 		return err
 	}
+	asked := time.Now()
 	obj, err := w.o.Client.Write(ctx, manager, effect.Write{Kind: effect.WriteDelete, Ref: ref,
 		Unchanged: &effect.Unchanged{UID: uidOf(live)}})
 	if err == nil {
-		w.o.Observe(ref, obj, cause)
+		w.o.Observe(ref, obj, cause, asked)
 	}
 	return err
 }

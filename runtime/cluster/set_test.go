@@ -121,7 +121,7 @@ func TestSetPrunesInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var gone []string
-	s.writer.o.Observe = func(ref effect.Ref, obj map[string]any, _ *effect.Cause) {
+	s.writer.o.Observe = func(ref effect.Ref, obj map[string]any, _ *effect.Cause, _ time.Time) {
 		if obj == nil {
 			gone = append(gone, ref.Name)
 		}
@@ -154,7 +154,7 @@ func TestSetAfterACrash(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		left := n
 		s.writer = NewWriter(WriterOptions{Client: newClient(t, s.api), Namespace: "ops", Name: "starling", Instance: "ops.starling",
-			Observe: func(effect.Ref, map[string]any, *effect.Cause) {
+			Observe: func(effect.Ref, map[string]any, *effect.Cause, time.Time) {
 				if left--; left <= 0 {
 					cancel()
 				}

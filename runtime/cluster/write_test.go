@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/starling-operator/starling/runtime/cluster/apitest"
@@ -227,7 +228,7 @@ func TestEvictAndSubresources(t *testing.T) {
 	api := apitest.New(t)
 	api.Serve(podKind)
 	seen := 0
-	w := NewWriter(WriterOptions{Client: newClient(t, api), Observe: func(effect.Ref, map[string]any, *effect.Cause) { seen++ }})
+	w := NewWriter(WriterOptions{Client: newClient(t, api), Observe: func(effect.Ref, map[string]any, *effect.Cause, time.Time) { seen++ }})
 	ref := effect.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "a", Name: "p"}
 	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "a", "name": "p"}}
 	api.Put(pod)

@@ -20,8 +20,8 @@ type WriterOptions struct {
 	// Instance is the value of the label starling.dev/instance.
 	Instance string
 	// Observe is told of every object that was written: as it is now, or nil when
-	// it is gone, and of the write's cause. Nil tells nobody.
-	Observe func(ref effect.Ref, obj map[string]any, cause *effect.Cause)
+	// it is gone, of the write's cause, and of when it was asked for. Nil tells nobody.
+	Observe func(ref effect.Ref, obj map[string]any, cause *effect.Cause, asked time.Time)
 	// JQ runs the programs of jq patches: it returns what a program makes of an
 	// object, which it leaves alone. It bounds them, and its errors are lines for
 	// people that do not quote the object. Nil refuses such patches.
@@ -44,7 +44,7 @@ type Writer struct {
 // NewWriter makes a writer. It does no I/O.
 func NewWriter(o WriterOptions) *Writer {
 	if o.Observe == nil {
-		o.Observe = func(effect.Ref, map[string]any, *effect.Cause) {}
+		o.Observe = func(effect.Ref, map[string]any, *effect.Cause, time.Time) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -74,12 +74,13 @@ func (w *Writer) Write(ctx context.Context, manager string, wr effect.Write) err
 		return err
 	}
 	p.jq = w.o.JQ
+	asked := time.Now()
 	obj, err := p.run(ctx)
 	if err != nil {
 		return err
 	}
 	if obj != nil || wr.Kind == effect.WriteDelete {
-		w.o.Observe(wr.Ref, obj, wr.Cause)
+		w.o.Observe(wr.Ref, obj, wr.Cause, asked)
 	}
 	return nil
 }

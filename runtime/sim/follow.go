@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"go.starlark.net/starlark"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,7 +58,7 @@ func (w *World) look() (told bool) {
 }
 
 // observe has the watches know whose write they find.
-func (w *World) observe(ref effect.Ref, obj map[string]any, cause *effect.Cause) {
+func (w *World) observe(ref effect.Ref, obj map[string]any, cause *effect.Cause, _ time.Time) {
 	for _, f := range w.watches {
 		f.local.Observe(ref, obj, cause)
 	}

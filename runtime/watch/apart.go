@@ -79,7 +79,7 @@ type queue struct {
 func (q *queue) add(key objectKey, version uint64, obj map[string]any, seen time.Time, own bool, cause *effect.Cause) {
 	t := q.tasks[key]
 	if t == nil {
-		t = &task{key: key, seen: seen}
+		t = &task{key: key}
 		if q.tasks == nil {
 			q.tasks = map[objectKey]*task{}
 		}
@@ -102,7 +102,7 @@ func (q *queue) add(key objectKey, version uint64, obj map[string]any, seen time
 		return
 	}
 	q.held -= t.size
-	t.version, t.obj, t.size = version, obj, 0
+	t.version, t.obj, t.size, t.seen = version, obj, 0, seen
 	if q.working || len(q.tasks) > 1 { // else its turn is now
 		t.size = weigh(obj)
 	}
@@ -126,6 +126,14 @@ func (q *queue) gone(key objectKey, version uint64) uint64 {
 		t.void = true
 	}
 	return at
+}
+
+// seenSince says whether a newer state of an object waits than that of a time.
+func (q *queue) seenSince(key objectKey, at time.Time) bool {
+	if t := q.tasks[key]; t != nil && t.seen.After(at) {
+		return true
+	}
+	return q.current != nil && q.current.key == key && q.current.seen.After(at)
 }
 
 // take takes a change out.

@@ -128,7 +128,7 @@ func TestASnapshotWaitsForTheFilterOfWhatWasWritten(t *testing.T) {
 	f.api.Put(configMap("a", "y", "2")) // somebody else's, which is in the way
 	<-g.called
 	written := f.api.Put(configMap("a", "x", "2"))
-	f.manager.Observe(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"}, written, nil)
+	f.manager.Observe(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"}, written, nil, time.Now())
 	got := make(chan string)
 	go func() { got <- fmt.Sprint(f.manager.Snapshot("w")) }()
 	g.pass <- ""

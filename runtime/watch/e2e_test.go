@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
@@ -77,7 +78,7 @@ func TestRealObjects(t *testing.T) {
 
 	// The answer to our own write is in the next snapshot, and comes once.
 	ref := effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: ns, Name: "y"}
-	f.manager.Observe(ref, f.apply(configMap(ns, "y", "2")), nil)
+	f.manager.Observe(ref, f.apply(configMap(ns, "y", "2")), nil, time.Now())
 	f.snapshot("w", `["1" "2"]`)
 	f.await(fmt.Sprintf(`w added %s/y "2"`, ns))
 	f.apply(configMap(ns, "y", "3"))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // failure is a filter's error on one object.
@@ -11,6 +12,7 @@ type failure struct {
 	version uint64
 	msg     string
 	lacks   bool // no result of the object is kept
+	seen    time.Duration
 }
 
 // failures are the objects that a filter fails on. They are kept in order, so that an event
@@ -33,8 +35,8 @@ func (f *failures) place(key objectKey, lacks bool) (int, bool) {
 	return from + i, there
 }
 
-func (f *failures) set(key objectKey, version uint64, err error, lacks bool) {
-	f.keep(key, failure{version: version, msg: shortened(err), lacks: lacks})
+func (f *failures) set(key objectKey, version uint64, err error, lacks bool, seen time.Duration) {
+	f.keep(key, failure{version: version, msg: shortened(err), lacks: lacks, seen: seen})
 }
 
 func (f *failures) keep(key objectKey, next failure) {

@@ -302,9 +302,9 @@ func (m *Manager) rows(id string) []*row {
 // Observe takes the API server's answer to a write of our own into all watches
 // that see the object, if it is newer than what they have: the next snapshot is
 // never older than the write. It gives the events that the stream would give, and
-// the stream then does not repeat them. obj nil says that the object is gone. Cause goes with
-// the events.
-func (m *Manager) Observe(ref effect.Ref, obj map[string]any, cause *effect.Cause) {
+// the stream then does not repeat them. obj nil says that the object is gone, unless
+// what was seen of it since the write was asked for is another one. Cause goes with the events.
+func (m *Manager) Observe(ref effect.Ref, obj map[string]any, cause *effect.Cause, asked time.Time) {
 	m.mu.Lock()
 	var found []*stream
 	for key, s := range m.streams {
@@ -314,7 +314,7 @@ func (m *Manager) Observe(ref effect.Ref, obj map[string]any, cause *effect.Caus
 	}
 	m.mu.Unlock()
 	for _, s := range found {
-		s.observe(ref, obj, cause)
+		s.observe(ref, obj, cause, asked)
 	}
 }
 

@@ -238,7 +238,7 @@ func TestExcludedNamespaces(t *testing.T) {
 	f.snapshot("all", `["c1"]`)
 	f.api.Put(configMap("a", "x", "bad")) // its filter would fail
 	ref := effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "b", Name: "own"}
-	f.manager.Observe(ref, f.api.Put(configMap("b", "own", "own")), nil)
+	f.manager.Observe(ref, f.api.Put(configMap("b", "own", "own")), nil, time.Now())
 	f.api.Put(configMap("c", "x", "c2"))
 	f.await(`all modified c/x "c2"`)
 
@@ -293,10 +293,10 @@ func TestFieldSelectors(t *testing.T) {
 	}
 	f.api.Deafen(true)
 	f.api.Cut()
-	f.manager.Observe(ref("four"), f.api.Put(secret("four", "tls")), nil)
+	f.manager.Observe(ref("four"), f.api.Put(secret("four", "tls")), nil, time.Now())
 	f.await(`tls added a/four "four"`)
-	f.manager.Observe(ref("five"), f.api.Put(secret("five", "other")), nil)
-	f.manager.Observe(ref("six"), f.api.Put(secret("six", "")), nil)
+	f.manager.Observe(ref("five"), f.api.Put(secret("five", "other")), nil, time.Now())
+	f.manager.Observe(ref("six"), f.api.Put(secret("six", "")), nil, time.Now())
 	f.snapshot("tls", `["four" "one"]`)
 
 	bad := spec

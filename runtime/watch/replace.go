@@ -74,7 +74,7 @@ func (v *view) take(current *row, e entry, seen time.Time, force bool) (next *ro
 	case !force && e.version != 0 && v.gone[e.objectKey] >= e.version:
 		return nil, Event{}, false // deleted or left out since
 	case e.outcome.err != nil:
-		v.failed.set(e.objectKey, e.version, e.outcome.err, current == nil)
+		v.failed.set(e.objectKey, e.version, e.outcome.err, current == nil, seen.Sub(v.began))
 		if current == nil || current.marks == e.outcome.marks {
 			return current, Event{}, false
 		}
@@ -86,7 +86,7 @@ func (v *view) take(current *row, e entry, seen time.Time, force bool) (next *ro
 		}
 		return nil, current.event(Deleted, seen), true
 	}
-	next = e.outcome.row(e.objectKey, e.version)
+	next = e.outcome.row(e.objectKey, e.version, seen.Sub(v.began))
 	switch {
 	case current == nil:
 		return next, next.event(Added, seen), true

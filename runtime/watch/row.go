@@ -27,6 +27,7 @@ type row struct {
 	object  starlark.Value // what value was made of, when the view keeps that
 	marks   Marks
 	size    int64
+	seen    time.Duration // when it came, since the view began
 }
 
 func (r *row) entry() Entry {
@@ -47,8 +48,8 @@ func compareKeys(a, b objectKey) int {
 func compareRows(a, b *row) int { return compareKeys(a.objectKey, b.objectKey) }
 
 // row is what is kept of an object at a version.
-func (o outcome) row(key objectKey, version uint64) *row {
-	return &row{objectKey: key, version: version, value: o.value, object: o.object, marks: o.marks, size: o.size}
+func (o outcome) row(key objectKey, version uint64, seen time.Duration) *row {
+	return &row{objectKey: key, version: version, value: o.value, object: o.object, marks: o.marks, size: o.size, seen: seen}
 }
 
 func (r *row) event(typ EventType, seen time.Time) Event {

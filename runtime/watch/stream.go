@@ -162,13 +162,13 @@ func (s *stream) covers(ref effect.Ref) bool {
 }
 
 // observe takes in the answer to a write of our own.
-func (s *stream) observe(ref effect.Ref, obj map[string]any, cause *effect.Cause) {
+func (s *stream) observe(ref effect.Ref, obj map[string]any, cause *effect.Cause, asked time.Time) {
 	key := objectKey{ref.Namespace, ref.Name}
 	if !s.mapping.Namespaced {
 		key.namespace = ""
 	}
 	if obj == nil {
-		s.change(key, 0, nil, true, cause)
+		s.gone(key, cause, asked)
 		return
 	}
 	found, version, set := identity(obj)
@@ -232,6 +232,25 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 			}
 			tell = s.take(v, key, version, &out, seen, own, cause, tell)
 		}
+	}
+	s.mu.Unlock()
+	flush(tell)
+}
+
+// gone takes out an object that a write of our own has deleted, at a version that is not
+// known. One that somebody has made anew since then stays.
+func (s *stream) gone(key objectKey, cause *effect.Cause, asked time.Time) {
+	s.mu.Lock()
+	var tell []*subscription
+	for _, v := range s.views {
+		if v.over != nil || v.seenSince(key, asked) {
+			continue
+		}
+		version := uint64(0)
+		if v.apart {
+			version = v.queue.gone(key, 0)
+		}
+		tell = s.take(v, key, version, nil, time.Now(), true, cause, tell)
 	}
 	s.mu.Unlock()
 	flush(tell)

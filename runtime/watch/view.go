@@ -26,6 +26,7 @@ type outcome struct {
 // view is the result of one filter on one stream, for all subscriptions that have
 // this filter. Its stream's mutex guards it.
 type view struct {
+	began   time.Time
 	filter  Filter
 	holder  string          // the finalizer of marks, or ""
 	exclude map[string]bool // namespaces whose objects are left out
@@ -56,7 +57,7 @@ type view struct {
 
 // newView makes the view of what a subscription wants kept.
 func newView(spec Spec) *view {
-	v := &view{filter: spec.Filter, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, subs: map[*subscription]bool{},
+	v := &view{began: time.Now(), filter: spec.Filter, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, subs: map[*subscription]bool{},
 		apart: spec.Apart && spec.Filter != nil}
 	for _, namespace := range spec.ExcludeNamespaces {
 		if v.exclude == nil {
@@ -163,6 +164,14 @@ func (v *view) known(key objectKey, current *row, version uint64) bool {
 		v.gone[key] >= version || v.failed.byKey[key].version >= version
 }
 
+// seenSince says whether a newer state of an object has come than that of a time.
+func (v *view) seenSince(key objectKey, at time.Time) bool {
+	_, r := v.find(key)
+	f, failed := v.failed.byKey[key]
+	since := at.Sub(v.began)
+	return r != nil && r.seen > since || failed && f.seen > since || v.queue.seenSince(key, at)
+}
+
 // snapshot returns the values of all rows. They are put together when they have changed:
 // with for_each there are as many runs as objects.
 func (v *view) snapshot() []starlark.Value {
@@ -184,7 +193,7 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 	}
 	if out.err != nil {
 		// The last good result stays.
-		v.failed.set(key, version, out.err, current == nil)
+		v.failed.set(key, version, out.err, current == nil, seen.Sub(v.began))
 		if current == nil || current.marks == out.marks {
 			return Event{}, false
 		}
@@ -200,7 +209,7 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		}
 		return v.drop(i, current, seen)
 	}
-	next := out.row(key, version)
+	next := out.row(key, version, seen.Sub(v.began))
 	if current == nil {
 		v.rows, v.values = slices.Insert(v.rows, i, next), nil
 		return next.event(Added, seen), true

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -110,11 +111,12 @@ func holds(live, obj map[string]any) bool {
 }
 
 func (m *Manager) apply(ctx context.Context, ref effect.Ref, obj map[string]any) error {
+	asked := time.Now()
 	got, err := m.o.Client.Write(ctx, fieldManager, effect.Write{Kind: effect.WriteApply, Ref: ref, Object: obj, Force: true})
 	if err != nil {
 		return err
 	}
-	m.watches.Observe(ref, got, nil)
+	m.watches.Observe(ref, got, nil, asked)
 	m.o.Log.Debug().Str("object", ref.String()).Msg("webhooks: written")
 	return nil
 }
@@ -126,10 +128,11 @@ func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]a
 	labels, _ := meta["labels"].(map[string]any)
 	module, _ := labels[LabelModule].(string)
 	if m.removable(module, decided) {
+		asked := time.Now()
 		if _, err := m.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
 			return err
 		}
-		m.watches.Observe(ref, nil, nil)
+		m.watches.Observe(ref, nil, nil, asked)
 		m.o.Log.Info().Str("module", module).Str("object", ref.String()).Msg("webhooks: removed")
 		return nil
 	}
