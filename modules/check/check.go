@@ -5,6 +5,8 @@ package check
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -108,20 +110,39 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c.allValues()
 	c.valuePaths()
 	c.conflicts()
-	for _, m := range o.Tree.Modules {
-		for _, f := range m.CRDs {
-			if err := release.CheckCRDs(f); err != nil {
-				c.addText(Error, "load", m.Name, err.Error())
-			}
-			c.kinds.addCRDs(f.Data)
-		}
-	}
+	c.definitions()
 	c.charts()
 	c.allKinds()
 	for _, s := range c.files {
 		c.literalKinds(s)
 	}
 	return Result{Findings: c.sorted(), Modules: len(c.gen.Names), Hooks: hooks}, nil
+}
+
+// definitions looks at the files of crds/. Of several definitions of one name the first one
+// counts.
+func (c *checker) definitions() {
+	type first struct {
+		path string
+		sum  [sha256.Size]byte
+	}
+	known := map[string]first{}
+	for _, m := range c.tree.Modules {
+		for _, f := range m.CRDs {
+			sums, err := release.CheckCRDs(f)
+			if err != nil {
+				c.addText(Error, "load", m.Name, err.Error())
+			}
+			for name, sum := range sums {
+				if other, ok := known[name]; !ok {
+					known[name] = first{f.Path, sum}
+				} else if other.sum != sum {
+					c.addAt(Warning, "load", m.Name, f.Path, fmt.Sprintf("CustomResourceDefinition %s stands in %s too, and differs: that one is applied", name, other.path), "leave one of them out")
+				}
+			}
+			c.kinds.addCRDs(f.Data)
+		}
+	}
 }
 
 // parse reads all .star files, those among them that nobody loads.

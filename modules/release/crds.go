@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +34,8 @@ const (
 )
 
 // crdMemory holds what this process has applied, so that a steady state writes
-// nothing: module → name of the definition.
+// nothing: whose it is → name of the definition. It is of a module's crds/, or of those of
+// its chart, see ofChart.
 type crdMemory struct {
 	mu      sync.Mutex
 	applied map[string]map[string]appliedCRD
@@ -48,7 +50,15 @@ type appliedCRD struct {
 	sum        [sha256.Size]byte
 	uid        types.UID
 	generation int64
+	// left to somebody else, see [crdMemory.before].
+	left bool
 }
+
+// ofChart is whose definitions are that come with the chart of a module.
+func ofChart(module string) string { return module + "/chart" }
+
+// moduleOf is the module of whose a definition is.
+func moduleOf(whose string) string { module, _, _ := strings.Cut(whose, "/"); return module }
 
 // of returns what was applied.
 func (c *crdMemory) of(module, name string) (appliedCRD, bool) {
@@ -70,10 +80,26 @@ func (c *crdMemory) set(module, name string, a appliedCRD) {
 	c.applied[module][name] = a
 }
 
+// before returns the first by name of those before this one who have applied another
+// definition of the same name; "" for nobody. Without an order the two would write one over
+// the other at each pass.
+func (c *crdMemory) before(whose, name string, sum [sha256.Size]byte) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := ""
+	for other, all := range c.applied {
+		if a, ok := all[name]; ok && !a.left && a.sum != sum && other < whose && (first == "" || other < first) {
+			first = other
+		}
+	}
+	return first
+}
+
 func (c *crdMemory) forget(module string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.applied, module)
+	delete(c.applied, ofChart(module))
 }
 
 // crd is one definition of a file.
@@ -101,17 +127,25 @@ func (m *Manager) ApplyCRDs(ctx context.Context, module string, files []File) (c
 	return m.applyCRDs(ctx, module, files)
 }
 
-func (m *Manager) applyCRDs(ctx context.Context, module string, files []File) (changed bool, err error) {
+// applyCRDs is ApplyCRDs for the definitions of a module's crds/ or chart. Of several of one
+// name the first counts.
+func (m *Manager) applyCRDs(ctx context.Context, whose string, files []File) (changed bool, err error) {
 	var all []crd
+	seen := map[string]bool{}
 	for _, f := range files {
 		found, err := parseCRDs(f)
 		if err != nil {
 			return false, err
 		}
-		all = append(all, found...)
+		for _, c := range found {
+			if name := c.object.GetName(); !seen[name] {
+				seen[name] = true
+				all = append(all, c)
+			}
+		}
 	}
 	for _, c := range all {
-		same, err := m.stands(ctx, module, c)
+		same, err := m.stands(ctx, whose, c)
 		if err != nil {
 			return changed, err
 		}
@@ -123,16 +157,18 @@ func (m *Manager) applyCRDs(ctx context.Context, module string, files []File) (c
 		if err != nil {
 			return changed, err
 		}
-		m.crds.set(module, c.object.GetName(), appliedCRD{sum: c.sum, uid: live.GetUID(), generation: live.GetGeneration()})
+		m.crds.set(whose, c.object.GetName(), appliedCRD{sum: c.sum, uid: live.GetUID(), generation: live.GetGeneration()})
 	}
 	return changed, nil
 }
 
-// stands says that the API server holds the definition as this process has applied it.
-func (m *Manager) stands(ctx context.Context, module string, c crd) (bool, error) {
+// stands says that the API server holds the definition as this process has applied it, or
+// one that it is left to.
+func (m *Manager) stands(ctx context.Context, whose string, c crd) (bool, error) {
 	name := c.object.GetName()
-	before, ok := m.crds.of(module, name)
-	if !ok || before.sum != c.sum {
+	before, ok := m.crds.of(whose, name)
+	first := m.crds.before(whose, name, c.sum)
+	if first == "" && (!ok || before.sum != c.sum || before.left) {
 		return false, nil
 	}
 	live, err := m.meta.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, name, metav1.GetOptions{})
@@ -145,7 +181,15 @@ func (m *Manager) stands(ctx context.Context, module string, c crd) (bool, error
 	if live.DeletionTimestamp != nil {
 		return false, fmt.Errorf("CustomResourceDefinition %s is being deleted; it is applied again once it is gone", name)
 	}
-	return live.UID == before.uid && live.Generation == before.generation, nil
+	if first == "" {
+		return live.UID == before.uid && live.Generation == before.generation, nil
+	}
+	if !before.left || before.sum != c.sum {
+		m.crds.set(whose, name, appliedCRD{sum: c.sum, left: true})
+		m.o.Log.Warn().Str("module", moduleOf(whose)).Str("crd", name).
+			Msg("another CustomResourceDefinition of this name is applied, that of " + first + ", which comes first by name; leave one of them out")
+	}
+	return true, nil
 }
 
 func (m *Manager) applyCRD(ctx context.Context, c crd) (*unstructured.Unstructured, error) {
@@ -241,10 +285,15 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // CheckCRDs says what is wrong with one file of crds/, as far as it shows without a
-// cluster; for people, with the file's path.
-func CheckCRDs(f File) error {
-	_, err := parseCRDs(f)
-	return err
+// cluster; for people, with the file's path. It returns the sums of its definitions by
+// their names: those that differ are not the same definition.
+func CheckCRDs(f File) (sums map[string][sha256.Size]byte, err error) {
+	found, err := parseCRDs(f)
+	sums = map[string][sha256.Size]byte{}
+	for _, c := range found {
+		sums[c.object.GetName()] = c.sum
+	}
+	return sums, err
 }
 
 // parseCRDs reads the documents of one file.

@@ -155,7 +155,7 @@ func (r *reconcile) render() error {
 	if err != nil {
 		return err
 	}
-	changed, err := r.m.applyCRDs(r.ctx, r.t.Module, crds)
+	changed, err := r.m.applyCRDs(r.ctx, ofChart(r.t.Module), crds)
 	if err != nil {
 		return err
 	}
