@@ -39,6 +39,11 @@ func (s sink) Synced(id string, served bool) {
 		for _, e := range s.d.watches.Entries(id) {
 			in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held})
 		}
+		// Of objects that are not in this list nothing is remembered. A watch that has been
+		// stopped meanwhile, for what it holds, tells again once it is complete.
+		if _, _, complete := s.d.watches.Find(id, "", ""); served && !complete {
+			return
+		}
 	}
 	s.d.inbox.put(in)
 }

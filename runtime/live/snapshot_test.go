@@ -83,3 +83,19 @@ func TestARunThatHasWaitedDoesNotSeeAWatchThatHasEnded(t *testing.T) {
 		}
 	})
 }
+
+// A watch that is complete no more by the time that it says so does not make all its objects
+// look as if they were gone.
+func TestAWatchThatIsStoppedAsItSyncsHasNoObjects(t *testing.T) {
+	f := newFixture(t, emptyTree)
+	const id = "web/hooks/a.star:f#nodes"
+	f.driver.watching.Store(id, engine.StartWatch{ID: id, Each: true})
+	sink{f.driver}.Synced(id, true)
+	if in, ok := f.driver.inbox.take(); ok {
+		t.Errorf("the engine is told %+v", in)
+	}
+	sink{f.driver}.Synced(id, false) // there are none of a kind that is not served
+	if _, ok := f.driver.inbox.take(); !ok {
+		t.Error("the engine is not told")
+	}
+}
