@@ -34,4 +34,10 @@ var yamls = []attack{
 	{name: "yaml-crds", files: map[string]string{"crds/a.yaml": aliases}, says: []string{"crds/a.yaml: document 1 is too large: with its aliases"}},
 	{name: "yaml-schema", files: map[string]string{"openapi/values.yaml": aliases}, says: []string{"openapi/values.yaml: is too large: with its aliases"}},
 	{name: "section", config: aliases, says: []string{"is too large: with its aliases"}},
+	{name: "section-defaults", config: "list: [" + strings.Repeat("{},", 100_000) + "]\n", files: map[string]string{"openapi/config-values.yaml": large},
+		says: []string{"the schema's defaults would add more than"}},
 }
+
+// large is a schema with a default of 2,000 values for each item of a list.
+var large = "properties:\n  list:\n    type: array\n    items:\n      type: object\n      properties:\n        a:\n          type: array\n          items: {type: integer}\n" +
+	"          default: [" + strings.Repeat("1,", 2_000) + "]\n"

@@ -17,13 +17,20 @@ func (c *Composer) CheckConfig(config, old map[string]any) []Problem {
 	for i := range ps {
 		ps[i].Layer = "config"
 	}
-	if len(ps) == 0 && schema != nil {
-		next := c.WithConfig(config)
+	if len(ps) > 0 {
+		return c.named(ps)
+	}
+	next := c.WithConfig(config)
+	v, over := next.configured()
+	switch {
+	case over:
+		ps = tooManyDefaults("config")
+	case schema != nil:
 		var before map[string]any
 		if old != nil {
-			before = c.WithConfig(old).configured()
+			before, _ = c.WithConfig(old).configured()
 		}
-		ps = schema.Validate(next.configured(), before)
+		ps = schema.Validate(v, before)
 		next.blame(ps, "", false)
 	}
 	return c.named(ps)
@@ -48,6 +55,9 @@ func (c *Composer) CheckHook(hook string, ops []effect.ValueOp) []Problem {
 		touched = append(touched, now.upper, now.defaults)
 		next := c.withLayer(now)
 		v := next.Compose()
+		if next.compute().room.used() {
+			return c.named(tooManyDefaults("hook " + hook))
+		}
 		if !same(c.known(), c.Compose()) || !c.compute().plain() || !next.compute().plain() {
 			touched = nil
 		}
@@ -65,6 +75,9 @@ func (c *Composer) CheckHook(hook string, ops []effect.ValueOp) []Problem {
 // not set yet, but templates need, is missing.
 func (c *Composer) CheckHelm() []Problem {
 	v := c.Compose()
+	if c.compute().room.used() {
+		return c.named(tooManyDefaults(""))
+	}
 	schema := c.hookSchema()
 	var ps []Problem
 	if !same(c.known(), v) {
@@ -93,6 +106,13 @@ func (c *Composer) known() map[string]any {
 		return *p
 	}
 	return nil
+}
+
+// tooManyDefaults is the problem of values that make more of the schema than it says.
+func tooManyDefaults(layer string) []Problem {
+	return []Problem{{Layer: layer, Message: fmt.Sprintf(
+		"the schema's defaults would add more than %d values or %d MiB of text to these values; make lists shorter, or the defaults of their items smaller",
+		maxDefaults, maxDefaultBytes>>20)}}
 }
 
 func (c *Composer) named(ps []Problem) []Problem {

@@ -7,22 +7,23 @@ import (
 
 // refill is [Schema.Default] of values that differ from others, which were filled
 // before. It returns that result when nothing in it changes. Touched are the edits
-// between the two; nil: they are not known.
-func (s *Schema) refill(in, was, filled map[string]any, touched []*edit) map[string]any {
+// between the two; nil: they are not known. What it takes from the room is what it fills
+// in, and nothing comes back.
+func (s *Schema) refill(in, was, filled map[string]any, touched []*edit, room *room) map[string]any {
 	if s == nil || s.defaults == nil {
 		return in
 	}
-	out, _ := s.defaults.refill(value{in, true}, value{was, true}, value{filled, true}, touched).v.(map[string]any)
+	out, _ := s.defaults.refill(value{in, true}, value{was, true}, value{filled, true}, touched, room).v.(map[string]any)
 	return out
 }
 
 // refill is fill of in, which stands in the place of was, of which filled was made.
-func (f *filler) refill(in, was, filled value, touched []*edit) value {
+func (f *filler) refill(in, was, filled value, touched []*edit, room *room) value {
 	now, isMap := in.v.(map[string]any)
 	before, wasMap := was.v.(map[string]any)
 	done, filledMap := filled.v.(map[string]any)
 	if !isMap || !wasMap || !filledMap || f == nil || now == nil || before == nil || anySets(touched) {
-		return f.anew(in, filled)
+		return f.anew(in, filled, room)
 	}
 	if same(now, before) {
 		return filled
@@ -40,13 +41,13 @@ func (f *filler) refill(in, was, filled value, touched []*edit) value {
 		old := valueIn(done, k)
 		next := valueIn(now, k)
 		if field != nil && (known || next.there) {
-			switch v, there := field.gap(next.v, next.there); {
+			switch v, there := field.gap(next.v, next.there, room); {
 			case !there:
 				next = value{}
 			case next.there && next.v != nil:
-				next = field.refill(next, valueIn(before, k), old, below)
+				next = field.refill(next, valueIn(before, k), old, below, room)
 			default: // a default, which no edit leads to
-				next = field.anew(value{v, true}, old)
+				next = field.anew(value{v, true}, old, room)
 			}
 		}
 		if next.there == old.there && same(next.v, old.v) {
@@ -81,8 +82,8 @@ func differing(a, b map[string]any) map[string][]*edit {
 }
 
 // anew is refill without what was filled before, but for its map when it is the same.
-func (f *filler) anew(in, filled value) value {
-	out := value{f.fill(in.v), in.there}
+func (f *filler) anew(in, filled value, room *room) value {
+	out := value{f.fill(in.v, room), in.there}
 	if out.there == filled.there && reflect.DeepEqual(out.v, filled.v) {
 		return filled
 	}

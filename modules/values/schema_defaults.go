@@ -8,19 +8,63 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+const (
+	// maxDefaults is how many values the defaults of schemas may put in, and
+	// maxDefaultBytes how much text: a list of a hundred thousand {} is small, and each
+	// of them gets all defaults of the items.
+	maxDefaults     = 100_000
+	maxDefaultBytes = 32 << 20
+)
+
 // Default returns v with the defaults of the schema where nothing is. As in
 // Kubernetes a default inside an object applies when the object is there (give
 // the object the default {} to have it always), a null that the schema does not
-// allow counts as nothing. v is not changed.
+// allow counts as nothing. v is not changed. Where the defaults would be too many,
+// v comes back without any.
 func (s *Schema) Default(v map[string]any) map[string]any {
+	room := newRoom()
+	if out := s.fill(v, room); !room.used() {
+		return out
+	}
+	return v
+}
+
+// fill is Default within a room; the result says nothing once that is used up.
+func (s *Schema) fill(v map[string]any, room *room) map[string]any {
 	if v == nil {
 		v = map[string]any{}
 	}
 	if s == nil || s.defaults == nil {
 		return v
 	}
-	out, _ := s.defaults.fill(v).(map[string]any)
+	out, _ := s.defaults.fill(v, room).(map[string]any)
 	return out
+}
+
+// room is what defaults may still take.
+type room struct{ values, bytes int }
+
+func newRoom() *room { return &room{values: maxDefaults, bytes: maxDefaultBytes} }
+
+// used says that it is used up: there are more defaults than fit in.
+func (r *room) used() bool { return r.values < 0 || r.bytes < 0 }
+
+// take notes a default.
+func (r *room) take(v any) {
+	r.values--
+	switch v := v.(type) {
+	case string:
+		r.bytes -= len(v)
+	case map[string]any:
+		for k, e := range v {
+			r.bytes -= len(k)
+			r.take(e)
+		}
+	case []any:
+		for _, e := range v {
+			r.take(e)
+		}
+	}
 }
 
 // filler is what a schema has to do with gaps; parts without defaults and
@@ -54,20 +98,20 @@ func newFiller(s *structural.Structural) *filler {
 }
 
 // fill returns v, or a changed copy.
-func (f *filler) fill(v any) any {
-	if f == nil {
+func (f *filler) fill(v any, room *room) any {
+	if f == nil || room.used() {
 		return v
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		return f.fillMap(v)
+		return f.fillMap(v, room)
 	case []any:
-		return f.fillList(v)
+		return f.fillList(v, room)
 	}
 	return v
 }
 
-func (f *filler) fillMap(m map[string]any) any {
+func (f *filler) fillMap(m map[string]any, room *room) any {
 	out := m
 	put := func(k string, v any, there bool) {
 		if same(out, m) {
@@ -82,9 +126,9 @@ func (f *filler) fillMap(m map[string]any) any {
 	for _, k := range f.names {
 		field := f.fields[k]
 		was, there := m[k]
-		now, keep := field.gap(was, there)
+		now, keep := field.gap(was, there, room)
 		if keep {
-			now = field.fill(now)
+			now = field.fill(now, room)
 		}
 		if keep != there || !same(now, was) {
 			put(k, now, keep)
@@ -97,9 +141,9 @@ func (f *filler) fillMap(m map[string]any) any {
 		if _, known := f.fields[k]; known {
 			continue
 		}
-		now, keep := f.rest.gap(was, true)
+		now, keep := f.rest.gap(was, true, room)
 		if keep {
-			now = f.rest.fill(now)
+			now = f.rest.fill(now, room)
 		}
 		if !keep || !same(now, was) {
 			put(k, now, keep)
@@ -108,17 +152,17 @@ func (f *filler) fillMap(m map[string]any) any {
 	return out
 }
 
-func (f *filler) fillList(l []any) any {
+func (f *filler) fillList(l []any, room *room) any {
 	if f.items == nil {
 		return l
 	}
 	out := l
 	for i, was := range l {
-		now, keep := f.items.gap(was, true)
+		now, keep := f.items.gap(was, true, room)
 		if !keep {
 			continue // a list keeps its length; validation refuses the null
 		}
-		if now = f.items.fill(now); !same(now, was) {
+		if now = f.items.fill(now, room); !same(now, was) {
 			if len(out) > 0 && &out[0] == &l[0] {
 				out = slices.Clone(l)
 			}
@@ -130,11 +174,14 @@ func (f *filler) fillList(l []any) any {
 
 // gap returns what stands in the place of v: the default for nothing and for a
 // null that is not allowed; false for nothing.
-func (f *filler) gap(v any, there bool) (any, bool) {
+func (f *filler) gap(v any, there bool, room *room) (any, bool) {
 	if there && (v != nil || f.nullable) {
 		return v, true
 	}
 	if f.value != nil {
+		if room.take(f.value); room.used() {
+			return nil, false
+		}
 		return runtime.DeepCopyJSONValue(f.value), true
 	}
 	return nil, false

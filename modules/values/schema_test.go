@@ -108,7 +108,7 @@ additionalProperties: false
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := texts2(append(s.Unknown(tt.v), s.Validate(s.Default(tt.v), tt.old)...))
+			got := texts2(append(s.Unknown(tt.v), s.Validate(defaulted(s, tt.v), tt.old)...))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -138,18 +138,18 @@ properties:
 		"l": []any{object{"b": int64(2)}, object{"b": int64(2), "c": int64(1)}},
 		"m": object{"k": object{"b": int64(2)}, "full": object{"b": int64(1)}},
 	}
-	got := s.Default(in)
+	got := defaulted(s, in)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if fmt.Sprint(in) != before {
 		t.Errorf("the values were changed: %v", in)
 	}
-	if again := s.Default(got); !same(again, got) {
+	if again := defaulted(s, got); !same(again, got) {
 		t.Error("what needs no default was copied")
 	}
 	var none *Schema
-	if diff := cmp.Diff(object{}, none.Default(nil)); diff != "" || none.Unknown(in) != nil || none.Validate(in, nil) != nil ||
+	if diff := cmp.Diff(object{}, defaulted(none, nil)); diff != "" || none.Unknown(in) != nil || none.Validate(in, nil) != nil ||
 		none.missing(in) != nil || none.UnknownOps(ops(set("a", 1))) != nil || none.File() != "" {
 		t.Error("a schema that is nil does not allow everything")
 	}
@@ -180,7 +180,7 @@ properties:
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := s.Default(object{"host": "x", "zone": "z", "web": object{"port": "no"}, "list": []any{object{}}, "cert": nil})
+	v := defaulted(s, object{"host": "x", "zone": "z", "web": object{"port": "no"}, "list": []any{object{}}, "cert": nil})
 	want := []string{
 		"cert: is required before the chart can be rendered, and nobody has set it yet",
 		"list[0].id: is required before the chart can be rendered, and nobody has set it yet",
@@ -252,8 +252,84 @@ func FuzzParseSchema(f *testing.F) {
 			}
 			return
 		}
-		v := s.Default(object{"a": "x", "b": nil})
+		v := defaulted(s, object{"a": "x", "b": nil})
 		s.Unknown(v)
 		s.missing(v)
 	})
+}
+
+func defaulted(s *Schema, v object) object {
+	out, _ := s.Default(v)
+	return out
+}
+
+// A list of many small objects gets the defaults of its items once for each of them.
+func TestDefaultsAreBounded(t *testing.T) {
+	const module = `
+properties:
+  list: {type: array, items: {type: object, properties: {a: {type: object, x-kubernetes-preserve-unknown-fields: true, default: {%s}}}}}
+  text: {type: array, items: {type: object, properties: {b: {type: string, default: %s}}}}
+  n: {type: integer}
+`
+	var keys strings.Builder
+	for i := range 999 {
+		fmt.Fprintf(&keys, "k%d: 1, ", i)
+	}
+	c := NewComposer(Section{Name: "web", Key: "web", Schema: mustSchema(t, fmt.Sprintf(module, keys.String(), strings.Repeat("x", 500_000)))})
+	for _, tt := range []struct {
+		field string
+		items int
+		over  bool
+	}{{"list", 99, false}, {"list", 101, true}, {"list", 100_000, true}, {"text", 60, false}, {"text", 70, true}} {
+		items := make([]any, tt.items)
+		for i := range items {
+			items[i] = object{}
+		}
+		config := object{tt.field: items}
+		want := "[]"
+		if tt.over {
+			want = "[%s: the schema's defaults would add more than 100000 values or 32 MiB of text to these values; make lists shorter, or the defaults of their items smaller]"
+		}
+		blames := func(layer string, got []Problem) {
+			t.Helper()
+			if want := strings.Replace(want, "%s", layer, 1); fmt.Sprint(got) != want {
+				t.Errorf("%d items of %s: got %v, want %s", tt.items, tt.field, got, want)
+			}
+		}
+		blames("config web", c.CheckConfig(config, nil))
+		ops := []effect.ValueOp{{Op: effect.OpSet, Path: []string{tt.field}, Value: items}}
+		blames("hook a", c.CheckHook("a", ops))
+		both := c.WithConfig(config)
+		if got := both.CheckHelm(); len(got) > 0 != tt.over {
+			t.Errorf("%d items of %s: Helm: %v", tt.items, tt.field, got)
+		}
+		if first := both.Compose()[tt.field].([]any)[0].(object); (len(first) == 0) != tt.over {
+			t.Errorf("%d items of %s: the first has %d defaults", tt.items, tt.field, len(first))
+		}
+	}
+
+	// Step by step it is what it is at once, however often one hook sets its own.
+	items := func(n int) []effect.ValueOp {
+		all := make([]any, n)
+		for i := range all {
+			all[i] = object{}
+		}
+		return []effect.ValueOp{{Op: effect.OpSet, Path: []string{"list"}, Value: all}, {Op: effect.OpSet, Path: []string{"n"}, Value: int64(n)}}
+	}
+	for n := range 10 {
+		if got := c.CheckHook("a", items(90+n)); len(got) > 0 {
+			t.Fatalf("after %d times: %v", n, got)
+		}
+		c = c.WithHook("a", items(90+n))
+		if got, want := c.Compose(), NewComposer(c.Section()).Compose(); !cmp.Equal(got, want) {
+			t.Fatalf("after %d times: %d values, want %d", n, len(got), len(want))
+		}
+	}
+	if got := c.CheckHook("a", items(101)); len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+	c = c.WithHook("a", items(101)).WithHook("a", items(5))
+	if got, want := c.Compose(), NewComposer(c.Section()).Compose(); !cmp.Equal(got, want) || len(got["list"].([]any)[0].(object)) == 0 {
+		t.Errorf("after too many: %d values, want %d", len(got), len(want))
+	}
 }

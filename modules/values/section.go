@@ -2,6 +2,7 @@ package values
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -89,6 +90,9 @@ type composed struct {
 	upper map[string]any // and what hooks set
 	user  map[string]any // and defaults of the config schema
 	full  map[string]any // and those of the schema
+	// room is what more defaults may take, or less than that; once it is used up there
+	// are none in user and full.
+	room room
 }
 
 // plain says that no schema has filled in a default: they come and go where no edit
@@ -119,7 +123,9 @@ func NewComposer(s Section) *Composer {
 		base = Merge(base, l.Data)
 	}
 	c := &Composer{section: s}
-	c.base = c.fill(base)
+	x := &composed{upper: base}
+	c.fill(x)
+	c.base = x.full
 	return c.WithHooks(s.Hooks)
 }
 
@@ -264,8 +270,7 @@ func (c *Composer) compute() *composed {
 		x := &composed{lower: applyMaps(defaults, c.base)}
 		x.mid = Merge(x.lower, c.section.Config)
 		x.upper = applyMaps(upper, x.mid)
-		x.user = c.section.ConfigSchema.Default(x.upper)
-		x.full = c.section.Schema.Default(x.user)
+		c.fill(x)
 		c.done.Store(x)
 	})
 	return c.done.Load()
@@ -284,19 +289,35 @@ func (c *Composer) recompute(from change) *composed {
 	if same(x.upper, from.was.upper) {
 		return &x
 	}
-	x.user = c.section.ConfigSchema.refill(x.upper, from.was.upper, x.user, touched)
-	if !same(x.user, x.upper) || !same(from.was.user, from.was.upper) {
-		touched = nil // see plain
+	if !x.room.used() {
+		x.user = c.section.ConfigSchema.refill(x.upper, from.was.upper, x.user, touched, &x.room)
+		if !same(x.user, x.upper) || !same(from.was.user, from.was.upper) {
+			touched = nil // see plain
+		}
+		x.full = c.section.Schema.refill(x.user, from.was.user, x.full, touched, &x.room)
 	}
-	x.full = c.section.Schema.refill(x.user, from.was.user, x.full, touched)
+	if x.room.used() {
+		if c.fill(&x); reflect.DeepEqual(x.full, from.was.full) {
+			x.full = from.was.full
+		}
+	}
 	return &x
 }
 
 // configured returns the values without what hooks set: what the user's config
-// is checked against.
-func (c *Composer) configured() map[string]any { return c.fill(c.compute().mid) }
+// is checked against; over says that its defaults would be too many.
+func (c *Composer) configured() (v map[string]any, over bool) {
+	x := &composed{upper: c.compute().mid}
+	c.fill(x)
+	return x.full, x.room.used()
+}
 
-// fill puts schema defaults where nothing is.
-func (c *Composer) fill(v map[string]any) map[string]any {
-	return c.section.Schema.Default(c.section.ConfigSchema.Default(v))
+// fill puts schema defaults where upper has nothing.
+func (c *Composer) fill(x *composed) {
+	room := newRoom()
+	x.user = c.section.ConfigSchema.fill(x.upper, room)
+	x.full = c.section.Schema.fill(x.user, room)
+	if x.room = *room; x.room.used() {
+		x.user, x.full = x.upper, x.upper
+	}
 }
