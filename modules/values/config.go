@@ -41,6 +41,12 @@ func (c Config) Switch(module string) *bool {
 // to one) and leaves all others in force. Doubled YAML keys are refused;
 // integers stay int64. Problems are sorted.
 func ParseConfig(data map[string]string, known []KnownModule) (Config, []Problem) {
+	return ParseConfigWith(data, known, func(_ string, parse func() error) error { return parse() })
+}
+
+// ParseConfigWith is [ParseConfig] for a caller that calls the parser of each section
+// itself, with whatever goes before and after; its error is the section's problem.
+func ParseConfigWith(data map[string]string, known []KnownModule, section func(key string, parse func() error) error) (Config, []Problem) {
 	r := newConfigReader(known)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text := data[key]
@@ -56,7 +62,8 @@ func ParseConfig(data map[string]string, known []KnownModule) (Config, []Problem
 			continue
 		}
 		if module, ok := r.section(key); ok {
-			m, err := parseYAML([]byte(text))
+			var m map[string]any
+			err := section(key, func() (err error) { m, err = parseYAML([]byte(text)); return err })
 			if err != nil {
 				r.problem(module, key, err.Error())
 				continue

@@ -81,7 +81,29 @@ var typeNames = []string{"array", "boolean", "integer", "number", "object", "str
 
 // schemaParser looks for what the decoder would silently drop or report without
 // a place.
-type schemaParser struct{ errs []string }
+type schemaParser struct {
+	errs  []string
+	nodes int // schemas in the schema
+	slow  int // rules and patterns
+}
+
+const (
+	// maxSchemaNodes and maxSchemaRules bound what a schema takes to compile, which is
+	// some seconds with as many.
+	maxSchemaNodes = 20_000
+	maxSchemaRules = 2_000
+)
+
+// size says why the schema is too large.
+func (p *schemaParser) size() string {
+	switch {
+	case p.nodes > maxSchemaNodes:
+		return fmt.Sprintf("the schema describes more than %d fields; describe fewer, and let others be with x-kubernetes-preserve-unknown-fields", maxSchemaNodes)
+	case p.slow > maxSchemaRules:
+		return fmt.Sprintf("the schema has more than %d rules and patterns; use fewer", maxSchemaRules)
+	}
+	return ""
+}
 
 func (p *schemaParser) fail(path, format string, args ...any) {
 	msg := fmt.Sprintf(format, args...)
@@ -93,6 +115,16 @@ func (p *schemaParser) fail(path, format string, args ...any) {
 
 // node checks the schema of the values at path.
 func (p *schemaParser) node(path string, m map[string]any) {
+	p.nodes++
+	if rules, _ := m["x-kubernetes-validations"].([]any); len(rules) > 0 {
+		p.slow += len(rules)
+	}
+	if m["pattern"] != nil {
+		p.slow++
+	}
+	if p.size() != "" {
+		return
+	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		kind, ok := keywords[key]
 		if !ok {

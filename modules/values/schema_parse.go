@@ -51,6 +51,9 @@ func ParseSchema(file string, data []byte, load func(name string) ([]byte, error
 	}
 	p := &schemaParser{}
 	p.node("", raw)
+	if why := p.size(); why != "" {
+		return nil, newSchemaError(file, data, why)
+	}
 	if len(p.errs) > 0 {
 		return nil, newSchemaError(file, data, p.errs...)
 	}

@@ -14,6 +14,10 @@ import (
 func TestParseSchemaErrors(t *testing.T) {
 	tests := []struct{ name, schema, want string }{
 		{"no YAML", `a: [`, "openapi/values.yaml: is not valid YAML: line 1: did not find expected node content"},
+		{"too many fields", "properties: {a: {allOf: [" + strings.Repeat("{},", maxSchemaNodes) + "]}}",
+			"openapi/values.yaml: the schema describes more than 20000 fields; describe fewer, and let others be with x-kubernetes-preserve-unknown-fields"},
+		{"too many rules", "x-kubernetes-validations: [" + strings.Repeat("{rule: 'true'}, ", maxSchemaRules+1) + "]",
+			"openapi/values.yaml: the schema has more than 2000 rules and patterns; use fewer"},
 		{"no map", `[a]`, "openapi/values.yaml: must be a map, not a list"},
 		{"no type", `{properties: {web: {properties: {a: {type: string}}}}}`, "openapi/values.yaml: not a structural schema: web: type must not be empty for specified object fields"},
 		{"no type of items", `{properties: {l: {type: array, items: {}}}}`, "openapi/values.yaml: not a structural schema: l[*]: type must not be empty for specified array items"},
@@ -108,7 +112,7 @@ additionalProperties: false
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := texts2(append(s.Unknown(tt.v), s.Validate(defaulted(s, tt.v), tt.old)...))
+			got := texts2(append(s.Unknown(tt.v), s.Validate(s.Default(tt.v), tt.old)...))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -138,18 +142,18 @@ properties:
 		"l": []any{object{"b": int64(2)}, object{"b": int64(2), "c": int64(1)}},
 		"m": object{"k": object{"b": int64(2)}, "full": object{"b": int64(1)}},
 	}
-	got := defaulted(s, in)
+	got := s.Default(in)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if fmt.Sprint(in) != before {
 		t.Errorf("the values were changed: %v", in)
 	}
-	if again := defaulted(s, got); !same(again, got) {
+	if again := s.Default(got); !same(again, got) {
 		t.Error("what needs no default was copied")
 	}
 	var none *Schema
-	if diff := cmp.Diff(object{}, defaulted(none, nil)); diff != "" || none.Unknown(in) != nil || none.Validate(in, nil) != nil ||
+	if diff := cmp.Diff(object{}, none.Default(nil)); diff != "" || none.Unknown(in) != nil || none.Validate(in, nil) != nil ||
 		none.missing(in) != nil || none.UnknownOps(ops(set("a", 1))) != nil || none.File() != "" {
 		t.Error("a schema that is nil does not allow everything")
 	}
@@ -180,7 +184,7 @@ properties:
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := defaulted(s, object{"host": "x", "zone": "z", "web": object{"port": "no"}, "list": []any{object{}}, "cert": nil})
+	v := s.Default(object{"host": "x", "zone": "z", "web": object{"port": "no"}, "list": []any{object{}}, "cert": nil})
 	want := []string{
 		"cert: is required before the chart can be rendered, and nobody has set it yet",
 		"list[0].id: is required before the chart can be rendered, and nobody has set it yet",
@@ -252,15 +256,10 @@ func FuzzParseSchema(f *testing.F) {
 			}
 			return
 		}
-		v := defaulted(s, object{"a": "x", "b": nil})
+		v := s.Default(object{"a": "x", "b": nil})
 		s.Unknown(v)
 		s.missing(v)
 	})
-}
-
-func defaulted(s *Schema, v object) object {
-	out, _ := s.Default(v)
-	return out
 }
 
 // A list of many small objects gets the defaults of its items once for each of them.
@@ -269,7 +268,7 @@ func TestDefaultsAreBounded(t *testing.T) {
 properties:
   list: {type: array, items: {type: object, properties: {a: {type: object, x-kubernetes-preserve-unknown-fields: true, default: {%s}}}}}
   text: {type: array, items: {type: object, properties: {b: {type: string, default: %s}}}}
-  n: {type: integer}
+  count: {type: integer}
 `
 	var keys strings.Builder
 	for i := range 999 {
@@ -314,7 +313,7 @@ properties:
 		for i := range all {
 			all[i] = object{}
 		}
-		return []effect.ValueOp{{Op: effect.OpSet, Path: []string{"list"}, Value: all}, {Op: effect.OpSet, Path: []string{"n"}, Value: int64(n)}}
+		return []effect.ValueOp{{Op: effect.OpSet, Path: []string{"list"}, Value: all}, {Op: effect.OpSet, Path: []string{"count"}, Value: int64(n)}}
 	}
 	for n := range 10 {
 		if got := c.CheckHook("a", items(90+n)); len(got) > 0 {

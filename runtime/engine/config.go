@@ -56,7 +56,18 @@ func (e *Engine) applyConfig(in Config) {
 }
 
 func (e *Engine) acceptConfig(data map[string]string) {
-	parsed, problems := values.ParseConfig(data, known(e.gen))
+	schemas := map[string]string{e.global.gen.Key: e.global.gen.SchemasDigest()}
+	for _, m := range e.modules {
+		schemas[m.gen.Key] = m.gen.SchemasDigest()
+	}
+	section := func(key string, evaluate func() error) error {
+		text, there := data[key]
+		if !there {
+			return evaluate() // nothing that a user has written
+		}
+		return e.marked("section "+key+" of the ConfigMap", func() string { return digestOf(text, schemas[key]) }, evaluate)
+	}
+	parsed, problems := values.ParseConfigWith(data, known(e.gen), section)
 	shown := map[string][]string{}
 	bad := map[string]bool{} // keys
 	report := func(module, text string) {
@@ -82,11 +93,20 @@ func (e *Engine) acceptConfig(data map[string]string) {
 			report(m.name, fmt.Sprintf("%s: the section has %d KiB as JSON, more than the %d KiB that can be kept: make it smaller", m.gen.Key, size>>10, maxSection>>10))
 			return last
 		}
-		problems := m.values.CheckConfig(config, last)
+		var problems []values.Problem
+		err := section(m.gen.Key, func() error {
+			if problems = m.values.CheckConfig(config, last); len(problems) > 0 {
+				return problems[0]
+			}
+			return nil
+		})
 		for _, p := range problems {
 			report(m.name, p.String())
 		}
-		if len(problems) > 0 {
+		if err != nil && len(problems) == 0 {
+			report(m.name, m.gen.Key+": "+err.Error())
+		}
+		if err != nil {
 			return last
 		}
 		return config

@@ -11,6 +11,9 @@
 package engine
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 	"time"
 
@@ -37,6 +40,33 @@ type Options struct {
 	Grace time.Duration
 	// Jitter returns numbers in [0,1) that spread retries. It must not be nil.
 	Jitter func() float64
+	// Mark notes that what belongs to one module is evaluated by the engine itself: a
+	// section of the config, values and their schemas. An error says why it must not be;
+	// ended is called at its end, unless that never comes. Nil: nobody notes it.
+	Mark func(what, digest string) (ended func(ok bool), err error)
+}
+
+// marked evaluates something of a module, noted as long as it takes: see Options.Mark.
+func (e *Engine) marked(what string, digest func() string, evaluate func() error) error {
+	if e.opts.Mark == nil {
+		return evaluate()
+	}
+	ended, err := e.opts.Mark(what, digest())
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	err = evaluate()
+	ended(err == nil)
+	return err
+}
+
+// digestOf identifies what is evaluated.
+func digestOf(parts ...string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // Engine is the state machine. It is not safe for concurrent use.

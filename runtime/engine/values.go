@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -43,13 +44,33 @@ func (e *Engine) staticValues(name string, g *generation.Module) (c *values.Comp
 	if section := section(e.tree, name, g.Global); section != nil {
 		s.Static = append(s.Static, values.Layer{Name: "tree values.yaml", File: e.gen.Tree.ValuesFile, Data: section})
 	}
-	c = values.NewComposer(s)
-	if broken == "" && g.Err == nil {
-		if problems := c.CheckConfig(nil, nil); len(problems) > 0 {
-			fail(problems[0])
+	err := e.marked("values of "+name, func() string { return staticDigest(s, g) }, func() error {
+		c = values.NewComposer(s)
+		if broken == "" && g.Err == nil {
+			if problems := c.CheckConfig(nil, nil); len(problems) > 0 {
+				return problems[0]
+			}
 		}
+		return nil
+	})
+	fail(err)
+	if c == nil { // it must not be evaluated
+		c = values.NewComposer(values.Section{Name: s.Name, Key: s.Key})
 	}
 	return c, broken
+}
+
+// staticDigest identifies the values of a module that do not move, and its schemas.
+func staticDigest(s values.Section, g *generation.Module) string {
+	parts := []string{g.SchemasDigest()}
+	for _, l := range s.Static {
+		data, err := json.Marshal(l.Data)
+		if err != nil {
+			return "" // no number: its name alone identifies it
+		}
+		parts = append(parts, string(data))
+	}
+	return digestOf(parts...)
 }
 
 // section is what the tree's values.yaml says of a module.
@@ -278,7 +299,18 @@ func (e *Engine) check(s *subject, ops []effect.ValueOp) error {
 	if err := e.conflict(s, ops); err != nil {
 		return err
 	}
-	if problems := m.values.CheckHook(s.id(), m.sectionOps(ops)); len(problems) > 0 {
+	var problems []values.Problem
+	digest := func() string { return digestOf(s.hook.gen.Digest, m.gen.SchemasDigest()) }
+	err := e.marked("values of hook "+s.hook.gen.ID, digest, func() error {
+		if problems = m.values.CheckHook(s.id(), m.sectionOps(ops)); len(problems) > 0 {
+			return problems[0]
+		}
+		return nil
+	})
+	if err != nil && len(problems) == 0 {
+		return err
+	}
+	if len(problems) > 0 {
 		texts := make([]string, 0, len(problems))
 		for _, p := range problems {
 			texts = append(texts, p.String())

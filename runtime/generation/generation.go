@@ -109,7 +109,8 @@ type Module struct {
 	// place.
 	Err error
 
-	inputs inputs // nil: not all of its files could be loaded
+	inputs  inputs   // nil: not all of its files could be loaded
+	schemas *schemas // nil: not read yet
 }
 
 // Hook is one hook of a module.

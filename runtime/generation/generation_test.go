@@ -35,6 +35,27 @@ func load(t *testing.T, files map[string]string) *Generation {
 
 const hookOnStartup = "def f(ctx):\n  pass\nhook(f, on = [startup()])\n"
 
+// Schemas are read once, in the load: an edit of one is another load.
+func TestALoadReadsTheSchemas(t *testing.T) {
+	digests := map[string]bool{}
+	for _, schema := range []string{"properties: {a: {type: string}}\n", "properties: {b: {type: string}}\n"} {
+		fsys := fstest.MapFS{"web/module.star": {Data: []byte("module()\n")}, "web/openapi/values.yaml": {Data: []byte(schema)}}
+		read, err := tree.Read(fsys, tree.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := Load(t.Context(), Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return noLog{} },
+			Loading: func(_, digest string) (func(bool), error) { digests[digest] = true; return func(bool) {}, nil }})
+		_, one, err := g.Modules["web"].Schemas()
+		if _, two, _ := g.Modules["web"].Schemas(); one == nil || one != two || err != nil {
+			t.Errorf("the schema is %p and %p: %v", one, two, err)
+		}
+	}
+	if len(digests) != 2 {
+		t.Errorf("the digests are %v", digests)
+	}
+}
+
 // A module has as many lines of work as it may keep others waiting with.
 func TestQueuesAreCapped(t *testing.T) {
 	queues := func(n int) map[string]string {

@@ -114,6 +114,7 @@ func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Modul
 		l.hookFile(ctx, m, path)
 	}
 	slices.SortFunc(m.Hooks, func(a, b *Hook) int { return cmp.Compare(a.ID, b.ID) })
+	m.schemas = newSchemas(t)
 	m.checkQueues()
 	m.checkSecrets()
 	for _, h := range m.Hooks {

@@ -39,15 +39,17 @@ func (l *loader) marked(ctx context.Context, o Options, t *tree.Module) *Module 
 // the process.
 var loadLabel = regexp.MustCompile(`\bload\s*\(\s*r?["']+([^"'\n]+\.star)["']`)
 
-// codeDigest is that of all code that a module may load: its own, what the tree's modules
-// share, and what these name in load statements, wherever it lies.
+// codeDigest is that of all that a load evaluates: the module's own code and schemas, the
+// code that the tree's modules share, and what these name in load statements, wherever it
+// lies.
 func codeDigest(files fs.FS, dir string) string {
 	code := map[string][]byte{}
 	var todo []string
 	for _, root := range []string{dir, "lib"} {
 		// What cannot be read is an error of its module already.
 		_ = fs.WalkDir(files, root, func(p string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && strings.HasSuffix(p, ".star") {
+			schema := strings.HasPrefix(p, dir+"/openapi/")
+			if err == nil && !d.IsDir() && (schema || strings.HasSuffix(p, ".star")) {
 				todo = append(todo, p)
 			}
 			return nil

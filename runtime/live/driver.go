@@ -135,7 +135,7 @@ func New(o Options) (*Driver, error) {
 		o: o, inbox: newInbox(),
 		engine: engine.New(engine.Options{
 			Namespace: o.Namespace, Name: o.Name, PauseAll: o.PauseAll, Paused: o.Paused,
-			Grace: goneFor, Jitter: rand.Float64,
+			Grace: goneFor, Jitter: rand.Float64, Mark: o.Marks.Evaluating,
 		}),
 		metrics:   o.Metrics,
 		requests:  newRequests(),
@@ -200,6 +200,9 @@ func (d *Driver) handle(in engine.Input) {
 	}
 	for _, a := range d.engine.Handle(time.Now(), in) {
 		d.do(a)
+	}
+	if start, ok := in.(engine.Start); ok {
+		d.useMarks(start.Generation)
 	}
 	// Once a second at most, and after the last input too.
 	if !d.looking {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/starling-operator/starling/runtime/generation"
 )
@@ -19,10 +20,14 @@ import (
 // with no success of it in between, before it is evaluated no more.
 const quarantineAfter = 2
 
+// forgetAfter is how long a count stays of what is not evaluated any more: an edit that is
+// taken back finds it again.
+const forgetAfter = 30 * 24 * time.Hour
+
 // Marks notes on disk what of the modules is being evaluated, so that what takes the
 // process with it (memory that no limit saw in time, a fault of the runtime) is known
-// afterwards: a run of a hook, a filter, enabled(), the load of a module. A file for each,
-// no API write; a process that stops as it should leaves none. A file is made with the
+// afterwards: a run of a hook, a filter, enabled(), the load of a module, a section of the
+// config. A file for each, no API write; a process that stops as it should leaves none. A file is made with the
 // first time and stays open: what each time then costs is two writes of one byte, which
 // matters to filters, and to hooks that answer requests.
 //
@@ -33,6 +38,7 @@ type Marks struct {
 
 	mu      sync.Mutex
 	running map[string]*running // what is evaluated, or was, by mark
+	latest  map[string]string   // the mark that was begun last, by its name
 	unclean map[string]int      // earlier processes that ended so, by mark
 	// alone is held by all that load, and by one that was there when a process ended
 	// alone: the next time it is known which of them it was.
@@ -41,8 +47,9 @@ type Marks struct {
 
 // running is something that is evaluated, or was.
 type running struct {
+	what  string
 	times int  // under way
-	gone  bool // it is not in the module tree any more
+	gone  bool // it is not there any more, or another one has its name
 	// passed says that it went well, and that what earlier processes have against it is
 	// cleared once this one has ended as it should.
 	passed bool
@@ -56,7 +63,7 @@ const (
 
 // OpenMarks reads what earlier processes have left behind in a state folder.
 func OpenMarks(dir string) (*Marks, error) {
-	m := &Marks{dir: filepath.Join(dir, "runs"), running: map[string]*running{}, unclean: map[string]int{}}
+	m := &Marks{dir: filepath.Join(dir, "runs"), running: map[string]*running{}, latest: map[string]string{}, unclean: map[string]int{}}
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
@@ -64,6 +71,7 @@ func OpenMarks(dir string) (*Marks, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
+	fresh := map[string]bool{} // those that the last process has left
 	for _, f := range files {
 		mark, kind, _ := strings.Cut(f.Name(), ".")
 		switch kind {
@@ -76,7 +84,14 @@ func OpenMarks(dir string) (*Marks, error) {
 				continue
 			}
 			m.unclean[mark]++
+			fresh[mark] = true
 		case "unclean":
+			if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > forgetAfter {
+				if err := m.remove(mark, "unclean"); err != nil {
+					return nil, fmt.Errorf("--state-dir: %w", err)
+				}
+				continue
+			}
 			data, err := os.ReadFile(filepath.Join(m.dir, f.Name()))
 			n, bad := strconv.Atoi(strings.TrimSpace(string(data)))
 			if err == nil && bad == nil && n > 0 && n < 1000 {
@@ -84,7 +99,8 @@ func OpenMarks(dir string) (*Marks, error) {
 			}
 		}
 	}
-	for mark, n := range m.unclean {
+	for mark := range fresh {
+		n := m.unclean[mark]
 		// First the count, then the mark: a crash in between counts twice, which
 		// errs on the safe side.
 		if err := os.WriteFile(m.file(mark, "unclean"), []byte(strconv.Itoa(n)), 0o600); err != nil {
@@ -102,8 +118,12 @@ func (m *Marks) quarantined(what, digest string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mark := markOf(what, digest)
-	if n := m.unclean[mark]; n >= quarantineAfter {
-		return fmt.Sprintf("quarantined: %d times in a row starling was killed while it ran; change its code, or remove %s and restart", n, m.file(mark, "unclean"))
+	n := m.unclean[mark]
+	if n > 0 { // it is still there; where that cannot be noted, it is forgotten early
+		_ = os.Chtimes(m.file(mark, "unclean"), time.Time{}, time.Now())
+	}
+	if n >= quarantineAfter {
+		return fmt.Sprintf("quarantined: %d times in a row starling was killed while it ran; change it, or remove %s and restart", n, m.file(mark, "unclean"))
 	}
 	return ""
 }
@@ -118,8 +138,11 @@ func (m *Marks) begin(what, digest string) error {
 	mark := markOf(what, digest)
 	r := m.running[mark]
 	if r == nil {
-		r = &running{}
+		r = &running{what: what}
 		m.running[mark] = r
+	}
+	if err := m.replace(what, mark); err != nil {
+		return err
 	}
 	if r.times == 0 {
 		if err := m.show(mark, what, r); err != nil {
@@ -129,6 +152,23 @@ func (m *Marks) begin(what, digest string) error {
 	r.times++
 	r.gone = false
 	return nil
+}
+
+// replace has the mark of other code of this name go as soon as it does not run.
+func (m *Marks) replace(what, mark string) error {
+	before := m.latest[what]
+	if before == mark {
+		return nil
+	}
+	m.latest[what] = mark
+	old := m.running[before]
+	if old == nil {
+		return nil
+	}
+	if old.gone = true; old.times > 0 {
+		return nil
+	}
+	return m.close(before, old)
 }
 
 // show writes the mark of what is evaluated.
@@ -205,7 +245,7 @@ func (m *Marks) Loading(module, digest string) (loaded func(ok bool), err error)
 }
 
 // Evaluating marks that something else of a module is evaluated: a filter, enabled(),
-// chart_values(). ended is to be called when that has ended, with whether it went well; an
+// chart_values(), values. ended is to be called when that has ended, with whether it went well; an
 // error says why it must not begin. Without a mark, where the disk is full, it goes on: hooks
 // do, too, and they tell of it.
 func (m *Marks) Evaluating(what, digest string) (ended func(ok bool), err error) {
@@ -264,6 +304,9 @@ func (m *Marks) use(gen *generation.Generation) error {
 
 func (m *Marks) close(mark string, r *running) error {
 	delete(m.running, mark)
+	if m.latest[r.what] == mark {
+		delete(m.latest, r.what)
+	}
 	if r.file == nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func open(t *testing.T, dir string) *Marks {
@@ -178,5 +179,84 @@ func TestAFilterThatKillsAtSomeObjects(t *testing.T) {
 	dies()
 	if _, err := open(t, dir).Evaluating(what, code); err == nil || !strings.Contains(err.Error(), "quarantined: 2 times in a row") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What has the same name and another digest leaves no file open.
+func TestAnEditLeavesNoFile(t *testing.T) {
+	dir := t.TempDir()
+	m := open(t, dir)
+	for _, digest := range []string{"1", "2", "3", "1"} {
+		ended, err := m.Evaluating("section web of the ConfigMap", digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended(true)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "runs", "*"))
+	if err != nil || len(files) != 1 || len(m.running) != 1 || len(m.latest) != 1 {
+		t.Errorf("there are %v (%v), %v", files, err, m.running)
+	}
+	during, err := m.Evaluating("section web of the ConfigMap", "4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := m.Evaluating("section web of the ConfigMap", "5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	during(true)
+	after(true)
+	if len(m.running) != 1 {
+		t.Errorf("there are %v", m.running)
+	}
+}
+
+// The count of what is not there any more is forgotten in the end, that of what is
+// quarantined stays.
+func TestOldCountsAreForgotten(t *testing.T) {
+	dir := t.TempDir()
+	for range quarantineAfter {
+		m := open(t, dir)
+		for _, what := range []string{"web/here", "web/gone"} {
+			if err := m.begin(what, "code"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	old := time.Now().Add(-2 * forgetAfter)
+	age := func(m *Marks) {
+		for _, what := range []string{"web/here", "web/gone"} {
+			if err := os.Chtimes(m.file(markOf(what, "code"), "unclean"), old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m := open(t, dir)
+	age(m)
+	if m.quarantined("web/here", "code") == "" {
+		t.Error("it is not quarantined")
+	}
+	m = open(t, dir)
+	if m.quarantined("web/here", "code") == "" || m.quarantined("web/gone", "code") != "" {
+		t.Errorf("counts %v", m.unclean)
+	}
+	if _, err := os.Stat(m.file(markOf("web/gone", "code"), "unclean")); !os.IsNotExist(err) {
+		t.Errorf("its file stays: %v", err)
+	}
+}
+
+// A process that ends because its engine hangs leaves the mark of what the engine is at.
+func TestAHangCounts(t *testing.T) {
+	f := newFixture(t, map[string]string{"web/module.star": "module()\n"})
+	d := f.driver
+	if err := d.marks.begin("section web of the ConfigMap", "text"); err != nil {
+		t.Fatal(err)
+	}
+	d.pulse.base = time.Now().Add(-2 * hungAfter)
+	d.pulse.began.Store(1)
+	d.stop(time.Second)
+	if n := open(t, f.dir).unclean[markOf("section web of the ConfigMap", "text")]; n != 1 {
+		t.Errorf("it is counted %d times", n)
 	}
 }

@@ -69,7 +69,7 @@ func (d *Driver) follow(before, next *generation.Generation) {
 		d.handle(engine.Reload{Generation: next, Quarantined: d.marks.barred})
 		return
 	}
-	if err := engine.Check(engine.Options{Namespace: d.o.Namespace, Name: d.o.Name}, before, next); err != nil {
+	if err := engine.Check(engine.Options{Namespace: d.o.Namespace, Name: d.o.Name, Mark: d.marks.Evaluating}, before, next); err != nil {
 		d.refused(err.Error())
 		return
 	}
@@ -84,9 +84,7 @@ func (d *Driver) adopted(next *generation.Generation) {
 	if d.receive != nil {
 		d.receive.Know(next)
 	}
-	if err := d.marks.use(next); err != nil {
-		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
-	}
+	d.useMarks(next)
 	if d.started.Load() {
 		d.metrics.generation.Set(float64(next.Number))
 	}
@@ -96,6 +94,13 @@ func (d *Driver) adopted(next *generation.Generation) {
 		text += ": " + what
 	}
 	d.reloaded(text)
+}
+
+// useMarks closes the files of marks that are not needed again and again.
+func (d *Driver) useMarks(g *generation.Generation) {
+	if err := d.marks.use(g); err != nil {
+		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
+	}
 }
 
 // reloaded says that the module tree is in force.

@@ -189,7 +189,7 @@ func TestAReloadMayFailAsTheEngineBegins(t *testing.T) {
 	d := &Driver{
 		o:      Options{Log: zerolog.Nop()},
 		engine: engine.New(engine.Options{Jitter: func() float64 { return 0 }}), metrics: metrics,
-		timer: time.NewTimer(time.Hour), look: time.NewTimer(time.Hour), requests: newRequests(),
+		timer: time.NewTimer(time.Hour), look: time.NewTimer(time.Hour), requests: newRequests(), marks: open(t, t.TempDir()),
 	}
 	d.generation.Store(generation.Load(t.Context(), generation.Options{Tree: read, Number: 1}))
 	var told sync.WaitGroup
