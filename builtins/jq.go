@@ -109,9 +109,11 @@ func runJQ(parent context.Context, room func(bytes int) error, code *gojq.Code, 
 	if err != nil {
 		return nil, fmt.Errorf("value: %w", err)
 	}
-	ctx, stop := context.WithTimeout(parent, jqTime)
+	ctx, stop := context.WithCancel(parent)
 	defer stop()
-	limited := &jqContext{Context: ctx, room: room}
+	limited := &jqContext{Context: ctx, room: room, ends: time.Now().Add(jqTime)}
+	limited.timer = time.AfterFunc(jqTime, stop)
+	defer limited.timer.Stop()
 	results := code.RunWithContext(limited, toJQ(in))
 	out := []starlark.Value{}
 	left := maxJQ
@@ -152,6 +154,22 @@ type jqContext struct {
 	steps int
 	room  func(bytes int) error // asked with 0: whether the run may go on
 	full  error                 // what it said
+	// ends is when the program has worked for jqTime; to wait for room is no work.
+	ends  time.Time
+	timer *time.Timer
+}
+
+// jqWaits is from how long on room has waited for others.
+const jqWaits = 10 * time.Millisecond
+
+// goOn asks whether the run may go on, and may wait for that.
+func (c *jqContext) goOn() {
+	began := time.Now()
+	c.full = c.room(0)
+	if waited := time.Since(began); waited > jqWaits && c.timer.Stop() {
+		c.ends = c.ends.Add(waited)
+		c.timer.Reset(time.Until(c.ends))
+	}
 }
 
 // Done is called once a step.
@@ -160,7 +178,7 @@ func (c *jqContext) Done() <-chan struct{} {
 		return ended
 	}
 	if c.full == nil {
-		c.full = c.room(0)
+		c.goOn()
 	}
 	if c.full != nil {
 		return ended

@@ -193,15 +193,7 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 	if err := k.ensureLoaded(ctx); err != nil {
 		return err
 	}
-	k.mu.Lock()
-	m := k.modules[module]
-	if m == nil {
-		m = &keptModule{parts: map[int]*part{}}
-		k.modules[module] = m
-	}
-	k.mu.Unlock()
-
-	m.mu.Lock()
+	m := k.lock(module)
 	defer m.mu.Unlock()
 	if err := k.settle(ctx, module, m); err != nil {
 		return k.notKept(module, err)
@@ -235,7 +227,33 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 	} else {
 		m.last = newSaved(m, data)
 	}
+	if len(m.parts) == 0 {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.modules, module)
+	}
 	return nil
+}
+
+// lock returns what is stored of a module, for its next save alone.
+func (k *Kept) lock(module string) *keptModule {
+	for {
+		k.mu.Lock()
+		m := k.modules[module]
+		if m == nil {
+			m = &keptModule{parts: map[int]*part{}}
+			k.modules[module] = m
+		}
+		k.mu.Unlock()
+		m.mu.Lock()
+		k.mu.Lock()
+		current := k.modules[module] == m // else it was forgotten, or read anew, meanwhile
+		k.mu.Unlock()
+		if current {
+			return m
+		}
+		m.mu.Unlock()
+	}
 }
 
 // notKept is the error of a save. Of another writer it tells, and what is stored is read

@@ -34,7 +34,9 @@ type RunHook struct {
 	Run    uint64
 	Hook   *generation.Hook
 	Module *generation.Module
-	Events []builtins.Event
+	// Generation is the one that both are of; nil: the one in force.
+	Generation *generation.Generation
+	Events     []builtins.Event
 	// Watches are the ids of the hook's watches by binding; the snapshots are
 	// read from them as the run begins.
 	Watches map[string]string

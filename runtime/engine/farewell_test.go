@@ -24,8 +24,12 @@ func TestAModuleThatIsGoneTakesLeave(t *testing.T) {
 	web, _ := webAndShop()
 	w := newWorld(t, web, leaves("shop"))
 	var order []string
-	w.hooks["shop/bye"] = func(RunHook) (effect.Effects, error) {
+	was := w.gen
+	w.hooks["shop/bye"] = func(a RunHook) (effect.Effects, error) {
 		order = append(order, "bye")
+		if a.Generation != was {
+			t.Error("the run is not of the generation that its code is in")
+		}
 		return set("n", int64(1)), nil
 	}
 	w.hooks["shop/last"] = func(a RunHook) (effect.Effects, error) {

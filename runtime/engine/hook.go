@@ -287,7 +287,7 @@ func (e *Engine) startRun(h *hook, r *run) {
 	r.at = e.now
 	e.runs[e.ops] = r
 	a := RunHook{
-		Run: e.ops, Hook: h.gen, Module: m.gen, Events: work.Events, Attempt: work.Attempt,
+		Run: e.ops, Hook: h.gen, Module: m.gen, Generation: m.from, Events: work.Events, Attempt: work.Attempt,
 		Now: e.now, Namespace: m.namespace(e.opts.Namespace),
 		Watches: h.watchIDs(), Synced: map[string]bool{},
 		Compose: e.composer(s), Config: e.userConfig(m), State: s.state, Secrets: e.secretsOf(s), Switches: e.switches,

@@ -21,8 +21,9 @@ const globalName = "global"
 type module struct {
 	name   string
 	gen    *generation.Module
-	own    string // why it cannot be used, others aside
-	broken string // why it cannot be used
+	from   *generation.Generation // the last one that it was in
+	own    string                 // why it cannot be used, others aside
+	broken string                 // why it cannot be used
 	hooks  []*hook
 	byKey  map[string]*hook
 	now    time.Time // of the last look at its lanes
@@ -125,7 +126,7 @@ func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]
 		g = noGlobal(name)
 	}
 	m := &module{
-		name: name, gen: g, since: e.now,
+		name: name, gen: g, from: e.gen, since: e.now,
 		byKey:  map[string]*hook{},
 		queues: map[string]*lane.Lane[builtins.Event]{},
 		kept:   map[string][]byte{},

@@ -86,6 +86,9 @@ func (e *Engine) reload(in Reload) {
 			e.bar(m.hooks, in.Quarantined)
 		}
 	}
+	for _, m := range e.all() {
+		m.from = gen
+	}
 	e.applySections()
 	for _, c := range changes {
 		if in.Quarantined != nil {

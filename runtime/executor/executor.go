@@ -100,7 +100,10 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		random = x.o.Random(a)
 	}
 	began := x.o.Now()
-	g := x.generation.Load()
+	g := a.Generation // a reload may have come between
+	if g == nil {
+		g = x.generation.Load()
+	}
 	request := hook.Request{
 		Host: g.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
@@ -114,9 +117,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	}
 	take := x.o.Record
 	if g.Hook(a.Hook.ID) != a.Hook {
-		// Its module is on its way out, or a reload has come between: the tree that its
-		// code is in is not at hand, and that of now would be recorded with the run.
-		take = nil
+		take = nil // the tree that its code is in is not at hand
 	}
 	trace := record.Start(take, a.Run, g.Number, &request)
 	result := hook.Run(ctx, request)

@@ -77,7 +77,7 @@ type Driver struct {
 	web         *outbound.Client
 	outbox      *outbox
 	webhooks    *webhook.Manager
-	conversions sync.Map // the last error of each hook that converts, by its id
+	conversions sync.Map // a conversion for each hook that converts, by its id
 	receive     *receive.Server
 	// generation is the one in force. Only the engine's goroutine puts another one
 	// there.

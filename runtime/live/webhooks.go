@@ -107,6 +107,9 @@ func (d *Driver) convert(ctx context.Context, h *generation.Hook, r *builtins.Re
 	}
 }
 
+// conversion is what was told last of a hook that converts.
+type conversion struct{ module, err string }
+
 // told logs an error of a conversion, unless the last one was the same: the API server
 // asks again and again.
 func (d *Driver) told(module, hook string, err error) {
@@ -117,7 +120,7 @@ func (d *Driver) told(module, hook string, err error) {
 	if d.generation.Load().Hook(hook) == nil {
 		return // it is gone meanwhile, and must not come back
 	}
-	if last, _ := d.conversions.Swap(hook, text); text != "" && last != text {
+	if last, _ := d.conversions.Swap(hook, conversion{module, text}); text != "" && last != (conversion{module, text}) {
 		d.log(module, hook).Log(builtins.LevelError, text+" (the conversion failed)", nil)
 	}
 }

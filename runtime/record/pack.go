@@ -53,7 +53,7 @@ func newPacker(store *Store, version, process string) *packer {
 
 // put keeps a run.
 func (p *packer) put(t *Trace) error {
-	if t.Generation != p.generation {
+	if t.Generation > p.generation { // a run may have begun before a reload
 		p.generation = t.Generation
 		maps.DeleteFunc(p.sources, func(_ string, s source) bool { return s.used+maxIdle < p.generation })
 		maps.DeleteFunc(p.lists, func(_ string, l *list) bool { return l.used+maxIdle < p.generation })

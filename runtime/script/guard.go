@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -22,6 +23,9 @@ import (
 //	(x, y)         →  ⟨()⟩((x, y))
 //	def f(*args):  →  def f(*args): ⟨()⟩(args); …
 //	x.replace      →  ⟨.⟩(x, "replace")     and what else guardedMethod names
+//	x[a:b]         →  ⟨[:]⟩(x)[a:b]
+//	[y for y in x] →  [y for y in ⟨[for]⟩(x)]  and ⟨{for}⟩ in {}; with more than one for,
+//	                  ⟨[for for]⟩ or ⟨{for for}⟩ in the first and ⟨for⟩ in the last
 //
 // The names in ⟨⟩ are no identifiers, so no file can name or shadow them. Those of
 // [boundedBuiltins] are builtins of the same behaviour with a limit.
@@ -31,7 +35,20 @@ const (
 	guardKey     = "[k]"
 	guardTuple   = "()"
 	guardModItem = "%="
+	guardSlice   = "[:]"
+	guardFor     = "for" // the last of several
 )
+
+// guardedLoop is the guard of the first loop of a comprehension: of a dict or a list, with
+// one loop or several.
+type guardedLoop struct {
+	name        string
+	table, only bool
+}
+
+func guardedLoops() []guardedLoop {
+	return []guardedLoop{{"[for]", false, true}, {"{for}", true, true}, {"[for for]", false, false}, {"{for for}", true, false}}
+}
 
 // guardedOperators are the binary operators that make large values, by their tokens; with
 // a "=" behind them they are the guards of assignments.
@@ -69,7 +86,10 @@ const (
 
 func isGuard(name string) bool {
 	switch name {
-	case guardAttr, guardItem, guardKey, guardTuple, guardModItem, coverName:
+	case guardAttr, guardItem, guardKey, guardTuple, guardModItem, guardSlice, guardFor, coverName:
+		return true
+	}
+	if slices.ContainsFunc(guardedLoops(), func(l guardedLoop) bool { return l.name == name }) {
 		return true
 	}
 	if len(name) == 2 && name[1] == '=' {
@@ -114,6 +134,15 @@ func withGuards(predeclared starlark.StringDict) starlark.StringDict {
 		return args[0], nil
 	})
 	all[guardKey] = keyGuard{}
+	guard(guardSlice, func(t *starlark.Thread, args starlark.Tuple) (starlark.Value, error) {
+		return slicedValue(t, args[0]), nil
+	})
+	guard(guardFor, func(t *starlark.Thread, args starlark.Tuple) (starlark.Value, error) { return innermost(t, args[0]) })
+	for _, loop := range guardedLoops() {
+		guard(loop.name, func(t *starlark.Thread, args starlark.Tuple) (starlark.Value, error) {
+			return outermost(t, args[0], loop.table, loop.only), nil
+		})
+	}
 	guard(guardTuple, func(t *starlark.Thread, args starlark.Tuple) (starlark.Value, error) {
 		return args[len(args)-1], weigh(t, args[0])
 	})

@@ -195,6 +195,7 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 				c.Cond = guardExpr(c.Cond)
 			}
 		}
+		guardLoops(e)
 	case *syntax.CondExpr:
 		e.Cond, e.True, e.False = guardExpr(e.Cond), guardExpr(e.True), guardExpr(e.False)
 	case *syntax.DictEntry:
@@ -225,7 +226,7 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 	case *syntax.ParenExpr:
 		e.X = guardExpr(e.X)
 	case *syntax.SliceExpr:
-		e.X, e.Lo, e.Hi, e.Step = guardExpr(e.X), guardExpr(e.Lo), guardExpr(e.Hi), guardExpr(e.Step)
+		e.X, e.Lo, e.Hi, e.Step = guardCall(guardSlice, e.Lbrack, guardExpr(e.X)), guardExpr(e.Lo), guardExpr(e.Hi), guardExpr(e.Step)
 	case *syntax.TupleExpr:
 		guardExprs(e.List)
 		if slices.ContainsFunc(e.List, func(x syntax.Expr) bool { _, literal := x.(*syntax.Literal); return !literal }) {
@@ -239,6 +240,25 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 	case *syntax.Ident, *syntax.Literal:
 	}
 	return e
+}
+
+// guardLoops puts the guards into the first and the last loop of a comprehension.
+func guardLoops(e *syntax.Comprehension) {
+	var loops []*syntax.ForClause
+	for _, c := range e.Clauses {
+		if loop, ok := c.(*syntax.ForClause); ok {
+			loops = append(loops, loop)
+		}
+	}
+	first, last := loops[0], loops[len(loops)-1]
+	for _, g := range guardedLoops() {
+		if g.table == e.Curly && g.only == (first == last) {
+			first.X = guardCall(g.name, first.For, first.X)
+		}
+	}
+	if first != last {
+		last.X = guardCall(guardFor, last.For, last.X)
+	}
 }
 
 func guardCall(name string, pos syntax.Position, args ...syntax.Expr) syntax.Expr {

@@ -98,6 +98,7 @@ type run struct {
 	nextFull uint64 // steps of the current thread at which to look at everything
 	large    bool   // it has asked for room
 	tuples   tuples
+	counting []*counting // of the comprehensions under way, innermost last
 }
 
 func newRun(ctx context.Context, g *Governor, l Limits) *run {
