@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/itchyny/gojq"
@@ -111,9 +112,8 @@ func runJQ(parent context.Context, room func(bytes int) error, code *gojq.Code, 
 	}
 	ctx, stop := context.WithCancel(parent)
 	defer stop()
-	limited := &jqContext{Context: ctx, room: room, ends: time.Now().Add(jqTime)}
-	limited.timer = time.AfterFunc(jqTime, stop)
-	defer limited.timer.Stop()
+	limited := &jqContext{Context: ctx, room: room}
+	go limited.clock(stop) // until the program ends
 	results := code.RunWithContext(limited, toJQ(in))
 	out := []starlark.Value{}
 	left := maxJQ
@@ -154,22 +154,32 @@ type jqContext struct {
 	steps int
 	room  func(bytes int) error // asked with 0: whether the run may go on
 	full  error                 // what it said
-	// ends is when the program has worked for jqTime; to wait for room is no work.
-	ends  time.Time
-	timer *time.Timer
+	// asking is the step at which room is asked; 0 while it is not.
+	asking atomic.Int64
 }
 
-// jqWaits is from how long on room has waited for others.
-const jqWaits = 10 * time.Millisecond
+// jqTick is how often it is looked whether a program works or waits.
+const jqTick = jqTime / 100
 
-// goOn asks whether the run may go on, and may wait for that.
-func (c *jqContext) goOn() {
-	began := time.Now()
-	c.full = c.room(0)
-	if waited := time.Since(began); waited > jqWaits && c.timer.Stop() {
-		c.ends = c.ends.Add(waited)
-		c.timer.Reset(time.Until(c.ends))
+// clock calls stop once the program has worked for jqTime. To wait in room, for others, is
+// no work.
+func (c *jqContext) clock(stop func()) {
+	tick := time.NewTicker(jqTick)
+	defer tick.Stop()
+	before := int64(0)
+	for worked := time.Duration(0); worked < jqTime; {
+		select {
+		case <-c.Context.Done():
+			return
+		case <-tick.C:
+		}
+		now := c.asking.Load()
+		if now == 0 || now != before {
+			worked += jqTick
+		}
+		before = now
 	}
+	stop()
 }
 
 // Done is called once a step.
@@ -178,7 +188,9 @@ func (c *jqContext) Done() <-chan struct{} {
 		return ended
 	}
 	if c.full == nil {
-		c.goOn()
+		c.asking.Store(int64(c.steps))
+		c.full = c.room(0)
+		c.asking.Store(0)
 	}
 	if c.full != nil {
 		return ended

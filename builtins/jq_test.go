@@ -2,7 +2,10 @@ package builtins
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,6 +77,30 @@ func TestJQEndsWithItsRun(t *testing.T) {
 	}
 	if _, err := runJQ(ctx, func(int) error { return nil }, code, starlark.None, 1); err == nil || err.Error() != context.DeadlineExceeded.Error() {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A program that waits for its turn to take memory loses no time by that; one that works
+// for ten seconds ends.
+func TestJQTimeIsThatOfItsOwnWork(t *testing.T) {
+	code, err := compileJQ("last(range(300))")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for wait, want := range map[time.Duration]string{time.Hour: "", jqTick / 2: "a jq program took longer than 10s"} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			room := func(int) error {
+				if asked++; asked == 100 || wait < jqTick {
+					time.Sleep(wait)
+				}
+				return nil
+			}
+			_, err := runJQ(t.Context(), room, code, starlark.None, 1)
+			if got := fmt.Sprint(err); want == "" && err != nil || want != "" && !strings.Contains(got, want) {
+				t.Errorf("with %s in room: %v", wait, err)
+			}
+		})
 	}
 }
 
