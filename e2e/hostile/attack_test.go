@@ -89,11 +89,23 @@ func underAttack(t *testing.T, attacks ...attack) {
 // Three hooks that fill the memory at once, again and again, keep the process below the
 // limit of the Deployment, and between their tries it gives back what they took.
 func TestThreeBombs(t *testing.T) {
-	bombs := []attack{
+	threeBombs(t,
 		hook("list", "all = []\n    for i in range(10000000):\n        for j in range(10000000):\n            all.append(None)"),
 		hook("dict", "all = {}\n    for i in range(10000000):\n        all[i] = None"),
 		hook("texts", "all = []\n    for i in range(10000000):\n        all.append(\"a\" * (1 << 24))"),
-	}
+	)
+}
+
+// The same with what comprehensions and slices make.
+func TestThreeComprehensions(t *testing.T) {
+	threeBombs(t,
+		hook("listed", "all = []\n    for i in range(10000000):\n        all.append([None for x in range(4000000)])"),
+		hook("mapped", "all = []\n    for i in range(10000000):\n        all.append({x: None for x in range(1000000)})"),
+		hook("sliced", "one = list(range(4000000))\n    all = []\n    for i in range(10000000):\n        all.append(one[:])"),
+	)
+}
+
+func threeBombs(t *testing.T, bombs ...attack) {
 	a := newArena(t)
 	a.start()
 	beats := a.beat(a.waitBeat())

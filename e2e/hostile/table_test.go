@@ -40,6 +40,8 @@ var hookMemory = []attack{
 	hook("doubled-now", "x = [0] * 1000\n    for i in range(60):\n        x += x", "elements are too many"),
 	hook("greedy", "all = []\n    for i in range(1 << 20):\n        all.append(\"x\" * (1 << 16))", "MiB of memory, the limit of one run"),
 	hook("copies", "all = []\n    one = list(range(1000000))\n    for i in range(1 << 20):\n        all.append(one[:])", "MiB of memory, the limit of one run"),
+	hook("comprehension", "[None for x in range(10000000) for y in range(10000000)]"),
+	hook("mapping", "{x * 10000000 + y: None for x in range(10000000) for y in range(10000000)}"),
 	hook("dicts", "all = []\n    for i in range(10000000):\n        all.append({i: i})", "the limit of one run"),
 	hook("range", "range(1 << 62)", "range: 4611686018427387904 elements are too many"),
 	hook("list-of-range", "list(range(1 << 62))", "range: 4611686018427387904 elements are too many"),
