@@ -71,6 +71,9 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 		looks[call.File] = looks[call.File] || call.Function == "lookup"
 	}
 	c.notAllowed(m, o)
+	for _, wrong := range o.Wrong {
+		c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, wrong.File), Message: wrong.Line})
+	}
 	for _, f := range o.CRDs { // those of packed subcharts too
 		crds = append(crds, string(f.Data))
 	}

@@ -1,8 +1,10 @@
 package release
 
 import (
+	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/releaseutil"
@@ -19,6 +21,8 @@ type object struct {
 	Name      string `json:"name"`
 	// test: it is there while `helm test` runs, which Starling never does.
 	test bool
+	// wrong is what keeps Helm from reading it, "" for nothing.
+	wrong string
 }
 
 // String is "DaemonSet agent in namespace logs", for people.
@@ -118,7 +122,49 @@ func addObjects(list []object, doc map[string]any, apiVersion, kind string, item
 	annotations, _ := meta["annotations"].(map[string]any)
 	hooks := text(annotations, "helm.sh/hook")
 	return append(list, object{
+		wrong:      wrongIn(doc["metadata"]),
 		APIVersion: apiVersion, Kind: kind, Namespace: text(meta, "namespace"), Name: text(meta, "name"),
 		test: hooks != "" && !slices.ContainsFunc(strings.Split(hooks, ","), func(h string) bool { return !strings.HasPrefix(strings.TrimSpace(h), "test") }),
 	})
+}
+
+// wrongIn says what of an object's metadata is no text: Helm's error names neither the
+// object nor the file. YAML takes y, on and 1.0 for something else.
+func wrongIn(metadata any) string {
+	meta, ok := metadata.(map[string]any)
+	if !ok {
+		return ""
+	}
+	wrong := func(field string, v any) string {
+		if _, ok := v.(string); ok || v == nil {
+			return ""
+		}
+		return fmt.Sprintf("metadata.%s is %s: it must be a string, in quotes where YAML takes it for something else", field, typeOf(v))
+	}
+	for _, field := range []string{"name", "namespace"} {
+		if text := wrong(field, meta[field]); text != "" {
+			return text
+		}
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		texts, _ := meta[field].(map[string]any)
+		for _, key := range sortedKeys(texts) {
+			if text := wrong(field+"["+strconv.Quote(cut(key, 100))+"]", texts[key]); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+func typeOf(v any) string {
+	switch v.(type) {
+	case bool:
+		return "true or false"
+	case map[string]any:
+		return "a map"
+	case []any:
+		return "a list"
+	}
+	return "a number"
 }

@@ -34,6 +34,8 @@ type Offline struct {
 	// CRDs are the files under crds/ of the chart and of its enabled subcharts, packed ones
 	// too: they are applied before it.
 	CRDs []File
+	// Wrong are what keeps Helm from reading the objects: Line says what.
+	Wrong []Missing
 	// Installs and Lookups are what module(installs = […]) and module(lookup = […]) lack.
 	Installs, Lookups []Missing
 }
@@ -90,6 +92,11 @@ func (r *Renderer) Offline(ctx context.Context, t Target, calls ...string) Offli
 			continue
 		}
 		_, file, _ := strings.Cut(name, "/")
+		for _, object := range objects {
+			if object.wrong != "" {
+				o.Wrong = append(o.Wrong, Missing{File: file, Line: object.Kind + ": " + object.wrong})
+			}
+		}
 		for _, line := range missingInstalls(t, objects) {
 			o.Installs = append(o.Installs, Missing{File: file, Line: line})
 		}

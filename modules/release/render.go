@@ -183,6 +183,11 @@ func objectsIn(files map[string]string) ([]object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("YAML parse error on %s: %w", name, err)
 		}
+		for _, o := range found {
+			if o.wrong != "" {
+				return nil, fmt.Errorf("%s: %s: %s", name, o.Kind, o.wrong)
+			}
+		}
 		all = append(all, found...)
 	}
 	return all, nil

@@ -77,6 +77,10 @@ func TestReleases(t *testing.T) {
 			files: web(map[string]string{"web/values.yaml": "color: green\n"}), want: []string{"upgrade release web in web"},
 		},
 		{
+			name: "a key that is there twice", files: web(map[string]string{"web/templates/dup.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: dup\n  labels: {a: b}\n  labels: {a: c}\n"}),
+			want: []string{"+ v1 ConfigMap web/dup", "+     a: c"},
+		},
+		{
 			name: "waits", files: web(map[string]string{"web/module.star": webModule + "\ndef enabled():\n    return waiting(\"no domain yet\")\n", "web/values.yaml": "color: green\n"}),
 			want: []string{"No changes"},
 		},

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/releaseutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -218,11 +220,15 @@ func (w *World) Release(ctx context.Context, module string) (map[string]any, err
 	}, nil
 }
 
-// Objects are those of the manifest.
+// Objects are those of the manifest, as Helm reads it: of a key that is there twice the
+// last one counts.
 func (r *Release) Objects() ([]map[string]any, error) {
+	docs := releaseutil.SplitManifests(r.Manifest)
+	keys := slices.Collect(maps.Keys(docs))
+	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
 	var out []map[string]any
-	for _, doc := range strings.Split("\n"+r.Manifest, "\n---") {
-		data, err := yaml.YAMLToJSONStrict([]byte(doc))
+	for _, key := range keys {
+		data, err := yaml.YAMLToJSON([]byte(docs[key]))
 		if err != nil {
 			return nil, fmt.Errorf("the manifest of release %s: %w", r.Name, err)
 		}
