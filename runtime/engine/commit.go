@@ -123,6 +123,9 @@ func (r *run) remembers() bool {
 // keptDone lets the next one keep something.
 func (e *Engine) keptDone(m *module) {
 	m.keeping = false
+	if len(m.toSave) > 0 { // else runs that set values without end would be in its way
+		e.save(m)
+	}
 	for len(m.toKeep) > 0 && !m.keeping {
 		id := m.toKeep[0]
 		m.toKeep = m.toKeep[1:]

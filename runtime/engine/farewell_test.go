@@ -107,6 +107,9 @@ func TestAModuleThatComesBackAsItTakesLeave(t *testing.T) {
 	run := w.held["shop/bye"][0].(RunHook)
 	w.hold = ""
 	w.reload(web, shop)
+	if !slices.ContainsFunc(w.notes, func(n string) bool { return strings.Contains(n, "once what is under way of its end is over") }) {
+		t.Errorf("nobody is told why the tree is not in force: %q", w.notes)
+	}
 	if w.gen.Modules["shop"] != nil {
 		t.Fatal("two of it are at work")
 	}

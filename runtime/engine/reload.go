@@ -34,8 +34,9 @@ func (e *Engine) reload(in Reload) {
 		e.do(Refused{gen, "nothing has been started yet"})
 		return
 	}
-	if e.comesBack(gen) {
+	if m := e.comesBack(gen); m != nil {
 		e.deferred = &in
+		e.note(builtins.LevelInfo, m, "", "it is in the module tree again; the tree is put in force once what is under way of its end is over")
 		return
 	}
 	oldGen, oldTree := e.gen, e.tree
@@ -107,7 +108,7 @@ func (e *Engine) reload(in Reload) {
 
 // reloadDeferred does what had to wait.
 func (e *Engine) reloadDeferred() {
-	if e.deferred != nil && !e.comesBack(e.deferred.Generation) {
+	if e.deferred != nil && e.comesBack(e.deferred.Generation) == nil {
 		e.reload(*e.deferred)
 	}
 }
@@ -116,10 +117,15 @@ func (e *Engine) reloadDeferred() {
 // one in force.
 func (e *Engine) Withdraw() { e.deferred = nil }
 
-// comesBack says that a generation has a module of which something is being taken away
-// in this moment.
-func (e *Engine) comesBack(gen *generation.Generation) bool {
-	return slices.ContainsFunc(e.leavers, func(m *module) bool { return gen.Modules[m.name] != nil && e.occupied(m) })
+// comesBack returns a module that a generation has, and of which something is being taken
+// away in this moment; nil without any.
+func (e *Engine) comesBack(gen *generation.Generation) *module {
+	for _, m := range e.leavers {
+		if gen.Modules[m.name] != nil && e.occupied(m) {
+			return m
+		}
+	}
+	return nil
 }
 
 // arrange puts the modules in order: those with a problem come last.

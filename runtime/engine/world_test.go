@@ -39,6 +39,7 @@ type world struct {
 	last      map[string]string
 	metrics   map[string]float64
 	said      []string // messages and answers, in order
+	notes     []string // for the log
 
 	// hooks stand in for the Starlark functions, by id.
 	hooks   map[string]func(RunHook) (effect.Effects, error)
@@ -315,6 +316,8 @@ func (w *world) carryOut(a Action) Input {
 		w.said = append(w.said, fmt.Sprintf("request %d: %v", a.ID, a.Err))
 	case Wake:
 		w.wakeAt = a.At
+	case Note:
+		w.notes = append(w.notes, a.Module+": "+a.Message)
 	}
 	return nil
 }
