@@ -21,6 +21,9 @@ type CtxOptions struct {
 	// Snapshots holds one list a watch of the hook, by the watch's name, sorted by
 	// namespace and name. The values must be frozen; the slices are kept.
 	Snapshots map[string][]starlark.Value
+	// Lacking names, by watch, an object that its list lacks: to ask for the list is an
+	// error then.
+	Lacking map[string]string
 	// Asked, when not nil, is told of each snapshot that the hook looks at, once.
 	Asked func(binding string)
 	// Synced tells for each watch whether it has seen all objects there are.
@@ -59,6 +62,8 @@ type Event struct {
 	// Deleting, of a watch with a finalizer: the object is being deleted. Held: it
 	// has the finalizer. Same: nothing but these has changed.
 	Deleting, Held, Same bool
+	// Lacks, of a watch with for_each: the object has no result yet.
+	Lacks bool
 	// Cause says which runs have brought it about; nil: none. Hooks do not see it.
 	Cause *effect.Cause
 }
@@ -83,7 +88,7 @@ func NewCtx(o CtxOptions) starlark.Value {
 	}
 	ctx := &ctxValue{starlark.StringDict{
 		"events":    starlark.NewList(events),
-		"snapshots": &watches{"snapshots", snapshots, o.Snapshots, o.Asked},
+		"snapshots": &watches{"snapshots", snapshots, o.Snapshots, o.Lacking, o.Asked},
 		"synced":    &watches{name: "synced", values: synced},
 		"module": starlarkstruct.FromStringDict(starlark.String("module"), starlark.StringDict{
 			"name":      starlark.String(o.Module.Name),
@@ -142,6 +147,8 @@ type watches struct {
 	values map[string]starlark.Value
 	// lists become those of values that are nil, frozen, when they are asked for.
 	lists map[string][]starlark.Value
+	// lacking names an object that a list lacks.
+	lacking map[string]string
 	// asked is told when that happens; may be nil.
 	asked func(name string)
 }
@@ -179,6 +186,9 @@ func (w *watches) Get(k starlark.Value) (starlark.Value, bool, error) {
 	if !ok {
 		return nil, false, fmt.Errorf("ctx.%s: got %s, want the name of a watch", w.name, k.Type())
 	}
+	if object := w.lacking[name]; object != "" {
+		return nil, false, fmt.Errorf("ctx.snapshots[%q] lacks %s: the filter fails on it and has given no result yet; mend the object or the filter, or use ctx.object alone", name, object)
+	}
 	if _, ok := w.values[name]; ok {
 		return w.value(name), true, nil
 	}
@@ -201,11 +211,16 @@ func (w *watches) Iterate() starlark.Iterator {
 	return starlark.Tuple(names).Iterate()
 }
 
-// Items returns the watches with their values, sorted by name.
+// Items returns the watches with their values, sorted by name; None for a list that lacks an
+// object.
 func (w *watches) Items() []starlark.Tuple {
 	var items []starlark.Tuple
 	for _, name := range sortedKeys(w.values) {
-		items = append(items, starlark.Tuple{starlark.String(name), w.value(name)})
+		v := starlark.Value(starlark.None)
+		if w.lacking[name] == "" {
+			v = w.value(name)
+		}
+		items = append(items, starlark.Tuple{starlark.String(name), v})
 	}
 	return items
 }

@@ -35,7 +35,7 @@ func (x *each) reset() {
 	clear(x.untried)
 	for _, s := range x.objects {
 		s.tried, s.succeeded, s.lastError = false, false, ""
-		s.held, s.mayHold, s.leaving, s.last = false, false, false, nil
+		s.held, s.mayHold, s.leaving, s.lacks, s.last = false, false, false, false, nil
 	}
 }
 
@@ -159,8 +159,14 @@ func (e *Engine) seen(h *hook, o Object) *subject {
 		return nil
 	}
 	s := h.object(o.Namespace, o.Name)
-	was := s.leaving
-	s.held, s.leaving, s.last = o.Held, h.gen.Cleanup != nil && o.Deleting, nil
+	was := s.leaving && !s.lacks
+	s.held, s.leaving, s.lacks, s.last = o.Held, h.gen.Cleanup != nil && o.Deleting, o.Lacks, nil
+	if s.lacks { // it keeps what it has, and waits
+		h.lane.Forget(s.work())
+		e.requeueAt(s, time.Time{})
+		e.wasTried(s)
+		return s
+	}
 	if s.leaving && !was {
 		e.add(s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
 	}
@@ -175,8 +181,8 @@ func (e *Engine) eachChanged(w *watch, events []builtins.Event) {
 			e.lost(h, ev)
 			continue
 		}
-		s := e.seen(h, Object{Namespace: ev.Namespace, Name: ev.Name, Deleting: ev.Deleting, Held: ev.Held})
-		if s == nil || ev.Same || s.leaving || !w.decl.Triggers(ev.Type) {
+		s := e.seen(h, Object{Namespace: ev.Namespace, Name: ev.Name, Deleting: ev.Deleting, Held: ev.Held, Lacks: ev.Lacks})
+		if s == nil || s.lacks || ev.Same || s.leaving || !w.decl.Triggers(ev.Type) {
 			continue
 		}
 		e.add(s, lane.Unordered, ev)
@@ -191,7 +197,7 @@ func (e *Engine) lost(h *hook, ev builtins.Event) {
 	s := h.each.objects.at(objectKey(ev.Namespace, ev.Name))
 	switch {
 	case s == nil:
-	case h.gen.Cleanup == nil || !s.held && !s.mayHold:
+	case h.gen.Cleanup == nil || !s.held && !s.mayHold || ev.Lacks: // without a result there is nothing to clean up by
 		e.forget(s)
 	default:
 		s.leaving, s.last = true, ev.Result

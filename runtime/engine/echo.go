@@ -86,9 +86,13 @@ func (r *run) leads() *effect.Cause {
 	return r.cause.Then(r.subject.id(), slices.ContainsFunc(r.work.Events, ofWatch))
 }
 
-// add queues events for the subject's next run.
+// add queues events for the subject's next run. One without a result has its run when it gets
+// one.
 func (e *Engine) add(s *subject, order int, events ...builtins.Event) {
 	l := s.hook.lane
+	if s.lacks {
+		return
+	}
 	l.Add(s.work(), order, events...)
 	mine := func(ev builtins.Event) bool { return ofWatch(ev) && ev.Cause.Round(s.id()) >= maxEchoes }
 	if s.echo.until.IsZero() && !slices.ContainsFunc(events, mine) {

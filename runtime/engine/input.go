@@ -76,6 +76,8 @@ type Object struct {
 	Namespace, Name string
 	// Deleting: it is being deleted. Held: it has the finalizer.
 	Deleting, Held bool
+	// Lacks: the filter has never given a result for it.
+	Lacks bool
 }
 
 // WatchChanged carries changes after the first sync, in order.

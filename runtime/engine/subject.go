@@ -41,6 +41,7 @@ type subject struct {
 	held            bool // it has the finalizer
 	mayHold         bool // a commit was to put it there, and may have done so unseen
 	leaving         bool // its next run is the cleanup
+	lacks           bool // the filter has given no result for it: there is no run about it
 	measured        bool // it may have metrics
 	sets            bool // it may have sets of objects that it owns
 	// last is what was last seen of an object that is not there any more.

@@ -32,6 +32,9 @@ type Watches interface {
 	// Find returns what a watch keeps of one object; known is false for a watch
 	// that is not there or not complete.
 	Find(id, namespace, name string) (found watch.Entry, there, known bool)
+	// Lacking names an object that the snapshot lacks while its other objects have runs,
+	// or "".
+	Lacking(id string) string
 	// Kick looks for kinds that may be served now.
 	Kick()
 }
@@ -85,8 +88,15 @@ func (x *Executor) host() *script.Host { return x.generation.Load().Host }
 // RunHook calls a hook with the snapshots as they are now.
 func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDone, hook.Result) {
 	snapshots := make(map[string][]starlark.Value, len(a.Watches))
+	lacking := map[string]string{}
 	for binding, id := range a.Watches {
 		snapshots[binding] = x.o.Watches.Snapshot(id)
+		if name := x.o.Watches.Lacking(id); name != "" {
+			if binding != a.Each { // since the run was wanted
+				return engine.RunDone{Run: a.Run, Incomplete: true}, hook.Result{}
+			}
+			lacking[binding] = name
+		}
 	}
 	if !x.complete(a) {
 		return engine.RunDone{Run: a.Run, Incomplete: true}, hook.Result{}
@@ -106,7 +116,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	}
 	request := hook.Request{
 		Host: g.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
-		Snapshots: snapshots, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
+		Snapshots: snapshots, Lacking: lacking, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
 		Namespace: a.Namespace, Instance: x.o.Instance, Compose: a.Compose, Config: a.Config, State: a.State, Secrets: a.Secrets, Switches: a.Switches,
 		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup,
 		Random: random, HTTP: x.o.HTTP, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
@@ -148,6 +158,9 @@ func (x *Executor) subject(a engine.RunHook) (starlark.Value, bool) {
 		return a.Object, true
 	}
 	e, there, _ := x.o.Watches.Find(a.Watches[a.Each], a.ObjectNamespace, a.ObjectName)
+	if e.Lacks {
+		return nil, false
+	}
 	if e.Object != nil {
 		return e.Object, there
 	}
@@ -167,7 +180,7 @@ func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evalu
 // WatchSpec is a watch as the engine asks for it. Its filter ends with ctx.
 func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spec {
 	spec := watchSpec(a.ID, a.Watch)
-	spec.Finalizer = a.Finalizer
+	spec.Finalizer, spec.Each = a.Finalizer, a.Each
 	spec.Omit = func(obj map[string]any) bool {
 		return x.o.Instance.OwnsObject(a.Watch.APIVersion, a.Watch.Kind, obj)
 	}

@@ -27,7 +27,10 @@ type Request struct {
 	// Snapshots and Synced are by binding.
 	Snapshots map[string][]starlark.Value
 	Synced    map[string]bool
-	Attempt   int
+	// Lacking names, by binding, an object that a snapshot lacks; the hook must not
+	// conclude from it that the object is not there.
+	Lacking map[string]string
+	Attempt int
 	// Key and Object are what a run of a hook with for_each is about. Cleanup has
 	// the hook's cleanup called.
 	Key     string
@@ -111,7 +114,7 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 		Random: r.Random, HTTP: r.HTTP, Hosts: r.Module.Decl.Hosts, Free: r.Hook.Free,
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
-		Events: r.Events, Snapshots: r.Snapshots, Asked: asked, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,
+		Events: r.Events, Snapshots: r.Snapshots, Lacking: r.Lacking, Asked: asked, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,
 		Module:  builtins.ModuleInfo{Name: r.Module.Name, Namespace: r.Namespace, Release: r.Module.Decl.Release},
 		Request: r.Request, Key: r.Key, Object: r.Object,
 	})

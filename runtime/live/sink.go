@@ -37,7 +37,7 @@ func (s sink) Synced(id string, served bool) {
 	in := engine.WatchSynced{ID: id, Served: served}
 	if a, ok := s.d.watching.Load(id); ok && a.(engine.StartWatch).Each {
 		for _, e := range s.d.watches.Entries(id) {
-			in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held})
+			in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held, Lacks: e.Lacks})
 		}
 		// Of objects that are not in this list nothing is remembered. A watch that has been
 		// stopped meanwhile, for what it holds, tells again once it is complete.
@@ -57,7 +57,7 @@ func (s sink) Changed(id string, events []watch.Event) {
 	binding := engine.WatchBinding(id)
 	for i, ev := range events {
 		out[i] = builtins.Event{Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object,
-			Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same, Cause: ev.Cause}
+			Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same, Lacks: ev.Lacks, Cause: ev.Cause}
 	}
 	started, _ := s.d.watching.Load(id)
 	a, _ := started.(engine.StartWatch)
@@ -71,6 +71,8 @@ func (s sink) Changed(id string, events []watch.Event) {
 func triggers(a engine.StartWatch, ev builtins.Event) bool {
 	switch {
 	case a.Watch == nil:
+		return false
+	case ev.Lacks:
 		return false
 	case ev.Same:
 		return ev.Deleting && a.Hook.Cleanup != nil

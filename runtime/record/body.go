@@ -27,21 +27,22 @@ type body struct {
 
 // inputs are what a run was given.
 type inputs struct {
-	Namespace string          `cbor:"namespace"`
-	Instance  effect.Instance `cbor:"instance,omitzero"`
-	Attempt   int             `cbor:"attempt"`
-	Now       moment          `cbor:"now"`
-	Events    part            `cbor:"events"`    // []event
-	Snapshots map[string]Name `cbor:"snapshots"` // lists of parts, each []value
-	Synced    map[string]bool `cbor:"synced,omitempty"`
-	Secrets   []string        `cbor:"secrets,omitempty"` // bindings that watch Secrets
-	Key       string          `cbor:"key,omitempty"`
-	Object    part            `cbor:"object"` // *value
-	Cleanup   bool            `cbor:"cleanup,omitempty"`
-	Config    part            `cbor:"config"`          // map[string]any
-	State     part            `cbor:"state"`           // map[string]any
-	Known     *part           `cbor:"known,omitempty"` // []string: secrets of the values and of State
-	Switches  []string        `cbor:"switches,omitempty"`
+	Namespace string            `cbor:"namespace"`
+	Instance  effect.Instance   `cbor:"instance,omitzero"`
+	Attempt   int               `cbor:"attempt"`
+	Now       moment            `cbor:"now"`
+	Events    part              `cbor:"events"`    // []event
+	Snapshots map[string]Name   `cbor:"snapshots"` // lists of parts, each []value
+	Synced    map[string]bool   `cbor:"synced,omitempty"`
+	Lacking   map[string]string `cbor:"lacking,omitempty"`
+	Secrets   []string          `cbor:"secrets,omitempty"` // bindings that watch Secrets
+	Key       string            `cbor:"key,omitempty"`
+	Object    part              `cbor:"object"` // *value
+	Cleanup   bool              `cbor:"cleanup,omitempty"`
+	Config    part              `cbor:"config"`          // map[string]any
+	State     part              `cbor:"state"`           // map[string]any
+	Known     *part             `cbor:"known,omitempty"` // []string: secrets of the values and of State
+	Switches  []string          `cbor:"switches,omitempty"`
 	// Values are what the run saw before it changed any, Composed what it saw
 	// after so many changes of Ops.
 	Values   composed         `cbor:"values"`

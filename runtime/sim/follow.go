@@ -69,7 +69,7 @@ func (w *World) watchIDs() []string { return slices.Sorted(maps.Keys(w.watches))
 
 // again tells of an object as if it had changed.
 func again(id string, e watch.Entry) engine.WatchChanged {
-	return changed(id, []watch.Event{{Type: watch.Modified, Namespace: e.Namespace, Name: e.Name, Result: e.Result, Object: e.Object, Marks: e.Marks}})
+	return changed(id, []watch.Event{{Type: watch.Modified, Namespace: e.Namespace, Name: e.Name, Result: e.Result, Object: e.Object, Marks: e.Marks, Lacks: e.Lacks}})
 }
 
 // follow returns what one watch has to tell.
@@ -95,7 +95,7 @@ func (w *World) follow(f *follower) (out []engine.Input) {
 		in := engine.WatchSynced{ID: id, Served: served}
 		if f.each {
 			for _, e := range f.local.Entries() {
-				in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held})
+				in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held, Lacks: e.Lacks})
 			}
 		}
 		out = append(out, in)
@@ -123,7 +123,7 @@ func changed(id string, events []watch.Event) engine.WatchChanged {
 	for _, ev := range events {
 		in.Events = append(in.Events, builtins.Event{
 			Type: string(ev.Type), Binding: engine.WatchBinding(id), Namespace: ev.Namespace, Name: ev.Name,
-			Result: ev.Result, Object: ev.Object, Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same, Cause: ev.Cause,
+			Result: ev.Result, Object: ev.Object, Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same, Lacks: ev.Lacks, Cause: ev.Cause,
 		})
 	}
 	return in
@@ -239,6 +239,13 @@ func (f followers) Find(id, namespace, name string) (watch.Entry, bool, bool) {
 	}
 	e, there := one.local.Find(namespace, name)
 	return e, there, one.synced
+}
+
+func (f followers) Lacking(id string) string {
+	if one := f.w.watches[id]; one != nil {
+		return one.local.Lacking()
+	}
+	return ""
 }
 
 // Kick is not needed: every watch looks again whenever something has changed.

@@ -221,7 +221,7 @@ func (s *stream) hand(v *view, l *listing, obj map[string]any, item *listed, at 
 	defer s.mu.Unlock()
 	q := &v.queue
 	t := &task{key: item.objectKey, version: versionNumber(item.version), obj: obj, seen: time.Now(), list: l, item: item, at: at}
-	if _, r := v.find(t.key); r != nil && r.version == t.version && t.version != 0 {
+	if _, r := v.find(t.key); r != nil && r.version == t.version && t.version != 0 && !r.lacks {
 		item.outcomes[at] = outcome{value: r.value, object: r.object, keep: true, marks: r.marks, size: r.size}
 		return
 	}

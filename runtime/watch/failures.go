@@ -69,7 +69,7 @@ func (f *failures) drop(key objectKey) {
 }
 
 // err is one error for all objects; nil when there are none.
-func (f *failures) err(kind string) error {
+func (f *failures) err(kind string, each bool) error {
 	if len(f.order) == 0 {
 		return nil
 	}
@@ -77,7 +77,10 @@ func (f *failures) err(kind string) error {
 	if n := len(f.order) - 1; n > 0 {
 		more = fmt.Sprintf(" (and on %d more)", n)
 	}
-	if f.lacks > 0 {
+	switch {
+	case f.lacks > 0 && each:
+		waits = ", and what has no result has no run before it has one"
+	case f.lacks > 0:
 		waits = ", and the hook does not run before that has a result or is gone"
 	}
 	return fmt.Errorf("the filter fails on %s %s%s%s: %s", kind, first, more, waits, f.byKey[first].msg)

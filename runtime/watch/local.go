@@ -33,7 +33,7 @@ func (l *Local) Replace(objects []map[string]any, now time.Time) []Event {
 	for _, obj := range objects {
 		key, text, _ := identity(obj)
 		e := entry{objectKey: key, version: versionNumber(text)}
-		if _, r := l.view.find(key); r != nil && r.version == e.version && e.version != 0 {
+		if _, r := l.view.find(key); r != nil && r.version == e.version && e.version != 0 && !r.lacks {
 			e.outcome = outcome{value: r.value, object: r.object, keep: true, marks: r.marks}
 		} else {
 			e.outcome = l.view.run(obj)
@@ -74,16 +74,20 @@ func (l *Local) Observe(ref effect.Ref, obj map[string]any, cause *effect.Cause)
 // Failure is the error of the filter, for people; nil when it takes all objects. Lacks says
 // that there are some that it has not taken once: see [Sink].
 func (l *Local) Failure() (err error, lacks bool) {
-	return l.view.failed.err(l.spec.Kind), l.view.failed.lacks > 0
+	return l.view.trouble(l.spec.Kind)
 }
 
 // Snapshot is [Manager.Snapshot].
 func (l *Local) Snapshot() []starlark.Value {
-	out := make([]starlark.Value, len(l.view.rows))
-	for i, r := range l.view.rows {
-		out[i] = r.value
+	return results(l.view.rows)
+}
+
+// Lacking is [Manager.Lacking].
+func (l *Local) Lacking() string {
+	if l.view.failed.lacks == 0 {
+		return ""
 	}
-	return out
+	return l.spec.Kind + " " + l.view.failed.order[0].String()
 }
 
 // Entries is [Manager.Entries].

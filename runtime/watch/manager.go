@@ -230,12 +230,7 @@ func (m *Manager) Snapshot(id string) []starlark.Value {
 	for _, p := range m.parts(id) {
 		p.stream.settled(p.view)
 	}
-	rows := m.rows(id)
-	out := make([]starlark.Value, len(rows))
-	for i, r := range rows {
-		out[i] = r.value
-	}
-	return out
+	return results(m.rows(id))
 }
 
 // Entries returns what a watch keeps with the names of the objects, in the order of
@@ -265,6 +260,17 @@ func (m *Manager) Find(id, namespace, name string) (found Entry, there, known bo
 		}
 	}
 	return Entry{}, false, synced
+}
+
+// Lacking names an object that the snapshot of a watch with [Spec].Each lacks, because the
+// filter has never given a result for it; "" when there is none.
+func (m *Manager) Lacking(id string) string {
+	for _, p := range m.parts(id) {
+		if name := p.stream.lacking(p.view); name != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // Size returns how many objects a watch keeps.

@@ -55,7 +55,7 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 	for key, f := range failed.byKey {
 		if !force && f.version > version {
 			_, current := v.find(key)
-			f.lacks = current == nil
+			f.lacks = current == nil || current.lacks
 			v.failed.keep(key, f)
 		}
 	}
@@ -74,7 +74,11 @@ func (v *view) take(current *row, e entry, seen time.Time, force bool) (next *ro
 	case !force && e.version != 0 && v.gone[e.objectKey] >= e.version:
 		return nil, Event{}, false // deleted or left out since
 	case e.outcome.err != nil:
-		v.failed.set(e.objectKey, e.version, e.outcome.err, current == nil, seen.Sub(v.began))
+		v.failed.set(e.objectKey, e.version, e.outcome.err, current == nil || current.lacks, seen.Sub(v.began))
+		if current == nil && v.each {
+			next = lacking(e.objectKey, e.version, e.outcome.marks, seen.Sub(v.began))
+			return next, next.event(Added, seen), true
+		}
 		if current == nil || current.marks == e.outcome.marks {
 			return current, Event{}, false
 		}
@@ -88,7 +92,7 @@ func (v *view) take(current *row, e entry, seen time.Time, force bool) (next *ro
 	}
 	next = e.outcome.row(e.objectKey, e.version, seen.Sub(v.began))
 	switch {
-	case current == nil:
+	case current == nil, current.lacks:
 		return next, next.event(Added, seen), true
 	case (e.version == 0 || current.version != e.version) && !v.same(current.value, next.value):
 		return next, next.event(Modified, seen), true

@@ -28,10 +28,11 @@ type row struct {
 	marks   Marks
 	size    int64
 	seen    time.Duration // when it came, since the view began
+	lacks   bool          // the filter fails on it, and never gave a result: value is nil
 }
 
 func (r *row) entry() Entry {
-	return Entry{Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks}
+	return Entry{Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks, Lacks: r.lacks}
 }
 
 func (r *row) weight() int64 {
@@ -53,7 +54,12 @@ func (o outcome) row(key objectKey, version uint64, seen time.Duration) *row {
 }
 
 func (r *row) event(typ EventType, seen time.Time) Event {
-	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks, Seen: seen}
+	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks, Lacks: r.lacks, Seen: seen}
+}
+
+// lacking is the row of an object without a result.
+func lacking(key objectKey, version uint64, marks Marks, seen time.Duration) *row {
+	return &row{objectKey: key, version: version, marks: marks, lacks: true, seen: seen}
 }
 
 func (r *row) with(marks Marks) *row {

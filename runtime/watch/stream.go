@@ -107,7 +107,7 @@ func viewKey(spec Spec) string {
 	if len(names) <= MaxNames {
 		names = nil // the stream has them
 	}
-	return fmt.Sprintf("%q %q %t %t %q %q", unique(spec.ExcludeNamespaces), names, spec.Omit != nil, spec.KeepObject, spec.Finalizer, what)
+	return fmt.Sprintf("%q %q %t %t %t %q %q", unique(spec.ExcludeNamespaces), names, spec.Omit != nil, spec.KeepObject, spec.Each, spec.Finalizer, what)
 }
 
 // leave takes a subscription off; rows are what it kept, and empty says that
@@ -127,6 +127,16 @@ func (s *stream) leave(sub *subscription, v *view) (rows []*row, empty bool) {
 		}
 	}
 	return rows, len(s.views) == 0
+}
+
+// lacking names what the snapshot lacks, or "".
+func (s *stream) lacking(v *view) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v.failed.lacks == 0 {
+		return ""
+	}
+	return s.key.kind + " " + v.failed.order[0].String()
 }
 
 func (s *stream) size(v *view) int {
@@ -278,7 +288,7 @@ func (s *stream) take(v *view, key objectKey, version uint64, out *outcome, seen
 	}
 	// A run must not begin with a snapshot that lacks an object, and none needs to
 	// begin twice when it lacks no more.
-	lacks := v.failed.lacks > 0
+	lacks := v.failed.lacks > 0 && !v.each
 	if lacks {
 		tell = s.showFilter(v, tell)
 	}

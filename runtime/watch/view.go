@@ -33,6 +33,7 @@ type view struct {
 	only    map[string]bool // the names of the others, when they are selected here
 	omit    func(map[string]any) bool
 	objects bool // the objects are kept, too
+	each    bool // an object without a result is kept as one
 	subs    map[*subscription]bool
 	synced  bool
 	listing bool // a goroutine lists for this view alone
@@ -57,7 +58,7 @@ type view struct {
 
 // newView makes the view of what a subscription wants kept.
 func newView(spec Spec) *view {
-	v := &view{began: time.Now(), filter: spec.Filter, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, subs: map[*subscription]bool{},
+	v := &view{began: time.Now(), filter: spec.Filter, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, each: spec.Each, subs: map[*subscription]bool{},
 		apart: spec.Apart && spec.Filter != nil}
 	for _, namespace := range spec.ExcludeNamespaces {
 		if v.exclude == nil {
@@ -79,7 +80,7 @@ func (v *view) trouble(kind string) (err error, lacks bool) {
 	if v.over != nil {
 		return v.over, true
 	}
-	return v.failed.err(kind), v.failed.lacks > 0
+	return v.failed.err(kind, v.each), v.failed.lacks > 0 && !v.each
 }
 
 // behind says that a list is under way, which may bring what is older than what is known.
@@ -146,6 +147,17 @@ func (v *view) run(obj map[string]any) (out outcome) {
 	return outcome{value: value, object: whole, keep: keep, err: err}
 }
 
+// results are the values of rows that have one.
+func results(rows []*row) []starlark.Value {
+	out := make([]starlark.Value, 0, len(rows))
+	for _, r := range rows {
+		if !r.lacks {
+			out = append(out, r.value)
+		}
+	}
+	return out
+}
+
 func (v *view) find(key objectKey) (int, *row) {
 	i, ok := slices.BinarySearchFunc(v.rows, key, func(r *row, key objectKey) int { return compareKeys(r.objectKey, key) })
 	if !ok {
@@ -176,10 +188,7 @@ func (v *view) seenSince(key objectKey, at time.Time) bool {
 // with for_each there are as many runs as objects.
 func (v *view) snapshot() []starlark.Value {
 	if v.values == nil {
-		v.values = make([]starlark.Value, len(v.rows))
-		for i, r := range v.rows {
-			v.values[i] = r.value
-		}
+		v.values = results(v.rows)
 	}
 	return v.values
 }
@@ -193,7 +202,11 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 	}
 	if out.err != nil {
 		// The last good result stays.
-		v.failed.set(key, version, out.err, current == nil, seen.Sub(v.began))
+		v.failed.set(key, version, out.err, current == nil || current.lacks, seen.Sub(v.began))
+		if current == nil && v.each {
+			v.rows = slices.Insert(v.rows, i, lacking(key, version, out.marks, seen.Sub(v.began)))
+			return v.rows[i].event(Added, seen), true
+		}
 		if current == nil || current.marks == out.marks {
 			return Event{}, false
 		}
@@ -212,6 +225,10 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 	next := out.row(key, version, seen.Sub(v.began))
 	if current == nil {
 		v.rows, v.values = slices.Insert(v.rows, i, next), nil
+		return next.event(Added, seen), true
+	}
+	if current.lacks {
+		v.rows[i], v.values = next, nil
 		return next.event(Added, seen), true
 	}
 	if v.same(current.value, out.value) {

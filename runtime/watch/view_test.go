@@ -40,15 +40,47 @@ func TestAnOldListTakesNoFailureAway(t *testing.T) {
 	v.put(objectKey{name: "a"}, 7, outcome{err: errors.New("boom")}, time.Time{}, true)
 	v.put(objectKey{name: "b"}, 3, outcome{err: errors.New("long ago")}, time.Time{}, true)
 	v.replace([]entry{{objectKey{name: "a"}, 4, good}, {objectKey{name: "b"}, 4, good}}, 5, time.Time{}, false)
-	if err := v.failed.err("Node"); err == nil || !strings.HasSuffix(err.Error(), "a: boom") {
+	if err := v.failed.err("Node", false); err == nil || !strings.HasSuffix(err.Error(), "a: boom") {
 		t.Errorf("got %v", err)
 	}
 	v.put(objectKey{name: "a"}, 8, good, time.Time{}, false)
-	if err := v.failed.err("Node"); err != nil {
+	if err := v.failed.err("Node", false); err != nil {
 		t.Errorf("got %v", err)
 	}
 	v.put(objectKey{name: "a"}, 9, outcome{err: errors.New("boom")}, time.Time{}, true)
-	if v.replace([]entry{{objectKey{name: "a"}, 1, good}}, 2, time.Time{}, true); v.failed.err("Node") != nil {
+	if v.replace([]entry{{objectKey{name: "a"}, 1, good}}, 2, time.Time{}, true); v.failed.err("Node", false) != nil {
 		t.Error("the history begins anew, and the failure stays")
+	}
+}
+
+// A watch of single objects tells of one without a result, and of its first result as of an
+// object that is new; its snapshot does not show it.
+func TestAnObjectWithoutAResultIsKeptAsOne(t *testing.T) {
+	v := newView(Spec{Each: true, Filter: func(map[string]any) (starlark.Value, bool, error) { return nil, true, nil }})
+	good, bad := outcome{value: starlark.String("good"), keep: true}, outcome{err: errors.New("boom")}
+	a := objectKey{name: "a"}
+	var told []string
+	tell := func(ev Event, changed bool) {
+		if changed {
+			told = append(told, fmt.Sprintf("%s lacks=%t", ev.Type, ev.Lacks))
+		}
+	}
+	for _, ev := range v.replace([]entry{{a, 1, bad}}, 1, time.Time{}, false) {
+		tell(ev, true)
+	}
+	tell(v.put(a, 2, bad, time.Time{}, false))
+	if err, lacks := v.trouble("Node"); err == nil || lacks || len(v.snapshot()) > 0 {
+		t.Errorf("%v, lacks %t, snapshot %v", err, lacks, v.snapshot())
+	}
+	tell(v.put(a, 3, good, time.Time{}, false))
+	tell(v.put(a, 4, bad, time.Time{}, false)) // the result stays
+	tell(v.remove(a, 5, time.Time{}, false))
+	tell(v.put(a, 6, bad, time.Time{}, false))
+	tell(v.remove(a, 7, time.Time{}, false))
+	if got, want := strings.Join(told, ", "), "added lacks=true, added lacks=false, deleted lacks=false, added lacks=true, deleted lacks=true"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if err, _ := v.trouble("Node"); err != nil {
+		t.Error(err)
 	}
 }

@@ -65,6 +65,10 @@ type Spec struct {
 	// for it. Module is who waits: one module has few such calls at a time.
 	Apart  bool
 	Module string
+	// Each has an object that the filter fails on, and that has no result yet, kept as one
+	// without a result: its entry and its events say so, and the watch goes on. Whoever
+	// needs the whole snapshot asks [Manager.Lacking].
+	Each bool
 	// KeepObject keeps the object beside what the filter makes of it, for the
 	// events.
 	KeepObject bool
@@ -110,6 +114,8 @@ type Event struct {
 	Marks Marks
 	// Same says that nothing but the marks has changed.
 	Same bool
+	// Lacks says that the object has no result yet, see [Spec].Each.
+	Lacks bool
 	// Cause is that of the write of our own which the event tells of, see
 	// [Manager.Observe]; else nil.
 	Cause *effect.Cause
@@ -124,6 +130,8 @@ type Entry struct {
 	// Object is what Result was made of, with [Spec].KeepObject; else nil.
 	Object starlark.Value
 	Marks  Marks
+	// Lacks is that of [Event].
+	Lacks bool
 }
 
 // Sink learns what happens to watches. Its methods are called from the goroutines
