@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,8 +57,8 @@ type Loop struct {
 	cache *script.Cache
 	// governor watches the memory of all that the trees run.
 	governor *script.Governor
-	gen      *generation.Generation // of the last round
-	tests    map[string][sha256.Size]byte
+	gen      *generation.Generation       // of the last round
+	tests    map[string][sha256.Size]byte // sums of the test files, with all that they load
 	// failed are the test files that have failed in the last round: they run again.
 	failed map[string]bool
 	// world is a cluster in which the last tree that loads has settled, and a process
@@ -77,8 +78,8 @@ func New(o Options) *Loop {
 type Round struct {
 	// Check is what [check.Run] found.
 	Check check.Result
-	// Tests are the files that ran: those that are new or have changed, those of modules
-	// that have, and those that failed before.
+	// Tests are the files that ran: those that are new or have changed, or load a file that
+	// has, those of modules that have changed, and those that failed before.
 	Tests []suite.File
 	// Plan is what has become different since the last tree that loads; nil in the first
 	// round, and while a module does not load.
@@ -251,11 +252,7 @@ func (l *Loop) test(ctx context.Context, t *tree.Tree, changed map[string]bool, 
 		if err != nil || d.IsDir() || !strings.HasSuffix(p, "_test.star") {
 			return err
 		}
-		data, err := fs.ReadFile(t.Files, p)
-		if err != nil {
-			return err
-		}
-		tests[p] = sha256.Sum256(data)
+		tests[p] = l.sources(p)
 		_, known := l.tests[p]
 		run[p] = !known || tests[p] != l.tests[p] || l.failed[p]
 		for dir := path.Dir(p); dir != "." && !run[p]; dir = path.Dir(dir) {
@@ -274,6 +271,21 @@ func (l *Loop) test(ctx context.Context, t *tree.Tree, changed map[string]bool, 
 		r.Tests = append(r.Tests, f)
 		l.failed[f.Path] = f.Failed()
 	})
+}
+
+// sources is the sum of a test file and of all that it loads. What cannot be read fails the
+// test.
+func (l *Loop) sources(file string) [sha256.Size]byte {
+	h := sha256.New()
+	files, err := l.gen.Host.Sources(file)
+	if err != nil {
+		fmt.Fprint(h, err)
+	}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(h, "%d:%s%d:", len(path), path, len(files[path]))
+		h.Write(files[path])
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // silent hears nothing.

@@ -117,6 +117,27 @@ func TestRounds(t *testing.T) {
 	}
 }
 
+// Tests run when a file changes that only they load, and those of libraries, too.
+func TestWhatTestsLoadHasThemRun(t *testing.T) {
+	a := &author{t: t, files: module("web"), loop: New(Options{Builtins: store.NewBuiltins(), Namespace: "starling-system", Name: "starling", Parallel: 1})}
+	a.files["lib/more.star"] = "load(\"./base.star\", \"one\")\n\ndef more():\n    return one\n"
+	a.files["lib/base.star"] = "one = 1\n"
+	a.files["lib/more_test.star"] = "load(\"./more.star\", \"more\")\n\ndef test_more(t):\n    t.expect(more()).equals(1)\n"
+	a.files["lib/want.star"] = "count = 0\n"
+	a.files["web/hooks/a_test.star"] = "load(\"//lib/want.star\", \"count\")\n" + strings.Replace(a.files["web/hooks/a_test.star"], "equals(0)", "equals(count)", 1)
+	a.save()
+	for _, step := range []struct{ file, old, now, want string }{
+		{"lib/base.star", "1", "2", "lib/more_test.star FAIL;"},
+		{"lib/base.star", "2", "1", "lib/more_test.star ok;"},
+		{"lib/want.star", "0", "1", "web/hooks/a_test.star FAIL;"},
+		{"lib/want.star", "1", "0", "web/hooks/a_test.star ok;"},
+	} {
+		if got := a.save(step.file, step.old, step.now); !strings.Contains(got, "; 0 errors; "+step.want+" ") {
+			t.Errorf("%s: %s, want %s alone", step.file, got, step.want)
+		}
+	}
+}
+
 // The cluster goes on from round to round, and only what was edited is at work there: one
 // that is set up anew takes long with many modules, and the next save waits for it.
 func TestTheClusterGoesOn(t *testing.T) {
