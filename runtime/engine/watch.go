@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/starling-operator/starling/builtins"
 )
@@ -20,8 +21,14 @@ type watch struct {
 	seen    bool // was served before, in this life of the module
 	told    bool // a complete snapshot was taken note of
 	err     string
-	lacks   bool // objects that are there are not in its snapshot: the filter fails on them
+	noted   time.Time // when the log was told of an error last
+	lacks   bool      // objects that are there are not in its snapshot: the filter fails on them
 }
+
+// watchNotes is the least time between two lines of the log about one watch. Its error names
+// one object and says how many there are, which may change with each event; the status has
+// it as it is.
+const watchNotes = time.Minute
 
 // waits says which required kind is not served, or "".
 func (w *watch) waits() string {
@@ -136,9 +143,10 @@ func (e *Engine) watchFailed(in WatchFailed) {
 	if w == nil || w.err == in.Reason && w.lacks == in.Lacks {
 		return
 	}
-	news := w.err != in.Reason
+	news := w.err != in.Reason && (w.noted.IsZero() || e.now.Sub(w.noted) >= watchNotes)
 	w.err, w.lacks = in.Reason, in.Lacks
 	if news && in.Reason != "" {
+		w.noted = e.now
 		e.note(builtins.LevelWarn, w.hook.module, w.hook.gen.ID, "watch "+w.binding+": "+in.Reason)
 	}
 	e.touch(w.hook.module)

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
@@ -169,4 +172,33 @@ func TestKindRequiredByGlobalHookHoldsFirstInstalls(t *testing.T) {
 	w.state("web", status.ModuleBlocked, "not installed while global hook global/g")
 	w.in(WatchSynced{ID: "global/g#nodes", Served: true})
 	w.wantReleased("web#1")
+}
+
+// A filter that fails on one object after the other has a new error with each: the status
+// has the last one, the log a line a minute.
+func TestAnErrorThatChangesIsNotLoggedEachTime(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("a", onWatch("nodes"))))
+	w.start()
+	lines := 0
+	fail := func(n int) {
+		w.now = w.now.Add(time.Second)
+		for _, a := range w.e.Handle(w.now, WatchFailed{ID: "web/a#nodes", Reason: fmt.Sprintf("the filter fails on Node n (and on %d more)", n)}) {
+			if note, ok := a.(Note); ok && strings.Contains(note.Message, "the filter fails") {
+				lines++
+			}
+		}
+	}
+	for n := range 50 {
+		fail(n)
+	}
+	w.state("web", status.ModuleReady, "")
+	if h := w.e.Status().Hooks[0]; lines != 1 || !strings.Contains(fmt.Sprint(h), "and on 49 more") {
+		t.Errorf("%d lines, the status says %+v", lines, h)
+	}
+	for n := range 30 {
+		fail(n)
+	}
+	if lines != 2 {
+		t.Errorf("%d lines in 80 seconds", lines)
+	}
 }
