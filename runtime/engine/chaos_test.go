@@ -185,7 +185,9 @@ func (c *chaos) handle(in Input) {
 	if _, ok := in.(Start); !ok {
 		c.note("%s  > %T %+v", c.now.Format("05.000"), in, in)
 	}
-	for _, a := range c.e.Handle(c.now, in) {
+	actions := c.e.Handle(c.now, in)
+	wantWakes(c.t, c.e)
+	for _, a := range actions {
 		switch a := a.(type) {
 		case Wake:
 			c.wakeAt = a.At

@@ -194,7 +194,9 @@ func (g *garden) handle(in Input) {
 	if _, ok := in.(Start); !ok {
 		g.note("%s  > %T %+v", g.now.Format("05.000"), in, in)
 	}
-	for _, a := range g.e.Handle(g.now, in) {
+	actions := g.e.Handle(g.now, in)
+	wantWakes(g.t, g.e)
+	for _, a := range actions {
 		switch a := a.(type) {
 		case Wake:
 			g.wake = a.At

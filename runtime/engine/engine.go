@@ -228,6 +228,7 @@ func (e *Engine) note(level builtins.Level, m *module, hook, message string) {
 
 // touch has settle look at a module.
 func (e *Engine) touch(m *module) {
+	m.wakes.known = false
 	if m.removed {
 		e.parts[m] = true
 	} else {
@@ -264,6 +265,9 @@ func (e *Engine) settle() {
 			e.step(e.global)
 		}
 		for _, name := range e.order {
+			if len(e.dirty) == 0 {
+				break
+			}
 			if m := e.modules[name]; e.dirty[m] {
 				delete(e.dirty, m)
 				e.step(m)

@@ -27,6 +27,7 @@ type module struct {
 	hooks  []*hook
 	byKey  map[string]*hook
 	now    time.Time // of the last look at its lanes
+	wakes  wakes
 	// lanes are the module's line of work and those that hooks asked for with
 	// queue=, in the order of their names; the module's own is "".
 	lanes  []*lane.Lane[builtins.Event]

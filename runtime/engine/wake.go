@@ -18,8 +18,14 @@ func (e *Engine) setWake() {
 			next = at
 		}
 	}
-	for _, m := range append(e.all(), e.leavers...) {
-		sooner(m.wake(e.now))
+	if e.global != nil {
+		sooner(e.global.nextWake(e.now))
+	}
+	for _, m := range e.modules {
+		sooner(m.nextWake(e.now))
+	}
+	for _, m := range e.leavers {
+		sooner(m.nextWake(e.now))
 	}
 	if len(e.requeues) > 0 {
 		sooner(e.requeues[0].requeueAt, true)
@@ -28,6 +34,22 @@ func (e *Engine) setWake() {
 		e.wake = next
 		e.do(Wake{At: next})
 	}
+}
+
+// wakes is what wake has returned for a module: among many modules one input moves few.
+type wakes struct {
+	known bool // nothing has touched the module since
+	at    time.Time
+	ok    bool
+}
+
+// nextWake is wake, worked out when the module was touched or that time has passed.
+func (m *module) nextWake(now time.Time) (at time.Time, ok bool) {
+	if w := &m.wakes; !w.known || w.ok && !w.at.After(now) {
+		w.at, w.ok = m.wake(now)
+		w.known = true
+	}
+	return m.wakes.at, m.wakes.ok
 }
 
 // wake returns when the module wants a tick.

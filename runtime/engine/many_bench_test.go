@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// BenchmarkManyModules is what one change of one object takes in the engine, among so many
+// modules with two hooks each.
+func BenchmarkManyModules(b *testing.B) {
+	for _, modules := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprint(modules), func(b *testing.B) {
+			x := newManyBench(b, modules)
+			for i := 0; b.Loop(); i++ {
+				x.change(i)
+			}
+		})
+	}
+}
+
+// newManyBench returns an engine in which all modules are ready.
+func newManyBench(b testing.TB, modules int) *eachBench {
+	b.Helper()
+	var mods []*generation.Module
+	for i := range modules {
+		mods = append(mods, mod(fmt.Sprintf("m%d", i), isOn(), hk("a", onWatch("nodes")), hk("b", onStartup(0))))
+	}
+	w := newWorld(nil, mods...)
+	x := &eachBench{e: New(w.opts), now: w.now, effects: func(RunHook) effect.Effects {
+		return effect.Effects{Writes: []effect.Write{{Kind: effect.WriteApply}}}
+	}}
+	x.in(Config{State: ConfigPresent})
+	x.in(Start{Generation: w.gen})
+	x.names, x.watch = []string{"n"}, "m0/a#nodes"
+	x.in(Tick{})
+	if x.runs != 2*modules {
+		b.Fatalf("%d modules had %d runs", modules, x.runs)
+	}
+	return x
+}
