@@ -172,6 +172,8 @@ func (m *Mask) Leaves(v any) {
 
 var (
 	privateKey = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY-----`)
+	// fromURL makes base64 as in URLs the usual one.
+	fromURL = strings.NewReplacer("-", "+", "_", "/")
 	// encoded is what may be base64, and long enough to hold a secret.
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{8,}={0,2}`)
 )
@@ -198,7 +200,7 @@ func (m *Mask) Text(text string) string {
 
 // holdsEncoded says whether a text is, or ends in, base64 of what holds a secret.
 func (m *Mask) holdsEncoded(token string) bool {
-	token = strings.NewReplacer("-", "+", "_", "/").Replace(token) // as in URLs
+	token = fromURL.Replace(token)
 	for range 4 {
 		// Its last byte may be half of one: the rest is decoded all the same.
 		raw := make([]byte, base64.RawStdEncoding.DecodedLen(len(token)))
