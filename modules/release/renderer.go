@@ -60,25 +60,32 @@ func (r *Renderer) do(ctx context.Context, j job, lookups engine.ClientProvider)
 	case <-ctx.Done():
 		return outcome{}, context.Cause(ctx)
 	}
-	c, err := r.take()
-	if err != nil {
-		return outcome{}, err
-	}
-	stop := context.AfterFunc(ctx, c.kill)
-	out, err := c.do(ctx, j, lookups)
-	if !stop() && err == nil { // it is being killed
-		err = context.Cause(ctx)
-	}
-	if err != nil {
+	for {
+		c, waited, err := r.take()
+		if err != nil {
+			return outcome{}, err
+		}
+		stop := context.AfterFunc(ctx, c.kill)
+		out, err := c.do(ctx, j, lookups)
+		if !stop() && err == nil { // it is being killed
+			err = context.Cause(ctx)
+		}
+		if err == nil {
+			r.put(c)
+			return out, nil
+		}
 		c.kill()
 		why := c.wait()
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return outcome{}, context.Cause(ctx)
+		case waited && c.killed():
+			// The kernel takes these processes first when memory is used up, and it may
+			// have done so before this job: a new one tells.
+		default:
+			return outcome{}, why
 		}
-		return outcome{}, why
 	}
-	r.put(c)
-	return out, nil
 }
 
 // doHere does the job in this process. One that does not end goes on when ctx has ended.
@@ -96,18 +103,19 @@ func doHere(ctx context.Context, j job, lookups engine.ClientProvider) (outcome,
 	}
 }
 
-// take returns a process that has nothing to do, or a new one.
-func (r *Renderer) take() (*child, error) {
+// take returns a process that has waited for something to do, or a new one.
+func (r *Renderer) take() (c *child, waited bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.idle) > 0 {
-		c := r.idle[len(r.idle)-1]
+		c = r.idle[len(r.idle)-1]
 		r.idle = r.idle[:len(r.idle)-1]
 		if c.timer.Stop() {
-			return c, nil
+			return c, true, nil
 		}
 	}
-	return start(r.o.Command())
+	c, err = start(r.o.Command())
+	return c, false, err
 }
 
 // put keeps a process for the next job.
@@ -181,6 +189,10 @@ func (c *child) do(ctx context.Context, j job, lookups engine.ClientProvider) (o
 }
 
 func (c *child) kill() { _ = c.cmd.Process.Kill() } // it may have ended
+
+// killed says that a signal has ended the process, once it has ended: limits that it looks
+// at itself, and faults, have exit codes.
+func (c *child) killed() bool { return c.cmd.ProcessState != nil && c.cmd.ProcessState.ExitCode() < 0 }
 
 // wait returns why the process ended while it had a job.
 func (c *child) wait() error {

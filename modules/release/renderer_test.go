@@ -127,6 +127,28 @@ func TestChartsInAnotherProcess(t *testing.T) {
 	}
 }
 
+// A process that the kernel has killed while it had nothing to do fails no chart.
+func TestAnIdleProcessThatIsKilled(t *testing.T) {
+	r := newTestRenderer(t, RendererOptions{Idle: time.Hour})
+	m := &Manager{o: Options{Renderer: r}}
+	render := func(text string) error {
+		_, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", text)}, chartutil.DefaultCapabilities, false)
+		return err
+	}
+	if err := render("a: b"); err != nil || len(r.idle) != 1 {
+		t.Fatalf("%v, %d processes wait", err, len(r.idle))
+	}
+	for range 3 {
+		r.idle[0].kill()
+		if err := render("a: b"); err != nil || len(r.idle) != 1 {
+			t.Fatalf("%v, %d processes wait", err, len(r.idle))
+		}
+	}
+	if err := render("{{ range 1000000000000 }}{{ end }}"); !strings.Contains(errorText(err), "a template loops without end") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A render whose caller has gone is ended.
 func TestAChartNobodyWaitsFor(t *testing.T) {
 	r := newTestRenderer(t, RendererOptions{Most: 1})
