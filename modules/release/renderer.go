@@ -210,7 +210,11 @@ func (c *child) wait() error {
 		if text != "" {
 			text = ": " + cut(text, 200)
 		}
-		return fmt.Errorf("the process that renders it ended (%s), as when the machine's memory is used up%s", c.cmd.ProcessState, text)
+		why := "this is a bug, please report it"
+		if strings.Contains(c.cmd.ProcessState.String(), "killed") {
+			why = "the kernel does that when the memory of the container or the machine is used up; give it more, or let the chart take less"
+		}
+		return fmt.Errorf("the process that renders it ended (%s): %s%s", c.cmd.ProcessState, why, text)
 	}
 }
 

@@ -346,7 +346,7 @@ func (s *stream) done(v *view, out outcome) (tell []*subscription) {
 func (s *stream) outcome(v *view, t *task) outcome {
 	obj, version := t.obj, uint64(0)
 	if obj == nil {
-		if obj = s.read(t.key); obj == nil {
+		if obj = s.read(v, t.key); obj == nil {
 			return outcome{missing: true}
 		}
 		_, text, _ := identity(obj)
@@ -367,8 +367,10 @@ func (s *stream) outcome(v *view, t *task) outcome {
 	return out
 }
 
-// read reads one object again; nil when it is not there any more.
-func (s *stream) read(key objectKey) (found map[string]any) {
+// read reads one object again; nil when it is not there any more. Until that succeeds, it is
+// what is wrong with the view.
+func (s *stream) read(v *view, key objectKey) (found map[string]any) {
+	failed := false
 	for {
 		found = nil
 		o := s.options(metav1.ListOptions{Limit: 1})
@@ -379,14 +381,34 @@ func (s *stream) read(key objectKey) (found map[string]any) {
 			found = obj
 			return nil
 		})
+		if err == nil && failed {
+			s.viewFailed(v, nil)
+		}
 		if err == nil || s.ctx.Err() != nil {
 			return found
 		}
+		failed = true
+		s.viewFailed(v, s.m.o.Client.Explain(err, "list", s.mapping, key.namespace))
 		select {
 		case <-s.ctx.Done():
 		case <-time.After(readAgain):
 		}
 	}
+}
+
+// viewFailed tells of an error of one view; nil: there is none but that of the stream.
+func (s *stream) viewFailed(v *view, err error) {
+	s.mu.Lock()
+	if err == nil {
+		err = s.failed
+	}
+	tell := make([]*subscription, 0, len(v.subs))
+	for sub := range v.subs {
+		sub.partFailed(v, err)
+		tell = append(tell, sub)
+	}
+	s.mu.Unlock()
+	flush(tell)
 }
 
 // settle waits until the filter has seen all writes of our own that the view was told of.

@@ -12,15 +12,23 @@ import (
 )
 
 // gate is a filter that lets an object through when it is told to: that of the user's
-// module that takes its time.
-type gate struct{ called, pass chan string }
+// module that takes its time. Once it is open, it lets all through.
+type gate struct {
+	called, pass chan string
+	open         chan struct{}
+}
 
-func newGate() *gate { return &gate{called: make(chan string), pass: make(chan string)} }
+func newGate() *gate {
+	return &gate{called: make(chan string), pass: make(chan string), open: make(chan struct{})}
+}
 
 func (g *gate) filter(obj map[string]any) (starlark.Value, bool, error) {
 	key, _, _ := identity(obj)
-	g.called <- key.name
-	<-g.pass
+	select {
+	case g.called <- key.name:
+		<-g.pass
+	case <-g.open:
+	}
 	return dataFilter(obj)
 }
 
@@ -174,6 +182,53 @@ func TestWhatDoesNotFitIsReadAgain(t *testing.T) {
 		f.told(fmt.Sprintf(`w modified a/%s "3"`, name))
 	}
 	f.snapshot("w", `["3" "3" "3" "3" "3" "3" "3" "3" "3" "3"]`)
+}
+
+// While an object cannot be read again, the watch says why.
+func TestAnObjectThatCannotBeReadAgainIsTold(t *testing.T) {
+	f := newFixture(t)
+	large := strings.Repeat("x", 9<<20)
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		f.api.Put(configMap("a", name, "1"))
+	}
+	g := newGate()
+	spec := g.spec("w")
+	filter := spec.Filter
+	spec.Filter = func(obj map[string]any) (starlark.Value, bool, error) {
+		v, keep, err := filter(obj)
+		text, _ := v.(starlark.String)
+		return text[:1], keep, err
+	}
+	f.manager.Start(spec)
+	witness := configMaps("witness")
+	witness.Filter = func(obj map[string]any) (starlark.Value, bool, error) {
+		v, keep, err := dataFilter(obj)
+		text, _ := v.(starlark.String)
+		return text[:1], keep, err
+	}
+	g.let(f, names...)
+	f.await("w synced served=true")
+	f.manager.Start(witness)
+	f.await("witness synced served=true")
+	f.api.Put(configMap("a", "a", "2"))
+	<-g.called
+	f.await(`witness modified a/a "2"`)
+	for _, name := range names { // of these, one at most fits into memory
+		f.api.Put(configMap("a", name, "3"+large))
+		f.await(fmt.Sprintf(`witness modified a/%s "3"`, name))
+	}
+	f.api.Deny("list configmaps", 500)
+	g.pass <- ""
+	f.await(`w modified a/a "2"`)
+	g.let(f, "a")
+	f.await(`w modified a/a "3"`)
+	f.mustFail("w", "cannot list ConfigMap")
+	f.api.Deny("list configmaps", 0)
+	f.await("w failed <nil>")
+	close(g.open)
+	f.told(`w modified a/b "3"`)
+	f.told(`w modified a/c "3"`)
 }
 
 // A watch that ends takes what waits for its filter along.
