@@ -81,14 +81,14 @@ func (e *Engine) Watches(module, hook string) map[string]string {
 }
 
 // watchSynced queues one sync event a watch once every watch of the hook is complete.
-// Later ones, for a kind that comes or goes, are changes: what came with the kind has
-// no event of its own.
+// Later ones, for a kind that comes or goes, or a watch that is complete again, are changes:
+// what came with that has no event of its own.
 func (e *Engine) watchSynced(in WatchSynced) {
 	w := e.watches[in.ID]
 	if w == nil {
 		return
 	}
-	before := w.seen
+	before, again := w.seen, w.synced && w.served && in.Served
 	w.looked, w.served, w.seen = true, in.Served, w.seen || in.Served
 	w.synced = in.Served || !w.decl.Require
 	h := w.hook
@@ -105,6 +105,8 @@ func (e *Engine) watchSynced(in WatchSynced) {
 		case !other.told:
 			wanted = !other.decl.Quiet
 		case other != w:
+		case again: // nobody has told what happened while the watch was not complete
+			wanted = other.decl.Triggers("added") || other.decl.Triggers("modified") || other.decl.Triggers("deleted")
 		case in.Served:
 			wanted = other.decl.Triggers("added") || !before && !other.decl.Quiet
 		default:

@@ -202,3 +202,19 @@ func TestAnErrorThatChangesIsNotLoggedEachTime(t *testing.T) {
 		t.Errorf("%d lines in 80 seconds", lines)
 	}
 }
+
+// A watch that is complete once more has been stopped meanwhile: objects may have gone as well
+// as come, and no event tells of them.
+func TestAWatchThatIsCompleteAgainTellsOfWhatItHasMissed(t *testing.T) {
+	for events, want := range map[string][]string{"added": {"web/a sync"}, "deleted": {"web/a sync"}, "": nil} {
+		b := onWatch("nodes")
+		b.Watch.Events = slices.DeleteFunc([]string{events}, func(e string) bool { return e == "" })
+		w := newWorld(t, mod("web", isOn(), hk("a", b)))
+		w.start()
+		w.runs = nil
+		w.in(WatchFailed{ID: "web/a#nodes", Reason: "stopped", Lacks: true})
+		w.in(WatchFailed{ID: "web/a#nodes"})
+		w.in(WatchSynced{ID: "web/a#nodes", Served: true})
+		w.wantRuns(want...)
+	}
+}

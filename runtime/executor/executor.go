@@ -29,6 +29,8 @@ import (
 type Watches interface {
 	// Snapshot returns what a watch keeps.
 	Snapshot(id string) []starlark.Value
+	// Complete says whether a watch is there, and its snapshot shows all there is.
+	Complete(id string) bool
 	// Find returns what a watch keeps of one object; known is false for a watch
 	// that is not there or not complete.
 	Find(id, namespace, name string) (found watch.Entry, there, known bool)
@@ -145,7 +147,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 // holds, would look like a cluster in which all is gone.
 func (x *Executor) complete(a engine.RunHook) bool {
 	for binding, id := range a.Watches {
-		if _, _, known := x.o.Watches.Find(id, "", ""); !known && a.Synced[binding] {
+		if a.Synced[binding] && !x.o.Watches.Complete(id) {
 			return false
 		}
 	}

@@ -41,7 +41,7 @@ func (s sink) Synced(id string, served bool) {
 		}
 		// Of objects that are not in this list nothing is remembered. A watch that has been
 		// stopped meanwhile, for what it holds, tells again once it is complete.
-		if _, _, complete := s.d.watches.Find(id, "", ""); served && !complete {
+		if served && !s.d.watches.Complete(id) {
 			return
 		}
 	}

@@ -232,6 +232,11 @@ func (f followers) Snapshot(id string) []starlark.Value {
 	return nil
 }
 
+func (f followers) Complete(id string) bool {
+	one := f.w.watches[id]
+	return one != nil && one.synced
+}
+
 func (f followers) Find(id, namespace, name string) (watch.Entry, bool, bool) {
 	one := f.w.watches[id]
 	if one == nil {

@@ -41,6 +41,9 @@ func TestAWatchThatHoldsTooMuchIsStopped(t *testing.T) {
 				f.api.Put(configMap("a", "3", "1"+large))
 				f.told("whole lacks: stopped: its objects take more than the 1 MiB that one watch may hold; keep less of each ConfigMap with filter=")
 				f.snapshot("whole", "[]")
+				if f.manager.Complete("whole") || !f.manager.Complete("small") {
+					t.Error("what is stopped is not complete, and nothing else")
+				}
 				f.api.Put(configMap("a", "0", "2"))
 				f.told(`small modified a/0 "2"`)
 				f.snapshot("small", `["2" "1" "1" "1"]`)

@@ -244,6 +244,18 @@ func (m *Manager) Entries(id string) []Entry {
 	return out
 }
 
+// Complete says whether there is such a watch, and all that there is is in its snapshot.
+func (m *Manager) Complete(id string) bool {
+	m.mu.Lock()
+	sub := m.subs[id]
+	m.mu.Unlock()
+	if sub == nil {
+		return false
+	}
+	_, synced := sub.syncedParts()
+	return synced
+}
+
 // Find returns what a watch keeps of one object. Known is false when there is no such
 // watch, or it is not complete.
 func (m *Manager) Find(id, namespace, name string) (found Entry, there, known bool) {
