@@ -71,7 +71,8 @@ func (c *call) guard(verb, word string, ref effect.Ref, namespaced bool, made ma
 	return guard, nil
 }
 
-// notCovered is the error about an object that belongs to Starling itself.
+// notCovered is the error about an object that belongs to Starling itself, as tokens of
+// ServiceAccounts in its namespace do.
 func (c *call) notCovered(word string, ref effect.Ref) error {
 	return finalf("hook %s/%s may not %s %s: it belongs to Starling itself, and no grant covers that", c.run.Module, c.run.Hook, word, ref)
 }

@@ -76,6 +76,9 @@ func callPatch(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !c.run.Free && c.run.Instance.AsksForToken(w.Ref, patch.Body) {
+		return nil, c.notCovered("patch", w.Ref)
+	}
 	w.Patch = patch
 	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
 		return nil, err

@@ -50,6 +50,13 @@ func TestGrantsDoNotReachStarling(t *testing.T) {
 		"forget":  `k8s.delete("v1", "Secret", "starling-kept-victim")`,
 		"lease":   `k8s.patch("coordination.k8s.io/v1", "Lease", "starling", merge = {"spec": {"holderIdentity": "thief"}})`,
 		"set":     `k8s.apply_set("s", [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "starling-kept-victim"}}])`,
+		// The token of Starling's ServiceAccount gives all rights that Starling has.
+		"token":      `k8s.create({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": {"name": "t", "annotations": {"kubernetes.io/service-account.name": "starling"}}})`,
+		"tokens":     `k8s.apply_set("s", [{"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": {"name": "t"}}])`,
+		"asks":       `k8s.patch("v1", "Secret", "ordinary", merge = {"metadata": {"annotations": {"kubernetes.io/service-account.name": "starling"}}})`,
+		"asks-json":  `k8s.patch("v1", "Secret", "ordinary", json = [{"op": "add", "path": "/metadata/annotations", "value": {"kubernetes.io/service-account.name": "starling"}}])`,
+		"reads":      `log.info(str(k8s.get("v1", "Secret", "admins").data))`,
+		"reads-part": `log.info(reveal(k8s.secret("admins", "token")))`,
 	}
 	files := trees(mirror("victim", on), probe(), map[string]string{
 		"victim/hooks/a.star": `
@@ -77,7 +84,9 @@ hook(look, on = [schedule("* * * * * *")])
 	}
 	f := newFixture(t, files, widest())
 	f.configure(map[string]string{"victim": "mode: x"})
-	shared.Apply(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: ordinary, namespace: "+f.ns+"}\n")
+	shared.Apply(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: ordinary, namespace: "+f.ns+"}\n---\n"+
+		"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: admin, namespace: "+f.ns+"}\n---\n"+
+		"apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata: {name: admins, namespace: "+f.ns+", annotations: {kubernetes.io/service-account.name: admin}}\n")
 	f.start()
 	f.waitRevision(f.ns, "victim", 1)
 	for name := range attacks {

@@ -24,12 +24,26 @@ func noSecrets(t *testing.T, said []byte, texts ...string) {
 // of logs and status: refused by a schema, by Helm, by the API server.
 func TestValuesStayOutOfLogsAndStatus(t *testing.T) {
 	t.Parallel()
-	const inConfig, inHook, inSecret, inTemplate = "hush-config-51", "hush-hook-52", "hush-secret-53", "hush-template-54"
+	const inConfig, inHook, inSecret, inTemplate, inLabel = "hush-config-51", "hush-hook-52", "hush-secret-53", "hush-template-54", "hush label 55"
 	role := mirrors
 	role.Releases = map[string][]rbacv1.PolicyRule{"$NS": {renders("", "configmaps"), renders("", "secrets")}}
 	f := newFixture(t, trees(mirror("refused", on), mirror("invalid", on), mirror("broken", on), mirror("writer", `
 module(enabled = True, grants = [grant("v1", "Secret", verbs = ["apply"])])
+`), mirror("labels", `
+module(enabled = True, grants = [grant("v1", "Secret", verbs = ["create"]), grant("v1", "Secret", verbs = ["get"]), grant("v1", "ConfigMap", verbs = ["apply"])])
 `), map[string]string{
+		"labels/hooks/a.star": `
+def make(ctx):
+    k8s.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "labels"}, "stringData": {"text": "` + inLabel + `"}}, if_absent = True)
+
+def write(ctx):
+    text = base64.decode(k8s.get("v1", "Secret", "labels").data.text)
+    metrics.set("labels", 1, labels = {"text": text})
+    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "l"}, "data": {text: "x"}})
+
+hook(make, on = [startup()])
+hook(write, on = [startup(order = 1)])
+`,
 		"refused/openapi/config-values.yaml": "type: object\nproperties:\n  text: {type: string, pattern: '^[a-z]*$'}\n",
 		"invalid/values.yaml":                "text: " + inSecret + "\n",
 		"invalid/templates/cm.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: invalid, namespace: $NS}\n" +
@@ -48,6 +62,7 @@ hook(write, on = [startup()])
 	f.waitState("invalid", status.ModuleFailed)
 	f.waitState("broken", status.ModuleFailed, "broken/templates/cm.yaml:4")
 	f.waitState("writer", status.ModuleFailed, "writer/hooks/a.star:3")
+	f.waitState("labels", status.ModuleFailed, "labels/hooks/a.star:8", "***")
 	f.waitState("refused", status.ModuleReady, "text")
 	f.waitReady()
 
@@ -59,5 +74,5 @@ hook(write, on = [startup()])
 		}
 		said = append(said, out...)
 	}
-	noSecrets(t, said, inConfig, inHook, inSecret, inTemplate)
+	noSecrets(t, said, inConfig, inHook, inSecret, inTemplate, inLabel)
 }

@@ -36,6 +36,9 @@ func (m *Manager) instance() effect.Instance {
 func (m *Manager) limit(t Target, objects []object) error {
 	for _, o := range objects {
 		own := o.ref(t.Namespace)
+		if o.token && own.Namespace == m.o.Namespace {
+			return fmt.Errorf("the chart holds %s with the token of a ServiceAccount in Starling's namespace, which belongs to Starling itself; give the module a namespace", o)
+		}
 		if m.instance().Owns(own) || m.instance().LivesIn(effect.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}) {
 			return fmt.Errorf("the chart holds %s, which belongs to Starling itself", o)
 		}
@@ -68,7 +71,11 @@ func (m *Manager) limitList(t Target, list kube.ResourceList) error {
 	var objects []object
 	for _, info := range list {
 		version, kind := info.Mapping.GroupVersionKind.ToAPIVersionAndKind()
-		objects = append(objects, object{APIVersion: version, Kind: kind, Namespace: info.Namespace, Name: info.Name})
+		o := object{APIVersion: version, Kind: kind, Namespace: info.Namespace, Name: info.Name}
+		if u, ok := info.Object.(*unstructured.Unstructured); ok {
+			o.token = effect.HoldsToken(version, kind, u.Object)
+		}
+		objects = append(objects, o)
 	}
 	return m.limit(t, objects)
 }

@@ -50,4 +50,14 @@ func TestInstalls(t *testing.T) {
 	if err := m.limit(Target{Namespace: "ops"}, own); err == nil || !strings.Contains(err.Error(), "belongs to Starling itself") {
 		t.Errorf("its own ConfigMap: %v", err)
 	}
+	token, err := objectsOf("apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata: {name: t, annotations: {kubernetes.io/service-account.name: starling}}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.limit(Target{Namespace: "ops"}, token); err == nil || !strings.Contains(err.Error(), "Secret t with the token of a ServiceAccount in Starling's namespace") {
+		t.Errorf("a token of its namespace: %v", err)
+	}
+	if err := m.limit(Target{Namespace: "web"}, token); err != nil {
+		t.Errorf("a token of the release's own namespace: %v", err)
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // object names an object of a manifest.
@@ -23,6 +25,8 @@ type object struct {
 	test bool
 	// wrong is what keeps Helm from reading it, "" for nothing.
 	wrong string
+	// token: it is a Secret with the token of a ServiceAccount.
+	token bool
 }
 
 // String is "DaemonSet agent in namespace logs", for people.
@@ -123,7 +127,7 @@ func addObjects(list []object, doc map[string]any, apiVersion, kind string, item
 	hooks := text(annotations, "helm.sh/hook")
 	return append(list, object{
 		wrong:      wrongIn(doc["metadata"]),
-		APIVersion: apiVersion, Kind: kind, Namespace: text(meta, "namespace"), Name: text(meta, "name"),
+		APIVersion: apiVersion, Kind: kind, token: effect.HoldsToken(apiVersion, kind, doc), Namespace: text(meta, "namespace"), Name: text(meta, "name"),
 		test: hooks != "" && !slices.ContainsFunc(strings.Split(hooks, ","), func(h string) bool { return !strings.HasPrefix(strings.TrimSpace(h), "test") }),
 	})
 }

@@ -3,6 +3,7 @@ package effect
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 )
 
@@ -71,8 +72,48 @@ func (i Instance) LivesIn(ref Ref) bool {
 	return i.Namespace != "" && ref.APIVersion == "v1" && ref.Kind == "Namespace" && ref.Name == i.Namespace
 }
 
+// serviceAccount names, as an annotation of a Secret, whose token it holds.
+const serviceAccount = "kubernetes.io/service-account.name"
+
+// HoldsToken reports whether an object is a Secret with the token of a ServiceAccount, or asks
+// for one. In the operator's namespace no grant covers these: with the operator's token a
+// module could do all that the operator may.
+func HoldsToken(apiVersion, kind string, obj map[string]any) bool {
+	if apiVersion != "v1" || kind != "Secret" {
+		return false
+	}
+	metadata, _ := obj["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return obj["type"] == "kubernetes.io/service-account-token" || annotations[serviceAccount] != nil
+}
+
+// AsksForToken reports whether a patch may make such a Secret of the object.
+func (i Instance) AsksForToken(ref Ref, patch any) bool {
+	if i == (Instance{}) || ref.APIVersion != "v1" || ref.Kind != "Secret" || ref.Namespace != i.Namespace {
+		return false
+	}
+	var asks func(v any) bool
+	asks = func(v any) bool {
+		switch v := v.(type) {
+		case string:
+			return strings.Contains(v, "service-account")
+		case map[string]any:
+			for key, e := range v {
+				if asks(key) || asks(e) {
+					return true
+				}
+			}
+		case []any:
+			return slices.ContainsFunc(v, asks)
+		}
+		return false
+	}
+	return asks(patch)
+}
+
 // OwnsObject is Owns for an object that is at hand: one with the label of any instance
-// counts, too. apiVersion and kind are given, since items of lists may not say them.
+// counts, too, and a token of the operator's namespace. apiVersion and kind are given, since
+// items of lists may not say them.
 func (i Instance) OwnsObject(apiVersion, kind string, obj map[string]any) bool {
 	if i == (Instance{}) {
 		return false
@@ -81,7 +122,7 @@ func (i Instance) OwnsObject(apiVersion, kind string, obj map[string]any) bool {
 	ref := Ref{APIVersion: apiVersion, Kind: kind}
 	ref.Namespace, _ = metadata["namespace"].(string)
 	ref.Name, _ = metadata["name"].(string)
-	if i.Owns(ref) {
+	if i.Owns(ref) || ref.Namespace == i.Namespace && HoldsToken(apiVersion, kind, obj) {
 		return true
 	}
 	switch kind {

@@ -48,6 +48,13 @@ func TestInstanceOwns(t *testing.T) {
 	if !own.OwnsObject("v1", "Secret", labelled) || own.OwnsObject("v1", "Pod", labelled) {
 		t.Error("the label of another instance counts for Secrets, and for Pods it does not")
 	}
+	token := func(namespace string) map[string]any {
+		return map[string]any{"type": "kubernetes.io/service-account-token", "metadata": map[string]any{"name": "x", "namespace": namespace}}
+	}
+	named := map[string]any{"metadata": map[string]any{"name": "x", "namespace": "ops", "annotations": map[string]any{serviceAccount: "starling"}}}
+	if !own.OwnsObject("v1", "Secret", token("ops")) || !own.OwnsObject("v1", "Secret", named) || own.OwnsObject("v1", "Secret", token("web")) || own.OwnsObject("v1", "ConfigMap", named) {
+		t.Error("tokens of ServiceAccounts count in the operator's namespace alone")
+	}
 	if own.Label() != "ops.starling" {
 		t.Error(own.Label())
 	}

@@ -110,3 +110,48 @@ hook(sets, on = [startup()])
 		w.Stop()
 	}
 }
+
+// A Secret of Starling's namespace with the token of a ServiceAccount gives the rights of that
+// account: no hook may ask for one, or read one, whatever grants say, nor may a chart.
+func TestTokensOfStarlingsNamespaceAreNotForModules(t *testing.T) {
+	const token = `{"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": {"name": "t", "annotations": {"kubernetes.io/service-account.name": "starling"}}}`
+	calls := []string{
+		`k8s.apply(` + token + `)`, `k8s.create(` + token + `)`, `k8s.apply_set("s", [` + token + `])`, `k8s.get("v1", "Secret", "there")`, `k8s.secret("there", "token")`,
+		`k8s.patch("v1", "Secret", "plain", merge = {"type": "kubernetes.io/service-account-token"})`,
+		`k8s.patch("v1", "Secret", "plain", strategic = {"metadata": {"annotations": {"kubernetes.io/service-account.name": "starling"}}})`,
+		`k8s.patch("v1", "Secret", "plain", json = [{"op": "add", "path": "/metadata/annotations/kubernetes.io~1service-account.name", "value": "starling"}])`,
+	}
+	files := map[string]string{
+		"values.yaml":               "chartEnabled: true\n",
+		"thief/module.star":         "module(enabled = True, grants = [grant(\"v1\", \"Secret\", verbs = [\"*\"], namespaces = [\"starling-system\"])])\n",
+		"thief/hooks/list.star":     "def f(ctx):\n    print([o.metadata.name for o in k8s.list(\"v1\", \"Secret\", [\"starling-system\"])], ctx.snapshots[\"s\"])\nhook(f, on = [k8s.watch(\"v1\", \"Secret\", name = \"s\", namespaces = [\"starling-system\"], filter = lambda o: o.metadata.name)])\n",
+		"chart/module.star":         "module()\n",
+		"chart/Chart.yaml":          "name: chart\nversion: 0.1.0\n",
+		"chart/templates/token.yml": token,
+	}
+	for i, call := range calls {
+		files[fmt.Sprintf("thief/hooks/a%d.star", i)] = "def f(ctx):\n    " + call + "\nhook(f, on = [startup()], allow_failure = True)\n"
+	}
+	w := explainTree(t, files)
+	var said []string
+	w.Listen(func(_, hook string, _ builtins.Level, msg string, _ []builtins.Field) {
+		said = append(said, hook+": "+msg)
+	})
+	if err := w.Apply(map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+		"metadata": map[string]any{"name": "there", "namespace": "starling-system", "annotations": map[string]any{"kubernetes.io/service-account.name": "x"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	shown := strings.Join(said, "\n") + fmt.Sprintf("%+v", w.Status())
+	if n := strings.Count(strings.Join(said, "\n"), "it belongs to Starling itself, and no grant covers that"); n != len(calls) {
+		t.Errorf("%d of %d calls are refused:\n%s", n, len(calls), shown)
+	}
+	if !strings.Contains(shown, `hooks/list.star:f: [] ()`) && !strings.Contains(shown, `hooks/list.star:f: [] []`) {
+		t.Errorf("lists or watches show one:\n%s", shown)
+	}
+	if !strings.Contains(shown, "the chart holds Secret t with the token of a ServiceAccount in Starling's namespace") {
+		t.Errorf("the chart may:\n%s", shown)
+	}
+}
