@@ -100,3 +100,58 @@ func TestAWatchThatIsStoppedWhileItListsHoldsNothing(t *testing.T) {
 		}
 	}
 }
+
+// The watch with whose objects all watches together hold more than they may is stopped with a
+// reason, at its first list or later; the others go on, and it has room once one of them ends.
+func TestTheWatchThatPassesWhatAllMayHoldIsStopped(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		for _, streaming := range []bool{true, false} {
+			t.Run(fmt.Sprintf("apart=%v, streamed=%v", apart, streaming), func(t *testing.T) {
+				f := newFixture(t)
+				if !streaming {
+					f.api.NoStreaming()
+				}
+				f.manager.Shutdown()
+				f.manager = New(Options{Client: f.client, Sink: f.recorder, Held: 2 << 20, Backoff: &wait.Backoff{}})
+				t.Cleanup(f.manager.Shutdown)
+				large := strings.Repeat("x", 300<<10)
+				spec := func(namespace string) Spec {
+					s := Spec{ID: namespace, APIVersion: "v1", Kind: "ConfigMap", Namespaces: []string{namespace}}
+					if apart {
+						s.Filter, s.FilterID, s.Apart = dataFilter, "all data", true
+					}
+					return s
+				}
+				for _, namespace := range []string{"a", "b", "c"} {
+					for i := range 3 { // below what one watch may hold
+						f.api.Put(configMap(namespace, fmt.Sprint(i), large))
+					}
+				}
+				f.manager.Start(spec("a"))
+				f.await("a synced served=true")
+				f.manager.Start(spec("b"))
+				f.await("b synced served=true")
+				const why = "lacks: stopped: with its objects all watches hold more than 2 MiB; keep less of each ConfigMap with filter="
+				f.manager.Start(spec("c"))
+				f.told("c " + why)
+				f.snapshot("c", "[]")
+				f.api.Put(configMap("a", "0", "small"))
+				f.told("a modified a/0")
+				f.api.Put(configMap("b", "0", "small"))
+				f.told("b modified b/0")
+
+				f.manager.Stop("c")
+				f.manager.Stop("a")
+				f.manager.Start(spec("c")) // has room now
+				f.told("c synced served=true")
+				f.api.Put(configMap("a", "1", "small"))
+				f.manager.Start(spec("a"))
+				f.told("a synced served=true")
+				f.api.Put(configMap("b", "0", large)) // which b held before
+				f.told("b " + why)
+				f.api.Put(configMap("c", "0", "small"))
+				f.told("c modified c/0")
+			})
+		}
+	}
+}
