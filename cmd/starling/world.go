@@ -228,9 +228,13 @@ func configData(text []byte) (map[string]string, error) {
 	if err := bounded.CheckYAML(text); err != nil {
 		return nil, fmt.Errorf("the file %w", err)
 	}
-	var all map[string]any
-	if err := yaml.UnmarshalStrict(text, &all); err != nil {
+	var read any
+	if err := yaml.UnmarshalStrict(text, &read); err != nil {
 		return nil, err
+	}
+	all, ok := read.(map[string]any)
+	if !ok && read != nil {
+		return nil, errors.New("the file must hold a map, as a values.yaml or a ConfigMap does")
 	}
 	if data, ok := all["data"].(map[string]any); ok && all["kind"] == "ConfigMap" {
 		all = data

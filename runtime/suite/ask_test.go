@@ -144,3 +144,18 @@ def test_namespaces(t):
 `,
 	})
 }
+
+// A failure that never comes has a test pass, whatever happens: what cannot be is an error.
+func TestFailuresThatNeverCome(t *testing.T) {
+	runTests(t, map[string]string{
+		"web/module.star": "module(enabled = True)\n",
+		"web/a_test.star": `
+def test_verbs_and_kinds(t):
+    t.expect_error(lambda: t.cluster.fail_next("remove", "ConfigMap", "internal"), "verb: \"remove\" is none .want get, list")
+    t.expect_error(lambda: t.cluster.fail_next("delete", "configmap", "internal"), "kind: \"configmap\" is none .did you mean ConfigMap")
+    t.expect_error(lambda: t.cluster.fail_next("delete", "deployments", "internal"), "did you mean Deployment")
+    t.cluster.fail_next("write", "*", "internal", times = 0)
+    t.cluster.fail_next("delete", "Gadget", "internal", times = 0)
+`,
+	})
+}

@@ -128,11 +128,36 @@ var failures = map[string]func(kind string) error{
 	"internal":  func(string) error { return apierrors.NewInternalError(errors.New("injected")) },
 }
 
+// likeKind is the kind that was meant by a name in other letters; "" where there is none: the
+// kind may come with a CustomResourceDefinition.
+func (w *world) likeKind(name string) string {
+	near := ""
+	for _, k := range w.w.Store().Kinds() {
+		switch {
+		case k.Kind == name:
+			return ""
+		case strings.EqualFold(k.Kind, name), strings.EqualFold(k.Plural, name):
+			near = k.Kind
+		}
+	}
+	return near
+}
+
 func resource(kind string) schema.GroupResource {
 	return schema.GroupResource{Resource: strings.ToLower(kind)}
 }
 
+// verbs are those of calls to the API server, as [store.Store.FailNext] knows them.
+var verbs = []string{"get", "list", "watch", "create", "update", "patch", "apply", "delete", "deletecollection", "write", "*"}
+
 func (w *world) FailNext(verb, kind, failure string, times int) error {
+	// A call that never comes would have the test pass whatever happens.
+	if !slices.Contains(verbs, verb) {
+		return fmt.Errorf("verb: %q is none (want %s)", verb, strings.Join(verbs, ", "))
+	}
+	if near := w.likeKind(kind); near != "" {
+		return fmt.Errorf("kind: %q is none (did you mean %s?)", kind, near)
+	}
 	make := failures[failure]
 	if make == nil {
 		known := []string{"conflict", "notfound", "forbidden", "invalid", "timeout", "internal"}
