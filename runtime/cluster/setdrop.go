@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -38,6 +40,7 @@ func (w *Writer) DropSets(ctx context.Context, manager, key string, mark uint64)
 		}
 	}
 	w.mu.Unlock()
+	slices.Sort(ids) // the same order each time
 	var errs []error
 	for _, id := range ids {
 		errs = append(errs, w.drop(ctx, id, effect.Unchanged{}, mark))
@@ -63,8 +66,8 @@ func (w *Writer) SweepSets(ctx context.Context, manager string, keys map[string]
 		return err
 	}
 	var errs []error
-	for id, seen := range found {
-		errs = append(errs, w.drop(ctx, id, seen, mark))
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		errs = append(errs, w.drop(ctx, id, found[id], mark))
 	}
 	return errors.Join(errs...)
 }

@@ -35,6 +35,7 @@ type world struct {
 	writes    int
 	cause     *effect.Cause // of the last commit
 	early     func()        // is called before the answer to a commit
+	told      func(Action)  // is called with each action
 	revision  map[string]int
 	last      map[string]string
 	metrics   map[string]float64
@@ -189,6 +190,9 @@ func (w *world) advance(d time.Duration) {
 }
 
 func (w *world) carryOut(a Action) Input {
+	if w.told != nil {
+		w.told(a)
+	}
 	switch a := a.(type) {
 	case Adopted:
 		w.gen, w.refused = a.Generation, ""

@@ -41,7 +41,7 @@ type Watches interface {
 	Kick()
 }
 
-// Options configures an [Executor]. All fields but Random, Record and Mark are required.
+// Options configures an [Executor]. All fields but Random, Record, Mark and Charge are required.
 type Options struct {
 	Client     *cluster.Client
 	Writer     *cluster.Writer
@@ -65,6 +65,9 @@ type Options struct {
 	// Mark notes that code of this name and digest begins, and says why it must not; ended
 	// is called at its end. Nil: nobody notes it.
 	Mark func(what, digest string) (ended func(ok bool), err error)
+	// Charge is told how long a module's filters, enabled() and chart_values() have computed,
+	// by each call. Nil: nobody is.
+	Charge func(module string, computed time.Duration)
 }
 
 // Executor carries out actions. It is safe for concurrent use.
@@ -173,7 +176,7 @@ func (x *Executor) subject(a engine.RunHook) (starlark.Value, bool) {
 func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evaluated {
 	var decision builtins.Decision
 	err := x.marked("enabled() of "+a.Module.Name, x.host().Digest(a.Module.Tree.ModuleFile), func() (err error) {
-		decision, err = hook.Enabled(ctx, x.host(), a.Module, a.Values, a.Secrets, x.o.Now(), x.o.Log(a.Module.Name, ""))
+		decision, err = hook.Enabled(x.metered(ctx, a.Module.Name), x.host(), a.Module, a.Values, a.Secrets, x.o.Now(), x.o.Log(a.Module.Name, ""))
 		return err
 	})
 	return engine.Evaluated{Op: a.Op, Decision: decision, Err: err}
@@ -187,7 +190,7 @@ func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spe
 		return x.o.Instance.OwnsObject(a.Watch.APIVersion, a.Watch.Kind, obj)
 	}
 	spec.Apart, spec.Module = a.Watch.Filter != nil, a.Hook.Module
-	spec.Filter = hook.Filter(ctx, x.host, a.Watch, x.o.Log(a.Hook.Module, a.Hook.ID))
+	spec.Filter = hook.Filter(x.metered(ctx, a.Hook.Module), x.host, a.Watch, x.o.Log(a.Hook.Module, a.Hook.ID))
 	if filter := spec.Filter; spec.Apart { // a program
 		// Not by its id, which is another one after a restart.
 		what := "the filter of " + engine.WatchHook(a.ID) + "#" + engine.WatchBinding(a.ID)
@@ -197,6 +200,14 @@ func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spe
 		}
 	}
 	return spec
+}
+
+// metered has what is computed with ctx charged to a module.
+func (x *Executor) metered(ctx context.Context, module string) context.Context {
+	if x.o.Charge == nil {
+		return ctx
+	}
+	return script.Metered(ctx, func(u script.Usage) { x.o.Charge(module, u.Wall-u.Waited) })
 }
 
 // marked evaluates code of this name and digest, noted as long as it takes.

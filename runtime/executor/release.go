@@ -35,7 +35,7 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	decl := a.Module.Decl
 	var vals map[string]any
 	err := x.marked("chart_values() of "+a.Module.Name, x.host().Digest(a.Module.Tree.ModuleFile), func() (err error) {
-		vals, err = hook.ChartValues(ctx, x.host(), a.Module, a.Values, a.Secrets, x.o.Now(), x.o.Log(a.Module.Name, ""))
+		vals, err = hook.ChartValues(x.metered(ctx, a.Module.Name), x.host(), a.Module, a.Values, a.Secrets, x.o.Now(), x.o.Log(a.Module.Name, ""))
 		return err
 	})
 	if err != nil {

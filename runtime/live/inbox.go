@@ -15,10 +15,12 @@ import (
 // engine, and however slow it is, what waits is bounded: of each object of a watch one
 // event of each type, of a watch's trouble and of the user's ConfigMap the last state,
 // of runs, commits and releases one answer each, and of requests maxRequests. Requests
-// go first, for somebody waits for the answer.
+// go first, for somebody waits for the answer; after maxAheadRequests of them something else has
+// its turn.
 type inbox struct {
 	mu       sync.Mutex
 	requests []engine.Input
+	ahead    int // requests in a row that went before something that waits
 	queue    []*entry
 	// last is the entry of each watch that came last, of what may still change.
 	last   map[string]*entry
@@ -27,6 +29,9 @@ type inbox struct {
 
 // maxRequests bounds the requests that wait for the engine.
 const maxRequests = 1000
+
+// maxAheadRequests is how many requests go before something else that waits.
+const maxAheadRequests = 8
 
 // entry is one input that waits.
 type entry struct {
@@ -123,11 +128,15 @@ func (b *inbox) take() (in engine.Input, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case len(b.requests) > 0:
+	case len(b.requests) > 0 && (len(b.queue) == 0 || b.ahead < maxAheadRequests):
+		if b.ahead++; len(b.queue) == 0 {
+			b.ahead = 0
+		}
 		in = b.requests[0]
 		b.requests[0] = nil
 		b.requests = b.requests[1:]
 	case len(b.queue) > 0:
+		b.ahead = 0
 		e := b.queue[0]
 		b.queue[0] = nil
 		b.queue = b.queue[1:]

@@ -116,6 +116,25 @@ func TestRequestsGoFirst(t *testing.T) {
 	}
 }
 
+// Requests without end do not keep what else waits from being handled.
+func TestRequestsLeaveRoom(t *testing.T) {
+	b := newInbox()
+	b.put(engine.Committed{})
+	for range 2 * maxAheadRequests {
+		b.putFirst(engine.RunDone{})
+	}
+	b.put(engine.Saved{})
+	for n := 1; ; n++ {
+		in, ok := b.take()
+		if _, waited := in.(engine.Saved); waited {
+			break
+		}
+		if b.putFirst(engine.RunDone{}); !ok || n > 3*maxAheadRequests {
+			t.Fatalf("%d inputs came before it", n)
+		}
+	}
+}
+
 // Changes that bring about no run are not measured as if they did.
 func TestWhatTriggersARun(t *testing.T) {
 	hook := func(cleanup starlark.Callable) *generation.Hook {

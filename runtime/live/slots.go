@@ -85,15 +85,27 @@ func (s *slots) give(module string, computed time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.of(module)
-	m.settle(time.Now())
-	// With more runs than processors, some of that time was spent waiting for one.
-	m.ahead += min(computed, computed*time.Duration(s.processors)/time.Duration(s.running))
+	s.add(m, computed, s.running)
 	s.running--
 	if m.running--; m.running > 0 {
 		s.shared--
 	}
 	s.grant()
 	s.forget()
+}
+
+// charge counts what a module has computed beside its runs.
+func (s *slots) charge(module string, computed time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(s.of(module), computed, s.running+1)
+}
+
+// add counts what one of so many has computed: with more of them than processors, some of
+// that time was spent waiting for one.
+func (s *slots) add(m *moduleSlots, computed time.Duration, of int) {
+	m.settle(time.Now())
+	m.ahead += min(computed, computed*time.Duration(s.processors)/time.Duration(of))
 }
 
 // grant gives slots to those that wait: in the order in which they came, but for modules
@@ -168,5 +180,5 @@ func (s *slots) problem(module string) string {
 	if m == nil || m.slow.IsZero() || time.Since(m.slow) > slowFor {
 		return ""
 	}
-	return fmt.Sprintf("its hooks compute more than one processor does, so their runs wait (%d now): let them compute less, or run less often", m.waiting)
+	return fmt.Sprintf("its hooks compute more than one processor does, filters, enabled() and chart_values() included, so their runs wait (%d now): let them compute less, or run less often", m.waiting)
 }

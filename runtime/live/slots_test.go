@@ -108,3 +108,27 @@ func TestAModuleComputesNoMoreThanOneProcessor(t *testing.T) {
 		}
 	})
 }
+
+// What a module computes beside its runs, in filters and when it is asked whether it is on,
+// counts as its runs do.
+func TestWhatAModuleComputesBesideItsRunsCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots()
+		s.processors = 4
+		for range 60 {
+			s.charge("hog", time.Second)
+		}
+		began := time.Now()
+		if !s.take(t.Context(), "web") || time.Since(began) > 0 {
+			t.Error("another module waits")
+		}
+		if !s.take(t.Context(), "hog") || time.Since(began) < 25*time.Second {
+			t.Errorf("a run of the module has waited %s", time.Since(began))
+		}
+		if why := s.problem("hog"); !strings.Contains(why, "filters, enabled() and chart_values() included") {
+			t.Errorf("the status says %q", why)
+		}
+		s.give("hog", 0)
+		s.give("web", 0)
+	})
+}

@@ -208,6 +208,9 @@ func (h *Host) Call(ctx context.Context, fn starlark.Callable, args starlark.Tup
 	})
 	cause := r.cancelled()
 	usage := r.end()
+	if used, ok := ctx.Value(meter{}).(func(Usage)); ok {
+		used(usage)
+	}
 	if err != nil {
 		return nil, usage, h.diagnose(err, cause, entry(fn))
 	}
