@@ -50,6 +50,8 @@ func sections() []section {
 		{"each", measureEach, false},
 		{"admission", measureAdmission, false},
 		{"offline", measureOffline, true},
+		{"guards", measureGuards, true},
+		{"charts", measureCharts, true},
 	}
 }
 

@@ -89,8 +89,10 @@ type memory struct {
 }
 
 // memory asks the kernel, which tells it on Linux alone.
-func (p *process) memory() (memory, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+func (p *process) memory() (memory, error) { return memoryOf(p.cmd.Process.Pid) }
+
+func memoryOf(pid int) (memory, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return memory{}, fmt.Errorf("resident memory can be read on Linux only: %w", err)
 	}

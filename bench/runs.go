@@ -19,8 +19,8 @@ const runsNamespace = "bench-runs"
 // snapshotSize is how many objects the snapshot of a hook has that runs again and again.
 const snapshotSize = 1000
 
-// again is a hook, or rather many of one line, that ask for their next runs as soon as
-// they may: in 100 ms. They are so many that one is always due.
+// again are hooks of one line whose runs ask for the next ones as soon as they may: in
+// 100 ms. They are so many, or their objects are, that one is always due.
 type again struct {
 	name, what string
 	body, hook string
@@ -34,9 +34,9 @@ func agains() []again {
 	empty := `[hook(again, name = "again%d" % i, on = [startup()]) for i in range(3000)]`
 	each := `[hook(again, name = "again%d" % i, on = [` + snapshot + `], for_each = "all", parallel = 1) for i in range(3)]`
 	return []again{
-		{"empty", "runs a second of one empty hook", "pass", empty},
-		{"snapshot", fmt.Sprintf("… with a snapshot of %d objects", snapshotSize), "pass", each},
-		{"reads", "… that it reads object by object", `seen = [o for o in ctx.snapshots["all"] if o["text"] == "x"]`, each},
+		{"snapshot", fmt.Sprintf("runs a second of three empty hooks with for_each over %d objects", snapshotSize), "pass", each},
+		{"reads", "… that read the snapshot object by object", `seen = [o for o in ctx.snapshots["all"] if o["text"] == "x"]`, each},
+		{"empty", "runs a second of 3000 empty hooks of one module", "pass", empty},
 	}
 }
 

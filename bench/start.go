@@ -46,7 +46,10 @@ func startTree() map[string]string {
 		name := strings.ToLower(kind[1])
 		tree[name+"/module.star"] = `module(
     enabled = True,
-    grants = [grant("v1", "ConfigMap", verbs = ["apply"], namespaces = ["` + startNamespace + `"])],
+    grants = [
+        grant("v1", "ConfigMap", verbs = ["apply"], namespaces = ["` + startNamespace + `"]),
+        grant("v1", "Secret", verbs = ["list", "watch"], namespaces = ["*"]), # for the hooks that watch them
+    ],
 )
 `
 		for i := range hooksPerKind {

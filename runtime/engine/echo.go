@@ -154,6 +154,9 @@ func (x *echo) ended(wrote bool, now time.Time) {
 
 // rest has those forgotten that do not wake themselves any more.
 func (h *hook) rest(now time.Time) {
+	if len(h.echoing) == 0 { // next to always
+		return
+	}
 	for s := range h.echoing {
 		if s.gone || s.echo.why == "" || !s.echo.ends.IsZero() && !s.echo.ends.After(now) {
 			s.echo.why = ""
@@ -164,6 +167,9 @@ func (h *hook) rest(now time.Time) {
 
 // restsAt returns when it is time for that.
 func (h *hook) restsAt() (at time.Time) {
+	if len(h.echoing) == 0 {
+		return at
+	}
 	for s := range h.echoing {
 		if ends := s.echo.ends; !ends.IsZero() && (at.IsZero() || ends.Before(at)) {
 			at = ends

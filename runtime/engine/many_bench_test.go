@@ -41,3 +41,31 @@ func newManyBench(b testing.TB, modules int) *eachBench {
 	}
 	return x
 }
+
+// BenchmarkManyHooks is the same among so many hooks of one module.
+func BenchmarkManyHooks(b *testing.B) {
+	for _, hooks := range []int{10, 300, 3000} {
+		b.Run(fmt.Sprint(hooks), func(b *testing.B) {
+			x := newManyHooksBench(b, hooks)
+			for i := 0; b.Loop(); i++ {
+				x.change(i)
+			}
+		})
+	}
+}
+
+func newManyHooksBench(b testing.TB, n int) *eachBench {
+	b.Helper()
+	hooks := []*generation.Hook{hk("a", onWatch("nodes"))}
+	for i := range n {
+		hooks = append(hooks, hk(fmt.Sprintf("h%d", i), onStartup(0)))
+	}
+	w := newWorld(nil, mod("web", isOn(), hooks...))
+	x := &eachBench{e: New(w.opts), now: w.now, effects: noEffects, names: []string{"n"}, watch: "web/a#nodes"}
+	x.in(Config{State: ConfigPresent})
+	x.in(Start{Generation: w.gen})
+	if x.runs != n+1 {
+		b.Fatalf("%d hooks had %d runs", n+1, x.runs)
+	}
+	return x
+}

@@ -62,7 +62,7 @@ func (m *module) wake(now time.Time) (at time.Time, ok bool) {
 	sooner(m.retry(now))
 	if m.started {
 		for _, h := range m.hooks {
-			if h.lane.Waits(h.gen.ID) {
+			if h.limit != nil && h.lane.Waits(h.gen.ID) {
 				sooner(h.allowedAt(now))
 			}
 			sooner(h.restsAt())
