@@ -175,3 +175,22 @@ func TestAPurgeThatFailsIsShown(t *testing.T) {
 		t.Errorf("%d modules", n)
 	}
 }
+
+// A release that has failed for long is tried again as soon as another one is gone: its objects
+// may have been in the way.
+func TestAFailedReleaseIsTriedOnceAnotherOneIsGone(t *testing.T) {
+	web, shop := webAndShop()
+	w := newWorld(t, web, shop)
+	w.opts.Grace = 10 * time.Minute
+	w.helmErr["web"] = errBoom
+	w.start()
+	w.reload(web)
+	w.advance(10*time.Minute - time.Second) // its next try is minutes away
+	delete(w.helmErr, "web")
+	w.saveErr = errBoom // nothing else has the modules looked at
+	w.advance(3 * time.Second)
+	if !slices.Equal(w.gone, []string{"shop"}) {
+		t.Fatalf("gone %v", w.gone)
+	}
+	w.state("web", status.ModuleReady, "")
+}
