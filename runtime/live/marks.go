@@ -43,6 +43,7 @@ type Marks struct {
 	// alone is held by all that load, and by one that was there when a process ended
 	// alone: the next time it is known which of them it was.
 	alone sync.RWMutex
+	stay  bool // Clear takes nothing away
 }
 
 // running is something that is evaluated, or was.
@@ -270,6 +271,9 @@ func (m *Marks) Evaluating(what, digest string) (ended func(ok bool), err error)
 func (m *Marks) Clear() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.stay {
+		return nil
+	}
 	var errs []error
 	for mark, r := range m.running {
 		if r.passed && m.unclean[mark] > 0 {
@@ -278,6 +282,14 @@ func (m *Marks) Clear() error {
 		errs = append(errs, m.close(mark, r))
 	}
 	return errors.Join(errs...)
+}
+
+// Stay has the marks of what goes on stay for the next process: this one ends because
+// something of it hangs.
+func (m *Marks) Stay() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stay = true
 }
 
 // use has the marks of all but these hooks, and of filters, go as soon as they do not run.

@@ -207,7 +207,7 @@ func (d *Driver) stop(grace time.Duration) (clean bool) {
 		d.o.Log.Warn().Int("messages", lost).Msg("messages that have not arrived are lost")
 	}
 	if _, hung := d.pulse.hung(); hung {
-		return clean // the marks say at what
+		d.marks.Stay() // they say at what
 	}
 	if err := d.marks.Clear(); err != nil {
 		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
