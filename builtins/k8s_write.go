@@ -41,7 +41,7 @@ func k8sWriteSpecs() []Spec {
 		{Name: "k8s.apply_set", Phases: PhaseRun, Effect: EffectWrite, call: callApplySet,
 			Doc: "Makes these objects, once the run has succeeded, all that a set of objects consists of: applies them by force, and deletes what the set has made before and does not list any more. What others have made is never taken over: to list it is an error. Members carry the label starling.dev/set. Needs grants of apply and delete, or write, for each object.",
 			Params: []Param{
-				{Name: "name", Type: TypeString, Doc: "Name of the set, of the hook's own; at most once a run."},
+				{Name: "name", Type: TypeString, Doc: "Name of the set, of the hook's own; at most once a run. A set that the hook does not apply any more, as after a change of its name, stays as it is until the hook or its module goes: to remove it, apply it once with an empty list under its old name."},
 				{Name: "objs", Type: TypeList, Doc: "The objects, each as in k8s.apply; at most 5,000."},
 				{Name: "owner", Type: TypeDict, Default: "None", Keyword: true, Doc: ownerDoc},
 				{Name: "allow_empty", Type: TypeBool, Default: "True", Keyword: true, Doc: "Whether the list may be empty, which deletes all that the set has made."},

@@ -117,3 +117,50 @@ func names(t *testing.T, w *World, kind, namespace string) []string {
 	slices.Sort(out)
 	return out
 }
+
+// A set that its hook does not apply any more stays, for the hook may apply it in some runs
+// only; applied once more with an empty list, it goes.
+func TestASetWithAnotherName(t *testing.T) {
+	hook := func(calls string) map[string]string {
+		return map[string]string{"web/module.star": setsModule, "web/hooks/a.star": `
+def a(ctx):
+    objects = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x-" + str(ctx.now.unix)}}]
+    ` + calls + `
+
+hook(a, on = [startup()])
+`}
+	}
+	files := fstest.MapFS{}
+	for path, text := range hook(`k8s.apply_set("old", objects)`) {
+		files[path] = &fstest.MapFile{Data: []byte(text)}
+	}
+	read, err := tree.Read(files, tree.Options{})
+	w := world(t, read, err)
+	there := func() int {
+		list, err := w.List("v1", "ConfigMap", []string{"web"}, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		calls string
+		want  int
+	}{{`k8s.apply_set("new", objects)`, 2}, {`k8s.apply_set("old", []); k8s.apply_set("new", objects)`, 1}} {
+		if err := w.Advance(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Reload(t.Context(), edited(t, w, hook(step.calls))); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := there(); n != step.want {
+			t.Errorf("%d objects after %s, want %d", n, step.calls, step.want)
+		}
+	}
+}
