@@ -19,12 +19,17 @@ import (
 type hookMetrics struct {
 	mu     sync.Mutex
 	series map[string]*series
-	forms  map[metricName]form
+	// hooks are the same series, by who has set them.
+	hooks map[hookName]map[string]*series
+	forms map[metricName]form
+	uses  map[metricName]int // how many series each form has
 	// lines is how many lines of /metrics the series of each module take, all those of
 	// all together.
 	lines map[string]int
 	all   int
 }
+
+type hookName struct{ module, hook string }
 
 // metricName is a name as a module uses it. Another module may use it for another kind
 // of metric: so none can take a name from another.
@@ -64,7 +69,10 @@ const (
 
 // newHookMetrics returns an empty collector.
 func newHookMetrics() *hookMetrics {
-	return &hookMetrics{series: map[string]*series{}, forms: map[metricName]form{}, lines: map[string]int{}}
+	return &hookMetrics{
+		series: map[string]*series{}, hooks: map[hookName]map[string]*series{},
+		forms: map[metricName]form{}, uses: map[metricName]int{}, lines: map[string]int{},
+	}
 }
 
 // publish changes the metrics of a hook, with for_each those of one object: groups
@@ -80,7 +88,7 @@ func (m *hookMetrics) publish(module, hook, key string, changes []effect.Metric)
 		}
 	}
 	if len(expired) > 0 {
-		m.drop(func(s *series) bool { return s.module == module && s.hook == hook && s.key == key && expired[s.group] })
+		m.drop(hookName{module, hook}, func(s *series) bool { return s.key == key && expired[s.group] })
 	}
 	var errs []error
 	for _, c := range changes {
@@ -143,6 +151,12 @@ func (m *hookMetrics) change(module, hook, object string, c effect.Metric) error
 			s.counts = make([]uint64, len(want.buckets)+1)
 		}
 		m.series[key], m.forms[at] = s, want
+		m.uses[at]++
+		own := hookName{module, hook}
+		if m.hooks[own] == nil {
+			m.hooks[own] = map[string]*series{}
+		}
+		m.hooks[own][key] = s
 		m.lines[module] += want.lines()
 		m.all += want.lines()
 	}
@@ -164,23 +178,40 @@ func (m *hookMetrics) change(module, hook, object string, c effect.Metric) error
 func (m *hookMetrics) unpublish(module, hook, key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.drop(func(s *series) bool {
-		return s.module == module && (hook == "" || s.hook == hook) && (key == "" || s.key == key)
-	})
+	gone := func(s *series) bool { return key == "" || s.key == key }
+	if hook != "" {
+		m.drop(hookName{module, hook}, gone)
+		return
+	}
+	for own := range m.hooks {
+		if own.module == module {
+			m.drop(own, gone)
+		}
+	}
 }
 
-// drop takes series away. A name that has none left may become something else.
-func (m *hookMetrics) drop(gone func(*series) bool) {
-	maps.DeleteFunc(m.series, func(_ string, s *series) bool { return gone(s) })
-	forms := map[metricName]form{}
-	m.lines, m.all = map[string]int{}, 0
-	for _, s := range m.series {
+// drop takes series of a hook away. A name that has none left may become something else.
+func (m *hookMetrics) drop(own hookName, gone func(*series) bool) {
+	for key, s := range m.hooks[own] {
+		if !gone(s) {
+			continue
+		}
+		delete(m.series, key)
+		delete(m.hooks[own], key)
 		at := metricName{s.module, s.name}
-		forms[at] = m.forms[at]
-		m.lines[s.module] += forms[at].lines()
-		m.all += forms[at].lines()
+		lines := m.forms[at].lines()
+		m.all -= lines
+		if m.lines[s.module] -= lines; m.lines[s.module] == 0 {
+			delete(m.lines, s.module)
+		}
+		if m.uses[at]--; m.uses[at] == 0 {
+			delete(m.uses, at)
+			delete(m.forms, at)
+		}
 	}
-	m.forms = forms
+	if len(m.hooks[own]) == 0 {
+		delete(m.hooks, own)
+	}
 }
 
 func seriesKey(name string, labels map[string]string) string {

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -253,5 +254,25 @@ func TestMetricsGoWithTheirObject(t *testing.T) {
 	m.unpublish("web", "web/other", "b")
 	if got := names(); got != "ready/b" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// What expires in one hook is found without a look at the series of all others.
+func TestExpireCostsTheSameAmongMany(t *testing.T) {
+	cost := func(hooks int) float64 {
+		m := newHookMetrics()
+		set := func(hook string) {
+			changes := []effect.Metric{{Kind: effect.MetricExpire, Group: "g"}, {Kind: effect.MetricSet, Name: "x_" + hook, Value: 1, Group: "g"}}
+			if errs := m.publish("web", hook, "", changes); errs != nil {
+				t.Fatal(errs)
+			}
+		}
+		for i := range hooks {
+			set(fmt.Sprintf("web%d", i))
+		}
+		return testing.AllocsPerRun(20, func() { set("web0") })
+	}
+	if few, many := cost(10), cost(5000); many > 2*few {
+		t.Errorf("a run takes %v steps among 5,000 hooks, %v among 10", many, few)
 	}
 }
