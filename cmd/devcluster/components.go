@@ -44,6 +44,10 @@ func newAPIServer(l net.Listener, etcd string, c *certs) (runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	admission, err := c.webhookClient()
+	if err != nil {
+		return nil, err
+	}
 	o := apiserveroptions.NewServerRunOptions()
 	o.SecureServing.Listener = l
 	err = parse("kube-apiserver", o.Flags(), []string{
@@ -62,6 +66,7 @@ func newAPIServer(l net.Listener, etcd string, c *certs) (runner, error) {
 		"--service-account-key-file=" + c.path("sa.key"), "--service-account-signing-key-file=" + c.path("sa.key"),
 		"--service-cluster-ip-range=" + serviceRange,
 		"--allow-privileged=true", "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+		"--admission-control-config-file=" + admission,
 		"--profiling=false",
 		// Without these a client that holds a watch keeps a stopping server for 60 s.
 		"--shutdown-delay-duration=0s", "--shutdown-send-retry-after=true", "--shutdown-watch-termination-grace-period=1s",

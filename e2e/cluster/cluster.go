@@ -117,6 +117,12 @@ func (c *Cluster) start(program string, args ...string) (err error) {
 	return err
 }
 
+// WebhookClientCA is the file with the authority of the certificate that the API server shows
+// to webhooks.
+func (c *Cluster) WebhookClientCA() string {
+	return filepath.Join(c.dir, "data", "pki", "webhooks", "ca.crt")
+}
+
 // Restart stops the control plane and starts it again, at the same address and with the
 // same data. No other test may use it meanwhile.
 func (c *Cluster) Restart(t testing.TB) {

@@ -35,17 +35,22 @@ func Filter(ctx context.Context, host func() *script.Host, w *builtins.WatchBind
 				Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log},
 				Limits:  filterLimits,
 			})
+			if v == starlark.None {
+				return nil, false, nil
+			}
+			var plain any
+			if err == nil {
+				if plain, err = object.ToPlain(v); err != nil {
+					err = fmt.Errorf("%s: the filter's result: %w", w.Pos, err)
+				}
+			}
 			if err != nil && isSecret(w.APIVersion, w.Kind) {
 				var m object.Mask
 				m.Data(obj)
 				err = maskErr(&m, err)
 			}
-			if err != nil || v == starlark.None {
-				return nil, false, err
-			}
-			plain, err := object.ToPlain(v)
 			if err != nil {
-				return nil, false, fmt.Errorf("%s: the filter's result: %w", w.Pos, err)
+				return nil, false, err
 			}
 			return object.FromPlain(plain), true, nil
 		}
