@@ -25,6 +25,9 @@ const (
 	minLine = 16
 	// maxEscaped is the length up to which a text is known as it stands in JSON and URLs.
 	maxEscaped = 256
+	// cutMark stands where a text was cut, and maxLooks bounds at how many beginnings of
+	// secrets one text is looked at for one that was.
+	cutMark, maxLooks = "…", 64
 )
 
 // tooMuch is shown instead of texts when a mask knows too much.
@@ -235,8 +238,15 @@ func (m *Mask) replace(text string) string {
 	}
 	var b strings.Builder
 	end := 0 // of what is hidden, or copied
+	looks := maxLooks
+	if !strings.Contains(text, cutMark) {
+		looks = 0
+	}
 	for i := 0; len(m.lengths) > 0 && i+MinSecretInside <= len(text); i++ {
 		n := m.longest(text[i:])
+		if n == 0 && looks > 0 {
+			n = m.cut(text[i:], &looks)
+		}
 		if n == 0 || i+n <= end {
 			continue
 		}
@@ -250,6 +260,27 @@ func (m *Mask) replace(text string) string {
 		return text
 	}
 	return b.String() + text[end:]
+}
+
+// cut returns the length of the part of a secret that a text begins with and that was cut off
+// behind it; 0 for none.
+func (m *Mask) cut(text string, looks *int) int {
+	if m.lengths[[MinSecretInside]byte([]byte(text[:MinSecretInside]))] == 0 {
+		return 0
+	}
+	n := strings.Index(text[:min(len(text), maxPart+len(cutMark))], cutMark)
+	if n < MinSecretInside {
+		return 0
+	}
+	if *looks--; *looks == 0 {
+		return n // so many are no accident
+	}
+	for secret := range m.known {
+		if strings.HasPrefix(secret, text[:n]) {
+			return n
+		}
+	}
+	return 0
 }
 
 // longest returns the length of the longest secret that a text begins with, 0 for none.

@@ -29,6 +29,7 @@ func TestMask(t *testing.T) {
 		{"Basic " + base64.StdEncoding.EncodeToString([]byte("user:hunter2")), "Basic ***"}, {"x/" + base64.URLEncoding.EncodeToString([]byte("?>?>hunter2")), "***"},
 		{"a b&c=d/e", "***"}, {"p=a+b%26c%3Dd%2Fe&", "p=***&"}, {`{"p": "a b\u0026c=d/e"}`, `{"p": "***"}`}, {`\\"quo\\\"ted\\"`, `\\"***\\"`}, {"inner-one", "***"}, {"inner-two", "inner-two"},
 		{"key: -----BEGIN PRIVATE KEY-----\n  abc\n  -----END PRIVATE KEY-----\nb: c", "key: ***\nb: c"},
+		{`"` + long[:60] + `…" is no name`, `"***…" is no name`}, {long[:150] + "…", "***…"}, {"hunte…", "hunte…"}, {"hunter…", "***…"}, {"hunger…", "hunger…"},
 		{"overlap-one-more", "***"}, {"hunter2hunter2", "***"}, {"x hunter", "x hunter"}, {"-----BEGIN EC PRIVATE KEY-----", "***"},
 	} {
 		if got := m.Text(tt.in); got != tt.want {
