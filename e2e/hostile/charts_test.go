@@ -36,6 +36,10 @@ var yamls = []attack{
 	{name: "section", config: aliases, says: []string{"is too large: with its aliases"}},
 	{name: "defaults", config: "list: [" + strings.Repeat("{},", 50_000) + "]\n", files: map[string]string{"openapi/config-values.yaml": large},
 		says: []string{"the schema's defaults would add more than"}},
+	{name: "schema-fields", files: map[string]string{"openapi/values.yaml": "properties: {a: {allOf: [" + strings.Repeat("{},", 60_000) + "]}}\n"},
+		says: []string{"the schema describes more than"}},
+	{name: "schema-rules", files: map[string]string{"openapi/values.yaml": "x-kubernetes-validations: [" + strings.Repeat("{rule: 'true'},", 30_000) + "]\n"},
+		says: []string{"the schema has more than"}},
 }
 
 // large is a schema with a default of 2,000 values for each item of a list.
