@@ -41,6 +41,7 @@ type finalizer struct {
 	kept    bool // it stands in the Secret
 	swept   bool // objects that the hook does not watch any more are without it
 	running bool
+	off     bool // it is being taken off all objects
 	attempt int
 	next    time.Time
 }
@@ -106,7 +107,7 @@ func (m *module) remembersFinalizer(h *hook) bool {
 	}
 	f := m.finalizers[h.gen.ID]
 	w := h.eachWatch().decl
-	return f != nil && f.kept && f.kind() == Finalizer{APIVersion: w.APIVersion, Kind: w.Kind}.kind()
+	return f != nil && f.kept && !f.off && f.kind() == Finalizer{APIVersion: w.APIVersion, Kind: w.Kind}.kind()
 }
 
 func (m *module) keepFinalizers(out map[string][]byte) error {
@@ -139,14 +140,14 @@ func (e *Engine) stepFinalizers(m *module) {
 		default:
 			continue
 		}
-		f.running = true
+		f.running, f.off = true, a.Watch == ""
 		a.Op = e.ask(func(in Input) { e.unheld(m, f, a.Watch != "", in.(Unheld).Err) })
 		e.do(a)
 	}
 }
 
 func (e *Engine) unheld(m *module, f *finalizer, swept bool, err error) {
-	f.running = false
+	f.running, f.off = false, false
 	e.touch(m)
 	switch {
 	case err != nil:
