@@ -23,7 +23,7 @@ func TestPatchJQ(t *testing.T) {
 		".spec.replicas":         "it must return the whole object as it is to be, not a int",
 		".spec.pass | keys":      "keys",
 		".spec |":                "unexpected",
-		"def f: f; f":            "steps limit",
+		"def f: f; f":            " limit: a jq program", // of steps, or of time on a slow machine
 		"error(\"no replicas\")": "no replicas",
 	} {
 		_, err := PatchJQ(context.Background(), program, obj)

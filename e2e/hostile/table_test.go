@@ -77,8 +77,8 @@ var hookTime = []attack{
 	hook("regex", "for i in range(10000000):\n        re.search(\"((a{0,100}){0,10})*b\", \"a\" * (1 << 21))", "3s, the time limit of one run"),
 	hook("regex-pattern", "re.search(\"(((a{0,100}){0,100}){0,100})\", \"a\")", "pattern: invalid repeat count"),
 	hook("regex-matches", "re.find_all(\"\", \"a\" * (1 << 21))", "re.find_all: more than"),
-	hook("jq-loop", "jq(1, \"def f: f; f\")", "steps limit: a jq program"),
-	hook("jq-range", "jq(1, \"[range(1e12)]\")", "steps limit: a jq program"),
+	hook("jq-loop", "jq(1, \"def f: f; f\")", " limit: a jq program"),
+	hook("jq-range", "jq(1, \"[range(1e12)]\")", " limit: a jq program"),
 }
 
 // hookEffects are hooks that ask for too much to be done.
