@@ -54,7 +54,7 @@ type run struct {
 	work    lane.Work[builtins.Event]
 	effects effect.Effects
 	writes  *effect.Cause // of what its commit writes
-	keeping keeping       // what is to be kept of its subject, once it has succeeded
+	keeping keeping       // kept of its subject once it has succeeded
 	keeps   bool          // its commit writes that
 	hide    func(error) error
 

@@ -40,7 +40,7 @@ type pass struct {
 	after   bool            // after_helm hooks were tried since the module came up
 	bidden  bool            // before_delete hooks have succeeded since it began to leave
 	parted  bool            // all after_delete hooks have succeeded since then
-	values  map[string]any  // likewise
+	values  map[string]any  // that Helm got
 
 	ready    bool   // the last release action succeeded
 	revision int    // its revision

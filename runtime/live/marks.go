@@ -246,7 +246,7 @@ func (m *Marks) Loading(module, digest string) (loaded func(ok bool), err error)
 }
 
 // Evaluating marks that something else of a module is evaluated: a filter, enabled(),
-// chart_values(), values. ended is to be called when that has ended, with whether it went well; an
+// chart_values(), values. The caller calls ended at its end, with whether it went well; an
 // error says why it must not begin. Without a mark, where the disk is full, it goes on: hooks
 // do, too, and they tell of it.
 func (m *Marks) Evaluating(what, digest string) (ended func(ok bool), err error) {
