@@ -24,7 +24,11 @@ func (s *Schema) Validate(v, old map[string]any) []Problem {
 	if v == nil {
 		v = map[string]any{}
 	}
-	ps := resultProblems(s.validator.Validate(v))
+	c := check{patterns: s.patterns}
+	ps := c.validate(s.spec, v)
+	if c.over() {
+		return capped(ps)
+	}
 	for _, e := range listtype.ValidateListSetsAndMaps(nil, s.root, v) {
 		ps = append(ps, listProblem(e))
 	}
@@ -40,7 +44,7 @@ func (s *Schema) Validate(v, old map[string]any) []Problem {
 		}
 	}
 	sortProblems(ps)
-	return ps
+	return capped(ps)
 }
 
 // missing is what x-required-for-helm asks for and is not there.
@@ -48,7 +52,7 @@ func (s *Schema) missing(v map[string]any) []Problem {
 	if s == nil {
 		return nil
 	}
-	return s.helm.check(v, "")
+	return capped(s.helm.check(v, ""))
 }
 
 // Unknown reports the fields of v that the schema does not have, except below
@@ -57,9 +61,10 @@ func (s *Schema) Unknown(v map[string]any) []Problem {
 	if s == nil {
 		return nil
 	}
-	ps := unknown(v, s.root, "")
-	sortProblems(ps)
-	return ps
+	var u unknowns
+	u.look(v, s.root, "")
+	sortProblems(u.found)
+	return capped(u.found)
 }
 
 // UnknownOps is [Schema.Unknown] for what operations write or remove; File of a
@@ -78,42 +83,52 @@ func (s *Schema) UnknownOps(ops []effect.ValueOp) []Problem {
 		for i := range ps {
 			ps[i].File = op.Pos
 		}
-		out = append(out, ps...)
+		if out = append(out, ps...); len(out) >= maxProblems {
+			break
+		}
 	}
-	return out
+	return capped(out)
 }
 
-func unknown(v any, s *structural.Structural, path string) []Problem {
+// unknowns are fields that a schema does not have.
+type unknowns struct{ found []Problem }
+
+func (u *unknowns) look(v any, s *structural.Structural, path string) {
 	if s == nil {
-		return nil
+		return
 	}
-	var out []Problem
 	switch v := v.(type) {
 	case []any:
 		for i, e := range v {
-			out = append(out, unknown(e, s.Items, joinIndex(path, i))...)
+			u.look(e, s.Items, joinIndex(path, i))
 		}
 	case map[string]any:
 		if s.Type != "object" && s.Type != "" {
-			return nil // Validate says that it is no object
+			return // Validate says that it is no object
 		}
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			p := joinKey(path, k)
-			if field, ok := s.Properties[k]; ok {
-				out = append(out, unknown(v[k], &field, p)...)
-				continue
+			if len(u.found) >= maxProblems {
+				return
 			}
-			switch {
-			case s.AdditionalProperties != nil:
-				out = append(out, unknown(v[k], s.AdditionalProperties.Structural, p)...)
-			case s.XPreserveUnknownFields:
-			case s.XEmbeddedResource && slices.Contains([]string{"apiVersion", "kind", "metadata"}, k):
-			default:
-				out = append(out, Problem{Path: p, Message: unknownMessage(k, s)})
-			}
+			u.field(v[k], s, path, k)
 		}
 	}
-	return out
+}
+
+func (u *unknowns) field(v any, s *structural.Structural, path, key string) {
+	p := joinKey(path, key)
+	if field, ok := s.Properties[key]; ok {
+		u.look(v, &field, p)
+		return
+	}
+	switch {
+	case s.AdditionalProperties != nil:
+		u.look(v, s.AdditionalProperties.Structural, p)
+	case s.XPreserveUnknownFields:
+	case s.XEmbeddedResource && slices.Contains([]string{"apiVersion", "kind", "metadata"}, key):
+	default:
+		u.found = append(u.found, Problem{Path: p, Message: unknownMessage(key, s)})
+	}
 }
 
 func unknownMessage(key string, s *structural.Structural) string {

@@ -85,13 +85,15 @@ type schemaParser struct {
 	errs  []string
 	nodes int // schemas in the schema
 	slow  int // rules and patterns
+	steps int // instructions of patterns
 }
 
 const (
-	// maxSchemaNodes and maxSchemaRules bound what a schema takes to compile, which is
-	// some seconds with as many.
+	// maxSchemaNodes, maxSchemaRules and maxSchemaSteps bound what a schema takes to
+	// compile, which is some seconds with as many.
 	maxSchemaNodes = 20_000
 	maxSchemaRules = 2_000
+	maxSchemaSteps = 400_000
 )
 
 // size says why the schema is too large.
@@ -101,6 +103,8 @@ func (p *schemaParser) size() string {
 		return fmt.Sprintf("the schema describes more than %d fields; describe fewer, and let others be with x-kubernetes-preserve-unknown-fields", maxSchemaNodes)
 	case p.slow > maxSchemaRules:
 		return fmt.Sprintf("the schema has more than %d rules and patterns; use fewer", maxSchemaRules)
+	case p.steps > maxSchemaSteps:
+		return fmt.Sprintf("the patterns of the schema are too large: with each repetition, as in x{100}, written out they have more than %d characters", maxSchemaSteps)
 	}
 	return ""
 }
@@ -119,8 +123,9 @@ func (p *schemaParser) node(path string, m map[string]any) {
 	if rules, _ := m["x-kubernetes-validations"].([]any); len(rules) > 0 {
 		p.slow += len(rules)
 	}
-	if m["pattern"] != nil {
+	if pattern, ok := m["pattern"].(string); ok {
 		p.slow++
+		p.steps += patternSize(pattern)
 	}
 	if p.size() != "" {
 		return

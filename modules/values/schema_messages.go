@@ -127,8 +127,13 @@ func afterShould(msg string) string {
 }
 
 func listOf(vs []any) string {
+	const most = 20
 	var out []string
-	for _, v := range vs {
+	for i, v := range vs {
+		if i == most {
+			out = append(out, fmt.Sprintf("and %d more", len(vs)-most))
+			break
+		}
 		if s, ok := v.(string); ok {
 			out = append(out, strconv.Quote(s))
 		} else {

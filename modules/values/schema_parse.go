@@ -207,16 +207,19 @@ func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) 
 	if err := checkRules(&root); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	validator, _, err := validation.NewSchemaValidator(&props)
+	_, openAPI, err := validation.NewSchemaValidator(&props)
 	if err != nil {
 		return nil, fmt.Errorf("%s: not a valid schema: %s", file, oneLine(err))
 	}
+	patterns := map[string]int{}
+	patternSizes(openAPI, patterns)
 	return &Schema{
-		file:      file,
-		root:      &root,
-		defaults:  newFiller(&root),
-		validator: validator,
-		rules:     cel.NewValidator(&root, false, celconfig.PerCallLimit),
+		file:     file,
+		root:     &root,
+		defaults: newFiller(&root),
+		spec:     openAPI,
+		patterns: patterns,
+		rules:    cel.NewValidator(&root, false, celconfig.PerCallLimit),
 	}, nil
 }
 

@@ -18,6 +18,8 @@ func TestParseSchemaErrors(t *testing.T) {
 			"openapi/values.yaml: the schema describes more than 20000 fields; describe fewer, and let others be with x-kubernetes-preserve-unknown-fields"},
 		{"too many rules", "x-kubernetes-validations: [" + strings.Repeat("{rule: 'true'}, ", maxSchemaRules+1) + "]",
 			"openapi/values.yaml: the schema has more than 2000 rules and patterns; use fewer"},
+		{"too large patterns", "properties: {a: {type: string, pattern: '" + strings.Repeat("(x{1000}){1}|", 500) + "'}}",
+			"openapi/values.yaml: the patterns of the schema are too large: with each repetition, as in x{100}, written out they have more than 400000 characters"},
 		{"no map", `[a]`, "openapi/values.yaml: must be a map, not a list"},
 		{"no type", `{properties: {web: {properties: {a: {type: string}}}}}`, "openapi/values.yaml: not a structural schema: web: type must not be empty for specified object fields"},
 		{"no type of items", `{properties: {l: {type: array, items: {}}}}`, "openapi/values.yaml: not a structural schema: l[*]: type must not be empty for specified array items"},

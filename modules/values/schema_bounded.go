@@ -1,0 +1,210 @@
+package values
+
+import (
+	"fmt"
+	"reflect"
+	"regexp/syntax"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+// Whoever checks values waits for the check, and the validator takes no context: it goes
+// through all values, each text takes as long as its pattern is large, and the validator
+// compares each mistake with all it found before. So a check counts what it does, and
+// stops.
+
+const (
+	// maxProblems is how many problems of values are reported.
+	maxProblems = 100
+	// maxWork is what one check may do, in steps of some 5 ns: two seconds.
+	maxWork = 400_000_000
+	// visitWork is the work of looking at one value.
+	visitWork = 1000
+	// patternWork is the work of one instruction of a pattern for one byte.
+	patternWork = 3
+)
+
+// check is one validation of some values. The validator asks it for the validator of each
+// item and each field.
+type check struct {
+	patterns map[string]int // how many instructions each has
+	work     int
+	mistakes int
+}
+
+// validate returns what is wrong with v.
+func (c *check) validate(s *spec.Schema, v any) []Problem {
+	ps := resultProblems(c.node(s, "", strfmt.Default).Validate(v))
+	if c.work > maxWork {
+		return []Problem{{Message: "there is too much to check: these values are too many for the schema, or some texts too long for " +
+			"its patterns; make them fewer or shorter, bound texts with maxLength, or let others be with x-kubernetes-preserve-unknown-fields"}}
+	}
+	return ps
+}
+
+func (c *check) over() bool { return c.work > maxWork || c.mistakes >= maxProblems }
+
+func (c *check) node(s *spec.Schema, path string, formats strfmt.Registry) *checkedNode {
+	return &checkedNode{check: c, schema: s, path: path, formats: formats}
+}
+
+// hook has the validator ask for the validators of items and fields here.
+func (c *check) hook(o *validate.SchemaValidatorOptions) {
+	o.NewValidatorForIndex = func(_ int, s *spec.Schema, _ any, path string, formats strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
+		return c.node(s, path, formats)
+	}
+	o.NewValidatorForField = func(_ string, s *spec.Schema, _ any, path string, formats strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
+		return c.node(s, path, formats)
+	}
+}
+
+// checkedNode validates one value, unless the check has done enough.
+type checkedNode struct {
+	check   *check
+	schema  *spec.Schema
+	path    string
+	formats strfmt.Registry
+}
+
+// SetPath implements validate.ValueValidator.
+func (n *checkedNode) SetPath(path string) { n.path = path }
+
+// Applies implements validate.ValueValidator.
+func (n *checkedNode) Applies(any, reflect.Kind) bool { return true }
+
+// Validate implements validate.ValueValidator.
+func (n *checkedNode) Validate(v any) *validate.Result {
+	c := n.check
+	if !c.over() {
+		c.look(n.schema, v)
+	}
+	if c.over() {
+		return &validate.Result{}
+	}
+	before := c.mistakes
+	r := validate.NewSchemaValidator(n.schema, nil, n.path, n.formats, c.hook).Validate(v)
+	c.mistakes = max(c.mistakes, before+len(r.Errors)) // those of items and fields have counted
+	return r
+}
+
+// look counts the work of looking at v, items and fields aside: they come one by one. Those
+// below an alternative (anyOf and the like) do not, so they are counted at once.
+func (c *check) look(s *spec.Schema, v any) {
+	c.keywords(s, v)
+	for _, of := range alternatives(s) {
+		values := 0
+		for i := range of {
+			values += c.lookBelow(&of[i], v)
+		}
+		c.work += values * values
+	}
+}
+
+// lookBelow counts the work of all of v, and returns how many values there are.
+func (c *check) lookBelow(s *spec.Schema, v any) int {
+	if s == nil || c.over() {
+		return 0
+	}
+	values := 1
+	c.keywords(s, v)
+	for _, of := range alternatives(s) {
+		for i := range of {
+			values += c.lookBelow(&of[i], v)
+		}
+	}
+	switch v := v.(type) {
+	case []any:
+		if s.Items != nil && s.Items.Schema != nil {
+			for _, e := range v {
+				values += c.lookBelow(s.Items.Schema, e)
+			}
+		}
+	case map[string]any:
+		for k, e := range v {
+			if field, known := s.Properties[k]; known {
+				values += c.lookBelow(&field, e)
+			} else if s.AdditionalProperties != nil {
+				values += c.lookBelow(s.AdditionalProperties.Schema, e)
+			}
+		}
+	}
+	return values
+}
+
+// keywords counts the work that is for one value alone.
+func (c *check) keywords(s *spec.Schema, v any) {
+	c.work += visitWork + len(s.Required)*len(s.Required)
+	for _, e := range s.Enum { // the message of a mistake holds all of them
+		text, _ := e.(string)
+		c.work += visitWork/10 + len(text)
+	}
+	if text, ok := v.(string); ok && (s.MaxLength == nil || int64(len(text)) <= *s.MaxLength*4) {
+		c.work += len(text) * (1 + patternWork*c.patterns[s.Pattern])
+		if s.Format != "" {
+			c.work += len(text) * visitWork / 10
+		}
+	}
+}
+
+func alternatives(s *spec.Schema) [][]spec.Schema {
+	out := [][]spec.Schema{s.AllOf, s.AnyOf, s.OneOf}
+	if s.Not != nil {
+		out = append(out, []spec.Schema{*s.Not})
+	}
+	return out
+}
+
+// patternSizes are the sizes of all patterns of a schema.
+func patternSizes(s *spec.Schema, sizes map[string]int) {
+	if s == nil {
+		return
+	}
+	if s.Pattern != "" {
+		sizes[s.Pattern] = patternSize(s.Pattern)
+	}
+	for _, field := range s.Properties {
+		patternSizes(&field, sizes)
+	}
+	if s.AdditionalProperties != nil {
+		patternSizes(s.AdditionalProperties.Schema, sizes)
+	}
+	if s.Items != nil {
+		patternSizes(s.Items.Schema, sizes)
+	}
+	for _, of := range alternatives(s) {
+		for i := range of {
+			patternSizes(&of[i], sizes)
+		}
+	}
+}
+
+// patternSize is about how many instructions a pattern compiles to; 0 where it is none. For
+// each character of a text each of them may be carried out.
+func patternSize(pattern string) int {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	return instructions(re)
+}
+
+func instructions(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)/8
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return n
+}
+
+// capped cuts problems to as many as somebody reads.
+func capped(ps []Problem) []Problem {
+	if len(ps) < maxProblems {
+		return ps
+	}
+	return append(ps[:maxProblems-1:maxProblems-1], Problem{Message: fmt.Sprintf("and more: only %d problems are looked for at once", maxProblems-1)})
+}
