@@ -59,15 +59,19 @@ func boundedBuiltins() starlark.StringDict {
 		"range":     starlark.NewBuiltin("range", boundedRange),
 		"str":       sized("str", func(args starlark.Tuple) (int, error) { return firstText("str", args) }),
 		"repr":      sized("repr", func(args starlark.Tuple) (int, error) { return firstText("repr", args) }),
-		"int":       sized("int", intFits),
+		"int":       starlark.NewBuiltin("int", boundedInt),
 		"bytes":     sized("bytes", bytesSize),
 		"zip":       weighed(sized("zip", zipSize)),
 		"enumerate": weighed(sized("enumerate", func(args starlark.Tuple) (int, error) { return firstSize("enumerate", args, maxPairs, pairCost) })),
 		"tuple":     weighed(sized("tuple", func(args starlark.Tuple) (int, error) { return firstSize("tuple", args, maxElements, elementCost) })),
-		"set":       sized("set", func(args starlark.Tuple) (int, error) { return firstSize("set", args, maxKeys, keyCost) }),
+		"set":       starlark.NewBuiltin("set", boundedSet),
+		"dict":      starlark.NewBuiltin("dict", boundedDict),
+		"sorted":    starlark.NewBuiltin("sorted", boundedSorted),
+		"min":       starlark.NewBuiltin("min", boundedExtreme),
+		"max":       starlark.NewBuiltin("max", boundedExtreme),
 		"getattr":   starlark.NewBuiltin("getattr", guardedGetattr),
 	}
-	for _, name := range []string{"list", "sorted", "reversed"} {
+	for _, name := range []string{"list", "reversed"} {
 		all[name] = sized(name, func(args starlark.Tuple) (int, error) { return firstSize(name, args, maxElements, elementCost) })
 	}
 	return all
@@ -124,13 +128,26 @@ func zipSize(args starlark.Tuple) (int, error) {
 	return shortest * (len(args)*elementCost + pairCost - 2*elementCost), nil
 }
 
-func intFits(args starlark.Tuple) (int, error) {
-	if len(args) > 0 {
-		if s, ok := args[0].(starlark.String); ok && len(s) > maxDigits {
-			return 0, fmt.Errorf("int: the text has %d characters, the limit is %d", len(s), maxDigits)
+// boundedInt refuses texts that take long to be read.
+func boundedInt(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x, base starlark.Value
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "x?", &x, "base?", &base); err == nil {
+		if s, ok := x.(starlark.String); ok && len(s) > maxDigits {
+			return nil, fmt.Errorf("int: the text has %d characters, the limit is %d", len(s), maxDigits)
 		}
 	}
-	return 0, nil
+	return starlark.Universe["int"].(*starlark.Builtin).CallInternal(t, args, kwargs)
+}
+
+func boundedSet(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	n, err := firstSize(b.Name(), args, maxKeys, keyCost)
+	if err == nil {
+		err = room(t, n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return watchedCall(t, starlark.Universe["set"].(*starlark.Builtin), args, kwargs, false)
 }
 
 func boundedRange(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

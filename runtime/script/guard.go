@@ -20,6 +20,8 @@ import (
 //	x[i] %= y      →  ⟨%=⟩(x, i, y)
 //	x[i] = y       →  ⟨[]⟩(x)[i] = y
 //	x[k]           →  x[⟨[k]⟩[k]]           and x[k] += y, {k: y}, f(**k)
+//	x == y         →  ⟨[==]⟩[x] == y        and !=, <, <=, >, >=
+//	x in y         →  x in ⟨[in]⟩[y]        and not in
 //	(x, y)         →  ⟨()⟩((x, y))
 //	def f(*args):  →  def f(*args): ⟨()⟩(args); …
 //	x.replace      →  ⟨.⟩(x, "replace")     and what else guardedMethod names
@@ -33,6 +35,8 @@ const (
 	guardAttr    = "."
 	guardItem    = "[]"
 	guardKey     = "[k]"
+	guardCompare = "[==]"
+	guardIn      = "[in]"
 	guardTuple   = "()"
 	guardModItem = "%="
 	guardSlice   = "[:]"
@@ -86,7 +90,7 @@ const (
 
 func isGuard(name string) bool {
 	switch name {
-	case guardAttr, guardItem, guardKey, guardTuple, guardModItem, guardSlice, guardFor, coverName:
+	case guardAttr, guardItem, guardKey, guardCompare, guardIn, guardTuple, guardModItem, guardSlice, guardFor, coverName:
 		return true
 	}
 	if slices.ContainsFunc(guardedLoops(), func(l guardedLoop) bool { return l.name == name }) {
@@ -133,7 +137,7 @@ func withGuards(predeclared starlark.StringDict) starlark.StringDict {
 		}
 		return args[0], nil
 	})
-	all[guardKey] = keyGuard{}
+	all[guardKey], all[guardCompare], all[guardIn] = keyGuard{}, comparedGuard{}, searchedGuard{}
 	guard(guardSlice, func(t *starlark.Thread, args starlark.Tuple) (starlark.Value, error) {
 		return slicedValue(t, args[0]), nil
 	})

@@ -413,6 +413,31 @@ func BenchmarkFilter(b *testing.B) {
 	}
 }
 
+// BenchmarkComparisons is what branches of hooks mostly ask.
+func BenchmarkComparisons(b *testing.B) {
+	h := New(Options{
+		Files: tree(map[string]string{"a.star": "def f(x):\n    n, s, l = 5, \"b\", [\"a\", \"b\"]\n    for i in range(100000):\n" +
+			"        if i == n or s != \"b\" or i < n and s not in l or x != None or l == None:\n            pass\n"}),
+		Context:     func(string) *builtins.Context { return &builtins.Context{Log: &logLines{}} },
+		Governor:    NewGovernor(GovernorOptions{}),
+		Predeclared: starlark.StringDict{},
+	})
+	globals, err := h.Load(b.Context(), "a.star")
+	if err != nil {
+		b.Fatal(err)
+	}
+	o := CallOptions{Context: &builtins.Context{Log: &logLines{}}}
+	var steps uint64
+	for b.Loop() {
+		_, usage, err := h.Call(b.Context(), globals["f"].(starlark.Callable), starlark.Tuple{starlark.None}, o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		steps = usage.Steps
+	}
+	b.ReportMetric(float64(steps), "steps")
+}
+
 func BenchmarkSteps(b *testing.B) {
 	h := New(Options{
 		Files:       tree(map[string]string{"a.star": "def f(x):\n    n = 0\n    for i in range(100000):\n        n += i\n"}),

@@ -15,7 +15,7 @@ const maxKey = 2 << 20
 
 // keyGuard gives each key back that is not too large: ⟨[k]⟩[k] is k. Of a dict, which is
 // given by f(**k), it looks at all keys.
-type keyGuard struct{}
+type keyGuard struct{ guardValue }
 
 // Get returns k, or why it is no key.
 func (keyGuard) Get(k starlark.Value) (v starlark.Value, found bool, err error) {
@@ -36,15 +36,21 @@ func (keyGuard) Get(k starlark.Value) (v starlark.Value, found bool, err error) 
 		if size, deep := object.TextSize(k, maxKey); deep || size > maxKey {
 			return nil, false, keyTooLarge()
 		}
+		if err := keyFits(k); err != nil {
+			return nil, false, err
+		}
 	}
 	return k, true, nil
 }
 
 func keyTooLarge() error { return fmt.Errorf("a key has more than %d MiB as a text", maxKey>>20) }
 
+// guardValue is what all guards that are indexed have in common.
+type guardValue struct{}
+
 // String, Type, Freeze, Truth and Hash make it a value.
-func (keyGuard) String() string        { return guardKey }
-func (keyGuard) Type() string          { return guardKey }
-func (keyGuard) Freeze()               {}
-func (keyGuard) Truth() starlark.Bool  { return starlark.True }
-func (keyGuard) Hash() (uint32, error) { return 0, nil }
+func (guardValue) String() string        { return "guard" }
+func (guardValue) Type() string          { return "guard" }
+func (guardValue) Freeze()               {}
+func (guardValue) Truth() starlark.Bool  { return starlark.True }
+func (guardValue) Hash() (uint32, error) { return 0, nil }

@@ -18,7 +18,7 @@ func guardedMethod(name string) bool {
 		"upper", "lower", "title", "capitalize",
 		"append", "insert", "extend", "setdefault", "update", "add", "items", "keys", "values", "popitem",
 		"union", "intersection", "difference", "symmetric_difference",
-		"intersection_update", "difference_update", "symmetric_difference_update":
+		"issubset", "issuperset", "index", "remove":
 		return true
 	}
 	return false
@@ -48,7 +48,7 @@ func (m method) CallInternal(t *starlark.Thread, args starlark.Tuple, kwargs []s
 	if err != nil {
 		return nil, err
 	}
-	v, err := m.Builtin.CallInternal(t, args, kwargs)
+	v, err := m.call(t, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +57,35 @@ func (m method) CallInternal(t *starlark.Thread, args starlark.Tuple, kwargs []s
 		err = weighAll(t, v)
 	}
 	return v, err
+}
+
+// call calls the method, or does the same with looks at the limits of the run.
+func (m method) call(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var err error
+	switch m.Name() {
+	case "add", "setdefault":
+		if len(args) > 0 {
+			err = keyFits(args[0])
+		}
+	case "index", "remove":
+		if x, ok := m.Receiver().(*starlark.List); ok && len(args) > 0 && !scalar(args[0]) {
+			c := boundedComparison()
+			if _, err = c.index(x, args[0]); c.left >= 0 {
+				err = nil // the language says it
+			}
+		}
+	case "union", "difference", "intersection", "symmetric_difference", "issubset", "issuperset":
+		return setMethod(t, m.Receiver().(*starlark.Set), m.Name(), args, kwargs)
+	case "update":
+		if d, ok := m.Receiver().(*starlark.Dict); ok {
+			return dictUpdate(t, d, m.Builtin, args, kwargs)
+		}
+		return watchedCall(t, m.Builtin, args, kwargs, false)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name(), err)
+	}
+	return m.Builtin.CallInternal(t, args, kwargs)
 }
 
 // methodSize returns about how many bytes a method makes, or why it may not.
@@ -72,6 +101,8 @@ func methodSize(x starlark.Value, name string, args starlark.Tuple, kwargs []sta
 	}
 	const slot, pair = elementCost, 72 // of keys and values, and of items with their tuples
 	switch name {
+	case "index", "remove", "issubset", "issuperset":
+		return 0, nil
 	case "append", "insert", "setdefault", "add":
 		return growth(x), nil
 	case "keys", "values":
@@ -96,6 +127,8 @@ func methodSize(x starlark.Value, name string, args starlark.Tuple, kwargs []sta
 
 func textMethodSize(s, name string, args starlark.Tuple, kwargs []starlark.Tuple) (n int, err error) {
 	switch name {
+	case "index":
+		return 0, nil
 	case "replace":
 		n = replacedSize(s, args)
 	case "join":

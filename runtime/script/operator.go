@@ -17,7 +17,10 @@ func binary(t *starlark.Thread, op syntax.Token, x, y starlark.Value) (starlark.
 	if err != nil {
 		return nil, err
 	}
-	v, err := starlark.Binary(op, x, y)
+	v, err := tables(t, op, x, y)
+	if v == nil && err == nil {
+		v, err = starlark.Binary(op, x, y)
+	}
 	if result, ok := v.(starlark.Tuple); ok && err == nil {
 		err = weigh(t, result)
 	}

@@ -181,11 +181,15 @@ func guardExpr(e syntax.Expr) syntax.Expr {
 		if _, guarded := guardedOperators()[e.Op.String()]; guarded && !small(e) {
 			return guardCall(e.Op.String(), e.OpPos, e.X, e.Y)
 		}
+		guardComparison(e)
 	case *syntax.CallExpr:
 		e.Fn = guardExpr(e.Fn)
 		guardExprs(e.Args)
 	case *syntax.Comprehension:
 		e.Body = guardExpr(e.Body)
+		if entry, ok := e.Body.(*syntax.DictEntry); ok {
+			entry.Key = guardedKey(entry.Key, entry.Colon)
+		}
 		for _, c := range e.Clauses {
 			switch c := c.(type) {
 			case *syntax.ForClause:
@@ -274,7 +278,50 @@ func guardedKey(key syntax.Expr, pos syntax.Position) syntax.Expr {
 	if _, literal := unparen(key).(*syntax.Literal); literal {
 		return key
 	}
-	return &syntax.IndexExpr{X: &syntax.Ident{NamePos: pos, Name: guardKey}, Lbrack: pos, Y: key, Rbrack: pos}
+	return guardIndex(guardKey, pos, key)
+}
+
+func guardIndex(name string, pos syntax.Position, e syntax.Expr) syntax.Expr {
+	return &syntax.IndexExpr{X: &syntax.Ident{NamePos: pos, Name: name}, Lbrack: pos, Y: e, Rbrack: pos}
+}
+
+// guardComparison puts the guard into a comparison that may go through much.
+func guardComparison(e *syntax.BinaryExpr) {
+	switch e.Op {
+	case syntax.EQL, syntax.NEQ, syntax.LT, syntax.LE, syntax.GT, syntax.GE:
+		if !isLiteral(e.X) && !isLiteral(e.Y) {
+			e.X = guardIndex(guardCompare, e.OpPos, e.X)
+		}
+	case syntax.IN, syntax.NOT_IN:
+		if !isLiteral(e.Y) && !brief(e.X) && !writtenOut(e.Y) {
+			e.Y = guardIndex(guardIn, e.OpPos, e.Y)
+		}
+	}
+}
+
+func isLiteral(e syntax.Expr) bool {
+	_, ok := unparen(e).(*syntax.Literal)
+	return ok
+}
+
+// brief reports whether e is a number, or a text that may be compared with each of many.
+func brief(e syntax.Expr) bool {
+	lit, ok := unparen(e).(*syntax.Literal)
+	return ok && len(lit.Raw) <= plainText
+}
+
+// writtenOut reports whether e is a list or tuple of literals, which are few.
+func writtenOut(e syntax.Expr) bool {
+	var elements []syntax.Expr
+	switch e := unparen(e).(type) {
+	case *syntax.ListExpr:
+		elements = e.List
+	case *syntax.TupleExpr:
+		elements = e.List
+	default:
+		return false
+	}
+	return !slices.ContainsFunc(elements, func(x syntax.Expr) bool { return !isLiteral(x) })
 }
 
 // small reports whether an operation cannot make much: numbers alone, or a short text that
