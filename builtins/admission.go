@@ -60,17 +60,17 @@ const requestDoc = " ctx.request has operation (\"CREATE\", \"UPDATE\", \"DELETE
 func webhookSpecs() []Spec {
 	return []Spec{
 		admissionSpec("k8s.validate", "Has the API server ask the hook about changes before it makes them. The hook returns None to let one pass, or deny(…). It may warn(…), read what the module's grants allow, and write nothing."+requestDoc),
-		admissionSpec("k8s.mutate", "Has the API server ask the hook about changes before it makes them. The hook returns what the object is to be, as a rule a changed dict(ctx.request.object), or None to leave it as it is, or deny(…). It may read, and write nothing; it is to give the same answer when it sees its own result."+requestDoc,
+		admissionSpec("k8s.mutate", "Has the API server ask the hook about changes before it makes them. The hook returns the new object, as a rule a changed dict(ctx.request.object), or None to leave it as it is, or deny(…). It may read, and write nothing; it must give the same answer when it sees its own result."+requestDoc,
 			Param{Name: "reinvoke", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether to ask again when others have changed the object after this hook."}),
 		convertSpec(),
 		{Name: "deny", Phases: PhaseReview, call: callDeny, Returns: "an answer for k8s.validate and k8s.mutate",
 			Doc: "Refuses the change that the API server asks about.",
 			Params: []Param{
-				{Name: "msg", Type: TypeString, Doc: "Why; whoever made the change is told so."},
+				{Name: "msg", Type: TypeString, Doc: "The reason, for the user who makes the change."},
 				{Name: "code", Type: TypeInt, Default: "403", Doc: "The HTTP status of the answer, 400 to 599."},
 			}},
 		{Name: "warn", Phases: PhaseReview, Effect: EffectWrite, call: callWarn,
-			Doc:    "Warns whoever made the change that the API server asks about, whether it is let pass or not. At most 100 warnings a review.",
+			Doc:    "Warns the user who makes the change that the API server asks about, whether it passes or not. At most 100 warnings per review.",
 			Params: []Param{{Name: "msg", Type: TypeString, Doc: "The warning, one line; kubectl shows it."}}},
 	}
 }
@@ -79,8 +79,8 @@ func admissionSpec(name, doc string, more ...Param) Spec {
 	return Spec{Name: name, Phases: PhaseLoad, call: callAdmission, Returns: "a binding for hook(on = […])", Doc: doc, Params: append([]Param{
 		{Name: "api_version", Type: TypeString, Default: "None", Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"; with resources also \"apps/*\"."},
 		{Name: "kind", Type: TypeString, Default: "None", Doc: "Kind of the objects, as in manifests: \"ConfigMap\". A kind that is not served yet is waited for."},
-		{Name: "operations", Type: TypeStrings, Default: `["CREATE", "UPDATE"]`, Doc: "What is asked about: CREATE, UPDATE, DELETE, CONNECT, or \"*\" for all."},
-		{Name: "failure_policy", Type: TypeString, Keyword: true, Doc: "What happens to a change when the hook cannot answer, or fails: \"fail\" refuses it, \"ignore\" lets it pass."},
+		{Name: "operations", Type: TypeStrings, Default: `["CREATE", "UPDATE"]`, Doc: "The operations: CREATE, UPDATE, DELETE, CONNECT, or \"*\" for all."},
+		{Name: "failure_policy", Type: TypeString, Keyword: true, Doc: "The end of a change when the hook cannot answer, or fails: \"fail\" refuses it, \"ignore\" lets it pass."},
 		{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the binding, unique in its hook; default: \"validate\" or \"mutate\"."},
 		{Name: "resources", Type: TypeStrings, Default: "None", Keyword: true, Doc: "Instead of kind: resources of api_version as in URLs, subresources too: [\"pods/eviction\"], [\"deployments\", \"deployments/scale\"], [\"*\"]."},
 		{Name: "rules", Type: TypeList, Default: "None", Keyword: true, Doc: "Instead of api_version, kind, resources, operations and scope: a list of dicts with apiGroups, apiVersions, resources, operations and scope, as in a ValidatingWebhookConfiguration."},

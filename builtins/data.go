@@ -25,7 +25,7 @@ func dataSpecs() []Spec {
 			}},
 		{Name: "copy", Phases: PhaseAny, Returns: "the copy", call: callCopy,
 			Doc:    "Copies a value deeply, so that the copy may be changed everywhere; objects become dicts.",
-			Params: []Param{{Name: "x", Type: TypeAny, Doc: "What to copy, at most 32 MiB."}}},
+			Params: []Param{{Name: "x", Type: TypeAny, Doc: "The value, at most 32 MiB."}}},
 		{Name: "equal", Phases: PhaseAny, Returns: "True or False", call: callEqual,
 			Doc: "Compares deeply what two values hold: objects, dicts and structs by their fields, lists and tuples by their elements. (object == dict is always False.)",
 			Params: []Param{

@@ -33,13 +33,13 @@ func declareSpecs() []Spec {
 				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Namespace of the release, made when missing, never deleted; default: the operator's. Of a module without a chart nothing makes it: it must be there."},
 				{Name: "values_key", Type: TypeString, Default: "None", Doc: "Key under which the chart finds the module's values; default: at its root."},
 				{Name: "release", Type: TypeString, Default: "None", Doc: "Name of the Helm release; default: the module's name."},
-				{Name: "adopt", Type: TypeBool, Default: "False", Doc: "Takes over a release of this name that was installed with helm, and objects of the chart that are there already, whoever made them. If not, both are errors."},
+				{Name: "adopt", Type: TypeBool, Default: "False", Doc: "Takes over a release of this name that was installed with helm, and objects of the chart that are there already. If not, both are errors."},
 				{Name: "wait", Type: TypeBool, Default: "False", Doc: "Whether a release waits until its objects are ready."},
 				{Name: "timeout", Type: TypeDuration, Default: `"10m"`, Doc: "How long one release action may take, at most 2h."},
-				{Name: "grants", Type: TypeList, Default: "[]", Doc: "What the hooks of the module may read and write besides what they watch: a list of grant(…)."},
-				{Name: "installs", Type: TypeList, Default: "[]", Doc: "What the chart may hold besides the everyday kinds of Kubernetes in its own namespace: a list of grant(…) without verbs. Roles, custom resources, what is in no namespace, and what is in another one, is named here, or refused before Helm sees it."},
-				{Name: "lookup", Type: TypeList, Default: "[]", Doc: "What the chart's templates may read with lookup: a list of grant(…), with the verbs get, list, or, without verbs, both. What is not named is an error."},
-				{Name: "http", Type: TypeStrings, Default: "[]", Doc: "Hosts that http.get and http.send may reach: \"api.example.com\", \"*.example.com\" (any name below), an address or a range, \"10.0.0.0/8\"; each with \":8080\" for that port only. What a name leads to must be a public address, unless its range is listed, too; \"localhost\" is this machine."},
+				{Name: "grants", Type: TypeList, Default: "[]", Doc: "Objects that the hooks of the module may read and write besides those that they watch: a list of grant(…)."},
+				{Name: "installs", Type: TypeList, Default: "[]", Doc: "Objects that the chart may hold besides the everyday kinds of Kubernetes in its own namespace: a list of grant(…) without verbs. Name roles, custom resources, objects without a namespace, and objects in another namespace here; else the release is refused before Helm sees it."},
+				{Name: "lookup", Type: TypeList, Default: "[]", Doc: "Objects that the chart's templates may read with lookup: a list of grant(…), with the verbs get, list, or, without verbs, both. Any other lookup is an error."},
+				{Name: "http", Type: TypeStrings, Default: "[]", Doc: "Hosts that http.get and http.send may reach: \"api.example.com\", \"*.example.com\" (any name below), an address or a range, \"10.0.0.0/8\"; each with \":8080\" for that port only. A name must lead to a public address, unless the range of the address is listed, too; \"localhost\" is this machine."},
 			},
 		},
 		{
@@ -52,7 +52,7 @@ func declareSpecs() []Spec {
 				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: the module's own namespace only; [\"*\"]: everywhere. Cluster-scoped kinds ignore it."},
 				{Name: "names", Type: TypeStrings, Default: "None", Doc: "Names of the objects; None: all. A grant with names, labels or owned does not allow lists."},
 				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Only objects with these labels: a dict of equal values, or the text kubectl takes. The object in the cluster must have them when it is read or written, and what is applied or created must bring them."},
-				{Name: "owned", Type: TypeBool, Default: "False", Doc: "Only objects that hooks of this module have made: they carry the annotation starling.dev/made-by, with the instance and the module. What is not there may be made."},
+				{Name: "owned", Type: TypeBool, Default: "False", Doc: "Only objects that hooks of this module have made: they carry the annotation starling.dev/made-by, with the instance and the module. They may make an object that is not there."},
 			},
 		},
 		{
@@ -67,7 +67,7 @@ func declareSpecs() []Spec {
 		{
 			Name: "waiting", Phases: PhaseEnabled, call: callDecision(AnswerWaiting), Returns: "an answer of enabled()",
 			Doc:    "Answer of enabled(): not yet. Nothing is installed, upgraded or uninstalled.",
-			Params: []Param{{Name: "reason", Type: TypeString, Doc: "What the module waits for; shown in its status."}},
+			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason why the module waits; shown in its status."}},
 		},
 		{
 			Name: "disabled", Phases: PhaseEnabled, call: callDecision(AnswerDisabled), Returns: "an answer of enabled()",

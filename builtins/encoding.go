@@ -17,8 +17,8 @@ import (
 
 func encodingSpecs() []Spec {
 	text := []Param{{Name: "data", Type: TypeText, Doc: "Text, taken as UTF-8, or bytes."}}
-	plain := []Param{{Name: "data", Type: TypeSecretText, Doc: "Text, taken as UTF-8, or bytes. What is made of a secret is secret."}}
-	encoded := []Param{{Name: "text", Type: TypeString, Doc: "What to decode; line ends in it are skipped."}}
+	plain := []Param{{Name: "data", Type: TypeSecretText, Doc: "Text, taken as UTF-8, or bytes. The result of a secret is secret."}}
+	encoded := []Param{{Name: "text", Type: TypeString, Doc: "The text; line ends in it are skipped."}}
 	encode := func(e *base64.Encoding) func(*call) (starlark.Value, error) {
 		return func(c *call) (starlark.Value, error) {
 			data := c.text("data")

@@ -49,7 +49,7 @@ func expectSpecs(got starlark.Value) []Spec {
 		return Spec{Name: "expect." + name, Phases: PhaseTest, Doc: doc, Params: params,
 			call: func(c *call) (starlark.Value, error) { return nil, c.lenient(check(c)) }}
 	}
-	y := Param{Name: "y", Type: TypeAny, Doc: "What is wanted."}
+	y := Param{Name: "y", Type: TypeAny, Doc: "The wanted value."}
 	return []Spec{
 		spec("equals", "Of t.expect(x): x is as deep and as wide as y. Objects and dicts are compared by what they hold.",
 			func(c *call) error { return equals(got, c.arg("y")) }, y),
@@ -69,28 +69,28 @@ func expectSpecs(got starlark.Value) []Spec {
 }
 
 func assertSpecs() []Spec {
-	x := Param{Name: "x", Type: TypeAny, Doc: "What was got."}
+	x := Param{Name: "x", Type: TypeAny, Doc: "The value."}
 	spec := func(name, doc string, check func(c *call) error, params ...Param) Spec {
 		return Spec{Name: "assert." + name, Phases: PhaseTest, Doc: doc, Params: params,
 			call: func(c *call) (starlark.Value, error) { return nil, c.lenient(check(c)) }}
 	}
 	return []Spec{
 		spec("eq", "Fails unless x equals y; the same as t.expect(x).equals(y).",
-			func(c *call) error { return equals(c.arg("x"), c.arg("y")) }, x, Param{Name: "y", Type: TypeAny, Doc: "What is wanted."}),
+			func(c *call) error { return equals(c.arg("x"), c.arg("y")) }, x, Param{Name: "y", Type: TypeAny, Doc: "The wanted value."}),
 		spec("ne", "Fails if x equals y.", func(c *call) error {
 			if equals(c.arg("x"), c.arg("y")) == nil {
 				return &ExpectError{Msg: "got " + clip(c.arg("x").String()) + ", which is not wanted"}
 			}
 			return nil
-		}, x, Param{Name: "y", Type: TypeAny, Doc: "What is not wanted."}),
+		}, x, Param{Name: "y", Type: TypeAny, Doc: "The value that is not wanted."}),
 		spec("true", "Fails unless x is true, or not empty.", func(c *call) error {
 			if !c.arg("x").Truth() {
 				return &ExpectError{Msg: c.strOr("msg", "got "+clip(c.arg("x").String())+", want something true")}
 			}
 			return nil
-		}, x, Param{Name: "msg", Type: TypeString, Default: "None", Doc: "What to say."}),
+		}, x, Param{Name: "msg", Type: TypeString, Default: "None", Doc: "The message."}),
 		spec("contains", "Fails unless x contains y; the same as t.expect(x).contains(y).",
-			func(c *call) error { return containsValue(c.arg("x"), c.arg("y")) }, x, Param{Name: "y", Type: TypeAny, Doc: "What is wanted."}),
+			func(c *call) error { return containsValue(c.arg("x"), c.arg("y")) }, x, Param{Name: "y", Type: TypeAny, Doc: "The wanted value."}),
 		spec("fails", "Fails unless the call of fn ends in an error that matches; the same as t.expect_error.",
 			func(c *call) error { return expectError(c, c.str("pattern")) },
 			Param{Name: "fn", Type: TypeFunction, Doc: "A function without parameters."},

@@ -26,18 +26,18 @@ func hookSpec() Spec {
 		Doc: "Registers a hook: a function, and what triggers it. Only files under hooks/ register hooks.",
 		Params: []Param{
 			{Name: "fn", Type: TypeFunction, Default: "None", Doc: "The function; it takes ctx. It may be left out when all bindings are k8s.convert."},
-			{Name: "on", Type: TypeList, Default: "[]", Doc: "What triggers it: startup(), schedule(…), k8s.watch(…), before_helm() and the like."},
+			{Name: "on", Type: TypeList, Default: "[]", Doc: "Its triggers: startup(), schedule(…), k8s.watch(…), before_helm() and the like."},
 			{Name: "name", Type: TypeString, Default: "None", Doc: "The hook's id, unique in its module; default: \"file:function\"."},
 			{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Doc: "How long one run may take, at most 10m."},
 			{Name: "retry", Type: TypeRetry, Default: "None", Doc: "How a failed run is repeated; None: retry()."},
 			{Name: "queue", Type: TypeString, Default: "None", Doc: "Name of a line of work of its own: hooks of one queue of a module run one at a time, beside those of its other queues, of which a module may have 8. None: the module's line."},
 			{Name: "allow_failure", Type: TypeBool, Default: "False", Doc: "A failed run is not repeated before the next event, and holds up neither the chart's first render nor a release."},
-			{Name: "min_interval", Type: TypeDuration, Default: "None", Doc: "Mean time between two runs. What comes sooner waits, as one run, and holds up no other hook."},
+			{Name: "min_interval", Type: TypeDuration, Default: "None", Doc: "Mean time between two runs. Earlier triggers wait, as one run, and hold up no other hook."},
 			{Name: "burst", Type: TypeInt, Default: "1", Doc: "How many runs min_interval lets through in a row after a pause."},
-			{Name: "for_each", Type: TypeString, Default: "None", Doc: "Name of one of the hook's watches: each object of its snapshot has runs of its own, with its own retry, requeue, ctx.state and values. They find it in ctx.key and ctx.object. The first runs come as the watch syncs; an event of another binding is one of every object. What is set and measured for an object goes when it does."},
+			{Name: "for_each", Type: TypeString, Default: "None", Doc: "Name of one of the hook's watches: each object of its snapshot has runs of its own, with its own retry, requeue, ctx.state and values. They find it in ctx.key and ctx.object. The first runs come as the watch syncs; an event of another binding is one of every object. Values, state and metrics of an object go with it."},
 			{Name: "parallel", Type: TypeInt, Default: "4", Doc: "How many runs of for_each go side by side, 1 to 100."},
 			{Name: "cleanup", Type: TypeFunction, Default: "None", Doc: "With for_each: a function that takes ctx, called instead of fn once an object is being deleted, or is no longer watched. A finalizer keeps the object until it has succeeded. Finalizers go with the module: when it is switched off, or is gone from the tree, and by `starling detach`."},
-			{Name: "values", Type: TypeString, Default: `"replace"`, Doc: "What becomes of the values that earlier runs of this hook have set: \"replace\" them by what a run sets, or \"keep\" them and add to them."},
+			{Name: "values", Type: TypeString, Default: `"replace"`, Doc: "The fate of values that earlier runs of this hook have set: \"replace\" them by those of a run, or \"keep\" them and add to them."},
 		},
 	}
 }

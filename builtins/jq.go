@@ -39,7 +39,7 @@ func jqSpecs() []Spec {
 		Returns: "a list of all that the program gives, in order",
 		Doc:     "Runs a jq program over a value: jq(obj, \".spec.ports[].port\"). Integers are exact at any size. A program sees its value alone: no input, environment, clock or modules.",
 		Params: []Param{
-			{Name: "value", Type: TypeAny, Doc: "What the program gets: anything that JSON can hold."},
+			{Name: "value", Type: TypeAny, Doc: "The input of the program: anything that JSON can hold."},
 			{Name: "program", Type: TypeString, Doc: "The program, in jq's language, at most 16 KiB."},
 		},
 	}}

@@ -17,9 +17,9 @@ import (
 // input is: what is too deep is refused before.
 
 func jsonSpecs() []Spec {
-	indent := Param{Name: "indent", Type: TypeString, Default: `"\t"`, Keyword: true, Doc: "What each level adds to the indentation, at most 16 characters."}
-	prefix := Param{Name: "prefix", Type: TypeString, Default: `""`, Keyword: true, Doc: "What each line after the first begins with, at most 16 characters."}
-	value := Param{Name: "x", Type: TypeAny, Doc: "What to encode; integers of any size are exact."}
+	indent := Param{Name: "indent", Type: TypeString, Default: `"\t"`, Keyword: true, Doc: "The indentation per level, at most 16 characters."}
+	prefix := Param{Name: "prefix", Type: TypeString, Default: `""`, Keyword: true, Doc: "The beginning of each line after the first, at most 16 characters."}
+	value := Param{Name: "x", Type: TypeAny, Doc: "The value; integers of any size are exact."}
 	return []Spec{
 		{Name: "json.encode", Phases: PhaseAny, Returns: "the JSON text", call: callJSONEncode,
 			Doc:    "Encodes a value as JSON, keys sorted. Structs and objects become objects.",
@@ -31,7 +31,7 @@ func jsonSpecs() []Spec {
 			Doc: "Decodes JSON text. Numbers with a point or an exponent become floats, all others ints of any size.",
 			Params: []Param{
 				{Name: "x", Type: TypeString, Doc: "The JSON text."},
-				{Name: "default", Type: TypeAny, Default: "None", Doc: "What to return when the text is no JSON; not given: that is an error."},
+				{Name: "default", Type: TypeAny, Default: "None", Doc: "The result when the text is no JSON; not given: that is an error."},
 			}},
 		{Name: "json.indent", Phases: PhaseAny, Returns: "the JSON text", call: callJSONIndent,
 			Doc:    "Lays out JSON text over several lines.",

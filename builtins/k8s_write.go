@@ -20,7 +20,7 @@ func k8sWriteSpecs() []Spec {
 		{Name: "k8s.apply", Phases: PhaseRun, Effect: EffectWrite, call: callApply,
 			Doc: "Applies an object server-side once the run has succeeded: makes it, or changes the fields that are given. Needs a grant of apply, write, or create and patch.",
 			Params: []Param{
-				{Name: "obj", Type: TypeDict, Doc: "The object: apiVersion, kind, metadata.name and the fields that are to be so. metadata.namespace defaults to the module's, in global hooks to the operator's; metadata.managedFields is left out."},
+				{Name: "obj", Type: TypeDict, Doc: "The object: apiVersion, kind, metadata.name and the fields that the hook wants. metadata.namespace defaults to the module's, in global hooks to the operator's; metadata.managedFields is left out."},
 				{Name: "owner", Type: TypeDict, Default: "None", Keyword: true, Doc: ownerDoc},
 				{Name: "force", Type: TypeBool, Default: "True", Keyword: true, Doc: force},
 				unchangedParam,
@@ -35,13 +35,13 @@ func k8sWriteSpecs() []Spec {
 			Doc: "Deletes an object once the run has succeeded; one that is not there is no error. Needs a grant of delete or write.",
 			Params: []Param{
 				refParam("k8s.delete", ofModule),
-				{Name: "propagation", Type: TypeString, Default: `"background"`, Keyword: true, Doc: "What becomes of what the object owns: \"background\" and \"foreground\" delete it, \"orphan\" keeps it."},
+				{Name: "propagation", Type: TypeString, Default: `"background"`, Keyword: true, Doc: "The end of objects that this one owns: \"background\" and \"foreground\" delete it, \"orphan\" keeps it."},
 				unchangedParam,
 			}},
 		{Name: "k8s.apply_set", Phases: PhaseRun, Effect: EffectWrite, call: callApplySet,
-			Doc: "Makes these objects, once the run has succeeded, all that a set of objects consists of: applies them by force, and deletes what the set has made before and does not list any more. What others have made is never taken over: to list it is an error. Members carry the label starling.dev/set. Needs grants of apply and delete, or write, for each object.",
+			Doc: "Makes these objects, once the run has succeeded, all that a set of objects consists of: applies them by force, and deletes what the set has made before and does not list any more. Objects that others have made are never taken over: to list one is an error. Members carry the label starling.dev/set. Needs grants of apply and delete, or write, for each object.",
 			Params: []Param{
-				{Name: "name", Type: TypeString, Doc: "Name of the set, of the hook's own; at most once a run. A set that the hook does not apply any more, as after a change of its name, stays as it is until the hook or its module goes: to remove it, apply it once with an empty list under its old name."},
+				{Name: "name", Type: TypeString, Doc: "Name of the set, of the hook's own; at most once per run. A set that the hook does not apply any more, as after a change of its name, stays as it is until the hook or its module goes: to remove it, apply it once with an empty list under its old name."},
 				{Name: "objs", Type: TypeList, Doc: "The objects, each as in k8s.apply; at most 5,000."},
 				{Name: "owner", Type: TypeDict, Default: "None", Keyword: true, Doc: ownerDoc},
 				{Name: "allow_empty", Type: TypeBool, Default: "True", Keyword: true, Doc: "Whether the list may be empty, which deletes all that the set has made."},

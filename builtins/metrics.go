@@ -33,7 +33,7 @@ func metricsSpecs() []Spec {
 		spec(effect.MetricObserve, "Counts a value in a histogram.", "The value.",
 			Param{Name: "buckets", Type: TypeList, Default: "None", Keyword: true, Doc: "Upper bounds of the buckets, growing, at most 50 and the same in all calls; None: 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5 and 10."}),
 		{Name: "metrics.expire", Phases: PhaseRun, Effect: EffectWrite, call: callExpire,
-			Doc:    "Takes away what earlier runs of this hook have put into a group, once the run has succeeded. What this run puts there stays, in whatever order the calls are: so the group holds what there is now.",
+			Doc:    "Takes away what earlier runs of this hook have put into a group, once the run has succeeded. Series that this run puts there stay, in any order of the calls: so the group holds only present ones.",
 			Params: []Param{{Name: "group", Type: TypeString, Doc: "The group, as given to the other calls."}}},
 	}
 }

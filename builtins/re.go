@@ -36,7 +36,7 @@ func reSpecs() []Spec {
 		{Name: "re.sub", Phases: PhaseAny, Returns: "the new text", call: callSub,
 			Doc: "Replaces what a pattern matches.",
 			Params: []Param{pattern,
-				{Name: "repl", Type: TypeString, Doc: "What to put there; $1 or ${name} is a group, $$ a dollar sign."},
+				{Name: "repl", Type: TypeString, Doc: "The replacement; $1 or ${name} is a group, $$ a dollar sign."},
 				text,
 				{Name: "count", Type: TypeInt, Default: "0", Doc: "How many to replace at most; 0: all."},
 			}},

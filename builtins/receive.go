@@ -89,8 +89,8 @@ func receiveSpecs() []Spec {
 				{Name: "public", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether anybody may send requests; there is no secret then."},
 				{Name: "methods", Type: TypeStrings, Default: `["POST"]`, Keyword: true, Doc: "GET, POST, PUT, PATCH or DELETE; others are answered 405."},
 				{Name: "max_bytes", Type: TypeInt, Default: "1048576", Keyword: true, Doc: "Largest body, at most 10 MiB; a larger one is answered 413."},
-				{Name: "rate", Type: TypeInt, Default: "10", Keyword: true, Doc: "Requests a second, in the mean; what is more, and rightly signed, is answered 429."},
-				{Name: "burst", Type: TypeInt, Default: "50", Keyword: true, Doc: "How many may come at once."},
+				{Name: "rate", Type: TypeInt, Default: "10", Keyword: true, Doc: "Requests per second, in the mean; what is more, and rightly signed, is answered 429."},
+				{Name: "burst", Type: TypeInt, Default: "50", Keyword: true, Doc: "How many requests may come at once."},
 				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the binding, unique in its hook; default: \"receive\"."},
 			},
 		},
@@ -105,7 +105,7 @@ func receiveSpecs() []Spec {
 		},
 		{
 			Name: "reply", Phases: PhaseReceive, call: callReply, Returns: "an answer for a hook of http.receive to return",
-			Doc: "Makes the answer to a request. Whatever its status, what the run asked for is written first; fail(…) writes nothing.",
+			Doc: "Makes the answer to a request. Starling writes the effects of the run first, with any status; fail(…) writes nothing.",
 			Params: []Param{
 				{Name: "status", Type: TypeInt, Doc: "The HTTP status, 200 to 599."},
 				{Name: "body", Type: TypeAny, Default: "None", Doc: "Text, sent as it is, or data, sent as JSON; at most 1 MiB."},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // WriteReference writes the reference of all builtins as Markdown, in the order of
@@ -14,28 +15,40 @@ func WriteReference(w io.Writer) error {
 
 Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test . -run Reference -update`" + `; do not edit it.
 
-*Phases* say when a builtin may be called: ` + "`load`" + ` while a file runs from top to bottom, ` + "`filter`" + ` in the filter of a
-watch, ` + "`run`" + ` in a hook, ` + "`enabled`" + ` in ` + "`def enabled()`" + ` of a module.star, ` + "`review`" + ` in a hook that
-answers k8s.validate or k8s.mutate, ` + "`convert`" + ` in a function of k8s.convert, ` + "`receive`" + ` in a hook that answers http.receive, which may
-do all that a run may. *Effect* is ` + "`none`" + ` (pure, or declares),
-` + "`read`" + ` (what it returns may change) or ` + "`write`" + ` (recorded, and carried out once the run has succeeded).
+*Phases* say when a builtin may be called:
+
+- ` + "`load`" + `: while a file runs from top to bottom
+- ` + "`filter`" + `: in the filter of a watch, and in ` + "`def chart_values(v)`" + ` of a module.star
+- ` + "`run`" + `: in a hook
+- ` + "`enabled`" + `: in ` + "`def enabled()`" + ` of a module.star
+- ` + "`review`" + `: in a hook that answers k8s.validate or k8s.mutate
+- ` + "`convert`" + `: in a function of k8s.convert
+- ` + "`receive`" + `: in a hook that answers http.receive, which may do all that a run may
+- ` + "`test`" + `: in a function test_x(t)
+- any: everywhere
+
+*Effect* is ` + "`none`" + ` (pure, or declares), ` + "`read`" + ` (its result may change) or ` + "`write`" + ` (recorded, and carried out once the
+run has succeeded).
 Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 `)
 	for _, s := range Table() {
-		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n", s.Signature(), s.Doc)
-		fmt.Fprintf(&b, "Phases: %s. Effect: %s.", s.Phases, s.Effect)
+		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n", s.Signature(), lines(s.Doc))
+		about := fmt.Sprintf("Phases: %s. Effect: %s.", s.Phases, s.Effect)
 		if s.Returns != "" {
-			fmt.Fprintf(&b, " Returns %s.", s.Returns)
+			about += " Returns " + s.Returns + "."
 		}
-		b.WriteString("\n")
+		b.WriteString(lines(about) + "\n")
 		if len(s.Params) == 0 {
 			continue
 		}
 		b.WriteString("\n| parameter | type | default | |\n|---|---|---|---|\n")
 		for _, p := range s.Params {
 			fallback := "required"
-			if p.Default != "" {
+			switch {
+			case p.Default != "":
 				fallback = "`" + p.Default + "`"
+			case strings.HasPrefix(p.Name, "*"):
+				fallback = "none"
 			}
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, cell(string(p.Type)), cell(fallback), cell(p.Doc))
 		}
@@ -54,15 +67,36 @@ func (s Spec) Signature() string {
 	for _, p := range s.Params {
 		text := p.Name
 		if p.Keyword && !keyword {
-			keyword = true
 			params = append(params, "*")
 		}
+		keyword = keyword || p.Keyword || strings.HasPrefix(p.Name, "*")
 		if p.Default != "" {
 			text += "=" + p.Default
 		}
 		params = append(params, text)
 	}
 	return s.Name + "(" + strings.Join(params, ", ") + ")"
+}
+
+// lines breaks a text between words, before column 120.
+func lines(text string) string {
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(text) {
+		width := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+		case column+1+width >= 119:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += width
+	}
+	return b.String()
 }
 
 // cell keeps a text from ending a cell of a table.

@@ -16,7 +16,7 @@ func runSpecs() []Spec {
 		{Name: "fail", Phases: PhaseAny, call: callFail,
 			Doc: "Ends the run, or whatever is going on, with an error. A run that fails changes nothing and is repeated.",
 			Params: []Param{
-				{Name: "msg", Type: TypeAny, Doc: "What is wrong."},
+				{Name: "msg", Type: TypeAny, Doc: "The mistake."},
 				{Name: "retry_after", Type: TypeDuration, Default: "None", Doc: "When to try again, in 100ms at the soonest; None: as the hook's retry says."},
 				{Name: "permanent", Type: TypeBool, Default: "False", Doc: "Whether trying again is of no use before something changes."},
 			}},
@@ -76,7 +76,7 @@ func unshown(v starlark.Value) string { return "<" + v.Type() + " that is too la
 func logSpecs() []Spec {
 	const phases = PhaseLoad | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseTest
 	msg := Param{Name: "msg", Type: TypeAny, Doc: "The message."}
-	fields := Param{Name: "**fields", Type: TypeAny, Doc: "What goes with it, as JSON where it can be. A name that Starling uses itself (time, level, message, module, hook, file, from, trace) gets an underscore before it."}
+	fields := Param{Name: "**fields", Type: TypeAny, Doc: "Fields of the line, as JSON where that is possible. A name that Starling uses itself (time, level, message, module, hook, file, from, trace) gets an underscore before it."}
 	spec := func(level Level, doc string) Spec {
 		return Spec{Name: "log." + level.String(), Phases: phases, Effect: EffectWrite, Doc: doc,
 			Params: []Param{msg, fields},
@@ -100,8 +100,8 @@ func logSpecs() []Spec {
 		{Name: "print", Phases: phases, Effect: EffectWrite, call: callPrint,
 			Doc: "Writes a log line, as log.info does.",
 			Params: []Param{
-				{Name: "*args", Type: TypeAny, Doc: "What to write."},
-				{Name: "sep", Type: TypeString, Default: `" "`, Keyword: true, Doc: "What goes between."},
+				{Name: "*args", Type: TypeAny, Doc: "The values to write."},
+				{Name: "sep", Type: TypeString, Default: `" "`, Keyword: true, Doc: "The text between two values."},
 			}},
 	}
 }

@@ -19,7 +19,7 @@ func semverSpecs() []Spec {
 	return []Spec{
 		{Name: "semver.parse", Phases: PhaseAny, call: callSemverParse, Params: []Param{version},
 			Returns: "a struct: major, minor, patch (ints), prerelease and metadata (texts, \"\" when there is none)",
-			Doc:     "Takes a version apart. What is no version is an error."},
+			Doc:     "Takes a version apart. A text that is no version is an error."},
 		{Name: "semver.compare", Phases: PhaseAny, call: callSemverCompare,
 			Returns: "-1, 0 or 1: a is older than b, the same, newer",
 			Doc:     "Compares two versions by the rules of semantic versioning: a prerelease is older than its release, metadata does not count.",

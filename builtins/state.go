@@ -27,11 +27,11 @@ func stateSpecs() []Spec {
 		{
 			Name: "ctx.state.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callStateGet, Returns: "the value, or default",
 			Doc:    "Returns what this hook remembers: what its runs that succeeded have set, restarts included, and what this run has set so far.",
-			Params: []Param{key, {Name: "default", Type: TypeAny, Default: "None", Doc: "What is returned when nothing is there."}},
+			Params: []Param{key, {Name: "default", Type: TypeAny, Default: "None", Doc: "The result when nothing is there."}},
 		},
 		{
 			Name: "ctx.state.set", Phases: PhaseRun, Effect: EffectWrite, call: callStateSet,
-			Doc:    "Remembers a value once the run has succeeded: plain data, at most 64 KiB of JSON for the whole hook, with for_each 4 KiB an object.",
+			Doc:    "Remembers a value once the run has succeeded: plain data, at most 64 KiB of JSON for the whole hook, with for_each 4 KiB per object.",
 			Params: []Param{key, {Name: "value", Type: TypeAny, Doc: "The value."}},
 		},
 		{

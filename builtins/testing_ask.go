@@ -37,7 +37,7 @@ func testAskSpecs() []Spec {
 	return []Spec{
 		spec("admit", "the answer: .allowed, .message, .code, .warnings (a list) and .object, as mutating hooks have changed it",
 			"Asks the hooks of k8s.mutate and k8s.validate about a change, as the API server would: those whose match_conditions hold. Nothing is written.", callTestAdmit,
-			Param{Name: "obj", Type: TypeDict, Doc: "The object as it is to be; for DELETE as it is."},
+			Param{Name: "obj", Type: TypeDict, Doc: "The new object; for DELETE the object that is deleted."},
 			Param{Name: "operation", Type: TypeString, Default: `"CREATE"`, Doc: "CREATE, UPDATE or DELETE."},
 			Param{Name: "old", Type: TypeDict, Default: "None", Doc: "The object as it was, for UPDATE."},
 			Param{Name: "user", Type: TypeString, Default: `"test"`, Doc: "Name of who makes the change."},

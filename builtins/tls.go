@@ -57,7 +57,7 @@ func tlsSpecs() []Spec {
 				{Name: "ips", Type: TypeStrings, Default: "[]", Doc: "IP addresses; with dns at most 100."},
 				{Name: "days", Type: TypeInt, Default: "365", Doc: "How long it lasts, 1 to 36500."},
 				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Its common name, at most 64 characters; None: the first DNS name that is no longer."},
-				{Name: "usages", Type: TypeStrings, Default: `["server"]`, Keyword: true, Doc: "What it is for: \"server\", \"client\" or both."},
+				{Name: "usages", Type: TypeStrings, Default: `["server"]`, Keyword: true, Doc: "Its usages: \"server\", \"client\" or both."},
 			}},
 		{Name: "tls.info", Phases: PhaseAny, call: callCertInfo, Params: []Param{pems},
 			Returns: "a struct: subject, issuer, name (the common name), serial and sha256 (hex), not_before and not_after (times), dns and ips (lists), is_ca",

@@ -16,8 +16,8 @@ import (
 func valuesSpecs() []Spec {
 	const read = PhaseRun | PhaseEnabled | PhaseReview
 	path := Param{Name: "path", Type: TypePath, Doc: "Dotted text, or a list of exact keys."}
-	value := Param{Name: "value", Type: TypeAny, Doc: "What JSON can hold: None, bool, int, float, string, list, dict, struct, object."}
-	dflt := Param{Name: "default", Type: TypeAny, Default: "None", Doc: "What to return when nothing, or null, is there."}
+	value := Param{Name: "value", Type: TypeAny, Doc: "A value that JSON can hold: None, bool, int, float, string, list, dict, struct, object."}
+	dflt := Param{Name: "default", Type: TypeAny, Default: "None", Doc: "The result when nothing, or null, is there."}
 	return []Spec{
 		{Name: "values.get", Phases: read, Effect: EffectRead, call: callValuesGet,
 			Returns: "the value, frozen, or default", Params: []Param{path, dflt},
@@ -27,7 +27,7 @@ func valuesSpecs() []Spec {
 			Doc: "Reports whether a value is there that is not null."},
 		{Name: "values.set", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpSet),
 			Params: []Param{path, value},
-			Doc:    "Sets a value in the hook's layer, whatever was there. What a run does not set again is gone after it."},
+			Doc:    "Sets a value in the hook's layer, whatever was there. Values that a run does not set again are gone after it."},
 		{Name: "values.default", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpDefault),
 			Params: []Param{path, value},
 			Doc:    "Sets a value below the user's config, which wins over it."},

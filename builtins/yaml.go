@@ -30,7 +30,7 @@ func yamlSpecs() []Spec {
 	return []Spec{
 		{Name: "yaml.encode", Phases: PhaseAny, Returns: "the YAML text", call: callYAMLEncode,
 			Doc:    "Encodes a value as YAML, keys sorted.",
-			Params: []Param{{Name: "x", Type: TypeAny, Doc: "What to encode, at most 3 MiB; integers must fit into 64 bits."}}},
+			Params: []Param{{Name: "x", Type: TypeAny, Doc: "The value, at most 3 MiB; integers must fit into 64 bits."}}},
 		{Name: "yaml.decode", Phases: PhaseAny, Returns: "the value, mutable; None for an empty text", call: callYAMLDecode,
 			Doc: "Decodes one YAML document as kubectl does: duplicate keys are an error, keys become text, whole numbers ints.", Params: text},
 		{Name: "yaml.decode_all", Phases: PhaseAny, Returns: "a list of values", call: callYAMLDecodeAll,

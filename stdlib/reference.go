@@ -15,8 +15,8 @@ func WriteReference(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# The standard library
 
-Made from the doc strings in ` + "`stdlib/`" + ` by ` + "`go test . -run Reference -update`" + `; do not edit it. What is there without loading
-anything stands in [reference.md](reference.md).
+Made from the doc strings in ` + "`stdlib/`" + ` by ` + "`go test . -run Reference -update`" + `; do not edit it.
+Builtins, which are there without a load, stand in [reference.md](reference.md).
 `)
 	files, err := documented()
 	if err != nil {
