@@ -3,7 +3,6 @@ package builtins
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -50,7 +49,7 @@ func reSpecs() []Spec {
 
 // pattern compiles pattern= and checks text=. Patterns stay compiled as long as
 // the thread lives.
-func (c *call) pattern() (*regexp.Regexp, error) {
+func (c *call) pattern() (*pattern, error) {
 	const key = "starling.patterns"
 	src := c.str("pattern")
 	if len(src) > maxPattern {
@@ -62,16 +61,16 @@ func (c *call) pattern() (*regexp.Regexp, error) {
 	if paramIndex(c.spec.Params, "count") >= 0 && c.intOr("count", 0) < 0 {
 		return nil, errors.New("count: is negative")
 	}
-	known, _ := c.thread.Local(key).(map[string]*regexp.Regexp)
+	known, _ := c.thread.Local(key).(map[string]*pattern)
 	if re := known[src]; re != nil {
 		return re, nil
 	}
-	re, err := regexp.Compile(src)
+	re, err := newPattern(src)
 	if err != nil {
 		return nil, fmt.Errorf("pattern: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 	if known == nil || len(known) >= maxPatterns {
-		known = map[string]*regexp.Regexp{}
+		known = map[string]*pattern{}
 		c.thread.SetLocal(key, known)
 	}
 	known[src] = re
@@ -85,10 +84,14 @@ func callMatch(atStart bool) func(*call) (starlark.Value, error) {
 			return nil, err
 		}
 		text := c.str("text")
-		at := re.FindStringSubmatchIndex(text)
-		if at == nil || atStart && at[0] != 0 {
+		found, err := re.find(c.done(), text, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 || atStart && found[0][0] != 0 {
 			return starlark.None, nil
 		}
+		at := found[0]
 		groups := make([]starlark.Value, re.NumSubexp())
 		named := starlark.NewDict(0)
 		for i, name := range re.SubexpNames()[1:] {
@@ -119,12 +122,15 @@ func group(text string, at []int, i int) starlark.Value {
 
 // findAll finds up to most matches, all of them when most is 0, as long as their
 // positions fit into some 64 MiB.
-func findAll(re *regexp.Regexp, text string, most int) ([][]int, error) {
+func (c *call) findAll(re *pattern, text string, most int) ([][]int, error) {
 	limit := (4 << 20) / (re.NumSubexp() + 2)
 	if most == 0 || most > limit {
 		most = limit + 1
 	}
-	found := re.FindAllStringSubmatchIndex(text, most)
+	found, err := re.find(c.done(), text, most)
+	if err != nil {
+		return nil, err
+	}
 	if len(found) > limit {
 		return nil, fmt.Errorf("more than %d matches", limit)
 	}
@@ -138,7 +144,7 @@ func callFindAll(c *call) (starlark.Value, error) {
 	}
 	text := c.str("text")
 	var out []starlark.Value
-	matches, err := findAll(re, text, 0)
+	matches, err := c.findAll(re, text, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +171,7 @@ func callSub(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	text, repl := c.str("text"), c.str("repl")
-	matches, err := findAll(re, text, c.intOr("count", 0))
+	matches, err := c.findAll(re, text, c.intOr("count", 0))
 	if err != nil {
 		return nil, err
 	}
@@ -188,13 +194,30 @@ func callSplit(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	most := c.intOr("count", 0) + 1
+	text, most := c.str("text"), c.intOr("count", 0)+1
+	if text == "" && c.str("pattern") != "" {
+		return starlark.NewList([]starlark.Value{starlark.String("")}), nil
+	}
 	if most == 1 {
 		most = -1
 	}
+	found, err := re.find(c.done(), text, most)
+	if err != nil {
+		return nil, err
+	}
 	var out []starlark.Value
-	for _, part := range re.Split(c.str("text"), most) {
-		out = append(out, starlark.String(part))
+	begin, end := 0, 0
+	for _, at := range found {
+		if most > 0 && len(out) >= most-1 {
+			break
+		}
+		if end = at[0]; at[1] != 0 {
+			out = append(out, starlark.String(text[begin:end]))
+		}
+		begin = at[1]
+	}
+	if end != len(text) {
+		out = append(out, starlark.String(text[begin:]))
 	}
 	return starlark.NewList(out), nil
 }
