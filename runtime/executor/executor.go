@@ -66,7 +66,8 @@ type Options struct {
 	// is called at its end. Nil: nobody notes it.
 	Mark func(what, digest string) (ended func(ok bool), err error)
 	// Charge is told how long a module's filters, enabled() and chart_values() have computed,
-	// by each call. Nil: nobody is.
+	// by each call, and every second what any run goes on to compute that was given up. Nil:
+	// nobody is.
 	Charge func(module string, computed time.Duration)
 }
 
@@ -135,7 +136,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		take = nil // the tree that its code is in is not at hand
 	}
 	trace := record.Start(take, a.Run, g.Number, &request)
-	result := hook.Run(ctx, request)
+	result := hook.Run(x.charged(ctx, a.Module.Name), request)
 	took := x.o.Now().Sub(began)
 	if ctx.Err() == nil { // else it was cut short, by a reason that is none of its own
 		trace.End(take, result, took)
@@ -207,7 +208,15 @@ func (x *Executor) metered(ctx context.Context, module string) context.Context {
 	if x.o.Charge == nil {
 		return ctx
 	}
-	return script.Metered(ctx, func(u script.Usage) { x.o.Charge(module, u.Wall-u.Waited) })
+	return script.Metered(x.charged(ctx, module), func(u script.Usage) { x.o.Charge(module, u.Wall-u.Waited) })
+}
+
+// charged has what goes on past its limits charged to a module.
+func (x *Executor) charged(ctx context.Context, module string) context.Context {
+	if x.o.Charge == nil {
+		return ctx
+	}
+	return script.Charged(ctx, func(_ string, computed time.Duration) { x.o.Charge(module, computed) })
 }
 
 // marked evaluates code of this name and digest, noted as long as it takes.

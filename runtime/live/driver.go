@@ -71,8 +71,7 @@ type Driver struct {
 	process     string // what the ids of runs begin with
 	marks       *Marks
 	unmarked    atomic.Bool // the last run could not be marked
-	stuck       stuck
-	watching    sync.Map // what each watch was started with, an engine.StartWatch, by its id
+	watching    sync.Map    // what each watch was started with, an engine.StartWatch, by its id
 	requests    *requests
 	web         *outbound.Client
 	outbox      *outbox

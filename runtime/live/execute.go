@@ -104,6 +104,24 @@ func (d *Driver) do(a engine.Action) {
 	}
 }
 
+// runHook calls a hook. A run that passes its limits and does not end is given up: what it
+// goes on to compute is charged to its module meanwhile.
+func (d *Driver) runHook(a engine.RunHook) (done engine.RunDone) {
+	var took time.Duration
+	if a.Request == nil { // whoever takes requests bounds them, and somebody waits
+		if !d.slots.take(d.work, a.Hook.Module) {
+			return engine.RunDone{Run: a.Run, Err: errStopping}
+		}
+		defer func() { d.slots.give(a.Hook.Module, took) }()
+	}
+	err := d.guard(func() error {
+		done, took = d.callHook(a)
+		return done.Err
+	})
+	done.Run, done.Err = a.Run, err
+	return done
+}
+
 // start does work beside the engine's goroutine and hands its answer over.
 func (d *Driver) start(work func() error, answer func(error) engine.Input) {
 	d.busy.Go(func() { d.inbox.put(answer(d.guard(work))) })

@@ -12,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // reloads is what has become of the last state of the module tree.
@@ -48,7 +49,7 @@ func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 		return
 	}
 	began := time.Now()
-	next := d.o.Load(ctx, t, before)
+	next := d.o.Load(script.Charged(ctx, d.slots.charge), t, before)
 	if ctx.Err() != nil {
 		return // what a stop has cut short says nothing about the tree
 	}

@@ -75,6 +75,7 @@ func (h *Host) loaded(path string) *load {
 // once: modules of many generations live side by side.
 func (h *Host) takeOver(previous *Host, keep func(path string) bool) {
 	h.predeclared, h.names, h.rewordings = previous.predeclared, previous.names, previous.rewordings
+	h.stuck = previous.stuck // unchanged functions are the same
 	same := map[string]bool{}
 	var unchanged func(path string) bool
 	unchanged = func(path string) bool {

@@ -62,6 +62,8 @@ type Host struct {
 	names       []string // predeclared and universal names, for suggestions
 	rewordings  []rewording
 
+	stuck *stuck // of all hosts that follow each other
+
 	mu    sync.Mutex
 	loads map[string]*load
 }
@@ -71,6 +73,7 @@ func New(o Options) *Host {
 	h := &Host{
 		files: o.Files, std: o.Std, context: o.Context, limits: o.Limits, cover: o.Cover,
 		governor: o.Governor, cache: o.Cache, predeclared: o.Predeclared,
+		stuck:      &stuck{functions: map[starlark.Callable]int{}},
 		rewordings: rewordings(), loads: make(map[string]*load),
 	}
 	if h.cache == nil {
@@ -195,26 +198,42 @@ func (h *Host) read(path string) ([]byte, error) {
 // place, what a builtin returned, and which limit was passed. fn must come from
 // a file of this process and be frozen, so that calls may go on in parallel.
 func (h *Host) Call(ctx context.Context, fn starlark.Callable, args starlark.Tuple, o CallOptions) (starlark.Value, Usage, error) {
+	if h.stuck.has(fn) {
+		return nil, Usage{}, h.diagnose(errStuck, nil, entry(fn))
+	}
 	r := newRun(ctx, h.governor, o.Limits)
 	r.share.module = moduleOf(o.Name)
 	if o.Context.Run != nil {
 		o.Context.Run.Ctx = r.ctx // live reads end with the run's limits
 	}
-	var result starlark.Value
-	err := r.thread(o.Name, o.Context, nil, func(t *starlark.Thread) error {
-		v, err := starlark.Call(t, fn, args, nil)
-		result = v
-		return err
-	})
+	var v starlark.Value
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = r.thread(o.Name, o.Context, nil, func(t *starlark.Thread) (err error) {
+			v, err = starlark.Call(t, fn, args, nil)
+			return err
+		})
+	}()
+	inTime := r.wait(ended, r.share.module, func(n int) { h.stuck.add(fn, n) })
 	cause := r.cancelled()
-	usage := r.end()
+	var usage Usage
+	if inTime {
+		usage = r.end()
+	} else {
+		usage = r.taken()
+	}
 	if used, ok := ctx.Value(meter{}).(func(Usage)); ok {
 		used(usage)
+	}
+	if !inTime {
+		return nil, usage, h.diagnose(cause, cause, entry(fn))
 	}
 	if err != nil {
 		return nil, usage, h.diagnose(err, cause, entry(fn))
 	}
-	return result, usage, nil
+	return v, usage, nil
 }
 
 // entry is the place to name when an error has none: where fn is defined.

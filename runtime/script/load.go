@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"time"
 
 	"go.starlark.net/starlark"
 )
@@ -29,45 +28,28 @@ type load struct {
 	waits *load
 }
 
-// giveUpLoadAfter is how long a loading may go on past its limits. They are looked at
-// between steps, and a single one can take long: to compare or sort something huge. Nothing
-// can end such a step, but nobody has to wait for it.
-const giveUpLoadAfter = 5 * time.Second
-
 // Load runs the file of this path once and returns its globals, frozen. Later
 // calls, and load statements, get the same result, errors included; but a
 // loading that was cut short (context, time, memory) is forgotten, so that the
 // next call tries again. Errors are *Error.
 func (h *Host) Load(ctx context.Context, path string) (starlark.StringDict, error) {
 	r := newRun(ctx, h.governor, h.limits)
-	type result struct {
-		globals starlark.StringDict
-		err     error
-	}
-	ended := make(chan result, 1)
+	var globals starlark.StringDict
+	var err error
+	ended := make(chan struct{})
 	go func() {
-		defer r.end()
-		globals, err := h.load(r, path, path, nil)
-		if err != nil {
+		defer close(ended)
+		if globals, err = h.load(r, path, path, nil); err != nil {
 			err = h.diagnose(err, r.cancelled(), Frame{File: path})
 		}
-		ended <- result{globals, err}
 	}()
-	select {
-	case done := <-ended:
-		return done.globals, done.err
-	case <-r.ctx.Done():
-	}
-	patience := time.NewTimer(giveUpLoadAfter)
-	defer patience.Stop()
-	select {
-	case done := <-ended:
-		return done.globals, done.err
-	case <-patience.C:
+	if r.wait(ended, moduleOf(path), func(int) {}) {
+		r.end()
+		return globals, err
 	}
 	h.giveUp(path)
 	cause := r.cancelled()
-	return nil, &Error{File: path, Msg: stopMessage(cause) + "; it is in one step that does not end: it compares or sorts something huge", cause: cause}
+	return nil, &Error{File: path, Msg: stopMessage(cause) + "; it is in one step that does not end", cause: cause}
 }
 
 // giveUp has the next one who asks for a file load it anew, and what it loads.

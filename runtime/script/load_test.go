@@ -287,11 +287,11 @@ func TestALoadThatDoesNotEndIsGivenUp(t *testing.T) {
 			}
 		}()
 		_, err := f.Load(t.Context(), "a.star")
-		const want = "a.star: stopped after 30s, the time limit of one run; it is in one step that does not end: it compares or sorts something huge"
+		const want = "a.star: stopped after 30s, the time limit of one run; it is in one step that does not end"
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
-		if took := time.Since(begin); took != 35*time.Second {
+		if took := time.Since(begin); took != 31*time.Second {
 			t.Errorf("it took %s", took)
 		}
 		close(released)

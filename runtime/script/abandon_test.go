@@ -1,0 +1,77 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// One step that does not end keeps nobody waiting for longer than the limit and a second;
+// what it computes meanwhile is charged, and the function is not called again until it ends.
+func TestACallThatDoesNotEndIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		released := make(chan struct{})
+		f := newFixture(t, map[string]string{"a.star": "def f():\n    wait()\n    return 1\n\ndef g():\n    return 2\n"}, func(o *Options) {
+			o.Predeclared["wait"] = starlark.NewBuiltin("wait", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
+				<-released
+				return starlark.None, nil
+			})
+		})
+		globals, err := f.Load(t.Context(), "a.star")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var used, more time.Duration
+		ctx := Charged(Metered(t.Context(), func(u Usage) { used += u.Wall }), func(module string, computed time.Duration) {
+			if module != "web" {
+				t.Errorf("charged to %q", module)
+			}
+			more += computed
+		})
+		call := func(ctx context.Context, name string) error {
+			_, _, err := f.Call(ctx, globals[name].(starlark.Callable), nil, CallOptions{
+				Name: "web/a", Context: &builtins.Context{Log: &f.log}, Limits: Limits{Wall: 30 * time.Second},
+			})
+			return err
+		}
+		began := time.Now()
+		err = call(ctx, "f")
+		var l *LimitError
+		if took := time.Since(began); took != 31*time.Second || !errors.As(err, &l) || l.Limit != LimitTime {
+			t.Errorf("after %s: %v", took, err)
+		}
+		if used != 31*time.Second || more != 0 {
+			t.Errorf("used %s, and %s more", used, more)
+		}
+		time.Sleep(10*time.Second + time.Millisecond)
+		if more != 10*time.Second {
+			t.Errorf("10 seconds later it has computed %s more", more)
+		}
+		if err := call(t.Context(), "f"); !errors.Is(err, errStuck) {
+			t.Errorf("got %v: another call must not begin", err)
+		}
+		if err := call(t.Context(), "g"); err != nil {
+			t.Errorf("another function: %v", err)
+		}
+		close(released)
+		synctest.Wait()
+		if err := call(t.Context(), "f"); err != nil || len(f.stuck.functions) != 0 {
+			t.Errorf("after it has ended: %v", err)
+		}
+		// So are calls whose context ends.
+		released = make(chan struct{})
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		began = time.Now()
+		if err := call(ctx, "f"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 2*time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		close(released)
+	})
+}
