@@ -20,6 +20,8 @@ var shares = []attack{
 		"module.star": "def enabled():\n    return len([0 for i in range(10000000) for j in range(10000000)]) > 0\n\nmodule(enabled = True)\n"}},
 	{name: "enabled-slow", says: []string{"5s, the time limit"}, files: map[string]string{
 		"module.star": "def enabled():\n    return len([hash.sha256(\"x\" * (1 << 24)) for i in range(10000000)]) > 0\n\nmodule(enabled = True)\n"}},
+	{name: "enabled-sorts", says: []string{"5s, the time limit"}, files: map[string]string{
+		"module.star": growing + "def enabled():\n    return len(sorted([grow(6, (0,), lambda x: x * 10)] * 1000000)) > 0\n\nmodule(enabled = True)\n"}},
 	{name: "chart-values-loop", says: []string{"steps, the limit"}, files: map[string]string{
 		"module.star":      "def chart_values(v):\n    return {\"a\": [0 for i in range(10000000) for j in range(10000000)]}\n\nmodule(enabled = True)\n",
 		"templates/a.yaml": "{}\n"}},

@@ -153,7 +153,10 @@ func (c *converter) plain(v starlark.Value) (any, error) {
 	case starlark.Int:
 		i, ok := v.Int64()
 		if !ok && c.big {
-			return v.BigInt(), c.pay(v.BigInt().BitLen() / 3)
+			return v.BigInt(), c.pay(digits(v))
+		}
+		if !ok && digits(v) > maxWritten {
+			return nil, errors.New("an integer does not fit into 64 bits; write it as a string")
 		}
 		if !ok {
 			return nil, fmt.Errorf("integer %s does not fit into 64 bits; write it as a string", short(v.String()))

@@ -53,7 +53,7 @@ func (m *measure) value(v starlark.Value, depth int) {
 		m.left -= len(v)
 	case starlark.Int:
 		if _, small := v.Int64(); !small {
-			m.left -= v.BigInt().BitLen() / 3
+			m.left -= digits(v)
 		}
 	case *starlark.List:
 		for i := 0; i < v.Len() && m.more(); i++ {
@@ -89,3 +89,13 @@ func (m *measure) value(v starlark.Value, depth int) {
 }
 
 func (m *measure) more() bool { return m.left >= 0 && !m.deep }
+
+// maxWritten is how many digits a number may have that an error names.
+const maxWritten = 10_000
+
+// digits is about how many digits a number has; of a huge one more, as writing it takes time
+// that grows faster than they do.
+func digits(v starlark.Int) int {
+	bits := v.BigInt().BitLen()
+	return bits / 3 * (1 + bits>>17)
+}

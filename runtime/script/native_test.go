@@ -30,8 +30,11 @@ def make():
     text, other_text = "a" * (1 << 24), "a" * (1 << 24)
     numbers = list(range(1000000))
     wide = tuples(6, 0)
+    huge = 1
+    for i in range(8000):
+        huge = huge << 500
     return struct(
-        lists = lists, other_lists = other_lists, wide = [wide] * 1000000, other_wide = [tuples(6, 0)] * 1000000, longer = wide[1:] + (1,),
+        huge = huge, lists = lists, other_lists = other_lists, wide = [wide] * 1000000, other_wide = [tuples(6, 0)] * 1000000, longer = wide[1:] + (1,),
         deep = struct(a = lists), other_deep = struct(a = other_lists), tables = {"a": lists}, other_tables = {"a": other_lists},
         numbers = numbers, backwards = numbers[::-1] * 4,
         text = text, other_text = other_text, texts = [text] * 1000000, other_texts = [other_text] * 1000000, last = text[1:] + "b",
@@ -60,6 +63,7 @@ var nativeSteps = []string{
 	"v.some.difference(v.colliding)", "v.some.intersection(v.colliding)", "v.some.symmetric_difference(v.colliding)", "v.table | {1: 2}", "dict(v.table)",
 	"{v.heavy[0]: 1}", "v.heavy[0] in {}", "{}.get(v.heavy[0])", "set([v.heavy[0]])", "set().add(v.heavy[0])",
 	"int(\"9\" * (1 << 24))", "int(x = \"9\" * (1 << 24))", "int(\"f\" * (1 << 24), 16)", "int(x = \"f\" * (1 << 24), base = 16)",
+	"str(v.huge)", "\"%d\" % v.huge", "repr([v.huge])", "v.huge // (v.huge >> 2000)", "v.huge % 7", "v.huge == 1.5",
 	"str(v.ints)", "\"%s\" % (v.ints,)", "repr(v.texts)", "\",\".join(v.texts)", "\"{}\".format(v.ints)", "str(v.lists)", "hash(v.text)", "float(v.text)",
 	"v.text.split(\"a\")", "v.text.replace(\"a\", \"b\")", "v.text.count(\"aa\")", "v.text.find(\"b\")", "v.text.rfind(\"ba\")", "v.text.title()", "v.text.upper()", "v.text.splitlines()",
 	"list(reversed(v.numbers * 4))", "list(zip(v.numbers, v.numbers))", "enumerate(v.numbers)", "all(v.ints)", "[].extend(range(4000000))",
