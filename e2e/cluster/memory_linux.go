@@ -14,8 +14,9 @@ import (
 // MemoryGroup is a memory cgroup: processes in it that together take more than its limit
 // are killed.
 type MemoryGroup struct {
-	dir  string
-	peak string // the file that holds the most it has taken
+	dir   string
+	peak  string // the file that holds the most it has taken
+	kills string // the file that holds how many processes the kernel has killed
 }
 
 // NewMemoryGroup makes a cgroup with a limit in bytes, below the one of this process or
@@ -32,9 +33,9 @@ func NewMemoryGroup(t testing.TB, limit int64) (*MemoryGroup, error) {
 		if len(parts) != 3 {
 			continue
 		}
-		root, file, peak := "/sys/fs/cgroup", "memory.max", "memory.peak"
+		root, file, peak, kills := "/sys/fs/cgroup", "memory.max", "memory.peak", "memory.events"
 		if v1 := parts[1] == "memory"; v1 {
-			root, file, peak = "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.max_usage_in_bytes"
+			root, file, peak, kills = "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control"
 		} else if parts[1] != "" {
 			continue
 		}
@@ -42,7 +43,7 @@ func NewMemoryGroup(t testing.TB, limit int64) (*MemoryGroup, error) {
 			dir, err := limited(filepath.Join(root, path), file, limit)
 			if err == nil {
 				t.Cleanup(func() { _ = os.Remove(dir) })
-				return &MemoryGroup{dir: dir, peak: filepath.Join(dir, peak)}, nil
+				return &MemoryGroup{dir: dir, peak: filepath.Join(dir, peak), kills: filepath.Join(dir, kills)}, nil
 			}
 			problems = append(problems, err)
 			if path == "/" || path == "." {
@@ -80,6 +81,21 @@ func (g *MemoryGroup) Peak() int64 {
 	}
 	n, _ := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
 	return n
+}
+
+// Kills is how many processes the kernel has killed because the group had taken all its
+// memory.
+func (g *MemoryGroup) Kills() (int, error) {
+	text, err := os.ReadFile(g.kills)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if n, found := strings.CutPrefix(line, "oom_kill "); found {
+			return strconv.Atoi(strings.TrimSpace(n))
+		}
+	}
+	return 0, fmt.Errorf("%s does not count what the kernel kills", g.kills)
 }
 
 // Command is the command line that starts a program in the group. The number of the

@@ -18,5 +18,10 @@ func NewMemoryGroup(testing.TB, int64) (*MemoryGroup, error) {
 // Peak is not known.
 func (*MemoryGroup) Peak() int64 { return 0 }
 
+// Kills is not known.
+func (*MemoryGroup) Kills() (int, error) {
+	return 0, errors.New("memory cgroups are there on Linux only")
+}
+
 // Command is the command line as it is.
 func (*MemoryGroup) Command(program string, args ...string) (string, []string) { return program, args }

@@ -1,7 +1,9 @@
 package hostile
 
 import (
+	"fmt"
 	"strings"
+	"testing"
 )
 
 // chart returns an attack by one template of the module's chart.
@@ -20,6 +22,33 @@ var charts = []attack{
 	chart("chart-from-yaml", `{{ $y := printf "a: &a %s\nb: [%s]" (repeat 100000 "x") (repeat 20000 "*a,") | fromYaml }}a: {{ len $y.b }}`,
 		"it takes more than 256 MiB of memory"),
 	chart("chart-aliases", `a: &a {{ repeat 100000 "x" }}`+"\nb: [{{ repeat 20000 \"*a,\" }}]", "a document that it renders to is too large: with its aliases"),
+}
+
+// Charts that fill the memory at once, and keep it as long as they may, leave the kernel
+// nothing to kill: where it kills a container as a group, that would be the process.
+func TestFourCharts(t *testing.T) {
+	a := newArena(t)
+	if a.memory == nil {
+		t.Skip("there is no memory cgroup")
+	}
+	a.start()
+	beats := a.beat(a.waitBeat())
+	var bombs []attack
+	for i := range 4 {
+		bombs = append(bombs, chart(fmt.Sprintf("chart-keeps-%d", i), `{{ $x := repeat 120000000 "xx" }}{{ range 1000000000000 }}{{ end }}a: {{ len $x }}`,
+			"it takes more than 256 MiB of memory", "a template loops without end"))
+	}
+	for _, bomb := range bombs {
+		a.write(bomb.tree())
+	}
+	for _, bomb := range bombs {
+		a.waitSays(bomb)
+	}
+	beats.end()
+	a.stop()
+	if n, err := a.memory.Kills(); err != nil || n > 0 {
+		t.Errorf("the kernel has killed %d processes: %v", n, err)
+	}
 }
 
 // aliases is a text of 500 KB that is 5 GB as soon as it is JSON.

@@ -6,6 +6,7 @@ import (
 	"runtime/metrics"
 	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 // The limits of the process that evaluates one chart after the other.
@@ -13,10 +14,17 @@ const (
 	// maxRenderTime is how much processor time one job may take: wall time would count
 	// what a busy machine does beside it.
 	maxRenderTime = 10 * time.Second
-	// maxRenderMemory is how much memory is in use at most; hardRenderMemory is what the
-	// process gets from the system at most, garbage and the program's own included.
-	maxRenderMemory  = 256 << 20
-	hardRenderMemory = 640 << 20
+	// maxRenderMemory is how much memory is in use at most, in objects and stacks.
+	maxRenderMemory = 256 << 20
+	// arena is how many addresses Go takes at once for its heap. A process gets one, and
+	// moreArenas beside it for a large job: what maxRenderMemory needs, with garbage and gaps.
+	arena      = 64 << 20
+	moreArenas = 4
+	// piece is a part of an arena that is taken and not used.
+	piece = 1 << 20
+	// besideHeap are addresses for what is kept beside the heap, as stacks of threads where
+	// there is C: less than an arena.
+	besideHeap = arena - 4<<20
 	// maxRenderStack is that of one goroutine.
 	maxRenderStack = 64 << 20
 	// watchEvery is how often the limits are looked at.
@@ -32,18 +40,52 @@ type processLimits struct {
 	most time.Duration
 	// until is the processor time at which the job is stopped; 0 without one.
 	until atomic.Int64
+	// filled are the pieces of the first arena.
+	filled [][]byte
+	// before is how much memory Go had before the first chart, and addresses how many
+	// addresses the process had; 0 without a limit of them. Most of both is never touched.
+	before, addresses uint64
 }
 
-// limitProcess sets limits and begins to watch; most is the processor time of one job.
-func limitProcess(most time.Duration) *processLimits {
+// limitProcess sets limits and begins to watch; most is the processor time of one job, and
+// hard says that the system limits memory, too.
+func limitProcess(most time.Duration, hard bool) *processLimits {
 	debug.SetMaxStack(maxRenderStack)
-	debug.SetGCPercent(100)
-	debug.SetMemoryLimit(maxRenderMemory * 3 / 4)
 	offerToTheKiller()
-	limitMemory(hardRenderMemory)
 	l := &processLimits{most: most}
+	l.fill()
+	l.before = takenByGo()
+	if hard {
+		l.addresses = addressesOfProcess()
+	}
+	l.allow(0)
 	go l.watch()
 	return l
+}
+
+// fill takes what is left of the arena where Go began its heap, at random, so that each
+// process has one whole arena. Memory that is not written to takes addresses only.
+func (l *processLimits) fill() {
+	debug.SetGCPercent(-1)
+	for range arena/piece + 1 { // the last one is in the next arena
+		l.filled = append(l.filled, make([]byte, piece))
+		if arenaOf(l.filled[len(l.filled)-1]) != arenaOf(l.filled[0]) {
+			break
+		}
+	}
+	// What fills counts as heap; without it this is Go's usual 100.
+	debug.SetGCPercent(100 * 16 / (16 + len(l.filled)*piece>>20))
+}
+
+func arenaOf(p []byte) uintptr { return uintptr(unsafe.Pointer(&p[0])) / arena }
+
+// allow says how many arenas the heap may have beside the one: one call can take gigabytes
+// before anything else gets to run, and then the system refuses it.
+func (l *processLimits) allow(arenas uint64) {
+	debug.SetMemoryLimit(int64(l.before + arena/2 + arenas*arena*3/4))
+	if l.addresses > 0 {
+		limitAddresses(l.addresses + arenas*arena + besideHeap)
+	}
 }
 
 func (l *processLimits) begin() { l.until.Store(int64(processorTime() + l.most)) }
@@ -60,8 +102,15 @@ func (l *processLimits) watch() {
 			os.Exit(exitTime)
 		}
 		metrics.Read(heap)
-		if heap[0].Value.Uint64()+heap[1].Value.Uint64() > maxRenderMemory {
+		if heap[0].Value.Uint64()+heap[1].Value.Uint64() > maxRenderMemory+uint64(len(l.filled)*piece) {
 			os.Exit(exitMemory)
 		}
 	}
+}
+
+// takenByGo is what counts against the limit of debug.SetMemoryLimit.
+func takenByGo() uint64 {
+	all := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(all)
+	return all[0].Value.Uint64() - all[1].Value.Uint64()
 }

@@ -3,7 +3,9 @@
 package release
 
 import (
+	"bytes"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -17,11 +19,24 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// limitMemory has the system refuse this process more than so many bytes of data: one
-// call can take gigabytes before anything else gets to run. Where that cannot be set, the
-// other limits stand alone.
-func limitMemory(most uint64) {
-	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: most, Max: most})
+// limitAddresses has the system refuse this process more than so many bytes of addresses.
+// Go reserves addresses before it uses them, and what is reserved counts against no other
+// limit when it is used.
+func limitAddresses(most uint64) {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &l); err == nil {
+		l.Cur = min(most, l.Max)
+		_ = syscall.Setrlimit(syscall.RLIMIT_AS, &l) // without it the other limits stand alone
+	}
+}
+
+// addressesOfProcess is how many bytes of addresses this process has; 0 where the system
+// does not say.
+func addressesOfProcess() uint64 {
+	text, _ := os.ReadFile("/proc/self/statm") // only Linux has it
+	first, _, _ := bytes.Cut(text, []byte(" "))
+	pages, _ := strconv.ParseUint(string(first), 10, 64)
+	return pages * uint64(os.Getpagesize())
 }
 
 // offerToTheKiller has the kernel end this process before its parent when memory is used

@@ -2,6 +2,6 @@
 
 package release
 
-// raced says that the race detector is there: it takes memory outside the limit of a
-// process, and ends one that has none left with other words.
+// raced says that the race detector is there: it takes terabytes of addresses beside the
+// heap, so that the system can limit none.
 const raced = true

@@ -19,9 +19,16 @@ import (
 // one chart after the other; it ends when it has nothing to do, and whatever becomes of
 // it, the chart that it was at has failed and nothing else has. It is safe for concurrent
 // use. Without one (nil), charts are evaluated in this process, without limits.
+//
+// A process may take little memory, and a job that needs more is done again by one that
+// may take much: there is one at a time, and other such jobs wait for their turn in the
+// order in which they came. So all processes together fit into the memory limit of the
+// container beside this one, and no chart can have the kernel end it: nobody need note
+// which charts are evaluated when that happens.
 type Renderer struct {
 	o     RendererOptions
-	slots chan struct{}
+	slots chan struct{} // of jobs that take little memory
+	large chan struct{} // of the one job that may take much
 
 	mu   sync.Mutex
 	idle []*child
@@ -31,7 +38,7 @@ type Renderer struct {
 type RendererOptions struct {
 	// Command makes the process that calls [ServeCharts] with its stdin and stdout.
 	Command func() *exec.Cmd
-	// Most is how many processes there may be; 0 means 4.
+	// Most is how many processes there may be beside that of a large job; 0 means 4.
 	Most int
 	// Idle is how long one stays that has nothing to do; 0 means 10 seconds.
 	Idle time.Duration
@@ -45,8 +52,11 @@ func NewRenderer(o RendererOptions) *Renderer {
 	if o.Idle == 0 {
 		o.Idle = 10 * time.Second
 	}
-	return &Renderer{o: o, slots: make(chan struct{}, o.Most)}
+	return &Renderer{o: o, slots: make(chan struct{}, o.Most), large: make(chan struct{}, 1)}
 }
+
+// errMemory is why a process ended that has taken all memory it may.
+var errMemory = fmt.Errorf("it takes more than %d MiB of memory: a template makes too much, or reads too much; change the chart, or its values", maxRenderMemory>>20)
 
 // do has the job done. An error is that of the process or of ctx; what is wrong with the
 // chart is in the outcome.
@@ -54,29 +64,41 @@ func (r *Renderer) do(ctx context.Context, j job, lookups engine.ClientProvider)
 	if r == nil {
 		return doHere(ctx, j, lookups)
 	}
+	out, err := r.doIn(ctx, r.slots, j, lookups)
+	if errors.Is(err, errMemory) {
+		out, err = r.doIn(ctx, r.large, j, lookups)
+	}
+	return out, err
+}
+
+// doIn has the job done by a process as soon as there is one of slots.
+func (r *Renderer) doIn(ctx context.Context, slots chan struct{}, j job, lookups engine.ClientProvider) (outcome, error) {
 	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
+	case slots <- struct{}{}: // the one that waits longest is next
+		defer func() { <-slots }()
 	case <-ctx.Done():
 		return outcome{}, context.Cause(ctx)
 	}
+	large := slots == r.large
 	for {
 		c, waited, err := r.take()
 		if err != nil {
 			return outcome{}, err
 		}
 		stop := context.AfterFunc(ctx, c.kill)
-		out, err := c.do(ctx, j, lookups)
+		out, err := c.do(ctx, j, large, lookups)
 		if !stop() && err == nil { // it is being killed
 			err = context.Cause(ctx)
 		}
-		if err == nil {
+		if err == nil && !large {
 			r.put(c)
 			return out, nil
 		}
-		c.kill()
+		c.kill() // one that has done a large job gives back its memory so
 		why := c.wait()
 		switch {
+		case err == nil:
+			return out, nil
 		case ctx.Err() != nil:
 			return outcome{}, context.Cause(ctx)
 		case waited && c.killed():
@@ -165,7 +187,12 @@ func start(cmd *exec.Cmd) (*child, error) {
 	return c, nil
 }
 
-func (c *child) do(ctx context.Context, j job, lookups engine.ClientProvider) (outcome, error) {
+func (c *child) do(ctx context.Context, j job, large bool, lookups engine.ClientProvider) (outcome, error) {
+	if large {
+		if err := c.enc.Encode(toChild{Large: true}); err != nil {
+			return outcome{}, err
+		}
+	}
 	if err := c.enc.Encode(toChild{Job: &j}); err != nil {
 		return outcome{}, err
 	}
@@ -202,7 +229,7 @@ func (c *child) wait() error {
 	case code == exitTime:
 		return fmt.Errorf("a template loops without end, or nearly: it has taken %s of processor time; change the chart, or its values", maxRenderTime)
 	case code == exitMemory, strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"):
-		return fmt.Errorf("it takes more than %d MiB of memory: a template makes too much, or reads too much; change the chart, or its values", maxRenderMemory>>20)
+		return errMemory
 	case strings.Contains(text, "stack overflow"), strings.Contains(text, "stack exceeds"):
 		return errors.New("a template calls itself without end, or nearly; change the chart, or its values")
 	default:

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ const serveCharts = "STARLING_TEST_SERVE_CHARTS"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serveCharts) != "" {
-		if err := serve(os.Stdin, os.Stdout, time.Second); err != nil {
+		if err := serve(os.Stdin, os.Stdout, limitProcess(time.Second, !raced)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -72,7 +73,7 @@ func TestChartsThatTakeAllThereIs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", tt.text), Values: map[string]any{"bomb": alias}}, chartutil.DefaultCapabilities, false)
-			found := raced && strings.Contains(errorText(err), "ThreadSanitizer failed to allocate")
+			found := raced && strings.Contains(errorText(err), endless)
 			for _, want := range tt.wants {
 				found = found || strings.Contains(errorText(err), want)
 			}
@@ -145,6 +146,146 @@ func TestAnIdleProcessThatIsKilled(t *testing.T) {
 		}
 	}
 	if err := render("{{ range 1000000000000 }}{{ end }}"); !strings.Contains(errorText(err), "a template loops without end") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A job that takes much memory is done all the same where the kernel has killed processes
+// that had nothing to do.
+func TestIdleProcessesThatAreKilledBeforeALargeJob(t *testing.T) {
+	r := newTestRenderer(t, RendererOptions{Idle: time.Hour})
+	j, err := newJob(jobRender, Target{Name: "web", Namespace: "apps", Chart: chartOf("web", largeText)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Caps = chartutil.DefaultCapabilities
+	idle := func() {
+		c, err := start(r.o.Command())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.kill()
+		r.put(c)
+	}
+	for range 3 {
+		idle()
+		if out, err := r.doIn(t.Context(), r.large, j, nil); err != nil || out.Err != "" {
+			t.Fatal(err, out.Err)
+		}
+		idle()
+		if out, err := r.do(t.Context(), j, nil); err != nil || out.Err != "" {
+			t.Fatal(err, out.Err)
+		}
+	}
+	if len(r.idle) > 0 && !raced {
+		t.Errorf("%d processes wait that have done large jobs", len(r.idle))
+	}
+}
+
+// largeText takes 100 MiB of memory.
+const largeText = `a: {{ repeat 50000000 "xx" | len }}`
+
+// Charts that take all memory at once take together what fits into a container beside the
+// operator.
+func TestChartsThatTakeMemoryAtOnce(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil || raced {
+		t.Skip("the memory of the processes cannot be told here")
+	}
+	const most = 640 << 20
+	r := newTestRenderer(t, RendererOptions{})
+	m := &Manager{o: Options{Renderer: r}}
+	done := make(chan error)
+	texts := []string{
+		`{{ $x := repeat 120000000 "xx" }}{{ range 1000000000000 }}{{ end }}`,
+		`{{ $x := repeat 25000000 "x" }}{{ range 1000000000000 }}{{ end }}`,
+		`{{ range 300 }}{{ $_ := set $.Values (printf "a%d" .) (until 100000) }}{{ end }}`,
+		`a: {{ repeat 300000000 "xx" | len }}`,
+	}
+	for i := range 3 * len(texts) {
+		go func() {
+			_, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", texts[i%len(texts)])}, chartutil.DefaultCapabilities, false)
+			done <- err
+		}()
+	}
+	peak := 0
+	for left := 3 * len(texts); left > 0; {
+		select {
+		case err := <-done:
+			if left--; err == nil {
+				t.Error("a chart without end renders")
+			}
+		case <-time.After(time.Millisecond):
+			peak = max(peak, memoryOfChildren(t))
+		}
+	}
+	t.Logf("they took %d MiB at most", peak>>20)
+	if peak > most {
+		t.Errorf("they took %d MiB at most, more than %d", peak>>20, most>>20)
+	}
+}
+
+// memoryOfChildren is the memory in bytes that the processes take that this one has
+// started, what they share with it aside.
+func memoryOfChildren(t *testing.T) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := 0
+	parent := fmt.Sprintf("PPid:\t%d\n", os.Getpid())
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // the process may have ended
+		if _, own, found := strings.Cut(string(text), "RssAnon:"); found && strings.Contains(string(text), parent) {
+			kib := 0
+			if _, err := fmt.Sscan(own, &kib); err != nil {
+				t.Fatal(err)
+			}
+			all += kib << 10
+		}
+	}
+	return all
+}
+
+// A large chart waits for its turn, and others need none.
+func TestLargeChartsTakeTurns(t *testing.T) {
+	if raced {
+		t.Skip("all charts are small beside the race detector")
+	}
+	r := newTestRenderer(t, RendererOptions{Most: 1})
+	m := &Manager{o: Options{Renderer: r}}
+	render := func(ctx context.Context, text string) error {
+		_, err := m.render(ctx, Target{Name: "web", Namespace: "apps", Chart: chartOf("web", text)}, chartutil.DefaultCapabilities, false)
+		return err
+	}
+	if err := render(t.Context(), largeText); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- render(t.Context(), `{{ $x := repeat 50000000 "xx" }}{{ range 1000000000000 }}{{ end }}{{ len $x }}`)
+	}()
+	for len(r.large) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := render(t.Context(), "a: b"); err != nil {
+		t.Error(err)
+	}
+	boom := errors.New("timed out after 1s")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(boom) })
+	if err := render(ctx, largeText); !errors.Is(err, boom) {
+		t.Errorf("got %v", err)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("the others had to wait for its end: %v", err)
+	default:
+	}
+	if err := render(t.Context(), largeText); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !strings.Contains(errorText(err), "a template loops without end") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"time"
 
 	"helm.sh/helm/v3/pkg/engine"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,11 +18,12 @@ import (
 // ServeCharts evaluates charts for a [Renderer] in another process, which it reaches by in
 // and out, until that ends. It puts limits on this whole process and ends it when a
 // chart passes them.
-func ServeCharts(in io.Reader, out io.Writer) error { return serve(in, out, maxRenderTime) }
+func ServeCharts(in io.Reader, out io.Writer) error {
+	return serve(in, out, limitProcess(maxRenderTime, true))
+}
 
-func serve(in io.Reader, out io.Writer, most time.Duration) error {
+func serve(in io.Reader, out io.Writer, limits *processLimits) error {
 	log.SetOutput(io.Discard) // Helm's warnings, which may show values
-	limits := limitProcess(most)
 	s := &server{out: gob.NewEncoder(out), answers: make(chan answer)}
 	jobs := make(chan job)
 	ended := make(chan error, 1)
@@ -37,6 +37,9 @@ func serve(in io.Reader, out io.Writer, most time.Duration) error {
 				}
 				ended <- err
 				return
+			}
+			if m.Large {
+				limits.allow(moreArenas)
 			}
 			if m.Job != nil {
 				jobs <- *m.Job
@@ -70,6 +73,9 @@ func serve(in io.Reader, out io.Writer, most time.Duration) error {
 
 // toChild and toParent are the messages between the two processes.
 type toChild struct {
+	// Large allows the process the memory of a large job. It comes before the job, which
+	// may be too large to be read without.
+	Large  bool
 	Job    *job
 	Answer *answer
 }
