@@ -14,7 +14,7 @@ import (
 const modulePath = "github.com/starling-operator/starling/"
 
 // layers is the import table of CONTRIBUTING.md, leaves last. A package may import
-// packages of its own layer that allows that, and of any layer below.
+// packages of the same layer where that is allowed, and of any layer below.
 var layers = []struct {
 	name     string
 	packages []string

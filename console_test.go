@@ -29,9 +29,9 @@ var starlingBinary = sync.OnceValues(func() (string, error) {
 var sessions = []string{"docs/first-hour.md"}
 
 var (
-	// What stands between fences: a file, named in the line above, or a session.
+	// A block between fences: a file, named in the line above, or a session.
 	sessionBlock = regexp.MustCompile("(?ms)^(?:`([^`\n]+)`:\n\n)?```([a-z]+)\n(.*?)^```")
-	// What differs from one run to the next.
+	// It differs from one run to the next.
 	duration = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s)\b`)
 )
 
@@ -90,7 +90,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// session runs the commands of a block, and returns it with what they print. What is in
+// session runs the commands of a block, and returns it with what they print. The text in
 // the lines after a command up to the next one is what it has printed before; a command
 // goes on in the next line after a backslash, or up to the end of a here-document.
 func session(t *testing.T, bin, home, dir, body string) string {

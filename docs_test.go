@@ -264,7 +264,7 @@ func TestEachRowOfHooksHasAProof(t *testing.T) {
 	}
 }
 
-// Each decision has a number of its own, which its file and its title tell.
+// Each decision has its own number, which its file and its title tell.
 func TestDecisionsHaveNumbers(t *testing.T) {
 	files, err := filepath.Glob("docs/decisions/*.md")
 	if err != nil {

@@ -33,7 +33,7 @@ import (
 const (
 	admissionNamespace = "bench-admission"
 	sideWebhook        = "bare-webhook"
-	// askers is how many clients ask at once, each on a connection of its own.
+	// askers is how many clients ask at once, each on its own connection.
 	askers = 50
 )
 

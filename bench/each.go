@@ -56,8 +56,8 @@ hook(
 	}
 }
 
-// eaches runs a hook with for_each and a controller beside each other, each on objects of
-// its own.
+// eaches runs a hook with for_each and a controller beside each other, each on its own
+// objects.
 type eaches struct {
 	*witness
 	b       *bench

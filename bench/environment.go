@@ -83,7 +83,7 @@ func program(variable, path, target string) (string, error) {
 }
 
 // adminConfig reads the kubeconfig. No limit of the client slows anyone down, and
-// each config gets a connection of its own.
+// each config gets its own connection.
 func adminConfig(kubeconfig string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

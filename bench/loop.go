@@ -16,7 +16,7 @@ import (
 )
 
 // loopCommand as the first argument makes this program a bare client-go loop: what
-// Starling is compared with runs in a process of its own, as Starling does.
+// Starling is compared with runs in its own process, as Starling does.
 const loopCommand = "bare-loop"
 
 // loop mirrors each new ConfigMap of one side into a second one, with as little as

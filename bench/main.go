@@ -6,7 +6,7 @@
 //	go run ./bench -only=events,burst     some of its sections; -help lists them
 //
 // It is started in the top folder and needs bin/devcluster and bin/starling; the
-// environment variables STARLING_DEVCLUSTER and STARLING_BIN name others. What it
+// environment variables STARLING_DEVCLUSTER and STARLING_BIN name others. All that it
 // starts it stops, and what it writes lies in one temporary folder. The exit code
 // says whether it could measure, never how fast it was. docs/benchmarks.md explains
 // the rows.

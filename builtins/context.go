@@ -204,7 +204,7 @@ func orDefault(n, dflt int) int {
 	return n
 }
 
-// Reader reads live objects, as the cluster has them before the run's writes. What it
+// Reader reads live objects, as the cluster has them before the run's writes. The text that it
 // returns is kept and shown to Starlark lazily: nobody may change it afterwards.
 type Reader interface {
 	// Get returns the object, or nil when it is not there.

@@ -32,7 +32,7 @@ func (b *ConvertBinding) Group() string {
 func convertSpec() Spec {
 	return Spec{
 		Name: "k8s.convert", Phases: PhaseLoad, call: callConvert, Returns: "a binding for hook(on = […])",
-		Doc: "Has the API server convert the objects of a CustomResourceDefinition between its versions by these functions. Each takes an object and returns it in the other version, as a rule a changed dict(object); apiVersion, kind and metadata are kept by Starling, of metadata only labels and annotations may change. Functions are put together to chains, the shortest counts: v1alpha1 to v1beta1 and v1beta1 to v1 are enough for v1alpha1 to v1. They see nothing but the object. A hook whose only bindings are such needs no function of its own.",
+		Doc: "Has the API server convert the objects of a CustomResourceDefinition between its versions by these functions. Each takes an object and returns it in the other version, as a rule a changed dict(object); apiVersion, kind and metadata are kept by Starling, of metadata only labels and annotations may change. Functions are put together to chains, the shortest counts: v1alpha1 to v1beta1 and v1beta1 to v1 are enough for v1alpha1 to v1. They see nothing but the object. A hook whose only bindings are such needs no its own function.",
 		Params: []Param{
 			{Name: "crd", Type: TypeString, Doc: "Name of the CustomResourceDefinition: \"crontabs.stable.example.com\"."},
 			{Name: "functions", Type: TypeDict, Doc: "The functions by the versions they lead from and to: {(\"v1alpha1\", \"v1\"): up, (\"v1\", \"v1alpha1\"): down}."},
@@ -181,7 +181,7 @@ func (c *conversion) object(t *starlark.Thread, obj map[string]any) (map[string]
 	apiVersion, _ := obj["apiVersion"].(string)
 	group, from, _ := strings.Cut(apiVersion, "/")
 	if group != c.b.Group() || from == "" {
-		return nil, finalf("an object of %q is to be converted; the functions are for %s", clip(apiVersion), c.b.CRD)
+		return nil, finalf("the request has an object of %q; the functions convert %s", clip(apiVersion), c.b.CRD)
 	}
 	chain, known := c.chains[from]
 	if !known {

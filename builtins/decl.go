@@ -22,7 +22,7 @@ type File struct {
 }
 
 // Role is what a .star file is for. It follows from the path alone. A test of a
-// library has two: it is a module of its own.
+// library has two: it is a module by itself.
 type Role int
 
 const (
@@ -94,11 +94,11 @@ type HookDecl struct {
 	// KeepValues adds what a run sets to what earlier runs have set, instead of
 	// replacing it.
 	KeepValues bool
-	// ForEach is the name of the watch of which each object has runs of its own,
+	// ForEach is the name of the watch of which each object has its own runs,
 	// up to Parallel at a time; empty: the hook's runs are about all there is.
 	ForEach  string
 	Parallel int
-	// Cleanup takes ctx once an object of ForEach is to be deleted, or no longer
+	// Cleanup takes ctx once an object of ForEach is being deleted, or no longer
 	// watched; a finalizer keeps the object until it has succeeded. Nil: none.
 	Cleanup starlark.Callable
 	Pos     string

@@ -17,7 +17,7 @@
 // File.Hooks. A run records what the hook asks for in Run.Effects and touches
 // nothing; grants, sizes and counts are checked at the call, so an error points at
 // the line. The caller commits Run.Effects if, and only if, the hook returned without
-// an error. What it returned tells more through errors.As: [FailError], [LimitError].
+// an error. Callers find more of it with errors.As: [FailError], [LimitError].
 //
 // A Context, and so a Run, serves one thread at a time. The values of Predeclared and
 // [NewCtx] are frozen and may be shared.

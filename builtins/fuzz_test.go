@@ -22,7 +22,7 @@ func builtin(name string) starlark.Value {
 	return Predeclared()[space].(*namespace).members[name]
 }
 
-// fuzzCall calls a builtin in a thread of its own. Errors must be fit for people.
+// fuzzCall calls a builtin in its own thread. Errors must be fit for people.
 func fuzzCall(t *testing.T, c *Context, name string, args starlark.Tuple, kwargs ...starlark.Tuple) (starlark.Value, error) {
 	thread := &starlark.Thread{}
 	if c != nil {
@@ -35,7 +35,7 @@ func fuzzCall(t *testing.T, c *Context, name string, args starlark.Tuple, kwargs
 	return v, err
 }
 
-// What JSON text is decoded to is encoded to text that means the same; and so on.
+// A decoded JSON text is encoded to text that means the same; and so on.
 func FuzzJSON(f *testing.F) {
 	for _, text := range []string{`{"b": [1, 1.0, -0.0, 1e30, 18446744073709551616], "a": {"": null, "\u0000": "\ud83d\ude00", "x": [true, false]}}`,
 		`[[[[[[]]]]]]`, `"\ud800"`, `1e400`, `{"a": 1, "a": 2}`, `{"a":`, "\xff", strings.Repeat("[", 2000), `-`, `00`, ` [1 ,2]`, "\"<>&\u2028\""} {
@@ -190,7 +190,7 @@ func patchValues(t *testing.T, v starlark.Value, patch string, base map[string]a
 	}
 	want, err := ops.ApplyWithOptions(doc, &jsonpatch.ApplyOptions{EnsurePathExistsOnAdd: true})
 	if errors.Is(err, jsonpatch.ErrMissing) || err != nil {
-		return // paths that are not there are made by us, within limits of its own by the other
+		return // paths that are not there are made by us, by the other within its limits
 	}
 	text, err := json.Marshal(got)
 	if err != nil {

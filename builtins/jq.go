@@ -225,7 +225,7 @@ func (c *jqContext) cause(parent context.Context) error {
 var ended = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // jqError makes an error of a program one line without the values that it met:
-// they may be secret. What the program itself raises stays as it is.
+// they may be secret. An error that the program itself raises stays as it is.
 func jqError(err error) error {
 	var raised gojq.ValueError
 	if errors.As(err, &raised) {

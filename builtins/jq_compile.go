@@ -15,7 +15,7 @@ import (
 // may hold the same value a thousand times, so that one step over a small value may
 // take for ever or all memory: [.,.] forty times, then tojson. Programs are therefore
 // rewritten before they are compiled: what looks at a value as a whole weighs it
-// first. What is left grows by some factor a step, which limits on a run's memory see.
+// first. The rest grows by some factor per step, which limits on a run's memory see.
 
 const (
 	// maxJQ bounds a value in the unit of object.MaxBytes.

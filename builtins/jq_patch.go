@@ -11,7 +11,7 @@ import (
 )
 
 // PatchJQ runs the program of k8s.patch(jq=) on an object, which it leaves alone,
-// and returns what the object is to be. It is bounded as jq() is. Errors are lines
+// and returns the new object. It is bounded as jq() is. Errors are lines
 // for people; they show nothing of the object but what the program itself raises.
 func PatchJQ(ctx context.Context, program string, obj map[string]any) (map[string]any, error) {
 	code, err := compileJQ(program)
@@ -23,7 +23,7 @@ func PatchJQ(ctx context.Context, program string, obj map[string]any) (map[strin
 		return nil, err
 	}
 	if len(outputs) != 1 {
-		return nil, errors.New("it must return one value, the whole object as it is to be")
+		return nil, errors.New("it must return one value, the whole new object")
 	}
 	plain, err := object.ToPlain(outputs[0])
 	if err != nil {
@@ -31,7 +31,7 @@ func PatchJQ(ctx context.Context, program string, obj map[string]any) (map[strin
 	}
 	after, ok := plain.(map[string]any)
 	if !ok {
-		return nil, errors.New("it must return the whole object as it is to be, not a " + outputs[0].Type())
+		return nil, errors.New("it must return the whole new object, not a " + outputs[0].Type())
 	}
 	return after, nil
 }

@@ -20,7 +20,7 @@ func TestPatchJQ(t *testing.T) {
 	for program, want := range map[string]string{
 		"empty":                  "it must return one value",
 		"., .":                   "it must return one value",
-		".spec.replicas":         "it must return the whole object as it is to be, not a int",
+		".spec.replicas":         "it must return the whole new object, not a int",
 		".spec.pass | keys":      "keys",
 		".spec |":                "unexpected",
 		"def f: f; f":            " limit: a jq program", // of steps, or of time on a slow machine

@@ -85,7 +85,7 @@ func callCreate(c *call) (starlark.Value, error) {
 	return nil, c.record(w)
 }
 
-// given reads an object that is to be applied or created.
+// given reads an object to apply or create.
 func (c *call) given(v starlark.Value, at string) (effect.Write, bool, error) {
 	var w effect.Write
 	if err := openIdentity(v); err != nil {
@@ -155,7 +155,7 @@ func callApplySet(c *call) (starlark.Value, error) {
 		return nil, errors.New("objs: the list is empty; with allow_empty = True that deletes all that the set has made")
 	}
 	if c.run.Key != "" {
-		// Each object of for_each has sets of its own.
+		// Each object of for_each has its own sets.
 		set.Name = c.run.Key + " " + set.Name
 	}
 	for _, w := range c.run.Effects.Writes {

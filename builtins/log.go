@@ -65,7 +65,7 @@ func (c *call) logLimit() error {
 	return &LimitError{Limit: "log", Detail: fmt.Sprintf("more than %d bytes in one run", c.logMost())}
 }
 
-// logText puts together the text of values, if the run may log that much. What is larger
+// logText puts together the text of values, if the run may log that much. A value that is larger
 // than all that a run may log is named by its type.
 func (c *call) logText(values []starlark.Value, sep string) (string, error) {
 	if c.ctx == nil {
@@ -98,7 +98,7 @@ func (c *call) logText(values []starlark.Value, sep string) (string, error) {
 }
 
 // plainFields makes the keyword arguments of a log call plain, if the run may log that
-// much. What JSON cannot hold, or is larger than all that a run may log, is logged as its
+// much. A value that JSON cannot hold, or that is larger than all that a run may log, is logged as its
 // type: what is in a log line never ends a run.
 func (c *call) plainFields() ([]Field, error) {
 	if c.ctx == nil {

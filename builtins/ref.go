@@ -30,7 +30,7 @@ var unchangedParam = Param{Name: "if_unchanged", Type: TypeDict, Default: "None"
 var refParts = [...]string{"kind", "name", "namespace"}
 
 // takeRef takes the parts of a reference that is written out from the arguments, so
-// that they need no parameters of their own.
+// that they need no parameters.
 func (c *call) takeRef(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Tuple, []starlark.Tuple, error) {
 	var first starlark.Value
 	if len(args) > 0 {

@@ -87,7 +87,7 @@ func (b *Binding) Phase() Phase {
 }
 
 // Respond takes what the hook returned as its answer to a request at the binding.
-// What builtins have recorded already (warnings) stays.
+// Warnings that builtins have recorded already stay.
 func (r *Run) Respond(b *Binding, v starlark.Value) error {
 	switch {
 	case b.Admission != nil:

@@ -17,7 +17,7 @@ type Review struct {
 	UID string
 	// Operation is CREATE, UPDATE, DELETE or CONNECT.
 	Operation string
-	// Object is the object as it is to be, OldObject as it was; nil where there is
+	// Object is the object as it will be, OldObject as it was; nil where there is
 	// none.
 	Object, OldObject map[string]any
 	Namespace         string

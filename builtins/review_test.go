@@ -199,8 +199,8 @@ func TestConversion(t *testing.T) {
 	}{
 		{"stable.example.com/v2", `no function leads from v1 to v2; add to k8s.convert: ("v1", "v2")`, cron("v1", "a")},
 		{"other.example.com/v1", "the API server asks for other.example.com/v1; the functions are for crontabs.stable.example.com", cron("v1", "a")},
-		{"stable.example.com/v1", `an object of "apps/v1" is to be converted`, map[string]any{"apiVersion": "apps/v1"}},
-		{"stable.example.com/v1", `an object of "" is to be converted`, map[string]any{}},
+		{"stable.example.com/v1", `the request has an object of "apps/v1"`, map[string]any{"apiVersion": "apps/v1"}},
+		{"stable.example.com/v1", `the request has an object of ""`, map[string]any{}},
 	} {
 		if _, err := convertAll(b, c.to, c.obj); err == nil || !strings.Contains(err.Error(), c.err) {
 			t.Errorf("error %v, want %s", err, c.err)
@@ -255,7 +255,7 @@ func TestErrorsOfConversionsKeepTheirCause(t *testing.T) {
 	}
 }
 
-// What most hooks do not look at is decoded for those that do, once.
+// Parts that most hooks do not read are decoded when a hook reads them, once.
 func TestPartsOfReviewsAreDecodedLate(t *testing.T) {
 	asked := 0
 	late := func(name string) (map[string]any, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// What a run says about itself: fail and requeue, and its log.
+// A run speaks about itself by these builtins: fail, requeue and its log.
 
 func runSpecs() []Spec {
 	return []Spec{

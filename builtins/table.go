@@ -109,7 +109,7 @@ func Table() []Spec {
 }
 
 // Predeclared returns what every file finds without loading it: the functions and
-// namespaces of [Table]. What go.starlark.net's universe has beyond them stays.
+// namespaces of [Table]. The other names of go.starlark.net's universe stay.
 func Predeclared() starlark.StringDict {
 	env := starlark.StringDict{}
 	spaces := map[string]*namespace{}

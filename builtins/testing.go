@@ -13,8 +13,8 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// What a function test_x(t) of a *_test.star file finds in t: a simulated cluster with a
-// clock of its own, and no process in it before t.start().
+// A function test_x(t) of a *_test.star file finds this in t: a simulated cluster with
+// its own clock, and no process in it before t.start().
 
 // World is the simulated cluster of one test.
 type World interface {

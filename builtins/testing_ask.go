@@ -190,7 +190,7 @@ func callTestHTTP(c *call, t *Test) (starlark.Value, error) {
 		for k, v := range r.Headers {
 			headers[k] = v
 		}
-		// The test waits in a call of its own meanwhile.
+		// The test waits in its own call meanwhile.
 		thread := &starlark.Thread{Name: "t.http"}
 		Attach(thread, c.ctx)
 		v, err := starlark.Call(thread, fn, starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("request"), starlark.StringDict{

@@ -19,7 +19,7 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// Certificates: tls. What is made depends on the clock of the run, Run.Now, and on
+// Certificates: tls. The result depends on the clock of the run, Run.Now, and on
 // random bytes, Run.Random, and on nothing else: a run that is played again makes the
 // same bytes. crypto/ecdsa ignores a random source that it is given (since Go 1.26),
 // so keys are made of the bytes themselves, and signatures are those of RFC 6979,

@@ -21,7 +21,7 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// Keys and certificates as texts. What is read may come from anywhere, and may be a
+// Keys and certificates as texts. The text may come from anywhere, and may be a
 // key where a certificate belongs: errors show none of it.
 
 const (

@@ -71,7 +71,7 @@ func TestModuleThatBreaksStaysInstalled(t *testing.T) {
 	f.waitRevision(f.ns, "web", 1)
 }
 
-// What makes a start useless is said in one line, with an exit code that is not 0, and
+// A reason that makes a start useless is one line, with an exit code that is not 0, and
 // nothing is written.
 func TestStartThatCannotGoOn(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What examples/certificates promises: a certificate is made once, handed to the chart,
+// examples/certificates promises: a certificate is made once, handed to the chart,
 // made anew when it is deleted, and renewed without a moment in which those who have the
 // bundle are refused.
 func TestCertificates(t *testing.T) {

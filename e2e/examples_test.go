@@ -13,7 +13,7 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 )
 
-// What examples/sysctl-tuner promises: a DaemonSet, its parameters from values that
+// examples/sysctl-tuner promises: a DaemonSet, its parameters from values that
 // the user's config overrides without a restart of the pods, bad names refused.
 func TestSysctlTuner(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func TestSysctlTuner(t *testing.T) {
 	f.waitRevision("sysctl-tuner", "sysctl-tuner", 2)
 }
 
-// What examples/secret-copier promises. Everything in the cluster is its business, so
+// The promises of examples/secret-copier. Everything in the cluster is its business, so
 // other tests run beside it but mind only their own objects.
 func TestSecretCopier(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestSecretCopier(t *testing.T) {
 		t.Errorf("the Secret of somebody else: %v", err)
 	}
 
-	// What Secrets hold is nowhere in logs, status or metrics, encoded or not.
+	// The data of Secrets is nowhere in logs, status or metrics, encoded or not.
 	said := []byte(f.process.Output())
 	for _, what := range []string{"modules", "hooks"} {
 		out, err := f.process.Get(t.Context(), what)

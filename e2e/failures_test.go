@@ -53,7 +53,7 @@ func TestFailingHooksBesideAHealthyModule(t *testing.T) {
 	f.configure(map[string]string{"healthy": "text: still going"})
 	f.waitRevision(f.ns, "healthy", 2)
 
-	// What people see: kubectl's habits.
+	// The command has kubectl's habits.
 	f.eventually("starling get hooks has all keys", func() error { // but in the moment of a run
 		out, err := f.process.Get(t.Context(), "hooks", "sick")
 		if err != nil {

@@ -244,7 +244,7 @@ func (f *fixture) waitReady() {
 
 var listens = regexp.MustCompile(`"listen":"([^"]+)"`)
 
-// http asks the process for a page of its own.
+// http asks the process for its own page.
 func (f *fixture) http(path string) (code int, body string, err error) {
 	found := listens.FindStringSubmatch(f.process.Output())
 	if found == nil {

@@ -45,7 +45,7 @@ hook(names, on = [k8s.watch("v1", "Node", name = "nodes", labels = {"e2e": "$NS"
 	f.waitRevision(f.ns, "web", 3)
 }
 
-// What examples/quickstart promises: one replica a ready node, the greeting in a
+// examples/quickstart promises: one replica per ready node, the greeting in a
 // ConfigMap, off by a word in the user's config.
 func TestQuickstart(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 
 var websites = schema.GroupVersionResource{Group: "starling.dev", Version: "v1", Resource: "websites"}
 
-// What examples/per-object promises: the parts and the status of each Website follow it,
+// examples/per-object promises: the parts and the status of each Website follow it,
 // what it does not need any more goes, and so does its route before it does itself.
 func TestPerObject(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ func (f *fixture) failsWith(id, text string) {
 }
 
 // A module that shares Starling's namespace has all verbs on its ConfigMaps, Secrets and
-// Leases. What belongs to Starling stays out of its reach: the user's config, which could
+// Leases. The objects of Starling stay out of its reach: the user's config, which could
 // switch others off, what others keep, and the key of records.
 func TestGrantsDoNotReachStarling(t *testing.T) {
 	t.Parallel()
@@ -119,7 +119,7 @@ hook(look, on = [schedule("* * * * * *")])
 }
 
 // Two instances have a module of the same name, which may only touch what it has made.
-// What that of one instance made is not that of the other's.
+// An object that one instance made does not belong to the other.
 func TestOwnedObjectsKnowTheirInstance(t *testing.T) {
 	t.Parallel()
 	twin := func(text, more string) map[string]string {

@@ -50,7 +50,7 @@ func TestHelmSeesTheReleases(t *testing.T) {
 	f.waitRevision(apps, "store", 2)
 }
 
-// Who lacks a right is told which one to give, to whom, and where; the others go on.
+// An error about a right says which one to give, to whom, and where; the others go on.
 func TestRightsThatAreMissing(t *testing.T) {
 	t.Parallel()
 	apps := shared.Namespace(t)

@@ -258,7 +258,7 @@ hook(open, on = [http.receive("/open", public = True)])
 	f.start("--receive-address", "127.0.0.1:0")
 	f.waitAnswer(200, "/open", "", "")
 	first := f.process
-	f.process = nil // the second one has a state folder of its own
+	f.process = nil // the second one has its own state folder
 	f.start("--receive-address", "127.0.0.1:0")
 	f.waitAnswer(503, "/open", "", "")
 	if code, text := f.deliver("/other", "", ""); code != 404 {
@@ -311,7 +311,7 @@ func TestRequestsGoToListedHostsOnly(t *testing.T) {
 
 var builds = schema.GroupVersionResource{Group: "starling.dev", Version: "v1", Resource: "builds"}
 
-// What examples/http-receiver promises.
+// The promises of examples/http-receiver.
 func TestHTTPReceiver(t *testing.T) {
 	t.Parallel()
 	const token, chat = "hush-webhook-63", "hush-chat-64"

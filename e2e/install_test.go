@@ -23,7 +23,7 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 )
 
-// What deploy/starling.yaml promises: it is accepted under the restricted Pod Security
+// deploy/starling.yaml promises: it is accepted under the restricted Pod Security
 // standard and applied twice without a change; with the token of its ServiceAccount,
 // and no other right, Starling does the quickstart, and tells on its Deployment why a
 // tree cannot be used; deleting all of the file leaves what
@@ -106,7 +106,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("what runs was touched: generation %d, then %d", runs.Generation, stays.Generation)
 	}
 
-	// Who comes back goes on: the release is found where it is.
+	// A process that comes back goes on: the release is found where it is.
 	shared.Apply(t, string(text))
 	waitAvailable(t, ns, "starling")
 	f.kube = shared.TokenKubeconfig(t, ns, "starling")

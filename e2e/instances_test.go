@@ -203,7 +203,7 @@ hook(gate, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"]
 	f.waitRevision(f.ns, "top", 2)
 }
 
-// What examples/dependencies promises.
+// The promises of examples/dependencies.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	f := example(t, "dependencies")

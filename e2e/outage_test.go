@@ -8,7 +8,7 @@ import (
 	"github.com/starling-operator/starling/e2e/cluster"
 )
 
-// What happens while the API server cannot be reached is made up for afterwards, and
+// Work of the time when the API server cannot be reached is done afterwards, and
 // nothing is lost or done twice: an outage shorter than the Lease ends no process.
 func TestOutageOfTheServer(t *testing.T) {
 	t.Parallel()

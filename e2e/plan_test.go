@@ -129,7 +129,7 @@ spec:
 		t.Error(now)
 	}
 
-	// What others have changed in objects of the release is no change, but it is told.
+	// A plan names changes of others in objects of the release, and does not count them.
 	f.write(map[string]string{"web/values.yaml": "seen: []\nmade: 0\nword: start\n"})
 	patch(t, "configmaps", f.ns, "web", map[string]any{"data": map[string]any{"word": "theirs"}})
 	if err := shared.Client.AppsV1().Deployments(f.ns).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {

@@ -53,7 +53,7 @@ func (f *fixture) grantPrinted() {
 	f.kube = shared.ServiceAccountKubeconfig(f.t, f.ns, "op-"+f.name, a)
 }
 
-// What starling rbac prints is enough for charts that hold roles, which nobody may give
+// The output of starling rbac is enough for charts that hold roles, which nobody may give
 // who has no such rights himself, and for Helm's own hooks; and for hooks that write
 // subresources, evict, tell in Events and keep sets.
 func TestPrintedRights(t *testing.T) {

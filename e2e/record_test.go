@@ -80,7 +80,7 @@ func TestRecordedRunsReplayWithTheProcessGone(t *testing.T) {
 	if code := f.process.Stop(); code != 0 {
 		t.Fatalf("stopped with exit code %d", code)
 	}
-	// What a thief of the folder finds.
+	// A thief of the folder finds nothing of use.
 	noSecrets(t, allBytes(t, f.process.StateDir), secret, "settings", "k8s.apply", "stringData")
 
 	// The key comes out of the cluster now.

@@ -148,7 +148,7 @@ hook(check, on = [k8s.validate("v1", "ConfigMap", failure_policy = "fail", names
 			t.Errorf("the log does not say %q", what)
 		}
 	}
-	// What the API server knows is what there is.
+	// The API server knows the bundle that is in the Secret.
 	s, err := secrets.Get(t.Context(), "starling-webhooks", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,7 @@ package e2e
 
 import "maps"
 
-// mirror is a module whose chart renders a ConfigMap of its own name with one entry,
+// mirror is a module whose chart renders a ConfigMap, named like the module, with one entry,
 // the value `text`, which is "plain" unless someone sets it.
 func mirror(name, moduleStar string) map[string]string {
 	return map[string]string{

@@ -12,7 +12,7 @@ import (
 )
 
 // With --webhook-client-ca reviews are for the bearer of the certificate that the real API
-// server shows. Whoever reaches the port otherwise gets no answer, and reviews go on.
+// server shows. A client that is not the API server gets no answer, and reviews go on.
 func TestReviewsAreForTheAPIServerAlone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, trees(probe(), map[string]string{"web/module.star": on, "web/hooks/guard.star": guard}), webhookRole(mirrors))

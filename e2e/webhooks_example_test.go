@@ -17,7 +17,7 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 )
 
-// What examples/webhooks promises.
+// The promises of examples/webhooks.
 func TestWebhooksExample(t *testing.T) {
 	t.Parallel()
 	f := example(t, "webhooks")

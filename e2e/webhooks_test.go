@@ -246,7 +246,7 @@ func TestAdmission(t *testing.T) {
 	}
 	f.refused(ns, denied, "denied the request")
 
-	// What somebody changes or deletes is put right.
+	// A changed or deleted object is put right.
 	name, _, _ := strings.Cut(first[0], " ")
 	validating := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	// Other tests have namespaces, too: it must not cover them meanwhile.
@@ -298,7 +298,7 @@ func TestAdmission(t *testing.T) {
 	f.configure(map[string]string{})
 	f.waitConfigurations(3)
 
-	// What a tree that has lost its webhooks finds is removed.
+	// Webhooks that are no longer in the tree are removed.
 	if code := f.process.Stop(); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}

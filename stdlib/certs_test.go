@@ -222,7 +222,7 @@ func TestLateStepsAreNotLeftOut(t *testing.T) {
 	}
 }
 
-// What cannot serve any more is made anew at once.
+// A certificate that cannot serve any more is made anew at once.
 func TestCertificateThatIsNoGoodIsMadeAnew(t *testing.T) {
 	set := func(key, text string) func(*oneSecret) {
 		return func(s *oneSecret) {

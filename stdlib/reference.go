@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"unicode/utf8"
 
 	"go.starlark.net/syntax"
 )
@@ -126,10 +127,25 @@ func sections(doc string) string {
 			out = append(out, line)
 		case in == "Args:" && strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   "):
 			name, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
-			out = append(out, "- `"+name+"`: "+text)
+			out = append(out, extend("- `"+name+"`:", text, "  "))
+		case in == "Args:":
+			out[len(out)-1] = extend(out[len(out)-1], line, "  ")
 		default:
-			out[len(out)-1] += " " + strings.TrimSpace(line)
+			out[len(out)-1] = extend(out[len(out)-1], line, "")
 		}
 	}
 	return strings.Join(out, "\n")
+}
+
+// extend adds the words of a line to a text whose lines end before column 120.
+func extend(text, line, indent string) string {
+	for word := range strings.FieldsSeq(line) {
+		last := text[strings.LastIndexByte(text, '\n')+1:]
+		if utf8.RuneCountInString(last+" "+word) < 120 {
+			text += " " + word
+		} else {
+			text += "\n" + indent + word
+		}
+	}
+	return text
 }

@@ -60,7 +60,7 @@ func (d *demo) say(l line) { d.print.line(time.Since(d.begin), l) }
 
 // setUp starts the control plane, then Starling, and begins to watch.
 func (d *demo) setUp(ctx context.Context) error {
-	d.print.title("Starling on a real control plane of its own: " + modules)
+	d.print.title("Starling on a separate, real control plane: " + modules)
 	ready := make(chan struct{}, 1)
 	var err error
 	d.cluster, err = startProcess(processOptions{

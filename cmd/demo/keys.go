@@ -34,7 +34,7 @@ func (d *demo) invite() {
 `, d.print.bold("That is all of it."), d.stateDir(), kubectl, d.path("kubeconfig"), modules, namespace, instance, d.program))
 }
 
-// press does what a typed line asks for. What fails is said and ends nothing.
+// press does what a typed line asks for. An error is shown and ends nothing.
 func (d *demo) press(ctx context.Context, key string) error {
 	var err error
 	switch strings.ToLower(key) {

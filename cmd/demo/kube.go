@@ -76,7 +76,7 @@ func isReady(n *corev1.Node) bool {
 	})
 }
 
-// addNode makes a node that the devcluster takes for one of its own.
+// addNode makes a node that the devcluster takes for its own.
 func (k *kube) addNode(ctx context.Context, name string) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 		"type": "fake", corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",

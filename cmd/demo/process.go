@@ -35,7 +35,7 @@ type process struct {
 	ended chan struct{} // closed when it has ended and all its output is read
 }
 
-// startProcess starts the program in a process group of its own: Ctrl-C in the
+// startProcess starts the program in its own process group: Ctrl-C in the
 // terminal then reaches the demo alone, which stops the two in the right order.
 func startProcess(o processOptions) (*process, error) {
 	log, err := os.Create(o.Log)

@@ -86,7 +86,7 @@ func newAPIServer(l net.Listener, etcd string, c *certs) (runner, error) {
 	}, nil
 }
 
-// clientFlags are of a component with one instance, on a machine of its own: no
+// clientFlags are of a component with one instance, on its own machine: no
 // election, no port, and none of the default rate limits, which slow tests.
 func clientFlags(kubeconfig string) []string {
 	return []string{

@@ -46,7 +46,7 @@ func (a *access) connect(ctx context.Context, namespace string, log zerolog.Logg
 	ns, err := client.Get(ctx, effect.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace})
 	switch {
 	case apierrors.IsForbidden(err):
-		// Whoever may not look at namespaces has one all the same.
+		// It exists, even if this user may not look at it.
 	case err != nil:
 		return nil, err
 	case ns == nil:

@@ -84,7 +84,7 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 	}
 	o := values.PrintOptions{Color: colorful(cmd), Process: x.Process}
 	if f.world.modules == "" {
-		o.Now = time.Now() // a simulated cluster has a clock of its own
+		o.Now = time.Now() // a simulated cluster has its own clock
 	}
 	if path != "" {
 		found, keys, err := x.Find(path)

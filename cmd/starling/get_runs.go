@@ -22,7 +22,7 @@ func newGetRunsCommand(flags *getFlags) *cobra.Command {
 		Short:   "Show the last runs of hooks, the newest first",
 		Long: `Shows the runs that are kept in --state-dir, whether or not a starling runs. Why one
 has failed, and all of one run (-o yaml), is sealed: the key comes from the starling
-that runs here, from --key-file, or for one run from the Secret of the instance. What
+that runs here, from --key-file, or for one run from the Secret of the instance. Text that
 comes out of Secrets is shown as ***.`,
 		Example: `  starling get runs --failed
   starling get runs ingress-nginx

@@ -113,7 +113,7 @@ func (i *instance) makeStateDir() error {
 	return nil
 }
 
-// socket returns the path of the admin socket. It has a folder of its own, closed
+// socket returns the path of the admin socket. It has its own folder, closed
 // to others, because the state folder may be a volume that anyone may write to.
 func (i *instance) socket() string { return socketIn(i.StateDir) }
 

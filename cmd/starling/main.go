@@ -17,7 +17,7 @@ func main() {
 }
 
 // starling runs the command line and returns the exit code: 0, or 1 after an
-// error, which is one line on stderr; a plan has codes of its own.
+// error, which is one line on stderr; a plan has other codes.
 func starling() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

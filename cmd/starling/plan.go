@@ -15,7 +15,7 @@ import (
 // exitChanges is the exit code of a plan that has changes or drift.
 const exitChanges = 2
 
-// exitCode ends a command with a code of its own, without a word.
+// exitCode ends a command with its own code, without a word.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
@@ -35,7 +35,7 @@ read comes from the cluster, what is written stays in the simulation. Hooks set 
 each other until nothing is left to do; then it tells which modules are installed,
 upgraded or uninstalled, which values of theirs change, and which objects, field by
 field. It also tells which objects of releases are missing, or changed, by others; run
-does not repair those yet. Nothing is written. What other controllers would do is not
+does not repair those yet. Nothing is written. The work of other controllers is not
 part of it.
 
 With --offline it begins with an empty cluster. --filename and --config say what is

@@ -40,7 +40,7 @@ their charts render. Each rule says what needs it.
 
 Charts are rendered with the values of the tree, with those of --config, and with what
 hooks find: in an empty cluster, among the objects of --filename, or, with --live, in the
-kubeconfig's cluster, which is only read. What is not known stands above the roles and on
+kubeconfig's cluster, which is only read. Gaps stand above the roles and on
 stderr. Exit code 2: rights are missing for it, or guessed.
 
 A Role needs its namespace: the first lines name those that must be there first. With

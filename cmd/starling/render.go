@@ -25,7 +25,7 @@ func newRenderCommand() *cobra.Command {
 		Long: `Lets the modules work in a simulated cluster and prints what the chart of one of
 them renders to there. A module that nobody has switched on or off is on. The
 cluster is empty but for --filename, or, with --live, the real one, which is only
-read. What Secrets hold is masked unless --show-secrets is given.`,
+read. The data of Secrets is masked unless --show-secrets is given.`,
 		Example: `  starling render hello --modules examples/quickstart
   starling render hello --modules examples/quickstart -f nodes.yaml --config config.yaml
   starling render ingress-nginx --modules addons --live`,

@@ -53,8 +53,8 @@ func newRunCommand() *cobra.Command {
 		Short: "Watch the cluster, run the hooks, let the releases follow",
 		Long: `Reads the module tree, waits for the instance's Lease, then runs the hooks and
 installs, upgrades and uninstalls the releases as values and charts change, until it
-is stopped. What others change in the objects of a release is not put right: the next
-upgrade that touches them does. A change of the tree is put in force as a whole, once
+is stopped. Changes of others in the objects of a release stay until an
+upgrade touches them. A change of the tree is put in force as a whole, once
 all of it loads; else what is in force goes on, and starling get says why. Stopping,
 or deleting, starling touches nothing that runs.`,
 		Example: `  starling run --modules examples/quickstart
@@ -223,7 +223,7 @@ func newLogger(w io.Writer, level string) (zerolog.Logger, error) {
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00" // whole seconds hide what took long
 	log := zerolog.New(w).Level(at).With().Timestamp().Logger()
 	tameLibraries()
-	// What client-go says in passing is no news of ours.
+	// Messages of client-go are for debugging.
 	quiet := log.With().Str("from", "client-go").Logger()
 	if at > zerolog.DebugLevel {
 		quiet = quiet.Level(zerolog.WarnLevel)

@@ -47,8 +47,8 @@ func newTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [PATH...]",
 		Short: "Run the tests of module trees, in a simulated cluster",
-		Long: `Runs the functions test_x(t) of *_test.star files, each in a simulated cluster of
-its own: no cluster is needed, and none is touched. PATH is a test file, a folder of
+		Long: `Runs the functions test_x(t) of *_test.star files, each in its own
+simulated cluster: no cluster is needed, and none is touched. PATH is a test file, a folder of
 one module or of a whole tree, or a folder with /... for all below it; the default is
 ./... .`,
 		Example: `  starling test ./examples/...

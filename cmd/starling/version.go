@@ -27,7 +27,7 @@ func newVersionCommand() *cobra.Command {
 }
 
 // versionLine returns "starling v1.2.3 (commit 0123456789ab, changed; go1.26.0
-// linux/amd64)". What is not known is left out; info may be nil.
+// linux/amd64)". Unknown parts are left out; info may be nil.
 func versionLine(version string, info *debug.BuildInfo) string {
 	var commit string
 	var changed bool

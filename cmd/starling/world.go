@@ -49,7 +49,7 @@ type worldFlags struct {
 	pause   []string
 }
 
-// addFlags declares the flags. Whoever looks at a real cluster by default can be told
+// addFlags declares the flags. A command that looks at a real cluster by default can be told
 // not to, and the other way round.
 func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 	needed := " (required)"

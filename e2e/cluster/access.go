@@ -33,7 +33,7 @@ type Access struct {
 
 // ServiceAccountKubeconfig makes a ServiceAccount with just this access and
 // returns a kubeconfig file with a real token of it, good for a day. It returns
-// when the server honours the access. What lies outside namespace ns is removed
+// when the server honours the access. Objects outside namespace ns are removed
 // when the test ends.
 func (c *Cluster) ServiceAccountKubeconfig(t testing.TB, ns, name string, a Access) string {
 	t.Helper()

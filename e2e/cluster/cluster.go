@@ -2,7 +2,7 @@
 // bin/devcluster runs, and Starling processes that work on it.
 //
 // A test binary starts one control plane; its tests keep out of each other's way
-// by namespaces of their own:
+// by their own namespaces:
 //
 //	var shared *cluster.Cluster
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 )
 
-// What a call says, held to the table of builtins: members, arguments.
+// These checks compare calls with the table of builtins: members, arguments.
 
 // table is what is known of builtins.
 type table struct {
@@ -98,7 +98,7 @@ func binds(stmt syntax.Node, name string) bool {
 }
 
 // names looks at the members and calls below a node; name says which builtin an
-// expression is. What a test expects to fail is left out.
+// expression is. Calls that a test expects to fail are left out.
 func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) string) {
 	syntax.Walk(node, func(n syntax.Node) bool {
 		switch n := n.(type) {

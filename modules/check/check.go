@@ -71,7 +71,7 @@ type checker struct {
 // workers is how many charts are rendered at once.
 const workers = 4
 
-// Run checks a tree. It stops early, with what it has, only when ctx ends. What is
+// Run checks a tree. It stops early, with what it has, only when ctx ends. All that is
 // wrong with the tree is in the result; an error means that OpenAPI is no such document.
 func Run(ctx context.Context, o Options) (Result, error) {
 	c := &checker{o: o, ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}, kinds: newKinds(), table: newTable()}

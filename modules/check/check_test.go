@@ -141,7 +141,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// What a cluster serves is known from its OpenAPI document.
+// The OpenAPI document of a cluster says which kinds it serves.
 func TestOpenAPI(t *testing.T) {
 	const dump = `{"definitions": {
 		"a": {"x-kubernetes-group-version-kind": [{"group": "cert-manager.io", "version": "v1", "kind": "Certificate"}]},

@@ -57,7 +57,7 @@ func (c *checker) compareIn(s *source, body []syntax.Stmt, objects map[string]bo
 		}
 		return ""
 	}
-	// What a name is bound to: by assignments, loops, comprehensions.
+	// A binding ties a name to a value: by assignments, loops, comprehensions.
 	type binding struct{ to, from syntax.Expr }
 	var bindings, loops []binding
 	walk(func(n syntax.Node) {

@@ -105,7 +105,7 @@ properties:
 	}
 }
 
-// What a filter or a hook calls may call no more than it may itself; of helpers whose
+// A function that a filter or a hook calls may call no more than these may; of helpers whose
 // callers are not certain nothing is said.
 func TestPhasesOfHelpers(t *testing.T) {
 	grants := "module(grants = [grant(\"v1\", \"Pod\", verbs = [\"get\", \"apply\"])])\n"
@@ -211,7 +211,7 @@ hook(lambda ctx: None, name = "a", on = [k8s.watch("v1", "Pod", filter = keep)])
 	}
 }
 
-// What helpers in other files set is seen as what hooks themselves set.
+// Values that helpers in other files set count as set by the hooks.
 func TestValuesOfLibraries(t *testing.T) {
 	schema := "type: object\nproperties: {internal: {type: object, default: {}, properties: {a: {type: integer}, b: {type: integer}}}}\n"
 	got := found(t, "values", map[string]string{

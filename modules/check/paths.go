@@ -183,8 +183,8 @@ type setting struct {
 	always bool
 }
 
-// conflicts finds two hooks of one module that set one path. What follows from literal
-// paths in the hook's function, and in functions of the tree that it calls, is seen.
+// conflicts finds two hooks of one module that set one path. It sees
+// literal paths in the hook's function, and in functions of the tree that it calls.
 func (c *checker) conflicts() {
 	for _, m := range c.modules {
 		var all []setting

@@ -15,7 +15,7 @@ type source struct {
 	functions map[string]*syntax.DefStmt
 	// at are all functions and lambdas by where they begin.
 	at map[place]syntax.Node
-	// bound are names that the file gives a meaning of its own, anywhere: they may not
+	// bound are names that the file gives its own meaning, anywhere: they may not
 	// be the builtins.
 	bound map[string]bool
 	// times is how many meanings a name has in the file.

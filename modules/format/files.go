@@ -66,7 +66,7 @@ func Read(path string, r io.Reader) (src, formatted []byte, err error) {
 }
 
 // File formats one file. It writes it when write is true and it changes; a file is
-// replaced as a whole, never half written. What does not parse is not touched.
+// replaced as a whole, never half written. A file that does not parse is not touched.
 func File(path string, write bool) (src, formatted []byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 )
 
 // rewrites are what is done besides spaces and lines: loads come first, sorted and one
-// a file; doc strings are indented like what they stand in. What buildifier knows of
-// Bazel's own functions is left out, as is what it sorts.
+// per file; doc strings are indented like the function that they stand in. The rules of
+// buildifier for Bazel's own functions are left out, and so are those that sort.
 var rewrites = [...]string{
 	"loadTop", "sameOriginLoad", "sortLoadStatements", "loadsort", "formatdocstrings", "reorderarguments", "editoctal", "editfloat", "collapseEmpty",
 }
 
 // Source returns src formatted. path is for errors; a file that does not parse is
-// one, a *[script.Error] with its place, and nothing is returned. What is formatted
+// one, a *[script.Error] with its place, and nothing is returned. Formatted text
 // stays as it is.
 func Source(path string, src []byte) ([]byte, error) {
 	if _, err := script.Parse(path, src); err != nil {

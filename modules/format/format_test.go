@@ -107,7 +107,7 @@ func TestFindTakesStarFilesOnly(t *testing.T) {
 	}
 }
 
-// What people copy is formatted.
+// Files that people copy are formatted.
 func TestOurFilesAreFormatted(t *testing.T) {
 	files, err := Find([]string{"../../examples", "../../stdlib"})
 	if err != nil || len(files) < 10 {

@@ -21,7 +21,7 @@ type calls struct {
 	subresources map[string][]string
 }
 
-// callsOf reads the files of each module. What lies in a lib folder, or in global/, may
+// callsOf reads the files of each module. Files in a lib folder, or in global/, may
 // be loaded by all.
 func callsOf(gen *generation.Generation) map[string]calls {
 	out := map[string]calls{}

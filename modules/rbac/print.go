@@ -16,7 +16,7 @@ import (
 // that kubectl applies. The same result gives the same text.
 func (r Result) Write(w io.Writer) error {
 	p := &printer{result: r}
-	p.line("# What instance %s/%s of Starling may do, as `starling rbac` prints it.", r.Namespace, r.Name)
+	p.line("# Rights of instance %s/%s of Starling, as `starling rbac` prints it.", r.Namespace, r.Name)
 	p.line("# Modules: %s.", strings.Join(r.Modules, ", "))
 	if len(r.Namespaces) > 0 {
 		p.wrapped("Namespaces that must be there first: " + strings.Join(r.Namespaces, " ") + ".")

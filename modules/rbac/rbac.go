@@ -210,7 +210,7 @@ func (b *builder) own() {
 // result puts the roles in order.
 func (b *builder) result() Result {
 	out := Result{Namespace: b.o.Namespace, Name: b.o.Name, Modules: b.gen.Names}
-	out.Roles = append(out.Roles, Role{Name: b.o.Name, Namespace: b.o.Namespace, About: "What Starling needs for itself.", Rules: b.starling.reduced(nil)})
+	out.Roles = append(out.Roles, Role{Name: b.o.Name, Namespace: b.o.Namespace, About: "Rights of Starling itself.", Rules: b.starling.reduced(nil)})
 	cluster := b.tree[""]
 	var namespaces []string
 	for ns := range b.tree {
@@ -221,13 +221,13 @@ func (b *builder) result() Result {
 		namespaces = slices.Insert(slices.Delete(namespaces, i, i+1), 0, b.o.Namespace)
 	}
 	for _, ns := range namespaces {
-		role := Role{Name: b.o.Namespace + "." + b.o.Name, Namespace: ns, About: "What the modules need in namespace " + ns + ", which must be there."}
+		role := Role{Name: b.o.Namespace + "." + b.o.Name, Namespace: ns, About: "Rights of the modules in namespace " + ns + ", which must be there."}
 		above := cluster
 		switch ns {
 		case "":
-			above, role.About = nil, "What the modules need in the whole cluster."
+			above, role.About = nil, "Rights of the modules in the whole cluster."
 		case b.o.Namespace:
-			role.Name, role.About = b.o.Name+"-modules", "What the modules need beside it."
+			role.Name, role.About = b.o.Name+"-modules", "Rights of the modules beside it."
 		}
 		if role.Rules = b.tree[ns].reduced(above); len(role.Rules) > 0 {
 			out.Roles = append(out.Roles, role)

@@ -48,7 +48,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// What our examples need; that it is enough, their tests in e2e/ show.
+// Rights that our examples need; their tests in e2e/ show that they are enough.
 func TestExamples(t *testing.T) {
 	dirs, err := filepath.Glob("../../examples/*/README.md")
 	if err != nil || len(dirs) == 0 {
@@ -93,7 +93,7 @@ func TestAllThereIs(t *testing.T) {
 	golden(t, "testdata/all_exist.golden", print(t, Options{Tree: read, Modules: []string{"web"}, Namespace: "infra", Name: "addons"}))
 }
 
-// What the user switches on is rendered, too.
+// A module that the user switches on is rendered, too.
 func TestRenderedWithTheConfig(t *testing.T) {
 	read := readTree(t, "testdata/all.txtar")
 	with := print(t, Options{Tree: read, Config: map[string]string{"web": "ingress: true"}})
@@ -106,7 +106,7 @@ func TestRenderedWithTheConfig(t *testing.T) {
 	}
 }
 
-// What hooks set is rendered, too, as far as they find it in an empty cluster.
+// Values that hooks set are rendered, too, as far as they find it in an empty cluster.
 func TestRenderedWithWhatHooksFind(t *testing.T) {
 	read, err := tree.Read(fstest.MapFS{
 		"a/module.star":         {Data: []byte("module()\n")},
@@ -142,7 +142,7 @@ func TestListsOfObjects(t *testing.T) {
 	}
 }
 
-// What a chart makes up cannot add a line: names stand in comments, and in quotes.
+// Names that a chart makes up cannot add a line: names stand in comments, and in quotes.
 func TestNamesOfChartsAddNoRights(t *testing.T) {
 	for _, end := range []string{"\\n", "\\r", "\\u0085", "\\u2028", "\\u202e", "\\u2066"} {
 		read, err := tree.Read(fstest.MapFS{"a/templates/a.yaml": {Data: []byte(
@@ -238,7 +238,7 @@ func TestGuessedPlurals(t *testing.T) {
 	}
 }
 
-// What others of a role, or the cluster's, allow anyway is not said twice.
+// A rule that another rule of the role, or of the ClusterRole, covers is left out.
 func TestRulesAreReduced(t *testing.T) {
 	var cluster, s rules
 	cluster.add(Rule{Resource: "pods", Verbs: []string{"get"}})

@@ -15,8 +15,8 @@ const worldTime = 30 * time.Second
 
 // found are the values of the modules as their hooks find them, with which charts may
 // render to more than without: in an empty cluster, among the given objects, or in a real
-// one. What hooks cannot find, or do in time, is missing. An error says that there is no
-// such cluster.
+// one. Values are missing when hooks cannot find their source, or not in time. An error
+// says that there is no such cluster.
 func (b *builder) found() (map[string]map[string]any, error) {
 	o := sim.Options{Generation: b.gen, Builtins: b.kinds.builtins, Namespace: b.o.Namespace, Name: b.o.Name, Renderer: b.o.Renderer}
 	if b.o.Over != nil {

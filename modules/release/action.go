@@ -23,7 +23,7 @@ import (
 	plain "github.com/starling-operator/starling/runtime/object"
 )
 
-// session is one Helm action on one release, behind a fence of its own.
+// session is one Helm action on one release, behind its own fence.
 type session struct {
 	m     *Manager
 	ref   Ref

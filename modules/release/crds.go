@@ -115,7 +115,7 @@ type crd struct {
 // ApplyCRDs applies the CustomResourceDefinitions in files, updates included, and
 // returns when they are served. Files are YAML, several documents are fine;
 // anything but a CustomResourceDefinition (apiextensions.k8s.io/v1) is an error,
-// and then nothing is applied. What this process has applied, and nobody has removed or
+// and then nothing is applied. A CRD that this process has applied, and nobody has removed or
 // changed since, is not written again; changed says that something was written.
 // Definitions are never deleted.
 func (m *Manager) ApplyCRDs(ctx context.Context, module string, files []File) (changed bool, err error) {
@@ -197,7 +197,7 @@ func (m *Manager) applyCRD(ctx context.Context, c crd) (*unstructured.Unstructur
 	defer cancel()
 	name := c.object.GetName()
 	if m.o.Converts != nil && m.o.Converts(name) {
-		// Who converts its objects sets this; a value of ours would undo that at
+		// The controller that converts its objects sets this; a value of ours would undo that at
 		// each start.
 		unstructured.RemoveNestedField(c.object.Object, "spec", "conversion")
 	}

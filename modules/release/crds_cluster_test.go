@@ -75,7 +75,7 @@ func TestTemplateCRDs(t *testing.T) {
 	f.reconcile(thing)
 }
 
-// A chart brings definitions of its own, here packed in its crds/.
+// A chart brings its own definitions, here packed in its crds/.
 func TestChartCRDs(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

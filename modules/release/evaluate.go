@@ -18,7 +18,7 @@ import (
 	"github.com/starling-operator/starling/runtime/bounded"
 )
 
-// maxRendered is how much text a chart may render to. What does not fit into Helm's
+// maxRendered is how much text a chart may render to. A release that does not fit into Helm's
 // Secret is refused later on; that is 1 MiB, packed.
 const maxRendered = 16 << 20
 

@@ -14,8 +14,8 @@ import (
 
 // fence stands between one Helm action and the API server. Helm's actions cannot
 // be stopped from inside: some take no context, and those that do return while
-// a goroutine of theirs goes on writing. So each action gets a transport of its
-// own, and closing that transport is what stops it: an action that timed out can
+// a goroutine of theirs goes on writing. So each action gets its own
+// transport, and closing that transport is what stops it: an action that timed out can
 // never write beside its successor.
 //
 // A request that is not let through is answered 403 here, without the network:

@@ -32,7 +32,7 @@ var shared *cluster.Cluster
 
 func TestMain(m *testing.M) { os.Exit(cluster.Main(m, &shared)) }
 
-// fixture is a Manager on a real control plane, and a namespace of its own.
+// fixture is a Manager on a real control plane, with a separate namespace.
 type fixture struct {
 	*Manager
 	t      testing.TB

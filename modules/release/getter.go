@@ -109,7 +109,7 @@ func (c *client) IsReachable() error { return nil }
 
 // Build reads objects from YAML, without client-side validation: kubectl's leaves
 // that to the API server since servers know `fieldValidation`, but reads the
-// OpenAPI documents for each build to find that out. What the server thinks of
+// OpenAPI documents for each build to find that out. The server's opinion of
 // unknown fields reaches the log as its warnings.
 //
 // A kind that the shared mapper does not know may be younger than it: discovery
@@ -140,7 +140,7 @@ func (c *client) WaitForDelete(resources kube.ResourceList, timeout time.Duratio
 	return c.until(func() error { return c.Client.WaitForDelete(resources, timeout) })
 }
 
-// until returns when wait does, or when the action ends. What goes on of wait
+// until returns when wait does, or when the action ends. The rest of wait
 // only reads, behind a fence that is shut, until its timeout.
 func (c *client) until(wait func() error) error {
 	done := make(chan error, 1)

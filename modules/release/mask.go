@@ -45,7 +45,7 @@ func manifests(m *plain.Mask, text string) {
 	}
 }
 
-// clean returns err without the secrets. What errors.Is finds in err it finds in
+// clean returns err without the secrets. errors.Is finds the same in err and in
 // the result.
 func clean(m *plain.Mask, err error) error {
 	cleaned := m.Text(err.Error())

@@ -103,7 +103,7 @@ func objectsOf(manifest string) ([]object, error) {
 	return found, nil
 }
 
-// addObjects adds the objects of a document to list. What has items is a list to the API
+// addObjects adds the objects of a document to list. An object with items is a list to the API
 // machinery, whatever its kind; an item without a kind has that of the list.
 func addObjects(list []object, doc map[string]any, apiVersion, kind string, item bool) []object {
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }

@@ -28,7 +28,7 @@ const (
 // operator's namespace: key "<namespace>.<release>", value a record in JSON. A purge
 // needs no right to list Secrets elsewhere.
 //
-// Many releases are recorded at once, at the first start. What comes while a
+// Many releases are recorded at once, at the first start. A record that comes while a
 // write is under way goes into the next one, together.
 type records struct {
 	// stopped ends all writing.

@@ -45,7 +45,7 @@ type Options struct {
 	// somebody else, whatever crds/ says; nil: of none.
 	Converts func(crd string) bool
 	// Lifeless says that nothing runs in the cluster: no object gets ready, no Job
-	// ends. What waits for that takes it as done.
+	// ends. Code that waits for that takes it as done.
 	Lifeless bool
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
 	Renderer *Renderer
@@ -167,7 +167,7 @@ type Target struct {
 // Ref names the target's release.
 func (t Target) Ref() Ref { return Ref{Module: t.Module, Name: t.Name, Namespace: t.Namespace} }
 
-// What a [Manager.Reconcile] did.
+// Results of a [Manager.Reconcile].
 const (
 	ActionUnchanged = "unchanged"
 	ActionInstalled = "installed"

@@ -300,7 +300,7 @@ func TestReleaseErrors(t *testing.T) {
 	f.reconcile(target)
 }
 
-// What a release needs: its Secrets and its objects in its namespace, the records
+// A release needs these rights: its Secrets and its objects in its namespace, the records
 // in the operator's. No right to look at namespaces, none to list Secrets
 // elsewhere.
 func TestReleaseNarrowRights(t *testing.T) {

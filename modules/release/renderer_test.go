@@ -88,7 +88,7 @@ func TestChartsThatTakeAllThereIs(t *testing.T) {
 	}
 }
 
-// What another process renders is what this one would render.
+// Another process renders what this one would render.
 func TestChartsInAnotherProcess(t *testing.T) {
 	r := newTestRenderer(t, RendererOptions{Idle: time.Millisecond})
 	there, here := renderer(), renderer()

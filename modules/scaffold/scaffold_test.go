@@ -17,7 +17,7 @@ type noLog struct{}
 
 func (noLog) Log(builtins.Level, string, []builtins.Field) {}
 
-// What is made loads without a word, and is formatted.
+// A new module or hook loads without a word, and is formatted.
 func TestScaffoldsLoad(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "addons")
 	for _, name := range []string{"020-ingress-nginx", "web"} {

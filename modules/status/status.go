@@ -82,7 +82,7 @@ const (
 	// ModuleReleasing: Helm installs or upgrades.
 	ModuleReleasing ModuleState = "releasing"
 	// ModuleReady: the release, if there is one, is that of the chart and values as they are
-	// now. What others have changed in its objects since is not looked at; a plan does.
+	// now. It does not look at changes of others in its objects; a plan does.
 	ModuleReady ModuleState = "ready"
 	// ModuleFailed: the last try of a hook, of the values or of the release
 	// failed; there is a next one.

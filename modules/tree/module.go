@@ -15,7 +15,7 @@ func isModule(s *snapshot, dir string) bool {
 	if s.has(dir+"/module.star") || hasChart(s, dir) || hasChart(s, dir+"/chart") || len(hookFiles(s, dir+"/hooks")) > 0 {
 		return true
 	}
-	// What cannot be read may be what makes it one: it must not look removed.
+	// A file that cannot be read may be the one that makes it a module: it must not look removed.
 	return slices.ContainsFunc(s.broken, func(b brokenFile) bool { return inside(b.path, dir) })
 }
 

@@ -153,7 +153,7 @@ type Chart struct {
 // ReadDir reads the tree in a folder of the disk. Links that lead out of the
 // folder are not followed. For a mounted ConfigMap (a folder with a link named
 // ..data) it reads the folder behind that link, which never changes: an update
-// puts a new one in its place, which is then read instead. Likewise where dir itself is
+// puts a new one in its place, which is then read instead. So it does where dir itself is
 // a link.
 func ReadDir(dir string, o Options) (*Tree, error) {
 	if o.Name == "" {
@@ -194,7 +194,7 @@ func readRoot(dir string, o Options) (*Tree, error) {
 
 // Read reads the tree whose root is fsys. It fails when the tree as a whole is of
 // no use: unreadable, empty, over a limit, or with a broken values.yaml; the
-// caller then keeps what it has. What is wrong with one module is that module's
+// caller then keeps what it has. An error of one module is that module's
 // Err.
 func Read(fsys fs.FS, o Options) (*Tree, error) {
 	o = o.withDefaults()

@@ -46,7 +46,7 @@ func Changes(old, new map[string]any, x Explanation) []Change {
 		c := Change{Path: PathString(path), Keys: path, Kind: kind, Old: old, New: new}
 		var marks [][]string
 		for end := len(path); end > 0; end-- {
-			// What is no value of its own any more was replaced, with all that held it.
+			// A path that holds no value any more was replaced, with all that held it.
 			if e := entries[pathKey(path[:end])]; e != nil {
 				c.Why = &e.Chain[0].Source
 				marks = marksIn(e.Chain[0].marks, path[end:])

@@ -35,9 +35,9 @@ func (c Config) Switch(module string) *bool {
 	return nil
 }
 
-// ParseConfig reads the data of the user's ConfigMap: "global" and one key a
-// module hold YAML maps, "<camelName>Enabled" is "true" or "false". What is
-// wrong with one key is a Problem with its Key (and Module, when the key belongs
+// ParseConfig reads the data of the user's ConfigMap: "global" and one key per
+// module hold YAML maps, "<camelName>Enabled" is "true" or "false". A mistake
+// in one key is a Problem with its Key (and Module, when the key belongs
 // to one) and leaves all others in force. Doubled YAML keys are refused;
 // integers stay int64. Problems are sorted.
 func ParseConfig(data map[string]string, known []KnownModule) (Config, []Problem) {

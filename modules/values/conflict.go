@@ -10,8 +10,8 @@ import (
 )
 
 // Conflict says whether ops, the new layer of hook, and the layer of another
-// hook set the same path: an equal path, or one that contains the other. What
-// set and remove name belongs to the hook as a whole; of a merge only the leaves
+// hook set the same path: an equal path, or one that contains the other. The paths that
+// set and remove name belong to the hook as a whole; of a merge only the leaves
 // do, so two hooks may merge different keys into one map. Defaults conflict with
 // defaults only.
 //

@@ -15,7 +15,7 @@
 //
 // # Sharing
 //
-// What this package returns is read only and may share structure with its
+// Results of this package are read only and may share structure with its
 // inputs and with other results: composing the values of a hundred modules
 // copies only the maps that a layer changes. For the same reason nobody may
 // change what was once passed in. A caller that needs its own copy makes one.

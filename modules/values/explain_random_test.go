@@ -65,7 +65,7 @@ func TestExplainAgreesWithCompose(t *testing.T) {
 		if r.IntN(2) == 0 {
 			s.ConfigSchema = schema
 		}
-		for _, hook := range []string{"y", "x"} { // each has paths of its own
+		for _, hook := range []string{"y", "x"} { // each has its own paths
 			if l := layer(hook); Conflict(s.Hooks, hook, l.Ops) == nil {
 				s.Hooks = append(s.Hooks, l)
 			}

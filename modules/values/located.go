@@ -81,7 +81,7 @@ func marked(canonical, ops []effect.ValueOp) []effect.ValueOp {
 		if op.Op == effect.OpRemove {
 			continue
 		}
-		// What is at a path or below it stands together.
+		// Entries at a path and below it stand together.
 		first, _ := slices.BinarySearchFunc(sorted, op.Path, slices.Compare)
 		for _, path := range sorted[first:] {
 			if !hasPrefix(path, op.Path) {

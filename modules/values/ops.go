@@ -97,7 +97,7 @@ func soundOp(op effect.ValueOp) error {
 const maxExact = 1 << 53
 
 // normal returns plain data as it looks after a way through JSON: whole floats
-// become int64. What needs no change is returned as it is, not copied.
+// become int64. A value that needs no change is returned as it is, not copied.
 func normal(v any) any {
 	switch v := v.(type) {
 	case float64:

@@ -7,7 +7,7 @@ import (
 
 // refill is [Schema.Default] of values that differ from others, which were filled
 // before. It returns that result when nothing in it changes. Touched are the edits
-// between the two; nil: they are not known. What it takes from the room is what it fills
+// between the two; nil: they are not known. It takes from the room as much as it fills
 // in, and nothing comes back.
 func (s *Schema) refill(in, was, filled map[string]any, touched []*edit, room *room) map[string]any {
 	if s == nil || s.defaults == nil {

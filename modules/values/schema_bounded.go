@@ -10,7 +10,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// Whoever checks values waits for the check, and the validator takes no context: it goes
+// The caller waits for the check, and the validator takes no context: it goes
 // through all values, each text takes as long as its pattern is large, and the validator
 // compares each mistake with all it found before. So a check counts what it does, and
 // stops.

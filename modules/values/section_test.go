@@ -91,7 +91,7 @@ func TestCompose(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("for a run of b (-want +got):\n%s", diff)
 	}
-	// What With makes is what the changed section makes.
+	// With gives the same as the changed section.
 	if diff := cmp.Diff(got, c.WithHook("b", nil).Compose()); diff != "" {
 		t.Errorf("without b (-want +got):\n%s", diff)
 	}

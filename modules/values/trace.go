@@ -134,7 +134,7 @@ func (t *tracer) hooks(layer string, c *calls, edits []*edit) {
 			v, gives := lookup(call.op.Value, rest)
 			switch {
 			case call.op.Op == effect.OpMerge:
-				// It only asks for a map; what it puts there has operations of its own.
+				// It only asks for a map; what it puts there has its own operations.
 				if _, isMap := below.(map[string]any); len(rest) > 0 || isMap {
 					continue
 				}

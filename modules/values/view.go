@@ -22,8 +22,8 @@ const enabledSuffix = "Enabled"
 func EnabledKey(key string) string { return key + enabledSuffix }
 
 // ModuleView returns what a module's hooks and its chart see: the module's
-// values at the root, the global ones under "global". What the chart itself has
-// under "global" lies below the global values, as in Helm.
+// values at the root, the global ones under "global". The values of the chart itself
+// under "global" lie below the global values, as in Helm.
 func ModuleView(module, global map[string]any) map[string]any {
 	out := make(map[string]any, len(module)+1)
 	maps.Copy(out, module)

@@ -30,7 +30,7 @@ const (
 
 // CheckYAML says why a text must not be given to a YAML parser: "is …", for people. The
 // parsers bound neither what a text takes in memory nor, in bytes, what its aliases make:
-// a text of 1 MiB that ten thousand aliases name is 10 GiB as soon as it is JSON. What
+// a text of 1 MiB that ten thousand aliases name is 10 GiB as soon as it is JSON. A text that
 // passes makes at most 400,000 values and 32 MiB of text. Whether it is YAML at all, it
 // leaves to the parser.
 func CheckYAML(text []byte) error {
@@ -42,8 +42,8 @@ func CheckYAML(text []byte) error {
 	}
 	docs, err := yamlNodes(text)
 	if err != nil {
-		// The parser that is used later on differs in small things. It has bounds of its
-		// own for the number of values, and one text alone is as long as it is.
+		// The parser that is used later on differs in small things. It has its own
+		// bounds for the number of values, and one text alone is as long as it is.
 		return checkUnparsed(text)
 	}
 	for _, doc := range docs {

@@ -71,7 +71,7 @@ func TestYAMLDocuments(t *testing.T) {
 	}
 }
 
-// What passes takes no more than it may, in the form that grows most: JSON.
+// A text that passes takes no more than it may, in the form that grows most: JSON.
 func FuzzCheckYAML(f *testing.F) {
 	for _, text := range []string{"a: 1", bomb(3), bomb(7), deepAliases(20), "a: &a [*a]", "? &a x\n: *a", "a: &a {b: 1}\nc: {<<: [*a, *a]}", "--- &a\n- *a", "a: !!binary &a eA==\nb: *a", "&a a: *a"} {
 		f.Add([]byte(text))

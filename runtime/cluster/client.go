@@ -115,7 +115,7 @@ func New(o Options) (*Client, error) {
 	if c.dynamic, err = dynamic.NewForConfigAndClient(cfg, httpClient); err != nil {
 		return nil, fmt.Errorf("cannot set up the connection to %s: %w", cfg.Host, err)
 	}
-	// Whoever asks discovery gives no context, and a client of our own is not given the
+	// Callers of discovery give no context, and our own client is not given the
 	// timeout that client-go's has.
 	bounded := *httpClient
 	bounded.Timeout = requestTimeout

@@ -22,7 +22,7 @@ var shared *e2e.Cluster
 
 func TestMain(m *testing.M) { os.Exit(e2e.Main(m, &shared)) }
 
-// realWorld writes to the real control plane, in a namespace of its own.
+// realWorld writes to the real control plane, in its own namespace.
 type realWorld struct {
 	t      *testing.T
 	ns     string

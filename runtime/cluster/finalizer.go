@@ -47,7 +47,7 @@ func (w *Writer) finalizer(ctx context.Context, manager string, wr effect.Write)
 }
 
 // finalizersOf returns the finalizers that an object is to have after a write, nil when
-// nothing is to be done.
+// there is nothing to do.
 func finalizersOf(live map[string]any, wr effect.Write) ([]any, error) {
 	meta, _ := live["metadata"].(map[string]any)
 	now, _ := meta["finalizers"].([]any)

@@ -104,7 +104,7 @@ func TestKeptSplits(t *testing.T) {
 	if n := writes(api) - before; n != 1 {
 		t.Errorf("%d Secrets written for one changed key", n)
 	}
-	// What shrinks comes together again.
+	// Sections that shrink come together again.
 	small := map[string][]byte{"0": []byte("a"), "3": []byte("b"), "5": []byte("c")}
 	save(t, k, "web", small)
 	if n := len(k.modules["web"].parts); n != 1 {

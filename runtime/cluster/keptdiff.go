@@ -150,7 +150,7 @@ func keepable(module string, data map[string][]byte, keys []string) error {
 			return fmt.Errorf("module %s: data cannot be kept under an empty name", module)
 		}
 		if len(data[key]) > valueLimit {
-			return fmt.Errorf("module %s: what is to be kept for %q has %d KiB, more than the %d KiB that fit into a Secret: keep less", module, key, len(data[key])>>10, valueLimit>>10)
+			return fmt.Errorf("module %s: the kept state of %q has %d KiB, more than the %d KiB that fit into a Secret: keep less", module, key, len(data[key])>>10, valueLimit>>10)
 		}
 		if len(encodeKey(key)) > validation.DNS1123SubdomainMaxLength {
 			return fmt.Errorf("module %s: %q is too long a name to keep data under: shorten it", module, key)

@@ -58,7 +58,7 @@ func (c *Client) group(apiVersion string) *groupVersion {
 	return g
 }
 
-// Mapping returns where the objects of a kind are. What was found once is not
+// Mapping returns where the objects of a kind are. A kind that was found once is not
 // asked again; a miss asks for that one group-version, never for all of
 // discovery. errors.Is(err, ErrNotServed) holds when the API server serves no
 // such kind; every other error means that it could not say.

@@ -251,7 +251,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// The same hook of the same module, in another instance, has sets of its own.
+// The same hook of the same module, in another instance, has its own sets.
 func TestSetsKnowTheirInstance(t *testing.T) {
 	s := newSetWorld(t)
 	if err := s.apply("b"); err != nil {

@@ -73,7 +73,7 @@ func TestSetsGoWithTheirObjects(t *testing.T) {
 	sweep(mark)
 	expect(2, "come again")
 
-	// What went while no process ran is found by its record.
+	// A set that went while no process ran is found by its record.
 	s.restart()
 	drop("a/one", s.writer.SetMark())
 	expect(2, "not known to this process")

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Sets go with the hook that has applied them, and with its module, unless they are to be
+// Sets go with the hook that has applied them, and with its module, unless they must be
 // kept.
 
 // SetManagers returns the field managers of the hooks whose sets go with them, sorted.
@@ -36,8 +36,8 @@ func managerOf(of string) string {
 }
 
 // RemoveSets deletes the objects of all sets that hooks with these field managers have
-// applied before the mark, and then their records. Sets that are to be kept stay as they
-// are. What cannot be deleted stays recorded.
+// applied before the mark, and then their records. Sets that must be kept stay as they
+// are. An object that cannot be deleted stays recorded.
 func (w *Writer) RemoveSets(ctx context.Context, managers []string, mark uint64) error {
 	found := map[string]string{}
 	err := w.records(ctx, func(id, of string, _ map[string]any) {

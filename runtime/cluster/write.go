@@ -258,7 +258,7 @@ func (p *pending) create(ctx context.Context) (map[string]any, error) {
 func (p *pending) submit(ctx context.Context, method, name, subresource, contentType string, body any, params map[string]string) (map[string]any, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
-		return nil, errors.New("what is to be sent cannot be written as JSON")
+		return nil, errors.New("the body of the request cannot be written as JSON")
 	}
 	req, err := p.client.request(method, p.mapping, p.write.Ref.Namespace, name)
 	if err != nil {

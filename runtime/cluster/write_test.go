@@ -282,7 +282,7 @@ func TestSubresourcesThatAreNone(t *testing.T) {
 	}
 }
 
-// What a program says about a Secret is not shown.
+// The error of a program about a Secret is not shown.
 func TestJQOnSecrets(t *testing.T) {
 	api := apitest.New(t)
 	api.Put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "a", "name": "x"}, "data": map[string]any{"p": "aHVudGVyMg=="}})

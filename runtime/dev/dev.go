@@ -211,8 +211,8 @@ func (l *Loop) begin(ctx context.Context) error {
 	return nil
 }
 
-// switchOn has all modules work that nobody has switched on or off. What it has said of
-// modules that are gone it takes back.
+// switchOn has all modules work that nobody has switched on or off. It takes back its
+// switches of modules that are gone.
 func (l *Loop) switchOn(w *sim.World, g *generation.Generation) error {
 	before, err := w.UserConfig()
 	if err != nil {
@@ -273,7 +273,7 @@ func (l *Loop) test(ctx context.Context, t *tree.Tree, changed map[string]bool, 
 	})
 }
 
-// sources is the sum of a test file and of all that it loads. What cannot be read fails the
+// sources is the sum of a test file and of all that it loads. A file that cannot be read fails the
 // test.
 func (l *Loop) sources(file string) [sha256.Size]byte {
 	h := sha256.New()

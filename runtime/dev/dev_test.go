@@ -104,7 +104,7 @@ func TestRounds(t *testing.T) {
 		{nil, "0 of 2; 0 errors; " + quiet},
 		{[]string{"web/values.yaml", "red", "green"}, `1 of 2; 0 errors; web/hooks/a_test.star ok; ~ data.color: "red" -> "green"`},
 		{[]string{"api/hooks/a_test.star", "equals(0)", "equals(1)"}, "0 of 2; 0 errors; api/hooks/a_test.star FAIL; " + quiet},
-		// What has failed runs again, until it does not.
+		// A failed test runs again, until it does not.
 		{[]string{"web/values.yaml", "green", "blue"}, `1 of 2; 0 errors; api/hooks/a_test.star FAIL; web/hooks/a_test.star ok; ~ data.color: "green" -> "blue"`},
 		{[]string{"api/hooks/a_test.star", "equals(1)", "equals(0)"}, "0 of 2; 0 errors; api/hooks/a_test.star ok; " + quiet},
 		// While a module does not load there is no plan; then it tells what is new since the last that did.
@@ -153,7 +153,7 @@ func TestTheClusterGoesOn(t *testing.T) {
 	if a.loop.world != world || world.Writes != writes+1 || len(world.Runs) > 0 {
 		t.Errorf("another cluster, or more than one release: %d writes, before %d", a.loop.world.Writes, writes)
 	}
-	// What another name has brought, and what is gone, is so there, too.
+	// The same holds for files under another name, and for files that are gone.
 	for file := range module("api") {
 		delete(a.files, file)
 	}

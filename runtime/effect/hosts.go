@@ -187,8 +187,8 @@ var specials = [...]netip.Prefix{
 	netip.MustParsePrefix("::/96"),            // IPv4, as it was once written
 	netip.MustParsePrefix("64:ff9b::/96"),     // NAT64: any address of IPv4
 	netip.MustParsePrefix("64:ff9b:1::/48"),   // NAT64, local
-	netip.MustParsePrefix("2001::/32"),        // Teredo: likewise
-	netip.MustParsePrefix("2002::/16"),        // 6to4: likewise
+	netip.MustParsePrefix("2001::/32"),        // Teredo: any address of IPv4
+	netip.MustParsePrefix("2002::/16"),        // 6to4: any address of IPv4
 	netip.MustParsePrefix("fec0::/10"),        // site-local, as it was once
 	netip.MustParsePrefix("168.63.129.16/32"), // Azure's own services, from within
 }

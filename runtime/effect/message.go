@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Request is one HTTP request. What it holds may be secret, all but Hosts: nothing of
+// Request is one HTTP request. All of it may be secret, all but Hosts: nothing of
 // it goes into logs or errors but what [Request.Where] tells.
 type Request struct {
 	// Method is in capital letters.

@@ -49,7 +49,7 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// Write is one object write. What it holds is never changed once it is recorded.
+// Write is one object write. Its fields are never changed once it is recorded.
 type Write struct {
 	Kind WriteKind `json:"kind"`
 	// Ref is the object that is written; of an event the one that it is about; of
@@ -117,7 +117,7 @@ const (
 	PatchJSON PatchType = "json"
 	// PatchStrategic is a strategic merge patch; custom resources know none.
 	PatchStrategic PatchType = "strategic"
-	// PatchJQ is a jq program that turns the object into what it is to be.
+	// PatchJQ is a jq program that turns the object into the new object.
 	PatchJQ PatchType = "jq"
 )
 

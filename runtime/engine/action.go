@@ -75,7 +75,7 @@ type RunHook struct {
 
 // Serve says which hooks of a module answer requests from now on: those with
 // bindings that take some. It replaces the Serve of the module before it. None: the
-// module's webhooks are to be taken away.
+// module's webhooks must be removed.
 type Serve struct {
 	Module *generation.Module
 	Hooks  []*generation.Hook
@@ -196,7 +196,7 @@ type RemoveSets struct {
 	Managers []string
 }
 
-// Adopted says that a generation is in force from now on: what follows is to be carried
+// Adopted says that a generation is in force from now on: what follows is carried
 // out with it.
 type Adopted struct{ Generation *generation.Generation }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // called starts a run that somebody asks for: one of the hook as it is, with all that
-// triggers it as its events, or of what a session's hook was given. Whoever asked hears
+// triggers it as its events, or of what a session's hook was given. The caller hears
 // of a failure, and nobody tries it again.
 func (e *Engine) called(in Requested) {
 	h, err := e.callable(in)

@@ -18,7 +18,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// chaos is a cluster and a process in it. What the engine wants done waits until it
+// chaos is a cluster and a process in it. An action of the engine waits until it
 // is picked, at random; its answers come back in the order in which they arose.
 type chaos struct {
 	t     *testing.T

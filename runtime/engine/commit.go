@@ -147,7 +147,7 @@ func (e *Engine) committed(in Committed) {
 	case r.outdated():
 		e.drop(in.Run)
 	case in.Err != nil:
-		// What it kept may be in the Secret all the same.
+		// Its kept state may be in the Secret all the same.
 		r.hook.module.stale = r.hook.module.stale || r.keeps
 		e.commitFailed(in.Run, in.Err)
 	default:
@@ -204,7 +204,7 @@ func (e *Engine) drop(id uint64) {
 	if r.subject.gone && r.ownsSets() { // applied after those of its object were dropped
 		e.do(DropSets{Module: m.name, Hook: r.hook.gen.ID, Key: r.subject.key})
 	}
-	// What it kept may be in the Secret, and must not come back.
+	// Its kept state may be in the Secret, and must not come back.
 	m.stale = m.stale || r.keeping.subject != nil
 	e.touch(m)
 }

@@ -118,7 +118,7 @@ func splitKey(key string) (namespace, name string) {
 // queue has events wait for the hook: with for_each, for each of its objects.
 func (e *Engine) queue(h *hook, events ...builtins.Event) {
 	if h.module.leaving {
-		// Stages alone have it run. What has failed may succeed now.
+		// Stages alone have it run. A failed run may succeed now.
 		h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
 		return
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkEach is the engine's part of for_each: the first run of every object, then
-// the run that one changed object has. What a run costs is not to grow with the number
+// the run that one changed object has. The cost of a run must not grow with the number
 // of objects.
 func BenchmarkEach(b *testing.B) {
 	for _, kind := range eachKinds {

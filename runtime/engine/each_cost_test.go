@@ -56,7 +56,7 @@ func TestEachFailureCostsTheSameAmongMany(t *testing.T) {
 	}
 }
 
-// What is the same goes the same way: no map's order is seen in the actions.
+// The same inputs give the same actions: no map's order is seen in the actions.
 func TestEachActionsComeInOneOrder(t *testing.T) {
 	var first []string
 	for try := range 20 {

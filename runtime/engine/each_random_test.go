@@ -42,8 +42,8 @@ type plant struct {
 	deleting, held bool
 }
 
-// garden is a cluster of such objects with one process in it. What the engine wants
-// done waits until it is picked; answers and events come in their order.
+// garden is a cluster of such objects with one process in it. An action of the engine
+// waits until it is picked; answers and events come in their order.
 type garden struct {
 	t    *testing.T
 	r    *rand.Rand

@@ -247,7 +247,7 @@ func TestEventsOfAnotherWatchAreOfEveryObject(t *testing.T) {
 	w.ran("web/a[x] added; web/a[y] added")
 }
 
-// What waits for all objects at once goes in the order of their names: the same inputs
+// Work for all objects at once goes in the order of their names: the same inputs
 // give the same runs, one after the other.
 func TestObjectsGoInOrder(t *testing.T) {
 	var names, want []string
@@ -374,7 +374,7 @@ func TestStatesAreSavedTogether(t *testing.T) {
 	}
 }
 
-// What is done about objects that went while nobody looked comes in their order, each time.
+// Actions for objects that went while no process ran come in the order of the objects, each time.
 func TestObjectsThatAreGoneAreForgottenInOrder(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), eachHook("a", false)))
 	w.hooks["web/a"] = func(a RunHook) (effect.Effects, error) {

@@ -13,7 +13,7 @@ import (
 
 // A hook that writes something else at each run to an object that it watches wakes itself
 // without end; two hooks may do the same to each other, and a hook to itself by way of values
-// and the hooks of a release. What a run has written is told with a cause, see [effect.Cause],
+// and the hooks of a release. The event of a write carries its cause, see [effect.Cause],
 // and the runs that it leads to hand that on. A subject that has led to itself many times is
 // slowed down: where a row of runs goes round, one place is enough.
 //

@@ -82,7 +82,7 @@ func TestGateWaitsForWatchesAndFirstSuccesses(t *testing.T) {
 	w.in(WatchSynced{ID: "web/b#nodes", Served: false})
 	w.state("web", status.ModuleReady, "")
 	w.wantReleased("other#1", "web#1")
-	// What has once succeeded does not close the gate again.
+	// A hook that has once succeeded does not close the gate again.
 	fails = true
 	w.changed("web/b#nodes")
 	w.state("web", status.ModuleReady, "")
@@ -248,8 +248,8 @@ func TestConfigIsHeldWhenItIsGoneOrBroken(t *testing.T) {
 	}
 }
 
-// Each section is kept under a key for itself: a key has room for one, not for all. What
-// earlier versions have kept in one is read.
+// Each section is kept under a key for itself: a key has room for one, not for all. The single key
+// of earlier versions is read, too.
 func TestTheConfigIsKeptBySection(t *testing.T) {
 	w := newWorld(t, mod("web", isOn()), mod("db", isOn()), mod("job", isOn()))
 	w.start()

@@ -107,7 +107,7 @@ func TestModulesGoInTheReverseOrder(t *testing.T) {
 	}
 }
 
-// Whoever changes their mind about the one that goes first lets the other go on.
+// The other goes on when the one that goes first is switched on again.
 func TestAModuleThatGoesFirstAndStays(t *testing.T) {
 	app := isOn()
 	app.After = []string{"db"}

@@ -188,7 +188,7 @@ func (e *Engine) held(r *run) []effect.Write {
 	return writes
 }
 
-// finalizerWake returns when a finalizer is to be tried again.
+// finalizerWake returns when a finalizer is tried again.
 func (m *module) finalizerWake(now time.Time) (at time.Time) {
 	for _, f := range m.finalizers {
 		if f.next.After(now) && (at.IsZero() || f.next.Before(at)) {

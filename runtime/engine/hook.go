@@ -14,7 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// hook is the state of one hook. What a hook without for_each remembers is that of its
+// hook is the state of one hook. The memory of a hook without for_each is that of its
 // only subject; of one with for_each, tried and succeeded mean that all objects of the
 // first snapshot were tried.
 type hook struct {

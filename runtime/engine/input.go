@@ -55,9 +55,9 @@ type ConfigState string
 const (
 	// ConfigPresent: it was read.
 	ConfigPresent ConfigState = "ok"
-	// ConfigMissing: there is none. What was accepted last stays in force.
+	// ConfigMissing: there is none. The config that was accepted last stays in force.
 	ConfigMissing ConfigState = "missing"
-	// ConfigUnreadable: it cannot be read. What was accepted last stays in
+	// ConfigUnreadable: it cannot be read. The config that was accepted last stays in
 	// force.
 	ConfigUnreadable ConfigState = "unreadable"
 )

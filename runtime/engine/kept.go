@@ -148,7 +148,7 @@ func (m *module) readState(key string, data []byte) error {
 	return nil
 }
 
-// keeping is what is to be kept of one subject, as it is written; nil: nothing.
+// keeping is the kept state of one subject, as it is written; nil: nothing.
 type keeping struct {
 	subject      *subject
 	layer, state []byte
@@ -189,7 +189,7 @@ func putKept(kept map[string][]byte, key string, data []byte) {
 	}
 }
 
-// encode returns what is to be kept of a subject with this layer and this state.
+// encode returns the kept state of a subject with this layer and this state.
 func (s *subject) encode(layer []effect.ValueOp, state map[string]any, secrets [][]string) (keeping, error) {
 	k := keeping{subject: s}
 	if len(state) > 0 {
@@ -218,7 +218,7 @@ func (s *subject) encode(layer []effect.ValueOp, state map[string]any, secrets [
 	return k, nil
 }
 
-// kept returns all that is to be kept for a module once these changes count. The
+// kept returns the kept state of a module once these changes count. The
 // result is never nil.
 func (e *Engine) kept(m *module, changes ...keeping) (map[string][]byte, error) {
 	out := maps.Clone(m.kept)
@@ -285,7 +285,7 @@ func (e *Engine) save(m *module) {
 			e.saved(id, err)
 		}
 		if err != nil {
-			// What the runs left may be in the Secret all the same.
+			// The state of the runs may be in the Secret all the same.
 			m.stale = true
 			if m.saveTry++; m.saveTry == 1 && stale {
 				e.note(builtins.LevelWarn, m, "", "what its hooks have set cannot be kept, tried again: "+err.Error())

@@ -27,7 +27,7 @@ func (m *marker) mark(what, digest string) (func(bool), error) {
 	return func(bool) { m.open-- }, nil
 }
 
-// What the engine evaluates for one module is marked, and what is quarantined of it holds up
+// Code that the engine evaluates for one module is marked; quarantined code holds up
 // that module, or leaves its last state in force; others go on.
 func TestWhatTheEngineEvaluatesIsMarked(t *testing.T) {
 	section := func(text string) Config {

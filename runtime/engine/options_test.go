@@ -82,7 +82,7 @@ func TestValuesKeepAddsToEarlierRuns(t *testing.T) {
 	if !strings.Contains(w.released[1], "seen:map[n1:true n2:true]") {
 		t.Error(w.released[1])
 	}
-	// What was kept outlives the process.
+	// Kept state outlives the process.
 	w.start()
 	if !strings.Contains(w.released[len(w.released)-1], "n3:true") || !strings.Contains(w.released[len(w.released)-1], "n1:true") {
 		t.Error(w.released)

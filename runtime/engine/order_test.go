@@ -39,7 +39,7 @@ func TestTroubleLetsThoseBehindGoOn(t *testing.T) {
 	})
 }
 
-// Whoever requires a module that goes off goes off too, at once.
+// A module that requires one that goes off goes off too, at once.
 func TestOffReachesThoseWhoRequireIt(t *testing.T) {
 	answer := builtins.Decision{Answer: builtins.AnswerOn}
 	decl := isOn()
@@ -63,7 +63,7 @@ func TestOffReachesThoseWhoRequireIt(t *testing.T) {
 	w.state("app", status.ModuleOff, "requires db, which is off; its release stays")
 }
 
-// What went wrong in an earlier life of a module says nothing of this one.
+// An error in an earlier life of a module says nothing of this one.
 func TestANewLifeForgetsOldErrors(t *testing.T) {
 	w := newWorld(t, mod("a", weighted(1), hk("n", onStartup(0))), mod("b", weighted(2)))
 	w.hooks["a/n"] = func(RunHook) (effect.Effects, error) { return effect.Effects{}, errBoom }

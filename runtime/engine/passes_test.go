@@ -135,7 +135,7 @@ func TestAMoveWaitsForTheGate(t *testing.T) {
 	w.state("web", status.ModuleReady, "")
 }
 
-// What failed for one purpose does not delay the next.
+// A failure for one purpose does not delay the next.
 func TestAFailedReleaseIsUninstalledAtOnce(t *testing.T) {
 	w := newWorld(t, mod("web", isOn()))
 	w.start()

@@ -40,7 +40,7 @@ func TestModulesComeAndGo(t *testing.T) {
 	w.wantReleased("web#1", "shop#1", "new#1")
 }
 
-// What comes back while it is being taken away waits; what comes back before has what it
+// A module that comes back while it is being removed waits; one that comes back before has what it
 // had.
 func TestAModuleThatComesBack(t *testing.T) {
 	web, shop := webAndShop()

@@ -213,7 +213,7 @@ func TestAReloadAndTheGate(t *testing.T) {
 	w.wantReleased("web#1", "web#2", "web#3")
 }
 
-// What fails is tried at once with its new code, and keeps count of its tries.
+// A hook that fails is tried at once with its new code, and keeps count of its tries.
 func TestAReloadMendsAHookThatFails(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), code("1", hk("a", onStartup(0)))))
 	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) { return effect.Effects{}, errBoom }

@@ -143,7 +143,7 @@ func TestABadKeyHoldsItselfAlone(t *testing.T) {
 	w.state("web", status.ModuleOff, "its release stays")
 }
 
-// What was kept for a module that is no longer in the tree goes, with or without a
+// The kept state of a module that is no longer in the tree goes, with or without a
 // release, and also when that fails at first.
 func TestAModuleThatIsGoneLeavesNothingKept(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), hk("a", onStartup(0))))

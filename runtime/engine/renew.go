@@ -17,8 +17,8 @@ type change struct {
 	module *module
 	fresh  []*hook  // that were not there
 	edited []*hook  // whose code is another one
-	watch  []*watch // of edited hooks: to be started
-	timers []*timer // likewise
+	watch  []*watch // of edited hooks: to start
+	timers []*timer // of edited hooks: to start
 	stop   []*watch
 }
 
@@ -40,7 +40,7 @@ func (e *Engine) renew(m *module, d draft) *change {
 	m.gen, m.turn = d.gen, e.reloads
 	c := e.renewHooks(m, old)
 	if old.Err != nil {
-		// What was kept for hooks in files that did not load.
+		// The kept state of hooks in files that did not load.
 		kept := m.kept
 		m.kept = map[string][]byte{}
 		if err := m.readKept(kept); err != nil {
@@ -322,7 +322,7 @@ func (e *Engine) again(h *hook) {
 	if synced {
 		e.begin(h)
 	}
-	// What failed did so with other code.
+	// Failed runs failed with other code.
 	h.lane.NudgeAll(h.gen.ID, 0)
 }
 

@@ -145,7 +145,7 @@ func TestSetsGoWithTheirHook(t *testing.T) {
 	}
 }
 
-// What is being committed may apply a set: it is waited for.
+// A commit that is under way may apply a set: it is waited for.
 func TestSetsThatAreBeingAppliedGo(t *testing.T) {
 	w := newWorld(t, chartless("web", hk("a", onStartup(0), onWatch("nodes"))))
 	w.hooks["web/a"] = applySet(false)

@@ -70,7 +70,7 @@ func TestAnUninstallWaitsForItsHook(t *testing.T) {
 	if len(w.gone) > 0 {
 		t.Fatal("uninstalled past a failing before_delete hook")
 	}
-	// Whoever changes their mind keeps the release.
+	// A user who switches the module on again keeps the release.
 	w.in(Config{State: ConfigPresent})
 	w.state("web", status.ModuleReady, "")
 	off(w, "web")
@@ -171,7 +171,7 @@ func TestAfterDeleteComesBeforeTheNextInstall(t *testing.T) {
 	w.state("web", status.ModuleReady, "")
 }
 
-// What an earlier version has left says nothing of the hooks that are to hear of the end.
+// Kept state of an earlier version says nothing of the delete hooks.
 func TestDeleteHooksRunWithoutAnythingKept(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), hk("last", onStage(builtins.StageAfterDelete))))
 	w.installed = []ReleaseRef{{Module: "web", Name: "web", Namespace: "ops"}}

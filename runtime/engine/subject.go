@@ -30,7 +30,7 @@ type subject struct {
 
 	echo      echo
 	tried     bool // since its module came up
-	succeeded bool // likewise
+	succeeded bool // and it succeeded
 	lastError string
 	requeueAt time.Time
 	requeue   int // its place among those that wait for that, plus one

@@ -82,7 +82,7 @@ func (e *Engine) Watches(module, hook string) map[string]string {
 
 // watchSynced queues one sync event a watch once every watch of the hook is complete.
 // Later ones, for a kind that comes or goes, or a watch that is complete again, are changes:
-// what came with that has no event of its own.
+// what came with that has no event.
 func (e *Engine) watchSynced(in WatchSynced) {
 	w := e.watches[in.ID]
 	if w == nil {

@@ -81,7 +81,7 @@ func TestWatchWithoutSyncBesideOthers(t *testing.T) {
 	w.wantReleased("web#1")
 }
 
-// TestKindThatComesAndGoesIsAChange: what comes with a kind has no events of its own,
+// TestKindThatComesAndGoesIsAChange: what comes with a kind has no events,
 // so that a sync must stand for it, also where the first one does not trigger.
 func TestKindThatComesAndGoesIsAChange(t *testing.T) {
 	for _, tc := range []struct {

@@ -70,7 +70,7 @@ type world struct {
 	holdHelm string
 	heldHelm Release
 
-	// What reloads have led to.
+	// Results of reloads.
 	watched []string // "+id" started, "-id" stopped
 	refused string
 	served  []string // "web: ids"

@@ -50,7 +50,7 @@ func (x *Executor) Save(ctx context.Context, a engine.Save) error {
 	return x.o.Kept.Save(ctx, a.Module, a.Data)
 }
 
-// write carries out one write of a hook. What a hook makes for its chart comes before
+// write carries out one write of a hook. Objects that a hook makes for its chart come before
 // the first install, which else makes the module's namespace: so it is made here when
 // it is what a write misses.
 func (x *Executor) write(ctx context.Context, module, manager string, w effect.Write) error {

@@ -138,7 +138,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	trace := record.Start(take, a.Run, g.Number, &request)
 	result := hook.Run(x.charged(ctx, a.Module.Name), request)
 	took := x.o.Now().Sub(began)
-	if ctx.Err() == nil { // else it was cut short, by a reason that is none of its own
+	if ctx.Err() == nil { // else it was cut short, by a reason outside of it
 		trace.End(take, result, took)
 	}
 	return engine.RunDone{

@@ -11,7 +11,7 @@ import (
 	"github.com/starling-operator/starling/runtime/hook"
 )
 
-// uninstallTimeout bounds an uninstall that has no timeout of its own.
+// uninstallTimeout bounds an uninstall that has no timeout.
 const uninstallTimeout = 10 * time.Minute
 
 // ApplyCRDs applies the crds/ of a module.

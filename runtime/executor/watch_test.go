@@ -14,7 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
-// What a binding says must reach the watch.
+// All fields of a binding must reach the watch.
 func TestWatchSpecHoldsTheWholeBinding(t *testing.T) {
 	want := watch.Spec{
 		ID: "id", APIVersion: "v1", Kind: "Pod", Namespaces: []string{"a"}, ExcludeNamespaces: []string{"b"},

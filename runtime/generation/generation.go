@@ -204,9 +204,9 @@ func (m *Module) join(err error) {
 	m.Err = errors.Join(m.Err, err)
 }
 
-// Only returns a generation with the global hooks and some modules of this one. What
-// they require of others is left out, and what the tree's values say of those; a name
-// that is not there is skipped.
+// Only returns a generation with the global hooks and some modules of this one. It
+// leaves out requirements of other modules, and what the tree's values say of those; a
+// name that is not there is skipped.
 func (g *Generation) Only(names ...string) *Generation {
 	out := *g
 	out.Modules, out.Names = map[string]*Module{}, nil

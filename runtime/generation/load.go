@@ -203,7 +203,7 @@ func (m *Module) checkQueues() {
 	}
 }
 
-// checkReferences looks at what modules say of each other. What requires= names
+// checkReferences looks at what modules say of each other. Modules that requires= names
 // must exist; after= only orders.
 func (g *Generation) checkReferences() {
 	for _, name := range g.Names {

@@ -46,7 +46,7 @@ func codeDigest(files fs.FS, dir string) string {
 	code := map[string][]byte{}
 	var todo []string
 	for _, root := range []string{dir, "lib"} {
-		// What cannot be read is an error of its module already.
+		// A file that cannot be read is an error of its module already.
 		_ = fs.WalkDir(files, root, func(p string, d fs.DirEntry, err error) error {
 			schema := strings.HasPrefix(p, dir+"/openapi/")
 			if err == nil && !d.IsDir() && (schema || strings.HasSuffix(p, ".star")) {

@@ -14,7 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 )
 
-// What has not changed since the generation before is taken over from it: whoever has
+// A module that has not changed since the generation before is taken over from it: whoever has
 // both sees by the pointer of a module that there is nothing to do.
 
 // inputs are the .star files that were read to load a module, with the SHA-256 of
@@ -151,7 +151,7 @@ func (m *Module) remember(host *script.Host) {
 	m.inputs = in
 }
 
-// filterID puts the code of a filter into the place of its file's path. What a function
+// filterID puts the code of a filter into the place of its file's path. The values that a function
 // closes over may come from the file that registers the hook, whose digest is given.
 func filterID(host *script.Host, digest string, fn *starlark.Function, id string) string {
 	pos := fn.Position()

@@ -156,7 +156,7 @@ func TestFilterIdentities(t *testing.T) {
 	}
 }
 
-// What modules load is there once, whichever generations they come from.
+// A library that modules load is there once, whichever generations they come from.
 func TestLibrariesAreTakenOver(t *testing.T) {
 	files := twoModules()
 	files["web/hooks/a.star"] = `load("@std//k8s.star", "is_ready")` + "\n" + hookText

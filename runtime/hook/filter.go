@@ -22,7 +22,7 @@ var filterLimits = script.Limits{Steps: 1_000_000, Wall: time.Second}
 // askedLimits bound enabled() and chart_values(), which are asked again and again.
 var askedLimits = script.Limits{Steps: 10_000_000, Wall: 5 * time.Second}
 
-// Filter returns what a watch keeps of an object, nil for the object itself. What a
+// Filter returns what a watch keeps of an object, nil for the object itself. The result that a
 // filter returns is kept as plain data: nothing of the object stays behind it.
 // Host is asked for anew for each object: a watch may outlive the generation that has
 // brought it.
@@ -83,7 +83,7 @@ func keepFields(obj map[string]any, paths []object.Path) map[string]any {
 	for i, p := range paths {
 		all[i] = p.Resolve(obj)
 	}
-	// What holds others comes before them, which then are there already.
+	// A text that holds others comes before them, which then are there already.
 	slices.SortStableFunc(all, func(a, b []string) int { return len(a) - len(b) })
 	for _, keys := range all {
 		v, ok := object.Get(obj, keys)
@@ -107,7 +107,7 @@ func keepFields(obj map[string]any, paths []object.Path) map[string]any {
 
 // ChartValues returns what the chart sees of the values: all of them, below
 // values_key= when the module asks for that, or what def chart_values(v) returns.
-// What secrets returns is hidden in its error.
+// Texts that secrets returns are hidden in its error.
 func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (map[string]any, error) {
 	if key := m.Decl.ValuesKey; key != "" {
 		nested := map[string]any{}

@@ -51,7 +51,7 @@ func (s *seen) known(secrets func() []string) {
 	}
 }
 
-// given notes the Secrets that a request brings. What it watches is noted when the hook
+// given notes the Secrets that a request brings. Its watches are noted when the hook
 // looks at it, by the function that it returns.
 func (s *seen) given(r *Request) (asked func(binding string)) {
 	secret := map[string]bool{}
@@ -106,7 +106,7 @@ func take(m *object.Mask, v starlark.Value) {
 	}
 }
 
-// err hides in an error what was seen. What errors.As finds in it is found in the result,
+// err hides in an error what was seen. errors.As finds the same in the result,
 // with its text hidden as well.
 func (s *seen) err(err error) (masked error) {
 	if err == nil {

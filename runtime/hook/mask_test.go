@@ -43,7 +43,7 @@ func (r dataReader) List(context.Context, string, string, []string, string, stri
 	return []map[string]any{r.secret}, nil
 }
 
-// What a run reads from Secrets, by a watch or by itself, is in no log line and no error,
+// Data that a run reads from Secrets, by a watch or by itself, is in no log line and no error,
 // and is known as secret in the values that it sets.
 func TestWhatIsReadFromSecretsIsHidden(t *testing.T) {
 	secret := map[string]any{

@@ -58,12 +58,12 @@ func TestRequestRuns(t *testing.T) {
 	if got = call("check", review(nil)); got.Err != nil || got.Response.Denied != nil {
 		t.Errorf("%+v", got)
 	}
-	// What a Secret under review holds is in no answer that people read.
+	// The data of a Secret under review is in no answer that people read.
 	secret := builtins.Review{Name: "a", Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"k": "aHVudGVyMg=="}}}
 	if got = call("strict", secret.Request("validate")); got.Response.Denied == nil || got.Response.Denied.Message != "no ***" || got.Response.Warnings[0] != "is ***" {
 		t.Errorf("%+v", got)
 	}
-	// What is returned has no line of its own: the function's is named.
+	// A returned value has no line: the function's is named.
 	if got = call("check", review(map[string]any{"odd": "yes"})); got.Err == nil || !strings.HasPrefix(got.Err.Error(), "web/hooks/a.star:2:1: check: the hook returned int; ") {
 		t.Errorf("%v", got.Err)
 	}

@@ -77,7 +77,7 @@ type Result struct {
 	Hide func(error) error
 }
 
-// Run calls a hook. What it has seen of Secrets is hidden in its log, in its error and in
+// Run calls a hook. The data of Secrets that it has seen is hidden in its log, in its error and in
 // what it has others told.
 func Run(ctx context.Context, r Request) Result {
 	s := &seen{}
@@ -162,7 +162,7 @@ func placeOf(fn starlark.Callable) string {
 	return ""
 }
 
-// Enabled calls def enabled() of a module.star. What secrets returns is hidden in its log,
+// Enabled calls def enabled() of a module.star. Texts that secrets returns are hidden in its log,
 // its error and its reason.
 func Enabled(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (builtins.Decision, error) {
 	s := &seen{}

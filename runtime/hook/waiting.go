@@ -9,7 +9,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// waiting counts how long a run waits for others: that is no computing of its own.
+// waiting counts how long a run waits for others: that time is not its own.
 type waiting struct{ total atomic.Int64 }
 
 func (w *waiting) since(began time.Time) { w.total.Add(int64(time.Since(began))) }

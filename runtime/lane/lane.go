@@ -37,7 +37,7 @@ type Options[E any] struct {
 	Parallel func(group string) int
 }
 
-// Lane is the line of work of one module. What is taken at a time is of one group.
+// Lane is the line of work of one module. Work that is taken at a time is of one group.
 // A Lane is not safe for concurrent use.
 type Lane[E any] struct {
 	o      Options[E]

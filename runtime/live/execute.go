@@ -12,7 +12,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
-// do carries out one action. What takes time gets a goroutine; its result comes
+// do carries out one action. An action that takes time gets a goroutine; its result comes
 // back through the inbox.
 func (d *Driver) do(a engine.Action) {
 	switch a := a.(type) {
@@ -156,7 +156,7 @@ func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
 	d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
 	done, result := d.executor.RunHook(d.work, a)
 	ran := !done.Gone && !done.Incomplete
-	// What has gone meanwhile must not come back to the metrics.
+	// A hook that has gone meanwhile must not come back to the metrics.
 	if ran && d.generation.Load().Hook(a.Hook.ID) != nil {
 		d.metrics.ran(a.Module.Name, a.Hook.ID, done.Took, result)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// hookMetrics holds what hooks have set. It is a collector of its own: names and
+// hookMetrics holds what hooks have set. It is a separate collector: names and
 // labels are not known before they are set.
 type hookMetrics struct {
 	mu     sync.Mutex
@@ -76,7 +76,7 @@ func newHookMetrics() *hookMetrics {
 }
 
 // publish changes the metrics of a hook, with for_each those of one object: groups
-// expire first, whatever the order of the calls was. What cannot be is left out and
+// expire first, whatever the order of the calls was. A metric that cannot be is left out and
 // reported.
 func (m *hookMetrics) publish(module, hook, key string, changes []effect.Metric) []error {
 	m.mu.Lock()

@@ -37,7 +37,7 @@ const maxAheadRequests = 8
 type entry struct {
 	in     engine.Input
 	slot   string               // its key in last, or ""
-	each   bool                 // a WatchChanged whose objects have runs of their own
+	each   bool                 // a WatchChanged whose objects have their own runs
 	events map[eventKey]stamped // of a WatchChanged to which something was added
 	seq    int
 	count  map[string]int // of events, by type
@@ -77,7 +77,7 @@ func (b *inbox) put(in engine.Input) {
 }
 
 // changed makes changes of a watch wait, joined with those that do. Each says that its
-// objects have runs of their own.
+// objects have their own runs.
 func (b *inbox) changed(in engine.WatchChanged, each bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

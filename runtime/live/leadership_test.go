@@ -106,7 +106,7 @@ func TestAStolenLeaseWhileTheLoopIsStuck(t *testing.T) {
 	})
 }
 
-// What another process has kept means that there are two: this one ends.
+// A write of another process to kept state means that there are two: this one ends.
 func TestAConflictOfWhatIsKeptEndsTheLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, emptyTree)

@@ -88,7 +88,7 @@ type leadOptions struct {
 	name string
 	lock resourcelock.Interface
 	log  zerolog.Logger
-	// led is called, in a goroutine of its own, once the Lease is held.
+	// led is called, in its own goroutine, once the Lease is held.
 	led func()
 	// until is called after each renewal with the time until which nobody else can
 	// have the Lease, and this process has time to stop.
@@ -100,7 +100,7 @@ type leadOptions struct {
 var errTaken = errors.New("another process has taken the lease; this one ends")
 
 // lead holds the Lease until ctx ends, or until it is lost: then it returns nil or
-// [errTaken]. Who may not touch the Lease is told so at once, by an error: waiting would
+// [errTaken]. A process without the right to the Lease gets an error at once: waiting would
 // not help. It gives nothing back, because writes may still be under way, see
 // [giveBack]; client-go's own way of doing so would also report a loss only after one
 // more try to reach the API server, when another process may hold the Lease already.

@@ -141,7 +141,7 @@ func TestTheLeaseIsGivenBackByItsHolderAlone(t *testing.T) {
 	}
 }
 
-// Who may not touch the Lease is told so at once; a refusal of one who holds it may be
+// A process without the right to the Lease gets an error at once; a refusal of one that holds it may be
 // a passing one.
 func TestALeaseThatMayNotBeHad(t *testing.T) {
 	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "starling", nil)

@@ -214,7 +214,7 @@ func (m *Marks) end(what, digest string, succeeded bool) error {
 	return errors.Join(errs...)
 }
 
-// Loading marks that a module is loaded; see [generation.Options]. loaded is to be called
+// Loading marks that a module is loaded; see [generation.Options]. loaded must be called
 // when that has ended, with whether it went well.
 func (m *Marks) Loading(module, digest string) (loaded func(ok bool), err error) {
 	what := "load of " + module

@@ -133,7 +133,7 @@ func TestARunThatCannotBeMarkedCountsForNothing(t *testing.T) {
 	}
 }
 
-// What a mark costs each call of a filter, and each run.
+// It measures what a mark costs per call of a filter, and per run.
 func BenchmarkMarks(b *testing.B) {
 	m, err := OpenMarks(b.TempDir())
 	if err != nil {
@@ -182,7 +182,7 @@ func TestAFilterThatKillsAtSomeObjects(t *testing.T) {
 	}
 }
 
-// What has the same name and another digest leaves no file open.
+// A file of the same name and another digest leaves no file open.
 func TestAnEditLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	m := open(t, dir)

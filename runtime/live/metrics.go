@@ -103,7 +103,7 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m.certificate = gauge("starling_webhook_certificate_expires", "When the certificate that webhooks are served with ends, in seconds since 1970; 0 while there is none.")
 	m.watchErrors = counter("starling_watch_errors_total", "Errors of the watches of a hook, those of filters included.", ofHook...)
 	m.requests = counter("starling_api_requests_total", "Requests to the API server, by verb (get, watch, post, put, patch, delete) and status code; error when there was no answer.", "verb", "code")
-	m.releases = counter("starling_release_actions_total", "What Helm did: installed, upgraded, unchanged, uninstalled, failed and so on.", "module", "action")
+	m.releases = counter("starling_release_actions_total", "Results of Helm: installed, upgraded, unchanged, uninstalled, failed and so on.", "module", "action")
 	m.pending = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "starling_messages_pending", Help: "Messages of http.send that wait, or are under way."}, []string{"module"})
 	m.own = append(m.own, m.pending)
 	m.messages = counter("starling_messages_total", "Messages of http.send that are done with, by how they ended: sent, failed, replaced by a later one, dropped because too many waited.", "module", "outcome")

@@ -131,7 +131,7 @@ took_sum{hook="web/a",module="web"} 3
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
-	// What the other one shows is typed again once the name is its own.
+	// The metric of the other hook has its type again once the name is its own.
 	m.unpublish("evil", "", "")
 	want = `
 # HELP seen_total Set by hooks.
@@ -225,7 +225,7 @@ func TestGroupsExpire(t *testing.T) {
 	}
 }
 
-// With for_each a hook measures many objects, each of which has groups of its own, and
+// With for_each a hook measures many objects, each of which has its own groups, and
 // takes its series with it.
 func TestMetricsGoWithTheirObject(t *testing.T) {
 	m := newHookMetrics()
@@ -257,7 +257,7 @@ func TestMetricsGoWithTheirObject(t *testing.T) {
 	}
 }
 
-// What expires in one hook is found without a look at the series of all others.
+// A series of one hook expires without a look at the series of all others.
 func TestExpireCostsTheSameAmongMany(t *testing.T) {
 	cost := func(hooks int) float64 {
 		m := newHookMetrics()

@@ -158,7 +158,7 @@ func TestMetricsOfTheEngine(t *testing.T) {
 	}) {
 		t.Errorf("got %s", strings.Join(got, "\n"))
 	}
-	// What waits again under the same key has not waited all the time.
+	// Work that waits again under the same key has not waited all the time.
 	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 3}), at.Add(8*time.Second))
 	if got := s.texts(t, at.Add(9*time.Second)); !slices.Contains(got, "starling_queue_oldest_seconds module=web queue=main 1") {
 		t.Errorf("got %s", strings.Join(got, "\n"))

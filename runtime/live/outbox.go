@@ -28,7 +28,7 @@ type outbox struct {
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	// stopping is closed when nothing is to be tried again.
+	// stopping is closed when nothing is tried again any more.
 	stopping chan struct{}
 	busy     sync.WaitGroup
 }
@@ -272,7 +272,7 @@ func (b *outbox) state(module string) (waiting int, problems []string) {
 	return box.waiting, problems
 }
 
-// stop lets tries that are under way, or come first, end while ctx does. What is left
+// stop lets tries that are under way, or come first, end while ctx does. The rest
 // is lost; it returns how many messages that is.
 func (b *outbox) stop(ctx context.Context) (lost int) {
 	b.mu.Lock()

@@ -176,7 +176,7 @@ func TestEventMessagesAreTextThatFits(t *testing.T) {
 	}
 }
 
-// What becomes of the tree is told by who follows it, beside the engine.
+// The follower of the tree tells what becomes of it, beside the engine.
 func TestAReloadMayFailAsTheEngineBegins(t *testing.T) {
 	metrics, err := NewMetrics(prometheus.NewRegistry(), "v0")
 	if err != nil {

@@ -109,8 +109,8 @@ func TestAModuleComputesNoMoreThanOneProcessor(t *testing.T) {
 	})
 }
 
-// What a module computes beside its runs, in filters and when it is asked whether it is on,
-// counts as its runs do.
+// The time that a module computes beside its runs, in filters and in enabled(), counts as
+// its runs do.
 func TestWhatAModuleComputesBesideItsRunsCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots()

@@ -52,7 +52,7 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// What is too much to be known hides all.
+// Too many secrets hide all.
 func TestMaskOfTooMuch(t *testing.T) {
 	m := &Mask{}
 	for i := range 9 << 14 {

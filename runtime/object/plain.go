@@ -30,7 +30,7 @@ const (
 
 // FromPlain returns plain data as frozen Starlark values: maps become dicts in
 // sorted key order, slices lists. Integers of any Go type and *big.Int are
-// exact. What is no plain data becomes its text.
+// exact. A value that is no plain data becomes its text.
 func FromPlain(v any) starlark.Value {
 	r := thaw(v)
 	r.Freeze()

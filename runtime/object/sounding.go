@@ -25,7 +25,7 @@ func (m *Mask) sounding(v any, secret bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, e := range v {
-			// What names a secret, or says of which type it is, is none.
+			// The name of a secret, or its type, is no secret.
 			m.sounding(e, secret && !soundsRef.MatchString(k) || SoundsSecret(k))
 		}
 	case []any:

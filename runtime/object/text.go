@@ -13,7 +13,7 @@ import (
 const MaxTextNesting = 500
 
 // TextSize returns about how many bytes the text of v has. It counts no further than
-// limit: beyond it is limit+1. What lies too deep in each other for a text is deep.
+// limit: beyond it is limit+1. Values too deep in each other for a text are deep.
 func TextSize(v starlark.Value, limit int) (size int, deep bool) {
 	m := measure{left: limit}
 	m.value(v, 0)

@@ -5,8 +5,8 @@
 // of each redirect, and, as a connection is made, the address that the name has led
 // to. So a name cannot lead to an address of a private network that is not listed,
 // however often its owner changes where it leads. A proxy would make that check
-// meaningless: HTTP_PROXY and the like are not looked at. Each request has a connection
-// of its own, so none is used by a module for which it was not checked.
+// meaningless: HTTP_PROXY and the like are not looked at. Each request has its own
+// connection, so none is used by a module for which it was not checked.
 package outbound
 
 import (

@@ -163,7 +163,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// What must not be read cannot be compared, and the plan says so.
+// An object that must not be read cannot be compared, and the plan says so.
 func TestDriftThatMustNotBeRead(t *testing.T) {
 	files := web(nil)
 	a := serve(t, running(t, files, thing("Node", "", "a", nil)))

@@ -197,7 +197,7 @@ def pods(ctx):
 hook(pods, on = [k8s.watch("v1", "Pod", name = "pods")])
 `
 
-// What the API server refuses is named, and asked for once; the others go on.
+// A request that the API server refuses is named, and made once; the others go on.
 func TestRefusals(t *testing.T) {
 	files := web(map[string]string{
 		"other/module.star":  "module(enabled = True)\n",

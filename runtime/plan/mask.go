@@ -16,7 +16,7 @@ import (
 // hiddenText stands for a secret.
 const hiddenText = object.Hidden
 
-// document: those of a manifest begin after such a line. What looks like it inside of one,
+// document: those of a manifest begin after such a line. A line that looks like it inside of one,
 // the end of a PEM's first line say, is indented or has something before it.
 var document = regexp.MustCompile(`(?m)^---[ \t]*(?:#.*)?\n`)
 

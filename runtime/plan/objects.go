@@ -227,7 +227,7 @@ func element(path []string, name string) []string {
 	return out
 }
 
-// named are the elements of a list by name; nil when not all have one of their own.
+// named are the elements of a list by name; nil when not all have a name.
 func named(list []any) map[string]any {
 	if len(list) == 0 {
 		return map[string]any{}

@@ -48,7 +48,7 @@ type Plan struct {
 // Action is what becomes of something.
 type Action string
 
-// What becomes of modules and objects.
+// Changes of modules and objects.
 const (
 	None      Action = "none"
 	Install   Action = "install"

@@ -278,7 +278,7 @@ spec:
 	}
 }
 
-// What was planned is what happens: after it, nothing is left to do.
+// The plan is what happens: after it, nothing is left to do.
 func TestWhatIsPlannedHappens(t *testing.T) {
 	w := running(t, web(nil), thing("Node", "", "a", nil))
 	files := web(map[string]string{"web/values.yaml": "color: green\n"})

@@ -9,7 +9,7 @@ import (
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
-// What becomes of releases, whatever their modules did before.
+// A plan shows changes of releases, whatever their modules did before.
 func TestReleases(t *testing.T) {
 	moved := strings.Replace(webModule, `namespace = "web"`, `namespace = "other"`, 1)
 	helmOnly := func(w *sim.World) { // as if helm had installed it: nothing says that Starling did

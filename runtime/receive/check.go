@@ -23,7 +23,7 @@ func (s *Server) precheck(r *http.Request, to *route) (proof, error) {
 }
 
 // check refuses what is not signed with the secret, or was taken before. The request that
-// it returns is to be ended; it may be nil.
+// it returns must be ended; it may be nil.
 func (s *Server) check(r *http.Request, to *route, p proof, body []byte) (*request, error) {
 	if to.secret == nil || p.token != "" {
 		return nil, nil

@@ -319,7 +319,7 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 	}
 }
 
-// Who begins requests and does not go on holds nobody up: not on other paths, not on this
+// A client that begins requests and does not go on holds nobody up: not on other paths, not on this
 // one. Without a signature that could fit nothing is read at all.
 func TestSlowRequestsHoldNobodyUp(t *testing.T) {
 	w := newWorld(t, &builtins.ReceiveBinding{Path: "/x", MaxBytes: 1 << 20}, &builtins.ReceiveBinding{Path: "/signed", MaxBytes: 1 << 20, Secret: ref("token"), Signature: builtins.SignatureGitHub})

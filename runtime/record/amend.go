@@ -58,8 +58,8 @@ func (s *Store) amend(a amendment) error {
 	}
 	h := p.header
 	h.Result, h.AtCommit = ResultFailed, true
-	// What is sealed is sealed together with the header: the whole file is new.
-	if data, err = runFile(s.key, &s.press, h, p.refs, plain); err != nil {
+	// The body is sealed together with the header: the whole file is new.
+	if data, err = runFile(s.key, &s.compressor, h, p.refs, plain); err != nil {
 		return err
 	}
 	if err := s.write(id+runSuffix, data); err != nil {

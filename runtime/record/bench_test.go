@@ -8,7 +8,7 @@ import (
 	"github.com/starling-operator/starling/runtime/hook"
 )
 
-// What a run pays for being recorded, under a load that drops most of them.
+// It measures what a record costs a run, under a load that drops most of them.
 func BenchmarkTrace(b *testing.B) {
 	r := New(Options{})
 	h := &generation.Hook{ID: "m/h"}
@@ -23,7 +23,7 @@ func BenchmarkTrace(b *testing.B) {
 	}
 }
 
-// What it takes to keep a run whose snapshot is there already.
+// It measures the cost of keeping a run whose snapshot is there already.
 func BenchmarkPut(b *testing.B) {
 	m, s := newModule(b, "values.set(\"x\", 1)"), newStore(b, StoreOptions{})
 	snapshot := nodes("a", "b", "c")

@@ -10,7 +10,7 @@ import (
 	"github.com/starling-operator/starling/runtime/hook"
 )
 
-// What is sealed of a run. Fields may be added to it within one [Format] when a record
+// The sealed part of a run. Fields may be added to it within one [Format] when a record
 // without them still means what it meant.
 
 // body is the sealed part of a run's file.
@@ -108,7 +108,7 @@ func (e event) event() builtins.Event {
 	}
 }
 
-// part is a part of a record: in place when it is small, else a file of its own.
+// part is a part of a record: in place when it is small, else its own file.
 type part struct {
 	Data []byte `cbor:"d,omitempty"`
 	File *Name  `cbor:"f,omitempty"`

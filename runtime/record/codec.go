@@ -67,14 +67,14 @@ func (c *codec) read(data []byte, into any) error {
 	return nil
 }
 
-// press makes data smaller. It serves one goroutine.
-type press struct {
+// compressor makes data smaller. It serves one goroutine.
+type compressor struct {
 	w   *flate.Writer
 	out bytes.Buffer
 }
 
 // packed returns bytes that are valid until the next call.
-func (p *press) packed(plain []byte) ([]byte, error) {
+func (p *compressor) packed(plain []byte) ([]byte, error) {
 	p.out.Reset()
 	if p.out.Cap() > 1<<20 {
 		p.out = bytes.Buffer{} // one large part is not a reason to hold on to so much

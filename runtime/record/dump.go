@@ -11,7 +11,7 @@ type Dump struct {
 	Outcome []string `json:"outcome"`
 }
 
-// DumpInputs are what the run was given. What is not there is left out.
+// DumpInputs are what the run was given. Missing parts are left out.
 type DumpInputs struct {
 	Now       string           `json:"now"` // with its zone
 	Namespace string           `json:"namespace"`

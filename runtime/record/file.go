@@ -48,7 +48,7 @@ func front(head []byte, refs []Name) []byte {
 func partHead() []byte { return []byte{'p', Format} }
 
 // runFile writes the file of a run.
-func runFile(k *Key, pr *press, h Header, refs []Name, plain []byte) ([]byte, error) {
+func runFile(k *Key, pr *compressor, h Header, refs []Name, plain []byte) ([]byte, error) {
 	line, err := json.Marshal(h)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func runFile(k *Key, pr *press, h Header, refs []Name, plain []byte) ([]byte, er
 	return file(k, pr, append(line, '\n'), refs, plain)
 }
 
-func file(k *Key, pr *press, head []byte, refs []Name, plain []byte) ([]byte, error) {
+func file(k *Key, pr *compressor, head []byte, refs []Name, plain []byte) ([]byte, error) {
 	if len(refs) > maxRefs || len(plain) > maxPlain {
 		return nil, errLarge
 	}

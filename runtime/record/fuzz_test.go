@@ -33,7 +33,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// What is sealed may be of somebody who has the key and means no good.
+// A sealed body may come from an attacker who has the key.
 func FuzzBody(f *testing.F) {
 	m, s := newModule(f, asksAll), newStore(f, StoreOptions{})
 	trace := m.run(f, nodes("a", "b"))
@@ -51,7 +51,7 @@ func FuzzBody(f *testing.F) {
 	f.Add([]byte{0xa0})
 	f.Add([]byte("\xa1\x67outcome\x41\xa0"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := runFile(s.key, &press{}, h, nil, data)
+		file, err := runFile(s.key, &compressor{}, h, nil, data)
 		if err != nil {
 			return
 		}

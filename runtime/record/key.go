@@ -16,7 +16,7 @@ import (
 // KeySize is the size of a [Key], in bytes.
 const KeySize = 32
 
-// Key seals records. What it was made from is never kept beside them.
+// Key seals records. Its source is never kept beside them.
 type Key struct {
 	raw  []byte
 	seal cipher.AEAD

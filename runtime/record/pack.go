@@ -242,7 +242,7 @@ func (p *packer) reads(tx *tx, t *Trace) ([]read, error) {
 	return out, nil
 }
 
-// part keeps data in place, or as a file of its own.
+// part keeps data in place, or as its own file.
 func (p *packer) part(tx *tx, data any) (part, error) {
 	if v := reflect.ValueOf(data); !v.IsValid() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice || v.Kind() == reflect.Pointer) && v.IsNil() {
 		return part{}, nil

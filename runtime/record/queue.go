@@ -149,7 +149,7 @@ func (q *queue) amend(a amendment) {
 	tell(q.signal)
 }
 
-// amendment returns what is to be amended first; false when there is nothing.
+// amendment returns the first amendment; false when there is nothing.
 func (q *queue) amendment() (amendment, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -25,7 +25,7 @@ const (
 	stopWithin = time.Second
 )
 
-// ErrOff says that nothing is to be recorded, in the chain of an error of
+// ErrOff says that runs are not recorded, in the chain of an error of
 // [Options].Key.
 var ErrOff = errors.New("runs are not recorded")
 
@@ -142,7 +142,7 @@ func (r *Recorder) wait(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// open fetches the key and takes over the folder; nil when there is to be no recording.
+// open fetches the key and takes over the folder; nil when runs are not recorded.
 func (r *Recorder) open(ctx context.Context) *Store {
 	said := ""
 	for {

@@ -212,7 +212,7 @@ func TestAQueueHoldsFewGenerations(t *testing.T) {
 	}
 }
 
-// What a run holds on to counts, whichever way it came: at most so much waits together,
+// All that a run holds on to counts, whichever way it came: at most so much waits together,
 // as one hook may bring about hundreds of runs a second, each with ten thousand objects.
 func TestAQueueHoldsFewBytes(t *testing.T) {
 	many := make([]starlark.Value, 10_000)

@@ -42,7 +42,7 @@ func TestTheKeyIsMadeOnce(t *testing.T) {
 	if labels["starling.dev/instance"] != "ops.starling" || obj["type"] != "starling.dev/records" {
 		t.Errorf("the Secret is %v", obj)
 	}
-	// Another instance has one of its own.
+	// Another instance has its own key.
 	o.Name, o.Instance = "second", "ops.second"
 	if other, err := record.MakeKey(t.Context(), o); err != nil || other.ID() == made.ID() {
 		t.Errorf("the same key: %v", err)

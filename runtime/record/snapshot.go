@@ -12,7 +12,7 @@ const (
 	maxPerPart = 64
 )
 
-// list is the snapshot of one watch as it was kept last. What a watch keeps is never
+// list is the snapshot of one watch as it was kept last. A row of a watch is never
 // changed, and no tuple, so a value that is the same needs no second look.
 type list struct {
 	values []starlark.Value

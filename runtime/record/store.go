@@ -43,14 +43,14 @@ type StoreOptions struct {
 // Store keeps runs in a folder. One process writes to it, from one goroutine; any
 // number may read, with [List] and [Load].
 type Store struct {
-	o     StoreOptions
-	key   *Key
-	codec *codec
-	press press
-	pack  *packer
-	runs  []*stored // oldest first
-	parts map[Name]*shelf
-	bytes int64
+	o          StoreOptions
+	key        *Key
+	codec      *codec
+	compressor compressor
+	pack       *packer
+	runs       []*stored // oldest first
+	parts      map[Name]*storedPart
+	bytes      int64
 }
 
 // stored is a run on disk.
@@ -62,8 +62,8 @@ type stored struct {
 	refs     []Name
 }
 
-// shelf is a part on disk.
-type shelf struct {
+// storedPart is a part on disk.
+type storedPart struct {
 	size int64
 	used int // by how many runs and parts
 	list bool
@@ -82,7 +82,7 @@ func OpenStore(o StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{o: o, key: o.Key, codec: c, parts: map[Name]*shelf{}}
+	s := &Store{o: o, key: o.Key, codec: c, parts: map[Name]*storedPart{}}
 	s.pack = newPacker(s, o.Version, o.Process)
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of records: %w", err)
@@ -138,7 +138,7 @@ func (s *Store) findPart(file string, refs map[Name][]Name) {
 		s.remove(file)
 		return
 	}
-	s.parts[name] = &shelf{size: sizeOf(data), list: len(p.refs) > 0}
+	s.parts[name] = &storedPart{size: sizeOf(data), list: len(p.refs) > 0}
 	s.bytes += sizeOf(data)
 	refs[name] = p.refs
 }
@@ -270,7 +270,7 @@ func (t *tx) part(plain []byte, refs []Name) (Name, error) {
 	if t.use(name) {
 		return name, nil
 	}
-	data, err := file(t.s.key, &t.s.press, partHead(), refs, plain)
+	data, err := file(t.s.key, &t.s.compressor, partHead(), refs, plain)
 	if err != nil {
 		return name, err
 	}
@@ -287,7 +287,7 @@ func (t *tx) part(plain []byte, refs []Name) (Name, error) {
 			t.refs = slices.Delete(t.refs, i, i+1)
 		}
 	}
-	t.s.parts[name] = &shelf{size: sizeOf(data), list: len(refs) > 0}
+	t.s.parts[name] = &storedPart{size: sizeOf(data), list: len(refs) > 0}
 	t.s.bytes += sizeOf(data)
 	t.made = append(t.made, name)
 	t.refs = append(t.refs, name)
@@ -297,7 +297,7 @@ func (t *tx) part(plain []byte, refs []Name) (Name, error) {
 // commit keeps the run.
 func (t *tx) commit(h Header, plain []byte) error {
 	h.Error = "" // it is among what is sealed
-	data, err := runFile(t.s.key, &t.s.press, h, t.refs, plain)
+	data, err := runFile(t.s.key, &t.s.compressor, h, t.refs, plain)
 	if err != nil {
 		return err
 	}

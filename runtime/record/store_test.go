@@ -328,7 +328,7 @@ func write(t testing.TB, path string, data []byte) {
 	}
 }
 
-// What is on disk tells nothing to those without the key.
+// Files on disk tell nothing to those without the key.
 func TestNothingIsPlainOnDisk(t *testing.T) {
 	m, s := newModule(t, asksAll), newStore(t, StoreOptions{})
 	put(t, s, m.run(t, nodes("node-secret-name")))

@@ -21,7 +21,7 @@ const maxLinks = 40
 // replaced with each update. The files beside it lead through it.
 const dataLink = "..data"
 
-// placesOf finds what is to be watched for a tree. What is not there has no places, but
+// placesOf finds the places to watch for a tree. A file that is not there has no places, but
 // the folder that it would be in does.
 func placesOf(dir string) places {
 	p := places{}
@@ -33,7 +33,7 @@ func placesOf(dir string) places {
 		p.name(root, dataLink)
 		return p
 	}
-	// What cannot be read is found when the tree is read.
+	// A file that cannot be read is found when the tree is read.
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || !d.IsDir():

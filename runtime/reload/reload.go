@@ -4,7 +4,7 @@
 // A tree may be a plain folder, a mounted ConfigMap or projected volume (whose ..data link
 // is replaced), or lie behind a link that git-sync replaces. Changes are heard of from
 // the file system, and looked for again and again, because a file system may be silent.
-// What comes at once is taken together; what comes without end is waited for only so long.
+// Changes that come at once are taken together; for changes without end it waits only so long.
 package reload
 
 import (
@@ -53,7 +53,7 @@ type watcher struct {
 	blind    bool // the log has said that folders cannot be watched
 
 	digest string // of what was handed over last
-	beside string // of Files, likewise
+	beside string // that of Files which was handed over last
 	failed string // what was told last, "" once the tree could be read
 	since  time.Time
 }
@@ -110,7 +110,7 @@ func (w *watcher) loop(ctx context.Context) {
 }
 
 // look reads the tree and hands it over if it is another one. It returns false when it
-// is to be looked at again soon.
+// must be looked at again soon.
 func (w *watcher) look(ctx context.Context) (done bool) {
 	w.place() // first: what changes from now on is heard of
 	t, err := stable(w.o.Dir, w.o.Tree, w.digest)

@@ -26,7 +26,7 @@ type folder struct {
 	seen chan string
 }
 
-// watch runs a watcher on a path. What it tells comes through seen: the version of each
+// watch runs a watcher on a path. Its results come through seen: the version of each
 // module, or an error.
 func watch(t *testing.T, dir string, change ...func(*Options)) *folder {
 	t.Helper()
@@ -331,7 +331,7 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// What is wrong with a module is in its tree, not an error of all: a link that leads out
+// An error of a module is in its tree, not an error of all: a link that leads out
 // of the tree, a file that is too large.
 func TestBrokenModulesAreHandedOver(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()

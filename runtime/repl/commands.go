@@ -23,7 +23,7 @@ func (s *Session) cmdLoad(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	// A host of its own: the file as it is now, not as it was loaded before.
+	// A new host: the file as it is now, not as it was loaded before.
 	host := script.New(script.Options{Files: files, Std: s.o.Files.Std, Context: func(p string) *builtins.Context {
 		role := builtins.RoleHooks
 		if path.Base(p) == "module.star" {

@@ -40,7 +40,7 @@ hook(count, on = [k8s.watch("v1", "Node", name = "nodes")])
 	}.check(t, f)
 }
 
-// What hooks, or lines, have put into the values as a secret is not shown.
+// Values that hooks, or lines, have set as a secret are not shown.
 func TestValuesHideSecrets(t *testing.T) {
 	f := newFixture(t, Options{})
 	f.eval(":apply -\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\nstringData: {k: hunter2}\n.")

@@ -12,7 +12,7 @@ import (
 )
 
 // History is what was typed in earlier sessions, in a file with one JSON text a line
-// that only its owner can read. What may hold a secret is left out. A file that cannot
+// that only its owner can read. A line that may hold a secret is left out. A file that cannot
 // be read or written is no error: then there is no history but this session's.
 type History struct {
 	path  string
@@ -74,7 +74,7 @@ func OpenHistory(path string) *History {
 	return h
 }
 
-// Write adds a text, and returns how many there are. What mentions a secret stays out of
+// Write adds a text, and returns how many there are. A line that mentions a secret stays out of
 // the file, and so does what is there already as the last one.
 func (h *History) Write(text string) (int, error) {
 	text = strings.TrimRight(text, "\n ")

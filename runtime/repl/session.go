@@ -71,7 +71,7 @@ type Session struct {
 // hookName is the id of the session's hook in its module.
 const hookName = "repl"
 
-// New begins a session: it starts a process in its world. What Output holds came of
+// New begins a session: it starts a process in its world. The text in Output came of
 // that.
 func New(ctx context.Context, o Options) (*Session, Output, error) {
 	if o.Name == "" {

@@ -244,7 +244,7 @@ func TestWithoutAModuleNothingBinds(t *testing.T) {
 	}.check(t, f)
 }
 
-// What is broken, endless or huge ends a line, and never the session.
+// Broken, endless or huge input ends a line, and never the session.
 func TestBadInputEndsALine(t *testing.T) {
 	f := newFixture(t, Options{})
 	for in, want := range map[string]string{

@@ -9,7 +9,7 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// What comprehensions and slices make is asked for before it is there: the heap that the
+// Comprehensions and slices ask for memory before they take it: the heap that the
 // governor sees here never grows.
 func TestComprehensionsAndSlicesAskForRoom(t *testing.T) {
 	for body, stopped := range map[string]bool{

@@ -126,7 +126,7 @@ func (f *coveredFile) count(stmts []syntax.Stmt) []syntax.Stmt {
 		case *syntax.IfStmt:
 			s.True = f.count(s.True)
 			if _, elif := first(s.False).(*syntax.IfStmt); elif && len(s.False) == 1 {
-				// An elif has a line of its own, and no statement before it.
+				// An elif has its own line, and no statement before it.
 				inner := s.False[0].(*syntax.IfStmt)
 				inner.True, inner.False = f.count(inner.True), f.count(inner.False)
 			} else {

@@ -17,7 +17,7 @@ import (
 
 // diagnose turns what go.starlark.net returned for a run into an *Error. cause
 // is why the run was cancelled, or nil; at is the place to name when the error
-// has none of its own.
+// has none.
 func (h *Host) diagnose(err, cause error, at Frame) *Error {
 	if e, ok := err.(*Error); ok {
 		return e

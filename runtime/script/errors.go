@@ -7,7 +7,7 @@ import (
 )
 
 // Error is one thing that is wrong in a .star file, or went wrong while one ran:
-// a diagnostic with a place. What a builtin returned (its own error types) and a
+// a diagnostic with a place. The error of a builtin (its own error types) and a
 // [LimitError] are found through it by errors.As.
 type Error struct {
 	// File is the path in the module tree ("web/hooks/nodes.star"), or

@@ -14,7 +14,7 @@ import (
 // heap cannot be told apart by run, so: below a soft mark nothing happens; past
 // it every run stops at its next checkpoint and they go on one at a time, each
 // holding the turn until it ends, or until the heap is below the mark again.
-// Whoever then still grows by more than its Limits.Heap is cancelled; so is a run
+// A run that then still grows by more than its Limits.Heap is cancelled; so is a run
 // that reaches no checkpoint while the heap grows by that much, for a value that
 // doubles a few dozen times is past any memory between two of them.
 //
@@ -158,7 +158,7 @@ func over(heap, before uint64, limit int64) bool {
 	return heap > before && heap-before > uint64(limit)
 }
 
-// sample looks at the heap. What runs are about to make counts as made.
+// sample looks at the heap. Memory that runs are about to take counts as taken.
 func (g *Governor) sample() uint64 {
 	h := g.read() + uint64(g.pending.Load())
 	g.heap.Store(h)
@@ -209,7 +209,7 @@ func (s *share) settle() {
 	}
 }
 
-// stopped is told that a run was ended for its memory. What it held is garbage from
+// stopped is told that a run was ended for its memory. Its memory is garbage from
 // which Go would take its time, and the next try comes soon.
 func (g *Governor) stopped() {
 	g.mu.Lock()
@@ -259,7 +259,7 @@ func (s *share) check(ctx context.Context, pause func() (resume func()), more ui
 		since, limit = s.base, s.limit-s.taken
 	}
 	if over(now, since, limit) {
-		// What the sample counts may be garbage, so it is collected first.
+		// The sample may count garbage, so it is collected first.
 		s.g.gc()
 		if now = s.g.sample() + more; over(now, since, limit) {
 			s.g.stopped()

@@ -304,7 +304,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// What the limits leave alone: the everyday uses of the same names.
+// The limits leave the everyday uses of the same names alone.
 func TestBoundedBuiltinsAreTheirOwn(t *testing.T) {
 	f := newFixture(t, map[string]string{"a.star": `
 def f():

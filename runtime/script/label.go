@@ -78,7 +78,7 @@ func (h *Host) missing(label, p string) error {
 	}
 	const enough = 10_000
 	var all, sameName []string
-	// What cannot be listed gives no suggestion; that is all that is lost.
+	// A folder that cannot be listed gives no suggestion; nothing else is lost.
 	_ = fs.WalkDir(fsys, ".", func(f string, d fs.DirEntry, err error) error {
 		if err != nil || len(all) >= enough {
 			return fs.SkipDir

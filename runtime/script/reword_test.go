@@ -10,7 +10,7 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// Who changes an object of the cluster is told how to have one that may be changed.
+// The error of a change to an object of the cluster says how to get a copy that may be changed.
 func TestObjectsAreNotChanged(t *testing.T) {
 	f := newFixture(t, map[string]string{"a.star": "def f():\n    o[\"x\"] = 1\n"}, func(o *Options) {
 		o.Predeclared["o"] = object.New(map[string]any{"kind": "Node"})

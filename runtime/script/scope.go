@@ -47,7 +47,7 @@ func (h *Host) NewScope(o ScopeOptions) *Scope {
 	return s
 }
 
-// Use has what follows run by another host. What the session has defined stays.
+// Use has what follows run by another host. Names that the session has defined stay.
 func (s *Scope) Use(h *Host) {
 	s.host = h
 	for name, v := range h.predeclared {
@@ -174,7 +174,7 @@ func (s *Scope) program(file *syntax.File) (p *starlark.Program, err error) {
 }
 
 // Run runs a piece on the thread of a [Host.Call], and returns the values of its
-// expressions in order. What was defined before an error stays defined.
+// expressions in order. A name that was defined before an error stays defined.
 func (s *Scope) Run(t *starlark.Thread, p *Piece) ([]starlark.Value, error) {
 	load := t.Load
 	defer func() { t.Load = load }()
@@ -228,8 +228,8 @@ func (s *Scope) note(text string) {
 	}
 }
 
-// load loads what a statement names, before the piece runs: loading has limits of its
-// own.
+// load loads what a statement names, before the piece runs: loading has its own
+// limits.
 func (s *Scope) load(ctx context.Context, p *Piece, l *syntax.LoadStmt) error {
 	label := l.ModuleName()
 	at := Frame{File: s.file, Line: int(l.Load.Line), Col: int(l.Load.Col)}
@@ -257,7 +257,7 @@ func (p *Piece) keepResults(file *syntax.File) {
 	}
 }
 
-// carried is the name by which a piece finds the value that a name of its own has had
+// carried is the name by which a piece finds the value that one of its names has had
 // until now. No code can write it.
 func carried(name string) string { return "=" + name }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Sets and dicts hash all that is put into them, or looked for in them, and compare what
-// has the same hash. What goes over many elements in one step looks at the limits of the
+// has the same hash. A builtin that goes over many elements in one step looks at the limits of the
 // run in between.
 
 const (

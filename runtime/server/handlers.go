@@ -18,7 +18,7 @@ const (
 	explainPath = "/v1/explain"
 )
 
-// recordsKeyPath is where it answers with the key of the records of runs. Whoever may
+// recordsKeyPath is where it answers with the key of the records of runs. A process that may
 // open the socket may read the process' memory.
 const recordsKeyPath = "/v1/records-key"
 

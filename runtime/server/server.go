@@ -69,7 +69,7 @@ type Server struct {
 
 // New opens the HTTP address and the socket, so that a port in use or a second
 // starling with the same state folder is an error before anything is started.
-// Requests wait until [Server.Run]. Who never calls Run calls [Server.Close].
+// Requests wait until [Server.Run]. A caller that never calls Run calls [Server.Close].
 func New(o Options) (*Server, error) {
 	sock, err := openSocket(o.Socket, o.Name)
 	if err != nil {

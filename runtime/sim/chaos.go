@@ -91,7 +91,7 @@ func (w *World) disturb(ctx context.Context) error {
 			i := c.r.IntN(len(w.pending))
 			a := w.pending[i]
 			w.pending = slices.Delete(w.pending, i, i+1)
-			if name := spoken(a); i > 0 && name != "" {
+			if name := actionName(a); i > 0 && name != "" {
 				c.note("%s comes before %d others", name, i)
 			}
 			// Nobody tries again what may fail: that its author has said so is no mistake.
@@ -119,8 +119,8 @@ func mayFail(a engine.Action) bool {
 	return false
 }
 
-// spoken is an action in people's words, "" when its place in the order says nothing.
-func spoken(a engine.Action) string {
+// actionName is an action in people's words, "" when its place in the order says nothing.
+func actionName(a engine.Action) string {
 	switch a := a.(type) {
 	case engine.StartWatch:
 		return "the watch " + a.ID

@@ -21,7 +21,7 @@ def kids(ctx):
 hook(kids, on = [k8s.watch("v1", "ConfigMap", name = "parents", labels = "role=parent")], for_each = "parents")
 `
 
-// What Starling remembers of an object, and shows of it, goes with the object: while it
+// The state that Starling keeps and shows of an object goes with the object: while it
 // watches, and while it does not.
 func TestNothingStaysOfObjectsThatAreGone(t *testing.T) {
 	read, err := tree.Read(fstest.MapFS{

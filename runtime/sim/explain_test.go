@@ -166,7 +166,7 @@ func TestExplainAfterARestart(t *testing.T) {
 	)
 }
 
-// What a hook keeps of earlier runs stands with the run that has set it.
+// A value of an earlier run stands with the run that has set it.
 func TestExplainKeptValues(t *testing.T) {
 	w := explainTree(t, map[string]string{
 		"web/module.star":  "module(enabled = True)\n",
@@ -230,7 +230,7 @@ func TestChangesOfAWorldSayWhy(t *testing.T) {
 	}
 }
 
-// What a hook makes of the Secrets that it watches is in no status and no explanation,
+// The data of Secrets that a hook watches is in no status and no explanation,
 // nor is what a filter says of them; after a restart as well.
 func TestSecretsOfAWatchAreHidden(t *testing.T) {
 	w := explainTree(t, map[string]string{

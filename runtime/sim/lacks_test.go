@@ -164,7 +164,7 @@ func TestAFilterThatFailsOnOneObjectHoldsThatObjectAlone(t *testing.T) {
 		t.Errorf("the hook is %s: %s", h.State, h.LastError)
 	}
 
-	// What goes while it lacks a result is forgotten as any other.
+	// An object that goes while it lacks a result is dropped as any other.
 	files["web/hooks/a.star"] = bad
 	must(w.Reload(t.Context(), edited(t, w, files)))
 	must(w.Delete(effect.Ref{APIVersion: "v1", Kind: "Node", Name: "a"}))

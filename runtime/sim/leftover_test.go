@@ -125,7 +125,7 @@ func TestWhatAnUpgradeCannotDeleteIsTriedAgain(t *testing.T) {
 	w.wantModule(t, status.ModuleReady, "")
 }
 
-// What only a revision that failed has made is deleted by the next one.
+// The next revision deletes an object that only a failed revision has made.
 func TestWhatAFailedRevisionMadeIsDeleted(t *testing.T) {
 	w := agents(t)
 	w.Store().FailAfter("create", "DaemonSet", errRefused, 1)

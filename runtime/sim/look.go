@@ -23,7 +23,7 @@ import (
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
-// What people see of the world.
+// These functions return what people see of the world.
 
 // Generation is what the process runs, or the next one would.
 func (w *World) Generation() *generation.Generation { return w.o.Generation }

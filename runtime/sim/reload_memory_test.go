@@ -10,7 +10,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 )
 
-// What earlier generations have brought goes when nothing of it is in force any more:
+// Memory of earlier generations goes when nothing of them is in force any more:
 // after 500 reloads there is as much as after 5.
 func TestMemoryOfManyReloads(t *testing.T) {
 	if testing.Short() {

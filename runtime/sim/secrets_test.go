@@ -9,7 +9,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 )
 
-// What a hook has read from a Secret is hidden wherever people look, also once it stands in
+// Data that a hook has read from a Secret is hidden wherever people look, also once it stands in
 // values and ctx.state: in later runs, after a restart, in enabled(), chart_values() and a
 // chart's errors.
 func TestWhatWasReadFromSecretsStaysHidden(t *testing.T) {

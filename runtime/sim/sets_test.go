@@ -38,7 +38,7 @@ hook(bye, on = [before_delete(), k8s.watch("v1", "ConfigMap", name = "mine", nam
 
 // The objects of sets go with their module, or their hook, whichever way it goes, also
 // when deleting one of them fails at first; before_delete hooks see them still. Those that
-// are to be kept stay.
+// must be kept stay.
 func TestSetsGoAndStay(t *testing.T) {
 	files := map[string]string{
 		"web/module.star": setsModule, "web/hooks/a.star": setsHook, "shop/module.star": "module(enabled = True)\n",

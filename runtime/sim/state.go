@@ -27,8 +27,8 @@ type Held struct {
 }
 
 // State is what the cluster holds, by name, without what depends on the way there:
-// versions, uids, times, who has written what, revisions of releases, Events. What
-// Starling keeps for its hooks is told of in their words.
+// versions, uids, times, who has written what, revisions of releases, Events. The
+// state that Starling keeps for its hooks is named in their words.
 func (w *World) State() []Held {
 	var out []Held
 	all := map[string]map[string]any{}

@@ -15,7 +15,8 @@ import (
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
-// What people, and other controllers, do in the cluster. Injected errors spare it.
+// People and other controllers change the cluster by these functions. Injected errors
+// spare them.
 
 // user is the field manager of what people apply.
 const user = "kubectl"

@@ -39,7 +39,7 @@ type Options struct {
 	Namespace, Name string
 	// HTTP answers http.get; nil: nobody does.
 	HTTP builtins.Fetcher
-	// Seed, when it is not 0, has what happens happen in an order of its own:
+	// Seed, when it is not 0, has what happens happen in its own order:
 	// late, doubled and merged, with failing calls and crashes in between.
 	Seed uint64
 	// Patient waits, whenever it settles, until what has failed has succeeded.
@@ -97,7 +97,7 @@ type World struct {
 	asked         uint64
 	chaos         *chaos         // with a seed
 	busy          map[string]int // how often each hook ran, and each release was looked at, at this time
-	restless      bool           // one of them too often
+	endless       bool           // one of them too often
 
 	// Runs are the runs since the world began, in order.
 	Runs []Run
@@ -261,7 +261,7 @@ func (w *World) Settle(ctx context.Context) error {
 }
 
 func (w *World) settle(ctx context.Context) error {
-	w.busy, w.restless = nil, false
+	w.busy, w.endless = nil, false
 	for range maxSteps {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -270,7 +270,7 @@ func (w *World) settle(ctx context.Context) error {
 		if err == nil {
 			err = w.store.Lost()
 		}
-		if err == nil && w.restless {
+		if err == nil && w.endless {
 			err = fmt.Errorf("it does not settle: at one time, %s", w.busiest())
 		}
 		if err != nil || done {

@@ -112,7 +112,7 @@ hook(a, on = [schedule("*/20 * * * *")])
 	}
 }
 
-// What sets itself to work without end is an error that names the hook: here by way of the
+// Work without end is an error that names the hook: here by way of the
 // module's chart, whose objects Helm writes.
 func TestWhatNeverSettlesIsSaid(t *testing.T) {
 	read, err := tree.Read(fstest.MapFS{

@@ -18,7 +18,7 @@ import (
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
-// What hooks are asked in tests: reviews, conversions, HTTP.
+// Tests ask hooks by these functions: reviews, conversions, HTTP.
 
 // Admit has the hooks review a change, those that mutate first, as the API server does.
 func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation string, by builtins.ReviewUser) (builtins.TestReview, error) {

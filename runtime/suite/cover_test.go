@@ -69,7 +69,7 @@ func TestCoveragePage(t *testing.T) {
 	}
 }
 
-// What is tested in several folders counts once.
+// A line that is tested in several folders counts once.
 func TestCoverageOfTheStandardLibrary(t *testing.T) {
 	std := fstest.MapFS{"k8s.star": {Data: []byte("def f(x):\n    if x:\n        return 1\n    return 2\n")}}
 	test := func(arg string) fstest.MapFS {

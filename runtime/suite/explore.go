@@ -18,7 +18,7 @@ import (
 type ExploreError struct {
 	// Seed gives the same order again.
 	Seed uint64
-	// What differs, a line each, and the last of what the seed has done.
+	// The differences, one per line, and the last of what the seed has done.
 	Differences, Trace []string
 	// Err is what the test failed with instead, or nil.
 	Err error
@@ -45,7 +45,7 @@ func (e *ExploreError) With() string { return fmt.Sprintf("with -seed %d: ", e.S
 func (e *ExploreError) Unwrap() error { return e.Err }
 
 // explore runs a test in the orders of many seeds: the end must be that of the plain
-// order. What is expected on the way does not count, for trouble is on the way.
+// order. An expectation on the way does not count, for trouble is on the way.
 func explore(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function) (err error) {
 	want, err := end(ctx, o, host, file, name, fn, 0)
 	if err != nil {

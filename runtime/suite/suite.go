@@ -1,5 +1,5 @@
 // Package suite runs the tests of a module tree: the functions test_x(t) of its
-// *_test.star files, each in a simulated cluster of its own.
+// *_test.star files, each in its own simulated cluster.
 package suite
 
 import (
@@ -191,8 +191,8 @@ func line(v starlark.Value) int {
 	return 0
 }
 
-// loading lets a test file, with a role of its own, load what hooks load, hook files
-// among them. What those declare was heard when the generation was loaded.
+// loading lets a test file, with its own role, load what hooks load, hook files
+// among them. Their declarations were heard when the generation was loaded.
 func loading(test string, role builtins.Role) func(path string) *builtins.Context {
 	return func(p string) *builtins.Context {
 		file := &builtins.File{Path: p, Role: builtins.RoleModule | builtins.RoleHooks}
@@ -211,7 +211,7 @@ func (discard) Log(builtins.Level, string, []builtins.Field) {}
 // they write it.
 var testLimits = script.Limits{Steps: 100_000_000, Wall: time.Minute}
 
-// runTest runs one test in a world of its own.
+// runTest runs one test in its own world.
 func runTest(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function) Result {
 	out := Result{Name: name}
 	began := time.Now()
@@ -242,7 +242,7 @@ func (l lines) Log(level builtins.Level, msg string, fields []builtins.Field) {
 	l.say(format(level, "", "", msg, fields))
 }
 
-// alone makes a file that is in no module, a test of a library, a module of its own.
+// alone makes a file that is in no module, a test of a library, a module by itself.
 func alone(ctx context.Context, o Options, file string) (Options, error) {
 	o.Tree = o.Tree.Alone(file)
 	o.Generation = generation.Load(ctx, generation.Options{

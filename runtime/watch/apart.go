@@ -13,7 +13,7 @@ import (
 // A filter that is a program may take its time, for all objects or for one that somebody has
 // made large. With [Spec].Apart it is called on a goroutine of its view, one object after the
 // other, so that neither the stream nor the filters of others wait for it. Of each object the
-// newest state alone waits. What does not fit into memory is read again when its turn comes.
+// newest state alone waits. An object that does not fit into memory is read again when its turn comes.
 
 const (
 	// maxHeld is how many bytes of objects wait for one filter.
@@ -33,7 +33,7 @@ type task struct {
 	obj     map[string]any // nil: it is read again
 	size    int64
 	seen    time.Time
-	own     bool // a write of our own
+	own     bool // a write of this process
 	cause   *effect.Cause
 	void    bool // the object is gone
 
@@ -64,13 +64,13 @@ func newListing() *listing {
 // queue is what waits for the filter of one view. The mutex of its stream guards it.
 type queue struct {
 	tasks   map[objectKey]*task // changes
-	own     []objectKey         // those of writes of our own, which come first
+	own     []objectKey         // writes of this process, which come first
 	order   []objectKey         // the others
 	list    *listing            // under way, or nil
 	current *task
 	working bool
 	held    int64 // bytes that wait
-	// owned is how many writes of our own wait; settled is closed when none does.
+	// owned counts the waiting writes of this process; settled is closed when none does.
 	owned   int
 	settled chan struct{}
 }
@@ -151,7 +151,7 @@ func (q *queue) ended(t *task) {
 	}
 }
 
-// next takes out the task whose turn it is: writes of our own, which the next run must see,
+// next takes out the task whose turn it is: our own writes, which the next run must see,
 // then lists. It returns nil at the end of a list, and when nothing waits.
 func (q *queue) next() *task {
 	for _, keys := range []*[]objectKey{&q.own, &q.order} {
@@ -411,7 +411,7 @@ func (s *stream) viewFailed(v *view, err error) {
 	flush(tell)
 }
 
-// settle waits until the filter has seen all writes of our own that the view was told of.
+// settle waits until the filter has seen all writes of this process that the view was told of.
 // Called with s.mu held, which it gives up meanwhile.
 func (s *stream) settle(v *view) {
 	for v.queue.owned > 0 && s.ctx.Err() == nil {

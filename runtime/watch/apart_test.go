@@ -89,7 +89,7 @@ func TestASlowFilterHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-// What waits for a slow filter is the newest state of each object; one that is deleted
+// The newest state of each object waits for a slow filter; one that is deleted
 // meanwhile goes at once, and one that is made again is added again.
 func TestWhatWaitsForASlowFilter(t *testing.T) {
 	f := newFixture(t)
@@ -123,7 +123,7 @@ func TestWhatWaitsForASlowFilter(t *testing.T) {
 	f.snapshot("w", `["42" "1"]`)
 }
 
-// What a hook has written is in its next snapshot, which waits for the filter, while nobody
+// The write of a hook is in its next snapshot, which waits for the filter, while nobody
 // else does.
 func TestASnapshotWaitsForTheFilterOfWhatWasWritten(t *testing.T) {
 	f := newFixture(t)

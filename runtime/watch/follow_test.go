@@ -35,7 +35,7 @@ func (f *fixture) seen(result string) {
 }
 
 // TestNamespacesAndObjectsAtOnce changes labels of namespaces and objects in them at
-// the same time. What the watch was told, from its sync on, must lead to its snapshot:
+// the same time. The events of the watch, from its sync on, must lead to its snapshot:
 // nothing is added twice, or deleted without having been there.
 func TestNamespacesAndObjectsAtOnce(t *testing.T) {
 	f := newFixture(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// What snapshots hold is counted: a watch that would take the memory of the process is
+// The memory of snapshots is counted: a watch that would take the memory of the process is
 // stopped, with a reason, and the rest goes on.
 
 const (
@@ -57,8 +57,8 @@ func (s *stream) recount(v *view) error {
 	return s.hold(v, sum-v.held)
 }
 
-// listedOne counts what a list has kept of one object, until that is taken in. What is too
-// much is not kept.
+// listedOne counts what a list has kept of one object, until that is taken in. An object
+// that is too large is not kept.
 func (s *stream) listedOne(v *view, key objectKey, out *outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

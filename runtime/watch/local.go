@@ -17,7 +17,7 @@ type Local struct {
 	written map[objectKey]written
 }
 
-// written is a write of our own that the next events may tell of.
+// written is our own write that the next events may tell of.
 type written struct {
 	version uint64 // of the object since then; 0: it is gone
 	cause   *effect.Cause

@@ -130,7 +130,7 @@ func (m *Manager) Start(spec Spec) {
 }
 
 // share puts a subscription at once on streams that are all there, so that it has them
-// before a watch that is to be stopped gives them up. Called with m.mu held.
+// before a watch that must be stopped gives them up. Called with m.mu held.
 func (m *Manager) share(sub *subscription) bool {
 	mapping, known := m.streaming(sub.spec)
 	if !known || sub.spec.NamespaceLabels != "" {
@@ -317,7 +317,7 @@ func (m *Manager) rows(id string) []*row {
 	return rows
 }
 
-// Observe takes the API server's answer to a write of our own into all watches
+// Observe takes the API server's answer to our own write into all watches
 // that see the object, if it is newer than what they have: the next snapshot is
 // never older than the write. It gives the events that the stream would give, and
 // the stream then does not repeat them. obj nil says that the object is gone, unless

@@ -19,7 +19,7 @@ func marked(name, version string, deleting, held bool) map[string]any {
 	return map[string]any{"metadata": meta}
 }
 
-// What holds an object is told beside what the filter makes of it, and of one that the
+// Events tell who holds an object beside what the filter makes of it, and of one that the
 // filter fails on, too: its cleanup must come all the same.
 func TestMarksAreToldBesideResults(t *testing.T) {
 	fails := false

@@ -158,7 +158,7 @@ func TestNamespacesMayNotBeRead(t *testing.T) {
 	f.mustFail("w", "not allowed to list namespaces")
 	f.api.Deny("list namespaces", 0)
 	f.await("w failed <nil>", "w synced served=true")
-	// What is known stays while one namespace cannot be read.
+	// Known objects stay while one namespace cannot be read.
 	f.api.Deny("list configmaps", 403)
 	f.api.Put(namespace("c", map[string]any{"team": "blue"}))
 	f.mustFail("w", "not allowed to list configmaps")

@@ -146,7 +146,7 @@ func (m *Manager) round(r *resolver) bool {
 	}
 
 	m.mu.Lock()
-	tell := m.acquit(r, suspects, answers)
+	tell := m.keepServed(r, suspects, answers)
 	started, more := m.admit(r, waiting, answers)
 	left := len(r.waiting) > 0 || len(r.suspects) > 0
 	m.mu.Unlock()
@@ -158,9 +158,9 @@ func (m *Manager) round(r *resolver) bool {
 	return left
 }
 
-// acquit lets streams go on whose kind is where it was, and ends the others. It returns
-// who is to be told. Called with m.mu held.
-func (m *Manager) acquit(r *resolver, suspects []*stream, answers map[string]answer) (tell []*subscription) {
+// keepServed lets streams go on whose kind is where it was, and ends the others. It returns
+// the subscriptions to tell. Called with m.mu held.
+func (m *Manager) keepServed(r *resolver, suspects []*stream, answers map[string]answer) (tell []*subscription) {
 	for _, s := range suspects {
 		a := answers[s.key.kind]
 		unserved := errors.Is(a.err, cluster.ErrNotServed)
@@ -176,7 +176,7 @@ func (m *Manager) acquit(r *resolver, suspects []*stream, answers map[string]ans
 }
 
 // admit puts those that wait on the streams of their kinds. It returns the streams that
-// are new, and who is to be told. Called with m.mu held.
+// are new, and the subscriptions to tell. Called with m.mu held.
 func (m *Manager) admit(r *resolver, waiting []*subscription, answers map[string]answer) (started []*stream, tell []*subscription) {
 	for _, sub := range waiting {
 		told, still := r.waiting[sub]

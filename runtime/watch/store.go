@@ -147,7 +147,7 @@ func (s *stream) Replace(items []any, resourceVersion string) error {
 		}
 		tell = s.fill(v, entries, version, force, tell)
 		if v.listing && v.over == nil {
-			v.again, v.moot = false, true
+			v.again, v.stale = false, true
 		}
 	}
 	for _, v := range s.views {
@@ -206,7 +206,7 @@ func (s *stream) Bookmark(resourceVersion string) error {
 // Resync does nothing: there is nobody to tell again.
 func (s *stream) Resync() error { return nil }
 
-// identity reads what names an object, its version and its labels. What is not
+// identity reads what names an object, its version and its labels. A field that is not
 // there, or of another type, stays empty.
 func identity(obj map[string]any) (objectKey, string, labels.Set) {
 	meta, _ := obj["metadata"].(map[string]any)

@@ -171,7 +171,7 @@ func (s *stream) covers(ref effect.Ref) bool {
 	return (s.key.namespace == "" || s.key.namespace == ref.Namespace) && (s.key.name == "" || s.key.name == ref.Name)
 }
 
-// observe takes in the answer to a write of our own.
+// observe takes in the answer to our own write.
 func (s *stream) observe(ref effect.Ref, obj map[string]any, cause *effect.Cause, asked time.Time) {
 	key := objectKey{ref.Namespace, ref.Name}
 	if !s.mapping.Namespaced {
@@ -247,7 +247,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 	flush(tell)
 }
 
-// gone takes out an object that a write of our own has deleted, at a version that is not
+// gone takes out an object that our own write has deleted, at a version that is not
 // known. One that somebody has made anew since then stays.
 func (s *stream) gone(key objectKey, cause *effect.Cause, asked time.Time) {
 	s.mu.Lock()
@@ -403,7 +403,7 @@ func (s *stream) caughtUp(v *view) bool {
 		v.again = false
 		return false
 	}
-	v.listing, v.moot = false, false
+	v.listing, v.stale = false, false
 	return true
 }
 
@@ -430,7 +430,7 @@ func (s *stream) catchUp(v *view) error {
 	s.report(nil)
 	s.mu.Lock()
 	var tell []*subscription
-	if !v.again && !v.moot {
+	if !v.again && !v.stale {
 		tell = s.fill(v, entries, versionNumber(version), false, nil)
 	}
 	s.mu.Unlock()

@@ -310,7 +310,7 @@ func (s *subscription) pushLocked(msg message) {
 		return
 	}
 	if n := len(s.queue); n > 0 && msg.events != nil && s.queue[n-1].events != nil {
-		// What piled up while the sink was busy goes out in one call. The slice
+		// Events that piled up while the sink was busy go out in one call. The slice
 		// that came first may be shared with another subscription.
 		last := &s.queue[n-1]
 		if !last.own {
@@ -323,7 +323,7 @@ func (s *subscription) pushLocked(msg message) {
 }
 
 // flush calls the sink with what is queued. It must be called without any lock.
-// Whoever comes while another goroutine delivers leaves it to that one, so that
+// A goroutine that comes while another delivers leaves it to that one, so that
 // calls are in order and never two at once.
 func (s *subscription) flush() {
 	for {

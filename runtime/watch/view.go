@@ -38,9 +38,9 @@ type view struct {
 	synced  bool
 	listing bool // a goroutine lists for this view alone
 	again   bool // that list is outdated already: once more
-	moot    bool // that list is older than what the stream has brought: forget it
+	stale   bool // that list is older than what the stream has brought: forget it
 
-	apart bool          // the filter is called by a goroutine of its own
+	apart bool          // the filter is called by its own goroutine
 	turn  chan struct{} // of its module, for that
 	queue queue
 
@@ -210,7 +210,7 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		if current == nil || current.marks == out.marks {
 			return Event{}, false
 		}
-		// What holds an object is none of the filter's business.
+		// Filters do not see who holds an object.
 		v.rows[i] = current.with(out.marks)
 		return v.rows[i].marked(seen), true
 	}

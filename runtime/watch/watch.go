@@ -2,7 +2,7 @@
 // hook, what the hook's filter makes of them, and never the objects themselves.
 //
 // Watches on the same resource, namespace and selector share one stream. A stream
-// runs client-go's reflector on a store of our own; a [Filter] sees each object
+// runs client-go's reflector on our own store; a [Filter] sees each object
 // once, as it is decoded. Watches that start while a stream's first list has not
 // been answered share that list. One that joins later, with a filter that the
 // stream does not know yet, lists once for itself and takes its changes from the
@@ -61,12 +61,12 @@ type Spec struct {
 	// filters with the same ID share their results. "" shares with no other.
 	// It is ignored when Filter is nil.
 	FilterID string
-	// Apart has the filter called by a goroutine of its own, so that nobody else waits
+	// Apart has the filter called by its own goroutine, so that nobody else waits
 	// for it. Module is who waits: one module has few such calls at a time.
 	Apart  bool
 	Module string
 	// Each has an object that the filter fails on, and that has no result yet, kept as one
-	// without a result: its entry and its events say so, and the watch goes on. Whoever
+	// without a result: its entry and its events say so, and the watch goes on. A caller that
 	// needs the whole snapshot asks [Manager.Lacking].
 	Each bool
 	// KeepObject keeps the object beside what the filter makes of it, for the
@@ -116,7 +116,7 @@ type Event struct {
 	Same bool
 	// Lacks says that the object has no result yet, see [Spec].Each.
 	Lacks bool
-	// Cause is that of the write of our own which the event tells of, see
+	// Cause is that of the own write behind the event, see
 	// [Manager.Observe]; else nil.
 	Cause *effect.Cause
 	// Seen is when the change was read from the API server.
@@ -148,7 +148,7 @@ type Sink interface {
 	// gives no event.
 	Changed(id string, events []Event)
 	// Failed says that the watch does not work as it should: it cannot list or
-	// watch, or its filter fails on an object. It keeps trying. What it has
+	// watch, or its filter fails on an object. It keeps trying. Its snapshot
 	// stays. nil says that all is well again. With lacks there are objects that
 	// the snapshot does not show, because the filter has not taken them once:
 	// nobody may conclude from it that they are not there. A watch that is not

@@ -314,7 +314,7 @@ func TestObserveTakesTheNewerVersion(t *testing.T) {
 	f.snapshot("w", `["2"]`)
 	f.manager.Observe(ref, f.api.Put(configMap("a", "x", "skip")), nil, time.Now())
 	f.await(`w deleted a/x "2"`)
-	// What the stream brings late is older than what is known.
+	// A late event of the stream is older than the known object.
 	f.api.Deafen(false)
 	f.api.Cut()
 	f.api.Put(configMap("a", "end", "end"))
@@ -376,7 +376,7 @@ func TestJoinsDuringChanges(t *testing.T) {
 	}
 	f.api.Put(configMap("z", "end", "end"))
 
-	// What each watch was told, on top of what it had at its sync, is its snapshot.
+	// The events of each watch, on top of its first snapshot, lead to its snapshot.
 	want := fmt.Sprint(f.api.Snapshot("v1", "ConfigMap", func(obj map[string]any) any {
 		return starlark.String(obj["data"].(map[string]any)["d"].(string))
 	}))
@@ -407,7 +407,7 @@ func TestShutdownWhileTheServerIsGone(t *testing.T) {
 	f.nothing()
 }
 
-// The answer to a delete of our own may come after the object that somebody has made in its
+// The answer to our own delete may come after the object that somebody has made in its
 // place: that one stays.
 func TestALateAnswerToADeleteLeavesWhatIsMadeAnew(t *testing.T) {
 	for _, apart := range []bool{false, true} {

@@ -209,7 +209,7 @@ func (m *Manager) conversions(ctx context.Context, w want, s shape) map[string]e
 }
 
 // sweep removes what an earlier tree of this instance has left, when this one takes no
-// requests at all. Who may not look has never made any.
+// requests at all. A process without the right to look has never made any.
 func (m *Manager) sweep(ctx context.Context) (done bool) {
 	decided := m.wanted().decided
 	done = true

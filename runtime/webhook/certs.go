@@ -50,7 +50,7 @@ type material struct {
 	leafKey *ecdsa.PrivateKey
 }
 
-// plan is what is to be done about a [material].
+// plan says what to do about a [material].
 type plan struct {
 	// authority: make a new one.
 	authority bool
@@ -58,7 +58,7 @@ type plan struct {
 	leaf bool
 	// drop are old authorities that nobody needs any more.
 	drop []*x509.Certificate
-	// next is when to look again, if nothing is to be done now.
+	// next is when to look again, if nothing must be done now.
 	next time.Time
 }
 
@@ -78,7 +78,7 @@ func spread(old *x509.Certificate) time.Duration {
 	return min(max(old.NotAfter.Sub(made(old))/100, time.Second), maxSpread)
 }
 
-// plan determines what is to be done. It is pure: the clock is given. published says
+// plan determines what to do. It is pure: the clock is given. published says
 // that all who must trust the authorities know of all of them.
 //
 // An authority is followed by a new one in good time. First all learn of the new
@@ -100,7 +100,7 @@ func (m *material) plan(now time.Time, names []string, published bool) plan {
 	}
 	if len(m.authorities) == 0 || m.key == nil || !renewal(m.authorities[0]).After(now) {
 		p.authority = true
-		// What is served stays until all have learned of the new one.
+		// The served certificate stays until all have learned of the new one.
 		p.leaf = m.leafTrouble(now, names) != ""
 		return p
 	}
@@ -230,7 +230,7 @@ func sign(t, authority *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certifica
 	return cert, key, err
 }
 
-// parseMaterial reads the Secret. What cannot be read is as if it were not there.
+// parseMaterial reads the Secret. A part that cannot be read is as if it were not there.
 func parseMaterial(data map[string][]byte) *material {
 	m := &material{}
 	for rest := data[keyBundle]; len(rest) > 0; {

@@ -18,7 +18,7 @@ import (
 
 var epoch = time.Date(2026, time.March, 1, 10, 0, 0, 0, time.UTC)
 
-// memory is a vault of two processes.
+// memory is a certStore of two processes.
 type memory struct {
 	mu      sync.Mutex
 	data    map[string][]byte
@@ -51,8 +51,8 @@ func (v *memory) put(_ context.Context, data map[string][]byte, version string) 
 	return nil
 }
 
-func own(v vault) *ownCertificates {
-	return &ownCertificates{vault: v, who: "ns/starling", names: []string{"starling.ns.svc", "10.0.0.7"}, log: zerolog.Nop()}
+func own(v certStore) *ownCertificates {
+	return &ownCertificates{store: v, who: "ns/starling", names: []string{"starling.ns.svc", "10.0.0.7"}, log: zerolog.Nop()}
 }
 
 func trusts(t *testing.T, bundle []byte, c certificates, now time.Time) error {
@@ -210,8 +210,8 @@ func TestMountedCertificatesAreReadAgain(t *testing.T) {
 			}
 		}
 	}
-	vaults := [2]*memory{{}, {}}
-	for _, v := range vaults {
+	stores := [2]*memory{{}, {}}
+	for _, v := range stores {
 		if _, err := own(v).look(t.Context(), time.Now(), false); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestMountedCertificatesAreReadAgain(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	// As a kubelet does it: files are links into ..data, which is a link itself.
-	write(filepath.Join(dir, "..1"), vaults[0])
+	write(filepath.Join(dir, "..1"), stores[0])
 	point := func(to string) {
 		t.Helper()
 		if err := errors.Join(os.Symlink(to, filepath.Join(dir, "..new")), os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data"))); err != nil {
@@ -236,16 +236,16 @@ func TestMountedCertificatesAreReadAgain(t *testing.T) {
 		}
 	}
 	first, err := m.look(t.Context(), epoch, false)
-	if err != nil || string(first.bundle) != string(vaults[0].data[keyBundle]) {
+	if err != nil || string(first.bundle) != string(stores[0].data[keyBundle]) {
 		t.Fatal(err)
 	}
-	write(filepath.Join(dir, "..2"), vaults[1])
+	write(filepath.Join(dir, "..2"), stores[1])
 	point("..2")
 	second, err := m.look(t.Context(), epoch, false)
-	if err != nil || first.served.same(second.served) || string(second.bundle) != string(vaults[1].data[keyBundle]) {
+	if err != nil || first.served.same(second.served) || string(second.bundle) != string(stores[1].data[keyBundle]) {
 		t.Errorf("the new certificate is not there: %v", err)
 	}
-	// What is broken is an error, and what there was still serves.
+	// A broken file is an error, and the certificate before still serves.
 	for name, text := range map[string]string{keyLeaf: "x", keyBundle: "", keyLeafKey: strings.Repeat("x", maxPEM+1)} {
 		path := filepath.Join(dir, "..2", name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -255,7 +255,7 @@ func TestMountedCertificatesAreReadAgain(t *testing.T) {
 		if err == nil || !second.served.same(got.served) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := os.WriteFile(path, vaults[1].data[name], 0o600); err != nil {
+		if err := os.WriteFile(path, stores[1].data[name], 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,7 +20,7 @@ type Detached struct {
 
 // Detach takes away what makes the API server ask an instance, by its label: webhook
 // configurations, and the conversions of CustomResourceDefinitions, which are then
-// served without any. What fails does not keep it from the rest; it may be called
+// served without any. A failure does not keep it from the rest; it may be called
 // again. done is told of each object.
 func Detach(ctx context.Context, client *cluster.Client, instance string, done func(Detached)) error {
 	var errs []error

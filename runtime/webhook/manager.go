@@ -74,7 +74,7 @@ type Manager struct {
 	synced map[string]bool // watches
 	broken map[string]string
 
-	// What follows belongs to the goroutine of Run.
+	// The fields below belong to the goroutine of Run.
 	running   bool
 	watching  bool
 	converted []string // definitions that are watched
@@ -123,7 +123,7 @@ func New(o Options) (*Manager, error) {
 		m.source = &mounted{dir: o.CertDir}
 	} else {
 		m.source = &ownCertificates{
-			vault: newSecretVault(o.Client, o.Namespace, o.Name, o.Instance),
+			store: newSecretStore(o.Client, o.Namespace, o.Name, o.Instance),
 			who:   o.Namespace + "/" + o.Name, names: o.Reach.names(o.Namespace), log: o.Log,
 		}
 	}
@@ -159,10 +159,10 @@ func (m *Manager) Serve(module *generation.Module, hooks []*generation.Hook) {
 }
 
 // Drain takes no more requests, for good, and waits until those under way are answered,
-// or ctx ends. What is registered stays so.
+// or ctx ends. Registered webhooks stay.
 func (m *Manager) Drain(ctx context.Context) { m.server.drain(ctx) }
 
-// Use has another generation in force. What its modules serve is told by [Manager.Serve].
+// Use has another generation in force. [Manager.Serve] says what its modules serve.
 func (m *Manager) Use(g *generation.Generation) {
 	m.gen.Store(g)
 	m.mu.Lock()

@@ -246,7 +246,7 @@ func TestConfigurationsAreKeptAsTheyShouldBe(t *testing.T) {
 		}
 		return nil
 	})
-	// What goes wrong is mended, which shows that it is at work.
+	// Mistakes are mended, which shows that it is at work.
 	w.api.Remove(registration, kindValidating, "", validating)
 	w.eventually("mended", w.hasNames(validating, scale))
 	if after := writes(w.api)[before:]; len(after) != 1 {

@@ -110,7 +110,7 @@ func newServer(own effect.Instance, answer Answer, observe func(Observation), lo
 		WriteTimeout:      2 * maxWait,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		// What clients do to TLS is no news: the API server tells of its own.
+		// TLS errors of clients are not logged: the API server tells of those that it has.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12,
@@ -148,7 +148,7 @@ func (s *server) stop() {
 	s.stopped.Wait()
 }
 
-// ServeHTTP answers one request. What goes wrong is an error of HTTP: the API server
+// ServeHTTP answers one request. A failure is an error of HTTP: the API server
 // then does what the failure policy says.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
@@ -223,7 +223,8 @@ func (s *server) handle(ctx context.Context, to route, w http.ResponseWriter, r 
 	return s.review(ctx, to, data)
 }
 
-// read reads the body. What has room for it must be called when it is done with.
+// read reads the body. release must be called when the body is no longer used: it gives
+// back the room that was taken for it.
 func (s *server) read(ctx context.Context, to route, w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
 	limit, room, bytes := int64(maxReview), s.reviews, int64(reviewRoom)
 	if to.convert {

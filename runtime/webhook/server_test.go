@@ -394,7 +394,7 @@ func (s *testServer) begin(path string, length int) net.Conn {
 	return conn
 }
 
-// Who begins large requests and does not go on holds up nobody, and is hung up on.
+// A client that begins large requests and does not go on holds up nobody, and is hung up on.
 func TestSlowBodiesHoldNobodyUp(t *testing.T) {
 	s := newTestServer(t, func(context.Context, string, *builtins.Request) (builtins.Response, error) {
 		return builtins.Response{}, nil

@@ -25,7 +25,7 @@ type certificates struct {
 
 // source provides certificates.
 type source interface {
-	// look returns what is to be served and trusted now. published says that all
+	// look returns what to serve and trust now. published says that all
 	// clients know the bundle that look returned last.
 	look(ctx context.Context, now time.Time, published bool) (certificates, error)
 }
@@ -33,8 +33,8 @@ type source interface {
 // errConflict says that somebody else has changed the Secret.
 var errConflict = errors.New("the Secret has changed meanwhile")
 
-// vault holds the Secret.
-type vault interface {
+// certStore reads and writes the Secret of the certificates.
+type certStore interface {
 	// get returns the data and a version for put; no data and "" when there is
 	// no Secret.
 	get(ctx context.Context) (data map[string][]byte, version string, err error)
@@ -43,16 +43,16 @@ type vault interface {
 	put(ctx context.Context, data map[string][]byte, version string) error
 }
 
-// ownCertificates makes its certificates itself and keeps them in a vault: whoever
+// ownCertificates makes its certificates itself and keeps them in a Secret: whoever
 // else does so finds the same ones.
 type ownCertificates struct {
-	vault vault
+	store certStore
 	// who is part of the authority's name.
 	who string
 	// names are those under which the server is reached: host names and addresses.
 	names []string
 	log   zerolog.Logger
-	// last is what the vault held: it is put back when somebody deletes it.
+	// last is what the Secret held: it is put back when somebody deletes it.
 	last map[string][]byte
 }
 
@@ -61,7 +61,7 @@ const maxTries = 10
 
 func (o *ownCertificates) look(ctx context.Context, now time.Time, published bool) (certificates, error) {
 	for range maxTries {
-		data, version, err := o.vault.get(ctx)
+		data, version, err := o.store.get(ctx)
 		if err != nil {
 			return certificates{}, err
 		}
@@ -82,7 +82,7 @@ func (o *ownCertificates) look(ctx context.Context, now time.Time, published boo
 		if data, err = next.data(); err != nil {
 			return certificates{}, err
 		}
-		switch err := o.vault.put(ctx, data, version); {
+		switch err := o.store.put(ctx, data, version); {
 		case errors.Is(err, errConflict):
 			continue // somebody else was first: theirs counts
 		case err != nil:
@@ -96,20 +96,20 @@ func (o *ownCertificates) look(ctx context.Context, now time.Time, published boo
 	return certificates{}, errors.New("certificates of webhooks: the Secret changes all the time")
 }
 
-// secretVault is a Secret of the operator's namespace.
-type secretVault struct {
+// secretStore is a Secret of the operator's namespace.
+type secretStore struct {
 	client   *cluster.Client
 	ref      effect.Ref
 	instance string
 }
 
-func newSecretVault(c *cluster.Client, namespace, name, instance string) *secretVault {
-	return &secretVault{client: c, instance: instance, ref: effect.Ref{
+func newSecretStore(c *cluster.Client, namespace, name, instance string) *secretStore {
+	return &secretStore{client: c, instance: instance, ref: effect.Ref{
 		APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name + "-webhooks",
 	}}
 }
 
-func (v *secretVault) get(ctx context.Context) (map[string][]byte, string, error) {
+func (v *secretStore) get(ctx context.Context) (map[string][]byte, string, error) {
 	obj, err := v.client.Get(ctx, v.ref)
 	if obj == nil || err != nil {
 		return nil, "", err
@@ -118,7 +118,7 @@ func (v *secretVault) get(ctx context.Context) (map[string][]byte, string, error
 	data, _ := obj["data"].(map[string]any)
 	for key, value := range data {
 		text, _ := value.(string)
-		// What is no base64 is as if it were not there.
+		// A value that is no base64 is as if it were not there.
 		out[key], _ = base64.StdEncoding.DecodeString(text)
 	}
 	meta, _ := obj["metadata"].(map[string]any)
@@ -126,7 +126,7 @@ func (v *secretVault) get(ctx context.Context) (map[string][]byte, string, error
 	return out, version, nil
 }
 
-func (v *secretVault) put(ctx context.Context, data map[string][]byte, version string) error {
+func (v *secretStore) put(ctx context.Context, data map[string][]byte, version string) error {
 	content := make(map[string]any, len(data))
 	for key, value := range data {
 		content[key] = base64.StdEncoding.EncodeToString(value)

@@ -35,7 +35,7 @@ func boundOf(hooks []*generation.Hook) []bound {
 // want is what there should be.
 type want struct {
 	synced bool
-	// all are the bindings that are to be registered now.
+	// all are the bindings that must be registered now.
 	all []bound
 	// converting: some binding converts, whether its module is on or not.
 	converting bool

@@ -95,7 +95,7 @@ func inspect(img v1.Image) (program []byte, size int64, err error) {
 	case !slices.Equal(c.Entrypoint, []string{programPath}) || len(c.Cmd) > 0:
 		return nil, 0, fmt.Errorf("it runs %q %q, not %s", c.Entrypoint, c.Cmd, programPath)
 	case len(layers) < 2:
-		return nil, 0, fmt.Errorf("it has %d layers; the program is to have one of its own", len(layers))
+		return nil, 0, fmt.Errorf("it has %d layers; the program needs a separate layer", len(layers))
 	}
 	for _, l := range layers {
 		n, err := l.Size()
@@ -138,7 +138,7 @@ func look(l v1.Layer, program []byte) ([]byte, error) {
 		case h.Mode&0o6000 != 0:
 			return nil, fmt.Errorf("%s gives its owner's rights to who runs it", name)
 		case h.Typeflag == tar.TypeReg && h.Mode&0o111 != 0 && name != programPath:
-			return nil, fmt.Errorf("%s can be run; nothing but %s is to be", name, programPath)
+			return nil, fmt.Errorf("%s can be run; nothing but %s may be", name, programPath)
 		case name != programPath:
 			continue
 		case h.Uid != 0 || h.Mode&0o22 != 0:

@@ -39,7 +39,7 @@ func baseFiles() []file {
 }
 
 // certificates are Mozilla's roots, as the module golang.org/x/crypto/x509roots has them:
-// a machine that builds this may have none of its own. Those that are trusted under
+// a machine that builds this may have none. Those that are trusted under
 // conditions only, which a file of certificates cannot say, are left out.
 func certificates() []byte {
 	var out bytes.Buffer

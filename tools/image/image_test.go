@@ -155,7 +155,7 @@ func TestWhatCheckRefuses(t *testing.T) {
 	}{
 		"shell":      {with(file{path: "bin/sh", mode: 0o755}), "it has a /bin/sh"},
 		"link":       {with(file{path: "bin/busybox", mode: 0o644}), "it has a /bin/busybox"},
-		"program":    {with(file{path: "opt/x", mode: 0o755}), "/opt/x can be run; nothing but /usr/local/bin/starling is to be"},
+		"program":    {with(file{path: "opt/x", mode: 0o755}), "/opt/x can be run; nothing but /usr/local/bin/starling may be"},
 		"setuid":     {with(file{path: "opt/x", mode: 0o4644}), "/opt/x gives its owner's rights to who runs it"},
 		"no program": {with(file{path: programPath[1:], mode: 0o755, data: []byte("#!/bin/sh\n")}), "/usr/local/bin/starling is no program for Linux"},
 		"writable":   {with(file{path: programPath[1:], mode: 0o777}), "/usr/local/bin/starling can be written by who runs it"},

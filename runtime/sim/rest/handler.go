@@ -43,8 +43,8 @@ type Options struct {
 	Bookmarks time.Duration
 }
 
-// Server answers requests. It is safe for concurrent use, and has no goroutines of
-// its own.
+// Server answers requests. It is safe for concurrent use, and starts no
+// goroutines.
 type Server struct{ o Options }
 
 // New makes a server.

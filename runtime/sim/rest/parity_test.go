@@ -169,7 +169,7 @@ func runCase(t *testing.T, w parityWorld, c *parityCase, record bool) {
 				got += "\nwarning: " + strings.ReplaceAll(text, ns, "{ns}")
 			}
 			if silent {
-				answer = unspoken(answer)
+				answer = withoutMessages(answer)
 			}
 			got += "\n" + normal(t, answer, ns)
 		}
@@ -260,8 +260,8 @@ func normal(t *testing.T, body []byte, ns string) string {
 	}
 }
 
-// unspoken takes the messages out of a Status.
-func unspoken(body []byte) []byte {
+// withoutMessages takes the messages out of a Status.
+func withoutMessages(body []byte) []byte {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {
 		return body

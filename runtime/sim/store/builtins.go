@@ -25,7 +25,7 @@ type Builtins struct {
 	converter  func() managedfields.TypeConverter
 	crdTypes   func() *crdTypes
 
-	// What was made of CRDs, by their content: reading schemas and compiling
+	// Kinds that were made of CRDs, by their content: reading schemas and compiling
 	// their rules takes milliseconds, and a hundred tests begin with the same ones.
 	mu     sync.Mutex
 	custom map[[sha256.Size]byte]*kind

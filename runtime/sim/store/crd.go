@@ -203,7 +203,7 @@ func (s *Store) crdChanged(before, after map[string]any) {
 	if before != nil {
 		name := nameOf(before)
 		maps.DeleteFunc(s.kinds, func(_ schema.GroupVersionResource, k *kind) bool {
-			return k.crd != nil && k.crd.name == name || k.bare && k.groupResource().String() == name
+			return k.crd != nil && k.crd.name == name || k.schemaPending && k.groupResource().String() == name
 		})
 	}
 	if after == nil {

@@ -93,7 +93,7 @@ func (s *Store) delete(k *kind, t Target, o DeleteOptions) (Deleted, error) {
 	}
 	if !deleting(changed) {
 		changed = withMeta(changed, "deletionTimestamp", s.now())
-		// Namespaces and CRDs are marked by code of their own on a real server.
+		// Namespaces and CRDs are marked by their own code on a real server.
 		if !k.Builtin || k.Plural != "namespaces" && k.groupResource() != crdResource {
 			changed = withMeta(changed, "deletionGracePeriodSeconds", int64(0))
 			if n := generationOf(changed); n > 0 {

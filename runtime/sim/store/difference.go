@@ -9,8 +9,8 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// birth is an object as its creator has sent it, and as it was stored then.
-type birth struct{ sent, stored map[string]any }
+// creation is an object as its creator has sent it, and as it was stored then.
+type creation struct{ sent, stored map[string]any }
 
 // note remembers who has changed an object, and what is gone.
 func (o *over) note(c change, actor string) {
@@ -47,10 +47,10 @@ func (o *over) made(k *kind, key string, sent, stored map[string]any) {
 		maps.Copy(data, texts) // it is stored there; only the keys count
 		sent["data"] = data
 	}
-	if o.births[gr] == nil {
-		o.births[gr] = map[string]birth{}
+	if o.created[gr] == nil {
+		o.created[gr] = map[string]creation{}
 	}
-	o.births[gr][key] = birth{sent, stored}
+	o.created[gr][key] = creation{sent, stored}
 }
 
 // asked returns what of a value was sent, or is no longer as it was stored first.
@@ -104,7 +104,7 @@ type Difference struct {
 }
 
 // Differences are the objects of a store made by [Over] that are not as the origin
-// has them, by kind, namespace and name. What differs in bookkeeping alone
+// has them, by kind, namespace and name. A difference in bookkeeping alone
 // (resourceVersion, generation, managedFields) is none.
 func (s *Store) Differences() []Difference {
 	s.mu.Lock()
@@ -129,7 +129,7 @@ func (s *Store) Differences() []Difference {
 				named = before
 			}
 			d := Difference{Kind: k.Kind, Namespace: namespaceOf(named), Name: nameOf(named), Before: before, After: after, By: who}
-			if born, ok := s.over.births[gr][key]; ok && before == nil {
+			if born, ok := s.over.created[gr][key]; ok && before == nil {
 				d.Asked, _ = asked(after, born.stored, born.sent).(map[string]any)
 			}
 			out = append(out, d)

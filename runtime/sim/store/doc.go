@@ -3,7 +3,7 @@
 // them. It is deterministic: clock and seed come from outside, nothing happens by
 // itself, and what controllers would do later, [Store.Settle] does now.
 //
-// What it answers is what a real API server answers. testdata/parity of package
+// It answers what a real API server answers. testdata/parity of package
 // rest holds the cases that both must pass; they were recorded from bin/devcluster.
 // On purpose it differs in this:
 //
@@ -23,7 +23,7 @@
 //     the checks of metadata, ConfigMaps, Secrets, and of what charts get wrong most
 //     often: what workloads, Services, Ingresses and Roles must have, and what
 //     cannot change once it is there. The many other checks of the real server are
-//     code of its own, which is not to be had as a library. Of Pods nothing is
+//     code that is no library. Of Pods nothing is
 //     checked: tests make them of what a hook looks at.
 //   - Built-in kinds are served in one version each: no autoscaling/v1, and no
 //     events.k8s.io beside v1 Events. Reviews of access and tokens, APIServices and

@@ -93,7 +93,7 @@ func fixedAddresses(obj, old map[string]any) field.ErrorList {
 func fixedJob(obj, old map[string]any) field.ErrorList {
 	errs := fixed(obj, old, nested(obj, "spec", "selector"), "spec", "selector")
 	if nested(old, "spec", "suspend") == true && nested(old, "status", "startTime") == nil {
-		// What schedules the Pods may change while the Job waits for its start.
+		// Fields that schedule the Pods may change while the Job waits for its start.
 		part := func(o map[string]any) map[string]any {
 			m, _ := nested(o, "spec", "template", "spec").(map[string]any)
 			return m

@@ -58,16 +58,16 @@ type kind struct {
 	Kind
 
 	// The rest is what differs between the built-in kinds.
-	generation   bool // has metadata.generation
-	firstOnly    bool // it stays 1
-	versioned    bool // an update has to say which resourceVersion it is for
-	putCreates   bool // an update of what is not there creates it
-	returnsGone  bool // a delete answers with the object that is gone
-	orphans      bool // a delete leaves dependents behind unless told otherwise
-	bare         bool // of an origin, and nobody has looked for its CRD yet; see Store.clothe
-	crd          *crdVersion
-	typed        *typedKind
-	fieldManager *managers
+	generation    bool // has metadata.generation
+	firstOnly     bool // it stays 1
+	versioned     bool // an update has to say which resourceVersion it is for
+	putCreates    bool // an update of what is not there creates it
+	returnsGone   bool // a delete answers with the object that is gone
+	orphans       bool // a delete leaves dependents behind unless told otherwise
+	schemaPending bool // of an origin, and nobody has looked for its CRD yet; see Store.loadSchema
+	crd           *crdVersion
+	typed         *typedKind
+	fieldManager  *managers
 }
 
 // Kinds returns all kinds that are served now, sorted by group, version and plural.

@@ -12,7 +12,7 @@ import (
 )
 
 // Origin is a cluster that a store can lie over, see [Over]: what the store does not
-// know it reads there, and nothing is ever written to it. What it returns is not
+// know it reads there, and nothing is ever written to it. Its result is not
 // changed, and must not change.
 type Origin interface {
 	// Kinds are those that it serves. An error [Unavailable] comes with those that are
@@ -37,8 +37,8 @@ type over struct {
 	// gone are the uids of objects that were deleted in the store.
 	gone map[string]bool
 	by   map[schema.GroupResource]map[string][]string
-	// births are the objects that were created in the store.
-	births map[schema.GroupResource]map[string]birth
+	// created are the objects that were created in the store.
+	created map[schema.GroupResource]map[string]creation
 	// views are objects in other versions than they were found in.
 	views map[string]map[string]any
 	// unavailable, refused and lost are what cannot be read, see [over.ask].
@@ -54,7 +54,7 @@ func Over(o Options, origin Origin) (*Store, error) {
 	s := empty(o)
 	s.over = &over{
 		origin: origin, served: map[schema.GroupVersionResource]bool{}, known: map[schema.GroupResource]map[string]map[string]any{},
-		listed: map[string]bool{}, gone: map[string]bool{}, by: map[schema.GroupResource]map[string][]string{}, births: map[schema.GroupResource]map[string]birth{},
+		listed: map[string]bool{}, gone: map[string]bool{}, by: map[schema.GroupResource]map[string][]string{}, created: map[schema.GroupResource]map[string]creation{},
 		refused: map[string]error{}, views: map[string]map[string]any{},
 	}
 	kinds, err := origin.Kinds()
@@ -69,17 +69,17 @@ func Over(o Options, origin Origin) (*Store, error) {
 	for _, k := range kinds {
 		if s.kind(k.GVR()) == nil {
 			s.serve(k) // of a CRD, of an aggregated API, or newer than the table of built-in kinds
-			s.kinds[k.GVR()].bare = true
+			s.kinds[k.GVR()].schemaPending = true
 		}
 	}
 	return s, nil
 }
 
-// clothe gives a kind of the origin the schema that its CRD has there, once somebody
+// loadSchema gives a kind of the origin the schema that its CRD has there, once somebody
 // wants to know: a hundred large schemas cost seconds, and few are needed. A kind
 // without a CRD, or whose CRD must not be read, stays without a schema.
-func (s *Store) clothe(k *kind) (*kind, error) {
-	if !k.bare {
+func (s *Store) loadSchema(k *kind) (*kind, error) {
+	if !k.schemaPending {
 		return k, nil
 	}
 	name := k.groupResource().String()
@@ -92,9 +92,9 @@ func (s *Store) clothe(k *kind) (*kind, error) {
 		s.crdChanged(nil, crd)
 	}
 	for gvr, other := range s.kinds {
-		if other.bare && other.groupResource() == k.groupResource() {
+		if other.schemaPending && other.groupResource() == k.groupResource() {
 			plain := *other
-			plain.bare = false
+			plain.schemaPending = false
 			s.kinds[gvr] = &plain
 		}
 	}
@@ -196,7 +196,7 @@ func (s *Store) take(k *kind, key string, obj map[string]any) {
 	known[key], t.objects[key] = obj, obj
 	at, _ := slices.BinarySearch(t.keys, key)
 	t.keys = slices.Insert(t.keys, at, key)
-	// What is written here is newer than all that was found.
+	// An object that is written here is newer than all that was found.
 	if version, err := strconv.ParseInt(versionOf(obj), 10, 64); err == nil && version > s.version {
 		s.version = version
 	}
@@ -215,7 +215,7 @@ func (s *Store) settled(k *kind, obj map[string]any) bool {
 	return s.over != nil && deleting(s.over.known[k.groupResource()][keyOf(namespaceOf(obj), nameOf(obj))])
 }
 
-// AsOrigin shows a store to others as what they lie over. What they ask is no call of
+// AsOrigin shows a store to others as what they lie over. Their request is no call of
 // a client: injected errors spare it.
 func (s *Store) AsOrigin() Origin { return origin{s} }
 

@@ -95,7 +95,7 @@ func TestOver(t *testing.T) {
 	}
 }
 
-// What the origin deletes, owns or serves is its own affair.
+// Deletions, owners and APIs of the origin stay as they are there.
 func TestOverLeavesAlone(t *testing.T) {
 	b := sharedBuiltins()
 	below := New(Options{Builtins: b})

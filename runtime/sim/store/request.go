@@ -47,13 +47,13 @@ type Result struct {
 	Warnings []string
 }
 
-// find returns the kind of a target, or 404. What the target names is known then.
+// find returns the kind of a target, or 404. The kind of the target is known then.
 func (s *Store) find(t Target) (*kind, error) {
 	k := s.kind(t.GVR)
 	if k == nil {
 		return nil, noSuchPath()
 	}
-	k, err := s.clothe(k)
+	k, err := s.loadSchema(k)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func shown(k *kind, obj map[string]any) map[string]any {
 	return out
 }
 
-// storedForm is an object of a kind as it is to be stored.
+// storedForm is an object of a kind as the store keeps it.
 func storedForm(k *kind, obj map[string]any) map[string]any {
 	if k.crd == nil || k.crd.storage == k.Version {
 		return obj

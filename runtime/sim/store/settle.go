@@ -175,7 +175,7 @@ func (s *Store) dependents(uid string) bool {
 	})
 }
 
-// remove deletes one object in a step of its own; false when that changes nothing.
+// remove deletes one object in its own step; false when that changes nothing.
 func (s *Store) remove(k *kind, obj map[string]any, p metav1.DeletionPropagation) bool {
 	before := s.version
 	_, err := s.delete(k, Target{GVR: k.GVR(), Namespace: namespaceOf(obj), Name: nameOf(obj)}, DeleteOptions{Propagation: p})

@@ -30,12 +30,12 @@ type Options struct {
 	// as tests want it. Without it such a write is 404, as on a real server.
 	MakeNamespaces bool
 	// History is how many changes are kept for watches and pages of lists; 0
-	// means 10,000. What is asked from before is 410.
+	// means 10,000. A request for an older version is 410.
 	History int
 }
 
 // Store is an API server's state. It is safe for concurrent use; it has no
-// goroutines, no timers and no controllers of its own. Objects that it returns are
+// goroutines, no timers and no controllers. Objects that it returns are
 // shared: they must not be changed. Objects that it is given are copied.
 type Store struct {
 	o Options

@@ -94,7 +94,7 @@ func (w *write) scale(scale map[string]any) (Result, error) {
 	return res, nil
 }
 
-// evict deletes a Pod unless a PodDisruptionBudget protects it. What the disruption
+// evict deletes a Pod unless a PodDisruptionBudget protects it. The status that the disruption
 // controller would have computed is computed here, from the Pods that are there.
 func (s *Store) evict(k *kind, t Target, eviction map[string]any, o WriteOptions) (Result, error) {
 	pod := s.stored(k, t)

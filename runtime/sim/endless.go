@@ -35,7 +35,7 @@ func (w *World) count(a engine.Action) {
 		w.busy = map[string]int{}
 	}
 	w.busy[name]++
-	w.restless = w.restless || w.busy[name] > limit
+	w.endless = w.endless || w.busy[name] > limit
 }
 
 // busiest names those that have most to do, hooks first.
