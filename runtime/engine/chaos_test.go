@@ -186,7 +186,7 @@ func (c *chaos) handle(in Input) {
 		c.note("%s  > %T %+v", c.now.Format("05.000"), in, in)
 	}
 	actions := c.e.Handle(c.now, in)
-	wantWakes(c.t, c.e)
+	wantInStep(c.t, c.e)
 	for _, a := range actions {
 		switch a := a.(type) {
 		case Wake:

@@ -195,7 +195,7 @@ func (g *garden) handle(in Input) {
 		g.note("%s  > %T %+v", g.now.Format("05.000"), in, in)
 	}
 	actions := g.e.Handle(g.now, in)
-	wantWakes(g.t, g.e)
+	wantInStep(g.t, g.e)
 	for _, a := range actions {
 		switch a := a.(type) {
 		case Wake:

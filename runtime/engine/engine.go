@@ -101,10 +101,16 @@ type Engine struct {
 	busy      bool // some module was at work since after_all hooks ran last
 	allRounds int  // how often they ran since something came from outside
 
-	config configState
-	dirty  map[*module]bool
-	parts  map[*module]bool // modules to look at, of those that leave
-	wake   time.Time
+	config  configState
+	work    worklist
+	parts   map[*module]bool // modules to look at, of those that leave
+	wake    time.Time
+	wakes   wakes     // when each module wants a tick
+	touched []*module // since those times were worked out
+
+	coming  map[*module]bool            // modules on their way, as long as not ready
+	working map[*module]bool            // modules that are not at rest
+	waiters map[string]map[*module]bool // those whose verdict hangs on another one, by its name
 
 	requeues requeues
 	wrote    map[effect.Ref]*effect.Cause // what commits under way write
@@ -123,8 +129,10 @@ func New(o Options) *Engine {
 		runs:    map[uint64]*run{},
 		wrote:   map[effect.Ref]*effect.Cause{},
 		pending: map[uint64]func(Input){},
-		dirty:   map[*module]bool{},
 		parts:   map[*module]bool{},
+		coming:  map[*module]bool{},
+		working: map[*module]bool{},
+		waiters: map[string]map[*module]bool{},
 		config:  configState{problems: map[string][]string{}},
 	}
 }
@@ -228,17 +236,16 @@ func (e *Engine) note(level builtins.Level, m *module, hook, message string) {
 
 // touch has settle look at a module.
 func (e *Engine) touch(m *module) {
-	m.wakes.known = false
+	e.planWake(m)
 	if m.removed {
 		e.parts[m] = true
 	} else {
-		e.dirty[m] = true
+		e.work.add(m.name)
 	}
 }
 
 func (e *Engine) touchAll() {
-	e.touch(e.global)
-	for _, m := range e.modules {
+	for _, m := range e.all() {
 		e.touch(m)
 	}
 	for _, m := range e.leavers {
@@ -249,8 +256,12 @@ func (e *Engine) touchAll() {
 // settle looks at every touched module, in order, until nothing moves. Those that are not
 // in the tree come last, when the others have settled.
 func (e *Engine) settle() {
-	for len(e.dirty) > 0 || e.endAll() || len(e.parts) > 0 {
-		if len(e.dirty) == 0 {
+	for {
+		switch name := e.work.next(); {
+		case name != "":
+			e.step(e.module(name))
+		case e.endAll():
+		case len(e.parts) > 0:
 			parts := e.parts
 			e.parts = map[*module]bool{}
 			for _, m := range slices.Clone(e.leavers) {
@@ -258,22 +269,18 @@ func (e *Engine) settle() {
 					e.step(m)
 				}
 			}
-			continue
-		}
-		if e.dirty[e.global] {
-			delete(e.dirty, e.global)
-			e.step(e.global)
-		}
-		for _, name := range e.order {
-			if len(e.dirty) == 0 {
-				break
-			}
-			if m := e.modules[name]; e.dirty[m] {
-				delete(e.dirty, m)
-				e.step(m)
-			}
+		default:
+			return
 		}
 	}
+}
+
+// module returns the module of this name, or global; nil when it is not in the tree.
+func (e *Engine) module(name string) *module {
+	if name == globalName {
+		return e.global
+	}
+	return e.modules[name]
 }
 
 // all returns global and every module, in order.

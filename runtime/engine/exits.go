@@ -96,6 +96,7 @@ func (e *Engine) wait(m *module) {
 	if name := e.goesFirst(m); name != "" {
 		m.verdict.Uninstall = false
 		m.verdict.Waits = true
+		e.awaits(m, name)
 		m.verdict.Reason += fmt.Sprintf("; waits until %s is gone, which comes after it", name)
 	}
 }

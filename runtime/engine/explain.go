@@ -19,10 +19,7 @@ func (e *Engine) Explain(module string) (values.ExplainInput, error) {
 	if e.gen == nil {
 		return values.ExplainInput{}, errors.New("it has no values: it stands by, another process holds the lease")
 	}
-	m := e.modules[module]
-	if module == globalName {
-		m = e.global
-	}
+	m := e.module(module)
 	if m == nil {
 		return values.ExplainInput{}, e.noModule(module)
 	}

@@ -65,7 +65,8 @@ func (e *Engine) remove(m *module) {
 		e.drop(id)
 	}
 	m.toSave = nil
-	delete(e.dirty, m)
+	delete(e.coming, m)
+	delete(e.working, m)
 	delete(e.modules, m.name)
 	if len(m.serves) > 0 {
 		m.serves = nil
@@ -190,6 +191,7 @@ func (e *Engine) reclaim(name string) (old *module, kept map[string][]byte) {
 		if m.started {
 			e.takeDown(m)
 		}
+		e.touch(m) // it wants no tick any more
 		kept, err := e.kept(m)
 		if err != nil {
 			e.note(builtins.LevelWarn, m, "", err.Error())

@@ -19,15 +19,16 @@ const globalName = "global"
 
 // module is the state of one module, or of the global hooks.
 type module struct {
-	name   string
-	gen    *generation.Module
-	from   *generation.Generation // the last one that it was in
-	own    string                 // why it cannot be used, others aside
-	broken string                 // why it cannot be used
-	hooks  []*hook
-	byKey  map[string]*hook
-	now    time.Time // of the last look at its lanes
-	wakes  wakes
+	name    string
+	gen     *generation.Module
+	from    *generation.Generation // the last one that it was in
+	own     string                 // why it cannot be used, others aside
+	broken  string                 // why it cannot be used
+	hooks   []*hook
+	byKey   map[string]*hook
+	now     time.Time // of the last look at its lanes
+	touched bool      // since the time of its next tick was worked out
+	wake    wake
 	// lanes are the module's line of work and those that hooks asked for with
 	// queue=, in the order of their names; the module's own is "".
 	lanes  []*lane.Lane[builtins.Event]
@@ -39,6 +40,7 @@ type module struct {
 	version  int            // counts changes of view
 
 	verdict verdict
+	after   string    // the module that it waits for until it has settled, or ""
 	told    standing  // what those who depend on the module know of it
 	since   time.Time // when state or reason changed last
 	shown   string
@@ -202,6 +204,7 @@ func (e *Engine) step(m *module) {
 	default:
 		m.verdict = decide(e.facts(m))
 	}
+	e.await(m)
 	e.wait(m)
 	v := m.verdict
 	switch leaves := m.leaves(); {
@@ -235,10 +238,49 @@ func (e *Engine) step(m *module) {
 	e.dispatch(m)
 	e.serve(m)
 	e.show(m)
+	e.count(m)
 	if now := m.standing(); m == e.global || now != m.told {
 		m.told = now
 		e.touchDependents(m)
 	}
+}
+
+// count notes whether the module is on its way, and whether it is at rest.
+func (e *Engine) count(m *module) {
+	if m == e.global || m.removed {
+		return
+	}
+	if e.onItsWay(m) && !e.ready {
+		e.coming[m] = true
+	} else {
+		delete(e.coming, m)
+	}
+	if m.settled() && m.pass.phase == idle {
+		delete(e.working, m)
+	} else {
+		e.working[m] = true
+	}
+}
+
+// await has the module looked at when something changes of one that its verdict hangs on:
+// those that it requires, and the one that comes first.
+func (e *Engine) await(m *module) {
+	if m == e.global || m.removed {
+		return
+	}
+	for _, name := range m.gen.Decl.Requires {
+		e.awaits(m, name)
+	}
+	if m.after != "" {
+		e.awaits(m, m.after)
+	}
+}
+
+func (e *Engine) awaits(m *module, name string) {
+	if e.waiters[name] == nil {
+		e.waiters[name] = map[*module]bool{}
+	}
+	e.waiters[name][m] = true
 }
 
 // touchDependents has those looked at again whose fate may hang on m.
@@ -250,10 +292,14 @@ func (e *Engine) touchDependents(m *module) {
 		}
 		e.config.globalPending, e.config.globalFailing = pending, failing
 	}
-	for _, other := range e.modules {
-		if other != m && (m == e.global || !other.started || slices.Contains(other.gen.Decl.Requires, m.name)) {
-			e.touch(other)
-		}
+	if m == e.global {
+		e.touchAll()
+		return
+	}
+	waiters := e.waiters[m.name]
+	delete(e.waiters, m.name) // whoever still waits says so again
+	for other := range waiters {
+		e.touch(other)
 	}
 	for _, other := range e.leavers {
 		if other != m {

@@ -139,6 +139,7 @@ func (e *Engine) arrange(nodes []graph.Node) {
 		}
 	}
 	slices.Sort(e.switches)
+	e.work.arrange(e.order)
 }
 
 // drafts looks at all modules of the generation that e.gen is for now.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
@@ -59,23 +60,22 @@ func (e *Engine) answers(id string) (*hook, error) {
 	if e.gen == nil {
 		return nil, fmt.Errorf("hook %s: this starling does not hold the lease: %w", id, ErrNotReady)
 	}
-	for _, m := range e.all() {
-		h := m.byKey[id]
-		switch {
-		case h == nil:
-		case h.gen.Session:
-			return h, nil
-		case !m.started || m.leaving:
-			return nil, fmt.Errorf("hook %s: module %s is not running: %w", id, m.name, ErrNotReady)
-		case h.barred != "":
-			return nil, fmt.Errorf("hook %s: %s: %w", id, h.barred, ErrNotReady)
-		case !h.complete():
-			return nil, fmt.Errorf("hook %s: its snapshots are not complete: %w", id, ErrNotReady)
-		default:
-			return h, nil
-		}
+	name, _, _ := strings.Cut(id, "/")
+	m := e.module(name)
+	if m == nil || m.byKey[id] == nil {
+		return nil, fmt.Errorf("there is no hook %s: %w", id, ErrNotReady)
 	}
-	return nil, fmt.Errorf("there is no hook %s: %w", id, ErrNotReady)
+	h := m.byKey[id]
+	switch {
+	case h.gen.Session:
+	case !m.started || m.leaving:
+		return nil, fmt.Errorf("hook %s: module %s is not running: %w", id, m.name, ErrNotReady)
+	case h.barred != "":
+		return nil, fmt.Errorf("hook %s: %s: %w", id, h.barred, ErrNotReady)
+	case !h.complete():
+		return nil, fmt.Errorf("hook %s: its snapshots are not complete: %w", id, ErrNotReady)
+	}
+	return h, nil
 }
 
 // responded ends a request run. Nobody tries it again but whoever asked.

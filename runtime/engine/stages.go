@@ -151,11 +151,9 @@ func (e *Engine) endAll() bool {
 	if !slices.ContainsFunc(e.global.hooks, func(h *hook) bool { return h.stages[builtins.StageAfterAll] != nil }) {
 		return false
 	}
-	for _, m := range e.modules {
-		if !m.settled() || m.pass.phase != idle {
-			e.busy = true
-			return false
-		}
+	if len(e.working) > 0 {
+		e.busy = true
+		return false
 	}
 	if !e.busy {
 		return false

@@ -81,18 +81,27 @@ func (e *Engine) Ready() (bool, string) {
 	case !e.config.known():
 		return false, "reading the configuration"
 	}
+	if len(e.coming) == 0 {
+		e.ready = true
+		return true, ""
+	}
 	for _, name := range e.order {
-		m := e.modules[name]
-		state, reason := e.moduleState(m)
-		switch state {
-		case status.ModuleStarting, status.ModuleReleasing, status.ModuleUninstalling:
-			if m.pass.err == "" {
-				return false, strings.TrimSpace("module " + name + " is " + string(state) + " " + reason)
-			}
+		if m := e.modules[name]; e.coming[m] {
+			state, reason := e.moduleState(m)
+			return false, strings.TrimSpace("module " + name + " is " + string(state) + " " + reason)
 		}
 	}
-	e.ready = true
-	return true, ""
+	return false, ""
+}
+
+// onItsWay says that a module was never released, is not off, and has no reason for it.
+func (e *Engine) onItsWay(m *module) bool {
+	state, _ := e.moduleState(m)
+	switch state {
+	case status.ModuleStarting, status.ModuleReleasing, status.ModuleUninstalling:
+		return m.pass.err == ""
+	}
+	return false
 }
 
 // Status returns what people are shown. Snapshot sizes are the driver's to add.

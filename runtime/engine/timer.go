@@ -90,19 +90,16 @@ func (h *hook) ran(events []builtins.Event) {
 	}
 }
 
-// fireTimers queues what has fallen due.
-func (e *Engine) fireTimers() {
-	e.fireRequeues()
-	for _, m := range e.all() {
-		if !m.started {
-			continue
-		}
-		for _, h := range m.hooks {
-			for _, t := range h.schedules {
-				if !t.next.IsZero() && !t.next.After(e.now) {
-					e.fire(h, t, t.tick)
-					t.plan(e.now)
-				}
+// fireSchedules queues what has fallen due of a module.
+func (e *Engine) fireSchedules(m *module) {
+	if !m.started {
+		return
+	}
+	for _, h := range m.hooks {
+		for _, t := range h.schedules {
+			if !t.next.IsZero() && !t.next.After(e.now) {
+				e.fire(h, t, t.tick)
+				t.plan(e.now)
 			}
 		}
 	}

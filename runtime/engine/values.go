@@ -171,7 +171,7 @@ func (e *Engine) moved(m *module, view map[string]any) {
 // nudge shortens what waits long because it failed: with other values it may
 // succeed.
 func (e *Engine) nudge(m *module) {
-	m.wakes.known = false
+	e.planWake(m)
 	soon := e.now.Add(releaseRetry.Min)
 	for _, next := range []*time.Time{&m.eval.next, &m.pass.next} {
 		if next.After(soon) {

@@ -1,34 +1,42 @@
 package engine
 
-import "time"
+import (
+	"container/heap"
+	"slices"
+	"time"
+)
 
-// tick looks at whatever may wait for a time.
+// tick looks at whatever has waited for this time.
 func (e *Engine) tick() {
-	e.fireTimers()
-	if e.global != nil {
-		e.touchAll()
+	e.fireRequeues()
+	for len(e.wakes) > 0 && !e.wakes[0].wake.at.After(e.now) {
+		m := heap.Pop(&e.wakes).(*module)
+		e.fireSchedules(m)
+		e.touch(m)
+	}
+}
+
+// planWake has the time of the module's next tick worked out anew.
+func (e *Engine) planWake(m *module) {
+	if !m.touched {
+		m.touched = true
+		e.touched = append(e.touched, m)
 	}
 }
 
 // setWake asks for the next tick when that time has moved.
 func (e *Engine) setWake() {
+	for _, m := range e.touched {
+		m.touched = false
+		e.wakeModule(m)
+	}
+	e.touched = e.touched[:0]
 	var next time.Time
-	sooner := func(at time.Time, ok bool) {
-		if ok && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
+	if len(e.wakes) > 0 {
+		next = e.wakes[0].wake.at
 	}
-	if e.global != nil {
-		sooner(e.global.nextWake(e.now))
-	}
-	for _, m := range e.modules {
-		sooner(m.nextWake(e.now))
-	}
-	for _, m := range e.leavers {
-		sooner(m.nextWake(e.now))
-	}
-	if len(e.requeues) > 0 {
-		sooner(e.requeues[0].requeueAt, true)
+	if len(e.requeues) > 0 && (next.IsZero() || e.requeues[0].requeueAt.Before(next)) {
+		next = e.requeues[0].requeueAt
 	}
 	if !next.Equal(e.wake) {
 		e.wake = next
@@ -36,24 +44,61 @@ func (e *Engine) setWake() {
 	}
 }
 
-// wakes is what wake has returned for a module: among many modules one input moves few.
-type wakes struct {
-	known bool // nothing has touched the module since
-	at    time.Time
-	ok    bool
-}
-
-// nextWake is wake, worked out when the module was touched or that time has passed.
-func (m *module) nextWake(now time.Time) (at time.Time, ok bool) {
-	if w := &m.wakes; !w.known || w.ok && !w.at.After(now) {
-		w.at, w.ok = m.wake(now)
-		w.known = true
+// wakeModule notes when a module wants a tick.
+func (e *Engine) wakeModule(m *module) {
+	at, wants := m.nextWake(e.now)
+	wants = wants && (m == e.global || e.modules[m.name] == m || slices.Contains(e.leavers, m))
+	m.wake.at = at
+	switch {
+	case wants && m.wake.place > 0:
+		heap.Fix(&e.wakes, m.wake.place-1)
+	case wants:
+		heap.Push(&e.wakes, m)
+	case m.wake.place > 0:
+		heap.Remove(&e.wakes, m.wake.place-1)
 	}
-	return m.wakes.at, m.wakes.ok
 }
 
-// wake returns when the module wants a tick.
-func (m *module) wake(now time.Time) (at time.Time, ok bool) {
+// wake is when a module wants a tick.
+type wake struct {
+	at    time.Time
+	place int // among those that want one, plus one
+}
+
+// wakes are the modules that want a tick, soonest first.
+type wakes []*module
+
+func (w wakes) Len() int { return len(w) }
+
+func (w wakes) Less(i, j int) bool {
+	if at, other := w[i].wake.at, w[j].wake.at; !at.Equal(other) {
+		return at.Before(other)
+	}
+	return w[i].name < w[j].name // so that the same inputs lead to the same actions
+}
+
+func (w wakes) Swap(i, j int) {
+	w[i], w[j] = w[j], w[i]
+	w[i].wake.place, w[j].wake.place = i+1, j+1
+}
+
+func (w *wakes) Push(x any) {
+	m := x.(*module)
+	*w = append(*w, m)
+	m.wake.place = len(*w)
+}
+
+func (w *wakes) Pop() any {
+	last := len(*w) - 1
+	m := (*w)[last]
+	(*w)[last] = nil
+	*w = (*w)[:last]
+	m.wake.place = 0
+	return m
+}
+
+// nextWake returns when the module wants a tick.
+func (m *module) nextWake(now time.Time) (at time.Time, ok bool) {
 	sooner := func(t time.Time) {
 		if t.After(now) && (!ok || t.Before(at)) {
 			at, ok = t, true

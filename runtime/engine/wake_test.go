@@ -1,16 +1,60 @@
 package engine
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+	"time"
+)
 
-// wantWakes fails when a module wants a tick at another time than the engine goes by.
-func wantWakes(t testing.TB, e *Engine) {
+// wantInStep fails when what the engine goes by instead of looking at all modules is not
+// what it would see: when each wants a tick, which are on their way, at work, and what
+// shall become of each.
+func wantInStep(t testing.TB, e *Engine) {
 	if e.gen == nil || t == nil {
 		return
 	}
 	for _, m := range append(e.all(), e.leavers...) {
-		known, knownOK := m.nextWake(e.now)
-		if at, ok := m.wake(e.now); ok != knownOK || !at.Equal(known) {
-			t.Errorf("module %s wants a tick at %s (%t), and has one at %s (%t)", m.name, at, ok, known, knownOK)
+		at, wants := m.nextWake(e.now)
+		if wants != (m.wake.place > 0) || wants && !at.Equal(m.wake.at) {
+			t.Errorf("module %s wants a tick at %s (%t), and has one at %s (%t)", m.name, at, wants, m.wake.at, m.wake.place > 0)
 		}
+	}
+	for _, m := range e.all() {
+		if m == e.global {
+			continue
+		}
+		if coming := e.onItsWay(m); !e.ready && coming != e.coming[m] {
+			t.Errorf("module %s is on its way: %t, not %t", m.name, coming, e.coming[m])
+		}
+		if working := !m.settled() || m.pass.phase != idle; working != e.working[m] {
+			t.Errorf("module %s is at work: %t, not %t", m.name, working, e.working[m])
+		}
+		if !m.leaving && e.config.globalPending == "" { // which holds those that do not run, as soon as they are looked at again
+			was := m.verdict
+			m.verdict = decide(e.facts(m))
+			e.wait(m)
+			if was != m.verdict {
+				t.Errorf("module %s was not looked at: %+v, not %+v", m.name, was, m.verdict)
+			}
+		}
+	}
+	if len(e.coming)+len(e.working) > 2*len(e.modules) || len(e.wakes) > len(e.modules)+len(e.leavers)+1 {
+		t.Errorf("%d modules, and %d on their way, %d at work, %d that want a tick", len(e.modules), len(e.coming), len(e.working), len(e.wakes))
+	}
+}
+
+// What one change, one answer and one tick cost depends on the modules that they concern,
+// not on how many there are.
+func TestNoModuleIsLookedAtInVain(t *testing.T) {
+	looks := func(modules int) (change, tick float64) {
+		x := newManyBench(t, modules)
+		change = testing.AllocsPerRun(20, func() { x.change(1) })
+		tick = testing.AllocsPerRun(20, func() { x.now = x.now.Add(time.Minute); x.in(Tick{}) })
+		return change, tick
+	}
+	change, tick := looks(10)
+	moreChange, moreTick := looks(1000)
+	if got, want := fmt.Sprint(moreChange, moreTick), fmt.Sprint(change, tick); got != want {
+		t.Errorf("one change and one tick take %s allocations among 1,000 modules, %s among 10", got, want)
 	}
 }

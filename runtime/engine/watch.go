@@ -70,10 +70,7 @@ func WatchHook(id string) string {
 // Watches returns the ids of a hook's watches by binding; none for a hook whose
 // module does not run.
 func (e *Engine) Watches(module, hook string) map[string]string {
-	m := e.modules[module]
-	if module == globalName {
-		m = e.global
-	}
+	m := e.module(module)
 	if m == nil || !m.started || m.byKey[hook] == nil {
 		return nil
 	}

@@ -171,7 +171,7 @@ func (w *world) in(in Input) {
 			w.queue = append(w.queue, w.e.Handle(w.now, in)...)
 		}
 	}
-	wantWakes(w.t, w.e)
+	wantInStep(w.t, w.e)
 }
 
 // advance moves the clock, tick by tick.
