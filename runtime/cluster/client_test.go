@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
@@ -293,5 +294,19 @@ func TestFence(t *testing.T) {
 	}
 	if n := api.Count("patch configmaps"); n != 1 {
 		t.Errorf("%d writes reached the server, want 1", n)
+	}
+}
+
+// A stream that is compressed holds 40 KiB for its window, also when nothing comes.
+func TestWatchesAskForNoCompression(t *testing.T) {
+	var asked string
+	c := newClientFor(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked = r.Header.Get("Accept-Encoding") }))
+	body, err := c.Watch(t.Context(), Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true}, "", metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body.Close()
+	if asked != "identity" {
+		t.Errorf("asks for %q", asked)
 	}
 }
