@@ -1,0 +1,230 @@
+package engine
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// A module that is not in the tree any more leaves as one that is switched off does: by
+// its verdict, with the hooks that its last generation had. After a restart nobody has
+// them. Then what was kept for it goes, too.
+
+const (
+	goneReason = "no longer in the module tree"
+	// goneHint is said where such a hook fails: nobody can mend it where it was.
+	goneHint = "; its folder is gone: bring it back to mend the hook, or restart starling to uninstall without it"
+)
+
+// errGone stands in for the files of a module that an earlier process has left: what was
+// kept for its hooks is not nobody's, for it may come back.
+var errGone = errors.New(goneReason)
+
+// findLeavers notes what earlier processes have left of modules that are not in the tree.
+func (e *Engine) findLeavers(in Start) {
+	names := map[string]bool{}
+	for _, ref := range in.Installed {
+		names[ref.Module] = true
+	}
+	for name := range in.Kept {
+		names[name] = true
+	}
+	for name := range in.Sets {
+		names[name] = true
+	}
+	order := readOrder(in.Kept[globalName])
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if e.modules[name] != nil || name == globalName {
+			continue
+		}
+		g := &generation.Module{Name: name, Key: name, Err: errGone}
+		order[name].put(&g.Decl)
+		m := e.newModule(name, g, in.Kept[name])
+		m.noteSets(in.Sets[name])
+		for _, ref := range in.Installed {
+			if ref.Module == name {
+				m.pass.refs = append(m.pass.refs, ref)
+			}
+		}
+		e.leave(m)
+	}
+	e.lookAtFolders()
+}
+
+// remove ends a module that is not in the tree any more.
+func (e *Engine) remove(m *module) {
+	if m.started {
+		e.takeDown(m)
+	}
+	m.epoch++ // runs under way count for nothing
+	for _, id := range m.toSave {
+		e.drop(id)
+	}
+	m.toSave = nil
+	delete(e.coming, m)
+	delete(e.working, m)
+	delete(e.modules, m.name)
+	if len(m.serves) > 0 {
+		m.serves = nil
+		e.do(Serve{Module: m.gen})
+	}
+	e.do(Gone{Module: m.name})
+	e.leave(m)
+}
+
+// leave has a module go, in a while: who replaces a folder may be slow.
+func (e *Engine) leave(m *module) {
+	m.removed, m.since, m.stays = true, e.now, e.now.Add(e.opts.Grace)
+	e.leavers = append(e.leavers, m)
+	e.touch(m)
+}
+
+// lookAtFolders notes whose folders hold nothing of a module: they may be ones that are
+// being written.
+func (e *Engine) lookAtFolders() {
+	for _, m := range e.leavers {
+		hollow := slices.Contains(e.gen.Tree.Hollow, m.name)
+		switch {
+		case hollow && !m.hollow && m.there():
+			e.note(builtins.LevelWarn, m, "", hollowReason+"; remove the folder to uninstall it")
+		case !hollow && m.hollow:
+			m.stays = e.now.Add(e.opts.Grace)
+		}
+		m.hollow = hollow
+	}
+}
+
+const hollowReason = "its folder holds nothing of a module: its release stays as it is"
+
+// removalVerdict is the verdict of a module that is not in the tree: it goes once it has been
+// gone for a while, and all modules of the tree have settled. What has begun goes on.
+func (e *Engine) removalVerdict(m *module) verdict {
+	v := verdict{State: status.ModuleUninstalling, Reason: goneReason, Settled: true}
+	switch {
+	case m.leaving:
+		v.Uninstall = true
+	case !e.goes(m):
+		v.State, v.Reason = status.ModulePaused, goneReason+"; paused: its release stays as it is"
+		if m.hollow {
+			v.Reason = hollowReason
+		}
+	case m.stays.After(e.now):
+		v.Reason = goneReason + ": uninstalled in a moment, unless it comes back"
+	case !e.atRest() || e.occupied(m):
+	default:
+		v.Uninstall, v.Forget = m.there(), !m.there()
+	}
+	return v
+}
+
+// atRest says that all modules of the tree have settled. A tree that cannot be read as a
+// whole has none.
+func (e *Engine) atRest() bool {
+	for _, m := range e.modules {
+		if !m.settled() {
+			return false
+		}
+	}
+	return len(e.modules) > 0
+}
+
+// occupied says that something of a module that was removed is still under way.
+func (e *Engine) occupied(m *module) bool {
+	if m.pass.phase == inHelm || m.pass.phase == uninstalling || m.keeping || m.crds.running || m.strays.running {
+		return true
+	}
+	for _, f := range m.finalizers {
+		if f.running {
+			return true
+		}
+	}
+	return e.atWork(m)
+}
+
+// atWork says that runs of the module's hooks, or their commits, are under way.
+func (e *Engine) atWork(m *module) bool {
+	for _, r := range e.runs {
+		if r.hook.module == m {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetAll takes away what was kept for a module that is gone, as the last of all.
+func (e *Engine) forgetAll(m *module) {
+	if !m.verdict.Forget || len(m.finalizers) > 0 || m.saveAt.After(e.now) || e.occupied(m) {
+		return
+	}
+	m.keeping = true
+	op := e.ask(func(in Input) {
+		m.keeping = false
+		e.touch(m)
+		if err := in.(Saved).Err; err != nil {
+			if m.saveTry++; m.saveTry == 1 {
+				e.note(builtins.LevelWarn, m, "", "what was kept for its hooks stays, tried again: "+err.Error())
+			}
+			m.saveAt = e.now.Add(releaseRetry.Delay(m.saveTry, e.opts.Jitter()))
+			return
+		}
+		e.leavers = slices.DeleteFunc(e.leavers, func(other *module) bool { return other == m })
+		e.noteOrder()
+		e.touchAll()
+		e.do(Gone{Module: m.name}) // its last runs may have left something in the metrics
+	})
+	e.do(Save{Op: op, Module: m.name})
+}
+
+// reclaim returns what is left of a module that comes back, and what is kept for it; nil
+// without any. Nothing of that is being
+// taken away in this moment.
+func (e *Engine) reclaim(name string) (old *module, kept map[string][]byte) {
+	for _, m := range slices.Clone(e.leavers) {
+		if m.name != name {
+			continue
+		}
+		e.leavers = slices.DeleteFunc(e.leavers, func(other *module) bool { return other == m })
+		if m.started {
+			e.takeDown(m)
+		}
+		e.touch(m) // it wants no tick any more
+		kept, err := e.kept(m)
+		if err != nil {
+			e.note(builtins.LevelWarn, m, "", err.Error())
+		}
+		return m, kept
+	}
+	return nil, nil
+}
+
+// retryFailedSoon has releases tried again that have failed: one with another name may have
+// waited for the objects of one that is gone.
+func (e *Engine) retryFailedSoon() {
+	for _, m := range e.modules {
+		if m.pass.err != "" {
+			e.retrySoon(m)
+		}
+	}
+}
+
+// goners are what people are shown of modules that are not in the tree any more while
+// something of them is there.
+func (e *Engine) goners() []status.Module {
+	var out []status.Module
+	for _, m := range e.leavers {
+		if !m.there() {
+			continue
+		}
+		state, reason := e.moduleState(m)
+		one := status.Module{Name: m.name, State: state, Reason: reason, Since: m.since, LastError: m.pass.err, NextTry: future(m.pass.next, e.now)}
+		if len(m.pass.refs) > 0 {
+			one.Release = &status.Release{Name: m.pass.refs[0].Name, Namespace: m.pass.refs[0].Namespace}
+		}
+		out = append(out, one)
+	}
+	return out
+}
