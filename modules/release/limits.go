@@ -73,7 +73,7 @@ func (l *processLimits) fill() {
 			break
 		}
 	}
-	// What fills counts as heap; without it this is Go's usual 100.
+	// The filled memory counts as heap; without it this is Go's usual 100.
 	debug.SetGCPercent(100 * 16 / (16 + len(l.filled)*piece>>20))
 }
 

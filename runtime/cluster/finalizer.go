@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// finalizer puts a finalizer on an object, or takes it off: [effect.WriteHold] and
-// [effect.WriteRelease]. Others may change the list at the same time, so what is written
+// finalizer puts a finalizer on an object, or takes it off: [effect.WriteAddFinalizer] and
+// [effect.WriteRemoveFinalizer]. Others may change the list at the same time, so what is written
 // holds only for what was read.
 func (w *Writer) finalizer(ctx context.Context, manager string, wr effect.Write) error {
 	for try := 1; ; try++ {
@@ -38,7 +38,7 @@ func (w *Writer) finalizer(ctx context.Context, manager string, wr effect.Write)
 		case err == nil:
 			w.o.Observe(wr.Ref, obj, wr.Cause, asked)
 			return nil
-		case wr.Kind == effect.WriteRelease && apierrors.IsNotFound(err):
+		case wr.Kind == effect.WriteRemoveFinalizer && apierrors.IsNotFound(err):
 			return nil
 		case try == maxTries || !apierrors.IsConflict(err):
 			return err
@@ -52,7 +52,7 @@ func finalizersOf(live map[string]any, wr effect.Write) ([]any, error) {
 	meta, _ := live["metadata"].(map[string]any)
 	now, _ := meta["finalizers"].([]any)
 	at := slices.Index(now, any(wr.Finalizer))
-	switch hold := wr.Kind == effect.WriteHold; {
+	switch hold := wr.Kind == effect.WriteAddFinalizer; {
 	case hold && meta == nil:
 		return nil, fmt.Errorf("%s is gone; there is nothing to clean up", wr.Ref)
 	case hold && at < 0 && meta["deletionTimestamp"] != nil:

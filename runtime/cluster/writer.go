@@ -66,7 +66,7 @@ func (w *Writer) Write(ctx context.Context, manager string, wr effect.Write) err
 			return fmt.Errorf("a set without a name cannot be applied")
 		}
 		return w.set(ctx, manager, wr)
-	case effect.WriteHold, effect.WriteRelease:
+	case effect.WriteAddFinalizer, effect.WriteRemoveFinalizer:
 		return w.finalizer(ctx, manager, wr)
 	}
 	p, err := w.o.Client.begin(ctx, manager, wr)

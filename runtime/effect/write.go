@@ -24,12 +24,12 @@ const (
 	WriteEvent WriteKind = "event"
 	// WriteSet makes Set what a set of objects consists of.
 	WriteSet WriteKind = "apply_set"
-	// WriteHold puts Finalizer on an object that is there and not being deleted.
+	// WriteAddFinalizer puts Finalizer on an object that is there and not being deleted.
 	// No builtin makes one: it comes before the writes of a hook with a cleanup.
-	WriteHold WriteKind = "hold"
-	// WriteRelease takes Finalizer off an object; one that is not there is no
+	WriteAddFinalizer WriteKind = "hold"
+	// WriteRemoveFinalizer takes Finalizer off an object; one that is not there is no
 	// error. It comes after the writes of a cleanup.
-	WriteRelease WriteKind = "release"
+	WriteRemoveFinalizer WriteKind = "release"
 )
 
 // Ref names one object. Namespace is empty for cluster-scoped kinds; a namespace

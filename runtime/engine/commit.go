@@ -287,10 +287,10 @@ func (s *subject) said(what string) string {
 // cleaned ends the life of an object for its hook, unless it has come back meanwhile.
 func (e *Engine) cleaned(s *subject) {
 	if s.leaving {
-		e.forget(s)
+		e.dropObject(s)
 		return
 	}
-	e.wipe(s)
+	e.clearSubject(s)
 	s.held, s.mayHold = false, false
 }
 
@@ -325,10 +325,10 @@ func (e *Engine) runFailed(id uint64, err error) {
 	switch {
 	case allowed:
 		s.succeeded = true // as far as others wait for it
-		h.lane.Parked(r.work)
+		h.lane.AwaitChange(r.work)
 		level, then = builtins.LevelWarn, "allowed; not tried again before something changes"
 	case failed != nil && failed.Permanent:
-		h.lane.Parked(r.work)
+		h.lane.AwaitChange(r.work)
 		then = "not tried again before something changes"
 	default:
 		backoff := lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}

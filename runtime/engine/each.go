@@ -119,7 +119,7 @@ func splitKey(key string) (namespace, name string) {
 func (e *Engine) queue(h *hook, events ...builtins.Event) {
 	if h.module.leaving {
 		// Stages alone have it run. A failed run may succeed now.
-		h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
+		h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 		return
 	}
 	if h.each != nil && len(events) > maxEachEvents {
@@ -132,29 +132,29 @@ func (e *Engine) queue(h *hook, events ...builtins.Event) {
 			e.add(s, lane.Unordered, events...)
 		}
 	}
-	h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
+	h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 }
 
-// meet takes in all objects that there are.
-func (e *Engine) meet(h *hook, objects []Object) {
+// syncObjects takes in all objects that there are.
+func (e *Engine) syncObjects(h *hook, objects []Object) {
 	there := make(map[string]bool, len(objects))
 	for _, o := range objects {
 		there[objectKey(o.Namespace, o.Name)] = true
-		e.seen(h, o)
+		e.observeObject(h, o)
 	}
 	for _, s := range slices.Clone(h.each.objects) {
 		if !there[s.key] && !s.leaving {
-			e.forget(s)
+			e.dropObject(s)
 		}
 	}
 }
 
-// seen takes in one object as it is. It returns nil when runs are not to be about it:
+// observeObject takes in one object as it is. It returns nil when no run may be about it:
 // it is being deleted, and nothing of ours holds it.
-func (e *Engine) seen(h *hook, o Object) *subject {
+func (e *Engine) observeObject(h *hook, o Object) *subject {
 	if h.gen.Cleanup != nil && o.Deleting && !o.Held {
 		if s := h.each.objects.at(objectKey(o.Namespace, o.Name)); s != nil {
-			e.forget(s)
+			e.dropObject(s)
 		}
 		return nil
 	}
@@ -178,52 +178,52 @@ func (e *Engine) eachChanged(w *watch, events []builtins.Event) {
 	h := w.hook
 	for _, ev := range e.caused(w, events) {
 		if ev.Type == "deleted" {
-			e.lost(h, ev)
+			e.deleteObject(h, ev)
 			continue
 		}
-		s := e.seen(h, Object{Namespace: ev.Namespace, Name: ev.Name, Deleting: ev.Deleting, Held: ev.Held, Lacks: ev.Lacks})
+		s := e.observeObject(h, Object{Namespace: ev.Namespace, Name: ev.Name, Deleting: ev.Deleting, Held: ev.Held, Lacks: ev.Lacks})
 		if s == nil || s.lacks || ev.Same || s.leaving || !w.decl.Triggers(ev.Type) {
 			continue
 		}
 		e.add(s, lane.Unordered, ev)
-		h.lane.Nudge(s.work(), h.gen.Retry.Min)
+		h.lane.RetrySoon(s.work(), h.gen.Retry.Min)
 	}
 	e.touch(h.module)
 }
 
-// lost has an object cleaned up that is not there any more: somebody has taken the
+// deleteObject has an object cleaned up that is not there any more: somebody has taken the
 // finalizer off by hand, or the watch does not select the object any more.
-func (e *Engine) lost(h *hook, ev builtins.Event) {
+func (e *Engine) deleteObject(h *hook, ev builtins.Event) {
 	s := h.each.objects.at(objectKey(ev.Namespace, ev.Name))
 	switch {
 	case s == nil:
 	case h.gen.Cleanup == nil || !s.held && !s.mayHold || ev.Lacks: // without a result there is nothing to clean up by
-		e.forget(s)
+		e.dropObject(s)
 	default:
 		s.leaving, s.last = true, ev.Result
 		if ev.Object != nil {
 			s.last = ev.Object
 		}
 		e.add(s, lane.Unordered, ev)
-		h.lane.Nudge(s.work(), h.gen.Retry.Min)
+		h.lane.RetrySoon(s.work(), h.gen.Retry.Min)
 	}
 }
 
-// forget drops all that belongs to an object.
-func (e *Engine) forget(s *subject) {
+// dropObject drops all that belongs to an object.
+func (e *Engine) dropObject(s *subject) {
 	h := s.hook
 	s.gone = true
 	h.each.objects.drop(s.key)
 	h.each.failing.drop(s.key)
 	h.lane.Forget(s.work())
 	e.requeueAt(s, time.Time{})
-	e.wipe(s)
+	e.clearSubject(s)
 	e.wasTried(s)
 	e.touch(h.module)
 }
 
-// wipe drops what a subject has set, measured and remembers.
-func (e *Engine) wipe(s *subject) {
+// clearSubject drops what a subject has set, measured and remembers.
+func (e *Engine) clearSubject(s *subject) {
 	m := s.hook.module
 	if s.measured {
 		e.do(Unpublish{Module: m.name, Hook: s.hook.gen.ID, Key: s.key})

@@ -294,7 +294,7 @@ func (g *garden) write(w effect.Write) error {
 		g.made[name] = w.Object["version"].(int64)
 	case effect.WriteDelete:
 		delete(g.made, name)
-	case effect.WriteHold:
+	case effect.WriteAddFinalizer:
 		switch {
 		case p == nil:
 			return fmt.Errorf("%s is gone", name)
@@ -305,7 +305,7 @@ func (g *garden) write(w effect.Write) error {
 			p.held = true
 			g.tell("modified", name, true)
 		}
-	case effect.WriteRelease:
+	case effect.WriteRemoveFinalizer:
 		if p != nil && p.held {
 			g.release(name)
 		}

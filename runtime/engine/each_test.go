@@ -77,11 +77,11 @@ func (w *world) write(writes []effect.Write) {
 			continue
 		}
 		switch wr.Kind {
-		case effect.WriteHold:
+		case effect.WriteAddFinalizer:
 			o.Held = true
 			w.objects[o.Name] = o
 			w.queue = append(w.queue, w.e.Handle(w.now, w.event("modified", o, true))...)
-		case effect.WriteRelease:
+		case effect.WriteRemoveFinalizer:
 			o.Held = false
 			w.objects[o.Name] = o
 			typ := "modified"

@@ -7,7 +7,7 @@
 //
 // The way of one event: watch.go → lane (hook.go) → run → check and commit
 // (commit.go) → values (values.go) → pass over the release (pass.go) → status.go.
-// What shall become of a module is decided in decide.go, and nowhere else.
+// decide.go alone decides what becomes of a module.
 package engine
 
 import (

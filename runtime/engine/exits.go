@@ -32,7 +32,7 @@ func (p place) none() bool { return len(p.Requires)+len(p.After) == 0 && p.Weigh
 // orderKey holds the places of all modules among what is kept for the global hooks.
 const orderKey = "order"
 
-// readOrder reads them. What cannot be read gives no order, and stops nothing.
+// readOrder reads them. A record that cannot be read gives no order, and stops nothing.
 func readOrder(kept map[string][]byte) map[string]place {
 	out := map[string]place{}
 	if json.Unmarshal(kept[orderKey], &out) != nil {

@@ -176,10 +176,10 @@ func (e *Engine) held(r *run) []effect.Write {
 	if f.Name == "" {
 		return writes
 	}
-	write := effect.Write{Kind: effect.WriteHold, Ref: s.ref(), Finalizer: f.Name, Pos: r.hook.gen.Pos}
+	write := effect.Write{Kind: effect.WriteAddFinalizer, Ref: s.ref(), Finalizer: f.Name, Pos: r.hook.gen.Pos}
 	switch {
 	case r.cleanup:
-		write.Kind = effect.WriteRelease
+		write.Kind = effect.WriteRemoveFinalizer
 		return append(slices.Clip(writes), write)
 	case !s.held:
 		s.mayHold = true

@@ -79,7 +79,7 @@ func (m *module) readKept(kept map[string][]byte) error {
 		err := json.Unmarshal(data, &k)
 		s := m.subject(k.Hook, k.Key)
 		if err == nil && s == nil {
-			m.ofNobody(key, data)
+			m.keepOrphan(key, data)
 			continue
 		}
 		if err == nil {
@@ -107,9 +107,9 @@ func (s *subject) readLayer(data, encoded []byte) error {
 	return nil
 }
 
-// ofNobody deals with what was kept for a hook that is not there: it goes, unless the
+// keepOrphan deals with what was kept for a hook that is not there: it goes, unless the
 // module does not load. Then the hook may be in a file that cannot be read for now.
-func (m *module) ofNobody(key string, data []byte) {
+func (m *module) keepOrphan(key string, data []byte) {
 	if m.gen.Err != nil {
 		m.kept[key] = data
 	} else {
@@ -143,7 +143,7 @@ func (m *module) readState(key string, data []byte) error {
 		s.state, s.stateSecrets = k.State, k.Secrets
 		s.keep(statePrefix, data)
 	} else {
-		m.ofNobody(key, data)
+		m.keepOrphan(key, data)
 	}
 	return nil
 }

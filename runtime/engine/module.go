@@ -39,11 +39,11 @@ type module struct {
 	view     map[string]any // with `global`: what hooks and the chart see
 	version  int            // counts changes of view
 
-	verdict verdict
-	after   string    // the module that it waits for until it has settled, or ""
-	told    standing  // what those who depend on the module know of it
-	since   time.Time // when state or reason changed last
-	shown   string
+	verdict      verdict
+	after        string    // the module that it waits for until it has settled, or ""
+	lastStanding standing  // what those who depend on the module know of it
+	since        time.Time // when state or reason changed last
+	lastShown    string
 
 	started    bool
 	up         bool                  // its hooks have run, and before_delete or after_delete hooks are to hear of its end
@@ -200,7 +200,7 @@ func (e *Engine) step(m *module) {
 	case m == e.global:
 		m.verdict = verdict{Run: m.broken == "" && e.config.known(), Settled: true}
 	case m.removed:
-		m.verdict = e.parting(m)
+		m.verdict = e.removalVerdict(m)
 	default:
 		m.verdict = decide(e.facts(m))
 	}
@@ -239,8 +239,8 @@ func (e *Engine) step(m *module) {
 	e.serve(m)
 	e.show(m)
 	e.count(m)
-	if now := m.standing(); m == e.global || now != m.told {
-		m.told = now
+	if now := m.standing(); m == e.global || now != m.lastStanding {
+		m.lastStanding = now
 		e.touchDependents(m)
 	}
 }
@@ -318,7 +318,7 @@ func (e *Engine) bringUp(m *module) {
 	for _, h := range m.hooks {
 		e.startHook(m, h)
 	}
-	m.pass.calm()
+	m.pass.clearError()
 	m.pass.want(nil)
 }
 
@@ -379,12 +379,12 @@ func (e *Engine) show(m *module) {
 	if reason != "" {
 		line += ": " + reason
 	}
-	if line == m.shown {
+	if line == m.lastShown {
 		return
 	}
 	m.since = e.now
-	first := m.shown == ""
-	m.shown = line
+	first := m.lastShown == ""
+	m.lastShown = line
 	level := builtins.LevelInfo
 	switch state {
 	case status.ModuleBroken:

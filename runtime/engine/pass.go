@@ -28,19 +28,19 @@ const (
 // pass is the state of a module's release. One pass over it is: before_helm hooks,
 // Helm, after_helm hooks; a later change of values makes one more.
 type pass struct {
-	refs    []ReleaseRef // what the records say is installed
-	phase   phase
-	dirty   bool            // a pass is wanted
-	cause   *effect.Cause   // of the change of values that has led to it; nil: not what hooks have done
-	waiting map[string]bool // hooks that this phase waits for
-	rounds  int             // passes in a row that after_helm hooks caused
-	again   int             // how often before_helm hooks had to run once more
-	version int             // of the values as the phase began; that Helm got
-	own     int             // changes of them since then by the phase's own hooks
-	after   bool            // after_helm hooks were tried since the module came up
-	bidden  bool            // before_delete hooks have succeeded since it began to leave
-	parted  bool            // all after_delete hooks have succeeded since then
-	values  map[string]any  // that Helm got
+	refs           []ReleaseRef // what the records say is installed
+	phase          phase
+	dirty          bool            // a pass is wanted
+	cause          *effect.Cause   // of the change of values that has led to it; nil: not what hooks have done
+	waiting        map[string]bool // hooks that this phase waits for
+	rounds         int             // passes in a row that after_helm hooks caused
+	again          int             // how often before_helm hooks had to run once more
+	version        int             // of the values as the phase began; that Helm got
+	own            int             // changes of them since then by the phase's own hooks
+	after          bool            // after_helm hooks were tried since the module came up
+	preDeleteDone  bool            // before_delete hooks have succeeded since it began to leave
+	postDeleteDone bool            // all after_delete hooks have succeeded since then
+	values         map[string]any  // that Helm got
 
 	ready    bool   // the last release action succeeded
 	revision int    // its revision
@@ -58,8 +58,8 @@ func (p *pass) want(cause *effect.Cause) {
 	p.dirty = true
 }
 
-// calm forgets what failed for a purpose that is given up.
-func (p *pass) calm() { p.err, p.attempt, p.next = "", 0, time.Time{} }
+// clearError drops the error and the backoff for a purpose that is given up.
+func (p *pass) clearError() { p.err, p.attempt, p.next = "", 0, time.Time{} }
 
 // stop ends a pass whose hooks will not run any more. A Helm action under way is
 // waited for.
@@ -67,10 +67,10 @@ func (p *pass) stop() {
 	if p.phase != inHelm && p.phase != uninstalling {
 		p.phase = idle
 	}
-	p.bidden, p.parted = false, false
+	p.preDeleteDone, p.postDeleteDone = false, false
 	p.waiting, p.hold, p.rounds = nil, "", 0
 	p.ready, p.after = false, false
-	p.calm()
+	p.clearError()
 }
 
 func (p *pass) settledPaused(m *module) bool { return m.verdict.Run && !m.verdict.Release }
@@ -127,12 +127,12 @@ func (e *Engine) advance(m *module) {
 		}
 	case beforeDelete:
 		if len(p.waiting) == 0 {
-			p.phase, p.bidden = idle, true
+			p.phase, p.preDeleteDone = idle, true
 			e.touch(m)
 		}
 	case afterDelete:
 		if len(p.waiting) == 0 {
-			p.phase, p.parted = idle, true
+			p.phase, p.postDeleteDone = idle, true
 			e.touch(m)
 		}
 	}
@@ -167,7 +167,7 @@ func (e *Engine) queueStage(m *module, stage builtins.Stage) map[string]bool {
 	for _, h := range m.hooks {
 		if b := h.stages[stage]; b != nil {
 			e.add(h.subject, b.Order, builtins.Event{Type: stageEvents[stage], Binding: string(stage), Cause: m.pass.cause})
-			h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
+			h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 			waiting[h.gen.ID] = true
 		}
 	}
@@ -210,7 +210,7 @@ func (e *Engine) helm(m *module) {
 	p := &m.pass
 	p.phase, p.dirty, p.hold = idle, false, ""
 	if problems := m.values.CheckHelm(); len(problems) > 0 {
-		p.calm()
+		p.clearError()
 		p.hold = valuesRefused + e.hidden(m, problems[0].String())
 		return
 	}
@@ -245,7 +245,7 @@ func (e *Engine) released(m *module, epoch int, in Released) {
 		e.passFailed(m, in.Err)
 		return
 	}
-	p.calm()
+	p.clearError()
 	p.ready, p.revision = true, in.Revision
 	// Once in each life also without a change: a crash may have come between
 	// the change and its hooks.
@@ -297,12 +297,12 @@ func (e *Engine) uninstall(m *module, ref ReleaseRef) {
 			e.passFailed(m, err)
 			return
 		}
-		p.calm()
+		p.clearError()
 		p.ready, p.revision = false, 0
 		p.refs = slices.DeleteFunc(p.refs, func(r ReleaseRef) bool { return r == ref })
 		p.dirty = true
 		if m.removed {
-			e.nudgeFailed()
+			e.retryFailedSoon()
 		} else if !m.verdict.Run {
 			e.forgetLayers(m)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
-// A generation is put into the place of another one as a whole, or not at all. What has
+// A generation is put into the place of another one as a whole, or not at all. A module that has
 // not changed is not touched: the pointer of its module is the same.
 
 // draft is what a module of the next generation would be.
@@ -197,7 +197,7 @@ func brokennessOf(drafts map[string]draft) map[string]string {
 }
 
 // refusal says why a generation must not be put in force: something that could be used
-// would be broken, or may only look as if it were gone. What was broken before may stay
+// would be broken, or may only look as if it were gone. A module that was broken before may stay
 // so, and a new module that is broken does no harm to the others, unless it is one that
 // was given another name.
 func refusal(before, after map[string]string, gen *generation.Generation) string {

@@ -101,7 +101,7 @@ func (e *Engine) lookAtFolders() {
 const hollowReason = "its folder holds nothing of a module: its release stays as it is"
 
 // removalVerdict is the verdict of a module that is not in the tree: it goes once it has been
-// gone for a while, and all modules of the tree have settled. What has begun goes on.
+// gone for a while, and all modules of the tree have settled. An uninstall that has begun goes on.
 func (e *Engine) removalVerdict(m *module) verdict {
 	v := verdict{State: status.ModuleUninstalling, Reason: goneReason, Settled: true}
 	switch {

@@ -71,13 +71,13 @@ func (e *Engine) renewPass(m *module, old *generation.Module) {
 	}
 	p := &m.pass
 	p.hold, p.rounds = "", 0
-	p.calm()
+	p.clearError()
 	p.want(nil)
 	maps.DeleteFunc(p.waiting, func(id string, _ bool) bool {
 		h := m.byKey[id]
 		return h == nil || h.stages[stages[p.phase]] == nil
 	})
-	e.nudge(m)
+	e.retrySoon(m)
 }
 
 // renewHooks puts the hooks of the next generation into the place of those before.
@@ -323,7 +323,7 @@ func (e *Engine) again(h *hook) {
 		e.begin(h)
 	}
 	// Failed runs failed with other code.
-	h.lane.NudgeAll(h.gen.ID, 0)
+	h.lane.RetryAllSoon(h.gen.ID, 0)
 }
 
 // missedAll queues what global hooks get once in the life of a process, or when all

@@ -29,10 +29,10 @@ func (h *hook) leaves() bool {
 }
 
 // leaves says whether the module must run, or go on running, its before_delete and
-// after_delete hooks. What has begun with the uninstall is brought to its end.
+// after_delete hooks. A removal that has begun with the uninstall is brought to its end.
 func (m *module) leaves() bool {
 	switch {
-	case m.leaving && (m.pass.phase == uninstalling || m.pass.phase == afterDelete || m.pass.bidden && len(m.pass.refs) == 0 && !m.pass.parted):
+	case m.leaving && (m.pass.phase == uninstalling || m.pass.phase == afterDelete || m.pass.preDeleteDone && len(m.pass.refs) == 0 && !m.pass.postDeleteDone):
 		return true
 	case !m.verdict.Uninstall || m.broken != "" || !m.there():
 		return false
@@ -58,24 +58,24 @@ func (e *Engine) beginLeaving(m *module) {
 // after_delete hooks, its sets of objects.
 func (e *Engine) depart(m *module) {
 	p := &m.pass
-	if m.leaving && !p.bidden {
+	if m.leaving && !p.preDeleteDone {
 		if e.waitFor(m, beforeDelete) {
 			return
 		}
-		p.bidden = true
+		p.preDeleteDone = true
 	}
 	if len(p.refs) > 0 {
 		e.uninstall(m, p.refs[0])
 		return
 	}
-	if m.leaving && !p.parted {
+	if m.leaving && !p.postDeleteDone {
 		if e.waitFor(m, afterDelete) {
 			return
 		}
-		p.parted = true
+		p.postDeleteDone = true
 	}
 	if len(m.sets) > 0 {
-		// What is being committed may apply one.
+		// A commit that is under way may apply one.
 		if !e.atWork(m) && !m.strays.running {
 			e.uninstallSets(m)
 		}
@@ -104,7 +104,7 @@ func (e *Engine) uninstallSets(m *module) {
 			e.passFailed(m, errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
 			return
 		}
-		p.calm()
+		p.clearError()
 	})
 }
 

@@ -69,7 +69,7 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 }
 
 // Ready says whether every module has once been released, off, or had a reason in the
-// status; if not, which one is still on its way. What comes later, such as a module
+// status; if not, which one is still on its way. A later change, such as a module
 // that is switched on, changes it no more: an upgrade is no reason to be taken out of
 // service.
 func (e *Engine) Ready() (bool, string) {

@@ -21,7 +21,7 @@ type timer struct {
 	tick  time.Time // the next time that the cron text names
 	next  time.Time // when it comes, jitter included
 	fired time.Time // the last tick that was queued
-	later time.Time // likewise, while a run was under way: it counts for the next
+	later time.Time // the last tick that came during a run: it counts for the next
 	// last is the last tick that a run succeeded for. It is kept across
 	// restarts with catchUp, and only then used.
 	last time.Time
@@ -56,7 +56,7 @@ func (e *Engine) startTimer(h *hook, t *timer) {
 		return
 	}
 	if t.last.IsZero() {
-		// What came before the first start was not missed.
+		// Ticks before the first start were not missed.
 		t.last, h.module.stale = e.now, true
 		return
 	}
@@ -129,7 +129,7 @@ func (m *module) readTick(key string, data []byte) error {
 			}
 		}
 	}
-	m.ofNobody(key, data)
+	m.keepOrphan(key, data)
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // initValues gathers the module's static values, its schemas and the layers kept
-// for its hooks. What is wrong with them makes the module broken, not the others.
+// for its hooks. An error in them makes the module broken, not the others.
 func (e *Engine) initValues(m *module) {
 	var why string
 	if m.values, why = e.staticValues(m.name, m.gen); m.broken == "" {
@@ -124,7 +124,7 @@ func (m *module) sectionOps(ops []effect.ValueOp) []effect.ValueOp {
 func (e *Engine) recompose() {
 	now := e.global.values.Compose()
 	if !reflect.DeepEqual(now, e.global.composed) {
-		e.nudge(e.global)
+		e.retrySoon(e.global)
 	}
 	e.setGlobal(now)
 	for _, m := range e.modules {
@@ -135,7 +135,7 @@ func (e *Engine) recompose() {
 // globalMoved makes global values count that are others than those before. Of a module
 // without globals the view is known to differ then, and is not compared.
 func (e *Engine) globalMoved(now map[string]any) {
-	e.nudge(e.global)
+	e.retrySoon(e.global)
 	e.setGlobal(now)
 	for _, m := range e.modules {
 		if m.composed == nil || m.composed[values.GlobalKey] != nil {
@@ -164,13 +164,13 @@ func (e *Engine) moved(m *module, view map[string]any) {
 	m.view = view
 	m.version++
 	m.pass.want(e.cause)
-	e.nudge(m)
+	e.retrySoon(m)
 	e.touch(m)
 }
 
-// nudge shortens what waits long because it failed: with other values it may
+// retrySoon shortens what waits long because it failed: with other values it may
 // succeed.
-func (e *Engine) nudge(m *module) {
+func (e *Engine) retrySoon(m *module) {
 	e.planWake(m)
 	soon := e.now.Add(releaseRetry.Min)
 	for _, next := range []*time.Time{&m.eval.next, &m.pass.next} {
@@ -179,7 +179,7 @@ func (e *Engine) nudge(m *module) {
 		}
 	}
 	for _, h := range m.hooks {
-		h.lane.NudgeAll(h.gen.ID, h.gen.Retry.Min)
+		h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 	}
 }
 

@@ -43,7 +43,7 @@ func wantInStep(t testing.TB, e *Engine) {
 	}
 }
 
-// What one change, one answer and one tick cost depends on the modules that they concern,
+// The cost of one change, one answer and one tick depends on the modules that they concern,
 // not on how many there are.
 func TestNoModuleIsLookedAtInVain(t *testing.T) {
 	looks := func(modules int) (change, tick float64) {

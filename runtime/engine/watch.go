@@ -91,7 +91,7 @@ func (e *Engine) watchSynced(in WatchSynced) {
 	h := w.hook
 	e.touch(h.module)
 	if w.isEach() {
-		e.meet(h, in.Objects)
+		e.syncObjects(h, in.Objects)
 	}
 	if !h.synced() {
 		return

@@ -66,7 +66,7 @@ func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer,
 		} else if kept {
 			continue
 		}
-		if err := w.Write(ctx, "starling", effect.Write{Kind: effect.WriteRelease, Ref: ref, Finalizer: finalizer}); err != nil {
+		if err := w.Write(ctx, "starling", effect.Write{Kind: effect.WriteRemoveFinalizer, Ref: ref, Finalizer: finalizer}); err != nil {
 			return fmt.Errorf("%s: %w", ref, err)
 		}
 		told(ref)

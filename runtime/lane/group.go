@@ -6,7 +6,7 @@ import (
 )
 
 // group is what waits for one hook. Each of its items that has events, and is neither
-// taken nor parked, is in one of two heaps: all is found without a look at the rest,
+// taken nor waiting for a change, is in one of two heaps: all is found without a look at the rest,
 // for there may be as many items as objects.
 type group[E any] struct {
 	items   map[string]*item[E]
@@ -17,14 +17,14 @@ type group[E any] struct {
 }
 
 type item[E any] struct {
-	key       string
-	events    []E
-	seq       int       // when it began to wait: first come, first served
-	order     int       // first attempts go by order
-	notBefore time.Time // backoff
-	parked    bool      // failed for good: only news bring it back
-	attempt   int       // failures in a row
-	lastRun   time.Time
+	key          string
+	events       []E
+	seq          int       // when it began to wait: first come, first served
+	order        int       // first attempts go by order
+	notBefore    time.Time // backoff
+	awaitsChange bool      // failed for good: only news bring it back
+	attempt      int       // failures in a row
+	lastRun      time.Time
 
 	in *queue[E] // where it waits, or nil
 	at int       // its index there

@@ -82,7 +82,7 @@ func TestOneObjectThatFailsHoldsUpNoOther(t *testing.T) {
 	if l.Attempt(bad) != 1 || l.Attempt(good) != 0 {
 		t.Errorf("attempts %d, %d", l.Attempt(bad), l.Attempt(good))
 	}
-	l.NudgeAll("each", time.Second)
+	l.RetryAllSoon("each", time.Second)
 	if w := next(t, l, t0.Add(time.Second)); w.ID != bad || w.Attempt != 2 {
 		t.Errorf("got %v", w)
 	}

@@ -80,44 +80,44 @@ func (l *Lane[E]) Add(id ID, order int, events ...E) {
 		l.seq++
 		it.seq, it.order = l.seq, order
 	}
-	it.order, it.parked = min(it.order, order), false
+	it.order, it.awaitsChange = min(it.order, order), false
 	it.events = l.cap(append(it.events, events...))
 	l.place(id, g, it)
 }
 
 // place puts an item where [Lane.Next] and [Lane.Wake] look for it.
 func (l *Lane[E]) place(id ID, g *group[E], it *item[E]) {
-	if len(it.events) == 0 || it.parked || l.taken[id] {
+	if len(it.events) == 0 || it.awaitsChange || l.taken[id] {
 		g.hold(it)
 		return
 	}
 	g.wait(it)
 }
 
-// Nudge lets what waits for its next try run again as soon as pause has passed since
+// RetrySoon lets what waits for its next try run again as soon as pause has passed since
 // its last run: something changed, so a long backoff has lost its reason. The same for
 // what failed for good.
-func (l *Lane[E]) Nudge(id ID, pause time.Duration) {
+func (l *Lane[E]) RetrySoon(id ID, pause time.Duration) {
 	if g := l.groups[id.Group]; g != nil {
-		l.nudge(g, id, g.failing[id.Key], pause)
+		l.retrySoon(g, id, g.failing[id.Key], pause)
 	}
 }
 
-// NudgeAll is [Lane.Nudge] for all of a group.
-func (l *Lane[E]) NudgeAll(group string, pause time.Duration) {
+// RetryAllSoon is [Lane.RetrySoon] for all of a group.
+func (l *Lane[E]) RetryAllSoon(group string, pause time.Duration) {
 	if g := l.groups[group]; g != nil {
 		for key, it := range g.failing {
-			l.nudge(g, ID{group, key}, it, pause)
+			l.retrySoon(g, ID{group, key}, it, pause)
 		}
 	}
 }
 
-func (l *Lane[E]) nudge(g *group[E], id ID, it *item[E], pause time.Duration) {
+func (l *Lane[E]) retrySoon(g *group[E], id ID, it *item[E], pause time.Duration) {
 	if it == nil {
 		return
 	}
-	if soon := it.lastRun.Add(pause); it.parked || soon.Before(it.notBefore) {
-		it.notBefore, it.parked = soon, false
+	if soon := it.lastRun.Add(pause); it.awaitsChange || soon.Before(it.notBefore) {
+		it.notBefore, it.awaitsChange = soon, false
 		l.place(id, g, it)
 	}
 }
@@ -172,15 +172,15 @@ func (l *Lane[E]) Done(w Work[E]) {
 // in the meantime, until the time given.
 func (l *Lane[E]) Failed(w Work[E], next time.Time) { l.failed(w, next, false) }
 
-// Parked gives back work that is not to be repeated as it is: it failed for good.
-// Its events wait for a new one, or for a [Lane.Nudge].
-func (l *Lane[E]) Parked(w Work[E]) {
+// AwaitChange gives back work that must not be repeated as it is: it failed for good.
+// Its events wait for a new one, or for a [Lane.RetrySoon].
+func (l *Lane[E]) AwaitChange(w Work[E]) {
 	_, it := l.find(w.ID)
 	news := it != nil && len(it.events) > 0
 	l.failed(w, time.Time{}, !news)
 }
 
-func (l *Lane[E]) failed(w Work[E], next time.Time, parked bool) {
+func (l *Lane[E]) failed(w Work[E], next time.Time, awaitsChange bool) {
 	delete(l.taken, w.ID)
 	g, it := l.find(w.ID)
 	if it == nil {
@@ -188,7 +188,7 @@ func (l *Lane[E]) failed(w Work[E], next time.Time, parked bool) {
 	}
 	it.attempt++
 	g.failing[it.key] = it
-	it.notBefore, it.parked = next, parked
+	it.notBefore, it.awaitsChange = next, awaitsChange
 	// Tried once, its turn no longer goes by order, or it would hold back
 	// those behind it.
 	it.order = Unordered

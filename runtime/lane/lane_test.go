@@ -82,31 +82,31 @@ func TestAFailedHookWaitsAlone(t *testing.T) {
 	}
 }
 
-func TestNudgeShortensABackoff(t *testing.T) {
+func TestRetrySoonShortensABackoff(t *testing.T) {
 	l := newLane()
 	l.Add(ID{Group: "a"}, Unordered, "1")
 	l.Failed(take(t, l, t0, "a", "1"), t0.Add(5*time.Minute))
-	l.Nudge(ID{Group: "a"}, time.Second)
+	l.RetrySoon(ID{Group: "a"}, time.Second)
 	nothing(t, l, t0.Add(999*time.Millisecond))
 	take(t, l, t0.Add(time.Second), "a", "1")
 }
 
-func TestParkedWorkWaitsForNews(t *testing.T) {
+func TestWorkThatFailedForGoodWaitsForAChange(t *testing.T) {
 	l := newLane()
 	l.Add(ID{Group: "a"}, Unordered, "1")
-	l.Parked(take(t, l, t0, "a", "1"))
+	l.AwaitChange(take(t, l, t0, "a", "1"))
 	nothing(t, l, t0.Add(time.Hour))
 	if at, ok := l.Wake(t0); ok {
 		t.Errorf("wants to be woken at %s", at)
 	}
 	l.Add(ID{Group: "a"}, Unordered, "2")
-	l.Parked(take(t, l, t0, "a", "1", "2"))
+	l.AwaitChange(take(t, l, t0, "a", "1", "2"))
 	nothing(t, l, t0.Add(time.Hour))
-	l.Nudge(ID{Group: "a"}, time.Second)
+	l.RetrySoon(ID{Group: "a"}, time.Second)
 	nothing(t, l, t0)
 	w := take(t, l, t0.Add(time.Second), "a", "1", "2")
 	l.Add(ID{Group: "a"}, Unordered, "3") // news came while it ran
-	l.Parked(w)
+	l.AwaitChange(w)
 	take(t, l, t0.Add(time.Second), "a", "1", "2", "3")
 }
 

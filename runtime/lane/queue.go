@@ -14,7 +14,7 @@ func (l *Lane[E]) Queue() []Queued {
 	var out []Queued
 	for name, g := range l.groups {
 		for key, it := range g.items {
-			if len(it.events) > 0 && !it.parked {
+			if len(it.events) > 0 && !it.awaitsChange {
 				out = append(out, Queued{ID: ID{name, key}, Seq: it.seq})
 			}
 		}

@@ -33,7 +33,7 @@ func TestQueue(t *testing.T) {
 		t.Errorf("what is tried again does not wait: %v", queue())
 	}
 	w, _ = l.Next(now, ready)
-	l.Parked(w)
+	l.AwaitChange(w)
 	l.Add(ID{Group: "a"}, 0, 3)
 	if got := queue(); len(got) != 1 || got[0].ID.Group != "a" {
 		t.Errorf("got %v", got)
