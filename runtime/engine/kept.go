@@ -107,8 +107,8 @@ func (s *subject) readLayer(data, encoded []byte) error {
 	return nil
 }
 
-// keepOrphan deals with what was kept for a hook that is not there: it goes, unless the
-// module does not load. Then the hook may be in a file that cannot be read for now.
+// keepOrphan keeps the state of a hook that is not there only while the module does not
+// load: the hook may be in a file that cannot be read for now. Else it drops the state.
 func (m *module) keepOrphan(key string, data []byte) {
 	if m.gen.Err != nil {
 		m.kept[key] = data
