@@ -276,6 +276,15 @@ func (e *Engine) await(m *module) {
 	}
 }
 
+// awaitNobody forgets for whom a module waits.
+func (e *Engine) awaitNobody(m *module) {
+	for name, waiters := range e.waiters {
+		if delete(waiters, m); len(waiters) == 0 {
+			delete(e.waiters, name)
+		}
+	}
+}
+
 func (e *Engine) awaits(m *module, name string) {
 	if e.waiters[name] == nil {
 		e.waiters[name] = map[*module]bool{}

@@ -67,6 +67,7 @@ func (e *Engine) remove(m *module) {
 	m.toSave = nil
 	delete(e.coming, m)
 	delete(e.working, m)
+	e.awaitNobody(m)
 	delete(e.modules, m.name)
 	if len(m.serves) > 0 {
 		m.serves = nil
@@ -172,6 +173,7 @@ func (e *Engine) forgetAll(m *module) {
 			return
 		}
 		e.leavers = slices.DeleteFunc(e.leavers, func(other *module) bool { return other == m })
+		e.awaitNobody(m)
 		e.noteOrder()
 		e.touchAll()
 		e.do(Gone{Module: m.name}) // its last runs may have left something in the metrics
@@ -188,6 +190,7 @@ func (e *Engine) reclaim(name string) (old *module, kept map[string][]byte) {
 			continue
 		}
 		e.leavers = slices.DeleteFunc(e.leavers, func(other *module) bool { return other == m })
+		e.awaitNobody(m)
 		if m.started {
 			e.takeDown(m)
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -38,6 +39,13 @@ func wantInStep(t testing.TB, e *Engine) {
 			}
 		}
 	}
+	for name, waiters := range e.waiters {
+		for m := range waiters {
+			if e.modules[m.name] != m && !slices.Contains(e.leavers, m) {
+				t.Errorf("module %s, which is gone, waits for %s", m.name, name)
+			}
+		}
+	}
 	if len(e.coming)+len(e.working) > 2*len(e.modules) || len(e.wakes) > len(e.modules)+len(e.leavers)+1 {
 		t.Errorf("%d modules, and %d on their way, %d at work, %d that want a tick", len(e.modules), len(e.coming), len(e.working), len(e.wakes))
 	}
@@ -56,5 +64,18 @@ func TestNoModuleIsLookedAtInVain(t *testing.T) {
 	moreChange, moreTick := looks(1000)
 	if got, want := fmt.Sprint(moreChange, moreTick), fmt.Sprint(change, tick); got != want {
 		t.Errorf("one change and one tick take %s allocations among 1,000 modules, %s among 10", got, want)
+	}
+}
+
+// A module that is gone waits for nobody; the rest is in wantInStep.
+func TestModulesThatAreGoneWaitForNobody(t *testing.T) {
+	app := isOn()
+	app.Requires = []string{"db"}
+	w := newWorld(t, mod("db", isOn()), mod("app", app))
+	w.start()
+	w.reload(mod("db", isOn()))
+	w.advance(time.Hour)
+	if len(w.e.waiters) > 0 {
+		t.Errorf("%v wait", w.e.waiters)
 	}
 }
