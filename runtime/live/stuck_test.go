@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,10 +20,11 @@ func TestRunsThatDoNotEndStayChargedToTheirModule(t *testing.T) {
 			"web/hooks/a.star": "[hook(lambda ctx: None, name = n, queue = n, on = [startup()], timeout = \"1s\", retry = retry(min = \"10s\", max = \"10s\"))" +
 				" for n in [\"a\", \"b\", \"c\"]]\n",
 		})
-		release, begun := make(chan struct{}), 0
+		release := make(chan struct{})
+		var begun atomic.Int64
 		for _, h := range f.driver.generation.Load().Modules["web"].Hooks {
 			h.Fn = starlark.NewBuiltin("endless", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
-				begun++
+				begun.Add(1)
 				<-release
 				return starlark.None, nil
 			})
@@ -33,8 +35,8 @@ func TestRunsThatDoNotEndStayChargedToTheirModule(t *testing.T) {
 		f.driver.slots.mu.Lock()
 		running := f.driver.slots.running
 		f.driver.slots.mu.Unlock()
-		if running != 0 || begun != 3 {
-			t.Errorf("%d runs have begun, and %d have a slot a second past their limit", begun, running)
+		if running != 0 || begun.Load() != 3 {
+			t.Errorf("%d runs have begun, and %d have a slot a second past their limit", begun.Load(), running)
 		}
 		time.Sleep(2 * time.Minute)
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -49,16 +51,16 @@ func TestRunsThatDoNotEndStayChargedToTheirModule(t *testing.T) {
 			t.Error("another module waits")
 		}
 		f.driver.slots.give("other", 0)
-		if begun != 3 {
-			t.Errorf("%d runs have begun", begun)
+		if begun.Load() != 3 {
+			t.Errorf("%d runs have begun", begun.Load())
 		}
 		close(release)
 		time.Sleep(20 * time.Minute) // it computes less meanwhile
 		f.driver.slots.mu.Lock()
 		m := f.driver.slots.modules["web"]
 		f.driver.slots.mu.Unlock()
-		if begun == 3 || m != nil && m.ahead > maxAhead {
-			t.Errorf("%d runs have begun after the end of those: %+v", begun, m)
+		if begun.Load() == 3 || m != nil && m.ahead > maxAhead {
+			t.Errorf("%d runs have begun after the end of those: %+v", begun.Load(), m)
 		}
 		f.stop()
 		if err := <-f.ended; err != nil {

@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,12 +28,13 @@ func TestACallThatDoesNotEndIsGivenUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var used, more time.Duration
+		var used time.Duration
+		var more atomic.Int64
 		ctx := Charged(Metered(t.Context(), func(u Usage) { used += u.Wall }), func(module string, computed time.Duration) {
 			if module != "web" {
 				t.Errorf("charged to %q", module)
 			}
-			more += computed
+			more.Add(int64(computed))
 		})
 		call := func(ctx context.Context, name string) error {
 			_, _, err := f.Call(ctx, globals[name].(starlark.Callable), nil, CallOptions{
@@ -46,12 +48,12 @@ func TestACallThatDoesNotEndIsGivenUp(t *testing.T) {
 		if took := time.Since(began); took != 31*time.Second || !errors.As(err, &l) || l.Limit != LimitTime {
 			t.Errorf("after %s: %v", took, err)
 		}
-		if used != 31*time.Second || more != 0 {
-			t.Errorf("used %s, and %s more", used, more)
+		if used != 31*time.Second || more.Load() != 0 {
+			t.Errorf("used %s, and %s more", used, time.Duration(more.Load()))
 		}
 		time.Sleep(10*time.Second + time.Millisecond)
-		if more != 10*time.Second {
-			t.Errorf("10 seconds later it has computed %s more", more)
+		if time.Duration(more.Load()) != 10*time.Second {
+			t.Errorf("10 seconds later it has computed %s more", time.Duration(more.Load()))
 		}
 		if err := call(t.Context(), "f"); !errors.Is(err, errStuck) {
 			t.Errorf("got %v: another call must not begin", err)
