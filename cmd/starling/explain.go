@@ -155,7 +155,7 @@ func refused(st status.Status, module string) []string {
 	}
 	var notes []string
 	for _, text := range problems {
-		notes = append(notes, text+"; the last good values stay in force")
+		notes = append(notes, text+"; "+values.Outcome(text))
 	}
 	return notes
 }

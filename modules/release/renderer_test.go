@@ -67,13 +67,13 @@ func TestChartsThatTakeAllThereIs(t *testing.T) {
 		{"range", "{{ range 1000000000000 }}{{ end }}", []string{endless}},
 		{"range that writes", "{{ range 1000000000 }}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa{{ end }}", []string{memory, endless}},
 		{"tpl", `{{ $t := "{{ tpl .t . }}" }}{{ tpl $t (dict "t" $t "Template" .Template) }}`, []string{calls, memory, endless}},
-		{"fromYaml", `{{ $_ := set .Values "x" (fromYaml .Values.bomb) }}{{ len .Values.x.b }}`, []string{memory}},
+		{"fromYaml", `{{ $_ := set .Values "x" (fromYaml .Values.bomb) }}{{ len .Values.x.b }}`, []string{memory, endless}},
 		{"manifest", "{{ .Values.bomb }}", []string{"web/templates/0.yaml: a document that it renders to is too large: with its aliases"}},
 		{"much", `a: "{{ repeat 20000000 "x" }}"`, []string{"the chart renders to more than 16 MiB"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", tt.text), Values: map[string]any{"bomb": alias}}, chartutil.DefaultCapabilities, false)
-			found := raced && strings.Contains(errorText(err), endless)
+			found := false
 			for _, want := range tt.wants {
 				found = found || strings.Contains(errorText(err), want)
 			}

@@ -124,13 +124,23 @@ func newConfigReader(known []KnownModule) *configReader {
 	return r
 }
 
+const noModule = "no module has this key"
+
+// Outcome says for people what follows from a problem of the user's config.
+func Outcome(problem string) string {
+	if strings.Contains(problem, noModule) {
+		return "it counts for nothing"
+	}
+	return "the last good values stay in force"
+}
+
 // section returns the module that key belongs to; a key that belongs to none is
 // a problem.
 func (r *configReader) section(key string) (string, bool) {
 	if module, ok := r.sections[key]; ok {
 		return module, true
 	}
-	r.problem("", key, "no module has this key"+didYouMean(r.suggest(key)))
+	r.problem("", key, noModule+didYouMean(r.suggest(key)))
 	return "", false
 }
 

@@ -106,8 +106,9 @@ type Commit struct {
 // Uncommitted says that a hook has succeeded, and what it asked for was refused or could
 // not be written: its run has failed.
 type Uncommitted struct {
-	Run uint64
-	Err error
+	Run          uint64
+	Module, Hook string
+	Err          error
 }
 
 // Save keeps data for a module outside a run; answered by [Saved]. Nil data

@@ -299,7 +299,8 @@ func (e *Engine) commitFailed(id uint64, err error) {
 	if hide := e.runs[id].hide; hide != nil {
 		err = hide(err)
 	}
-	e.do(Uncommitted{Run: id, Err: err})
+	h := e.runs[id].hook
+	e.do(Uncommitted{Run: id, Module: h.module.name, Hook: h.gen.ID, Err: err})
 	e.runFailed(id, err)
 }
 

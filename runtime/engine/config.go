@@ -122,7 +122,7 @@ func (e *Engine) acceptConfig(data map[string]string) {
 		for _, name := range slices.Sorted(maps.Keys(shown)) {
 			for _, text := range shown[name] {
 				if !slices.Contains(e.config.problems[name], text) {
-					e.do(Note{Level: builtins.LevelWarn, Module: name, Config: true, Message: text + "; the last good values stay in force"})
+					e.do(Note{Level: builtins.LevelWarn, Module: name, Config: true, Message: text + "; " + values.Outcome(text)})
 				}
 			}
 		}

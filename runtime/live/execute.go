@@ -45,6 +45,7 @@ func (d *Driver) do(a engine.Action) {
 			func(err error) engine.Input { return engine.Committed{Run: a.Run, Err: err} })
 	case engine.Uncommitted:
 		d.recorder.Uncommitted(a.Run, a.Err)
+		d.metrics.failed(a.Module, a.Hook)
 	case engine.Save:
 		d.start(func() error { return d.executor.Save(d.work, a) },
 			func(err error) engine.Input { return engine.Saved{Op: a.Op, Err: err} })

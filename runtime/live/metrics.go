@@ -183,6 +183,9 @@ func (m *Metrics) begins(module, hook string, attempt int, now time.Time) {
 	}
 }
 
+// failed counts a run that has failed, as a function or as its effects were written.
+func (m *Metrics) failed(module, id string) { m.failures.WithLabelValues(module, id).Inc() }
+
 func (m *Metrics) ran(module, id string, took time.Duration, result hook.Result) {
 	m.runs.WithLabelValues(module, id).Inc()
 	m.seconds.WithLabelValues(module, id).Observe(took.Seconds())
@@ -190,7 +193,7 @@ func (m *Metrics) ran(module, id string, took time.Duration, result hook.Result)
 	if result.Err == nil {
 		return
 	}
-	m.failures.WithLabelValues(module, id).Inc()
+	m.failed(module, id)
 	if limit := limitOf(result.Err); limit != "" {
 		m.limits.WithLabelValues(module, id, limit).Inc()
 	}

@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -76,4 +77,19 @@ func TestACallThatDoesNotEndIsGivenUp(t *testing.T) {
 		}
 		close(released)
 	})
+}
+
+// A run that is ended within a builtin says so as one that is ended between two steps.
+func TestARunThatIsEndedWithinABuiltinSaysWhy(t *testing.T) {
+	f := newFixture(t, map[string]string{"a.star": "def f():\n    for i in range(1000000):\n        sorted(range(1000000))\n"}, nil)
+	globals, err := f.Load(t.Context(), "a.star")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	time.AfterFunc(100*time.Millisecond, func() { stop(errors.New("interrupted")) })
+	_, _, err = f.Call(ctx, globals["f"].(starlark.Callable), nil, CallOptions{Name: "web/a", Context: &builtins.Context{Log: &f.log}})
+	if err == nil || !strings.Contains(err.Error(), "stopped: interrupted") {
+		t.Errorf("got %v", err)
+	}
 }

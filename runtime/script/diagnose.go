@@ -65,7 +65,7 @@ func (h *Host) diagnose(err, cause error, at Frame) *Error {
 	if errors.As(out.cause, &label) {
 		out.Msg, out.Hint, out.cause = label.msg, label.hint, nil
 	}
-	if cause != nil && stoppedBy(err) {
+	if cause != nil && stoppedBy(err, cause) {
 		out.cause, out.Msg = cause, stopMessage(cause)
 	}
 	out.Msg = oneLine(cut(out.Msg))
@@ -87,8 +87,8 @@ func cut(msg string) string {
 
 // stoppedBy reports whether err is how a cancelled run ends, and not a failure
 // that came first.
-func stoppedBy(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+func stoppedBy(err, cause error) bool {
+	return errors.Is(err, cause) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, new(*LimitError)) || strings.Contains(err.Error(), "Starlark computation cancelled: ")
 }
 
