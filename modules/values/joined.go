@@ -216,10 +216,44 @@ func (p patch) whole(path []string, x *joined, base, old value) value {
 		}
 	}
 	v, there := applyAll(edits, base.v, base.there)
-	if there == old.there && reflect.DeepEqual(v, old.v) {
-		return old
+	if there && old.there {
+		v = graft(v, old.v)
 	}
 	return value{v, there}
+}
+
+// graft returns what equals v, and is the very same as old wherever that equals it: whoever
+// compares maps by their address sees then what has changed.
+func graft(v, old any) any {
+	now, isMap := v.(map[string]any)
+	before, wasMap := old.(map[string]any)
+	if !isMap || !wasMap || now == nil || before == nil {
+		if reflect.DeepEqual(v, old) {
+			return old
+		}
+		return v
+	}
+	out, equal := now, len(now) == len(before)
+	for k, e := range now {
+		was, there := before[k]
+		if !there {
+			equal = false
+			continue
+		}
+		next := graft(e, was)
+		equal = equal && same(next, was)
+		if same(next, e) {
+			continue
+		}
+		if same(out, now) {
+			out = maps.Clone(now)
+		}
+		out[k] = next
+	}
+	if equal {
+		return old
+	}
+	return out
 }
 
 // value is what stands at a path, if there is something.
