@@ -75,8 +75,8 @@ var hookTime = []attack{
 	hook("digits", "int(\"9\" * (1 << 24))", "int: the text has 16777216 characters"),
 	hook("json-digits", "json.decode(\"9\" * (1 << 24))", "a number with more than 10000 digits"),
 	hook("regex", "re.search(\"((a{0,100}){0,10})*b\", \"a\" * (1 << 21))", "3s, the time limit of one run"),
-	hook("compares", "grow(9, [0], lambda x: [x] * 10) == grow(9, [0], lambda x: [x] * 10)", "more than 10000000 values would be compared"),
-	hook("searches", "grow(9, [0], lambda x: [x] * 10) in [grow(9, [0], lambda x: [x] * 10)]", "more than 10000000 values would be compared"),
+	hook("compares", "grow(8, [0], lambda x: [x] * 10) == grow(8, [0], lambda x: [x] * 10)", "more than 10000000 values would be compared"),
+	hook("searches", "grow(8, [0], lambda x: [x] * 10) in [grow(8, [0], lambda x: [x] * 10)]", "more than 10000000 values would be compared"),
 	hook("sorts-tuples", "sorted([grow(6, (0,), lambda x: x * 10)] * 1000000)", "3s, the time limit of one run"),
 	hook("largest", "max([grow(6, (0,), lambda x: x * 10)] * 1000000)", "3s, the time limit of one run"),
 	hook("hashes-tuples", "set([grow(6, (0,), lambda x: x * 10)] * 1000000)", "holds more than 1000 values"),
@@ -106,7 +106,7 @@ var filters = []attack{
 	filter("filter-loops", "[0 for i in range(10000000) for j in range(10000000)]", "steps, the limit of one run"),
 	filter("filter-doubles", "grow(60, \"a\" * 1000, lambda x: x + x)", "bytes together are too many"),
 	filter("filter-nests", "grow(60, [0], lambda x: [x, x])", "the filter's result: "),
-	filter("filter-compares", "grow(9, [0], lambda x: [x] * 10) == grow(9, [0], lambda x: [x] * 10)", "more than 10000000 values would be compared"),
+	filter("filter-compares", "grow(8, [0], lambda x: [x] * 10) == grow(8, [0], lambda x: [x] * 10)", "more than 10000000 values would be compared"),
 	filter("filter-list", "[0] * (1 << 40)", "are too many"),
 }
 
