@@ -41,7 +41,7 @@ func testAskSpecs() []Spec {
 			Param{Name: "operation", Type: TypeString, Default: `"CREATE"`, Doc: "CREATE, UPDATE or DELETE."},
 			Param{Name: "old", Type: TypeDict, Default: "None", Doc: "The object as it was, for UPDATE."},
 			Param{Name: "user", Type: TypeString, Default: `"test"`, Doc: "Name of who makes the change."},
-			Param{Name: "groups", Type: TypeStrings, Default: "[]", Doc: "The groups of who makes it."}),
+			Param{Name: "groups", Type: TypeStrings, Default: "[]", Doc: "The groups of who makes it. As the API server does, the test adds system:authenticated, and to a service account its own groups."}),
 		spec("convert", "the object, converted", "Has the hook of k8s.convert convert an object.", callTestConvert,
 			Param{Name: "obj", Type: TypeDict, Doc: "The object."},
 			Param{Name: "to", Type: TypeString, Doc: "The version: \"v1\"."}),

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -22,6 +24,7 @@ import (
 
 // Admit has the hooks review a change, those that mutate first, as the API server does.
 func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation string, by builtins.ReviewUser) (builtins.TestReview, error) {
+	by.Groups = groupsOf(by)
 	out := builtins.TestReview{Allowed: true, Object: obj}
 	for _, mutate := range []bool{true, false} {
 		for _, h := range w.w.AllHooks() {
@@ -61,6 +64,27 @@ func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation st
 		}
 	}
 	return out, nil
+}
+
+// groupsOf are the groups of a user with those that the API server adds to every request:
+// a request without any is one that no cluster knows.
+func groupsOf(by builtins.ReviewUser) []string {
+	groups := slices.Clone(by.Groups)
+	if by.Name == user.Anonymous {
+		groups = append(groups, user.AllUnauthenticated)
+	}
+	if namespace, _, err := serviceaccount.SplitUsername(by.Name); err == nil {
+		groups = append(groups, serviceaccount.MakeGroupNames(namespace)...)
+	}
+	if !slices.Contains(groups, user.AllUnauthenticated) {
+		groups = append(groups, user.AllAuthenticated)
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(groups, func(g string) bool {
+		again := seen[g]
+		seen[g] = true
+		return again
+	})
 }
 
 // matches says whether the conditions of a binding hold, or why they cannot be looked
