@@ -51,7 +51,10 @@ func TestHTTPIsForRunsAlone(t *testing.T) {
 		t.Error(err)
 	}
 	run.HTTP = nil
-	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "http.get('https://api.example.com')"); err == nil || !strings.Contains(err.Error(), "nobody answers here") {
+	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "http.get('https://api.example.com')"); err == nil || !strings.Contains(err.Error(), "GET https://api.example.com: nobody answers without a cluster") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "x = 1 if http.get('https://api.example.com', default = None) == None else fail('no')"); err != nil {
 		t.Errorf("got %v", err)
 	}
 	run.Hosts = nil
