@@ -240,6 +240,59 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A ServiceAccount may lose a namespace, or the Role there: the plan tells of the other
+// modules, and says what it could not read.
+func TestARoleThatIsGone(t *testing.T) {
+	other := func(color string) map[string]string {
+		files := web(nil)
+		for name, text := range files {
+			files[strings.Replace(name, "web/", "other/", 1)] = strings.ReplaceAll(text, `namespace = "web"`, `namespace = "other"`)
+		}
+		files["other/Chart.yaml"] = "apiVersion: v2\nname: other\nversion: 1.0.0\n"
+		files["other/values.yaml"] = "color: " + color + "\n"
+		return files
+	}
+	for _, tt := range []struct {
+		name   string
+		module string // its module.star; "": the module is gone
+		refuse string
+		want   []string
+	}{
+		{"its releases", webModule, "GET /api/v1/namespaces/web/secrets", []string{"! module web fails: "}},
+		{"all of the namespace", webModule, "GET /api/v1/namespaces/web", []string{"! module web fails: "}},
+		{"its releases, and the module", "", "GET /api/v1/namespaces/web/secrets", []string{"! module web fails: "}},
+		{"its releases, and the module waits", webModule + "def enabled():\n    return waiting('a while')\n", "GET /api/v1/namespaces/web/secrets", []string{"! release web in namespace web cannot be read: "}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			files := other("green")
+			a := serve(t, running(t, other("red"), thing("Node", "", "a", nil)))
+			files["web/module.star"] = tt.module
+			if tt.module == "" {
+				for name := range files {
+					if strings.HasPrefix(name, "web/") {
+						delete(files, name)
+					}
+				}
+			}
+			a.meddle = func(w http.ResponseWriter, r *http.Request) bool {
+				return strings.HasPrefix(r.Method+" "+r.URL.Path, tt.refuse) && refuse(w, 403, "Forbidden", `secrets is forbidden: User "reader" cannot list resource "secrets" in API group "" in the namespace "web"`)
+			}
+			p, text, err := a.plan(t, files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !p.Failed() {
+				t.Error("it is not said that the plan is not the whole one")
+			}
+			for _, want := range append(tt.want, `secrets is forbidden: User "reader"`, "~ module other: upgrade release other in other", `~ values.color: "red" -> "green"`, "~ v1 ConfigMap other/nodes") {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not in\n%s", want, text)
+				}
+			}
+		})
+	}
+}
+
 // A kind of an aggregated API whose server is down is not one that is not served.
 func TestAnAggregatedAPIThatIsDown(t *testing.T) {
 	a := newAPIServer(t, thing("Node", "", "a", nil))

@@ -163,7 +163,7 @@ func Begin(ctx context.Context, w *sim.World) (*Begun, error) {
 	if err := w.Begin(ctx); err != nil {
 		return nil, err
 	}
-	before, err := releases(ctx, w)
+	before, _, err := releases(ctx, w)
 	if lost := w.Store().Lost(); lost != nil {
 		return nil, lost
 	}
@@ -173,7 +173,7 @@ func Begin(ctx context.Context, w *sim.World) (*Begun, error) {
 // Plan says what has changed in the world, by now.
 func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 	w, before := b.w, b.releases
-	after, err := releases(ctx, w)
+	after, refused, err := releases(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -187,9 +187,7 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 	}
 	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Drift: drift, unread: len(unread) > 0, Messages: []Message{}, Problems: []Problem{}, Warnings: []string{}}
 	st := w.Status()
-	refs := slices.SortedFunc(maps.Keys(b.union(after)), func(a, b release.Ref) int {
-		return cmp.Or(cmp.Compare(a.Module, b.Module), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	refs := slices.SortedFunc(maps.Keys(b.union(after)), compareRefs)
 	for _, s := range st.Modules {
 		ref, ok := w.ModuleRef(s.Name)
 		if at := slices.IndexFunc(refs, func(r release.Ref) bool { return r.Module == s.Name }); !ok && at >= 0 {
@@ -220,6 +218,11 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 		}
 		if h.State == status.HookFailed {
 			p.Problems = append(p.Problems, Problem{Hook: h.ID, Error: m.Text(h.LastError)})
+		}
+	}
+	for _, ref := range slices.SortedFunc(maps.Keys(refused), compareRefs) {
+		if !slices.ContainsFunc(p.Modules, func(s Module) bool { return s.Name == ref.Module && s.Error != "" }) {
+			p.Problems = append(p.Problems, Problem{Error: m.Text(fmt.Sprintf("release %s cannot be read: %s", ref, errorText(refused[ref])))})
 		}
 	}
 	for _, text := range unread {
@@ -327,13 +330,14 @@ func changed(w *sim.World, name string, before, after *sim.Release, m *masker) (
 }
 
 // releases are what Helm knows: of the tree's modules, recorded or not, as they may take
-// over what somebody else has installed, and of all that is recorded.
-func releases(ctx context.Context, w *sim.World) (map[release.Ref]*sim.Release, error) {
-	out := map[release.Ref]*sim.Release{}
+// over what somebody else has installed, and of all that is recorded. A release that
+// cannot be read is in refused, with the reason: whoever plans may have lost a right.
+func releases(ctx context.Context, w *sim.World) (out map[release.Ref]*sim.Release, refused map[release.Ref]error, err error) {
 	refs, err := w.Installed(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	out, refused = map[release.Ref]*sim.Release{}, map[release.Ref]error{}
 	for _, name := range w.Modules() {
 		if ref, ok := w.ModuleRef(name); ok && !slices.Contains(refs, ref) {
 			refs = append(refs, ref)
@@ -341,14 +345,20 @@ func releases(ctx context.Context, w *sim.World) (map[release.Ref]*sim.Release, 
 	}
 	for _, ref := range refs {
 		r, err := w.ReleaseOf(ctx, ref)
-		if err != nil {
-			return nil, err
-		}
-		if r != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, context.Cause(ctx)
+		case err != nil:
+			refused[ref] = err
+		case r != nil:
 			out[ref] = r
 		}
 	}
-	return out, nil
+	return out, refused, nil
+}
+
+func compareRefs(a, b release.Ref) int {
+	return cmp.Or(cmp.Compare(a.Module, b.Module), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // union are the releases that have been there before or are there after.
