@@ -124,6 +124,9 @@ func (in ExplainInput) Explain() Explanation {
 	x.Values = []Entry{}
 	add := func(path []string, value any, there bool) {
 		chain := trace(path)
+		if !there && len(chain) > 0 && chain[0].Value == nil {
+			chain[0].Removed = true // a null that the schema does not take counts as nothing
+		}
 		if len(chain) > 0 && (there || chain[0].Removed) {
 			x.Values = append(x.Values, x.entry(path, value, !there, chain))
 		}

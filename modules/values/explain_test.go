@@ -166,6 +166,18 @@ func TestExplain(t *testing.T) {
 				"config":                         "port: null\n",
 			},
 			want: []string{"port = 80 | 80 schema default web/openapi/config-values.yaml:2 | gone config ConfigMap ns/starling, web, line 1 | 1 tree values.yaml values.yaml:1"}},
+		{name: "a null where nothing is, and the schema takes none",
+			files: files{
+				"web/openapi/config-values.yaml": "properties:\n  port: {type: integer}\n  tls: {type: object}\n  name: {type: string, nullable: true}\n  host: {type: string}\n",
+				"web/values.yaml":                "host: null\n",
+				"config":                         "port: null\ntls: null\nname: null\n",
+			},
+			want: []string{
+				"host = gone | gone chart values.yaml web/values.yaml:1",
+				"name = <nil> | <nil> config ConfigMap ns/starling, web, line 3",
+				"port = gone | gone config ConfigMap ns/starling, web, line 1",
+				"tls = gone | gone config ConfigMap ns/starling, web, line 2",
+			}},
 		{name: "defaults in maps of any key",
 			files: files{
 				"web/openapi/config-values.yaml": "properties:\n  by:\n    type: object\n    additionalProperties:\n      type: object\n      properties:\n        size: {type: integer, default: 2}\n",

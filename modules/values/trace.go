@@ -171,10 +171,10 @@ func (t *tracer) fill(lazy *lines) {
 		t.stops = append(t.stops, stop{t.full, func(path []string, below any, there bool) []Step {
 			v, filled := lookup(after, path)
 			switch {
-			case below != nil, there == filled && v == nil:
+			case below != nil, !filled, there && v == nil:
 				return nil
 			}
-			return []Step{{Value: v, Removed: !filled, Source: defaultSource(lazy, path, schema, schemas[1-i])}}
+			return []Step{{Value: v, Source: defaultSource(lazy, path, schema, schemas[1-i])}}
 		}})
 		t.full = after
 	}
