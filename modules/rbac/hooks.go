@@ -124,6 +124,12 @@ func (b *builder) grant(m *generation.Module, g builtins.Grant) {
 	if g.Kind == "Event" && g.APIVersion == "v1" && called.event && slices.Contains(verbs, "create") {
 		verbs = append(verbs, "get", "patch") // one that is there is counted
 	}
+	if called.set && granted(verbs, "create") && granted(verbs, "patch") && granted(verbs, "delete") {
+		verbs = append(verbs, "get")
+		if g.Names == nil { // a list cannot be held to names: such members are read one by one
+			verbs = append(verbs, "list")
+		}
+	}
 	all, named := verbs, []string(nil)
 	if g.Names != nil {
 		// An apply names what it makes, a create does not.
@@ -132,7 +138,7 @@ func (b *builder) grant(m *generation.Module, g builtins.Grant) {
 			all = []string{"create"}
 		}
 	}
-	patches := slices.Contains(verbs, "patch") || slices.Contains(verbs, "*")
+	patches := granted(verbs, "patch")
 	for _, namespace := range places(r, namespaces) {
 		if len(all) > 0 {
 			b.add(namespace, Rule{Group: r.group, Resource: r.plural, Verbs: all, Why: why})
@@ -145,10 +151,14 @@ func (b *builder) grant(m *generation.Module, g builtins.Grant) {
 				b.add(namespace, Rule{Group: r.group, Resource: r.plural + "/" + sub, Names: g.Names, Verbs: []string{"patch"}, Why: why})
 			}
 		}
-		if called.evict && r.group == "" && r.plural == "pods" && (slices.Contains(verbs, "delete") || slices.Contains(verbs, "*")) {
+		if called.evict && r.group == "" && r.plural == "pods" && granted(verbs, "delete") {
 			b.add(namespace, Rule{Resource: "pods/eviction", Names: g.Names, Verbs: []string{"create"}, Why: why})
 		}
 	}
+}
+
+func granted(verbs []string, verb string) bool {
+	return slices.Contains(verbs, verb) || slices.Contains(verbs, "*")
 }
 
 // verbsOf returns RBAC's verbs of a grant.

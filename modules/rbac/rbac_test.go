@@ -258,3 +258,29 @@ func TestRulesAreReduced(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// Members of sets are read before they are written: with lists, where no names are given.
+func TestSetsReadTheirMembers(t *testing.T) {
+	read, err := tree.Read(fstest.MapFS{
+		"a/module.star": {Data: []byte(`module(grants = [
+    grant("v1", "ConfigMap", verbs = ["write"]),
+    grant("v1", "Service", verbs = ["apply", "delete"], names = ["x"]),
+    grant("v1", "Pod", verbs = ["apply"]),
+])
+`)},
+		"a/hooks/a.star": {Data: []byte("def f(ctx):\n    k8s.apply_set(\"all\", [])\n\nhook(f, on = [startup()])\n")},
+	}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := print(t, Options{Tree: read})
+	for _, want := range []string{
+		"resources: [configmaps]\n  verbs: [get, list, create, patch, delete]",
+		"resources: [services]\n  resourceNames: [x]\n  verbs: [get, create, patch, delete]",
+		"resources: [pods]\n  verbs: [create, patch]",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}

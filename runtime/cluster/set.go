@@ -7,13 +7,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -119,73 +117,29 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 		return nil
 	}
 
-	all := maps.Clone(known)
+	recorded, all := s.members, maps.Clone(known)
 	for _, m := range wr.Set.Members {
 		all[m.Ref] = known[m.Ref]
 	}
 	if err := keep(all); err != nil {
 		return err
 	}
-	now := map[effect.Ref]string{}
-	for i, m := range wr.Set.Members {
-		m.Owner, m.Cause = wr.Owner, wr.Cause
-		obj, err := w.applyMember(ctx, manager, m, wr.Set.Name, id, known[m.Ref])
-		if err != nil {
-			return fmt.Errorf("%w (%d of %d objects of set %q applied)", err, i, len(wr.Set.Members), wr.Set.Name)
-		}
-		now[m.Ref] = uidOf(obj)
+	a := &applying{writer: w, manager: manager, id: id, write: wr, known: known}
+	now, err := a.apply(ctx, recorded)
+	if err != nil {
+		return fmt.Errorf("%w (%d of %d objects of set %q applied)", err, len(now), len(wr.Set.Members), wr.Set.Name)
 	}
 	listed := map[effect.Ref]bool{}
 	for _, m := range wr.Set.Members {
 		listed[anyVersion(m.Ref)] = true
 	}
-	for _, m := range membersOf(all) {
-		if listed[anyVersion(m.Ref)] {
-			continue // if only in another version of its API
-		}
-		if err := w.prune(ctx, manager, m.Ref, id, m.UID, wr.Cause); err != nil {
-			return fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name)
-		}
+	gone := slices.DeleteFunc(slices.Clone(recorded), func(m member) bool {
+		return listed[anyVersion(m.Ref)] // if only in another version of its API
+	})
+	if err := w.prune(ctx, manager, id, gone, a.seen, wr.Cause); err != nil {
+		return fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name)
 	}
 	return keep(now)
-}
-
-func (w *Writer) applyMember(ctx context.Context, manager string, m effect.Write, name, id, uid string) (map[string]any, error) {
-	m.Object = withLabel(m.Object, SetLabel, id)
-	p, err := w.o.Client.begin(ctx, manager, m)
-	if err != nil {
-		return nil, err
-	}
-	p.ours = func(live map[string]any) error {
-		if isMember(live, id, uid) {
-			return nil
-		}
-		return fmt.Errorf("cannot apply %s: it is there, and set %q of this hook did not make it: delete it, or give the member another name", m.Ref, name)
-	}
-	asked := time.Now()
-	obj, err := p.run(ctx)
-	if err == nil {
-		w.o.Observe(m.Ref, obj, m.Cause, asked)
-	}
-	return obj, err
-}
-
-// prune deletes a former member. One that somebody else has put in its place stays.
-func (w *Writer) prune(ctx context.Context, manager string, ref effect.Ref, id, uid string, cause *effect.Cause) error {
-	live, err := w.o.Client.Get(ctx, ref)
-	if errors.Is(err, ErrNotServed) || err == nil && (live == nil || !isMember(live, id, uid)) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	asked := time.Now()
-	obj, err := w.o.Client.Write(ctx, manager, effect.Write{Kind: effect.WriteDelete, Ref: ref,
-		Unchanged: &effect.Unchanged{UID: uidOf(live)}})
-	if err == nil {
-		w.o.Observe(ref, obj, cause, asked)
-	}
-	return err
 }
 
 // isMember says whether the set has made an object: it is the very one that is
@@ -197,19 +151,14 @@ func isMember(live map[string]any, id, uid string) bool {
 }
 
 func withLabel(obj map[string]any, key, value string) map[string]any {
-	obj = maps.Clone(obj)
-	old, _ := obj["metadata"].(map[string]any)
-	metadata := maps.Clone(old)
-	if metadata == nil {
-		metadata = map[string]any{}
-	}
+	obj, metadata := withMetadata(obj)
 	given, _ := metadata["labels"].(map[string]any)
 	labels := maps.Clone(given)
 	if labels == nil {
 		labels = map[string]any{}
 	}
 	labels[key] = value
-	metadata["labels"], obj["metadata"] = labels, metadata
+	metadata["labels"] = labels
 	return obj
 }
 

@@ -113,7 +113,7 @@ func TestSetsThatAreEmptyAreForgotten(t *testing.T) {
 	}
 }
 
-// Objects go in the order of their names, the same each time.
+// One by one, objects go in the order of their names, the same each time.
 func TestSetPrunesInOrder(t *testing.T) {
 	s := newSetWorld(t)
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
@@ -121,6 +121,7 @@ func TestSetPrunesInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var gone []string
+	s.writer.o.SideBySide = 1
 	s.writer.o.Observe = func(ref effect.Ref, obj map[string]any, _ *effect.Cause, _ time.Time) {
 		if obj == nil {
 			gone = append(gone, ref.Name)

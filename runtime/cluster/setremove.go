@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Sets go with the hook that has applied them, and with its module, unless they must be
@@ -57,7 +59,7 @@ func (w *Writer) RemoveSets(ctx context.Context, managers []string, mark uint64)
 	return errors.Join(errs...)
 }
 
-// removeSet deletes one set, the last of its members first.
+// removeSet deletes one set.
 func (w *Writer) removeSet(ctx context.Context, id, of string, mark uint64) error {
 	s, unlock := w.lockSet(id)
 	defer unlock()
@@ -73,10 +75,12 @@ func (w *Writer) removeSet(ctx context.Context, id, of string, mark uint64) erro
 		return err
 	}
 	s.loaded = false
-	for _, m := range slices.Backward(members) {
-		if err := w.prune(ctx, managerOf(of), m.Ref, id, m.UID, nil); err != nil {
-			return err
-		}
+	seen, err := w.look(ctx, id, members, func(effect.Ref, map[string]any) bool { return false })
+	if err != nil {
+		return err
+	}
+	if err := w.prune(ctx, managerOf(of), id, members, seen, nil); err != nil {
+		return err
 	}
 	if err := record.write(ctx, nil); err != nil {
 		return err

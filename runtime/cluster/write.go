@@ -85,10 +85,13 @@ type pending struct {
 
 	// jq runs the program of a jq patch.
 	jq func(ctx context.Context, program string, obj map[string]any) (map[string]any, error)
-	// ours, when set, looks at what is there before the write.
+	// ours, when set, looks at what is there before the write, and what comes to be there
+	// meanwhile is looked at, too.
 	ours func(live map[string]any) error
 	// live is what was read: what is there, or nil.
 	live map[string]any
+	// seen says that live was read just now.
+	seen bool
 }
 
 // run reads where that is needed, and sends.
@@ -100,10 +103,13 @@ func (p *pending) run(ctx context.Context) (map[string]any, error) {
 		w.Kind == effect.WriteApply && w.Unchanged != nil && w.Unchanged.UID == ""
 	for try := 1; ; try++ {
 		if reads {
-			var err error
-			if p.live, err = p.client.Get(ctx, w.Ref); err != nil {
-				return nil, err
+			if !p.seen {
+				var err error
+				if p.live, err = p.client.Get(ctx, w.Ref); err != nil {
+					return nil, err
+				}
 			}
+			p.seen = false // another try reads
 			if err := p.check(); err != nil {
 				return nil, err
 			}
@@ -161,6 +167,10 @@ func changedMeanwhile(err error) bool {
 	return apierrors.IsConflict(err) && errors.As(err, &api) && conflictOwners(api.Status()) == ""
 }
 
+// noVersion is the version of no object: an apply with it makes an object, and meets a
+// conflict where one is.
+const noVersion = "1"
+
 // fence returns the state of the object for which the write holds: uid and
 // resourceVersion, "" for any.
 func (p *pending) fence() (uid, version string) {
@@ -169,6 +179,9 @@ func (p *pending) fence() (uid, version string) {
 			return uidOf(p.live), u.ResourceVersion
 		}
 		return u.UID, u.ResourceVersion
+	}
+	if p.ours != nil && p.live == nil {
+		return "", noVersion
 	}
 	checked := p.ours != nil || p.write.Guard != nil && len(p.write.Guard.Any) > 0 || p.write.Kind == effect.WritePatch
 	if p.live != nil && checked {
@@ -198,25 +211,41 @@ func (p *pending) send(ctx context.Context) (map[string]any, error) {
 // object returns the object to send, with owner, mark and fence.
 func (p *pending) object() map[string]any {
 	w := p.write
+	obj := p.wanted()
 	uid, version := p.fence()
-	mark := w.Guard != nil && w.Guard.MarkFor != "" && w.Kind != effect.WriteStatus &&
-		(p.live == nil || effect.MadeBy(p.live, w.Guard.MarkFor))
-	if version == "" && p.owner == nil && !mark {
-		return w.Object
+	if version == "" {
+		return obj
 	}
-	obj := maps.Clone(w.Object)
-	old, _ := obj["metadata"].(map[string]any)
-	metadata := maps.Clone(old)
-	if metadata == nil {
-		metadata = map[string]any{}
-	}
-	obj["metadata"] = metadata
-	if version != "" && (w.Unchanged != nil || metadata["resourceVersion"] == nil) {
+	obj, metadata := withMetadata(obj)
+	if w.Unchanged != nil || metadata["resourceVersion"] == nil {
 		metadata["resourceVersion"] = version
 	}
 	if w.Unchanged != nil && uid != "" {
 		metadata["uid"] = uid // else an object that has gone would be made anew
 	}
+	return obj
+}
+
+// withMetadata returns a copy of obj and its metadata, to be changed.
+func withMetadata(obj map[string]any) (out, metadata map[string]any) {
+	out = maps.Clone(obj)
+	old, _ := obj["metadata"].(map[string]any)
+	if metadata = maps.Clone(old); metadata == nil {
+		metadata = map[string]any{}
+	}
+	out["metadata"] = metadata
+	return out, metadata
+}
+
+// wanted returns the object as it should be, with owner and mark.
+func (p *pending) wanted() map[string]any {
+	w := p.write
+	mark := w.Guard != nil && w.Guard.MarkFor != "" && w.Kind != effect.WriteStatus &&
+		(p.live == nil || effect.MadeBy(p.live, w.Guard.MarkFor))
+	if p.owner == nil && !mark {
+		return w.Object
+	}
+	obj, metadata := withMetadata(w.Object)
 	if p.owner != nil {
 		owners, _ := metadata["ownerReferences"].([]any)
 		owners = slices.DeleteFunc(slices.Clone(owners), func(o any) bool {

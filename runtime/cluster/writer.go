@@ -28,6 +28,9 @@ type WriterOptions struct {
 	JQ func(ctx context.Context, program string, obj map[string]any) (map[string]any, error)
 	// Now is the clock of Events; nil means time.Now.
 	Now func() time.Time
+	// SideBySide is how many members of a set are read, written or deleted at a time; 0
+	// means 8. With 1 the order of all requests is the same each time.
+	SideBySide int
 }
 
 // Writer carries out the writes of hooks: those of one object, Events, and sets.
@@ -37,6 +40,8 @@ type Writer struct {
 
 	mu   sync.Mutex
 	sets map[string]*set // by id
+	// unlisted are the lists that were refused.
+	unlisted map[place]bool
 	// applied counts the sets that were applied.
 	applied uint64
 }
@@ -49,7 +54,10 @@ func NewWriter(o WriterOptions) *Writer {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Writer{o: o, sets: map[string]*set{}}
+	if o.SideBySide == 0 {
+		o.SideBySide = defaultSideBySide
+	}
+	return &Writer{o: o, sets: map[string]*set{}, unlisted: map[place]bool{}}
 }
 
 // Write carries out one write of a hook whose field manager is manager. Errors are

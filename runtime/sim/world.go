@@ -209,6 +209,7 @@ func (w *World) Begin(ctx context.Context) error {
 		Client: w.client, Kept: w.kept, Releases: w.releases, Watches: followers{w}, Generation: w.o.Generation, Instance: own,
 		Writer: cluster.NewWriter(cluster.WriterOptions{
 			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: builtins.PatchJQ, Now: w.Now, Observe: w.observe,
+			SideBySide: 1, // the same each time
 		}),
 		HTTP: w.o.HTTP, Now: w.Now, Random: w.random, Log: w.logger, Record: w.o.Record,
 	})

@@ -1,0 +1,236 @@
+package cluster
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// asItShouldBe reports whether an apply of want by manager would leave live as it is: want
+// has just the fields that the manager owns, and live has their values. A change of a field
+// takes it away from its manager, so ownership tells drift, too. The answer is false as well
+// where the API server keeps a value in another form, "1000m" as "1".
+func asItShouldBe(want, live map[string]any, manager string) bool {
+	owned := appliedFields(live, manager)
+	if owned == nil || owned.apiVersion != want["apiVersion"] {
+		return false
+	}
+	top, metadata := map[string]any{}, map[string]any{}
+	for key, value := range want {
+		if key != "apiVersion" && key != "kind" {
+			top[key] = value
+		}
+	}
+	given, _ := want["metadata"].(map[string]any)
+	for key, value := range given {
+		if key != "name" && key != "namespace" { // nobody owns them
+			metadata[key] = value
+		}
+	}
+	delete(top, "metadata")
+	if len(metadata) > 0 {
+		top["metadata"] = metadata
+	}
+	return same(top, live, owned.fields)
+}
+
+// applied is an entry of managedFields.
+type applied struct {
+	apiVersion any
+	fields     map[string]any // as in fieldsV1
+}
+
+// appliedFields is what manager has applied, nil when that is not known for sure.
+func appliedFields(live map[string]any, manager string) *applied {
+	metadata, _ := live["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	var out *applied
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		if entry["manager"] != manager || entry["operation"] != string(metav1.ManagedFieldsOperationApply) {
+			continue
+		}
+		if sub, _ := entry["subresource"].(string); sub != "" {
+			continue
+		}
+		fields, _ := entry["fieldsV1"].(map[string]any)
+		if out != nil || fields == nil {
+			return nil
+		}
+		out = &applied{entry["apiVersion"], fields}
+	}
+	return out
+}
+
+// same compares one value with what is there; owned are the fields inside it that the
+// manager owns. Where those name none the value is owned as a whole.
+func same(want, live any, owned map[string]any) bool {
+	if whole(owned) {
+		return equal(want, live)
+	}
+	switch want := want.(type) {
+	case map[string]any:
+		live, _ := live.(map[string]any)
+		n := 0
+		for key, value := range want {
+			fields, ok := owned["f:"+key].(map[string]any)
+			if !ok || !same(value, live[key], fields) {
+				return false
+			}
+			n++
+		}
+		return n == members(owned)
+	case []any:
+		live, _ := live.([]any)
+		return len(want) == members(owned) && sameItems(want, live, owned)
+	}
+	return false
+}
+
+// whole says that the fields of a value name none inside it.
+func whole(owned map[string]any) bool { return members(owned) == 0 }
+
+// members counts the fields or items inside a value, without "." for the value itself.
+func members(owned map[string]any) int {
+	n := len(owned)
+	if _, ok := owned["."]; ok {
+		n--
+	}
+	return n
+}
+
+// sameItems compares the items of a list that is merged by keys, or of a set.
+func sameItems(want, live []any, owned map[string]any) bool {
+	taken := map[string]bool{}
+	for _, item := range want {
+		found := ""
+		for name := range owned {
+			if kind, text, _ := strings.Cut(name, ":"); !taken[name] && names(kind, text, item) {
+				if found != "" {
+					return false // two may be meant
+				}
+				found = name
+			}
+		}
+		fields, ok := owned[found].(map[string]any)
+		if found == "" || !ok {
+			return false
+		}
+		taken[found] = true
+		if strings.HasPrefix(found, "v:") {
+			continue // the value is its own name
+		}
+		there := itemOf(live, strings.TrimPrefix(found, "k:"))
+		if there == nil || !same(item, there, fields) {
+			return false
+		}
+	}
+	return true
+}
+
+// names says whether an item of a list may be the one of this name. Keys that it does not
+// have are given by default.
+func names(kind, text string, item any) bool {
+	switch kind {
+	case "v":
+		value, err := decodeAny(text)
+		return err == nil && item != nil && equal(item, value)
+	case "k":
+		fields, ok := item.(map[string]any)
+		keys, err := decodeKeys(text)
+		if !ok || err != nil {
+			return false
+		}
+		for key, value := range keys {
+			if has, there := fields[key]; there && !equal(has, value) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// itemOf finds the item of a list with these keys.
+func itemOf(list []any, text string) map[string]any {
+	keys, err := decodeKeys(text)
+	if err != nil {
+		return nil
+	}
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		found := fields != nil
+		for key, value := range keys {
+			found = found && equal(value, fields[key])
+		}
+		if found {
+			return fields
+		}
+	}
+	return nil
+}
+
+func decodeKeys(text string) (map[string]any, error) {
+	var keys map[string]any
+	err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &keys)
+	return keys, err
+}
+
+func decodeAny(text string) (any, error) {
+	var value any
+	err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &value)
+	return value, err
+}
+
+// equal compares plain data. An empty value may be missing: the API server leaves out many
+// a field that is false, 0 or without members.
+func equal(want, live any) bool {
+	if live == nil {
+		return empty(want)
+	}
+	switch want := want.(type) {
+	case map[string]any:
+		live, ok := live.(map[string]any)
+		if !ok || len(want) != len(live) {
+			return false
+		}
+		for key, value := range want {
+			there, ok := live[key]
+			if !ok || !equal(value, there) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		live, ok := live.([]any)
+		if !ok || len(want) != len(live) {
+			return false
+		}
+		for i := range want {
+			if !equal(want[i], live[i]) {
+				return false
+			}
+		}
+		return true
+	case int64:
+		if live, ok := live.(float64); ok {
+			return float64(want) == live
+		}
+	case float64:
+		if live, ok := live.(int64); ok {
+			return want == float64(live)
+		}
+	}
+	return want == live
+}
+
+func empty(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		return len(value) == 0
+	case []any:
+		return len(value) == 0
+	}
+	return value == false || value == int64(0) || value == 0.0 || value == ""
+}

@@ -1,0 +1,224 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim/store"
+	"sigs.k8s.io/yaml"
+)
+
+func parse(t *testing.T, text string) map[string]any {
+	t.Helper()
+	body, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj, err := decodeObject(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: x, namespace: a, labels: {app: x}}
+spec:
+  replicas: 2
+  paused: false
+  selector: {matchLabels: {app: x}}
+  template:
+    metadata: {labels: {app: x}}
+    spec:
+      tolerations: [{key: a, operator: Exists}]
+      volumes: [{name: v, emptyDir: {}}, {name: c, configMap: {name: x, optional: false}}]
+      containers:
+      - name: x
+        image: x:1
+        args: [a, b]
+        ports: [{containerPort: 80}, {containerPort: 81, protocol: UDP, name: other}]
+        env: [{name: A, value: "1"}, {name: EMPTY}, {name: S, valueFrom: {secretKeyRef: {name: s, key: k}}}]
+        volumeMounts: [{name: v, mountPath: /v, readOnly: false}]
+        resources: {requests: {cpu: 500m, memory: 64Mi}}
+        readinessProbe: {httpGet: {path: /, port: 80}, periodSeconds: 5}
+`
+
+const service = `
+apiVersion: v1
+kind: Service
+metadata: {name: x, namespace: a}
+spec: {selector: {app: x}, ports: [{port: 80, targetPort: http, name: http}, {port: 53, protocol: UDP, name: dns}, {port: 53, protocol: TCP, name: dns-tcp}]}
+`
+
+// Fields that the API server fills in, or leaves out, are no difference.
+func TestWhatIsAsItShouldBe(t *testing.T) {
+	for name, test := range map[string]struct {
+		object string
+		patch  bool // each apply costs a request
+	}{
+		"deployment":       {deployment, false},
+		"service":          {service, false},
+		"role":             {"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x, namespace: a}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]}", false},
+		"secret":           {"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: a}, type: Opaque, data: {a: YQ==}, immutable: false}", false},
+		"finalizers":       {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a, finalizers: [a/b, a/c]}}", false},
+		"numbers":          {"{apiVersion: example.com/v1, kind: Widget, metadata: {name: x, namespace: a}, spec: {a: 1.0, b: 9007199254740993, c: 0.5, d: [1, {e: f}], g: {}, h: []}}", false},
+		"another quantity": {"{apiVersion: v1, kind: LimitRange, metadata: {name: x, namespace: a}, spec: {limits: [{type: Pod, max: {cpu: 1000m}}]}}", true},
+		"filled in":        {"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x, namespace: a}, spec: {updateStrategy: {}, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}", true},
+		"null":             {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a}, data: {a: null, b: b}}", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFarWorld(t)
+			w.api.store.Serve(store.Kind{Group: "example.com", Version: "v1", Kind: "Widget", Plural: "widgets", Singular: "widget", Namespaced: true})
+			obj := parse(t, test.object)
+			if _, err := w.apply(obj); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"GET x"}
+			if test.patch {
+				want = append(want, "PATCH x")
+			}
+			w.want("again", []map[string]any{obj}, want...)
+		})
+	}
+}
+
+// However an object changes, by its hook or by others, it comes to be what an apply makes of
+// it.
+func TestSetsDoWhatAnApplyDoes(t *testing.T) {
+	ctx := context.Background()
+	for seed := range uint64(8) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		set, plain := newFarWorld(t), newFarWorld(t)
+		asked := parse(t, deployment)
+		ref := identityOf(asked)
+		quiet := 0
+		for step := range 12 {
+			switch {
+			case step == 0 || random.IntN(3) == 0: // as it was
+			case random.IntN(2) == 0:
+				asked, _ = vary(random, asked).(map[string]any)
+			default:
+				body := strategic(random)
+				for _, w := range []*farWorld{set, plain} {
+					_, err := w.write("them", effect.Write{Kind: effect.WritePatch, Ref: ref, Patch: &effect.Patch{Type: effect.PatchStrategic, Body: body}})
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			requests, err := set.apply(asked)
+			if err == nil && len(requests) == 1 {
+				quiet++
+			}
+			wanted := effect.Write{Kind: effect.WriteApply, Ref: ref, Force: true, Object: withLabel(asked, SetLabel, set.writer.setID("starling/web/f", "children"))}
+			_, plainErr := plain.writer.o.Client.Write(ctx, "starling/web/f", wanted)
+			if (err == nil) != (plainErr == nil) {
+				t.Fatalf("seed %d, step %d: %v, but an apply: %v", seed, step, err, plainErr)
+			}
+			if diff := cmp.Diff(bare(plain.get(ref)), bare(set.get(ref))); diff != "" {
+				t.Fatalf("seed %d, step %d (-apply +set):\n%s", seed, step, diff)
+			}
+		}
+		if quiet == 0 {
+			t.Errorf("seed %d: each apply has cost a request", seed)
+		}
+	}
+}
+
+// vary returns a value in which something is another, or is gone.
+func vary(random *rand.Rand, value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		var keys []string
+		for key := range value {
+			out[key] = value[key]
+			if key != "apiVersion" && key != "kind" && key != "name" && key != "namespace" && key != "selector" {
+				keys = append(keys, key)
+			}
+		}
+		slices.Sort(keys)
+		if len(keys) == 0 {
+			return out
+		}
+		key := keys[random.IntN(len(keys))]
+		if random.IntN(6) == 0 && key != "metadata" && key != "spec" && key != "template" && key != "containers" {
+			delete(out, key)
+		} else {
+			out[key] = vary(random, value[key])
+		}
+		return out
+	case []any:
+		out := append([]any{}, value...)
+		if len(out) == 0 {
+			return out
+		}
+		i := random.IntN(len(out))
+		switch random.IntN(6) {
+		case 0:
+			if len(out) > 1 {
+				return append(out[:i], out[i+1:]...)
+			}
+		case 1:
+			j := random.IntN(len(out))
+			out[i], out[j] = out[j], out[i]
+			return out
+		}
+		out[i] = vary(random, out[i])
+		return out
+	case string:
+		return fmt.Sprint(value, random.IntN(3))
+	case int64:
+		return value + random.Int64N(2)
+	case bool:
+		return !value
+	}
+	return value
+}
+
+// strategic is a change by others.
+func strategic(random *rand.Rand) any {
+	container := func(fields map[string]any) any {
+		fields["name"] = "x"
+		return map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{fields}}}}}
+	}
+	return []any{
+		map[string]any{"spec": map[string]any{"replicas": random.Int64N(4)}},
+		map[string]any{"spec": map[string]any{"paused": true}},
+		map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": nil}}},
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{"theirs": "1"}}},
+		container(map[string]any{"image": "theirs"}),
+		container(map[string]any{"env": []any{map[string]any{"name": "A", "value": "theirs"}, map[string]any{"name": "B", "value": "theirs"}}}),
+		container(map[string]any{"env": []any{map[string]any{"name": "A", "$patch": "delete"}}}),
+		container(map[string]any{"args": []any{"a", "theirs"}}),
+		container(map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": "1"}}}),
+	}[random.IntN(9)]
+}
+
+// bare is an object without what differs from one server to the other.
+func bare(obj map[string]any) map[string]any {
+	out, metadata := withMetadata(obj)
+	for _, key := range []string{"uid", "resourceVersion", "creationTimestamp"} {
+		delete(metadata, key)
+	}
+	var entries []any
+	list, _ := metadata["managedFields"].([]any)
+	for _, e := range list {
+		entry := map[string]any{}
+		for key, value := range e.(map[string]any) {
+			if key != "time" {
+				entry[key] = value
+			}
+		}
+		entries = append(entries, entry)
+	}
+	metadata["managedFields"] = entries
+	return out
+}

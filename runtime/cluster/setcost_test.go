@@ -1,0 +1,356 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/starling-operator/starling/runtime/effect"
+	simrest "github.com/starling-operator/starling/runtime/sim/rest"
+	"github.com/starling-operator/starling/runtime/sim/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+const away = 10 * time.Millisecond
+
+// farAPI is an API server with real field managers, some time away, that notes what is
+// asked of it.
+type farAPI struct {
+	store *store.Store
+	next  http.RoundTripper
+
+	mu       sync.Mutex
+	requests []string // but discovery
+	active   int
+	most     int // at a time
+}
+
+func newFarAPI() *farAPI {
+	f := &farAPI{store: store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true})}
+	f.next = simrest.New(simrest.Options{Store: f.store})
+	return f
+}
+
+var builtinKinds = sync.OnceValue(store.NewBuiltins)
+
+func (f *farAPI) RoundTrip(r *http.Request) (*http.Response, error) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if discovery := len(parts) < 3 || parts[0] == "apis" && len(parts) < 4; !discovery {
+		what := r.Method + " " + parts[len(parts)-1]
+		if r.Method == http.MethodGet && r.URL.Query().Has("limit") {
+			what = "LIST " + strings.Join(parts[2:], "/")
+		}
+		f.mu.Lock()
+		f.requests = append(f.requests, what)
+		f.active++
+		f.most = max(f.most, f.active)
+		f.mu.Unlock()
+		time.Sleep(away)
+		defer func() { f.mu.Lock(); f.active--; f.mu.Unlock() }()
+	}
+	return f.next.RoundTrip(r)
+}
+
+// farWorld applies the set "children" through a [farAPI].
+type farWorld struct {
+	t      *testing.T
+	api    *farAPI
+	writer *Writer
+}
+
+func newFarWorld(t *testing.T) *farWorld {
+	w := &farWorld{t: t, api: newFarAPI()}
+	w.restart()
+	return w
+}
+
+func (w *farWorld) restart() {
+	client, err := New(Options{Config: &rest.Config{Host: "http://sim", Transport: w.api}, Log: zerolog.Nop()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.writer = NewWriter(WriterOptions{Client: client, Namespace: "ops", Name: "starling", Instance: "ops.starling"})
+}
+
+// apply returns what that has asked of the API server.
+func (w *farWorld) apply(objects ...map[string]any) ([]string, error) {
+	return w.write("starling/web/f", effect.Write{Kind: effect.WriteSet, Set: &effect.Set{Name: "children", Members: appliesOf(objects)}})
+}
+
+func (w *farWorld) write(manager string, wr effect.Write) ([]string, error) {
+	w.api.mu.Lock()
+	w.api.requests, w.api.most = nil, 0
+	w.api.mu.Unlock()
+	err := w.writer.Write(context.Background(), manager, wr)
+	return w.api.requests, err
+}
+
+func appliesOf(objects []map[string]any) []effect.Write {
+	var out []effect.Write
+	for _, obj := range objects {
+		out = append(out, effect.Write{Kind: effect.WriteApply, Ref: identityOf(obj), Force: true, Object: obj})
+	}
+	return out
+}
+
+// want applies and compares what is asked for.
+func (w *farWorld) want(what string, objects []map[string]any, want ...string) {
+	w.t.Helper()
+	got, err := w.apply(objects...)
+	if err != nil {
+		w.t.Errorf("%s: %v", what, err)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		w.t.Errorf("%s: asked is %q, want %q", what, got, want)
+	}
+}
+
+func (w *farWorld) get(ref effect.Ref) map[string]any {
+	w.t.Helper()
+	obj, err := w.writer.o.Client.Get(context.Background(), ref)
+	if err != nil || obj == nil {
+		w.t.Fatalf("%s: %v, %v", ref, obj, err)
+	}
+	return obj
+}
+
+func configMaps(n int, namespaces ...string) []map[string]any {
+	var out []map[string]any
+	for i := range n {
+		out = append(out, configMap(namespaces[i%len(namespaces)], fmt.Sprintf("m%03d", i)))
+	}
+	return out
+}
+
+func changed(obj map[string]any, value string) map[string]any {
+	out, _ := withMetadata(obj)
+	out["data"] = map[string]any{"n": value}
+	return out
+}
+
+// A set that is new is written side by side; of one that stands only what differs costs a
+// request, also after a restart.
+func TestSetCosts(t *testing.T) {
+	for name, namespaces := range map[string][]string{"one namespace": {"a"}, "many": strings.Split("abcdefghijklmnopqrstuvwxyz", "")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newFarWorld(t)
+				const n = 200
+				objects := configMaps(n, namespaces...)
+				began := time.Now()
+				asked, err := w.apply(objects...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(asked) > n+3 {
+					t.Errorf("%d requests for %d new members", len(asked), n)
+				}
+				if took := time.Since(began); took > n*away/5 {
+					t.Errorf("%s for new members, one after the other are %s", took, n*away)
+				}
+				if w.api.most != defaultSideBySide {
+					t.Errorf("%d at a time", w.api.most)
+				}
+				list := "LIST configmaps"
+				if len(namespaces) == 1 {
+					list = "LIST namespaces/a/configmaps"
+				}
+				w.want("nothing differs", objects, list)
+				objects[77] = changed(objects[77], "2")
+				w.want("one differs", objects, list, "PATCH m077")
+				w.restart()
+				objects[78] = changed(objects[78], "2")
+				id := w.writer.setID("starling/web/f", "children")
+				w.want("one differs after a restart", objects, "GET starling-set-"+id, list, "PATCH m078")
+				gone := objects[199]
+				objects = objects[:199]
+				w.want("one goes", objects, list, "DELETE m199", "PATCH starling-set-"+id)
+				objects = append(objects, gone)
+				w.want("one comes", objects, list, "PATCH m199", "PATCH starling-set-"+id, "PATCH starling-set-"+id)
+			})
+		})
+	}
+}
+
+// A change of a member by others is undone, and only that costs requests.
+func TestSetHealsWhatDiffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFarWorld(t)
+		objects := configMaps(20, "a")
+		const list = "LIST namespaces/a/configmaps"
+		if _, err := w.apply(objects...); err != nil {
+			t.Fatal(err)
+		}
+		ref := identityOf(objects[3])
+		theirs := func(typ effect.PatchType, body any) {
+			t.Helper()
+			if _, err := w.write("them", effect.Write{Kind: effect.WritePatch, Ref: ref, Patch: &effect.Patch{Type: typ, Body: body}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		theirs(effect.PatchMerge, map[string]any{"data": map[string]any{"n": "theirs"}})
+		w.want("a value", objects, list, "PATCH m003")
+		theirs(effect.PatchMerge, map[string]any{"data": map[string]any{"n": nil}})
+		w.want("a field that is gone", objects, list, "PATCH m003")
+		theirs(effect.PatchMerge, map[string]any{"data": map[string]any{"other": "1"}, "metadata": map[string]any{"annotations": map[string]any{"a": "b"}}})
+		w.want("a field of theirs", objects, list)
+		theirs(effect.PatchMerge, map[string]any{"metadata": map[string]any{"labels": nil}})
+		w.want("the label", objects, list, "PATCH m003", "GET m003", "PATCH m003")
+		theirs(effect.PatchMerge, map[string]any{"metadata": map[string]any{"managedFields": []any{map[string]any{}}}})
+		w.want("managedFields", objects, list, "PATCH m003")
+		if _, err := w.write("them", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
+			t.Fatal(err)
+		}
+		id := w.writer.setID("starling/web/f", "children")
+		w.want("the object", objects, list, "PATCH m003", "PATCH starling-set-"+id)
+		w.want("nothing", objects, list)
+		if data := w.get(ref)["data"].(map[string]any); data["n"] != "1" {
+			t.Errorf("there is %v", data)
+		}
+	})
+}
+
+// Kinds come in Helm's order, and go in the opposite one; within a kind the call's order is
+// that of the beginnings.
+func TestSetOrderOfKinds(t *testing.T) {
+	w := newFarWorld(t)
+	w.writer.o.SideBySide = 1
+	object := func(apiVersion, kind, name string, rest map[string]any) map[string]any {
+		obj := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}
+		if kind != "Namespace" {
+			obj["metadata"].(map[string]any)["namespace"] = "a"
+		}
+		for key, value := range rest {
+			obj[key] = value
+		}
+		return obj
+	}
+	rules := map[string]any{"rules": []any{}}
+	objects := []map[string]any{
+		object("rbac.authorization.k8s.io/v1", "Role", "role", rules),
+		object("v1", "ConfigMap", "map-b", nil),
+		object("coordination.k8s.io/v1", "Lease", "lease", nil),
+		object("v1", "ConfigMap", "map-a", nil),
+		object("v1", "Namespace", "space", nil),
+		object("v1", "Secret", "secret", nil),
+	}
+	var written, deleted []string
+	w.writer.o.Observe = func(ref effect.Ref, obj map[string]any, _ *effect.Cause, _ time.Time) {
+		if obj == nil || ref.Kind == "Namespace" && len(written) == len(objects) {
+			deleted = append(deleted, ref.Name)
+		} else {
+			written = append(written, ref.Name)
+		}
+	}
+	for range 2 { // nothing is written anew
+		if _, err := w.apply(objects...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"space", "secret", "map-b", "map-a", "role", "lease"}; !slices.Equal(written, want) {
+		t.Errorf("written are %q, want %q", written, want)
+	}
+	if _, err := w.apply(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"lease", "role", "map-a", "map-b", "secret", "space"}; !slices.Equal(deleted, want) {
+		t.Errorf("deleted are %q, want %q", deleted, want)
+	}
+}
+
+// After a failure no member is begun any more; the error is that of the first in order.
+func TestSetEndsAtAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFarWorld(t)
+		objects := configMaps(100, "a")
+		for _, i := range []int{21, 20} {
+			objects[i], _ = withMetadata(objects[i])
+			objects[i]["data"] = map[string]any{"a b": "no key"}
+		}
+		asked, err := w.apply(objects...)
+		if err == nil || !strings.Contains(err.Error(), `m020`) || !strings.Contains(err.Error(), `of 100 objects of set "children" applied)`) {
+			t.Errorf("error is %v", err)
+		}
+		if len(asked) > 2+20+2*defaultSideBySide {
+			t.Errorf("%d requests", len(asked))
+		}
+		if asked, err = w.apply(configMaps(10, "a")...); err != nil {
+			t.Error(err)
+		}
+		if n := len(asked); n < 1+10 {
+			t.Errorf("what is not listed any more stays: %q", asked)
+		}
+		if left, err := w.writer.o.Client.List(context.Background(), "v1", "ConfigMap", nil, "", ""); err != nil || len(left) != 10 {
+			t.Errorf("there are %d objects, %v", len(left), err)
+		}
+	})
+}
+
+// An object that somebody makes after the set was looked at is not taken over.
+func TestSetMeetsWhatComesMeanwhile(t *testing.T) {
+	w := newFarWorld(t)
+	if _, err := w.writer.o.Client.Write(context.Background(), "them", effect.Write{Kind: effect.WriteCreate, Ref: configRef, Object: configMap("a", "x")}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.apply(configMap("a", "x"))
+	if err == nil || !strings.Contains(err.Error(), "did not make it") {
+		t.Errorf("error is %v", err)
+	}
+	if labels := w.get(configRef)["metadata"].(map[string]any)["labels"]; labels != nil {
+		t.Errorf("labels are %v", labels)
+	}
+}
+
+// Without the right to list, members are read one by one, and nobody asks again.
+func TestSetWithoutLists(t *testing.T) {
+	w := newFarWorld(t)
+	objects := configMaps(10, "a", "b")
+	if _, err := w.apply(objects...); err != nil {
+		t.Fatal(err)
+	}
+	w.api.store.FailNext("list", "ConfigMap", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no")), 3)
+	var gets []string
+	for i := range 10 {
+		gets = append(gets, fmt.Sprintf("GET m%03d", i))
+	}
+	w.want("refused", objects, append(gets, "LIST configmaps", "LIST namespaces/a/configmaps", "LIST namespaces/b/configmaps")...)
+	w.want("known to be refused", objects, gets...)
+	w.restart()
+	w.api.store.FailNext("list", "ConfigMap", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no")), 1)
+	w.want("refused for all namespaces", objects, "GET starling-set-"+w.writer.setID("starling/web/f", "children"),
+		"LIST configmaps", "LIST namespaces/a/configmaps", "LIST namespaces/b/configmaps")
+}
+
+// The owner of all members is asked for once.
+func TestSetFindsItsOwnerOnce(t *testing.T) {
+	w := newFarWorld(t)
+	if _, err := w.writer.o.Client.Write(context.Background(), "them", effect.Write{Kind: effect.WriteCreate, Ref: configRef, Object: configMap("a", "x")}); err != nil {
+		t.Fatal(err)
+	}
+	set := effect.Write{Kind: effect.WriteSet, Owner: &effect.Owner{Ref: configRef}, Set: &effect.Set{Name: "children", Members: appliesOf(configMaps(5, "a"))}}
+	for range 2 {
+		asked, err := w.write("starling/web/f", set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(slices.DeleteFunc(asked, func(r string) bool { return r != "GET x" })); n != 1 {
+			t.Errorf("the owner is read %d times", n)
+		}
+	}
+	owners, _ := w.get(identityOf(configMaps(1, "a")[0]))["metadata"].(map[string]any)["ownerReferences"].([]any)
+	if len(owners) != 1 {
+		t.Errorf("owners are %v", owners)
+	}
+}
