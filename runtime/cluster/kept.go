@@ -34,7 +34,7 @@ const (
 	// single larger value has a Secret for itself. In bytes, as is valueLimit,
 	// which stays under the 1 MiB that the API server allows a Secret.
 	partLimit  = 128 << 10
-	valueLimit = 900 << 10
+	valueLimit = effect.MaxKept
 )
 
 // KeptOptions says where data is kept.

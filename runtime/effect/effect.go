@@ -6,6 +6,10 @@ package effect
 
 import "time"
 
+// MaxKept is how large one layer or one state may be that is kept, in bytes of JSON: a
+// Secret holds 1 MiB.
+const MaxKept = 900 << 10
+
 // Effects is all that one run asked for.
 type Effects struct {
 	// Values is the new values layer of the hook, in call order. It replaces

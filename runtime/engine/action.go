@@ -88,8 +88,8 @@ type Respond struct {
 	Err      error
 }
 
-// Commit writes what a run asked for: Writes in order, then Keep. The first error
-// ends it. Answered by [Committed].
+// Commit writes the objects that a run asked for, in order. The first error ends it.
+// Answered by [Committed].
 type Commit struct {
 	Run    uint64
 	Module string
@@ -97,8 +97,6 @@ type Commit struct {
 	Writes []effect.Write
 	// Cause is that of the events which the writes lead to.
 	Cause *effect.Cause
-	// Keep is all that is kept for the module after this run; nil: unchanged.
-	Keep map[string][]byte
 	// Hide hides in an error what is secret; nil: there is nothing.
 	Hide func(error) error
 }
@@ -111,12 +109,14 @@ type Uncommitted struct {
 	Err          error
 }
 
-// Save keeps data for a module outside a run; answered by [Saved]. Nil data
-// removes all that was kept.
+// Save keeps data for a module in the place of all that was kept; answered by [Saved].
+// Nil data removes all that was kept.
 type Save struct {
 	Op     uint64
 	Module string
-	Data   map[string][]byte
+	// Hooks are those of the runs that end with it.
+	Hooks []*generation.Hook
+	Data  map[string][]byte
 }
 
 // Unhold takes a finalizer off all objects of a kind; answered by [Unheld].

@@ -225,10 +225,6 @@ func (c *chaos) keeps(a Action) string {
 	switch a := a.(type) {
 	case Save:
 		return a.Module
-	case Commit:
-		if a.Keep != nil {
-			return a.Module
-		}
 	}
 	return ""
 }
@@ -257,11 +253,7 @@ func (c *chaos) carryOut(a Action) Input {
 		}
 		return RunDone{Run: a.Run, Effects: c.runHook(a)}
 	case Commit:
-		failed := c.fails(5)
-		if a.Keep != nil && (!failed || c.chance(2)) {
-			c.kept[a.Module] = a.Keep
-		}
-		if failed {
+		if c.fails(5) {
 			return Committed{Run: a.Run, Err: errChaos}
 		}
 		return Committed{Run: a.Run}

@@ -53,60 +53,35 @@ func (e *Engine) runDone(in RunDone) {
 // stopped since, or its object is gone.
 func (r *run) outdated() bool { return r.epoch != r.hook.module.epoch || r.subject.gone }
 
-// commit checks the values that a run asks for, and has its effects written. Runs
-// that change values go one at a time: each is checked against the layers as they are
-// then, and none writes over what another has kept. States are saved afterwards, for
-// all runs that wait for it at once.
+// commit has the objects written that a run asks for, unless its values would be refused.
+// Then its layer and state are kept: see written.
 func (e *Engine) commit(id uint64) {
 	r := e.runs[id]
 	s, m := r.subject, r.hook.module
-	if r.outdated() {
-		e.drop(id)
-		return
-	}
-	layer := s.layer
-	if !r.cleanup {
-		layer = values.Located(s.withKept(nil), r.effects.Values, &effect.Origin{Run: id, At: r.at})
-	}
-	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes, Cause: r.leads(), Hide: r.hide}
-	changed := !values.Equal(s.layer, layer)
-	if changed || r.remembers() {
-		state, secrets := s.state, s.stateSecrets
-		if r.remembers() {
-			state, secrets = r.effects.State, r.effects.StateSecrets
-		}
-		var err error
-		if r.keeping, err = s.encode(layer, state, secrets); err != nil {
-			e.commitFailed(id, err)
-			return
-		}
-	}
-	if changed {
-		if m.keeping {
-			m.toKeep = append(m.toKeep, id)
-			return
-		}
-		if err := e.check(s, s.withKept(r.effects.Values)); err != nil {
-			e.commitFailed(id, err)
-			return
-		}
-		keep, err := e.kept(m, r.keeping)
-		if err != nil {
-			e.commitFailed(id, err)
-			return
-		}
-		commit.Keep, r.keeps, m.keeping = keep, true, true
-	}
-	r.effects.Values = layer
-	e.applies(r.hook, commit.Writes)
-	s.sets = s.sets || r.ownsSets()
-	if len(commit.Writes) == 0 && commit.Keep == nil {
+	if len(r.effects.Writes) == 0 {
 		e.written(id)
 		return
 	}
+	if r.layer = r.leaves(id, s.layer); !values.Equal(s.layer, r.layer) {
+		if err := e.check(e.proposal(m), r); err != nil {
+			e.commitFailed(id, err)
+			return
+		}
+	}
+	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes, Cause: r.leads(), Hide: r.hide}
+	e.applies(r.hook, commit.Writes)
+	s.sets = s.sets || r.ownsSets()
 	e.writing(commit)
 	r.writes = commit.Cause
 	e.do(commit)
+}
+
+// leaves is the layer that the run leaves in the place of this one.
+func (r *run) leaves(id uint64, layer []effect.ValueOp) []effect.ValueOp {
+	if r.cleanup {
+		return layer
+	}
+	return values.Located(r.hook.keeps(layer), r.effects.Values, &effect.Origin{Run: id, At: r.at})
 }
 
 // ownsSets says whether the run applies sets that belong to its object.
@@ -114,24 +89,9 @@ func (r *run) ownsSets() bool {
 	return r.subject.key != "" && slices.ContainsFunc(r.effects.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
 }
 
-// remembers says whether the run leaves another state than it found.
-func (r *run) remembers() bool {
-	return r.effects.State != nil && !reflect.DeepEqual(r.effects.State, r.subject.state) &&
-		len(r.effects.State)+len(r.subject.state) > 0
-}
-
-// keptDone lets the next one keep something.
-func (e *Engine) keptDone(m *module) {
-	m.keeping = false
-	if len(m.toSave) > 0 { // else runs that set values without end would be in its way
-		e.save(m)
-	}
-	for len(m.toKeep) > 0 && !m.keeping {
-		id := m.toKeep[0]
-		m.toKeep = m.toKeep[1:]
-		e.commit(id)
-	}
-	e.touch(m)
+// remembers says whether the run leaves another state than this one.
+func (r *run) remembers(state map[string]any) bool {
+	return r.effects.State != nil && !reflect.DeepEqual(r.effects.State, state) && len(r.effects.State)+len(state) > 0
 }
 
 func (e *Engine) committed(in Committed) {
@@ -139,46 +99,29 @@ func (e *Engine) committed(in Committed) {
 	if r != nil {
 		e.hasWritten(r.effects.Writes, r.writes)
 	}
-	if r != nil && r.keeps {
-		defer e.keptDone(r.hook.module)
-	}
 	switch {
 	case r == nil:
 	case r.outdated():
 		e.drop(in.Run)
 	case in.Err != nil:
-		// Its kept state may be in the Secret all the same.
-		r.hook.module.stale = r.hook.module.stale || r.keeps
 		e.commitFailed(in.Run, in.Err)
 	default:
 		e.written(in.Run)
 	}
 }
 
-// written goes on once the objects are written: what the run remembers is saved, if
-// its commit has not kept it already.
+// written goes on once the objects are written: what the run sets and remembers is kept,
+// when it differs.
 func (e *Engine) written(id uint64) {
 	r := e.runs[id]
-	if r.remembers() && !r.keeps {
-		r.hook.module.toSave = append(r.hook.module.toSave, id)
-		e.touch(r.hook.module)
+	s := r.subject
+	r.layer, r.state, r.secrets = r.leaves(id, s.layer), s.state, s.stateSecrets
+	if values.Equal(s.layer, r.layer) && !r.remembers(s.state) {
+		e.runSucceeded(id)
 		return
 	}
-	e.runSucceeded(id)
-}
-
-// saved ends a run whose state was to be saved.
-func (e *Engine) saved(id uint64, err error) {
-	r := e.runs[id]
-	switch {
-	case r == nil:
-	case r.outdated():
-		e.drop(id)
-	case err != nil:
-		e.commitFailed(id, fmt.Errorf("the state is not kept: %w", err))
-	default:
-		e.runSucceeded(id)
-	}
+	r.hook.module.store.Join(id)
+	e.touch(r.hook.module)
 }
 
 // drop forgets a run whose subject is not there any more.
@@ -204,8 +147,6 @@ func (e *Engine) drop(id uint64) {
 	if r.subject.gone && r.ownsSets() { // applied after those of its object were dropped
 		e.do(DropSets{Module: m.name, Hook: r.hook.gen.ID, Key: r.subject.key})
 	}
-	// Its kept state may be in the Secret, and must not come back.
-	m.stale = m.stale || r.keeping.subject != nil
 	e.touch(m)
 }
 
@@ -220,22 +161,17 @@ func (e *Engine) runSucceeded(id uint64) {
 		s.echo.ended(len(r.effects.Writes) > 0, e.now)
 		e.mended(s)
 	}
-	if r.remembers() {
-		s.state, s.stateSecrets = r.effects.State, r.effects.StateSecrets
-	}
-	if r.keeping.subject != nil {
-		r.keeping.put(m.kept)
-	}
-	if !values.Equal(s.layer, r.effects.Values) {
+	s.state, s.stateSecrets = r.state, r.secrets
+	if !values.Equal(s.layer, r.layer) {
 		before := m.version
 		e.cause = r.leads()
-		e.setLayer(s, r.effects.Values)
+		e.setLayer(s, r.layer)
 		e.cause = nil
 		if m.pass.runs(r.work.Events) {
 			m.pass.own += m.version - before
 		}
 	} else if len(s.layer) > 0 {
-		s.layer = values.Relocate(s.layer, r.effects.Values)
+		s.layer = values.Relocate(s.layer, r.layer)
 	}
 	if len(r.effects.Metrics) > 0 {
 		s.measured = s.key != ""

@@ -132,7 +132,7 @@ func (e *Engine) acceptConfig(data map[string]string) {
 		return
 	}
 	e.config.accepted = next
-	e.global.stale = true
+	e.keepConfig()
 	e.applySections()
 }
 

@@ -36,29 +36,33 @@ func sectionSize(section map[string]any) int {
 	return len(data)
 }
 
-// keepConfig adds the accepted config to what is kept.
-func keepConfig(config values.Config, out map[string][]byte) error {
-	put := func(key string, v any) error {
-		data, err := json.Marshal(v)
-		if err == nil {
-			out[key] = data
+// isConfigKey says whether a part of the config is kept under a key.
+func isConfigKey(key string) bool {
+	return key == configKey || key == configGlobalKey || key == configEnabledKey || strings.HasPrefix(key, configSection)
+}
+
+// keepConfig keeps the accepted config.
+func (e *Engine) keepConfig() {
+	parts := map[string]any{}
+	if e.config.accepted.Global != nil {
+		parts[configGlobalKey] = e.config.accepted.Global
+	}
+	for name, section := range e.config.accepted.Sections {
+		parts[configSection+name] = section
+	}
+	if switches := e.config.accepted.Enabled; len(switches) > 0 {
+		parts[configEnabledKey] = switches
+	}
+	store := e.global.store
+	for key := range store.All() {
+		if isConfigKey(key) && parts[key] == nil {
+			store.Put(key, nil)
 		}
-		return err
 	}
-	if err := put(configEnabledKey, config.Enabled); err != nil {
-		return err
+	for key, part := range parts {
+		data, _ := json.Marshal(part) // it came from YAML: it can be written
+		store.Put(key, data)
 	}
-	if config.Global != nil {
-		if err := put(configGlobalKey, config.Global); err != nil {
-			return err
-		}
-	}
-	for name, section := range config.Sections {
-		if err := put(configSection+name, section); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // keptConfig reads the config out of what was kept, and returns the keys that cannot be
@@ -93,13 +97,14 @@ func keptConfig(kept map[string][]byte) (config values.Config, broken []string) 
 }
 
 // adoptConfig starts with the config that an earlier process accepted.
-func (e *Engine) adoptConfig(kept map[string][]byte) {
-	config, broken := keptConfig(kept)
+func (e *Engine) adoptConfig() {
+	config, broken := keptConfig(e.global.store.Data())
 	if len(broken) > 0 {
 		e.note(builtins.LevelWarn, e.global, "", "of the config that was kept some cannot be read, and is not used: "+strings.Join(broken, ", "))
 	}
 	if len(config.Global)+len(config.Sections)+len(config.Enabled) > 0 {
 		e.config.accepted = config
+		e.keepConfig()
 		e.applySections()
 	}
 }

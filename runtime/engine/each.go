@@ -232,13 +232,9 @@ func (e *Engine) clearSubject(s *subject) {
 		e.do(DropSets{Module: m.name, Hook: s.hook.gen.ID, Key: s.key})
 	}
 	s.measured, s.sets = false, false
-	if len(s.state) > 0 {
-		s.state, s.stateSecrets, m.stale = nil, nil, true
-		s.keep(statePrefix, nil)
-	}
+	s.state, s.stateSecrets = nil, nil
+	s.dropKept()
 	if len(s.layer) > 0 {
-		m.stale = true
-		s.keep(layerPrefix, nil)
 		e.setLayer(s, nil)
 	}
 }

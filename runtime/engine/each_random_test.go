@@ -235,9 +235,6 @@ func (g *garden) carryOut(a Action) Input {
 				return Committed{Run: a.Run, Err: err}
 			}
 		}
-		if a.Keep != nil {
-			g.kept[a.Module] = a.Keep
-		}
 		if g.chance(8) {
 			return Committed{Run: a.Run, Err: errBoom}
 		}
@@ -395,7 +392,7 @@ func (g *garden) check() {
 	if state, why := g.e.moduleState(m); g.on && state != status.ModuleReady || !g.on && state != status.ModuleOff {
 		g.t.Errorf("the module is %s: %s", state, why)
 	}
-	if len(m.toSave) > 0 || len(m.toKeep) > 0 || m.keeping || len(g.e.runs) > 0 {
+	if !m.store.Clean() || len(g.e.runs) > 0 {
 		g.t.Error("something is under way")
 	}
 }

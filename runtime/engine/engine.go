@@ -88,7 +88,6 @@ type Engine struct {
 	order        []string
 	leavers      []*module    // that are not in the tree any more
 	exits        *graph.Graph // of all modules, in the tree or not
-	places       []byte       // what is kept of their places in it
 	deferred     *Reload      // waits until what is left of a module that comes back has gone
 	reloads      int
 
@@ -202,10 +201,9 @@ func (e *Engine) start(in Start) {
 	if in.Quarantined != nil {
 		e.quarantine(in.Quarantined)
 	}
-	e.adoptConfig(in.Kept[globalName])
+	e.adoptConfig()
 	e.recompose()
 	e.touchAll()
-	e.places = in.Kept[globalName][orderKey]
 	e.findLeavers(in)
 	e.noteOrder()
 	if e.config.seen != nil {

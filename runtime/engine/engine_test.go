@@ -128,6 +128,7 @@ func TestAFailedCommitLeavesValuesAsTheyWere(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), hk("a", onWatch("nodes"))))
 	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) {
 		eff := set("n", n)
+		eff.Writes = []effect.Write{{Kind: effect.WriteApply}}
 		eff.Metrics = []effect.Metric{{Kind: effect.MetricSet, Name: "n", Value: float64(n)}}
 		return eff, nil
 	}

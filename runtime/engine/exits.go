@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -64,14 +63,12 @@ func (e *Engine) noteOrder() {
 	if len(places) > 0 {
 		data, _ = json.Marshal(places) // names and numbers
 	}
-	if !bytes.Equal(data, e.places) {
-		e.places, e.global.stale = data, true
-		e.touch(e.global)
-	}
+	e.global.store.Put(orderKey, data)
+	e.touch(e.global)
 }
 
 // there says whether something of the module is in the cluster that goes with it.
-func (m *module) there() bool { return len(m.pass.refs)+len(m.sets) > 0 || m.up }
+func (m *module) there() bool { return len(m.pass.refs)+len(m.sets) > 0 || m.store.Has(upKey) }
 
 // goes says whether a module that is not in the tree is taken away, now or later.
 func (e *Engine) goes(m *module) bool { return !e.paused(m.name) && !m.hollow }

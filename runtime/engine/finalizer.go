@@ -38,7 +38,6 @@ func (f Finalizer) kind() effect.Ref {
 // finalizer is a [Finalizer] of a module.
 type finalizer struct {
 	Finalizer
-	kept    bool // it stands in the Secret
 	swept   bool // objects that the hook does not watch any more are without it
 	running bool
 	off     bool // it is being taken off all objects
@@ -50,12 +49,21 @@ type finalizer struct {
 func Finalizers(kept map[string][]byte) []Finalizer {
 	var out []Finalizer
 	for _, key := range slices.Sorted(maps.Keys(kept)) {
-		var f Finalizer
-		if strings.HasPrefix(key, finalizerKey) && json.Unmarshal(kept[key], &f) == nil && strings.HasPrefix(f.Name, finalizerPrefix) {
+		if f, err := finalizerIn(kept[key]); strings.HasPrefix(key, finalizerKey) && err == nil {
 			out = append(out, f)
 		}
 	}
 	return out
+}
+
+func finalizerIn(data []byte) (f Finalizer, err error) {
+	if err := json.Unmarshal(data, &f); err != nil {
+		return f, err
+	}
+	if !strings.HasPrefix(f.Name, finalizerPrefix) {
+		return f, fmt.Errorf("%q is no finalizer of Starling", f.Name)
+	}
+	return f, nil
 }
 
 // finalizerOf is the finalizer of a hook's cleanup; the name is "" without one. It
@@ -73,12 +81,25 @@ func (e *Engine) finalizerOf(h *hook) Finalizer {
 	}
 }
 
-// readFinalizers takes what was kept.
-func (m *module) readFinalizers(kept map[string][]byte) {
-	m.finalizers = map[string]*finalizer{}
-	for _, f := range Finalizers(kept) {
-		m.finalizers[f.Hook] = &finalizer{Finalizer: f, kept: true}
+// readFinalizer takes over one that was kept.
+func (m *module) readFinalizer(data []byte) (known bool, err error) {
+	f, err := finalizerIn(data)
+	if err != nil {
+		return false, err
 	}
+	if m.finalizers[f.Hook] == nil {
+		m.finalizers[f.Hook] = &finalizer{Finalizer: f}
+	}
+	return true, nil
+}
+
+// keepFinalizer keeps that of a hook, if there is one.
+func (m *module) keepFinalizer(hook string) {
+	var data []byte
+	if f := m.finalizers[hook]; f != nil {
+		data, _ = json.Marshal(f.Finalizer) // texts
+	}
+	m.store.Put(keptKey(finalizerKey, hook), data)
 }
 
 // willHold has the finalizer of a hook kept before it is used.
@@ -97,7 +118,7 @@ func (e *Engine) willHold(h *hook) {
 		}
 	}
 	h.module.finalizers[h.gen.ID] = &finalizer{Finalizer: want}
-	h.module.stale = true
+	h.module.keepFinalizer(h.gen.ID)
 }
 
 // remembersFinalizer says whether a hook with a cleanup may run: its finalizer is kept.
@@ -107,18 +128,7 @@ func (m *module) remembersFinalizer(h *hook) bool {
 	}
 	f := m.finalizers[h.gen.ID]
 	w := h.eachWatch().decl
-	return f != nil && f.kept && !f.off && f.kind() == Finalizer{APIVersion: w.APIVersion, Kind: w.Kind}.kind()
-}
-
-func (m *module) keepFinalizers(out map[string][]byte) error {
-	for id, f := range m.finalizers {
-		data, err := json.Marshal(f.Finalizer)
-		if err != nil {
-			return err
-		}
-		out[keptKey(finalizerKey, id)] = data
-	}
-	return nil
+	return f != nil && m.store.Stands(keptKey(finalizerKey, h.gen.ID)) && !f.off && f.kind() == Finalizer{APIVersion: w.APIVersion, Kind: w.Kind}.kind()
 }
 
 // stepFinalizers takes finalizers off what nobody cleans up any more.
@@ -161,7 +171,7 @@ func (e *Engine) unheld(m *module, f *finalizer, swept bool, err error) {
 		f.swept, f.attempt, f.next = true, 0, time.Time{}
 	default:
 		delete(m.finalizers, f.Hook)
-		m.stale = true
+		m.keepFinalizer(f.Hook)
 		if h := m.byKey[f.Hook]; h != nil && m.started {
 			e.willHold(h)
 		}

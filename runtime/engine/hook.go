@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -54,9 +55,13 @@ type run struct {
 	work    lane.Work[builtins.Event]
 	effects effect.Effects
 	writes  *effect.Cause // of what its commit writes
-	keeping keeping       // kept of its subject once it has succeeded
-	keeps   bool          // its commit writes that
 	hide    func(error) error
+
+	// That its subject has once it has succeeded, and what of it is kept.
+	layer   []effect.ValueOp
+	state   map[string]any
+	secrets [][]string
+	change  persist.Change
 
 	request  *Requested // what it answers, or nil
 	receives bool       // and may write
@@ -190,7 +195,7 @@ func (m *module) ready(id string) bool {
 	if h == nil || !m.started || len(h.before) > 0 || h.barred != "" || !h.allowedAt(m.now).IsZero() {
 		return false
 	}
-	if !h.complete() || !m.remembersFinalizer(h) || m.up && !m.upKept {
+	if !h.complete() || !m.remembersFinalizer(h) || m.store.Has(upKey) && !m.store.Stands(upKey) {
 		return false
 	}
 	if m.leaving {

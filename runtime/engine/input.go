@@ -16,7 +16,7 @@ type Input interface{ input() }
 // been read.
 type Start struct {
 	Generation *generation.Generation
-	// Kept is what [Commit] and [Save] kept, by module and key.
+	// Kept is what [Save] kept, by module and key.
 	Kept map[string]map[string][]byte
 	// Quarantined says why a hook must not run, or "". Nil means
 	// that all may.

@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -46,8 +47,6 @@ type module struct {
 	lastShown    string
 
 	started    bool
-	up         bool                  // its hooks have run, and before_delete or after_delete hooks are to hear of its end
-	upKept     bool                  // that stands in the Secret
 	sets       map[string]uint64     // field managers of hooks that may have sets
 	strays     step                  // the end of sets of hooks that are gone
 	leaving    bool                  // only for its before_delete and after_delete hooks
@@ -62,14 +61,7 @@ type module struct {
 	crds       step
 	eval       evaluation
 	pass       pass
-	keeping    bool     // a commit or a save that changes what is kept is under way
-	toKeep     []uint64 // runs that wait to change it
-	// kept is what stands in the Secret for the layers and states of its hooks.
-	kept    map[string][]byte
-	toSave  []uint64 // runs that have but a state to be kept: all of them at once
-	stale   bool     // what is kept must be written again
-	saveAt  time.Time
-	saveTry int
+	store      *persist.Store // what is kept of it
 }
 
 // step is something done once, and tried again when it fails.
@@ -94,11 +86,11 @@ func (e *Engine) adopt(in Start) {
 	for _, p := range problems {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
 	}
-	e.global = e.newModule(globalName, gen.Global, in.Kept[globalName])
+	e.global = e.newModule(globalName, gen.Global, in.store(globalName))
 	e.global.noteSets(in.Sets[globalName])
 	for _, name := range gen.Names {
 		g := gen.Modules[name]
-		m := e.newModule(name, g, in.Kept[name])
+		m := e.newModule(name, g, in.store(name))
 		e.modules[name] = m
 		m.noteSets(in.Sets[name])
 		for _, ref := range in.Installed {
@@ -124,16 +116,22 @@ func (e *Engine) quarantine(why func(*generation.Hook) string) {
 	}
 }
 
-func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]byte) *module {
+// store is what earlier processes have kept of a module.
+func (in *Start) store(module string) *persist.Store {
+	return persist.New(in.Kept[module], releaseRetry)
+}
+
+func (e *Engine) newModule(name string, g *generation.Module, store *persist.Store) *module {
 	if g == nil {
 		g = noGlobal(name)
 	}
 	m := &module{
 		name: name, gen: g, from: e.gen, since: e.now,
-		byKey:  map[string]*hook{},
-		queues: map[string]*lane.Lane[builtins.Event]{},
-		kept:   map[string][]byte{},
-		sets:   map[string]uint64{},
+		byKey:      map[string]*hook{},
+		queues:     map[string]*lane.Lane[builtins.Event]{},
+		sets:       map[string]uint64{},
+		finalizers: map[string]*finalizer{},
+		store:      store,
 	}
 	if g.Err != nil {
 		m.broken = inOneLine(g.Err)
@@ -143,8 +141,7 @@ func (e *Engine) newModule(name string, g *generation.Module, kept map[string][]
 		m.hooks = append(m.hooks, h)
 		m.byKey[gh.ID] = h
 	}
-	m.readFinalizers(kept)
-	if err := m.readKept(kept); err != nil {
+	if err := m.readKept(); err != nil {
 		e.note(builtins.LevelWarn, m, "", err.Error())
 	}
 	e.initValues(m)
@@ -233,6 +230,7 @@ func (e *Engine) step(m *module) {
 	e.stepFinalizers(m)
 	e.stepSets(m)
 	m.noteUp()
+	e.forgetGone(m)
 	e.save(m)
 	e.advance(m)
 	e.dispatch(m)

@@ -87,7 +87,7 @@ func TestValuesKeepAddsToEarlierRuns(t *testing.T) {
 	if !strings.Contains(w.released[len(w.released)-1], "n3:true") || !strings.Contains(w.released[len(w.released)-1], "n1:true") {
 		t.Error(w.released)
 	}
-	w.commitErr = errors.New("no")
+	w.saveErr = errors.New("no")
 	w.changed("web/keeps#nodes")
 	if strings.Contains(fmt.Sprint(w.e.modules["web"].view), "n4") {
 		t.Error("a failed run added something")
@@ -127,14 +127,14 @@ func TestRunsOfTwoQueuesAreCheckedOneAfterTheOther(t *testing.T) {
 	w.e = New(w.opts)
 	w.e.Handle(w.now, Config{State: ConfigPresent})
 	var runs []RunHook
-	var commits []Commit
+	var saves []Save
 	sort := func(actions []Action) {
 		for _, action := range actions {
 			switch action := action.(type) {
 			case RunHook:
 				runs = append(runs, action)
-			case Commit:
-				commits = append(commits, action)
+			case Save:
+				saves = append(saves, action)
 			}
 		}
 	}
@@ -145,11 +145,11 @@ func TestRunsOfTwoQueuesAreCheckedOneAfterTheOther(t *testing.T) {
 	for _, r := range runs {
 		sort(w.e.Handle(w.now, RunDone{Run: r.Run, Effects: set("n", r.Hook.ID)}))
 	}
-	if len(commits) != 1 {
-		t.Fatalf("%d commits at once", len(commits))
+	if len(saves) != 1 {
+		t.Fatalf("%d saves at once: %+v", len(saves), saves)
 	}
-	sort(w.e.Handle(w.now, Committed{Run: commits[0].Run}))
-	if len(commits) != 1 {
+	sort(w.e.Handle(w.now, Saved{Op: saves[0].Op}))
+	if len(saves) != 1 {
 		t.Error("both have set one path")
 	}
 	w.state("web", status.ModuleFailed, "one path belongs to one hook")

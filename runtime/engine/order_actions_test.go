@@ -27,7 +27,7 @@ func toldOf(a Action) string {
 		}
 		return text + fmt.Sprint(a.Run, a.Hook.ID, a.Key, a.Attempt, a.Switches)
 	case Commit:
-		return text + fmt.Sprint(a.Run, a.Hook.ID, len(a.Writes), slices.Sorted(maps.Keys(a.Keep)))
+		return text + fmt.Sprint(a.Run, a.Hook.ID, len(a.Writes))
 	case Save:
 		return text + fmt.Sprint(a.Op, a.Module, slices.Sorted(maps.Keys(a.Data)))
 	case Evaluate:

@@ -12,7 +12,6 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/generation"
 )
 
 // fail(permanent=True) before Helm waits for a change of the values, not for ever.
@@ -183,47 +182,4 @@ func TestAfterHelmRunsAfterACrash(t *testing.T) {
 	w.runs = nil
 	w.start()
 	w.wantReleased("web#1", "web#2")
-}
-
-// Runs that set values one after the other do not keep those from their end that have but a
-// state to be kept.
-func TestStatesAreKeptBetweenValues(t *testing.T) {
-	queued := func(id string) *generation.Hook {
-		h := hk(id, onWatch("nodes"))
-		h.Queue = id
-		return h
-	}
-	w := newWorld(t, mod("web", isOn(), queued("a"), queued("b"), queued("state")))
-	w.start()
-	n := int64(0)
-	begin := func(id string) uint64 {
-		w.hold = "web/" + id
-		w.changed("web/" + id + "#nodes")
-		w.hold = ""
-		return w.held["web/"+id][0].(RunHook).Run
-	}
-	done := func(id string) []Action {
-		n++
-		effects := set(id, n)
-		if id == "state" {
-			effects = effect.Effects{State: map[string]any{"n": n}}
-		}
-		return w.e.Handle(w.now, RunDone{Run: begin(id), Effects: effects})
-	}
-	commit := done("a")[0].(Commit)
-	done("state")
-	for range 3 { // each time another run waits
-		if more := done(map[string]string{"web/a": "b", "web/b": "a"}[commit.Hook.ID]); len(more) > 0 {
-			t.Fatalf("two at once: %+v", more)
-		}
-		for _, a := range w.e.Handle(w.now, Committed{Run: commit.Run}) {
-			switch a := a.(type) {
-			case Save:
-				return
-			case Commit:
-				commit = a
-			}
-		}
-	}
-	t.Error("the state is not saved")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -74,12 +75,14 @@ func (e *Engine) reload(in Reload) {
 			}
 			continue
 		}
-		old, kept := e.reclaim(name)
-		m := e.newModule(name, gen.Modules[name], kept)
+		old, store := e.reclaim(name), persist.New(nil, releaseRetry)
+		if old != nil {
+			store = old.store
+		}
+		m := e.newModule(name, gen.Modules[name], store)
 		m.turn = e.reloads
 		if old != nil {
 			m.pass.refs, m.sets = old.pass.refs, old.sets
-			m.stale = true // what was under way as it went may be in the Secret
 		}
 		m.broken = drafts[name].broken
 		e.modules[name] = m

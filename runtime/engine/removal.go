@@ -43,7 +43,7 @@ func (e *Engine) findLeavers(in Start) {
 		}
 		g := &generation.Module{Name: name, Key: name, Err: errGone}
 		order[name].put(&g.Decl)
-		m := e.newModule(name, g, in.Kept[name])
+		m := e.newModule(name, g, in.store(name))
 		m.noteSets(in.Sets[name])
 		for _, ref := range in.Installed {
 			if ref.Module == name {
@@ -61,10 +61,6 @@ func (e *Engine) remove(m *module) {
 		e.takeDown(m)
 	}
 	m.epoch++ // runs under way count for nothing
-	for _, id := range m.toSave {
-		e.drop(id)
-	}
-	m.toSave = nil
 	delete(e.coming, m)
 	delete(e.working, m)
 	e.awaitNobody(m)
@@ -135,7 +131,7 @@ func (e *Engine) atRest() bool {
 
 // occupied says that something of a module that was removed is still under way.
 func (e *Engine) occupied(m *module) bool {
-	if m.pass.phase == inHelm || m.pass.phase == uninstalling || m.keeping || m.crds.running || m.strays.running {
+	if m.pass.phase == inHelm || m.pass.phase == uninstalling || m.store.Writing() || m.crds.running || m.strays.running {
 		return true
 	}
 	for _, f := range m.finalizers {
@@ -156,35 +152,24 @@ func (e *Engine) atWork(m *module) bool {
 	return false
 }
 
-// forgetAll takes away what was kept for a module that is gone, as the last of all.
-func (e *Engine) forgetAll(m *module) {
-	if !m.verdict.Forget || len(m.finalizers) > 0 || m.saveAt.After(e.now) || e.occupied(m) {
+// forgetGone takes away what was kept for a module that is gone, as the last of all.
+func (e *Engine) forgetGone(m *module) {
+	if !m.removed || !m.verdict.Forget || len(m.finalizers) > 0 || e.occupied(m) {
 		return
 	}
-	m.keeping = true
-	op := e.ask(func(in Input) {
-		m.keeping = false
-		e.touch(m)
-		if err := in.(Saved).Err; err != nil {
-			if m.saveTry++; m.saveTry == 1 {
-				e.note(builtins.LevelWarn, m, "", "what was kept for its hooks stays, tried again: "+err.Error())
-			}
-			m.saveAt = e.now.Add(releaseRetry.Delay(m.saveTry, e.opts.Jitter()))
-			return
-		}
-		e.leavers = slices.DeleteFunc(e.leavers, func(other *module) bool { return other == m })
-		e.awaitNobody(m)
-		e.noteOrder()
-		e.touchAll()
-		e.do(Gone{Module: m.name}) // its last runs may have left something in the metrics
-	})
-	e.do(Save{Op: op, Module: m.name})
+	if m.store.Clear(); !m.store.Clean() {
+		return
+	}
+	e.leavers = slices.DeleteFunc(e.leavers, func(other *module) bool { return other == m })
+	e.awaitNobody(m)
+	e.noteOrder()
+	e.touchAll()
+	e.do(Gone{Module: m.name}) // its last runs may have left something in the metrics
 }
 
-// reclaim returns what is left of a module that comes back, and what is kept for it; nil
-// without any. Nothing of that is being
-// taken away in this moment.
-func (e *Engine) reclaim(name string) (old *module, kept map[string][]byte) {
+// reclaim returns what is left of a module that comes back; nil without any. Nothing of that
+// is being taken away in this moment.
+func (e *Engine) reclaim(name string) *module {
 	for _, m := range slices.Clone(e.leavers) {
 		if m.name != name {
 			continue
@@ -195,13 +180,9 @@ func (e *Engine) reclaim(name string) (old *module, kept map[string][]byte) {
 			e.takeDown(m)
 		}
 		e.touch(m) // it wants no tick any more
-		kept, err := e.kept(m)
-		if err != nil {
-			e.note(builtins.LevelWarn, m, "", err.Error())
-		}
-		return m, kept
+		return m
 	}
-	return nil, nil
+	return nil
 }
 
 // retryFailedSoon has releases tried again that have failed: one with another name may have

@@ -104,15 +104,15 @@ func TestOffForgetsLayers(t *testing.T) {
 
 // A save that failed may have been carried out all the same: what is in force is
 // written again, so that a restart brings nothing else.
-func TestAFailedCommitLeavesNothingBehindInWhatIsKept(t *testing.T) {
+func TestAFailedSaveLeavesNothingBehindInWhatIsKept(t *testing.T) {
 	n := int64(1)
 	w := newWorld(t, mod("web", isOn(), hk("a", onWatch("nodes"))))
 	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) { return set("n", n), nil }
 	w.start()
 	kept := copyKept(w.kept)
-	n, w.commitErr, w.commitKeeps = 2, errors.New("timeout"), true
+	n, w.saveErr, w.saveKeeps = 2, errors.New("timeout"), true
 	w.changed("web/a#nodes")
-	n, w.commitErr = 1, nil
+	n, w.saveErr = 1, nil
 	w.advance(time.Minute)
 	if diff := cmp.Diff(kept, copyKept(w.kept)); diff != "" {
 		t.Error(diff)

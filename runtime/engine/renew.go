@@ -41,9 +41,7 @@ func (e *Engine) renew(m *module, d draft) *change {
 	c := e.renewHooks(m, old)
 	if old.Err != nil {
 		// The kept state of hooks in files that did not load.
-		kept := m.kept
-		m.kept = map[string][]byte{}
-		if err := m.readKept(kept); err != nil {
+		if err := m.readKept(); err != nil {
 			e.note(builtins.LevelWarn, m, "", err.Error())
 		}
 	}
@@ -154,23 +152,29 @@ func (e *Engine) inherit(h, old *hook) {
 		return
 	}
 	h.lastRun, h.took, h.runs, h.failures = old.lastRun, old.took, old.runs, old.failures
-	kept := maps.Clone(old.module.kept)
-	e.dropHook(old)
-	old.module.kept = kept
+	e.endHook(old)
 }
 
-// dropHook ends the life of a hook: what waits for it, what it has set and what it
-// remembers go. Its watches are ended later.
+// dropHook ends the life of a hook, and what it has set and remembers goes.
 func (e *Engine) dropHook(h *hook) {
+	e.endHook(h)
+	for s := range h.subjects {
+		s.dropKept()
+	}
+}
+
+// endHook ends the life of a hook, and what waits for it goes. Its watches are ended later.
+func (e *Engine) endHook(h *hook) {
 	h.subject.gone = true // that of requests, with for_each
 	for s := range h.subjects {
 		s.gone = true
 		e.requeueAt(s, time.Time{})
-		s.keep(layerPrefix, nil)
-		s.keep(statePrefix, nil)
+	}
+	for _, t := range h.schedules {
+		t.last = time.Time{}
+		h.module.keepTick(t)
 	}
 	h.lane.Drop(h.gen.ID)
-	h.module.stale = true
 }
 
 // freshHook makes a hook that begins once runs of those have ended that had its id.
@@ -214,10 +218,14 @@ func (h *hook) take(g *generation.Hook, c *change) {
 			c.stop = append(c.stop, w)
 		}
 	}
-	for _, t := range timers {
-		if t.catchUp && !slices.Contains(h.schedules, t) {
-			h.module.stale = true
+	for _, t := range timers { // those first that are gone: another one may have the same key
+		if !slices.Contains(h.schedules, t) && !slices.ContainsFunc(h.schedules, func(next *timer) bool { return next.id == t.id }) {
+			t.last = time.Time{}
+			h.module.keepTick(t)
 		}
+	}
+	for _, t := range h.schedules {
+		h.module.keepTick(t)
 	}
 }
 

@@ -81,7 +81,7 @@ func (e *Engine) depart(m *module) {
 		}
 		return
 	}
-	m.stale, m.up, m.upKept = m.stale || m.up, false, false
+	m.store.Put(upKey, nil)
 	e.touch(m)
 }
 
@@ -115,9 +115,14 @@ const upKey = "up"
 // noteUp notes that the module's hooks are about to run. No run begins before that is
 // kept: another process has to know, too.
 func (m *module) noteUp() {
-	if leaves := slices.ContainsFunc(m.hooks, (*hook).leaves); m.started && !m.leaving && m.up != leaves {
-		m.up, m.upKept, m.stale = leaves, false, true
+	if !m.started || m.leaving {
+		return
 	}
+	var up []byte
+	if slices.ContainsFunc(m.hooks, (*hook).leaves) {
+		up = []byte("true")
+	}
+	m.store.Put(upKey, up)
 }
 
 // leavingReason says what the uninstall waits for, or "".

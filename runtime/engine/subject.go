@@ -94,13 +94,12 @@ func (s *subject) ref() effect.Ref {
 	return effect.Ref{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: s.namespace, Name: s.name}
 }
 
-// withKept returns the layer that a run leaves: what it has set, after what earlier
-// runs have set with values="keep".
-func (s *subject) withKept(ops []effect.ValueOp) []effect.ValueOp {
-	if !s.hook.gen.KeepValues {
-		return ops
+// keeps is what of a layer stays beside what the next run sets.
+func (h *hook) keeps(layer []effect.ValueOp) []effect.ValueOp {
+	if !h.gen.KeepValues {
+		return nil
 	}
-	return append(append([]effect.ValueOp(nil), s.layer...), ops...)
+	return layer
 }
 
 // requeues are the subjects that asked for another run, soonest first.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -57,7 +56,8 @@ func (e *Engine) startTimer(h *hook, t *timer) {
 	}
 	if t.last.IsZero() {
 		// Ticks before the first start were not missed.
-		t.last, h.module.stale = e.now, true
+		t.last = e.now
+		h.module.keepTick(t)
 		return
 	}
 	if missed := t.cron.Next(t.last); !missed.IsZero() && !missed.After(e.now) {
@@ -79,7 +79,8 @@ func (h *hook) ran(events []builtins.Event) {
 	for _, ev := range events {
 		for _, t := range h.schedules {
 			if ev.Type == "schedule" && ev.Binding == t.binding && t.catchUp && t.fired.After(t.last) {
-				t.last, h.module.stale = t.fired, true
+				t.last = t.fired
+				h.module.keepTick(t)
 			}
 		}
 	}
@@ -113,37 +114,29 @@ type keptTick struct {
 
 const tickPrefix = "tick."
 
-// readTick takes a tick from what was kept; one of a schedule that is gone, or no
-// longer asks for it, is dropped.
-func (m *module) readTick(key string, data []byte) error {
+// readTick takes over the last tick of a schedule, unless that is gone, or no longer asks
+// for it.
+func (m *module) readTick(data []byte) (known bool, err error) {
 	var k keptTick
 	if err := json.Unmarshal(data, &k); err != nil {
-		m.stale = true
-		return fmt.Errorf("the tick of a schedule that was kept cannot be read: %w", err)
+		return false, err
 	}
 	for _, h := range m.hooks {
 		for _, t := range h.schedules {
 			if t.id == k.Timer && t.catchUp {
 				t.last = k.Tick
-				return nil
+				return true, nil
 			}
 		}
 	}
-	m.keepOrphan(key, data)
-	return nil
+	return false, nil
 }
 
-// keepTicks adds the ticks of a hook to what is kept.
-func (h *hook) keepTicks(out map[string][]byte) error {
-	for _, t := range h.schedules {
-		if !t.catchUp || t.last.IsZero() {
-			continue
-		}
-		data, err := json.Marshal(keptTick{t.id, t.last.UTC()})
-		if err != nil {
-			return err
-		}
-		out[keptKey(tickPrefix, t.id)] = data
+// keepTick keeps the last tick of a schedule that asks for it.
+func (m *module) keepTick(t *timer) {
+	var data []byte
+	if t.catchUp && !t.last.IsZero() {
+		data, _ = json.Marshal(keptTick{t.id, t.last.UTC()}) // a text and a time
 	}
-	return nil
+	m.store.Put(keptKey(tickPrefix, t.id), data)
 }

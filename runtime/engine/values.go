@@ -83,7 +83,7 @@ func section(tree values.Config, name string, global bool) map[string]any {
 
 // addLayers puts what hooks have set into the values.
 func (e *Engine) addLayers(m *module) {
-	layers := m.layers()
+	layers := m.layers(func(s *subject) []effect.ValueOp { return s.layer })
 	if m.gen.Global {
 		switches := slices.Clone(layers)
 		for i, l := range layers {
@@ -98,12 +98,12 @@ func (e *Engine) addLayers(m *module) {
 }
 
 // layers are what hooks have set.
-func (m *module) layers() []values.HookLayer {
+func (m *module) layers(of func(*subject) []effect.ValueOp) []values.HookLayer {
 	var out []values.HookLayer
 	for _, h := range m.hooks {
 		for s := range h.subjects {
-			if len(s.layer) > 0 {
-				out = append(out, values.HookLayer{Hook: s.id(), Ops: s.layer})
+			if layer := of(s); len(layer) > 0 {
+				out = append(out, values.HookLayer{Hook: s.id(), Ops: layer})
 			}
 		}
 	}
@@ -215,7 +215,7 @@ func (e *Engine) setLayer(s *subject, ops []effect.ValueOp) {
 func (e *Engine) composer(s *subject) func([]effect.ValueOp) (map[string]any, error) {
 	m := s.hook.module
 	own, id, global := m.values, s.id(), e.global.composed
-	kept := s.withKept(nil)
+	kept := s.hook.keeps(s.layer)
 	if m != e.global {
 		return func(ops []effect.ValueOp) (map[string]any, error) {
 			v, err := own.For(id, slices.Concat(kept, ops))
@@ -292,18 +292,19 @@ func (e *Engine) resolveSwitch(m *module) values.Switch {
 }
 
 // check says whether the values that a run asks for may come into force.
-func (e *Engine) check(s *subject, ops []effect.ValueOp) error {
-	m := s.hook.module
+func (e *Engine) check(p *proposal, r *run) error {
+	s, m := r.subject, r.hook.module
+	ops := slices.Concat(s.hook.keeps(p.of(s)), r.effects.Values)
 	if len(ops) == 0 {
 		return nil
 	}
-	if err := e.conflict(s, ops); err != nil {
+	if err := p.conflict(s, ops); err != nil {
 		return err
 	}
 	var problems []values.Problem
 	digest := func() string { return digestOf(s.hook.gen.Digest, m.gen.SchemasDigest()) }
 	err := e.marked("values of hook "+s.hook.gen.ID, digest, func() error {
-		if problems = m.values.CheckHook(s.id(), m.sectionOps(ops)); len(problems) > 0 {
+		if problems = p.values.CheckHook(s.id(), m.sectionOps(ops)); len(problems) > 0 {
 			return problems[0]
 		}
 		return nil
@@ -322,19 +323,19 @@ func (e *Engine) check(s *subject, ops []effect.ValueOp) error {
 }
 
 // conflict says whether another hook of the module sets what ops set.
-func (e *Engine) conflict(s *subject, ops []effect.ValueOp) error {
+func (p *proposal) conflict(s *subject, ops []effect.ValueOp) error {
 	m := s.hook.module
 	if !m.gen.Global {
-		return m.values.Conflict(s.id(), ops)
+		return p.values.Conflict(s.id(), ops)
 	}
 	section, _, err := values.SplitGlobal(ops)
 	if err != nil {
 		return err
 	}
-	if m.values.Conflict(s.id(), section) == nil && e.hookSwitches.Conflict(s.id(), values.SwitchOps(ops)) == nil {
+	if p.values.Conflict(s.id(), section) == nil && p.switches.Conflict(s.id(), values.SwitchOps(ops)) == nil {
 		return nil
 	}
-	return values.Conflict(m.layers(), s.id(), ops) // with paths as the hook has them
+	return values.Conflict(m.layers(p.of), s.id(), ops) // with paths as the hook has them
 }
 
 // firstDifference names the first path at which two values differ.

@@ -136,7 +136,7 @@ func (m *module) retry(now time.Time) (at time.Time) {
 	sooner(m.strays.next)
 	sooner(m.eval.next)
 	sooner(m.pass.next)
-	sooner(m.saveAt)
+	sooner(m.store.Next())
 	sooner(m.stays)
 	sooner(m.finalizerWake(now))
 	return at

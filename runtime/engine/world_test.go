@@ -55,11 +55,11 @@ type world struct {
 	// cannot be removed.
 	sets    []string
 	setsErr error
-	// commitKeeps has a commit that fails keep its data all the same.
-	commitKeeps bool
-	helmErr     map[string]error
-	held        map[string][]Action // actions not carried out yet, by kind
-	hold        string
+	// saveKeeps has a save that fails keep its data all the same.
+	saveKeeps bool
+	helmErr   map[string]error
+	held      map[string][]Action // actions not carried out yet, by kind
+	hold      string
 	// objects are those of watches with Each, by key; Held is whether they have the
 	// finalizer.
 	objects map[string]Object
@@ -243,9 +243,6 @@ func (w *world) carryOut(a Action) Input {
 		return RunDone{Run: a.Run, Effects: effects, Err: err}
 	case Commit:
 		if w.commitErr != nil {
-			if w.commitKeeps {
-				w.kept[a.Module] = a.Keep
-			}
 			return Committed{Run: a.Run, Err: w.commitErr}
 		}
 		w.writes += len(a.Writes)
@@ -259,12 +256,12 @@ func (w *world) carryOut(a Action) Input {
 			}
 		}
 		w.write(a.Writes)
-		if a.Keep != nil {
-			w.kept[a.Module] = a.Keep
-		}
 		return Committed{Run: a.Run}
 	case Save:
 		if w.saveErr != nil {
+			if w.saveKeeps {
+				w.kept[a.Module] = a.Data
+			}
 			return Saved{Op: a.Op, Err: w.saveErr}
 		}
 		w.saves++

@@ -11,8 +11,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
-// Commit writes objects in call order, then what is kept. The first failing write
-// ends it.
+// Commit writes objects in call order. The first failing write ends it.
 func (x *Executor) Commit(ctx context.Context, a engine.Commit) error {
 	err := x.commit(ctx, a)
 	if err != nil && a.Hide != nil { // the API server quotes what it refuses
@@ -35,12 +34,6 @@ func (x *Executor) commit(ctx context.Context, a engine.Commit) error {
 			}
 			return fmt.Errorf("%s%w", at, err)
 		}
-	}
-	if a.Keep == nil {
-		return nil
-	}
-	if err := x.o.Kept.Save(ctx, a.Module, a.Keep); err != nil {
-		return fmt.Errorf("values are not kept: %w", err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
 )
 
 // chaos is what a seed makes of the order in which things happen.
@@ -115,6 +116,8 @@ func mayFail(a engine.Action) bool {
 		return a.Hook.AllowFailure
 	case engine.Commit:
 		return a.Hook.AllowFailure
+	case engine.Save:
+		return slices.ContainsFunc(a.Hooks, func(h *generation.Hook) bool { return h.AllowFailure })
 	}
 	return false
 }

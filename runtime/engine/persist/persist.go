@@ -1,0 +1,155 @@
+// Package persist knows what stands in the Secrets of one module, and what of that has to be
+// written anew. There is one write at a time; whatever changes meanwhile goes with the next
+// one. It does no I/O.
+package persist
+
+import (
+	"bytes"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// Change is what one run changes, by key; nil for a key that goes.
+type Change map[string][]byte
+
+// Store is what counts of one module, by key, and how far that is written.
+type Store struct {
+	data    map[string][]byte
+	unsaved map[string]bool // keys at which something else may stand in the Secrets
+	writing map[string]bool // those of the write under way; nil: there is none
+	joined  []uint64        // runs whose changes go with the next write
+	retry   lane.Backoff
+	attempt int
+	at      time.Time // after a write that has failed: when what is unsaved is written again
+}
+
+// New returns a store of what stands in the Secrets. Retry spaces out writes that fail.
+func New(stands map[string][]byte, retry lane.Backoff) *Store {
+	s := &Store{data: maps.Clone(stands), unsaved: map[string]bool{}, retry: retry}
+	if s.data == nil {
+		s.data = map[string][]byte{}
+	}
+	return s
+}
+
+// All is what counts, sorted by key. The store may be changed meanwhile.
+func (s *Store) All() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for _, key := range slices.Sorted(maps.Keys(s.data)) {
+			if data, there := s.data[key]; there && !yield(key, data) {
+				return
+			}
+		}
+	}
+}
+
+// Data is what counts, by key. Only read.
+func (s *Store) Data() map[string][]byte { return s.data }
+
+// Has says whether there is something at a key.
+func (s *Store) Has(key string) bool { return s.data[key] != nil }
+
+// Put makes data count from now on, and has it written; nil data takes the key away. The
+// same data as before costs nothing.
+func (s *Store) Put(key string, data []byte) {
+	old, there := s.data[key]
+	if there == (data != nil) && bytes.Equal(old, data) {
+		return
+	}
+	s.set(key, data)
+	s.unsaved[key] = true
+}
+
+func (s *Store) set(key string, data []byte) {
+	if data == nil {
+		delete(s.data, key)
+	} else {
+		s.data[key] = data
+	}
+}
+
+// Clear takes all keys away.
+func (s *Store) Clear() {
+	for key := range s.data {
+		s.Put(key, nil)
+	}
+}
+
+// Stands says whether what counts at a key is sure to stand in the Secrets.
+func (s *Store) Stands(key string) bool {
+	return s.Has(key) && !s.unsaved[key] && !s.writing[key]
+}
+
+// Writing says whether a write is under way.
+func (s *Store) Writing() bool { return s.writing != nil }
+
+// Clean says whether all that counts is sure to stand in the Secrets, and nothing else.
+func (s *Store) Clean() bool { return !s.Writing() && len(s.unsaved)+len(s.joined) == 0 }
+
+// Join has a run wait for the next write.
+func (s *Store) Join(run uint64) { s.joined = append(s.joined, run) }
+
+// Due says whether the next write may begin, and there is something to be written. No run
+// waits for the time after which a failed write is tried again: it may fail itself.
+func (s *Store) Due(now time.Time) bool {
+	return !s.Writing() && (len(s.joined) > 0 || len(s.unsaved) > 0 && !s.at.After(now))
+}
+
+// Next is the time after which a write that has failed is tried again; zero without one.
+func (s *Store) Next() time.Time { return s.at }
+
+// Take takes out the runs that have joined, in order.
+func (s *Store) Take() []uint64 {
+	runs := s.joined
+	s.joined = nil
+	return runs
+}
+
+// Begin begins a write: it returns all that is then to stand in the Secrets, with the
+// changes of runs in their order; nil without any. End ends it.
+func (s *Store) Begin(changes ...Change) map[string][]byte {
+	s.writing, s.unsaved = s.unsaved, map[string]bool{}
+	next := Store{data: maps.Clone(s.data)}
+	for _, change := range changes {
+		for key, data := range change {
+			next.set(key, data)
+		}
+	}
+	if len(next.data) == 0 {
+		return nil
+	}
+	return next.data
+}
+
+// End ends a write. One that has failed may have been carried out all the same. It returns
+// how many have failed in a row. Jitter is in [0,1).
+func (s *Store) End(now time.Time, err error, jitter float64) (failed int) {
+	written := s.writing
+	s.writing = nil
+	if err == nil {
+		s.attempt, s.at = 0, time.Time{}
+		return 0
+	}
+	maps.Copy(s.unsaved, written)
+	s.attempt++
+	s.at = now.Add(s.retry.Delay(s.attempt, jitter))
+	return s.attempt
+}
+
+// Count makes the change of a run count, which the write that has just ended has written.
+func (s *Store) Count(change Change) {
+	for key, data := range change {
+		s.set(key, data)
+	}
+}
+
+// Doubt notes that the change of a run does not count, and may have been written.
+func (s *Store) Doubt(change Change) {
+	for key := range change {
+		s.unsaved[key] = true
+	}
+}

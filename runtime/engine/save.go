@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/persist"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// save writes what is kept of a module, when something of it has changed: with it go the
+// layers and states of all runs that wait for that.
+func (e *Engine) save(m *module) {
+	if !m.store.Due(e.now) {
+		return
+	}
+	runs, changes, hooks := e.join(m)
+	if len(runs) == 0 && m.store.Clean() {
+		return // all of them were refused
+	}
+	op := e.ask(func(in Input) { e.saved(m, runs, in.(Saved).Err) })
+	e.do(Save{Op: op, Module: m.name, Hooks: hooks, Data: m.store.Begin(changes...)})
+}
+
+// join takes the runs that wait to be kept, in their order, and returns those whose values
+// may come into force. Each is checked against the layers as they are once the runs before
+// it count.
+func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks []*generation.Hook) {
+	layers := e.proposal(m)
+	states := map[*subject]map[string]any{}
+	for _, id := range m.store.Take() {
+		r := e.runs[id]
+		s := r.subject
+		if r.outdated() {
+			e.drop(id)
+			continue
+		}
+		r.layer = r.leaves(id, layers.of(s))
+		state, secrets := s.state, s.stateSecrets
+		if before, there := states[s]; there {
+			state = before
+		}
+		if r.remembers(state) {
+			state, secrets = r.effects.State, r.effects.StateSecrets
+		}
+		change, err := s.encode(r.layer, state, secrets)
+		if err == nil && !values.Equal(layers.of(s), r.layer) {
+			err = e.check(layers, r)
+		}
+		if err != nil {
+			e.commitFailed(id, err)
+			continue
+		}
+		layers.set(s, r.layer)
+		r.state, r.secrets, r.change, states[s] = state, secrets, change, state
+		runs, changes, hooks = append(runs, id), append(changes, change), append(hooks, r.hook.gen)
+	}
+	return runs, changes, hooks
+}
+
+// saved ends a write of what is kept of a module.
+func (e *Engine) saved(m *module, runs []uint64, err error) {
+	failed := m.store.End(e.now, err, e.opts.Jitter())
+	for _, id := range runs {
+		r := e.runs[id]
+		switch {
+		case err != nil, r.outdated():
+			m.store.Doubt(r.change)
+		default:
+			m.store.Count(r.change)
+		}
+		switch {
+		case r.outdated():
+			e.drop(id)
+		case err != nil:
+			e.commitFailed(id, fmt.Errorf("values and state are not kept: %w", err))
+		default:
+			e.runSucceeded(id)
+		}
+	}
+	if failed == 1 && len(runs) == 0 { // else the hooks say so
+		e.note(builtins.LevelWarn, m, "", "what is kept of it cannot be written, tried again: "+err.Error())
+	}
+	e.touch(m)
+}
+
+// proposal is what the values of a module would be with the layers of runs that do not
+// count yet.
+type proposal struct {
+	values, switches *values.Composer // switches of the global hooks alone
+	layers           map[*subject][]effect.ValueOp
+}
+
+func (e *Engine) proposal(m *module) *proposal {
+	p := &proposal{values: m.values, layers: map[*subject][]effect.ValueOp{}}
+	if m == e.global {
+		p.switches = e.hookSwitches
+	}
+	return p
+}
+
+// of is the layer of a subject.
+func (p *proposal) of(s *subject) []effect.ValueOp {
+	if layer, there := p.layers[s]; there {
+		return layer
+	}
+	return s.layer
+}
+
+func (p *proposal) set(s *subject, layer []effect.ValueOp) {
+	if values.Equal(p.of(s), layer) {
+		return
+	}
+	p.layers[s] = layer
+	p.values = p.values.WithHook(s.id(), s.hook.module.sectionOps(layer))
+	if p.switches != nil {
+		p.switches = p.switches.WithHook(s.id(), values.SwitchOps(layer))
+	}
+}
