@@ -208,7 +208,7 @@ func TestErrorsDoNotQuoteTheObject(t *testing.T) {
 		{
 			name: "typed patch", kind: "Secret", code: 500, reason: "InternalError",
 			message: "failed to create typed patch object (a/x; /v1, Kind=Secret): .data.pass: expected string, got &value.valueUnstructured{hunter2}",
-			want:    "cannot apply Secret a/x: the API server refuses data.pass",
+			want:    "cannot apply Secret a/x: failed to create typed patch object (a/x; /v1, Kind=Secret): .data.pass: expected string, got another type",
 		},
 		{
 			name: "typed patch of no secret", kind: "ConfigMap", code: 500, reason: "InternalError",

@@ -171,7 +171,7 @@ func CheckReachable(ctx context.Context, cfg *rest.Config) error {
 		if apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("the API server at %s does not accept our credentials: renew the token or certificate in the kubeconfig", cfg.Host)
 		}
-		return fmt.Errorf("the API server at %s answers %d to a question for its version: %s", cfg.Host, api.Status().Code, safeMessage(api.Status(), false))
+		return fmt.Errorf("the API server at %s answers %d to a question for its version: %s", cfg.Host, api.Status().Code, safeMessage(api.Status(), action{}))
 	}
 	text := transportError(err, cfg.Host)
 	if !strings.Contains(text, cfg.Host) {

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -47,6 +48,23 @@ type action struct {
 	ref     effect.Ref
 	mapping Mapping
 	what    string // instead of ref
+
+	// known returns what an error about a Secret may quote; nil, or none: nobody knows.
+	known func() *object.Parts
+}
+
+// hides returns what hides the content of the object in the server's message; nil: nothing
+// does, and the message is not shown. Of all but Secrets the message is cut by its form.
+func (a action) hides() func(string) string {
+	if a.ref.Kind != "Secret" {
+		return func(text string) string { return text }
+	}
+	if a.known != nil {
+		if parts := a.known(); parts != nil {
+			return parts.Hide
+		}
+	}
+	return nil
 }
 
 func (a action) String() string {
@@ -91,7 +109,9 @@ var (
 	rbacDenial  = regexp.MustCompile(`^.*is forbidden: User "([^"]*)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"`)
 	ownedFields = regexp.MustCompile(`conflicts? with "([^"]+)"`)
 	fieldPaths  = regexp.MustCompile(`(?m)(?:^|[\s:(])(\.?[a-zA-Z][a-zA-Z0-9_-]*(?:(?:\.|\[)[a-zA-Z0-9_\]."=/:-]+)+): `)
+	denial      = regexp.MustCompile(`^(.*? denied (?:the )?request)(?::|$)`)
 	goValues    = regexp.MustCompile(`got &?[a-zA-Z_.]*[{\[].*`)
+	goFields    = regexp.MustCompile(` into Go struct field [^ .]+\.([^ ]+) of type \S+`)
 	goTypes     = regexp.MustCompile(` into Go struct field [^ ]+ of type \S+| of type [a-z0-9]+\.[A-Za-z]+`)
 )
 
@@ -126,7 +146,7 @@ func (c *Client) describe(err error, a action) string {
 	case apierrors.IsTooManyRequests(err):
 		return fmt.Sprintf("cannot %s: the API server is overloaded and asks to come back later", a)
 	}
-	return fmt.Sprintf("cannot %s: %s", a, safeMessage(status, a.ref.Kind == "Secret"))
+	return fmt.Sprintf("cannot %s: %s", a, safeMessage(status, a))
 }
 
 func conflictOwners(s metav1.Status) string {
@@ -147,34 +167,31 @@ func conflictOwners(s metav1.Status) string {
 	return cut(strings.Join(out, ", "))
 }
 
-// safeMessage is the server's message without what it quotes from the object. Of
-// a Secret only the paths and the kind of fault are shown.
-func safeMessage(s metav1.Status, secret bool) string {
+// safeMessage is the server's message without what it quotes from the object. Of a Secret
+// whose content is not known, only the paths and the kind of fault are shown.
+func safeMessage(s metav1.Status, a action) string {
+	secret := a.ref.Kind == "Secret"
+	if secret && s.Reason == metav1.StatusReasonNotFound {
+		return unquoted(s) // names, which some value may also be
+	}
+	hide := a.hides()
 	if s.Details != nil {
 		var out []string
 		for _, cause := range s.Details.Causes {
 			if cause.Field == "" {
 				continue
 			}
-			text := causeText(cause, secret)
-			if !slices.Contains(out, cause.Field+": "+text) {
-				out = append(out, cause.Field+": "+text)
+			text := cause.Field + ": " + causeText(cause, secret, hide)
+			if !slices.Contains(out, text) {
+				out = append(out, text)
 			}
 		}
 		if len(out) > 0 {
 			return cut(strings.Join(out, "; "))
 		}
 	}
-	if secret && s.Reason != metav1.StatusReasonNotFound && s.Reason != metav1.StatusReasonForbidden {
-		paths := fieldPaths.FindAllStringSubmatch(s.Message, -1)
-		if len(paths) == 0 {
-			return fmt.Sprintf("the API server refuses it (%d %s); its message is not shown, because it may quote the secret", s.Code, s.Reason)
-		}
-		var out []string
-		for _, p := range paths {
-			out = append(out, strings.TrimPrefix(p[1], "."))
-		}
-		return cut("the API server refuses " + strings.Join(slices.Compact(out), ", "))
+	if hide == nil {
+		return unquoted(s)
 	}
 	text := s.Message
 	if text == "" {
@@ -182,30 +199,49 @@ func safeMessage(s metav1.Status, secret bool) string {
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = goTypes.ReplaceAllString(goValues.ReplaceAllString(line, "got another type"), "")
+		line = goFields.ReplaceAllString(goValues.ReplaceAllString(line, "got another type"), " into $1")
+		lines[i] = goTypes.ReplaceAllString(line, "")
 	}
-	return cut(oneLine(strings.Join(lines, " ")))
+	return cut(oneLine(hide(strings.Join(lines, "\n"))))
+}
+
+// unquoted is what a message about a Secret says that cannot come from inside of it.
+func unquoted(s metav1.Status) string {
+	if m := denial.FindStringSubmatch(s.Message); m != nil {
+		return cut(oneLine(m[1]) + "; what else it says is not shown, because it may quote the secret")
+	}
+	if s.Reason == metav1.StatusReasonNotFound || s.Reason == metav1.StatusReasonForbidden {
+		return cut(oneLine(s.Message))
+	}
+	paths := fieldPaths.FindAllStringSubmatch(s.Message, -1)
+	if len(paths) == 0 {
+		return fmt.Sprintf("the API server refuses it (%s); its message is not shown, because it may quote the secret", strings.TrimSpace(fmt.Sprint(s.Code, " ", s.Reason)))
+	}
+	var out []string
+	for _, p := range paths {
+		out = append(out, strings.TrimPrefix(p[1], "."))
+	}
+	return cut("the API server refuses " + strings.Join(slices.Compact(out), ", "))
 }
 
 // causeText is one field error without the value that it quotes: "Invalid value:
 // "x": must be …" becomes "invalid value: must be …".
-func causeText(cause metav1.StatusCause, secret bool) string {
+func causeText(cause metav1.StatusCause, secret bool, hide func(string) string) string {
 	kind, rest, found := strings.Cut(cause.Message, ": ")
-	if secret || !found {
-		if secret || kind == "" {
-			kind = strings.TrimPrefix(string(cause.Type), "FieldValue")
+	valueless := slices.Contains([]string{"Required value", "Forbidden", "Too long", "Too many"}, kind)
+	switch {
+	case kind == "Invalid value" || kind == "Unsupported value" || kind == "Duplicate value":
+		if rest = afterValue(rest); rest == "" || hide == nil {
+			break
 		}
-		return oneLine(lowerFirst(kind))
+		return lowerFirst(kind) + ": " + oneLine(hide(rest))
+	case hide != nil && found && (valueless || !secret):
+		return oneLine(lowerFirst(hide(cause.Message)))
 	}
-	switch kind {
-	case "Invalid value", "Unsupported value", "Duplicate value":
-		detail := afterValue(rest)
-		if detail == "" {
-			return lowerFirst(kind)
-		}
-		return lowerFirst(kind) + ": " + oneLine(detail)
+	if secret && !valueless || kind == "" {
+		kind = strings.TrimPrefix(string(cause.Type), "FieldValue")
 	}
-	return oneLine(lowerFirst(cause.Message))
+	return oneLine(lowerFirst(kind))
 }
 
 // afterValue skips the quoted value at the start of text and returns what follows

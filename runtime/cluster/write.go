@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -92,6 +93,8 @@ type pending struct {
 	live map[string]any
 	// seen says that live was read just now.
 	seen bool
+	// sent is the body of the last request.
+	sent any
 }
 
 // run reads where that is needed, and sends.
@@ -130,8 +133,26 @@ func (p *pending) run(ctx context.Context) (map[string]any, error) {
 		case reads && w.Unchanged == nil && try < maxTries && changedMeanwhile(err):
 			continue
 		}
-		return nil, p.client.explain(err, p.act)
+		act := p.act
+		act.known = func() *object.Parts { return p.quotable(ctx) }
+		return nil, p.client.explain(err, act)
 	}
+}
+
+// quotable is what an error about the write of a Secret may quote: what was sent, and what
+// is there. It is nil when that cannot be read.
+func (p *pending) quotable(ctx context.Context) *object.Parts {
+	live := p.live
+	if live == nil && p.write.Kind != effect.WriteCreate {
+		var err error
+		if live, err = p.client.Get(ctx, p.write.Ref); err != nil {
+			return nil
+		}
+	}
+	known := &object.Parts{}
+	known.Secret(p.sent)
+	known.Secret(live)
+	return known
 }
 
 // subresourceOf names what of the object is written, "" for the whole.
@@ -285,6 +306,7 @@ func (p *pending) create(ctx context.Context) (map[string]any, error) {
 // submit sends body to the object, to its subresource, or without a name to its
 // collection, and reads the answer.
 func (p *pending) submit(ctx context.Context, method, name, subresource, contentType string, body any, params map[string]string) (map[string]any, error) {
+	p.sent = body
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, errors.New("the body of the request cannot be written as JSON")
