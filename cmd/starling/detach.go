@@ -15,7 +15,7 @@ import (
 
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/webhook"
 )
@@ -150,7 +150,7 @@ func detachFinalizers(ctx context.Context, client *cluster.Client, i *instance, 
 	w := cluster.NewWriter(cluster.WriterOptions{Client: client, Namespace: i.Namespace, Name: i.Name, Instance: o.Instance})
 	var errs []error
 	for _, module := range slices.Sorted(maps.Keys(kept)) {
-		for _, f := range engine.Finalizers(kept[module]) {
+		for _, f := range finalizers.Read(kept[module]) {
 			none := func(effect.Ref) (bool, error) { return false, nil }
 			errs = append(errs, executor.ReleaseFinalizer(ctx, client, w, f.APIVersion, f.Kind, f.Name, none, func(ref effect.Ref) {
 				done(detached{ref, "finalizer " + f.Name + " taken off"})

@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -321,7 +322,7 @@ func TestCleanupOfWhatIsNoLongerWatched(t *testing.T) {
 func TestFinalizersGoWithTheModule(t *testing.T) {
 	w := eachWorld(t, true, "x")
 	w.start()
-	if n := len(Finalizers(w.kept["web"])); n != 1 || len(w.unheld) != 1 {
+	if n := len(finalizers.Read(w.kept["web"])); n != 1 || len(w.unheld) != 1 {
 		t.Fatalf("%d finalizers are kept, looked for strays %v", n, w.unheld)
 	}
 	off(w, "web")

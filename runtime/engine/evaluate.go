@@ -14,7 +14,7 @@ type evaluation struct {
 // evaluate asks enabled() again when the values that it saw have moved.
 func (e *Engine) evaluate(m *module) {
 	ev := &m.eval
-	if ev.running || (ev.done && ev.version == m.version && ev.err == "") || ev.next.After(e.now) {
+	if ev.running || (ev.done && ev.version == m.version && ev.err == "") || ev.retry.Waits(e.now) {
 		return
 	}
 	ev.running = true

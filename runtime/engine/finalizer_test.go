@@ -6,6 +6,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -38,7 +39,7 @@ func TestAFinalizerIsTakenOffAfterTheLastCommit(t *testing.T) {
 		t.Error("it is swept while a commit is under way")
 	}
 	w.in(Committed{Run: run})
-	if len(w.unheld) != 1 || len(w.e.modules["web"].finalizers) > 0 {
+	if len(w.unheld) != 1 || !w.e.modules["web"].finalizers.Empty() {
 		t.Errorf("swept %v, there are %v", w.unheld, w.e.modules["web"].finalizers)
 	}
 }
@@ -57,7 +58,7 @@ func TestAFinalizerGoesFromTheKindOfAnotherGroup(t *testing.T) {
 		if !slices.Equal(w.swept, want) {
 			t.Errorf("%s: swept %v, want %v", to, w.swept, want)
 		}
-		if f := Finalizers(w.kept["web"]); len(f) != 1 || f[0].APIVersion != to {
+		if f := finalizers.Read(w.kept["web"]); len(f) != 1 || f[0].APIVersion != to {
 			t.Errorf("%s: kept %v", to, f)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 )
 
@@ -83,7 +84,7 @@ func (m *module) readKey(key string, data []byte) (known bool, err error) {
 		return true, nil
 	case strings.HasPrefix(key, tickPrefix):
 		return m.readTick(data)
-	case strings.HasPrefix(key, finalizerKey):
+	case strings.HasPrefix(key, finalizers.Key):
 		return m.readFinalizer(data)
 	case strings.HasPrefix(key, statePrefix):
 		return m.readState(data)

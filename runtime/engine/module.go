@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -47,16 +48,16 @@ type module struct {
 	lastShown    string
 
 	started    bool
-	sets       map[string]uint64     // field managers of hooks that may have sets
-	strays     step                  // the end of sets of hooks that are gone
-	leaving    bool                  // only for its before_delete and after_delete hooks
-	removed    bool                  // it is not in the tree any more
-	stays      time.Time             // of one that is not in the tree: before that time it does not go
-	hollow     bool                  // of one that is not in the tree: its folder is there, and empty
-	epoch      int                   // counts stops: what was started before belongs to an earlier life
-	turn       int                   // the reload that has changed it last, or brought it; 0: none
-	finalizers map[string]*finalizer // by hook
-	served     bool                  // the driver knows which hooks answer requests: these
+	sets       map[string]uint64 // field managers of hooks that may have sets
+	strays     step              // the end of sets of hooks that are gone
+	leaving    bool              // only for its before_delete and after_delete hooks
+	removed    bool              // it is not in the tree any more
+	stays      time.Time         // of one that is not in the tree: before that time it does not go
+	hollow     bool              // of one that is not in the tree: its folder is there, and empty
+	epoch      int               // counts stops: what was started before belongs to an earlier life
+	turn       int               // the reload that has changed it last, or brought it; 0: none
+	finalizers *finalizers.Set
+	served     bool // the driver knows which hooks answer requests: these
 	serves     []*generation.Hook
 	crds       step
 	eval       evaluation
@@ -67,15 +68,13 @@ type module struct {
 // step is something done once, and tried again when it fails.
 type step struct {
 	running, done bool
-	attempt       int
-	next          time.Time
+	retry         lane.Retry
 	err           string
 }
 
 func (s *step) failed(now time.Time, err error, jitter float64) {
 	s.running, s.err = false, err.Error()
-	s.attempt++
-	s.next = now.Add(releaseRetry.Delay(s.attempt, jitter))
+	s.retry.Failed(now, releaseRetry, jitter)
 }
 
 // adopt takes a generation over, with what earlier processes kept.
@@ -130,7 +129,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 		byKey:      map[string]*hook{},
 		queues:     map[string]*lane.Lane[builtins.Event]{},
 		sets:       map[string]uint64{},
-		finalizers: map[string]*finalizer{},
+		finalizers: finalizers.New(releaseRetry),
 		store:      store,
 	}
 	if g.Err != nil {
@@ -335,7 +334,7 @@ func (m *module) wantsCRDs() bool {
 }
 
 func (e *Engine) applyCRDs(m *module) {
-	if m.crds.running || m.crds.next.After(e.now) {
+	if m.crds.running || m.crds.retry.Waits(e.now) {
 		return
 	}
 	m.crds.running = true

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // maxRounds is how many passes in a row after_helm hooks may cause.
@@ -46,8 +46,7 @@ type pass struct {
 	revision int    // its revision
 	hold     string // why no pass can begin, beside the gate
 	err      string
-	attempt  int
-	next     time.Time
+	retry    lane.Retry
 }
 
 // want asks for a pass, for the shortest row of runs that has led to it.
@@ -59,7 +58,7 @@ func (p *pass) want(cause *effect.Cause) {
 }
 
 // clearError drops the error and the backoff for a purpose that is given up.
-func (p *pass) clearError() { p.err, p.attempt, p.next = "", 0, time.Time{} }
+func (p *pass) clearError() { p.err, p.retry = "", lane.Retry{} }
 
 // stop ends a pass whose hooks will not run any more. A Helm action under way is
 // waited for.
@@ -94,7 +93,7 @@ func (m *module) asking() bool {
 // advance moves the module's release one step on.
 func (e *Engine) advance(m *module) {
 	p := &m.pass
-	if m == e.global || p.next.After(e.now) {
+	if m == e.global || p.retry.Waits(e.now) {
 		return
 	}
 	switch p.phase {
@@ -261,8 +260,7 @@ func (e *Engine) released(m *module, epoch int, in Released) {
 func (e *Engine) passFailed(m *module, err error) {
 	p := &m.pass
 	p.err, p.dirty = err.Error(), true
-	p.attempt++
-	p.next = e.now.Add(releaseRetry.Delay(p.attempt, e.opts.Jitter()))
+	p.retry.Failed(e.now, releaseRetry, e.opts.Jitter())
 }
 
 // endRound looks whether after_helm hooks have moved the values once more.

@@ -134,12 +134,7 @@ func (e *Engine) occupied(m *module) bool {
 	if m.pass.phase == inHelm || m.pass.phase == uninstalling || m.store.Writing() || m.crds.running || m.strays.running {
 		return true
 	}
-	for _, f := range m.finalizers {
-		if f.running {
-			return true
-		}
-	}
-	return e.atWork(m)
+	return m.finalizers.Sweeping() || e.atWork(m)
 }
 
 // atWork says that runs of the module's hooks, or their commits, are under way.
@@ -154,7 +149,7 @@ func (e *Engine) atWork(m *module) bool {
 
 // forgetGone takes away what was kept for a module that is gone, as the last of all.
 func (e *Engine) forgetGone(m *module) {
-	if !m.removed || !m.verdict.Forget || len(m.finalizers) > 0 || e.occupied(m) {
+	if !m.removed || !m.verdict.Forget || !m.finalizers.Empty() || e.occupied(m) {
 		return
 	}
 	if m.store.Clear(); !m.store.Clean() {
@@ -204,7 +199,7 @@ func (e *Engine) goners() []status.Module {
 			continue
 		}
 		state, reason := e.moduleState(m)
-		one := status.Module{Name: m.name, State: state, Reason: reason, Since: m.since, LastError: m.pass.err, NextTry: future(m.pass.next, e.now)}
+		one := status.Module{Name: m.name, State: state, Reason: reason, Since: m.since, LastError: m.pass.err, NextTry: future(m.pass.retry.At, e.now)}
 		if len(m.pass.refs) > 0 {
 			one.Release = &status.Release{Name: m.pass.refs[0].Name, Namespace: m.pass.refs[0].Namespace}
 		}

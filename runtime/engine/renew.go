@@ -65,7 +65,7 @@ func (e *Engine) renewPass(m *module, old *generation.Module) {
 		// It goes on, without a release, until the first answer.
 		m.eval = evaluation{step: step{done: true}, version: m.version - 1}
 	default:
-		m.eval.next = time.Time{}
+		m.eval.retry.At = time.Time{}
 	}
 	p := &m.pass
 	p.hold, p.rounds = "", 0

@@ -62,7 +62,7 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 
 // saved ends a write of what is kept of a module.
 func (e *Engine) saved(m *module, runs []uint64, err error) {
-	failed := m.store.End(e.now, err, e.opts.Jitter())
+	failed := m.store.End(e.now, err, e.opts.Jitter)
 	for _, id := range runs {
 		r := e.runs[id]
 		switch {

@@ -45,7 +45,7 @@ func (e *Engine) removeSets(m *module, managers []string, then func(error)) {
 
 // stepSets deletes the sets of hooks that a module which runs does not have any more.
 func (e *Engine) stepSets(m *module) {
-	if !m.started || m.leaving || m.strays.running || m.strays.next.After(e.now) || len(m.sets) == 0 {
+	if !m.started || m.leaving || m.strays.running || m.strays.retry.Waits(e.now) || len(m.sets) == 0 {
 		return
 	}
 	gone := maps.Clone(m.sets)

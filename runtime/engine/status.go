@@ -163,7 +163,7 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 		ref := m.pass.refs[0]
 		out.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace, Revision: m.pass.revision}
 	}
-	out.NextTry = future(m.pass.next, e.now)
+	out.NextTry = future(m.pass.retry.At, e.now)
 	return out
 }
 

@@ -173,7 +173,7 @@ func (e *Engine) moved(m *module, view map[string]any) {
 func (e *Engine) retrySoon(m *module) {
 	e.planWake(m)
 	soon := e.now.Add(releaseRetry.Min)
-	for _, next := range []*time.Time{&m.eval.next, &m.pass.next} {
+	for _, next := range []*time.Time{&m.eval.retry.At, &m.pass.retry.At} {
 		if next.After(soon) {
 			*next = soon
 		}

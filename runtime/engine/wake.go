@@ -132,13 +132,13 @@ func (m *module) retry(now time.Time) (at time.Time) {
 			sooner(t)
 		}
 	}
-	sooner(m.crds.next)
-	sooner(m.strays.next)
-	sooner(m.eval.next)
-	sooner(m.pass.next)
+	sooner(m.crds.retry.At)
+	sooner(m.strays.retry.At)
+	sooner(m.eval.retry.At)
+	sooner(m.pass.retry.At)
 	sooner(m.store.Next())
 	sooner(m.stays)
-	sooner(m.finalizerWake(now))
+	sooner(m.finalizers.Next(now))
 	return at
 }
 

@@ -26,3 +26,20 @@ func (b Backoff) Delay(failures int, jitter float64) time.Duration {
 	}
 	return time.Duration(d)
 }
+
+// Retry says when something that has failed is tried again. The zero value: nothing has.
+type Retry struct {
+	// Attempt counts the failures in a row.
+	Attempt int
+	// At is the time of the next try.
+	At time.Time
+}
+
+// Failed notes one more failure. Jitter is that of [Backoff.Delay].
+func (r *Retry) Failed(now time.Time, b Backoff, jitter float64) {
+	r.Attempt++
+	r.At = now.Add(b.Delay(r.Attempt, jitter))
+}
+
+// Waits says that it is not yet time for the next try.
+func (r Retry) Waits(now time.Time) bool { return r.At.After(now) }

@@ -22,14 +22,14 @@ type Store struct {
 	unsaved map[string]bool // keys at which something else may stand in the Secrets
 	writing map[string]bool // those of the write under way; nil: there is none
 	joined  []uint64        // runs whose changes go with the next write
-	retry   lane.Backoff
-	attempt int
-	at      time.Time // after a write that has failed: when what is unsaved is written again
+	backoff lane.Backoff
+	retry   lane.Retry // of what is unsaved, after a write that has failed
 }
 
-// New returns a store of what stands in the Secrets. Retry spaces out writes that fail.
-func New(stands map[string][]byte, retry lane.Backoff) *Store {
-	s := &Store{data: maps.Clone(stands), unsaved: map[string]bool{}, retry: retry}
+// New returns a store of what stands in the Secrets. Writes that fail are spaced out by the
+// backoff.
+func New(stands map[string][]byte, backoff lane.Backoff) *Store {
+	s := &Store{data: maps.Clone(stands), unsaved: map[string]bool{}, backoff: backoff}
 	if s.data == nil {
 		s.data = map[string][]byte{}
 	}
@@ -96,11 +96,11 @@ func (s *Store) Join(run uint64) { s.joined = append(s.joined, run) }
 // Due says whether the next write may begin, and there is something to be written. No run
 // waits for the time after which a failed write is tried again: it may fail itself.
 func (s *Store) Due(now time.Time) bool {
-	return !s.Writing() && (len(s.joined) > 0 || len(s.unsaved) > 0 && !s.at.After(now))
+	return !s.Writing() && (len(s.joined) > 0 || len(s.unsaved) > 0 && !s.retry.Waits(now))
 }
 
 // Next is the time after which a write that has failed is tried again; zero without one.
-func (s *Store) Next() time.Time { return s.at }
+func (s *Store) Next() time.Time { return s.retry.At }
 
 // Take takes out the runs that have joined, in order.
 func (s *Store) Take() []uint64 {
@@ -126,18 +126,17 @@ func (s *Store) Begin(changes ...Change) map[string][]byte {
 }
 
 // End ends a write. One that has failed may have been carried out all the same. It returns
-// how many have failed in a row. Jitter is in [0,1).
-func (s *Store) End(now time.Time, err error, jitter float64) (failed int) {
+// how many have failed in a row. Jitter returns numbers in [0,1).
+func (s *Store) End(now time.Time, err error, jitter func() float64) (failed int) {
 	written := s.writing
 	s.writing = nil
 	if err == nil {
-		s.attempt, s.at = 0, time.Time{}
+		s.retry = lane.Retry{}
 		return 0
 	}
 	maps.Copy(s.unsaved, written)
-	s.attempt++
-	s.at = now.Add(s.retry.Delay(s.attempt, jitter))
-	return s.attempt
+	s.retry.Failed(now, s.backoff, jitter())
+	return s.retry.Attempt
 }
 
 // Count makes the change of a run count, which the write that has just ended has written.

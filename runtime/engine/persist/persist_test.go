@@ -15,15 +15,15 @@ import (
 )
 
 var (
-	retry  = lane.Backoff{Min: time.Second, Max: time.Minute, Factor: 2}
-	errNo  = errors.New("no")
-	one    = []byte("1")
-	two    = []byte("2")
-	origin = time.Unix(0, 0)
+	backoff = lane.Backoff{Min: time.Second, Max: time.Minute, Factor: 2}
+	errNo   = errors.New("no")
+	one     = []byte("1")
+	two     = []byte("2")
+	origin  = time.Unix(0, 0)
 )
 
 func TestWhatIsTheSameIsNotWritten(t *testing.T) {
-	s := New(map[string][]byte{"a": one}, retry)
+	s := New(map[string][]byte{"a": one}, backoff)
 	s.Put("a", []byte("1"))
 	s.Put("b", nil)
 	if s.Due(origin) || !s.Clean() || !s.Stands("a") {
@@ -36,7 +36,7 @@ func TestWhatIsTheSameIsNotWritten(t *testing.T) {
 }
 
 func TestOneWriteAtATime(t *testing.T) {
-	s := New(nil, retry)
+	s := New(nil, backoff)
 	s.Put("a", one)
 	if data := s.Begin(); string(data["a"]) != "1" || s.Due(origin) || s.Stands("a") {
 		t.Fatalf("written %v", data)
@@ -46,17 +46,17 @@ func TestOneWriteAtATime(t *testing.T) {
 	if s.Due(origin) {
 		t.Error("two writes at once")
 	}
-	if s.End(origin, nil, 0); !s.Due(origin) || !s.Stands("a") || s.Stands("b") {
+	if s.End(origin, nil, noJitter); !s.Due(origin) || !s.Stands("a") || s.Stands("b") {
 		t.Error("the second write does not begin")
 	}
 }
 
 func TestAFailedWriteIsTriedAgainLater(t *testing.T) {
-	s := New(nil, retry)
+	s := New(nil, backoff)
 	s.Put("a", one)
 	for i, want := range []time.Duration{time.Second, 2 * time.Second} {
 		s.Begin()
-		if failed := s.End(origin, errNo, 0); failed != i+1 || !s.Next().Equal(origin.Add(want)) {
+		if failed := s.End(origin, errNo, noJitter); failed != i+1 || !s.Next().Equal(origin.Add(want)) {
 			t.Errorf("failed %d times, next at %s", failed, s.Next())
 		}
 	}
@@ -69,12 +69,12 @@ func TestAFailedWriteIsTriedAgainLater(t *testing.T) {
 }
 
 func TestClearTakesAllAway(t *testing.T) {
-	s := New(map[string][]byte{"a": one, "b": two}, retry)
+	s := New(map[string][]byte{"a": one, "b": two}, backoff)
 	s.Clear()
 	if data := s.Begin(); data != nil {
 		t.Errorf("written %v", data)
 	}
-	if s.End(origin, nil, 0); !s.Clean() || s.Has("a") {
+	if s.End(origin, nil, noJitter); !s.Clean() || s.Has("a") {
 		t.Error("something is left")
 	}
 }
@@ -85,7 +85,7 @@ func TestWhatCountsStandsInTheEnd(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		stands := map[string][]byte{"a": one}
-		s := New(stands, retry)
+		s := New(stands, backoff)
 		counts := maps.Clone(stands)
 		runs := map[uint64]Change{}
 		now := origin
@@ -124,7 +124,7 @@ func TestWhatCountsStandsInTheEnd(t *testing.T) {
 				if err == nil || r.IntN(2) == 0 {
 					stands = maps.Clone(next)
 				}
-				s.End(now, err, 0)
+				s.End(now, err, noJitter)
 				for _, id := range joined {
 					if err != nil || r.IntN(4) == 0 { // failed, or its subject is gone
 						s.Doubt(runs[id])
@@ -149,6 +149,8 @@ func TestWhatCountsStandsInTheEnd(t *testing.T) {
 		}
 	}
 }
+
+func noJitter() float64 { return 0 }
 
 func put(m map[string][]byte, key string, data []byte) {
 	if data == nil {
