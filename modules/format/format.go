@@ -23,10 +23,12 @@ var rewrites = [...]string{
 // one, a *[script.Error] with its place, and nothing is returned. Formatted text
 // stays as it is.
 func Source(path string, src []byte) ([]byte, error) {
-	if _, err := script.Parse(path, src); err != nil {
+	out := bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))
+	file, err := script.Parse(path, out)
+	if err != nil {
 		return nil, err
 	}
-	out := bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))
+	out = bracketed(file, out)
 	// Comments that move can need a second pass.
 	for range 4 {
 		next, err := pass(path, out)

@@ -13,12 +13,17 @@ import (
 
 func TestSource(t *testing.T) {
 	for name, c := range map[string]struct{ src, want string }{
-		"spaces":           {"x=1\n", "x = 1\n"},
-		"no end of line":   {"x = 1", "x = 1\n"},
-		"windows":          {"x=1\r\ny=2\r\n", "x = 1\ny = 2\n"},
-		"empty":            {"", ""},
-		"loads come first": {"x = 1\nload(\"./b.star\", \"d\", \"c\")\n", "load(\"./b.star\", \"c\", \"d\")\n\nx = 1\n"},
-		"comments stay":    {"# what\n\n\n\ndef f(a,b): # why\n  return a  # end\n", "# what\n\ndef f(a, b):  # why\n    return a  # end\n"},
+		"spaces":                  {"x=1\n", "x = 1\n"},
+		"no end of line":          {"x = 1", "x = 1\n"},
+		"windows":                 {"x=1\r\ny=2\r\n", "x = 1\ny = 2\n"},
+		"empty":                   {"", ""},
+		"loads come first":        {"x = 1\nload(\"./b.star\", \"d\", \"c\")\n", "load(\"./b.star\", \"c\", \"d\")\n\nx = 1\n"},
+		"comments stay":           {"# what\n\n\n\ndef f(a,b): # why\n  return a  # end\n", "# what\n\ndef f(a, b):  # why\n    return a  # end\n"},
+		"a lambda in a condition": {"x = a if b else lambda: ()\n", "x = a if b else (lambda: ())\n"},
+		"conditions in tuples": {
+			"def f(a, b):\n    for x in a, b if a else {}[b]:\n        y = \"é\", a if x else b[0], not x if y else -b[1:]\n        return a, b if x else lambda: ()\n    x[a, b if a else b] = a if x else b, (a, b if x else f(\n        a,\n    ))\n    return a, b if x else \"\"\"two\nlines\"\"\", a\n",
+			"def f(a, b):\n    for x in a, (b if a else {}[b]):\n        y = \"é\", (a if x else b[0]), (not x if y else -b[1:])\n        return a, (b if x else (lambda: ()))\n    x[a, (b if a else b)] = a if x else b, (a, b if x else f(\n        a,\n    ))\n    return a, (b if x else \"\"\"two\nlines\"\"\"), a\n",
+		},
 		// buildifier would sort these in a BUILD file.
 		"order stays":  {"hook(f, on=[b, a], name=\"x\")\n", "hook(f, on = [b, a], name = \"x\")\n"},
 		"lists stay":   {"deps = [\"b\", \"a\"]\n", "deps = [\"b\", \"a\"]\n"},
