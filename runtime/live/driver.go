@@ -181,7 +181,7 @@ func New(o Options) (*Driver, error) {
 	d.openRecorder(instance)
 	d.executor = executor.New(executor.Options{
 		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Watches: d.watches,
-		Generation: o.Generation, Instance: own, HTTP: d.web, Now: time.Now, Log: d.hookLog,
+		Generation: o.Generation, Instance: own, HTTP: fetcher{d.web, d.marks}, Now: time.Now, Log: d.hookLog,
 		Record: d.recorder.Take, Mark: d.marks.Evaluating, Charge: d.slots.charge,
 	})
 	d.openReceive(o.Receive)

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -155,7 +156,7 @@ func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
 		d.o.Log.Error().Err(unmarked).Msg("runs cannot be marked in --state-dir: they go on, and a hook that takes the process with it is not known afterwards")
 	}
 	d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
-	done, result := d.executor.RunHook(d.work, a)
+	done, result := d.executor.RunHook(context.WithValue(d.work, hookKey{}, a.Hook), a)
 	ran := !done.Gone && !done.Incomplete
 	// A hook that has gone meanwhile must not come back to the metrics.
 	if ran && d.generation.Load().Hook(a.Hook.ID) != nil {

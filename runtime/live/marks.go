@@ -49,8 +49,10 @@ type Marks struct {
 // running is something that is evaluated, or was.
 type running struct {
 	what  string
-	times int  // under way
-	gone  bool // it is not there any more, or another one has its name
+	times int // under way
+	// waiting is how many of them only wait, or waited when they were given up.
+	waiting int
+	gone    bool // it is not there any more, or another one has its name
 	// passed says that it went well, and that what earlier processes have against it is
 	// cleared once this one has ended as it should.
 	passed bool
@@ -145,7 +147,7 @@ func (m *Marks) begin(what, digest string) error {
 	if err := m.replace(what, mark); err != nil {
 		return err
 	}
-	if r.times == 0 {
+	if r.times <= r.waiting {
 		if err := m.show(mark, what, r); err != nil {
 			return err // there is no run
 		}
@@ -201,11 +203,11 @@ func (m *Marks) end(what, digest string, succeeded bool) error {
 		return nil // cleared meanwhile
 	}
 	var errs []error
-	if r.times--; r.times <= 0 && r.file != nil {
+	if r.times--; r.times <= r.waiting && r.file != nil {
 		errs = append(errs, r.set(markIdle))
-		if r.gone {
-			errs = append(errs, m.close(mark, r))
-		}
+	}
+	if r.times <= 0 && r.gone {
+		errs = append(errs, m.close(mark, r))
 	}
 	if succeeded && m.unclean[mark] > 0 {
 		delete(m.unclean, mark)
