@@ -22,7 +22,7 @@ import (
 // In each namespace that a module is released to:
 //
 //	secrets                       get, list, create, update, patch, delete: Helm's storage;
-//	                              patch notes digests on a revision whose bytes stay
+//	                              patch takes the digests off before an uninstall
 //	what the chart renders        get, create, patch, delete on each kind
 //	                              (with module(wait=True) also list of pods and replicasets;
 //	                              for charts with hooks also watch of the hooks' kinds)

@@ -34,15 +34,17 @@ func BenchmarkReleases(b *testing.B) {
 		again := f.each(one)
 		requestsAgain := f.requests.Load() - requests
 		f.Manager = f.manager()
+		requests = f.requests.Load()
 		restart := f.each(one)
+		requestsRestart := f.requests.Load() - requests
 
 		b.ReportMetric(first.Seconds(), "s/first")
 		b.ReportMetric(again.Seconds(), "s/unchanged")
 		b.ReportMetric(restart.Seconds(), "s/restart")
 		b.ReportMetric(plainFirst.Seconds(), "s/helm-first")
 		b.ReportMetric(plainAgain.Seconds(), "s/helm-unchanged")
-		b.Logf("%d releases of 4 objects, %d workers: first install %s (%d requests), unchanged %s (%d requests), after a restart %s; plain helm %s and %s",
-			benchReleases, benchWorkers, round(first), requests, round(again), requestsAgain, round(restart), round(plainFirst), round(plainAgain))
+		b.Logf("%d releases of 4 objects, %d workers: first install %s (%d requests), unchanged %s (%d requests), after a restart %s (%d requests); plain helm %s and %s",
+			benchReleases, benchWorkers, round(first), requests, round(again), requestsAgain, round(restart), requestsRestart, round(plainFirst), round(plainAgain))
 	}
 }
 

@@ -33,9 +33,9 @@ const (
 	stepNothing step = "nothing"
 	// stepRender: only the rendered manifest can tell whether something changed.
 	stepRender step = "render"
-	// stepRelabel: the manifest is the same, its inputs are not: note the new
-	// digest on the revision that is there, so that the next time needs no render.
-	stepRelabel step = "relabel"
+	// stepNote: the manifest is the same, its inputs are not: note the new digest
+	// in the record, so that the next time needs no render.
+	stepNote step = "note"
 	// stepInstall: there is no release.
 	stepInstall step = "install"
 	// stepReplace: the release was uninstalled and its history kept; install
@@ -57,6 +57,8 @@ type revision struct {
 	Number int
 	Status helmrelease.Status
 	Labels map[string]string
+	// UID is that of the Secret.
+	UID string
 }
 
 // want is what the release should carry.
@@ -138,7 +140,7 @@ func decide(last revision, w want) (step, string) {
 	if last.Labels[LabelInputs] == w.inputsLabel() {
 		return stepNothing, "manifest unchanged"
 	}
-	return stepRelabel, "inputs changed, manifest unchanged"
+	return stepNote, "inputs changed, manifest unchanged"
 }
 
 // rendered is next once the manifest is known, and stepRender before.

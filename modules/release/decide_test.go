@@ -58,15 +58,15 @@ func TestDecide(t *testing.T) {
 		{"superseded", ours(helmrelease.StatusSuperseded, "i2", "m"), after("m", false), stepUpgrade, "the last revision is not deployed"},
 		{"same inputs", ours(helmrelease.StatusDeployed, "i2", "m"), before, stepNothing, "inputs unchanged"},
 		{"other inputs", ours(helmrelease.StatusDeployed, "i1", "m"), before, stepRender, "inputs changed"},
-		{"other inputs, same manifest", ours(helmrelease.StatusDeployed, "i1", "m"), after("m", false), stepRelabel,
+		{"other inputs, same manifest", ours(helmrelease.StatusDeployed, "i1", "m"), after("m", false), stepNote,
 			"inputs changed, manifest unchanged"},
 		{"other manifest", ours(helmrelease.StatusDeployed, "i1", "m"), after("n", false), stepUpgrade, "manifest changed"},
 		{"looked things up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), before, stepRender, "inputs changed"},
 		{"looked the same up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("m", true), stepNothing, "manifest unchanged"},
 		{"looked another thing up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("n", true), stepUpgrade, "manifest changed"},
-		{"begins to look things up", ours(helmrelease.StatusDeployed, "i1", "m"), after("m", true), stepRelabel,
+		{"begins to look things up", ours(helmrelease.StatusDeployed, "i1", "m"), after("m", true), stepNote,
 			"inputs changed, manifest unchanged"},
-		{"no longer looks things up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("m", false), stepRelabel,
+		{"no longer looks things up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("m", false), stepNote,
 			"inputs changed, manifest unchanged"},
 	}
 	for _, tt := range tests {

@@ -3,11 +3,12 @@
 //
 // The way of one [Manager.Reconcile]:
 //
-//  1. one metadata-only list of the release's Secrets says what is there;
+//  1. one metadata-only list of the release's Secrets says what is there, or one of
+//     many releases when many are asked for at once;
 //  2. decide, a pure function, names the next step;
 //  3. unchanged inputs end it there, without a render;
-//  4. otherwise the chart is rendered; an unchanged manifest ends it with a new
-//     label on the release and no new revision;
+//  4. otherwise the chart is rendered; an unchanged manifest ends it with new
+//     digests in the record of the release and no new revision;
 //  5. otherwise Helm acts, behind a fence that cuts it off from the API server
 //     when its time is over.
 //

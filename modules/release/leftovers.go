@@ -89,7 +89,8 @@ func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 		}
 	}
 	if len(still) < len(rec.Left) {
-		if err := m.records.set(ctx, record{Ref: ref, Left: still}); err != nil {
+		rec.Left = still
+		if err := m.records.set(ctx, rec); err != nil {
 			return err
 		}
 	}

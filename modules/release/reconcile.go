@@ -34,6 +34,7 @@ func (m *Manager) Reconcile(ctx context.Context, t Target) (Result, error) {
 		return Result{}, err
 	}
 	defer leave()
+	defer m.glances.forget(t.Ref())
 	r := &reconcile{m: m, ctx: ctx, t: t}
 	res, err := r.run()
 	res.Duration = time.Since(start)
@@ -72,7 +73,7 @@ func (r *reconcile) run() (Result, error) {
 	if err := r.inputs(); err != nil {
 		return Result{}, err
 	}
-	if r.last, err = r.m.latest(r.ctx, r.t.Ref()); err != nil {
+	if err := r.look(); err != nil {
 		return Result{}, err
 	}
 	for range maxSteps {
@@ -85,18 +86,18 @@ func (r *reconcile) run() (Result, error) {
 			return r.result(ActionUnchanged, why), r.clean()
 		case stepRender:
 			err = r.render()
-		case stepRelabel:
-			if err := r.relabel(); err != nil {
+		case stepNote:
+			if err := r.note(); err != nil {
 				return Result{}, err
 			}
 			return r.result(ActionUnchanged, why), r.clean()
 		case stepRecover:
 			if err = r.m.recover(r.ctx, r.t.Ref(), "taken over: the process that worked on it ended early"); err == nil {
-				r.last, err = r.m.latest(r.ctx, r.t.Ref())
+				err = r.read()
 			}
 		case stepFinishUninstall:
 			if err = r.m.uninstall(r.ctx, r.t.Ref(), r.last, true, r.t.Timeout); err == nil {
-				r.last, err = r.m.latest(r.ctx, r.t.Ref())
+				err = r.read()
 			}
 		case stepInstall, stepReplace, stepUpgrade:
 			if err := r.act(next); err != nil {
@@ -113,6 +114,30 @@ func (r *reconcile) run() (Result, error) {
 		}
 	}
 	return Result{}, fmt.Errorf("release %s stays %s; look at it with `helm history`", r.t.Ref(), r.last.Status)
+}
+
+// look reads the newest revision, unless a list has just shown that it is as it should be.
+func (r *reconcile) look() (err error) {
+	if last, ok := r.m.glance(r.ctx, r.t.Ref()); ok {
+		if last, err = r.m.noted(r.ctx, r.t.Ref(), last); err != nil {
+			return err
+		}
+		if next, _ := decide(last, r.want); next == stepNothing {
+			r.last = last
+			return nil
+		}
+	}
+	return r.read()
+}
+
+// read reads the newest revision.
+func (r *reconcile) read() error {
+	last, err := r.m.latest(r.ctx, r.t.Ref())
+	if err != nil {
+		return err
+	}
+	r.last, err = r.m.noted(r.ctx, r.t.Ref(), last)
+	return err
 }
 
 // clean notes that the release is there, and deletes what is left of earlier revisions.
@@ -253,16 +278,23 @@ func (r *reconcile) settle() {
 	}
 	r.want.Manifest, r.want.Lookups = again.digest, before.Lookups || again.lookups
 	if r.want != before {
-		if err := r.relabel(); err != nil {
+		if err := r.noteNew(); err != nil {
 			r.m.o.Log.Debug().Err(err).Str("release", r.t.Name).Msg("the digests of the release are stale; it is rendered once more")
 		}
 	}
 }
 
-func (r *reconcile) relabel() error {
-	return r.m.relabel(r.ctx, r.t.Ref(), r.last.Number, map[string]string{
-		LabelInputs: r.want.inputsLabel(), LabelManifest: r.want.Manifest,
-	})
+// note records the digests of the revision that is there.
+func (r *reconcile) note() error {
+	return r.m.note(r.ctx, r.t.Ref(), r.last, r.want.inputsLabel(), r.want.Manifest)
+}
+
+// noteNew records the digests of the revision that was made just now.
+func (r *reconcile) noteNew() error {
+	if err := r.read(); err != nil {
+		return err
+	}
+	return r.note()
 }
 
 // EnsureNamespace makes the namespace of a first install. It is never deleted.
@@ -300,6 +332,7 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 		return false, err
 	}
 	defer leave()
+	defer m.glances.forget(ref)
 	last, err := m.latest(ctx, ref)
 	if err != nil {
 		return false, err
@@ -330,8 +363,18 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bool, timeout time.Duration) error {
 	// Helm goes on when it cannot note that the uninstall has begun. Without its
 	// digests a revision of which objects are gone never passes for an unchanged one.
+	rec, err := m.records.get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if rec.Digests != nil {
+		rec.Digests = nil
+		if err := m.records.set(ctx, rec); err != nil {
+			return err
+		}
+	}
 	if last.Labels[LabelInputs] != "" || last.Labels[LabelManifest] != "" {
-		if err := m.relabel(ctx, ref, last.Number, map[string]string{LabelInputs: "", LabelManifest: ""}); err != nil {
+		if err := m.unlabel(ctx, ref, last.Number); err != nil {
 			return err
 		}
 	}

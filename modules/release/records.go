@@ -85,6 +85,42 @@ type record struct {
 	Ref
 	// Left are objects that the release no longer holds and that are still to be deleted.
 	Left []object `json:"left,omitempty"`
+	// Digests stand for those on the revision, see [digests].
+	Digests *digests `json:"digests,omitempty"`
+}
+
+// digests are those of a revision whose inputs have changed since it was made, and whose
+// manifest has not. They stand in the record: the revision's Secret holds chart, values and
+// manifest, up to 1 MiB, which the API server would store anew for 60 characters.
+type digests struct {
+	// Of is the uid of the revision's Secret.
+	Of       string `json:"of"`
+	Inputs   string `json:"inputs"`
+	Manifest string `json:"manifest"`
+}
+
+// noted returns a revision with the digests that are recorded of it.
+func (m *Manager) noted(ctx context.Context, ref Ref, last revision) (revision, error) {
+	if last.Number == 0 {
+		return last, nil
+	}
+	rec, err := m.records.get(ctx, ref)
+	if err != nil || rec.Digests == nil || rec.Digests.Of != last.UID {
+		return last, err
+	}
+	last.Labels = maps.Clone(last.Labels)
+	last.Labels[LabelInputs], last.Labels[LabelManifest] = rec.Digests.Inputs, rec.Digests.Manifest
+	return last, nil
+}
+
+// note records digests of a revision.
+func (m *Manager) note(ctx context.Context, ref Ref, last revision, inputs, manifest string) error {
+	rec, err := m.records.get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	rec.Digests = &digests{Of: last.UID, Inputs: inputs, Manifest: manifest}
+	return m.records.set(ctx, rec)
 }
 
 func recordKey(ref Ref) string { return ref.Namespace + "." + ref.Name }

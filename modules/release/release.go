@@ -71,6 +71,7 @@ type Manager struct {
 	meta    metadata.Interface
 	dynamic dynamic.Interface
 	records *records
+	glances glances
 	crds    crdMemory
 	facts   sync.Map // Ref → facts
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
@@ -44,9 +43,9 @@ func (m *Manager) revisions(ctx context.Context, ref Ref) ([]revision, error) {
 		return nil, fmt.Errorf("reading the release: %w", err)
 	}
 	var all []revision
-	for _, item := range list.Items {
-		if n, err := strconv.Atoi(item.Labels["version"]); err == nil && n > 0 {
-			all = append(all, revision{Number: n, Status: helmrelease.Status(item.Labels["status"]), Labels: item.Labels})
+	for i := range list.Items {
+		if r, ok := revisionOf(&list.Items[i]); ok {
+			all = append(all, r)
 		}
 	}
 	slices.SortFunc(all, func(a, b revision) int { return cmp.Compare(b.Number, a.Number) })
@@ -64,16 +63,16 @@ func (m *Manager) Last(ctx context.Context, namespace, name string) (*helmreleas
 	return store.Get(secretName(name, last.Number))
 }
 
-// relabel notes digests on a revision without making a new one.
-func (m *Manager) relabel(ctx context.Context, ref Ref, number int, set map[string]string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": set}})
+// unlabel takes the digests off a revision.
+func (m *Manager) unlabel(ctx context.Context, ref Ref, number int) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{LabelInputs: "", LabelManifest: ""}}})
 	if err != nil {
 		return err
 	}
 	_, err = m.meta.Resource(secretsResource()).Namespace(ref.Namespace).
 		Patch(ctx, secretName(ref.Name, number), types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
-		return fmt.Errorf("noting the digests on the release: %w", err)
+		return fmt.Errorf("taking the digests off the release: %w", err)
 	}
 	return nil
 }
