@@ -38,7 +38,7 @@ func bindingSpecs() []Spec {
 			},
 		},
 		watchSpec(),
-		stage(StageBeforeHelm, "Triggers before each candidate render of the module's chart; values set then count."),
+		stage(StageBeforeHelm, "Triggers before each candidate render of the module's chart, also after a change of the user's config; values set then count. Not with for_each, and not in a module without a chart."),
 		stage(StageAfterHelm, "Triggers after the release has really changed. Values set then make one more pass."),
 		stage(StageBeforeDelete, "Triggers when the module goes, because it is switched off or is gone from the tree, before its release is uninstalled; all that waits until the hook has succeeded. Of a module without a chart, too. From then on changes of what it watches do not have the hook run."),
 		stage(StageAfterDelete, "Triggers when the module goes, after its release was uninstalled and before the sets of its hooks are deleted. Of a module without a chart, too."),

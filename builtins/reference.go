@@ -31,6 +31,7 @@ Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test . -run
 run has succeeded).
 Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 `)
+	writeCtx(&b)
 	for _, s := range Table() {
 		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n", s.Signature(), lines(s.Doc))
 		about := fmt.Sprintf("Phases: %s. Effect: %s.", s.Phases, s.Effect)
