@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -111,5 +115,103 @@ func TestReview(t *testing.T) {
 		if !strings.Contains(w.Body.String(), test.want) {
 			t.Errorf("the answer is %s, want %s", w.Body, test.want)
 		}
+	}
+}
+
+// The bytes of a connection come whole and in order, later than without the way; so does
+// their end.
+func TestFarPassesBytesOn(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.Copy(conn, conn) // an echo
+	}()
+	const delay = 20 * time.Millisecond
+	f, err := startFar(ln.Addr().String(), delay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", f.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	want := make([]byte, 1<<20)
+	for i := range want {
+		want[i] = byte(i * i >> 8)
+	}
+	began := time.Now()
+	go func() {
+		_, _ = conn.Write(want)
+		_ = conn.(*net.TCPConn).CloseWrite()
+	}()
+	got, err := io.ReadAll(conn)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes came back of %d: %v", len(got), len(want), err)
+	}
+	if took := time.Since(began); took < delay {
+		t.Errorf("they took %s, less than %s", took, delay)
+	}
+	if err := f.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A way that ends takes its connections with it.
+func TestFarEnds(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	f, err := startFar(ln.Addr().String(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", f.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := ln.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection is still there")
+	}
+}
+
+func TestRelayNotesRequests(t *testing.T) {
+	r := &relay{}
+	h := r.noting(http.NotFoundHandler())
+	for _, url := range []string{
+		"/api/v1/namespaces/x/configmaps/app-001",
+		"/apis/coordination.k8s.io/v1/namespaces/x/leases/thousand",
+		"/api/v1/namespaces/x/secrets?labelSelector=name%3Dapp-002%2Cowner%3Dhelm",
+		"/api/v1/namespaces/x/secrets/sh.helm.release.v1.app-003.v1",
+		"/api/v1/namespaces/x/configmaps/thousand",
+	} {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", url, nil))
+	}
+	asked := r.take()
+	if len(asked) != 4 {
+		t.Errorf("noted are %q", asked)
+	}
+	if n := forOthers(asked, "app-001"); n != 2 {
+		t.Errorf("%d of %q are for others than app-001", n, asked)
+	}
+	if again := r.take(); len(again) != 0 {
+		t.Errorf("noted twice: %q", again)
 	}
 }

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os/signal"
 	"sync"
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	acorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -26,6 +28,7 @@ func controller(args []string) error {
 	flags := flag.NewFlagSet(controllerCommand, flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "")
 	workers := flags.Int("workers", 0, "")
+	state := flags.String("state", "", "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -66,7 +69,7 @@ func controller(args []string) error {
 				if over {
 					return
 				}
-				if err := reconcile(ctx, client, sources.Lister(), key); err != nil {
+				if err := reconcile(ctx, client, sources.Lister(), key, *state); err != nil {
 					queue.AddRateLimited(key)
 				} else {
 					queue.Forget(key)
@@ -81,8 +84,13 @@ func controller(args []string) error {
 	return nil
 }
 
-// reconcile makes the same write as the hook with for_each.
-func reconcile(ctx context.Context, client kubernetes.Interface, sources listers.ConfigMapLister, key string) error {
+// stateKey is the annotation of a source in which the controller notes what it has done, as
+// others do in the status, which ConfigMaps do not have.
+const stateKey = "bench.starling.dev/state"
+
+// reconcile makes the same write as the hook with for_each. With state, the name of what is
+// noted, it notes the stamp at the source and does nothing when it stands there.
+func reconcile(ctx context.Context, client kubernetes.Interface, sources listers.ConfigMapLister, key, state string) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
 		return err
@@ -93,7 +101,16 @@ func reconcile(ctx context.Context, client kubernetes.Interface, sources listers
 	} else if err != nil {
 		return err
 	}
+	note := state + "=" + source.Data[stampKey]
+	if state != "" && source.Annotations[stateKey] == note {
+		return nil
+	}
 	mirror := acorev1.ConfigMap(source.Name, eachMirrors).WithLabels(map[string]string{"bench": "each"}).WithData(source.Data)
 	_, err = client.CoreV1().ConfigMaps(eachMirrors).Apply(ctx, mirror, metav1.ApplyOptions{FieldManager: controllerCommand, Force: true})
+	if err != nil || state == "" {
+		return err
+	}
+	_, err = client.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, stateKey, note), metav1.PatchOptions{})
 	return err
 }

@@ -24,8 +24,38 @@ const (
 	eachWorkers = 4
 )
 
-// eachTree is a small controller: a mirror for each ConfigMap with the label.
-func eachTree() map[string]string {
+// eachKind is what is done for each object.
+type eachKind struct {
+	name, what string
+	// stateful hooks set a value and a state of each object; the controller notes as much
+	// at the object.
+	stateful bool
+	aim      float64 // of the ratio; 0: none
+}
+
+func eachKinds() []eachKind {
+	return []eachKind{
+		{name: "each", what: "for_each over %d objects, first pass from the start of the process"},
+		{name: "each-state", what: "for_each with values and state over %d objects, first pass from the start of the process", stateful: true, aim: 1.3},
+	}
+}
+
+// verdict says of a ratio whether it meets the aim, if there is one.
+func (k eachKind) verdict(ratio float64) string {
+	if k.aim == 0 {
+		return ""
+	}
+	return verdict(fmt.Sprintf("≤ %.1f×", k.aim), ratio <= k.aim)
+}
+
+// tree is a small controller: a mirror for each ConfigMap with the label.
+func (k eachKind) tree() map[string]string {
+	keeps := ""
+	if k.stateful {
+		keeps = `    values.set(["mirrors", ctx.key], {"stamp": ctx.object["data"]["` + stampKey + `"]})
+    ctx.state.set("stamp", ctx.object["data"]["` + stampKey + `"])
+`
+	}
 	return map[string]string{
 		"each/module.star": `module(
     enabled = True,
@@ -39,7 +69,7 @@ func eachTree() map[string]string {
         "metadata": {"name": ctx.object["name"], "namespace": "` + eachMirrors + `", "labels": {"bench": "each"}},
         "data": ctx.object["data"],
     })
-
+` + keeps + `
 hook(
     mirror,
     for_each = "sources",
@@ -62,6 +92,7 @@ type eaches struct {
 	*witness
 	b       *bench
 	objects int
+	stamps  int // so far, of all changes
 	running map[string]*process
 }
 
@@ -93,12 +124,13 @@ func (x *eaches) begin(ctx context.Context) error {
 	return nil
 }
 
-// pass starts a side and returns the time from there to the mirror of its last object.
-func (x *eaches) pass(ctx context.Context, side string) (time.Duration, error) {
+// pass starts a side under a name and returns the time from there to the mirror of its last
+// object.
+func (x *eaches) pass(ctx context.Context, kind eachKind, side, name string) (time.Duration, error) {
 	var p *process
 	switch side {
 	case sideHook:
-		s, err := x.b.startStarling(ctx, "each", eachTree())
+		s, err := x.b.startStarling(ctx, name, kind.tree())
 		if err != nil {
 			return 0, err
 		}
@@ -108,7 +140,11 @@ func (x *eaches) pass(ctx context.Context, side string) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		if p, err = x.b.start(self, controllerCommand, "-kubeconfig", x.b.kubeconfig, "-workers", strconv.Itoa(eachWorkers)); err != nil {
+		args := []string{controllerCommand, "-kubeconfig", x.b.kubeconfig, "-workers", strconv.Itoa(eachWorkers)}
+		if kind.stateful {
+			args = append(args, "-state", name)
+		}
+		if p, err = x.b.start(self, args...); err != nil {
 			return 0, err
 		}
 	}
@@ -117,15 +153,16 @@ func (x *eaches) pass(ctx context.Context, side string) (time.Duration, error) {
 	return last.Sub(p.began), err
 }
 
-// round times the first pass of both sides, which go on running after it.
-func (x *eaches) round(ctx context.Context, sides []string) (map[string]time.Duration, error) {
+// round times the first pass of both sides, which go on running after it. Each round has a
+// name, so that none finds what an earlier one has kept.
+func (x *eaches) round(ctx context.Context, kind eachKind, sides []string, name string) (map[string]time.Duration, error) {
 	var err error
 	if x.witness, err = x.b.observe(ctx, eachMirrors); err != nil {
 		return nil, err
 	}
 	took := map[string]time.Duration{}
 	for _, side := range sides {
-		if took[side], err = x.pass(ctx, side); err != nil {
+		if took[side], err = x.pass(ctx, kind, side, name); err != nil {
 			return nil, err
 		}
 		x.b.say("first pass of %s: %s", side, seconds(took[side]))
@@ -151,7 +188,8 @@ func (x *eaches) clear(ctx context.Context) error {
 
 // change changes one source and returns how long its mirror took to follow.
 func (x *eaches) change(ctx context.Context, side string, n int) (time.Duration, error) {
-	name, stamp := x.name(side, n*7919%x.objects), strconv.Itoa(n+1)
+	x.stamps++
+	name, stamp := x.name(side, n*7919%x.objects), strconv.Itoa(x.stamps)
 	began := time.Now()
 	_, err := x.b.client.CoreV1().ConfigMaps(eachSources).Patch(ctx, name, types.MergePatchType,
 		fmt.Appendf(nil, `{"data":{%q:%q}}`, stampKey, stamp), metav1.PatchOptions{})
@@ -174,20 +212,31 @@ func makeSource(ctx context.Context, client kubernetes.Interface, side, name, te
 	return nil
 }
 
-// measureEach times for_each over many objects: the first pass, from the start of the
-// process to the last mirror, in rounds in which either side is first as often as the
-// other, and the way of one change.
+// measureEach times for_each over many objects, without and with values and state.
 func measureEach(ctx context.Context, b *bench) error {
-	x := &eaches{b: b, objects: 5000, running: map[string]*process{}}
-	changes := 200
-	if b.quick {
-		x.objects, changes = 200, 20
-	}
+	x := &eaches{b: b, objects: b.size(5000, 5000, 200), running: map[string]*process{}}
 	if err := x.begin(ctx); err != nil {
 		return err
 	}
+	for _, kind := range eachKinds() {
+		if err := x.measure(ctx, kind); err != nil {
+			return err
+		}
+	}
+	for _, ns := range []string{eachSources, eachMirrors} {
+		if err := b.removeNamespace(ctx, ns); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure times the first pass, from the start of the process to the last mirror, in
+// rounds in which either side is first as often as the other, and the way of one change.
+// Far away one round must do: the distance is most of it.
+func (x *eaches) measure(ctx context.Context, kind eachKind) error {
 	sum := map[string]time.Duration{}
-	const rounds = 2
+	rounds := x.b.size(2, 1, 2)
 	for round := range rounds {
 		sides := eachSides()
 		if round > 0 {
@@ -196,7 +245,11 @@ func measureEach(ctx context.Context, b *bench) error {
 			}
 			slices.Reverse(sides)
 		}
-		took, err := x.round(ctx, sides)
+		name := fmt.Sprintf("%s-%d", kind.name, round)
+		if x.b.far {
+			name += "-far"
+		}
+		took, err := x.round(ctx, kind, sides, name)
 		if err != nil {
 			return err
 		}
@@ -204,11 +257,21 @@ func measureEach(ctx context.Context, b *bench) error {
 			sum[side] += d
 		}
 	}
-	ratio := float64(sum[sideHook]) / float64(sum[sideController])
-	b.table.add(row{
-		what:     fmt.Sprintf("for_each over %d objects, first pass from the start of the process", x.objects),
-		starling: seconds(sum[sideHook] / rounds), bare: seconds(sum[sideController] / rounds), ratio: times(ratio),
+	hook, bare := sum[sideHook]/time.Duration(rounds), sum[sideController]/time.Duration(rounds)
+	ratio := float64(hook) / float64(bare)
+	x.b.table.add(row{
+		what:     fmt.Sprintf(kind.what, x.objects),
+		starling: seconds(hook), bare: seconds(bare), ratio: times(ratio), aim: kind.verdict(ratio),
 	})
+	if err := x.addChanges(ctx, kind); err != nil {
+		return err
+	}
+	return x.clear(ctx)
+}
+
+// addChanges changes one object after the other, the sides in turn.
+func (x *eaches) addChanges(ctx context.Context, kind eachKind) error {
+	changes := x.b.size(200, 200, 20)
 	took := map[string][]time.Duration{}
 	for n := range changes {
 		for _, side := range eachSides() {
@@ -221,18 +284,14 @@ func measureEach(ctx context.Context, b *bench) error {
 	}
 	for _, at := range parts() {
 		hook, bare := percentile(took[sideHook], at.part), percentile(took[sideController], at.part)
-		b.table.add(row{
+		r := row{
 			what:     fmt.Sprintf("… one change, %s of %d", at.name, changes),
 			starling: millis(hook), bare: millis(bare), ratio: times(float64(hook) / float64(bare)),
-		})
-	}
-	if err := x.clear(ctx); err != nil {
-		return err
-	}
-	for _, ns := range []string{eachSources, eachMirrors} {
-		if err := b.removeNamespace(ctx, ns); err != nil {
-			return err
 		}
+		if at.part == 0.5 {
+			r.aim = kind.verdict(float64(hook) / float64(bare))
+		}
+		x.b.table.add(r)
 	}
 	return nil
 }

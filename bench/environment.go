@@ -30,6 +30,8 @@ type bench struct {
 	program    string // bin/starling
 	client     kubernetes.Interface
 	children   []*process // in the order of their start
+	installed  bool       // the modules of thousand
+	far        bool       // the API server is far away
 	table      table
 }
 
@@ -186,4 +188,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// settle rests before memory or processor time is read.
+func (b *bench) settle(ctx context.Context) error {
+	if b.quick {
+		return pause(ctx, time.Second)
+	}
+	return pause(ctx, 10*time.Second)
 }

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -48,10 +49,13 @@ func sections() []section {
 		{"rest", measureRest, false},
 		{"reload", measureReload, false},
 		{"each", measureEach, false},
+		{"distance", measureDistance, false},
 		{"admission", measureAdmission, false},
 		{"offline", measureOffline, true},
 		{"guards", measureGuards, true},
 		{"charts", measureCharts, true},
+		{"thousand", measureThousand, false},
+		{"global", measureGlobal, false},
 	}
 }
 
@@ -62,13 +66,8 @@ func main() {
 	// Watches that lose their API server at the end are no news.
 	klog.SetLogger(logr.Discard())
 	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case loopCommand:
-			os.Exit(exitCode(loop(os.Args[2:])))
-		case controllerCommand:
-			os.Exit(exitCode(controller(os.Args[2:])))
-		case webhookCommand:
-			os.Exit(exitCode(webhook(os.Args[2:])))
+		if side := bareSides()[os.Args[1]]; side != nil {
+			os.Exit(exitCode(side(os.Args[2:])))
 		}
 	}
 	quick := flag.Bool("quick", false, "small sizes, to see that it works; such numbers mean little")
@@ -81,7 +80,14 @@ func main() {
 	if err != nil {
 		os.Exit(exitCode(err))
 	}
-	os.Exit(exitCode(run(chosen, *quick)))
+	os.Exit(exitCode(run(os.Stdout, chosen, *quick)))
+}
+
+// bareSides are what this program is beside the bench, by its first argument.
+func bareSides() map[string]func(args []string) error {
+	return map[string]func([]string) error{
+		loopCommand: loop, controllerCommand: controller, webhookCommand: webhook, setCommand: applySet,
+	}
 }
 
 func exitCode(err error) int {
@@ -116,7 +122,7 @@ func sectionNames(all []section) []string {
 }
 
 // run measures and prints the table, as far as it got.
-func run(chosen []section, quick bool) (err error) {
+func run(out io.Writer, chosen []section, quick bool) (err error) {
 	signals, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(signals)
@@ -139,7 +145,7 @@ func run(chosen []section, quick bool) (err error) {
 			return err
 		}
 	}
-	defer b.table.print(os.Stdout)
+	defer b.table.print(out)
 	for _, s := range chosen {
 		b.say("%s …", s.name)
 		if err := s.run(ctx, b); err != nil {

@@ -30,12 +30,17 @@ func sides() []string { return []string{sideHook, sideApply, sideCreate} }
 // mirrorTree is the module whose hook mirrors.
 func mirrorTree() map[string]string {
 	return map[string]string{
-		"mirror/module.star": `module(
-    enabled = True,
-    grants = [grant("v1", "ConfigMap", verbs = ["apply"], namespaces = ["` + mirrorNamespace + `"])],
-)
-`,
-		"mirror/hooks/mirror.star": `def mirror(ctx):
+		"mirror/module.star":       "module(enabled = True, " + mirrorGrants + ")\n",
+		"mirror/hooks/mirror.star": mirrorHook(sideHook),
+	}
+}
+
+// mirrorGrants are those of a module with a hook that mirrors.
+const mirrorGrants = `grants = [grant("v1", "ConfigMap", verbs = ["apply"], namespaces = ["` + mirrorNamespace + `"])]`
+
+// mirrorHook is a hook that mirrors the sources of one side.
+func mirrorHook(side string) string {
+	return `def mirror(ctx):
     new = []
     for e in ctx.events:
         if e.type == "sync":
@@ -57,12 +62,11 @@ hook(
         "v1", "ConfigMap",
         name = "sources",
         namespaces = ["` + sourceNamespace + `"],
-        labels = {"` + sideLabel + `": "` + sideHook + `"},
+        labels = {"` + sideLabel + `": "` + side + `"},
         filter = lambda o: {"name": o.metadata.name, "data": o.data},
     )],
 )
-`,
-	}
+`
 }
 
 // mirrors runs all sides, and a client that makes sources and sees mirrors.
@@ -172,10 +176,7 @@ func (m *mirrors) burst(ctx context.Context, side string, round, n int) (time.Du
 // measureEvents times one event after the other, all sides in turn, so that what
 // else the machine does hits them alike.
 func measureEvents(ctx context.Context, b *bench) error {
-	n := 500
-	if b.quick {
-		n = 50
-	}
+	n := b.size(500, 200, 50)
 	m, err := b.startMirrors(ctx)
 	if err != nil {
 		return err
@@ -208,10 +209,7 @@ func measureEvents(ctx context.Context, b *bench) error {
 // others. Its ratios are those of one round each, as what else the machine does
 // moves the rates from round to round.
 func measureBurst(ctx context.Context, b *bench) error {
-	n, rounds := 1000, 6
-	if b.quick {
-		n, rounds = 100, 3
-	}
+	n, rounds := b.size(1000, 300, 100), b.size(6, 3, 3)
 	m, err := b.startMirrors(ctx)
 	if err != nil {
 		return err

@@ -66,12 +66,12 @@ func measureModules(ctx context.Context, b *bench) error {
 	if err := b.makeNamespaces(ctx, moduleNamespace, helmNamespace); err != nil {
 		return err
 	}
-	first, err := b.converge(ctx, n, moduleTree(n))
+	first, err := b.converge(ctx, "modules", n, moduleTree(n))
 	if err != nil {
 		return err
 	}
 	b.say("starling, first install: %s, resident %s", seconds(first.sinceStart), mebibytes(first.memory.now))
-	again, err := b.converge(ctx, n, nil)
+	again, err := b.converge(ctx, "modules", n, nil)
 	if err != nil {
 		return err
 	}
@@ -115,11 +115,11 @@ type converged struct {
 	memory                 memory
 }
 
-// converge starts Starling, waits until it is ready, makes sure that every module
+// converge starts an instance, waits until it is ready, makes sure that every module
 // is released, and stops it.
-func (b *bench) converge(ctx context.Context, n int, tree map[string]string) (converged, error) {
+func (b *bench) converge(ctx context.Context, name string, n int, tree map[string]string) (converged, error) {
 	var c converged
-	s, err := b.startStarling(ctx, "modules", tree)
+	s, err := b.startStarling(ctx, name, tree)
 	if err != nil {
 		return c, err
 	}

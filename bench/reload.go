@@ -73,7 +73,7 @@ func measureReload(ctx context.Context, b *bench) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	if err := pause(ctx, settle); err != nil {
+	if err := b.settle(ctx); err != nil {
 		return err
 	}
 	before, err := s.runs()
@@ -106,7 +106,7 @@ func measureReload(ctx context.Context, b *bench) error {
 		if runtime.GOOS != "linux" {
 			continue
 		}
-		if err := pause(ctx, settle); err != nil {
+		if err := b.settle(ctx); err != nil {
 			return err
 		}
 		m, err := s.memory()

@@ -137,38 +137,13 @@ func measureRest(ctx context.Context, b *bench) error {
 		}
 		running[name] = s
 	}
-	if err := atRest(ctx, running["rest"]); err != nil {
-		return err
-	}
-	began := time.Now()
-	runs, err := running["rest"].runs()
+	part, took, err := atRest(ctx, running, lasts)
 	if err != nil {
 		return err
 	}
-	before, err := cpuOf(running)
-	if err != nil {
-		return err
-	}
-	if err := pause(ctx, lasts); err != nil {
-		return err
-	}
-	after, err := cpuOf(running)
-	if err != nil {
-		return err
-	}
-	took := time.Since(began)
-	again, err := running["rest"].runs()
-	if err != nil {
-		return err
-	}
-	if again != runs {
-		return fmt.Errorf("the hooks did not rest: %d runs in %s", again-runs, took.Round(time.Second))
-	}
-	part := func(name string) float64 { return float64(after[name]-before[name]) / float64(took) }
-	percent := func(part float64) string { return fmt.Sprintf("%.2f %%", 100*part) }
 	b.table.add(row{
 		what:     fmt.Sprintf("processor at rest in %.0f s, %d hooks on %d kinds, beside none", took.Seconds(), len(resultNames()), len(startKinds())),
-		starling: percent(part("rest")), bare: percent(part("idle")), aim: verdict("≤ 0.1 % more", part("rest")-part("idle") <= restAim),
+		starling: percent(part["rest"]), bare: percent(part["idle"]), aim: verdict("≤ 0.1 % more", part["rest"]-part["idle"] <= restAim),
 	})
 	for _, s := range running {
 		if err := s.stop(); err != nil {
@@ -178,11 +153,51 @@ func measureRest(ctx context.Context, b *bench) error {
 	return b.removeNamespace(ctx, startNamespace)
 }
 
-// atRest waits until a starling has recorded what its hooks did at the start: that takes
+// atRest returns the part of one core that each starling takes while no hook runs, and
+// over how long that was. A hook that runs meanwhile is an error.
+func atRest(ctx context.Context, running map[string]*starling, lasts time.Duration) (map[string]float64, time.Duration, error) {
+	before := map[string]int{}
+	for name, s := range running {
+		if err := s.recorded(ctx); err != nil {
+			return nil, 0, err
+		}
+		var err error
+		if before[name], err = s.runs(); err != nil {
+			return nil, 0, err
+		}
+	}
+	began := time.Now()
+	used, err := cpuOf(running)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := pause(ctx, lasts); err != nil {
+		return nil, 0, err
+	}
+	after, err := cpuOf(running)
+	if err != nil {
+		return nil, 0, err
+	}
+	took := time.Since(began)
+	part := map[string]float64{}
+	for name, s := range running {
+		part[name] = float64(after[name]-used[name]) / float64(took)
+		runs, err := s.runs()
+		if err != nil {
+			return nil, 0, err
+		}
+		if runs != before[name] {
+			return nil, 0, fmt.Errorf("the hooks of %s did not rest: %d runs in %s", name, runs-before[name], took.Round(time.Second))
+		}
+	}
+	return part, took, nil
+}
+
+// recorded waits until a starling has recorded what its hooks did at the start: that takes
 // little of the processor, and so its time.
-func atRest(ctx context.Context, s *starling) error {
+func (s *starling) recorded(ctx context.Context) error {
 	for before := -1; ; {
-		if err := pause(ctx, settle); err != nil {
+		if err := s.b.settle(ctx); err != nil {
 			return err
 		}
 		now, err := s.counted("starling_records_total")

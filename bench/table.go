@@ -46,3 +46,5 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds())
 func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
 
 func perSecond(r float64) string { return fmt.Sprintf("%.0f/s", r) }
+
+func percent(part float64) string { return fmt.Sprintf("%.2f %%", 100*part) }

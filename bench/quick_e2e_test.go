@@ -1,0 +1,57 @@
+//go:build e2e
+
+package main
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// The bare sides of a section are this program.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		if side := bareSides()[os.Args[1]]; side != nil {
+			os.Exit(exitCode(side(os.Args[2:])))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// With -quick the sections of many modules and of long ways measure all of their rows.
+func TestQuick(t *testing.T) {
+	// Children end with the thread that has started them.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	t.Chdir("..")
+	chosen, err := choose(sections(), "each,distance,thousand,global")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := run(&out, chosen, true); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + out.String())
+	rows := strings.Split(out.String(), "\n")
+	for _, want := range []string{
+		"for_each over 200 objects", "for_each with values and state over 200 objects", "… one change, p50",
+		"10 ms away: one event, p50", "10 ms away: burst of", "10 ms away: for_each over", "10 ms away: for_each with values and state",
+		"10 ms away: 10 modules of 4 objects", "10 ms away: k8s.apply_set of 200 members, all new", "… one changed, requests",
+		"30 modules of one object and one watch, first install", "30 modules of one object and one watch, unchanged, from the lease",
+		"… resident memory with one module", "… processor at rest", "… one event, p50 of 20, beside 10 modules",
+		"a global value that one of 30 charts reads", "… releases that were looked at", "… requests for the other modules",
+		"… until the release has its revision",
+	} {
+		found := false
+		for _, row := range rows {
+			if rest, ok := strings.CutPrefix(row, want); ok {
+				found = found || len(strings.Fields(rest)) > 0
+			}
+		}
+		if !found {
+			t.Errorf("there is no row %q", want)
+		}
+	}
+}
