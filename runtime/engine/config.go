@@ -1,153 +1,84 @@
 package engine
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
-	"reflect"
-	"slices"
+	"strings"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/engine/userconfig"
 )
 
-// configState is what is known of the user's config.
-type configState struct {
-	seen     *Config // the last input; nil: none yet
-	accepted values.Config
-	state    ConfigState
-	reason   string
-	problems map[string][]string // by module, "" for the rest
+// configWhere names the user's ConfigMap.
+func (o *Options) configWhere() string { return "ConfigMap " + o.Namespace + "/" + o.Name }
 
-	globalPending, globalFailing string // see Engine.globalState
-}
-
-func (c *configState) known() bool { return c.seen != nil }
-
-// held says whether something is in force that a user once set.
-func (c *configState) held() bool {
-	a := c.accepted
-	return len(a.Global)+len(a.Sections)+len(a.Enabled) > 0
-}
-
-// handleConfig takes over what the user's ConfigMap says now. Each section stands
-// on its own; one that does not pass leaves the last good one in force.
+// handleConfig takes over what the user's ConfigMap says now.
 func (e *Engine) handleConfig(in Config) {
-	e.config.seen = &in
+	e.config.See(userconfig.Input(in))
 	if e.gen != nil {
-		e.applyConfig(in)
+		e.applyConfig()
 	}
 }
 
-func (e *Engine) applyConfig(in Config) {
-	before := e.config.state
-	e.config.state, e.config.reason = in.State, in.Reason
-	switch {
-	case in.State == ConfigPresent:
-		e.acceptConfig(in.Data)
-	case in.State == ConfigMissing && e.config.held() && before != in.State:
-		e.note(builtins.LevelWarn, e.global, "", fmt.Sprintf(
-			"ConfigMap %s/%s is gone: what it said last stays in force; create it again, empty to go back to the defaults", e.opts.Namespace, e.opts.Name))
-	case in.State == ConfigUnreadable && before != in.State:
-		e.note(builtins.LevelWarn, e.global, "", fmt.Sprintf(
-			"ConfigMap %s/%s cannot be read: %s; what was accepted last stays in force", e.opts.Namespace, e.opts.Name, in.Reason))
+// applyConfig makes it count, as far as it passes.
+func (e *Engine) applyConfig() {
+	out := e.config.Apply(e.configSections())
+	switch held := "what it said last stays in force"; {
+	case !out.Lost:
+	case e.config.State() == ConfigUnreadable:
+		e.note(builtins.LevelWarn, e.global, "", e.opts.configWhere()+" cannot be read: "+e.config.Reason()+"; "+held)
+	case e.config.Held():
+		e.note(builtins.LevelWarn, e.global, "", e.opts.configWhere()+" is gone: "+held+"; create it again, empty to go back to the defaults")
+	}
+	for _, p := range out.Problems {
+		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Config: true, Message: p.Text + "; " + values.Outcome(p.Text)})
+	}
+	if out.Moved {
+		e.keepConfig()
+		e.applySections()
 	}
 	e.touchAll()
 }
 
-func (e *Engine) acceptConfig(data map[string]string) {
-	schemas := map[string]string{e.global.gen.Key: e.global.gen.SchemasDigest()}
-	for _, m := range e.modules {
-		schemas[m.gen.Key] = m.gen.SchemasDigest()
+// configSections are those of the config, that of the global values first.
+func (e *Engine) configSections() []userconfig.Section {
+	var out []userconfig.Section
+	for _, m := range e.all() {
+		check := func(next, last map[string]any) []values.Problem { return m.values.CheckConfig(next, last) }
+		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m == e.global, Schemas: m.gen.SchemasDigest(), Check: check})
 	}
-	section := func(key string, evaluate func() error) error {
-		text, there := data[key]
-		if !there {
-			return evaluate() // nothing that a user has written
-		}
-		return e.marked("section "+key+" of the ConfigMap", func() string { return digestOf(text, schemas[key]) }, evaluate)
-	}
-	parsed, problems := values.ParseConfigWith(data, known(e.gen), section)
-	shown := map[string][]string{}
-	bad := map[string]bool{} // keys
-	report := func(module, text string) {
-		text = fmt.Sprintf("ConfigMap %s/%s: %s", e.opts.Namespace, e.opts.Name, text)
-		shown[module] = append(shown[module], text)
-	}
-	for _, p := range problems {
-		report(p.Module, p.String())
-		bad[p.Key] = true
-	}
-	next := values.Config{Sections: map[string]map[string]any{}, Enabled: maps.Clone(parsed.Enabled)}
-	// A switch that cannot be read stays as it was.
-	for name, on := range e.config.accepted.Enabled {
-		if m := e.modules[name]; m != nil && bad[values.EnabledKey(m.gen.Key)] {
-			next.Enabled[name] = on
-		}
-	}
-	check := func(m *module, config, last map[string]any) map[string]any {
-		if bad[m.gen.Key] {
-			return last
-		}
-		if size := sectionSize(config); size > maxSection {
-			report(m.name, fmt.Sprintf("%s: the section has %d KiB as JSON, more than the %d KiB that can be kept: make it smaller", m.gen.Key, size>>10, maxSection>>10))
-			return last
-		}
-		var problems []values.Problem
-		err := section(m.gen.Key, func() error {
-			if problems = m.values.CheckConfig(config, last); len(problems) > 0 {
-				return problems[0]
-			}
-			return nil
-		})
-		for _, p := range problems {
-			report(m.name, p.String())
-		}
-		if err != nil && len(problems) == 0 {
-			report(m.name, m.gen.Key+": "+err.Error())
-		}
-		if err != nil {
-			return last
-		}
-		return config
-	}
-	next.Global = check(e.global, parsed.Global, e.config.accepted.Global)
-	for _, name := range e.order {
-		m := e.modules[name]
-		if config := check(m, parsed.Sections[name], e.config.accepted.Sections[name]); config != nil {
-			next.Sections[name] = config
-		}
-	}
-	if !reflect.DeepEqual(shown, e.config.problems) {
-		for _, name := range slices.Sorted(maps.Keys(shown)) {
-			for _, text := range shown[name] {
-				if !slices.Contains(e.config.problems[name], text) {
-					e.do(Note{Level: builtins.LevelWarn, Module: name, Config: true, Message: text + "; " + values.Outcome(text)})
-				}
-			}
-		}
-	}
-	e.config.problems = shown
-	if sameConfig(next, e.config.accepted) {
-		return
-	}
-	e.config.accepted = next
-	e.keepConfig()
-	e.applySections()
+	return out
 }
 
-// sameConfig compares what is kept of two configs.
-func sameConfig(a, b values.Config) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && string(x) == string(y)
+// keepConfig keeps the config that is in force.
+func (e *Engine) keepConfig() {
+	parts, store := e.config.Keep(), e.global.store
+	for key := range store.All() {
+		if userconfig.IsKey(key) && parts[key] == nil {
+			store.Put(key, nil)
+		}
+	}
+	for key, data := range parts {
+		store.Put(key, data)
+	}
+}
+
+// adoptConfig starts with the config that an earlier process accepted.
+func (e *Engine) adoptConfig() {
+	if broken := e.config.Adopt(e.global.store.Data()); len(broken) > 0 {
+		e.note(builtins.LevelWarn, e.global, "", "of the config that was kept some cannot be read, and is not used: "+strings.Join(broken, ", "))
+	}
+	if e.config.Held() {
+		e.keepConfig()
+		e.applySections()
+	}
 }
 
 // applySections puts the accepted config into the values.
 func (e *Engine) applySections() {
-	e.global.values = e.global.values.WithConfig(e.config.accepted.Global)
+	accepted := e.config.Accepted()
+	e.global.values = e.global.values.WithConfig(accepted.Global)
 	for name, m := range e.modules {
-		m.values = m.values.WithConfig(e.config.accepted.Sections[name])
+		m.values = m.values.WithConfig(accepted.Sections[name])
 	}
 	e.recompose()
 }
@@ -155,7 +86,7 @@ func (e *Engine) applySections() {
 // userConfig is what a hook of the module gets from config.get.
 func (e *Engine) userConfig(m *module) map[string]any {
 	if m == e.global {
-		return map[string]any{globalName: e.config.accepted.Global}
+		return map[string]any{globalName: e.config.Accepted().Global}
 	}
-	return e.config.accepted.Sections[m.name]
+	return e.config.Accepted().Sections[m.name]
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/userconfig"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -100,12 +101,13 @@ type Engine struct {
 	busy      bool // some module was at work since after_all hooks ran last
 	allRounds int  // how often they ran since something came from outside
 
-	config  configState
-	work    worklist
-	parts   map[*module]bool // modules to look at, of those that leave
-	wake    time.Time
-	wakes   wakes     // when each module wants a tick
-	touched []*module // since those times were worked out
+	config                       *userconfig.Config
+	globalPending, globalFailing string // see globalState
+	work                         worklist
+	parts                        map[*module]bool // modules to look at, of those that leave
+	wake                         time.Time
+	wakes                        wakes     // when each module wants a tick
+	touched                      []*module // since those times were worked out
 
 	coming  map[*module]bool            // modules on their way, as long as not ready
 	working map[*module]bool            // modules that are not at rest
@@ -121,7 +123,7 @@ var releaseRetry = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 
 
 // New returns an engine that waits for [Start].
 func New(o Options) *Engine {
-	return &Engine{
+	e := &Engine{
 		opts:    o,
 		modules: map[string]*module{},
 		watches: map[string]*watch{},
@@ -132,8 +134,11 @@ func New(o Options) *Engine {
 		coming:  map[*module]bool{},
 		working: map[*module]bool{},
 		waiters: map[string]map[*module]bool{},
-		config:  configState{problems: map[string][]string{}},
 	}
+	e.config = userconfig.New(userconfig.Options{Where: o.configWhere(), Evaluate: func(what string, parts []string, evaluate func() error) error {
+		return e.marked(what, func() string { return digestOf(parts...) }, evaluate)
+	}})
+	return e
 }
 
 // Handle takes one input at a time and returns what follows from it, in order. Now
@@ -206,9 +211,7 @@ func (e *Engine) start(in Start) {
 	e.touchAll()
 	e.findLeavers(in)
 	e.noteOrder()
-	if e.config.seen != nil {
-		e.applyConfig(*e.config.seen)
-	}
+	e.applyConfig()
 }
 
 // do appends an action.

@@ -12,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/userconfig"
 )
 
 func TestAHookFindsAValueAndTheReleaseFollows(t *testing.T) {
@@ -259,17 +260,17 @@ func TestTheConfigIsKeptBySection(t *testing.T) {
 	w.in(Config{State: ConfigPresent, Data: config})
 	w.advance(time.Second)
 	for key, data := range w.kept[globalName] {
-		if len(data) > maxSection {
+		if len(data) > userconfig.MaxSection {
 			t.Errorf("%d KiB are kept under %s", len(data)>>10, key)
 		}
 	}
-	accepted := w.e.config.accepted
+	accepted := w.e.config.Accepted()
 	restart := func(what string) {
 		t.Helper()
 		w.e = New(w.opts)
 		w.in(Config{State: ConfigMissing})
 		w.in(Start{Generation: w.gen, Kept: w.kept, Installed: w.installed})
-		if diff := cmp.Diff(accepted, w.e.config.accepted); diff != "" {
+		if diff := cmp.Diff(accepted, w.e.config.Accepted()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
@@ -278,15 +279,15 @@ func TestTheConfigIsKeptBySection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.kept[globalName] = map[string][]byte{configKey: old}
+	w.kept[globalName] = map[string][]byte{"config": old}
 	restart("in one key")
 
-	config["web"] = large(maxSection)
+	config["web"] = large(userconfig.MaxSection)
 	w.in(Config{State: ConfigPresent, Data: config})
 	if p := w.module("web").Problems; len(p) != 1 || !strings.Contains(p[0], "web: the section has 800 KiB as JSON") {
 		t.Errorf("problems of a section that is too large: %v", p)
 	}
-	if diff := cmp.Diff(accepted, w.e.config.accepted); diff != "" {
+	if diff := cmp.Diff(accepted, w.e.config.Accepted()); diff != "" {
 		t.Errorf("it is in force (-want +got):\n%s", diff)
 	}
 }

@@ -63,17 +63,15 @@ func (e *Engine) sources(m *module) values.SectionSources {
 			}
 		}
 	}
-	if seen := e.config.seen; seen != nil {
-		out.ConfigText = seen.Data[out.Key]
-	}
+	out.ConfigText = e.config.Text(out.Key)
 	return out
 }
 
 // configName names the user's ConfigMap, with what became of it.
 func (e *Engine) configName() string {
 	name := fmt.Sprintf("ConfigMap %s/%s", e.opts.Namespace, e.opts.Name)
-	if e.config.known() && e.config.state != ConfigPresent {
-		name += " (as it was; now " + string(e.config.state) + ")"
+	if e.config.Known() && e.config.State() != ConfigPresent {
+		name += " (as it was; now " + string(e.config.State()) + ")"
 	}
 	return name
 }
@@ -82,7 +80,7 @@ func (e *Engine) configName() string {
 func (e *Engine) switchSources(m *module) values.SwitchSources {
 	out := values.SwitchSources{
 		Key: values.EnabledKey(m.gen.Key), Default: m.gen.Decl.Enabled, Pos: m.gen.Decl.Pos,
-		Tree: e.tree.Switch(m.name), Config: e.config.accepted.Switch(m.name),
+		Tree: e.tree.Switch(m.name), Config: e.config.Accepted().Switch(m.name),
 		TreeFile: e.gen.Tree.ValuesFile, ConfigName: e.configName(),
 	}
 	for _, h := range e.global.hooks {

@@ -13,11 +13,11 @@ func (e *Engine) facts(m *module) facts {
 		Switch:     e.resolveSwitch(m),
 		HasEnabled: m.gen.Enabled != nil, Evaluated: m.eval.done, EvalError: m.eval.err, Decision: m.eval.decision,
 		Stale:         m.eval.version != m.version,
-		ConfigKnown:   e.config.known(),
-		GlobalPending: e.config.globalPending, GlobalFailing: e.config.globalFailing,
+		ConfigKnown:   e.config.Known(),
+		GlobalPending: e.globalPending, GlobalFailing: e.globalFailing,
 	}
-	if e.config.state == ConfigUnreadable && !e.config.held() {
-		f.ConfigUnread = e.config.reason
+	if e.config.State() == ConfigUnreadable && !e.config.Held() {
+		f.ConfigUnread = e.config.Reason()
 	}
 	for _, name := range m.gen.Decl.Requires {
 		r := e.modules[name]

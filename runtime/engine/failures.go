@@ -41,8 +41,8 @@ func (e *Engine) Failures() []Failure {
 			out = append(out, Failure{Module: m.name, Reason: reason})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.config.problems)) {
-		for _, text := range e.config.problems[name] {
+	for _, name := range slices.Sorted(maps.Keys(e.config.Problems())) {
+		for _, text := range e.config.Problems()[name] {
 			if name == "" {
 				name = globalName
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/userconfig"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -50,16 +51,13 @@ type Config struct {
 }
 
 // ConfigState says what is known of the user's ConfigMap.
-type ConfigState string
+type ConfigState = userconfig.State
 
+// The states of the user's ConfigMap.
 const (
-	// ConfigPresent: it was read.
-	ConfigPresent ConfigState = "ok"
-	// ConfigMissing: there is none. The config that was accepted last stays in force.
-	ConfigMissing ConfigState = "missing"
-	// ConfigUnreadable: it cannot be read. The config that was accepted last stays in
-	// force.
-	ConfigUnreadable ConfigState = "unreadable"
+	ConfigPresent    = userconfig.Present
+	ConfigMissing    = userconfig.Missing
+	ConfigUnreadable = userconfig.Unreadable
 )
 
 // WatchSynced says that a watch holds all there is. Served is false for a kind that

@@ -16,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/persist"
+	"github.com/starling-operator/starling/runtime/engine/userconfig"
 )
 
 // keptLayer is what stands in a Secret for the layer of one hook.
@@ -80,7 +81,7 @@ func (m *module) readKey(key string, data []byte) (known bool, err error) {
 	switch {
 	case key == upKey:
 		return true, nil
-	case m.gen.Global && (isConfigKey(key) || key == orderKey):
+	case m.gen.Global && (userconfig.IsKey(key) || key == orderKey):
 		return true, nil
 	case strings.HasPrefix(key, tickPrefix):
 		return m.readTick(data)

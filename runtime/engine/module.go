@@ -194,7 +194,7 @@ func (m *module) standing() standing {
 func (e *Engine) step(m *module) {
 	switch {
 	case m == e.global:
-		m.verdict = verdict{Run: m.broken == "" && e.config.known(), Settled: true}
+		m.verdict = verdict{Run: m.broken == "" && e.config.Known(), Settled: true}
 	case m.removed:
 		m.verdict = e.removalVerdict(m)
 	default:
@@ -293,10 +293,10 @@ func (e *Engine) awaits(m *module, name string) {
 func (e *Engine) touchDependents(m *module) {
 	if m == e.global {
 		pending, failing := e.globalState()
-		if pending == e.config.globalPending && failing == e.config.globalFailing {
+		if pending == e.globalPending && failing == e.globalFailing {
 			return
 		}
-		e.config.globalPending, e.config.globalFailing = pending, failing
+		e.globalPending, e.globalFailing = pending, failing
 	}
 	if m == e.global {
 		e.touchAll()
@@ -416,7 +416,7 @@ func (e *Engine) show(m *module) {
 
 // problems are what is wrong with the module beside its state.
 func (e *Engine) problems(m *module) []string {
-	out := slices.Clone(e.config.problems[m.name])
+	out := slices.Clone(e.config.Problems()[m.name])
 	if m.gen.Tree != nil && !m.hasChart() && len(m.pass.refs) > 0 {
 		ref := m.pass.refs[0]
 		out = append(out, fmt.Sprintf("release %s/%s stays as it is: the module has no chart any more; switch it off once to uninstall it", ref.Namespace, ref.Name))

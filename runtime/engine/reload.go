@@ -104,9 +104,7 @@ func (e *Engine) reload(in Reload) {
 	e.lookAtFolders()
 	e.noteOrder()
 	e.touchAll()
-	if e.config.seen != nil {
-		e.applyConfig(*e.config.seen)
-	}
+	e.applyConfig()
 }
 
 // reloadDeferred does what had to wait.

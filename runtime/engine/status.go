@@ -78,7 +78,7 @@ func (e *Engine) Ready() (bool, string) {
 		return true, ""
 	case e.gen == nil:
 		return false, "does not hold the lease"
-	case !e.config.known():
+	case !e.config.Known():
 		return false, "reading the configuration"
 	}
 	if len(e.coming) == 0 {
@@ -138,15 +138,15 @@ func (e *Engine) Status() status.Status {
 }
 
 func (e *Engine) configStatus() status.Config {
-	out := status.Config{State: status.ConfigOK, Reason: e.config.reason}
+	out := status.Config{State: status.ConfigOK, Reason: e.config.Reason()}
 	switch {
-	case e.config.state == ConfigPresent:
-	case e.config.state == ConfigUnreadable, e.config.held():
+	case e.config.State() == ConfigPresent:
+	case e.config.State() == ConfigUnreadable, e.config.Held():
 		out.State = status.ConfigHeld
 	default:
 		out.State = status.ConfigMissing
 	}
-	for _, texts := range e.config.problems {
+	for _, texts := range e.config.Problems() {
 		out.Problems = append(out.Problems, texts...)
 	}
 	slices.Sort(out.Problems)

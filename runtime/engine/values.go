@@ -288,7 +288,7 @@ func (e *Engine) resolveSwitch(m *module) values.Switch {
 	if on, ok := e.hookSwitches.Compose()[values.EnabledKey(m.gen.Key)].(bool); ok {
 		hooks = &on
 	}
-	return values.ResolveSwitch(m.gen.Decl.Enabled, e.tree.Switch(m.name), hooks, e.config.accepted.Switch(m.name))
+	return values.ResolveSwitch(m.gen.Decl.Enabled, e.tree.Switch(m.name), hooks, e.config.Accepted().Switch(m.name))
 }
 
 // check says whether the values that a run asks for may come into force.

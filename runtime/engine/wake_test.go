@@ -30,7 +30,7 @@ func wantInStep(t testing.TB, e *Engine) {
 		if working := !m.settled() || m.pass.phase != idle; working != e.working[m] {
 			t.Errorf("module %s is at work: %t, not %t", m.name, working, e.working[m])
 		}
-		if !m.leaving && e.config.globalPending == "" { // which holds those that do not run, as soon as they are looked at again
+		if !m.leaving && e.globalPending == "" { // which holds those that do not run, as soon as they are looked at again
 			was := m.verdict
 			m.verdict = decide(e.facts(m))
 			e.wait(m)

@@ -1,0 +1,235 @@
+// Package userconfig knows what the user's ConfigMap says, and what of that is in force:
+// each section stands on its own, and one that does not pass leaves the last good one in
+// force. It does no I/O.
+package userconfig
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/starling-operator/starling/modules/values"
+)
+
+// State says what is known of the user's ConfigMap.
+type State string
+
+const (
+	// Present: it was read.
+	Present State = "ok"
+	// Missing: there is none. The config that was accepted last stays in force.
+	Missing State = "missing"
+	// Unreadable: it cannot be read. The config that was accepted last stays in force.
+	Unreadable State = "unreadable"
+)
+
+// Input is what the ConfigMap is now.
+type Input struct {
+	State State
+	// Data is the ConfigMap's data; only with [Present].
+	Data map[string]string
+	// Reason says why it is unreadable; only with [Unreadable].
+	Reason string
+}
+
+// Options configures a [Config].
+type Options struct {
+	// Where names the ConfigMap in messages: "ConfigMap ns/name".
+	Where string
+	// Evaluate calls evaluate, which looks at something that the user has written: what
+	// names it, and parts identify it. It may refuse to.
+	Evaluate func(what string, parts []string, evaluate func() error) error
+}
+
+// Config is the state machine of the user's config.
+type Config struct {
+	o        Options
+	seen     *Input // nil: none yet
+	applied  State  // of the last Apply
+	accepted values.Config
+	problems map[string][]string
+}
+
+// New returns a config of which nothing is known.
+func New(o Options) *Config { return &Config{o: o, problems: map[string][]string{}} }
+
+// See takes over what the ConfigMap is now. Apply makes it count.
+func (c *Config) See(in Input) { c.seen = &in }
+
+// Known says whether the ConfigMap was looked at.
+func (c *Config) Known() bool { return c.seen != nil }
+
+// State is that of the last Apply; empty before the first.
+func (c *Config) State() State { return c.applied }
+
+// Reason says why the ConfigMap is unreadable, or "".
+func (c *Config) Reason() string {
+	if c.seen == nil {
+		return ""
+	}
+	return c.seen.Reason
+}
+
+// Text is what the ConfigMap says under a key.
+func (c *Config) Text(key string) string {
+	if c.seen == nil {
+		return ""
+	}
+	return c.seen.Data[key]
+}
+
+// Accepted is what is in force. Only read.
+func (c *Config) Accepted() values.Config { return c.accepted }
+
+// Problems are what is wrong with the config, by module; of no module for "". Only read.
+func (c *Config) Problems() map[string][]string { return c.problems }
+
+// Held says whether something is in force that a user once set.
+func (c *Config) Held() bool {
+	a := c.accepted
+	return len(a.Global)+len(a.Sections)+len(a.Enabled) > 0
+}
+
+// Section is the part of the config that belongs to one module, or to the global values.
+type Section struct {
+	// Name is the module's name, or "global"; Key is its key in the ConfigMap.
+	Name, Key string
+	// Global marks the global values.
+	Global bool
+	// Schemas identifies the schemas that the section is checked against.
+	Schemas string
+	// Check checks what the section would be; last is what it is now.
+	Check func(next, last map[string]any) []values.Problem
+}
+
+// Problem is one that was not there before.
+type Problem struct{ Module, Text string }
+
+// Outcome is what [Config.Apply] has changed.
+type Outcome struct {
+	// Moved: something else is in force.
+	Moved bool
+	// Lost: the ConfigMap was there the last time, or nothing was known of it, and it is
+	// missing or unreadable now.
+	Lost bool
+	// Problems are new.
+	Problems []Problem
+}
+
+// Apply makes what the ConfigMap says count, as far as it passes. Sections are those of
+// all modules, that of the global values first.
+func (c *Config) Apply(sections []Section) Outcome {
+	if c.seen == nil {
+		return Outcome{}
+	}
+	before := c.applied
+	c.applied = c.seen.State
+	if c.seen.State != Present {
+		return Outcome{Lost: before != c.applied}
+	}
+	next, problems := c.read(sections)
+	out := Outcome{Problems: added(problems, c.problems)}
+	c.problems = problems
+	if !same(next, c.accepted) {
+		c.accepted, out.Moved = next, true
+	}
+	return out
+}
+
+// read reads the ConfigMap. A section that does not pass is as it is now.
+func (c *Config) read(sections []Section) (values.Config, map[string][]string) {
+	var known []values.KnownModule
+	schemas := map[string]string{}
+	for _, s := range sections {
+		schemas[s.Key] = s.Schemas
+		if !s.Global {
+			known = append(known, values.KnownModule{Name: s.Name, Key: s.Key})
+		}
+	}
+	evaluate := func(key string, evaluate func() error) error {
+		text, there := c.seen.Data[key]
+		if !there {
+			return evaluate() // nothing that a user has written
+		}
+		return c.o.Evaluate("section "+key+" of the ConfigMap", []string{text, schemas[key]}, evaluate)
+	}
+	parsed, mistakes := values.ParseConfigWith(c.seen.Data, known, evaluate)
+	problems, bad := map[string][]string{}, map[string]bool{}
+	report := func(module, text string) {
+		problems[module] = append(problems[module], fmt.Sprintf("%s: %s", c.o.Where, text))
+	}
+	for _, p := range mistakes {
+		report(p.Module, p.String())
+		bad[p.Key] = true
+	}
+	next := values.Config{Sections: map[string]map[string]any{}, Enabled: maps.Clone(parsed.Enabled)}
+	for _, s := range sections {
+		if on, set := c.accepted.Enabled[s.Name]; set && bad[values.EnabledKey(s.Key)] {
+			next.Enabled[s.Name] = on // a switch that cannot be read stays as it was
+		}
+		section, last := parsed.Sections[s.Name], c.accepted.Sections[s.Name]
+		if s.Global {
+			section, last = parsed.Global, c.accepted.Global
+		}
+		if bad[s.Key] {
+			section = last
+		} else if texts := check(s, section, last, evaluate); len(texts) > 0 {
+			section = last
+			for _, text := range texts {
+				report(s.Name, text)
+			}
+		}
+		switch {
+		case s.Global:
+			next.Global = section
+		case section != nil:
+			next.Sections[s.Name] = section
+		}
+	}
+	return next, problems
+}
+
+// check says what is wrong with a section.
+func check(s Section, next, last map[string]any, evaluate func(string, func() error) error) (texts []string) {
+	if size := sizeOf(next); size > MaxSection {
+		return []string{fmt.Sprintf("%s: the section has %d KiB as JSON, more than the %d KiB that can be kept: make it smaller", s.Key, size>>10, MaxSection>>10)}
+	}
+	var problems []values.Problem
+	err := evaluate(s.Key, func() error {
+		if problems = s.Check(next, last); len(problems) > 0 {
+			return problems[0]
+		}
+		return nil
+	})
+	for _, p := range problems {
+		texts = append(texts, p.String())
+	}
+	if err != nil && len(problems) == 0 {
+		texts = append(texts, s.Key+": "+err.Error())
+	}
+	return texts
+}
+
+// added are the problems that were not there before, by module.
+func added(now, before map[string][]string) (out []Problem) {
+	if reflect.DeepEqual(now, before) {
+		return nil
+	}
+	for _, module := range slices.Sorted(maps.Keys(now)) {
+		for _, text := range now[module] {
+			if !slices.Contains(before[module], text) {
+				out = append(out, Problem{module, text})
+			}
+		}
+	}
+	return out
+}
+
+// same compares what is kept of two configs.
+func same(a, b values.Config) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}

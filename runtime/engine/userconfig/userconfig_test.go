@@ -1,0 +1,103 @@
+package userconfig
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/starling-operator/starling/modules/values"
+)
+
+func newConfig() *Config {
+	return New(Options{
+		Where:    "ConfigMap ns/starling",
+		Evaluate: func(_ string, _ []string, evaluate func() error) error { return evaluate() },
+	})
+}
+
+// sections are those of the global values and of the module web; "bad: true" does not pass.
+func sections() []Section {
+	check := func(next, _ map[string]any) []values.Problem {
+		if next["bad"] == true {
+			return []values.Problem{{Key: "k", Message: "must not be bad"}}
+		}
+		return nil
+	}
+	return []Section{{Name: "global", Key: "global", Global: true, Check: check}, {Name: "web", Key: "web", Check: check}}
+}
+
+func (c *Config) take(state State, data ...string) Outcome {
+	in := Input{State: state, Data: map[string]string{}}
+	for _, line := range data {
+		key, text, _ := strings.Cut(line, "=")
+		in.Data[key] = text
+	}
+	c.See(in)
+	return c.Apply(sections())
+}
+
+func TestWhatDoesNotPassStaysAsItWas(t *testing.T) {
+	c := newConfig()
+	if out := c.take(Present, "web=x: 1", "global=x: 1", "webEnabled=true"); !out.Moved || len(out.Problems) > 0 {
+		t.Fatalf("outcome %+v", out)
+	}
+	out := c.take(Present, "web=bad: true", "global=x: 2", "webEnabled=maybe")
+	if !out.Moved || len(out.Problems) != 2 {
+		t.Errorf("outcome %+v", out)
+	}
+	want := values.Config{
+		Global: map[string]any{"x": int64(2)}, Sections: map[string]map[string]any{"web": {"x": int64(1)}}, Enabled: map[string]bool{"web": true},
+	}
+	if diff := cmp.Diff(want, c.Accepted()); diff != "" {
+		t.Errorf("in force (-want +got):\n%s", diff)
+	}
+	if again := c.take(Present, "web=bad: true", "global=x: 2", "webEnabled=maybe"); again.Moved || len(again.Problems) > 0 {
+		t.Errorf("the same again: %+v", again)
+	}
+	if len(c.Problems()["web"]) != 2 {
+		t.Errorf("problems %v", c.Problems())
+	}
+}
+
+func TestAConfigThatIsGoneStaysInForce(t *testing.T) {
+	c := newConfig()
+	if c.Known() || c.Apply(sections()).Moved {
+		t.Error("something counts before anything is known")
+	}
+	c.take(Present, "web=x: 1")
+	for _, state := range []State{Missing, Unreadable} {
+		if out := c.take(state); out.Moved || !out.Lost || !c.Held() || c.State() != state {
+			t.Errorf("%s: %+v", state, out)
+		}
+		if out := c.take(state); out.Lost {
+			t.Errorf("%s is told twice", state)
+		}
+	}
+	if out := c.take(Present); !out.Moved || c.Held() {
+		t.Errorf("an empty one: %+v", out)
+	}
+}
+
+func TestWhatIsKeptComesBack(t *testing.T) {
+	c, next := newConfig(), newConfig()
+	c.take(Present, "web=x: 9007199254740993", "global=list: [1, a]", "webEnabled=false")
+	kept := c.Keep()
+	for key := range kept {
+		if !IsKey(key) {
+			t.Errorf("%s is no key of the config", key)
+		}
+	}
+	if broken := next.Adopt(kept); len(broken) > 0 {
+		t.Errorf("cannot be read: %v", broken)
+	}
+	if diff := cmp.Diff(c.Accepted(), next.Accepted()); diff != "" {
+		t.Errorf("after a restart (-want +got):\n%s", diff)
+	}
+	kept[sectionKey+"web"] = []byte("{")
+	next = newConfig()
+	if broken := next.Adopt(kept); fmt.Sprint(broken) != "[config.section.web]" || next.Accepted().Global == nil {
+		t.Errorf("cannot be read: %v; in force %v", broken, next.Accepted())
+	}
+}
