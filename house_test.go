@@ -328,3 +328,24 @@ func files(t *testing.T, endings ...string) []string {
 	}
 	return out
 }
+
+// A step of a way is the function of that name in that file.
+func TestWaysAreTheCode(t *testing.T) {
+	steps := regexp.MustCompile("(?m)^\\| *\\d* *\\| `([a-z/]+\\.go)` \\| `([A-Za-z]+)` \\|").FindAllStringSubmatch(read(t, "CONTRIBUTING.md"), -1)
+	if len(steps) < 30 {
+		t.Errorf("%d steps were found", len(steps))
+	}
+	for _, step := range steps {
+		file, err := parser.ParseFile(token.NewFileSet(), step[1], nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if !slices.ContainsFunc(file.Decls, func(d ast.Decl) bool {
+			f, is := d.(*ast.FuncDecl)
+			return is && f.Name.Name == step[2]
+		}) {
+			t.Errorf("CONTRIBUTING.md names %s in %s, which has no such function", step[2], step[1])
+		}
+	}
+}
