@@ -3,14 +3,17 @@
 package cluster
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 	"github.com/starling-operator/starling/builtins"
+	e2e "github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"k8s.io/client-go/rest"
 )
@@ -87,4 +90,40 @@ func TestRealSetCosts(t *testing.T) {
 	web["metadata"].(map[string]any)["namespace"], service["metadata"].(map[string]any)["namespace"] = w.ns, w.ns
 	apply([]map[string]any{web, service})
 	expect("what the API server fills in", apply([]map[string]any{web, service}), "GET x", "GET x")
+}
+
+// Objects of any kind are made by a set, a CustomResourceDefinition before its objects, and
+// found as they should be.
+func TestRealSetOfManyKinds(t *testing.T) {
+	w := newRealWorld(t)
+	crd := `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: lamps.$NS.example.com}, spec: {
+  group: $NS.example.com, scope: Namespaced, names: {plural: lamps, kind: Lamp}, versions: [{name: v1, served: true, storage: true,
+  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {n: {type: integer}, on: {type: boolean, default: true}}}}}}}]}}`
+	var objects []map[string]any
+	for _, text := range []string{
+		"{apiVersion: $NS.example.com/v1, kind: Lamp, metadata: {name: x, namespace: $NS}, spec: {n: 1}}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x, namespace: $NS}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: x}, subjects: [{kind: ServiceAccount, name: x, namespace: $NS}]}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x, namespace: $NS}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: $NS-x}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]}",
+		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, namespace: $NS}}",
+		"{apiVersion: v1, kind: Namespace, metadata: {name: $NS-x}}",
+		"{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: x, namespace: $NS}, spec: {holderIdentity: x}}",
+		"{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: x, namespace: $NS}, spec: {podSelector: {}, policyTypes: [Ingress]}}",
+		"{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: $NS-x}, value: 5}",
+		"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: x, namespace: $NS}, spec: {maxUnavailable: 1, selector: {matchLabels: {a: b}}}}",
+		crd,
+	} {
+		objects = append(objects, parse(t, strings.ReplaceAll(text, "$NS", w.ns)))
+	}
+	set := effect.Write{Kind: effect.WriteSet, Set: &effect.Set{Name: "kinds", Members: appliesOf(objects)}}
+	e2e.Eventually(t, 3*time.Minute, "the set stands", func() error {
+		return w.writer.Write(context.Background(), "starling/web/f", set)
+	})
+	w.writer.o.Observe = func(ref effect.Ref, _ map[string]any, _ *effect.Cause, _ time.Time) {
+		t.Errorf("%s is written again", ref)
+	}
+	w.write(set)
+	w.writer.o.Observe = func(effect.Ref, map[string]any, *effect.Cause, time.Time) {}
+	set.Set = &effect.Set{Name: "kinds"}
+	w.write(set)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -162,5 +163,40 @@ hook(a, on = [startup()])
 		if n := there(); n != step.want {
 			t.Errorf("%d objects after %s, want %d", n, step.calls, step.want)
 		}
+	}
+}
+
+// Kinds come in Helm's order here, too, and the members of one in that of the call.
+func TestSetsHaveTheirOrder(t *testing.T) {
+	read, err := tree.Read(fstest.MapFS{
+		"web/module.star": {Data: []byte(`module(enabled = True, namespace = "x", grants = [
+    grant("v1", kind, verbs = ["write"]) for kind in ["ConfigMap", "Secret", "ServiceAccount"]
+])
+`)},
+		"web/hooks/a.star": {Data: []byte(`
+def a(ctx):
+    k8s.apply_set("all", [{"apiVersion": "v1", "kind": kind, "metadata": {"name": name}} for kind, name in [
+        ("ConfigMap", "b"), ("Secret", "x"), ("ConfigMap", "a"), ("ServiceAccount", "x"),
+    ]])
+
+hook(a, on = [startup()])
+`)},
+	}, tree.Options{})
+	w := world(t, read, err)
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last := 0
+	for _, of := range []string{"ServiceAccount x", "Secret x", "ConfigMap b", "ConfigMap a"} {
+		kind, name, _ := strings.Cut(of, " ")
+		obj, err := w.Get(effect.Ref{APIVersion: "v1", Kind: kind, Namespace: "x", Name: name})
+		if err != nil || obj == nil {
+			t.Fatalf("%s: %v, %v", of, obj, err)
+		}
+		version, err := strconv.Atoi(obj["metadata"].(map[string]any)["resourceVersion"].(string))
+		if err != nil || version <= last {
+			t.Errorf("%s has version %d, the one before it %d: %v", of, version, last, err)
+		}
+		last = version
 	}
 }
