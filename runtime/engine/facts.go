@@ -34,7 +34,6 @@ func (e *Engine) facts(m *module) facts {
 		}
 	}
 	f.After = e.graph.WaitsFor(m.name, func(name string) bool { return e.modules[name].settled() })
-	m.after = f.After
 	return f
 }
 

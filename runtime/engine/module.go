@@ -42,7 +42,6 @@ type module struct {
 	version  int            // counts changes of view
 
 	verdict      verdict
-	after        string    // the module that it waits for until it has settled, or ""
 	lastStanding standing  // what those who depend on the module know of it
 	since        time.Time // when state or reason changed last
 	lastShown    string
@@ -198,9 +197,10 @@ func (e *Engine) step(m *module) {
 	case m.removed:
 		m.verdict = e.removalVerdict(m)
 	default:
-		m.verdict = decide(e.facts(m))
+		f := e.facts(m)
+		m.verdict = decide(f)
+		e.await(m, f.After)
 	}
-	e.await(m)
 	e.wait(m)
 	v := m.verdict
 	switch leaves := m.leaves(); {
@@ -261,15 +261,12 @@ func (e *Engine) count(m *module) {
 
 // await has the module looked at when something changes of one that its verdict hangs on:
 // those that it requires, and the one that comes first.
-func (e *Engine) await(m *module) {
-	if m == e.global || m.removed {
-		return
-	}
+func (e *Engine) await(m *module, after string) {
 	for _, name := range m.gen.Decl.Requires {
 		e.awaits(m, name)
 	}
-	if m.after != "" {
-		e.awaits(m, m.after)
+	if after != "" {
+		e.awaits(m, after)
 	}
 }
 
