@@ -349,3 +349,12 @@ func TestWaysAreTheCode(t *testing.T) {
 		}
 	}
 }
+
+// A file holds one thing: the tests of it aside, that takes fewer than 400 lines.
+func TestHouseRulesOfFiles(t *testing.T) {
+	for _, file := range files(t, ".go") {
+		if lines := strings.Count(read(t, file), "\n"); lines >= 400 && !strings.HasSuffix(file, "_test.go") {
+			t.Errorf("%s has %d lines; move something of it into a file of its own", file, lines)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package watch
+
+import (
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// fill takes a list into views. force says that the server's history begins anew.
+// Called with s.mu held; the caller flushes what it returns.
+func (s *stream) fill(v *view, entries []entry, version uint64, force bool, tell []*subscription) []*subscription {
+	switch {
+	case v.over != nil:
+		return tell
+	case v.full != nil:
+		return s.overfull(v, v.full, tell)
+	}
+	events := v.replace(entries, version, time.Now(), force)
+	if why := s.recount(v); why != nil {
+		return s.overfull(v, why, tell)
+	}
+	first := !v.synced
+	v.synced = true
+	tell = s.showFilter(v, tell)
+	for sub := range v.subs {
+		if first {
+			sub.viewSynced(v)
+		} else if len(events) > 0 {
+			sub.changed(v, events)
+		}
+	}
+	return tell
+}
+
+// listFor lists for one view that came too late for the stream's own list. Called
+// with s.mu held.
+func (s *stream) listFor(v *view) {
+	if v.listing {
+		v.again = true
+		return
+	}
+	v.listing = true
+	s.m.wg.Go(func() {
+		backoff := *s.m.o.Backoff
+		failing := false
+		for {
+			if !s.wanted(v) { // any more
+				if failing {
+					s.report(nil) // those who are left have no part in it
+				}
+				return
+			}
+			err := s.catchUp(v)
+			if s.ctx.Err() != nil {
+				return
+			}
+			if err == nil && s.caughtUp(v) {
+				return
+			}
+			wait := time.Duration(0)
+			if failing = err != nil; failing {
+				s.report(s.m.o.Client.Explain(err, "list", s.mapping, s.key.namespace))
+				wait = backoff.Step()
+			}
+			select {
+			case <-s.ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+		}
+	})
+}
+
+// wanted says whether somebody has the view.
+func (s *stream) wanted(v *view) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(v.subs) > 0
+}
+
+// caughtUp ends the catching up of a view, unless its list is outdated.
+func (s *stream) caughtUp(v *view) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v.again {
+		v.again = false
+		return false
+	}
+	v.listing, v.stale = false, false
+	return true
+}
+
+func (s *stream) catchUp(v *view) error {
+	if v.apart {
+		return s.catchUpApart(s.ctx, v)
+	}
+	s.mu.Lock()
+	_ = s.recount(v)
+	s.mu.Unlock()
+	var entries []entry
+	version, err := s.m.o.Client.Each(s.ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
+		key, version, _ := identity(obj)
+		out := v.run(obj)
+		s.listedOne(v, key, &out)
+		if !out.missing {
+			entries = append(entries, entry{key, versionNumber(version), out})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.report(nil)
+	s.mu.Lock()
+	var tell []*subscription
+	if !v.again && !v.stale {
+		tell = s.fill(v, entries, versionNumber(version), false, nil)
+	}
+	s.mu.Unlock()
+	flush(tell)
+	return nil
+}
+
+// report tells all subscriptions whether the stream works.
+func (s *stream) report(err error) {
+	s.mu.Lock()
+	var tell []*subscription
+	if err != nil || s.failed != nil {
+		s.failed = err
+		for _, v := range s.views {
+			for sub := range v.subs {
+				sub.partFailed(v, err)
+				tell = append(tell, sub)
+			}
+		}
+	}
+	s.mu.Unlock()
+	flush(tell)
+}
+
+// broken looks at the error of a list or watch.
+func (s *stream) broken(err error, verb string) {
+	switch {
+	case s.ctx.Err() != nil, apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		return // stopped; or the next list puts it right
+	case apierrors.IsNotFound(err):
+		s.m.suspect(s)
+		return
+	}
+	s.report(s.m.o.Client.Explain(err, verb, s.mapping, s.key.namespace))
+}
