@@ -143,6 +143,38 @@ spec:
 	}
 }
 
+// A ServiceAccount that has lost its Role in the namespace of one module plans the others,
+// and says what it may not read.
+func TestPlanWithoutARole(t *testing.T) {
+	t.Parallel()
+	lost, kept := shared.Namespace(t), shared.Namespace(t)
+	chart := func(name, ns string) map[string]string {
+		return map[string]string{
+			name + "/module.star":        fmt.Sprintf("module(enabled = True, namespace = %q)\n", ns),
+			name + "/Chart.yaml":         "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n",
+			name + "/values.yaml":        "word: start\n",
+			name + "/templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {word: \"{{ .Values.word }}\"}\n",
+		}
+	}
+	rules := []rbacv1.PolicyRule{allow("", "configmaps", "get", "list", "watch", "create", "patch", "delete")}
+	f := newFixture(t, trees(chart("lost", lost), chart("kept", kept)), least{Releases: map[string][]rbacv1.PolicyRule{lost: rules, kept: rules}})
+	f.start()
+	f.waitReady()
+	f.process.Stop()
+	all := []rbacv1.PolicyRule{allow("*", "*", "get", "list", "watch")}
+	reader := shared.ServiceAccountKubeconfig(t, f.ns, "reader", cluster.Access{Namespaced: map[string][]rbacv1.PolicyRule{f.ns: all, kept: all}})
+	f.write(map[string]string{"kept/values.yaml": "word: other\n", "lost/values.yaml": "word: other\n"})
+	_, code, err := f.tryPlan(reader, "plan")
+	if code != 1 || err == nil {
+		t.Fatalf("exit code %d: %v", code, err)
+	}
+	for _, want := range []string{"~ module kept: upgrade release kept in " + kept, "! module lost fails: ", "~ v1 ConfigMap " + kept + "/kept", "secrets is forbidden", "Something fails"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in\n%v", want, err)
+		}
+	}
+}
+
 // plan runs `starling plan`, or the command that is given, and returns its exit code.
 func (f *fixture) plan(kubeconfig string, command ...string) (*plan.Plan, int) {
 	f.t.Helper()
