@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,9 +101,10 @@ func members(owned map[string]any) int {
 	return n
 }
 
-// sameItems compares the items of a list that is merged by keys, or of a set.
+// sameItems compares the items of a list that is merged by keys, or of a set, and their
+// order: an apply puts them into the one that is asked for.
 func sameItems(want, live []any, owned map[string]any) bool {
-	taken := map[string]bool{}
+	taken, last := map[string]bool{}, -1
 	for _, item := range want {
 		found := ""
 		for name := range owned {
@@ -118,13 +120,12 @@ func sameItems(want, live []any, owned map[string]any) bool {
 			return false
 		}
 		taken[found] = true
-		if strings.HasPrefix(found, "v:") {
-			continue // the value is its own name
-		}
-		there := itemOf(live, strings.TrimPrefix(found, "k:"))
-		if there == nil || !same(item, there, fields) {
+		kind, text, _ := strings.Cut(found, ":")
+		i := slices.IndexFunc(live, func(there any) bool { return there != nil && isNamed(kind, text, there) })
+		if i <= last || kind == "k" && !same(item, live[i], fields) {
 			return false
 		}
+		last = i
 	}
 	return true
 }
@@ -152,23 +153,19 @@ func names(kind, text string, item any) bool {
 	return false
 }
 
-// itemOf finds the item of a list with these keys.
-func itemOf(list []any, text string) map[string]any {
+// isNamed says whether an item of a list in the cluster is the one of this name.
+func isNamed(kind, text string, item any) bool {
+	if kind == "v" {
+		return names(kind, text, item)
+	}
+	fields, _ := item.(map[string]any)
 	keys, err := decodeKeys(text)
-	if err != nil {
-		return nil
-	}
-	for _, item := range list {
-		fields, _ := item.(map[string]any)
-		found := fields != nil
-		for key, value := range keys {
-			found = found && equal(value, fields[key])
-		}
-		if found {
-			return fields
+	for key, value := range keys {
+		if there, ok := fields[key]; !ok || !equal(value, there) {
+			return false
 		}
 	}
-	return nil
+	return err == nil
 }
 
 func decodeKeys(text string) (map[string]any, error) {
