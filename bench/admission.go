@@ -131,7 +131,7 @@ func measureAdmission(ctx context.Context, b *bench) error {
 	if err := errors.Join(s.stop(), p.stop()); err != nil {
 		return err
 	}
-	return errors.Join(b.removeWebhook(ctx), b.removeNamespace(ctx, admissionNamespace))
+	return errors.Join(b.removeWebhook(ctx), b.removeNamespaces(ctx, admissionNamespace))
 }
 
 // startGuard starts the starling that answers, and waits until it is ready.

@@ -223,12 +223,7 @@ func measureEach(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	for _, ns := range []string{eachSources, eachMirrors} {
-		if err := b.removeNamespace(ctx, ns); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.removeNamespaces(ctx, eachSources, eachMirrors)
 }
 
 // measure times the first pass, from the start of the process to the last mirror, in

@@ -107,12 +107,24 @@ func (b *bench) makeNamespaces(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// removeNamespace deletes a namespace with all that is in it and waits until it is
+// removeNamespaces deletes namespaces with all that is in them and waits until they are
 // gone.
-func (b *bench) removeNamespace(ctx context.Context, name string) error {
-	if err := b.client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-		return err
+func (b *bench) removeNamespaces(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if err := b.client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
 	}
+	for _, name := range names {
+		if err := b.awaitRemoval(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitRemoval waits until a namespace is gone.
+func (b *bench) awaitRemoval(ctx context.Context, name string) error {
 	late := time.Now().Add(patience)
 	for time.Now().Before(late) {
 		_, err := b.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
@@ -160,7 +172,7 @@ func (b *bench) close() error {
 }
 
 // patience is how long anything here may take before the bench gives up.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 // wait looks at done often, until it holds.
 func wait(ctx context.Context, done func() bool) error {

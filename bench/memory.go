@@ -94,7 +94,7 @@ func measureMemory(ctx context.Context, b *bench) error {
 	if err := s.stop(); err != nil {
 		return err
 	}
-	return b.removeNamespace(ctx, memoryNamespace)
+	return b.removeNamespaces(ctx, memoryNamespace)
 }
 
 // addMemory lets the process rest and adds its memory to the table. The aim is in MiB.

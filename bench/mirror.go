@@ -126,12 +126,7 @@ func (m *mirrors) end(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, ns := range []string{sourceNamespace, mirrorNamespace} {
-		if err := m.b.removeNamespace(ctx, ns); err != nil {
-			return err
-		}
-	}
-	return nil
+	return m.b.removeNamespaces(ctx, sourceNamespace, mirrorNamespace)
 }
 
 // make creates a source of a side; its mirror has the same name.

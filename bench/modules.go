@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -106,7 +105,7 @@ func measureModules(ctx context.Context, b *bench) error {
 	})
 	b.table.add(row{what: "… unchanged, from the lease", starling: seconds(again.sinceLease)})
 	b.table.add(row{what: "… unchanged, starling plan", starling: seconds(planned), aim: verdict("< 3 s", planned < 3*time.Second)})
-	return errors.Join(b.removeNamespace(ctx, moduleNamespace), b.removeNamespace(ctx, helmNamespace))
+	return b.removeNamespaces(ctx, moduleNamespace, helmNamespace)
 }
 
 // converged is how long a start took until /readyz said yes, and the memory then.

@@ -142,7 +142,7 @@ func measureReload(ctx context.Context, b *bench) error {
 	if err := b.measureReady(ctx); err != nil {
 		return err
 	}
-	return b.removeNamespace(ctx, reloadNamespace)
+	return b.removeNamespaces(ctx, reloadNamespace)
 }
 
 // measureReady times starts on ten modules that are as they should be.
@@ -173,5 +173,5 @@ func (b *bench) measureReady(ctx context.Context) error {
 		what:     fmt.Sprintf("start of the process to /readyz, %d unchanged modules, p50 of %d", modules, starts),
 		starling: seconds(ready), aim: verdict("< 2 s", ready < readyAim),
 	})
-	return b.removeNamespace(ctx, readyNamespace)
+	return b.removeNamespaces(ctx, readyNamespace)
 }

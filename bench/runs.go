@@ -72,7 +72,7 @@ func measureRuns(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	return b.removeNamespace(ctx, runsNamespace)
+	return b.removeNamespaces(ctx, runsNamespace)
 }
 
 func (b *bench) measureAgain(ctx context.Context, a again, lasts time.Duration) error {

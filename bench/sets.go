@@ -198,12 +198,7 @@ func (x *sets) end(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, ns := range []string{sourceNamespace, mirrorNamespace} {
-		if err := x.b.removeNamespace(ctx, ns); err != nil {
-			return err
-		}
-	}
-	return nil
+	return x.b.removeNamespaces(ctx, sourceNamespace, mirrorNamespace)
 }
 
 // measureSets times a set whose members are all new, and one of which one member differs

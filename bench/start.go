@@ -108,7 +108,7 @@ func measureStart(ctx context.Context, b *bench) error {
 		starling: seconds(percentile(firsts, 0.5)),
 	})
 	b.table.add(row{what: "… to the result of the last hook", starling: seconds(percentile(lasts, 0.5))})
-	return b.removeNamespace(ctx, startNamespace)
+	return b.removeNamespaces(ctx, startNamespace)
 }
 
 // measureRest adds up the processor time of fifty hooks that have nothing to do, beside a
@@ -150,7 +150,7 @@ func measureRest(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	return b.removeNamespace(ctx, startNamespace)
+	return b.removeNamespaces(ctx, startNamespace)
 }
 
 // atRest returns the part of one core that each starling takes while no hook runs, and

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -106,11 +105,7 @@ func measureThousand(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	var errs []error
-	for _, ns := range []string{one.namespace(), ten.namespace(), sourceNamespace, mirrorNamespace} {
-		errs = append(errs, b.removeNamespace(ctx, ns))
-	}
-	return errors.Join(errs...)
+	return b.removeNamespaces(ctx, one.namespace(), ten.namespace(), sourceNamespace, mirrorNamespace)
 }
 
 // addStarts times starts in which no module has changed.
