@@ -63,7 +63,11 @@ func (e *Engine) commit(id uint64) {
 		return
 	}
 	if r.layer = r.leaves(id, s.layer); !values.Equal(s.layer, r.layer) {
-		if err := e.check(e.proposal(m), r); err != nil {
+		err := e.check(e.proposal(m), r)
+		if err == nil { // or it is too large
+			_, err = s.encode(r.layer, nil, nil)
+		}
+		if err != nil {
 			e.commitFailed(id, err)
 			return
 		}
@@ -116,12 +120,27 @@ func (e *Engine) written(id uint64) {
 	r := e.runs[id]
 	s := r.subject
 	r.layer, r.state, r.secrets = r.leaves(id, s.layer), s.state, s.stateSecrets
-	if values.Equal(s.layer, r.layer) && !r.remembers(s.state) {
+	if values.Equal(s.layer, r.layer) && !r.remembers(s.state) && !e.followsAnother(r) {
 		e.runSucceeded(id)
 		return
 	}
+	r.joined = true
 	r.hook.module.store.Join(id)
 	e.touch(r.hook.module)
+}
+
+// followsAnother says whether what another run about the same subject leaves is still to be
+// kept: one that answers a request goes beside one of the lane. The one that ends last counts.
+func (e *Engine) followsAnother(r *run) bool {
+	if !r.hook.receiving {
+		return false
+	}
+	for _, other := range e.runs {
+		if other != r && other.subject == r.subject && other.joined {
+			return true
+		}
+	}
+	return false
 }
 
 // drop forgets a run whose subject is not there any more.

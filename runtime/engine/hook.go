@@ -62,6 +62,7 @@ type run struct {
 	state   map[string]any
 	secrets [][]string
 	change  persist.Change
+	joined  bool // it waits for that
 
 	request  *Requested // what it answers, or nil
 	receives bool       // and may write

@@ -71,6 +71,9 @@ func (e *Engine) remove(m *module) {
 	}
 	e.do(Gone{Module: m.name})
 	e.leave(m)
+	for _, id := range m.store.Take() {
+		e.drop(id) // else it would stay occupied until the write under way has ended
+	}
 }
 
 // leave has a module go, in a while: who replaces a folder may be slow.

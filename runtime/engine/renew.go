@@ -111,7 +111,11 @@ func (e *Engine) renewHooks(m *module, old *generation.Module) *change {
 	for _, id := range slices.Sorted(maps.Keys(before)) {
 		h := before[id]
 		c.stop = append(c.stop, h.watches...)
-		e.dropHook(h)
+		if m.gen.Err != nil { // it may be in a file that does not load for now
+			e.endHook(h)
+		} else {
+			e.dropHook(h)
+		}
 		e.do(Gone{Module: m.name, Hook: id})
 	}
 	m.dropLanes()
@@ -152,6 +156,12 @@ func (e *Engine) inherit(h, old *hook) {
 		return
 	}
 	h.lastRun, h.took, h.runs, h.failures = old.lastRun, old.took, old.runs, old.failures
+	for _, t := range h.schedules {
+		if i := slices.IndexFunc(old.schedules, func(other *timer) bool { return other.id == t.id }); i >= 0 {
+			t.last = old.schedules[i].last
+		}
+	}
+	h.module.keepTicks(old.schedules, h.schedules)
 	e.endHook(old)
 }
 
@@ -161,6 +171,7 @@ func (e *Engine) dropHook(h *hook) {
 	for s := range h.subjects {
 		s.dropKept()
 	}
+	h.module.keepTicks(h.schedules, nil)
 }
 
 // endHook ends the life of a hook, and what waits for it goes. Its watches are ended later.
@@ -169,10 +180,6 @@ func (e *Engine) endHook(h *hook) {
 	for s := range h.subjects {
 		s.gone = true
 		e.requeueAt(s, time.Time{})
-	}
-	for _, t := range h.schedules {
-		t.last = time.Time{}
-		h.module.keepTick(t)
 	}
 	h.lane.Drop(h.gen.ID)
 }
@@ -218,15 +225,7 @@ func (h *hook) take(g *generation.Hook, c *change) {
 			c.stop = append(c.stop, w)
 		}
 	}
-	for _, t := range timers { // those first that are gone: another one may have the same key
-		if !slices.Contains(h.schedules, t) && !slices.ContainsFunc(h.schedules, func(next *timer) bool { return next.id == t.id }) {
-			t.last = time.Time{}
-			h.module.keepTick(t)
-		}
-	}
-	for _, t := range h.schedules {
-		h.module.keepTick(t)
-	}
+	h.module.keepTicks(timers, h.schedules)
 }
 
 func (h *hook) takeTimer(old []*timer, b *builtins.Binding, c *change) {

@@ -29,7 +29,7 @@ func (e *Engine) save(m *module) {
 // it count.
 func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks []*generation.Hook) {
 	layers := e.proposal(m)
-	states := map[*subject]map[string]any{}
+	last := map[*subject]*run{} // before
 	for _, id := range m.store.Take() {
 		r := e.runs[id]
 		s := r.subject
@@ -39,8 +39,8 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 		}
 		r.layer = r.leaves(id, layers.of(s))
 		state, secrets := s.state, s.stateSecrets
-		if before, there := states[s]; there {
-			state = before
+		if before := last[s]; before != nil {
+			state, secrets = before.state, before.secrets
 		}
 		if r.remembers(state) {
 			state, secrets = r.effects.State, r.effects.StateSecrets
@@ -54,7 +54,7 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 			continue
 		}
 		layers.set(s, r.layer)
-		r.state, r.secrets, r.change, states[s] = state, secrets, change, state
+		r.state, r.secrets, r.change, last[s] = state, secrets, change, r
 		runs, changes, hooks = append(runs, id), append(changes, change), append(hooks, r.hook.gen)
 	}
 	return runs, changes, hooks

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -130,6 +131,20 @@ func (m *module) readTick(data []byte) (known bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// keepTicks keeps the ticks of the schedules that there are now, and of those before only
+// theirs.
+func (m *module) keepTicks(before, now []*timer) {
+	for _, t := range before {
+		if !slices.ContainsFunc(now, func(other *timer) bool { return other.id == t.id }) {
+			t.last = time.Time{}
+			m.keepTick(t)
+		}
+	}
+	for _, t := range now {
+		m.keepTick(t)
+	}
 }
 
 // keepTick keeps the last tick of a schedule that asks for it.

@@ -89,6 +89,7 @@ type state struct {
 	Finalizer
 	swept bool   // objects that the hook does not watch any more are without it
 	under Reason // of the sweep under way
+	anew  bool   // its hook has come up since that began, and may watch others
 	retry lane.Retry
 }
 
@@ -115,15 +116,18 @@ func (s *Set) Adopt(f Finalizer) {
 }
 
 // Want adds the one that a hook is about to use. It says whether that has to be kept
-// first. From objects of another kind the one before goes first.
+// first. One that is being taken off all objects, or is on those of another kind, goes first.
 func (s *Set) Want(want Finalizer) bool {
-	if f := s.hooks[want.Hook]; f != nil {
-		f.swept = false
-		if f.Finalizer == want || f.Name == want.Name && !f.sameKind(want) {
-			return false
-		}
+	f := s.hooks[want.Hook]
+	if f == nil {
+		s.hooks[want.Hook] = &state{Finalizer: want}
+		return true
 	}
-	s.hooks[want.Hook] = &state{Finalizer: want}
+	f.swept, f.anew = false, true
+	if f.Finalizer == want || f.under == Useless || f.Name == want.Name && !f.sameKind(want) {
+		return false
+	}
+	f.Finalizer, f.retry = want, lane.Retry{}
 	return true
 }
 
@@ -174,6 +178,7 @@ func (s *Set) Begin(now time.Time, why func(Finalizer) Reason) []Sweep {
 			f.under = None
 		}
 		if f.under != None {
+			f.anew = false
 			out = append(out, Sweep{f.Finalizer, f.under})
 		}
 	}
@@ -193,7 +198,7 @@ func (s *Set) End(now time.Time, sweep Sweep, err error, jitter func() float64) 
 		f.retry.Failed(now, s.backoff, jitter())
 		return f.retry.Attempt, false
 	case sweep.Reason == Unwatched:
-		f.swept, f.retry = true, lane.Retry{}
+		f.swept, f.retry = !f.anew, lane.Retry{}
 		return 0, false
 	}
 	delete(s.hooks, sweep.Hook)

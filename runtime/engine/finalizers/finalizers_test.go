@@ -99,3 +99,34 @@ func TestASweepThatFailsIsTriedAgain(t *testing.T) {
 		t.Error("it does not wait for its time")
 	}
 }
+
+// A hook that comes up anew while its sweep is under way may watch other objects: those that
+// it does not watch any more are looked for again.
+func TestASweepUnderWayCountsForNothingNew(t *testing.T) {
+	for what, want := range map[string]func(*Finalizer){
+		"other objects":   func(*Finalizer) {},
+		"another version": func(f *Finalizer) { f.APIVersion = "v2" },
+	} {
+		s := New(backoff)
+		s.Adopt(pods)
+		sweep := s.Begin(now, because(Unwatched))[0]
+		next := pods
+		want(&next)
+		s.Want(next)
+		s.End(now, sweep, nil, noJitter)
+		if again := s.Begin(now, because(Unwatched)); len(again) != 1 || again[0].Finalizer != next {
+			t.Errorf("%s: sweeps %v", what, again)
+		}
+	}
+	s := New(backoff)
+	s.Adopt(pods)
+	sweep := s.Begin(now, because(Useless))[0]
+	next := pods
+	next.APIVersion = "v2"
+	if s.Want(next); s.Usable(next) {
+		t.Error("it is used while it is being taken off")
+	}
+	if _, gone := s.End(now, sweep, nil, noJitter); !gone || !s.Empty() {
+		t.Error("it is not gone")
+	}
+}

@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// carry hands an input over and carries out all that follows, but for runs of hooks and for
+// what has to be kept, which it returns.
+func (w *held) carry(in Input) (saves []Save) {
+	queue := w.e.Handle(w.now, in)
+	for len(queue) > 0 {
+		a := queue[0]
+		queue = queue[1:]
+		switch a := a.(type) {
+		case RunHook:
+			id := strings.TrimPrefix(a.Hook.ID, "web/")
+			if a.Request != nil {
+				id += " request"
+			}
+			w.runs[id] = a
+		case Save:
+			saves = append(saves, a)
+		default:
+			if in := w.carryOut(a); in != nil {
+				queue = append(queue, w.e.Handle(w.now, in)...)
+			}
+		}
+	}
+	return saves
+}
+
+// newBeside is a module with a hook that has a run in its lane and one that answers a
+// request, while a tick of another hook is being written.
+func newBeside(t *testing.T) (w *held, first Save) {
+	a := hk("a", onStartup(0), builtins.Binding{Name: "receive", Receive: &builtins.ReceiveBinding{Path: "/x"}})
+	w = &held{newWorld(t, mod("web", isOn(), a, hk("daily", daily())), mod("shop", isOn())), map[string]RunHook{}}
+	w.installed = []ReleaseRef{{Module: "web", Name: "web", Namespace: "ops"}}
+	w.e = New(w.opts)
+	w.carry(Config{State: ConfigPresent})
+	saves := w.carry(Start{Generation: w.gen, Installed: w.installed})
+	w.carry(Requested{ID: 1, Hook: "web/a", Request: &builtins.Request{Binding: "receive"}})
+	if len(saves) != 1 || w.runs["a"].Run == 0 || w.runs["a request"].Run == 0 {
+		t.Fatalf("saves %v, runs %v", saves, w.runs)
+	}
+	return w, saves[0]
+}
+
+func daily() builtins.Binding {
+	return builtins.Binding{Name: "daily", Schedule: &builtins.ScheduleBinding{Cron: "0 3 * * *", CatchUp: true}}
+}
+
+// Of what two runs of one hook leave, and one write keeps, a state stays as the last one
+// has set it: with the places of its secrets.
+func TestTwoRunsOfOneHookAreKeptAtOnce(t *testing.T) {
+	w, first := newBeside(t)
+	w.carry(RunDone{Run: w.runs["a"].Run, Effects: effect.Effects{State: map[string]any{"token": "s3cret"}, StateSecrets: [][]string{{"token"}}}})
+	w.carry(RunDone{Run: w.runs["a request"].Run, Effects: set("a", 1)})
+	second := w.carry(Saved{Op: first.Op})
+	if len(second) != 1 || len(second[0].Hooks) != 2 {
+		t.Fatalf("the second write: %v", second)
+	}
+	if data := second[0].Data[keptKey(statePrefix, "web/a")]; !strings.Contains(string(data), `"secrets":[["token"]]`) {
+		t.Errorf("kept %s", data)
+	}
+	w.carry(Saved{Op: second[0].Op})
+	if h := w.e.modules["web"].byKey["web/a"]; fmt.Sprint(h.state, h.stateSecrets) != "map[token:s3cret] [[token]]" {
+		t.Errorf("state %v, secrets %v", h.state, h.stateSecrets)
+	}
+}
+
+// A run that leaves all as it is has the last word all the same, when another one that has
+// ended before it is still being kept.
+func TestTheRunThatEndsLastCounts(t *testing.T) {
+	w, first := newBeside(t)
+	saves := w.carry(Saved{Op: first.Op})
+	saves = append(saves, w.carry(RunDone{Run: w.runs["a"].Run, Effects: set("a", 1)})...)
+	if len(saves) != 1 {
+		t.Fatalf("writes: %v", saves)
+	}
+	w.carry(RunDone{Run: w.runs["a request"].Run})
+	if len(w.said) > 0 {
+		t.Errorf("answered before it counts: %v", w.said)
+	}
+	saves = w.carry(Saved{Op: saves[0].Op})
+	if len(saves) != 1 {
+		t.Fatalf("writes: %v", saves)
+	}
+	w.carry(Saved{Op: saves[0].Op})
+	wantSaid(t, w.world, "request 1: <nil>")
+	if view := fmt.Sprint(w.e.modules["web"].view); view != "map[global:map[] replicas:1]" {
+		t.Errorf("values %v", view)
+	}
+}
+
+// Runs of a module that is gone from the tree wait for no write: it may come back while
+// that is under way, and must not be uninstalled then.
+func TestAModuleComesBackDuringAWrite(t *testing.T) {
+	w, first := newBeside(t)
+	web, shop := w.gen.Modules["web"], w.gen.Modules["shop"]
+	w.carry(RunDone{Run: w.runs["a"].Run, Effects: set("a", 1)})
+	w.carry(RunDone{Run: w.runs["a request"].Run, Effects: set("a", 2)})
+	tree := func(mods ...*generation.Module) Reload {
+		gen := &generation.Generation{Number: w.gen.Number + 1, Modules: map[string]*generation.Module{}, Tree: w.gen.Tree}
+		for _, m := range mods {
+			gen.Modules[m.Name], gen.Names = m, append(gen.Names, m.Name)
+		}
+		return Reload{Generation: gen}
+	}
+	w.carry(tree(shop))
+	if len(w.said) != 1 || w.e.modules["web"] != nil {
+		t.Errorf("said %v", w.said)
+	}
+	w.carry(tree(shop, web))
+	if w.e.modules["web"] != nil {
+		t.Fatal("it comes back while something of it is being written")
+	}
+	w.carry(Saved{Op: first.Op})
+	if len(w.gone) > 0 || w.e.modules["web"] == nil {
+		t.Errorf("uninstalled: %v", w.gone)
+	}
+}
+
+// Values that are too large are refused before an object is written.
+func TestWhatIsTooLargeIsRefusedBeforeObjectsAreWritten(t *testing.T) {
+	w := newHeld(t, "large")
+	if commits, _ := w.done("large", writes(set("large", strings.Repeat("x", effect.MaxKept)))); len(commits) > 0 {
+		t.Error("objects are written of a run whose values cannot be kept")
+	}
+	if got := w.e.modules["web"].byKey["web/large"].lastError; !strings.Contains(got, "more than the 900 KiB that can be kept") {
+		t.Error(got)
+	}
+}
+
+// Values and states of hooks outlive files that do not load for now, whichever of them load on
+// the way.
+func TestWhatIsKeptOutlivesFilesThatDoNotLoad(t *testing.T) {
+	web := func() *generation.Module {
+		return mod("web", isOn(), hk("a", onStartup(0), daily()), hk("b", onStartup(0)))
+	}
+	w := newWorld(t, web())
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) {
+		effects := set("a", 1)
+		effects.State = map[string]any{"n": int64(1)}
+		return effects, nil
+	}
+	w.start()
+	before := fmt.Sprint(copyKept(w.kept))
+	broken := web()
+	broken.Err = fmt.Errorf("b.star does not load")
+	broken.Hooks = broken.Hooks[:1]
+	w.gen.Modules["web"] = broken
+	w.start()
+	worse := web()
+	worse.Err, worse.Hooks = fmt.Errorf("nothing loads"), nil
+	w.reload(worse)
+	if now := fmt.Sprint(copyKept(w.kept)); w.refused != "" || now != before {
+		t.Errorf("%s: kept %s, before %s", w.refused, now, before)
+	}
+	var state map[string]any
+	w.hooks["web/a"] = func(r RunHook) (effect.Effects, error) {
+		state = r.State
+		return effect.Effects{}, fmt.Errorf("no")
+	}
+	w.reload(web())
+	if view := fmt.Sprint(w.e.modules["web"].view); fmt.Sprint(state) != "map[n:1]" || view != "map[a:1 global:map[] replicas:1]" {
+		t.Errorf("state %v, values %s", state, view)
+	}
+	if now := fmt.Sprint(copyKept(w.kept)); now != before {
+		t.Errorf("kept %s, before %s", now, before)
+	}
+}
+
+// A schedule that moves to another queue with its hook has missed what it has missed.
+func TestATickOutlivesAnotherQueue(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("a", daily())))
+	w.start()
+	before := fmt.Sprint(copyKept(w.kept))
+	w.advance(time.Hour)
+	moved := hk("a", daily())
+	moved.Queue = "other"
+	w.reload(mod("web", isOn(), moved))
+	if now := fmt.Sprint(copyKept(w.kept)); now != before {
+		t.Errorf("kept %s, before %s", now, before)
+	}
+	if len(w.runs) > 0 {
+		t.Errorf("runs %v", w.runs)
+	}
+}
