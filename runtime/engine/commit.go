@@ -62,7 +62,7 @@ func (e *Engine) commit(id uint64) {
 		e.written(id)
 		return
 	}
-	if r.layer = r.leaves(id, s.layer); !values.Equal(s.layer, r.layer) {
+	if r.layer = r.nextLayer(id, s.layer); !values.Equal(s.layer, r.layer) {
 		err := e.check(e.proposal(m), r)
 		if err == nil { // or it is too large
 			_, err = s.encode(r.layer, nil, nil)
@@ -80,12 +80,12 @@ func (e *Engine) commit(id uint64) {
 	e.do(commit)
 }
 
-// leaves is the layer that the run leaves in the place of this one.
-func (r *run) leaves(id uint64, layer []effect.ValueOp) []effect.ValueOp {
+// nextLayer is the layer of the run's subject after it.
+func (r *run) nextLayer(id uint64, before []effect.ValueOp) []effect.ValueOp {
 	if r.cleanup {
-		return layer
+		return before
 	}
-	return values.Located(r.hook.keeps(layer), r.effects.Values, &effect.Origin{Run: id, At: r.at})
+	return values.Located(r.hook.keptOf(before), r.effects.Values, &effect.Origin{Run: id, At: r.at})
 }
 
 // ownsSets says whether the run applies sets that belong to its object.
@@ -119,7 +119,7 @@ func (e *Engine) committed(in Committed) {
 func (e *Engine) written(id uint64) {
 	r := e.runs[id]
 	s := r.subject
-	r.layer, r.state, r.secrets = r.leaves(id, s.layer), s.state, s.stateSecrets
+	r.layer, r.state, r.secrets = r.nextLayer(id, s.layer), s.state, s.stateSecrets
 	if values.Equal(s.layer, r.layer) && !r.remembers(s.state) && !e.followsAnother(r) {
 		e.runSucceeded(id)
 		return

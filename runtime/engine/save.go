@@ -37,7 +37,7 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 			e.drop(id)
 			continue
 		}
-		r.layer = r.leaves(id, layers.of(s))
+		r.layer = r.nextLayer(id, layers.of(s))
 		state, secrets := s.state, s.stateSecrets
 		if before := last[s]; before != nil {
 			state, secrets = before.state, before.secrets

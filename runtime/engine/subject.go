@@ -94,8 +94,8 @@ func (s *subject) ref() effect.Ref {
 	return effect.Ref{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: s.namespace, Name: s.name}
 }
 
-// keeps is what of a layer stays beside what the next run sets.
-func (h *hook) keeps(layer []effect.ValueOp) []effect.ValueOp {
+// keptOf is what of a layer stays beside what the next run sets.
+func (h *hook) keptOf(layer []effect.ValueOp) []effect.ValueOp {
 	if !h.gen.KeepValues {
 		return nil
 	}

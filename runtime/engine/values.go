@@ -215,7 +215,7 @@ func (e *Engine) setLayer(s *subject, ops []effect.ValueOp) {
 func (e *Engine) composer(s *subject) func([]effect.ValueOp) (map[string]any, error) {
 	m := s.hook.module
 	own, id, global := m.values, s.id(), e.global.composed
-	kept := s.hook.keeps(s.layer)
+	kept := s.hook.keptOf(s.layer)
 	if m != e.global {
 		return func(ops []effect.ValueOp) (map[string]any, error) {
 			v, err := own.For(id, slices.Concat(kept, ops))
@@ -294,7 +294,7 @@ func (e *Engine) resolveSwitch(m *module) values.Switch {
 // check says whether the values that a run asks for may come into force.
 func (e *Engine) check(p *proposal, r *run) error {
 	s, m := r.subject, r.hook.module
-	ops := slices.Concat(s.hook.keeps(p.of(s)), r.effects.Values)
+	ops := slices.Concat(s.hook.keptOf(p.of(s)), r.effects.Values)
 	if len(ops) == 0 {
 		return nil
 	}
