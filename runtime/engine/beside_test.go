@@ -193,3 +193,27 @@ func TestATickOutlivesAnotherQueue(t *testing.T) {
 		t.Errorf("runs %v", w.runs)
 	}
 }
+
+// A text that a hook remembers, and that turns out to be secret later, is known as secret
+// from then on.
+func TestAStateTurnsOutToHoldASecret(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("a", onWatch("nodes"))))
+	effects := effect.Effects{State: map[string]any{"token": "s3cret"}}
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) { return effects, nil }
+	w.start()
+	effects.StateSecrets = [][]string{{"token"}}
+	changed := WatchChanged{Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: "n"}}}
+	for id := range w.e.watches {
+		changed.ID = id
+	}
+	for range 2 {
+		w.advance(time.Minute)
+		w.in(changed)
+	}
+	if data := w.kept["web"][keptKey(statePrefix, "web/a")]; !strings.Contains(string(data), `"secrets":[["token"]]`) {
+		t.Errorf("kept %s", data)
+	}
+	if len(w.runs) != 3 || w.saves != 2 {
+		t.Errorf("%d runs, %d writes", len(w.runs), w.saves)
+	}
+}

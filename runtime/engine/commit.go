@@ -93,9 +93,12 @@ func (r *run) ownsSets() bool {
 	return r.subject.key != "" && slices.ContainsFunc(r.effects.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
 }
 
-// remembers says whether the run leaves another state than this one.
-func (r *run) remembers(state map[string]any) bool {
-	return r.effects.State != nil && !reflect.DeepEqual(r.effects.State, state) && len(r.effects.State)+len(state) > 0
+// remembers says whether the run leaves another state than this one, or knows of other
+// secrets in it.
+func (r *run) remembers(state map[string]any, secrets [][]string) bool {
+	next := &r.effects
+	return next.State != nil && len(next.State)+len(state) > 0 &&
+		!(reflect.DeepEqual(next.State, state) && slices.EqualFunc(next.StateSecrets, secrets, slices.Equal))
 }
 
 func (e *Engine) committed(in Committed) {
@@ -120,7 +123,7 @@ func (e *Engine) written(id uint64) {
 	r := e.runs[id]
 	s := r.subject
 	r.layer, r.state, r.secrets = r.nextLayer(id, s.layer), s.state, s.stateSecrets
-	if values.Equal(s.layer, r.layer) && !r.remembers(s.state) && !e.followsAnother(r) {
+	if values.Equal(s.layer, r.layer) && !r.remembers(s.state, s.stateSecrets) && !e.followsAnother(r) {
 		e.runSucceeded(id)
 		return
 	}

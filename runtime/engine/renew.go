@@ -157,7 +157,7 @@ func (e *Engine) inherit(h, old *hook) {
 	}
 	h.lastRun, h.took, h.runs, h.failures = old.lastRun, old.took, old.runs, old.failures
 	for _, t := range h.schedules {
-		if i := slices.IndexFunc(old.schedules, func(other *timer) bool { return other.id == t.id }); i >= 0 {
+		if i := slices.IndexFunc(old.schedules, func(other *timer) bool { return other.id == t.id }); i >= 0 && t.catchUp {
 			t.last = old.schedules[i].last
 		}
 	}

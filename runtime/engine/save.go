@@ -42,7 +42,7 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 		if before := last[s]; before != nil {
 			state, secrets = before.state, before.secrets
 		}
-		if r.remembers(state) {
+		if r.remembers(state, secrets) {
 			state, secrets = r.effects.State, r.effects.StateSecrets
 		}
 		change, err := s.encode(r.layer, state, secrets)
