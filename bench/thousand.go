@@ -16,12 +16,8 @@ type many struct {
 
 func (m many) namespace() string { return "bench-" + m.name }
 
-// ownWatches is how many modules have a watch that no other has: a Starling has at most 1000
-// watches on the API server, of which one is for the user's config.
-const ownWatches = 999
-
 // side is the label of the sources that a module mirrors.
-func (m many) side(i int) string { return m.name + "-" + moduleName(i%m.modules%ownWatches) }
+func (m many) side(i int) string { return m.name + "-" + moduleName(i%m.modules) }
 
 // reader is the one module whose chart reads a global value.
 func (m many) reader() string { return moduleName(m.modules / 2) }

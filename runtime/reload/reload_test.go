@@ -385,3 +385,20 @@ func TestFilesBesideTheTree(t *testing.T) {
 	put(t, dir+"/web/module.star", "2")
 	f.await("web=2", "web=")
 }
+
+func TestALargeTreeIsReadLessOftenWhereChangesAreHeardOf(t *testing.T) {
+	for _, c := range []struct {
+		took  time.Duration
+		blind bool
+		want  time.Duration
+	}{
+		{5 * time.Millisecond, false, 10 * time.Second},
+		{100 * time.Millisecond, false, 50 * time.Second},
+		{100 * time.Millisecond, true, 10 * time.Second},
+		{time.Minute, false, maxPoll},
+	} {
+		if got := pollAfter(10*time.Second, c.took, c.blind); got != c.want {
+			t.Errorf("after a look of %s, blind %v: %s, want %s", c.took, c.blind, got, c.want)
+		}
+	}
+}

@@ -17,8 +17,9 @@ const (
 	// MaxNames is how many names of a watch have a stream each, in each namespace. Past
 	// it the streams bring all objects there, and the names are selected here.
 	MaxNames = 16
-	// MaxStreams bounds the streams of a process, MaxModuleStreams those of a module.
-	MaxStreams       = 1000
+	// MaxStreams bounds the streams of a process, MaxModuleStreams those of a module. A
+	// thousand modules with a few kinds each have room.
+	MaxStreams       = 2500
 	MaxModuleStreams = 250
 )
 
