@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,10 +154,10 @@ func TestSetAfterACrash(t *testing.T) {
 	for n := range 6 {
 		s := newSetWorld(t)
 		ctx, cancel := context.WithCancel(context.Background())
-		left := n
+		var done atomic.Int64 // members are written side by side
 		s.writer = NewWriter(WriterOptions{Client: newClient(t, s.api), Namespace: "ops", Name: "starling", Instance: "ops.starling",
 			Observe: func(effect.Ref, map[string]any, *effect.Cause, time.Time) {
-				if left--; left <= 0 {
+				if done.Add(1) >= int64(n) {
 					cancel()
 				}
 			}})

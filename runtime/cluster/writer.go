@@ -21,6 +21,7 @@ type WriterOptions struct {
 	Instance string
 	// Observe is told of every object that was written: as it is now, or nil when
 	// it is gone, of the write's cause, and of when it was asked for. Nil tells nobody.
+	// Members of a set are written side by side, so that several goroutines may call it.
 	Observe func(ref effect.Ref, obj map[string]any, cause *effect.Cause, asked time.Time)
 	// JQ runs the programs of jq patches: it returns what a program makes of an
 	// object, which it leaves alone. It bounds them, and its errors are lines for
