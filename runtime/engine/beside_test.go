@@ -133,7 +133,7 @@ func TestWhatIsTooLargeIsRefusedBeforeObjectsAreWritten(t *testing.T) {
 	if commits, _ := w.done("large", writes(set("large", strings.Repeat("x", effect.MaxKept)))); len(commits) > 0 {
 		t.Error("objects are written of a run whose values cannot be kept")
 	}
-	if got := w.e.modules["web"].byKey["web/large"].lastError; !strings.Contains(got, "more than the 900 KiB that can be kept") {
+	if got := w.e.modules["web"].byKey["web/large"].lastError; !strings.Contains(got, "more than the 900 KiB that fit into a Secret") {
 		t.Error(got)
 	}
 }

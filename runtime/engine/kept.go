@@ -190,7 +190,7 @@ func (s *subject) encode(layer []effect.ValueOp, state map[string]any, secrets [
 	}
 	for _, data := range change {
 		if len(data) > effect.MaxKept { // which would have the writes of other runs fail, too
-			return nil, fmt.Errorf("what it sets or remembers has %d KiB, more than the %d KiB that can be kept: set less", len(data)>>10, effect.MaxKept>>10)
+			return nil, fmt.Errorf("what it sets or remembers has %d KiB, more than the %d KiB that fit into a Secret: set less", len(data)>>10, effect.MaxKept>>10)
 		}
 	}
 	return change, nil

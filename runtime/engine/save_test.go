@@ -127,7 +127,7 @@ func TestAFailedSaveFailsItsRuns(t *testing.T) {
 	if view := fmt.Sprint(m.view); view != "map[b:1 global:map[] replicas:1]" {
 		t.Errorf("values %v", view)
 	}
-	for id, want := range map[string]string{"a": "are not kept: timeout", "large": "more than the 900 KiB that can be kept"} {
+	for id, want := range map[string]string{"a": "are not kept: timeout", "large": "more than the 900 KiB that fit into a Secret"} {
 		if got := m.byKey["web/"+id].lastError; !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", id, got, want)
 		}
