@@ -6,8 +6,9 @@
 // see the same decisions for the same inputs.
 //
 // The way of one event: watch.go → lane (hook.go) → run → check and commit
-// (commit.go) → values (values.go) → pass over the release (pass.go) → status.go.
-// decide.go alone decides what becomes of a module.
+// (commit.go) → what is kept (save.go) → values (values.go) → pass over the release
+// (pass.go) → status.go. decide.go alone decides what becomes of a module. The packages
+// below are machines that know nothing of each other.
 package engine
 
 import (
@@ -101,13 +102,14 @@ type Engine struct {
 	busy      bool // some module was at work since after_all hooks ran last
 	allRounds int  // how often they ran since something came from outside
 
-	config                       *userconfig.Config
+	config  *userconfig.Config
+	work    worklist
+	parts   map[*module]bool // modules to look at, of those that leave
+	wake    time.Time
+	wakes   wakes     // when each module wants a tick
+	touched []*module // since those times were worked out
+
 	globalPending, globalFailing string // see globalState
-	work                         worklist
-	parts                        map[*module]bool // modules to look at, of those that leave
-	wake                         time.Time
-	wakes                        wakes     // when each module wants a tick
-	touched                      []*module // since those times were worked out
 
 	coming  map[*module]bool            // modules on their way, as long as not ready
 	working map[*module]bool            // modules that are not at rest
