@@ -65,6 +65,9 @@ var bannedNames = []struct{ banned, plain string }{
 	{"kind.bare", "schemaPending"},
 	{"clothe", "loadSchema"},
 	{"acquit", "keepServed"},
+	{"suite", "testrunner"},
+	{"outbound", "httpclient"},
+	{"inbound", "httplimit"},
 }
 
 // firstWords must not begin a sentence: they put the object before the subject.

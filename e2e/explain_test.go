@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/starling-operator/starling/modules/values"
-	"github.com/starling-operator/starling/runtime/server"
+	"github.com/starling-operator/starling/runtime/admin"
 )
 
 // The running process tells who gave a value: the user's ConfigMap with its line, a hook
@@ -37,7 +37,7 @@ func TestExplain(t *testing.T) {
 // first.
 func (f *fixture) waitExplained(module, path string, want ...string) {
 	f.t.Helper()
-	client := server.NewClient(server.ClientOptions{Socket: filepath.Join(f.process.StateDir, "admin", "starling.sock")})
+	client := admin.NewClient(admin.ClientOptions{Socket: filepath.Join(f.process.StateDir, "admin", "starling.sock")})
 	f.eventually("explain "+module+" "+path, func() error {
 		x, err := client.Explain(f.t.Context(), module)
 		if err != nil {

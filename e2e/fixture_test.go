@@ -12,7 +12,7 @@ import (
 
 	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/status"
-	"github.com/starling-operator/starling/runtime/server"
+	"github.com/starling-operator/starling/runtime/admin"
 )
 
 // fixture is one instance: its namespace, tree and role, and the process that runs.
@@ -132,7 +132,7 @@ func (f *fixture) restart(files ...map[string]string) {
 // status asks the process through its socket.
 func (f *fixture) status() (status.Status, error) {
 	socket := filepath.Join(f.process.StateDir, "admin", "starling.sock")
-	return server.NewClient(server.ClientOptions{Socket: socket}).Status(f.t.Context())
+	return admin.NewClient(admin.ClientOptions{Socket: socket}).Status(f.t.Context())
 }
 
 // module returns the status of one module.

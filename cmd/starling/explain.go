@@ -11,8 +11,8 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/plan"
-	"github.com/starling-operator/starling/runtime/server"
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
@@ -131,9 +131,9 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 	if err := f.world.instance.complete(podNamespaceFile); err != nil {
 		return values.Explanation{}, err
 	}
-	client := server.NewClient(server.ClientOptions{Socket: f.world.instance.socket()})
+	client := admin.NewClient(admin.ClientOptions{Socket: f.world.instance.socket()})
 	x, err := client.Explain(ctx, module)
-	if errors.Is(err, server.ErrNotRunning) {
+	if errors.Is(err, admin.ErrNotRunning) {
 		return x, fmt.Errorf("%w; or look at a tree without it: starling explain values %s --modules FOLDER", f.world.instance.notRunning(), module)
 	}
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/object"
-	"github.com/starling-operator/starling/runtime/server"
 )
 
 // getFlags are what every `starling get …` takes.
@@ -59,9 +59,9 @@ func (f *getFlags) ask(cmd *cobra.Command) (status.Status, error) {
 	if err := f.instance.complete(podNamespaceFile); err != nil {
 		return status.Status{}, err
 	}
-	client := server.NewClient(server.ClientOptions{Socket: f.instance.socket()})
+	client := admin.NewClient(admin.ClientOptions{Socket: f.instance.socket()})
 	st, err := client.Status(cmd.Context())
-	if errors.Is(err, server.ErrNotRunning) {
+	if errors.Is(err, admin.ErrNotRunning) {
 		return st, f.instance.notRunning()
 	}
 	return st, err

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/starling-operator/starling/runtime/server"
+	"github.com/starling-operator/starling/runtime/admin"
 )
 
 const (
@@ -103,7 +103,7 @@ func instancesDir() string {
 // user could have made it first, so there the folder above it is checked as well.
 func (i *instance) makeStateDir() error {
 	if filepath.Dir(i.StateDir) == instancesDir() {
-		if err := server.MakeFolder(instancesDir()); err != nil {
+		if err := admin.MakeFolder(instancesDir()); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/rbac"
 	"github.com/starling-operator/starling/modules/tree"
-	"github.com/starling-operator/starling/runtime/outbound"
+	"github.com/starling-operator/starling/runtime/httpclient"
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
@@ -138,7 +138,7 @@ func (f *rbacFlags) over(ctx context.Context) (func(*sim.Options), error) {
 	}
 	return func(o *sim.Options) {
 		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
-		o.HTTP = outbound.New(outbound.Options{UserAgent: "starling/" + shortVersion()})
+		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion()})
 	}, nil
 }
 

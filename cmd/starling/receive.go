@@ -7,7 +7,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
-	"github.com/starling-operator/starling/runtime/receive"
+	"github.com/starling-operator/starling/runtime/httpserver"
 )
 
 // receiveFlags say where requests for http.receive come in.
@@ -28,7 +28,7 @@ func (f *receiveFlags) listen(log zerolog.Logger) (net.Listener, error) {
 		}
 		return nil, nil
 	}
-	ln, err := receive.Listen(f.address, f.certs)
+	ln, err := httpserver.Listen(f.address, f.certs)
 	if err != nil {
 		return nil, err
 	}

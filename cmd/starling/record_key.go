@@ -8,9 +8,9 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
+	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/record"
-	"github.com/starling-operator/starling/runtime/server"
 )
 
 // recordKeyFlags say where the key of the records is.
@@ -37,7 +37,7 @@ func (f *recordKeyFlags) nearby(ctx context.Context, i *instance) (*record.Key, 
 		}
 		return key, nil
 	}
-	data, err := server.NewClient(server.ClientOptions{Socket: i.socket()}).RecordsKey(ctx)
+	data, err := admin.NewClient(admin.ClientOptions{Socket: i.socket()}).RecordsKey(ctx)
 	if err != nil {
 		return nil, nil // it may be elsewhere
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/record"
-	"github.com/starling-operator/starling/runtime/suite"
+	"github.com/starling-operator/starling/runtime/testrunner"
 	"github.com/starling-operator/starling/stdlib"
 )
 
@@ -41,13 +41,13 @@ func makeRecords(t *testing.T, ts *testscript.TestScript, args []string) {
 	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1,
 		Log: func(string) builtins.Logger { return noLog{} }})
 	runs, last := uint64(0), map[uint64]uint64{} // by the number in the world of its test
-	ts.Check(suite.Run(t.Context(), suite.Options{Tree: read, Generation: g, Std: stdlib.FS, Record: func(trace *record.Trace) {
+	ts.Check(testrunner.Run(t.Context(), testrunner.Options{Tree: read, Generation: g, Std: stdlib.FS, Record: func(trace *record.Trace) {
 		runs++
 		last[trace.Run], trace.Run = runs, runs
 		ts.Check(store.Put(trace))
 	}, Uncommitted: func(run uint64, err error) {
 		ts.Check(store.Uncommitted(last[run], err))
-	}}, func(f suite.File) {
+	}}, func(f testrunner.File) {
 		if f.Failed() {
 			ts.Fatalf("%s: %v %+v", f.Path, f.Err, f.Tests)
 		}

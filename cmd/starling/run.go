@@ -24,9 +24,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/live"
-	"github.com/starling-operator/starling/runtime/server"
 )
 
 // runFlags are the flags of `starling run`.
@@ -143,7 +143,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	srv, err := server.New(server.Options{
+	srv, err := admin.New(admin.Options{
 		Listen: f.listen, Metrics: registry, Socket: f.instance.socket(), Name: f.instance.Name,
 		Healthy: driver.Healthy, Ready: driver.Ready,
 		Status: driver.Status, Explain: driver.Explain, RecordsKey: driver.RecordsKey, Log: log,

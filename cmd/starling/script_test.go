@@ -19,9 +19,9 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/server"
 )
 
 func TestMain(m *testing.M) {
@@ -132,7 +132,7 @@ func serveInstance(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	var st status.Status
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &st))
-	srv, err := server.New(server.Options{
+	srv, err := admin.New(admin.Options{
 		Listen:  "127.0.0.1:0",
 		Metrics: prometheus.NewRegistry(),
 		Ready:   func() (bool, string) { return true, "" },

@@ -21,7 +21,7 @@ import (
 	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim/store"
-	"github.com/starling-operator/starling/runtime/suite"
+	"github.com/starling-operator/starling/runtime/testrunner"
 	"github.com/starling-operator/starling/stdlib"
 )
 
@@ -117,7 +117,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		defer page.Close()
 	}
 	p := &testPrinter{out: out, verbose: f.verbose, json: f.json}
-	var coverage suite.Coverage
+	var coverage testrunner.Coverage
 	shared, renderer := store.NewBuiltins(), newRenderer()
 	go shared.Warm() // while the trees load
 	cache, governor := script.NewCache(), script.NewGovernor(script.GovernorOptions{Soft: testHeap()})
@@ -133,14 +133,14 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		gen := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Governor: governor, Cache: cache, Cover: cover, Log: live.FileLog(zerolog.Nop())})
 		p.broken(root, gen)
 		p.root = root.dir
-		if err := suite.Run(ctx, suite.Options{
+		if err := testrunner.Run(ctx, testrunner.Options{
 			Tree: t, Generation: gen, Std: stdlib.FS, Only: root.has, Run: pattern, Count: f.count, Parallel: f.parallel, Explore: f.explore, Seed: f.seed,
 			Golden: golden{root.dir, f.update}, Builtins: shared, Renderer: renderer, Cover: cover, Cache: cache,
 		}, p.file); err != nil {
 			return err
 		}
 		if cover != nil {
-			p.covered(coverage.Add(root.dir, cover, root.covers, suite.StdTested(t, root.files)))
+			p.covered(coverage.Add(root.dir, cover, root.covers, testrunner.StdTested(t, root.files)))
 		}
 	}
 	if f.cover || page != nil {
@@ -171,7 +171,7 @@ type golden struct {
 	update bool
 }
 
-// Compare implements [suite.Golden].
+// Compare implements [testrunner.Golden].
 func (g golden) Compare(folder, name, text string) error {
 	path := filepath.Join(g.root, filepath.FromSlash(folder), "testdata", name+".golden")
 	if g.update {
@@ -187,5 +187,5 @@ func (g golden) Compare(folder, name, text string) error {
 	case err != nil:
 		return fmt.Errorf("the golden file: cannot %w", err)
 	}
-	return suite.CompareText(text, string(want))
+	return testrunner.CompareText(text, string(want))
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/script"
-	"github.com/starling-operator/starling/runtime/suite"
+	"github.com/starling-operator/starling/runtime/testrunner"
 )
 
 // testPrinter prints what tests came to, as go test does.
@@ -36,7 +36,7 @@ func (p *testPrinter) broken(root testRoot, gen *generation.Generation) {
 	}
 }
 
-func (p *testPrinter) file(f suite.File) {
+func (p *testPrinter) file(f testrunner.File) {
 	p.files++
 	path := filepath.ToSlash(filepath.Join(p.root, f.Path))
 	passed := 0
@@ -60,7 +60,7 @@ func (p *testPrinter) file(f suite.File) {
 		if r.Err != nil {
 			text += render(r.Err)
 		}
-		var explored *suite.ExploreError
+		var explored *testrunner.ExploreError
 		if p.verbose && errors.As(r.Err, &explored) {
 			text += fmt.Sprintf("the log with -seed %d:\n%s", explored.Seed, indent(strings.Join(explored.Log, "\n")))
 		}
@@ -86,7 +86,7 @@ func (p *testPrinter) file(f suite.File) {
 // covered tells what has run of the files of a tree.
 func (p *testPrinter) covered(files []script.Covered) {
 	for _, f := range files {
-		p.output(f.Path, suite.CoverageOf(f))
+		p.output(f.Path, testrunner.CoverageOf(f))
 	}
 }
 
@@ -135,11 +135,11 @@ func render(err error) string {
 	if errors.As(err, &at) {
 		text = at.Render()
 	}
-	var explored *suite.ExploreError
+	var explored *testrunner.ExploreError
 	if errors.As(err, &explored) && explored.Err != nil { // Render does not know of it
 		text = explored.With() + text
 	}
-	return text + suite.Differences(err)
+	return text + testrunner.Differences(err)
 }
 
 func indent(text string) string {

@@ -22,8 +22,8 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/httpclient"
 	"github.com/starling-operator/starling/runtime/live"
-	"github.com/starling-operator/starling/runtime/outbound"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -145,7 +145,7 @@ func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim
 			return nil, err
 		}
 		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
-		o.HTTP = outbound.New(outbound.Options{UserAgent: "starling/" + shortVersion()})
+		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion()})
 		return sim.New(o)
 	}
 	w, err := sim.New(o)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/status"
-	"github.com/starling-operator/starling/runtime/server"
+	"github.com/starling-operator/starling/runtime/admin"
 )
 
 const (
@@ -217,7 +217,7 @@ func (a *arena) resident() int {
 
 func (a *arena) status() (status.Status, error) {
 	socket := filepath.Join(a.process.StateDir, "admin", "starling.sock")
-	return server.NewClient(server.ClientOptions{Socket: socket}).Status(a.t.Context())
+	return admin.NewClient(admin.ClientOptions{Socket: socket}).Status(a.t.Context())
 }
 
 // said is all that the status says about a module.

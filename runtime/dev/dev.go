@@ -24,7 +24,7 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
 	"github.com/starling-operator/starling/runtime/sim/store"
-	"github.com/starling-operator/starling/runtime/suite"
+	"github.com/starling-operator/starling/runtime/testrunner"
 	"github.com/starling-operator/starling/stdlib"
 )
 
@@ -48,7 +48,7 @@ type Options struct {
 	// Parallel is how many tests run at a time.
 	Parallel int
 	// Golden reads golden files; nil: there are none.
-	Golden suite.Golden
+	Golden testrunner.Golden
 }
 
 // Loop is what is known of a tree from round to round.
@@ -80,7 +80,7 @@ type Round struct {
 	Check check.Result
 	// Tests are the files that ran: those that are new or have changed, or load a file that
 	// has, those of modules that have changed, and those that failed before.
-	Tests []suite.File
+	Tests []testrunner.File
 	// Plan is what has become different since the last tree that loads; nil in the first
 	// round, and while a module does not load.
 	Plan *plan.Plan
@@ -264,10 +264,10 @@ func (l *Loop) test(ctx context.Context, t *tree.Tree, changed map[string]bool, 
 		return err
 	}
 	l.tests, l.failed = tests, map[string]bool{}
-	return suite.Run(ctx, suite.Options{
+	return testrunner.Run(ctx, testrunner.Options{
 		Tree: t, Generation: l.gen, Std: stdlib.FS, Only: func(p string) bool { return run[p] },
 		Parallel: l.o.Parallel, Golden: l.o.Golden, Builtins: l.o.Builtins, Renderer: l.o.Renderer, Cache: l.cache,
-	}, func(f suite.File) {
+	}, func(f testrunner.File) {
 		r.Tests = append(r.Tests, f)
 		l.failed[f.Path] = f.Failed()
 	})

@@ -20,8 +20,8 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/generation"
-	"github.com/starling-operator/starling/runtime/outbound"
-	"github.com/starling-operator/starling/runtime/receive"
+	"github.com/starling-operator/starling/runtime/httpclient"
+	"github.com/starling-operator/starling/runtime/httpserver"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/watch"
 	"github.com/starling-operator/starling/runtime/webhook"
@@ -73,11 +73,11 @@ type Driver struct {
 	unmarked    atomic.Bool // the last run could not be marked
 	watching    sync.Map    // what each watch was started with, an engine.StartWatch, by its id
 	requests    *requests
-	web         *outbound.Client
+	web         *httpclient.Client
 	outbox      *outbox
 	webhooks    *webhook.Manager
 	conversions sync.Map // a conversion for each hook that converts, by its id
-	receive     *receive.Server
+	receive     *httpserver.Server
 	// generation is the one in force. Only the engine's goroutine puts another one
 	// there.
 	generation atomic.Pointer[generation.Generation]
@@ -153,7 +153,7 @@ func New(o Options) (*Driver, error) {
 	d.timer.Stop()
 	d.look.Stop()
 	d.work, d.stopWork = context.WithCancel(context.Background())
-	d.web = outbound.New(outbound.Options{UserAgent: "starling/" + o.Version})
+	d.web = httpclient.New(httpclient.Options{UserAgent: "starling/" + o.Version})
 	d.outbox = newOutbox(outboxOptions{
 		send: func(ctx context.Context, r effect.Request) error {
 			return d.guard(func() error { return d.web.Send(ctx, r) })

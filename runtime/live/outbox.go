@@ -12,8 +12,8 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/httpclient"
 	"github.com/starling-operator/starling/runtime/lane"
-	"github.com/starling-operator/starling/runtime/outbound"
 )
 
 // outbox sends what hooks have said with http.send, each message until it is taken, for
@@ -180,7 +180,7 @@ func (b *outbox) deliver(p *pending) {
 
 func sendDelay(err error, try int, jitter float64) time.Duration {
 	delay := sendRetry.Delay(try, jitter)
-	var status *outbound.StatusError
+	var status *httpclient.StatusError
 	if errors.As(err, &status) {
 		delay = max(delay, min(status.RetryAfter, maxRetryAfter))
 	}
@@ -206,7 +206,7 @@ func (b *outbox) settle(p *pending, m effect.Message, err error, replaced bool) 
 	what := fmt.Sprintf("%s: %s: %s", m.Pos, m.Where(), err)
 	switch {
 	case replaced || b.ctx.Err() != nil:
-	case outbound.Permanent(err):
+	case httpclient.Permanent(err):
 		count("failed")
 		log.Log(builtins.LevelError, what+" (the message is not sent again)", nil)
 		b.leave(p)

@@ -16,7 +16,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
-	"github.com/starling-operator/starling/runtime/outbound"
+	"github.com/starling-operator/starling/runtime/httpclient"
 )
 
 // post is a fake world outside, and an outbox that speaks to it.
@@ -94,7 +94,7 @@ func TestMessagesAreSentAgainUntilTheyArrive(t *testing.T) {
 			defer p.mu.Unlock()
 			p.answer = func(context.Context, string) error { return err }
 		}
-		answer(&outbound.StatusError{Code: 503, RetryAfter: 30 * time.Second})
+		answer(&httpclient.StatusError{Code: 503, RetryAfter: 30 * time.Second})
 		p.say(message("", "a"))
 		synctest.Wait()
 		if waiting, problems := p.box.state("web"); waiting != 1 || len(problems) != 1 || !strings.Contains(problems[0], "messages of a wait (1 of the module): web/hooks/a.star:3: POST https://chat.example/hook: the server answered 503") {
@@ -125,7 +125,7 @@ func TestMessagesAreGivenUp(t *testing.T) {
 		p := newPost(t)
 		p.answer = func(_ context.Context, body string) error {
 			if body == "bad" {
-				return &outbound.StatusError{Code: 404}
+				return &httpclient.StatusError{Code: 404}
 			}
 			return errors.New("connection refused")
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine"
-	"github.com/starling-operator/starling/runtime/receive"
+	"github.com/starling-operator/starling/runtime/httpserver"
 )
 
 // openReceive prepares the server of http.receive. It listens from the start, and
@@ -19,7 +19,7 @@ func (d *Driver) openReceive(ln net.Listener) {
 		d.warnOfPaths()
 		return
 	}
-	d.receive = receive.New(receive.Options{
+	d.receive = httpserver.New(httpserver.Options{
 		Namespace: d.o.Namespace, Reader: d.o.Client, Log: d.o.Log,
 		Answer: func(ctx context.Context, hook string, r *builtins.Request) (builtins.Response, error) {
 			response, err := d.Request(ctx, hook, r)

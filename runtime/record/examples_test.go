@@ -11,7 +11,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/record"
-	"github.com/starling-operator/starling/runtime/suite"
+	"github.com/starling-operator/starling/runtime/testrunner"
 	"github.com/starling-operator/starling/stdlib"
 )
 
@@ -42,12 +42,12 @@ func TestEveryRunOfTheExamplesReplays(t *testing.T) {
 			g := load(t, folder)
 			var mu sync.Mutex
 			var traces []*record.Trace
-			err := suite.Run(t.Context(), suite.Options{Tree: g.Tree, Generation: g, Std: stdlib.FS, Record: func(tr *record.Trace) {
+			err := testrunner.Run(t.Context(), testrunner.Options{Tree: g.Tree, Generation: g, Std: stdlib.FS, Record: func(tr *record.Trace) {
 				mu.Lock()
 				defer mu.Unlock()
 				tr.Run = uint64(len(traces) + 1) // tests have an engine each, which all count from 1
 				traces = append(traces, tr)
-			}}, func(f suite.File) {
+			}}, func(f testrunner.File) {
 				if f.Failed() {
 					t.Errorf("%s failed", f.Path)
 				}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/inbound"
+	"github.com/starling-operator/starling/runtime/httplimit"
 )
 
 const (
@@ -89,7 +89,7 @@ type server struct {
 
 	// small, reviews and conversions are the rooms for bodies. Only what is read has one
 	// of the slots.
-	small, reviews, conversions *inbound.Room
+	small, reviews, conversions *httplimit.Room
 	slots                       chan struct{}
 	// clients are the authorities of which clients must show a certificate; nil: anybody
 	// may ask.
@@ -100,7 +100,7 @@ type server struct {
 
 func newServer(own effect.Instance, answer Answer, observe func(Observation), log zerolog.Logger) *server {
 	s := &server{own: own, answer: answer, observe: observe, log: log,
-		small: inbound.NewRoom(smallRoom), reviews: inbound.NewRoom(reviewRoom), conversions: inbound.NewRoom(conversionsRoom),
+		small: httplimit.NewRoom(smallRoom), reviews: httplimit.NewRoom(reviewRoom), conversions: httplimit.NewRoom(conversionsRoom),
 		slots: make(chan struct{}, maxParallel)}
 	s.routes.Store(&map[string]route{})
 	s.http = &http.Server{
@@ -230,12 +230,12 @@ func (s *server) read(ctx context.Context, to route, w http.ResponseWriter, r *h
 	if to.convert {
 		limit, room, bytes = maxConversion, s.conversions, conversionsRoom
 	}
-	from := inbound.Remote(r)
-	small := s.small.Hold(inbound.Share{Of: from, Most: smallRoom / 2})
-	large := room.Hold(inbound.Share{Of: from, Most: bytes / 2})
+	from := httplimit.Remote(r)
+	small := s.small.Hold(httplimit.Share{Of: from, Most: smallRoom / 2})
+	large := room.Hold(httplimit.Share{Of: from, Most: bytes / 2})
 	release = func() { small.Release(); large.Release() }
 	var has int64
-	body, err = inbound.Body(w, r, inbound.BodyOptions{
+	body, err = httplimit.Body(w, r, httplimit.BodyOptions{
 		Limit: limit, Grace: readGrace, PerSecond: readPace, Within: maxWait,
 		Take: func(more int64) error {
 			switch has += more; {
@@ -252,11 +252,11 @@ func (s *server) read(ctx context.Context, to route, w http.ResponseWriter, r *h
 		},
 	})
 	switch {
-	case errors.Is(err, inbound.ErrFull):
+	case errors.Is(err, httplimit.ErrFull):
 		err = badf(http.StatusTooManyRequests, "too many large requests at once")
-	case errors.Is(err, inbound.ErrTooLarge):
+	case errors.Is(err, httplimit.ErrTooLarge):
 		err = badf(http.StatusRequestEntityTooLarge, "the request is larger than %d MiB", limit>>20)
-	case errors.Is(err, inbound.ErrTooSlow):
+	case errors.Is(err, httplimit.ErrTooSlow):
 		err = badf(http.StatusRequestTimeout, "the request comes in too slowly")
 	case err != nil:
 		err = badf(http.StatusBadRequest, "the request cannot be read to its end")

@@ -1,0 +1,132 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"syscall"
+	"time"
+
+	kjson "sigs.k8s.io/json"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
+)
+
+// ErrNotRunning is in the chain of a [Client]'s error when nobody answers on the
+// socket: there is no socket, or its owner is dead.
+var ErrNotRunning = errors.New("no starling runs here")
+
+// answerLimit bounds what the client reads: thousands of modules fit.
+const answerLimit = 64 << 20
+
+// ClientOptions say which instance a [Client] asks.
+type ClientOptions struct {
+	// Socket is the path of the instance's admin socket.
+	Socket string
+	// Timeout bounds one question with its answer; 0 means 10 seconds.
+	Timeout time.Duration
+}
+
+// Client asks the admin API of one running instance. It is safe for concurrent use.
+type Client struct {
+	socket  string
+	timeout time.Duration
+	http    *http.Client
+}
+
+// NewClient returns a client; it connects with the first question.
+func NewClient(o ClientOptions) *Client {
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second
+	}
+	var dialer net.Dialer
+	return &Client{
+		socket:  o.Socket,
+		timeout: o.Timeout,
+		http: &http.Client{Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return dialer.DialContext(ctx, "unix", o.Socket)
+			},
+			DisableKeepAlives: true, // one question a command
+		}},
+	}
+}
+
+// Status asks for the status of the whole instance. Errors: [ErrNotRunning]; the
+// socket belongs to another user; the instance does not answer in time.
+func (c *Client) Status(ctx context.Context) (status.Status, error) {
+	var st status.Status
+	return st, c.ask(ctx, statusPath, &st)
+}
+
+// Explain asks who gave the values of a module, or of "global". Errors are those of
+// [Client.Status], and that there is no such module.
+func (c *Client) Explain(ctx context.Context, module string) (values.Explanation, error) {
+	var x values.Explanation
+	return x, c.ask(ctx, explainPath+"?"+url.Values{"module": {module}}.Encode(), &x)
+}
+
+// RecordsKey asks for the key of the records of runs. Errors are those of
+// [Client.Status], and that there is none.
+func (c *Client) RecordsKey(ctx context.Context) ([]byte, error) {
+	var key []byte
+	return key, c.ask(ctx, recordsKeyPath, &key)
+}
+
+// ask reads the answer at a path into v.
+func (c *Client) ask(ctx context.Context, path string, v any) error {
+	if err := checkSocketPath(c.socket); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	// The host is not used: the socket is the address.
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://starling"+path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, answerLimit+1))
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	if len(body) > answerLimit {
+		return fmt.Errorf("the answer on %s is larger than %d MiB; ask for less or read /metrics", c.socket, answerLimit>>20)
+	}
+	if res.StatusCode != http.StatusOK {
+		var f failure
+		if json.Unmarshal(body, &f) != nil || f.Error == "" {
+			f.Error = res.Status
+		}
+		return fmt.Errorf("starling on %s answered: %s", c.socket, f.Error)
+	}
+	// Integers stay integers.
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, v); err != nil {
+		return fmt.Errorf("cannot read the answer on %s: %w; is the running starling of another version?", c.socket, err)
+	}
+	return nil
+}
+
+// explain turns a failure to reach the instance into what it means.
+func (c *Client) explain(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w (socket %s)", ErrNotRunning, c.socket)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("not allowed to open %s; run as the user that runs starling", c.socket)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("starling on %s did not answer within %s; its log may say why", c.socket, c.timeout)
+	}
+	return fmt.Errorf("cannot ask starling on %s: %w", c.socket, cause(err))
+}

@@ -1,0 +1,123 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	stdlog "log"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+)
+
+const (
+	// statusPath is where the admin API answers with the whole status.
+	statusPath = "/v1/status"
+	// explainPath is where it answers with the sources of the values of ?module=.
+	explainPath = "/v1/explain"
+)
+
+// recordsKeyPath is where it answers with the key of the records of runs. A process that may
+// open the socket may read the process' memory.
+const recordsKeyPath = "/v1/records-key"
+
+// webHandler answers what any neighbour may ask: metrics and health.
+func webHandler(o Options) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{
+		ErrorLog: errorLog(o.Log),
+		// One broken metric of a hook must not hide all others.
+		ErrorHandling:       promhttp.ContinueOnError,
+		MaxRequestsInFlight: 4,
+	}))
+	probe := func(what string, asked func() (bool, string)) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if ok, reason := asked(); !ok {
+				text(w, http.StatusServiceUnavailable, "not "+what+": "+reason)
+				return
+			}
+			text(w, http.StatusOK, "ok")
+		}
+	}
+	mux.HandleFunc("GET /healthz", probe("healthy", o.Healthy))
+	mux.HandleFunc("GET /readyz", probe("ready", o.Ready))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		text(w, http.StatusNotFound, "nothing here; there are GET /metrics, /healthz and /readyz")
+	})
+	return mux
+}
+
+// adminHandler answers on the socket only.
+func adminHandler(o Options) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
+		st, err := o.Status(r.Context())
+		if err != nil {
+			answer(w, http.StatusInternalServerError, failure{Error: err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, st)
+	})
+	mux.HandleFunc("GET "+explainPath, func(w http.ResponseWriter, r *http.Request) {
+		in, err := o.Explain(r.Context(), r.URL.Query().Get("module"))
+		if err != nil {
+			answer(w, http.StatusNotFound, failure{Error: err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, in.Explain())
+	})
+	mux.HandleFunc("GET "+recordsKeyPath, func(w http.ResponseWriter, _ *http.Request) {
+		key, err := o.RecordsKey()
+		if err != nil {
+			answer(w, http.StatusNotFound, failure{Error: err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, key)
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, http.StatusNotFound, failure{Error: fmt.Sprintf("the admin API has no %s %s", r.Method, r.URL.Path)})
+	})
+	return mux
+}
+
+// failure is the body of every answer of the admin API that is not a success.
+type failure struct {
+	Error string `json:"error"`
+}
+
+// answer writes v as JSON. It is made before the first byte leaves, so that a
+// value that cannot be written is a clean 500 and not half a document.
+func answer(w http.ResponseWriter, code int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		code = http.StatusInternalServerError
+		body, _ = json.Marshal(failure{Error: "cannot write the answer: " + err.Error()})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(body, '\n')) // a client that is gone is no error of ours
+}
+
+func text(w http.ResponseWriter, code int, msg string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, msg+"\n")
+}
+
+// errorLog takes what net/http and promhttp want to say to the log, as warnings.
+func errorLog(log zerolog.Logger) *stdlog.Logger {
+	return stdlog.New(warnings{log}, "", 0)
+}
+
+type warnings struct{ log zerolog.Logger }
+
+func (w warnings) Write(line []byte) (int, error) {
+	n := len(line)
+	for n > 0 && line[n-1] == '\n' {
+		n--
+	}
+	w.log.Warn().Str("part", "http").Msg(string(line[:n]))
+	return len(line), nil
+}

@@ -1,0 +1,306 @@
+// Package httpclient makes the HTTP requests of hooks, to the hosts that their modules
+// list and to nowhere else.
+//
+// The list is checked three times: the host of the URL when a hook gives it, the host
+// of each redirect, and, as a connection is made, the address that the name has led
+// to. So a name cannot lead to an address of a private network that is not listed,
+// however often its owner changes where it leads. A proxy would make that check
+// meaningless: HTTP_PROXY and the like are not looked at. Each request has its own
+// connection, so none is used by a module for which it was not checked.
+package httpclient
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+const (
+	// MaxAnswer is how large the body of an answer may be.
+	MaxAnswer = 8 << 20
+	// maxAnswerHeaders bounds its headers.
+	maxAnswerHeaders = 64 << 10
+	// maxRedirects is how many redirects are followed.
+	maxRedirects = 5
+)
+
+// Options configures a [Client].
+type Options struct {
+	// UserAgent is what servers are told.
+	UserAgent string
+	// Resolver looks names up; nil means the system's way.
+	Resolver *net.Resolver
+}
+
+// Client makes requests. It may be used by many goroutines.
+type Client struct{ o Options }
+
+// New returns a client.
+func New(o Options) *Client { return &Client{o} }
+
+var _ builtins.Fetcher = (*Client)(nil)
+
+// RefusedError says that a request may not go where it leads. To try again is of no
+// use.
+type RefusedError struct{ msg string }
+
+// Error says where, and why not.
+func (e *RefusedError) Error() string { return e.msg }
+
+// StatusError is an answer that did not take a message.
+type StatusError struct {
+	Code int
+	// RetryAfter is when the server wants to be asked again; 0: it did not say.
+	RetryAfter time.Duration
+}
+
+// Error names the status.
+func (e *StatusError) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.Code, http.StatusText(e.Code)))
+}
+
+// Permanent reports whether it is of no use to send a message again that has failed
+// in this way.
+func Permanent(err error) bool {
+	var status *StatusError
+	if errors.As(err, &status) {
+		switch status.Code {
+		case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+			return false
+		}
+		return status.Code < 500
+	}
+	return errors.As(err, new(*RefusedError))
+}
+
+// Fetch makes a request and returns the answer, whatever its status. Errors tell of
+// the request no more than its host. Those of the server, or of the way there, are
+// [builtins.NoAnswerError].
+func (c *Client) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched, error) {
+	var out builtins.Fetched
+	err := c.do(ctx, r, func(resp *http.Response) error {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
+		if err != nil {
+			return err
+		}
+		if len(body) > MaxAnswer {
+			return fmt.Errorf("the answer is larger than %d MiB", MaxAnswer>>20)
+		}
+		out = builtins.Fetched{Status: resp.StatusCode, Body: body, Headers: map[string]string{}}
+		for name, values := range resp.Header {
+			out.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil && !errors.As(err, new(*RefusedError)) {
+		err = &builtins.NoAnswerError{Reason: err.Error()}
+	}
+	return out, err
+}
+
+// Send makes a request whose answer says no more than whether it was taken.
+func (c *Client) Send(ctx context.Context, r effect.Request) error {
+	return c.do(ctx, r, func(resp *http.Response) error {
+		if resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusSeeOther {
+			return nil
+		}
+		return &StatusError{Code: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	})
+}
+
+// retryAfter reads the form in seconds of the header.
+func retryAfter(text string) time.Duration {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n) * time.Second
+}
+
+func (c *Client) do(ctx context.Context, r effect.Request, read func(*http.Response) error) error {
+	within, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	err := c.try(within, r, read)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("no whole answer within %s", r.Timeout)
+	}
+	return plain(err)
+}
+
+func (c *Client) try(ctx context.Context, r effect.Request, read func(*http.Response) error) error {
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
+	if err != nil {
+		return &RefusedError{"the URL cannot be used"}
+	}
+	if len(r.Body) == 0 {
+		req.Body, req.GetBody = nil, nil
+	}
+	for name, value := range r.Headers {
+		req.Header.Set(name, value)
+	}
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", c.o.UserAgent)
+	}
+	if err := checkURL(req.URL, r.Hosts); err != nil {
+		return err
+	}
+	transport := &http.Transport{
+		DialContext:            c.dialer(r.Hosts),
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    10 * time.Second,
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxAnswerHeaders,
+	}
+	if r.CA != "" {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM([]byte(r.CA)) {
+			return &RefusedError{"ca holds no certificate"}
+		}
+		transport.TLSClientConfig.RootCAs = pool
+	}
+	client := &http.Client{Transport: transport, CheckRedirect: redirects(r)}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return read(resp)
+}
+
+// dialer connects to an address only if the list has it. The check is made for the
+// address that the connection goes to, after the name was looked up.
+func (c *Client) dialer(hosts effect.Hosts) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, &RefusedError{"the host cannot be used"}
+		}
+		d := &net.Dialer{Resolver: c.o.Resolver, Control: func(_, address string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return &RefusedError{"the address cannot be used"}
+			}
+			if !hosts.AllowAddress(host, to.Addr(), to.Port()) {
+				return &RefusedError{fmt.Sprintf("%s leads to %s, which is no public address; add %q, or a range that holds it, to module(http = […]) if that is meant",
+					host, to.Addr(), to.Addr())}
+			}
+			return nil
+		}}
+		return d.DialContext(ctx, network, address)
+	}
+}
+
+// redirects decides which redirects are followed, and what goes along.
+func redirects(r effect.Request) func(*http.Request, []*http.Request) error {
+	return func(next *http.Request, via []*http.Request) error {
+		first := via[0]
+		if next.Method != first.Method {
+			return http.ErrUseLastResponse // what was to be sent would not arrive
+		}
+		if len(via) > maxRedirects {
+			return &RefusedError{fmt.Sprintf("more than %d redirects", maxRedirects)}
+		}
+		if err := checkURL(next.URL, r.Hosts); err != nil {
+			return &RefusedError{"a redirect is not followed: " + err.Error()}
+		}
+		next.Header.Del("Referer") // it would tell the next server of this URL
+		for _, hop := range slices.Concat(via[1:], []*http.Request{next}) {
+			if hop.URL.Scheme == first.URL.Scheme && hop.URL.Host == first.URL.Host {
+				continue
+			}
+			// From here on others have a say in where it goes.
+			if first.URL.Scheme == "https" && hop.URL.Scheme != "https" {
+				return &RefusedError{"a redirect from https to http is not followed"}
+			}
+			if len(r.Body) > 0 {
+				return &RefusedError{"a redirect to another host is not followed with a body"}
+			}
+			for name := range r.Headers {
+				next.Header.Del(name)
+			}
+		}
+		return nil
+	}
+}
+
+// checkURL looks the host of a URL up in the list.
+func checkURL(u *url.URL, hosts effect.Hosts) error {
+	port := uint64(80)
+	switch u.Scheme {
+	case "http":
+	case "https":
+		port = 443
+	default:
+		return &RefusedError{"only http and https URLs are"}
+	}
+	if text := u.Port(); text != "" {
+		var err error
+		if port, err = strconv.ParseUint(text, 10, 16); err != nil {
+			return &RefusedError{"the port is none"}
+		}
+	}
+	if !hosts.Allow(u.Hostname(), uint16(port)) {
+		return &RefusedError{fmt.Sprintf("the host %s is not listed in module(http = […])", clip(u.Host))}
+	}
+	return nil
+}
+
+// plain takes off an error what may tell of the URL or of what the server sent.
+func plain(err error) error {
+	var refused *RefusedError
+	var status *StatusError
+	var of *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused):
+		return refused
+	case errors.As(err, &status):
+		return status
+	case errors.As(err, &of):
+		err = of.Err
+	}
+	text := err.Error()
+	for begins, said := range map[string]string{
+		"failed to parse Location": "the server redirects to no URL",
+		"malformed HTTP":           "the server does not answer in HTTP",
+		"net/http: HTTP/1.x transport connection broken: malformed": "the server does not answer in HTTP",
+		"http: server gave HTTP response to HTTPS client":           "the server speaks http, not https",
+	} {
+		if strings.HasPrefix(text, begins) {
+			return errors.New(said)
+		}
+	}
+	return errors.New(clip(strings.TrimPrefix(text, "net/http: ")))
+}
+
+// clip cuts what others may have made long.
+func clip(s string) string {
+	const most = 300
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s), "")
+}

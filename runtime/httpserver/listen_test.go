@@ -1,0 +1,112 @@
+package httpserver
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// writeCert puts a certificate of that name into a folder.
+func writeCert(t *testing.T, dir, name string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: der}, "tls.key": {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestReceivingOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Listen("127.0.0.1:0", dir); err == nil || !strings.Contains(err.Error(), "cannot be read as a certificate and its key") {
+		t.Fatalf("got %v", err)
+	}
+	writeCert(t, dir, "one.example")
+	ln, err := Listen("127.0.0.1:0", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, &builtins.ReceiveBinding{Path: "/x"})
+	w.s.Start(ln)
+	defer w.s.Stop()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	resp, err := client.Post("https://"+ln.Addr().String()+"/x", "text/plain", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if name := resp.TLS.PeerCertificates[0].Subject.CommonName; resp.StatusCode != 200 || name != "one.example" || len(w.asked) != 1 {
+		t.Errorf("got %d from %s", resp.StatusCode, name)
+	}
+}
+
+// A new certificate is shown soon; a broken one never.
+func TestCertificatesAreReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	writeCert(t, dir, "one.example")
+	pair := &keyPair{dir: dir}
+	shown := func(later time.Duration) string {
+		t.Helper()
+		pair.read = pair.read.Add(-later)
+		cert, err := pair.get(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cert.Leaf.Subject.CommonName
+	}
+	if got := shown(0); got != "one.example" {
+		t.Errorf("shows %s", got)
+	}
+	writeCert(t, dir, "two.example")
+	if got := shown(0); got != "one.example" {
+		t.Errorf("shows %s at once", got)
+	}
+	if got := shown(rereadCerts); got != "two.example" {
+		t.Errorf("shows %s", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tls.key"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := shown(rereadCerts); got != "two.example" {
+		t.Errorf("shows %s", got)
+	}
+	// A volume of a Secret: ..data leads to the folder of the version in force.
+	later := filepath.Join(dir, "..later")
+	if err := os.Mkdir(later, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeCert(t, later, "three.example")
+	if err := os.Symlink("..later", filepath.Join(dir, "..data")); err != nil {
+		t.Fatal(err)
+	}
+	if got := shown(rereadCerts); got != "three.example" {
+		t.Errorf("shows %s", got)
+	}
+}

@@ -1,0 +1,348 @@
+// Package httpserver takes HTTP requests from outside for the hooks of http.receive: it
+// finds the hook by the path, checks size, signature and rate, and answers what the
+// hook replies once all that it wrote is written.
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	stdlog "log"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/httplimit"
+)
+
+const (
+	// maxHeld bounds the bodies of all requests that are being read or answered, as far as
+	// they have come. A path may have a quarter of it, a module and a client address half.
+	maxHeld = 64 << 20
+	// readGrace and readPace are how fast a client must send.
+	readGrace = 3 * time.Second
+	readPace  = 64 << 10
+	// readWithin is how long a client may take for its request.
+	readWithin = 15 * time.Second
+	// answerWithin is how long a request waits for its hook.
+	answerWithin = 60 * time.Second
+	// stopWithin is how long answers may take when the server stops.
+	stopWithin = 2 * time.Second
+	// tryAgain is what clients are told when a hook does not answer now.
+	tryAgain = 10 * time.Second
+)
+
+// Options configures a [Server]. All fields are required.
+type Options struct {
+	// Answer has a hook, by its id, answer a request. It returns when that is done, or
+	// when no hook answers any more; then [Server.Stop] may be called.
+	Answer func(ctx context.Context, hook string, r *builtins.Request) (builtins.Response, error)
+	// Reader reads the Secrets that requests are signed with.
+	Reader builtins.Reader
+	// Namespace is the operator's: where the Secrets of modules without a namespace are.
+	Namespace string
+	// Observe counts an answer to a request at a path that a hook has.
+	Observe func(module, hook string, code int)
+	Log     zerolog.Logger
+}
+
+// Server answers requests between [Server.Start] and [Server.Stop].
+type Server struct {
+	o    Options
+	held *httplimit.Room
+	http *http.Server
+	busy sync.WaitGroup
+
+	mu     sync.Mutex
+	routes map[string]*route
+	// active are the hooks that answer now, by module.
+	active map[string][]string
+}
+
+// route is a path that a hook has.
+type route struct {
+	module, hook, binding string
+	decl                  *builtins.ReceiveBinding
+	secret                *secret // nil: public
+	limit                 *rate.Limiter
+	taken                 *taken
+	// refusals and troubles keep the log short.
+	refusals, troubles rate.Sometimes
+}
+
+// New makes a server that knows no path.
+func New(o Options) *Server {
+	s := &Server{o: o, held: httplimit.NewRoom(maxHeld), routes: map[string]*route{}, active: map[string][]string{}}
+	s.http = &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       readWithin,
+		WriteTimeout:      readWithin + answerWithin + 10*time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          stdlog.New(io.Discard, "", 0), // what strangers do is no news
+	}
+	return s
+}
+
+// Start serves on a listener.
+func (s *Server) Start(ln net.Listener) {
+	s.busy.Go(func() {
+		if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			s.o.Log.Error().Err(err).Msg("http.receive: the server has stopped")
+		}
+	})
+}
+
+// Drain takes no more requests, and waits until those under way are answered, or ctx ends.
+func (s *Server) Drain(ctx context.Context) { _ = s.http.Shutdown(ctx) }
+
+// Stop lets answers that are being written end, for a moment.
+func (s *Server) Stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil {
+		s.http.Close()
+	}
+	s.busy.Wait()
+}
+
+// Know tells which paths there are. Until their hooks answer, requests to them are told
+// to come again. A path that was known keeps count of its requests.
+func (s *Server) Know(g *generation.Generation) {
+	routes := map[string]*route{}
+	for _, m := range g.All() {
+		for _, h := range m.Hooks {
+			for i := range h.Bindings {
+				if b := &h.Bindings[i]; b.Receive != nil {
+					routes[b.Receive.Path] = s.route(m, h, b)
+				}
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path, r := range routes {
+		old := s.routes[path]
+		if old == nil || old.hook != r.hook {
+			continue
+		}
+		r.taken = old.taken
+		if old.decl.Rate == r.decl.Rate && old.decl.Burst == r.decl.Burst {
+			r.limit = old.limit
+		}
+	}
+	s.routes = routes
+	maps.DeleteFunc(s.active, func(module string, _ []string) bool { return module != globalName && g.Modules[module] == nil })
+}
+
+// globalName is the module of global hooks.
+const globalName = "global"
+
+func (s *Server) route(m *generation.Module, h *generation.Hook, b *builtins.Binding) *route {
+	r := &route{
+		module: m.Name, hook: h.ID, binding: b.Name, decl: b.Receive, taken: &taken{},
+		limit:    rate.NewLimiter(rate.Limit(b.Receive.Rate), b.Receive.Burst),
+		refusals: rate.Sometimes{First: 1, Interval: time.Minute}, troubles: rate.Sometimes{First: 1, Interval: time.Minute},
+	}
+	if ref := b.Receive.Secret; ref != nil {
+		ns := ref.Namespace
+		if ns == "" {
+			ns = m.Decl.Namespace
+		}
+		if ns == "" {
+			ns = s.o.Namespace
+		}
+		r.secret = &secret{reader: s.o.Reader, key: ref.Key,
+			ref: effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: ns, Name: ref.Name}}
+	}
+	return r
+}
+
+// Serve tells which hooks of a module answer from now on.
+func (s *Server) Serve(module *generation.Module, hooks []*generation.Hook) {
+	ids := make([]string, 0, len(hooks))
+	for _, h := range hooks {
+		ids = append(ids, h.ID)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active[module.Name] = ids
+}
+
+// find returns the route of a path, nil when there is none, and whether its hook
+// answers now.
+func (s *Server) find(path string) (*route, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.routes[path]
+	return r, r != nil && slices.Contains(s.active[r.module], r.hook)
+}
+
+// refusal is an answer without a run.
+type refusal struct {
+	code  int
+	text  string
+	after time.Duration // Retry-After; 0: none
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	to, ready := s.find(r.URL.Path)
+	if to == nil {
+		refuse(w, &refusal{code: http.StatusNotFound, text: "no hook receives requests here"})
+		return
+	}
+	var code int
+	reply, err := s.handle(w, r, to, ready)
+	switch {
+	case err != nil:
+		refused := s.refusalOf(to, err)
+		code = refused.code
+		refuse(w, refused)
+	case reply == nil:
+		code = http.StatusOK
+		w.Header().Set("Content-Length", "0")
+		w.WriteHeader(code)
+	default:
+		code = reply.Status
+		if reply.ContentType != "" {
+			w.Header().Set("Content-Type", reply.ContentType)
+		}
+		w.WriteHeader(code)
+		_, _ = w.Write(reply.Body) // whoever has gone needs no answer
+	}
+	s.o.Observe(to.module, to.hook, code)
+}
+
+func refuse(w http.ResponseWriter, r *refusal) {
+	if r.after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((r.after+time.Second-1)/time.Second)))
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(r.code)
+	_, _ = io.WriteString(w, r.text+"\n")
+}
+
+// handle checks a request and has the hook answer it.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request, to *route, ready bool) (*builtins.Reply, error) {
+	if !ready {
+		return nil, &refusal{http.StatusServiceUnavailable, "this path is not served now, try again later", tryAgain}
+	}
+	if !slices.Contains(to.decl.Methods, r.Method) {
+		w.Header().Set("Allow", strings.Join(to.decl.Methods, ", "))
+		return nil, &refusal{code: http.StatusMethodNotAllowed, text: "another method is needed"}
+	}
+	proof, err := s.precheck(r, to)
+	if err != nil {
+		return nil, err
+	}
+	hold := s.held.Hold(httplimit.Share{Of: "path " + to.decl.Path, Most: maxHeld / 4},
+		httplimit.Share{Of: "module " + to.module, Most: maxHeld / 2}, httplimit.Share{Of: "client " + httplimit.Remote(r), Most: maxHeld / 2})
+	body, err := httplimit.Body(w, r, httplimit.BodyOptions{
+		Limit: int64(to.decl.MaxBytes), Grace: readGrace, PerSecond: readPace, Within: readWithin, Take: hold.Try,
+	})
+	var mark *request
+	if err == nil {
+		mark, err = s.check(r, to, proof, body)
+	}
+	// After the signature: those that have none cannot use up what others may send.
+	if err == nil && !to.limit.Allow() {
+		err = &refusal{http.StatusTooManyRequests, "too many requests, try again later", time.Second}
+	}
+	if err != nil {
+		to.taken.end(mark, false)
+		hold.Release()
+		return nil, err
+	}
+	return s.answer(r, to, received(r, body).Request(to.binding), func(ok bool) {
+		to.taken.end(mark, ok)
+		hold.Release()
+	})
+}
+
+// answer waits for the hook, but not longer than the client, or than answerWithin. The
+// request stays in line then, and counts until it has been worked on: then done is called.
+func (s *Server) answer(r *http.Request, to *route, request *builtins.Request, done func(ok bool)) (reply *builtins.Reply, err error) {
+	type answer struct {
+		reply *builtins.Reply
+		err   error
+	}
+	answered := make(chan answer, 1)
+	s.busy.Go(func() {
+		taken := false
+		defer func() { done(taken) }()
+		response, err := s.o.Answer(context.WithoutCancel(r.Context()), to.hook, request)
+		// A sender tries again what is answered so.
+		taken = err == nil && (response.Reply == nil || response.Reply.Status < 500 && response.Reply.Status != http.StatusTooManyRequests)
+		answered <- answer{response.Reply, err}
+	})
+	late := time.NewTimer(answerWithin)
+	defer late.Stop()
+	select {
+	case a := <-answered:
+		return a.reply, a.err
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	case <-late.C:
+		return nil, context.DeadlineExceeded
+	}
+}
+
+// refusalOf says what a client is told of an error: nothing of its cause.
+func (s *Server) refusalOf(to *route, err error) *refusal {
+	var refused *refusal
+	var failed *builtins.FailError
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case errors.Is(err, httplimit.ErrFull):
+		return &refusal{http.StatusServiceUnavailable, "too many requests at once, try again later", time.Second}
+	case errors.Is(err, httplimit.ErrTooLarge):
+		return &refusal{code: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the body is larger than %d bytes", to.decl.MaxBytes)}
+	case errors.Is(err, httplimit.ErrTooSlow):
+		return &refusal{code: http.StatusRequestTimeout, text: "the request comes in too slowly"}
+	case errors.Is(err, httplimit.ErrCut):
+		return &refusal{code: http.StatusBadRequest, text: "the request ends too early"}
+	case errors.As(err, &failed) && failed.RetryAfter > 0:
+		return &refusal{http.StatusServiceUnavailable, "try again later", failed.RetryAfter}
+	case errors.Is(err, engine.ErrBusy):
+		return &refusal{http.StatusServiceUnavailable, "too many requests wait, try again later", time.Second}
+	case errors.Is(err, engine.ErrNotReady), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &refusal{http.StatusServiceUnavailable, "there is no answer now, try again later", tryAgain}
+	}
+	return &refusal{code: http.StatusInternalServerError, text: "the hook failed"}
+}
+
+// secretHeaders are what a hook does not see.
+var secretHeaders = [...]string{"Authorization", "Proxy-Authorization", "Cookie", "X-Gitlab-Token"}
+
+// received is the request as the hook sees it.
+func received(r *http.Request, body []byte) *builtins.Received {
+	out := &builtins.Received{Method: r.Method, Path: r.URL.Path, Query: map[string]string{}, Headers: map[string]string{}, Body: string(body)}
+	for name, values := range r.URL.Query() {
+		out.Query[name] = values[0]
+	}
+	for name, values := range r.Header {
+		if !slices.Contains(secretHeaders[:], name) {
+			out.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
+		}
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package testrunner
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/sim/store"
+	"github.com/starling-operator/starling/stdlib"
+)
+
+func TestMatchesRules(t *testing.T) {
+	deployment := store.Kind{Group: "apps", Version: "v1", Kind: "Deployment", Plural: "deployments", Namespaced: true}
+	rule := func(group, version, resource, operation string) *builtins.AdmissionBinding {
+		return &builtins.AdmissionBinding{Rules: []builtins.AdmissionRule{
+			{Groups: []string{group}, Versions: []string{version}, Resources: []string{resource}, Operations: []string{operation}}}}
+	}
+	kind := func(apiVersion, kind string, operations ...string) *builtins.AdmissionBinding {
+		return &builtins.AdmissionBinding{APIVersion: apiVersion, Kind: kind, Operations: operations}
+	}
+	for _, c := range []struct {
+		name    string
+		binding *builtins.AdmissionBinding
+		want    bool
+	}{
+		{"its kind", kind("apps/v1", "Deployment", "CREATE", "UPDATE"), true},
+		{"its kind in another version", kind("apps/v1beta1", "Deployment", "CREATE"), true},
+		{"another operation", kind("apps/v1", "Deployment", "DELETE"), false},
+		{"another group", kind("v1", "Deployment", "CREATE"), false},
+		{"another kind", kind("apps/v1", "DaemonSet", "CREATE"), false},
+		{"its resource", rule("apps", "v1", "deployments", "CREATE"), true},
+		{"all", rule("*", "*", "*", "*"), true},
+		{"another resource", rule("apps", "v1", "daemonsets", "CREATE"), false},
+		{"a resource in another version", rule("apps", "v1beta1", "deployments", "CREATE"), false},
+	} {
+		if got := matchesRules(c.binding, deployment, "CREATE"); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
+		}
+	}
+}
+
+func TestSelects(t *testing.T) {
+	have := map[string]any{"app": "web"}
+	for selector, want := range map[string]bool{"": true, "app=web": true, "app in (db, web)": true, "app!=web": false, "x": false, "(": false} {
+		if got := selects(selector, have); got != want {
+			t.Errorf("%q: got %v", selector, got)
+		}
+	}
+	if selects("app=web", nil) || !selects("", nil) {
+		t.Error("an object without labels")
+	}
+}
+
+func TestCompareText(t *testing.T) {
+	if err := CompareText("a\nb\n", "a\nb\n"); err != nil {
+		t.Error(err)
+	}
+	err := CompareText("a\nc\n", "a\nb\nd\n")
+	want := "    line 2: got \"c\", want \"b\"\n    line 3: got \"\", want \"d\"\n    line 4: missing, want \"\"\n"
+	if got := Differences(err); got != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+}
+
+// runTests runs the tests of a tree, which must pass.
+func runTests(t *testing.T, files map[string]string) {
+	t.Helper()
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	read, err := tree.Read(fsys, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return discard{} }})
+	tests := 0
+	if err := Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS}, func(f File) {
+		tests += len(f.Tests)
+		if f.Failed() {
+			t.Errorf("%s: %v, %+v", f.Path, f.Err, f.Tests)
+		}
+	}); err != nil || tests == 0 {
+		t.Errorf("%d tests, %v", tests, err)
+	}
+}
+
+// Of two kinds of one group each has its own conversion.
+func TestConversionsOfOneGroup(t *testing.T) {
+	crd := func(plural, kind string) string {
+		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + plural + ".example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n" +
+			"  names: {kind: " + kind + ", plural: " + plural + "}\n  versions:\n" +
+			"  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n" +
+			"  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
+	}
+	runTests(t, map[string]string{
+		"web/module.star":    "module(enabled = True)\n",
+		"web/crds/lamp.yaml": crd("lamps", "Lamp"),
+		"web/crds/desk.yaml": crd("desks", "Desk"),
+		"web/hooks/a.star": `
+def to(by, version):
+    def up(o):
+        o = dict(o)
+        o["apiVersion"] = "example.com/" + version
+        o["by"] = by
+        return o
+    return up
+
+hook(name = "lamps", on = [k8s.convert("lamps.example.com", {("v1", "v2"): to("lamps", "v2"), ("v2", "v1"): to("lamps", "v1")})])
+hook(name = "desks", on = [k8s.convert("desks.example.com", {("v1", "v2"): to("desks", "v2"), ("v2", "v1"): to("desks", "v1")})])
+`,
+		"web/hooks/a_test.star": `
+def test_each_its_own(t):
+    t.start()
+    for kind in ["Lamp", "Desk"]:
+        obj = {"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a", "namespace": "default"}}
+        t.expect(t.convert(obj, "v2")["by"]).equals(kind.lower() + "s")
+`,
+	})
+}
+
+// The API server takes a Namespace for one that lies in itself.
+func TestReviewsOfNamespaces(t *testing.T) {
+	runTests(t, map[string]string{
+		"web/module.star": "module(enabled = True)\n",
+		"web/hooks/a.star": `
+def check(ctx):
+    return deny("reviewed in " + ctx.request.namespace)
+
+hook(check, on = [k8s.validate("v1", "Namespace", namespace_labels = {"team": "a"}, exclude_namespaces = ["spared"], failure_policy = "fail")])
+`,
+		"web/hooks/a_test.star": `
+def review(t, name, **labels):
+    return t.admit({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+
+def test_namespaces(t):
+    t.start()
+    t.expect(review(t, "x", team = "a").message).equals("reviewed in x")
+    t.expect(review(t, "x", team = "b").allowed).is_true()
+    t.expect(review(t, "spared", team = "a").allowed).is_true()
+    t.expect(review(t, "kube-system", team = "a").allowed).is_true()
+`,
+	})
+}
+
+// A failure that never comes has a test pass, whatever happens: what cannot be is an error.
+func TestFailuresThatNeverCome(t *testing.T) {
+	runTests(t, map[string]string{
+		"web/module.star": "module(enabled = True)\n",
+		"web/a_test.star": `
+def test_verbs_and_kinds(t):
+    t.expect_error(lambda: t.cluster.fail_next("remove", "ConfigMap", "internal"), "verb: \"remove\" is none .want get, list")
+    t.expect_error(lambda: t.cluster.fail_next("delete", "configmap", "internal"), "kind: \"configmap\" is none .did you mean ConfigMap")
+    t.expect_error(lambda: t.cluster.fail_next("delete", "deployments", "internal"), "did you mean Deployment")
+    t.cluster.fail_next("write", "*", "internal", times = 0)
+    t.cluster.fail_next("delete", "Gadget", "internal", times = 0)
+`,
+	})
+}

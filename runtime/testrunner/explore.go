@@ -1,0 +1,181 @@
+package testrunner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/runtime/sim"
+)
+
+// ExploreError says that another order of events ends in another state.
+type ExploreError struct {
+	// Seed gives the same order again.
+	Seed uint64
+	// The differences, one per line, and the last of what the seed has done.
+	Differences, Trace []string
+	// Err is what the test failed with instead, or nil.
+	Err error
+	// Log is what was said in that order, and what the seed has done, as it went on.
+	Log []string
+}
+
+// Error returns one line.
+func (e *ExploreError) Error() string {
+	if e.Err != nil {
+		return e.With() + e.Err.Error()
+	}
+	text := fmt.Sprintf("with -seed %d it ends in another state", e.Seed)
+	if len(e.Differences) == 1 { // more of them stand below
+		text += ": " + e.Differences[0]
+	}
+	return text
+}
+
+// With is what errors of a seed begin with: how to have it again.
+func (e *ExploreError) With() string { return fmt.Sprintf("with -seed %d: ", e.Seed) }
+
+// Unwrap returns what the test failed with.
+func (e *ExploreError) Unwrap() error { return e.Err }
+
+// explore runs a test in the orders of many seeds: the end must be that of the plain
+// order. An expectation on the way does not count, for trouble is on the way.
+func explore(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function) (err error) {
+	want, err := end(ctx, o, host, file, name, fn, 0)
+	if err != nil {
+		// A test of failures does not hold where all of them are waited for.
+		return nil
+	}
+	first, last := uint64(1), uint64(o.Explore)
+	if o.Seed != 0 {
+		first, last = o.Seed, o.Seed
+	}
+	for seed := first; seed <= last; seed++ {
+		got, err := end(ctx, o, host, file, name, fn, seed)
+		failed := &ExploreError{Seed: seed, Err: err, Trace: got.trace, Log: got.log}
+		if err == nil {
+			failed.Differences = differ(got, want)
+		}
+		if err != nil || len(failed.Differences) > 0 {
+			return failed
+		}
+	}
+	return nil
+}
+
+// ending is what a test ended in.
+type ending struct {
+	state []sim.Held
+	// failures are those that nobody expects, by what fails.
+	failures map[string]string
+	trace    []string
+	log      []string
+}
+
+// patience is how many times the time of a test one of its orders has: it waits for what
+// the seed had fail, and of thousands one may meet a machine that has too much to do.
+const patience = 5
+
+// end runs a test in the order of a seed, 0 for the plain one, then lets an hour pass
+// in which what has failed may succeed, and has another process look at what is left.
+func end(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function, seed uint64) (ending, error) {
+	var out ending
+	w, err := newWorld(o, file, func(text string) { out.log = append(out.log, text) })
+	if err != nil {
+		return out, err
+	}
+	if err := w.useSeed(seed); err != nil {
+		return out, err
+	}
+	limits := testLimits
+	limits.Wall *= patience
+	ctx, cancel := context.WithTimeout(ctx, limits.Wall)
+	defer cancel()
+	_, _, err = host.Call(ctx, fn, starlark.Tuple{builtins.NewTest()}, script.CallOptions{
+		Name: file + ":" + name, Limits: limits,
+		Context: &builtins.Context{Phase: builtins.PhaseTest, Log: lines{w.say}, Test: &builtins.Test{World: w, Ctx: ctx, Lenient: true}},
+	})
+	out.trace = w.w.Trace()
+	if err == nil && w.started {
+		err = w.w.Mend(ctx)
+	}
+	out.state, out.failures = w.w.State(), map[string]string{}
+	for i, held := range out.state {
+		out.state[i].Fields = w.without(held)
+	}
+	for _, f := range w.look() {
+		out.failures[f.Module+" "+f.Hook+" "+f.Key] = said(f)
+	}
+	return out, err
+}
+
+// differ names what is in one ending and not in the other.
+func differ(got, want ending) []string {
+	var out []string
+	a, b := byName(got.state), byName(want.state)
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if b[name] == nil {
+			out = append(out, "there is "+name+", which the plain order does not leave")
+		} else {
+			for _, line := range object.Differences(object.FromPlain(a[name]), object.FromPlain(b[name])) {
+				out = append(out, name+": "+line)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		if a[name] == nil {
+			out = append(out, "there is no "+name+", which the plain order leaves")
+		}
+	}
+	for _, of := range slices.Sorted(maps.Keys(got.failures)) {
+		if want.failures[of] == "" {
+			out = append(out, got.failures[of])
+		}
+	}
+	return out
+}
+
+func byName(state []sim.Held) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	for _, held := range state {
+		out[held.Name] = held.Fields
+	}
+	return out
+}
+
+// varying is a field that differs from one order to the next, and may.
+type varying struct {
+	kind string
+	path object.Path
+}
+
+// Vary has explorations leave out a field of all objects of a kind.
+func (w *world) Vary(kind string, path object.Path) {
+	w.varying = append(w.varying, varying{kind, path})
+}
+
+// without is what is held without the fields that may differ.
+func (w *world) without(held sim.Held) map[string]any {
+	for _, v := range w.varying {
+		if v.kind == held.Kind {
+			remove(held.Fields, v.path.Resolve(held.Fields))
+		}
+	}
+	return held.Fields
+}
+
+func remove(fields map[string]any, keys []string) {
+	for i, key := range keys {
+		if i == len(keys)-1 {
+			delete(fields, key)
+			return
+		}
+		fields, _ = fields[key].(map[string]any)
+	}
+}
