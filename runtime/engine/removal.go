@@ -160,6 +160,9 @@ func (e *Engine) forgetGone(m *module) {
 	}
 	e.leavers = slices.DeleteFunc(e.leavers, func(other *module) bool { return other == m })
 	e.awaitNobody(m)
+	if e.config.Drop(m.name) {
+		e.keepConfig()
+	}
 	e.noteOrder()
 	e.touchAll()
 	e.do(Gone{Module: m.name}) // its last runs may have left something in the metrics

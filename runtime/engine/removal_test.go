@@ -11,6 +11,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 )
@@ -349,4 +350,45 @@ func TestAFailedReleaseIsTriedOnceAnotherOneIsGone(t *testing.T) {
 		t.Fatalf("gone %v", w.gone)
 	}
 	w.state("web", status.ModuleReady, "")
+}
+
+// A module that leaves the tree and comes back has the section of the user's config that was accepted
+// last, also when what the ConfigMap says by then is refused; it goes with the module.
+func TestAModuleThatComesBackHasItsConfig(t *testing.T) {
+	web, _ := webAndShop()
+	shop := mod("shop", isOn())
+	shop.Tree.ConfigSchema = &tree.File{Path: "shop/openapi/config-values.yaml", Data: []byte("properties: {x: {type: integer}}\n")}
+	config := func(text string) Config {
+		return Config{State: ConfigPresent, Data: map[string]string{"shop": text}}
+	}
+	for name, restart := range map[string]bool{"reload": false, "restart": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, web, shop)
+			w.opts.Grace = 10 * time.Second
+			w.start()
+			w.in(config("x: 1"))
+			w.in(config("x: none"))
+			w.state("shop", status.ModuleReady, "")
+			w.reload(web)
+			if restart {
+				w.gen = newWorld(t, web).gen
+				w.start()
+				w.in(config("x: none"))
+			}
+			w.reload(web, shop)
+			if got := w.e.Values("shop"); got["x"] != int64(1) {
+				t.Errorf("values are %v", got)
+			}
+			if last := w.last["shop"]; !strings.Contains(last, "x:1") {
+				t.Errorf("released with %s", last)
+			}
+			w.reload(web)
+			w.advance(time.Minute)
+			for key := range w.kept[globalName] {
+				if strings.Contains(key, "shop") {
+					t.Errorf("%s is kept", key)
+				}
+			}
+		})
+	}
 }

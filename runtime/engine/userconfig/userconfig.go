@@ -100,6 +100,9 @@ type Section struct {
 	Global bool
 	// Schemas identifies the schemas that the section is checked against.
 	Schemas string
+	// Gone says that the module is not in the tree, and may come back: what is in force of
+	// its section and its switch stays, until [Config.Drop].
+	Gone bool
 	// Check checks what the section would be; last is what it is now.
 	Check func(next, last map[string]any) []values.Problem
 }
@@ -143,6 +146,9 @@ func (c *Config) read(sections []Section) (values.Config, map[string][]string) {
 	var known []values.KnownModule
 	schemas := map[string]string{}
 	for _, s := range sections {
+		if s.Gone {
+			continue // another module may have its key
+		}
 		schemas[s.Key] = s.Schemas
 		if !s.Global {
 			known = append(known, values.KnownModule{Name: s.Name, Key: s.Key})
@@ -166,14 +172,14 @@ func (c *Config) read(sections []Section) (values.Config, map[string][]string) {
 	}
 	next := values.Config{Sections: map[string]map[string]any{}, Enabled: maps.Clone(parsed.Enabled)}
 	for _, s := range sections {
-		if on, set := c.accepted.Enabled[s.Name]; set && bad[values.EnabledKey(s.Key)] {
+		if on, set := c.accepted.Enabled[s.Name]; set && (s.Gone || bad[values.EnabledKey(s.Key)]) {
 			next.Enabled[s.Name] = on // a switch that cannot be read stays as it was
 		}
 		section, last := parsed.Sections[s.Name], c.accepted.Sections[s.Name]
 		if s.Global {
 			section, last = parsed.Global, c.accepted.Global
 		}
-		if bad[s.Key] {
+		if s.Gone || bad[s.Key] {
 			section = last
 		} else if texts := check(s, section, last, evaluate); len(texts) > 0 {
 			section = last
@@ -189,6 +195,17 @@ func (c *Config) read(sections []Section) (values.Config, map[string][]string) {
 		}
 	}
 	return next, problems
+}
+
+// Drop takes away what is in force for a module that is gone for good. It says whether there was
+// something.
+func (c *Config) Drop(name string) bool {
+	_, section := c.accepted.Sections[name]
+	_, enabled := c.accepted.Enabled[name]
+	c.accepted.Sections, c.accepted.Enabled = maps.Clone(c.accepted.Sections), maps.Clone(c.accepted.Enabled)
+	delete(c.accepted.Sections, name)
+	delete(c.accepted.Enabled, name)
+	return section || enabled
 }
 
 // check says what is wrong with a section.

@@ -101,3 +101,20 @@ func TestWhatIsKeptComesBack(t *testing.T) {
 		t.Errorf("cannot be read: %v; in force %v", broken, next.Accepted())
 	}
 }
+
+// A module that is not in the tree keeps its section, whatever the ConfigMap says, until it
+// is gone for good. Its key belongs to nobody meanwhile.
+func TestTheSectionOfAModuleThatIsGoneStays(t *testing.T) {
+	c := newConfig()
+	c.take(Present, "web=x: 1", "webEnabled=true")
+	gone := append(sections()[:1], Section{Name: "web", Key: "web", Gone: true})
+	c.See(Input{State: Present, Data: map[string]string{"web": "bad: true"}})
+	c.Apply(gone)
+	a := c.Accepted()
+	if a.Sections["web"]["x"] != int64(1) || !a.Enabled["web"] {
+		t.Errorf("in force is %+v", a)
+	}
+	if !c.Drop("web") || c.Drop("web") || len(c.Accepted().Sections)+len(c.Accepted().Enabled) > 0 || !a.Enabled["web"] {
+		t.Errorf("in force is %+v", c.Accepted())
+	}
+}
