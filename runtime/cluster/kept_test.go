@@ -22,7 +22,10 @@ func newKept(t *testing.T, api *apitest.Server) *Kept {
 	return NewKept(KeptOptions{Client: newClient(t, api), Namespace: "ops", Name: "starling", Instance: "ops.starling"})
 }
 
-func value(kib int, fill byte) []byte { return bytes.Repeat([]byte{fill}, kib<<10) }
+// value is one of a size in parts of a Secret, which holds 128 of them.
+func value(parts int, fill byte) []byte {
+	return bytes.Repeat([]byte{fill}, parts*partLimit/128)
+}
 
 func save(t *testing.T, k *Kept, module string, data map[string][]byte) {
 	t.Helper()
@@ -82,7 +85,7 @@ func TestKeptSplits(t *testing.T) {
 	for i := range 6 {
 		data[fmt.Sprint(i)] = value(50, byte('a'+i))
 	}
-	data["large"] = value(800, 'l')
+	data["large"] = bytes.Repeat([]byte{'l'}, 800<<10)
 	save(t, k, "web", data)
 	got := stored(t, api)["web"]
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(data)), slices.Sorted(maps.Keys(got))); diff != "" {
@@ -114,7 +117,7 @@ func TestKeptSplits(t *testing.T) {
 		t.Errorf("loaded (-want +got):\n%s", diff)
 	}
 
-	err := k.Save(context.Background(), "web", map[string][]byte{"huge": value(901, 'h')})
+	err := k.Save(context.Background(), "web", map[string][]byte{"huge": bytes.Repeat([]byte{'h'}, 901<<10)})
 	if err == nil || !strings.Contains(err.Error(), `"huge" has 901 KiB`) {
 		t.Errorf("a value that is too large: %v", err)
 	}
@@ -312,6 +315,41 @@ func TestKeptSendsWhatHasChanged(t *testing.T) {
 		}
 		if size > partLimit || size != k.modules["web"].last.size[n] {
 			t.Errorf("part %d holds %d bytes, noted are %d", n, size, k.modules["web"].last.size[n])
+		}
+	}
+}
+
+// A change of one object among many writes one small Secret: the API server works on all of
+// it.
+func TestKeptOfOneObjectIsInOneSmallSecret(t *testing.T) {
+	api := apitest.New(t)
+	k := newKept(t, api)
+	data := map[string][]byte{}
+	object := func(i int, fill string) {
+		for _, kind := range []string{"layer", "state"} {
+			data[fmt.Sprintf("%s.each-hooks-mirror.star-mirror-of-object-%d", kind, i)] = []byte(strings.Repeat(fill, 150))
+		}
+	}
+	for i := range 1000 { // in many saves, as the first runs end
+		if object(i, "x"); i%10 == 9 {
+			save(t, k, "web", data)
+		}
+	}
+	several := 0
+	for i := range 1000 {
+		before := writes(api)
+		object(i, "y")
+		save(t, k, "web", data)
+		if writes(api)-before > 1 {
+			several++
+		}
+	}
+	if several > 50 {
+		t.Errorf("%d of 1,000 objects have what is kept in two Secrets", several)
+	}
+	for n, size := range k.modules["web"].last.size {
+		if size > 16<<10 {
+			t.Errorf("Secret %d holds %d bytes", n, size)
 		}
 	}
 }

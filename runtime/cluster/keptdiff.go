@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -33,7 +34,7 @@ func newSaved(m *keptModule, data map[string][]byte) *saved {
 // differs returns the keys that are new or have another value, and those that are gone.
 func (s *saved) differs(data map[string][]byte) (changed, gone []string) {
 	if s == nil {
-		return slices.Sorted(maps.Keys(data)), nil
+		return slices.SortedFunc(maps.Keys(data), compareKeys), nil
 	}
 	fresh := 0
 	for key, value := range data {
@@ -52,8 +53,16 @@ func (s *saved) differs(data map[string][]byte) (changed, gone []string) {
 			}
 		}
 	}
-	slices.Sort(changed)
+	slices.SortFunc(changed, compareKeys)
 	return changed, gone
+}
+
+// compareKeys sorts keys by what stands behind their first word, so that the layer and the
+// state of one subject come into one Secret.
+func compareKeys(a, b string) int {
+	_, left, _ := strings.Cut(a, ".")
+	_, right, _ := strings.Cut(b, ".")
+	return cmp.Or(strings.Compare(left, right), strings.Compare(a, b))
 }
 
 // patch returns the writes of a save by which no stored key moves: a new key goes into

@@ -106,7 +106,7 @@ func (m *keptModule) layout(data map[string][]byte, cautious bool) map[int][]str
 		return size[number] == 0 || size[number]+len(key)+len(data[key]) <= partLimit
 	}
 	var homeless []string
-	for _, key := range slices.Sorted(maps.Keys(data)) {
+	for _, key := range slices.SortedFunc(maps.Keys(data), compareKeys) {
 		if home := m.home(key); home != 0 && fits(home, key) {
 			put(home, key)
 		} else {
