@@ -95,6 +95,9 @@ type valueView struct {
 	// root is what was composed last, with plain sets made since then put in: as
 	// good as the real thing for telling which keys there are. Nil: unknown.
 	root map[string]any
+	// sets are those that are not put in yet: next to always there is one set per run, and
+	// the values of a hook with for_each are large.
+	sets []effect.ValueOp
 	// exact means that root is what Compose returned for all changes so far.
 	exact bool
 }
@@ -121,10 +124,14 @@ func (r *Run) values() (map[string]any, error) {
 // shape returns values whose keys are those of the effective ones. Many sets in
 // a row then compose nothing.
 func (r *Run) shape() (map[string]any, error) {
-	if r.view.root != nil {
-		return r.view.root, nil
+	if r.view.root == nil {
+		return r.values()
 	}
-	return r.values()
+	for _, op := range r.view.sets {
+		r.view.root = withValue(r.view.root, op.Path, op.Value)
+	}
+	r.view.sets = nil
+	return r.view.root, nil
 }
 
 // change checks and records one change of the values.
@@ -151,11 +158,10 @@ func (r *Run) change(op effect.ValueOp, shape map[string]any) error {
 	}
 	r.Effects.Values = append(r.Effects.Values, op)
 	r.view.exact = false
-	switch op.Op {
-	case effect.OpSet:
-		r.view.root = withValue(shape, op.Path, op.Value)
-	default:
-		r.view.root = nil
+	if op.Op == effect.OpSet {
+		r.view.sets = append(r.view.sets, op)
+	} else {
+		r.view = valueView{}
 	}
 	return nil
 }

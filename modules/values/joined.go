@@ -15,7 +15,7 @@ import (
 // use; nil is the empty tree.
 type joined struct {
 	ends     []end // by hook
-	children map[string]*joined
+	branches branches
 }
 
 // end is an edit that does something at its own place, and whose it is.
@@ -38,7 +38,7 @@ func (x *joined) child(key string) *joined {
 	if x == nil {
 		return nil
 	}
-	return x.children[key]
+	return x.branches.at(key)
 }
 
 // add puts an edit into a tree that is not in use yet. Hooks come in order.
@@ -47,13 +47,10 @@ func (x *joined) add(hook string, e *edit) {
 		x.ends = append(x.ends, end{hook, e})
 	}
 	for k, c := range e.children {
-		next := x.children[k]
+		next := x.branches.at(k)
 		if next == nil {
-			if x.children == nil {
-				x.children = map[string]*joined{}
-			}
 			next = &joined{}
-			x.children[k] = next
+			x.branches = x.branches.with(k, next)
 		}
 		next.add(hook, c)
 	}
@@ -72,20 +69,10 @@ func (x *joined) with(hook string, old, now *edit) *joined {
 			out.ends = slices.Insert(out.ends, i, end{hook, now})
 		}
 	}
-	keys := childEdits([]*edit{old, now})
-	if len(keys) > 0 {
-		if out.children = maps.Clone(out.children); out.children == nil {
-			out.children = map[string]*joined{}
-		}
+	for k := range childEdits([]*edit{old, now}) {
+		out.branches = out.branches.with(k, x.child(k).with(hook, old.child(k), now.child(k)))
 	}
-	for k := range keys {
-		if c := x.child(k).with(hook, old.child(k), now.child(k)); c != nil {
-			out.children[k] = c
-		} else {
-			delete(out.children, k)
-		}
-	}
-	if len(out.ends) == 0 && len(out.children) == 0 {
+	if len(out.ends) == 0 && out.branches.empty() {
 		return nil
 	}
 	return out
@@ -104,7 +91,7 @@ func (x *joined) creates() bool {
 	if slices.ContainsFunc(x.ends, func(e end) bool { return e.edit.creates() }) {
 		return true
 	}
-	for _, c := range x.children {
+	for c := range x.branches.all() {
 		if c.creates() {
 			return true
 		}
@@ -119,7 +106,7 @@ func (x *joined) claimed(path []string, hook string) bool {
 		if x == nil || x.sets(hook) {
 			return x != nil
 		}
-		x = x.children[k]
+		x = x.child(k)
 	}
 	return x.claimedBelow(hook)
 }
@@ -128,7 +115,7 @@ func (x *joined) claimedBelow(hook string) bool {
 	if x == nil || x.sets(hook) {
 		return x != nil
 	}
-	for _, c := range x.children {
+	for c := range x.branches.all() {
 		if c.claimedBelow(hook) {
 			return true
 		}
@@ -141,7 +128,7 @@ func (x *joined) hooks(out map[string]bool) {
 	for _, e := range x.ends {
 		out[e.hook] = true
 	}
-	for _, c := range x.children {
+	for c := range x.branches.all() {
 		c.hooks(out)
 	}
 }
@@ -184,7 +171,7 @@ func (p patch) at(path []string, x *joined, touched []*edit, base, old value) va
 	out := was
 	for k, below := range childEdits(touched) {
 		before := valueIn(was, k)
-		now := p.at(append(slices.Clip(path), k), x.children[k], below, valueIn(under, k), before)
+		now := p.at(append(slices.Clip(path), k), x.child(k), below, valueIn(under, k), before)
 		if now.there == before.there && same(now.v, before.v) {
 			continue
 		}

@@ -28,7 +28,11 @@ func TestPatchedValuesEqualComputedOnes(t *testing.T) {
 			for range r.IntN(4) {
 				own = append(own, randomOp(r))
 			}
-			before := c.Compose()
+			var before map[string]any
+			computed := seed%2 == 0 || r.IntN(3) == 0 // else several layers change before somebody asks
+			if computed {
+				before = c.Compose()
+			}
 			err := c.Conflict(hook, own)
 			if all := Conflict(c.Section().Hooks, hook, own); fmt.Sprint(err) != fmt.Sprint(all) {
 				t.Fatalf("seed %d, step %d: conflict %v, from all layers %v", seed, step, err, all)
@@ -39,6 +43,9 @@ func TestPatchedValuesEqualComputedOnes(t *testing.T) {
 			c = c.WithHook(hook, own)
 			if layers[hook] = own; len(own) == 0 {
 				delete(layers, hook)
+			}
+			if !computed {
+				continue
 			}
 			anew := s
 			for h, ops := range layers {

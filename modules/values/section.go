@@ -68,7 +68,7 @@ type Composer struct {
 	upper, defaults *joined
 
 	once sync.Once
-	from *change // nil: computed from nothing
+	from atomic.Pointer[change] // nil: computed from nothing
 	done atomic.Pointer[composed]
 
 	// passed are values that the schema for hooks has nothing against; nil: none are known.
@@ -99,10 +99,11 @@ type composed struct {
 // leads to.
 func (x *composed) plain() bool { return same(x.full, x.upper) }
 
-// change is how a composer differs from one that has computed its values.
+// change is how a composer differs from one that has computed its values: by layers that
+// have come, and by others that have gone.
 type change struct {
-	was      *composed
-	old, now *layer
+	was    *composed
+	layers []*layer
 }
 
 // layer is a HookLayer ready to apply.
@@ -205,8 +206,12 @@ func (c *Composer) withLayer(now *layer) *Composer {
 	out.upper = c.upper.with(now.Hook, old.upper, now.upper)
 	out.defaults = c.defaults.with(now.Hook, old.defaults, now.defaults)
 	out.passed.Store(c.passed.Load())
+	from := c.from.Load() // before the other one, in the place of which it may go
 	if was := c.done.Load(); was != nil {
-		out.from = &change{was: was, old: old, now: now}
+		from = &change{was: was}
+	}
+	if from != nil {
+		out.from.Store(&change{from.was, append(slices.Clip(from.layers), old, now)})
 	}
 	return out
 }
@@ -258,9 +263,9 @@ func (c *Composer) compute() *composed {
 		if c.done.Load() != nil {
 			return
 		}
-		if c.from != nil {
-			c.done.Store(c.recompute(*c.from))
-			c.from = nil
+		if from := c.from.Load(); from != nil {
+			c.done.Store(c.recompute(*from))
+			c.from.Store(nil)
 			return
 		}
 		upper, defaults := make([]*edit, len(c.layers)), make([]*edit, len(c.layers))
@@ -276,15 +281,20 @@ func (c *Composer) compute() *composed {
 	return c.done.Load()
 }
 
-// recompute is compute after one layer has changed.
+// recompute is compute after some layers have changed.
 func (c *Composer) recompute(from change) *composed {
 	x := *from.was
-	touched := []*edit{from.old.defaults, from.now.defaults}
+	var touched []*edit
+	for _, l := range from.layers {
+		touched = append(touched, l.defaults)
+	}
 	x.lower = patch{c, func(l *layer) *edit { return l.defaults }}.root(c.defaults, touched, c.base, x.lower)
 	if !same(x.lower, from.was.lower) {
 		x.mid = Merge(x.lower, c.section.Config)
 	}
-	touched = append(touched, from.old.upper, from.now.upper)
+	for _, l := range from.layers {
+		touched = append(touched, l.upper)
+	}
 	x.upper = patch{c, func(l *layer) *edit { return l.upper }}.root(c.upper, touched, x.mid, x.upper)
 	if same(x.upper, from.was.upper) {
 		return &x
