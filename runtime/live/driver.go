@@ -201,7 +201,7 @@ func (d *Driver) handle(in engine.Input) {
 		d.do(a)
 	}
 	if start, ok := in.(engine.Start); ok {
-		d.useMarks(start.Generation)
+		d.marks.use(start.Generation)
 	}
 	// Once a second at most, and after the last input too.
 	if !d.looking {

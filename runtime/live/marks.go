@@ -27,9 +27,9 @@ const forgetAfter = 30 * 24 * time.Hour
 // Marks notes on disk what of the modules is being evaluated, so that what takes the
 // process with it (memory that no limit saw in time, a fault of the runtime) is known
 // afterwards: a run of a hook, a filter, enabled(), the load of a module, a section of the
-// config. A file for each, no API write; a process that stops as it should leaves none. A file is made with the
-// first time and stays open: what each time then costs is two writes of one byte, which
-// matters to filters, and to hooks that answer requests.
+// config. All of them are records of one file, without an API write, and a process that stops as it should
+// leaves none. Each time costs two writes of one byte, which matters to filters, to hooks that answer
+// requests, and to the start of a thousand modules.
 //
 // A mark is that of a name and of the digest of its code: an edit gives a fresh chance,
 // and one of other code changes nothing.
@@ -37,6 +37,7 @@ type Marks struct {
 	dir string
 
 	mu      sync.Mutex
+	book    markBook
 	running map[string]*running // what is evaluated, or was, by mark
 	latest  map[string]string   // the mark that was begun last, by its name
 	unclean map[string]int      // earlier processes that ended so, by mark
@@ -56,13 +57,8 @@ type running struct {
 	// passed says that it went well, and that what earlier processes have against it is
 	// cleared once this one has ended as it should.
 	passed bool
-	file   *os.File // begins with markRunning or markIdle
+	record int // its place in the book, or noRecord
 }
-
-const (
-	markRunning = '1'
-	markIdle    = '0'
-)
 
 // OpenMarks reads what earlier processes have left behind in a state folder.
 func OpenMarks(dir string) (*Marks, error) {
@@ -74,44 +70,40 @@ func OpenMarks(dir string) (*Marks, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
-	fresh := map[string]bool{} // those that the last process has left
+	m.book.path = filepath.Join(m.dir, bookName)
+	left, err := readMarks(m.book.path) // by the last process
+	if err != nil {
+		return nil, fmt.Errorf("--state-dir: %w", err)
+	}
+	for mark := range left {
+		m.unclean[mark]++
+	}
 	for _, f := range files {
-		mark, kind, _ := strings.Cut(f.Name(), ".")
-		switch kind {
-		case "running":
-			data, err := os.ReadFile(filepath.Join(m.dir, f.Name()))
-			if err == nil && len(data) > 0 && data[0] == markIdle {
-				if err := m.remove(mark, "running"); err != nil {
-					return nil, fmt.Errorf("--state-dir: %w", err)
-				}
-				continue
+		mark, counts := strings.CutSuffix(f.Name(), uncleanSuffix)
+		if !counts {
+			continue
+		}
+		if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > forgetAfter {
+			if err := m.remove(mark); err != nil {
+				return nil, fmt.Errorf("--state-dir: %w", err)
 			}
-			m.unclean[mark]++
-			fresh[mark] = true
-		case "unclean":
-			if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > forgetAfter {
-				if err := m.remove(mark, "unclean"); err != nil {
-					return nil, fmt.Errorf("--state-dir: %w", err)
-				}
-				continue
-			}
-			data, err := os.ReadFile(filepath.Join(m.dir, f.Name()))
-			n, bad := strconv.Atoi(strings.TrimSpace(string(data)))
-			if err == nil && bad == nil && n > 0 && n < 1000 {
-				m.unclean[mark] += n
-			}
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(m.dir, f.Name()))
+		n, bad := strconv.Atoi(strings.TrimSpace(string(data)))
+		if err == nil && bad == nil && n > 0 && n < 1000 {
+			m.unclean[mark] += n
 		}
 	}
-	for mark := range fresh {
-		n := m.unclean[mark]
-		// First the count, then the mark: a crash in between counts twice, which
-		// errs on the safe side.
-		if err := os.WriteFile(m.file(mark, "unclean"), []byte(strconv.Itoa(n)), 0o600); err != nil {
+	for mark := range left {
+		if err := os.WriteFile(m.file(mark), []byte(strconv.Itoa(m.unclean[mark])), 0o600); err != nil {
 			return nil, fmt.Errorf("--state-dir: %w", err)
 		}
-		if err := m.remove(mark, "running"); err != nil {
-			return nil, fmt.Errorf("--state-dir: %w", err)
-		}
+	}
+	// First the counts, then the marks: a crash in between counts twice, which errs on the
+	// safe side.
+	if err := m.book.close(); err != nil {
+		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
 	return m, nil
 }
@@ -123,10 +115,10 @@ func (m *Marks) quarantined(what, digest string) string {
 	mark := markOf(what, digest)
 	n := m.unclean[mark]
 	if n > 0 { // it is still there; where that cannot be noted, it is forgotten early
-		_ = os.Chtimes(m.file(mark, "unclean"), time.Time{}, time.Now())
+		_ = os.Chtimes(m.file(mark), time.Time{}, time.Now())
 	}
 	if n >= quarantineAfter {
-		return fmt.Sprintf("quarantined: %d times in a row starling was killed while it ran; change it, or remove %s and restart", n, m.file(mark, "unclean"))
+		return fmt.Sprintf("quarantined: %d times in a row starling was killed while it ran; change it, or remove %s and restart", n, m.file(mark))
 	}
 	return ""
 }
@@ -141,14 +133,12 @@ func (m *Marks) begin(what, digest string) error {
 	mark := markOf(what, digest)
 	r := m.running[mark]
 	if r == nil {
-		r = &running{what: what}
+		r = &running{what: what, record: noRecord}
 		m.running[mark] = r
 	}
-	if err := m.replace(what, mark); err != nil {
-		return err
-	}
+	m.replace(what, mark)
 	if r.times <= r.waiting {
-		if err := m.show(mark, what, r); err != nil {
+		if err := m.book.begin(mark, what, &r.record); err != nil {
 			return err // there is no run
 		}
 	}
@@ -158,39 +148,17 @@ func (m *Marks) begin(what, digest string) error {
 }
 
 // replace has the mark of other code of this name go as soon as it does not run.
-func (m *Marks) replace(what, mark string) error {
+func (m *Marks) replace(what, mark string) {
 	before := m.latest[what]
 	if before == mark {
-		return nil
+		return
 	}
 	m.latest[what] = mark
-	old := m.running[before]
-	if old == nil {
-		return nil
+	if old := m.running[before]; old != nil {
+		if old.gone = true; old.times <= 0 {
+			m.drop(before, old)
+		}
 	}
-	if old.gone = true; old.times > 0 {
-		return nil
-	}
-	return m.close(before, old)
-}
-
-// show writes the mark of what is evaluated.
-func (m *Marks) show(mark, what string, r *running) error {
-	if r.file != nil {
-		return r.set(markRunning)
-	}
-	file, err := os.OpenFile(m.file(mark, "running"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	r.file = file
-	_, err = file.WriteString(string(markRunning) + " " + what)
-	return err
-}
-
-func (r *running) set(state byte) error {
-	_, err := r.file.WriteAt([]byte{state}, 0)
-	return err
 }
 
 // end takes the mark away. A success clears what earlier processes had against it.
@@ -203,15 +171,15 @@ func (m *Marks) end(what, digest string, succeeded bool) error {
 		return nil // cleared meanwhile
 	}
 	var errs []error
-	if r.times--; r.times <= r.waiting && r.file != nil {
-		errs = append(errs, r.set(markIdle))
+	if r.times--; r.times <= r.waiting {
+		errs = append(errs, m.book.end(r.record))
 	}
 	if r.times <= 0 && r.gone {
-		errs = append(errs, m.close(mark, r))
+		m.drop(mark, r)
 	}
 	if succeeded && m.unclean[mark] > 0 {
 		delete(m.unclean, mark)
-		errs = append(errs, m.remove(mark, "unclean"))
+		errs = append(errs, m.remove(mark))
 	}
 	return errors.Join(errs...)
 }
@@ -242,7 +210,7 @@ func (m *Marks) Loading(module, digest string) (loaded func(ok bool), err error)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if r := m.running[markOf(what, digest)]; r != nil && r.times <= 0 {
-			_ = m.close(markOf(what, digest), r) // it is loaded once
+			m.drop(markOf(what, digest), r) // it is loaded once
 		}
 	}, nil
 }
@@ -279,11 +247,11 @@ func (m *Marks) Clear() error {
 	var errs []error
 	for mark, r := range m.running {
 		if r.passed && m.unclean[mark] > 0 {
-			errs = append(errs, m.remove(mark, "unclean"))
+			errs = append(errs, m.remove(mark))
 		}
-		errs = append(errs, m.close(mark, r))
+		m.drop(mark, r)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, m.book.close())...)
 }
 
 // Stay has the marks of what goes on stay for the next process: this one ends because
@@ -295,7 +263,7 @@ func (m *Marks) Stay() {
 }
 
 // use has the marks of all but these hooks, and of filters, go as soon as they do not run.
-func (m *Marks) use(gen *generation.Generation) error {
+func (m *Marks) use(gen *generation.Generation) {
 	stay := map[string]bool{}
 	for _, module := range gen.All() {
 		for _, h := range module.Hooks {
@@ -304,27 +272,23 @@ func (m *Marks) use(gen *generation.Generation) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var errs []error
 	for mark, r := range m.running {
 		if stay[mark] {
 			continue
 		}
 		if r.gone = true; r.times <= 0 {
-			errs = append(errs, m.close(mark, r))
+			m.drop(mark, r)
 		}
 	}
-	return errors.Join(errs...)
 }
 
-func (m *Marks) close(mark string, r *running) error {
+// drop forgets what does not run; another one may have its record.
+func (m *Marks) drop(mark string, r *running) {
 	delete(m.running, mark)
 	if m.latest[r.what] == mark {
 		delete(m.latest, r.what)
 	}
-	if r.file == nil {
-		return nil
-	}
-	return errors.Join(r.file.Close(), m.remove(mark, "running"))
+	m.book.free(r.record)
 }
 
 func markOf(what, digest string) string {
@@ -332,10 +296,16 @@ func markOf(what, digest string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (m *Marks) file(mark, kind string) string { return filepath.Join(m.dir, mark+"."+kind) }
+const uncleanSuffix = ".unclean"
 
-func (m *Marks) remove(mark, kind string) error {
-	if err := os.Remove(m.file(mark, kind)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// file is where the count of a mark stands.
+func (m *Marks) file(mark string) string { return filepath.Join(m.dir, mark+uncleanSuffix) }
+
+// remove drops the count of a mark.
+func (m *Marks) remove(mark string) error { return removeFile(m.file(mark)) }
+
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

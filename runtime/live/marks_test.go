@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,8 +129,58 @@ func TestARunThatCannotBeMarkedCountsForNothing(t *testing.T) {
 	if err := m.begin("web/a", "code"); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := os.ReadFile(m.file(markOf("web/a", "code"), "running")); err != nil || len(data) == 0 || data[0] != markRunning {
-		t.Errorf("the run that follows is not marked: %q, %v", data, err)
+	if left, err := readMarks(m.book.path); err != nil || !left[markOf("web/a", "code")] {
+		t.Errorf("the run that follows is not marked: %v, %v", left, err)
+	}
+}
+
+// However much there is to evaluate: a file is opened once, and records of code that is gone
+// are used again.
+func TestMarksAreOneFile(t *testing.T) {
+	dir := t.TempDir()
+	m := open(t, dir)
+	hook := func(i int) string { return fmt.Sprintf("app-%d/a", i) }
+	for i := range 1000 {
+		for _, err := range []error{m.begin(hook(i), "code"), m.end(hook(i), "code", true)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "runs", "*"))
+	if err != nil || len(files) != 1 {
+		t.Errorf("1000 hooks have run, there are %d files, %v", len(files), err)
+	}
+	for i := range 1000 { // edited
+		ended, err := m.Evaluating(hook(i), "other code")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended(true)
+	}
+	if info, err := os.Stat(files[0]); err != nil || info.Size() > 1001*recordSize {
+		t.Errorf("an edit of each took new records: %d bytes, %v", info.Size(), err)
+	}
+	if err := m.begin(hook(7), "newest"); err != nil { // and the process is gone
+		t.Fatal(err)
+	}
+	if left := open(t, dir).unclean; len(left) != 1 || left[markOf(hook(7), "newest")] != 1 {
+		t.Errorf("found afterwards: %v", left)
+	}
+}
+
+// A record that is not whole, or nobody's, counts for nothing.
+func TestABookThatIsBroken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), bookName)
+	whole := fmt.Sprintf("%-255s\n", "1 "+markOf("web/a", "code")+" web/a")
+	broken := fmt.Sprintf("%-255s\n", "1 short web/a")
+	for text, want := range map[string]int{"": 0, broken + whole: 1, whole[:40]: 0, whole + whole[:40]: 1, strings.Repeat("\x00", recordSize) + whole: 1} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := readMarks(path); err != nil || len(left) != want {
+			t.Errorf("%q: %v, %v", text, left, err)
+		}
 	}
 }
 
@@ -227,7 +278,7 @@ func TestOldCountsAreForgotten(t *testing.T) {
 	old := time.Now().Add(-2 * forgetAfter)
 	age := func(m *Marks) {
 		for _, what := range []string{"web/here", "web/gone"} {
-			if err := os.Chtimes(m.file(markOf(what, "code"), "unclean"), old, old); err != nil {
+			if err := os.Chtimes(m.file(markOf(what, "code")), old, old); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -241,7 +292,7 @@ func TestOldCountsAreForgotten(t *testing.T) {
 	if m.quarantined("web/here", "code") == "" || m.quarantined("web/gone", "code") != "" {
 		t.Errorf("counts %v", m.unclean)
 	}
-	if _, err := os.Stat(m.file(markOf("web/gone", "code"), "unclean")); !os.IsNotExist(err) {
+	if _, err := os.Stat(m.file(markOf("web/gone", "code"))); !os.IsNotExist(err) {
 		t.Errorf("its file stays: %v", err)
 	}
 }

@@ -85,7 +85,7 @@ func (d *Driver) adopted(next *generation.Generation) {
 	if d.receive != nil {
 		d.receive.Know(next)
 	}
-	d.useMarks(next)
+	d.marks.use(next)
 	if d.started.Load() {
 		d.metrics.generation.Set(float64(next.Number))
 	}
@@ -95,13 +95,6 @@ func (d *Driver) adopted(next *generation.Generation) {
 		text += ": " + what
 	}
 	d.reloaded(text)
-}
-
-// useMarks closes the files of marks that are not needed again and again.
-func (d *Driver) useMarks(g *generation.Generation) {
-	if err := d.marks.use(g); err != nil {
-		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
-	}
 }
 
 // reloaded says that the module tree is in force.

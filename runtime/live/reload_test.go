@@ -111,23 +111,14 @@ func TestMarksFollowTheCode(t *testing.T) {
 	if err := m.end("web/rests", "one", true); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.use(gen); err != nil {
-		t.Fatal(err)
-	}
-	files := func() (n int) {
-		all, err := filepath.Glob(filepath.Join(dir, "runs", "*.running"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(all)
-	}
-	if n := files(); n != 2 {
+	m.use(gen)
+	if n := len(m.running); n != 2 {
 		t.Errorf("%d marks, want those of the hook that stays and of the one that runs", n)
 	}
 	if err := m.end("web/runs", "one", false); err != nil {
 		t.Fatal(err)
 	}
-	if n := files(); n != 1 {
+	if n := len(m.running); n != 1 {
 		t.Errorf("%d marks, want that of the hook that stays", n)
 	}
 	for range 2 { // killed now, and once more
@@ -162,7 +153,7 @@ func TestALoadThatTakesTheProcessWithIt(t *testing.T) {
 	}
 	load(m, "innocent")(true)
 	load(m, "guilty edited")(true)
-	files, err := filepath.Glob(filepath.Join(dir, "runs", "*"))
+	files, err := filepath.Glob(filepath.Join(dir, "runs", "*"+uncleanSuffix))
 	if err != nil || len(files) != 1 {
 		t.Errorf("what is noted: %v %v", files, err)
 	}

@@ -32,18 +32,18 @@ func (m *Marks) aside(what, digest string) (back func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.running[markOf(what, digest)]
-	if r == nil || r.file == nil {
+	if r == nil || r.record == noRecord {
 		return func() {}
 	}
 	if r.waiting++; r.waiting >= r.times {
-		_ = r.set(markIdle) // a mark that stays counts once
+		_ = m.book.end(r.record) // a mark that stays counts once
 	}
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		r.waiting--
 		if m.running[markOf(what, digest)] == r && r.waiting < r.times {
-			_ = r.set(markRunning)
+			_ = m.book.set(r.record, markRunning)
 		}
 	}
 }

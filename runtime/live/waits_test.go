@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -38,9 +37,9 @@ func TestMarksOfRunsThatWait(t *testing.T) {
 	m := open(t, t.TempDir())
 	marked := func(want bool) {
 		t.Helper()
-		data, err := os.ReadFile(m.file(markOf("web/a", "code"), "running"))
-		if err != nil || (data[0] == markRunning) != want {
-			t.Errorf("%q %v, want it marked: %t", data, err, want)
+		left, err := readMarks(m.book.path)
+		if err != nil || left[markOf("web/a", "code")] != want {
+			t.Errorf("%v %v, want it marked: %t", left, err, want)
 		}
 	}
 	must := func(err error) {
