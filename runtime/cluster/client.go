@@ -96,7 +96,11 @@ func New(o Options) (*Client, error) {
 	// One limit for all clients made from this configuration; the Lease has its
 	// own, so that a burst of writes cannot cost it.
 	cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst)
+	turn := make(chan struct{}, 1)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		if cfg.Transport == nil { // a given one need not tell of its connections
+			next = &sharedConnect{turn: turn, next: next}
+		}
 		return &fencedTransport{fence: c.fence, next: next}
 	})
 	c.config = cfg
