@@ -21,10 +21,9 @@ const (
 	markIdle    = '0'
 )
 
-// markBook is a file with a record per mark: whether it is under way, which one it is, and what
-// has it.
-// What is written stays when the process ends, however that happens. The file is there as
-// long as it is open.
+// markBook is a file with a record per mark: whether it is under way, which one it is, and the
+// name of the code. A record stays when the process ends, however that happens. The file is
+// there as long as it is open.
 type markBook struct {
 	path    string
 	file    *os.File // nil: nothing is marked yet
