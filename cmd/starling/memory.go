@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // heapGrowth is how much the heap may grow between two collections, in percent of
@@ -40,6 +42,30 @@ func testHeap() uint64 { return uint64(min(2<<30, debug.SetMemoryLimit(-1)/5*2))
 func tuneRequests() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(requestGrowth)
+	}
+}
+
+// restAfter is how long a process rests after its start before it gives back what that took.
+const restAfter = 5 * time.Second
+
+// releaseStart gives back to the system, once, the memory that the start alone took: garbage,
+// stacks that have shrunk, and pages of the program.
+func releaseStart(ctx context.Context, ready func() (bool, string)) {
+	look := time.NewTicker(restAfter)
+	defer look.Stop()
+	for was := false; ; {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+		is, _ := ready()
+		if is && was {
+			debug.FreeOSMemory()
+			unmapProgram()
+			return
+		}
+		was = is
 	}
 }
 

@@ -160,6 +160,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		// The end does not wait for a file that loads for ever.
 		go f.follow(ctx, driver, digest, log)
 	}
+	go releaseStart(ctx, driver.Ready)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error { return srv.Run(serving) })
 	group.Go(func() error {

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Pages of the program that a process has used for its start alone do not stay resident.
+func TestPagesOfTheProgramGoAfterTheStart(t *testing.T) {
+	resident := func() int {
+		t.Helper()
+		data, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(data), "RssFile:")
+		kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kilobytes
+	}
+	before := resident()
+	unmapProgram()
+	if after := resident(); after > before/2 {
+		t.Errorf("%d KiB of the program are resident, %d KiB before", after, before)
+	}
+}
+
+func TestMappingsThatWereWrittenToStay(t *testing.T) {
+	const smaps = `00400000-02000000 r-xp 00000000 fe:00 77 /bin/starling
+Rss:               27640 kB
+Anonymous:             0 kB
+02000000-03000000 r--p 01c00000 fe:00 77 /bin/starling (deleted)
+Anonymous:             0 kB
+03000000-04000000 r--p 02c00000 fe:00 77 /bin/starling
+Anonymous:             4 kB
+04000000-05000000 rw-p 03c00000 fe:00 77 /bin/starling
+Anonymous:             0 kB
+05000000-06000000 r--s 00000000 fe:00 78 /tmp/shared
+Anonymous:             0 kB
+7ffc0000-7ffd0000 r-xp 00000000 00:00 0 [vdso]
+Anonymous:             0 kB
+`
+	got := readOnly(strings.NewReader(smaps))
+	if len(got) != 2 || got[0] != (mapping{0x400000, 0x2000000}) || got[1] != (mapping{0x2000000, 0x3000000}) {
+		t.Errorf("got %x", got)
+	}
+}

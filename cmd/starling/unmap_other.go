@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// unmapProgram is for Linux, which counts the pages of the program.
+func unmapProgram() {}
