@@ -35,7 +35,7 @@ func hookSpec() Spec {
 			{Name: "min_interval", Type: TypeDuration, Default: "None", Doc: "Mean time between two runs. Earlier triggers wait, as one run, and hold up no other hook."},
 			{Name: "burst", Type: TypeInt, Default: "1", Doc: "How many runs min_interval lets through in a row after a pause."},
 			{Name: "for_each", Type: TypeString, Default: "None", Doc: "Name of one of the hook's watches: each object of its snapshot has its own runs, with its own retry, requeue, ctx.state and values. They find it in ctx.key and ctx.object. The first runs come as the watch syncs; an event of another binding is one of every object. Values, state and metrics of an object go with it; members of a set stay, unless they have the object as their owner= and it is deleted: let cleanup apply the set with an empty list."},
-			{Name: "parallel", Type: TypeInt, Default: "4", Doc: "How many runs of for_each go side by side, 1 to 100."},
+			{Name: "parallel", Type: TypeInt, Default: "4", Doc: "How many runs of for_each go side by side, 1 to 100; one whose objects are written, and that waits for the write of its values and state, does not count."},
 			{Name: "cleanup", Type: TypeFunction, Default: "None", Doc: "With for_each: a function that takes ctx, called instead of fn once an object is being deleted, or is no longer watched. A finalizer keeps the object until it has succeeded. Finalizers go with the module: when it is switched off, or is gone from the tree, and by `starling detach`."},
 			{Name: "values", Type: TypeString, Default: `"replace"`, Doc: "The fate of values that earlier runs of this hook have set: \"replace\" them by those of a run, or \"keep\" them and add to them."},
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // runDone checks what a run asked for and has it committed.
@@ -128,8 +129,29 @@ func (e *Engine) written(id uint64) {
 		return
 	}
 	r.joined = true
-	r.hook.module.store.Join(id)
-	e.touch(r.hook.module)
+	m, until := r.hook.module, e.now
+	if s.key != "" && r.request == nil {
+		until = e.now.Add(gatherFor)
+	}
+	m.store.Join(id, object.PlainSize(r.effects.State)+sizeOf(r.layer), until)
+	// Its objects are written: those behind it need not wait for what is kept of it.
+	if !m.store.Full() {
+		r.hook.lane.Yield(r.work)
+	}
+	e.touch(m)
+}
+
+// gatherFor is how long a run about an object waits for others that are under way, so that
+// what is kept of all of them goes with one write.
+const gatherFor = 50 * time.Millisecond
+
+// sizeOf is the size of a layer.
+func sizeOf(layer []effect.ValueOp) int {
+	n := 0
+	for _, op := range layer {
+		n += object.PlainSize(op.Value)
+	}
+	return n
 }
 
 // followsAnother says whether what another run about the same subject leaves is still to be
@@ -185,13 +207,7 @@ func (e *Engine) runSucceeded(id uint64) {
 	}
 	s.state, s.stateSecrets = r.state, r.secrets
 	if !values.Equal(s.layer, r.layer) {
-		before := m.version
-		e.cause = r.leads()
-		e.setLayer(s, r.layer)
-		e.cause = nil
-		if m.pass.runs(r.work.Events) {
-			m.pass.own += m.version - before
-		}
+		e.setLayer(s, r.layer, r.leads(), m.pass.runs(r.work.Events))
 	} else if len(s.layer) > 0 {
 		s.layer = values.Relocate(s.layer, r.layer)
 	}

@@ -40,6 +40,7 @@ type module struct {
 	composed map[string]any // the module's own values
 	view     map[string]any // with `global`: what hooks and the chart see
 	version  int            // counts changes of view
+	moves    moves          // that composed and view do not show yet
 
 	verdict      verdict
 	lastStanding standing  // what those who depend on the module know of it
@@ -191,6 +192,7 @@ func (m *module) standing() standing {
 
 // step looks at one module and starts whatever is due.
 func (e *Engine) step(m *module) {
+	e.showLayers(m)
 	switch {
 	case m == e.global:
 		m.verdict = verdict{Run: m.broken == "" && e.config.Known(), Settled: true}

@@ -183,30 +183,60 @@ func (e *Engine) retrySoon(m *module) {
 	}
 }
 
-// setLayer makes the layer of a subject count.
-func (e *Engine) setLayer(s *subject, ops []effect.ValueOp) {
+// moves are changes of layers that the values of their module do not show yet: those of one
+// write are shown at once, for that costs as much as the values are large.
+type moves struct {
+	any   bool
+	cause *effect.Cause // of the shortest row of runs that has led to them
+	own   bool          // all are of hooks of the module's pass
+}
+
+func (x *moves) add(cause *effect.Cause, own bool) {
+	if !x.any || x.cause.Compare(cause) > 0 {
+		x.cause = cause
+	}
+	x.any, x.own = true, own && (x.own || !x.any)
+}
+
+// setLayer makes the layer of a subject count. The next look at its module shows it.
+func (e *Engine) setLayer(s *subject, ops []effect.ValueOp, cause *effect.Cause, own bool) {
 	m := s.hook.module
 	s.layer = ops
 	m.values = m.values.WithHook(s.id(), m.sectionOps(ops))
-	now := m.values.Compose()
+	m.moves.add(cause, own)
+	e.touch(m)
 	if m != e.global {
-		switch below := now[values.GlobalKey] != nil || m.composed[values.GlobalKey] != nil; {
-		case reflect.ValueOf(now).Pointer() == reflect.ValueOf(m.composed).Pointer():
-		case below: // which the global values may hide
-			e.recomposeModule(m)
-		default: // known to differ, so what others have set need not be compared
-			m.composed = now
-			e.moved(m, values.ModuleView(now, e.global.composed))
-		}
 		return
-	}
-	if reflect.ValueOf(now).Pointer() != reflect.ValueOf(m.composed).Pointer() {
-		e.globalMoved(now)
 	}
 	before := e.hookSwitches.Compose()
 	e.hookSwitches = e.hookSwitches.WithHook(s.id(), values.SwitchOps(ops))
 	if reflect.ValueOf(before).Pointer() != reflect.ValueOf(e.hookSwitches.Compose()).Pointer() {
 		e.touchAll() // no module's values show it
+	}
+}
+
+// showLayers has the values of a module show all layers.
+func (e *Engine) showLayers(m *module) {
+	if !m.moves.any {
+		return
+	}
+	shown, version := m.moves, m.version
+	m.moves = moves{}
+	e.cause = shown.cause
+	now := m.values.Compose()
+	switch below := now[values.GlobalKey] != nil || m.composed[values.GlobalKey] != nil; {
+	case reflect.ValueOf(now).Pointer() == reflect.ValueOf(m.composed).Pointer():
+	case m == e.global:
+		e.globalMoved(now)
+	case below: // which the global values may hide
+		e.recomposeModule(m)
+	default: // known to differ, so what others have set need not be compared
+		m.composed = now
+		e.moved(m, values.ModuleView(now, e.global.composed))
+	}
+	e.cause = nil
+	if shown.own {
+		m.pass.own += m.version - version
 	}
 }
 

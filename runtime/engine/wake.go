@@ -105,6 +105,7 @@ func (m *module) nextWake(now time.Time) (at time.Time, ok bool) {
 		}
 	}
 	sooner(m.retry(now))
+	sooner(m.store.Until())
 	if m.started {
 		for _, h := range m.hooks {
 			if h.limit != nil && h.lane.Waits(h.gen.ID) {

@@ -49,6 +49,46 @@ func TestObjectsOfAHookRunSideBySide(t *testing.T) {
 	}
 }
 
+func TestWorkThatGivesUpItsPlaceHoldsUpItsOwnObjectAlone(t *testing.T) {
+	l := newParallel(2)
+	for _, key := range []string{"a", "b", "c", "d"} {
+		l.Add(ID{"each", key}, Unordered, "sync")
+	}
+	a, b := next(t, l, t0), next(t, l, t0)
+	l.Yield(a)
+	l.Yield(a) // once more changes nothing
+	c := next(t, l, t0)
+	if c.ID.Key != "c" {
+		t.Errorf("got %v, want c", c.ID)
+	}
+	nothing(t, l, t0) // b and c have the two places
+	l.Add(a.ID, Unordered, "modified")
+	l.Add(ID{Group: "other"}, Unordered, "tick")
+	l.Yield(b)
+	l.Yield(c)
+	d := next(t, l, t0) // it was its turn still when other came
+	l.Yield(d)
+	nothing(t, l, t0) // now it is that of other, once all have ended
+	l.Failed(a, t0)
+	l.Done(b)
+	nothing(t, l, t0)
+	l.Done(c)
+	nothing(t, l, t0)
+	l.Done(d)
+	other := next(t, l, t0)
+	if other.ID.Group != "other" {
+		t.Fatalf("got %v, want other", other.ID)
+	}
+	l.Done(other)
+	if again := next(t, l, t0); again.ID != a.ID || len(again.Events) != 2 || again.Attempt != 2 {
+		t.Errorf("got %v", again)
+	}
+	l.Add(b.ID, Unordered, "modified")
+	l.Add(c.ID, Unordered, "modified")
+	next(t, l, t0)
+	nothing(t, l, t0) // the places that were given up are two again
+}
+
 func TestManyObjectsLetOtherHooksHaveTheirTurn(t *testing.T) {
 	l := newParallel(2)
 	for i := range 100 {

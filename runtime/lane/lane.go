@@ -37,13 +37,15 @@ type Options[E any] struct {
 	Parallel func(group string) int
 }
 
-// Lane is the line of work of one module. Work that is taken at a time is of one group.
+// Lane is the line of work of one module. Work that is taken at a time is of one group. Each
+// piece of it has a place until it is given back, or gives that up.
 // A Lane is not safe for concurrent use.
 type Lane[E any] struct {
 	o      Options[E]
 	groups map[string]*group[E]
-	taken  map[ID]bool
-	turn   string // the group of what is taken
+	taken  map[ID]bool // true: it has its place
+	places int         // how many do
+	turn   string      // the group of what is taken
 	seq    int
 }
 
@@ -87,7 +89,7 @@ func (l *Lane[E]) Add(id ID, order int, events ...E) {
 
 // place puts an item where [Lane.Next] and [Lane.Wake] look for it.
 func (l *Lane[E]) place(id ID, g *group[E], it *item[E]) {
-	if len(it.events) == 0 || it.awaitsChange || l.taken[id] {
+	if _, taken := l.taken[id]; taken || len(it.events) == 0 || it.awaitsChange {
 		g.hold(it)
 		return
 	}
@@ -127,7 +129,7 @@ func (l *Lane[E]) retrySoon(g *group[E], id ID, it *item[E], pause time.Duration
 // hold a group back. It returns false when nothing is due, or when it must wait for
 // what is taken.
 func (l *Lane[E]) Next(now time.Time, ready func(group string) bool) (Work[E], bool) {
-	if len(l.taken) > 0 && len(l.taken) >= l.o.Parallel(l.turn) {
+	if l.places > 0 && l.places >= l.o.Parallel(l.turn) {
 		return Work[E]{}, false
 	}
 	var best *group[E]
@@ -147,15 +149,34 @@ func (l *Lane[E]) Next(now time.Time, ready func(group string) bool) (Work[E], b
 	w := Work[E]{ID: id, Events: it.events, Attempt: it.attempt + 1}
 	it.events, it.lastRun = nil, now
 	l.taken[id], l.turn = true, name
+	l.places++
 	l.place(id, best, it)
 	l.seq++
 	best.turn = l.seq
 	return w, true
 }
 
+// Yield gives up the place of work that is taken and has only to wait: another piece of its
+// group may be taken meanwhile, but nothing of the same ID, and nothing of another group.
+func (l *Lane[E]) Yield(w Work[E]) {
+	if l.taken[w.ID] {
+		l.taken[w.ID] = false
+		l.places--
+	}
+}
+
+// Gathers says that some of what is taken has given up its place, and some has not.
+func (l *Lane[E]) Gathers() bool { return l.places > 0 && l.places < len(l.taken) }
+
+// giveBack ends that work is taken.
+func (l *Lane[E]) giveBack(w Work[E]) {
+	l.Yield(w)
+	delete(l.taken, w.ID)
+}
+
 // Done gives back work that succeeded.
 func (l *Lane[E]) Done(w Work[E]) {
-	delete(l.taken, w.ID)
+	l.giveBack(w)
 	g, it := l.find(w.ID)
 	if it == nil {
 		return
@@ -181,7 +202,7 @@ func (l *Lane[E]) AwaitChange(w Work[E]) {
 }
 
 func (l *Lane[E]) failed(w Work[E], next time.Time, awaitsChange bool) {
-	delete(l.taken, w.ID)
+	l.giveBack(w)
 	g, it := l.find(w.ID)
 	if it == nil {
 		return

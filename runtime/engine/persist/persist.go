@@ -22,6 +22,8 @@ type Store struct {
 	unsaved map[string]bool // keys at which something else may stand in the Secrets
 	writing map[string]bool // those of the write under way; nil: there is none
 	joined  []uint64        // runs whose changes go with the next write
+	size    int             // of these changes, about, in bytes
+	until   time.Time       // the next write may wait until then for more of them
 	backoff lane.Backoff
 	retry   lane.Retry // of what is unsaved, after a write that has failed
 }
@@ -90,13 +92,34 @@ func (s *Store) Writing() bool { return s.writing != nil }
 // Clean says whether all that counts is sure to stand in the Secrets, and nothing else.
 func (s *Store) Clean() bool { return !s.Writing() && len(s.unsaved)+len(s.joined) == 0 }
 
-// Join has a run wait for the next write.
-func (s *Store) Join(run uint64) { s.joined = append(s.joined, run) }
+// These bound the runs that wait for one write: a process that is killed repeats them.
+const (
+	maxJoined      = 64
+	maxJoinedBytes = 1 << 20
+)
 
-// Due says whether the next write may begin, and there is something to be written. No run
-// waits for the time after which a failed write is tried again: it may fail itself.
-func (s *Store) Due(now time.Time) bool {
-	return !s.Writing() && (len(s.joined) > 0 || len(s.unsaved) > 0 && !s.retry.Waits(now))
+// Join has a run wait for the next write, which changes about so many bytes, and may wait
+// for others until then.
+func (s *Store) Join(run uint64, size int, until time.Time) {
+	if len(s.joined) == 0 || until.Before(s.until) {
+		s.until = until
+	}
+	s.joined, s.size = append(s.joined, run), s.size+size
+}
+
+// Full says that no more runs should join.
+func (s *Store) Full() bool { return len(s.joined) >= maxJoined || s.size >= maxJoinedBytes }
+
+// Until is the time until which the next write may wait for more runs; zero when none has
+// joined.
+func (s *Store) Until() time.Time { return s.until }
+
+// Due says whether the next write may begin, and there is something to be written; more says
+// that other runs may join soon. No run waits for the time after which a failed write is
+// tried again: it may fail itself.
+func (s *Store) Due(now time.Time, more bool) bool {
+	gathers := more && !s.Full() && s.until.After(now)
+	return !s.Writing() && (len(s.joined) > 0 && !gathers || len(s.unsaved) > 0 && !s.retry.Waits(now))
 }
 
 // Next is the time after which a write that has failed is tried again; zero without one.
@@ -105,7 +128,7 @@ func (s *Store) Next() time.Time { return s.retry.At }
 // Take takes out the runs that have joined, in order.
 func (s *Store) Take() []uint64 {
 	runs := s.joined
-	s.joined = nil
+	s.joined, s.size, s.until = nil, 0, time.Time{}
 	return runs
 }
 

@@ -26,11 +26,11 @@ func TestWhatIsTheSameIsNotWritten(t *testing.T) {
 	s := New(map[string][]byte{"a": one}, backoff)
 	s.Put("a", []byte("1"))
 	s.Put("b", nil)
-	if s.Due(origin) || !s.Clean() || !s.Stands("a") {
+	if s.Due(origin, false) || !s.Clean() || !s.Stands("a") {
 		t.Error("there is something to write")
 	}
 	s.Put("a", two)
-	if !s.Due(origin) || s.Clean() || s.Stands("a") {
+	if !s.Due(origin, false) || s.Clean() || s.Stands("a") {
 		t.Error("there is nothing to write")
 	}
 }
@@ -38,16 +38,47 @@ func TestWhatIsTheSameIsNotWritten(t *testing.T) {
 func TestOneWriteAtATime(t *testing.T) {
 	s := New(nil, backoff)
 	s.Put("a", one)
-	if data := s.Begin(); string(data["a"]) != "1" || s.Due(origin) || s.Stands("a") {
+	if data := s.Begin(); string(data["a"]) != "1" || s.Due(origin, false) || s.Stands("a") {
 		t.Fatalf("written %v", data)
 	}
 	s.Put("b", one)
-	s.Join(7)
-	if s.Due(origin) {
+	s.Join(7, 1, origin)
+	if s.Due(origin, false) {
 		t.Error("two writes at once")
 	}
-	if s.End(origin, nil, noJitter); !s.Due(origin) || !s.Stands("a") || s.Stands("b") {
+	if s.End(origin, nil, noJitter); !s.Due(origin, false) || !s.Stands("a") || s.Stands("b") {
 		t.Error("the second write does not begin")
+	}
+}
+
+func TestAWriteWaitsForMoreRunsWhileThereIsRoomAndTime(t *testing.T) {
+	s := New(nil, backoff)
+	late := origin.Add(time.Second)
+	s.Join(1, 1, late)
+	if !s.Due(origin, false) || s.Due(origin, true) || !s.Due(late, true) || !s.Until().Equal(late) {
+		t.Error("it does not wait for others as long as it may")
+	}
+	if s.Join(2, 1, origin); !s.Due(origin, true) {
+		t.Error("one that waits for nobody waits")
+	}
+	if s.Take(); s.Due(late, true) || !s.Until().IsZero() {
+		t.Error("there is something to write")
+	}
+	s.Join(3, maxJoinedBytes, late)
+	if !s.Full() || !s.Due(origin, true) {
+		t.Error("there is no room, and it waits for more")
+	}
+	s.Take()
+	for run := range uint64(maxJoined) {
+		s.Join(run, 1, late)
+	}
+	if !s.Full() || !s.Due(origin, true) {
+		t.Error("there is no room, and it waits for more")
+	}
+	s.Take()
+	s.Join(4, 1, late)
+	if s.Put("a", one); !s.Due(origin, true) {
+		t.Error("something else waits for runs")
 	}
 }
 
@@ -60,10 +91,10 @@ func TestAFailedWriteIsTriedAgainLater(t *testing.T) {
 			t.Errorf("failed %d times, next at %s", failed, s.Next())
 		}
 	}
-	if s.Due(origin.Add(time.Second)) || !s.Due(origin.Add(2*time.Second)) {
+	if s.Due(origin.Add(time.Second), false) || !s.Due(origin.Add(2*time.Second), false) {
 		t.Error("it does not wait for its time")
 	}
-	if s.Join(7); !s.Due(origin) {
+	if s.Join(7, 1, origin); !s.Due(origin, false) {
 		t.Error("a run waits for that time")
 	}
 }
@@ -101,10 +132,10 @@ func TestWhatCountsStandsInTheEnd(t *testing.T) {
 			case 1:
 				if step < 40 {
 					runs[step] = Change{key: data}
-					s.Join(step)
+					s.Join(step, 1, now.Add(time.Duration(r.IntN(3))*time.Minute))
 				}
 			default:
-				if !s.Due(now) {
+				if !s.Due(now, r.IntN(2) == 0) {
 					continue
 				}
 				joined := s.Take()
