@@ -30,7 +30,7 @@ var layers = []struct {
 	{"what drivers share", []string{"runtime/executor"}, false},
 	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/cluster/apitest", "runtime/admin", "runtime/webhook", "runtime/httpclient", "runtime/httpserver", "runtime/httplimit", "runtime/record", "runtime/reload", "runtime/sim/store", "runtime/sim/rest", "modules/release"}, true},
 	{"engine", []string{"runtime/engine"}, false},
-	{"machines of the engine", []string{"runtime/engine/finalizers", "runtime/engine/persist", "runtime/engine/userconfig"}, false},
+	{"machines of the engine", []string{"runtime/engine/adoption", "runtime/engine/finalizers", "runtime/engine/persist", "runtime/engine/userconfig"}, false},
 	{"what the engine decides with", []string{"runtime/lane", "runtime/hook", "runtime/generation"}, true},
 	{"modules", []string{"modules/tree", "modules/graph", "modules/values", "modules/status"}, false},
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},

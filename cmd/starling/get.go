@@ -85,7 +85,7 @@ func notes(cmd *cobra.Command, st status.Status) {
 		say(cmd, "note: this starling stands by: it waits for the lease, which another one holds")
 	}
 	if f := st.ReloadFailed; f != nil {
-		say(cmd, "note: the module tree has changed and cannot be used, generation %d goes on: %s", st.Generation, f.Reason)
+		say(cmd, "note: the module tree is not in force as it is now, generation %d is: %s", st.Generation, f.Reason)
 	}
 	if st.Paused {
 		say(cmd, "note: all modules are paused: hooks run, releases are left alone")

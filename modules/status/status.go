@@ -20,8 +20,8 @@ type Status struct {
 	// Generation is the number of the module tree in force, from 1; 0 before
 	// the first.
 	Generation int `json:"generation"`
-	// ReloadFailed says why the module tree as it is now is not in force; nil
-	// while it is.
+	// ReloadFailed says why the module tree as it is now is not in force, or which of its
+	// modules stay as they were, and why; nil while all of it is in force.
 	ReloadFailed *ReloadFailure `json:"reloadFailed,omitempty"`
 	// Config is what became of the user's config.
 	Config Config `json:"config"`
@@ -33,7 +33,7 @@ type Status struct {
 	Hooks []Hook `json:"hooks"`
 }
 
-// ReloadFailure is why a change of the module tree is not in force.
+// ReloadFailure is why a change of the module tree is not in force, or not all of it.
 type ReloadFailure struct {
 	Reason string `json:"reason"`
 	// Since is when the tree stopped being as the one in force.

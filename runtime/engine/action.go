@@ -198,7 +198,7 @@ type RemoveSets struct {
 }
 
 // Adopted says that a generation is in force from now on: what follows is carried
-// out with it.
+// out with it. Of modules that are held it has the earlier version.
 type Adopted struct{ Generation *generation.Generation }
 
 // Refused says why a generation is not: the one before goes on.

@@ -130,7 +130,7 @@ func (c *chaos) disturb() {
 		}
 	case 8:
 		if c.trees != nil && c.chance(2) {
-			c.change(func(t *truth) { t.tree = c.trees.pick(c.r) })
+			c.change(func(t *truth) { t.tree = c.trees.pickAny(c.r) })
 			break
 		}
 		c.step()

@@ -29,8 +29,8 @@ type Start struct {
 	Installed []ReleaseRef
 }
 
-// Reload puts the next generation into the place of the one before, once its release
-// actions and runs can go on with it. Answered by [Adopted] or [Refused]. Modules whose
+// Reload puts the next generation into the place of the one before, module by module: see package
+// adoption. Answered by [Adopted], or by [Refused] when it has no module. Modules whose
 // pointers are those of before are not touched.
 type Reload struct {
 	Generation *generation.Generation

@@ -125,7 +125,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 		g = noGlobal(name)
 	}
 	m := &module{
-		name: name, gen: g, from: e.gen, since: e.now,
+		name: name, gen: g, from: e.gen.Of(name), since: e.now,
 		byKey:      map[string]*hook{},
 		queues:     map[string]*lane.Lane[builtins.Event]{},
 		sets:       map[string]uint64{},
@@ -364,6 +364,9 @@ func (e *Engine) show(m *module) {
 // problems are what is wrong with the module beside its state.
 func (e *Engine) problems(m *module) []string {
 	out := slices.Clone(e.config.Problems()[m.name])
+	if why := e.gen.Held[m.name]; why != "" {
+		out = append(out, "it stays as it was before the last change of the module tree: "+why)
+	}
 	if m.gen.Tree != nil && !m.hasChart() && len(m.pass.refs) > 0 {
 		ref := m.pass.refs[0]
 		out = append(out, fmt.Sprintf("release %s/%s stays as it is: the module has no chart any more; switch it off once to uninstall it", ref.Namespace, ref.Name))

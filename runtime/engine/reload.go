@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,12 +10,14 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/engine/adoption"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
-// A generation is put into the place of another one as a whole, or not at all. A module that has
-// not changed is not touched: the pointer of its module is the same.
+// A generation is put into the place of another one module by module: one that cannot be used, and
+// could before, stays as it was, see package adoption. A module that has not changed is not touched:
+// the pointer of its module is the same.
 
 // draft is what a module of the next generation would be.
 type draft struct {
@@ -29,35 +30,27 @@ type draft struct {
 
 // reload puts the next generation in force, or says why not.
 func (e *Engine) reload(in Reload) {
-	gen := in.Generation
 	e.deferred = nil
-	if e.gen == nil {
-		e.do(Refused{gen, "nothing has been started yet"})
+	switch {
+	case e.gen == nil:
+		e.do(Refused{in.Generation, "nothing has been started yet"})
+		return
+	case noModule(in.Generation):
+		e.do(Refused{in.Generation, errNoModule.Error()})
 		return
 	}
-	if m := e.comesBack(gen); m != nil {
+	if m := e.comesBack(in.Generation); m != nil {
 		e.deferred = &in
 		e.note(builtins.LevelInfo, m, "", "it is in the module tree again; the tree is put in force once what is under way of its end is over")
 		return
 	}
-	oldGen, oldTree := e.gen, e.tree
-	var problems []values.Problem
-	e.gen = gen
-	e.tree, problems = values.ParseTree(gen.Tree.Values, gen.Tree.ValuesFile, known(gen))
-	nodes := gen.Nodes()
-	order := graph.New(nodes)
-	drafts := e.drafts(oldTree, order)
-	if why := refusal(e.brokenness(), brokennessOf(drafts), gen); why != "" {
-		e.gen, e.tree = oldGen, oldTree
-		e.do(Refused{gen, why})
-		return
-	}
+	drafts, problems := e.adoptNext(in.Generation)
+	gen, nodes := e.gen, e.gen.Nodes()
 	e.do(Adopted{gen})
 	for _, p := range problems {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
 	}
 	e.reloads++
-	e.graph = order
 	for _, name := range slices.Sorted(maps.Keys(e.modules)) {
 		if gen.Modules[name] == nil {
 			e.remove(e.modules[name])
@@ -91,7 +84,7 @@ func (e *Engine) reload(in Reload) {
 		}
 	}
 	for _, m := range e.all() {
-		m.from = gen
+		m.from = gen.Of(m.name)
 	}
 	e.applySections()
 	for _, c := range changes {
@@ -143,8 +136,42 @@ func (e *Engine) arrange(nodes []graph.Node) {
 	e.work.arrange(e.order)
 }
 
-// drafts looks at all modules of the generation that e.gen is for now.
-func (e *Engine) drafts(oldTree values.Config, order *graph.Graph) map[string]draft {
+// adoptNext makes the next generation the one in force, with modules that are held as they were.
+func (e *Engine) adoptNext(next *generation.Generation) (map[string]draft, []values.Problem) {
+	before, oldTree := e.gen, e.tree
+	e.gen = next
+	var problems []values.Problem
+	e.tree, problems = values.ParseTree(next.Tree.Values, next.Tree.ValuesFile, known(next))
+	drafts := e.drafts(oldTree)
+	in := adoption.Input{Before: before, Next: next, Unusable: e.brokenness(), Errors: map[string]string{}, Changed: map[string]bool{}}
+	for name, d := range drafts {
+		in.Errors[name], in.Changed[name] = d.own, !d.same || d.values != nil
+	}
+	if e.gen = adoption.Decide(in); e.gen != next {
+		e.tree, problems = values.ParseTree(e.gen.Tree.Values, e.gen.Tree.ValuesFile, known(e.gen))
+	}
+	e.graph = graph.New(e.gen.Nodes())
+	for name := range e.gen.Held {
+		m := e.module(name)
+		drafts[name] = draft{gen: m.gen, same: true, own: m.own}
+	}
+	for name, why := range e.gen.Unfit {
+		d := drafts[name]
+		d.gen, d.own = e.gen.Modules[name], why
+		drafts[name] = d
+	}
+	for name, d := range drafts {
+		d.broken = d.own
+		if err := e.graph.Problems[name]; err != nil && d.broken == "" {
+			d.broken = err.Error()
+		}
+		drafts[name] = d
+	}
+	return drafts, problems
+}
+
+// drafts looks at all modules of the generation that e.gen is for now, each by itself.
+func (e *Engine) drafts(oldTree values.Config) map[string]draft {
 	out := map[string]draft{}
 	look := func(name string, g *generation.Module, old *module) {
 		if g == nil {
@@ -159,10 +186,6 @@ func (e *Engine) drafts(oldTree values.Config, order *graph.Graph) map[string]dr
 			if g.Err != nil {
 				d.own = inOneLine(g.Err)
 			}
-		}
-		d.broken = d.own
-		if err := order.Problems[name]; err != nil && d.broken == "" {
-			d.broken = err.Error()
 		}
 		out[name] = d
 	}
@@ -189,67 +212,19 @@ func (e *Engine) brokenness() map[string]string {
 	return out
 }
 
-func brokennessOf(drafts map[string]draft) map[string]string {
-	out := map[string]string{}
-	for name, d := range drafts {
-		out[name] = d.broken
-	}
-	return out
-}
+func noModule(g *generation.Generation) bool { return len(g.Names) == 0 && g.Global == nil }
 
-// refusal says why a generation must not be put in force: something that could be used
-// would be broken, or may only look as if it were gone. A module that was broken before may stay
-// so, and a new module that is broken does no harm to the others, unless it is one that
-// was given another name.
-func refusal(before, after map[string]string, gen *generation.Generation) string {
-	if len(gen.Names) == 0 && gen.Global == nil {
-		return "there is no module in it"
-	}
-	var reasons []string
-	removed := ""
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		why, there := after[name]
-		switch {
-		case there && why != "" && before[name] == "":
-			reasons = append(reasons, nameOf(name)+": "+why)
-		case !there && slices.Contains(gen.Tree.Hollow, name):
-			reasons = append(reasons, nameOf(name)+": its folder holds nothing of a module; remove the folder to uninstall it")
-		case !there:
-			removed = name
-		}
-	}
-	if removed != "" {
-		for _, name := range slices.Sorted(maps.Keys(after)) {
-			if _, known := before[name]; !known && after[name] != "" {
-				reasons = append(reasons, fmt.Sprintf("module %s is gone, while a new one, %s, is broken: %s", removed, name, after[name]))
-			}
-		}
-	}
-	const shown = 3
-	if more := len(reasons) - shown; more > 0 {
-		reasons = append(reasons[:shown], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(reasons, "; ")
-}
+var errNoModule = errors.New("there is no module in it")
 
-func nameOf(module string) string {
-	if module == globalName {
-		return "the global hooks"
+// Follow returns the generation that comes into force after another one, for a process that has
+// not started yet: see [Reload].
+func Follow(o Options, before, next *generation.Generation) (*generation.Generation, error) {
+	if noModule(next) {
+		return nil, errNoModule
 	}
-	return "module " + module
-}
-
-// Check says whether a generation may follow another one, for a process that has not
-// started yet: see [Reload].
-func Check(o Options, before, after *generation.Generation) error {
-	of := func(gen *generation.Generation) map[string]string {
-		e := New(o)
-		e.gen = gen
-		e.adopt(Start{Generation: gen})
-		return e.brokenness()
-	}
-	if why := refusal(of(before), of(after), after); why != "" {
-		return errors.New(why)
-	}
-	return nil
+	e := New(o)
+	e.gen = before
+	e.adopt(Start{Generation: before})
+	e.adoptNext(next)
+	return e.gen, nil
 }

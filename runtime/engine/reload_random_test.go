@@ -32,11 +32,24 @@ var forms = map[string][]string{
 
 var formNames = []string{globalName, "db", "web", "dyn", "safe", "quick"}
 
-func (ts *trees) pick(r *rand.Rand) int { return r.IntN(1 << 20) }
+// sound is above the numbers of all trees in which every module can be used.
+const sound = 1 << 20
 
-// generation is the tree of a number, whose digits say the form of each module.
+func (ts *trees) pick(r *rand.Rand) int { return r.IntN(sound) }
+
+// pickAny may pick a tree in which a module is broken.
+func (ts *trees) pickAny(r *rand.Rand) int {
+	return ts.pick(r) + sound*max(0, r.IntN(3*len(formNames))-2*len(formNames)+1)
+}
+
+// generation is the tree of a number, whose digits say the form of each module, and which one
+// is broken.
 func (ts *trees) generation(n int) *generation.Generation {
 	ts.count++
+	bad := ""
+	if i := n / sound; i > 0 {
+		n, bad = n%sound, formNames[i-1]
+	}
 	g := &generation.Generation{Number: ts.count, Tree: &tree.Tree{ValuesFile: "values.yaml"}, Modules: map[string]*generation.Module{}}
 	for _, name := range formNames {
 		form := forms[name][n%len(forms[name])]
@@ -44,9 +57,14 @@ func (ts *trees) generation(n int) *generation.Generation {
 		if form == "" {
 			continue
 		}
+		if name == bad {
+			form += " broken"
+		}
 		m := ts.modules[name+" "+form]
 		if m == nil {
-			m = moduleOf(name, form)
+			if m = moduleOf(name, strings.TrimSuffix(form, " broken")); name == bad {
+				m.Err = errBoom
+			}
 			ts.modules[name+" "+form] = m
 		}
 		if m.Global {

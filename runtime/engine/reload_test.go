@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,7 @@ func (w *world) reload(mods ...*generation.Module) {
 		gen.Names = append(gen.Names, m.Name)
 	}
 	slices.Sort(gen.Names)
+	w.next = gen
 	w.in(Reload{Generation: gen})
 }
 
@@ -232,79 +234,183 @@ func TestAReloadMendsAHookThatFails(t *testing.T) {
 	w.state("web", status.ModuleReady, "")
 }
 
-// A generation that breaks what works is refused as a whole; what was broken before may
-// stay so.
-func TestWhichGenerationsAreRefused(t *testing.T) {
+// A module that breaks, or may only look as if it were gone, stays as it was with those that need it;
+// the others are as in the tree.
+func TestAGenerationIsAdoptedModuleByModule(t *testing.T) {
 	broken := func(name string) *generation.Module {
 		m := mod(name, isOn())
 		m.Err = errBoom
 		return m
 	}
-	requires := func(name, other string) *generation.Module {
-		return mod(name, builtins.ModuleDecl{Enabled: true, Requires: []string{other}})
+	requires := func(name string, others ...string) *generation.Module {
+		return mod(name, builtins.ModuleDecl{Enabled: true, Requires: others})
 	}
 	badSchema := mod("web", isOn())
 	badSchema.Tree.ValuesSchema = &tree.File{Path: "web/openapi/values.yaml", Data: []byte("type: nonsense")}
+	noInts := mod("web", isOn())
+	noInts.Tree.ConfigSchema = &tree.File{Path: "web/openapi/config-values.yaml", Data: []byte("properties: {replicas: {type: string}}")}
+	other := func() *generation.Module {
+		m := mod("other", isOn())
+		m.Tree.Values = map[string]any{"replicas": int64(2)}
+		return m
+	}
+	renamed := func(release string) *generation.Module {
+		m := mod("new", isOn())
+		m.Decl.Release = release
+		return m
+	}
+	released := func(m *generation.Module, release string) *generation.Module {
+		m.Decl.Release = release
+		return m
+	}
+	shopOfWeb := requires("shop", "web")
 	for name, tt := range map[string]struct {
-		next   []*generation.Module
+		before []*generation.Module // nil: web and shop
+		next   []*generation.Module // beside other
 		hollow []string
-		values map[string]any
-		want   string
+		held   map[string]string // by module, how the reason begins
+		broken []string
+		gone   []string
 	}{
-		"an error":                  {next: []*generation.Module{broken("web"), mod("shop", isOn()), broken("old")}, want: "module web: " + errBoom.Error()},
-		"a schema":                  {next: []*generation.Module{badSchema, mod("shop", isOn()), broken("old")}, want: "module web: "},
-		"a cycle":                   {next: []*generation.Module{requires("web", "shop"), requires("shop", "web"), broken("old")}, want: "module shop: "},
-		"a hollow folder":           {next: []*generation.Module{mod("shop", isOn()), broken("old")}, hollow: []string{"web"}, want: "module web: its folder holds nothing of a module"},
-		"another name and an error": {next: []*generation.Module{mod("shop", isOn()), broken("old"), broken("www")}, want: "module web is gone, while a new one, www, is broken"},
-		"nothing":                   {want: "there is no module in it"},
-		"what was broken":           {next: []*generation.Module{mod("web", isOn()), mod("shop", isOn()), broken("old")}},
-		"what was broken is mended": {next: []*generation.Module{mod("web", isOn()), mod("shop", isOn()), mod("old", isOn())}},
-		"a new one is broken":       {next: []*generation.Module{mod("web", isOn()), mod("shop", isOn()), broken("old"), broken("new")}},
-		"one less":                  {next: []*generation.Module{mod("shop", isOn()), broken("old")}},
+		"an error":          {next: []*generation.Module{broken("web"), mod("shop", isOn()), broken("old")}, held: map[string]string{"web": errBoom.Error()}, broken: []string{"old"}},
+		"a schema":          {next: []*generation.Module{badSchema, mod("shop", isOn()), broken("old")}, held: map[string]string{"web": ""}, broken: []string{"old"}},
+		"a schema of users": {next: []*generation.Module{noInts, mod("shop", isOn())}, held: map[string]string{"web": ""}, gone: nil},
+		"a cycle": {next: []*generation.Module{requires("web", "shop"), requires("shop", "web"), broken("old")},
+			held: map[string]string{"web": "", "shop": ""}, broken: []string{"old"}},
+		"a hollow folder": {next: []*generation.Module{mod("shop", isOn())}, hollow: []string{"web"}, held: map[string]string{"web": "its folder holds nothing of a module"}},
+		"a hollow folder of one that is required": {before: []*generation.Module{mod("web", isOn()), shopOfWeb}, next: []*generation.Module{shopOfWeb}, hollow: []string{"web"},
+			held: map[string]string{"web": "its folder holds nothing of a module"}},
+		"one that is required is gone": {before: []*generation.Module{mod("web", isOn()), shopOfWeb}, next: []*generation.Module{shopOfWeb},
+			held: map[string]string{"shop": "module shop requires \"web\", which is no module of this tree", "web": "it is gone, while module shop, which is not as in the tree, requires it"}},
+		"another name and an error": {next: []*generation.Module{mod("shop", isOn()), broken("www")},
+			held: map[string]string{"web": "it is gone, while a new module, www, is broken: "}, broken: []string{"www"}},
+		"another name that requires what is not there": {next: []*generation.Module{mod("shop", isOn()), requires("www", "nobody")},
+			held: map[string]string{"web": "it is gone, while a new module, www, is broken: "}, broken: []string{"www"}},
+		"another name, and what it requires is broken": {next: []*generation.Module{broken("shop"), requires("www", "shop")},
+			held: map[string]string{"shop": errBoom.Error(), "web": "it is gone, while a new module, www, is broken: requires shop"}, broken: []string{"www"}},
+		"what requires a broken one and has changed": {before: []*generation.Module{mod("web", isOn()), shopOfWeb}, next: []*generation.Module{broken("web"), requires("shop", "web")},
+			held: map[string]string{"web": errBoom.Error(), "shop": "requires web, which is not as in the tree"}},
+		"what requires a broken one and has not":     {before: []*generation.Module{mod("web", isOn()), shopOfWeb}, next: []*generation.Module{broken("web"), shopOfWeb}, held: map[string]string{"web": errBoom.Error()}},
+		"what no longer requires a broken one":       {before: []*generation.Module{mod("web", isOn()), shopOfWeb}, next: []*generation.Module{broken("web"), mod("shop", isOn())}, held: map[string]string{"web": errBoom.Error()}},
+		"a new one that requires a broken one":       {next: []*generation.Module{broken("web"), mod("shop", isOn()), requires("new", "web")}, held: map[string]string{"web": ""}, broken: []string{"new"}},
+		"a cycle by way of what was":                 {before: []*generation.Module{mod("web", isOn()), shopOfWeb}, next: []*generation.Module{requires("web", "shop"), broken("shop")}, held: map[string]string{"shop": errBoom.Error(), "web": ""}},
+		"a new one in a cycle by way of what was":    {before: []*generation.Module{mod("web", builtins.ModuleDecl{Enabled: true, After: []string{"new"}}), mod("shop", isOn())}, next: []*generation.Module{broken("web"), mod("shop", isOn()), mod("new", builtins.ModuleDecl{Enabled: true, After: []string{"web"}})}, held: map[string]string{"web": ""}, broken: []string{"new"}},
+		"the release of a broken one":                {next: []*generation.Module{broken("web"), released(mod("shop", isOn()), "web")}, held: map[string]string{"web": "", "shop": "module web has the release web in namespace too"}},
+		"a new one with the release of a broken one": {next: []*generation.Module{broken("web"), mod("shop", isOn()), renamed("web")}, held: map[string]string{"web": ""}, broken: []string{"new"}},
+		"the global hooks":                           {next: []*generation.Module{broken(globalName), mod("web", isOn()), mod("shop", isOn())}, held: map[string]string{globalName: errBoom.Error()}},
+		"what was broken":                            {next: []*generation.Module{mod("web", isOn()), mod("shop", isOn()), broken("old")}, broken: []string{"old"}},
+		"what was broken is mended":                  {next: []*generation.Module{mod("web", isOn()), mod("shop", isOn()), mod("old", isOn())}},
+		"a new one is broken":                        {next: []*generation.Module{mod("web", isOn()), mod("shop", isOn()), broken("old"), broken("new")}, broken: []string{"old", "new"}},
+		"one less":                                   {next: []*generation.Module{mod("shop", isOn()), broken("old")}, broken: []string{"old"}, gone: []string{"web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, mod("web", isOn()), mod("shop", isOn()), broken("old"))
+			if tt.before == nil {
+				tt.before = []*generation.Module{mod("web", isOn()), mod("shop", isOn())}
+			}
+			w := newWorld(t, append(tt.before, broken("old"), mod("other", isOn()))...)
+			w.gen.Tree.Values = map[string]any{"web": map[string]any{"replicas": int64(3)}}
 			w.start()
 			w.state("old", status.ModuleBroken, "")
 			w.hollow = tt.hollow
-			released := slices.Clone(w.released)
 			first := w.gen
-			w.reload(tt.next...)
-			if tt.want == "" {
-				if w.refused != "" || w.gen == first {
-					t.Fatalf("refused: %s", w.refused)
+			if slices.ContainsFunc(tt.next, func(m *generation.Module) bool { return m.Name == "old" }) == false {
+				tt.next, tt.broken = append(tt.next, first.Modules["old"]), append(tt.broken, "old")
+			}
+			next := append(tt.next, other())
+			for range 2 { // the same again
+				w.released = nil
+				w.reload(next...)
+				w.advance(time.Hour)
+				w.wantHeld(tt.held)
+				if !slices.Equal(w.gone, tt.gone) || w.refused != "" || w.e.Status().Generation != w.gen.Number {
+					t.Errorf("gone %v, refused %q", w.gone, w.refused)
 				}
-				return
+				w.state("other", status.ModuleReady, "")
+				if w.last["other"] != "map[global:map[] replicas:2]" || len(tt.held) > 0 && w.last["web"] != "map[global:map[] replicas:3]" {
+					t.Errorf("released with %v", w.last)
+				}
+				for _, name := range tt.broken {
+					w.state(name, status.ModuleBroken, "")
+				}
+				if standby, err := Follow(w.opts, first, w.next); err != nil || !maps.Equal(standby.Held, w.gen.Held) {
+					t.Errorf("before the start %v is held (%v), later %v", standby.Held, err, w.gen.Held)
+				}
 			}
-			if !strings.HasPrefix(w.refused, tt.want) {
-				t.Errorf("refused for %q, want %q", w.refused, tt.want)
-			}
-			w.state("web", status.ModuleReady, "")
-			w.state("shop", status.ModuleReady, "")
-			if w.gen != first || w.e.Status().Generation != 1 || len(w.gone) > 0 || len(w.runs) > 0 || !slices.Equal(w.released, released) {
-				t.Errorf("generation %d, gone %v, runs %v, released %v", w.e.Status().Generation, w.gone, w.runs, w.released)
-			}
-			if err := Check(w.opts, first, &generation.Generation{Tree: &tree.Tree{Hollow: tt.hollow}, Modules: byName(tt.next), Names: namesOf(tt.next)}); err == nil || err.Error() != w.refused {
-				t.Errorf("before the start it says %v, later %s", err, w.refused)
+			// Mended, all of it is in force.
+			w.hollow = nil
+			w.reload(mod("web", isOn()), mod("shop", isOn()), other())
+			w.advance(time.Hour)
+			w.wantHeld(nil)
+			for _, name := range []string{"web", "shop"} {
+				w.state(name, status.ModuleReady, "")
 			}
 		})
 	}
 }
 
-func byName(mods []*generation.Module) map[string]*generation.Module {
-	out := map[string]*generation.Module{}
-	for _, m := range mods {
-		out[m.Name] = m
+// wantHeld compares the reasons why modules are not as in the tree, which people see.
+func (w *world) wantHeld(want map[string]string) {
+	w.t.Helper()
+	if len(want) != len(w.gen.Held) {
+		w.t.Errorf("held %v, want %v", w.gen.Held, want)
 	}
-	return out
+	for name, why := range want {
+		if got := w.gen.Held[name]; got == "" || !strings.HasPrefix(got, why) {
+			w.t.Errorf("%s is held for %q, want %q", name, got, why)
+		}
+		if name == globalName {
+			continue
+		}
+		if m := w.module(name); m.State != status.ModuleReady || len(m.Problems) == 0 || !strings.Contains(m.Problems[0], "before the last change of the module tree: "+why) {
+			w.t.Errorf("%s is shown as %+v", name, m)
+		}
+	}
 }
 
-func namesOf(mods []*generation.Module) (names []string) {
-	for _, m := range mods {
-		names = append(names, m.Name)
+// A tree without any module is none that anybody wants.
+func TestATreeWithoutModulesIsRefused(t *testing.T) {
+	web, shop := webAndShop()
+	w := newWorld(t, web, shop)
+	w.start()
+	first := w.gen
+	w.reload()
+	if w.refused != "there is no module in it" || w.gen != first || len(w.gone) > 0 {
+		t.Errorf("refused for %q, gone %v", w.refused, w.gone)
 	}
-	slices.Sort(names)
-	return names
+	if _, err := Follow(w.opts, first, w.next); err == nil || err.Error() != w.refused {
+		t.Errorf("before the start: %v", err)
+	}
+}
+
+// A module that is held runs on with its hooks, by the generation that its code is in, also in a process
+// that starts with it.
+func TestAModuleThatIsHeldRunsOn(t *testing.T) {
+	web, shop := webAndShop()
+	w := newWorld(t, web, shop)
+	w.start()
+	first := w.gen
+	bad := mod("web", isOn(), code("2", hk("a", onWatch("nodes"))))
+	bad.Err = errBoom
+	w.reload(bad, shop)
+	w.reload(bad, shop)
+	w.wantRuns()
+	w.wantWatched()
+	var of *generation.Generation
+	w.hooks["web/a"] = func(r RunHook) (effect.Effects, error) {
+		of = r.Generation
+		return set("n", int64(1)), nil
+	}
+	w.changed("web/a#nodes")
+	w.wantRuns("web/a modified")
+	if of != first || of.Hook("web/a") != nil && of.Hook("web/a") != web.Hooks[0] {
+		t.Error("the run is not of the generation that its code is in")
+	}
+	if got := w.e.Values("web"); got["n"] != int64(1) {
+		t.Errorf("values are %v", got)
+	}
+	w.start()
+	w.state("web", status.ModuleReady, "")
+	w.wantHeld(map[string]string{"web": errBoom.Error()})
 }
 
 // A hook waits for the requests to the one before it, and no longer.

@@ -73,9 +73,10 @@ type world struct {
 	// Results of reloads.
 	watched []string // "+id" started, "-id" stopped
 	refused string
-	served  []string // "web: ids"
-	left    []string // modules and hooks that are gone
-	crds    []string // modules whose CRDs were applied
+	next    *generation.Generation // of the last reload
+	served  []string               // "web: ids"
+	left    []string               // modules and hooks that are gone
+	crds    []string               // modules whose CRDs were applied
 	hollow  []string
 	values  map[string]any // of the next tree; nil: as before
 }

@@ -60,9 +60,13 @@ type Generation struct {
 	Names []string
 	// Problems are what is odd and stops nothing, in the order of paths.
 	Problems []tree.Problem
+	// Held says of modules that are as an earlier generation has them, by name, why: see
+	// [Generation.Merge]. Unfit are new modules that cannot be used beside those.
+	Held, Unfit map[string]string
 
-	hooks map[string]*Hook
-	found map[string][]tree.Problem // of the files of each module
+	origins map[string]*Generation // of modules that are held
+	hooks   map[string]*Hook
+	found   map[string][]tree.Problem // of the files of each module
 }
 
 // Hook returns a hook by its id, nil when there is none.

@@ -35,15 +35,17 @@ func (r *reloads) get() *status.ReloadFailure {
 	return r.failed
 }
 
-// Reload puts another state of the module tree in force, if it can be used: it is
-// compiled beside the one in force, and takes its place as a whole. If it cannot, the one
-// in force goes on, and status, metrics, the log and an Event say why. Calls must not
-// overlap.
+// Reload puts another state of the module tree in force: it is compiled beside the one in
+// force, and takes its place module by module. A module that cannot be used stays as it was, and
+// so do all when the tree has none; status, metrics, the log and an Event say why. Calls must
+// not overlap.
 func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 	before := d.generation.Load()
 	if t.Digest == before.Tree.Digest {
 		_, _ = ask(ctx, d, func(e *engine.Engine) bool { e.Withdraw(); return true }) // the error says that this process ends
-		if d.reloads.set(nil) != nil {
+		if reason := before.HeldReason(); reason != "" {
+			d.held(before, reason)
+		} else if d.reloads.set(nil) != nil {
 			d.reloaded(fmt.Sprintf("the module tree is that of generation %d again", before.Number))
 		}
 		return
@@ -70,7 +72,8 @@ func (d *Driver) follow(before, next *generation.Generation) {
 		d.handle(engine.Reload{Generation: next, Quarantined: d.marks.barred})
 		return
 	}
-	if err := engine.Check(engine.Options{Namespace: d.o.Namespace, Name: d.o.Name, Mark: d.marks.Evaluating}, before, next); err != nil {
+	next, err := engine.Follow(engine.Options{Namespace: d.o.Namespace, Name: d.o.Name, Mark: d.marks.Evaluating}, before, next)
+	if err != nil {
 		d.refused(err.Error())
 		return
 	}
@@ -89,12 +92,22 @@ func (d *Driver) adopted(next *generation.Generation) {
 	if d.started.Load() {
 		d.metrics.generation.Set(float64(next.Number))
 	}
-	d.reloads.set(nil)
 	text := fmt.Sprintf("generation %d of the module tree is in force", next.Number)
 	if what := difference(before, next); what != "" {
 		text += ": " + what
 	}
+	if reason := next.HeldReason(); reason != "" {
+		d.o.Log.Info().Msg(text)
+		d.held(next, reason)
+		return
+	}
+	d.reloads.set(nil)
 	d.reloaded(text)
+}
+
+// held says that modules are not as in the tree.
+func (d *Driver) held(g *generation.Generation, reason string) {
+	d.failed("held", reason, fmt.Sprintf("generation %d of the module tree is in force, apart from modules that stay as they were: %s", g.Number, reason))
 }
 
 // reloaded says that the module tree is in force.
@@ -108,12 +121,17 @@ func (d *Driver) reloaded(text string) {
 // ReloadFailed notes that the module tree cannot be read as a whole: what is in force
 // goes on.
 func (d *Driver) ReloadFailed(err error) {
-	d.failed("unreadable", err.Error())
+	d.unused("unreadable", err.Error())
 }
 
-func (d *Driver) refused(reason string) { d.failed("refused", reason) }
+func (d *Driver) refused(reason string) { d.unused("refused", reason) }
 
-func (d *Driver) failed(result, reason string) {
+// unused says that nothing of the tree is in force.
+func (d *Driver) unused(result, reason string) {
+	d.failed(result, reason, fmt.Sprintf("the module tree has changed and cannot be used: %s; generation %d goes on", reason, d.generation.Load().Number))
+}
+
+func (d *Driver) failed(result, reason, text string) {
 	d.metrics.reloads.WithLabelValues(result).Inc()
 	d.metrics.reloadFailed.Set(1)
 	failure := &status.ReloadFailure{Reason: reason, Since: time.Now()}
@@ -123,7 +141,6 @@ func (d *Driver) failed(result, reason string) {
 			return
 		}
 	}
-	text := fmt.Sprintf("the module tree has changed and cannot be used: %s; generation %d goes on", reason, d.generation.Load().Number)
 	d.o.Log.Error().Msg(text)
 	d.tellOfReload("Warning", "ReloadFailed", text)
 }

@@ -98,14 +98,13 @@ func (q *queue) add(t *Trace) (dropped int) {
 	return dropped
 }
 
-// generations is of how many the runs are; they come one after the other.
-func (q *queue) generations() (n int) {
-	for i, t := range q.runs {
-		if i == 0 || t.Generation != q.runs[i-1].Generation {
-			n++
-		}
+// generations is of how many the runs are. Those of modules that are held are of an earlier one.
+func (q *queue) generations() int {
+	seen := map[int]bool{}
+	for _, t := range q.runs {
+		seen[t.Generation] = true
 	}
-	return n
+	return len(seen)
 }
 
 func tell(signal chan struct{}) {

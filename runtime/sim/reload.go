@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -9,8 +10,8 @@ import (
 )
 
 // Reload puts another generation in force while the process goes on, as `starling run`
-// does when its module tree has changed, and settles. The error says why it was refused;
-// then the one before goes on. Without a process it is [World.Use].
+// does when its module tree has changed, and settles. The error says what of it is not in
+// force, and why: that goes on as it was. Without a process it is [World.Use].
 func (w *World) Reload(ctx context.Context, g *generation.Generation) error {
 	if w.engine == nil {
 		w.Use(g)
@@ -21,8 +22,8 @@ func (w *World) Reload(ctx context.Context, g *generation.Generation) error {
 	if err := w.Settle(ctx); err != nil {
 		return err
 	}
-	if w.refused != "" {
-		return errors.New(w.refused)
+	if reason := cmp.Or(w.refused, w.o.Generation.HeldReason()); reason != "" {
+		return errors.New(reason)
 	}
 	return nil
 }

@@ -88,9 +88,13 @@ func TestReload(t *testing.T) {
 	for path, text := range files {
 		broken[path] = text
 	}
-	broken["web/hooks/a.star"] = "def"
+	// The others come into force.
+	broken["web/hooks/a.star"], broken["shop/hooks/a.star"] = "def", strings.Replace(counts, `len(ctx.snapshots["node"]))`, `len(ctx.snapshots["node"]) + 20)`, 1)
 	if err := w.Reload(t.Context(), edited(t, w, broken)); err == nil || !strings.HasPrefix(err.Error(), "module web: web/hooks/a.star:1") {
 		t.Errorf("error is %v", err)
+	}
+	if data("web") != "11" || data("shop") != "21" {
+		t.Errorf("nodes are %v and %v", data("web"), data("shop"))
 	}
 	if err := w.Apply(node("b")); err != nil {
 		t.Fatal(err)
@@ -108,7 +112,7 @@ func TestReload(t *testing.T) {
 	if data("web") != nil || data("shop") != "2" {
 		t.Errorf("nodes are %v and %v", data("web"), data("shop"))
 	}
-	if s := w.Status(); len(s.Modules) != 1 || s.Modules[0].State != status.ModuleReady || s.Generation != 3 {
+	if s := w.Status(); len(s.Modules) != 1 || s.Modules[0].State != status.ModuleReady || s.Generation != 4 {
 		t.Errorf("status is %+v", s)
 	}
 	for key := range w.Metrics {
