@@ -1,0 +1,55 @@
+package starling_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var (
+	links    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	headings = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+)
+
+// Links between pages lead to files that are there, and to headings that they have.
+func TestLinksInDocs(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, link := range links.FindAllStringSubmatch(withoutCode(read(t, page)), -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			path, anchor, _ := strings.Cut(link[1], "#")
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: the link %s leads nowhere", page, link[1])
+				continue
+			}
+			if anchor != "" && filepath.Ext(target) == ".md" && !slices.Contains(anchors(read(t, target)), anchor) {
+				t.Errorf("%s: the link %s: %s has no such heading", page, link[1], target)
+			}
+		}
+	}
+}
+
+// anchors are the names that a page's headings have in links.
+func anchors(text string) (out []string) {
+	for _, heading := range headings.FindAllStringSubmatch(text, -1) {
+		out = append(out, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, heading[1]))
+	}
+	return out
+}
