@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// connectPatience is how long a request waits for others to connect. One that waits longer
-// connects by itself: the first one may hang.
+// connectPatience is how long a request that connects has others wait. After it the next one
+// connects too: the first one may hang.
 const connectPatience = time.Second
 
 // sharedConnect has requests get their connections one after the other, and answers come as
@@ -24,19 +24,13 @@ func (s *sharedConnect) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	select {
 	case s.turn <- struct{}{}:
-	default:
-		late := time.NewTimer(connectPatience)
-		defer late.Stop()
-		select {
-		case s.turn <- struct{}{}:
-		case <-late.C:
-			return s.next.RoundTrip(r)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	leave := sync.OnceFunc(func() { <-s.turn })
 	defer leave()
+	late := time.AfterFunc(connectPatience, leave)
+	defer late.Stop()
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { leave() }}
 	return s.next.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, trace)))
 }

@@ -1,13 +1,18 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rs/zerolog"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,3 +68,39 @@ func TestManyWatchesConnectOnce(t *testing.T) {
 		t.Errorf("%d watches opened %d connections", watches, n)
 	}
 }
+
+// A connection that hangs does not hold the others for long, and they do not all connect at once.
+func TestAConnectionThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var sent []time.Duration
+		s := &sharedConnect{turn: make(chan struct{}, 1), next: roundTripper(func(r *http.Request) (*http.Response, error) {
+			sent = append(sent, time.Since(began).Round(connectPatience))
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*connectPatience+connectPatience/2)
+		defer cancel()
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://far", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := s.RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if want := []time.Duration{0, connectPatience, 2 * connectPatience, 3 * connectPatience}; !slices.Equal(sent, want) {
+			t.Errorf("sent after %v, want %v", sent, want)
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
