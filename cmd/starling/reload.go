@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -33,8 +34,18 @@ func (l *loader) load(ctx context.Context, t *tree.Tree, previous *generation.Ge
 	return generation.Load(ctx, o)
 }
 
-// follow has the driver follow the module tree on disk until ctx ends.
+// followAfter is how long a process has for its start before it reads the module tree again,
+// which takes as long as the first time.
+const followAfter = 2 * time.Second
+
+// follow has the driver follow the module tree on disk until ctx ends. A change since it was
+// read is found by the first look.
 func (f *runFlags) follow(ctx context.Context, driver *live.Driver, digest string, log zerolog.Logger) {
+	select {
+	case <-time.After(followAfter):
+	case <-ctx.Done():
+		return
+	}
 	reload.Run(ctx, reload.Options{
 		Dir: f.modules, Digest: digest, Changed: driver.Reload, Failed: driver.ReloadFailed, Log: log,
 	})

@@ -72,7 +72,6 @@ func Run(ctx context.Context, o Options) {
 		w.notifier = n
 	}
 	defer w.notifier.close()
-	w.place()
 	w.loop(ctx)
 }
 
