@@ -36,6 +36,7 @@ var layers = []struct {
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
 	{"leaves", []string{"runtime/bounded", "runtime/effect", "runtime/object", "runtime/schedule", "stdlib"}, false},
+	{"words of messages", []string{"runtime/message"}, false},
 }
 
 // never lists what must not be reached from a package's own imports, whatever the

@@ -68,6 +68,8 @@ var bannedNames = []struct{ banned, plain string }{
 	{"suite", "testrunner"},
 	{"outbound", "httpclient"},
 	{"inbound", "httplimit"},
+	{"oneLine", "message.Line"},
+	{"inOneLine", "message.List"},
 }
 
 // firstWords must not begin a sentence: they put the object before the subject.

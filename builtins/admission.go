@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // AdmissionBinding is k8s.validate(...) or k8s.mutate(...).
@@ -251,7 +253,7 @@ func checkAsked(asked []string) error {
 		}
 		near := strings.ToUpper(op)
 		if !contains(operations[:], near) {
-			near = Nearest(near, operations[:])
+			near = message.Nearest(near, operations[:])
 		}
 		if near != "" {
 			return fmt.Errorf("%q is none (did you mean %q?)", clip(op), near)
@@ -358,10 +360,7 @@ func ruleOf(v starlark.Value) (AdmissionRule, error) {
 		}
 		to := lists[key]
 		if to == nil {
-			hint := "it takes " + strings.Join(ruleKeys[:], ", ")
-			if near := Nearest(key, ruleKeys[:]); near != "" {
-				hint = "did you mean " + near + "?"
-			}
+			hint := message.DidYouMean(key, ruleKeys[:], "it takes "+strings.Join(ruleKeys[:], ", "))
 			return r, fmt.Errorf("%s is no field of a rule (%s)", clip(k.String()), hint)
 		}
 		if err := TypeStrings.check(e); err != nil {

@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // call is one call of a builtin, its arguments checked and in place.
@@ -208,7 +209,7 @@ func unexpected(params []Param, name string) error {
 		}
 	}
 	hint := ""
-	if near := Nearest(name, names); near != "" {
+	if near := message.Nearest(name, names); near != "" {
 		hint = " (did you mean " + near + "?)"
 	} else if len(names) > 0 {
 		hint = "; it takes " + strings.Join(names, ", ")

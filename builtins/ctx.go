@@ -11,6 +11,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // CtxOptions is what a hook finds in its argument, ctx.
@@ -194,7 +195,7 @@ func (w *watches) Get(k starlark.Value) (starlark.Value, bool, error) {
 	}
 	names := sortedKeys(w.values)
 	hint := "the hook has no watch"
-	if near := Nearest(name, names); near != "" {
+	if near := message.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	} else if len(names) > 0 {
 		hint = "the hook watches " + strings.Join(names, ", ")

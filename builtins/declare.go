@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // The declarations of a module: module, grant, hook, retry, and the answers of
@@ -265,7 +266,7 @@ func callGrant(c *call) (starlark.Value, error) {
 	for _, v := range g.Verbs {
 		if !slices.Contains(grantVerbs[:], v) {
 			hint := ""
-			if near := Nearest(v, grantVerbs[:]); near != "" {
+			if near := message.Nearest(v, grantVerbs[:]); near != "" {
 				hint = " (did you mean " + near + "?)"
 			}
 			return nil, fmt.Errorf("verbs: %q is no verb%s", clip(v), hint)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // hook(for_each=): one run an object.
@@ -61,7 +63,7 @@ func checkEach(h *HookDecl) error {
 		}
 	}
 	hint := "its watches are " + strings.Join(watches, ", ")
-	if near := Nearest(h.ForEach, watches); near != "" {
+	if near := message.Nearest(h.ForEach, watches); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	} else if len(watches) == 0 {
 		hint = "it has none"

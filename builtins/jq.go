@@ -15,6 +15,7 @@ import (
 	"github.com/itchyny/gojq"
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -229,7 +230,7 @@ var ended = func() chan struct{} { c := make(chan struct{}); close(c); return c 
 func jqError(err error) error {
 	var raised gojq.ValueError
 	if errors.As(err, &raised) {
-		return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+		return errors.New(message.Line(err.Error()))
 	}
 	text := err.Error()
 	if i := strings.IndexAny(text, "(\"{["); i >= 0 {

@@ -6,11 +6,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -198,13 +198,7 @@ func callEvent(c *call) (starlark.Value, error) {
 	case e.Type != "Normal" && e.Type != "Warning":
 		return nil, fmt.Errorf(`type: %q is none; use "Normal" or "Warning"`, clip(e.Type))
 	}
-	if len(e.Message) > maxEventMessage {
-		cut := maxEventMessage - len("…")
-		for !utf8.RuneStart(e.Message[cut]) {
-			cut--
-		}
-		e.Message = e.Message[:cut] + "…"
-	}
+	e.Message = message.Fit(e.Message, maxEventMessage)
 	given, uid, err := c.target()
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -154,17 +155,14 @@ const (
 )
 
 func callWarn(c *call) (starlark.Value, error) {
-	msg := strings.Join(strings.Fields(c.str("msg")), " ") // it becomes an HTTP header
+	msg := message.Line(c.str("msg")) // it becomes an HTTP header
 	if msg == "" {
 		return nil, errors.New("msg: it is empty")
 	}
 	if len(c.run.Response.Warnings) == maxWarnings {
 		return nil, &LimitError{Limit: "effects", Detail: fmt.Sprintf("more than %d warnings", maxWarnings)}
 	}
-	if len(msg) > maxWarning {
-		msg = strings.ToValidUTF8(msg[:maxWarning-len("…")], "") + "…"
-	}
-	c.run.Response.Warnings = append(c.run.Response.Warnings, msg)
+	c.run.Response.Warnings = append(c.run.Response.Warnings, message.Fit(msg, maxWarning))
 	return nil, nil
 }
 

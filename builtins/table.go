@@ -8,7 +8,7 @@ import (
 
 	"go.starlark.net/starlark"
 
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Spec declares one builtin. Arguments are unpacked and phases checked from what
@@ -161,9 +161,6 @@ func Names() []string {
 // argument of a hook or of a test.
 func unbound(space string) bool { return space == "ctx" || space == "t" || space == "expect" }
 
-// Nearest returns the candidate closest to name, or "": for "did you mean".
-func Nearest(name string, candidates []string) string { return object.Nearest(name, candidates) }
-
 // namespace is a predeclared name whose attributes are builtins: k8s, values.
 type namespace struct {
 	name    string
@@ -188,7 +185,7 @@ func (n *namespace) Attr(name string) (starlark.Value, error) {
 	if len(names) <= 12 {
 		hint = "it has " + strings.Join(names, ", ")
 	}
-	if near := Nearest(name, names); near != "" {
+	if near := message.Nearest(name, names); near != "" {
 		hint = "did you mean " + n.name + "." + near + "?"
 	}
 	return nil, finalf("%s has no .%s (%s)", n.name, name, hint)

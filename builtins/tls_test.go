@@ -238,13 +238,13 @@ r = (ca.cert, c.cert, reveal(c.key))
 	f.Add("-----BEGIN CERTIFICATE-----\r\nProc-Type: 4,ENCRYPTED\r\n\r\nMIIB\r\n-----END CERTIFICATE-----", "-----BEGIN -----BEGIN ", "-----BEGIN RSA PRIVATE KEY-----\nMAA=\n-----END RSA PRIVATE KEY-----\n")
 	f.Fuzz(func(t *testing.T, cert, ca, key string) {
 		c := tlsRun(1, testNow)
-		oneLine := func(err error) {
+		messageOf := func(err error) {
 			if err != nil && (strings.ContainsAny(err.Error(), "\n\r") || len(err.Error()) > 300) {
 				t.Errorf("not fit for people: %q", err)
 			}
 		}
 		_, err := call1(c, "tls.info", starlark.String(cert))
-		oneLine(err)
+		messageOf(err)
 		if parts, err := call1(c, "tls.split", starlark.String(ca)); err == nil {
 			for i := range starlark.Len(parts) {
 				if _, err := call1(c, "tls.info", parts.(*starlark.List).Index(i)); err != nil {
@@ -253,11 +253,11 @@ r = (ca.cert, c.cert, reveal(c.key))
 			}
 		}
 		_, err = call1(c, "tls.verify", starlark.String(cert), starlark.String(ca), starlark.String(key))
-		oneLine(err)
+		messageOf(err)
 		authority := starlark.NewDict(2)
 		_ = authority.SetKey(starlark.String("cert"), starlark.String(ca))
 		_ = authority.SetKey(starlark.String("key"), object.NewSecret(key))
 		_, err = call1(c, "tls.cert", authority, starlark.NewList([]starlark.Value{starlark.String("web")}))
-		oneLine(err)
+		messageOf(err)
 	})
 }

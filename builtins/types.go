@@ -9,6 +9,7 @@ import (
 	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -173,10 +174,4 @@ func (c *call) path(name string) object.Path {
 }
 
 // clip cuts what a user wrote before it goes into an error.
-func clip(s string) string {
-	const most = 60
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
+func clip(s string) string { return message.Cut(s, 60) }

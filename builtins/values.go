@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -211,7 +212,7 @@ func (r *Run) mayChange(op effect.ValueOp) error {
 		return nil
 	}
 	if !slices.Contains(r.Enabled, first) || len(op.Path) > 1 {
-		near := Nearest(first, append([]string{"global"}, r.Enabled...))
+		near := message.Nearest(first, append([]string{"global"}, r.Enabled...))
 		if near == "" || near == first {
 			near = "global." + object.KeysText(op.Path)
 		}

@@ -10,6 +10,7 @@ import (
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -124,7 +125,7 @@ func (c *call) watchEvents() ([]string, error) {
 			continue
 		}
 		hint := "want " + strings.Join(changes[:], ", ")
-		if near := Nearest(event, changes[:]); near != "" {
+		if near := message.Nearest(event, changes[:]); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		return nil, fmt.Errorf("element %d: %q is no event of a watch (%s)", i, clip(event), hint)

@@ -15,6 +15,7 @@ import (
 	goyaml "sigs.k8s.io/yaml/goyaml.v2"
 
 	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -174,7 +175,7 @@ func decodeYAML(doc []byte) (starlark.Value, error) {
 	}
 	var raw any
 	if err := goyaml.UnmarshalStrict(doc, &raw); err != nil {
-		return nil, errors.New(strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "))
+		return nil, errors.New(message.Line(strings.TrimPrefix(err.Error(), "yaml: ")))
 	}
 	left := object.MaxBytes
 	return fromYAML(raw, 0, &left)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // invite says what to try, here and in a second terminal.
@@ -52,7 +54,7 @@ func (d *demo) press(ctx context.Context, key string) error {
 		d.say(line{bad, "unknown key", fmt.Sprintf("%q; there are n, r, m, s and q", key)})
 	}
 	if err != nil {
-		d.say(line{bad, "that failed", oneLine(err)})
+		d.say(line{bad, "that failed", message.List(err.Error())})
 	}
 	return nil
 }

@@ -18,11 +18,12 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // checkWithin bounds a whole --check, on a slow machine too: elsewhere it takes ten
@@ -75,9 +76,9 @@ func start(program string, check bool) int {
 	case err == nil && check:
 		fmt.Printf("smoke: ok (%.1f s)\n", took)
 	case err != nil && check:
-		fmt.Fprintf(os.Stderr, "smoke: failed after %.1f s: %s\n", took, oneLine(err))
+		fmt.Fprintf(os.Stderr, "smoke: failed after %.1f s: %s\n", took, message.List(err.Error()))
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "error: %s\n", oneLine(err))
+		fmt.Fprintf(os.Stderr, "error: %s\n", message.List(err.Error()))
 	}
 	if err == nil {
 		return 0
@@ -155,5 +156,3 @@ func lines(r io.Reader) <-chan string {
 	}()
 	return out
 }
-
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

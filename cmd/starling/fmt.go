@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/modules/format"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -107,7 +108,7 @@ func rendered(err error) string {
 	if errors.As(err, &at) {
 		return at.Render()
 	}
-	return oneLine(err) + "\n"
+	return message.Line(err.Error()) + "\n"
 }
 
 // counted writes "1 file", "2 files".

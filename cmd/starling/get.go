@@ -13,7 +13,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // getFlags are what every `starling get …` takes.
@@ -103,7 +103,7 @@ func notes(cmd *cobra.Command, st status.Status) {
 
 // say writes a line on stderr.
 func say(cmd *cobra.Command, format string, args ...any) {
-	fmt.Fprintln(cmd.ErrOrStderr(), object.Clean(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(cmd.ErrOrStderr(), message.Clean(fmt.Sprintf(format, args...)))
 }
 
 // print writes v, a status or modules or hooks, in the form that -o asks for.
@@ -129,10 +129,7 @@ func checkFormat(format string) error {
 
 // notFound names what was asked for and, if there is one, what was meant.
 func notFound(kind, name string, names []string) error {
-	if near := nearest(name, names); near != "" {
-		return fmt.Errorf("no %s %q; did you mean %s?", kind, name, near)
-	}
-	return fmt.Errorf("no %s %q; see: starling get %ss", kind, name, kind)
+	return fmt.Errorf("no %s %q; %s", kind, name, message.DidYouMean(name, names, "see: starling get "+kind+"s"))
 }
 
 // listOf makes an empty list "[]" and not "null".

@@ -11,6 +11,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/live"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/record"
 )
 
@@ -96,10 +97,7 @@ func (f *getRunsFlags) names(runs []record.Header, what string) bool {
 }
 
 func noRun(what string, names []string) error {
-	if near := nearest(what, names); near != "" {
-		return fmt.Errorf("no run %q, and none of a module or hook of that name; did you mean %s?", what, near)
-	}
-	return fmt.Errorf("no run %q, and none of a module or hook of that name; see: starling get runs", what)
+	return fmt.Errorf("no run %q, and none of a module or hook of that name; %s", what, message.DidYouMean(what, names, "see: starling get runs"))
 }
 
 // one shows a whole record, in a table its header.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 func main() {
@@ -29,7 +31,7 @@ func starling() int {
 		if code := exitCode(0); errors.As(err, &code) {
 			return int(code)
 		}
-		fmt.Fprintln(os.Stderr, "error:", oneLine(err))
+		fmt.Fprintln(os.Stderr, "error:", message.Line(err.Error()))
 		return 1
 	}
 	return 0

@@ -3,12 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // unknownCommand is the error for a word that names none of cmd's commands.
@@ -62,23 +61,8 @@ func wanted(invalid *pflag.InvalidValueError) string {
 
 // hint returns "; did you mean …?" or, when nothing is near, where to look.
 func hint(cmd *cobra.Command, word string, names []string, prefix string) string {
-	if near := nearest(word, names); near != "" {
+	if near := message.Nearest(word, names); near != "" {
 		return fmt.Sprintf("; did you mean %s%s?", prefix, near)
 	}
 	return fmt.Sprintf("; see: %s --help", cmd.CommandPath())
-}
-
-// nearest returns the name that word begins, else the closest one, else "".
-func nearest(word string, names []string) string {
-	for _, name := range names {
-		if len(word) > 1 && strings.HasPrefix(name, word) {
-			return name
-		}
-	}
-	return object.Nearest(word, names)
-}
-
-// oneLine makes an error one line, whatever a library put into it.
-func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }

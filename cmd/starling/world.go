@@ -24,6 +24,7 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/httpclient"
 	"github.com/starling-operator/starling/runtime/live"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -265,11 +266,8 @@ func switchOn(w *sim.World, gen *generation.Generation, module string) error {
 }
 
 func noModule(gen *generation.Generation, name string) error {
-	if near := nearest(name, gen.Names); near != "" {
-		return fmt.Errorf("there is no module %q; did you mean %s?", name, near)
-	}
 	if len(gen.Names) == 0 {
 		return fmt.Errorf("there is no module %q, nor any other one", name)
 	}
-	return fmt.Errorf("there is no module %q; the tree has %s", name, strings.Join(gen.Names, ", "))
+	return fmt.Errorf("there is no module %q; %s", name, message.DidYouMean(name, gen.Names, "the tree has "+strings.Join(gen.Names, ", ")))
 }

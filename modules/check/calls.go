@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // These checks compare calls with the table of builtins: members, arguments.
@@ -117,7 +118,7 @@ func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) stri
 			}
 			slices.Sort(members)
 			hint := ""
-			if near := builtins.Nearest(n.Name.Name, members); near != "" {
+			if near := message.Nearest(n.Name.Name, members); near != "" {
 				hint = "did you mean " + space + "." + near + "?"
 			} else if len(members) <= 12 {
 				hint = "it has " + strings.Join(members, ", ")
@@ -207,10 +208,8 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 
 func (c *checker) unexpected(id *syntax.Ident, of string, names []string) {
 	hint := ""
-	if near := builtins.Nearest(id.Name, names); near != "" {
-		hint = "did you mean " + near + "?"
-	} else if len(names) > 0 {
-		hint = "it takes " + strings.Join(names, ", ")
+	if len(names) > 0 {
+		hint = message.DidYouMean(id.Name, names, "it takes "+strings.Join(names, ", "))
 	}
 	c.named(id.NamePos, fmt.Sprintf("%s takes no argument %s", of, id.Name), hint)
 }
@@ -277,7 +276,7 @@ func (c *checker) snapshots(s *source, fn syntax.Node, names []string) {
 			return true
 		}
 		hint := "the hook watches nothing under a name"
-		if near := builtins.Nearest(name, names); near != "" {
+		if near := message.Nearest(name, names); near != "" {
 			hint = "did you mean " + fmt.Sprintf("%q", near) + "?"
 		} else if len(names) > 0 {
 			hint = "it has " + strings.Join(names, ", ")

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // unknownField is a field that a kind of Kubernetes does not have.
@@ -52,7 +52,7 @@ func unknownFields(obj map[string]any) []unknownField {
 			if i := strings.LastIndexByte(name, '.'); i >= 0 {
 				parent, name = name[:i], name[i+1:]
 			}
-			out = append(out, unknownField{m[1], builtins.Nearest(name, fieldNames(reflect.TypeOf(typed), parent))})
+			out = append(out, unknownField{m[1], message.Nearest(name, fieldNames(reflect.TypeOf(typed), parent))})
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -61,7 +62,7 @@ func (f Finding) Render(name func(string) string) string {
 
 // add takes a finding, and the line it is about.
 func (c *checker) add(f Finding) {
-	f.Message = strings.Join(strings.FieldsFunc(f.Message, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+	f.Message = message.Line(f.Message)
 	if f.source == "" && f.Line > 0 {
 		if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
 			f.source = script.SourceLine(src, f.Line)

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // oldest is the oldest Kubernetes that Starling works with: 1.33.
@@ -139,7 +139,7 @@ func (k kinds) addCRDs(data []byte) {
 
 // unknown says what is odd about a kind: "" when it is known. near is the kind that was
 // probably meant; sure is false for kinds of groups that nothing is known of.
-func (k kinds) unknown(apiVersion, kind string) (message, near string, sure bool) {
+func (k kinds) unknown(apiVersion, kind string) (problem, near string, sure bool) {
 	name := apiVersion + " " + kind
 	if k.known[name] {
 		return "", "", true
@@ -164,7 +164,7 @@ func (k kinds) unknown(apiVersion, kind string) (message, near string, sure bool
 	case len(same) > 0:
 		near = same[0]
 	default:
-		near = builtins.Nearest(name, all)
+		near = message.Nearest(name, all)
 	}
 	if k.complete {
 		return "neither the cluster of --openapi nor a CustomResourceDefinition of this tree has the kind " + name, near, true
@@ -209,8 +209,8 @@ func (c *checker) allKinds() {
 }
 
 func (c *checker) kind(module, pos, what, apiVersion, kind string) {
-	message, near, sure := c.kinds.unknown(apiVersion, kind)
-	if message == "" {
+	problem, near, sure := c.kinds.unknown(apiVersion, kind)
+	if problem == "" {
 		return
 	}
 	hint, severity := "", Warning
@@ -220,5 +220,5 @@ func (c *checker) kind(module, pos, what, apiVersion, kind string) {
 	if !sure {
 		severity = Note // somebody else brings its definition
 	}
-	c.addAt(severity, "kinds", module, pos, what+message, hint)
+	c.addAt(severity, "kinds", module, pos, what+problem, hint)
 }

@@ -8,10 +8,10 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -148,7 +148,7 @@ func (c *checker) valuePath(m *generation.Module, s *source, v valueCall, shape 
 	case first == values.GlobalKey:
 		schema, path = c.values["global"].schema, path[1:]
 	case m.Global && !v.reads():
-		near := builtins.Nearest(first, append([]string{values.GlobalKey}, switches...))
+		near := message.Nearest(first, append([]string{values.GlobalKey}, switches...))
 		if near == "" {
 			near = "global." + text
 		}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/starling-operator/starling/runtime/message"
 	"strings"
 )
 
@@ -63,8 +65,8 @@ func New(nodes []Node) *Graph {
 		n.after = slices.DeleteFunc(n.after, func(a string) bool { return g.nodes[a] == nil })
 		for _, r := range n.requires {
 			if g.nodes[r] == nil {
-				g.Problems[name] = fmt.Errorf("module %s requires %q, which is no module of this tree%s",
-					name, r, g.hint(r))
+				g.Problems[name] = fmt.Errorf("module %s requires %q, which is no module of this tree; %s",
+					name, r, message.DidYouMean(r, g.names(), "check the name in requires="))
 			}
 		}
 	}
@@ -78,36 +80,6 @@ func (g *Graph) names() []string { return slices.Sorted(maps.Keys(g.nodes)) }
 
 func distinct(names []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
-}
-
-// hint names the module that was probably meant.
-func (g *Graph) hint(name string) string {
-	for _, other := range g.names() {
-		if near(name, other) {
-			return fmt.Sprintf(", did you mean %q?", other)
-		}
-	}
-	return "; check the name in requires="
-}
-
-// near says that one name becomes the other with one or two slips: a letter
-// too much, missing, wrong, or two of them swapped.
-func near(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	if len(a) < 4 || len(b)-len(a) > 2 {
-		return false
-	}
-	i := 0
-	for i < len(a) && a[i] == b[i] {
-		i++
-	}
-	j := 0
-	for j < len(a)-i && a[len(a)-1-j] == b[len(b)-1-j] {
-		j++
-	}
-	return len(b)-i-j <= 2
 }
 
 // WaitsFor returns one module that must be settled before this one (attempted once, or

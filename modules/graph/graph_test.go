@@ -52,7 +52,7 @@ func TestProblems(t *testing.T) {
 		{
 			"unknown requirement",
 			[]Node{{Name: "a", Requires: []string{"cert-manger"}}, {Name: "cert-manager"}},
-			map[string]string{"a": `module a requires "cert-manger", which is no module of this tree, did you mean "cert-manager"?`},
+			map[string]string{"a": `module a requires "cert-manger", which is no module of this tree; did you mean cert-manager?`},
 			"cert-manager",
 		},
 		{

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	data "github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Write prints the roles, and their bindings to the instance's ServiceAccount, as YAML
@@ -100,7 +100,7 @@ func (p *printer) head(kind string, role Role) {
 // plain makes one line of a text, which may hold names that charts make up: what would
 // end a comment could add rights.
 func plain(text string) string {
-	return data.Clean(strings.ToValidUTF8(text, " "))
+	return message.Clean(strings.ToValidUTF8(text, " "))
 }
 
 // short leaves out what no reader reads.

@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	plain "github.com/starling-operator/starling/runtime/object"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // session is one Helm action on one release, behind its own fence.
@@ -128,7 +130,7 @@ func (s *session) debug(format string, args ...any) {
 }
 
 // line cuts a log line of Helm's to a length at which no manifest fits.
-func line(text string) string { return cut(strings.Join(strings.Fields(text), " "), 300) }
+func line(text string) string { return message.Cut(message.Line(text), 300) }
 
 // run carries out fn, a Helm action, and returns when it is over or when the
 // session's context has ended and the action is cut off. onCut runs then, if the

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // maxError is where an error's text is cut: no manifest fits.
@@ -64,7 +66,7 @@ func tidy(text string) string {
 	text = nothing.ReplaceAllString(text, "there is nothing to take .$1 from")
 	text = invalid.ReplaceAllStringFunc(text, tidyInvalid)
 	text = goTypes.Replace(text)
-	return cut(oneLine(text), maxError)
+	return message.Cut(listLine(text), maxError)
 }
 
 // tidyTemplate puts the innermost place of a template error first, and the file
@@ -134,25 +136,12 @@ func sortItems(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// oneLine joins lines: list items by "; ".
-func oneLine(text string) string {
+// listLine joins lines: list items by "; ".
+func listLine(text string) string {
 	var parts []string
-	for _, l := range strings.Split(text, "\n") {
-		if l = strings.Trim(strings.Join(strings.Fields(l), " "), " "); l != "" {
-			parts = append(parts, strings.TrimPrefix(strings.TrimPrefix(l, "* "), "- "))
-		}
+	for l := range strings.SplitSeq(text, "\n") {
+		l = strings.TrimSpace(l)
+		parts = append(parts, strings.TrimPrefix(strings.TrimPrefix(l, "* "), "- "))
 	}
-	out := strings.Join(parts, "; ")
-	return strings.ReplaceAll(out, ":; ", ": ")
-}
-
-// cut shortens text to n bytes at most, at a character's edge.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
+	return strings.ReplaceAll(message.List(strings.Join(parts, "\n")), ":; ", ": ")
 }

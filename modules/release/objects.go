@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // object names an object of a manifest.
@@ -153,7 +154,7 @@ func wrongIn(metadata any) string {
 	for _, field := range []string{"labels", "annotations"} {
 		texts, _ := meta[field].(map[string]any)
 		for _, key := range sortedKeys(texts) {
-			if text := wrong(field+"["+strconv.Quote(cut(key, 100))+"]", texts[key]); text != "" {
+			if text := wrong(field+"["+strconv.Quote(message.Cut(key, 100))+"]", texts[key]); text != "" {
 				return text
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"helm.sh/helm/v3/pkg/engine"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Renderer evaluates charts in processes beside this one: a template can take all memory
@@ -235,7 +237,7 @@ func (c *child) wait() error {
 	default:
 		text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 		if text != "" {
-			text = ": " + cut(text, 200)
+			text = ": " + message.Cut(text, 200)
 		}
 		why := "this is a bug, please report it"
 		if strings.Contains(c.cmd.ProcessState.String(), "killed") {

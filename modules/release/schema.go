@@ -9,6 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // renderValues is what a chart sees: values that fit its schema, capabilities, the release.
@@ -72,5 +74,5 @@ type leavesChart struct{ url string }
 
 // Error says what to do.
 func (e *leavesChart) Error() string {
-	return fmt.Sprintf("it refers to %s, and nothing outside of a schema is read: put what it needs under $defs, and refer to \"#/$defs/…\"", cut(e.url, 200))
+	return fmt.Sprintf("it refers to %s, and nothing outside of a schema is read: put what it needs under $defs, and refer to \"#/$defs/…\"", message.Cut(e.url, 200))
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Options of the tables.
@@ -144,7 +144,7 @@ func reason(o Options, why, lastError string, next *time.Time, problems []string
 // line makes text one line without control characters, which would reach the
 // terminal from names and messages of the cluster.
 func line(s string) string {
-	return strings.Join(strings.Fields(object.Clean(s)), " ")
+	return message.Line(s)
 }
 
 func (o Options) age(t time.Time) string {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/runtime/bounded"
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // readValues reads values.yaml at the root and checks its top level.
@@ -64,7 +64,7 @@ func (t *Tree) readValues(s *snapshot, o Options) error {
 			continue
 		}
 		hint := ""
-		if n := object.Nearest(key, known); n != "" {
+		if n := message.Nearest(key, known); n != "" {
 			hint = "; did you mean " + n + "?"
 		}
 		t.problem(f.Path, "", "%s belongs to no module%s", strconv.Quote(key), hint)
@@ -142,7 +142,7 @@ var yamlLine = regexp.MustCompile(`line (\d+): `)
 
 // yamlError puts the line that the parser names where people look for it.
 func yamlError(file string, err error) error {
-	msg := strings.Join(strings.Fields(err.Error()), " ")
+	msg := message.Line(err.Error())
 	for _, noise := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors: "} {
 		msg = strings.Replace(msg, noise, "", 1)
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // KnownModule is a module that a config may speak about.
@@ -155,7 +157,7 @@ func (r *configReader) suggest(key string) string {
 			return EnabledKey(m.Key)
 		}
 	}
-	return nearest(key, slices.Concat(slices.Sorted(maps.Keys(r.sections)), slices.Sorted(maps.Keys(r.switches))))
+	return message.Nearest(key, slices.Concat(slices.Sorted(maps.Keys(r.sections)), slices.Sorted(maps.Keys(r.switches))))
 }
 
 func (r *configReader) set(module string, m map[string]any) {

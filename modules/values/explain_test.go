@@ -351,7 +351,7 @@ func TestFind(t *testing.T) {
 		{"note.app", "note.app.example", ""},
 		{"note.app.example", "note.app.example", ""},
 		{"hosts.0.name", "hosts", ""},
-		{"hosts.1.name", "", "module web has no value at hosts.1.name; leave the path out to see all"},
+		{"hosts.1.name", "", "module web has no value at hosts.1.name, did you mean \"hosts\"?"},
 		{"global.domain", "global.domain", ""},
 		{"web.image.tag", "image.tag", ""},
 		{"image.tga", "", `module web has no value at image.tga, did you mean "image.tag"?`},

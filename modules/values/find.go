@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	objects "github.com/starling-operator/starling/runtime/object"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // maxFindPath bounds a path that people give.
@@ -100,7 +102,7 @@ func (x Explanation) meant(path string) string {
 	if slices.Contains(all, GlobalKey+"."+path) {
 		return didYouMean(GlobalKey + "." + path)
 	}
-	if near := nearest(path, all); near != "" {
+	if near := message.Nearest(path, all); near != "" {
 		return didYouMean(near)
 	}
 	// The last key alone may be what somebody remembers.

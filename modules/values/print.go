@@ -1,7 +1,6 @@
 package values
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -9,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	data "github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // PrintOptions say how an [Explanation] is shown.
@@ -116,25 +115,8 @@ func shown(v any, removed bool, most int) string {
 	if removed {
 		return "(removed)"
 	}
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
-		return "?"
-	}
-	text := []rune(strings.TrimSpace(b.String()))
-	if len(text) > most {
-		return string(text[:most-1]) + "…"
-	}
-	return string(text)
+	return message.Fit(message.JSON(v), most)
 }
 
 // printable keeps what came from files and the cluster from steering the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if data.Unclean(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
+func printable(s string) string { return message.Clean(s) }

@@ -11,6 +11,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Validate checks v: kinds, bounds, required fields, CEL rules. With old, the
@@ -137,7 +138,7 @@ func unknownMessage(key string, s *structural.Structural) string {
 		return "unknown field; the schema has no fields here (add properties, additionalProperties or " +
 			"x-kubernetes-preserve-unknown-fields: true to it)"
 	}
-	if hint := nearest(key, names); hint != "" {
+	if hint := message.Nearest(key, names); hint != "" {
 		return "unknown field" + didYouMean(hint)
 	}
 	const few = 8

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // keywords are the keys that an object of a structural schema may hold, and the
@@ -149,7 +151,7 @@ func (p *schemaParser) unknown(path, key string) {
 		return
 	}
 	p.fail(path, "%q is no keyword of a structural schema%s", key,
-		didYouMean(nearest(key, slices.Sorted(maps.Keys(keywords)))))
+		didYouMean(message.Nearest(key, slices.Sorted(maps.Keys(keywords)))))
 }
 
 func (p *schemaParser) value(path, key string, kind keyword, v any) {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	openapi "k8s.io/kube-openapi/pkg/validation/errors"
 	"k8s.io/kube-openapi/pkg/validation/validate"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // resultProblems says in our words what the validator found. Its own messages
@@ -164,7 +166,7 @@ func ruleProblem(e *field.Error) Problem {
 	if p.Message == "" {
 		p.Message = "does not pass a rule of the schema"
 	}
-	p.Message = strings.Join(strings.Fields(p.Message), " ")
+	p.Message = message.Line(p.Message)
 	return p
 }
 
@@ -177,7 +179,7 @@ func fieldErrors(errs field.ErrorList) []string {
 			out = append(out, fmt.Sprintf("and %d more", len(errs)-most))
 			break
 		}
-		detail := strings.Join(strings.Fields(e.Detail), " ")
+		detail := message.Line(e.Detail)
 		if _, after, ok := strings.Cut(" "+detail, " in body "); ok {
 			detail = after
 		}

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // wrapKey is the property under which the schema stands while it is checked. The
@@ -182,14 +184,14 @@ func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) 
 	}
 	var props apiextensions.JSONSchemaProps
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&v1, &props, nil); err != nil {
-		return nil, fmt.Errorf("%s: not a valid schema: %s", file, oneLine(err))
+		return nil, fmt.Errorf("%s: not a valid schema: %s", file, message.Line(err.Error()))
 	}
 	wrapped, err := structural.NewStructural(&apiextensions.JSONSchemaProps{
 		Type:       "object",
 		Properties: map[string]apiextensions.JSONSchemaProps{wrapKey: props},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: not a structural schema: %s", file, oneLine(err))
+		return nil, fmt.Errorf("%s: not a structural schema: %s", file, message.Line(err.Error()))
 	}
 	if errs := structural.ValidateStructural(nil, wrapped); len(errs) > 0 {
 		mistakes := fieldErrors(errs)
@@ -199,7 +201,7 @@ func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) 
 	root := wrapped.Properties[wrapKey]
 	errs, err := defaulting.ValidateDefaults(context.Background(), nil, wrapped, false, true)
 	if err != nil {
-		return nil, fmt.Errorf("%s: a default cannot be checked: %s", file, oneLine(err))
+		return nil, fmt.Errorf("%s: a default cannot be checked: %s", file, message.Line(err.Error()))
 	}
 	if len(errs) > 0 {
 		return nil, newSchemaError(file, text, fieldErrors(errs)...)
@@ -209,7 +211,7 @@ func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) 
 	}
 	_, openAPI, err := validation.NewSchemaValidator(&props)
 	if err != nil {
-		return nil, fmt.Errorf("%s: not a valid schema: %s", file, oneLine(err))
+		return nil, fmt.Errorf("%s: not a valid schema: %s", file, message.Line(err.Error()))
 	}
 	patterns := map[string]int{}
 	patternSizes(openAPI, patterns)
@@ -264,10 +266,6 @@ func cleanList(list []any) []any {
 // know.
 func foreign(key string) bool {
 	return strings.HasPrefix(key, "x-") && !strings.HasPrefix(key, "x-kubernetes-")
-}
-
-func oneLine(err error) string {
-	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
 // jsonError says where a schema has a value of the wrong kind.

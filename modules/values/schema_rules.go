@@ -11,6 +11,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // checkRules compiles the rules of a schema, so that a broken one is found when
@@ -25,16 +27,16 @@ func checkRules(s *structural.Structural) error {
 		results, err := cel.Compile(n, model.SchemaDeclType(n, false), celconfig.PerCallLimit,
 			environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), cel.NewExpressionsEnvLoader())
 		if err != nil {
-			errs = append(errs, where+": "+oneLine(err))
+			errs = append(errs, where+": "+message.Line(err.Error()))
 			return
 		}
 		for i, r := range results {
 			if r.Error != nil {
-				errs = append(errs, fmt.Sprintf("%s: rule %q: %s", where, n.XValidations[i].Rule, oneLine(r.Error)))
+				errs = append(errs, fmt.Sprintf("%s: rule %q: %s", where, n.XValidations[i].Rule, message.Line(r.Error.Error())))
 			}
 			if r.MessageExpressionError != nil {
 				errs = append(errs, fmt.Sprintf("%s: messageExpression %q: %s", where,
-					n.XValidations[i].MessageExpression, oneLine(r.MessageExpressionError)))
+					n.XValidations[i].MessageExpression, message.Line(r.MessageExpressionError.Error())))
 			}
 		}
 	})

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // LoadConfig finds the API server the way kubectl does: the file kubeconfig when
@@ -32,7 +34,7 @@ func LoadConfig(kubeconfig, contextName string) (cfg *rest.Config, source string
 	rules := &clientcmd.ClientConfigLoadingRules{Precedence: files}
 	raw, err := rules.Load()
 	if err != nil {
-		return nil, "", fmt.Errorf("%s cannot be read as a kubeconfig: %s", source, oneLine(err.Error()))
+		return nil, "", fmt.Errorf("%s cannot be read as a kubeconfig: %s", source, message.Line(err.Error()))
 	}
 	name := contextName
 	if name == "" {
@@ -43,7 +45,7 @@ func LoadConfig(kubeconfig, contextName string) (cfg *rest.Config, source string
 	}
 	cfg, err = clientcmd.NewNonInteractiveClientConfig(*raw, name, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 	if err != nil {
-		return nil, "", fmt.Errorf("%s, context %q: %s", source, name, oneLine(err.Error()))
+		return nil, "", fmt.Errorf("%s, context %q: %s", source, name, message.Line(err.Error()))
 	}
 	return cfg, fmt.Sprintf("%s, context %q", source, name), nil
 }
@@ -148,7 +150,7 @@ func inCluster(contextName string) (*rest.Config, string, error) {
 	case errors.Is(err, rest.ErrNotInCluster):
 		return nil, "", fmt.Errorf("no Kubernetes cluster is configured: give --kubeconfig FILE or set $KUBECONFIG (there is no ~/.kube/config, and this is no pod)")
 	case err != nil:
-		return nil, "", fmt.Errorf("the pod's ServiceAccount cannot be used: %s", oneLine(err.Error()))
+		return nil, "", fmt.Errorf("the pod's ServiceAccount cannot be used: %s", message.Line(err.Error()))
 	case contextName != "":
 		return nil, "", fmt.Errorf("--context %q needs a kubeconfig, and the pod's ServiceAccount is all there is: give --kubeconfig FILE", contextName)
 	}

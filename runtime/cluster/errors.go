@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -162,7 +163,7 @@ func conflictOwners(s metav1.Status) string {
 		if m := ownedFields.FindStringSubmatch(owner); m != nil {
 			owner = m[1]
 		}
-		out = append(out, cause.Field+": "+oneLine(owner))
+		out = append(out, cause.Field+": "+message.Line(owner))
 	}
 	return cut(strings.Join(out, ", "))
 }
@@ -202,16 +203,16 @@ func safeMessage(s metav1.Status, a action) string {
 		line = goFields.ReplaceAllString(goValues.ReplaceAllString(line, "got another type"), " into $1")
 		lines[i] = goTypes.ReplaceAllString(line, "")
 	}
-	return cut(oneLine(hide(strings.Join(lines, "\n"))))
+	return cut(message.Line(hide(strings.Join(lines, "\n"))))
 }
 
 // unquoted is what a message about a Secret says that cannot come from inside of it.
 func unquoted(s metav1.Status) string {
 	if m := denial.FindStringSubmatch(s.Message); m != nil {
-		return cut(oneLine(m[1]) + "; what else it says is not shown, because it may quote the secret")
+		return cut(message.Line(m[1]) + "; what else it says is not shown, because it may quote the secret")
 	}
 	if s.Reason == metav1.StatusReasonNotFound || s.Reason == metav1.StatusReasonForbidden {
-		return cut(oneLine(s.Message))
+		return cut(message.Line(s.Message))
 	}
 	paths := fieldPaths.FindAllStringSubmatch(s.Message, -1)
 	if len(paths) == 0 {
@@ -234,14 +235,14 @@ func causeText(cause metav1.StatusCause, secret bool, hide func(string) string) 
 		if rest = afterValue(rest); rest == "" || hide == nil {
 			break
 		}
-		return lowerFirst(kind) + ": " + oneLine(hide(rest))
+		return lowerFirst(kind) + ": " + message.Line(hide(rest))
 	case hide != nil && found && (valueless || !secret):
-		return oneLine(lowerFirst(hide(cause.Message)))
+		return message.Line(lowerFirst(hide(cause.Message)))
 	}
 	if secret && !valueless || kind == "" {
 		kind = strings.TrimPrefix(string(cause.Type), "FieldValue")
 	}
-	return oneLine(lowerFirst(kind))
+	return message.Line(lowerFirst(kind))
 }
 
 // afterValue skips the quoted value at the start of text and returns what follows
@@ -288,19 +289,12 @@ func transportError(err error, host string) string {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
-		return "cannot reach the API server at " + host + ": " + cut(oneLine(err.Error()))
+		return "cannot reach the API server at " + host + ": " + cut(message.Line(err.Error()))
 	}
-	return cut(oneLine(err.Error()))
+	return cut(message.Line(err.Error()))
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-func cut(text string) string {
-	if len(text) <= maxMessage {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxMessage], "") + "…"
-}
+func cut(text string) string { return message.Cut(text, maxMessage) }
 
 func lowerFirst(text string) string {
 	if text == "" {

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -110,7 +111,7 @@ func (p *pending) program(ctx context.Context) (map[string]any, error) {
 		if p.write.Ref.Kind == "Secret" {
 			text = "it fails; its message is not shown, because it may quote the secret"
 		}
-		return nil, &Error{Ref: p.write.Ref, Verb: p.act.verb, msg: fmt.Sprintf("cannot %s: the jq program: %s", p.act, cut(oneLine(text))), err: err}
+		return nil, &Error{Ref: p.write.Ref, Verb: p.act.verb, msg: fmt.Sprintf("cannot %s: the jq program: %s", p.act, cut(message.Line(text))), err: err}
 	}
 	if sameJSON(p.live, after) {
 		return p.live, nil

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // maxWarnings bounds the memory of what was already said.
@@ -25,7 +27,7 @@ func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _
 	if code != 299 || text == "" {
 		return
 	}
-	text = oneLine(text)
+	text = message.Line(text)
 	w.mu.Lock()
 	known := w.seen[text] || len(w.seen) >= maxWarnings
 	if !known {

@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Explain returns what the values of a module, or of the global hooks for "global", are
@@ -46,10 +46,7 @@ func (e *Engine) Explain(module string) (values.ExplainInput, error) {
 func (e *Engine) noModule(name string) error {
 	names := append([]string{globalName}, e.order...)
 	slices.Sort(names)
-	if near := builtins.Nearest(name, names); near != "" {
-		return fmt.Errorf("there is no module %q; did you mean %s?", name, near)
-	}
-	return fmt.Errorf("there is no module %q; see: starling get modules", name)
+	return fmt.Errorf("there is no module %q; %s", name, message.DidYouMean(name, names, "see: starling get modules"))
 }
 
 // sources is the section of a module with the layers of its hooks and their calls.

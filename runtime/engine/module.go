@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // globalName stands for the global hooks wherever modules go by name.
@@ -133,7 +134,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 		store:      store,
 	}
 	if g.Err != nil {
-		m.broken = inOneLine(g.Err)
+		m.broken = message.List(g.Err.Error())
 	}
 	for _, gh := range g.Hooks {
 		h := newHook(m, gh)

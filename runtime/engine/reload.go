@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
@@ -13,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/adoption"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // A generation is put into the place of another one module by module: one that cannot be used, and
@@ -184,7 +184,7 @@ func (e *Engine) drafts(oldTree values.Config) map[string]draft {
 		default:
 			d.values, d.own = e.staticValues(name, g)
 			if g.Err != nil {
-				d.own = inOneLine(g.Err)
+				d.own = message.List(g.Err.Error())
 			}
 		}
 		out[name] = d
@@ -195,8 +195,6 @@ func (e *Engine) drafts(oldTree values.Config) map[string]draft {
 	}
 	return out
 }
-
-func inOneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // noGlobal stands for the global hooks of a tree that has none.
 func noGlobal(name string) *generation.Module {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -246,7 +247,7 @@ func (g *Generation) checkReleases() {
 }
 
 func (g *Generation) didYouMean(name string) string {
-	if near := builtins.Nearest(name, g.Names); near != "" {
+	if near := message.Nearest(name, g.Names); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""

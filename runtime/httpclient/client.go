@@ -29,6 +29,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 const (
@@ -292,15 +293,4 @@ func plain(err error) error {
 }
 
 // clip cuts what others may have made long.
-func clip(s string) string {
-	const most = 300
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s), "")
-}
+func clip(s string) string { return strings.ToValidUTF8(message.Clean(message.Cut(s, 300)), "") }

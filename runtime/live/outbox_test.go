@@ -67,7 +67,7 @@ func (l postLog) Log(level builtins.Level, msg string, _ []builtins.Field) {
 	l.p.lines = append(l.p.lines, level.String()+" "+l.from+": "+msg)
 }
 
-func message(key, body string) effect.Message {
+func newMessage(key, body string) effect.Message {
 	return effect.Message{Key: key, Pos: "web/hooks/a.star:3", Request: effect.Request{Method: "POST", URL: "https://chat.example/hook?token=hush", Body: []byte(body)}}
 }
 
@@ -95,7 +95,7 @@ func TestMessagesAreSentAgainUntilTheyArrive(t *testing.T) {
 			p.answer = func(context.Context, string) error { return err }
 		}
 		answer(&httpclient.StatusError{Code: 503, RetryAfter: 30 * time.Second})
-		p.say(message("", "a"))
+		p.say(newMessage("", "a"))
 		synctest.Wait()
 		if waiting, problems := p.box.state("web"); waiting != 1 || len(problems) != 1 || !strings.Contains(problems[0], "messages of a wait (1 of the module): web/hooks/a.star:3: POST https://chat.example/hook: the server answered 503") {
 			t.Errorf("%d, %q", waiting, problems)
@@ -129,9 +129,9 @@ func TestMessagesAreGivenUp(t *testing.T) {
 			}
 			return errors.New("connection refused")
 		}
-		p.say(message("", "bad"))
+		p.say(newMessage("", "bad"))
 		synctest.Wait()
-		p.say(message("", "down"))
+		p.say(newMessage("", "down"))
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if n := len(p.tries); n < 15 || n > 25 || p.count("failed") != 2 {
@@ -165,15 +165,15 @@ func TestALaterMessageOfAKeyReplacesOneThatWaits(t *testing.T) {
 			}
 			return nil
 		}
-		p.say(message("k", "1"), message("other", "x"))
+		p.say(newMessage("k", "1"), newMessage("other", "x"))
 		synctest.Wait()
 		time.Sleep(100 * time.Millisecond)
 		down = false
-		p.say(message("k", "2")) // while the first waits: at once
+		p.say(newMessage("k", "2")) // while the first waits: at once
 		synctest.Wait()
-		p.say(message("k", "slow"))
+		p.say(newMessage("k", "slow"))
 		time.Sleep(100 * time.Millisecond)
-		p.say(message("k", "4"), message("k", "5")) // while it is under way: after it
+		p.say(newMessage("k", "4"), newMessage("k", "5")) // while it is under way: after it
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		slices.Sort(p.tries)
@@ -190,9 +190,9 @@ func TestMessagesHaveBounds(t *testing.T) {
 		open := make(chan struct{})
 		p.answer = func(context.Context, string) error { <-open; return nil }
 		for range maxPending + 5 {
-			p.say(message("", "x"))
+			p.say(newMessage("", "x"))
 		}
-		p.box.send(engine.Send{Module: "other", Hook: "other/a", Messages: []effect.Message{message("", "o")}})
+		p.box.send(engine.Send{Module: "other", Hook: "other/a", Messages: []effect.Message{newMessage("", "o")}})
 		synctest.Wait()
 		p.mu.Lock()
 		if p.count("dropped") != 5 || len(p.lines) != 5 || p.lines[0] != "error web web/a: messages are dropped (1): 1000 of the module wait already" {
@@ -207,7 +207,7 @@ func TestMessagesHaveBounds(t *testing.T) {
 		if p.count("sent") != maxPending {
 			t.Errorf("%v sent", p.count("sent"))
 		}
-		large := message("", strings.Repeat("x", maxPendingBytes+1))
+		large := newMessage("", strings.Repeat("x", maxPendingBytes+1))
 		p.say(large)
 		synctest.Wait()
 		if p.count("dropped") != 6 {
@@ -230,18 +230,18 @@ func TestAStopLetsFirstTriesEnd(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil
 		}
-		p.say(message("", "down"))
+		p.say(newMessage("", "down"))
 		synctest.Wait()
 		for range 6 { // more than go at once
-			p.say(message("", "slow"))
+			p.say(newMessage("", "slow"))
 		}
-		p.say(message("", "hangs"))
+		p.say(newMessage("", "hangs"))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if lost := p.box.stop(ctx); lost != 2 || p.count("sent") != 6 {
 			t.Errorf("%d lost, %v sent", lost, p.count("sent"))
 		}
-		p.say(message("", "late"))
+		p.say(newMessage("", "late"))
 		if p.count("dropped") != 1 {
 			t.Error("a message after the stop is taken")
 		}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -156,14 +155,6 @@ func TestALoadThatTakesTheProcessWithIt(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, "runs", "*"+uncleanSuffix))
 	if err != nil || len(files) != 1 {
 		t.Errorf("what is noted: %v %v", files, err)
-	}
-}
-
-func TestEventMessagesAreTextThatFits(t *testing.T) {
-	for _, text := range []string{"short", strings.Repeat("x", maxEventMessage), strings.Repeat("ü", maxEventMessage), "x" + strings.Repeat("ü", maxEventMessage)} {
-		if got := eventMessage(text); len(got) > maxEventMessage || !utf8.ValidString(got) || len(text) <= maxEventMessage && got != text {
-			t.Errorf("got %d bytes of %d: %q", len(got), len(text), got)
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // podName is the environment variable by which a Deployment tells its pods their names.
@@ -35,7 +36,7 @@ func (d *Driver) tellOfConfig(message string) {
 // event makes an Event beside all else; about names its object, and the uid where it is
 // known.
 func (d *Driver) event(about func(context.Context) (effect.Ref, string), e effect.Event) {
-	e.Message = eventMessage(e.Message)
+	e.Message = message.Fit(e.Message, maxEventMessage)
 	d.busy.Go(func() {
 		ctx, cancel := context.WithTimeout(d.work, 10*time.Second)
 		defer cancel()
@@ -46,15 +47,6 @@ func (d *Driver) event(about func(context.Context) (effect.Ref, string), e effec
 			d.o.Log.Debug().Err(err).Msg("no Event about " + ref.String())
 		}
 	})
-}
-
-// eventMessage is a text that fits into an Event.
-func eventMessage(text string) string {
-	const cut = "…"
-	if len(text) <= maxEventMessage {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxEventMessage-len(cut)], "") + cut
 }
 
 // deployment finds the Deployment of this process. Its pods have its name with two more

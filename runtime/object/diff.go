@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // maxDifferences is how many differences people are shown.
@@ -57,7 +59,7 @@ func (d *differences) compare(path string, a, b any) {
 		}
 	}
 	if va, vb := FromPlain(a), FromPlain(b); !equalValues(va, vb) {
-		x, y := shownBoth(va.String(), vb.String())
+		x, y := message.Apart(va.String(), vb.String(), maxShown)
 		d.add(path, "got %s, want %s", x, y)
 	}
 }
@@ -108,28 +110,7 @@ func equalValues(a, b starlark.Value) bool {
 }
 
 // shown is a value as one line of a difference shows it.
-func shown(v starlark.Value) string { return clipped(v.String()) }
+func shown(v starlark.Value) string { return message.Cut(v.String(), maxShown) }
 
 // maxShown bounds a value in one line.
 const maxShown = 200
-
-func clipped(text string) string {
-	if len(text) > maxShown {
-		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
-	}
-	return text
-}
-
-// shownBoth are two texts from a little before the place where they differ.
-func shownBoth(a, b string) (string, string) {
-	const before = 40
-	same := 0
-	for same < min(len(a), len(b)) && a[same] == b[same] {
-		same++
-	}
-	if same < maxShown/2 {
-		return clipped(a), clipped(b)
-	}
-	tail := func(s string) string { return "…" + clipped(strings.ToValidUTF8(s[same-before:], "")) }
-	return tail(a), tail(b)
-}

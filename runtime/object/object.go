@@ -8,6 +8,8 @@ import (
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Object is one decoded JSON object as a Starlark value of type "object". It is
@@ -150,7 +152,7 @@ func (o *Object) near(name string, names []string) string {
 			return word
 		}
 	}
-	return Nearest(name, names)
+	return message.Nearest(name, names)
 }
 
 // fieldText shows how a field is read: .name, or ["name"] when it is a reserved

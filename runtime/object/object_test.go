@@ -196,23 +196,6 @@ func TestCompareWithOthers(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	for _, tc := range [][]string{
-		{"api_verison", "api_version", "api_version", "kind"},
-		{"Enabeld", "enabled", "enabled"},
-		{"snapshot", "snapshots", "snapshots", "synced"},
-		{"warning", "warn", "debug", "warn"},
-		{"x", "", "metadata", "spec"},
-		{"name", "", "kind", "labels"},
-		{"same", "", "same"},
-		{strings.Repeat("x", 1000), "", strings.Repeat("x", 1001)},
-	} {
-		if got := Nearest(tc[0], tc[2:]); got != tc[1] {
-			t.Errorf("%s: got %q, want %q", tc[0], got, tc[1])
-		}
-	}
-}
-
 func FuzzPath(f *testing.F) {
 	f.Add("metadata.labels.app.kubernetes.io/name", `{"metadata": {"labels": {"app.kubernetes.io/name": 1}}}`)
 	f.Add("a.0..b", `{"a": [{"": {"b": null}}]}`)

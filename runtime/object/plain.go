@@ -7,13 +7,14 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 const (
@@ -159,7 +160,7 @@ func (c *converter) plain(v starlark.Value) (any, error) {
 			return nil, errors.New("an integer does not fit into 64 bits; write it as a string")
 		}
 		if !ok {
-			return nil, fmt.Errorf("integer %s does not fit into 64 bits; write it as a string", short(v.String()))
+			return nil, fmt.Errorf("integer %s does not fit into 64 bits; write it as a string", message.Cut(v.String(), maxQuoted))
 		}
 		return i, nil
 	case starlark.Float:
@@ -220,10 +221,10 @@ func (c *converter) mapping(v starlark.IterableMapping) (any, error) {
 	for _, item := range v.Items() {
 		k, ok := starlark.AsString(item[0])
 		if !ok {
-			return nil, fmt.Errorf("key %s: got %s, want string", short(item[0].String()), item[0].Type())
+			return nil, fmt.Errorf("key %s: got %s, want string", message.Cut(item[0].String(), maxQuoted), item[0].Type())
 		}
 		if _, err := c.text(k); err != nil {
-			return nil, fmt.Errorf("key %s: %w", strconv.Quote(short(k)), err)
+			return nil, fmt.Errorf("key %s: %w", strconv.Quote(message.Cut(k, maxQuoted)), err)
 		}
 		p, err := c.below(k, item[1])
 		if err != nil {
@@ -316,11 +317,5 @@ func (c *converter) pay(n int) error {
 	return nil
 }
 
-// short cuts text that goes into an error.
-func short(s string) string {
-	const most = 40
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+// maxQuoted bounds text that goes into an error.
+const maxQuoted = 40

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -10,7 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // PrintOptions are how a plan is shown.
@@ -109,14 +108,12 @@ var colors = map[rune]string{'+': "32", '-': "31", '~': "33", '!': "31;1"}
 
 // line writes one line; sign ' ' is for what does not change.
 func (p *printer) line(depth int, sign rune, format string, a ...any) {
-	text := strings.Repeat("    ", depth) + string(sign) + " " + clean(fmt.Sprintf(format, a...))
+	text := strings.Repeat("    ", depth) + string(sign) + " " + message.Clean(fmt.Sprintf(format, a...))
 	if code := colors[sign]; p.color && code != "" {
 		text = "\x1b[" + code + "m" + text + "\x1b[0m"
 	}
 	p.b.WriteString(strings.TrimRight(text, " ") + "\n")
 }
-
-func clean(s string) string { return object.Clean(s) }
 
 var actionSigns = map[Action]rune{Install: '+', Create: '+', Upgrade: '~', Update: '~', Uninstall: '-', Delete: '-'}
 
@@ -196,7 +193,7 @@ func (p *printer) lines(depth int, sign rune, text string, most int) {
 			p.line(depth, sign, "… %d more lines", len(lines)-i)
 			return
 		}
-		p.line(depth, sign, "%s", cut(line))
+		p.line(depth, sign, "%s", message.Cut(line, maxShown))
 	}
 }
 
@@ -225,7 +222,7 @@ func (p *printer) field(depth int, f Field, prefix string) {
 		if f.Secret {
 			why = "  # secret" + strings.Replace(why, "  # ", ", ", 1)
 		}
-		was, is := apart(oneLine(*f.Old), oneLine(*f.New))
+		was, is := message.Apart(message.JSON(*f.Old), message.JSON(*f.New), maxShown)
 		p.line(depth, '~', "%s: %s -> %s%s", path, was, is, why)
 	}
 }
@@ -233,7 +230,7 @@ func (p *printer) field(depth int, f Field, prefix string) {
 func (p *printer) value(depth int, sign rune, path string, v any, why string) {
 	text, is := v.(string)
 	if !is || !strings.Contains(strings.TrimSuffix(text, "\n"), "\n") {
-		p.line(depth, sign, "%s: %s%s", path, shown(v), why)
+		p.line(depth, sign, "%s: %s%s", path, message.Cut(message.JSON(v), maxShown), why)
 		return
 	}
 	p.line(depth, sign, "%s: |%s", path, why)
@@ -259,41 +256,4 @@ func (p *printer) texts(depth int, old, now string) {
 			p.lines(depth, side.sign, strings.Join(side.lines, "\n"), maxLines)
 		}
 	}
-}
-
-// oneLine is a value as JSON.
-func oneLine(v any) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "?"
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-func shown(v any) string { return cut(oneLine(v)) }
-
-// apart cuts two texts that differ so that it is seen where.
-func apart(a, b string) (string, string) {
-	if len(a) <= maxShown && len(b) <= maxShown {
-		return a, b
-	}
-	same := 0
-	for same < min(len(a), len(b)) && a[same] == b[same] {
-		same++
-	}
-	const before = 20 // bytes that are shown of what is the same
-	if same < maxShown-before {
-		return cut(a), cut(b)
-	}
-	from := same - before
-	return "…" + cut(strings.ToValidUTF8(a[from:], "")), "…" + cut(strings.ToValidUTF8(b[from:], ""))
-}
-
-func cut(s string) string {
-	if len(s) <= maxShown {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxShown], "") + "…"
 }

@@ -2,9 +2,10 @@ package record
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // maxWhy bounds the text of an amendment, in bytes.
@@ -17,11 +18,7 @@ type amendment struct {
 }
 
 func newAmendment(run uint64, err error) amendment {
-	why := err.Error()
-	if len(why) > maxWhy {
-		why = strings.ToValidUTF8(why[:maxWhy], "") + "…"
-	}
-	return amendment{run, why}
+	return amendment{run, message.Cut(err.Error(), maxWhy)}
 }
 
 // Uncommitted makes a run that is kept one whose commit has failed. A run that is not

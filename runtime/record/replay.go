@@ -15,6 +15,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -111,10 +112,7 @@ func (r *Record) hook(g *generation.Generation) (*generation.Module, *generation
 	for _, h := range module.Hooks {
 		names = append(names, h.ID)
 	}
-	hint := "; it has " + strings.Join(names, ", ")
-	if near := builtins.Nearest(r.Hook, names); near != "" {
-		hint = "; did you mean " + near + "?"
-	}
+	hint := "; " + message.DidYouMean(r.Hook, names, "it has "+strings.Join(names, ", "))
 	return nil, nil, fmt.Errorf("module %s has no hook %s any more%s", r.Module, r.Hook, hint)
 }
 

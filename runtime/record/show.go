@@ -1,8 +1,6 @@
 package record
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +12,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // maxShown is how much of a value one line shows.
@@ -64,39 +62,22 @@ type shown struct {
 }
 
 func (s *shown) add(format string, a ...any) {
-	s.lines = append(s.lines, oneLine(fmt.Sprintf(format, a...)))
-}
-
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if object.Unclean(r) {
-			return ' ' // texts from the cluster do not steer the terminal
-		}
-		return r
-	}, text)
+	s.lines = append(s.lines, message.Clean(fmt.Sprintf(format, a...)))
 }
 
 // Line is a text in one line, its secrets hidden.
-func (m *Mask) Line(text string) string { return oneLine(m.Text(text)) }
+func (m *Mask) Line(text string) string { return message.Clean(m.Text(text)) }
 
 // short is a value in one line, cut where it is long.
 func (s *shown) short(v any) string {
 	text := s.json(v)
-	if len(text) > maxShown && !s.details {
-		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
+	if s.details {
+		return text
 	}
-	return text
+	return message.Cut(text, maxShown)
 }
 
-func (s *shown) json(v any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s.m.Plain(v)); err != nil {
-		return "?"
-	}
-	return strings.TrimSpace(b.String())
-}
+func (s *shown) json(v any) string { return message.JSON(s.m.Plain(v)) }
 
 // body shows data below the line before it.
 func (s *shown) body(v any) {

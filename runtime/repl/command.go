@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // ErrQuit says that :quit was typed.
@@ -68,12 +68,7 @@ func (s *Session) command(ctx context.Context, line string) error {
 
 // didYouMean is the end of an error about a name that there is not.
 func didYouMean(name, prefix string, names []string) string {
-	for _, n := range names {
-		if strings.HasPrefix(n, name) {
-			return "; did you mean " + prefix + n + "?"
-		}
-	}
-	if near := builtins.Nearest(name, names); near != "" {
+	if near := message.Nearest(name, names); near != "" {
 		return "; did you mean " + prefix + near + "?"
 	}
 	return ", see :help"

@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // defineHelp gives the session its own builtin, help. Files know none, so it is not in
@@ -155,7 +156,7 @@ func functionParams(f *starlark.Function) []string {
 	for i := range named {
 		name, _ := f.Param(i)
 		if dflt := f.ParamDefault(i); dflt != nil {
-			name += "=" + clip(show(dflt))
+			name += "=" + message.Cut(show(dflt), maxQuoted)
 		}
 		out = append(out, name)
 	}
@@ -172,13 +173,8 @@ func functionParams(f *starlark.Function) []string {
 	return out
 }
 
-func clip(text string) string {
-	const most = 40
-	if r := []rune(text); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return text
-}
+// maxQuoted bounds text that help repeats.
+const maxQuoted = 40
 
 // helpName tells about a builtin, a family of them, or a name of the session.
 func (s *Session) helpName(name string) (string, error) {
@@ -204,7 +200,7 @@ func (s *Session) helpName(name string) (string, error) {
 	case v != nil:
 		return name + " is of the language: https://github.com/google/starlark-go/blob/master/doc/spec.md", nil
 	}
-	return "", fmt.Errorf("there is nothing of the name %q%s", clip(name), didYouMean(name, "", names))
+	return "", fmt.Errorf("there is nothing of the name %q%s", message.Cut(name, maxQuoted), didYouMean(name, "", names))
 }
 
 // helpSpec is the whole declaration of a builtin.

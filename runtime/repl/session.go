@@ -15,6 +15,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -123,10 +124,7 @@ func (s *Session) knowReleases(ctx context.Context) error {
 // prepare puts the session's hook into a generation.
 func (s *Session) prepare(gen *generation.Generation) (*generation.Generation, error) {
 	if m := s.o.Module; m != "" && m != "global" && gen.Modules[m] == nil {
-		hint := "; the tree has " + strings.Join(gen.Names, ", ")
-		if near := builtins.Nearest(m, append([]string{"global"}, gen.Names...)); near != "" {
-			hint = "; did you mean " + near + "?"
-		}
+		hint := "; " + message.DidYouMean(m, append([]string{"global"}, gen.Names...), "the tree has "+strings.Join(gen.Names, ", "))
 		return nil, fmt.Errorf("there is no module %q%s", m, hint)
 	}
 	if s.o.Module != "" && !s.o.Live {

@@ -12,7 +12,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // diagnose turns what go.starlark.net returned for a run into an *Error. cause
@@ -68,7 +68,7 @@ func (h *Host) diagnose(err, cause error, at Frame) *Error {
 	if cause != nil && stoppedBy(err, cause) {
 		out.cause, out.Msg = cause, stopMessage(cause)
 	}
-	out.Msg = oneLine(cut(out.Msg))
+	out.Msg = message.Cut(message.Line(out.Msg), maxMessage)
 	h.reword(out)
 	out.Source = h.sourceLine(out.File, out.Line)
 	return out
@@ -76,14 +76,7 @@ func (h *Host) diagnose(err, cause error, at Frame) *Error {
 
 // maxMessage is how long a message may be: the language's own name the key that is not
 // there, whatever its size.
-const maxMessage = 4 << 10
-
-func cut(msg string) string {
-	if len(msg) > maxMessage {
-		msg = strings.ToValidUTF8(msg[:maxMessage], "") + "…"
-	}
-	return msg
-}
+const maxMessage = 2000
 
 // stoppedBy reports whether err is how a cancelled run ends, and not a failure
 // that came first.
@@ -101,7 +94,7 @@ func stopMessage(cause error) string {
 }
 
 func (h *Host) at(pos syntax.Position, msg string) *Error {
-	e := &Error{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Msg: oneLine(msg)}
+	e := &Error{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Msg: message.Cut(message.Line(msg), maxMessage)}
 	if name, ok := undefinedName(e.Msg); ok {
 		theirs := ""
 		if m := suggested.FindStringSubmatch(e.Msg); m != nil {
@@ -134,10 +127,7 @@ func (h *Host) hintFor(name, theirs string) string {
 	if theirs != "" {
 		candidates = append([]string{theirs}, candidates...)
 	}
-	if n := object.Nearest(name, candidates); n != "" {
-		return "did you mean " + n + "?"
-	}
-	return ""
+	return message.DidYouMean(name, candidates, "")
 }
 
 // frames leaves the builtins' frames out: they have no place in a file.
@@ -161,14 +151,4 @@ func (h *Host) sourceLine(file string, line int) string {
 		return ""
 	}
 	return SourceLine(data, line)
-}
-
-// oneLine keeps messages that quote user data in one line.
-func oneLine(s string) string {
-	const limit = 2000
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
 }

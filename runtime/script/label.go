@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // stdPrefix begins the paths of the standard library, in load statements and in
@@ -91,7 +91,7 @@ func (h *Host) missing(label, p string) error {
 		}
 		return nil
 	})
-	found := object.Nearest(name, all)
+	found := message.Nearest(name, all)
 	if found == "" && len(sameName) > 0 {
 		found = slices.Min(sameName)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -259,7 +260,7 @@ func otherAttr(x starlark.Value, name string) (starlark.Value, error) {
 		}
 		msg = string(noSuch)
 	}
-	if n := object.Nearest(name, has.AttrNames()); n != "" {
+	if n := message.Nearest(name, has.AttrNames()); n != "" {
 		msg += fmt.Sprintf(" (did you mean .%s?)", n)
 	}
 	return nil, fmt.Errorf("%s", msg)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Parse returns the syntax tree of a file, for those that read it and run nothing:
@@ -21,7 +23,7 @@ func Parse(path string, src []byte) (*syntax.File, error) {
 	h := &Host{rewordings: rewordings()}
 	var at syntax.Error
 	if !errors.As(err, &at) {
-		return nil, &Error{File: path, Msg: oneLine(err.Error()), cause: err}
+		return nil, &Error{File: path, Msg: message.Cut(message.Line(err.Error()), maxMessage), cause: err}
 	}
 	e := h.at(at.Pos, at.Msg)
 	e.Source = SourceLine(src, e.Line)

@@ -12,7 +12,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Scope holds the names of a session, in which pieces of code run one after the other:
@@ -211,7 +211,7 @@ func (s *Scope) Explain(err error) error {
 			one.Source = s.lines[one.Line-s.first-1]
 		}
 		if name, ok := undefinedName(one.Msg); ok && one.Hint == "" {
-			if near := object.Nearest(name, s.Names()); len(near) > 1 {
+			if near := message.Nearest(name, s.Names()); len(near) > 1 {
 				one.Hint = "did you mean " + near + "?"
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
 )
@@ -68,7 +69,7 @@ func noHook(name string, all []string) error {
 	for _, id := range all {
 		functions = append(functions, id[strings.LastIndexByte(id, ':')+1:])
 	}
-	switch near := builtins.Nearest(name, append(functions, all...)); {
+	switch near := message.Nearest(name, append(functions, all...)); {
 	case len(all) == 0:
 		return fmt.Errorf("there is no hook %q, and no other: the files of the module register none with hook(…)", name)
 	case near != "":

@@ -16,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
@@ -161,10 +162,7 @@ func (w *world) FailNext(verb, kind, failure string, times int) error {
 	make := failures[failure]
 	if make == nil {
 		known := []string{"conflict", "notfound", "forbidden", "invalid", "timeout", "internal"}
-		hint := "want " + strings.Join(known, ", ")
-		if near := builtins.Nearest(failure, known); near != "" {
-			hint = "did you mean " + near + "?"
-		}
+		hint := message.DidYouMean(failure, known, "want "+strings.Join(known, ", "))
 		return fmt.Errorf("error: %q is none (%s)", failure, hint)
 	}
 	w.w.Store().FailNext(verb, kind, make(kind), times)
@@ -276,10 +274,7 @@ func (w *world) Switch(ctx context.Context, module string, on bool) error {
 }
 
 func (w *world) noModule(name string) error {
-	hint := ""
-	if near := builtins.Nearest(name, w.o.Generation.Names); near != "" {
-		hint = "; did you mean " + near + "?"
-	}
+	hint := "; " + message.DidYouMean(name, w.o.Generation.Names, "the tree has "+strings.Join(w.o.Generation.Names, ", "))
 	return fmt.Errorf("there is no module %q%s", name, hint)
 }
 

@@ -3,8 +3,9 @@ package watch
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // failure is a filter's error on one object.
@@ -87,11 +88,4 @@ func (f *failures) err(kind string, each bool) error {
 }
 
 // shortened is the text of an error, on one line.
-func shortened(err error) string {
-	const most = 1024
-	msg := strings.Join(strings.Fields(err.Error()), " ")
-	if len(msg) > most {
-		msg = strings.ToValidUTF8(msg[:most], "") + "…"
-	}
-	return msg
-}
+func shortened(err error) string { return message.Cut(message.Line(err.Error()), 1024) }

@@ -40,12 +40,12 @@ type subscription struct {
 
 	shown    string // text of the last Failed, "" for none
 	lacked   bool   // and whether it told of objects that lack
-	queue    []message
+	queue    []delivery
 	flushing bool
 }
 
-// message is one call of the sink.
-type message struct {
+// delivery is one call of the sink.
+type delivery struct {
 	synced bool
 	served bool
 
@@ -106,7 +106,7 @@ func (s *subscription) appearLocked(p *part) {
 	for i, r := range p.view.rows {
 		events[i] = r.event(Added, seen)
 	}
-	s.pushLocked(message{events: events})
+	s.pushLocked(delivery{events: events})
 }
 
 func (s *subscription) allParts() []*part {
@@ -170,7 +170,7 @@ func (s *subscription) checkSyncedLocked() {
 		}
 	}
 	s.synced = true
-	s.pushLocked(message{synced: true, served: true})
+	s.pushLocked(delivery{synced: true, served: true})
 }
 
 // unsynced marks the part of a view whose objects are gone from memory. Called with the lock
@@ -191,11 +191,11 @@ func (s *subscription) notServed(events []Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(events) > 0 {
-		s.pushLocked(message{events: events})
+		s.pushLocked(delivery{events: events})
 	}
 	s.synced, s.looking, s.expected = false, nil, unknown
 	s.showLocked()
-	s.pushLocked(message{synced: true})
+	s.pushLocked(delivery{synced: true})
 }
 
 // changed queues events of a view; before its part has synced there are none,
@@ -208,7 +208,7 @@ func (s *subscription) changed(v *view, events []Event) {
 	}
 	for _, p := range s.parts {
 		if p.view == v && p.synced {
-			s.pushLocked(message{events: events})
+			s.pushLocked(delivery{events: events})
 			return
 		}
 	}
@@ -219,7 +219,7 @@ func (s *subscription) left(events []Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(events) > 0 {
-		s.pushLocked(message{events: events})
+		s.pushLocked(delivery{events: events})
 	}
 }
 
@@ -301,11 +301,11 @@ func (s *subscription) showLocked() {
 	}
 	if text != s.shown || lacks != s.lacked {
 		s.shown, s.lacked = text, lacks
-		s.pushLocked(message{failed: true, err: err, lacks: lacks})
+		s.pushLocked(delivery{failed: true, err: err, lacks: lacks})
 	}
 }
 
-func (s *subscription) pushLocked(msg message) {
+func (s *subscription) pushLocked(msg delivery) {
 	if s.stopped {
 		return
 	}
@@ -344,7 +344,7 @@ func (s *subscription) flush() {
 	}
 }
 
-func (s *subscription) deliver(msg message) {
+func (s *subscription) deliver(msg delivery) {
 	s.mu.Lock()
 	stopped := s.stopped
 	s.mu.Unlock()

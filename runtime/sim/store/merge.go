@@ -47,20 +47,20 @@ func (s *Store) Merge(t Target, obj map[string]any) (Merged, error) {
 	setMeta(plain, "managedFields", nil) // who owns what is of no interest here
 	after, err := s.apply(k, "", "merge", true, plain, asked)
 	if err != nil {
-		return Merged{}, oneLine(err)
+		return Merged{}, messageOf(err)
 	}
 	out := Merged{Live: live, Known: k.typed != nil || k.crd != nil}
 	if out.Before, _, err = w.decode(plain); err != nil {
-		return Merged{}, oneLine(err)
+		return Merged{}, messageOf(err)
 	}
 	if out.After, _, err = w.decode(runtime.DeepCopyJSON(after)); err != nil {
-		return Merged{}, oneLine(err)
+		return Merged{}, messageOf(err)
 	}
 	return out, nil
 }
 
-// oneLine keeps the message of an error only.
-func oneLine(err error) error {
+// messageOf keeps the message of an error only.
+func messageOf(err error) error {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Message != "" {
 		return errors.New(status.Status().Message)
 	}

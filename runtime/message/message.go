@@ -1,0 +1,87 @@
+// Package message makes texts fit into messages for people: one line, a bound, nothing
+// that steers a terminal, and the name that was probably meant.
+package message
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// more marks where a text is cut.
+const more = "…"
+
+// Line makes a text one line: its lines, without the spaces around each.
+func Line(text string) string { return join(text, " ") }
+
+// List makes a text one line that lists its lines, such as those of errors.Join.
+func List(text string) string { return join(text, "; ") }
+
+func join(text, between string) string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(Clean(line)); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, between)
+}
+
+// Cut shortens a text to its first bytes, at the edge of a character, and marks that.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + more
+}
+
+// Fit is [Cut] for a text that has no room for the mark beside the bound.
+func Fit(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return Cut(text, most-len(more))
+}
+
+// Apart cuts two texts that differ so that it is seen where.
+func Apart(a, b string, most int) (string, string) {
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	from := same - most/8
+	if len(a) <= most && len(b) <= most || same < most/2 {
+		return Cut(a, most), Cut(b, most)
+	}
+	for !utf8.RuneStart(a[from]) {
+		from--
+	}
+	return more + Cut(a[from:], most), more + Cut(b[from:], most)
+}
+
+// JSON is a value in one line, with < and > as they are.
+func JSON(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return "?"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Clean keeps a text from the cluster from steering the terminal that it is shown on, from
+// looking like more than one line, and from turning the order of what is read around: such
+// characters become spaces.
+func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, text)
+}
