@@ -234,6 +234,7 @@ func (StopWatch) action()   {}
 func (RunHook) action()     {}
 func (Serve) action()       {}
 func (Unhold) action()      {}
+func (Review) action()      {}
 func (Respond) action()     {}
 func (Commit) action()      {}
 func (Uncommitted) action() {}

@@ -23,7 +23,7 @@ func (e *Engine) called(in Requested) {
 	}
 	h.receiving = true
 	work := lane.Work[builtins.Event]{Events: h.causes(in.Key), Attempt: 1}
-	e.startRun(h, &run{hook: h, subject: h.about(in.Key), epoch: h.module.epoch, work: work, request: &in, receives: true})
+	e.startRun(h, &run{hook: h, subject: h.about(in.Key), epoch: h.module.epoch, work: work, request: &in})
 }
 
 // callable returns the hook if it can run now, about that key.

@@ -39,10 +39,6 @@ func (e *Engine) runDone(in RunDone) {
 	}
 	r.effects, r.response, r.hide = in.Effects, in.Response, in.Hide
 	switch {
-	case r.request != nil && !r.receives:
-		delete(e.runs, in.Run)
-		e.responded(r, nil)
-		return
 	case r.cleanup: // what the object had set and remembered goes with it
 		r.effects.Values, r.effects.State, r.effects.Requeue = nil, nil, 0
 	}
@@ -182,9 +178,7 @@ func (e *Engine) drop(id uint64) {
 			why = "its snapshots are not complete"
 		}
 		e.do(Respond{ID: r.request.ID, Err: fmt.Errorf("hook %s: %s: %w", r.hook.gen.ID, why, ErrNotReady)})
-		if r.receives {
-			e.receiveNext(r.hook)
-		}
+		e.receiveNext(r.hook)
 	} else {
 		r.hook.lane.Done(r.work)
 	}

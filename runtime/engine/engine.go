@@ -111,6 +111,8 @@ type Engine struct {
 
 	globalPending, globalFailing string // see globalState
 
+	reviewedGlobal *values.Composer // the global values that reviews rest on
+
 	coming  map[*module]bool            // modules on their way, as long as not ready
 	working map[*module]bool            // modules that are not at rest
 	waiters map[string]map[*module]bool // those whose verdict hangs on another one, by its name

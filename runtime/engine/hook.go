@@ -35,6 +35,8 @@ type hook struct {
 
 	echoing map[*subject]bool // those that wake themselves, or have
 
+	review *reviewed // how it answers reviews, as the driver knows it
+
 	barred string        // why it must not run, or ""
 	limit  *rate.Limiter // nil: none
 
@@ -65,7 +67,6 @@ type run struct {
 	joined  bool // it waits for that
 
 	request  *Requested // what it answers, or nil
-	receives bool       // and may write
 	response builtins.Response
 }
 
@@ -288,23 +289,16 @@ func (e *Engine) dispatch(m *module) {
 }
 
 func (e *Engine) startRun(h *hook, r *run) {
-	m, s, work := h.module, r.subject, r.work
+	s, work := r.subject, r.work
 	e.ops++
 	r.at = e.now
 	e.runs[e.ops] = r
-	a := RunHook{
-		Run: e.ops, Hook: h.gen, Module: m.gen, Generation: m.from, Events: work.Events, Attempt: work.Attempt,
-		Now: e.now, Namespace: m.namespace(e.opts.Namespace),
-		Watches: h.watchIDs(), Synced: map[string]bool{},
-		Compose: e.composer(s), Config: e.userConfig(m), State: s.state, Secrets: e.secretsOf(s), Switches: e.switches,
-	}
+	a := e.runOf(s)
+	a.Run, a.Now, a.Events, a.Attempt = e.ops, e.now, work.Events, work.Attempt
 	if s.key != "" {
 		r.cleanup = s.leaving
 		a.Key, a.Cleanup, a.Object = s.key, r.cleanup, s.last
 		a.Each, a.ObjectNamespace, a.ObjectName = h.gen.ForEach, s.namespace, s.name
-	}
-	for _, w := range h.watches {
-		a.Synced[w.binding] = w.served
 	}
 	if r.request != nil {
 		a.Request = r.request.Request
@@ -315,6 +309,21 @@ func (e *Engine) startRun(h *hook, r *run) {
 	}
 	h.lastRun = e.now
 	e.do(a)
+}
+
+// runOf is a run about a subject, as far as that does not hang on what triggers it.
+func (e *Engine) runOf(s *subject) RunHook {
+	h := s.hook
+	m := h.module
+	a := RunHook{
+		Hook: h.gen, Module: m.gen, Generation: m.from, Namespace: m.namespace(e.opts.Namespace),
+		Watches: h.watchIDs(), Synced: map[string]bool{},
+		Compose: e.composer(s), Config: e.userConfig(m), State: s.state, Secrets: e.secretsOf(s), Switches: e.switches,
+	}
+	for _, w := range h.watches {
+		a.Synced[w.binding] = w.served
+	}
+	return a
 }
 
 // overflow stands in for more events than are worth keeping: one sync event a

@@ -236,6 +236,7 @@ func (e *Engine) step(m *module) {
 	e.save(m)
 	e.advance(m)
 	e.dispatch(m)
+	e.publishReviews(m)
 	e.serve(m)
 	e.show(m)
 	e.count(m)

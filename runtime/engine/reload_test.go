@@ -416,7 +416,7 @@ func TestAModuleThatIsHeldRunsOn(t *testing.T) {
 // A hook waits for the requests to the one before it, and no longer.
 func TestAHookBeginsOnceTheLastRequestHasEnded(t *testing.T) {
 	web := func(queue string) *generation.Module {
-		h := code(queue, hk("a", onWatch("nodes"), builtins.Binding{Name: "v", Admission: &builtins.AdmissionBinding{}}))
+		h := code(queue, hk("a", onWatch("nodes"), builtins.Binding{Name: "v", Receive: &builtins.ReceiveBinding{Path: "/v"}}))
 		h.Queue = queue
 		return mod("web", isOn(), h)
 	}

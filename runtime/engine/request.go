@@ -12,9 +12,9 @@ import (
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// Request runs: somebody waits for the answer, so they run at once, beside the lanes
-// and beside each other. Only those that may write, of http.receive, go one at a time
-// for each hook: the next one sees what the last one has kept.
+// Request runs: somebody waits for the answer, so they run at once, beside the lanes.
+// They may write, so those of one hook go one at a time: the next one sees what the last
+// one has kept. Reviews, which change nothing, are in review.go.
 
 // maxWaitingRequests bounds how many requests wait for one hook.
 const maxWaitingRequests = 100
@@ -31,11 +31,11 @@ func (e *Engine) requested(in Requested) {
 		return
 	}
 	b := h.gen.Binding(in.Request.Binding)
-	if b == nil || b.Phase() == 0 {
+	if b == nil || b.Receive == nil {
 		e.do(Respond{ID: in.ID, Err: fmt.Errorf("hook %s takes no requests at %q", h.gen.ID, in.Request.Binding)})
 		return
 	}
-	if b.Phase() == builtins.PhaseReceive && h.receiving {
+	if h.receiving {
 		if len(h.received) >= maxWaitingRequests {
 			e.do(Respond{ID: in.ID, Err: fmt.Errorf("%d requests wait for hook %s already: %w", len(h.received), h.gen.ID, ErrBusy)})
 			return
@@ -43,9 +43,9 @@ func (e *Engine) requested(in Requested) {
 		h.received = append(h.received, in)
 		return
 	}
-	h.receiving = h.receiving || b.Phase() == builtins.PhaseReceive
+	h.receiving = true
 	work := lane.Work[builtins.Event]{Events: []builtins.Event{{Type: "request", Binding: b.Name}}, Attempt: 1}
-	e.startRun(h, &run{hook: h, subject: h.subject, epoch: h.module.epoch, work: work, request: &in, receives: b.Phase() == builtins.PhaseReceive})
+	e.startRun(h, &run{hook: h, subject: h.subject, epoch: h.module.epoch, work: work, request: &in})
 }
 
 // ErrBusy and ErrNotReady say why a request has no answer: too many wait, or the hook
@@ -66,16 +66,26 @@ func (e *Engine) answers(id string) (*hook, error) {
 		return nil, fmt.Errorf("there is no hook %s: %w", id, ErrNotReady)
 	}
 	h := m.byKey[id]
-	switch {
-	case h.gen.Session:
-	case !m.started || m.leaving:
-		return nil, fmt.Errorf("hook %s: module %s is not running: %w", id, m.name, ErrNotReady)
-	case h.barred != "":
-		return nil, fmt.Errorf("hook %s: %s: %w", id, h.barred, ErrNotReady)
-	case !h.complete():
-		return nil, fmt.Errorf("hook %s: its snapshots are not complete: %w", id, ErrNotReady)
+	if h.gen.Session {
+		return h, nil
+	}
+	if why := h.refusesRequests(); why != "" {
+		return nil, fmt.Errorf("hook %s: %s: %w", id, why, ErrNotReady)
 	}
 	return h, nil
+}
+
+// refusesRequests says why the hook cannot answer requests now, or "".
+func (h *hook) refusesRequests() string {
+	switch m := h.module; {
+	case !m.started || m.leaving:
+		return "module " + m.name + " is not running"
+	case h.barred != "":
+		return h.barred
+	case !h.complete():
+		return "its snapshots are not complete"
+	}
+	return ""
 }
 
 // responded ends a request run. Nobody tries it again but whoever asked.
@@ -93,9 +103,7 @@ func (e *Engine) responded(r *run, err error) {
 		h.lastError = ""
 		e.note(builtins.LevelInfo, h.module, h.gen.ID, "runs again")
 	}
-	if r.receives {
-		e.receiveNext(h)
-	}
+	e.receiveNext(h)
 	e.touch(h.module)
 }
 

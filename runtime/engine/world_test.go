@@ -75,8 +75,9 @@ type world struct {
 	refused string
 	next    *generation.Generation // of the last reload
 	served  []string               // "web: ids"
-	left    []string               // modules and hooks that are gone
-	crds    []string               // modules whose CRDs were applied
+	reviews []Review
+	left    []string // modules and hooks that are gone
+	crds    []string // modules whose CRDs were applied
 	hollow  []string
 	values  map[string]any // of the next tree; nil: as before
 }
@@ -207,6 +208,8 @@ func (w *world) carryOut(a Action) Input {
 			text += " " + h.ID
 		}
 		w.served = append(w.served, text)
+	case Review:
+		w.reviews = append(w.reviews, a)
 	case StopWatch:
 		w.watched = append(w.watched, "-"+a.ID)
 	case StartWatch:

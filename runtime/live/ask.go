@@ -62,6 +62,7 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 	}
 	for i := range out.Hooks {
 		d.addSizes(&out.Hooks[i], s.watches[i])
+		d.answers.add(&out.Hooks[i])
 		if h := &out.Hooks[i]; h.State == status.HookWaiting && isAsked(d.generation.Load().Hook(h.ID)) {
 			h.Reason = d.o.Webhooks.Unreachable
 		}

@@ -58,26 +58,26 @@ type Options struct {
 
 // Driver runs one instance.
 type Driver struct {
-	o           Options
-	inbox       *inbox
-	engine      *engine.Engine
-	watches     *watch.Manager
-	kept        *cluster.Kept
-	writer      *cluster.Writer
-	releases    *release.Manager
-	metrics     *Metrics
-	executor    *executor.Executor
-	recorder    *record.Recorder
-	process     string // what the ids of runs begin with
-	marks       *Marks
-	unmarked    atomic.Bool // the last run could not be marked
-	watching    sync.Map    // what each watch was started with, an engine.StartWatch, by its id
-	requests    *requests
-	web         *httpclient.Client
-	outbox      *outbox
-	webhooks    *webhook.Manager
-	conversions sync.Map // a conversion for each hook that converts, by its id
-	receive     *httpserver.Server
+	o        Options
+	inbox    *inbox
+	engine   *engine.Engine
+	watches  *watch.Manager
+	kept     *cluster.Kept
+	writer   *cluster.Writer
+	releases *release.Manager
+	metrics  *Metrics
+	executor *executor.Executor
+	recorder *record.Recorder
+	process  string // what the ids of runs begin with
+	marks    *Marks
+	unmarked atomic.Bool // the last run could not be marked
+	watching sync.Map    // what each watch was started with, an engine.StartWatch, by its id
+	requests *requests
+	web      *httpclient.Client
+	outbox   *outbox
+	webhooks *webhook.Manager
+	answers  *answers
+	receive  *httpserver.Server
 	// generation is the one in force. Only the engine's goroutine puts another one
 	// there.
 	generation atomic.Pointer[generation.Generation]
@@ -138,6 +138,7 @@ func New(o Options) (*Driver, error) {
 		}),
 		metrics:   o.Metrics,
 		requests:  newRequests(),
+		answers:   newAnswers(),
 		timer:     time.NewTimer(time.Hour),
 		look:      time.NewTimer(time.Hour),
 		slots:     newSlots(),

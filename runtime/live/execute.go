@@ -39,6 +39,8 @@ func (d *Driver) do(a engine.Action) {
 			func(err error) engine.Input { return engine.Unheld{Op: a.Op, Err: err} })
 	case engine.Serve:
 		d.requests.serve(a)
+	case engine.Review:
+		d.answers.review(a)
 	case engine.Respond:
 		d.requests.respond(a)
 	case engine.Commit:
@@ -92,11 +94,7 @@ func (d *Driver) do(a engine.Action) {
 	case engine.Wake:
 		d.sleep(a.At)
 	case engine.Note:
-		var fields []builtins.Field
-		if trace := traceOf(a.Err); trace != "" {
-			fields = append(fields, builtins.Field{Key: TraceField, Value: trace})
-		}
-		d.log(a.Module, a.Hook).Log(a.Level, a.Message, fields)
+		d.note(a)
 		if a.Config {
 			d.tellOfConfig(a.Message)
 		}
@@ -104,6 +102,15 @@ func (d *Driver) do(a engine.Action) {
 			d.event(d.deployment, effect.Event{Type: "Warning", Reason: a.Event, Message: "hook " + a.Hook + ": " + a.Message})
 		}
 	}
+}
+
+// note logs a line.
+func (d *Driver) note(n engine.Note) {
+	var fields []builtins.Field
+	if trace := traceOf(n.Err); trace != "" {
+		fields = append(fields, builtins.Field{Key: TraceField, Value: trace})
+	}
+	d.log(n.Module, n.Hook).Log(n.Level, n.Message, fields)
 }
 
 // runHook calls a hook. A run that passes its limits and does not end is given up: what it

@@ -65,6 +65,7 @@ func (f *fixture) newDriver(files map[string]string) *Driver {
 	}
 	d, err := New(Options{
 		Client: f.newClient(), Generation: loadTree(f.T, files), Namespace: f.namespace, Name: "starling", Version: "test",
+		Webhooks: WebhookOptions{Unreachable: "there is no socket"}, // nothing listens
 		StateDir: f.dir, Marks: marks, Metrics: metrics, Log: zerolog.New(zerolog.NewTestWriter(f.T)),
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/stdlib"
 )
@@ -36,7 +37,10 @@ func TestModulesThatAreGoneLeaveNothing(t *testing.T) {
 				Tree: read, Std: stdlib.FS, Number: number, Log: FileLog(zerolog.Nop()), Governor: before.Host.Governor(), Previous: before,
 			})
 		}
-		convert := func(name string) { f.driver.told(name, name+"/c", errors.New("no such field")) }
+		convert := func(name string) {
+			h := f.driver.generation.Load().Hook(name + "/c")
+			f.driver.answered(engine.RunHook{Hook: h}, engine.RunDone{Err: errors.New("no such field")}, "conversion")
+		}
 		f.start()
 		reload := func(files map[string]string) {
 			fsys := fstest.MapFS{}

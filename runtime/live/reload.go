@@ -186,13 +186,6 @@ func (d *Driver) gone(a engine.Gone) {
 	if a.Hook == "" {
 		d.outbox.gone(a.Module)
 		d.releases.Forget(a.Module)
-		d.conversions.Range(func(hook, last any) bool {
-			if last.(conversion).module == a.Module {
-				d.conversions.Delete(hook)
-			}
-			return true
-		})
-		return
 	}
-	d.conversions.Delete(a.Hook)
+	d.answers.gone(a.Module, a.Hook)
 }

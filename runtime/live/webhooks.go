@@ -59,7 +59,7 @@ func (d *Driver) answer(ctx context.Context, id string, r *builtins.Request) (bu
 	if h := d.generation.Load().Hook(id); h != nil && converts(h, r.Binding) {
 		response, err = d.convert(ctx, h, r)
 	} else {
-		response, err = d.Request(ctx, id, r)
+		response, err = d.review(ctx, id, r)
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		err = fmt.Errorf("hook %s has not answered in time", id)
@@ -87,42 +87,8 @@ func (d *Driver) convert(ctx context.Context, h *generation.Hook, r *builtins.Re
 	if module == nil {
 		return builtins.Response{}, fmt.Errorf("hook %s: it is not in the module tree any more", h.ID)
 	}
-	answered := make(chan engine.RunDone, 1)
-	if !d.busy.Go(func() {
-		var done engine.RunDone
-		done.Err = d.guard(func() error {
-			done = d.runHook(engine.RunHook{Hook: h, Module: module, Attempt: 1, Now: time.Now(), Request: r})
-			return done.Err
-		})
-		answered <- done
-	}) {
-		return builtins.Response{}, errStopping
-	}
-	select {
-	case done := <-answered:
-		d.told(module.Name, h.ID, done.Err)
-		return done.Response, done.Err
-	case <-ctx.Done(): // the run ends by its own limit
-		return builtins.Response{}, ctx.Err()
-	}
-}
-
-// conversion is what was told last of a hook that converts.
-type conversion struct{ module, err string }
-
-// told logs an error of a conversion, unless the last one was the same: the API server
-// asks again and again.
-func (d *Driver) told(module, hook string, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if d.generation.Load().Hook(hook) == nil {
-		return // it is gone meanwhile, and must not come back
-	}
-	if last, _ := d.conversions.Swap(hook, conversion{module, text}); text != "" && last != (conversion{module, text}) {
-		d.log(module, hook).Log(builtins.LevelError, text+" (the conversion failed)", nil)
-	}
+	run := engine.RunHook{Run: d.answers.number(), Hook: h, Module: module, Attempt: 1, Now: time.Now(), Request: r}
+	return d.runAnswer(ctx, run, "conversion")
 }
 
 // answered counts a request of the API server.

@@ -57,9 +57,18 @@ type Header struct {
 // Failed says that the run failed.
 func (h *Header) Failed() bool { return h.Result == ResultFailed }
 
-// ID is the id of a run: of the process, and of the number that the engine has given
-// to the run (engine.RunHook.Run).
-func ID(process string, run uint64) string { return process + "-" + strconv.FormatUint(run, 10) }
+// Asked is set in the number of a run that the driver has counted, not the engine: a
+// review or a conversion.
+const Asked = 1 << 63
+
+// ID is the id of a run: of the process, and of the number of the run
+// (engine.RunHook.Run), with an "a" before it for one that is [Asked].
+func ID(process string, run uint64) string {
+	if run&Asked != 0 {
+		return process + "-a" + strconv.FormatUint(run&^Asked, 10)
+	}
+	return process + "-" + strconv.FormatUint(run, 10)
+}
 
 // Process makes up what the ids of a process begin with.
 func Process(started time.Time) string {
@@ -78,7 +87,7 @@ func checkID(id string) bool {
 	if !ok || process == "" || len(id) > 40 || strings.Trim(process, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 		return false
 	}
-	_, err := strconv.ParseUint(number, 10, 64)
+	_, err := strconv.ParseUint(strings.TrimPrefix(number, "a"), 10, 64)
 	return err == nil
 }
 

@@ -8,16 +8,19 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/record"
 )
 
 // Ask has a hook answer a request, and settles. A conversion needs no process: it
 // depends on its functions alone.
 func (w *World) Ask(ctx context.Context, h *generation.Hook, r *builtins.Request) (builtins.Response, error) {
-	if b := h.Binding(r.Binding); b != nil && b.Convert != nil {
+	switch b := h.Binding(r.Binding); {
+	case b != nil && b.Convert != nil:
 		return w.convert(ctx, h, r)
-	}
-	if w.engine == nil {
+	case w.engine == nil:
 		return builtins.Response{}, errors.New("no starling runs here")
+	case b != nil && b.Admission != nil:
+		return w.review(ctx, h, r)
 	}
 	w.asked++
 	id := w.asked
@@ -55,6 +58,30 @@ func (w *World) Call(ctx context.Context, hook, key string) error {
 		return fmt.Errorf("hook %s has not run", hook)
 	}
 	return nil
+}
+
+// review has a hook answer a review as the engine has said last.
+func (w *World) review(ctx context.Context, h *generation.Hook, r *builtins.Request) (builtins.Response, error) {
+	if err := w.settle(ctx); err != nil {
+		return builtins.Response{}, err
+	}
+	said := w.reviews[h.ID]
+	if said == nil {
+		return builtins.Response{}, fmt.Errorf("hook %s: module %s is not running: %w", h.ID, h.Module, engine.ErrNotReady)
+	}
+	w.asked++
+	run, err := said.Answer(record.Asked|w.asked, w.now, r)
+	if err != nil {
+		return builtins.Response{}, err
+	}
+	done := w.carryOut(ctx, run).(engine.RunDone)
+	if done.Incomplete {
+		return builtins.Response{}, fmt.Errorf("hook %s: its snapshots are not complete: %w", h.ID, engine.ErrNotReady)
+	}
+	if done.Err != nil {
+		w.o.Log(h.Module, h.ID, builtins.LevelError, done.Err.Error()+" (the request failed)", nil)
+	}
+	return done.Response, done.Err
 }
 
 func (w *World) convert(ctx context.Context, h *generation.Hook, r *builtins.Request) (builtins.Response, error) {

@@ -94,6 +94,7 @@ type World struct {
 	// configVersion is the state of the cluster in which it was read last.
 	configVersion string
 	answers       map[uint64]engine.Respond
+	reviews       map[string]*engine.Review // by hook
 	asked         uint64
 	chaos         *chaos         // with a seed
 	busy          map[string]int // how often each hook ran, and each release was looked at, at this time
@@ -192,7 +193,7 @@ func (w *World) Begin(ctx context.Context) error {
 	instance := own.Label()
 	w.watches, w.pending, w.wakeAt, w.config = map[string]*follower{}, nil, time.Time{}, nil
 	w.configVersion = ""
-	w.answers = map[uint64]engine.Respond{}
+	w.answers, w.reviews = map[uint64]engine.Respond{}, map[string]*engine.Review{}
 	w.Metrics, w.series = map[string]float64{}, map[string]series{}
 	w.engine = engine.New(engine.Options{
 		Namespace: w.o.Namespace, Name: w.o.Name, PauseAll: w.o.PauseAll, Paused: w.o.Paused, Jitter: func() float64 { return 0 },
@@ -341,6 +342,8 @@ func (w *World) handle(in engine.Input) {
 			if w.o.Uncommitted != nil {
 				w.o.Uncommitted(a.Run, a.Err)
 			}
+		case engine.Review:
+			w.reviews[a.Hook.ID] = &a
 		case engine.Respond:
 			w.answers[a.ID] = a
 		case engine.DropSets:

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// Reviews are no runs of the engine: a review changes nothing, so it needs no place in a
+// lane and no input. The driver answers it from the last [Review] of its hook.
+
+// Review says how a hook answers reviews from now on. It replaces the Review of the hook
+// before it. Nothing that it holds changes.
+type Review struct {
+	Hook *generation.Hook
+	// Refused says why the hook answers no review; "": it does.
+	Refused string
+	// Run is the run of one review but for what [Review.Answer] adds.
+	Run RunHook
+}
+
+// Answer returns the run that answers a request. The number of the run is the driver's.
+func (r *Review) Answer(run uint64, now time.Time, in *builtins.Request) (RunHook, error) {
+	if r.Refused != "" {
+		return RunHook{}, fmt.Errorf("hook %s: %s: %w", r.Hook.ID, r.Refused, ErrNotReady)
+	}
+	if b := r.Hook.Binding(in.Binding); b == nil || b.Admission == nil {
+		return RunHook{}, fmt.Errorf("hook %s takes no requests at %q", r.Hook.ID, in.Binding)
+	}
+	a := r.Run
+	a.Run, a.Now, a.Attempt, a.Request = run, now, 1, in
+	a.Events = []builtins.Event{{Type: "request", Binding: in.Binding}}
+	return a, nil
+}
+
+// reviewed is the last Review of a hook, and the values that it rests on.
+type reviewed struct {
+	Review
+	own, global, switches *values.Composer
+}
+
+// publishReviews says how the hooks of a module answer reviews, when that changed.
+func (e *Engine) publishReviews(m *module) {
+	if m.removed {
+		return
+	}
+	if m == e.global && e.reviewedGlobal != m.values {
+		e.reviewedGlobal = m.values // their secrets are hidden in all reviews
+		for _, other := range e.modules {
+			if slices.ContainsFunc(other.hooks, (*hook).reviews) {
+				e.touch(other)
+			}
+		}
+	}
+	for _, h := range m.hooks {
+		if !h.reviews() {
+			continue
+		}
+		next := &reviewed{own: m.values, global: e.global.values}
+		if m == e.global {
+			next.switches = e.hookSwitches
+		}
+		next.Review = Review{Hook: h.gen, Refused: h.refusesRequests()}
+		if next.Refused == "" {
+			next.Run = e.runOf(h.subject)
+		}
+		if h.review == nil || !h.review.same(next) {
+			h.review = next
+			e.do(next.Review)
+		}
+	}
+}
+
+// reviews says whether a binding of the hook takes reviews.
+func (h *hook) reviews() bool {
+	return slices.ContainsFunc(h.gen.Bindings, func(b builtins.Binding) bool { return b.Admission != nil })
+}
+
+// same says whether a review is answered the same way.
+func (r *reviewed) same(next *reviewed) bool {
+	a, b := &r.Run, &next.Run
+	switch {
+	case r.Hook != next.Hook || r.Refused != next.Refused:
+		return false
+	case r.Refused != "":
+		return true
+	}
+	return a.Generation == b.Generation && a.Module == b.Module && r.own == next.own && r.global == next.global && r.switches == next.switches &&
+		maps.Equal(a.Watches, b.Watches) && maps.Equal(a.Synced, b.Synced) && reflect.ValueOf(a.State).Pointer() == reflect.ValueOf(b.State).Pointer()
+}

@@ -1,0 +1,174 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/record"
+)
+
+// answers are the runs that the API server waits for, reviews and conversions. They change
+// nothing, so they go beside the engine, and are counted here.
+type answers struct {
+	mu    sync.Mutex
+	runs  uint64
+	hooks map[string]*answering // by id
+}
+
+// answering is what is known of one hook.
+type answering struct {
+	module string
+	review *engine.Review // nil: the engine has said nothing of it yet
+
+	runs, failures int
+	began          time.Time // of the last run
+	took           time.Duration
+	err            string
+}
+
+func newAnswers() *answers { return &answers{hooks: map[string]*answering{}} }
+
+func (a *answers) of(h *generation.Hook) *answering {
+	if a.hooks[h.ID] == nil {
+		a.hooks[h.ID] = &answering{module: h.Module}
+	}
+	return a.hooks[h.ID]
+}
+
+// review notes how a hook answers reviews from now on.
+func (a *answers) review(r engine.Review) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.of(r.Hook).review = &r
+}
+
+// reviewOf returns how a hook answers reviews; nil before the engine has said so.
+func (a *answers) reviewOf(id string) *engine.Review {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if h := a.hooks[id]; h != nil {
+		return h.review
+	}
+	return nil
+}
+
+// number is that of the next run.
+func (a *answers) number() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.runs++
+	return record.Asked | a.runs
+}
+
+// ended counts a run, and returns the error of the one before it.
+func (a *answers) ended(run engine.RunHook, done engine.RunDone) (before string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := a.of(run.Hook)
+	before = h.err
+	h.runs++
+	h.began, h.took, h.err = run.Now, done.Took, ""
+	if done.Err != nil {
+		h.failures++
+		h.err = done.Err.Error()
+	}
+	return before
+}
+
+// gone forgets a hook, or with an empty hook a whole module.
+func (a *answers) gone(module, hook string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.hooks, hook)
+	for id, h := range a.hooks {
+		if hook == "" && h.module == module {
+			delete(a.hooks, id)
+		}
+	}
+}
+
+// add adds what is known of a hook to its status.
+func (a *answers) add(s *status.Hook) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := a.hooks[s.ID]
+	if h == nil || h.runs == 0 {
+		return
+	}
+	s.Runs += h.runs
+	s.Failures += h.failures
+	if s.LastRun == nil || h.began.After(*s.LastRun) {
+		at := h.began
+		s.LastRun, s.Duration = &at, status.Duration(h.took)
+	}
+	answered := h.review != nil && h.review.Refused == ""
+	switch at := s.State; {
+	case h.err != "" && s.LastError == "" && (at == status.HookOK || at == status.HookQueued || at == status.HookWaiting):
+		s.State, s.LastError = status.HookFailed, h.err
+	case at == status.HookWaiting && answered:
+		s.State = status.HookOK
+	}
+}
+
+// review answers a review as the engine has said.
+func (d *Driver) review(ctx context.Context, id string, r *builtins.Request) (builtins.Response, error) {
+	h, review := d.generation.Load().Hook(id), d.answers.reviewOf(id)
+	switch {
+	case h == nil:
+		return builtins.Response{}, fmt.Errorf("there is no hook %s: %w", id, engine.ErrNotReady)
+	case !d.started.Load():
+		return builtins.Response{}, fmt.Errorf("hook %s: this starling does not hold the lease: %w", id, engine.ErrNotReady)
+	case review == nil:
+		return builtins.Response{}, fmt.Errorf("hook %s: module %s is not running: %w", id, h.Module, engine.ErrNotReady)
+	}
+	run, err := review.Answer(d.answers.number(), time.Now(), r)
+	if err != nil {
+		return builtins.Response{}, err
+	}
+	return d.runAnswer(ctx, run, "request")
+}
+
+// runAnswer runs a hook for somebody who waits no longer than ctx. The log calls the run
+// by its name.
+func (d *Driver) runAnswer(ctx context.Context, a engine.RunHook, name string) (builtins.Response, error) {
+	answered := make(chan engine.RunDone, 1)
+	if !d.busy.Go(func() {
+		done := d.runHook(a)
+		d.answered(a, done, name)
+		answered <- done
+	}) {
+		return builtins.Response{}, errStopping
+	}
+	select {
+	case done := <-answered:
+		if done.Incomplete {
+			return builtins.Response{}, fmt.Errorf("hook %s: its snapshots are not complete: %w", a.Hook.ID, engine.ErrNotReady)
+		}
+		return done.Response, done.Err
+	case <-ctx.Done(): // the run ends by its own limit
+		return builtins.Response{}, ctx.Err()
+	}
+}
+
+// answered counts a run and logs its error, unless the last one was the same: the API
+// server asks again and again.
+func (d *Driver) answered(a engine.RunHook, done engine.RunDone, name string) {
+	if done.Incomplete || d.generation.Load().Hook(a.Hook.ID) == nil {
+		return // no run, or of a hook that is gone meanwhile and must not come back
+	}
+	note := engine.Note{Module: a.Hook.Module, Hook: a.Hook.ID}
+	switch before := d.answers.ended(a, done); {
+	case done.Err != nil && done.Err.Error() != before:
+		note.Level, note.Err, note.Message = builtins.LevelError, done.Err, done.Err.Error()+" (the "+name+" failed)"
+		d.note(note)
+	case done.Err == nil && before != "":
+		note.Level, note.Message = builtins.LevelInfo, "runs again"
+		d.note(note)
+	}
+}
