@@ -32,7 +32,7 @@ var layers = []struct {
 	{"engine", []string{"runtime/engine"}, false},
 	{"machines of the engine", []string{"runtime/engine/adoption", "runtime/engine/finalizers", "runtime/engine/persist", "runtime/engine/userconfig"}, false},
 	{"what the engine decides with", []string{"runtime/lane", "runtime/hook", "runtime/generation"}, true},
-	{"modules", []string{"modules/tree", "modules/graph", "modules/values", "modules/status"}, false},
+	{"modules", []string{"modules/tree", "modules/graph", "modules/reads", "modules/values", "modules/status"}, false},
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
 	{"leaves", []string{"runtime/bounded", "runtime/effect", "runtime/object", "runtime/schedule", "stdlib"}, false},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,10 +19,10 @@ import (
 const digestLength = 60
 
 // inputsDigest covers all that a render depends on, lookups aside: the chart, the
-// values, the release's name and namespace, the version of Kubernetes and, for
+// values without global ones that the chart does not read, the release's name and namespace, the version of Kubernetes and, for
 // charts that ask, what the API server serves.
 func inputsDigest(t Target, f facts, caps *chartutil.Capabilities) (string, error) {
-	values, err := json.Marshal(t.Values) // sorted keys, 1 and 1.0 alike
+	values, err := json.Marshal(t.read()) // sorted keys, 1 and 1.0 alike
 	if err != nil {
 		return "", fmt.Errorf("the values are not plain data: %w", err)
 	}
@@ -36,6 +37,17 @@ func inputsDigest(t Target, f facts, caps *chartutil.Capabilities) (string, erro
 		part(h, strings.Join(caps.APIVersions, "\n"))
 	}
 	return sum(h), nil
+}
+
+// read are the values that the chart reads.
+func (t Target) read() map[string]any {
+	global, isMap := t.Values["global"].(map[string]any)
+	if !isMap {
+		return t.Values
+	}
+	out := maps.Clone(t.Values)
+	out["global"] = t.Reads.Of(global)
+	return out
 }
 
 // chartDigest is the digest of the chart's files, whatever their order.

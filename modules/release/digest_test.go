@@ -5,6 +5,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/starling-operator/starling/modules/reads"
 )
 
 func TestInputsDigest(t *testing.T) {
@@ -12,7 +14,8 @@ func TestInputsDigest(t *testing.T) {
 		return &chartutil.Capabilities{KubeVersion: chartutil.KubeVersion{Version: version}, APIVersions: served}
 	}
 	target := func() Target {
-		return Target{Module: "web", Name: "web", Namespace: "apps", Values: map[string]any{"a": int64(1), "b": map[string]any{"c": "d"}}}
+		return Target{Module: "web", Name: "web", Namespace: "apps", Values: map[string]any{"a": int64(1), "b": map[string]any{"c": "d"}, "global": map[string]any{"zone": "x"}},
+			Reads: reads.Chart(map[string][]byte{"templates/a.yaml": []byte("{{ .Values.global.zone }}")})}
 	}
 	of := func(t *testing.T, target Target, f facts, c *chartutil.Capabilities) string {
 		t.Helper()
@@ -35,6 +38,13 @@ func TestInputsDigest(t *testing.T) {
 		{"1.0 for 1", true, func(t *Target, _ *facts, _ **chartutil.Capabilities) { t.Values["a"] = 1.0 }},
 		{"timeout", true, func(t *Target, _ *facts, _ **chartutil.Capabilities) { t.Wait, t.Timeout = true, 5 }},
 		{"value", false, func(t *Target, _ *facts, _ **chartutil.Capabilities) { t.Values["a"] = "1" }},
+		{"global value that the chart reads", false, func(t *Target, _ *facts, _ **chartutil.Capabilities) {
+			t.Values["global"] = map[string]any{"zone": "y"}
+		}},
+		{"global value that it does not read", true, func(t *Target, _ *facts, _ **chartutil.Capabilities) {
+			t.Values["global"] = map[string]any{"zone": "x", "other": 1}
+		}},
+		{"no global values", false, func(t *Target, _ *facts, _ **chartutil.Capabilities) { delete(t.Values, "global") }},
 		{"name", false, func(t *Target, _ *facts, _ **chartutil.Capabilities) { t.Name = "web2" }},
 		{"namespace", false, func(t *Target, _ *facts, _ **chartutil.Capabilities) { t.Namespace = "app" }},
 		{"chart", false, func(_ *Target, f *facts, _ **chartutil.Capabilities) { f.digest = "y" }},

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/reads"
 )
 
 // Options says where a [Manager] works and as whom.
@@ -151,6 +152,9 @@ type Target struct {
 	// Values are plain data: all that the chart sees under .Values, above its own
 	// values.yaml. They are not changed.
 	Values map[string]any
+	// Reads are the global values that the chart reads, nil: all. Others have nothing
+	// rendered when they change.
+	Reads *reads.Reads
 	// Secrets returns texts of the values that are known to be secret; nil: none are.
 	Secrets func() []string
 	// Installs are the objects that the chart may hold beside everyday kinds in Namespace,

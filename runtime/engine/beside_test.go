@@ -94,7 +94,7 @@ func TestTheRunThatEndsLastCounts(t *testing.T) {
 	}
 	w.carry(Saved{Op: saves[0].Op})
 	wantSaid(t, w.world, "request 1: <nil>")
-	if view := fmt.Sprint(w.e.modules["web"].view); view != "map[global:map[] replicas:1]" {
+	if view := fmt.Sprint(w.e.Values("web")); view != "map[global:map[] replicas:1]" {
 		t.Errorf("values %v", view)
 	}
 }
@@ -169,7 +169,7 @@ func TestWhatIsKeptOutlivesFilesThatDoNotLoad(t *testing.T) {
 		return effect.Effects{}, fmt.Errorf("no")
 	}
 	w.reload(web())
-	if view := fmt.Sprint(w.e.modules["web"].view); fmt.Sprint(state) != "map[n:1]" || view != "map[a:1 global:map[] replicas:1]" {
+	if view := fmt.Sprint(w.e.Values("web")); fmt.Sprint(state) != "map[n:1]" || view != "map[a:1 global:map[] replicas:1]" {
 		t.Errorf("state %v, values %s", state, view)
 	}
 	if now := fmt.Sprint(copyKept(w.kept)); now != before {

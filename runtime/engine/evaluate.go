@@ -38,5 +38,5 @@ func (e *Engine) evaluate(m *module) {
 		}
 		e.touch(m)
 	})
-	e.do(Evaluate{Op: op, Module: m.gen, Values: m.view, Secrets: e.secrets(m)})
+	e.do(Evaluate{Op: op, Module: m.gen, Values: e.view(m), Secrets: e.secrets(m)})
 }

@@ -104,7 +104,7 @@ func TestRunsThatWaitToBeKeptLetOthersBegin(t *testing.T) {
 		}
 	}
 	m := x.e.modules["web"]
-	if sites, _ := m.view["sites"].(map[string]any); len(sites) != 300 || len(x.runs) != 300 || writes > 8 || !m.store.Clean() {
+	if sites, _ := x.e.Values(m.name)["sites"].(map[string]any); len(sites) != 300 || len(x.runs) != 300 || writes > 8 || !m.store.Clean() {
 		t.Errorf("%d values, %d runs, %d writes", len(sites), len(x.runs), writes)
 	}
 }
@@ -141,7 +141,7 @@ func TestAFailedWriteFailsAllRunsThatWaitedForIt(t *testing.T) {
 		x.end()
 	}
 	x.saved(errors.New("timeout"))
-	if sites := x.e.modules["web"].view["sites"]; sites != nil {
+	if sites := x.e.Values("web")["sites"]; sites != nil {
 		t.Fatalf("values count that are not kept: %v", sites)
 	}
 	x.w.now = x.w.now.Add(builtins.DefaultRetry.Max)
@@ -154,7 +154,7 @@ func TestAFailedWriteFailsAllRunsThatWaitedForIt(t *testing.T) {
 			x.saved(nil)
 		}
 	}
-	if sites := x.e.modules["web"].view["sites"].(map[string]any); len(sites) != 20 || len(x.runs) != 41 { // one of them is of the schedule
+	if sites := x.e.Values("web")["sites"].(map[string]any); len(sites) != 20 || len(x.runs) != 41 { // one of them is of the schedule
 		t.Errorf("%d values after %d runs", len(sites), len(x.runs))
 	}
 }
@@ -200,7 +200,7 @@ func TestAModuleThatIsSwitchedOffWhileRunsWait(t *testing.T) {
 		}
 	}
 	m := x.e.modules["web"]
-	if sites, _ := m.view["sites"].(map[string]any); len(sites) != 12 || !m.started || !m.store.Clean() {
+	if sites, _ := x.e.Values(m.name)["sites"].(map[string]any); len(sites) != 12 || !m.started || !m.store.Clean() {
 		t.Errorf("%d values; module %v", len(sites), m.verdict.State != status.ModuleOff)
 	}
 }

@@ -67,7 +67,7 @@ func TestWhatTheEngineEvaluatesIsMarked(t *testing.T) {
 	}) {
 		t.Errorf("the problems are %q", problems)
 	}
-	if web, shop := w.e.modules["web"].view["replicas"], w.e.modules["shop"].view["replicas"]; web != int64(1) || shop != int64(2) {
+	if web, shop := w.e.Values("web")["replicas"], w.e.Values("shop")["replicas"]; web != int64(1) || shop != int64(2) {
 		t.Errorf("web has %v replicas, shop %v", web, shop)
 	}
 

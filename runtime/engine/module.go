@@ -39,9 +39,9 @@ type module struct {
 
 	values   *values.Composer
 	composed map[string]any // the module's own values
-	view     map[string]any // with `global`: what hooks and the chart see
-	version  int            // counts changes of view
-	moves    moves          // that composed and view do not show yet
+	seen     map[string]any // with what the module reads of `global`
+	version  int            // counts changes of seen
+	moves    moves          // that composed and seen do not show yet
 
 	verdict      verdict
 	lastStanding standing  // what those who depend on the module know of it

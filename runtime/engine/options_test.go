@@ -89,7 +89,7 @@ func TestValuesKeepAddsToEarlierRuns(t *testing.T) {
 	}
 	w.saveErr = errors.New("no")
 	w.changed("web/keeps#nodes")
-	if strings.Contains(fmt.Sprint(w.e.modules["web"].view), "n4") {
+	if strings.Contains(fmt.Sprint(w.e.Values("web")), "n4") {
 		t.Error("a failed run added something")
 	}
 }

@@ -40,7 +40,7 @@ type pass struct {
 	after          bool            // after_helm hooks were tried since the module came up
 	preDeleteDone  bool            // before_delete hooks have succeeded since it began to leave
 	postDeleteDone bool            // all after_delete hooks have succeeded since then
-	values         map[string]any  // that Helm got
+	seen           map[string]any  // that the release was begun with
 
 	ready    bool   // the last release action succeeded
 	revision int    // its revision
@@ -222,13 +222,13 @@ func (e *Engine) helm(m *module) {
 			return
 		}
 	}
-	p.phase, p.version, p.own, p.values = inHelm, m.version, 0, m.view
+	p.phase, p.version, p.own, p.seen = inHelm, m.version, 0, m.seen
 	if !slices.Contains(p.refs, ref) {
 		p.refs = append(p.refs, ref)
 	}
 	epoch := m.epoch
 	op := e.ask(func(in Input) { e.released(m, epoch, in.(Released)) })
-	e.do(Release{Op: op, Module: m.gen, Ref: ref, Values: m.view, Secrets: e.secrets(m)})
+	e.do(Release{Op: op, Module: m.gen, Ref: ref, Values: e.view(m), Secrets: e.secrets(m)})
 }
 
 func (e *Engine) released(m *module, epoch int, in Released) {
@@ -278,7 +278,7 @@ func (e *Engine) endRound(m *module) {
 	}
 	if p.rounds >= maxRounds {
 		p.rounds, p.dirty = 0, false
-		p.hold = fmt.Sprintf("values still move after %d passes: %s; let after_helm hooks set what does not depend on the pass", maxRounds, firstDifference(p.values, m.view))
+		p.hold = fmt.Sprintf("values still move after %d passes: %s; let after_helm hooks set what does not depend on the pass", maxRounds, firstDifference(p.seen, m.seen))
 		e.note(builtins.LevelWarn, m, "", p.hold)
 		return
 	}

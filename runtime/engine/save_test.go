@@ -78,8 +78,8 @@ func TestWhatWaitsIsKeptAtOnce(t *testing.T) {
 		t.Fatalf("the second write: %v", second)
 	}
 	w.do(Saved{Op: second[0].Op})
-	if m := w.e.modules["web"]; !m.store.Clean() || fmt.Sprint(m.view) != "map[a:1 b:1 c:1 global:map[] replicas:1]" || len(m.byKey["web/d"].state) != 1 {
-		t.Errorf("values %v, state %v", m.view, m.byKey["web/d"].state)
+	if m := w.e.modules["web"]; !m.store.Clean() || fmt.Sprint(w.e.Values(m.name)) != "map[a:1 b:1 c:1 global:map[] replicas:1]" || len(m.byKey["web/d"].state) != 1 {
+		t.Errorf("values %v, state %v", w.e.Values(m.name), m.byKey["web/d"].state)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestValuesAreCheckedBeforeObjectsAndAsTheyAreKept(t *testing.T) {
 	if commits, _ := w.done("late", writes(set("one", "late"))); len(commits) > 0 {
 		t.Error("objects are written of a run whose values are refused")
 	}
-	if view := fmt.Sprint(w.e.modules["web"].view); view != "map[c:1 global:map[] one:a replicas:1]" {
+	if view := fmt.Sprint(w.e.Values("web")); view != "map[c:1 global:map[] one:a replicas:1]" {
 		t.Errorf("values %v", view)
 	}
 	w.state("web", status.ModuleFailed, "one path belongs to one hook")
@@ -124,7 +124,7 @@ func TestAFailedSaveFailsItsRuns(t *testing.T) {
 	}
 	w.do(Saved{Op: second[0].Op})
 	m := w.e.modules["web"]
-	if view := fmt.Sprint(m.view); view != "map[b:1 global:map[] replicas:1]" {
+	if view := fmt.Sprint(w.e.Values(m.name)); view != "map[b:1 global:map[] replicas:1]" {
 		t.Errorf("values %v", view)
 	}
 	for id, want := range map[string]string{"a": "are not kept: timeout", "large": "more than the 900 KiB that fit into a Secret"} {

@@ -226,9 +226,9 @@ func (e *Engine) Values(module string) map[string]any {
 	case e.gen == nil:
 		return nil
 	case module == globalName:
-		return e.global.view
+		return e.view(e.global)
 	case m != nil:
-		return m.view
+		return e.view(m)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -126,42 +125,38 @@ func (e *Engine) recompose() {
 	if !reflect.DeepEqual(now, e.global.composed) {
 		e.retrySoon(e.global)
 	}
-	e.setGlobal(now)
+	e.global.composed = now
 	for _, m := range e.modules {
 		e.recomposeModule(m)
 	}
 }
 
-// globalMoved makes global values count that are others than those before. Of a module
-// without globals the view is known to differ then, and is not compared.
+// globalMoved makes global values count that are others than those before. Modules that do
+// not read what differs are not looked at; for one that reads all, something is known to.
 func (e *Engine) globalMoved(now map[string]any) {
 	e.retrySoon(e.global)
-	e.setGlobal(now)
+	e.global.composed = now
 	for _, m := range e.modules {
 		if m.composed == nil || m.composed[values.GlobalKey] != nil {
 			e.recomposeModule(m)
-		} else {
-			e.moved(m, values.ModuleView(m.composed, now))
+		} else if m.gen.Reads == nil || !reflect.DeepEqual(m.gen.Reads.Of(now), m.seen[values.GlobalKey]) {
+			e.moved(m, e.sees(m))
 		}
 	}
 }
 
-func (e *Engine) setGlobal(now map[string]any) {
-	e.global.composed, e.global.view = now, map[string]any{globalName: now}
-}
-
 func (e *Engine) recomposeModule(m *module) {
 	m.composed = m.values.Compose()
-	view := values.ModuleView(m.composed, e.global.composed)
-	if m.view != nil && reflect.DeepEqual(m.view, view) {
+	seen := e.sees(m)
+	if m.seen != nil && reflect.DeepEqual(m.seen, seen) {
 		return
 	}
-	e.moved(m, view)
+	e.moved(m, seen)
 }
 
 // moved has a module look at its values, which are others now.
-func (e *Engine) moved(m *module, view map[string]any) {
-	m.view = view
+func (e *Engine) moved(m *module, seen map[string]any) {
+	m.seen = seen
 	m.version++
 	m.pass.want(e.cause)
 	e.retrySoon(m)
@@ -232,7 +227,7 @@ func (e *Engine) showLayers(m *module) {
 		e.recomposeModule(m)
 	default: // known to differ, so what others have set need not be compared
 		m.composed = now
-		e.moved(m, values.ModuleView(now, e.global.composed))
+		e.moved(m, e.sees(m))
 	}
 	e.cause = nil
 	if shown.own {
@@ -366,30 +361,4 @@ func (p *proposal) conflict(s *subject, ops []effect.ValueOp) error {
 		return nil
 	}
 	return values.Conflict(m.layers(p.of), s.id(), ops) // with paths as the hook has them
-}
-
-// firstDifference names the first path at which two values differ.
-func firstDifference(a, b any) string {
-	ma, aok := a.(map[string]any)
-	mb, bok := b.(map[string]any)
-	if !aok || !bok {
-		return ""
-	}
-	keys := map[string]bool{}
-	for k := range ma {
-		keys[k] = true
-	}
-	for k := range mb {
-		keys[k] = true
-	}
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		if reflect.DeepEqual(ma[k], mb[k]) {
-			continue
-		}
-		if rest := firstDifference(ma[k], mb[k]); rest != "" {
-			return k + "." + rest
-		}
-		return k
-	}
-	return ""
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
+	"github.com/starling-operator/starling/modules/reads"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/script"
@@ -112,6 +113,9 @@ type Module struct {
 	// Err is what makes the module unusable: all its errors, each with its
 	// place.
 	Err error
+	// ChartReads are the global values that the chart reads, Reads those and what all
+	// scripts of the module read; nil: all of them.
+	ChartReads, Reads *reads.Reads
 
 	inputs  inputs   // nil: not all of its files could be loaded
 	schemas *schemas // nil: not read yet
@@ -169,6 +173,7 @@ func Load(ctx context.Context, o Options) *Generation {
 	for i, m := range loaded {
 		if taken[i] == nil {
 			m.remember(l.host)
+			l.findReads(m)
 		} else if found := o.Previous.found[m.Name]; found != nil {
 			g.found[m.Name] = found
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/reads"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
@@ -29,14 +31,16 @@ type loader struct {
 	host  *script.Host
 	log   func(path string) builtins.Logger
 	roles map[string]builtins.Role
+	tree  fs.FS
 
 	mu       sync.Mutex
 	files    map[string]*builtins.File // what each file declared when it ran last
 	problems []tree.Problem
+	reads    map[string]*reads.Reads // of global values, by file
 }
 
 func newLoader(o Options) *loader {
-	l := &loader{log: o.Log, roles: rolesOf(o.Tree), files: map[string]*builtins.File{}}
+	l := &loader{log: o.Log, roles: rolesOf(o.Tree), tree: o.Tree.Files, files: map[string]*builtins.File{}, reads: map[string]*reads.Reads{}}
 	so := script.Options{
 		Files: o.Tree.Files, Std: o.Std, Governor: o.Governor, Cache: o.Cache, Cover: o.Cover, Context: l.context,
 	}
@@ -116,6 +120,7 @@ func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Modul
 	}
 	slices.SortFunc(m.Hooks, func(a, b *Hook) int { return cmp.Compare(a.ID, b.ID) })
 	m.schemas = newSchemas(t)
+	m.ChartReads = chartReads(t.Chart)
 	m.checkQueues()
 	m.checkSecrets()
 	for _, h := range m.Hooks {
