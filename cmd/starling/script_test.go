@@ -20,8 +20,8 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/admin"
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
 )
 
 func TestMain(m *testing.M) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -159,7 +159,7 @@ func TestWriteIsOneRequest(t *testing.T) {
 	if err != nil || identityOf(answer).Name != "x" {
 		t.Fatalf("apply: %v, %v", answer, err)
 	}
-	del := effect.Write{Kind: effect.WriteDelete, Ref: ref, Propagation: "foreground"}
+	del := effect.Write{Kind: effect.WriteDelete, Ref: ref, Propagation: "background"}
 	if answer, err := c.Write(ctx, "", del); err != nil || answer != nil {
 		t.Fatalf("delete: %v, %v", answer, err)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
 )
 
 // The refusal of a Secret says why, and shows no part of a value: neither of what was sent

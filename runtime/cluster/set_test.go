@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
 )
 
 // setWorld applies the set "children" of ConfigMaps, as one process after another.
@@ -212,8 +212,7 @@ func TestSetWhoseKindIsGone(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	api := apitest.New(t)
-	api.Serve(apitest.Kind{APIVersion: "v1", Kind: "Event", Resource: "events", Namespaced: true})
-	api.Put(configMap("a", "x"))
+	uid := uidOf(api.Put(configMap("a", "x")))
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w := NewWriter(WriterOptions{Client: newClient(t, api), Now: func() time.Time { return now }})
 	say := func(ref effect.Ref, message string) {
@@ -232,13 +231,13 @@ func TestEvents(t *testing.T) {
 	say(configRef, "once")
 	now = now.Add(30 * time.Second)
 	say(configRef, "once") // too soon to count
-	want := []any{[]any{"a", "x", "uid-101", "once", 1.0, "2026-01-01T00:00:00Z"}}
+	want := []any{[]any{"a", "x", uid, "once", int64(1), "2026-01-01T00:00:00Z"}}
 	if diff := cmp.Diff(want, events()); diff != "" {
 		t.Errorf("after two at once (-want +got):\n%s", diff)
 	}
 	now = now.Add(time.Minute)
 	say(configRef, "once")
-	want = []any{[]any{"a", "x", "uid-101", "once", 2.0, "2026-01-01T00:01:30Z"}}
+	want = []any{[]any{"a", "x", uid, "once", int64(2), "2026-01-01T00:01:30Z"}}
 	if diff := cmp.Diff(want, events()); diff != "" {
 		t.Errorf("a minute later (-want +got):\n%s", diff)
 	}

@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 var (
 	configRef = effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"}
-	podKind   = apitest.Kind{APIVersion: "v1", Kind: "Pod", Resource: "pods", Namespaced: true}
 )
 
 // fakeJQ sets data.n to the program.
@@ -43,10 +42,8 @@ func TestWrites(t *testing.T) {
 	passed := &effect.Unchanged{ResourceVersion: "1"}
 	guarded := func(w effect.Write) effect.Write { w.Guard = guard; return w }
 	ifUnchanged := func(w effect.Write) effect.Write { w.Unchanged = passed; return w }
-	veryObject := func(w effect.Write) effect.Write {
-		w.Unchanged = &effect.Unchanged{UID: "uid-101", ResourceVersion: "101"}
-		return w
-	}
+	very := &effect.Unchanged{UID: "of nothing", ResourceVersion: "1"} // the object before the write
+	veryObject := func(w effect.Write) effect.Write { w.Unchanged = very; return w }
 	create := effect.Write{Kind: effect.WriteCreate, Object: plain}
 	apply := effect.Write{Kind: effect.WriteApply, Object: plain}
 	del := effect.Write{Kind: effect.WriteDelete}
@@ -80,7 +77,7 @@ func TestWrites(t *testing.T) {
 		{"merge patch, changed since", plain, ifUnchanged(setM), data{"n": "1"}, "patch", "cannot patch ConfigMap a/x" + changed},
 		{"json patch, changed since", plain, ifUnchanged(addM), data{"n": "1"}, "patch", "cannot patch ConfigMap a/x" + changed},
 		{"delete, another of that name", plain, effect.Write{Kind: effect.WriteDelete, Unchanged: &effect.Unchanged{UID: "other"}}, data{"n": "1"}, "delete", "cannot delete ConfigMap a/x" + changed},
-		{"delete of this very object", plain, effect.Write{Kind: effect.WriteDelete, Unchanged: &effect.Unchanged{UID: "uid-101", ResourceVersion: "101"}}, nil, "delete", ""},
+		{"delete of this very object", plain, veryObject(del), nil, "delete", ""},
 		{"guarded apply to nothing", nil, guarded(apply), data{"n": "1"}, "get patch", ""},
 		{"guarded apply", matching, guarded(apply), data{"n": "1"}, "get patch", ""},
 		{"guarded apply refused", plain, guarded(effect.Write{Kind: effect.WriteApply, Object: matching}), data{"n": "1"}, "get", guard.Refused},
@@ -99,7 +96,8 @@ func TestWrites(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			api := apitest.New(t)
 			if test.there != nil {
-				api.Put(test.there)
+				obj := api.Put(test.there)
+				very.UID, very.ResourceVersion = uidOf(obj), obj["metadata"].(map[string]any)["resourceVersion"].(string)
 			}
 			c := newClient(t, api)
 			if _, err := c.Mapping(context.Background(), "v1", "ConfigMap"); err != nil {
@@ -139,7 +137,9 @@ func TestWritesThatMeetOthers(t *testing.T) {
 	api.OnRequest(func(r *http.Request) {
 		if r.Method == http.MethodPut && others > 0 {
 			others--
-			api.Put(configMap("a", "x"))
+			obj := configMap("a", "x")
+			obj["metadata"].(map[string]any)["labels"] = map[string]any{"others": fmt.Sprint(others)}
+			api.Put(obj)
 		}
 	})
 	patch := patchOf(effect.PatchJQ, "2")
@@ -210,12 +210,12 @@ func TestOwner(t *testing.T) {
 	if _, err := c.Write(context.Background(), "", write); err == nil || err.Error() != "cannot apply ConfigMap a/x: its owner, ConfigMap a/owner, is not there" {
 		t.Errorf("without owner: %v", err)
 	}
-	api.Put(configMap("a", "owner"))
+	uid := uidOf(api.Put(configMap("a", "owner")))
 	obj, err := c.Write(context.Background(), "", write)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "uid-101", "controller": true, "blockOwnerDeletion": false}}
+	want := []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid, "controller": true, "blockOwnerDeletion": false}}
 	if diff := cmp.Diff(want, obj["metadata"].(map[string]any)["ownerReferences"]); diff != "" {
 		t.Error(diff)
 	}
@@ -226,19 +226,19 @@ func TestOwner(t *testing.T) {
 
 func TestEvictAndSubresources(t *testing.T) {
 	api := apitest.New(t)
-	api.Serve(podKind)
 	seen := 0
 	w := NewWriter(WriterOptions{Client: newClient(t, api), Observe: func(effect.Ref, map[string]any, *effect.Cause, time.Time) { seen++ }})
 	ref := effect.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "a", Name: "p"}
-	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "a", "name": "p"}}
+	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "a", "name": "p"},
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}}
 	api.Put(pod)
-	for what, wr := range map[string]effect.Write{
-		"patch pods/status": {Kind: effect.WriteStatus, Object: pod, Force: true},
-		"patch pods/resize": {Kind: effect.WritePatch, Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{}, Subresource: "resize"}},
+	for i, wr := range []effect.Write{
+		{Kind: effect.WriteStatus, Object: pod, Force: true},
+		{Kind: effect.WritePatch, Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{}, Subresource: "status"}},
 	} {
 		wr.Ref = ref
-		if err := w.Write(context.Background(), "m", wr); err != nil || api.Count(what) != 1 {
-			t.Errorf("%s: %v, %v", what, err, api.Requests())
+		if err := w.Write(context.Background(), "m", wr); err != nil || api.Count("patch pods/status") != i+1 {
+			t.Errorf("%s: %v, %v", wr.Kind, err, api.Requests())
 		}
 	}
 	if seen != 2 {

@@ -9,10 +9,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/starling-operator/starling/runtime/cluster"
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
 )
 
 // A commit ends at the first write that fails and says how far it came.

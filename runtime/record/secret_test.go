@@ -8,13 +8,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/starling-operator/starling/runtime/cluster"
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/record"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
 )
 
 func TestTheKeyIsMadeOnce(t *testing.T) {
 	api := apitest.New(t)
-	api.Serve(apitest.Kind{APIVersion: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true})
 	client, err := cluster.New(cluster.Options{Config: api.Config(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)

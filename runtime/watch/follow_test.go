@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"go.starlark.net/starlark"
 )
 
@@ -39,7 +38,6 @@ func (f *fixture) seen(result string) {
 // nothing is added twice, or deleted without having been there.
 func TestNamespacesAndObjectsAtOnce(t *testing.T) {
 	f := newFixture(t)
-	f.api.Serve(apitest.Kind{APIVersion: "v1", Kind: "Namespace", Resource: "namespaces"})
 	f.manager.Start(ofTeam("w", "blue"))
 	f.await("w synced served=true")
 	random := rand.New(rand.NewPCG(1, 2))

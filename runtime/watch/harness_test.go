@@ -9,8 +9,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/starling-operator/starling/runtime/cluster"
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -143,6 +143,12 @@ func dataFilter(obj map[string]any) (starlark.Value, bool, error) {
 	default:
 		return starlark.String(d), true, nil
 	}
+}
+
+// nameFilter keeps the name.
+func nameFilter(obj map[string]any) (starlark.Value, bool, error) {
+	key, _, _ := identity(obj)
+	return starlark.String(key.name), true, nil
 }
 
 func configMaps(id string) Spec {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/fields"
 )
@@ -20,7 +20,6 @@ func namespace(name string, labels map[string]any) map[string]any {
 // and c of team red, each with one ConfigMap x.
 func withNamespaces(t *testing.T) *fixture {
 	f := newFixture(t)
-	f.api.Serve(apitest.Kind{APIVersion: "v1", Kind: "Namespace", Resource: "namespaces"})
 	for name, team := range map[string]any{"a": "blue", "b": "blue", "c": "red"} {
 		f.api.Put(namespace(name, map[string]any{"team": team}))
 		f.api.Put(configMap(name, "x", name+"1"))
@@ -137,11 +136,11 @@ func TestNamespaceSelectorsTogether(t *testing.T) {
 	f.await(`w added c/x "c1"`)
 
 	nodes := ofTeam("nodes", "blue")
-	nodes.Kind = "Node" // cluster-scoped: namespaces do not matter
-	f.api.Put(map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "n"}, "data": map[string]any{"d": "node"}})
+	nodes.Kind, nodes.Filter = "Node", nameFilter // cluster-scoped: namespaces do not matter
+	f.api.Put(map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "n"}})
 	f.manager.Start(nodes)
 	f.await("nodes synced served=true")
-	f.snapshot("nodes", `["node"]`)
+	f.snapshot("nodes", `["n"]`)
 
 	bad := ofTeam("bad", "blue,")
 	bad.NamespaceLabels = "team in"
@@ -269,13 +268,13 @@ func TestExcludedNamespaces(t *testing.T) {
 func TestFieldSelectors(t *testing.T) {
 	f := newFixture(t)
 	secret := func(name, typ string) map[string]any {
-		return map[string]any{"apiVersion": "v1", "kind": "Secret", "type": typ, "data": map[string]any{"d": name},
+		return map[string]any{"apiVersion": "v1", "kind": "Secret", "type": typ,
 			"metadata": map[string]any{"namespace": "a", "name": name}}
 	}
 	f.api.Put(secret("one", "tls"))
 	f.api.Put(secret("two", "other"))
 	f.api.Put(secret("three", "tls"))
-	spec := Spec{ID: "tls", APIVersion: "v1", Kind: "Secret", Filter: dataFilter, FilterID: "data", Fields: "type=tls,metadata.name!=three"}
+	spec := Spec{ID: "tls", APIVersion: "v1", Kind: "Secret", Filter: nameFilter, FilterID: "name", Fields: "type=tls,metadata.name!=three"}
 	f.manager.Start(spec)
 	f.await("tls synced served=true")
 	f.snapshot("tls", `["one"]`)

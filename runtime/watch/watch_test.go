@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
 	"go.starlark.net/starlark"
 )
 

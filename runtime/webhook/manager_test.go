@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,9 +18,9 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/cluster"
-	"github.com/starling-operator/starling/runtime/cluster/apitest"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
 	"github.com/starling-operator/starling/stdlib"
 )
 
@@ -84,18 +85,9 @@ type world struct {
 	stop    func()
 }
 
-var kinds = []apitest.Kind{
-	{APIVersion: registration, Kind: kindValidating, Resource: "validatingwebhookconfigurations"},
-	{APIVersion: registration, Kind: kindMutating, Resource: "mutatingwebhookconfigurations"},
-	{APIVersion: definitions, Kind: kindDefinition, Resource: "customresourcedefinitions"},
-}
-
 func newWorld(t *testing.T, files map[string]string) *world {
 	t.Helper()
 	w := &world{t: t, api: apitest.New(t), gen: load(t, files)}
-	for _, k := range kinds {
-		w.api.Serve(k)
-	}
 	var err error
 	if w.client, err = cluster.New(cluster.Options{Config: w.api.Config(), Log: zerolog.Nop()}); err != nil {
 		t.Fatal(err)
@@ -165,8 +157,8 @@ func (w *world) eventually(what string, check func() error) {
 }
 
 func (w *world) names() (names []string) {
-	for _, k := range kinds[:2] {
-		for _, n := range w.api.Snapshot(registration, k.Kind, func(o map[string]any) any { return o["metadata"].(map[string]any)["name"] }) {
+	for _, kind := range []string{kindValidating, kindMutating} {
+		for _, n := range w.api.Snapshot(registration, kind, func(o map[string]any) any { return o["metadata"].(map[string]any)["name"] }) {
 			names = append(names, n.(string))
 		}
 	}
@@ -183,8 +175,14 @@ func (w *world) hasNames(want ...string) func() error {
 }
 
 func putDefinition(w *world, more map[string]any) {
+	version := func(name string) any {
+		return map[string]any{"name": name, "served": true, "storage": name == "v2", "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}
+	}
+	spec := map[string]any{"group": "example.com.x", "scope": "Namespaced", "names": map[string]any{"plural": "lamps", "kind": "Lamp"},
+		"versions": []any{version("v1"), version("v2")}}
+	maps.Copy(spec, more)
 	w.api.Put(map[string]any{"apiVersion": definitions, "kind": kindDefinition,
-		"metadata": map[string]any{"name": "lamps.example.com.x"}, "spec": more})
+		"metadata": map[string]any{"name": "lamps.example.com.x"}, "spec": spec})
 }
 
 const (
@@ -208,10 +206,10 @@ func TestConfigurationsAreKeptAsTheyShouldBe(t *testing.T) {
 	bundle := secret["data"].(map[string]any)[keyBundle]
 	got := w.api.Object(registration, kindValidating, "", validating)
 	want := []any{map[string]any{
-		"name": "validate.a.f.web.starling.dev", "failurePolicy": "Fail", "matchPolicy": "Equivalent", "sideEffects": "None", "timeoutSeconds": float64(10),
+		"name": "validate.a.f.web.starling.dev", "failurePolicy": "Fail", "matchPolicy": "Equivalent", "sideEffects": "None", "timeoutSeconds": int64(10),
 		"admissionReviewVersions": []any{"v1"},
 		"clientConfig": map[string]any{"caBundle": bundle, "service": map[string]any{
-			"name": "starling", "namespace": "ns", "path": "/validate/web/a.f/validate", "port": float64(443)}},
+			"name": "starling", "namespace": "ns", "path": "/validate/web/a.f/validate", "port": int64(443)}},
 		"rules": []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"},
 			"operations": []any{"CREATE", "UPDATE"}, "scope": "*"}},
 		"objectSelector": map[string]any{"matchLabels": map[string]any{"x": "y"}},
