@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,30 +95,13 @@ func seed(ts *testscript.TestScript, _ bool, _ []string) {
 
 func serveCluster(t *testing.T, ts *testscript.TestScript, kubeconfig, file string) {
 	api := apitest.New(t)
-	for _, k := range []apitest.Kind{
-		{APIVersion: "v1", Kind: "Namespace", Resource: "namespaces"},
-		{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Resource: "leases", Namespaced: true},
-		{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Resource: "validatingwebhookconfigurations"},
-		{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration", Resource: "mutatingwebhookconfigurations"},
-		{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Resource: "customresourcedefinitions"},
-	} {
-		api.Serve(k)
-	}
 	var objects []map[string]any
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(file)), &objects))
 	for _, obj := range objects {
 		api.Put(obj)
 	}
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/version" {
-			fmt.Fprint(w, `{"major": "1", "minor": "37", "gitVersion": "v1.37.1"}`)
-			return
-		}
-		api.ServeHTTP(w, r)
-	}))
-	ts.Defer(front.Close)
 	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: front.URL}
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: api.Config().Host}
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c"}
 	config.CurrentContext = "c"
 	ts.Check(clientcmd.WriteToFile(*config, ts.MkAbs(kubeconfig)))
