@@ -33,11 +33,14 @@ func (m *Manager) latest(ctx context.Context, ref Ref) (revision, error) {
 	return all[0], nil
 }
 
+// RevisionsOf selects the Secrets of all revisions of a release, in its namespace.
+func RevisionsOf(ref Ref) string { return labels.Set{"owner": "helm", "name": ref.Name}.String() }
+
 // revisions reads the labels of all revisions, the newest first: one list, metadata
 // only, so that neither charts nor values travel.
 func (m *Manager) revisions(ctx context.Context, ref Ref) ([]revision, error) {
 	list, err := m.meta.Resource(secretsResource()).Namespace(ref.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set{"owner": "helm", "name": ref.Name}.String(),
+		LabelSelector: RevisionsOf(ref),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the release: %w", err)

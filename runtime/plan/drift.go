@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -27,23 +28,21 @@ func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Re
 	if err != nil {
 		return nil, nil, err
 	}
+	rendered, all, err := renderedBy(releases)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer w.ObjectsAhead(all)()
 	refused := map[string]bool{} // by kind: one refusal is enough
 	for _, ref := range refs {
 		r := releases[ref]
-		if r == nil || r.Status != "deployed" {
-			continue // its module says what is wrong
-		}
-		objects, err := r.Objects()
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, obj := range flat(objects) {
+		for _, obj := range rendered[ref] {
 			if ctx.Err() != nil {
 				return nil, nil, context.Cause(ctx)
 			}
 			of := sim.RefOf(obj)
 			kind := of.APIVersion + " " + of.Kind
-			if of.Name == "" || keeps(obj) || refused[kind] {
+			if refused[kind] {
 				continue
 			}
 			if of.Namespace == "" {
@@ -72,6 +71,32 @@ func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Re
 		return strings.Compare(a.APIVersion+" "+a.Ref.String(), b.APIVersion+" "+b.Ref.String())
 	})
 	return out, unread, nil
+}
+
+// renderedBy are the objects of the releases, but for those that Helm leaves alone, and where
+// they are.
+func renderedBy(releases map[release.Ref]*sim.Release) (rendered map[release.Ref][]map[string]any, all []effect.Ref, err error) {
+	rendered = map[release.Ref][]map[string]any{}
+	for _, ref := range slices.SortedFunc(maps.Keys(releases), compareRefs) {
+		r := releases[ref]
+		if r.Status != "deployed" {
+			continue // its module says what is wrong
+		}
+		objects, err := r.Objects()
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, obj := range flat(objects) {
+			of := sim.RefOf(obj)
+			if of.Name == "" || keeps(obj) {
+				continue
+			}
+			rendered[ref] = append(rendered[ref], obj)
+			of.Namespace = cmp.Or(of.Namespace, r.Namespace)
+			all = append(all, of)
+		}
+	}
+	return rendered, all, nil
 }
 
 func errorText(err error) string {

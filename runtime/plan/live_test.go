@@ -386,3 +386,51 @@ hook(f, on = [k8s.watch("v1", "ConfigMap", name = "some", object_names = ["seen"
 		}
 	}
 }
+
+// A plan reads releases and their objects side by side: the cluster may be far away.
+func TestAPlanReadsSideBySide(t *testing.T) {
+	const modules, beside = 16, 8
+	files := map[string]string{}
+	for i := range modules {
+		name := fmt.Sprintf("app%d", i)
+		files[name+"/module.star"] = `module(enabled = True, namespace = "web")` + "\n"
+		files[name+"/Chart.yaml"] = "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n"
+		files[name+"/templates/cm.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
+	}
+	a := serve(t, running(t, files))
+	full := map[string]chan struct{}{} // closed when as many are under way
+	under := map[string]int{}
+	a.meddle = func(_ http.ResponseWriter, r *http.Request) bool {
+		what := ""
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/web/configmaps/"):
+			what = "object"
+		case strings.Contains(r.URL.Query().Get("labelSelector"), "name=app"):
+			what = "release"
+		default:
+			return false
+		}
+		a.mu.Lock()
+		if under[what]++; under[what]%beside == 1 {
+			full[what] = make(chan struct{})
+		}
+		wait := full[what]
+		if under[what]%beside == 0 {
+			close(wait)
+		}
+		a.mu.Unlock()
+		select {
+		case <-wait:
+		case <-time.After(10 * time.Second):
+			t.Errorf("one %s is read after the other", what)
+		}
+		return false
+	}
+	p, _, err := a.plan(t, files)
+	if err != nil || p.Changes() || p.Failed() {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if under["object"] != modules || under["release"] != modules {
+		t.Errorf("read are %v, want %d of each", under, modules)
+	}
+}

@@ -343,6 +343,7 @@ func releases(ctx context.Context, w *sim.World) (out map[release.Ref]*sim.Relea
 			refs = append(refs, ref)
 		}
 	}
+	defer w.ReleasesAhead(refs)()
 	for _, ref := range refs {
 		r, err := w.ReleaseOf(ctx, ref)
 		switch {

@@ -165,6 +165,27 @@ func (w *World) Installed(ctx context.Context) ([]release.Ref, error) {
 	return w.releases.Installed(ctx)
 }
 
+// ReleasesAhead is [World.Ahead] for what [World.ReleaseOf] reads of some releases.
+func (w *World) ReleasesAhead(refs []release.Ref) (done func()) {
+	secrets, _ := w.store.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
+	var reads []store.Read
+	for _, ref := range refs {
+		reads = append(reads, store.Read{Kind: secrets, Namespace: ref.Namespace, Selection: store.Selection{Labels: release.RevisionsOf(ref)}})
+	}
+	return w.Ahead(reads)
+}
+
+// ObjectsAhead is [World.Ahead] for what [World.Merge] reads of some objects.
+func (w *World) ObjectsAhead(objects []effect.Ref) (done func()) {
+	var reads []store.Read
+	for _, ref := range objects {
+		if t, k, err := w.target(ref, false); err == nil {
+			reads = append(reads, store.Read{Kind: k, Namespace: t.Namespace, Name: t.Name})
+		}
+	}
+	return w.Ahead(reads)
+}
+
 // ReleaseOf returns a release; nil when it is not there.
 func (w *World) ReleaseOf(ctx context.Context, ref release.Ref) (*Release, error) {
 	if w.releases == nil {

@@ -20,11 +20,14 @@ import (
 
 // Live is a real cluster as the origin of worlds. It only reads: discovery, and what the
 // world asks for, until ctx ends.
-func Live(ctx context.Context, client *cluster.Client) store.Origin { return live{ctx, client} }
+func Live(ctx context.Context, client *cluster.Client) store.Origin {
+	return live{ctx, client, &early{}}
+}
 
 type live struct {
 	ctx    context.Context
 	client *cluster.Client
+	early  *early
 }
 
 func (l live) Kinds() ([]store.Kind, error) {
@@ -81,6 +84,9 @@ func answered(err error) error {
 }
 
 func (l live) Get(k store.Kind, namespace, name string) (map[string]any, error) {
+	if a, is := l.early.take(store.Read{Kind: k, Namespace: namespace, Name: name}); is {
+		return a.one, a.err
+	}
 	obj, err := l.client.Get(l.ctx, effect.Ref{APIVersion: k.APIVersion(), Kind: k.Kind, Namespace: namespace, Name: name})
 	if errors.Is(err, cluster.ErrNotServed) {
 		return nil, nil
@@ -89,6 +95,9 @@ func (l live) Get(k store.Kind, namespace, name string) (map[string]any, error) 
 }
 
 func (l live) List(k store.Kind, namespace string, sel store.Selection) ([]map[string]any, error) {
+	if a, is := l.early.take(store.Read{Kind: k, Namespace: namespace, Selection: sel}); is {
+		return a.all, a.err
+	}
 	var namespaces []string
 	if namespace != "" {
 		namespaces = []string{namespace}

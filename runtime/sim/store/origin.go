@@ -25,6 +25,14 @@ type Origin interface {
 	List(k Kind, namespace string, sel Selection) ([]map[string]any, error)
 }
 
+// Read is what a store asks its origin for: an object, or without a name those of a
+// namespace that a selection describes.
+type Read struct {
+	Kind            Kind
+	Namespace, Name string
+	Selection       Selection
+}
+
 // over is what a store knows of its origin. An object is asked for once: what the
 // store has seen or changed is the store's own from then on.
 type over struct {
@@ -109,10 +117,10 @@ func (s *Store) load(k *kind, namespace, name string) error {
 	if s.over == nil || name == "" || !s.over.served[k.GVR()] {
 		return nil // a kind that is new here has no objects there
 	}
-	key := keyOf(namespace, name)
-	if _, known := s.over.known[k.groupResource()][key]; known || s.stored(k, Target{Namespace: namespace, Name: name}) != nil {
+	if s.knows(k, namespace, name) {
 		return nil
 	}
+	key := keyOf(namespace, name)
 	var obj map[string]any
 	if err := s.over.ask(fmt.Sprintf("get %s %s", k.GVR(), key), func() (err error) {
 		obj, err = s.over.origin.Get(k.Kind, namespace, name)
@@ -124,27 +132,52 @@ func (s *Store) load(k *kind, namespace, name string) error {
 	return nil
 }
 
+// knows says whether an object, or that there is none, is known.
+func (s *Store) knows(k *kind, namespace, name string) bool {
+	_, known := s.over.known[k.groupResource()][keyOf(namespace, name)]
+	return known || s.stored(k, Target{Namespace: namespace, Name: name}) != nil
+}
+
+// selected names what a selection describes.
+func selected(k *kind, namespace string, sel Selection) string {
+	return fmt.Sprintf("%s\n%s\n%s\n%s", k.groupResource(), namespace, sel.Labels, sel.Fields)
+}
+
+// knowsList says whether what a selection describes was asked for.
+func (s *Store) knowsList(k *kind, namespace string, sel Selection) bool {
+	return s.over.listed[selected(k, namespace, sel)] || s.over.listed[selected(k, namespace, Selection{})] ||
+		s.over.listed[selected(k, "", sel)] || s.over.listed[selected(k, "", Selection{})]
+}
+
+// Unknown are those of some reads for which the store would ask its origin.
+func (s *Store) Unknown(reads []Read) []Read {
+	s.mu.Lock()
+	defer s.unlock()
+	return slices.DeleteFunc(slices.Clone(reads), func(r Read) bool {
+		k := s.kind(r.Kind.GVR())
+		switch {
+		case s.over == nil || k == nil || !s.over.served[k.GVR()]:
+			return true
+		case r.Name != "":
+			return s.knows(k, r.Namespace, r.Name)
+		}
+		return s.knowsList(k, r.Namespace, r.Selection)
+	})
+}
+
 // loadList reads what a selection describes, unless it has done so before.
 func (s *Store) loadList(k *kind, namespace string, sel Selection) error {
-	if s.over == nil || !s.over.served[k.GVR()] {
+	if s.over == nil || !s.over.served[k.GVR()] || s.knowsList(k, namespace, sel) {
 		return nil
 	}
-	asked := func(namespace string, sel Selection) string {
-		return fmt.Sprintf("%s\n%s\n%s\n%s", k.groupResource(), namespace, sel.Labels, sel.Fields)
-	}
-	for _, what := range []string{asked(namespace, sel), asked(namespace, Selection{}), asked("", sel), asked("", Selection{})} {
-		if s.over.listed[what] {
-			return nil
-		}
-	}
 	var found []map[string]any
-	if err := s.over.ask("list "+k.Version+" "+asked(namespace, sel), func() (err error) {
+	if err := s.over.ask("list "+k.Version+" "+selected(k, namespace, sel), func() (err error) {
 		found, err = s.over.origin.List(k.Kind, namespace, sel)
 		return err
 	}); err != nil {
 		return err
 	}
-	s.over.listed[asked(namespace, sel)] = true
+	s.over.listed[selected(k, namespace, sel)] = true
 	for _, obj := range found {
 		s.take(k, keyOf(namespaceOf(obj), nameOf(obj)), obj)
 	}
