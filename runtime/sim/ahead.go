@@ -14,8 +14,8 @@ import (
 const readsAhead = 8
 
 // Ahead reads side by side what will be asked for one after the other. A world that lies over
-// no real cluster has nothing to read. What was not asked for by the time that done is called
-// is forgotten: it grows old.
+// no real cluster has nothing to read. Once done is called, answers that nobody has asked for are
+// dropped: they grow old.
 func (w *World) Ahead(reads []store.Read) (done func()) {
 	if a, is := w.o.Origin.(interface{ ahead([]store.Read) func() }); is {
 		return a.ahead(w.store.Unknown(reads))
