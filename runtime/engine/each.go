@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -56,16 +57,9 @@ func (x *each) failure() string {
 }
 
 // eachWatch is the watch whose objects for_each names.
-func (h *hook) eachWatch() *watch {
-	for _, w := range h.watches {
-		if w.isEach() {
-			return w
-		}
-	}
-	return nil
-}
+func (h *hook) eachWatch() *watches.Watch { return h.watches.Of(h.gen.ForEach) }
 
-func (w *watch) isEach() bool { return w.hook.each != nil && w.binding == w.hook.gen.ForEach }
+func (h *hook) isEach(w *watches.Watch) bool { return h.each != nil && w.Binding == h.gen.ForEach }
 
 // about returns the subject of a piece of work.
 func (h *hook) about(key string) *subject {
@@ -174,15 +168,14 @@ func (e *Engine) observeObject(h *hook, o Object) *subject {
 }
 
 // eachChanged queues what has happened to the objects of a hook with for_each.
-func (e *Engine) eachChanged(w *watch, events []builtins.Event) {
-	h := w.hook
+func (e *Engine) eachChanged(h *hook, w *watches.Watch, events []builtins.Event) {
 	for _, ev := range e.caused(w, events) {
 		if ev.Type == "deleted" {
 			e.deleteObject(h, ev)
 			continue
 		}
 		s := e.observeObject(h, Object{Namespace: ev.Namespace, Name: ev.Name, Deleting: ev.Deleting, Held: ev.Held, Lacks: ev.Lacks})
-		if s == nil || s.lacks || ev.Same || s.leaving || !w.decl.Triggers(ev.Type) {
+		if s == nil || s.lacks || ev.Same || s.leaving || !w.Decl.Triggers(ev.Type) {
 			continue
 		}
 		e.add(s, lane.Unordered, ev)
@@ -247,7 +240,7 @@ func (e *Engine) begin(h *hook) {
 		return
 	}
 	x.begun = true
-	if h.eachWatch().served { // what went while no process ran
+	if h.eachWatch().Served() { // what went while no process ran
 		keys := make(map[string]bool, len(x.objects))
 		for _, s := range x.objects {
 			keys[s.key] = true

@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -126,11 +127,11 @@ func (e *Engine) slowed(s *subject, ev builtins.Event) {
 
 // writes names the object of an event of one of the hook's watches.
 func (h *hook) writes(ev builtins.Event) string {
-	i := slices.IndexFunc(h.watches, func(w *watch) bool { return w.binding == ev.Binding })
-	if i < 0 || ev.Name == "" {
+	w := h.watches.Of(ev.Binding)
+	if w == nil || ev.Name == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (%s)", effect.Ref{Kind: h.watches[i].decl.Kind, Namespace: ev.Namespace, Name: ev.Name})
+	return fmt.Sprintf(" (%s)", effect.Ref{Kind: w.Decl.Kind, Namespace: ev.Namespace, Name: ev.Name})
 }
 
 // begin notes that a run begins which events have brought about.
@@ -211,14 +212,14 @@ func (e *Engine) hasWritten(writes []effect.Write, cause *effect.Cause) {
 }
 
 // caused returns events of a watch with the causes of what is being written.
-func (e *Engine) caused(w *watch, events []builtins.Event) []builtins.Event {
+func (e *Engine) caused(w *watches.Watch, events []builtins.Event) []builtins.Event {
 	if len(e.wrote) == 0 {
 		return events
 	}
 	out := slices.Clone(events)
 	for i := range out {
 		if ev := &out[i]; ev.Cause == nil {
-			ev.Cause = e.wrote[anyVersion(effect.Ref{APIVersion: w.decl.APIVersion, Kind: w.decl.Kind, Namespace: ev.Namespace, Name: ev.Name})]
+			ev.Cause = e.wrote[anyVersion(effect.Ref{APIVersion: w.Decl.APIVersion, Kind: w.Decl.Kind, Namespace: ev.Namespace, Name: ev.Name})]
 		}
 	}
 	return out

@@ -93,7 +93,7 @@ type Engine struct {
 	deferred     *Reload      // waits until what is left of a module that comes back has gone
 	reloads      int
 
-	watches map[string]*watch
+	watches map[string]*hook // by the id of a watch
 	runs    map[uint64]*run
 	pending map[uint64]func(Input) // answers to all other actions, by op
 
@@ -130,7 +130,7 @@ func New(o Options) *Engine {
 	e := &Engine{
 		opts:    o,
 		modules: map[string]*module{},
-		watches: map[string]*watch{},
+		watches: map[string]*hook{},
 		runs:    map[uint64]*run{},
 		wrote:   map[effect.Ref]*effect.Cause{},
 		pending: map[uint64]func(Input){},

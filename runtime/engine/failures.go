@@ -64,8 +64,8 @@ func (m *module) failures() (out []Failure) {
 		case !m.started:
 		case h.barred != "":
 			add("", h.barred)
-		case h.watchTrouble() != "":
-			add("", h.watchTrouble())
+		case h.watches.Trouble() != "":
+			add("", h.watches.Trouble())
 		case h.echoTrouble() != "":
 			add("", h.echoTrouble())
 		case h.each == nil:

@@ -14,7 +14,7 @@ func (e *Engine) finalizerOf(h *hook) finalizers.Finalizer {
 	if h.gen.Cleanup == nil {
 		return finalizers.Finalizer{}
 	}
-	w := h.eachWatch().decl
+	w := h.eachWatch().Decl
 	return finalizers.Finalizer{
 		Hook: h.gen.ID, APIVersion: w.APIVersion, Kind: w.Kind,
 		Name: finalizers.Name(e.opts.Namespace, e.opts.Name, h.module.name, h.gen.ID),
@@ -51,7 +51,7 @@ func (m *module) remembersFinalizer(h *hook) bool {
 	if h.gen.Cleanup == nil {
 		return true
 	}
-	w := h.eachWatch().decl
+	w := h.eachWatch().Decl
 	return m.finalizers.Usable(finalizers.Finalizer{Hook: h.gen.ID, APIVersion: w.APIVersion, Kind: w.Kind}) &&
 		m.store.Stands(keptKey(finalizers.Key, h.gen.ID))
 }
@@ -61,7 +61,7 @@ func (e *Engine) stepFinalizers(m *module) {
 	for _, sweep := range m.finalizers.Begin(e.now, func(f finalizers.Finalizer) finalizers.Reason { return e.unholds(m, f) }) {
 		a := Unhold{Module: m.name, Hook: sweep.Hook, APIVersion: sweep.APIVersion, Kind: sweep.Kind, Finalizer: sweep.Name}
 		if sweep.Reason == finalizers.Unwatched {
-			a.Watch = m.byKey[sweep.Hook].eachWatch().id
+			a.Watch = m.byKey[sweep.Hook].eachWatch().ID
 		}
 		a.Op = e.ask(func(in Input) { e.unheld(m, sweep, in.(Unheld).Err) })
 		e.do(a)
@@ -78,7 +78,7 @@ func (e *Engine) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 			return finalizers.None
 		}
 		return finalizers.Useless
-	case h != nil && m.started && h.complete() && h.eachWatch().served:
+	case h != nil && m.started && h.watches.Complete() && h.eachWatch().Served():
 		return finalizers.Unwatched
 	}
 	return finalizers.None

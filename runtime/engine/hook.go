@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-	"slices"
 	"sort"
 	"time"
 
@@ -11,6 +9,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/persist"
+	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -25,7 +24,7 @@ type hook struct {
 	lane      *lane.Lane[builtins.Event]
 	before    []*hook // that had this id: runs of theirs are still under way
 	each      *each   // with for_each
-	watches   []*watch
+	watches   watches.Set
 	schedules []*timer
 	startup   *builtins.StartupBinding
 	stages    map[builtins.Stage]*builtins.StageBinding
@@ -87,7 +86,7 @@ func newHook(m *module, g *generation.Hook) *hook {
 		case b.Schedule != nil:
 			h.schedules = append(h.schedules, newTimer(g.ID, b.Name, b.Schedule))
 		case b.Watch != nil:
-			h.watches = append(h.watches, &watch{hook: h, binding: b.Name, decl: b.Watch})
+			h.watches = append(h.watches, watches.New(b.Name, b.Watch))
 		case b.Stage != nil:
 			h.stages[b.Stage.Stage] = b.Stage
 		}
@@ -99,7 +98,7 @@ func newHook(m *module, g *generation.Hook) *hook {
 // hook, the first start of modules.
 func (h *hook) gates() bool {
 	for _, w := range h.watches {
-		if !w.decl.Quiet {
+		if !w.Decl.Quiet {
 			return true
 		}
 	}
@@ -112,37 +111,11 @@ func (h *hook) holds() bool {
 		return true
 	}
 	for _, w := range h.watches {
-		if w.decl.Require && !w.seen {
+		if w.Decl.Require && !w.Seen() {
 			return true
 		}
 	}
 	return false
-}
-
-// synced says that all watches of the hook have listed what there is.
-func (h *hook) synced() bool {
-	for _, w := range h.watches {
-		if !w.synced {
-			return false
-		}
-	}
-	return true
-}
-
-// complete says that all snapshots of the hook are: a run may see them.
-func (h *hook) complete() bool {
-	return h.synced() && !slices.ContainsFunc(h.watches, func(w *watch) bool { return w.lacks })
-}
-
-// waitsForKind says that the hook cannot run because a kind that it requires is not
-// served, or "".
-func (h *hook) waitsForKind() string {
-	for _, w := range h.watches {
-		if kind := w.waits(); kind != "" {
-			return fmt.Sprintf("waits for %s, which is not served", kind)
-		}
-	}
-	return ""
 }
 
 // reset forgets what belongs to one life of the module; statistics stay.
@@ -153,7 +126,7 @@ func (h *hook) reset() {
 		s.echo = echo{}
 	}
 	for _, w := range h.watches {
-		w.synced, w.served, w.looked, w.seen, w.told, w.err, w.lacks = false, false, false, false, false, "", false
+		w.Reset()
 	}
 	for _, s := range h.schedules {
 		s.next, s.fired = time.Time{}, time.Time{}
@@ -163,7 +136,7 @@ func (h *hook) reset() {
 // startHook starts the watches and timers of a hook and queues its startup event.
 func (e *Engine) startHook(m *module, h *hook) {
 	e.willHold(h)
-	e.startWatches(m, h)
+	e.startWatches(h)
 	for _, s := range h.schedules {
 		e.startTimer(h, s)
 	}
@@ -172,20 +145,20 @@ func (e *Engine) startHook(m *module, h *hook) {
 	}
 }
 
-func (e *Engine) startWatches(m *module, h *hook) {
+func (e *Engine) startWatches(h *hook) {
 	for _, w := range h.watches {
 		// A new id in each life of the module: what an earlier one still
 		// reports must not pass for news of this one.
-		e.startWatch(m, w)
+		e.startWatch(h, w)
 	}
 }
 
-func (e *Engine) startWatch(m *module, w *watch) {
-	w.id = watchID(w.hook.gen.ID, w.binding, m.epoch, m.turn)
-	e.watches[w.id] = w
-	a := StartWatch{ID: w.id, Hook: w.hook.gen, Watch: w.decl}
-	if a.Each = w.isEach(); a.Each {
-		a.Finalizer = e.finalizerOf(w.hook).Name
+func (e *Engine) startWatch(h *hook, w *watches.Watch) {
+	w.ID = watchID(h.gen.ID, w.Binding, h.module.epoch, h.module.turn)
+	e.watches[w.ID] = h
+	a := StartWatch{ID: w.ID, Hook: h.gen, Watch: w.Decl}
+	if a.Each = h.isEach(w); a.Each {
+		a.Finalizer = e.finalizerOf(h).Name
 	}
 	e.do(a)
 }
@@ -197,7 +170,7 @@ func (m *module) ready(id string) bool {
 	if h == nil || !m.started || len(h.before) > 0 || h.barred != "" || !h.allowedAt(m.now).IsZero() {
 		return false
 	}
-	if !h.complete() || !m.remembersFinalizer(h) || m.store.Has(upKey) && !m.store.Stands(upKey) {
+	if !h.watches.Complete() || !m.remembersFinalizer(h) || m.store.Has(upKey) && !m.store.Stands(upKey) {
 		return false
 	}
 	if m.leaving {
@@ -231,10 +204,10 @@ func (h *hook) trouble() string {
 	if h.barred != "" {
 		return h.barred
 	}
-	if why := h.watchTrouble(); why != "" {
+	if why := h.watches.Trouble(); why != "" {
 		return why
 	}
-	if why := h.waitsForKind(); why != "" {
+	if why := h.watches.Waits(); why != "" {
 		return why
 	}
 	return h.failure()
@@ -249,20 +222,11 @@ func (h *hook) failure() string {
 	return h.each.failure()
 }
 
-func (h *hook) watchTrouble() string {
-	for _, w := range h.watches {
-		if w.err != "" {
-			return fmt.Sprintf("watch %s: %s", w.binding, w.err)
-		}
-	}
-	return ""
-}
-
 // watchIDs are the ids of the hook's watches by binding.
 func (h *hook) watchIDs() map[string]string {
 	out := map[string]string{}
 	for _, w := range h.watches {
-		out[w.binding] = w.id
+		out[w.Binding] = w.ID
 	}
 	return out
 }
@@ -321,7 +285,7 @@ func (e *Engine) runOf(s *subject) RunHook {
 		Compose: e.composer(s), Config: e.userConfig(m), State: s.state, Secrets: e.secretsOf(s), Switches: e.switches,
 	}
 	for _, w := range h.watches {
-		a.Synced[w.binding] = w.served
+		a.Synced[w.Binding] = w.Served()
 	}
 	return a
 }

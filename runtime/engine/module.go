@@ -313,8 +313,8 @@ func (e *Engine) takeDown(m *module) {
 	m.pass.stop()
 	for _, h := range m.hooks {
 		for _, w := range h.watches {
-			delete(e.watches, w.id)
-			e.do(StopWatch{ID: w.id})
+			delete(e.watches, w.ID)
+			e.do(StopWatch{ID: w.ID})
 		}
 		for s := range h.subjects {
 			e.requeueAt(s, time.Time{})
@@ -374,7 +374,7 @@ func (e *Engine) problems(m *module) []string {
 		out = append(out, fmt.Sprintf("release %s/%s stays as it is: the module has no chart any more; switch it off once to uninstall it", ref.Namespace, ref.Name))
 	}
 	for _, h := range m.hooks {
-		if why := h.watchTrouble(); why != "" {
+		if why := h.watches.Trouble(); why != "" {
 			out = append(out, strings.TrimPrefix(h.gen.ID, m.name+"/")+": "+why)
 		}
 	}

@@ -120,7 +120,7 @@ func (e *Engine) advance(m *module) {
 		}
 	case afterHelm:
 		// One that cannot run holds up no upgrade: it runs once it can.
-		maps.DeleteFunc(p.waiting, func(id string, _ bool) bool { return m.byKey[id].barred != "" || !m.byKey[id].complete() })
+		maps.DeleteFunc(p.waiting, func(id string, _ bool) bool { return m.byKey[id].barred != "" || !m.byKey[id].watches.Complete() })
 		if len(p.waiting) == 0 {
 			e.endRound(m)
 		}

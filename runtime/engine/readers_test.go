@@ -25,7 +25,7 @@ func reading(template string) *reads.Reads {
 func (w *world) runAgain(id string) {
 	w.t.Helper()
 	module, _, _ := strings.Cut(id, "/")
-	w.changed(w.e.module(module).byKey[id].watches[0].id)
+	w.changed(w.e.module(module).byKey[id].watches[0].ID)
 }
 
 // withReads is a module whose chart is this template.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -17,9 +18,15 @@ type change struct {
 	module *module
 	fresh  []*hook  // that were not there
 	edited []*hook  // whose code is another one
-	watch  []*watch // of edited hooks: to start
+	watch  []begins // of edited hooks: to start
 	timers []*timer // of edited hooks: to start
-	stop   []*watch
+	stop   []*watches.Watch
+}
+
+// begins is a watch of a hook that has to be started.
+type begins struct {
+	hook  *hook
+	watch *watches.Watch
 }
 
 // renew has a module go on as the next generation has it. A change means that there is
@@ -132,7 +139,7 @@ func (h *hook) unlike(g *generation.Hook) bool {
 	if h.gen.Queue != g.Queue || (h.each == nil) != (g.ForEach == "") {
 		return true
 	}
-	return h.each != nil && !sameKind(h.eachWatch().decl, g.Binding(g.ForEach).Watch)
+	return h.each != nil && !sameKind(h.eachWatch().Decl, g.Binding(g.ForEach).Watch)
 }
 
 func sameKind(a, b *builtins.WatchBinding) bool {
@@ -145,7 +152,7 @@ func (e *Engine) inherit(h, old *hook) {
 	switch {
 	case h.each == nil && old.each == nil:
 		h.layer, h.state, h.stateSecrets = old.layer, old.state, old.stateSecrets
-	case h.each != nil && old.each != nil && sameKind(h.eachWatch().decl, old.eachWatch().decl):
+	case h.each != nil && old.each != nil && sameKind(h.eachWatch().Decl, old.eachWatch().Decl):
 		for _, s := range old.each.objects {
 			one := *s
 			one.hook, one.requeueAt, one.requeue, one.tried = h, time.Time{}, 0, false
@@ -205,7 +212,7 @@ func (h *hook) take(g *generation.Hook, c *change) {
 			h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
 		}
 	}
-	watches, timers := h.watches, h.schedules
+	before, timers := h.watches, h.schedules
 	h.startup, h.watches, h.schedules, h.stages = nil, nil, nil, map[builtins.Stage]*builtins.StageBinding{}
 	for i := range g.Bindings {
 		b := &g.Bindings[i]
@@ -217,10 +224,10 @@ func (h *hook) take(g *generation.Hook, c *change) {
 		case b.Schedule != nil:
 			h.takeTimer(timers, b, c)
 		case b.Watch != nil:
-			h.takeWatch(watches, old, b, c)
+			h.takeWatch(before, old, b, c)
 		}
 	}
-	for _, w := range watches {
+	for _, w := range before {
 		if !slices.Contains(h.watches, w) {
 			c.stop = append(c.stop, w)
 		}
@@ -242,20 +249,19 @@ func (h *hook) takeTimer(old []*timer, b *builtins.Binding, c *change) {
 	c.timers = append(c.timers, t)
 }
 
-func (h *hook) takeWatch(old []*watch, before *generation.Hook, b *builtins.Binding, c *change) {
+func (h *hook) takeWatch(old watches.Set, before *generation.Hook, b *builtins.Binding, c *change) {
 	for _, w := range old {
 		each := b.Name == h.gen.ForEach
-		if w.binding == b.Name && sees(w.decl, b.Watch) && each == (b.Name == before.ForEach) &&
+		if w.Binding == b.Name && sees(w.Decl, b.Watch) && each == (b.Name == before.ForEach) &&
 			(!each || (before.Cleanup == nil) == (h.gen.Cleanup == nil)) {
-			w.decl = b.Watch
-			w.synced = w.looked && (w.served || !b.Watch.Require)
+			w.Decl = b.Watch
 			h.watches = append(h.watches, w)
 			return
 		}
 	}
-	w := &watch{hook: h, binding: b.Name, decl: b.Watch}
+	w := watches.New(b.Name, b.Watch)
 	h.watches = append(h.watches, w)
-	c.watch = append(c.watch, w)
+	c.watch = append(c.watch, begins{h, w})
 }
 
 // sees says whether two watches keep the same of the same objects.
@@ -274,8 +280,8 @@ func (e *Engine) begun(c *change) {
 			e.startHook(m, h)
 			e.missedAll(h)
 		}
-		for _, w := range c.watch {
-			e.startWatch(m, w)
+		for _, b := range c.watch {
+			e.startWatch(b.hook, b.watch)
 		}
 		for _, h := range c.edited {
 			e.again(h)
@@ -285,9 +291,9 @@ func (e *Engine) begun(c *change) {
 		}
 	}
 	for _, w := range c.stop {
-		if w.id != "" && e.watches[w.id] == w {
-			delete(e.watches, w.id)
-			e.do(StopWatch{ID: w.id})
+		if h := e.watches[w.ID]; h != nil && (h.watches.At(w.ID) == w || h.watches.At(w.ID) == nil) { // else another one has its id
+			delete(e.watches, w.ID)
+			e.do(StopWatch{ID: w.ID})
 		}
 	}
 }
@@ -320,13 +326,10 @@ func (e *Engine) again(h *hook) {
 		e.add(h.subject, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
 	}
 	e.missedAll(h)
-	synced := h.synced()
-	for _, w := range h.watches {
-		if w.told = synced; synced && !w.decl.Quiet {
-			e.queue(h, builtins.Event{Type: "sync", Binding: w.binding})
-		}
+	for _, binding := range h.watches.Again() {
+		e.queue(h, builtins.Event{Type: "sync", Binding: binding})
 	}
-	if synced {
+	if h.watches.Synced() {
 		e.begin(h)
 	}
 	// Failed runs failed with other code.

@@ -82,7 +82,7 @@ func (h *hook) refusesRequests() string {
 		return "module " + m.name + " is not running"
 	case h.barred != "":
 		return h.barred
-	case !h.complete():
+	case !h.watches.Complete():
 		return "its snapshots are not complete"
 	}
 	return ""
@@ -134,7 +134,7 @@ func (e *Engine) serve(m *module) {
 			if !h.answersRequests() {
 				continue
 			}
-			if !h.complete() || h.barred != "" {
+			if !h.watches.Complete() || h.barred != "" {
 				known = known && h.barred != ""
 				continue
 			}

@@ -35,7 +35,7 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	}
 	if gate := m.gate(); gate != "" {
 		for _, h := range m.hooks {
-			if why := h.trouble(); h.holds() && why != "" && why != h.waitsForKind() {
+			if why := h.trouble(); h.holds() && why != "" && why != h.watches.Waits() {
 				return status.ModuleFailed, "hook " + strings.TrimPrefix(h.gen.ID, m.name+"/") + ": " + why
 			}
 		}
@@ -45,14 +45,14 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 			}
 		}
 		// Only what somebody else has to install is missing.
-		return status.ModuleWaiting, "hook " + strings.TrimPrefix(gate, m.name+"/") + " " + m.byKey[gate].waitsForKind()
+		return status.ModuleWaiting, "hook " + strings.TrimPrefix(gate, m.name+"/") + " " + m.byKey[gate].watches.Waits()
 	}
 	if p.phase == beforeHelm {
 		for _, h := range m.hooks {
 			why := h.trouble()
 			switch hook := "hook " + strings.TrimPrefix(h.gen.ID, m.name+"/"); {
 			case why == "" || !p.waiting[h.gen.ID]:
-			case why == h.waitsForKind():
+			case why == h.watches.Waits():
 				return status.ModuleWaiting, hook + " " + why
 			default:
 				return status.ModuleFailed, hook + ": " + why
@@ -191,9 +191,9 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 		out.State = status.HookRunning
 	case h.barred != "":
 		out.State, out.LastError = status.HookFailed, h.barred
-	case h.watchTrouble() != "":
-		out.State, out.LastError = status.HookFailed, h.watchTrouble()
-	case h.waitsForKind() != "":
+	case h.watches.Trouble() != "":
+		out.State, out.LastError = status.HookFailed, h.watches.Trouble()
+	case h.watches.Waits() != "":
 		out.State = status.HookWaiting
 	case out.LastError != "":
 		out.State = status.HookFailed
@@ -205,8 +205,8 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 		out.State = status.HookWaiting
 	}
 	for _, w := range h.watches {
-		if w.looked && !w.served {
-			out.NotServed = append(out.NotServed, w.kind())
+		if w.Missing() {
+			out.NotServed = append(out.NotServed, w.Kind())
 		}
 	}
 	return out

@@ -90,7 +90,7 @@ func (s *subject) id() string {
 func (s *subject) work() lane.ID { return lane.ID{Group: s.hook.gen.ID, Key: s.key} }
 
 func (s *subject) ref() effect.Ref {
-	w := s.hook.eachWatch().decl
+	w := s.hook.eachWatch().Decl
 	return effect.Ref{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: s.namespace, Name: s.name}
 }
 
