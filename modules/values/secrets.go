@@ -48,6 +48,9 @@ func appendSecrets(texts []string, ops []effect.ValueOp) []string {
 
 // SecretTexts are the texts that hooks have set as secrets.
 func (c *Composer) SecretTexts() []string {
+	if c.secret == 0 { // next to always, and each run asks
+		return nil
+	}
 	var texts []string
 	for _, l := range c.layers {
 		texts = appendSecrets(texts, l.Ops)

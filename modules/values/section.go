@@ -66,6 +66,7 @@ type Composer struct {
 	// layers are sorted by hook.
 	layers          []*layer
 	upper, defaults *joined
+	secret          int // how many of the layers set secrets
 
 	once sync.Once
 	from atomic.Pointer[change] // nil: computed from nothing
@@ -117,6 +118,14 @@ func newLayer(h HookLayer) *layer {
 	return &layer{HookLayer: h, upper: upper, defaults: defaults}
 }
 
+// secret is 1 for a layer that sets secrets, else 0.
+func (l *layer) secret() int {
+	if slices.ContainsFunc(l.Ops, func(op effect.ValueOp) bool { return len(op.Secrets) > 0 }) {
+		return 1
+	}
+	return 0
+}
+
 // NewComposer prepares a section. The section must not change any more.
 func NewComposer(s Section) *Composer {
 	base := map[string]any{}
@@ -138,6 +147,7 @@ func (c *Composer) WithHooks(hooks []HookLayer) *Composer {
 	for _, h := range slices.SortedStableFunc(slices.Values(hooks), func(a, b HookLayer) int { return strings.Compare(a.Hook, b.Hook) }) {
 		l := newLayer(h)
 		out.layers = append(out.layers, l)
+		out.secret += l.secret()
 		upper.add(h.Hook, l.upper)
 		defaults.add(h.Hook, l.defaults)
 	}
@@ -159,7 +169,7 @@ func (c *Composer) Section() Section {
 func (c *Composer) WithConfig(config map[string]any) *Composer {
 	s := c.section
 	s.Config = config
-	out := &Composer{section: s, base: c.base, layers: c.layers, upper: c.upper, defaults: c.defaults}
+	out := &Composer{section: s, base: c.base, layers: c.layers, upper: c.upper, defaults: c.defaults, secret: c.secret}
 	out.passed.Store(c.passed.Load())
 	return out
 }
@@ -195,7 +205,7 @@ func (c *Composer) withLayer(now *layer) *Composer {
 		}
 		layers = []*layer{now}
 	}
-	out := &Composer{section: c.section, base: c.base}
+	out := &Composer{section: c.section, base: c.base, secret: c.secret + now.secret() - old.secret()}
 	out.layers = slices.Concat(c.layers[:i], layers, c.layers[end:])
 	if known != nil {
 		out.upper, out.defaults = known.upper, known.defaults

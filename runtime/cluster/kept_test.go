@@ -138,10 +138,15 @@ func TestKeptSurvivesCrashes(t *testing.T) {
 	// 1 and 2 are full; then a grows out of 1 while c, grown too, leaves 2.
 	crossed := map[string][]byte{"a": value(62, '1'), "b": value(62, '1'), "c": value(62, '1'), "d": value(62, '1')}
 	crossing := map[string][]byte{"a": value(25, '2'), "b": value(120, '2'), "c": value(25, '2'), "d": value(112, '2')}
+	more := big('1')
+	for _, key := range []string{"e", "f", "g"} { // two of them into one more Secret
+		more[key] = value(50, '2')
+	}
+	more["a"] = value(50, '2')
 	for _, step := range []struct {
 		name     string
 		from, to map[string][]byte
-	}{{"split", small('1'), big('2')}, {"unsplit", big('1'), small('2')}, {"change", big('1'), big('2')}, {"cross", crossed, crossing}} {
+	}{{"more", big('1'), more}, {"split", small('1'), big('2')}, {"unsplit", big('1'), small('2')}, {"change", big('1'), big('2')}, {"cross", crossed, crossing}} {
 		for after := range 8 {
 			same := after%2 == 0 // whether this process goes on, or the next one does
 			after /= 2

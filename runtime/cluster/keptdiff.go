@@ -66,8 +66,9 @@ func compareKeys(a, b string) int {
 }
 
 // patch returns the writes of a save by which no stored key moves: a new key goes into
-// the first Secret that has room. It is nil when the layout has to be looked at as a
-// whole: a Secret is full, or so empty that it may be joined with another one.
+// the first Secret that has room, or into one more. It is nil when the layout has to be
+// looked at as a whole: a stored key grows out of its Secret, or one is so empty that it may
+// be joined with another one.
 func (s *saved) patch(m *keptModule, data map[string][]byte, changed, gone []string) *patch {
 	if s == nil {
 		return nil
@@ -86,10 +87,9 @@ func (s *saved) patch(m *keptModule, data map[string][]byte, changed, gone []str
 		grows := len(data[key]) - len(s.data[key])
 		if !stored {
 			grows = len(key) + len(data[key])
-			for number = 1; s.size[number] > 0 && max(s.size[number], p.size[number])+grows > partLimit; number++ {
+			for number = 1; p.size[number] > 0 && max(s.size[number], p.size[number])+grows > partLimit; number++ {
 			}
-		}
-		if p.size[number] == 0 || grows > 0 && p.size[number]+grows > partLimit {
+		} else if grows > 0 && p.size[number]+grows > partLimit {
 			return nil
 		}
 		p.size[number] += grows
@@ -110,8 +110,10 @@ type patch struct {
 func (p *patch) of(m *keptModule, number int) map[string]bool {
 	if p.keys[number] == nil {
 		p.keys[number] = map[string]bool{}
-		for key := range m.parts[number].sums {
-			p.keys[number][key] = true
+		if stored := m.parts[number]; stored != nil {
+			for key := range stored.sums {
+				p.keys[number][key] = true
+			}
 		}
 	}
 	return p.keys[number]
