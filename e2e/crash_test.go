@@ -312,7 +312,7 @@ hook(count, on = [before_helm(), k8s.watch("v1", "ConfigMap", name = "cms", name
 	f.touch("b", "b")
 	f.start()
 	want("a,b", "x")
-	f.eventually("the purge is done", func() error {
+	f.eventually("the uninstall is done", func() error {
 		if all, err := history(f.ns, "old"); err == nil {
 			return fmt.Errorf("revision %d is %s", len(all), all[len(all)-1].Info.Status)
 		}

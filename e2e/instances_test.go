@@ -11,7 +11,7 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 )
 
-// Two instances share namespaces. A module that goes from the tree of one is purged,
+// Two instances share namespaces. A module that goes from the tree of one is uninstalled,
 // by that instance alone; what belongs to the other is neither taken over nor
 // uninstalled, even under the same name.
 func TestInstancesLeaveEachOtherAlone(t *testing.T) {
@@ -35,13 +35,13 @@ func TestInstancesLeaveEachOtherAlone(t *testing.T) {
 
 	a.restart(map[string]string{"common": "", "old": ""})
 	a.waitReady()
-	a.eventually("the module that went from the tree is purged", func() error {
+	a.eventually("the module that went from the tree is uninstalled", func() error {
 		return holds(a.process.Output(), []string{`"message":"uninstalled"`})
 	})
 	a.waitState("web", status.ModuleReady)
 	noRelease(t, a.ns, "old")
 	if _, err := configMap(t, a.ns, "old"); err == nil {
-		t.Error("the ConfigMap of the purged module is still there")
+		t.Error("the ConfigMap of that module is still there")
 	}
 	a.waitRevision(a.ns, "web", 1)
 	b.waitRevision(b.ns, "common", 1)

@@ -25,7 +25,7 @@ const (
 )
 
 // records is the list of what is installed where, in a ConfigMap of the
-// operator's namespace: key "<namespace>.<release>", value a record in JSON. A purge
+// operator's namespace: key "<namespace>.<release>", value a record in JSON. An uninstall
 // needs no right to list Secrets elsewhere.
 //
 // Many releases are recorded at once, at the first start. A record that comes while a

@@ -46,8 +46,8 @@ func (e *Engine) configSections() []userconfig.Section {
 		check := func(next, last map[string]any) []values.Problem { return m.values.CheckConfig(next, last) }
 		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m == e.global, Schemas: m.gen.SchemasDigest(), Check: check})
 	}
-	for _, m := range e.leavers {
-		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Gone: true})
+	for _, name := range e.removed {
+		out = append(out, userconfig.Section{Name: name, Key: e.modules[name].gen.Key, Gone: true})
 	}
 	return out
 }

@@ -10,6 +10,12 @@ import (
 
 // facts are what a module's fate depends on.
 type facts struct {
+	Removed bool // it is not in the tree
+	Hollow  bool // of such a module: its folder is there, and empty
+	Grace   bool // of such a module: it may come back in a moment
+	Busy    bool // of such a module: others are on their way, or something of it is under way
+	Leaving bool // its uninstall has begun, with its hooks
+
 	Key       string // `<Key>Enabled` is its switch
 	Broken    string // why the module cannot be used, or ""
 	Started   bool   // its hooks run already
@@ -76,6 +82,8 @@ func decide(f facts) verdict {
 	}
 
 	switch {
+	case f.Removed:
+		return decideRemoved(f)
 	case f.Broken != "":
 		return hold(status.ModuleBroken, true, "%s%s", f.Broken, stays)
 	case !f.ConfigKnown:
@@ -141,12 +149,33 @@ func decide(f facts) verdict {
 	return v
 }
 
+// decideRemoved is about a module that is not in the tree: it goes once it has been gone for a
+// while, and all modules of the tree have settled. An uninstall that has begun goes on.
+func decideRemoved(f facts) verdict {
+	v := verdict{State: status.ModuleUninstalling, Reason: goneReason, Settled: true}
+	switch {
+	case f.Leaving:
+		v.Uninstall = true
+	case f.Hollow:
+		v.State, v.Reason = status.ModulePaused, hollowReason
+	case f.Paused:
+		v.State, v.Reason = status.ModulePaused, v.Reason+pausedReason
+	case f.Grace:
+		v.Reason += ": uninstalled in a moment, unless it comes back"
+	case !f.Busy:
+		v.Uninstall, v.Forget = f.Installed || f.More, !f.Installed && !f.More
+	}
+	return v
+}
+
+const pausedReason = "; paused: its release stays as it is"
+
 // uninstalls completes a verdict that takes the release away.
 func uninstalls(v verdict, f facts) verdict {
 	there := f.Installed || f.More
 	switch {
 	case f.Paused && there:
-		v.State, v.Reason = status.ModulePaused, v.Reason+"; paused: its release stays as it is"
+		v.State, v.Reason = status.ModulePaused, v.Reason+pausedReason
 	default:
 		v.Uninstall, v.Forget = there, !there
 	}

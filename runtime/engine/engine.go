@@ -15,7 +15,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -86,11 +85,10 @@ type Engine struct {
 	global   *module
 	// hookSwitches are those that global hooks have set.
 	hookSwitches *values.Composer
-	modules      map[string]*module
-	order        []string
-	leavers      []*module    // that are not in the tree any more
-	exits        *graph.Graph // of all modules, in the tree or not
-	deferred     *Reload      // waits until what is left of a module that comes back has gone
+	modules      map[string]*module // in the tree or not
+	order        []string           // of those in the tree
+	removed      []string           // those that are not, sorted
+	exits        *graph.Graph       // of all modules
 	reloads      int
 
 	watches map[string]*hook // by the id of a watch
@@ -104,7 +102,7 @@ type Engine struct {
 
 	config  *userconfig.Config
 	work    worklist
-	parts   map[*module]bool // modules to look at, of those that leave
+	late    worklist // of modules that are not in the tree
 	wake    time.Time
 	wakes   wakes     // when each module wants a tick
 	touched []*module // since those times were worked out
@@ -134,7 +132,6 @@ func New(o Options) *Engine {
 		runs:    map[uint64]*run{},
 		wrote:   map[effect.Ref]*effect.Cause{},
 		pending: map[uint64]func(Input){},
-		parts:   map[*module]bool{},
 		coming:  map[*module]bool{},
 		working: map[*module]bool{},
 		waiters: map[string]map[*module]bool{},
@@ -196,7 +193,6 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 			e.wake = time.Time{}
 			e.tick()
 		}
-		e.reloadDeferred() // before more is taken away
 		e.settle()
 		e.setWake()
 		e.Ready() // notes the first time
@@ -213,7 +209,7 @@ func (e *Engine) start(in Start) {
 	e.adoptConfig()
 	e.recompose()
 	e.touchAll()
-	e.findLeavers(in)
+	e.findRemoved(in)
 	e.noteOrder()
 	e.applyConfig()
 }
@@ -243,17 +239,14 @@ func (e *Engine) note(level builtins.Level, m *module, hook, message string) {
 func (e *Engine) touch(m *module) {
 	e.planWake(m)
 	if m.removed {
-		e.parts[m] = true
+		e.late.add(m.name)
 	} else {
 		e.work.add(m.name)
 	}
 }
 
 func (e *Engine) touchAll() {
-	for _, m := range e.all() {
-		e.touch(m)
-	}
-	for _, m := range e.leavers {
+	for _, m := range e.everyone() {
 		e.touch(m)
 	}
 }
@@ -262,21 +255,18 @@ func (e *Engine) touchAll() {
 // in the tree come last, when the others have settled.
 func (e *Engine) settle() {
 	for {
-		switch name := e.work.next(); {
-		case name != "":
+		if name := e.work.next(); name != "" {
 			e.step(e.module(name))
-		case e.endAll():
-		case len(e.parts) > 0:
-			parts := e.parts
-			e.parts = map[*module]bool{}
-			for _, m := range slices.Clone(e.leavers) {
-				if parts[m] {
-					e.step(m)
-				}
-			}
-		default:
+			continue
+		}
+		if e.endAll() {
+			continue
+		}
+		name := e.late.next()
+		if name == "" {
 			return
 		}
+		e.step(e.modules[name])
 	}
 }
 
@@ -285,10 +275,22 @@ func (e *Engine) module(name string) *module {
 	if name == globalName {
 		return e.global
 	}
-	return e.modules[name]
+	if m := e.modules[name]; m != nil && !m.removed {
+		return m
+	}
+	return nil
 }
 
-// all returns global and every module, in order.
+// everyone returns global and every module, those that are not in the tree last.
+func (e *Engine) everyone() []*module {
+	out := e.all()
+	for _, name := range e.removed {
+		out = append(out, e.modules[name])
+	}
+	return out
+}
+
+// all returns global and every module of the tree, in order.
 func (e *Engine) all() []*module {
 	out := make([]*module, 0, len(e.order)+1)
 	if e.global != nil {

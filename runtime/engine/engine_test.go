@@ -354,14 +354,14 @@ func TestGlobalHooksComeFirstAndSwitchModules(t *testing.T) {
 	w.wantReleased("web#1")
 }
 
-func TestPurgeComesLastAndOnlyForOurOwn(t *testing.T) {
+func TestModulesThatAreNotInTheTreeGoLastAndOnlyOurOwn(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), hk("a", onStartup(0))))
 	old := ReleaseRef{Module: "old", Name: "old", Namespace: "x"}
 	w.installed = []ReleaseRef{old}
 	w.hold = "web/a"
 	w.start()
 	if len(w.gone) > 0 {
-		t.Fatal("purged before the tree has settled")
+		t.Fatal("uninstalled before the tree has settled")
 	}
 	run := w.held["web/a"][0].(RunHook)
 	w.in(RunDone{Run: run.Run})
@@ -380,7 +380,7 @@ func TestPurgeComesLastAndOnlyForOurOwn(t *testing.T) {
 		w.start()
 		w.advance(time.Hour)
 		if len(w.gone) > 0 {
-			t.Error("purged")
+			t.Error("uninstalled")
 		}
 		if len(w.kept["old"]) == 0 {
 			t.Error("what was kept for it is gone")

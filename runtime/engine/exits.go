@@ -43,20 +43,14 @@ func readOrder(kept map[string][]byte) map[string]place {
 // noteOrder looks at the places of all modules that are there, and has them kept when they
 // are other ones.
 func (e *Engine) noteOrder() {
-	places, nodes := map[string]place{}, make([]graph.Node, 0, len(e.modules)+len(e.leavers))
-	note := func(m *module) {
+	places, nodes := map[string]place{}, make([]graph.Node, 0, len(e.modules))
+	for _, m := range e.modules {
 		p := placeOf(&m.gen.Decl)
 		if !p.none() {
 			places[m.name] = p
 		}
 		// A module that is required and gone is no mistake here.
 		nodes = append(nodes, graph.Node{Name: m.name, Weight: p.Weight, After: slices.Concat(p.Requires, p.After)})
-	}
-	for _, m := range e.modules {
-		note(m)
-	}
-	for _, m := range e.leavers {
-		note(m)
 	}
 	e.exits = graph.New(nodes)
 	var data []byte
@@ -70,18 +64,17 @@ func (e *Engine) noteOrder() {
 // there says whether something of the module is in the cluster that goes with it.
 func (m *module) there() bool { return len(m.pass.refs)+len(m.sets) > 0 || m.store.Has(upKey) }
 
-// goes says whether a module that is not in the tree is taken away, now or later.
-func (e *Engine) goes(m *module) bool { return !e.paused(m.name) && !m.hollow }
-
 // goesFirst names a module that has to be gone before this one is taken away, or "".
 func (e *Engine) goesFirst(m *module) string {
 	return e.exits.GoesBefore(m.name, func(name string) bool {
-		if other := e.modules[name]; other != nil {
-			return other.there() && decide(e.facts(other)).Uninstall
+		switch other := e.modules[name]; {
+		case other == nil || !other.there():
+			return false
+		case other.removed: // now or later
+			return !other.hollow && !e.paused(name)
+		default:
+			return decide(e.facts(other)).Uninstall
 		}
-		return slices.ContainsFunc(e.leavers, func(other *module) bool {
-			return other.name == name && other.there() && e.goes(other)
-		})
 	})
 }
 

@@ -23,7 +23,7 @@ func (e *Engine) Explain(module string) (values.ExplainInput, error) {
 	if m == nil {
 		return values.ExplainInput{}, e.noModule(module)
 	}
-	files := e.gen.Tree.Files
+	files := m.from.Tree.Files
 	in := values.ExplainInput{
 		Section: e.sources(m), ChartKey: m.gen.Decl.ValuesKey, Notes: e.explainNotes(m),
 		Read: func(name string) []byte {

@@ -8,8 +8,9 @@ import (
 
 func (e *Engine) facts(m *module) facts {
 	f := facts{
+		Removed: m.removed, Hollow: m.hollow, Grace: m.stays.After(e.now), Leaving: m.leaving,
 		Key: m.gen.Key, Broken: m.broken, Started: m.started, Installed: len(m.pass.refs) > 0, More: m.there(),
-		Paused:     e.paused(m.name) && (m.hasChart() || len(m.pass.refs) > 0),
+		Paused:     e.paused(m.name) && (m.removed || m.hasChart() || len(m.pass.refs) > 0),
 		Switch:     e.resolveSwitch(m),
 		HasEnabled: m.gen.Enabled != nil, Evaluated: m.eval.done, EvalError: m.eval.err, Decision: m.eval.decision,
 		Stale:         m.eval.version != m.version,
@@ -19,8 +20,12 @@ func (e *Engine) facts(m *module) facts {
 	if e.config.State() == ConfigUnreadable && !e.config.Held() {
 		f.ConfigUnread = e.config.Reason()
 	}
+	if m.removed {
+		f.Busy = !f.Grace && (!e.atRest() || e.occupied(m))
+		return f
+	}
 	for _, name := range m.gen.Decl.Requires {
-		r := e.modules[name]
+		r := e.module(name)
 		if r == nil {
 			continue // the graph has made m broken
 		}

@@ -28,7 +28,7 @@ func (e *Engine) Failures() []Failure {
 	if e.global.broken != "" {
 		out = append(out, Failure{Module: globalName, Reason: e.global.broken})
 	}
-	for _, m := range append(e.all(), e.leavers...) {
+	for _, m := range e.everyone() {
 		hooks := m.failures()
 		out = append(out, hooks...)
 		if m == e.global {

@@ -47,18 +47,11 @@ func (e *Engine) Load() Load {
 			}
 		}
 	}
-	lanes(e.global)
-	for _, name := range e.order {
-		m := e.modules[name]
-		state, _ := e.moduleState(m)
-		out.Modules = append(out.Modules, ModuleLoad{Name: name, State: state})
-		lanes(m)
-	}
-	for _, m := range e.goners() {
-		out.Modules = append(out.Modules, ModuleLoad{Name: m.Name, State: m.State})
-	}
-	for _, m := range e.leavers {
-		lanes(m)
+	for _, m := range e.everyone() {
+		if lanes(m); m != e.global && m.visible() {
+			state, _ := e.moduleState(m)
+			out.Modules = append(out.Modules, ModuleLoad{Name: m.name, State: state})
+		}
 	}
 	return out
 }

@@ -99,9 +99,8 @@ func (e *Engine) adopt(in Start) {
 			}
 		}
 	}
-	nodes := gen.Nodes()
-	e.graph = graph.New(nodes)
-	e.arrange(nodes)
+	e.graph = graph.New(gen.Nodes())
+	e.arrange()
 	for name, err := range e.graph.Problems {
 		if m := e.modules[name]; m.broken == "" {
 			m.broken = err.Error()
@@ -197,12 +196,12 @@ func (e *Engine) step(m *module) {
 	switch {
 	case m == e.global:
 		m.verdict = verdict{Run: m.broken == "" && e.config.Known(), Settled: true}
-	case m.removed:
-		m.verdict = e.removalVerdict(m)
 	default:
 		f := e.facts(m)
 		m.verdict = decide(f)
-		e.await(m, f.After)
+		if !m.removed {
+			e.await(m, f.After)
+		}
 	}
 	e.wait(m)
 	v := m.verdict
@@ -265,6 +264,9 @@ func (e *Engine) count(m *module) {
 
 // bringUp applies the module's CRDs, then starts its watches and startup hooks.
 func (e *Engine) bringUp(m *module) {
+	if m.pass.phase == uninstalling {
+		return // its end is waited for
+	}
 	if m.wantsCRDs() {
 		e.applyCRDs(m)
 		return
@@ -326,7 +328,7 @@ func (e *Engine) takeDown(m *module) {
 
 // show logs a change of a module's state, once.
 func (e *Engine) show(m *module) {
-	if m == e.global || m.removed && !m.there() {
+	if m == e.global || !m.visible() {
 		return
 	}
 	state, reason := e.moduleState(m)
@@ -369,7 +371,7 @@ func (e *Engine) problems(m *module) []string {
 	if why := e.gen.Held[m.name]; why != "" {
 		out = append(out, "it stays as it was before the last change of the module tree: "+why)
 	}
-	if m.gen.Tree != nil && !m.hasChart() && len(m.pass.refs) > 0 {
+	if m.gen.Tree != nil && !m.removed && !m.hasChart() && len(m.pass.refs) > 0 {
 		ref := m.pass.refs[0]
 		out = append(out, fmt.Sprintf("release %s/%s stays as it is: the module has no chart any more; switch it off once to uninstall it", ref.Namespace, ref.Name))
 	}

@@ -34,7 +34,7 @@ func TestTroubleLetsThoseBehindGoOn(t *testing.T) {
 		w.state("a", status.ModuleFailed, "boom")
 		w.wantReleased("b#1")
 		if len(w.gone) != 1 {
-			t.Errorf("purged %v, want old", w.gone)
+			t.Errorf("gone %v, want old", w.gone)
 		}
 	})
 }

@@ -30,7 +30,6 @@ type draft struct {
 
 // reload puts the next generation in force, or says why not.
 func (e *Engine) reload(in Reload) {
-	e.deferred = nil
 	switch {
 	case e.gen == nil:
 		e.do(Refused{in.Generation, "nothing has been started yet"})
@@ -39,50 +38,41 @@ func (e *Engine) reload(in Reload) {
 		e.do(Refused{in.Generation, errNoModule.Error()})
 		return
 	}
-	if m := e.comesBack(in.Generation); m != nil {
-		e.deferred = &in
-		e.note(builtins.LevelInfo, m, "", "it is in the module tree again; the tree is put in force once what is under way of its end is over")
-		return
-	}
 	drafts, problems := e.adoptNext(in.Generation)
-	gen, nodes := e.gen, e.gen.Nodes()
+	gen := e.gen
 	e.do(Adopted{gen})
 	for _, p := range problems {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
 	}
 	e.reloads++
 	for _, name := range slices.Sorted(maps.Keys(e.modules)) {
-		if gen.Modules[name] == nil {
-			e.remove(e.modules[name])
+		if m := e.modules[name]; gen.Modules[name] == nil && !m.removed {
+			e.remove(m)
 		}
 	}
-	e.arrange(nodes)
 	var changes []*change
 	if c := e.renew(e.global, drafts[globalName]); c != nil {
 		changes = append(changes, c)
 	}
 	for _, name := range gen.Names {
-		if m := e.modules[name]; m != nil {
-			if c := e.renew(m, drafts[name]); c != nil {
-				changes = append(changes, c)
+		m := e.modules[name]
+		if m == nil {
+			m = e.newModule(name, gen.Modules[name], persist.New(nil, releaseRetry))
+			m.turn, m.broken = e.reloads, drafts[name].broken
+			e.modules[name] = m
+			if in.Quarantined != nil {
+				e.bar(m.hooks, in.Quarantined)
 			}
 			continue
 		}
-		old, store := e.reclaim(name), persist.New(nil, releaseRetry)
-		if old != nil {
-			store = old.store
+		if m.removed {
+			e.comeBack(m)
 		}
-		m := e.newModule(name, gen.Modules[name], store)
-		m.turn = e.reloads
-		if old != nil {
-			m.pass.refs, m.sets = old.pass.refs, old.sets
-		}
-		m.broken = drafts[name].broken
-		e.modules[name] = m
-		if in.Quarantined != nil {
-			e.bar(m.hooks, in.Quarantined)
+		if c := e.renew(m, drafts[name]); c != nil {
+			changes = append(changes, c)
 		}
 	}
+	e.arrange()
 	for _, m := range e.all() {
 		m.from = gen.Of(m.name)
 	}
@@ -100,40 +90,25 @@ func (e *Engine) reload(in Reload) {
 	e.applyConfig()
 }
 
-// reloadDeferred does what had to wait.
-func (e *Engine) reloadDeferred() {
-	if e.deferred != nil && e.comesBack(e.deferred.Generation) == nil {
-		e.reload(*e.deferred)
-	}
-}
-
-// Withdraw forgets a generation that waits, see [Reload]: the tree is again that of the
-// one in force.
-func (e *Engine) Withdraw() { e.deferred = nil }
-
-// comesBack returns a module that a generation has, and of which something is being taken
-// away in this moment; nil without any.
-func (e *Engine) comesBack(gen *generation.Generation) *module {
-	for _, m := range e.leavers {
-		if gen.Modules[m.name] != nil && e.occupied(m) {
-			return m
+// arrange puts the modules in order: those with a problem come last, and then those that are not
+// in the tree. All have to be touched.
+func (e *Engine) arrange() {
+	e.switches, e.removed = nil, nil
+	e.order = e.graph.Order()
+	for _, name := range e.gen.Names {
+		e.switches = append(e.switches, values.EnabledKey(e.gen.Modules[name].Key))
+		if e.graph.Problems[name] != nil {
+			e.order = append(e.order, name)
 		}
 	}
-	return nil
-}
-
-// arrange puts the modules in order: those with a problem come last.
-func (e *Engine) arrange(nodes []graph.Node) {
-	e.switches = nil
-	e.order = e.graph.Order()
-	for _, n := range nodes {
-		e.switches = append(e.switches, values.EnabledKey(e.gen.Modules[n.Name].Key))
-		if e.graph.Problems[n.Name] != nil {
-			e.order = append(e.order, n.Name)
+	for _, name := range slices.Sorted(maps.Keys(e.modules)) {
+		if e.modules[name].removed {
+			e.removed = append(e.removed, name)
 		}
 	}
 	slices.Sort(e.switches)
-	e.work.arrange(e.order)
+	e.work.arrange(append([]string{globalName}, e.order...)...)
+	e.late.arrange(e.removed...)
 }
 
 // adoptNext makes the next generation the one in force, with modules that are held as they were.

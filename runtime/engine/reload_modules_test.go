@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -40,8 +41,7 @@ func TestModulesComeAndGo(t *testing.T) {
 	w.wantReleased("web#1", "shop#1", "new#1")
 }
 
-// A module that comes back while it is being removed waits; one that comes back before has what it
-// had.
+// A module that comes back has what it had, and waits for nobody but itself.
 func TestAModuleThatComesBack(t *testing.T) {
 	web, shop := webAndShop()
 	w := newWorld(t, web, shop)
@@ -55,22 +55,47 @@ func TestAModuleThatComesBack(t *testing.T) {
 	if len(w.gone) > 0 {
 		t.Fatal("uninstalled while helm upgrades it")
 	}
-	w.reload(web, shop)
-	if w.gen.Modules["shop"] != nil {
-		t.Fatal("two of it are at work")
+	edited := mod("web", isOn(), code("2", hk("a", onWatch("nodes"))))
+	for range 2 { // gone again, and back
+		w.reload(edited)
+		w.reload(edited, shop)
+		w.wantRuns("shop/a sync")
 	}
-	// Gone again meanwhile, and back.
-	w.e.Withdraw()
-	w.reload(web, shop)
+	if w.gen.Modules["shop"] == nil || w.revision["web"] == 0 {
+		t.Fatal("the tree is not in force")
+	}
 	w.holdHelm = ""
 	held := w.heldHelm
 	w.in(Released{Op: held.Op, Changed: true, Revision: 2})
-	if w.gen.Modules["shop"] == nil || len(w.gone) > 0 {
-		t.Fatalf("it is not back; gone %v", w.gone)
+	if len(w.gone) > 0 {
+		t.Fatalf("gone %v", w.gone)
 	}
 	w.state("shop", status.ModuleReady, "")
 	if got := w.e.Values("shop"); got["n"] != int64(1) || got["x"] != int64(1) {
 		t.Errorf("values are %v", got)
+	}
+}
+
+// A module that comes back while its release is being uninstalled begins once that is done; all
+// others are as in the tree meanwhile.
+func TestAModuleThatComesBackAsItIsUninstalled(t *testing.T) {
+	web, shop := webAndShop()
+	w := newWorld(t, web, shop)
+	w.hooks["shop/a"] = func(RunHook) (effect.Effects, error) { return set("n", int64(1)), nil }
+	w.start()
+	w.holdUninstall = true
+	w.reload(web)
+	w.state("shop", status.ModuleUninstalling, "")
+	edited := mod("web", isOn(), code("2", hk("a", onWatch("nodes"))))
+	w.reload(edited, shop)
+	w.wantRuns("web/a sync")
+	w.state("shop", status.ModuleUninstalling, "")
+	w.holdUninstall = false
+	w.in(w.carryOut(w.heldUninstall))
+	w.wantRuns("shop/a sync")
+	w.state("shop", status.ModuleReady, "")
+	if len(w.installed) != 2 || len(w.gone) != 1 || len(w.e.removed) > 0 {
+		t.Errorf("installed %v, gone %v, not in the tree %v", w.installed, w.gone, w.e.removed)
 	}
 }
 
@@ -186,6 +211,25 @@ func TestAReloadServesOtherHooks(t *testing.T) {
 	w.reload(w.gen.Modules["shop"])
 	if diff := cmp.Diff([]string{"web: web/a web/b", "web:"}, w.served); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A module that comes back answers requests and reviews again.
+func TestAModuleThatComesBackServes(t *testing.T) {
+	web, shop := webAndShop()
+	web.Hooks[0].Bindings = append(web.Hooks[0].Bindings, builtins.Binding{Name: "hook", Receive: &builtins.ReceiveBinding{Path: "/a"}}, builtins.Binding{Name: "v", Admission: &builtins.AdmissionBinding{}})
+	w := newWorld(t, web, shop)
+	w.opts.Grace = time.Minute
+	w.start()
+	w.served = nil
+	w.reload(shop)
+	w.reviews = nil
+	w.reload(web, shop)
+	if diff := cmp.Diff([]string{"web:", "web: web/a"}, w.served); diff != "" {
+		t.Error(diff)
+	}
+	if n := len(w.reviews); n == 0 || w.reviews[n-1].Refused != "" {
+		t.Errorf("reviews are %+v", w.reviews)
 	}
 }
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -24,8 +24,8 @@ const (
 // kept for its hooks is not nobody's, for it may come back.
 var errGone = errors.New(goneReason)
 
-// findLeavers notes what earlier processes have left of modules that are not in the tree.
-func (e *Engine) findLeavers(in Start) {
+// findRemoved notes what earlier processes have left of modules that are not in the tree.
+func (e *Engine) findRemoved(in Start) {
 	names := map[string]bool{}
 	for _, ref := range in.Installed {
 		names[ref.Module] = true
@@ -50,8 +50,10 @@ func (e *Engine) findLeavers(in Start) {
 				m.pass.refs = append(m.pass.refs, ref)
 			}
 		}
-		e.leave(m)
+		e.modules[name] = m
+		m.remove(e.now, e.opts.Grace)
 	}
+	e.arrange()
 	e.lookAtFolders()
 }
 
@@ -64,29 +66,38 @@ func (e *Engine) remove(m *module) {
 	delete(e.coming, m)
 	delete(e.working, m)
 	e.awaitNobody(m)
-	delete(e.modules, m.name)
 	if len(m.serves) > 0 {
 		m.serves = nil
 		e.do(Serve{Module: m.gen})
 	}
 	e.do(Gone{Module: m.name})
-	e.leave(m)
+	m.remove(e.now, e.opts.Grace)
 	for _, id := range m.store.Take() {
 		e.drop(id) // else it would stay occupied until the write under way has ended
 	}
 }
 
-// leave has a module go, in a while: who replaces a folder may be slow.
-func (e *Engine) leave(m *module) {
-	m.removed, m.since, m.stays = true, e.now, e.now.Add(e.opts.Grace)
-	e.leavers = append(e.leavers, m)
-	e.touch(m)
+// remove notes that a module is not in the tree. It goes in a while: people may replace its
+// folder slowly.
+func (m *module) remove(now time.Time, grace time.Duration) {
+	m.removed, m.since, m.stays = true, now, now.Add(grace)
+}
+
+// comeBack notes that a module is in the tree again. Its end, if that is under way, is waited for.
+func (e *Engine) comeBack(m *module) {
+	m.removed, m.hollow, m.stays = false, false, time.Time{}
+	m.served = false // the driver has heard that it is gone
+	for _, h := range m.hooks {
+		h.review = nil
+	}
+	e.awaitNobody(m)
 }
 
 // lookAtFolders notes whose folders hold nothing of a module: they may be ones that are
 // being written.
 func (e *Engine) lookAtFolders() {
-	for _, m := range e.leavers {
+	for _, name := range e.removed {
+		m := e.modules[name]
 		hollow := slices.Contains(e.gen.Tree.Hollow, m.name)
 		switch {
 		case hollow && !m.hollow && m.there():
@@ -100,36 +111,15 @@ func (e *Engine) lookAtFolders() {
 
 const hollowReason = "its folder holds nothing of a module: its release stays as it is"
 
-// removalVerdict is the verdict of a module that is not in the tree: it goes once it has been
-// gone for a while, and all modules of the tree have settled. An uninstall that has begun goes on.
-func (e *Engine) removalVerdict(m *module) verdict {
-	v := verdict{State: status.ModuleUninstalling, Reason: goneReason, Settled: true}
-	switch {
-	case m.leaving:
-		v.Uninstall = true
-	case !e.goes(m):
-		v.State, v.Reason = status.ModulePaused, goneReason+"; paused: its release stays as it is"
-		if m.hollow {
-			v.Reason = hollowReason
-		}
-	case m.stays.After(e.now):
-		v.Reason = goneReason + ": uninstalled in a moment, unless it comes back"
-	case !e.atRest() || e.occupied(m):
-	default:
-		v.Uninstall, v.Forget = m.there(), !m.there()
-	}
-	return v
-}
-
 // atRest says that all modules of the tree have settled. A tree that cannot be read as a
 // whole has none.
 func (e *Engine) atRest() bool {
-	for _, m := range e.modules {
-		if !m.settled() {
+	for _, name := range e.order {
+		if !e.modules[name].settled() {
 			return false
 		}
 	}
-	return len(e.modules) > 0
+	return len(e.order) > 0
 }
 
 // occupied says that something of a module that was removed is still under way.
@@ -158,7 +148,8 @@ func (e *Engine) forgetGone(m *module) {
 	if m.store.Clear(); !m.store.Clean() {
 		return
 	}
-	e.leavers = slices.DeleteFunc(e.leavers, func(other *module) bool { return other == m })
+	delete(e.modules, m.name)
+	e.arrange()
 	e.awaitNobody(m)
 	if e.config.Drop(m.name) {
 		e.keepConfig()
@@ -166,24 +157,6 @@ func (e *Engine) forgetGone(m *module) {
 	e.noteOrder()
 	e.touchAll()
 	e.do(Gone{Module: m.name}) // its last runs may have left something in the metrics
-}
-
-// reclaim returns what is left of a module that comes back; nil without any. Nothing of that
-// is being taken away in this moment.
-func (e *Engine) reclaim(name string) *module {
-	for _, m := range slices.Clone(e.leavers) {
-		if m.name != name {
-			continue
-		}
-		e.leavers = slices.DeleteFunc(e.leavers, func(other *module) bool { return other == m })
-		e.awaitNobody(m)
-		if m.started {
-			e.takeDown(m)
-		}
-		e.touch(m) // it wants no tick any more
-		return m
-	}
-	return nil
 }
 
 // retryFailedSoon has releases tried again that have failed: one with another name may have
@@ -194,22 +167,4 @@ func (e *Engine) retryFailedSoon() {
 			e.retrySoon(m)
 		}
 	}
-}
-
-// goners are what people are shown of modules that are not in the tree any more while
-// something of them is there.
-func (e *Engine) goners() []status.Module {
-	var out []status.Module
-	for _, m := range e.leavers {
-		if !m.there() {
-			continue
-		}
-		state, reason := e.moduleState(m)
-		one := status.Module{Name: m.name, State: state, Reason: reason, Since: m.since, LastError: m.pass.err, NextTry: future(m.pass.retry.At, e.now)}
-		if len(m.pass.refs) > 0 {
-			one.Release = &status.Release{Name: m.pass.refs[0].Name, Namespace: m.pass.refs[0].Namespace}
-		}
-		out = append(out, one)
-	}
-	return out
 }

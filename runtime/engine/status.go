@@ -117,17 +117,12 @@ func (e *Engine) Status() status.Status {
 	for _, h := range e.global.hooks {
 		out.Hooks = append(out.Hooks, e.hookStatus(h))
 	}
-	for _, name := range e.order {
-		m := e.modules[name]
-		out.Modules = append(out.Modules, e.moduleStatus(m))
-		for _, h := range m.hooks {
-			out.Hooks = append(out.Hooks, e.hookStatus(h))
+	for _, m := range e.everyone() {
+		if m != e.global && m.visible() {
+			out.Modules = append(out.Modules, e.moduleStatus(m))
 		}
-	}
-	out.Modules = append(out.Modules, e.goners()...)
-	for _, m := range e.leavers {
 		for _, h := range m.hooks {
-			if h.leaves() {
+			if m != e.global && (!m.removed || h.leaves()) {
 				out.Hooks = append(out.Hooks, e.hookStatus(h))
 			}
 		}
@@ -153,10 +148,14 @@ func (e *Engine) configStatus() status.Config {
 	return out
 }
 
+// visible says whether people are shown the module: one that is not in the tree as long as
+// something of it is there.
+func (m *module) visible() bool { return !m.removed || m.there() }
+
 func (e *Engine) moduleStatus(m *module) status.Module {
 	state, reason := e.moduleState(m)
 	out := status.Module{
-		Name: m.name, State: state, Reason: reason, Enabled: e.resolveSwitch(m).On,
+		Name: m.name, State: state, Reason: reason, Enabled: !m.removed && e.resolveSwitch(m).On,
 		Since: m.since, LastError: m.pass.err, Problems: e.problems(m),
 	}
 	if len(m.pass.refs) > 0 {
@@ -222,7 +221,7 @@ func future(at, now time.Time) *time.Time {
 // Values returns the values of a module as its hooks see them, those of the global
 // hooks for "global"; nil for a module that is not there. Only read.
 func (e *Engine) Values(module string) map[string]any {
-	switch m := e.modules[module]; {
+	switch m := e.module(module); {
 	case e.gen == nil:
 		return nil
 	case module == globalName:

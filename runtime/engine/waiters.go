@@ -45,8 +45,8 @@ func (e *Engine) touchDependents(m *module) {
 	for other := range waiters {
 		e.touch(other)
 	}
-	for _, other := range e.leavers {
-		if other != m {
+	for _, name := range e.removed {
+		if other := e.modules[name]; other != m {
 			e.touch(other)
 		}
 	}

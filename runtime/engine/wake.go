@@ -2,7 +2,6 @@ package engine
 
 import (
 	"container/heap"
-	"slices"
 	"time"
 )
 
@@ -47,7 +46,7 @@ func (e *Engine) setWake() {
 // wakeModule notes when a module wants a tick.
 func (e *Engine) wakeModule(m *module) {
 	at, wants := m.nextWake(e.now)
-	wants = wants && (m == e.global || e.modules[m.name] == m || slices.Contains(e.leavers, m))
+	wants = wants && (m == e.global || e.modules[m.name] == m)
 	m.wake.at = at
 	switch {
 	case wants && m.wake.place > 0:
@@ -151,7 +150,7 @@ func (e *Engine) NextRetry() (at time.Time) {
 			at = t
 		}
 	}
-	for _, m := range append(e.all(), e.leavers...) {
+	for _, m := range e.everyone() {
 		sooner(m.retry(e.now))
 	}
 	return at

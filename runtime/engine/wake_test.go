@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 )
@@ -14,7 +13,7 @@ func wantInStep(t testing.TB, e *Engine) {
 	if e.gen == nil || t == nil {
 		return
 	}
-	for _, m := range append(e.all(), e.leavers...) {
+	for _, m := range e.everyone() {
 		at, wants := m.nextWake(e.now)
 		if wants != (m.wake.place > 0) || wants && !at.Equal(m.wake.at) {
 			t.Errorf("module %s wants a tick at %s (%t), and has one at %s (%t)", m.name, at, wants, m.wake.at, m.wake.place > 0)
@@ -41,12 +40,12 @@ func wantInStep(t testing.TB, e *Engine) {
 	}
 	for name, waiters := range e.waiters {
 		for m := range waiters {
-			if e.modules[m.name] != m && !slices.Contains(e.leavers, m) {
+			if e.modules[m.name] != m {
 				t.Errorf("module %s, which is gone, waits for %s", m.name, name)
 			}
 		}
 	}
-	if len(e.coming)+len(e.working) > 2*len(e.modules) || len(e.wakes) > len(e.modules)+len(e.leavers)+1 {
+	if len(e.coming)+len(e.working) > 2*len(e.modules) || len(e.wakes) > len(e.modules)+1 {
 		t.Errorf("%d modules, and %d on their way, %d at work, %d that want a tick", len(e.modules), len(e.coming), len(e.working), len(e.wakes))
 	}
 }

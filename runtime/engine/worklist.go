@@ -7,7 +7,7 @@ import "container/heap"
 // place where the sweep is waits for the next sweep. Modules that nothing has touched cost
 // nothing.
 type worklist struct {
-	names  []string       // by place; the first is global
+	names  []string       // by place
 	places map[string]int // by name
 	queued []bool         // by place
 	sweep  places         // still to come in this sweep
@@ -16,8 +16,8 @@ type worklist struct {
 }
 
 // arrange begins anew with other modules, or in another order.
-func (w *worklist) arrange(order []string) {
-	*w = worklist{names: append([]string{globalName}, order...), places: make(map[string]int, len(order)+1), at: -1}
+func (w *worklist) arrange(order ...string) {
+	*w = worklist{names: order, places: make(map[string]int, len(order)), at: -1}
 	w.queued = make([]bool, len(w.names))
 	for place, name := range w.names {
 		w.places[name] = place

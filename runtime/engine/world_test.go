@@ -69,6 +69,9 @@ type world struct {
 	// holdHelm names a module whose release stays under way, as heldHelm.
 	holdHelm string
 	heldHelm Release
+	// holdUninstall has uninstalls stay under way, the last one as heldUninstall.
+	holdUninstall bool
+	heldUninstall Uninstall
 
 	// Results of reloads.
 	watched []string // "+id" started, "-id" stopped
@@ -294,6 +297,10 @@ func (w *world) carryOut(a Action) Input {
 		}
 		return Released{Op: a.Op, Changed: changed, Revision: w.revision[a.Ref.Module]}
 	case Uninstall:
+		if w.holdUninstall {
+			w.heldUninstall = a
+			return nil
+		}
 		if w.uninstallErr != nil {
 			return Uninstalled{Op: a.Op, Err: w.uninstallErr}
 		}

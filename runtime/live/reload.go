@@ -42,7 +42,6 @@ func (r *reloads) get() *status.ReloadFailure {
 func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 	before := d.generation.Load()
 	if t.Digest == before.Tree.Digest {
-		_, _ = ask(ctx, d, func(e *engine.Engine) bool { e.Withdraw(); return true }) // the error says that this process ends
 		if reason := before.HeldReason(); reason != "" {
 			d.held(before, reason)
 		} else if d.reloads.set(nil) != nil {

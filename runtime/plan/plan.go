@@ -203,8 +203,8 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 		p.Modules = append(p.Modules, out)
 	}
 	for _, ref := range refs {
-		// Its module is gone, or its release has another name or namespace now. After a
-		// purge, or once the new one is there, so is the release.
+		// Its module is gone, or its release has another name or namespace now. After an
+		// uninstall, or once the new one is there, so is the release.
 		state := status.Module{Name: ref.Module, State: status.ModuleOff, Reason: "no longer in the tree"}
 		if at := slices.IndexFunc(st.Modules, func(s status.Module) bool { return s.Name == ref.Module }); at >= 0 {
 			state.State, state.Reason = st.Modules[at].State, "its release is another one now"
