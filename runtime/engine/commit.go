@@ -220,7 +220,9 @@ func (e *Engine) runSucceeded(id uint64) {
 		e.responded(r, nil)
 		return
 	}
-	h.ran(r.work.Events)
+	for _, t := range h.schedules.Ran(r.work.Events) {
+		m.keepTick(t)
+	}
 	var next time.Time
 	if r.effects.Requeue > 0 && !m.leaving {
 		next = e.now.Add(r.effects.Requeue)

@@ -9,6 +9,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/persist"
+	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -25,7 +26,7 @@ type hook struct {
 	before    []*hook // that had this id: runs of theirs are still under way
 	each      *each   // with for_each
 	watches   watches.Set
-	schedules []*timer
+	schedules timers.Set
 	startup   *builtins.StartupBinding
 	stages    map[builtins.Stage]*builtins.StageBinding
 
@@ -84,7 +85,7 @@ func newHook(m *module, g *generation.Hook) *hook {
 		case b.Startup != nil:
 			h.startup = b.Startup
 		case b.Schedule != nil:
-			h.schedules = append(h.schedules, newTimer(g.ID, b.Name, b.Schedule))
+			h.schedules = append(h.schedules, timers.New(g.ID, b.Name, b.Schedule))
 		case b.Watch != nil:
 			h.watches = append(h.watches, watches.New(b.Name, b.Watch))
 		case b.Stage != nil:
@@ -129,7 +130,7 @@ func (h *hook) reset() {
 		w.Reset()
 	}
 	for _, s := range h.schedules {
-		s.next, s.fired = time.Time{}, time.Time{}
+		s.Stop()
 	}
 }
 

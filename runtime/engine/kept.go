@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	kjson "sigs.k8s.io/json"
 
@@ -201,7 +200,7 @@ func (e *Engine) forgetLayers(m *module) {
 	before := m.values
 	for _, h := range m.hooks {
 		for _, t := range h.schedules {
-			t.last = time.Time{}
+			t.Forget()
 			m.keepTick(t)
 		}
 		for s := range h.subjects {

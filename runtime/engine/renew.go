@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
 )
@@ -16,10 +17,10 @@ import (
 // change is what the next generation changes in the hooks of one module.
 type change struct {
 	module *module
-	fresh  []*hook  // that were not there
-	edited []*hook  // whose code is another one
-	watch  []begins // of edited hooks: to start
-	timers []*timer // of edited hooks: to start
+	fresh  []*hook    // that were not there
+	edited []*hook    // whose code is another one
+	watch  []begins   // of edited hooks: to start
+	timers timers.Set // of edited hooks: to start
 	stop   []*watches.Watch
 }
 
@@ -164,9 +165,7 @@ func (e *Engine) inherit(h, old *hook) {
 	}
 	h.lastRun, h.took, h.runs, h.failures = old.lastRun, old.took, old.runs, old.failures
 	for _, t := range h.schedules {
-		if i := slices.IndexFunc(old.schedules, func(other *timer) bool { return other.id == t.id }); i >= 0 && t.catchUp {
-			t.last = old.schedules[i].last
-		}
+		t.Follow(old.schedules.Of(t.Binding))
 	}
 	h.module.keepTicks(old.schedules, h.schedules)
 	e.endHook(old)
@@ -212,7 +211,7 @@ func (h *hook) take(g *generation.Hook, c *change) {
 			h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
 		}
 	}
-	before, timers := h.watches, h.schedules
+	before, ticks := h.watches, h.schedules
 	h.startup, h.watches, h.schedules, h.stages = nil, nil, nil, map[builtins.Stage]*builtins.StageBinding{}
 	for i := range g.Bindings {
 		b := &g.Bindings[i]
@@ -222,7 +221,7 @@ func (h *hook) take(g *generation.Hook, c *change) {
 		case b.Stage != nil:
 			h.stages[b.Stage.Stage] = b.Stage
 		case b.Schedule != nil:
-			h.takeTimer(timers, b, c)
+			h.takeTimer(ticks, b, c)
 		case b.Watch != nil:
 			h.takeWatch(before, old, b, c)
 		}
@@ -232,19 +231,17 @@ func (h *hook) take(g *generation.Hook, c *change) {
 			c.stop = append(c.stop, w)
 		}
 	}
-	h.module.keepTicks(timers, h.schedules)
+	h.module.keepTicks(ticks, h.schedules)
 }
 
-func (h *hook) takeTimer(old []*timer, b *builtins.Binding, c *change) {
-	i := slices.IndexFunc(old, func(t *timer) bool { return t.binding == b.Name })
-	if i >= 0 && old[i].decl == *b.Schedule {
-		h.schedules = append(h.schedules, old[i])
+func (h *hook) takeTimer(old timers.Set, b *builtins.Binding, c *change) {
+	before := old.Of(b.Name)
+	if before != nil && before.Is(b.Schedule) {
+		h.schedules = append(h.schedules, before)
 		return
 	}
-	t := newTimer(h.gen.ID, b.Name, b.Schedule)
-	if i >= 0 && t.catchUp {
-		t.last = old[i].last
-	}
+	t := timers.New(h.gen.ID, b.Name, b.Schedule)
+	t.Follow(before)
 	h.schedules = append(h.schedules, t)
 	c.timers = append(c.timers, t)
 }
@@ -298,7 +295,7 @@ func (e *Engine) begun(c *change) {
 	}
 }
 
-func hookOf(m *module, t *timer) *hook {
+func hookOf(m *module, t *timers.Timer) *hook {
 	i := slices.IndexFunc(m.hooks, func(h *hook) bool { return slices.Contains(h.schedules, t) })
 	return m.hooks[i]
 }

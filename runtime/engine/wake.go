@@ -112,7 +112,7 @@ func (m *module) nextWake(now time.Time) (at time.Time, ok bool) {
 			}
 			sooner(h.restsAt())
 			for _, s := range h.schedules {
-				sooner(s.next)
+				sooner(s.Next())
 			}
 		}
 	}
