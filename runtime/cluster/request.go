@@ -80,8 +80,7 @@ func (c *Client) Watch(ctx context.Context, m Mapping, namespace string, o metav
 	}
 	// To decompress takes 40 KiB for each stream, also for one on which nothing comes.
 	req.SetHeader("Accept-Encoding", "identity")
-	// A burst of events is no reason to make the next watch wait, and retries
-	// are the reflector's.
+	// A burst of events is no reason to make the next watch wait, and the caller tries again.
 	return req.Throttle(nil).MaxRetries(0).SpecificallyVersionedParams(&o, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"}).Stream(ctx)
 }
 

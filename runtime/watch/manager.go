@@ -96,7 +96,7 @@ func New(o Options) *Manager {
 	o.RecheckMax = cmp.Or(o.RecheckMax, 10*time.Second)
 	o.Held = cmp.Or(o.Held, heldLimit())
 	o.Idle = cmp.Or(o.Idle, 3*time.Minute)
-	// Reflectors log what the sink is told anyway.
+	// client-go logs what the sink is told anyway.
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	return &Manager{
 		o: o, ctx: ctx, cancel: cancel,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -140,6 +141,25 @@ func TestAListThatFailsGoesWithItsWatch(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		if n := c.deny(denied) - before; n > 0 {
 			t.Errorf("%d more lists for nobody", n)
+		}
+	})
+}
+
+// A thousand streams rest most of the time: each has one goroutine.
+func TestAStreamHasOneGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{Client: &listClient{}, Sink: &recorder{t: t, more: make(chan struct{})}, Idle: time.Hour})
+		defer m.Shutdown()
+		const streams = 100
+		before := runtime.NumGoroutine()
+		for i := range streams {
+			spec := configMaps(fmt.Sprint(i))
+			spec.Labels = fmt.Sprintf("n=%d", i)
+			m.Start(spec)
+		}
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n > streams {
+			t.Errorf("%d streams have %d goroutines", streams, n)
 		}
 	})
 }

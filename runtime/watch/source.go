@@ -2,111 +2,267 @@ package watch
 
 import (
 	"context"
-	"sync"
+	"errors"
+	"io"
+	"math/rand/v2"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	kjson "sigs.k8s.io/json"
 )
 
-// watchBuffer is how many events may be decoded ahead of the filters.
-const watchBuffer = 64
+const (
+	// watchFor is the least time after which the API server ends a watch, which goes on where
+	// it was. Twice as long is the most, so that not all end at once.
+	watchFor = 5 * time.Minute
+	// shortWatch is how long a watch lasts at least that was worth to open.
+	shortWatch = time.Second
+	// backoffReset is how long nothing must have failed before delays are short again.
+	backoffReset = 2 * time.Minute
+)
 
-// source lists and watches for the reflector of a stream.
-type source struct{ stream *stream }
+// errEnded is the end of a watch that the API server, or the connection, has ended.
+var errEnded = errors.New("the watch has ended")
 
-// List implements cache.ListerWatcher; the reflector calls ListWithContext.
-func (s *source) List(o metav1.ListOptions) (runtime.Object, error) {
-	return s.ListWithContext(s.stream.ctx, o)
+// source lists and watches for a stream, in the way of client-go's reflector: the list comes
+// through the watch where the API server can do that. It has one goroutine, where a reflector
+// and its decoder have three: a thousand streams rest most of the time.
+type source struct {
+	*stream
+	version string // up to which objects are known; "": nothing is
+	backoff wait.Backoff
+	failed  time.Time
 }
 
-// Watch implements cache.ListerWatcher; the reflector calls WatchWithContext.
-func (s *source) Watch(o metav1.ListOptions) (watch.Interface, error) {
-	return s.WatchWithContext(s.stream.ctx, o)
-}
-
-// ListWithContext reads the whole list and returns what the filters keep of it.
-// It pages by itself and always asks for the newest state: a list from the past
-// would show objects as they no longer are.
-func (s *source) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-	st := s.stream
-	st.cover()
-	out := &listedList{}
-	version, err := st.m.o.Client.Each(ctx, st.mapping, st.key.namespace, st.options(metav1.ListOptions{}), func(obj map[string]any) error {
-		out.Items = append(out.Items, st.filtered(obj))
-		return nil
-	})
-	if err != nil {
-		st.broken(err, "list")
-		return nil, err
+// run lists and watches until the stream is cancelled.
+func (s *source) run() {
+	for s.ctx.Err() == nil {
+		s.round()
+		s.pause()
 	}
-	out.ResourceVersion = version
-	return out, nil
 }
 
-// opaque hides a connection error from the reflector, which would wait for it
-// without looking whether it is stopped; as it is, it falls back to a list, and
-// that one's failure is waited for properly.
-type opaque struct{ err error }
+// pause waits between attempts, longer each time.
+func (s *source) pause() {
+	if time.Since(s.failed) > backoffReset {
+		s.backoff = *s.m.o.Backoff
+	}
+	timer := time.NewTimer(s.backoff.Step())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.ctx.Done():
+	}
+	s.failed = time.Now()
+}
 
-func (o opaque) Error() string { return o.err.Error() }
+// round lists, and watches as long as each watch goes on where the one before has ended.
+func (s *source) round() {
+	w, err := s.streamList()
+	if err != nil && s.ctx.Err() == nil {
+		err = s.list()
+	}
+	for err == nil {
+		if w == nil {
+			w, err = s.open(false)
+		}
+		if err == nil {
+			err = s.follow(w)
+		}
+		w = nil
+		if retriable(err) {
+			s.pause()
+			err = s.ctx.Err()
+		}
+	}
+}
 
-// WatchWithContext opens a watch, with the objects that exist first if asked to.
-func (s *source) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	st := s.stream
-	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
-	ctx, cancel := context.WithCancel(ctx)
+// retriable says that the API server is there again soon, and knows the version still.
+func retriable(err error) bool {
+	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
+}
+
+// unknownVersion says that the API server does not have what was asked for at a version.
+func unknownVersion(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+}
+
+// streamList opens a watch that begins with the objects that there are, and takes them in.
+func (s *source) streamList() (*frames, error) {
+	for {
+		w, err := s.open(true)
+		if err != nil {
+			return nil, err // a list says what is wrong
+		}
+		items, version, err := s.collect(w)
+		if err == nil {
+			s.version = version
+			s.replace(items, version)
+			return w, nil
+		}
+		w.close()
+		switch {
+		case s.ctx.Err() != nil:
+			return nil, err
+		case unknownVersion(err) && s.version != "":
+			s.version = ""
+		case retriable(err):
+			s.pause()
+		default:
+			return nil, err
+		}
+	}
+}
+
+// collect reads what there is, up to the bookmark that ends it. Of each object it keeps what
+// the filters keep.
+func (s *source) collect(w *frames) (items []*listed, version string, err error) {
+	found := map[objectKey]*listed{}
+	for {
+		typ, obj, err := w.next()
+		if err != nil {
+			return nil, "", err
+		}
+		key, version, _ := identity(obj)
+		switch typ {
+		case watch.Added, watch.Modified:
+			found[key] = s.filtered(obj)
+		case watch.Deleted:
+			delete(found, key)
+		case watch.Bookmark:
+			if !endsList(obj) {
+				continue
+			}
+			for _, item := range found {
+				items = append(items, item)
+			}
+			return items, version, nil
+		}
+	}
+}
+
+// endsList says whether a bookmark ends the objects that there were.
+func endsList(obj map[string]any) bool {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	return annotations[metav1.InitialEventsAnnotationKey] == "true"
+}
+
+// list reads the whole list and takes in what the filters keep of it. It always asks for the
+// newest state: a list from the past would show objects as they no longer are.
+func (s *source) list() error {
+	var items []*listed
+	var version string
+	var err error
+	for range 2 {
+		s.cover()
+		items = nil
+		version, err = s.m.o.Client.Each(s.ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
+			items = append(items, s.filtered(obj))
+			return nil
+		})
+		if !unknownVersion(err) {
+			break // else it was a list in pages, and took too long
+		}
+	}
+	if err != nil {
+		s.broken(err, "list")
+		return err
+	}
+	s.version = version
+	s.replace(items, version)
+	return nil
+}
+
+// follow takes in what a watch brings, until it ends. Nil says that the next one goes on
+// where it was.
+func (s *source) follow(w *frames) error {
+	defer w.close()
+	began, ordered, any := time.Now(), s.version != "" && s.version != "0", false
+	for {
+		typ, obj, err := w.next()
+		switch {
+		case err == errEnded && s.ctx.Err() == nil && (any || time.Since(began) >= shortWatch):
+			return nil
+		case err != nil:
+			return err
+		}
+		any = true
+		key, version, _ := identity(obj)
+		switch typ {
+		case watch.Added, watch.Modified:
+			s.change(key, versionNumber(version), obj, false, nil)
+		case watch.Deleted:
+			s.change(key, versionNumber(version), nil, false, nil)
+		case watch.Bookmark:
+			s.bookmark(version)
+		}
+		if ordered || typ != watch.Added { // what comes first without a version comes in any order
+			s.version = version
+		}
+	}
+}
+
+// open opens a watch, with the objects that exist first if asked to.
+func (s *source) open(initial bool) (*frames, error) {
+	seconds := int64((watchFor + rand.N(watchFor)).Seconds())
+	o := metav1.ListOptions{ResourceVersion: s.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds}
+	if initial {
+		o.SendInitialEvents, o.ResourceVersionMatch = &initial, metav1.ResourceVersionMatchNotOlderThan
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
 	// The timer also covers a server that accepts the request and never answers.
-	idle := time.AfterFunc(st.m.o.Idle, cancel)
-	body, err := st.m.o.Client.Watch(ctx, st.mapping, st.key.namespace, st.options(o))
+	idle := time.AfterFunc(s.m.o.Idle, cancel)
+	body, err := s.m.o.Client.Watch(ctx, s.mapping, s.key.namespace, s.options(o))
 	if err != nil {
 		idle.Stop()
 		cancel()
-		if initial {
-			return nil, opaque{err}
+		if !initial {
+			s.broken(err, "watch")
 		}
-		st.broken(err, "watch")
 		return nil, err
 	}
 	if initial {
-		st.cover()
+		s.cover()
 	}
-	st.report(nil)
-	w := &watcher{cancel: cancel, events: make(chan watch.Event, watchBuffer)}
-	st.m.wg.Go(func() {
-		defer close(w.events)
-		defer idle.Stop()
-		defer cancel()
-		defer body.Close()
-		d := kjson.NewDecoderCaseSensitivePreserveInts(body)
-		for {
-			var frame struct {
-				Type   string         `json:"type"`
-				Object map[string]any `json:"object"`
-			}
-			// Whatever ends the stream, the reflector opens the next one where
-			// this one ended.
-			if d.Decode(&frame) != nil || frame.Object == nil {
-				return
-			}
-			idle.Reset(st.m.o.Idle)
-			event := watch.Event{Type: watch.EventType(frame.Type)}
-			if event.Type == watch.Error {
-				event.Object = statusOf(frame.Object)
-			} else {
-				event.Object = &unstructured.Unstructured{Object: frame.Object}
-			}
-			select {
-			case w.events <- event:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	return w, nil
+	s.report(nil)
+	return &frames{body, kjson.NewDecoderCaseSensitivePreserveInts(body), idle, s.m.o.Idle, cancel}, nil
+}
+
+// frames are the events of one open watch.
+type frames struct {
+	body    io.Closer
+	decoder kjson.Decoder
+	idle    *time.Timer
+	patient time.Duration
+	cancel  context.CancelFunc
+}
+
+// next waits for an event. It fails with the error that the API server tells, or with errEnded.
+func (f *frames) next() (watch.EventType, map[string]any, error) {
+	var frame struct {
+		Type   watch.EventType `json:"type"`
+		Object map[string]any  `json:"object"`
+	}
+	if f.decoder.Decode(&frame) != nil || frame.Object == nil {
+		return "", nil, errEnded
+	}
+	f.idle.Reset(f.patient)
+	if frame.Type == watch.Error {
+		return "", nil, apierrors.FromObject(statusOf(frame.Object))
+	}
+	return frame.Type, frame.Object, nil
+}
+
+func (f *frames) close() {
+	f.idle.Stop()
+	f.cancel()
+	_ = f.body.Close()
 }
 
 // statusOf reads the object of an error event.
@@ -117,16 +273,3 @@ func statusOf(obj map[string]any) *metav1.Status {
 	}
 	return &status
 }
-
-// watcher is one open watch.
-type watcher struct {
-	cancel context.CancelFunc
-	once   sync.Once
-	events chan watch.Event
-}
-
-// Stop ends the watch; its channel is closed soon after.
-func (w *watcher) Stop() { w.once.Do(w.cancel) }
-
-// ResultChan delivers the events.
-func (w *watcher) ResultChan() <-chan watch.Event { return w.events }

@@ -15,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 )
 
 // streamKey is what makes two watches share a stream.
@@ -38,7 +36,7 @@ type stream struct {
 
 	mu    sync.Mutex
 	views map[string]*view // by what their filter does, see viewKey
-	// covered are the views that the reflector's current list is filtered for.
+	// covered are the views that the source's current list is filtered for.
 	covered  []covered
 	listed   bool   // the first list is in
 	position uint64 // version up to which the stream has come
@@ -51,17 +49,10 @@ func (m *Manager) newStream(key streamKey, at *placement) *stream {
 	return s
 }
 
-// start runs the reflector until the stream is cancelled.
+// start lists and watches until the stream is cancelled.
 func (s *stream) start() {
-	logger := klog.Logger{}
-	backoff := *s.m.o.Backoff
-	r := cache.NewReflectorWithOptions(&source{stream: s}, nil, s, cache.ReflectorOptions{
-		Name:            "starling",
-		TypeDescription: s.key.kind,
-		Logger:          &logger,
-		Backoff:         &backoff,
-	})
-	s.m.wg.Go(func() { r.RunWithContext(s.ctx) })
+	from := &source{stream: s, backoff: *s.m.o.Backoff}
+	s.m.wg.Go(from.run)
 }
 
 // options are what every list and watch of the stream has in common.

@@ -2,7 +2,7 @@
 // hook, what the hook's filter makes of them, and never the objects themselves.
 //
 // Watches on the same resource, namespace and selector share one stream. A stream
-// runs client-go's reflector on our own store; a [Filter] sees each object
+// lists and watches in one goroutine and has its own store; a [Filter] sees each object
 // once, as it is decoded. Watches that start while a stream's first list has not
 // been answered share that list. One that joins later, with a filter that the
 // stream does not know yet, lists once for itself and takes its changes from the
