@@ -167,6 +167,9 @@ func (c *Composer) Section() Section {
 
 // WithConfig returns a composer with another user's config.
 func (c *Composer) WithConfig(config map[string]any) *Composer {
+	if reflect.DeepEqual(c.section.Config, config) {
+		return c
+	}
 	s := c.section
 	s.Config = config
 	out := &Composer{section: s, base: c.base, layers: c.layers, upper: c.upper, defaults: c.defaults, secret: c.secret}

@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -59,8 +60,8 @@ func (e *Engine) commit(id uint64) {
 		e.written(id)
 		return
 	}
-	if r.layer = r.nextLayer(id, s.layer); !values.Equal(s.layer, r.layer) {
-		err := e.check(e.proposal(m), r)
+	if r.layer = r.nextLayer(id, s.layer()); !values.Equal(s.layer(), r.layer) {
+		err := r.check(m.values.Propose())
 		if err == nil { // or it is too large
 			_, err = s.encode(r.layer, nil, nil)
 		}
@@ -75,6 +76,12 @@ func (e *Engine) commit(id uint64) {
 	e.writing(commit)
 	r.writes = commit.Cause
 	e.do(commit)
+}
+
+// check says whether the values that a run asks for may come into force.
+func (r *run) check(p *layers.Proposal) error {
+	h, id := r.hook, r.subject.id()
+	return p.Check(id, h.gen.ID, h.gen.Digest, slices.Concat(h.keptOf(p.Layer(id)), r.effects.Values))
 }
 
 // nextLayer is the layer of the run's subject after it.
@@ -119,8 +126,8 @@ func (e *Engine) committed(in Committed) {
 func (e *Engine) written(id uint64) {
 	r := e.runs[id]
 	s := r.subject
-	r.layer, r.state, r.secrets = r.nextLayer(id, s.layer), s.state, s.stateSecrets
-	if values.Equal(s.layer, r.layer) && !r.remembers(s.state, s.stateSecrets) && !e.followsAnother(r) {
+	r.layer, r.state, r.secrets = r.nextLayer(id, s.layer()), s.state, s.stateSecrets
+	if values.Equal(s.layer(), r.layer) && !r.remembers(s.state, s.stateSecrets) && !e.followsAnother(r) {
 		e.runSucceeded(id)
 		return
 	}
@@ -200,10 +207,10 @@ func (e *Engine) runSucceeded(id uint64) {
 		e.mended(s)
 	}
 	s.state, s.stateSecrets = r.state, r.secrets
-	if !values.Equal(s.layer, r.layer) {
+	if !values.Equal(s.layer(), r.layer) {
 		e.setLayer(s, r.layer, r.leads(), m.pass.runs(r.work.Events))
-	} else if len(s.layer) > 0 {
-		s.layer = values.Relocate(s.layer, r.layer)
+	} else {
+		m.values.Relocate(s.id(), r.layer)
 	}
 	if len(r.effects.Metrics) > 0 {
 		s.measured = s.key != ""

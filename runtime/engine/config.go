@@ -43,8 +43,7 @@ func (e *Engine) applyConfig() {
 func (e *Engine) configSections() []userconfig.Section {
 	var out []userconfig.Section
 	for _, m := range e.all() {
-		check := func(next, last map[string]any) []values.Problem { return m.values.CheckConfig(next, last) }
-		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m == e.global, Schemas: m.gen.SchemasDigest(), Check: check})
+		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m == e.global, Schemas: m.gen.SchemasDigest(), Check: m.values.CheckConfig})
 	}
 	for _, name := range e.removed {
 		out = append(out, userconfig.Section{Name: name, Key: e.modules[name].gen.Key, Gone: true})
@@ -78,12 +77,7 @@ func (e *Engine) adoptConfig() {
 
 // applySections puts the accepted config into the values.
 func (e *Engine) applySections() {
-	accepted := e.config.Accepted()
-	e.global.values = e.global.values.WithConfig(accepted.Global)
-	for name, m := range e.modules {
-		m.values = m.values.WithConfig(accepted.Sections[name])
-	}
-	e.recompose()
+	e.valuesMoved(e.layers.Configure(e.config.Accepted()), nil)
 }
 
 // userConfig is what a hook of the module gets from config.get.

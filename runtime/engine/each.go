@@ -227,7 +227,7 @@ func (e *Engine) clearSubject(s *subject) {
 	s.measured, s.sets = false, false
 	s.state, s.stateSecrets = nil, nil
 	s.dropKept()
-	if len(s.layer) > 0 {
+	if len(s.layer()) > 0 {
 		e.setLayer(s, nil, nil, false)
 	}
 }

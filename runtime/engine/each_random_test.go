@@ -376,7 +376,7 @@ func (g *garden) check() {
 		}
 	}
 	m := g.e.modules["web"]
-	got, _ := m.composed["seen"].(map[string]any)
+	got, _ := m.values.View()["seen"].(map[string]any)
 	if fmt.Sprint(got) != fmt.Sprint(want) && len(got)+len(want) > 0 {
 		g.t.Errorf("values %v, want %v", got, want)
 	}

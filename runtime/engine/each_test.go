@@ -163,12 +163,12 @@ func TestEachObjectHasRunsOfItsOwn(t *testing.T) {
 	if h := w.e.Status().Hooks[0]; h.State != status.HookOK {
 		t.Errorf("hook is %+v", h)
 	}
-	if got := fmt.Sprint(w.e.modules["web"].composed["seen"]); got != "map[x:1 y:1 z:0]" {
+	if got := fmt.Sprint(w.e.Values("web")["seen"]); got != "map[x:1 y:1 z:0]" {
 		t.Errorf("values %s", got)
 	}
 	w.happens("deleted", "x")
 	w.ran("")
-	if got := fmt.Sprint(w.e.modules["web"].composed["seen"]); got != "map[y:1 z:0]" {
+	if got := fmt.Sprint(w.e.Values("web")["seen"]); got != "map[y:1 z:0]" {
 		t.Errorf("values %s: what an object has set goes with it", got)
 	}
 	for key := range w.kept["web"] {
@@ -183,7 +183,7 @@ func TestEachObjectHasRunsOfItsOwn(t *testing.T) {
 	delete(w.objects, "y") // while nobody looked
 	w.start()
 	w.ran("web/a[z] sync")
-	if got := fmt.Sprint(w.e.modules["web"].composed["seen"]); got != "map[z:0]" {
+	if got := fmt.Sprint(w.e.Values("web")["seen"]); got != "map[z:0]" {
 		t.Errorf("values %s after a restart, kept %v", got, before)
 	}
 }
@@ -294,7 +294,7 @@ func TestCleanup(t *testing.T) {
 	if _, there := w.objects["x"]; there {
 		t.Error("still held")
 	}
-	if got := fmt.Sprint(w.e.modules["web"].composed["seen"]); got != "map[y:true]" {
+	if got := fmt.Sprint(w.e.Values("web")["seen"]); got != "map[y:true]" {
 		t.Errorf("values %s", got)
 	}
 	// Deleted while nobody looked.

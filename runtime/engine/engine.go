@@ -6,7 +6,7 @@
 // see the same decisions for the same inputs.
 //
 // The way of one event: watch.go → lane (hook.go) → run → check and commit
-// (commit.go) → what is kept (save.go) → values (values.go) → pass over the release
+// (commit.go) → what is kept (save.go) → values (values.go, layers) → pass over the release
 // (pass.go) → status.go. decide.go alone decides what becomes of a module. The packages
 // below are machines that know nothing of each other.
 package engine
@@ -21,6 +21,7 @@ import (
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -83,13 +84,12 @@ type Engine struct {
 	switches []string
 	graph    *graph.Graph
 	global   *module
-	// hookSwitches are those that global hooks have set.
-	hookSwitches *values.Composer
-	modules      map[string]*module // in the tree or not
-	order        []string           // of those in the tree
-	removed      []string           // those that are not, sorted
-	exits        *graph.Graph       // of all modules
-	reloads      int
+	layers   *layers.Layers
+	modules  map[string]*module // in the tree or not
+	order    []string           // of those in the tree
+	removed  []string           // those that are not, sorted
+	exits    *graph.Graph       // of all modules
+	reloads  int
 
 	watches map[string]*hook // by the id of a watch
 	runs    map[uint64]*run
@@ -109,7 +109,7 @@ type Engine struct {
 
 	globalPending, globalFailing string // see globalState
 
-	reviewedGlobal *values.Composer // the global values that reviews rest on
+	reviewedGlobal layers.Basis // the global values that reviews rest on
 
 	coming  map[*module]bool            // modules on their way, as long as not ready
 	working map[*module]bool            // modules that are not at rest
@@ -117,7 +117,6 @@ type Engine struct {
 
 	requeues requeues
 	wrote    map[effect.Ref]*effect.Cause // what commits under way write
-	cause    *effect.Cause                // of a change of values that is being made
 }
 
 // releaseRetry spaces out failed release actions, CRDs and enabled() calls.
@@ -136,6 +135,9 @@ func New(o Options) *Engine {
 		working: map[*module]bool{},
 		waiters: map[string]map[*module]bool{},
 	}
+	e.layers = layers.New(layers.Options{Evaluate: func(what string, parts func() []string, evaluate func() error) error {
+		return e.marked(what, func() string { return digestOf(parts()...) }, evaluate)
+	}})
 	e.config = userconfig.New(userconfig.Options{Where: o.configWhere(), Evaluate: func(what string, parts []string, evaluate func() error) error {
 		return e.marked(what, func() string { return digestOf(parts...) }, evaluate)
 	}})
@@ -207,7 +209,7 @@ func (e *Engine) start(in Start) {
 		e.quarantine(in.Quarantined)
 	}
 	e.adoptConfig()
-	e.recompose()
+	e.valuesMoved(e.layers.Compose(), nil)
 	e.touchAll()
 	e.findRemoved(in)
 	e.noteOrder()

@@ -14,14 +14,14 @@ type evaluation struct {
 // evaluate asks enabled() again when the values that it saw have moved.
 func (e *Engine) evaluate(m *module) {
 	ev := &m.eval
-	if ev.running || (ev.done && ev.version == m.version && ev.err == "") || ev.retry.Waits(e.now) {
+	if ev.running || (ev.done && ev.version == m.values.Version() && ev.err == "") || ev.retry.Waits(e.now) {
 		return
 	}
 	ev.running = true
-	version := m.version
+	version := m.values.Version()
 	op := e.ask(func(in Input) {
 		answer := in.(Evaluated)
-		if answer.Err == nil && answer.Decision.Answer == builtins.AnswerDisabled && version != m.version {
+		if answer.Err == nil && answer.Decision.Answer == builtins.AnswerDisabled && version != m.values.Version() {
 			// A no has to be meant for the values as they are.
 			ev.running = false
 			e.touch(m)
@@ -38,5 +38,5 @@ func (e *Engine) evaluate(m *module) {
 		}
 		e.touch(m)
 	})
-	e.do(Evaluate{Op: op, Module: m.gen, Values: e.view(m), Secrets: e.secrets(m)})
+	e.do(Evaluate{Op: op, Module: m.gen, Values: m.values.View(), Secrets: m.values.Secrets()})
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
-	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -52,14 +51,6 @@ func (e *Engine) noModule(name string) error {
 // sources is the section of a module with the layers of its hooks and their calls.
 func (e *Engine) sources(m *module) values.SectionSources {
 	out := values.SectionSources{Section: m.values.Section(), ConfigName: e.configName()}
-	out.Hooks = nil
-	for _, h := range m.hooks {
-		for s := range h.subjects {
-			if len(s.layer) > 0 {
-				out.Hooks = append(out.Hooks, values.HookLayer{Hook: s.id(), Ops: m.sectionOps(s.layer)})
-			}
-		}
-	}
 	out.ConfigText = e.config.Text(out.Key)
 	return out
 }
@@ -80,19 +71,7 @@ func (e *Engine) switchSources(m *module) values.SwitchSources {
 		Tree: e.tree.Switch(m.name), Config: e.config.Accepted().Switch(m.name),
 		TreeFile: e.gen.Tree.ValuesFile, ConfigName: e.configName(),
 	}
-	for _, h := range e.global.hooks {
-		for s := range h.subjects {
-			for _, op := range s.layer {
-				if _, isBool := op.Value.(bool); !isBool || len(op.Path) != 1 || op.Path[0] != out.Key {
-					continue
-				}
-				// Layers hold defaults first: what the same hook sets wins over them.
-				if op.Op == effect.OpSet || op.Op == effect.OpDefault {
-					out.Hook, out.Op = s.id(), &op
-				}
-			}
-		}
-	}
+	out.Hook, out.Op = e.layers.SwitchedBy(out.Key)
 	return out
 }
 

@@ -13,7 +13,7 @@ func (e *Engine) facts(m *module) facts {
 		Paused:     e.paused(m.name) && (m.removed || m.hasChart() || len(m.pass.refs) > 0),
 		Switch:     e.resolveSwitch(m),
 		HasEnabled: m.gen.Enabled != nil, Evaluated: m.eval.done, EvalError: m.eval.err, Decision: m.eval.decision,
-		Stale:         m.eval.version != m.version,
+		Stale:         m.eval.version != m.values.Version(),
 		ConfigKnown:   e.config.Known(),
 		GlobalPending: e.globalPending, GlobalFailing: e.globalFailing,
 	}

@@ -111,7 +111,7 @@ func (m *module) readLayer(data []byte) (known bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s.layer = layer
+	m.values.Keep(s.id(), layer)
 	return true, nil
 }
 
@@ -197,7 +197,6 @@ func (s *subject) encode(layer []effect.ValueOp, state map[string]any, secrets [
 
 // forgetLayers drops the layers, the states and the ticks of a module that is off for good.
 func (e *Engine) forgetLayers(m *module) {
-	before := m.values
 	for _, h := range m.hooks {
 		for _, t := range h.schedules {
 			t.Forget()
@@ -205,14 +204,11 @@ func (e *Engine) forgetLayers(m *module) {
 		}
 		for s := range h.subjects {
 			s.state, s.stateSecrets = nil, nil
-			if len(s.layer) > 0 {
-				s.layer = nil
-				m.values = m.values.WithHook(s.id(), nil)
+			if len(s.layer()) > 0 {
+				e.setLayer(s, nil, nil, false)
 			}
 			s.dropKept()
 		}
 	}
-	if m.values != before {
-		e.recomposeModule(m)
-	}
+	e.showLayers(m)
 }

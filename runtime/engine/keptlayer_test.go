@@ -5,6 +5,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
 )
@@ -21,17 +22,18 @@ func TestAKeptLayerOfAGlobalHookIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		gen := &generation.Module{Global: true}
 		m := &module{
-			gen: &generation.Module{Global: true}, byKey: map[string]*hook{h.gen.ID: h},
+			gen: gen, values: layers.New(layers.Options{}).Add(globalName, gen), byKey: map[string]*hook{h.gen.ID: h},
 			store: persist.New(map[string][]byte{s.keptKeys().layer: change[s.keptKeys().layer]}, releaseRetry),
 		}
 		h.module = m
 		return m, m.readKept()
 	}
-	if m, err := read("web", "replicas"); err == nil || len(s.layer)+len(m.store.Data()) > 0 {
-		t.Errorf("error is %v, the layer %v, kept %v", err, s.layer, m.store.Data())
+	if m, err := read("web", "replicas"); err == nil || len(s.layer())+len(m.store.Data()) > 0 {
+		t.Errorf("error is %v, the layer %v, kept %v", err, s.layer(), m.store.Data())
 	}
-	if m, err := read("global", "replicas"); err != nil || len(s.layer) != 1 || !m.store.Clean() {
-		t.Errorf("error is %v, the layer %v, kept %v", err, s.layer, m.store.Data())
+	if m, err := read("global", "replicas"); err != nil || len(s.layer()) != 1 || !m.store.Clean() {
+		t.Errorf("error is %v, the layer %v, kept %v", err, s.layer(), m.store.Data())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
+	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -37,11 +38,8 @@ type module struct {
 	lanes  []*lane.Lane[builtins.Event]
 	queues map[string]*lane.Lane[builtins.Event]
 
-	values   *values.Composer
-	composed map[string]any // the module's own values
-	seen     map[string]any // with what the module reads of `global`
-	version  int            // counts changes of seen
-	moves    moves          // that composed and seen do not show yet
+	values *layers.Module
+	moves  moves // that the values do not show yet
 
 	verdict      verdict
 	lastStanding standing  // what those who depend on the module know of it
@@ -131,6 +129,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 		sets:       map[string]uint64{},
 		finalizers: finalizers.New(releaseRetry),
 		store:      store,
+		values:     e.layers.Add(name, g),
 	}
 	if g.Err != nil {
 		m.broken = message.List(g.Err.Error())

@@ -87,7 +87,7 @@ func (m *module) gate() string {
 // asking says that enabled() has not answered for the values as they are now: they
 // must not reach Helm before it has, for the answer may be no.
 func (m *module) asking() bool {
-	return m.gen.Enabled != nil && m.eval.err == "" && m.eval.version != m.version
+	return m.gen.Enabled != nil && m.eval.err == "" && m.eval.version != m.values.Version()
 }
 
 // advance moves the module's release one step on.
@@ -143,7 +143,7 @@ func (e *Engine) beginBefore(m *module) bool {
 	if p.waiting = e.queueStage(m, builtins.StageBeforeHelm); len(p.waiting) == 0 {
 		return false
 	}
-	p.phase, p.version, p.own = beforeHelm, m.version, 0
+	p.phase, p.version, p.own = beforeHelm, m.values.Version(), 0
 	return true
 }
 
@@ -152,7 +152,7 @@ func (e *Engine) beginBefore(m *module) bool {
 // few times one more pass makes up for it.
 func (e *Engine) endBefore(m *module) {
 	p := &m.pass
-	outdated := m.version-p.version > p.own
+	outdated := m.values.Version()-p.version > p.own
 	if p.again++; outdated && p.again < maxRounds && e.beginBefore(m) {
 		return
 	}
@@ -210,7 +210,7 @@ func (e *Engine) helm(m *module) {
 	p.phase, p.dirty, p.hold = idle, false, ""
 	if problems := m.values.CheckHelm(); len(problems) > 0 {
 		p.clearError()
-		p.hold = valuesRefused + e.hidden(m, problems[0].String())
+		p.hold = valuesRefused + m.hidden(problems[0].String())
 		return
 	}
 	ref := m.ref(e.opts.Namespace)
@@ -222,13 +222,13 @@ func (e *Engine) helm(m *module) {
 			return
 		}
 	}
-	p.phase, p.version, p.own, p.seen = inHelm, m.version, 0, m.seen
+	p.phase, p.version, p.own, p.seen = inHelm, m.values.Version(), 0, m.values.Seen()
 	if !slices.Contains(p.refs, ref) {
 		p.refs = append(p.refs, ref)
 	}
 	epoch := m.epoch
 	op := e.ask(func(in Input) { e.released(m, epoch, in.(Released)) })
-	e.do(Release{Op: op, Module: m.gen, Ref: ref, Values: e.view(m), Secrets: e.secrets(m)})
+	e.do(Release{Op: op, Module: m.gen, Ref: ref, Values: m.values.View(), Secrets: m.values.Secrets()})
 }
 
 func (e *Engine) released(m *module, epoch int, in Released) {
@@ -267,7 +267,7 @@ func (e *Engine) passFailed(m *module, err error) {
 func (e *Engine) endRound(m *module) {
 	p := &m.pass
 	p.phase, p.after = idle, true
-	switch moved := m.version - p.version; {
+	switch moved := m.values.Version() - p.version; {
 	case moved == 0:
 		p.rounds = 0
 		return
@@ -278,7 +278,7 @@ func (e *Engine) endRound(m *module) {
 	}
 	if p.rounds >= maxRounds {
 		p.rounds, p.dirty = 0, false
-		p.hold = fmt.Sprintf("values still move after %d passes: %s; let after_helm hooks set what does not depend on the pass", maxRounds, firstDifference(p.seen, m.seen))
+		p.hold = fmt.Sprintf("values still move after %d passes: %s; let after_helm hooks set what does not depend on the pass", maxRounds, firstDifference(p.seen, m.values.Seen()))
 		e.note(builtins.LevelWarn, m, "", p.hold)
 		return
 	}

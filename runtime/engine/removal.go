@@ -149,6 +149,7 @@ func (e *Engine) forgetGone(m *module) {
 		return
 	}
 	delete(e.modules, m.name)
+	e.layers.Drop(m.values)
 	e.arrange()
 	e.awaitNobody(m)
 	if e.config.Drop(m.name) {

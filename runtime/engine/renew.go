@@ -36,8 +36,7 @@ func (e *Engine) renew(m *module, d draft) *change {
 	m.own, m.broken = d.own, d.broken
 	if d.same {
 		if d.values != nil {
-			m.values = d.values
-			e.addLayers(m)
+			m.renewValues(d.values)
 		}
 		return nil
 	}
@@ -53,8 +52,7 @@ func (e *Engine) renew(m *module, d draft) *change {
 			e.note(builtins.LevelWarn, m, "", err.Error())
 		}
 	}
-	m.values = d.values
-	e.addLayers(m)
+	m.renewValues(d.values)
 	if old.Tree == nil || d.gen.Tree == nil || !reflect.DeepEqual(old.Tree.CRDs, d.gen.Tree.CRDs) {
 		m.crds = step{running: m.crds.running}
 	}
@@ -65,13 +63,13 @@ func (e *Engine) renew(m *module, d draft) *change {
 // renewPass has the module's release looked at: what is in force of it, and what
 // enabled() said, rests on files that are not the same any more.
 func (e *Engine) renewPass(m *module, old *generation.Module) {
-	m.version++ // whoever is asked, or under way, does not answer for what is now
+	m.values.Outdate() // whoever is asked, or under way, does not answer for what is now
 	switch {
 	case m.gen.Enabled == nil:
 		m.eval = evaluation{}
 	case old.Enabled == nil && m.started:
 		// It goes on, without a release, until the first answer.
-		m.eval = evaluation{step: step{done: true}, version: m.version - 1}
+		m.eval = evaluation{step: step{done: true}, version: m.values.Version() - 1}
 	default:
 		m.eval.retry.At = time.Time{}
 	}
@@ -152,7 +150,7 @@ func sameKind(a, b *builtins.WatchBinding) bool {
 func (e *Engine) inherit(h, old *hook) {
 	switch {
 	case h.each == nil && old.each == nil:
-		h.layer, h.state, h.stateSecrets = old.layer, old.state, old.stateSecrets
+		h.state, h.stateSecrets = old.state, old.stateSecrets
 	case h.each != nil && old.each != nil && sameKind(h.eachWatch().Decl, old.eachWatch().Decl):
 		for _, s := range old.each.objects {
 			one := *s

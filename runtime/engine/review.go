@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -42,7 +42,7 @@ func (r *Review) Answer(run uint64, now time.Time, in *builtins.Request) (RunHoo
 // reviewed is the last Review of a hook, and the values that it rests on.
 type reviewed struct {
 	Review
-	own, global, switches *values.Composer
+	basis layers.Basis
 }
 
 // publishReviews says how the hooks of a module answer reviews, when that changed.
@@ -50,8 +50,8 @@ func (e *Engine) publishReviews(m *module) {
 	if m.removed {
 		return
 	}
-	if m == e.global && e.reviewedGlobal != m.values {
-		e.reviewedGlobal = m.values // their secrets are hidden in all reviews
+	if m == e.global && e.reviewedGlobal != m.values.Basis() {
+		e.reviewedGlobal = m.values.Basis() // their secrets are hidden in all reviews
 		for _, other := range e.modules {
 			if slices.ContainsFunc(other.hooks, (*hook).reviews) {
 				e.touch(other)
@@ -62,10 +62,7 @@ func (e *Engine) publishReviews(m *module) {
 		if !h.reviews() {
 			continue
 		}
-		next := &reviewed{own: m.values, global: e.global.values}
-		if m == e.global {
-			next.switches = e.hookSwitches
-		}
+		next := &reviewed{basis: m.values.Basis()}
 		next.Review = Review{Hook: h.gen, Refused: h.refusesRequests()}
 		if next.Refused == "" {
 			next.Run = e.runOf(h.subject)
@@ -91,6 +88,6 @@ func (r *reviewed) same(next *reviewed) bool {
 	case r.Refused != "":
 		return true
 	}
-	return a.Generation == b.Generation && a.Module == b.Module && r.own == next.own && r.global == next.global && r.switches == next.switches &&
+	return a.Generation == b.Generation && a.Module == b.Module && r.basis == next.basis &&
 		maps.Equal(a.Watches, b.Watches) && maps.Equal(a.Synced, b.Synced) && reflect.ValueOf(a.State).Pointer() == reflect.ValueOf(b.State).Pointer()
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
-	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -31,7 +30,7 @@ func (e *Engine) save(m *module) {
 // may come into force. Each is checked against the layers as they are once the runs before
 // it count.
 func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks []*generation.Hook) {
-	layers := e.proposal(m)
+	layers := m.values.Propose()
 	last := map[*subject]*run{} // before
 	for _, id := range m.store.Take() {
 		r := e.runs[id]
@@ -40,7 +39,7 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 			e.drop(id)
 			continue
 		}
-		r.layer = r.nextLayer(id, layers.of(s))
+		r.layer = r.nextLayer(id, layers.Layer(s.id()))
 		state, secrets := s.state, s.stateSecrets
 		if before := last[s]; before != nil {
 			state, secrets = before.state, before.secrets
@@ -49,14 +48,14 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 			state, secrets = r.effects.State, r.effects.StateSecrets
 		}
 		change, err := s.encode(r.layer, state, secrets)
-		if err == nil && !values.Equal(layers.of(s), r.layer) {
-			err = e.check(layers, r)
+		if err == nil && !values.Equal(layers.Layer(s.id()), r.layer) {
+			err = r.check(layers)
 		}
 		if err != nil {
 			e.commitFailed(id, err)
 			continue
 		}
-		layers.set(s, r.layer)
+		layers.Set(s.id(), r.layer)
 		r.state, r.secrets, r.change, last[s] = state, secrets, change, r
 		runs, changes, hooks = append(runs, id), append(changes, change), append(hooks, r.hook.gen)
 	}
@@ -87,38 +86,4 @@ func (e *Engine) saved(m *module, runs []uint64, err error) {
 		e.note(builtins.LevelWarn, m, "", "what is kept of it cannot be written, tried again: "+err.Error())
 	}
 	e.touch(m)
-}
-
-// proposal is what the values of a module would be with the layers of runs that do not
-// count yet.
-type proposal struct {
-	values, switches *values.Composer // switches of the global hooks alone
-	layers           map[*subject][]effect.ValueOp
-}
-
-func (e *Engine) proposal(m *module) *proposal {
-	p := &proposal{values: m.values, layers: map[*subject][]effect.ValueOp{}}
-	if m == e.global {
-		p.switches = e.hookSwitches
-	}
-	return p
-}
-
-// of is the layer of a subject.
-func (p *proposal) of(s *subject) []effect.ValueOp {
-	if layer, there := p.layers[s]; there {
-		return layer
-	}
-	return s.layer
-}
-
-func (p *proposal) set(s *subject, layer []effect.ValueOp) {
-	if values.Equal(p.of(s), layer) {
-		return
-	}
-	p.layers[s] = layer
-	p.values = p.values.WithHook(s.id(), s.hook.module.sectionOps(layer))
-	if p.switches != nil {
-		p.switches = p.switches.WithHook(s.id(), values.SwitchOps(layer))
-	}
 }

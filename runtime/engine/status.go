@@ -225,9 +225,9 @@ func (e *Engine) Values(module string) map[string]any {
 	case e.gen == nil:
 		return nil
 	case module == globalName:
-		return e.view(e.global)
+		return e.global.values.View()
 	case m != nil:
-		return e.view(m)
+		return m.values.View()
 	}
 	return nil
 }

@@ -21,8 +21,7 @@ type subject struct {
 	// for_each.
 	key string
 
-	layer []effect.ValueOp // what its last successful run left in the values
-	state map[string]any   // what it remembers; replaced, never changed
+	state map[string]any // what it remembers; replaced, never changed
 	// stateSecrets are the paths inside state at which secret texts stand.
 	stateSecrets [][]string
 	// keys are those of what is kept of both, as they are in the Secret.
