@@ -15,6 +15,9 @@ type facts struct {
 	Grace   bool // of such a module: it may come back in a moment
 	Busy    bool // of such a module: others are on their way, or something of it is under way
 	Leaving bool // its uninstall has begun, with its hooks
+	// BrokenNew is another module, of which nothing is there, and which is broken: it may be the new
+	// name of this one, which a process before has left.
+	BrokenNew string
 
 	Key       string // `<Key>Enabled` is its switch
 	Broken    string // why the module cannot be used, or ""
@@ -160,6 +163,9 @@ func decideRemoved(f facts) verdict {
 		v.State, v.Reason = status.ModulePaused, hollowReason
 	case f.Paused:
 		v.State, v.Reason = status.ModulePaused, v.Reason+pausedReason
+	case f.BrokenNew != "":
+		v.State = status.ModulePaused
+		v.Reason += fmt.Sprintf("; its release stays while module %s, of which nothing is there, is broken: it may be another name of it; mend or remove %[1]s", f.BrokenNew)
 	case f.Grace:
 		v.Reason += ": uninstalled in a moment, unless it comes back"
 	case !f.Busy:

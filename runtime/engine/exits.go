@@ -7,6 +7,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
+	"github.com/starling-operator/starling/modules/status"
 )
 
 // Modules are taken away in the reverse of the order in which they are installed: first
@@ -71,7 +72,7 @@ func (e *Engine) goesFirst(m *module) string {
 		case other == nil || !other.there():
 			return false
 		case other.removed: // now or later
-			return !other.hollow && !e.paused(name)
+			return decide(e.facts(other)).State != status.ModulePaused
 		default:
 			return decide(e.facts(other)).Uninstall
 		}

@@ -22,6 +22,9 @@ func (e *Engine) facts(m *module) facts {
 	}
 	if m.removed {
 		f.Busy = !f.Grace && (!e.atRest() || e.occupied(m))
+		if m.gen.Err == errGone {
+			f.BrokenNew = e.brokenNew()
+		}
 		return f
 	}
 	for _, name := range m.gen.Decl.Requires {

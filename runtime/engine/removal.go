@@ -122,6 +122,16 @@ func (e *Engine) atRest() bool {
 	return len(e.order) > 0
 }
 
+// brokenNew names a module of the tree that is broken, and of which nothing is or was there; "" without any.
+func (e *Engine) brokenNew() string {
+	for _, name := range e.order {
+		if m := e.modules[name]; m.broken != "" && !m.there() && len(m.store.Data()) == 0 {
+			return name
+		}
+	}
+	return ""
+}
+
 // occupied says that something of a module that was removed is still under way.
 func (e *Engine) occupied(m *module) bool {
 	if m.pass.phase == inHelm || m.pass.phase == uninstalling || m.store.Writing() || m.crds.running || m.strays.running {

@@ -388,3 +388,28 @@ func TestAModuleThatComesBackHasItsConfig(t *testing.T) {
 		})
 	}
 }
+
+// A new process does not know which module has another name now: while one is broken of which
+// nothing was ever there, modules that are gone stay.
+func TestANewProcessKeepsWhatMayHaveAnotherName(t *testing.T) {
+	web, shop := webAndShop()
+	www := mod("www", isOn())
+	www.Err = errBoom
+	w := newWorld(t, web, shop)
+	w.opts.Grace = 10 * time.Second
+	w.start()
+	w.reload(shop, www)
+	w.state("web", status.ModuleReady, "")
+	w.gen = newWorld(t, shop, www).gen
+	w.start()
+	w.advance(time.Hour)
+	w.state("web", status.ModulePaused, "no longer in the module tree; its release stays while module www, of which nothing is there, is broken: ")
+	if len(w.gone) > 0 {
+		t.Fatalf("gone %v", w.gone)
+	}
+	w.reload(shop, mod("www", isOn()))
+	w.advance(time.Hour)
+	if !slices.Equal(w.gone, []string{"web"}) {
+		t.Errorf("gone %v", w.gone)
+	}
+}
