@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,7 @@ import (
 // meanwhile, are left out.
 func List(dir string, key *Key) (runs []Header, others int, err error) {
 	files, err := os.ReadDir(dir)
-	if err != nil && !notThere(err) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, fmt.Errorf("cannot read the folder of records: %w", err)
 	}
 	c, err := newCodec()
@@ -124,7 +125,7 @@ func find(dir, id string) (*parsed, error) {
 		return nil, fmt.Errorf("%q is no id of a run; they look like k3f9-12, see: starling get runs", id)
 	}
 	data, err := readFile(filepath.Join(dir, id+runSuffix))
-	if notThere(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &NotFoundError{id, dir}
 	}
 	var p *parsed
@@ -246,7 +247,7 @@ func (l *loader) bytes(p part) ([]byte, error) {
 // file reads the file of a part.
 func (l *loader) file(name Name) ([]byte, []Name, error) {
 	data, err := readFile(filepath.Join(l.dir, name.String()+partSuffix))
-	if notThere(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, errors.New("a part of its record is not there; it may have made room for another run meanwhile")
 	}
 	var p *parsed

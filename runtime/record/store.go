@@ -3,9 +3,7 @@ package record
 import (
 	"cmp"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -340,6 +338,3 @@ func readFile(path string) ([]byte, error) {
 	}
 	return os.ReadFile(path)
 }
-
-// notThere says that a file or folder is not there.
-func notThere(err error) bool { return errors.Is(err, fs.ErrNotExist) }
