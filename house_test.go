@@ -75,6 +75,13 @@ var bannedNames = []struct{ banned, plain string }{
 	{"inbound", "httplimit"},
 	{"oneLine", "message.Line"},
 	{"inOneLine", "message.List"},
+	{"press", "handleKey"},
+	{"World.calm", "settleFailures"},
+	{"Manager.stands", "isApplied"},
+	{"hookMetrics.meets", "collision"},
+	{"Session.told", "reported"},
+	{"subscription.shown", "reported"},
+	{"seen.told", "maskOutputs"},
 }
 
 // firstWords must not begin a sentence: they put the object before the subject.

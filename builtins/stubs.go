@@ -6,7 +6,7 @@ import (
 )
 
 // Stubs returns what editors read to complete and explain the builtins of [Table]:
-// stub files in the syntax of Python, by their path. A name stands in __init__.py, the
+// stub files in the syntax of Python, by their path. A name is in __init__.py, the
 // members of a namespace in a file of its name: k8s.py, ctx/state.py.
 func Stubs() map[string]string {
 	const head = "# Made by starling docs --stubs; do not edit it.\n"

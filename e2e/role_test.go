@@ -44,7 +44,7 @@ import (
 // For modules with crds/: get, create and patch on customresourcedefinitions.
 //
 // Each of these verbs was taken away in turn, and something failed then; but for list
-// beside watch, which stands in where a server does not stream lists, and for the
+// beside watch, for where a server does not stream lists, and for the
 // patch of digests.
 //
 // This is written by hand, so that it holds `starling rbac` to it; the examples run with

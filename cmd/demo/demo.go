@@ -144,7 +144,7 @@ func (d *demo) follow(ctx context.Context, keys <-chan string, goal func() strin
 				keys = nil // no terminal: goes on until a signal
 				continue
 			}
-			if err := d.press(ctx, key); err != nil {
+			if err := d.handleKey(ctx, key); err != nil {
 				return err
 			}
 		case <-slow.C:

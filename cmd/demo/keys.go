@@ -36,8 +36,8 @@ func (d *demo) invite() {
 `, d.print.bold("That is all of it."), d.stateDir(), kubectl, d.path("kubeconfig"), modules, namespace, instance, d.program))
 }
 
-// press does what a typed line asks for. An error is shown and ends nothing.
-func (d *demo) press(ctx context.Context, key string) error {
+// handleKey does what a typed line asks for. An error is shown and ends nothing.
+func (d *demo) handleKey(ctx context.Context, key string) error {
 	var err error
 	switch strings.ToLower(key) {
 	case "n":

@@ -158,15 +158,15 @@ func (d *devLoop) print(r *dev.Round) {
 			failed++
 		}
 	}
-	bad, odd := r.Check.Count(check.Error), r.Check.Count(check.Warning)
+	failures, warnings := r.Check.Count(check.Error), r.Check.Count(check.Warning)
 	var parts []string
-	if bad > 0 {
-		parts = append(parts, counted(bad, "error"))
+	if failures > 0 {
+		parts = append(parts, counted(failures, "error"))
 	}
-	if odd > 0 {
-		parts = append(parts, counted(odd, "warning"))
+	if warnings > 0 {
+		parts = append(parts, counted(warnings, "warning"))
 	}
-	if bad+failed == 0 {
+	if failures+failed == 0 {
 		parts = append(parts, "ok")
 	}
 	if tests+failed > 0 {
@@ -180,7 +180,7 @@ func (d *devLoop) print(r *dev.Round) {
 		parts = append(parts, "nothing else changed")
 	}
 	code := "32"
-	if bad+failed > 0 || r.Plan != nil && r.Plan.Failed() {
+	if failures+failed > 0 || r.Plan != nil && r.Plan.Failed() {
 		code = "31"
 	}
 	d.headline(code, "%s (%d of %s, %.1fs)", strings.Join(parts, ", "), r.Modules, counted(r.All, "module"), r.Took.Seconds())

@@ -205,7 +205,7 @@ func (f *explainFlags) locateConfig(in *values.ExplainInput) {
 			continue
 		}
 		s.ConfigName = f.world.config
-		if !isMap { // the section itself stands in the file
+		if !isMap { // the section itself is in the file
 			s.ConfigFile, s.ConfigText, s.ConfigKeys = f.world.config, string(text), []string{s.Key}
 		}
 	}

@@ -279,19 +279,19 @@ func (f *replFlags) restoreTerminal(in io.Reader) (stop func()) {
 	if err != nil {
 		return func() {}
 	}
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM, syscall.SIGHUP)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
 	done := make(chan struct{})
 	go func() {
 		select {
-		case <-told:
+		case <-signals:
 			_ = term.Restore(int(file.Fd()), state)
 			os.Exit(1)
 		case <-done:
 		}
 	}()
 	return func() {
-		signal.Stop(told)
+		signal.Stop(signals)
 		close(done)
 	}
 }

@@ -114,7 +114,7 @@ func below(dir, file string) (string, error) {
 }
 
 // treeOf is the tree that a test file belongs to: the folder above the module, above
-// global/ or above lib/ that holds it; for the test of a library that stands in no
+// global/ or above lib/ that holds it; for the test of a library that is in no
 // tree its own folder.
 func treeOf(file string) (string, error) {
 	full, err := filepath.Abs(file)

@@ -131,10 +131,10 @@ func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) stri
 
 // named takes a finding, unless loading has stopped at that line: then it is told of.
 func (c *checker) named(pos syntax.Position, message, hint string) {
-	told := slices.ContainsFunc(c.findings, func(f Finding) bool {
+	found := slices.ContainsFunc(c.findings, func(f Finding) bool {
 		return f.Check == "load" && f.File == pos.Filename() && f.Line == int(pos.Line)
 	})
-	if !told {
+	if !found {
 		c.at(Error, "names", pos, message, hint)
 	}
 }

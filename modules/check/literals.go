@@ -70,7 +70,7 @@ func (s *source) typeOf(e syntax.Expr) string {
 	return ""
 }
 
-// typesOf holds what an expression makes to the schema at path, with what stands in dicts
+// typesOf holds what an expression makes to the schema at path, with what is in dicts
 // and lists that are written out. name is how messages call the path.
 func (c *checker) typesOf(s *source, e syntax.Expr, schema *values.Schema, path []string, name string) {
 	if p, ok := e.(*syntax.ParenExpr); ok {

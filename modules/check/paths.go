@@ -207,7 +207,7 @@ func (c *checker) conflicts() {
 }
 
 func (c *checker) conflictsAmong(m *generation.Module, all []setting) {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for i, b := range all {
 		for _, a := range all[:i] {
 			defaults := a.function == "values.default"
@@ -215,10 +215,10 @@ func (c *checker) conflictsAmong(m *generation.Module, all []setting) {
 				continue
 			}
 			key := a.hook.ID + " " + b.hook.ID + " " + object.KeysText(b.path)
-			if told[key] {
+			if reported[key] {
 				continue
 			}
-			told[key] = true
+			reported[key] = true
 			severity, what := Warning, "may set"
 			if a.always && b.always {
 				severity, what = Error, "sets"

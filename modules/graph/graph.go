@@ -30,7 +30,7 @@ type Node struct {
 
 // Graph is a set of modules in order. It never changes after [New].
 type Graph struct {
-	// Problems says, by name, why a module cannot be used: it stands on a
+	// Problems says, by name, why a module cannot be used: it depends on a
 	// cycle, or requires a module that does not exist. All other modules go
 	// on.
 	Problems map[string]error

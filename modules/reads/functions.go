@@ -109,7 +109,7 @@ func (t *templates) dict(args []argument) value {
 	return t.joined(value{}, out)
 }
 
-// index is what stands under a key, or under any where it is not known.
+// index is what is under a key, or under any where it is not known.
 func (t *templates) index(v value, key string, known bool) value {
 	if known {
 		return t.field(v, key)

@@ -192,7 +192,7 @@ func (t *templates) callAny(v value) {
 // methods are those of Helm's type for values, the root among them: they come before keys.
 var methods = []string{"YAML", "Table", "AsMap", "Encode", "PathValue"}
 
-// field is what stands under a key.
+// field is what is under a key.
 func (t *templates) field(v value, key string) value {
 	if (v.root || v.values) && slices.Contains(methods, key) || v.root && key == "Subcharts" {
 		t.all = true

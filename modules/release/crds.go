@@ -145,7 +145,7 @@ func (m *Manager) applyCRDs(ctx context.Context, whose string, files []File) (ch
 		}
 	}
 	for _, c := range all {
-		same, err := m.stands(ctx, whose, c)
+		same, err := m.isApplied(ctx, whose, c)
 		if err != nil {
 			return changed, err
 		}
@@ -162,9 +162,9 @@ func (m *Manager) applyCRDs(ctx context.Context, whose string, files []File) (ch
 	return changed, nil
 }
 
-// stands says that the API server holds the definition as this process has applied it, or
+// isApplied says that the API server holds the definition as this process has applied it, or
 // one that it is left to.
-func (m *Manager) stands(ctx context.Context, whose string, c crd) (bool, error) {
+func (m *Manager) isApplied(ctx context.Context, whose string, c crd) (bool, error) {
 	name := c.object.GetName()
 	before, ok := m.crds.of(whose, name)
 	first := m.crds.before(whose, name, c.sum)

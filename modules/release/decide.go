@@ -19,7 +19,7 @@ const (
 	LabelManifest = "starling.dev/manifest"
 )
 
-// inputsLookup stands in LabelInputs when the render looked up objects in the
+// inputsLookup is in LabelInputs when the render looked up objects in the
 // cluster: what they hold is an input that no digest of ours covers, so such a
 // chart is rendered every time (docs/decisions/0003).
 const inputsLookup = "lookup"

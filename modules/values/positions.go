@@ -60,7 +60,7 @@ func (p *positions) nearest(path []string) int {
 	return 0
 }
 
-// child returns what stands below node under key, and the line of the key. merges is
+// child returns what is below node under key, and the line of the key. merges is
 // how often it may still look into what is merged.
 func child(node *yaml.Node, key string, merges *int) (*yaml.Node, int) {
 	if node = target(node); node == nil || node.Kind != yaml.MappingNode {

@@ -17,7 +17,7 @@ func (s *Schema) refill(in, was, filled map[string]any, touched []*edit, room *r
 	return out
 }
 
-// refill is fill of in, which stands in the place of was, of which filled was made.
+// refill is fill of in, which is in the place of was, of which filled was made.
 func (f *filler) refill(in, was, filled value, touched []*edit, room *room) value {
 	now, isMap := in.v.(map[string]any)
 	before, wasMap := was.v.(map[string]any)

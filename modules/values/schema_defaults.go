@@ -172,7 +172,7 @@ func (f *filler) fillList(l []any, room *room) any {
 	return out
 }
 
-// gap returns what stands in the place of v: the default for nothing and for a
+// gap returns what is in the place of v: the default for nothing and for a
 // null that is not allowed; false for nothing.
 func (f *filler) gap(v any, there bool, room *room) (any, bool) {
 	if there && (v != nil || f.nullable) {

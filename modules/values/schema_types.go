@@ -1,6 +1,6 @@
 package values
 
-// Items stands in a path for the elements of a list, see [Schema.Types].
+// Items is in a path for the elements of a list, see [Schema.Types].
 const Items = "[]"
 
 // Types returns which types the schema allows at path, in the words of JSON schemas:

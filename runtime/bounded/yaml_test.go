@@ -35,7 +35,7 @@ func TestCheckYAML(t *testing.T) {
 		{"in the second document", "a: 1\n---\n" + bomb(6), large},
 		{"merged", "a: &a {x: 1}\nb:\n  <<: [" + strings.Repeat("*a,", 400_000/2) + "]\n", large},
 		{"endless", "a: &a [*a]\n", "is endless"},
-		{"deep by aliases", deepAliases(1100), "is too large"}, // all of it stands in the outermost list, too
+		{"deep by aliases", deepAliases(1100), "is too large"}, // all of it is in the outermost list, too
 		{"deep", "a: &a 1\nb: *a\nc: " + strings.Repeat("[", 1100) + strings.Repeat("]", 1100), "is nested deeper than 1000 levels"},
 		{"broken aliases", "a: &a [*a\n" + strings.Repeat("*a ", 1<<20), "in a form that cannot be checked"},
 		{"long", strings.Repeat("#", MaxYAML+1), "is larger than 4 MiB"},

@@ -57,7 +57,7 @@ func (s *saved) differs(data map[string][]byte) (changed, gone []string) {
 	return changed, gone
 }
 
-// compareKeys sorts keys by what stands behind their first word, so that the layer and the
+// compareKeys sorts keys by what comes after their first word, so that the layer and the
 // state of one subject come into one Secret.
 func compareKeys(a, b string) int {
 	_, left, _ := strings.Cut(a, ".")

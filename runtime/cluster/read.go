@@ -96,7 +96,7 @@ func (c *Client) List(ctx context.Context, apiVersion, kind string, namespaces [
 }
 
 // Each lists a kind in one namespace ("" for all) page by page and calls fn with
-// one decoded object at a time, so that a large list never stands in memory as a
+// one decoded object at a time, so that a large list never is in memory as a
 // whole. It returns the resourceVersion of the list: that of its first page, from
 // which a watch goes on. An error of fn ends the list. Errors of the API server
 // are client-go's status errors; 410 Gone means that the pages took too long and

@@ -45,8 +45,8 @@ func (h *hosts) Fetch(_ context.Context, r effect.Request) (builtins.Fetched, er
 // news are the hosts that people do not know yet to be asked in vain.
 func (h *hosts) news() []string {
 	var out []string
-	for host, told := range h.asked {
-		if !told {
+	for host, reported := range h.asked {
+		if !reported {
 			out = append(out, host)
 			h.asked[host] = true
 		}

@@ -35,7 +35,7 @@ func (x *Executor) Unhold(ctx context.Context, a engine.Unhold) error {
 // ReleaseFinalizer takes a finalizer off all objects of a kind but those to keep, and
 // tells of each. A kind that is not served has no objects.
 func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer, apiVersion, kind, finalizer string,
-	keep func(effect.Ref) (bool, error), told func(effect.Ref)) error {
+	keep func(effect.Ref) (bool, error), removed func(effect.Ref)) error {
 	m, err := c.Mapping(ctx, apiVersion, kind)
 	if errors.Is(err, cluster.ErrNotServed) {
 		return nil
@@ -69,7 +69,7 @@ func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer,
 		if err := w.Write(ctx, "starling", effect.Write{Kind: effect.WriteRemoveFinalizer, Ref: ref, Finalizer: finalizer}); err != nil {
 			return fmt.Errorf("%s: %w", ref, err)
 		}
-		told(ref)
+		removed(ref)
 	}
 	return nil
 }

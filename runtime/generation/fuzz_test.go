@@ -13,7 +13,7 @@ import (
 	"github.com/starling-operator/starling/stdlib"
 )
 
-// Whatever stands in a hook file and a module.star: loading ends, panics nowhere, and
+// Whatever is in a hook file and a module.star: loading ends, panics nowhere, and
 // either registers hooks that have all they need, or says where the mistake is.
 func FuzzHookFile(f *testing.F) {
 	for _, hooks := range []string{

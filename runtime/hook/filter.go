@@ -15,7 +15,7 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 )
 
-// filterLimits bound the filter's look at one object: it stands in the way of every
+// filterLimits bound the filter's look at one object: it is in the way of every
 // event of its watch.
 var filterLimits = script.Limits{Steps: 1_000_000, Wall: time.Second}
 

@@ -22,7 +22,7 @@ import (
 
 // Whatever a filter is and whatever the object: the filter gives plain, frozen data or
 // an error, leaves the object as it was, and gives the same again. A filter is a text
-// here: a path, a jq program, and what stands behind lambda o:.
+// here: a path, a jq program, and what comes after lambda o:.
 func FuzzFilter(f *testing.F) {
 	const pod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"a.b/c": "d"}}, "spec": {"list": [{"n": 1}, null, 1.5]}, "status": null}`
 	for _, filter := range []string{"spec.list", "metadata.labels.a.b/c", "status.x", "", ".", "..", ".spec.list[]", "{a: .spec, b: [.metadata.name]}", "error(\"x\")", "def f: f; f",

@@ -155,9 +155,9 @@ func (e *maskedError) Error() string { return e.text }
 // Unwrap gives the cause.
 func (e *maskedError) Unwrap() error { return e.cause }
 
-// told hides what was seen in what people are told by a run: labels of metrics, Events, URLs
+// maskOutputs hides what was seen in what people are told by a run: labels of metrics, Events, URLs
 // in logs, and why a request is refused.
-func (s *seen) told(r *Result) {
+func (s *seen) maskOutputs(r *Result) {
 	e, d := &r.Effects, r.Response.Denied
 	if len(e.Metrics)+len(e.Writes)+len(e.Messages)+len(r.Response.Warnings) == 0 && d == nil {
 		return

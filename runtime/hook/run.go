@@ -91,7 +91,7 @@ func Run(ctx context.Context, r Request) Result {
 	}
 	result := call(ctx, r, asked)
 	result.Err = s.err(result.Err)
-	s.told(&result)
+	s.maskOutputs(&result)
 	s.saw(func(m *object.Mask) { Outcome(m, result.Effects, result.Response) })
 	s.mark(&result.Effects)
 	result.Hide = s.err

@@ -15,7 +15,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 )
 
-// Whatever stands in a request: it reaches a hook only when it is signed with the
+// Whatever is in a request: it reaches a hook only when it is signed with the
 // secret, the answer is one of few, and what the hook sees of it can be looked at.
 func FuzzReceive(f *testing.F) {
 	const body = `{"a": [1, 2.5, "x", null, {"b": 1e400}]}`

@@ -82,8 +82,8 @@ type Driver struct {
 	// there.
 	generation atomic.Pointer[generation.Generation]
 	reloads    reloads
-	// eventTold: the last Event about the module tree says that something is wrong.
-	eventTold atomic.Bool
+	// eventWarned: the last Event about the module tree says that something is wrong.
+	eventWarned atomic.Bool
 	// started: the engine has begun. Only its goroutine sets it.
 	started atomic.Bool
 	// timer ends the sleep until wakeAt; zero: nothing is waited for.

@@ -105,9 +105,9 @@ func (m *hookMetrics) publish(module, hook, key string, changes []effect.Metric)
 // histogramSuffixes are what the lines of a histogram have behind its name.
 var histogramSuffixes = [...]string{"_bucket", "_sum", "_count"}
 
-// meets returns a metric of the module whose lines would have the name of lines of this
+// collision returns a metric of the module whose lines would have the name of lines of this
 // one, or "".
-func (m *hookMetrics) meets(at metricName, want form) string {
+func (m *hookMetrics) collision(at metricName, want form) string {
 	for _, suffix := range histogramSuffixes {
 		if _, taken := m.forms[metricName{at.module, at.name + suffix}]; taken && want.kind == effect.MetricObserve {
 			return at.name + suffix
@@ -132,7 +132,7 @@ func (m *hookMetrics) change(module, hook, object string, c effect.Metric) error
 		if !slices.Equal(made.buckets, want.buckets) {
 			return fmt.Errorf("metric %s: other buckets than before; in a module one name has the same in all calls", c.Name)
 		}
-	} else if other := m.meets(at, want); other != "" {
+	} else if other := m.collision(at, want); other != "" {
 		return fmt.Errorf("metric %s: a histogram shows as its name with _bucket, _sum and _count, so it cannot be there beside %s; take another name", c.Name, other)
 	}
 	labels := map[string]string{"module": module, "hook": hook}

@@ -19,8 +19,8 @@ const maxEventMessage = 1024
 // tellOfReload makes an Event of what has become of the module tree: people look at
 // their Deployment first. That all is well is said only after something was not.
 func (d *Driver) tellOfReload(typ, reason, message string) {
-	told := d.eventTold.Swap(typ == "Warning")
-	if !d.started.Load() || typ == "Normal" && !told {
+	warned := d.eventWarned.Swap(typ == "Warning")
+	if !d.started.Load() || typ == "Normal" && !warned {
 		return
 	}
 	d.event(d.deployment, effect.Event{Type: typ, Reason: reason, Message: message})

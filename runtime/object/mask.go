@@ -23,7 +23,7 @@ const (
 	partLength, maxPart = 64, partLength + MinSecretInside - 1
 	// minLine is the length from which a line of a secret of many is taken for one.
 	minLine = 16
-	// maxEscaped is the length up to which a text is known as it stands in JSON and URLs.
+	// maxEscaped is the length up to which a text is known as it is in JSON and URLs.
 	maxEscaped = 256
 	// cutMark stands where a text was cut, and maxLooks bounds at how many beginnings of
 	// secrets one text is looked at for one that was.
@@ -112,7 +112,7 @@ func (m *Mask) forms(text string) {
 	}
 }
 
-// escaped takes in a text as it stands in quotes, in JSON, in JSON within JSON, and in URLs.
+// escaped takes in a text as it is in quotes, in JSON, in JSON within JSON, and in URLs.
 func (m *Mask) escaped(text string) {
 	once, html := inJSON(text, false), inJSON(text, true)
 	quoted := strconv.Quote(text)
@@ -123,7 +123,7 @@ func (m *Mask) escaped(text string) {
 	}
 }
 
-// inJSON is a text as it stands in JSON, with or without < and the like.
+// inJSON is a text as it is in JSON, with or without < and the like.
 func inJSON(text string, escapeHTML bool) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -152,7 +152,7 @@ func (m *Mask) Data(obj map[string]any) {
 	}
 }
 
-// open are the keys under which nothing secret stands in what is left of a Secret.
+// open are the keys under which nothing secret is in what is left of a Secret.
 var open = [...]string{"name", "namespace", "kind", "apiVersion", "type", "uid", "resourceVersion", "labels"}
 
 // Leaves takes in all texts of what was made of a Secret, but those that name things.

@@ -21,7 +21,7 @@ const maxQuoting = 16 << 10
 // that takes a walk over all that is known per text. The zero value knows nothing.
 type Parts struct{ known []string }
 
-// Secret takes in what stands in a Secret, in a patch to one or in a list of JSON patches,
+// Secret takes in what is in a Secret, in a patch to one or in a list of JSON patches,
 // but for the identity and labels of the object.
 func (p *Parts) Secret(v any) {
 	switch v := v.(type) {
@@ -106,7 +106,7 @@ type gram = [MinSecretInside]byte
 func (p *Parts) Hide(text string) string {
 	text = strings.ToValidUTF8(text[:min(len(text), maxQuoting)], "\uFFFD")
 	text = byteList.ReplaceAllString(oneCharacter.ReplaceAllString(text, "invalid character"), Hidden)
-	// The text, and what stands in it in base64, are gone over at once.
+	// The text, and what is in it in base64, are gone over at once.
 	texts, tokens := []string{text}, encoded.FindAllStringIndex(text, -1)
 	for _, at := range tokens {
 		texts = append(texts, decodings(text[at[0]:at[1]])...)

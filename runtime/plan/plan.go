@@ -228,7 +228,7 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 	for _, text := range unread {
 		p.Warnings = append(p.Warnings, m.Text(text))
 	}
-	b.odd(p, st, m)
+	b.addWarnings(p, st, m)
 	for _, s := range w.Sent {
 		for _, msg := range s.Messages {
 			p.Messages = append(p.Messages, Message{Hook: s.Hook, Request: m.Text(msg.Where())})
@@ -237,8 +237,8 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 	return p, nil
 }
 
-// odd tells of the user's config and of what is wrong beside failures.
-func (b *Begun) odd(p *Plan, st status.Status, m *masker) {
+// addWarnings tells of the user's config and of what is wrong beside failures.
+func (b *Begun) addWarnings(p *Plan, st status.Status, m *masker) {
 	warn := func(text string) { p.Warnings = append(p.Warnings, m.Text(text)) }
 	fail := func(text string) { p.Problems = append(p.Problems, Problem{Error: m.Text(text)}) }
 	for _, problem := range b.w.Problems() {

@@ -13,7 +13,7 @@ import (
 // the header. The names are not secret, so that parts can be counted without the key.
 
 const (
-	// maxHeader and maxRefs bound what stands before what is sealed.
+	// maxHeader and maxRefs bound what comes before what is sealed.
 	maxHeader = 64 << 10
 	maxRefs   = 1 << 16
 	// maxFile bounds a file, in bytes.

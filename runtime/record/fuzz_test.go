@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever stands in a file: it is read or refused, and nothing of it is taken on trust.
+// Whatever is in a file: it is read or refused, and nothing of it is taken on trust.
 func FuzzFile(f *testing.F) {
 	m, s := newModule(f, "pass"), newStore(f, StoreOptions{})
 	put(f, s, m.run(f, nodes("a", "b")))

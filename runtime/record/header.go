@@ -44,7 +44,7 @@ type Header struct {
 	Steps   uint64          `json:"steps"`
 	// Result is [ResultOK] or [ResultFailed].
 	Result string `json:"result"`
-	// Error is why it failed, without its secrets. It stands in the sealed part, so it
+	// Error is why it failed, without its secrets. It is in the sealed part, so it
 	// is empty where that was not opened.
 	Error string `json:"error,omitempty"`
 	// AtCommit says that the hook's code has succeeded, and what it asked for was refused

@@ -227,7 +227,7 @@ func (c *Completer) params(at place) []Candidate {
 	return out
 }
 
-// inText are what a text may become that stands in a call: a path of the values, or a
+// inText are what a text may become that is in a call: a path of the values, or a
 // name to be told about.
 func (c *Completer) inText(at place) []Candidate {
 	if at.positional > 0 {

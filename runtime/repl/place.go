@@ -12,7 +12,7 @@ type call struct {
 	callee     string // "k8s.watch"; "" for what is no call of a name
 	positional int    // arguments before the one at the cursor that have no name
 	given      map[string]bool
-	value      bool // the cursor stands behind "name=", or the like
+	value      bool // the cursor comes after "name=", or the like
 	began      int  // where the argument begins
 	named      bool // the argument has a name
 }

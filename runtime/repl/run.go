@@ -97,9 +97,9 @@ const maxRunsKept = 1000
 
 // forgetRuns keeps a long session from remembering every run. Nothing may be going on.
 func (s *Session) forgetRuns() {
-	if over := s.told - maxRunsKept; over > maxRunsKept {
+	if over := s.reported - maxRunsKept; over > maxRunsKept {
 		s.world.Runs = slices.Clone(s.world.Runs[over:])
-		s.told -= over
+		s.reported -= over
 	}
 }
 
@@ -109,8 +109,8 @@ const maxTold = 50
 // tell tells of the runs that have ended since it was called last, and of releases.
 func (s *Session) tell() {
 	n := 0
-	for ; s.told < len(s.world.Runs); s.told++ {
-		r := &s.world.Runs[s.told]
+	for ; s.reported < len(s.world.Runs); s.reported++ {
+		r := &s.world.Runs[s.reported]
 		if r.Run == 0 {
 			break // under way
 		}
@@ -133,10 +133,10 @@ func (s *Session) tell() {
 		s.out.note(fmt.Sprintf("… and %d more runs, see :runs", n-maxTold))
 	}
 	for _, m := range s.world.Status().Modules {
-		if m.Release == nil || m.Release.Revision == 0 || s.shown[m.Name] == m.Release.Revision {
+		if m.Release == nil || m.Release.Revision == 0 || s.revisions[m.Name] == m.Release.Revision {
 			continue
 		}
-		s.shown[m.Name] = m.Release.Revision
+		s.revisions[m.Name] = m.Release.Revision
 		s.out.note(fmt.Sprintf("released %s/%s: revision %d", m.Release.Namespace, m.Release.Name, m.Release.Revision))
 	}
 }

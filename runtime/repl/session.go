@@ -60,13 +60,13 @@ type Session struct {
 	yaml    []string // lines of :apply -, while heredoc
 	heredoc bool
 
-	piece   *script.Piece    // what is to run
-	values  []starlark.Value // what its expressions came to
-	inside  bool             // it runs
-	refused bool             // what it asked for has come to nothing
-	called  string           // the hook of :run, while that runs
-	told    int              // of the world's runs
-	shown   map[string]int   // revisions of releases that were told
+	piece     *script.Piece    // what is to run
+	values    []starlark.Value // what its expressions came to
+	inside    bool             // it runs
+	refused   bool             // what it asked for has come to nothing
+	called    string           // the hook of :run, while that runs
+	reported  int              // of the world's runs
+	revisions map[string]int   // of releases, as they were reported
 }
 
 // hookName is the id of the session's hook in its module.
@@ -78,7 +78,7 @@ func New(ctx context.Context, o Options) (*Session, Output, error) {
 	if o.Name == "" {
 		o.Name = "repl"
 	}
-	s := &Session{o: o, world: o.World, module: o.Module, shown: map[string]int{}, out: Output{show: o.Show}}
+	s := &Session{o: o, world: o.World, module: o.Module, revisions: map[string]int{}, out: Output{show: o.Show}}
 	if s.module == "" {
 		s.module = "global"
 	}
@@ -115,7 +115,7 @@ func (s *Session) knowReleases(ctx context.Context) error {
 			return err
 		}
 		if r != nil {
-			s.shown[ref.Module] = r.Revision
+			s.revisions[ref.Module] = r.Revision
 		}
 	}
 	return nil
@@ -235,7 +235,7 @@ func blank(line string) bool {
 	return line == "" || strings.HasPrefix(line, "#")
 }
 
-// endsBlock reports whether a line stands behind the block that is pending, and not in
+// endsBlock reports whether a line comes after the block that is pending, and not in
 // it.
 func (s *Session) endsBlock(line string) bool {
 	if blank(line) || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {

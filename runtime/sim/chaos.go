@@ -65,7 +65,7 @@ const (
 
 // disturb lets things happen in an order of the seed: actions wait for others, changes
 // are told late, doubled or merged, calls to the API server fail, the process is killed.
-// Then all is calm again, until what has failed has succeeded.
+// Then no more is disturbed, until what has failed has succeeded.
 func (w *World) disturb(ctx context.Context) error {
 	c := w.chaos
 	for range maxDisturbed {
@@ -103,10 +103,10 @@ func (w *World) disturb(ctx context.Context) error {
 				w.handle(in)
 			}
 		case !w.look():
-			return w.calm(ctx)
+			return w.settleFailures(ctx)
 		}
 	}
-	return w.calm(ctx)
+	return w.settleFailures(ctx)
 }
 
 // mayFail says whether an action is of a hook that is not tried again.
@@ -161,8 +161,8 @@ func (w *World) repeat() {
 	w.handle(again(f.spec.ID, e))
 }
 
-// calm waits until what has failed has succeeded, or it is clear that it will not.
-func (w *World) calm(ctx context.Context) error {
+// settleFailures waits until what has failed has succeeded, or it is clear that it will not.
+func (w *World) settleFailures(ctx context.Context) error {
 	w.store.ClearFaults()
 	end := w.now.Add(maxMending)
 	for tries := 0; ; tries++ {
@@ -199,14 +199,14 @@ func (w *World) tick(ctx context.Context) error {
 // in a plain order.
 func (w *World) Mend(ctx context.Context) error {
 	w.chaos = nil
-	if err := w.calm(ctx); err != nil {
+	if err := w.settleFailures(ctx); err != nil {
 		return err
 	}
 	w.Stop()
 	if err := w.Begin(ctx); err != nil {
 		return err
 	}
-	return w.calm(ctx)
+	return w.settleFailures(ctx)
 }
 
 // random is where the random values of a run come from: with a seed, the same for all

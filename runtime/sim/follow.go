@@ -36,8 +36,8 @@ func newFollower(spec watch.Spec, each bool) *follower {
 	return &follower{spec: spec, each: each, local: watch.NewLocal(spec)}
 }
 
-// look tells the engine of what has changed; told says that there was something.
-func (w *World) look() (told bool) {
+// look tells the engine of what has changed; changed says that there was something.
+func (w *World) look() (changed bool) {
 	version := w.store.Version()
 	if in := w.readConfig(version); in != nil {
 		w.handle(*in)
@@ -51,10 +51,10 @@ func (w *World) look() (told bool) {
 		f.version = version
 		for _, in := range w.follow(f) {
 			w.handle(in)
-			told = true
+			changed = true
 		}
 	}
-	return told
+	return changed
 }
 
 // observe has the watches know whose write they find.

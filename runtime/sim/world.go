@@ -257,7 +257,7 @@ func (w *World) Settle(ctx context.Context) error {
 		}
 	}
 	if w.o.Patient && w.engine != nil {
-		return w.calm(ctx)
+		return w.settleFailures(ctx)
 	}
 	return w.settle(ctx)
 }

@@ -130,7 +130,7 @@ func (w *world) Failed() error {
 			out.Differences = append(out.Differences, said(f))
 		}
 		var at *script.Error
-		if errors.As(f.Err, &at) { // its first line stands in the message
+		if errors.As(f.Err, &at) { // its first line is in the message
 			lines := strings.Split(strings.TrimRight(at.Render(), "\n"), "\n")
 			out.Differences = append(out.Differences, lines[1:]...)
 		}

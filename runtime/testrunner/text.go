@@ -17,7 +17,7 @@ func Differences(err error) string {
 	var explored *ExploreError
 	if errors.As(err, &explored) {
 		var lines []string
-		if len(explored.Differences) > 1 || explored.Err != nil { // one stands in the message
+		if len(explored.Differences) > 1 || explored.Err != nil { // one is in the message
 			lines = explored.Differences[:min(len(explored.Differences), maxShown)]
 			if more := len(explored.Differences) - maxShown; more > 0 {
 				lines = append(lines, fmt.Sprintf("… and %d more", more))
@@ -27,7 +27,7 @@ func Differences(err error) string {
 		return "    " + strings.Join(append(lines, explored.Trace[max(0, len(explored.Trace)-10):]...), "\n    ") + "\n"
 	}
 	var expected *builtins.ExpectError
-	if !errors.As(err, &expected) || len(expected.Differences) < 2 { // one stands in the message
+	if !errors.As(err, &expected) || len(expected.Differences) < 2 { // one is in the message
 		return ""
 	}
 	return "    " + strings.Join(expected.Differences, "\n    ") + "\n"

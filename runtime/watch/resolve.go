@@ -119,9 +119,9 @@ func (m *Manager) round(r *resolver) bool {
 	m.mu.Lock()
 	waiting := make([]*subscription, 0, len(r.waiting))
 	fresh := len(r.suspects) == 0
-	for sub, told := range r.waiting {
+	for sub, reported := range r.waiting {
 		waiting = append(waiting, sub)
-		fresh = fresh && !told
+		fresh = fresh && !reported
 	}
 	suspects := slices.Collect(maps.Keys(r.suspects))
 	m.mu.Unlock()
@@ -179,7 +179,7 @@ func (m *Manager) keepServed(r *resolver, suspects []*stream, answers map[string
 // are new, and the subscriptions to tell. Called with m.mu held.
 func (m *Manager) admit(r *resolver, waiting []*subscription, answers map[string]answer) (started []*stream, tell []*subscription) {
 	for _, sub := range waiting {
-		told, still := r.waiting[sub]
+		reported, still := r.waiting[sub]
 		if !still {
 			continue
 		}
@@ -187,7 +187,7 @@ func (m *Manager) admit(r *resolver, waiting []*subscription, answers map[string
 		switch {
 		case errors.Is(a.err, cluster.ErrNotServed):
 			r.waiting[sub] = true
-			if !told {
+			if !reported {
 				sub.notServed(nil)
 			}
 		case a.err != nil:

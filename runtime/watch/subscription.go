@@ -38,7 +38,7 @@ type subscription struct {
 	guide    error // why the namespaces that match are not known
 	refused  error // why there are no streams for all namespaces
 
-	shown    string // text of the last Failed, "" for none
+	reported string // text of the last Failed, "" for none
 	lacked   bool   // and whether it told of objects that lack
 	queue    []delivery
 	flushing bool
@@ -117,7 +117,7 @@ func (s *subscription) allParts() []*part {
 
 // drop takes a part out and says whether its objects have been told of. The part's
 // stream brings nothing any more.
-func (s *subscription) drop(p *part) (told bool) {
+func (s *subscription) drop(p *part) (reported bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parts = slices.DeleteFunc(s.parts, func(other *part) bool { return other == p })
@@ -299,8 +299,8 @@ func (s *subscription) showLocked() {
 	for _, p := range s.parts {
 		lacks = lacks || p.lacks
 	}
-	if text != s.shown || lacks != s.lacked {
-		s.shown, s.lacked = text, lacks
+	if text != s.reported || lacks != s.lacked {
+		s.reported, s.lacked = text, lacks
 		s.pushLocked(delivery{failed: true, err: err, lacks: lacks})
 	}
 }

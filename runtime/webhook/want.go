@@ -58,8 +58,8 @@ func (m *Manager) wanted() want {
 		}
 	}
 	for _, mod := range m.gen.Load().All() {
-		hooks, told := m.served[mod.Name]
-		w.decided[mod.Name] = mod.Err == nil && (told || len(boundOf(mod.Hooks)) == 0)
+		hooks, served := m.served[mod.Name]
+		w.decided[mod.Name] = mod.Err == nil && (served || len(boundOf(mod.Hooks)) == 0)
 		w.all = append(w.all, boundOf(hooks)...)
 		for _, h := range hooks {
 			routesOf(h, true, true, w.routes)

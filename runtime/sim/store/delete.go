@@ -52,7 +52,7 @@ func (s *Store) Delete(t Target, o DeleteOptions) (Deleted, error) {
 }
 
 func (s *Store) delete(k *kind, t Target, o DeleteOptions) (Deleted, error) {
-	obj := shown(k, s.stored(k, t))
+	obj := inVersion(k, s.stored(k, t))
 	if obj == nil {
 		return Deleted{}, notFound(k, t.Name)
 	}
@@ -87,7 +87,7 @@ func (s *Store) delete(k *kind, t Target, o DeleteOptions) (Deleted, error) {
 	key := keyOf(t.Namespace, t.Name)
 	if len(finalizers) == 0 && !s.held(k, obj) {
 		if !o.DryRun {
-			obj = shown(k, s.commit(k, key, nil))
+			obj = inVersion(k, s.commit(k, key, nil))
 		}
 		return Deleted{Object: obj, Gone: true, Show: k.returnsGone}, nil
 	}
@@ -105,7 +105,7 @@ func (s *Store) delete(k *kind, t Target, o DeleteOptions) (Deleted, error) {
 		}
 	}
 	if !o.DryRun && !reflect.DeepEqual(changed, obj) {
-		changed = shown(k, s.commit(k, key, storedForm(k, changed)))
+		changed = inVersion(k, s.commit(k, key, storedForm(k, changed)))
 	}
 	return Deleted{Object: changed, Show: true}, nil
 }

@@ -190,7 +190,7 @@ func (s *Store) view(k *kind, obj map[string]any) (map[string]any, error) {
 	key := keyOf(namespaceOf(obj), nameOf(obj))
 	if s.over == nil || k.crd != nil || obj["apiVersion"] == k.APIVersion() || !s.over.served[k.GVR()] ||
 		versionOf(obj) != versionOf(s.over.known[k.groupResource()][key]) {
-		return shown(k, obj), nil
+		return inVersion(k, obj), nil
 	}
 	at := k.GVR().String() + " " + key
 	if s.over.views[at] == nil {
@@ -202,7 +202,7 @@ func (s *Store) view(k *kind, obj map[string]any) (map[string]any, error) {
 			return nil, err
 		}
 		if found == nil {
-			found = shown(k, obj) // it has gone meanwhile
+			found = inVersion(k, obj) // it has gone meanwhile
 		}
 		s.over.views[at] = found
 	}

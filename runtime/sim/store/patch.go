@@ -21,7 +21,7 @@ const maxJSONPatch = 10000
 
 func (w *write) patch(typ types.PatchType, data []byte) (Result, error) {
 	s, k := w.store, w.kind
-	old := shown(k, s.stored(k, w.target))
+	old := inVersion(k, s.stored(k, w.target))
 	if typ == types.ApplyPatchType {
 		return w.applied(old, data)
 	}

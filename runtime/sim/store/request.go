@@ -86,8 +86,8 @@ func (s *Store) stored(k *kind, t Target) map[string]any {
 	return s.table(k.groupResource()).objects[keyOf(t.Namespace, t.Name)]
 }
 
-// shown returns a stored object in the version of a kind: no fields are converted.
-func shown(k *kind, obj map[string]any) map[string]any {
+// inVersion returns a stored object in the version of a kind: no fields are converted.
+func inVersion(k *kind, obj map[string]any) map[string]any {
 	if obj == nil || obj["apiVersion"] == k.APIVersion() {
 		return obj
 	}

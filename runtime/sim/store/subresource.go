@@ -66,7 +66,7 @@ func selectorText(v any) string {
 // scale writes the scale subresource.
 func (w *write) scale(scale map[string]any) (Result, error) {
 	s, k := w.store, w.kind
-	old := shown(k, s.stored(k, w.target))
+	old := inVersion(k, s.stored(k, w.target))
 	if old == nil {
 		return Result{}, notFound(k, w.target.Name)
 	}

@@ -76,7 +76,7 @@ func (s *Store) Watch(t Target, o WatchOptions) (*Watcher, error) {
 		table := s.table(k.groupResource())
 		for _, key := range table.keys {
 			if obj := table.objects[key]; match(obj) {
-				w.initial = append(w.initial, Event{watch.Added, shown(k, obj)})
+				w.initial = append(w.initial, Event{watch.Added, inVersion(k, obj)})
 			}
 		}
 		if o.Initial {
@@ -125,14 +125,14 @@ func (w *Watcher) Next() (e Event, ok bool) {
 		before, after := c.before != nil && w.match(c.before), c.after != nil && w.match(c.after)
 		switch {
 		case after && before:
-			return Event{watch.Modified, shown(w.kind, c.after)}, true
+			return Event{watch.Modified, inVersion(w.kind, c.after)}, true
 		case after:
-			return Event{watch.Added, shown(w.kind, c.after)}, true
+			return Event{watch.Added, inVersion(w.kind, c.after)}, true
 		case before && c.after == nil:
-			return Event{watch.Deleted, shown(w.kind, c.last)}, true
+			return Event{watch.Deleted, inVersion(w.kind, c.last)}, true
 		case before:
 			// Left the selection: shown as it was, at the version of the change.
-			return Event{watch.Deleted, shown(w.kind, withMeta(c.before, "resourceVersion", strconv.FormatInt(c.version, 10)))}, true
+			return Event{watch.Deleted, inVersion(w.kind, withMeta(c.before, "resourceVersion", strconv.FormatInt(c.version, 10)))}, true
 		}
 	}
 	return Event{}, false

@@ -162,7 +162,7 @@ func (w *write) add(obj map[string]any) (Result, error) {
 		return Result{}, exists
 	}
 	if !w.options.DryRun {
-		obj = shown(k, s.commit(k, key, storedForm(k, obj)))
+		obj = inVersion(k, s.commit(k, key, storedForm(k, obj)))
 		s.over.made(k, key, w.sent, obj)
 	}
 	return Result{Object: obj, Created: true, Warnings: w.warnings}, nil
@@ -180,7 +180,7 @@ func (w *write) update(obj map[string]any) (Result, error) {
 	if err := checkNames(k, w.target, obj); err != nil {
 		return Result{}, err
 	}
-	old := shown(k, s.stored(k, w.target))
+	old := inVersion(k, s.stored(k, w.target))
 	if old == nil {
 		if !k.putCreates || w.target.Subresource != "" {
 			return Result{}, notFound(k, w.target.Name)
@@ -258,7 +258,7 @@ func (w *write) replace(old, obj map[string]any) (Result, error) {
 			// Nobody holds it any more. Watches see it as it was stored last.
 			obj = withMeta(obj, "resourceVersion", versionOf(s.commit(k, key, nil)))
 		} else {
-			obj = shown(k, s.commit(k, key, storedForm(k, obj)))
+			obj = inVersion(k, s.commit(k, key, storedForm(k, obj)))
 		}
 	}
 	return Result{Object: obj, Warnings: w.warnings}, nil
