@@ -37,11 +37,11 @@ func (e *Engine) callable(in Requested) (*hook, error) {
 		return nil, fmt.Errorf("%d requests wait for hook %s already: %w", len(h.received), h.gen.ID, ErrBusy)
 	case h.gen.Fn == nil:
 		return nil, fmt.Errorf("hook %s only converts objects", h.gen.ID)
-	case h.each == nil && in.Key != "":
+	case !h.forEach() && in.Key != "":
 		return nil, fmt.Errorf("hook %s has no for_each, so there is no run of it for %s", h.gen.ID, in.Key)
-	case h.each != nil && h.each.objects.at(in.Key) == nil:
+	case h.forEach() && h.objects.at(in.Key) == nil:
 		var keys []string
-		for _, s := range h.each.objects {
+		for _, s := range h.objects {
 			keys = append(keys, s.key)
 		}
 		if len(keys) == 0 {

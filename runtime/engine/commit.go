@@ -246,11 +246,9 @@ func (e *Engine) mended(s *subject) {
 	if s.lastError != "" {
 		e.note(builtins.LevelInfo, s.hook.module, s.hook.gen.ID, s.said("runs again"))
 	}
-	s.tried, s.succeeded, s.lastError = true, true, ""
-	if x := s.hook.each; x != nil {
-		x.failing.drop(s.key)
-		e.wasTried(s)
-	}
+	s.first = hasSucceeded
+	s.fails("")
+	e.wasTried(s)
 }
 
 // said puts the object before what is said about a subject.
@@ -290,19 +288,17 @@ func (e *Engine) runFailed(id uint64, err error) {
 		e.responded(r, err)
 		return
 	}
-	s.tried, s.lastError = true, err.Error()
+	s.first.fail()
+	s.fails(err.Error())
 	h.failures++
-	if h.each != nil {
-		h.each.failing.put(s)
-		e.wasTried(s)
-	}
+	e.wasTried(s)
 	level, then := builtins.LevelError, ""
 	var failed *builtins.FailError
 	errors.As(err, &failed)
 	allowed := h.gen.AllowFailure && !r.cleanup
 	switch {
 	case allowed:
-		s.succeeded = true // as far as others wait for it
+		s.first = hasSucceeded // as far as others wait for it
 		h.lane.AwaitChange(r.work)
 		level, then = builtins.LevelWarn, "allowed; not tried again before something changes"
 	case failed != nil && failed.Permanent:

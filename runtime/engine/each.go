@@ -11,42 +11,20 @@ import (
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// each is what a hook with for_each knows of its objects.
-type each struct {
-	objects subjects
-	failing subjects // those whose last run failed
-	// untried are those of the first snapshot that wait for their first run.
-	untried map[*subject]bool
-	begun   bool // that snapshot was taken note of
-}
-
 // maxEachEvents is how many events of another watch every object is told of; more are
 // one sync.
 const maxEachEvents = 10
 
-func newEach() *each { return &each{untried: map[*subject]bool{}} }
+// forEach says whether the runs of the hook are about objects.
+func (h *hook) forEach() bool { return h.gen.ForEach != "" }
 
-// reset forgets what belongs to one life of the module.
-func (x *each) reset() {
-	if x == nil {
-		return
-	}
-	x.begun = false
-	x.failing = nil
-	clear(x.untried)
-	for _, s := range x.objects {
-		s.tried, s.succeeded, s.lastError = false, false, ""
-		s.held, s.mayHold, s.leaving, s.lacks, s.last = false, false, false, false, nil
-	}
-}
-
-// failure names the first object whose run failed, and how many there are.
-func (x *each) failure() string {
-	if len(x.failing) == 0 {
+// failure names the first subject whose run failed, and how many there are; or "".
+func (h *hook) failure() string {
+	if len(h.failing) == 0 {
 		return ""
 	}
-	text := x.failing[0].said(x.failing[0].lastError)
-	switch n := len(x.failing) - 1; n {
+	text := h.failing[0].said(h.failing[0].lastError)
+	switch n := len(h.failing) - 1; n {
 	case 0:
 	case 1:
 		text += " (and 1 other object fails)"
@@ -59,24 +37,20 @@ func (x *each) failure() string {
 // eachWatch is the watch whose objects for_each names.
 func (h *hook) eachWatch() *watches.Watch { return h.watches.Of(h.gen.ForEach) }
 
-func (h *hook) isEach(w *watches.Watch) bool { return h.each != nil && w.Binding == h.gen.ForEach }
+func (h *hook) isEach(w *watches.Watch) bool { return w.Binding == h.gen.ForEach }
 
 // about returns the subject of a piece of work.
 func (h *hook) about(key string) *subject {
 	if key == "" {
 		return h.subject
 	}
-	return h.each.objects.at(key)
+	return h.objects.at(key)
 }
 
 // subjects are all that runs of the hook may be about, by key: what is the same goes the
 // same way each time.
 func (h *hook) subjects(yield func(*subject) bool) {
-	if h.each == nil {
-		yield(h.subject)
-		return
-	}
-	for _, s := range slices.Clone(h.each.objects) {
+	for _, s := range slices.Clone(h.objects) {
 		if !yield(s) {
 			return
 		}
@@ -86,10 +60,10 @@ func (h *hook) subjects(yield func(*subject) bool) {
 // object returns the subject of an object, a new one if need be.
 func (h *hook) object(namespace, name string) *subject {
 	key := objectKey(namespace, name)
-	s := h.each.objects.at(key)
+	s := h.objects.at(key)
 	if s == nil {
 		s = &subject{hook: h, key: key, namespace: namespace, name: name}
-		h.each.objects.put(s)
+		h.objects.put(s)
 	}
 	return s
 }
@@ -116,15 +90,11 @@ func (e *Engine) queue(h *hook, events ...builtins.Event) {
 		h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 		return
 	}
-	if h.each != nil && len(events) > maxEachEvents {
+	if h.forEach() && len(events) > maxEachEvents {
 		events = overflow(events)
 	}
-	if h.each == nil {
-		e.add(h.subject, lane.Unordered, events...)
-	} else {
-		for _, s := range h.each.objects {
-			e.add(s, lane.Unordered, events...)
-		}
+	for _, s := range h.objects {
+		e.add(s, lane.Unordered, events...)
 	}
 	h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 }
@@ -136,7 +106,7 @@ func (e *Engine) syncObjects(h *hook, objects []Object) {
 		there[objectKey(o.Namespace, o.Name)] = true
 		e.observeObject(h, o)
 	}
-	for _, s := range slices.Clone(h.each.objects) {
+	for _, s := range slices.Clone(h.objects) {
 		if !there[s.key] && !s.leaving {
 			e.dropObject(s)
 		}
@@ -147,7 +117,7 @@ func (e *Engine) syncObjects(h *hook, objects []Object) {
 // it is being deleted, and nothing of ours holds it.
 func (e *Engine) observeObject(h *hook, o Object) *subject {
 	if h.gen.Cleanup != nil && o.Deleting && !o.Held {
-		if s := h.each.objects.at(objectKey(o.Namespace, o.Name)); s != nil {
+		if s := h.objects.at(objectKey(o.Namespace, o.Name)); s != nil {
 			e.dropObject(s)
 		}
 		return nil
@@ -187,7 +157,7 @@ func (e *Engine) eachChanged(h *hook, w *watches.Watch, events []builtins.Event)
 // deleteObject has an object cleaned up that is not there any more: somebody has taken the
 // finalizer off by hand, or the watch does not select the object any more.
 func (e *Engine) deleteObject(h *hook, ev builtins.Event) {
-	s := h.each.objects.at(objectKey(ev.Namespace, ev.Name))
+	s := h.objects.at(objectKey(ev.Namespace, ev.Name))
 	switch {
 	case s == nil:
 	case h.gen.Cleanup == nil || !s.held && !s.mayHold || ev.Lacks: // without a result there is nothing to clean up by
@@ -206,8 +176,8 @@ func (e *Engine) deleteObject(h *hook, ev builtins.Event) {
 func (e *Engine) dropObject(s *subject) {
 	h := s.hook
 	s.gone = true
-	h.each.objects.drop(s.key)
-	h.each.failing.drop(s.key)
+	h.objects.drop(s.key)
+	h.failing.drop(s.key)
 	h.lane.Forget(s.work())
 	e.requeueAt(s, time.Time{})
 	e.clearSubject(s)
@@ -235,21 +205,20 @@ func (e *Engine) clearSubject(s *subject) {
 // begin notes which objects the first snapshot has: the hook was tried once they all
 // were.
 func (e *Engine) begin(h *hook) {
-	x := h.each
-	if x == nil || x.begun {
+	if !h.forEach() || h.untried != nil {
 		return
 	}
-	x.begun = true
+	h.untried = map[*subject]bool{}
 	if h.eachWatch().Served() { // what went while no process ran
-		keys := make(map[string]bool, len(x.objects))
-		for _, s := range x.objects {
+		keys := make(map[string]bool, len(h.objects))
+		for _, s := range h.objects {
 			keys[s.key] = true
 		}
 		e.do(DropSets{Module: h.module.name, Hook: h.gen.ID, Keys: keys})
 	}
-	for _, s := range x.objects {
-		if _, waits := h.lane.Waiting(s.work()); waits && !s.tried {
-			x.untried[s] = true
+	for _, s := range h.objects {
+		if _, waits := h.lane.Waiting(s.work()); waits && !s.first.tried() {
+			h.untried[s] = true
 		}
 	}
 	e.allTried(h)
@@ -258,15 +227,15 @@ func (e *Engine) begin(h *hook) {
 // wasTried notes the first run of an object. One that fails does not hold up what waits
 // for the hook: it is one of many.
 func (e *Engine) wasTried(s *subject) {
-	if x := s.hook.each; x != nil && x.untried[s] {
-		delete(x.untried, s)
-		e.allTried(s.hook)
+	if h := s.hook; h.untried[s] {
+		delete(h.untried, s)
+		e.allTried(h)
 	}
 }
 
 func (e *Engine) allTried(h *hook) {
-	if x := h.each; x.begun && len(x.untried) == 0 && !(h.tried && h.succeeded) {
-		h.tried, h.succeeded = true, true
+	if len(h.untried) == 0 && h.first != hasSucceeded {
+		h.first = hasSucceeded
 		e.touch(h.module)
 	}
 }

@@ -54,7 +54,7 @@ func (m *module) settled() bool {
 		return true
 	}
 	for _, h := range m.hooks {
-		if h.trouble() != "" && (!h.succeeded || m.pass.waiting[h.gen.ID]) {
+		if h.trouble() != "" && (!h.first.passed() || m.pass.waiting[h.gen.ID]) {
 			return true
 		}
 	}

@@ -68,10 +68,8 @@ func (m *module) failures() (out []Failure) {
 			add("", h.watches.Trouble())
 		case h.echoTrouble() != "":
 			add("", h.echoTrouble())
-		case h.each == nil:
-			add("", h.lastError)
 		default:
-			for _, s := range h.each.failing {
+			for _, s := range h.failing {
 				add(s.key, s.lastError)
 			}
 		}

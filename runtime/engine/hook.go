@@ -16,15 +16,19 @@ import (
 )
 
 // hook is the state of one hook. The memory of a hook without for_each is that of its
-// only subject; of one with for_each, tried and succeeded mean that all objects of the
+// only subject; of one with for_each, its own first run has succeeded once all objects of the
 // first snapshot were tried.
 type hook struct {
 	*subject
-	gen       *generation.Hook
-	module    *module
-	lane      *lane.Lane[builtins.Event]
-	before    []*hook // that had this id: runs of theirs are still under way
-	each      *each   // with for_each
+	gen     *generation.Hook
+	module  *module
+	lane    *lane.Lane[builtins.Event]
+	before  []*hook  // that had this id: runs of theirs are still under way
+	objects subjects // all that its runs are about: without for_each itself alone
+	failing subjects // those whose last run failed
+	// untried are objects of the first snapshot that wait for their first run; nil: that was
+	// not taken note of yet.
+	untried   map[*subject]bool
 	watches   watches.Set
 	schedules timers.Set
 	startup   *builtins.StartupBinding
@@ -73,8 +77,8 @@ type run struct {
 func newHook(m *module, g *generation.Hook) *hook {
 	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), stages: map[builtins.Stage]*builtins.StageBinding{}, echoing: map[*subject]bool{}}
 	h.subject = &subject{hook: h}
-	if g.ForEach != "" {
-		h.each = newEach()
+	if g.ForEach == "" {
+		h.objects = subjects{h.subject}
 	}
 	if g.MinInterval > 0 {
 		h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
@@ -108,7 +112,7 @@ func (h *hook) gates() bool {
 
 // holds says that the hook has not done yet what the first render waits for.
 func (h *hook) holds() bool {
-	if h.gates() && (!h.succeeded || !h.tried) { // succeeded alone: its code is new
+	if h.gates() && h.first != hasSucceeded {
 		return true
 	}
 	for _, w := range h.watches {
@@ -121,10 +125,10 @@ func (h *hook) holds() bool {
 
 // reset forgets what belongs to one life of the module; statistics stay.
 func (h *hook) reset() {
-	h.tried, h.succeeded, h.lastError = false, false, ""
-	h.each.reset()
-	for s := range h.subjects {
-		s.echo = echo{}
+	h.untried, h.failing = nil, nil
+	h.subject.reset()
+	for _, s := range h.objects {
+		s.reset()
 	}
 	for _, w := range h.watches {
 		w.Reset()
@@ -177,11 +181,11 @@ func (m *module) ready(id string) bool {
 	if m.leaving {
 		return h.leaves()
 	}
-	if h.startup == nil || h.tried {
+	if h.startup == nil || h.first.tried() {
 		return true
 	}
 	for _, other := range m.hooks {
-		if other.startup != nil && other.startup.Order < h.startup.Order && !other.tried && other.trouble() == "" {
+		if other.startup != nil && other.startup.Order < h.startup.Order && !other.first.tried() && other.trouble() == "" {
 			return false
 		}
 	}
@@ -212,15 +216,6 @@ func (h *hook) trouble() string {
 		return why
 	}
 	return h.failure()
-}
-
-// failure says why the hook's last run failed, or "". With for_each it is the first of
-// its objects that has failed.
-func (h *hook) failure() string {
-	if h.each == nil {
-		return h.lastError
-	}
-	return h.each.failure()
 }
 
 // watchIDs are the ids of the hook's watches by binding.

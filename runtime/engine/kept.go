@@ -136,7 +136,7 @@ func (m *module) readState(data []byte) (known bool, err error) {
 func (m *module) subject(hook, key string) *subject {
 	h := m.byKey[hook]
 	switch {
-	case h == nil || (h.each != nil) != (key != ""):
+	case h == nil || h.forEach() != (key != ""):
 		return nil
 	case key == "":
 		return h.subject

@@ -160,7 +160,7 @@ func (m *module) queue(name string) *lane.Lane[builtins.Event] {
 
 // parallel says how many runs of a hook go side by side.
 func (m *module) parallel(hook string) int {
-	if h := m.byKey[hook]; h != nil && h.each != nil {
+	if h := m.byKey[hook]; h != nil {
 		return h.gen.Parallel
 	}
 	return 1

@@ -135,10 +135,10 @@ func sameCode(a, b *generation.Hook) bool {
 // unlike says that a hook of the same id is not this one any more: it waits in another
 // lane, or its runs are about other objects.
 func (h *hook) unlike(g *generation.Hook) bool {
-	if h.gen.Queue != g.Queue || (h.each == nil) != (g.ForEach == "") {
+	if h.gen.Queue != g.Queue || h.forEach() != (g.ForEach != "") {
 		return true
 	}
-	return h.each != nil && !sameKind(h.eachWatch().Decl, g.Binding(g.ForEach).Watch)
+	return h.forEach() && !sameKind(h.eachWatch().Decl, g.Binding(g.ForEach).Watch)
 }
 
 func sameKind(a, b *builtins.WatchBinding) bool {
@@ -149,13 +149,13 @@ func sameKind(a, b *builtins.WatchBinding) bool {
 // same. Runs of that one are still to end.
 func (e *Engine) inherit(h, old *hook) {
 	switch {
-	case h.each == nil && old.each == nil:
+	case !h.forEach() && !old.forEach():
 		h.state, h.stateSecrets = old.state, old.stateSecrets
-	case h.each != nil && old.each != nil && sameKind(h.eachWatch().Decl, old.eachWatch().Decl):
-		for _, s := range old.each.objects {
+	case h.forEach() && old.forEach() && sameKind(h.eachWatch().Decl, old.eachWatch().Decl):
+		for _, s := range old.objects {
 			one := *s
-			one.hook, one.requeueAt, one.requeue, one.tried = h, time.Time{}, 0, false
-			h.each.objects.put(&one)
+			one.hook, one.requeueAt, one.requeue, one.first = h, time.Time{}, 0, untried
+			h.objects.put(&one)
 		}
 	default:
 		e.dropHook(old)
@@ -302,20 +302,14 @@ func hookOf(m *module, t *timers.Timer) *hook {
 // and remembers stays.
 func (e *Engine) again(h *hook) {
 	e.willHold(h)
-	h.lastError = ""
 	for s := range h.echoing {
 		s.echo.why = ""
 	}
-	if h.gates() {
-		h.tried = false
-	}
-	if h.each != nil {
-		h.each.begun = false
-		clear(h.each.untried)
-		h.each.failing = nil
-		for _, s := range h.each.objects {
-			s.tried, s.lastError = false, ""
-		}
+	h.untried, h.failing = nil, nil
+	h.first.renew()
+	for _, s := range h.objects {
+		s.first.renew()
+		s.lastError = ""
 	}
 	if h.startup != nil {
 		e.add(h.subject, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})

@@ -90,18 +90,18 @@ func (h *hook) refusesRequests() string {
 
 // responded ends a request run. Nobody tries it again but whoever asked.
 func (e *Engine) responded(r *run, err error) {
-	h := r.hook
+	h, s := r.hook, r.subject
 	e.do(Respond{ID: r.request.ID, Response: r.response, Err: err})
 	switch {
 	case err != nil:
 		h.failures++
-		if text := err.Error(); text != h.lastError {
-			h.lastError = text
-			e.do(Note{Level: builtins.LevelError, Module: h.module.name, Hook: h.gen.ID, Err: err, Message: text + " (the request failed)"})
+		if text := err.Error(); text != s.lastError {
+			s.fails(text)
+			e.do(Note{Level: builtins.LevelError, Module: h.module.name, Hook: h.gen.ID, Err: err, Message: s.said(text) + " (the request failed)"})
 		}
-	case h.lastError != "":
-		h.lastError = ""
-		e.note(builtins.LevelInfo, h.module, h.gen.ID, "runs again")
+	case s.lastError != "":
+		s.fails("")
+		e.note(builtins.LevelInfo, h.module, h.gen.ID, s.said("runs again"))
 	}
 	e.receiveNext(h)
 	e.touch(h.module)

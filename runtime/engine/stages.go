@@ -142,7 +142,7 @@ func (e *Engine) beginAll() {
 		return
 	}
 	for _, h := range e.global.hooks {
-		if h.stages[builtins.StageBeforeAll] == nil && h.gates() && !h.succeeded && h.trouble() == "" {
+		if h.stages[builtins.StageBeforeAll] == nil && h.gates() && !h.first.passed() && h.trouble() == "" {
 			return
 		}
 	}

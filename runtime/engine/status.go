@@ -177,9 +177,9 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 		out.LastRun = &at
 	}
 	notBefore, waits := h.lane.Waiting(h.work())
-	if h.each != nil {
+	if h.forEach() {
 		waits = h.lane.Waits(h.gen.ID)
-		objects, failing := len(h.each.objects), len(h.each.failing)
+		objects, failing := len(h.objects), len(h.failing)
 		out.Objects, out.Failing = &objects, &failing
 	}
 	out.NextTry = future(notBefore, e.now)

@@ -28,8 +28,7 @@ type subject struct {
 	keys *subjectKeys
 
 	echo      echo
-	tried     bool // since its module came up
-	succeeded bool // and it succeeded
+	first     firstRun
 	lastError string
 	requeueAt time.Time
 	requeue   int // its place among those that wait for that, plus one
@@ -45,6 +44,55 @@ type subject struct {
 	sets            bool // it may have sets of objects that it owns
 	// last is what was last seen of an object that is not there any more.
 	last starlark.Value
+}
+
+// firstRun is how far a subject has come since its module came up.
+type firstRun int
+
+const (
+	untried firstRun = iota
+	hasFailed
+	hasSucceeded
+	renewed // it has succeeded, with other code
+)
+
+// tried says that there was a run with the code as it is.
+func (f firstRun) tried() bool { return f == hasFailed || f == hasSucceeded }
+
+// passed says that a run has succeeded, with whichever code.
+func (f firstRun) passed() bool { return f == hasSucceeded || f == renewed }
+
+// fail notes a run that has failed: what has once succeeded goes on to count.
+func (f *firstRun) fail() {
+	if f.passed() {
+		*f = hasSucceeded
+	} else {
+		*f = hasFailed
+	}
+}
+
+// renew notes that the code is another one.
+func (f *firstRun) renew() {
+	if f.passed() {
+		*f = renewed
+	} else {
+		*f = untried
+	}
+}
+
+// fails notes why the last run about the subject has failed; "" when it has not.
+func (s *subject) fails(why string) {
+	if s.lastError = why; why == "" {
+		s.hook.failing.drop(s.key)
+	} else {
+		s.hook.failing.put(s)
+	}
+}
+
+// reset forgets what belongs to one life of the module.
+func (s *subject) reset() {
+	s.first, s.lastError, s.echo = untried, "", echo{}
+	s.held, s.mayHold, s.leaving, s.lacks, s.last = false, false, false, false, nil
 }
 
 // subjects are some of one hook, sorted by key.
