@@ -73,7 +73,7 @@ func (e *Engine) commit(id uint64) {
 	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes, Cause: r.leads(), Hide: r.hide}
 	e.applies(r.hook, commit.Writes)
 	s.sets = s.sets || r.ownsSets()
-	e.writing(commit)
+	e.wrote.Begin(commit.Writes, commit.Cause)
 	r.writes = commit.Cause
 	e.do(commit)
 }
@@ -108,7 +108,7 @@ func (r *run) remembers(state map[string]any, secrets [][]string) bool {
 func (e *Engine) committed(in Committed) {
 	r := e.runs[in.Run]
 	if r != nil {
-		e.hasWritten(r.effects.Writes, r.writes)
+		e.wrote.End(r.effects.Writes, r.writes)
 	}
 	switch {
 	case r == nil:
@@ -202,8 +202,8 @@ func (e *Engine) runSucceeded(id uint64) {
 	h, s, m := r.hook, r.subject, r.hook.module
 	if r.request == nil {
 		h.lane.Done(r.work)
-		h.lane.Delay(s.work(), s.echo.until)
-		s.echo.ended(len(r.effects.Writes) > 0, e.now)
+		h.lane.Delay(s.work(), s.echo.Until())
+		s.echo.End(len(r.effects.Writes) > 0, e.now)
 		e.mended(s)
 	}
 	s.state, s.stateSecrets = r.state, r.secrets

@@ -139,7 +139,7 @@ func (e *Engine) observeObject(h *hook, o Object) *subject {
 
 // eachChanged queues what has happened to the objects of a hook with for_each.
 func (e *Engine) eachChanged(h *hook, w *watches.Watch, events []builtins.Event) {
-	for _, ev := range e.caused(w, events) {
+	for _, ev := range e.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events) {
 		if ev.Type == "deleted" {
 			e.deleteObject(h, ev)
 			continue

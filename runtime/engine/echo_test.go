@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/causes"
 )
 
 // patches has a hook write something else each time to a Node, as long as it is to.
@@ -47,7 +48,7 @@ func TestAHookThatWakesItself(t *testing.T) {
 	w.patches("web/a", "a", &again)
 	w.start()
 	w.answers(time.Hour, map[string]string{"web/a": "web/a#nodes"})
-	if len(w.runs) > maxEchoes+30 {
+	if len(w.runs) > causes.MaxEchoes+30 {
 		t.Errorf("%d runs in an hour", len(w.runs))
 	}
 	if problems := strings.Join(w.module("web").Problems, "\n"); !strings.Contains(problems, "a: wakes itself: it watches what it writes (Node a)") {
@@ -79,7 +80,7 @@ func TestHooksThatWakeEachOther(t *testing.T) {
 	w.runs = []string{"web/a sync"}
 	w.in(WatchChanged{ID: "db/b#nodes", Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: "a"}}})
 	w.answers(time.Hour, ring)
-	if len(w.runs) > 3*maxEchoes+60 {
+	if len(w.runs) > 3*causes.MaxEchoes+60 {
 		t.Errorf("%d runs in an hour", len(w.runs))
 	}
 	problems := strings.Join(slices.Concat(w.module("web").Problems, w.module("db").Problems), "\n")
@@ -112,7 +113,7 @@ func TestAHookThatWakesItselfByWayOfARelease(t *testing.T) {
 	w.patches("web/a", "a", &again)
 	w.start()
 	w.answers(time.Hour, map[string]string{"web/a": "global/g#nodes"})
-	if n > 3*maxEchoes {
+	if n > 3*causes.MaxEchoes {
 		t.Errorf("%d runs in an hour", n)
 	}
 	if failures := w.e.Failures(); len(failures) != 1 || !strings.Contains(failures[0].Reason, "wakes itself by way of web/a") {
@@ -129,7 +130,7 @@ func TestAHookThatCorrectsOthersDoesNotWakeItself(t *testing.T) {
 		again := true
 		w.patches("web/a", "a", &again)
 		w.start()
-		for i := range 3 * maxEchoes {
+		for i := range 3 * causes.MaxEchoes {
 			before := len(w.runs)
 			again = true
 			w.changed("web/a#nodes") // by somebody else
@@ -156,7 +157,7 @@ func TestAnEventBeforeTheAnswerToItsWrite(t *testing.T) {
 	}
 	w.start()
 	w.advance(time.Hour)
-	if len(w.runs) > maxEchoes+30 {
+	if len(w.runs) > causes.MaxEchoes+30 {
 		t.Errorf("%d runs in an hour", len(w.runs))
 	}
 }

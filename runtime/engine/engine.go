@@ -20,7 +20,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/values"
-	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -116,7 +116,7 @@ type Engine struct {
 	waiters map[string]map[*module]bool // those whose verdict hangs on another one, by its name
 
 	requeues requeues
-	wrote    map[effect.Ref]*effect.Cause // what commits under way write
+	wrote    causes.Writes
 }
 
 // releaseRetry spaces out failed release actions, CRDs and enabled() calls.
@@ -129,7 +129,7 @@ func New(o Options) *Engine {
 		modules: map[string]*module{},
 		watches: map[string]*hook{},
 		runs:    map[uint64]*run{},
-		wrote:   map[effect.Ref]*effect.Cause{},
+		wrote:   causes.Writes{},
 		pending: map[uint64]func(Input){},
 		coming:  map[*module]bool{},
 		working: map[*module]bool{},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
@@ -263,9 +264,9 @@ func (e *Engine) startRun(h *hook, r *run) {
 	if r.request != nil {
 		a.Request = r.request.Request
 	} else {
-		ev, _ := causeOf(work.Events)
+		ev, _ := causes.Of(work.Events)
 		r.cause = ev.Cause
-		s.echo.begin(r.cause)
+		s.echo.Begin(r.cause)
 	}
 	h.lastRun = e.now
 	e.do(a)
@@ -289,12 +290,12 @@ func (e *Engine) runOf(s *subject) RunHook {
 // overflow stands in for more events than are worth keeping: one sync event a
 // watch, beside the events that tell of no object.
 func overflow(events []builtins.Event) []builtins.Event {
-	cause, _ := causeOf(events)
+	cause, _ := causes.Of(events)
 	bindings := map[string]bool{}
 	seen := map[string]bool{}
 	var out []builtins.Event
 	for _, ev := range events {
-		if ofWatch(ev) {
+		if causes.OfWatch(ev) {
 			bindings[ev.Binding] = true
 		} else if key := ev.Type + " " + ev.Binding; !seen[key] {
 			seen[key] = true
@@ -310,12 +311,4 @@ func overflow(events []builtins.Event) []builtins.Event {
 		out = append(out, builtins.Event{Type: "sync", Binding: name, Cause: cause.Cause})
 	}
 	return out
-}
-
-func ofWatch(ev builtins.Event) bool {
-	switch ev.Type {
-	case "sync", "added", "modified", "deleted":
-		return true
-	}
-	return false
 }

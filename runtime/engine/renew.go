@@ -303,7 +303,7 @@ func hookOf(m *module, t *timers.Timer) *hook {
 func (e *Engine) again(h *hook) {
 	e.willHold(h)
 	for s := range h.echoing {
-		s.echo.why = ""
+		s.echo.Forget()
 	}
 	h.untried, h.failing = nil, nil
 	h.first.renew()

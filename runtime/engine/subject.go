@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -27,7 +28,7 @@ type subject struct {
 	// keys are those of what is kept of both, as they are in the Secret.
 	keys *subjectKeys
 
-	echo      echo
+	echo      causes.Echo
 	first     firstRun
 	lastError string
 	requeueAt time.Time
@@ -91,7 +92,7 @@ func (s *subject) fails(why string) {
 
 // reset forgets what belongs to one life of the module.
 func (s *subject) reset() {
-	s.first, s.lastError, s.echo = untried, "", echo{}
+	s.first, s.lastError, s.echo = untried, "", causes.Echo{}
 	s.held, s.mayHold, s.leaving, s.lacks, s.last = false, false, false, false, nil
 }
 

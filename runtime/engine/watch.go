@@ -84,7 +84,7 @@ func (e *Engine) watchChanged(in WatchChanged) {
 	if len(events) == 0 {
 		return
 	}
-	e.queue(h, e.caused(w, events)...)
+	e.queue(h, e.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events)...)
 	e.touch(h.module)
 }
 

@@ -1,0 +1,206 @@
+// Package causes knows which runs have led to an event, and finds rows of runs that go round: a
+// hook that writes something else at each run to an object that it watches wakes itself
+// without end; two hooks may do the same to each other, and a hook to itself by way of values
+// and the hooks of a release. The event of a write carries its cause, see [effect.Cause],
+// and the runs that it leads to hand that on. A subject that has led to itself many times is
+// slowed down: where a row of runs goes round, one place is enough. News of anything else let
+// it run at once. The package does no I/O.
+package causes
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// MaxEchoes is how many such runs are taken for hooks that come to rest by and by.
+const MaxEchoes = 20
+
+// echoRests is how long after its last run a subject is said to wake itself.
+const echoRests = time.Minute
+
+// echoes spaces out the runs after them.
+var echoes = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
+
+// OfWatch says whether an event tells of objects of a watch.
+func OfWatch(ev builtins.Event) bool {
+	switch ev.Type {
+	case "sync", "added", "modified", "deleted":
+		return true
+	}
+	return false
+}
+
+// Of is the event whose cause is that of a run for these events: of one object the
+// longest row counts, for whoever answers to a change may be of that row; of several objects
+// the shortest, for a run that something else has brought about as well begins anew. A row
+// that is known to go round goes on all the same.
+func Of(events []builtins.Event) (cause builtins.Event, slowed bool) {
+	type object struct{ typ, binding, namespace, name string }
+	caused := func(ev builtins.Event) bool { return ev.Cause != nil }
+	if !slices.ContainsFunc(events, caused) {
+		return builtins.Event{}, false
+	}
+	longest := map[object]builtins.Event{}
+	for _, ev := range events {
+		of := object{"", ev.Binding, ev.Namespace, ev.Name}
+		if !OfWatch(ev) {
+			of.typ = ev.Type
+		}
+		if before, there := longest[of]; !there || before.Cause.Compare(ev.Cause) < 0 {
+			longest[of] = ev
+		}
+	}
+	var least, most *builtins.Event
+	for _, ev := range longest {
+		if least == nil || compareCauses(ev, *least) < 0 {
+			least = &ev
+		}
+		if most == nil || compareCauses(ev, *most) > 0 {
+			most = &ev
+		}
+	}
+	if goesRound(most.Cause) {
+		return *most, goesRound(least.Cause)
+	}
+	return *least, false
+}
+
+func goesRound(c *effect.Cause) bool { return c != nil && c.Rounds >= MaxEchoes }
+
+func compareCauses(a, b builtins.Event) int {
+	if c := a.Cause.Compare(b.Cause); c != 0 {
+		return c
+	}
+	key := func(ev builtins.Event) string { return ev.Binding + " " + ev.Namespace + "/" + ev.Name }
+	return strings.Compare(key(a), key(b))
+}
+
+// Echo is what is known of one subject that wakes itself.
+type Echo struct {
+	until time.Time // what waits for it waits until then; zero: it is not slowed down
+	why   string    // what is said of it, as long as the row seems to go on
+	ends  time.Time // when that is over, unless the row comes back; zero: not yet
+}
+
+// Until is the time until which what waits for the subject waits; zero: it need not.
+func (x *Echo) Until() time.Time { return x.until }
+
+// Why is what was said of the subject, "" when it does not wake itself.
+func (x *Echo) Why() string { return x.why }
+
+// Ends is when it is time for [Echo.Rest]; zero: not yet.
+func (x *Echo) Ends() time.Time { return x.ends }
+
+func mine(subject string) func(builtins.Event) bool {
+	return func(ev builtins.Event) bool { return OfWatch(ev) && ev.Cause.Round(subject) >= MaxEchoes }
+}
+
+// Concerns says whether events for the subject of this id may change how long it waits.
+func (x *Echo) Concerns(subject string, events []builtins.Event) bool {
+	return !x.until.IsZero() || slices.ContainsFunc(events, mine(subject))
+}
+
+// Queue works out how long all that waits for a subject has to wait. It says whether the
+// subject is slowed down now, and which event is why. Jitter returns numbers in [0,1).
+func (x *Echo) Queue(subject string, waiting []builtins.Event, now time.Time, jitter func() float64) (why builtins.Event, slowed bool) {
+	ev, round := Of(waiting)
+	switch {
+	case !round || !mine(subject)(ev):
+		x.until = time.Time{}
+	case !x.until.After(now):
+		x.until = now.Add(echoes.Delay(ev.Cause.Rounds-MaxEchoes+1, jitter()))
+		return ev, true
+	}
+	return builtins.Event{}, false
+}
+
+// Say notes what is said of the subject. first says that nothing was before.
+func (x *Echo) Say(why string) (first bool) {
+	first = x.why == ""
+	x.why, x.ends = why, time.Time{}
+	return first
+}
+
+// Begin notes that a run begins which events have brought about.
+func (x *Echo) Begin(cause *effect.Cause) {
+	x.until = time.Time{}
+	if !goesRound(cause) {
+		x.why = ""
+	}
+}
+
+// End notes that a run has succeeded: the objects that it has written may wake it again.
+func (x *Echo) End(wrote bool, now time.Time) {
+	switch {
+	case !x.until.IsZero(): // it has done so already
+	case !wrote:
+		x.why = ""
+	case x.why != "":
+		x.ends = now.Add(echoRests)
+	}
+}
+
+// Rest says whether the subject does not wake itself any more.
+func (x *Echo) Rest(now time.Time) bool {
+	if x.why == "" || !x.ends.IsZero() && !x.ends.After(now) {
+		x.why = ""
+		return true
+	}
+	return false
+}
+
+// Forget drops what was said of the subject.
+func (x *Echo) Forget() { x.why = "" }
+
+// Writes are the causes of what commits under way write, by object: an event that comes
+// before the end of a commit may tell of it without saying so.
+type Writes map[effect.Ref]*effect.Cause
+
+// Begin notes that a commit begins.
+func (w Writes) Begin(writes []effect.Write, cause *effect.Cause) {
+	for i := range writes {
+		for _, ref := range writes[i].Objects() {
+			w[anyVersion(ref)] = cause
+		}
+	}
+}
+
+// End ends that.
+func (w Writes) End(writes []effect.Write, cause *effect.Cause) {
+	for i := range writes {
+		for _, ref := range writes[i].Objects() {
+			if ref = anyVersion(ref); w[ref] == cause {
+				delete(w, ref)
+			}
+		}
+	}
+}
+
+// Caused returns events of objects of one kind with the causes of what is being written.
+func (w Writes) Caused(apiVersion, kind string, events []builtins.Event) []builtins.Event {
+	if len(w) == 0 {
+		return events
+	}
+	out := slices.Clone(events)
+	for i := range out {
+		if ev := &out[i]; ev.Cause == nil {
+			ev.Cause = w[anyVersion(effect.Ref{APIVersion: apiVersion, Kind: kind, Namespace: ev.Namespace, Name: ev.Name})]
+		}
+	}
+	return out
+}
+
+// anyVersion is ref with the group in place of the API version.
+func anyVersion(ref effect.Ref) effect.Ref {
+	group, _, grouped := strings.Cut(ref.APIVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	ref.APIVersion = group
+	return ref
+}
