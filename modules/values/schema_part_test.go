@@ -83,3 +83,31 @@ func TestPartialChecksSayWhatWholeOnesSay(t *testing.T) {
 		t.Errorf("%d refused and %d passed: these schemas show little", refused, passed)
 	}
 }
+
+// A run with objects is checked before they are written, and when it is kept: the second
+// check, of the same, does nothing.
+func TestTheSameIsCheckedOnce(t *testing.T) {
+	schema, err := ParseSchema("values.yaml", []byte("type: object\nproperties: {a: {type: integer}}"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewComposer(Section{Name: "web", Schema: schema})
+	set := func(path string, v any) []effect.ValueOp {
+		return []effect.ValueOp{{Op: effect.OpSet, Path: []string{path}, Value: v}}
+	}
+	if ps := c.CheckHook("h", set("a", int64(1))); len(ps) > 0 {
+		t.Fatal(ps)
+	}
+	first := c.checked.Load()
+	if ps := c.CheckHook("h", set("a", int64(1))); len(ps) > 0 || c.checked.Load() != first {
+		t.Errorf("it is checked again: %v", ps)
+	}
+	for _, ops := range [][]effect.ValueOp{set("a", "x"), set("b", int64(1)), append(set("b", int64(1)), set("a", int64(1))...)} {
+		if ps := c.CheckHook("h", ops); len(ps) == 0 {
+			t.Errorf("%v is in order", ops)
+		}
+	}
+	if ps := c.CheckHook("h", set("a", int64(2))); len(ps) > 0 || c.checked.Load() == first {
+		t.Errorf("another value is not checked: %v", ps)
+	}
+}
