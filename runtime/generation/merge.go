@@ -26,8 +26,16 @@ func (g *Generation) Merge(before *Generation, held, unfit map[string]string) *G
 		tree.Values = map[string]any{}
 	}
 	out.Tree = &tree
+	alone := before
+	if len(before.origins) > 0 { // else each generation would hold on to earlier ones
+		one := *before
+		one.origins = nil
+		alone = &one
+	}
 	for name := range held {
-		out.origins[name] = before.Of(name)
+		if out.origins[name] = before.origins[name]; out.origins[name] == nil {
+			out.origins[name] = alone
+		}
 		if out.found != nil {
 			out.found[name] = before.found[name]
 		}

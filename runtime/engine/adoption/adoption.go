@@ -29,16 +29,24 @@ type Input struct {
 type adoption struct {
 	Input
 	held, unfit map[string]string
+	followers   map[string][]string // of a module: those that require it in Next, and have changed
 }
 
 // Decide returns the generation that comes into force. A module that could be used and cannot be
 // used in Next is held, with those that depend on it: it stays as it was. So is one that may
 // only look as if it were gone. All others are as in Next.
 func Decide(in Input) *generation.Generation {
-	a := &adoption{in, map[string]string{}, map[string]string{}}
-	for _, name := range a.names(in.Before) {
+	a := &adoption{in, map[string]string{}, map[string]string{}, map[string][]string{}}
+	for _, name := range in.Next.Names {
+		for _, r := range in.Next.Modules[name].Decl.Requires {
+			if in.Changed[name] {
+				a.followers[r] = append(a.followers[r], name)
+			}
+		}
+	}
+	for _, name := range names(in.Before) {
 		switch {
-		case a.next(name) && in.Errors[name] != "" && in.Unusable[name] == "":
+		case a.next(name) && in.Errors[name] != "" && in.Unusable[name] == "" && !a.isNew(name):
 			a.hold(name, in.Errors[name])
 		case !a.next(name) && slices.Contains(in.Next.Tree.Hollow, name):
 			a.hold(name, "its folder holds nothing of a module; remove the folder to uninstall it")
@@ -60,71 +68,62 @@ func (a *adoption) look(merged *generation.Generation) {
 	if len(a.held) > 0 { // else those of the tree have an error
 		conflicts = merged.Conflicts()
 	}
-	for _, name := range a.names(merged) {
-		if a.held[name] != "" {
-			a.keepRequired(name, merged)
-			continue
-		}
-		why := cmp.Or(a.requires(name, merged), conflicts[name])
+	for _, name := range names(merged) {
+		why := conflicts[name]
 		if err := g.Problems[name]; err != nil {
 			why = err.Error()
 		}
 		switch {
 		case a.isNew(name):
-			if why = cmp.Or(a.Errors[name], why); why != "" {
-				a.keepRenamed(name, why)
-			}
-			if why != "" && len(a.held) > 0 {
-				a.unfit[name] = why
-			}
+			a.refuse(name, cmp.Or(a.Errors[name], why))
 		case why != "" && (a.Unusable[name] == "" || len(a.held) > 0):
 			a.hold(name, why)
 		}
 	}
 }
 
-// requires says that a module which has changed requires one that is held: it may rely on what
-// that one would be.
-func (a *adoption) requires(name string, merged *generation.Generation) string {
-	m := merged.Modules[name]
-	if m == nil || !a.Changed[name] {
-		return ""
-	}
-	for _, r := range m.Decl.Requires {
-		if a.held[r] != "" {
-			return fmt.Sprintf("requires %s, which is not as in the tree", r)
-		}
-	}
-	return ""
-}
-
-// keepRequired holds modules that a module which is held requires, when they are gone.
-func (a *adoption) keepRequired(name string, merged *generation.Generation) {
-	m := merged.Modules[name]
-	if m == nil {
+// hold has a module stay as it was. Those that have changed and require it may rely on its new
+// version, so they are held too; and what it requires must not go.
+func (a *adoption) hold(name, why string) {
+	if a.held[name] != "" {
 		return
 	}
-	for _, r := range m.Decl.Requires {
-		if merged.Modules[r] == nil && a.Before.Modules[r] != nil {
-			a.hold(r, fmt.Sprintf("it is gone, while module %s, which is not as in the tree, requires it", name))
+	a.held[name] = why
+	for _, follower := range a.followers[name] {
+		why := fmt.Sprintf("requires %s, which is not as in the tree", name)
+		if a.isNew(follower) {
+			a.refuse(follower, why)
+		} else {
+			a.hold(follower, why)
+		}
+	}
+	if m := a.Before.Modules[name]; m != nil {
+		for _, r := range m.Decl.Requires {
+			if !a.next(r) && a.Before.Modules[r] != nil {
+				a.hold(r, fmt.Sprintf("it is gone, while module %s, which is not as in the tree, requires it", name))
+			}
 		}
 	}
 }
 
-// keepRenamed holds modules that are gone while a new one is broken: that may be another name
-// of one of them.
-func (a *adoption) keepRenamed(broken, why string) {
-	for _, name := range a.Before.Names {
-		if !a.next(name) && !a.isNew(name) && a.held[name] == "" {
-			a.hold(name, fmt.Sprintf("it is gone, while a new module, %s, is broken: %s", broken, why))
+// refuse notes that a new module is broken. Modules that are gone are held then: it may be another
+// name of one of them.
+func (a *adoption) refuse(name, why string) {
+	if why == "" || a.unfit[name] != "" {
+		return
+	}
+	for _, gone := range a.Before.Names {
+		if !a.next(gone) && !a.isNew(gone) {
+			a.hold(gone, fmt.Sprintf("it is gone, while a new module, %s, is broken: %s", name, why))
 		}
 	}
+	if len(a.held) > 0 {
+		a.unfit[name] = why
+	}
 }
-
-func (a *adoption) hold(name, why string) { a.held[name] = why }
 
 // names are those of all modules of a generation, and of the global hooks.
-func (a *adoption) names(g *generation.Generation) []string {
+func names(g *generation.Generation) []string {
 	return append([]string{values.GlobalKey}, g.Names...)
 }
 
