@@ -48,6 +48,43 @@ type listed struct {
 
 type releaseName struct{ namespace, name string }
 
+// Expect reads what the releases that there are will soon ask for, and returns when it has that:
+// what the API server serves, the records, and where releases are many, a list of them. An error
+// is that of whoever asks then.
+func (m *Manager) Expect(ctx context.Context, refs []Ref) {
+	if m.o.Lifeless || len(refs) == 0 {
+		return
+	}
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { _, _ = m.capabilities() })
+	beside.Go(func() { _, _ = m.records.get(ctx, refs[0]) })
+	m.expectRevisions(ctx, refs)
+}
+
+func (m *Manager) expectRevisions(ctx context.Context, refs []Ref) {
+	g := &m.glances
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.age()
+	many := map[string]int{}
+	for _, ref := range refs {
+		many[ref.Namespace]++
+	}
+	few := 0
+	for namespace, n := range many {
+		switch {
+		case n <= glanceBurst:
+			few++
+		case g.lists[namespace] == nil:
+			m.listRevisions(ctx, namespace)
+		}
+	}
+	if few > glanceBurst && g.lists[""] == nil && !g.refused {
+		m.listRevisions(ctx, "")
+	}
+}
+
 // glance returns the newest revision of a release as a list has shown it; false: nobody
 // knows, read it.
 func (m *Manager) glance(ctx context.Context, ref Ref) (revision, bool) {

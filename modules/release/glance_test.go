@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,9 +27,10 @@ type manyFixture struct {
 	store  *store.Store
 	server http.RoundTripper
 
-	mu     sync.Mutex
-	lists  []string // by namespace
-	writes []string // to Secrets
+	mu       sync.Mutex
+	requests int
+	lists    []string // by namespace
+	writes   []string // to Secrets
 }
 
 func newManyFixture(t *testing.T) *manyFixture {
@@ -39,6 +41,9 @@ func newManyFixture(t *testing.T) *manyFixture {
 }
 
 func (f *manyFixture) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	f.requests++
+	f.mu.Unlock()
 	if path, ok := strings.CutSuffix(r.URL.Path, "/secrets"); ok && r.Method == http.MethodGet {
 		f.mu.Lock()
 		f.lists = append(f.lists, strings.TrimPrefix(strings.TrimPrefix(path, "/api/v1"), "/namespaces/"))
@@ -131,6 +136,46 @@ func TestManyReleasesAreListed(t *testing.T) {
 			f.Manager = f.manager()
 			if lists := f.all(n, ActionUnchanged, test.namespaces...); lists > test.most {
 				t.Errorf("%d lists for %d releases, want at most %d", lists, n, test.most)
+			}
+		})
+	}
+}
+
+// Releases that are expected are listed ahead, once, and need no request then.
+func TestReleasesAreExpected(t *testing.T) {
+	const n = 40
+	spread := make([]string, n)
+	for i := range spread {
+		spread[i] = fmt.Sprintf("ns-%d", i)
+	}
+	for name, test := range map[string]struct {
+		namespaces, lists []string
+	}{
+		"one namespace": {[]string{"apps"}, []string{"apps"}},
+		"one each":      {spread, []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newManyFixture(t)
+			f.all(n, ActionInstalled, test.namespaces...)
+			f.Manager = f.manager()
+			var refs []Ref
+			for i := range n {
+				at := f.target(i, "1", test.namespaces...)
+				refs = append(refs, Ref{Module: at.Module, Namespace: at.Namespace, Name: at.Name})
+			}
+			f.lists = nil
+			f.Expect(t.Context(), refs)
+			if !slices.Equal(f.lists, test.lists) {
+				t.Errorf("lists of %q, want %q", f.lists, test.lists)
+			}
+			before := f.requests
+			if f.all(n, ActionUnchanged, test.namespaces...); f.requests != before {
+				t.Errorf("%d requests once the releases were expected", f.requests-before)
+			}
+			f.lists = nil
+			f.Manager = f.manager()
+			if f.Expect(t.Context(), refs[:glanceBurst]); len(f.lists) > 0 {
+				t.Errorf("lists of %q for few releases", f.lists)
 			}
 		})
 	}

@@ -165,13 +165,14 @@ func (d *Driver) begin() {
 }
 
 func (d *Driver) readStart() (engine.Start, error) {
-	kept, err := d.kept.Load(d.work)
-	if err != nil {
-		return engine.Start{}, fmt.Errorf("kept values: %w", err)
-	}
 	refs, err := d.releases.Installed(d.work)
 	if err != nil {
 		return engine.Start{}, fmt.Errorf("release records: %w", err)
+	}
+	d.busy.Go(func() { d.releases.Expect(d.work, refs) }) // while hooks and watches begin
+	kept, err := d.kept.Load(d.work)
+	if err != nil {
+		return engine.Start{}, fmt.Errorf("kept values: %w", err)
 	}
 	sets, err := d.executor.Sets(d.work)
 	if err != nil {
