@@ -8,6 +8,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	hooks "github.com/starling-operator/starling/runtime/hook"
 )
 
 // Action is something that the engine wants done. A driver starts it and hands
@@ -97,8 +98,8 @@ type Commit struct {
 	Writes []effect.Write
 	// Cause is that of the events which the writes lead to.
 	Cause *effect.Cause
-	// Hide hides in an error what is secret; nil: there is nothing.
-	Hide func(error) error
+	// Seen is what must be hidden in an error; nil: there is nothing.
+	Seen *hooks.Seen
 }
 
 // Uncommitted says that a hook has succeeded, and what it asked for was refused or could
@@ -114,7 +115,8 @@ type Uncommitted struct {
 type Save struct {
 	Op     uint64
 	Module string
-	// Hooks are those of the runs that end with it.
+	// Runs end with it; Hooks are theirs.
+	Runs  []uint64
 	Hooks []*generation.Hook
 	Data  map[string][]byte
 }

@@ -38,7 +38,7 @@ func (e *Engine) runDone(in RunDone) {
 		e.runFailed(in.Run, in.Err)
 		return
 	}
-	r.effects, r.response, r.hide = in.Effects, in.Response, in.Hide
+	r.effects, r.response, r.seen = in.Effects, in.Response, in.Seen
 	switch {
 	case r.cleanup: // what the object had set and remembered goes with it
 		r.effects.Values, r.effects.State, r.effects.Requeue = nil, nil, 0
@@ -70,7 +70,7 @@ func (e *Engine) commit(id uint64) {
 			return
 		}
 	}
-	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes, Cause: r.leads(), Hide: r.hide}
+	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes, Cause: r.leads(), Seen: r.seen}
 	e.applies(r.hook, commit.Writes)
 	s.sets = s.sets || r.ownsSets()
 	e.wrote.Begin(commit.Writes, commit.Cause)
@@ -271,9 +271,7 @@ func (e *Engine) cleaned(s *subject) {
 
 // commitFailed ends a run that has failed after its hook had succeeded.
 func (e *Engine) commitFailed(id uint64, err error) {
-	if hide := e.runs[id].hide; hide != nil {
-		err = hide(err)
-	}
+	err = e.runs[id].seen.Err(err)
 	h := e.runs[id].hook
 	e.do(Uncommitted{Run: id, Module: h.module.name, Hook: h.gen.ID, Err: err})
 	e.runFailed(id, err)

@@ -93,7 +93,7 @@ type Engine struct {
 
 	watches map[string]*hook // by the id of a watch
 	runs    map[uint64]*run
-	pending map[uint64]func(Input) // answers to all other actions, by op
+	pending map[uint64]asked // all other actions that wait for an answer, by op
 
 	ready     bool // once Ready has said so
 	allBegun  bool // before_all hooks were queued
@@ -130,7 +130,7 @@ func New(o Options) *Engine {
 		watches: map[string]*hook{},
 		runs:    map[uint64]*run{},
 		wrote:   causes.Writes{},
-		pending: map[uint64]func(Input){},
+		pending: map[uint64]asked{},
 		coming:  map[*module]bool{},
 		working: map[*module]bool{},
 		waiters: map[string]map[*module]bool{},
@@ -174,19 +174,19 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	case Committed:
 		e.committed(in)
 	case Evaluated:
-		e.answer(in.Op, in)
+		e.answered(in.Op, in)
 	case CRDsApplied:
-		e.answer(in.Op, in)
+		e.answered(in.Op, in)
 	case Released:
-		e.answer(in.Op, in)
+		e.answered(in.Op, in)
 	case Uninstalled:
-		e.answer(in.Op, in)
+		e.answered(in.Op, in)
 	case Saved:
-		e.answer(in.Op, in)
+		e.answered(in.Op, in)
 	case SetsRemoved:
-		e.answer(in.Op, in)
+		e.answered(in.Op, in)
 	case Unheld:
-		e.answer(in.Op, in)
+		e.answered(in.Op, in)
 	}
 	if e.gen != nil {
 		// Any input may be the first after the time that was waited for. The
@@ -205,8 +205,8 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 func (e *Engine) start(in Start) {
 	e.gen = in.Generation
 	e.adopt(in)
-	if in.Quarantined != nil {
-		e.quarantine(in.Quarantined)
+	for _, m := range e.all() {
+		e.bar(m.hooks, in.Barred)
 	}
 	e.adoptConfig()
 	e.valuesMoved(e.layers.Compose(), nil)
@@ -219,18 +219,49 @@ func (e *Engine) start(in Start) {
 // do appends an action.
 func (e *Engine) do(a Action) { e.out = append(e.out, a) }
 
-// ask appends an action that is answered, and notes who waits for the answer.
-func (e *Engine) ask(then func(Input)) uint64 {
+// asked is an action that waits for its answer, of a module as it was then.
+type asked struct {
+	module         *module
+	action         Action
+	epoch, version int
+}
+
+// op numbers the action that the next call of ask appends.
+func (e *Engine) op() uint64 {
 	e.ops++
-	e.pending[e.ops] = then
 	return e.ops
 }
 
-func (e *Engine) answer(op uint64, in Input) {
-	if then := e.pending[op]; then != nil {
-		delete(e.pending, op)
-		then(in)
+// ask appends an action of a module, and waits for its answer.
+func (e *Engine) ask(m *module, a Action) {
+	e.pending[e.ops] = asked{m, a, m.epoch, m.values.Version()}
+	e.do(a)
+}
+
+// answered has the one that waits hear of the end of an action.
+func (e *Engine) answered(op uint64, in Input) {
+	a, waits := e.pending[op]
+	if !waits {
+		return
 	}
+	delete(e.pending, op)
+	switch in := in.(type) {
+	case Evaluated:
+		e.evaluated(a, in)
+	case CRDsApplied:
+		e.crdsApplied(a, in)
+	case Released:
+		e.released(a, in)
+	case Uninstalled:
+		e.uninstalled(a, in)
+	case Saved:
+		e.saved(a, in)
+	case SetsRemoved:
+		e.setsRemoved(a, in)
+	case Unheld:
+		e.unheld(a, in)
+	}
+	e.touch(a.module)
 }
 
 func (e *Engine) note(level builtins.Level, m *module, hook, message string) {

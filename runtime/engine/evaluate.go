@@ -18,25 +18,22 @@ func (e *Engine) evaluate(m *module) {
 		return
 	}
 	ev.running = true
-	version := m.values.Version()
-	op := e.ask(func(in Input) {
-		answer := in.(Evaluated)
-		if answer.Err == nil && answer.Decision.Answer == builtins.AnswerDisabled && version != m.values.Version() {
-			// A no has to be meant for the values as they are.
-			ev.running = false
-			e.touch(m)
-			return
+	e.ask(m, Evaluate{Op: e.op(), Module: m.gen, Values: m.values.View(), Secrets: m.values.Secrets()})
+}
+
+func (e *Engine) evaluated(a asked, in Evaluated) {
+	m := a.module
+	ev := &m.eval
+	switch {
+	case in.Err != nil:
+		ev.failed(e.now, in.Err, e.opts.Jitter())
+		if m.started {
+			e.note(builtins.LevelError, m, "", "enabled(): "+in.Err.Error()+"; its last answer stays in force")
 		}
-		if answer.Err != nil {
-			ev.failed(e.now, answer.Err, e.opts.Jitter())
-			if m.started {
-				e.note(builtins.LevelError, m, "", "enabled(): "+answer.Err.Error()+"; its last answer stays in force")
-			}
-		} else {
-			ev.step = step{done: true}
-			ev.version, ev.decision = version, answer.Decision
-		}
-		e.touch(m)
-	})
-	e.do(Evaluate{Op: op, Module: m.gen, Values: m.values.View(), Secrets: m.values.Secrets()})
+	case in.Decision.Answer == builtins.AnswerDisabled && a.version != m.values.Version():
+		ev.running = false // a no has to be meant for the values as they are
+	default:
+		ev.step = step{done: true}
+		ev.version, ev.decision = a.version, in.Decision
+	}
 }

@@ -63,8 +63,8 @@ func (e *Engine) stepFinalizers(m *module) {
 		if sweep.Reason == finalizers.Unwatched {
 			a.Watch = m.byKey[sweep.Hook].eachWatch().ID
 		}
-		a.Op = e.ask(func(in Input) { e.unheld(m, sweep, in.(Unheld).Err) })
-		e.do(a)
+		a.Op = e.op()
+		e.ask(m, a)
 	}
 }
 
@@ -84,10 +84,15 @@ func (e *Engine) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 	return finalizers.None
 }
 
-func (e *Engine) unheld(m *module, sweep finalizers.Sweep, err error) {
-	failed, gone := m.finalizers.End(e.now, sweep, err, e.opts.Jitter)
+func (e *Engine) unheld(asked asked, in Unheld) {
+	m, a := asked.module, asked.action.(Unhold)
+	sweep := finalizers.Sweep{Finalizer: finalizers.Finalizer{Hook: a.Hook, Name: a.Finalizer, APIVersion: a.APIVersion, Kind: a.Kind}, Reason: finalizers.Useless}
+	if a.Watch != "" {
+		sweep.Reason = finalizers.Unwatched
+	}
+	failed, gone := m.finalizers.End(e.now, sweep, in.Err, e.opts.Jitter)
 	if failed == 1 {
-		e.note(builtins.LevelWarn, m, sweep.Hook, fmt.Sprintf("finalizer %s of %s objects: %v; tried again", sweep.Name, sweep.Kind, err))
+		e.note(builtins.LevelWarn, m, sweep.Hook, fmt.Sprintf("finalizer %s of %s objects: %v; tried again", sweep.Name, sweep.Kind, in.Err))
 	}
 	if gone {
 		m.keepFinalizer(sweep.Hook)
@@ -95,7 +100,6 @@ func (e *Engine) unheld(m *module, sweep finalizers.Sweep, err error) {
 			e.willHold(h)
 		}
 	}
-	e.touch(m)
 }
 
 // held adds to the writes of a run what has to be done about the finalizer: before the

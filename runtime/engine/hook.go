@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
+	hooks "github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -62,7 +63,7 @@ type run struct {
 	work    lane.Work[builtins.Event]
 	effects effect.Effects
 	writes  *effect.Cause // of what its commit writes
-	hide    func(error) error
+	seen    *hooks.Seen   // of Secrets
 
 	// That its subject has once it has succeeded, and what of it is kept.
 	layer   []effect.ValueOp

@@ -7,6 +7,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
 	"github.com/starling-operator/starling/runtime/generation"
+	hooks "github.com/starling-operator/starling/runtime/hook"
 )
 
 // Input is something that happened. Drivers hand inputs to [Engine.Handle] one at
@@ -19,9 +20,8 @@ type Start struct {
 	Generation *generation.Generation
 	// Kept is what [Save] kept, by module and key.
 	Kept map[string]map[string][]byte
-	// Quarantined says why a hook must not run, or "". Nil means
-	// that all may.
-	Quarantined func(*generation.Hook) string
+	// Barred says why hooks must not run, by their ids; all others may.
+	Barred map[string]string
 	// Sets are the field managers of hooks that have applied sets of objects which go
 	// with them, by module.
 	Sets map[string][]string
@@ -34,8 +34,8 @@ type Start struct {
 // pointers are those of before are not touched.
 type Reload struct {
 	Generation *generation.Generation
-	// Quarantined is that of [Start].
-	Quarantined func(*generation.Hook) string
+	// Barred is that of [Start].
+	Barred map[string]string
 }
 
 // ReleaseRef names one release of one module.
@@ -107,9 +107,9 @@ type RunDone struct {
 	// more: there was no run.
 	Incomplete bool
 	Err        error
-	// Hide hides what the run knows of secrets in errors about its effects; nil: it
-	// knows of none.
-	Hide func(error) error
+	// Seen is what the run knows of secrets, to be hidden in errors about its effects;
+	// nil: it knows of none.
+	Seen *hooks.Seen
 	Took time.Duration
 }
 

@@ -106,13 +106,6 @@ func (e *Engine) adopt(in Start) {
 	}
 }
 
-// quarantine bars hooks that have taken processes with them.
-func (e *Engine) quarantine(why func(*generation.Hook) string) {
-	for _, m := range e.all() {
-		e.bar(m.hooks, why)
-	}
-}
-
 // store is what earlier processes have kept of a module.
 func (in *Start) store(module string) *persist.Store {
 	return persist.New(in.Kept[module], releaseRetry)
@@ -288,19 +281,18 @@ func (e *Engine) applyCRDs(m *module) {
 		return
 	}
 	m.crds.running = true
-	from := m.gen.Tree
-	op := e.ask(func(in Input) {
-		switch err := in.(CRDsApplied).Err; {
-		case m.gen.Tree != from: // others have come meanwhile
-			m.crds = step{}
-		case err != nil:
-			m.crds.failed(e.now, err, e.opts.Jitter())
-		default:
-			m.crds = step{done: true}
-		}
-		e.touch(m)
-	})
-	e.do(ApplyCRDs{Op: op, Module: m.gen})
+	e.ask(m, ApplyCRDs{Op: e.op(), Module: m.gen})
+}
+
+func (e *Engine) crdsApplied(a asked, in CRDsApplied) {
+	switch m := a.module; {
+	case m.gen.Tree != a.action.(ApplyCRDs).Module.Tree: // others have come meanwhile
+		m.crds = step{}
+	case in.Err != nil:
+		m.crds.failed(e.now, in.Err, e.opts.Jitter())
+	default:
+		m.crds = step{done: true}
+	}
 }
 
 // takeDown ends the module's watches and forgets what waits.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/generation"
 )
 
 func TestAllowedFailuresHoldNothingBack(t *testing.T) {
@@ -205,12 +204,7 @@ func TestAQuarantinedHookHoldsUpItsModuleAlone(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), hk("bad", onStartup(0)), hk("good", onStartup(1))), mod("other", isOn()))
 	w.e = New(w.opts)
 	w.in(Config{State: ConfigPresent})
-	w.in(Start{Generation: w.gen, Quarantined: func(h *generation.Hook) string {
-		if h.ID == "web/bad" {
-			return "quarantined: starling was killed while it ran"
-		}
-		return ""
-	}})
+	w.in(Start{Generation: w.gen, Barred: map[string]string{"web/bad": "quarantined: starling was killed while it ran"}})
 	w.advance(time.Hour)
 	w.wantRuns("web/good startup")
 	w.state("web", status.ModuleFailed, "hook bad: quarantined")

@@ -226,17 +226,15 @@ func (e *Engine) helm(m *module) {
 	if !slices.Contains(p.refs, ref) {
 		p.refs = append(p.refs, ref)
 	}
-	epoch := m.epoch
-	op := e.ask(func(in Input) { e.released(m, epoch, in.(Released)) })
-	e.do(Release{Op: op, Module: m.gen, Ref: ref, Values: m.values.View(), Secrets: m.values.Secrets()})
+	e.ask(m, Release{Op: e.op(), Module: m.gen, Ref: ref, Values: m.values.View(), Secrets: m.values.Secrets()})
 }
 
-func (e *Engine) released(m *module, epoch int, in Released) {
+func (e *Engine) released(a asked, in Released) {
+	m := a.module
 	p := &m.pass
 	p.phase = idle
-	e.touch(m)
 	switch {
-	case epoch != m.epoch: // the module has gone down meanwhile
+	case a.epoch != m.epoch: // the module has gone down meanwhile
 		return
 	case in.Err != nil:
 		p.ready = false
@@ -286,24 +284,25 @@ func (e *Engine) endRound(m *module) {
 }
 
 func (e *Engine) uninstall(m *module, ref ReleaseRef) {
+	m.pass.phase = uninstalling
+	e.ask(m, Uninstall{Op: e.op(), Ref: ref, Timeout: m.gen.Decl.Timeout})
+}
+
+func (e *Engine) uninstalled(a asked, in Uninstalled) {
+	m, ref := a.module, a.action.(Uninstall).Ref
 	p := &m.pass
-	p.phase = uninstalling
-	op := e.ask(func(in Input) {
-		p.phase = idle
-		e.touch(m)
-		if err := in.(Uninstalled).Err; err != nil {
-			e.passFailed(m, err)
-			return
-		}
-		p.clearError()
-		p.ready, p.revision = false, 0
-		p.refs = slices.DeleteFunc(p.refs, func(r ReleaseRef) bool { return r == ref })
-		p.dirty = true
-		if m.removed {
-			e.retryFailedSoon()
-		} else if !m.verdict.Run {
-			e.forgetLayers(m)
-		}
-	})
-	e.do(Uninstall{Op: op, Ref: ref, Timeout: m.gen.Decl.Timeout})
+	p.phase = idle
+	if in.Err != nil {
+		e.passFailed(m, in.Err)
+		return
+	}
+	p.clearError()
+	p.ready, p.revision = false, 0
+	p.refs = slices.DeleteFunc(p.refs, func(r ReleaseRef) bool { return r == ref })
+	p.dirty = true
+	if m.removed {
+		e.retryFailedSoon()
+	} else if !m.verdict.Run {
+		e.forgetLayers(m)
+	}
 }

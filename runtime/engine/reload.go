@@ -60,9 +60,7 @@ func (e *Engine) reload(in Reload) {
 			m = e.newModule(name, gen.Modules[name], persist.New(nil, releaseRetry))
 			m.turn, m.broken = e.reloads, drafts[name].broken
 			e.modules[name] = m
-			if in.Quarantined != nil {
-				e.bar(m.hooks, in.Quarantined)
-			}
+			e.bar(m.hooks, in.Barred)
 			continue
 		}
 		if m.removed {
@@ -78,10 +76,8 @@ func (e *Engine) reload(in Reload) {
 	}
 	e.applySections()
 	for _, c := range changes {
-		if in.Quarantined != nil {
-			e.bar(c.fresh, in.Quarantined)
-			e.bar(c.edited, in.Quarantined)
-		}
+		e.bar(c.fresh, in.Barred)
+		e.bar(c.edited, in.Barred)
 		e.begun(c)
 	}
 	e.lookAtFolders()

@@ -347,9 +347,9 @@ func (m *module) dropLanes() {
 }
 
 // bar keeps hooks from running that have taken processes with them.
-func (e *Engine) bar(hooks []*hook, why func(*generation.Hook) string) {
+func (e *Engine) bar(hooks []*hook, why map[string]string) {
 	for _, h := range hooks {
-		if h.barred = why(h.gen); h.barred != "" {
+		if h.barred = why[h.gen.ID]; h.barred != "" {
 			e.note(builtins.LevelError, h.module, h.gen.ID, h.barred)
 		}
 	}

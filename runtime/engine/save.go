@@ -22,8 +22,7 @@ func (e *Engine) save(m *module) {
 	if len(runs) == 0 && m.store.Clean() {
 		return // all of them were refused
 	}
-	op := e.ask(func(in Input) { e.saved(m, runs, in.(Saved).Err) })
-	e.do(Save{Op: op, Module: m.name, Hooks: hooks, Data: m.store.Begin(changes...)})
+	e.ask(m, Save{Op: e.op(), Module: m.name, Runs: runs, Hooks: hooks, Data: m.store.Begin(changes...)})
 }
 
 // join takes the runs that wait to be kept, in their order, and returns those whose values
@@ -63,7 +62,8 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 }
 
 // saved ends a write of what is kept of a module.
-func (e *Engine) saved(m *module, runs []uint64, err error) {
+func (e *Engine) saved(a asked, in Saved) {
+	m, runs, err := a.module, a.action.(Save).Runs, in.Err
 	failed := m.store.End(e.now, err, e.opts.Jitter)
 	for _, id := range runs {
 		r := e.runs[id]
@@ -85,5 +85,4 @@ func (e *Engine) saved(m *module, runs []uint64, err error) {
 	if failed == 1 && len(runs) == 0 { // else the hooks say so
 		e.note(builtins.LevelWarn, m, "", "what is kept of it cannot be written, tried again: "+err.Error())
 	}
-	e.touch(m)
 }

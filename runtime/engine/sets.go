@@ -26,26 +26,32 @@ func (e *Engine) applies(h *hook, writes []effect.Write) {
 	}
 }
 
-// removeSets deletes the sets of some hooks of the module.
-func (e *Engine) removeSets(m *module, managers []string, then func(error)) {
-	slices.Sort(managers)
-	asked := e.ops
-	op := e.ask(func(in Input) {
-		err := in.(SetsRemoved).Err
-		for _, manager := range managers {
-			if err == nil && m.sets[manager] <= asked {
-				delete(m.sets, manager)
-			}
+// removeSets deletes the sets of some hooks of the module. It is done once at a time: for
+// an uninstall, or for hooks that are gone.
+func (e *Engine) removeSets(m *module, managers map[string]uint64) {
+	e.ask(m, RemoveSets{Op: e.op(), Module: m.name, Managers: slices.Sorted(maps.Keys(managers))})
+}
+
+func (e *Engine) setsRemoved(a asked, in SetsRemoved) {
+	m := a.module
+	for _, manager := range a.action.(RemoveSets).Managers {
+		if in.Err == nil && m.sets[manager] < in.Op { // applied before
+			delete(m.sets, manager)
 		}
-		e.touch(m)
-		then(err)
-	})
-	e.do(RemoveSets{Op: op, Module: m.name, Managers: managers})
+	}
+	switch {
+	case !m.strays.running:
+		e.uninstalledSets(m, in.Err)
+	case in.Err != nil:
+		m.strays.failed(e.now, in.Err, e.opts.Jitter())
+	default:
+		m.strays = step{}
+	}
 }
 
 // stepSets deletes the sets of hooks that a module which runs does not have any more.
 func (e *Engine) stepSets(m *module) {
-	if !m.started || m.leaving || m.strays.running || m.strays.retry.Waits(e.now) || len(m.sets) == 0 {
+	if !m.started || m.leaving || m.pass.phase == uninstalling || m.strays.running || m.strays.retry.Waits(e.now) || len(m.sets) == 0 {
 		return
 	}
 	gone := maps.Clone(m.sets)
@@ -62,13 +68,7 @@ func (e *Engine) stepSets(m *module) {
 		return
 	}
 	m.strays.running = true
-	e.removeSets(m, slices.Collect(maps.Keys(gone)), func(err error) {
-		if err != nil {
-			m.strays.failed(e.now, err, e.opts.Jitter())
-			return
-		}
-		m.strays = step{}
-	})
+	e.removeSets(m, gone)
 }
 
 // straysTrouble says why sets of hooks that are gone are still there, or "".

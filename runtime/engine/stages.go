@@ -96,16 +96,17 @@ func (e *Engine) waitFor(m *module, to phase) bool {
 }
 
 func (e *Engine) uninstallSets(m *module) {
-	p := &m.pass
-	p.phase = uninstalling
-	e.removeSets(m, slices.Collect(maps.Keys(m.sets)), func(err error) {
-		p.phase = idle
-		if err != nil {
-			e.passFailed(m, errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
-			return
-		}
-		p.clearError()
-	})
+	m.pass.phase = uninstalling
+	e.removeSets(m, m.sets)
+}
+
+func (e *Engine) uninstalledSets(m *module, err error) {
+	m.pass.phase = idle
+	if err != nil {
+		e.passFailed(m, errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
+		return
+	}
+	m.pass.clearError()
 }
 
 // upKey says among what is kept for a module that its hooks have run, and those of

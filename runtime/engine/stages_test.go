@@ -194,12 +194,7 @@ func TestAQuarantinedHookOfAStage(t *testing.T) {
 		w.hooks["web/n"] = func(RunHook) (effect.Effects, error) { n++; return set("n", n), nil }
 		w.e = New(w.opts)
 		w.in(Config{State: ConfigPresent})
-		w.in(Start{Generation: w.gen, Quarantined: func(g *generation.Hook) string {
-			if g == h {
-				return "quarantined"
-			}
-			return ""
-		}})
+		w.in(Start{Generation: w.gen, Barred: map[string]string{h.ID: "quarantined"}})
 		w.changed("web/n#nodes")
 		if ready, why := w.e.Ready(); !ready {
 			t.Error(why)

@@ -13,11 +13,7 @@ import (
 
 // Commit writes objects in call order. The first failing write ends it.
 func (x *Executor) Commit(ctx context.Context, a engine.Commit) error {
-	err := x.commit(ctx, a)
-	if err != nil && a.Hide != nil { // the API server quotes what it refuses
-		return a.Hide(err)
-	}
-	return err
+	return a.Seen.Err(x.commit(ctx, a)) // the API server quotes what it refuses
 }
 
 func (x *Executor) commit(ctx context.Context, a engine.Commit) error {

@@ -142,7 +142,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		trace.End(take, result, took)
 	}
 	return engine.RunDone{
-		Run: a.Run, Effects: result.Effects, Response: result.Response, Err: result.Err, Hide: result.Hide, Took: took,
+		Run: a.Run, Effects: result.Effects, Response: result.Response, Err: result.Err, Seen: result.Seen, Took: took,
 	}, result
 }
 

@@ -121,7 +121,7 @@ func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, v
 	if m.ChartValues == nil {
 		return view, nil
 	}
-	s := &seen{}
+	s := &Seen{}
 	s.known(secrets)
 	v, _, err := host.Call(ctx, m.ChartValues, starlark.Tuple{object.FromPlain(view)}, script.CallOptions{
 		Name: m.Name + "/chart_values",
@@ -132,11 +132,11 @@ func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, v
 		Limits: askedLimits,
 	})
 	if err != nil {
-		return nil, s.err(err)
+		return nil, s.Err(err)
 	}
 	plain, err := object.ToPlain(v)
 	if err != nil {
-		return nil, s.err(fmt.Errorf("chart_values(): %w", err))
+		return nil, s.Err(fmt.Errorf("chart_values(): %w", err))
 	}
 	out, ok := plain.(map[string]any)
 	if !ok {

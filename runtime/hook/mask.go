@@ -13,24 +13,32 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 )
 
-// seen is what one call has seen of Secrets: it is hidden in the log lines of the call and
+// Seen is what one call has seen of Secrets: it is hidden in the log lines of the call and
 // in its error, and known as secret in the values that it sets. It is looked through
-// when that is needed: most calls log nothing and succeed.
-type seen struct {
+// when that is needed: most calls log nothing and succeed. Once the call has ended, it does
+// not change.
+type Seen struct {
 	mu   sync.Mutex
 	mask object.Mask
 	new  []func(*object.Mask)
 }
 
+// NewSeen returns one that has seen these texts.
+func NewSeen(secrets ...string) *Seen {
+	s := &Seen{}
+	s.known(func() []string { return secrets })
+	return s
+}
+
 // saw notes what the mask will know.
-func (s *seen) saw(take func(*object.Mask)) {
+func (s *Seen) saw(take func(*object.Mask)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.new = append(s.new, take)
 }
 
 // use calls f with the mask of all that was seen so far.
-func (s *seen) use(f func(*object.Mask)) {
+func (s *Seen) use(f func(*object.Mask)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, take := range s.new {
@@ -41,7 +49,7 @@ func (s *seen) use(f func(*object.Mask)) {
 }
 
 // known notes texts that are known to be secret.
-func (s *seen) known(secrets func() []string) {
+func (s *Seen) known(secrets func() []string) {
 	if secrets != nil {
 		s.saw(func(m *object.Mask) {
 			for _, text := range secrets() {
@@ -53,7 +61,7 @@ func (s *seen) known(secrets func() []string) {
 
 // given notes the Secrets that a request brings. Its watches are noted when the hook
 // looks at it, by the function that it returns.
-func (s *seen) given(r *Request) (asked func(binding string)) {
+func (s *Seen) given(r *Request) (asked func(binding string)) {
 	secret := map[string]bool{}
 	for _, b := range r.Hook.Bindings {
 		if b.Watch != nil && isSecret(b.Watch.APIVersion, b.Watch.Kind) {
@@ -106,11 +114,11 @@ func take(m *object.Mask, v starlark.Value) {
 	}
 }
 
-// err hides in an error what was seen. errors.As finds the same in the result,
-// with its text hidden as well.
-func (s *seen) err(err error) (masked error) {
-	if err == nil {
-		return nil
+// Err hides in an error what was seen. errors.As finds the same in the result,
+// with its text hidden as well. A nil Seen has seen nothing.
+func (s *Seen) Err(err error) (masked error) {
+	if err == nil || s == nil {
+		return err
 	}
 	s.use(func(m *object.Mask) { masked = maskErr(m, err) })
 	return masked
@@ -157,7 +165,7 @@ func (e *maskedError) Unwrap() error { return e.cause }
 
 // maskOutputs hides what was seen in what people are told by a run: labels of metrics, Events, URLs
 // in logs, and why a request is refused.
-func (s *seen) maskOutputs(r *Result) {
+func (s *Seen) maskOutputs(r *Result) {
 	e, d := &r.Effects, r.Response.Denied
 	if len(e.Metrics)+len(e.Writes)+len(e.Messages)+len(r.Response.Warnings) == 0 && d == nil {
 		return
@@ -188,7 +196,7 @@ func (s *seen) maskOutputs(r *Result) {
 
 // mark marks what was seen in the values that a run sets, and in what it remembers: there it
 // is known as secret from now on, in later generations and after restarts too.
-func (s *seen) mark(e *effect.Effects) {
+func (s *Seen) mark(e *effect.Effects) {
 	if len(e.Values)+len(e.State) == 0 {
 		return
 	}
@@ -248,7 +256,7 @@ func written(m *object.Mask, w *effect.Write) {
 // seenReader notes the Secrets that a run reads.
 type seenReader struct {
 	builtins.Reader
-	seen *seen
+	seen *Seen
 }
 
 // Get reads one object.
@@ -276,7 +284,7 @@ func (r seenReader) List(ctx context.Context, apiVersion, kind string, namespace
 // seenLog hides in log lines what was seen.
 type seenLog struct {
 	builtins.Logger
-	seen *seen
+	seen *Seen
 }
 
 // Log writes one line.

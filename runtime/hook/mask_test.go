@@ -72,7 +72,7 @@ func TestWhatIsReadFromSecretsIsHidden(t *testing.T) {
 			if !strings.Contains(text, "pw: *** ") || !strings.Contains(text, "hex") {
 				t.Errorf("%s: the log is %s", from, text)
 			}
-			if hidden := result.Hide(errors.New(`"hunter2" is no label`)); hidden.Error() != `"***" is no label` {
+			if hidden := result.Seen.Err(errors.New(`"hunter2" is no label`)); hidden.Error() != `"***" is no label` {
 				t.Errorf("%s: the error of its commit is %v", from, hidden)
 			}
 			if end == "pass" {

@@ -72,15 +72,15 @@ type Result struct {
 	Response builtins.Response
 	Usage    script.Usage
 	Err      error
-	// Hide hides what the run has seen of Secrets, and puts there, in errors about
-	// Effects.
-	Hide func(error) error
+	// Seen is what the run has seen of Secrets, and puts there: it has to be hidden in
+	// errors about Effects.
+	Seen *Seen
 }
 
 // Run calls a hook. The data of Secrets that it has seen is hidden in its log, in its error and in
 // what it has others told.
 func Run(ctx context.Context, r Request) Result {
-	s := &seen{}
+	s := &Seen{}
 	s.known(r.Secrets)
 	asked := s.given(&r)
 	if r.Reader != nil {
@@ -90,11 +90,11 @@ func Run(ctx context.Context, r Request) Result {
 		r.Log = seenLog{r.Log, s}
 	}
 	result := call(ctx, r, asked)
-	result.Err = s.err(result.Err)
+	result.Err = s.Err(result.Err)
 	s.maskOutputs(&result)
 	s.saw(func(m *object.Mask) { Outcome(m, result.Effects, result.Response) })
 	s.mark(&result.Effects)
-	result.Hide = s.err
+	result.Seen = s
 	return result
 }
 
@@ -165,7 +165,7 @@ func placeOf(fn starlark.Callable) string {
 // Enabled calls def enabled() of a module.star. Texts that secrets returns are hidden in its log,
 // its error and its reason.
 func Enabled(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (builtins.Decision, error) {
-	s := &seen{}
+	s := &Seen{}
 	s.known(secrets)
 	v, _, err := host.Call(ctx, m.Enabled, nil, script.CallOptions{
 		Name: m.Name + "/enabled",
@@ -176,9 +176,9 @@ func Enabled(ctx context.Context, host *script.Host, m *generation.Module, view 
 		Limits: askedLimits,
 	})
 	if err != nil {
-		return builtins.Decision{}, s.err(err)
+		return builtins.Decision{}, s.Err(err)
 	}
 	decision, err := builtins.DecisionOf(v)
 	s.use(func(m *object.Mask) { decision.Reason = m.Text(decision.Reason) })
-	return decision, s.err(err)
+	return decision, s.Err(err)
 }

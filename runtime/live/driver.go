@@ -194,6 +194,7 @@ func (d *Driver) handle(in engine.Input) {
 	if start, ok := in.(engine.Start); ok {
 		// With the tree as it is now: it may have changed while the Lease was waited for.
 		start.Generation = d.generation.Load()
+		start.Barred = d.barred(start.Generation)
 		d.metrics.generation.Set(float64(start.Generation.Number))
 		in = start
 		d.started.Store(true)

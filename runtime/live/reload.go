@@ -68,7 +68,7 @@ func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 // goroutine.
 func (d *Driver) follow(before, next *generation.Generation) {
 	if d.started.Load() {
-		d.handle(engine.Reload{Generation: next, Quarantined: d.marks.barred})
+		d.handle(engine.Reload{Generation: next, Barred: d.barred(next)})
 		return
 	}
 	next, err := engine.Follow(engine.Options{Namespace: d.o.Namespace, Name: d.o.Name, Mark: d.marks.Evaluating}, before, next)
@@ -77,6 +77,19 @@ func (d *Driver) follow(before, next *generation.Generation) {
 		return
 	}
 	d.adopted(next)
+}
+
+// barred says why hooks of a generation must not run, by their ids.
+func (d *Driver) barred(g *generation.Generation) map[string]string {
+	out := map[string]string{}
+	for _, m := range g.All() {
+		for _, h := range m.Hooks {
+			if why := d.marks.barred(h); why != "" {
+				out[h.ID] = why
+			}
+		}
+	}
+	return out
 }
 
 // adopted has all that is done from now on go by a generation.

@@ -178,7 +178,7 @@ func (d *Driver) readStart() (engine.Start, error) {
 	if err != nil {
 		return engine.Start{}, fmt.Errorf("records of sets: %w", err)
 	}
-	in := engine.Start{Kept: kept, Sets: sets, Quarantined: d.marks.barred}
+	in := engine.Start{Kept: kept, Sets: sets}
 	for _, r := range refs {
 		in.Installed = append(in.Installed, engine.ReleaseRef(r))
 	}
