@@ -208,7 +208,7 @@ func (e *Engine) runSucceeded(id uint64) {
 	}
 	s.state, s.stateSecrets = r.state, r.secrets
 	if !values.Equal(s.layer(), r.layer) {
-		e.setLayer(s, r.layer, r.leads(), m.pass.runs(r.work.Events))
+		e.setLayer(s, r.layer, r.leads(), m.pass.Counts(r.work.Events))
 	} else {
 		m.values.Relocate(s.id(), r.layer)
 	}
@@ -238,7 +238,7 @@ func (e *Engine) runSucceeded(id uint64) {
 	if r.cleanup {
 		e.cleaned(s)
 	}
-	e.hookDone(m, h, r.work.Events, true)
+	m.pass.Ran(h.gen.ID, r.work.Events, true)
 }
 
 // mended notes that the last run about a subject has succeeded.
@@ -312,7 +312,7 @@ func (e *Engine) runFailed(id uint64, err error) {
 		then = "next try in " + roundUp(delay).String()
 	}
 	e.do(Note{Level: level, Module: m.name, Hook: h.gen.ID, Err: err, Message: s.said(err.Error()) + " (" + then + ")"})
-	e.hookDone(m, h, r.work.Events, allowed)
+	m.pass.Ran(h.gen.ID, r.work.Events, allowed)
 	e.touch(m)
 }
 

@@ -63,7 +63,7 @@ func (e *Engine) noteOrder() {
 }
 
 // there says whether something of the module is in the cluster that goes with it.
-func (m *module) there() bool { return len(m.pass.refs)+len(m.sets) > 0 || m.store.Has(upKey) }
+func (m *module) there() bool { return m.pass.Installed() || len(m.sets) > 0 || m.store.Has(upKey) }
 
 // goesFirst names a module that has to be gone before this one is taken away, or "".
 func (e *Engine) goesFirst(m *module) string {
@@ -81,7 +81,7 @@ func (e *Engine) goesFirst(m *module) string {
 
 // wait has a module that would be taken away wait for those that go before it.
 func (e *Engine) wait(m *module) {
-	if !m.verdict.Uninstall || m.leaving || m.pass.phase == uninstalling {
+	if !m.verdict.Uninstall || m.leaving || m.pass.Uninstalling() {
 		return
 	}
 	if name := e.goesFirst(m); name != "" {

@@ -9,8 +9,8 @@ import (
 func (e *Engine) facts(m *module) facts {
 	f := facts{
 		Removed: m.removed, Hollow: m.hollow, Grace: m.stays.After(e.now), Leaving: m.leaving,
-		Key: m.gen.Key, Broken: m.broken, Started: m.started, Installed: len(m.pass.refs) > 0, More: m.there(),
-		Paused:     e.paused(m.name) && (m.removed || m.hasChart() || len(m.pass.refs) > 0),
+		Key: m.gen.Key, Broken: m.broken, Started: m.started, Installed: m.pass.Installed(), More: m.there(),
+		Paused:     e.paused(m.name) && (m.removed || m.hasChart() || m.pass.Installed()),
 		Switch:     e.resolveSwitch(m),
 		HasEnabled: m.gen.Enabled != nil, Evaluated: m.eval.done, EvalError: m.eval.err, Decision: m.eval.decision,
 		Stale:         m.eval.version != m.values.Version(),
@@ -35,9 +35,9 @@ func (e *Engine) facts(m *module) facts {
 		switch {
 		case r.verdict.State == status.ModuleOff:
 			f.RequiresOff = name
-		case r.verdict.Run && e.paused(name) && len(r.pass.refs) > 0:
+		case r.verdict.Run && e.paused(name) && r.pass.Installed():
 			// Its release is left as it is: there is nothing to wait for.
-		case !r.pass.ready && f.RequiresUnmet == "":
+		case !r.pass.Ready() && f.RequiresUnmet == "":
 			f.RequiresUnmet, f.RequiresStuck = name, r.settled()
 		}
 	}
@@ -50,15 +50,15 @@ func (m *module) settled() bool {
 	if !m.verdict.Run {
 		return m.verdict.Settled || m.crds.err != ""
 	}
-	if m.crds.err != "" || m.pass.ready || m.pass.err != "" || m.pass.hold != "" {
+	if m.crds.err != "" || m.pass.Ready() || m.pass.Err() != "" || m.pass.Held() != "" {
 		return true
 	}
 	for _, h := range m.hooks {
-		if h.trouble() != "" && (!h.first.passed() || m.pass.waiting[h.gen.ID]) {
+		if h.trouble() != "" && (!h.first.passed() || m.pass.WaitsFor(h.gen.ID)) {
 			return true
 		}
 	}
-	return m.pass.settledPaused(m)
+	return !m.verdict.Release // it is paused
 }
 
 func (e *Engine) paused(name string) bool {

@@ -37,7 +37,7 @@ func (e *Engine) Failures() []Failure {
 		switch state, reason := e.moduleState(m); {
 		case state == status.ModuleFailed && slices.ContainsFunc(hooks, func(f Failure) bool { return strings.Contains(reason, f.Reason) }):
 			// A hook's failure is the module's, too: it was named.
-		case state == status.ModuleFailed, state == status.ModuleBroken, strings.HasPrefix(m.pass.hold, valuesRefused):
+		case state == status.ModuleFailed, state == status.ModuleBroken, strings.HasPrefix(m.pass.Held(), valuesRefused):
 			out = append(out, Failure{Module: m.name, Reason: reason})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/releases"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
 	"github.com/starling-operator/starling/runtime/generation"
 	hooks "github.com/starling-operator/starling/runtime/hook"
@@ -39,7 +40,7 @@ type Reload struct {
 }
 
 // ReleaseRef names one release of one module.
-type ReleaseRef struct{ Module, Name, Namespace string }
+type ReleaseRef = releases.Ref
 
 // Config is the state of the user's ConfigMap.
 type Config struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/persist"
+	"github.com/starling-operator/starling/runtime/engine/releases"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/message"
@@ -60,7 +61,7 @@ type module struct {
 	serves     []*generation.Hook
 	crds       step
 	eval       evaluation
-	pass       pass
+	pass       *releases.Pass
 	store      *persist.Store // what is kept of it
 }
 
@@ -91,11 +92,7 @@ func (e *Engine) adopt(in Start) {
 		m := e.newModule(name, g, in.store(name))
 		e.modules[name] = m
 		m.noteSets(in.Sets[name])
-		for _, ref := range in.Installed {
-			if ref.Module == name {
-				m.pass.refs = append(m.pass.refs, ref)
-			}
-		}
+		m.pass = releases.New(releaseRetry, in.releases(name)...)
 	}
 	e.graph = graph.New(gen.Nodes())
 	e.arrange()
@@ -104,6 +101,16 @@ func (e *Engine) adopt(in Start) {
 			m.broken = err.Error()
 		}
 	}
+}
+
+// releases are those of a module that earlier processes have installed.
+func (in *Start) releases(module string) (refs []ReleaseRef) {
+	for _, ref := range in.Installed {
+		if ref.Module == module {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
 }
 
 // store is what earlier processes have kept of a module.
@@ -121,6 +128,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 		queues:     map[string]*lane.Lane[builtins.Event]{},
 		sets:       map[string]uint64{},
 		finalizers: finalizers.New(releaseRetry),
+		pass:       releases.New(releaseRetry),
 		store:      store,
 		values:     e.layers.Add(name, g),
 	}
@@ -178,7 +186,7 @@ type standing struct {
 }
 
 func (m *module) standing() standing {
-	return standing{off: m.verdict.State == status.ModuleOff, settled: m.settled(), ready: m.pass.ready,
+	return standing{off: m.verdict.State == status.ModuleOff, settled: m.settled(), ready: m.pass.Ready(),
 		there: m.there(), goes: m.verdict.Uninstall || m.verdict.Waits}
 }
 
@@ -247,7 +255,7 @@ func (e *Engine) count(m *module) {
 	} else {
 		delete(e.coming, m)
 	}
-	if m.settled() && m.pass.phase == idle {
+	if m.settled() && m.pass.Idle() {
 		delete(e.working, m)
 	} else {
 		e.working[m] = true
@@ -256,7 +264,7 @@ func (e *Engine) count(m *module) {
 
 // bringUp applies the module's CRDs, then starts its watches and startup hooks.
 func (e *Engine) bringUp(m *module) {
-	if m.pass.phase == uninstalling {
+	if m.pass.Uninstalling() {
 		return // its end is waited for
 	}
 	if m.wantsCRDs() {
@@ -267,8 +275,7 @@ func (e *Engine) bringUp(m *module) {
 	for _, h := range m.hooks {
 		e.startHook(m, h)
 	}
-	m.pass.clearError()
-	m.pass.want(nil)
+	m.pass.Begin()
 }
 
 // wantsCRDs says that CRDs are not applied as they are in the tree.
@@ -303,7 +310,7 @@ func (e *Engine) takeDown(m *module) {
 	for _, l := range m.lanes {
 		l.Clear()
 	}
-	m.pass.stop()
+	m.pass.Stop()
 	for _, h := range m.hooks {
 		for _, w := range h.watches {
 			delete(e.watches, w.ID)
@@ -339,7 +346,7 @@ func (e *Engine) show(m *module) {
 		level = builtins.LevelError
 	case status.ModuleFailed:
 		level = builtins.LevelError
-		if m.pass.err == "" && m.eval.err == "" && m.crds.err == "" {
+		if m.pass.Err() == "" && m.eval.err == "" && m.crds.err == "" {
 			level = builtins.LevelDebug // the hook has said it already
 		}
 	case status.ModuleStarting, status.ModuleReleasing:
@@ -362,8 +369,8 @@ func (e *Engine) problems(m *module) []string {
 	if why := e.gen.Held[m.name]; why != "" {
 		out = append(out, "it stays as it was before the last change of the module tree: "+why)
 	}
-	if m.gen.Tree != nil && !m.removed && !m.hasChart() && len(m.pass.refs) > 0 {
-		ref := m.pass.refs[0]
+	if m.gen.Tree != nil && !m.removed && !m.hasChart() && m.pass.Installed() {
+		ref := m.pass.Refs()[0]
 		out = append(out, fmt.Sprintf("release %s/%s stays as it is: the module has no chart any more; switch it off once to uninstall it", ref.Namespace, ref.Name))
 	}
 	for _, h := range m.hooks {

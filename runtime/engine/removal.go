@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/engine/releases"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -45,11 +46,7 @@ func (e *Engine) findRemoved(in Start) {
 		order[name].put(&g.Decl)
 		m := e.newModule(name, g, in.store(name))
 		m.noteSets(in.Sets[name])
-		for _, ref := range in.Installed {
-			if ref.Module == name {
-				m.pass.refs = append(m.pass.refs, ref)
-			}
-		}
+		m.pass = releases.New(releaseRetry, in.releases(name)...)
 		e.modules[name] = m
 		m.remove(e.now, e.opts.Grace)
 	}
@@ -134,7 +131,7 @@ func (e *Engine) brokenNew() string {
 
 // occupied says that something of a module that was removed is still under way.
 func (e *Engine) occupied(m *module) bool {
-	if m.pass.phase == inHelm || m.pass.phase == uninstalling || m.store.Writing() || m.crds.running || m.strays.running {
+	if m.pass.Working() || m.store.Writing() || m.crds.running || m.strays.running {
 		return true
 	}
 	return m.finalizers.Sweeping() || e.atWork(m)
@@ -174,7 +171,7 @@ func (e *Engine) forgetGone(m *module) {
 // waited for the objects of one that is gone.
 func (e *Engine) retryFailedSoon() {
 	for _, m := range e.modules {
-		if m.pass.err != "" {
+		if m.pass.Err() != "" {
 			e.retrySoon(m)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/engine/releases"
 	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -73,14 +74,12 @@ func (e *Engine) renewPass(m *module, old *generation.Module) {
 	default:
 		m.eval.retry.At = time.Time{}
 	}
-	p := &m.pass
-	p.hold, p.rounds = "", 0
-	p.clearError()
-	p.want(nil)
-	maps.DeleteFunc(p.waiting, func(id string, _ bool) bool {
-		h := m.byKey[id]
-		return h == nil || h.stages[stages[p.phase]] == nil
-	})
+	m.pass.Renew()
+	for _, id := range m.pass.Waiting() {
+		if h := m.byKey[id]; h == nil || h.stages[m.pass.Stage()] == nil {
+			m.pass.Drop(id)
+		}
+	}
 	e.retrySoon(m)
 }
 
@@ -329,7 +328,7 @@ func (e *Engine) again(h *hook) {
 // modules have come to rest.
 func (e *Engine) missedAll(h *hook) {
 	if b := h.stages[builtins.StageBeforeAll]; b != nil && e.allBegun {
-		e.add(h.subject, b.Order, builtins.Event{Type: stageEvents[builtins.StageBeforeAll], Binding: string(builtins.StageBeforeAll)})
+		e.add(h.subject, b.Order, builtins.Event{Type: releases.EventType(builtins.StageBeforeAll), Binding: string(builtins.StageBeforeAll)})
 	}
 	e.busy = e.busy || h.stages[builtins.StageAfterAll] != nil
 }

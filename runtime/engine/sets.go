@@ -51,7 +51,7 @@ func (e *Engine) setsRemoved(a asked, in SetsRemoved) {
 
 // stepSets deletes the sets of hooks that a module which runs does not have any more.
 func (e *Engine) stepSets(m *module) {
-	if !m.started || m.leaving || m.pass.phase == uninstalling || m.strays.running || m.strays.retry.Waits(e.now) || len(m.sets) == 0 {
+	if !m.started || m.leaving || m.pass.Uninstalling() || m.strays.running || m.strays.retry.Waits(e.now) || len(m.sets) == 0 {
 		return
 	}
 	gone := maps.Clone(m.sets)

@@ -1,27 +1,13 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/engine/releases"
 )
-
-// stageEvents are the types of the events of stages.
-var stageEvents = map[builtins.Stage]string{
-	builtins.StageBeforeHelm: "helm", builtins.StageAfterHelm: "helm",
-	builtins.StageBeforeDelete: "delete", builtins.StageAfterDelete: "delete",
-	builtins.StageBeforeAll: "all", builtins.StageAfterAll: "all",
-}
-
-// stages are those whose hooks a phase waits for.
-var stages = map[phase]builtins.Stage{
-	beforeHelm: builtins.StageBeforeHelm, afterHelm: builtins.StageAfterHelm,
-	beforeDelete: builtins.StageBeforeDelete, afterDelete: builtins.StageAfterDelete,
-}
 
 // leaves says whether the hook runs as the module's release is uninstalled.
 func (h *hook) leaves() bool {
@@ -32,7 +18,7 @@ func (h *hook) leaves() bool {
 // after_delete hooks. A removal that has begun with the uninstall is brought to its end.
 func (m *module) leaves() bool {
 	switch {
-	case m.leaving && (m.pass.phase == uninstalling || m.pass.phase == afterDelete || m.pass.preDeleteDone && len(m.pass.refs) == 0 && !m.pass.postDeleteDone):
+	case m.leaving && m.pass.MustLeave():
 		return true
 	case !m.verdict.Uninstall || m.broken != "" || !m.there():
 		return false
@@ -54,61 +40,6 @@ func (e *Engine) beginLeaving(m *module) {
 	}
 }
 
-// depart takes the next step on the module's way out: before_delete hooks, its releases,
-// after_delete hooks, its sets of objects.
-func (e *Engine) depart(m *module) {
-	p := &m.pass
-	if m.leaving && !p.preDeleteDone {
-		if e.waitFor(m, beforeDelete) {
-			return
-		}
-		p.preDeleteDone = true
-	}
-	if len(p.refs) > 0 {
-		e.uninstall(m, p.refs[0])
-		return
-	}
-	if m.leaving && !p.postDeleteDone {
-		if e.waitFor(m, afterDelete) {
-			return
-		}
-		p.postDeleteDone = true
-	}
-	if len(m.sets) > 0 {
-		// A commit that is under way may apply one.
-		if !e.atWork(m) && !m.strays.running {
-			e.uninstallSets(m)
-		}
-		return
-	}
-	m.store.Put(upKey, nil)
-	e.touch(m)
-}
-
-// waitFor has the hooks of a stage run, if there are any.
-func (e *Engine) waitFor(m *module, to phase) bool {
-	p := &m.pass
-	if p.waiting = e.queueStage(m, stages[to]); len(p.waiting) == 0 {
-		return false
-	}
-	p.phase = to
-	return true
-}
-
-func (e *Engine) uninstallSets(m *module) {
-	m.pass.phase = uninstalling
-	e.removeSets(m, m.sets)
-}
-
-func (e *Engine) uninstalledSets(m *module, err error) {
-	m.pass.phase = idle
-	if err != nil {
-		e.passFailed(m, errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
-		return
-	}
-	m.pass.clearError()
-}
-
 // upKey says among what is kept for a module that its hooks have run, and those of
 // before_delete and after_delete are to hear of its end.
 const upKey = "up"
@@ -128,10 +59,10 @@ func (m *module) noteUp() {
 
 // leavingReason says what the uninstall waits for, or "".
 func (m *module) leavingReason() string {
-	for _, id := range slices.Sorted(maps.Keys(m.pass.waiting)) {
+	for _, id := range m.pass.Waiting() {
 		h := m.byKey[id]
 		if why := h.trouble(); why != "" {
-			return fmt.Sprintf("%s hook %s: %s", stages[m.pass.phase], strings.TrimPrefix(id, m.name+"/"), why)
+			return fmt.Sprintf("%s hook %s: %s", m.pass.Stage(), strings.TrimPrefix(id, m.name+"/"), why)
 		}
 	}
 	return ""
@@ -165,10 +96,10 @@ func (e *Engine) endAll() bool {
 		return false
 	}
 	e.busy = false
-	if e.allRounds++; e.allRounds > maxRounds {
-		if e.allRounds == maxRounds+1 {
+	if e.allRounds++; e.allRounds > releases.MaxRounds {
+		if e.allRounds == releases.MaxRounds+1 {
 			e.note(builtins.LevelWarn, e.global, "", fmt.Sprintf(
-				"after_all hooks have set modules to work %d times in a row; they run again after the next change from outside", maxRounds))
+				"after_all hooks have set modules to work %d times in a row; they run again after the next change from outside", releases.MaxRounds))
 		}
 		return false
 	}

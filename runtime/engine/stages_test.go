@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/releases"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -130,7 +131,7 @@ func TestAfterAllComesWhenAllIsAtRest(t *testing.T) {
 	settles = false
 	n++
 	w.changed("web/a#nodes")
-	if got := strings.Count(strings.Join(w.runs, "\n"), "global/all"); got != maxRounds {
+	if got := strings.Count(strings.Join(w.runs, "\n"), "global/all"); got != releases.MaxRounds {
 		t.Errorf("after_all ran %d times", got)
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 )
 
 // moduleState is what people are shown of a module.
 func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
-	v, p := m.verdict, &m.pass
+	v, p := m.verdict, m.pass
 	if m.leaving {
 		if why := m.leavingReason(); why != "" {
 			if m.removed {
@@ -20,9 +21,9 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 		}
 	}
 	switch {
-	case v.Uninstall && p.err != "" && p.phase != uninstalling:
-		return status.ModuleFailed, "uninstall: " + p.err
-	case v.Uninstall, v.Waits, m.leaving, p.phase == uninstalling: // or about to, once Helm has ended what it does
+	case v.Uninstall && p.Err() != "" && !p.Uninstalling():
+		return status.ModuleFailed, "uninstall: " + p.Err()
+	case v.Uninstall, v.Waits, m.leaving, p.Uninstalling(): // or about to, once Helm has ended what it does
 		return status.ModuleUninstalling, v.Reason
 	case v.State != "":
 		return v.State, v.Reason
@@ -30,8 +31,8 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 		return status.ModuleFailed, "crds: " + m.crds.err
 	case !v.Release:
 		return status.ModulePaused, "hooks run, the release is left alone"
-	case p.err != "":
-		return status.ModuleFailed, p.err
+	case p.Err() != "":
+		return status.ModuleFailed, p.Err()
 	}
 	if gate := m.gate(); gate != "" {
 		for _, h := range m.hooks {
@@ -47,11 +48,11 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 		// Only what somebody else has to install is missing.
 		return status.ModuleWaiting, "hook " + strings.TrimPrefix(gate, m.name+"/") + " " + m.byKey[gate].watches.Waits()
 	}
-	if p.phase == beforeHelm {
+	if p.Stage() == builtins.StageBeforeHelm {
 		for _, h := range m.hooks {
 			why := h.trouble()
 			switch hook := "hook " + strings.TrimPrefix(h.gen.ID, m.name+"/"); {
-			case why == "" || !p.waiting[h.gen.ID]:
+			case why == "" || !p.WaitsFor(h.gen.ID):
 			case why == h.watches.Waits():
 				return status.ModuleWaiting, hook + " " + why
 			default:
@@ -60,10 +61,10 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 		}
 	}
 	switch {
-	case p.hold != "" && !p.ready:
-		return status.ModuleWaiting, p.hold
-	case p.ready:
-		return status.ModuleReady, p.hold
+	case p.Held() != "" && !p.Ready():
+		return status.ModuleWaiting, p.Held()
+	case p.Ready():
+		return status.ModuleReady, p.Held()
 	}
 	return status.ModuleReleasing, ""
 }
@@ -99,7 +100,7 @@ func (e *Engine) onItsWay(m *module) bool {
 	state, _ := e.moduleState(m)
 	switch state {
 	case status.ModuleStarting, status.ModuleReleasing, status.ModuleUninstalling:
-		return m.pass.err == ""
+		return m.pass.Err() == ""
 	}
 	return false
 }
@@ -156,13 +157,13 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 	state, reason := e.moduleState(m)
 	out := status.Module{
 		Name: m.name, State: state, Reason: reason, Enabled: !m.removed && e.resolveSwitch(m).On,
-		Since: m.since, LastError: m.pass.err, Problems: e.problems(m),
+		Since: m.since, LastError: m.pass.Err(), Problems: e.problems(m),
 	}
-	if len(m.pass.refs) > 0 {
-		ref := m.pass.refs[0]
-		out.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace, Revision: m.pass.revision}
+	if m.pass.Installed() {
+		ref := m.pass.Refs()[0]
+		out.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace, Revision: m.pass.Revision()}
 	}
-	out.NextTry = future(m.pass.retry.At, e.now)
+	out.NextTry = future(m.pass.RetryAt(), e.now)
 	return out
 }
 

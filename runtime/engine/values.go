@@ -1,11 +1,6 @@
 package engine
 
 import (
-	"maps"
-	"reflect"
-	"slices"
-	"time"
-
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -51,10 +46,9 @@ func section(tree values.Config, name string, global bool) map[string]any {
 func (e *Engine) retrySoon(m *module) {
 	e.planWake(m)
 	soon := e.now.Add(releaseRetry.Min)
-	for _, next := range []*time.Time{&m.eval.retry.At, &m.pass.retry.At} {
-		if next.After(soon) {
-			*next = soon
-		}
+	m.pass.RetrySoon(soon)
+	if m.eval.retry.At.After(soon) {
+		m.eval.retry.At = soon
 	}
 	for _, h := range m.hooks {
 		h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
@@ -95,7 +89,7 @@ func (e *Engine) showLayers(m *module) {
 	m.moves = moves{}
 	e.valuesMoved(m.values.Show(), shown.cause)
 	if shown.own {
-		m.pass.own += m.values.Version() - version
+		m.pass.Own(m.values.Version() - version)
 	}
 }
 
@@ -107,7 +101,7 @@ func (e *Engine) valuesMoved(names []string, cause *effect.Cause) {
 			continue
 		}
 		m := e.modules[name]
-		m.pass.want(cause)
+		m.pass.Want(cause)
 		e.retrySoon(m)
 		e.touch(m)
 	}
@@ -143,30 +137,4 @@ func (m *module) hidden(text string) string {
 func (e *Engine) resolveSwitch(m *module) values.Switch {
 	return values.ResolveSwitch(m.gen.Decl.Enabled, e.tree.Switch(m.name),
 		e.layers.Switch(values.EnabledKey(m.gen.Key)), e.config.Accepted().Switch(m.name))
-}
-
-// firstDifference names the first path at which two values differ.
-func firstDifference(a, b any) string {
-	ma, aok := a.(map[string]any)
-	mb, bok := b.(map[string]any)
-	if !aok || !bok {
-		return ""
-	}
-	keys := map[string]bool{}
-	for k := range ma {
-		keys[k] = true
-	}
-	for k := range mb {
-		keys[k] = true
-	}
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		if reflect.DeepEqual(ma[k], mb[k]) {
-			continue
-		}
-		if rest := firstDifference(ma[k], mb[k]); rest != "" {
-			return k + "." + rest
-		}
-		return k
-	}
-	return ""
 }

@@ -135,7 +135,7 @@ func (m *module) retry(now time.Time) (at time.Time) {
 	sooner(m.crds.retry.At)
 	sooner(m.strays.retry.At)
 	sooner(m.eval.retry.At)
-	sooner(m.pass.retry.At)
+	sooner(m.pass.RetryAt())
 	sooner(m.store.Next())
 	sooner(m.stays)
 	sooner(m.finalizers.Next(now))

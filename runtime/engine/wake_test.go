@@ -26,7 +26,7 @@ func wantInStep(t testing.TB, e *Engine) {
 		if coming := e.onItsWay(m); !e.ready && coming != e.coming[m] {
 			t.Errorf("module %s is on its way: %t, not %t", m.name, coming, e.coming[m])
 		}
-		if working := !m.settled() || m.pass.phase != idle; working != e.working[m] {
+		if working := !m.settled() || !m.pass.Idle(); working != e.working[m] {
 			t.Errorf("module %s is at work: %t, not %t", m.name, working, e.working[m])
 		}
 		if !m.leaving && e.globalPending == "" { // which holds those that do not run, as soon as they are looked at again

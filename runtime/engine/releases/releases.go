@@ -1,0 +1,205 @@
+// Package releases takes the release of one module on its way. One pass over it is:
+// before_helm hooks, Helm, after_helm hooks; a later change of values makes one more. A
+// module that leaves goes by before_delete hooks, the uninstall, after_delete hooks and the
+// end of its sets of objects.
+//
+// It is a state machine without I/O: [Pass.Next] says what is due, and what became of that
+// comes back by the other methods. It knows hooks by their ids alone.
+package releases
+
+import (
+	"slices"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// MaxRounds is how often in a row hooks may have the same work done once more.
+const MaxRounds = 3
+
+// Ref names one release of one module.
+type Ref struct{ Module, Name, Namespace string }
+
+type phase int
+
+const (
+	idle phase = iota
+	beforeHelm
+	inHelm
+	helmDone // the hooks after it are due
+	afterHelm
+	beforeDelete
+	uninstalling
+	afterDelete
+)
+
+// Pass is the state of a module's release.
+type Pass struct {
+	backoff  lane.Backoff
+	refs     []Ref // that are installed, as far as is known
+	revision int
+	phase    phase
+	waiting  map[string]bool // hooks that this phase waits for
+	left     builtins.Stage  // of a module that leaves: the last stage whose hooks have all succeeded
+
+	wanted  bool           // a pass is
+	cause   *effect.Cause  // of the change of values that has led to it; nil: not what hooks have done
+	rounds  int            // passes in a row that after_helm hooks caused
+	again   int            // how often before_helm hooks had to run once more
+	version int            // of the values as the phase began; that Helm got
+	own     int            // changes of them since then by the phase's own hooks
+	seen    map[string]any // those that Helm got, as far as the module reads them
+	after   bool           // after_helm hooks were tried since the module came up
+
+	ready bool   // the last work of Helm succeeded
+	hold  string // why no pass can begin
+	err   string // of Helm's last work
+	retry lane.Retry
+}
+
+// New returns a release that nothing is known of. Work of Helm that fails is tried again as
+// backoff says.
+func New(backoff lane.Backoff, installed ...Ref) *Pass {
+	return &Pass{backoff: backoff, refs: installed}
+}
+
+// Refs are the releases that are installed, as far as is known: that of today, and such of
+// earlier names.
+func (p *Pass) Refs() []Ref { return p.refs }
+
+// Installed says whether there is one.
+func (p *Pass) Installed() bool { return len(p.refs) > 0 }
+
+// Ready says whether Helm's last work on the release has succeeded, at Revision.
+func (p *Pass) Ready() bool { return p.ready }
+
+// Revision is that of the release; 0 when it is not known.
+func (p *Pass) Revision() int { return p.revision }
+
+// Err says why Helm's last work has failed, or "".
+func (p *Pass) Err() string { return p.err }
+
+// Held says why no pass begins until the values change, or "".
+func (p *Pass) Held() string { return p.hold }
+
+// RetryAt is when work that has failed is tried again; zero without such work.
+func (p *Pass) RetryAt() time.Time { return p.retry.At }
+
+// Idle says that no pass is under way.
+func (p *Pass) Idle() bool { return p.phase == idle }
+
+// Working says that Helm works, or that sets of objects are being removed.
+func (p *Pass) Working() bool { return p.phase == inHelm || p.phase == uninstalling }
+
+// Uninstalling says that a release, or sets of objects, are being removed.
+func (p *Pass) Uninstalling() bool { return p.phase == uninstalling }
+
+// MustLeave says that an uninstall has begun that has to be brought to its end, with the
+// hooks of the module that leaves.
+func (p *Pass) MustLeave() bool {
+	return p.phase == uninstalling || p.phase == afterDelete || p.left == builtins.StageBeforeDelete && !p.Installed()
+}
+
+// Want asks for a pass, for the shortest row of runs that has led to it.
+func (p *Pass) Want(cause *effect.Cause) {
+	if !p.wanted || p.cause.Compare(cause) > 0 {
+		p.cause = cause
+	}
+	p.wanted = true
+}
+
+// Cause is that of the pass.
+func (p *Pass) Cause() *effect.Cause { return p.cause }
+
+// Own notes that hooks of this phase have changed the values so many times.
+func (p *Pass) Own(changes int) { p.own += changes }
+
+// Begin has a module begin that comes up: what has failed before counts no more.
+func (p *Pass) Begin() {
+	p.clearError()
+	p.Want(nil)
+}
+
+// Renew has the release looked at that rests on other files now.
+func (p *Pass) Renew() {
+	p.hold, p.rounds = "", 0
+	p.Begin()
+}
+
+// RetrySoon has work that has failed wait no longer than until that time.
+func (p *Pass) RetrySoon(at time.Time) {
+	if p.retry.At.After(at) {
+		p.retry.At = at
+	}
+}
+
+// Stop ends a pass whose hooks will not run any more. Work of Helm that is under way is
+// waited for.
+func (p *Pass) Stop() {
+	if !p.Working() {
+		p.phase = idle
+	}
+	p.left, p.waiting, p.hold, p.rounds = "", nil, "", 0
+	p.ready, p.after = false, false
+	p.clearError()
+}
+
+func (p *Pass) clearError() { p.err, p.retry = "", lane.Retry{} }
+
+func (p *Pass) failed(err error, now time.Time, jitter float64) {
+	p.err, p.wanted = err.Error(), true
+	p.retry.Failed(now, p.backoff, jitter)
+}
+
+// Helm is what became of the work of Helm.
+type Helm struct {
+	Err error
+	// Changed says that there is another revision, or a part of one.
+	Changed  bool
+	Revision int
+	// Stopped says that the module has gone down meanwhile.
+	Stopped bool
+}
+
+// Released takes in the end of an install or upgrade.
+func (p *Pass) Released(h Helm, now time.Time, jitter float64) {
+	p.phase = idle
+	switch {
+	case h.Stopped:
+	case h.Err != nil:
+		p.ready = false
+		p.after = p.after && !h.Changed // it changed something: its hooks run once all of it is done
+		p.failed(h.Err, now, jitter)
+	default:
+		p.clearError()
+		p.ready, p.revision = true, h.Revision
+		// Once in each life also without a change: a crash may have come between
+		// the change and its hooks.
+		if h.Changed || !p.after {
+			p.phase = helmDone
+			return
+		}
+		p.rounds = 0
+	}
+}
+
+// Uninstalled takes in the end of an uninstall.
+func (p *Pass) Uninstalled(ref Ref, err error, now time.Time, jitter float64) {
+	if p.Removed(err, now, jitter); err != nil {
+		return
+	}
+	p.ready, p.revision, p.wanted = false, 0, true
+	p.refs = slices.DeleteFunc(p.refs, func(r Ref) bool { return r == ref })
+}
+
+// Removed takes in the end of the removal of sets of objects.
+func (p *Pass) Removed(err error, now time.Time, jitter float64) {
+	p.phase = idle
+	if err != nil {
+		p.failed(err, now, jitter)
+		return
+	}
+	p.clearError()
+}

@@ -1,0 +1,80 @@
+package releases
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// stages are those whose hooks a phase waits for.
+var stages = map[phase]builtins.Stage{
+	beforeHelm: builtins.StageBeforeHelm, afterHelm: builtins.StageAfterHelm,
+	beforeDelete: builtins.StageBeforeDelete, afterDelete: builtins.StageAfterDelete,
+}
+
+// Wait has the pass wait for hooks of a stage, none if there are none.
+func (p *Pass) Wait(stage builtins.Stage, hooks map[string]bool, version int) {
+	p.waiting = hooks
+	switch stage {
+	case builtins.StageBeforeHelm:
+		p.phase, p.version, p.own = beforeHelm, version, 0
+	case builtins.StageAfterHelm:
+		if p.phase = afterHelm; len(hooks) == 0 { // they will run once there are some
+			p.phase, p.rounds = idle, 0
+		}
+	case builtins.StageBeforeDelete:
+		p.phase = beforeDelete
+	case builtins.StageAfterDelete:
+		p.phase = afterDelete
+	}
+}
+
+// Stage is that whose hooks the pass waits for, or "".
+func (p *Pass) Stage() builtins.Stage { return stages[p.phase] }
+
+// Waiting are the hooks that the pass waits for, sorted.
+func (p *Pass) Waiting() []string { return slices.Sorted(maps.Keys(p.waiting)) }
+
+// WaitsFor says whether the pass waits for a hook.
+func (p *Pass) WaitsFor(hook string) bool { return p.waiting[hook] }
+
+// Drop has the pass wait for a hook no more.
+func (p *Pass) Drop(hook string) { delete(p.waiting, hook) }
+
+// Ran takes in the end of a run. It must have succeeded; after Helm it is enough that it was
+// tried: its own retries go on.
+func (p *Pass) Ran(hook string, events []builtins.Event, succeeded bool) {
+	stage := p.Stage()
+	if stage != "" && slices.ContainsFunc(events, isOf(stage)) && (succeeded || stage == builtins.StageAfterHelm) {
+		p.Drop(hook)
+	}
+}
+
+// Counts says whether changes of values by a run for these events are those of the phase. One
+// that other events have led to as well is no work of after_helm alone.
+func (p *Pass) Counts(events []builtins.Event) bool {
+	switch p.phase {
+	case beforeHelm:
+		return slices.ContainsFunc(events, isOf(builtins.StageBeforeHelm))
+	case afterHelm:
+		after := isOf(builtins.StageAfterHelm)
+		return !slices.ContainsFunc(events, func(ev builtins.Event) bool { return !after(ev) })
+	}
+	return false
+}
+
+func isOf(stage builtins.Stage) func(builtins.Event) bool {
+	return func(ev builtins.Event) bool { return ev.Type == EventType(stage) && ev.Binding == string(stage) }
+}
+
+// EventType is the type of the events of a stage.
+func EventType(stage builtins.Stage) string {
+	switch stage {
+	case builtins.StageBeforeHelm, builtins.StageAfterHelm:
+		return "helm"
+	case builtins.StageBeforeDelete, builtins.StageAfterDelete:
+		return "delete"
+	}
+	return "all"
+}

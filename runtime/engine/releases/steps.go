@@ -1,0 +1,199 @@
+package releases
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+)
+
+// Module is what the next step hangs on.
+type Module struct {
+	// Ends says that nothing of the module shall stay; Leaving, that its hooks of
+	// before_delete and after_delete run for that.
+	Ends, Leaving bool
+	// Sets says that hooks have sets of objects in the cluster.
+	Sets bool
+	// Open says that a pass may begin, Release that it may go on, Asking that enabled() has not
+	// answered for the values as they are: they must not reach Helm before it has.
+	Open, Release, Asking bool
+	Chart                 bool
+	// Seen are the values as far as the module reads them, and Version counts their changes.
+	Seen    map[string]any
+	Version int
+}
+
+// Do is the work of a step.
+type Do int
+
+// A step asks for one of these. After RunStage, CheckValues and Hold there may be another one at once.
+const (
+	Nothing     Do = iota
+	RunStage       // the hooks of the stage, then [Pass.Wait]
+	CheckValues    // then [Pass.Refuse] or [Pass.Install]
+	Hold           // [Pass.Held] says why, and people should hear of it
+	Install        // or upgrade; then [Pass.Released]
+	Uninstall      // then [Pass.Uninstalled]
+	RemoveSets     // then [Pass.Removed]
+	End            // nothing is left of the module
+)
+
+// Step is what is due; Ref is the release that it is about.
+type Step struct {
+	Do    Do
+	Stage builtins.Stage
+	Ref   Ref
+}
+
+// Next says what is due now.
+func (p *Pass) Next(m Module, now time.Time) Step {
+	if p.retry.Waits(now) {
+		return Step{}
+	}
+	switch p.phase {
+	case idle:
+		return p.begin(m)
+	case beforeHelm:
+		return p.endBefore(m)
+	case helmDone:
+		return Step{Do: RunStage, Stage: builtins.StageAfterHelm}
+	case afterHelm:
+		if len(p.waiting) == 0 {
+			return p.endAfter(m, now)
+		}
+	case beforeDelete, afterDelete:
+		if len(p.waiting) == 0 {
+			p.left = stages[p.phase]
+			p.phase = idle
+			return p.Next(m, now)
+		}
+	}
+	return Step{}
+}
+
+func (p *Pass) begin(m Module) Step {
+	switch {
+	case m.Ends:
+		return p.leave(m)
+	case !p.wanted || !m.Open:
+		return Step{}
+	case !m.Chart:
+		p.wanted, p.ready, p.err = false, true, ""
+		return Step{}
+	}
+	p.again = 0
+	return Step{Do: RunStage, Stage: builtins.StageBeforeHelm}
+}
+
+// endBefore goes on to Helm. When other values have moved while before_helm hooks ran, what
+// they derive may rest on the old ones: they run once more, and after a few times one more
+// pass makes up for it.
+func (p *Pass) endBefore(m Module) Step {
+	switch {
+	case !m.Release:
+		p.phase, p.waiting = idle, nil
+		return Step{}
+	case len(p.waiting) > 0 || m.Asking:
+		return Step{}
+	}
+	outdated := m.Version-p.version > p.own
+	if p.again++; outdated && p.again < MaxRounds {
+		return Step{Do: RunStage, Stage: builtins.StageBeforeHelm}
+	}
+	p.phase, p.wanted, p.hold = idle, outdated, ""
+	return Step{Do: CheckValues}
+}
+
+// endAfter looks whether after_helm hooks have moved the values once more.
+func (p *Pass) endAfter(m Module, now time.Time) Step {
+	p.phase, p.after = idle, true
+	switch moved := m.Version - p.version; {
+	case moved == 0:
+		p.rounds = 0
+		return Step{}
+	case moved > p.own: // not by these hooks alone
+		p.rounds = 0
+	default:
+		p.rounds++
+	}
+	if p.rounds >= MaxRounds {
+		p.rounds, p.wanted = 0, false
+		p.hold = fmt.Sprintf("values still move after %d passes: %s; let after_helm hooks set what does not depend on the pass", MaxRounds, firstDifference(p.seen, m.Seen))
+		return Step{Do: Hold}
+	}
+	return p.Next(m, now)
+}
+
+// leave takes the next step on the module's way out: before_delete hooks, its releases,
+// after_delete hooks, its sets of objects.
+func (p *Pass) leave(m Module) Step {
+	switch {
+	case m.Leaving && p.left == "":
+		return Step{Do: RunStage, Stage: builtins.StageBeforeDelete}
+	case p.Installed():
+		return p.uninstall(p.refs[0])
+	case m.Leaving && p.left != builtins.StageAfterDelete:
+		return Step{Do: RunStage, Stage: builtins.StageAfterDelete}
+	case m.Sets:
+		return Step{Do: RemoveSets}
+	}
+	return Step{Do: End}
+}
+
+func (p *Pass) uninstall(ref Ref) Step {
+	p.phase = uninstalling
+	return Step{Do: Uninstall, Ref: ref}
+}
+
+// Refuse notes that the values must not reach Helm.
+func (p *Pass) Refuse(why string) {
+	p.clearError()
+	p.hold = why
+}
+
+// Install hands the values over to Helm. A release under an earlier name or namespace is
+// uninstalled first: its objects would not let those of the new release in.
+func (p *Pass) Install(ref Ref, m Module) Step {
+	for _, old := range p.refs {
+		if old != ref {
+			return p.uninstall(old)
+		}
+	}
+	p.phase, p.version, p.own, p.seen = inHelm, m.Version, 0, m.Seen
+	if !slices.Contains(p.refs, ref) {
+		p.refs = append(p.refs, ref)
+	}
+	return Step{Do: Install, Ref: ref}
+}
+
+// Removing notes that sets of objects are being removed.
+func (p *Pass) Removing() { p.phase = uninstalling }
+
+// firstDifference names the first path at which two values differ.
+func firstDifference(a, b any) string {
+	ma, aok := a.(map[string]any)
+	mb, bok := b.(map[string]any)
+	if !aok || !bok {
+		return ""
+	}
+	keys := map[string]bool{}
+	for k := range ma {
+		keys[k] = true
+	}
+	for k := range mb {
+		keys[k] = true
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		if reflect.DeepEqual(ma[k], mb[k]) {
+			continue
+		}
+		if rest := firstDifference(ma[k], mb[k]); rest != "" {
+			return k + "." + rest
+		}
+		return k
+	}
+	return ""
+}
