@@ -76,6 +76,7 @@ var bannedNames = []struct{ banned, plain string }{
 	{"oneLine", "message.Line"},
 	{"inOneLine", "message.List"},
 	{"press", "handleKey"},
+	{"identityOf", "effect.RefOf"},
 	{"World.calm", "settleFailures"},
 	{"Manager.stands", "isApplied"},
 	{"hookMetrics.meets", "collision"},

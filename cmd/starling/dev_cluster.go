@@ -54,7 +54,7 @@ func (c *devCluster) read() (*devInput, error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		for _, obj := range list {
-			in.objects = append(in.objects, devObject{file, sim.RefOf(obj), obj})
+			in.objects = append(in.objects, devObject{file, effect.RefOf(obj), obj})
 		}
 	}
 	if c.config == "" {

@@ -22,6 +22,7 @@ import (
 
 	plain "github.com/starling-operator/starling/runtime/object"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -223,10 +224,10 @@ func (s *session) explain(err error) error {
 // labels is what the release carries.
 func (s *session) labels(w want) map[string]string {
 	return map[string]string{
-		LabelInstance: w.Instance,
-		LabelModule:   w.Module,
-		LabelInputs:   w.inputsLabel(),
-		LabelManifest: w.Manifest,
+		effect.InstanceLabel: w.Instance,
+		effect.ModuleLabel:   w.Module,
+		LabelInputs:          w.inputsLabel(),
+		LabelManifest:        w.Manifest,
 	}
 }
 

@@ -4,14 +4,12 @@ import (
 	"fmt"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// Labels on the release (Helm keeps them on the Secret of each revision).
+// Labels on the release beside those of its instance and its module (Helm keeps them on the Secret of each revision).
 const (
-	// LabelInstance names the Starling that owns the release.
-	LabelInstance = "starling.dev/instance"
-	// LabelModule names the module that the release belongs to.
-	LabelModule = "starling.dev/module"
 	// LabelInputs is the digest of all that went into the render, or
 	// inputsLookup.
 	LabelInputs = "starling.dev/inputs"
@@ -87,13 +85,13 @@ func (w want) inputsLabel() string {
 // owner says, for people, who a release belongs to when it is not (instance,
 // module); "" when it is theirs.
 func owner(labels map[string]string, instance, module string) string {
-	switch of := labels[LabelInstance]; {
+	switch of := labels[effect.InstanceLabel]; {
 	case of == "":
 		return "no starling (it was installed with helm or by another operator)"
 	case of != instance:
 		return fmt.Sprintf("the starling instance %s", of)
-	case labels[LabelModule] != module:
-		return fmt.Sprintf("module %s", labels[LabelModule])
+	case labels[effect.ModuleLabel] != module:
+		return fmt.Sprintf("module %s", labels[effect.ModuleLabel])
 	}
 	return ""
 }
@@ -106,7 +104,7 @@ func decide(last revision, w want) (step, string) {
 		return rendered(w, stepInstall, "not installed")
 	}
 	if who := owner(last.Labels, w.Instance, w.Module); who != "" {
-		if !w.Adopt || last.Labels[LabelInstance] != "" {
+		if !w.Adopt || last.Labels[effect.InstanceLabel] != "" {
 			return stepRefuse, who
 		}
 		switch last.Status {

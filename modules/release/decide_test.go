@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 func TestDecide(t *testing.T) {
 	ours := func(status helmrelease.Status, inputs, manifest string) revision {
 		return revision{Number: 3, Status: status, Labels: map[string]string{
-			LabelInstance: "ops.starling", LabelModule: "web", LabelInputs: inputs, LabelManifest: manifest,
+			effect.InstanceLabel: "ops.starling", effect.ModuleLabel: "web", LabelInputs: inputs, LabelManifest: manifest,
 		}}
 	}
 	before := want{Instance: "ops.starling", Module: "web", Inputs: "i2"}
@@ -35,12 +37,12 @@ func TestDecide(t *testing.T) {
 		{"no label, adopted, rendered", revision{Number: 1, Status: helmrelease.StatusFailed}, adopting(after("m", false)), stepUpgrade, "taken over from helm"},
 		{"no label, pending, adopted", revision{Number: 1, Status: helmrelease.StatusPendingUpgrade}, adopting(before), stepRefuse,
 			"no starling (it was installed with helm or by another operator), and is pending-upgrade: whoever works on it must end first"},
-		{"another instance is never adopted", revision{Number: 1, Status: helmrelease.StatusDeployed, Labels: map[string]string{LabelInstance: "x.starling"}},
+		{"another instance is never adopted", revision{Number: 1, Status: helmrelease.StatusDeployed, Labels: map[string]string{effect.InstanceLabel: "x.starling"}},
 			adopting(before), stepRefuse, "the starling instance x.starling"},
-		{"another instance", revision{Number: 1, Status: helmrelease.StatusDeployed, Labels: map[string]string{LabelInstance: "x.starling"}},
+		{"another instance", revision{Number: 1, Status: helmrelease.StatusDeployed, Labels: map[string]string{effect.InstanceLabel: "x.starling"}},
 			before, stepRefuse, "the starling instance x.starling"},
 		{"another module", revision{Number: 1, Status: helmrelease.StatusFailed,
-			Labels: map[string]string{LabelInstance: "ops.starling", LabelModule: "db"}}, before, stepRefuse, "module db"},
+			Labels: map[string]string{effect.InstanceLabel: "ops.starling", effect.ModuleLabel: "db"}}, before, stepRefuse, "module db"},
 		{"pending install", ours(helmrelease.StatusPendingInstall, "i2", "m"), before, stepRecover,
 			"the last revision is pending-install and nobody works on it"},
 		{"pending upgrade, same inputs", ours(helmrelease.StatusPendingUpgrade, "i2", "m"), before, stepRecover,

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 const (
@@ -134,7 +136,7 @@ func (m *Manager) listRevisions(ctx context.Context, namespace string) {
 	found := map[releaseName]revision{}
 	o := metav1.ListOptions{
 		// A revision that is superseded has a newer one.
-		LabelSelector: labels.Set{"owner": "helm", LabelInstance: m.o.Instance}.String() + ",status!=" + string(helmrelease.StatusSuperseded),
+		LabelSelector: labels.Set{"owner": "helm", effect.InstanceLabel: m.o.Instance}.String() + ",status!=" + string(helmrelease.StatusSuperseded),
 		Limit:         glancePage,
 	}
 	for {

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 const (
@@ -273,7 +275,7 @@ func (r *records) writeBatch(known map[string]string, changes map[string]*string
 		if apierrors.IsNotFound(err) {
 			// Gone while we ran: all that is known is written anew.
 			_, err = r.client.Create(ctx, &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: map[string]string{LabelInstance: r.instance}},
+				ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: map[string]string{effect.InstanceLabel: r.instance}},
 				Data:       after,
 			}, metav1.CreateOptions{})
 		}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // recordsFixture keeps records in a fake API server that counts writes.
@@ -89,7 +91,7 @@ func TestRecords(t *testing.T) {
 		t.Error(diff)
 	}
 	cm, err := f.client.CoreV1().ConfigMaps("ops").Get(t.Context(), "starling-releases", metav1.GetOptions{})
-	if err != nil || cm.Labels[LabelInstance] != "ops.starling" {
+	if err != nil || cm.Labels[effect.InstanceLabel] != "ops.starling" {
 		t.Errorf("labels %v, %v", cm.Labels, err)
 	}
 	writes := f.writes()

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 func TestReleaseLife(t *testing.T) {
@@ -34,7 +35,7 @@ func TestReleaseLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rel.Labels[LabelInstance] != f.ns+".starling" || rel.Labels[LabelModule] != "web" || rel.Labels[LabelInputs] != res.InputsDigest {
+	if rel.Labels[effect.InstanceLabel] != f.ns+".starling" || rel.Labels[effect.ModuleLabel] != "web" || rel.Labels[LabelInputs] != res.InputsDigest {
 		t.Errorf("labels %v", rel.Labels)
 	}
 	ns, err := f.kube.CoreV1().Namespaces().Get(t.Context(), f.apps, metav1.GetOptions{})
@@ -100,8 +101,8 @@ func TestReleaseOfOthers(t *testing.T) {
 		f.plant(name, helmrelease.StatusDeployed, labels)
 	}
 	plant("web", nil)
-	plant("other", map[string]string{LabelInstance: "else.starling", LabelModule: "web"})
-	plant("sibling", map[string]string{LabelInstance: f.ns + ".starling", LabelModule: "cache"})
+	plant("other", map[string]string{effect.InstanceLabel: "else.starling", effect.ModuleLabel: "web"})
+	plant("sibling", map[string]string{effect.InstanceLabel: f.ns + ".starling", effect.ModuleLabel: "cache"})
 	for name, want := range map[string]string{"web": "no starling", "other": "instance else.starling", "sibling": "module cache"} {
 		target := f.target(nil, configMapTemplate)
 		target.Name = name
@@ -122,7 +123,7 @@ func TestReleasePending(t *testing.T) {
 		t.Run(status.String(), func(t *testing.T) {
 			f := setup(t)
 			f.makeApps()
-			f.plant("web", status, map[string]string{LabelInstance: f.ns + ".starling", LabelModule: "web"})
+			f.plant("web", status, map[string]string{effect.InstanceLabel: f.ns + ".starling", effect.ModuleLabel: "web"})
 			res := f.reconcile(f.target(map[string]any{"color": "blue"}, configMapTemplate))
 			want := 2
 			if status == helmrelease.StatusUninstalling { // the uninstall was finished first
@@ -140,7 +141,7 @@ func TestReleaseUnreadable(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.makeApps()
-	f.plant("web", helmrelease.StatusPendingInstall, map[string]string{LabelInstance: f.ns + ".starling", LabelModule: "web"})
+	f.plant("web", helmrelease.StatusPendingInstall, map[string]string{effect.InstanceLabel: f.ns + ".starling", effect.ModuleLabel: "web"})
 	s, err := f.kube.CoreV1().Secrets(f.apps).Get(t.Context(), secretName("web", 1), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -120,7 +120,7 @@ func TestGetAndList(t *testing.T) {
 	if n := api.Count("list configmaps"); n != 2 {
 		t.Errorf("%d requests, want two pages", n)
 	}
-	if first := identityOf(all[0]); first.Namespace != "a" || first.Name != "n0001" || first.Kind != "ConfigMap" || first.APIVersion != "v1" {
+	if first := effect.RefOf(all[0]); first.Namespace != "a" || first.Name != "n0001" || first.Kind != "ConfigMap" || first.APIVersion != "v1" {
 		t.Errorf("first is %+v: want sorted, with kind and apiVersion", first)
 	}
 	some, err := c.List(ctx, "v1", "ConfigMap", []string{"b", "b", "none"}, "", "metadata.name=n0000")
@@ -156,7 +156,7 @@ func TestWriteIsOneRequest(t *testing.T) {
 	}
 	before := len(api.Requests())
 	answer, err := c.Write(ctx, "", effect.Write{Kind: effect.WriteApply, Ref: ref, Object: configMap("a", "x"), Force: true})
-	if err != nil || identityOf(answer).Name != "x" {
+	if err != nil || effect.RefOf(answer).Name != "x" {
 		t.Fatalf("apply: %v, %v", answer, err)
 	}
 	del := effect.Write{Kind: effect.WriteDelete, Ref: ref, Propagation: "background"}

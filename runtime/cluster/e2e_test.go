@@ -300,7 +300,7 @@ func TestRealSets(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		w.expect(w.ref("v1", "ConfigMap", name), map[string]any(nil))
 	}
-	if left, err := w.client.List(context.Background(), "v1", "Secret", []string{w.ns}, InstanceLabel, ""); err != nil || len(left) > 0 {
+	if left, err := w.client.List(context.Background(), "v1", "Secret", []string{w.ns}, effect.InstanceLabel, ""); err != nil || len(left) > 0 {
 		t.Errorf("%d records are left, %v", len(left), err)
 	}
 	if w.get(w.ref("v1", "ConfigMap", "theirs")) == nil {

@@ -21,8 +21,6 @@ import (
 const (
 	// KeptType is the type of the Secrets that a [Kept] makes.
 	KeptType = "starling.dev/kept"
-	// InstanceLabel names the instance that an object belongs to.
-	InstanceLabel = effect.InstanceLabel
 	// KeptLabel names the module whose data a Secret holds.
 	KeptLabel = "starling.dev/kept"
 
@@ -109,7 +107,7 @@ func NewKept(o KeptOptions) *Kept {
 func (k *Kept) Load(ctx context.Context) (map[string]map[string][]byte, error) {
 	out := map[string]map[string][]byte{}
 	modules := map[string]*keptModule{}
-	selector := InstanceLabel + "=" + k.o.Instance + "," + KeptLabel
+	selector := effect.InstanceLabel + "=" + k.o.Instance + "," + KeptLabel
 	read := func(obj map[string]any) error { return k.read(obj, modules, out) }
 	_, err := k.o.Client.Each(ctx, k.mapping, k.o.Namespace, metav1.ListOptions{LabelSelector: selector}, read)
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
@@ -136,7 +134,7 @@ func (e *keptError) Error() string { return e.msg }
 
 // read takes one Secret into modules and out.
 func (k *Kept) read(obj map[string]any, modules map[string]*keptModule, out map[string]map[string][]byte) error {
-	ref := identityOf(obj)
+	ref := effect.RefOf(obj)
 	meta, _ := obj["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim/apitest"
 )
 
@@ -61,7 +62,7 @@ func TestKeptRoundTrip(t *testing.T) {
 		t.Errorf("type is %v", obj["type"])
 	}
 	labels := obj["metadata"].(map[string]any)["labels"]
-	if diff := cmp.Diff(map[string]any{InstanceLabel: "ops.starling", KeptLabel: "web"}, labels); diff != "" {
+	if diff := cmp.Diff(map[string]any{effect.InstanceLabel: "ops.starling", KeptLabel: "web"}, labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 
@@ -261,7 +262,7 @@ func TestKeptGoesOn(t *testing.T) {
 func TestKeptRefusesWhatItCannotRead(t *testing.T) {
 	err := newKept(t, apitest.New(t)).read(map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": KeptType,
-		"metadata": map[string]any{"namespace": "ops", "name": "starling-kept-web", "labels": map[string]any{InstanceLabel: "ops.starling", KeptLabel: "web"}},
+		"metadata": map[string]any{"namespace": "ops", "name": "starling-kept-web", "labels": map[string]any{effect.InstanceLabel: "ops.starling", KeptLabel: "web"}},
 		"data":     map[string]any{"x": "!"},
 	}, map[string]*keptModule{}, map[string]map[string][]byte{})
 	if err == nil || !strings.Contains(err.Error(), "Secret ops/starling-kept-web") {

@@ -91,7 +91,7 @@ func (k *Kept) write(module string, ch change, p *part, data map[string][]byte) 
 		return w
 	}
 	metadata["name"], metadata["namespace"] = w.Ref.Name, w.Ref.Namespace
-	metadata["labels"] = map[string]any{InstanceLabel: k.o.Instance, KeptLabel: module}
+	metadata["labels"] = map[string]any{effect.InstanceLabel: k.o.Instance, KeptLabel: module}
 	w.Kind, w.Unchanged = effect.WriteCreate, nil
 	w.Object = map[string]any{"apiVersion": "v1", "kind": "Secret", "type": KeptType, "metadata": metadata, "data": values}
 	return w
@@ -115,7 +115,7 @@ func (k *Kept) settle(ctx context.Context, module string, m *keptModule) error {
 		return nil
 	}
 	found := map[string]*keptModule{}
-	selector := InstanceLabel + "=" + k.o.Instance + "," + KeptLabel + "=" + module
+	selector := effect.InstanceLabel + "=" + k.o.Instance + "," + KeptLabel + "=" + module
 	_, err := k.o.Client.Each(ctx, k.mapping, k.o.Namespace, metav1.ListOptions{LabelSelector: selector},
 		func(obj map[string]any) error { return k.read(obj, found, map[string]map[string][]byte{module: {}}) })
 	var broken *keptError

@@ -89,7 +89,7 @@ func (c *Client) List(ctx context.Context, apiVersion, kind string, namespaces [
 		out = append(out, found...)
 	}
 	slices.SortFunc(out, func(a, b map[string]any) int {
-		an, bn := identityOf(a), identityOf(b)
+		an, bn := effect.RefOf(a), effect.RefOf(b)
 		return cmp.Or(cmp.Compare(an.Namespace, bn.Namespace), cmp.Compare(an.Name, bn.Name))
 	})
 	return out, nil
@@ -226,16 +226,4 @@ func expect(d kjson.Decoder, delim json.Delim) error {
 		return fmt.Errorf("expected %q", delim.String())
 	}
 	return nil
-}
-
-// identityOf reads what names an object; what is not there stays empty.
-func identityOf(obj map[string]any) effect.Ref {
-	meta, _ := obj["metadata"].(map[string]any)
-	str := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
-	return effect.Ref{
-		APIVersion: str(obj, "apiVersion"),
-		Kind:       str(obj, "kind"),
-		Namespace:  str(meta, "namespace"),
-		Name:       str(meta, "name"),
-	}
 }

@@ -99,7 +99,7 @@ func TestSetsDoWhatAnApplyDoes(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		set, plain := newFarWorld(t), newFarWorld(t)
 		asked := parse(t, deployment)
-		ref := identityOf(asked)
+		ref := effect.RefOf(asked)
 		for step := range 12 {
 			switch {
 			case step == 0 || random.IntN(3) == 0: // as it was
@@ -150,7 +150,7 @@ func TestTheOrderOfItemsIsAskedFor(t *testing.T) {
 			if _, err := plain.apply(obj); err != nil {
 				t.Fatal(err)
 			}
-			got, want := w.get(identityOf(obj)), plain.get(identityOf(obj))
+			got, want := w.get(effect.RefOf(obj)), plain.get(effect.RefOf(obj))
 			for _, path := range [][]string{{"spec", "ports"}, {"metadata", "finalizers"}} {
 				a, _ := object.Get(got, path)
 				b, _ := object.Get(want, path)

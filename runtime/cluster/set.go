@@ -248,7 +248,7 @@ func (r *setRecord) write(ctx context.Context, members []member) error {
 		"apiVersion": "v1", "kind": "Secret", "type": SetType,
 		"metadata": map[string]any{
 			"name": ref.Name, "namespace": ref.Namespace,
-			"labels":      map[string]any{InstanceLabel: r.writer.o.Instance},
+			"labels":      map[string]any{effect.InstanceLabel: r.writer.o.Instance},
 			"annotations": annotations,
 		},
 		"data": map[string]any{setKey: base64.StdEncoding.EncodeToString(text)},

@@ -43,7 +43,7 @@ func (s *setWorld) apply(names ...string) error {
 func (s *setWorld) expect(want ...string) {
 	s.t.Helper()
 	got := []string{}
-	for _, n := range s.api.Snapshot("v1", "ConfigMap", func(o map[string]any) any { return identityOf(o).Name }) {
+	for _, n := range s.api.Snapshot("v1", "ConfigMap", func(o map[string]any) any { return effect.RefOf(o).Name }) {
 		got = append(got, n.(string))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -198,7 +198,7 @@ func TestSetWhoseKindIsGone(t *testing.T) {
 	w := effect.Write{Kind: effect.WriteSet, Set: &effect.Set{Name: "children"}}
 	obj := configMap("a", "w")
 	obj["apiVersion"], obj["kind"] = widget.APIVersion, widget.Kind
-	w.Set.Members = []effect.Write{{Kind: effect.WriteApply, Ref: identityOf(obj), Force: true, Object: obj}}
+	w.Set.Members = []effect.Write{{Kind: effect.WriteApply, Ref: effect.RefOf(obj), Force: true, Object: obj}}
 	if err := s.writer.Write(context.Background(), "starling/web/f", w); err != nil {
 		t.Fatal(err)
 	}

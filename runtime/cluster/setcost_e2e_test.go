@@ -81,10 +81,10 @@ func TestRealSetCosts(t *testing.T) {
 	objects[78] = changed(objects[78], "2")
 	id := "starling-set-" + w.writer.setID("starling/web/f", "children")
 	expect("one differs after a restart", apply(objects), "GET "+id, "GET configmaps", "PATCH m078")
-	w.write(effect.Write{Kind: effect.WritePatch, Ref: identityOf(objects[5]), Patch: &effect.Patch{Type: effect.PatchMerge,
+	w.write(effect.Write{Kind: effect.WritePatch, Ref: effect.RefOf(objects[5]), Patch: &effect.Patch{Type: effect.PatchMerge,
 		Body: map[string]any{"data": map[string]any{"n": "theirs"}, "metadata": map[string]any{"labels": nil}}}})
 	expect("another's change", apply(objects), "GET configmaps", "PATCH m005", "GET m005", "PATCH m005")
-	w.expect(identityOf(objects[5]), "1", "data", "n")
+	w.expect(effect.RefOf(objects[5]), "1", "data", "n")
 
 	web, service := parse(t, deployment), parse(t, service)
 	web["metadata"].(map[string]any)["namespace"], service["metadata"].(map[string]any)["namespace"] = w.ns, w.ns

@@ -98,7 +98,7 @@ func (w *farWorld) write(manager string, wr effect.Write) ([]string, error) {
 func appliesOf(objects []map[string]any) []effect.Write {
 	var out []effect.Write
 	for _, obj := range objects {
-		out = append(out, effect.Write{Kind: effect.WriteApply, Ref: identityOf(obj), Force: true, Object: obj})
+		out = append(out, effect.Write{Kind: effect.WriteApply, Ref: effect.RefOf(obj), Force: true, Object: obj})
 	}
 	return out
 }
@@ -193,7 +193,7 @@ func TestSetHealsWhatDiffers(t *testing.T) {
 		if _, err := w.apply(objects...); err != nil {
 			t.Fatal(err)
 		}
-		ref := identityOf(objects[3])
+		ref := effect.RefOf(objects[3])
 		theirs := func(typ effect.PatchType, body any) {
 			t.Helper()
 			if _, err := w.write("them", effect.Write{Kind: effect.WritePatch, Ref: ref, Patch: &effect.Patch{Type: typ, Body: body}}); err != nil {
@@ -349,7 +349,7 @@ func TestSetFindsItsOwnerOnce(t *testing.T) {
 			t.Errorf("the owner is read %d times", n)
 		}
 	}
-	owners, _ := w.get(identityOf(configMaps(1, "a")[0]))["metadata"].(map[string]any)["ownerReferences"].([]any)
+	owners, _ := w.get(effect.RefOf(configMaps(1, "a")[0]))["metadata"].(map[string]any)["ownerReferences"].([]any)
 	if len(owners) != 1 {
 		t.Errorf("owners are %v", owners)
 	}

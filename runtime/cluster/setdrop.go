@@ -77,10 +77,10 @@ func (w *Writer) SweepSets(ctx context.Context, manager string, keys map[string]
 func (w *Writer) records(ctx context.Context, take func(id, of string, obj map[string]any)) error {
 	secrets := Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
 	_, err := w.o.Client.Each(ctx, secrets, w.o.Namespace, metav1.ListOptions{
-		LabelSelector: InstanceLabel + "=" + w.o.Instance, FieldSelector: "type=" + SetType,
+		LabelSelector: effect.InstanceLabel + "=" + w.o.Instance, FieldSelector: "type=" + SetType,
 	}, func(obj map[string]any) error {
 		of, _ := annotationsOf(obj)[setAnnotation].(string)
-		if id, named := strings.CutPrefix(identityOf(obj).Name, w.recordPrefix()); named {
+		if id, named := strings.CutPrefix(effect.RefOf(obj).Name, w.recordPrefix()); named {
 			take(id, of, obj)
 		}
 		return nil

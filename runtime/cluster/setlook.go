@@ -174,7 +174,7 @@ func (w *Writer) readList(ctx context.Context, id string, r reading, see func(ef
 		missing[at] = ref
 	}
 	_, err = w.o.Client.Each(ctx, r.mapping, r.namespace, metav1.ListOptions{LabelSelector: SetLabel + "=" + id}, func(obj map[string]any) error {
-		found := identityOf(obj)
+		found := effect.RefOf(obj)
 		at := name{found.Namespace, found.Name}
 		if ref, ok := missing[at]; ok {
 			delete(missing, at)

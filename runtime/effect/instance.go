@@ -11,6 +11,9 @@ import (
 // on what charts make. Its value is that of [Instance.Label].
 const InstanceLabel = "starling.dev/instance"
 
+// ModuleLabel names the module that a release or a webhook configuration belongs to.
+const ModuleLabel = "starling.dev/module"
+
 // Instance names one Starling, and tells which objects belong to it. No grant covers
 // these: who could write the user's ConfigMap could switch modules off, and the Secrets
 // hold what all modules keep.
@@ -119,9 +122,8 @@ func (i Instance) OwnsObject(apiVersion, kind string, obj map[string]any) bool {
 		return false
 	}
 	metadata, _ := obj["metadata"].(map[string]any)
-	ref := Ref{APIVersion: apiVersion, Kind: kind}
-	ref.Namespace, _ = metadata["namespace"].(string)
-	ref.Name, _ = metadata["name"].(string)
+	ref := RefOf(obj)
+	ref.APIVersion, ref.Kind = apiVersion, kind
 	if i.Owns(ref) || ref.Namespace == i.Namespace && HoldsToken(apiVersion, kind, obj) {
 		return true
 	}

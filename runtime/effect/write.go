@@ -49,6 +49,16 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
+// RefOf names an object; what is not there stays empty.
+func RefOf(obj map[string]any) Ref {
+	meta, _ := obj["metadata"].(map[string]any)
+	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
+	return Ref{
+		APIVersion: text(obj, "apiVersion"), Kind: text(obj, "kind"),
+		Namespace: text(meta, "namespace"), Name: text(meta, "name"),
+	}
+}
+
 // Write is one object write. Its fields are never changed once it is recorded.
 type Write struct {
 	Kind WriteKind `json:"kind"`

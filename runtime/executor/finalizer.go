@@ -48,10 +48,8 @@ func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer,
 		list, _ := held.([]any)
 		for _, f := range list {
 			if f == finalizer {
-				ref := effect.Ref{APIVersion: apiVersion, Kind: kind}
-				meta, _ := obj["metadata"].(map[string]any)
-				ref.Namespace, _ = meta["namespace"].(string)
-				ref.Name, _ = meta["name"].(string)
+				ref := effect.RefOf(obj)
+				ref.APIVersion, ref.Kind = apiVersion, kind // an item of a list may not say them
 				refs = append(refs, ref)
 			}
 		}

@@ -40,7 +40,7 @@ func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Re
 			if ctx.Err() != nil {
 				return nil, nil, context.Cause(ctx)
 			}
-			of := sim.RefOf(obj)
+			of := effect.RefOf(obj)
 			kind := of.APIVersion + " " + of.Kind
 			if refused[kind] {
 				continue
@@ -61,7 +61,7 @@ func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Re
 				o.By = []string{"release " + r.Name}
 				gv, _ := schema.ParseGroupVersion(of.APIVersion)
 				if k, served := w.Store().KindOf(gv.WithKind(of.Kind)); served && k.Namespaced || !served && of.Namespace != "" {
-					o.Namespace = sim.RefOf(obj).Namespace
+					o.Namespace = effect.RefOf(obj).Namespace
 				}
 				out = append(out, *o)
 			}
@@ -87,7 +87,7 @@ func renderedBy(releases map[release.Ref]*sim.Release) (rendered map[release.Ref
 			return nil, nil, err
 		}
 		for _, obj := range flat(objects) {
-			of := sim.RefOf(obj)
+			of := effect.RefOf(obj)
 			if of.Name == "" || keeps(obj) {
 				continue
 			}
@@ -106,7 +106,7 @@ func errorText(err error) string {
 
 // drift compares one object of a manifest with what is there; nil: it is as it should be.
 func drift(obj map[string]any, found store.Merged) *Object {
-	ref := sim.RefOf(obj)
+	ref := effect.RefOf(obj)
 	out := &Object{Action: Changed, Ref: effect.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}}
 	if found.Live == nil || deleting(found.Live) {
 		if expires(obj) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -50,7 +49,7 @@ func own(obj map[string]any) bool {
 	}
 	meta, _ := obj["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
-	_, is := labels[cluster.InstanceLabel]
+	_, is := labels[effect.InstanceLabel]
 	return is
 }
 

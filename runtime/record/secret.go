@@ -63,7 +63,7 @@ func (o KeyOptions) ref() effect.Ref {
 // allowed anyway.
 func (o KeyOptions) read(ctx context.Context) (key *Key, err error) {
 	secrets := cluster.Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
-	selector := cluster.InstanceLabel + "=" + o.Instance + "," + recordsLabel
+	selector := effect.InstanceLabel + "=" + o.Instance + "," + recordsLabel
 	_, err = o.Client.Each(ctx, secrets, o.Namespace, metav1.ListOptions{LabelSelector: selector}, func(obj map[string]any) error {
 		meta, _ := obj["metadata"].(map[string]any)
 		if meta["name"] != o.ref().Name {
@@ -98,7 +98,7 @@ func (o KeyOptions) create(ctx context.Context) error {
 		"apiVersion": "v1", "kind": "Secret", "type": "starling.dev/records",
 		"metadata": map[string]any{
 			"name": o.ref().Name, "namespace": o.Namespace,
-			"labels": map[string]any{cluster.InstanceLabel: o.Instance, recordsLabel: "key"},
+			"labels": map[string]any{effect.InstanceLabel: o.Instance, recordsLabel: "key"},
 		},
 		"data": map[string]any{keyData: base64.StdEncoding.EncodeToString(key.raw)},
 	}})

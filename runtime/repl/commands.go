@@ -123,7 +123,7 @@ func (s *Session) apply(ctx context.Context, from, text string) error {
 			err = fmt.Errorf("%s: %w", from, err)
 			break
 		}
-		s.out.note("applied " + refOf(obj).String())
+		s.out.note("applied " + effect.RefOf(obj).String())
 	}
 	return errors.Join(err, s.settle(ctx))
 }
@@ -133,16 +133,6 @@ func (s *Session) settle(ctx context.Context) error {
 	err := s.world.Settle(ctx)
 	s.tell()
 	return err
-}
-
-func refOf(obj map[string]any) effect.Ref {
-	var ref effect.Ref
-	meta, _ := obj["metadata"].(map[string]any)
-	ref.APIVersion, _ = obj["apiVersion"].(string)
-	ref.Kind, _ = obj["kind"].(string)
-	ref.Name, _ = meta["name"].(string)
-	ref.Namespace, _ = meta["namespace"].(string)
-	return ref
 }
 
 func (s *Session) cmdDelete(ctx context.Context, args []string) error {

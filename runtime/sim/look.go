@@ -61,9 +61,9 @@ func (w *World) Get(ref effect.Ref) (map[string]any, error) {
 // Merge puts the fields of obj over the object of its name, and changes nothing; of a
 // kind that is not served there is no object.
 func (w *World) Merge(obj map[string]any) (store.Merged, error) {
-	t, k, err := w.target(RefOf(obj), false)
+	t, k, err := w.target(effect.RefOf(obj), false)
 	if err != nil {
-		if gv, bad := schema.ParseGroupVersion(RefOf(obj).APIVersion); bad == nil {
+		if gv, bad := schema.ParseGroupVersion(effect.RefOf(obj).APIVersion); bad == nil {
 			return store.Merged{}, w.store.Unavailable(gv)
 		}
 		return store.Merged{}, err
@@ -132,7 +132,7 @@ func (w *World) ChangedSince(version string) string {
 		for _, obj := range list.Items {
 			meta, _ := obj["metadata"].(map[string]any)
 			if v, _ := meta["resourceVersion"].(string); len(v) > len(version) || len(v) == len(version) && v > version {
-				if name := RefOf(obj).String(); !slices.Contains(names, name) {
+				if name := effect.RefOf(obj).String(); !slices.Contains(names, name) {
 					names = append(names, name)
 				}
 			}

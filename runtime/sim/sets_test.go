@@ -113,7 +113,7 @@ func names(t *testing.T, w *World, kind, namespace string) []string {
 	}
 	var out []string
 	for _, obj := range list {
-		out = append(out, RefOf(obj).Name)
+		out = append(out, effect.RefOf(obj).Name)
 	}
 	slices.Sort(out)
 	return out

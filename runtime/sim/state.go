@@ -46,10 +46,10 @@ func (w *World) State() []Held {
 			}
 			meta, _ := obj["metadata"].(map[string]any)
 			if uid := text(meta["uid"]); uid != "" {
-				uids[uid] = RefOf(obj)
+				uids[uid] = effect.RefOf(obj)
 			}
 			if k.Kind != "Event" && k.Kind != "Lease" {
-				all[RefOf(obj).String()] = obj // of a kind with several versions the last one
+				all[effect.RefOf(obj).String()] = obj // of a kind with several versions the last one
 			}
 		}
 		for name, last := range releases {

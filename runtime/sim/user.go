@@ -50,7 +50,7 @@ func (w *World) target(ref effect.Ref, serve bool) (store.Target, store.Kind, er
 
 // Apply applies an object, its status too.
 func (w *World) Apply(obj map[string]any) error {
-	ref := RefOf(obj)
+	ref := effect.RefOf(obj)
 	t, k, err := w.target(ref, true)
 	if err != nil {
 		return err
@@ -190,17 +190,6 @@ func (w *World) SwitchOn(modules ...string) error {
 
 func (w *World) configRef() effect.Ref {
 	return effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.o.Namespace, Name: w.o.Name}
-}
-
-// RefOf names an object by what it says of itself.
-func RefOf(obj map[string]any) effect.Ref {
-	var ref effect.Ref
-	ref.APIVersion, _ = obj["apiVersion"].(string)
-	ref.Kind, _ = obj["kind"].(string)
-	of, _ := obj["metadata"].(map[string]any)
-	ref.Name, _ = of["name"].(string)
-	ref.Namespace, _ = of["namespace"].(string)
-	return ref
 }
 
 func withNamespace(obj map[string]any, namespace string) map[string]any {

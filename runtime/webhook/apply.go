@@ -77,9 +77,9 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 
 // refOf names an object of a kind.
 func refOf(kind string, obj map[string]any) effect.Ref {
-	meta, _ := obj["metadata"].(map[string]any)
-	name, _ := meta["name"].(string)
-	return effect.Ref{APIVersion: registration, Kind: kind, Name: name}
+	ref := effect.RefOf(obj)
+	ref.APIVersion, ref.Kind = registration, kind
+	return ref
 }
 
 // resource is that of the kind of a binding, "" when it names resources itself.
@@ -126,7 +126,7 @@ func (m *Manager) apply(ctx context.Context, ref effect.Ref, obj map[string]any)
 func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]any, decided map[string]bool) error {
 	meta, _ := obj["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
-	module, _ := labels[LabelModule].(string)
+	module, _ := labels[effect.ModuleLabel].(string)
 	if m.removable(module, decided) {
 		asked := time.Now()
 		if _, err := m.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {

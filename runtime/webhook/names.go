@@ -11,9 +11,7 @@ import (
 )
 
 const (
-	// LabelModule names the module that a webhook configuration belongs to.
-	LabelModule = "starling.dev/module"
-	// annotationHook names its hook.
+	// annotationHook names the hook of a webhook configuration.
 	annotationHook = "starling.dev/hook"
 	// annotationConversion says on a CustomResourceDefinition which instance
 	// converts it, as the label starling.dev/instance does on our own objects.

@@ -137,7 +137,7 @@ func (s shape) admission(h *generation.Hook, b *builtins.Binding, resource strin
 		"apiVersion": registration, "kind": kind,
 		"metadata": map[string]any{
 			"name":        objectName(s.instance, h, b),
-			"labels":      map[string]any{effect.InstanceLabel: s.instance, LabelModule: h.Module},
+			"labels":      map[string]any{effect.InstanceLabel: s.instance, effect.ModuleLabel: h.Module},
 			"annotations": map[string]any{annotationHook: h.ID},
 		},
 		"webhooks": []any{hook},
