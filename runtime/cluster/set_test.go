@@ -169,6 +169,7 @@ func TestSetAfterACrash(t *testing.T) {
 		}
 		_ = s.writer.Write(ctx, "starling/web/f", w)
 		cancel()
+		s.api.Disconnect() // or a write that is under way comes after those of the next process
 		s.restart()
 		if err := s.apply("d"); err != nil {
 			t.Fatalf("after %d writes: %v", n, err)
