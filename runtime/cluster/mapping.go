@@ -26,6 +26,8 @@ type Mapping struct {
 	Kind string
 	// Namespaced is false for cluster-scoped kinds.
 	Namespaced bool
+	// Metadata has lists and watches bring the metadata of objects alone.
+	Metadata bool
 }
 
 // APIVersion returns "apps/v1", or "v1" for the core group.
@@ -138,6 +140,7 @@ func (c *Client) forgetKind(m Mapping) {
 	g := c.group(m.APIVersion())
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	m.Metadata = false // as it was found
 	if g.kinds[m.Kind] == m {
 		kinds := make(map[string]Mapping, len(g.kinds))
 		for k, v := range g.kinds {

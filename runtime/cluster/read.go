@@ -111,6 +111,9 @@ func (c *Client) Each(ctx context.Context, m Mapping, namespace string, o metav1
 		if err != nil {
 			return "", err
 		}
+		if m.Metadata {
+			req.SetHeader("Accept", metadataOf("PartialObjectMetadataList"))
+		}
 		page, err := c.page(ctx, req.SpecificallyVersionedParams(&o, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"}).Stream, m, fn)
 		if err != nil {
 			if missingResource(err) {

@@ -22,6 +22,11 @@ const (
 	mergeType = "application/merge-patch+json"
 )
 
+// metadataOf asks for metadata alone, of an API server that has that.
+func metadataOf(kind string) string {
+	return jsonType + ";as=" + kind + ";g=meta.k8s.io;v=v1," + jsonType
+}
+
 // do sends a request and returns the body of its answer. Errors are client-go's
 // status errors.
 func (c *Client) do(ctx context.Context, req *rest.Request) ([]byte, error) {
@@ -77,6 +82,9 @@ func (c *Client) Watch(ctx context.Context, m Mapping, namespace string, o metav
 	req, err := c.request(http.MethodGet, m, namespace, "")
 	if err != nil {
 		return nil, err
+	}
+	if m.Metadata {
+		req.SetHeader("Accept", metadataOf("PartialObjectMetadata"))
 	}
 	// To decompress takes 40 KiB for each stream, also for one on which nothing comes.
 	req.SetHeader("Accept-Encoding", "identity")

@@ -78,12 +78,13 @@ func keysOf(spec Spec, mapping cluster.Mapping) ([]streamKey, error) {
 func (at *placement) key(spec Spec, namespace, name string) streamKey {
 	return streamKey{
 		apiVersion: spec.APIVersion, kind: spec.Kind,
-		namespace: namespace, name: name, labels: at.labels.String(), fields: at.fields.String(),
+		namespace: namespace, name: name, labels: at.labels.String(), fields: at.fields.String(), metadata: spec.metadata,
 	}
 }
 
 // place reads the selectors of a watch.
 func place(spec Spec, mapping cluster.Mapping) (*placement, error) {
+	mapping.Metadata = spec.metadata
 	at := &placement{mapping: mapping, names: unique(spec.Names)}
 	if len(at.names) == 0 || len(at.names) > MaxNames {
 		at.names = []string{""}
@@ -198,7 +199,7 @@ func (m *Manager) follow(sub *subscription) error {
 	not := sub.spec.ExcludeNamespaces
 	spec := Spec{
 		// No name of a hook or a binding holds a NUL.
-		ID: sub.spec.ID + "\x00namespaces", APIVersion: "v1", Kind: "Namespace",
+		ID: sub.spec.ID + "\x00namespaces", APIVersion: "v1", Kind: "Namespace", metadata: true,
 		FilterID: fmt.Sprintf("namespaces %q %q %q", selector, unique(only), unique(not)),
 		Filter: func(obj map[string]any) (starlark.Value, bool, error) {
 			key, _, set := identity(obj)

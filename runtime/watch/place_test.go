@@ -2,7 +2,10 @@ package watch
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -86,6 +89,35 @@ func TestNamespacesAreFollowedAcrossCuts(t *testing.T) {
 	f.api.Expire() // 410 Gone
 	f.await(`w deleted b/x "b1"`)
 	f.nothing()
+}
+
+// Of namespaces that a watch follows their metadata is asked for, and nothing else.
+func TestNamespacesAreFollowedByTheirMetadata(t *testing.T) {
+	for _, streaming := range []bool{true, false} {
+		t.Run(fmt.Sprintf("streamed=%v", streaming), func(t *testing.T) {
+			f := withNamespaces(t)
+			if !streaming {
+				f.api.NoStreaming()
+			}
+			var mu sync.Mutex
+			asked := map[bool]int{} // by whether it was for metadata
+			f.api.OnRequest(func(r *http.Request) {
+				if r.URL.Path == "/api/v1/namespaces" {
+					mu.Lock()
+					defer mu.Unlock()
+					asked[strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")]++
+				}
+			})
+			f.manager.Start(ofTeam("w", "blue"))
+			f.await("w synced served=true")
+			f.snapshot("w", `["a1" "b1"]`)
+			mu.Lock()
+			defer mu.Unlock()
+			if asked[false] > 0 || asked[true] == 0 {
+				t.Errorf("%d requests for metadata, %d for whole namespaces", asked[true], asked[false])
+			}
+		})
+	}
 }
 
 func TestNoNamespaceMatches(t *testing.T) {

@@ -168,6 +168,7 @@ func (m *Manager) keepServed(r *resolver, suspects []*stream, answers map[string
 			continue // cannot tell: ask again
 		}
 		delete(r.suspects, s)
+		a.mapping.Metadata = s.mapping.Metadata
 		if unserved || a.mapping != s.mapping {
 			tell = append(tell, m.unserve(r, s)...)
 		}

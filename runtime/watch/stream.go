@@ -21,6 +21,7 @@ import (
 type streamKey struct {
 	apiVersion, kind                string
 	namespace, name, labels, fields string
+	metadata                        bool
 }
 
 // stream is one list and watch on the API server with the views of all that share

@@ -69,6 +69,8 @@ type Spec struct {
 	// without a result: its entry and its events say so, and the watch goes on. A caller that
 	// needs the whole snapshot asks [Manager.Lacking].
 	Each bool
+	// metadata has the filter see the metadata of objects alone.
+	metadata bool
 	// KeepObject keeps the object beside what the filter makes of it, for the
 	// events.
 	KeepObject bool
