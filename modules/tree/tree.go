@@ -15,6 +15,8 @@ import (
 
 // Options configures [Read]. Zero limits have defaults.
 type Options struct {
+	// Known is the digest of a tree whose modules are not wanted: it comes back without them.
+	Known string
 	// Name is what messages call the tree: the folder as the user wrote it.
 	// Empty means ".".
 	Name string
@@ -203,6 +205,9 @@ func Read(fsys fs.FS, o Options) (*Tree, error) {
 		return nil, err
 	}
 	t := &Tree{Files: s, Digest: s.digest(), Problems: s.problems, Values: map[string]any{}}
+	if t.Digest == o.Known {
+		return t, nil
+	}
 	for _, e := range s.children(".") {
 		if !e.IsDir() {
 			continue

@@ -32,6 +32,21 @@ func read(t *testing.T, list ...string) *Tree {
 	return tr
 }
 
+// A tree that is known is read for its digest alone.
+func TestATreeThatIsKnown(t *testing.T) {
+	files := fstest.MapFS{"web/module.star": &fstest.MapFile{Data: []byte("module()\n")}}
+	first, err := Read(files, Options{})
+	if err != nil || len(first.Modules) != 1 {
+		t.Fatalf("%v, %v", first, err)
+	}
+	for known, modules := range map[string]int{first.Digest: 0, "another": 1} {
+		again, err := Read(files, Options{Known: known})
+		if err != nil || again.Digest != first.Digest || len(again.Modules) != modules {
+			t.Errorf("known %s: %d modules, %v", known, len(again.Modules), err)
+		}
+	}
+}
+
 func TestFullModule(t *testing.T) {
 	tr := read(t,
 		"values.yaml: {global: {domain: a}, ingressNginx: {replicas: 2}, ingressNginxEnabled: true}",

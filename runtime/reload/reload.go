@@ -130,7 +130,11 @@ func pollAfter(poll, took time.Duration, blind bool) time.Duration {
 // must be looked at again soon.
 func (w *watcher) look(ctx context.Context) (done bool) {
 	w.place() // first: what changes from now on is heard of
-	t, err := stable(w.o.Dir, w.o.Tree, w.digest)
+	beside, again, o := digestOf(w.o.Files), w.failed != "", w.o.Tree
+	if beside == w.beside && !again {
+		o.Known = w.digest
+	}
+	t, err := stable(w.o.Dir, o, w.digest)
 	if ctx.Err() != nil {
 		return true
 	}
@@ -148,9 +152,8 @@ func (w *watcher) look(ctx context.Context) (done bool) {
 		}
 		return true
 	}
-	again := w.failed != ""
 	w.since, w.failed = time.Time{}, ""
-	if beside := digestOf(w.o.Files); t.Digest != w.digest || beside != w.beside || again {
+	if t.Digest != w.digest || beside != w.beside || again {
 		w.digest, w.beside = t.Digest, beside
 		w.o.Changed(ctx, t)
 	}
