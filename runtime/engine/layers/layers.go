@@ -26,6 +26,7 @@ type Layers struct {
 	o       Options
 	global  *Module
 	modules map[string]*Module
+	readers readers
 	// switches are the `<camelName>Enabled` that global hooks have set.
 	switches *values.Composer
 }
@@ -47,7 +48,9 @@ type Module struct {
 }
 
 // New returns layers without a module.
-func New(o Options) *Layers { return &Layers{o: o, modules: map[string]*Module{}} }
+func New(o Options) *Layers {
+	return &Layers{o: o, modules: map[string]*Module{}, readers: readers{}}
+}
 
 // Add adds a module, or the global values, without any value. It takes the place of the one
 // of its name, which goes on by itself: global values move for it no more.
@@ -55,9 +58,13 @@ func (l *Layers) Add(name string, gen *generation.Module) *Module {
 	m := &Module{in: l, name: name, gen: gen, set: map[string][]effect.ValueOp{}, values: values.NewComposer(values.Section{Name: name, Key: gen.Key})}
 	if gen.Global {
 		l.global, l.switches = m, values.NewComposer(values.Section{Name: name})
-	} else {
-		l.modules[name] = m
+		return m
 	}
+	if before := l.modules[name]; before != nil {
+		l.Drop(before)
+	}
+	l.modules[name] = m
+	l.readers.add(m)
 	return m
 }
 
@@ -65,6 +72,7 @@ func (l *Layers) Add(name string, gen *generation.Module) *Module {
 func (l *Layers) Drop(m *Module) {
 	if l.modules[m.name] == m {
 		delete(l.modules, m.name)
+		l.readers.drop(m)
 	}
 }
 
@@ -76,6 +84,10 @@ func (m *Module) Keep(subject string, ops []effect.ValueOp) { m.set[subject] = o
 // those of subjects that are there.
 func (m *Module) Renew(gen *generation.Module, static *values.Composer, there map[string]bool) {
 	maps.DeleteFunc(m.set, func(subject string, ops []effect.ValueOp) bool { return !there[subject] || len(ops) == 0 })
+	if m.in.modules[m.name] == m {
+		m.in.readers.drop(m)
+		defer m.in.readers.add(m)
+	}
 	m.gen = gen
 	m.values = static.WithHooks(m.hooks(m.set, m.section))
 	if m.isGlobal() {
@@ -180,24 +192,30 @@ func (l *Layers) Compose() (moved []string) {
 }
 
 // globalMoved makes global values count that are others than those before. Modules that do
-// not read what differs do not move; for one that reads all, something is known to.
+// not read what differs are not looked at, and cost nothing.
 func (l *Layers) globalMoved(now map[string]any) []string {
+	was := l.global.composed
 	l.global.composed = now
 	moved := []string{l.global.name}
-	for _, name := range slices.Sorted(maps.Keys(l.modules)) {
-		m := l.modules[name]
-		differs := false
-		if m.composed == nil || m.composed[values.GlobalKey] != nil {
-			differs = m.compose()
-		} else {
-			differs = m.reads() == nil || !reflect.DeepEqual(m.reads().Of(now), m.seen[values.GlobalKey])
-		}
-		if differs {
+	for _, m := range l.readers.of(was, now) {
+		if m.readsMoved() {
 			m.moved()
-			moved = append(moved, name)
+			moved = append(moved, m.name)
 		}
 	}
 	return moved
+}
+
+// readsMoved says, after a change of the global values, whether something is another than
+// was seen. Of one that reads all, and has nothing below `global` itself, that is known.
+func (m *Module) readsMoved() bool {
+	switch {
+	case m.composed == nil || m.composed[values.GlobalKey] != nil:
+		return m.compose()
+	case m.reads() == nil:
+		return true
+	}
+	return !reflect.DeepEqual(m.reads().Of(m.in.global.composed), m.seen[values.GlobalKey])
 }
 
 // compose composes a module's own values. It says whether they, or what the module reads of

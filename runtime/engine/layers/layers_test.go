@@ -213,3 +213,47 @@ func TestRandomMovesEndWhereAFreshStartDoes(t *testing.T) {
 		}
 	}
 }
+
+// Modules that do not read a global value cost nothing when it moves, however many they are.
+func TestAGlobalValueCostsItsReadersAlone(t *testing.T) {
+	cost := func(modules int) float64 {
+		charts := map[string]string{"web": "{{ .Values.global.a }}"}
+		for i := range modules {
+			charts[fmt.Sprint("other", i)] = "{{ .Values.global.b.c }}"
+		}
+		a := begin(t, charts)
+		n := int64(0)
+		return testing.AllocsPerRun(100, func() {
+			n++
+			a.of["global"].Set("global/f", op("global.a", n))
+			if moved := a.of["global"].Show(); len(moved) != 2 {
+				t.Fatal(moved)
+			}
+		})
+	}
+	if few, many := cost(10), cost(1000); many > few*1.1 {
+		t.Errorf("%v allocations among 1,000 modules, %v among 10", many, few)
+	}
+}
+
+// The readers of a value are those of the generation that is in force.
+func TestReadersFollowTheTree(t *testing.T) {
+	a := begin(t, map[string]string{"web": "{{ .Values.global.a }}"})
+	change := func(path string, v int64, want string) {
+		t.Helper()
+		a.of["global"].Set("global/f", op(path, v))
+		a.want(path, a.of["global"].Show(), want)
+	}
+	change("global.b", 1, "[global]")
+	gen := *a.of["web"].gen
+	gen.Reads = reads.Chart(map[string][]byte{"templates/a.yaml": []byte("{{ .Values.global.b }}")})
+	a.add("web", &gen)
+	a.Compose()
+	change("global.b", 2, "[global web]")
+	change("global.a", 1, "[global web]") // b is gone
+	change("global.a", 2, "[global]")
+	a.Drop(a.of["web"])
+	if len(a.readers) > 0 {
+		t.Errorf("readers of a module that is gone: %v", a.readers)
+	}
+}
