@@ -7,6 +7,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/generation"
 	hooks "github.com/starling-operator/starling/runtime/hook"
 )
@@ -48,16 +49,15 @@ type RunHook struct {
 	Now time.Time
 	// Namespace is the default namespace of the run.
 	Namespace string
-	// Compose gives the values as the run sees them. It may be called from
-	// any goroutine.
-	Compose func(own []effect.ValueOp) (map[string]any, error)
+	// Values are what the run sees as values; nil for a conversion, which sees none.
+	Values *layers.Sight
 	// Config is what the user set for the module.
 	Config map[string]any
 	// State is what the hook remembers; only read.
 	State map[string]any
-	// Secrets returns texts of the values and of State that are secret. It may be
-	// called from any goroutine.
-	Secrets func() []string
+	// Secrets are those of Values; StateSecrets are the paths in State at which secrets stand.
+	Secrets      layers.Secrets
+	StateSecrets [][]string
 	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
 	// them.
 	Switches []string
@@ -138,8 +138,8 @@ type Evaluate struct {
 	Op     uint64
 	Module *generation.Module
 	Values map[string]any
-	// Secrets returns texts of Values that are secret.
-	Secrets func() []string
+	// Secrets are those of Values.
+	Secrets layers.Secrets
 }
 
 // ApplyCRDs applies a module's crds/; answered by [CRDsApplied].
@@ -155,8 +155,8 @@ type Release struct {
 	Ref    ReleaseRef
 	// Values are what the chart sees, `global` included; read only.
 	Values map[string]any
-	// Secrets returns texts of Values that are secret.
-	Secrets func() []string
+	// Secrets are those of Values.
+	Secrets layers.Secrets
 }
 
 // Uninstall takes a release away; answered by [Uninstalled].

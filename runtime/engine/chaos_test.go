@@ -340,7 +340,7 @@ func (c *chaos) runHook(a RunHook) effect.Effects {
 		}
 		return eff
 	case "db/before":
-		seen, err := a.Compose(nil)
+		seen, err := a.Values.Compose(nil)
 		if err != nil {
 			c.complain("%v", err)
 		}

@@ -280,7 +280,7 @@ func (e *Engine) runOf(s *subject) RunHook {
 	a := RunHook{
 		Hook: h.gen, Module: m.gen, Generation: m.from, Namespace: m.namespace(e.opts.Namespace),
 		Watches: h.watchIDs(), Synced: map[string]bool{},
-		Compose: m.values.For(s.id(), h.keptOf(s.layer())), Config: e.userConfig(m), State: s.state, Secrets: e.secretsOf(s), Switches: e.switches,
+		Values: m.values.For(s.id(), h.keptOf(s.layer())), Config: e.userConfig(m), State: s.state, Secrets: m.values.Secrets(), StateSecrets: s.stateSecrets, Switches: e.switches,
 	}
 	for _, w := range h.watches {
 		a.Synced[w.Binding] = w.Served()

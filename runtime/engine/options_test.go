@@ -66,7 +66,7 @@ func TestValuesKeepAddsToEarlierRuns(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), keeps))
 	w.hooks["web/keeps"] = func(r RunHook) (effect.Effects, error) {
 		n++
-		view, err := r.Compose(nil)
+		view, err := r.Values.Compose(nil)
 		if err != nil {
 			return effect.Effects{}, err
 		}

@@ -27,8 +27,8 @@ func TestReviewsArePublished(t *testing.T) {
 		run, err := last.Answer(7, w.now, request)
 		got := fmt.Sprint(err)
 		if err == nil {
-			view, err := run.Compose(nil)
-			got = fmt.Sprint(view, run.Config, run.State, run.Secrets(), run.Watches, err)
+			view, err := run.Values.Compose(nil)
+			got = fmt.Sprint(view, run.Config, run.State, run.SecretTexts(), run.Watches, err)
 			if run.Run != 7 || run.Request != request || run.Attempt != 1 || run.Now != w.now || run.Generation != w.gen || len(run.Events) != 1 {
 				t.Errorf("%s: run %+v", steps, run)
 			}

@@ -110,25 +110,21 @@ func (e *Engine) valuesMoved(names []string, cause *effect.Cause) {
 // layer is what the last successful run about a subject left in the values.
 func (s *subject) layer() []effect.ValueOp { return s.hook.module.values.Layer(s.id()) }
 
-// secretsOf returns the secret texts of the values, and of what a subject remembers. The
-// function holds nothing that changes.
-func (e *Engine) secretsOf(s *subject) func() []string {
-	values, state, at := s.hook.module.values.Secrets(), s.state, s.stateSecrets
-	return func() []string {
-		texts := values()
-		for _, path := range at {
-			if text, ok := object.Inside(state, path).(string); ok {
-				texts = append(texts, text)
-			}
+// SecretTexts returns the secret texts of the values, and of what the subject remembers.
+func (a *RunHook) SecretTexts() []string {
+	texts := a.Secrets.Texts()
+	for _, path := range a.StateSecrets {
+		if text, ok := object.Inside(a.State, path).(string); ok {
+			texts = append(texts, text)
 		}
-		return texts
 	}
+	return texts
 }
 
 // hidden is a text about a module's values without what hooks have set there as secrets.
 func (m *module) hidden(text string) string {
 	var mask object.Mask
-	for _, secret := range m.values.Secrets()() {
+	for _, secret := range m.values.Secrets().Texts() {
 		mask.Secret(secret)
 	}
 	return mask.Text(text)

@@ -123,13 +123,16 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	request := hook.Request{
 		Host: g.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Lacking: lacking, Synced: a.Synced, Attempt: a.Attempt, Now: a.Now,
-		Namespace: a.Namespace, Instance: x.o.Instance, Compose: a.Compose, Config: a.Config, State: a.State, Secrets: a.Secrets, Switches: a.Switches,
+		Namespace: a.Namespace, Instance: x.o.Instance, Config: a.Config, State: a.State, Switches: a.Switches,
 		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup,
 		Random: random, HTTP: x.o.HTTP, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
 		Scope: func(apiVersion, kind string) (bool, error) {
 			m, err := x.o.Client.Mapping(ctx, apiVersion, kind)
 			return m.Namespaced, err
 		},
+	}
+	if a.Values != nil {
+		request.Compose, request.Secrets = a.Values.Compose, a.SecretTexts
 	}
 	take := x.o.Record
 	if g.Hook(a.Hook.ID) != a.Hook {
@@ -177,7 +180,7 @@ func (x *Executor) subject(a engine.RunHook) (starlark.Value, bool) {
 func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evaluated {
 	var decision builtins.Decision
 	err := x.marked("enabled() of "+a.Module.Name, x.host().Digest(a.Module.Tree.ModuleFile), func() (err error) {
-		decision, err = hook.Enabled(x.metered(ctx, a.Module.Name), x.host(), a.Module, a.Values, a.Secrets, x.o.Now(), x.o.Log(a.Module.Name, ""))
+		decision, err = hook.Enabled(x.metered(ctx, a.Module.Name), x.host(), a.Module, a.Values, a.Secrets.Texts, x.o.Now(), x.o.Log(a.Module.Name, ""))
 		return err
 	})
 	return engine.Evaluated{Op: a.Op, Decision: decision, Err: err}

@@ -35,7 +35,7 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	decl := a.Module.Decl
 	var vals map[string]any
 	err := x.marked("chart_values() of "+a.Module.Name, x.host().Digest(a.Module.Tree.ModuleFile), func() (err error) {
-		vals, err = hook.ChartValues(x.metered(ctx, a.Module.Name), x.host(), a.Module, a.Values, a.Secrets, x.o.Now(), x.o.Log(a.Module.Name, ""))
+		vals, err = hook.ChartValues(x.metered(ctx, a.Module.Name), x.host(), a.Module, a.Values, a.Secrets.Texts, x.o.Now(), x.o.Log(a.Module.Name, ""))
 		return err
 	})
 	if err != nil {
@@ -46,7 +46,7 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	}
 	result, err := x.o.Releases.Reconcile(ctx, release.Target{
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
-		Chart: a.Module.Tree.Chart, Values: vals, Reads: a.Module.ChartReads, Secrets: a.Secrets, Installs: decl.Installs, Lookup: decl.Lookup, Adopt: decl.Adopt, Wait: decl.Wait, Timeout: decl.Timeout,
+		Chart: a.Module.Tree.Chart, Values: vals, Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, Adopt: decl.Adopt, Wait: decl.Wait, Timeout: decl.Timeout,
 	})
 	changed := result.Action == release.ActionInstalled || result.Action == release.ActionUpgraded
 	if changed {

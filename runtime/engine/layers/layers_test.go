@@ -112,7 +112,7 @@ func TestSwitchesOfGlobalHooks(t *testing.T) {
 	}
 	by, how := a.SwitchedBy("webEnabled")
 	a.want("by", by+fmt.Sprint(how.Value), "global/gtrue")
-	sight, err := global.For("global/f", nil)(op("shopEnabled", true))
+	sight, err := global.For("global/f", nil).Compose(op("shopEnabled", true))
 	a.want("sight of another hook", sight, "map[global:map[] shopEnabled:true webEnabled:true]")
 	if err != nil {
 		t.Error(err)

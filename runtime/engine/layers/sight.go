@@ -8,47 +8,64 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// For returns the values as a run about a subject sees them, by what the run has set so far;
-// kept is what the subject has set before and still sets. The function holds nothing that
-// changes.
-func (m *Module) For(subject string, kept []effect.ValueOp) func([]effect.ValueOp) (map[string]any, error) {
-	own, global := m.values, m.in.global.composed
-	if !m.isGlobal() {
-		return func(ops []effect.ValueOp) (map[string]any, error) {
-			v, err := own.For(subject, slices.Concat(kept, ops))
-			if err != nil {
-				return nil, err
-			}
-			return values.ModuleView(v, global), nil
-		}
-	}
-	others := map[string]bool{}
-	for name, v := range m.in.switches.WithHook(subject, nil).Compose() {
-		others[name] = v == true
-	}
-	return func(ops []effect.ValueOp) (map[string]any, error) {
-		section, switches, err := values.SplitGlobal(slices.Concat(kept, ops))
-		if err != nil {
-			return nil, err
-		}
-		v, err := own.For(subject, section)
-		if err != nil {
-			return nil, err
-		}
-		return values.GlobalView(v, others, switches), nil
-	}
+// Sight is the values as a run about one subject sees them. It does not change, and may be
+// used from any goroutine.
+type Sight struct {
+	subject string
+	own     *values.Composer
+	kept    []effect.ValueOp // what the subject has set before and still sets
+	global  map[string]any
+	others  map[string]bool // switches that other global hooks have set; nil for a module
 }
 
-// Secrets returns the texts of a module's values that hooks have set as secrets. The
-// function holds nothing that changes.
-func (m *Module) Secrets() func() []string {
-	own, global := m.values, m.in.global.values
-	return func() []string {
-		if own == global {
-			return own.SecretTexts()
+// For returns what a run about a subject sees; kept is what the subject has set before and
+// still sets.
+func (m *Module) For(subject string, kept []effect.ValueOp) *Sight {
+	s := &Sight{subject: subject, own: m.values, kept: kept, global: m.in.global.composed}
+	if m.isGlobal() {
+		s.others = map[string]bool{}
+		for name, v := range m.in.switches.WithHook(subject, nil).Compose() {
+			s.others[name] = v == true
 		}
-		return append(own.SecretTexts(), global.SecretTexts()...)
 	}
+	return s
+}
+
+// Compose returns the values with what the run has set so far.
+func (s *Sight) Compose(ops []effect.ValueOp) (map[string]any, error) {
+	section, switches := slices.Concat(s.kept, ops), map[string]bool(nil)
+	var err error
+	if s.others != nil {
+		if section, switches, err = values.SplitGlobal(section); err != nil {
+			return nil, err
+		}
+	}
+	v, err := s.own.For(s.subject, section)
+	if err != nil {
+		return nil, err
+	}
+	if s.others != nil {
+		return values.GlobalView(v, s.others, switches), nil
+	}
+	return values.ModuleView(v, s.global), nil
+}
+
+// Secrets are the texts of values that hooks have set as secrets. They do not change; the
+// zero Secrets are none.
+type Secrets struct{ own, global *values.Composer }
+
+// Secrets are those of a module's values.
+func (m *Module) Secrets() Secrets { return Secrets{m.values, m.in.global.values} }
+
+// Texts returns them.
+func (s Secrets) Texts() []string {
+	switch s.own {
+	case nil:
+		return nil
+	case s.global:
+		return s.own.SecretTexts()
+	}
+	return append(s.own.SecretTexts(), s.global.SecretTexts()...)
 }
 
 // CheckConfig says what is wrong with what the user sets; last is what is in force.
