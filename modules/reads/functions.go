@@ -98,11 +98,13 @@ func ofFile(n parse.Node) bool {
 // dict is one that a template makes.
 func (t *templates) dict(args []argument) value {
 	out := value{keys: map[string]value{}}
-	for i := 0; i+1 < len(args); i += 2 {
+	for i := 0; i < len(args); i += 2 {
 		t.escape(args[i].value)
-		if key, known := keyIn(args[i].node); known {
+		switch key, known := keyIn(args[i].node); {
+		case i+1 == len(args): // without a value
+		case known:
 			out.keys[key] = args[i+1].value
-		} else {
+		default:
 			t.escape(args[i+1].value)
 		}
 	}

@@ -88,6 +88,8 @@ func way(out, from map[string]any, keys []string) (nextOut, nextFrom map[string]
 		}
 		next, _ := out[k].(map[string]any)
 		switch {
+		case out[k] == noEntries: // a map with nothing below it
+			return nil, nil
 		case next == nil:
 			next = map[string]any{}
 			out[k] = next

@@ -79,6 +79,9 @@ func TestTemplates(t *testing.T) {
 		{`{{ define "loop" }}{{ include "loop" (dict "up" .) }}{{ end }}{{ include "loop" . }}`, "all"},
 		{`{{ eq .Values.global.a "x" | ternary .Values.global.b .Values.global.c }}`, "a b c"},
 		{`{{ and .Values.global.a .Values.global.b.c }}`, "a b.c"},
+		{`{{ $ := .Values.global }}{{ $.a }}`, "a"},
+		{`{{ dict "x" 1 .Values.global.a | toYaml }}`, "a"},
+		{`{{ define "web/templates/x.yaml" }}{{ .v }}{{ end }}{{ include (print $.Template.BasePath "/x.yaml") (dict "v" .Values.global.a) }}`, "a"},
 		{`{{ .Values.global.a`, "all"},
 	}
 	for _, tt := range tests {
@@ -219,6 +222,10 @@ func TestOf(t *testing.T) {
 		if same := reflect.DeepEqual(a, b); same != tt.same {
 			t.Errorf("%s: %v and %v: same is %v", tt.name, a, b, same)
 		}
+	}
+	asked := &Reads{paths: []place{there("a"), there("a", "b")}}
+	if got := asked.Of(m{"a": m{}}); reflect.DeepEqual(got, asked.Of(m{"a": m{"c": 1}})) {
+		t.Errorf("a map that is empty, and one that is not, are the same to two questions: %v", got)
 	}
 	both := &Reads{paths: []place{at("a"), at("a", "b"), there("a"), there("a", "b")}}
 	global := m{"a": m{"b": m{}}}

@@ -179,6 +179,11 @@ func (t *templates) callFiles(v value) {
 	for name := range t.files {
 		t.give(name, v)
 	}
+	for name := range t.bodies {
+		if ofFiles(name) {
+			t.give(name, v)
+		}
+	}
 }
 
 // callAny gives a value to a template whose name is not known.
@@ -339,9 +344,9 @@ func (t *templates) node(n parse.Node, s scope) value {
 	case *parse.FieldNode:
 		return t.fields(s.dot, n.Ident)
 	case *parse.VariableNode:
-		v := s.root
-		if n.Ident[0] != "$" {
-			v = t.variables[s.template+"\x00"+n.Ident[0]]
+		v := t.variables[s.template+"\x00"+n.Ident[0]]
+		if n.Ident[0] == "$" { // a template may declare it anew
+			v = t.joined(v, s.root)
 		}
 		return t.fields(v, n.Ident[1:])
 	case *parse.ChainNode:
