@@ -169,21 +169,21 @@ func checkReads(t *testing.T, chart *Chart, a, b map[string]any) (same bool) {
 
 func readsChart(some []string, schema string) *Chart {
 	c := &Chart{Name: "web", Files: []File{
-		{"Chart.yaml", []byte("apiVersion: v2\nname: web\nversion: 0.1.0\ndependencies: [{name: db, version: 0.1.0, condition: global.e}]\n")},
-		{"templates/_helpers.tpl", []byte(readsHelper)},
-		{"templates/file.yaml", []byte("f: {{ .Release.Name }}")},
-		{"charts/db/Chart.yaml", []byte("apiVersion: v2\nname: db\nversion: 0.1.0\n")},
-		{"charts/db/values.yaml", []byte("global: {a: {b: 5, f: 6}, d: dd}\n")},
+		{Path: "Chart.yaml", Data: []byte("apiVersion: v2\nname: web\nversion: 0.1.0\ndependencies: [{name: db, version: 0.1.0, condition: global.e}]\n")},
+		{Path: "templates/_helpers.tpl", Data: []byte(readsHelper)},
+		{Path: "templates/file.yaml", Data: []byte("f: {{ .Release.Name }}")},
+		{Path: "charts/db/Chart.yaml", Data: []byte("apiVersion: v2\nname: db\nversion: 0.1.0\n")},
+		{Path: "charts/db/values.yaml", Data: []byte("global: {a: {b: 5, f: 6}, d: dd}\n")},
 	}}
 	if schema != "" {
-		c.Files = append(c.Files, File{"values.schema.json", []byte(schema)})
+		c.Files = append(c.Files, File{Path: "values.schema.json", Data: []byte(schema)})
 	}
 	for i, text := range some {
 		dir := "templates/"
 		if i%3 == 2 {
 			dir = "charts/db/templates/"
 		}
-		c.Files = append(c.Files, File{fmt.Sprintf("%s%d.yaml", dir, i), []byte(text)})
+		c.Files = append(c.Files, File{Path: fmt.Sprintf("%s%d.yaml", dir, i), Data: []byte(text)})
 	}
 	return c
 }

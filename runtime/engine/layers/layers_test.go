@@ -153,7 +153,7 @@ func TestWhatHooksSetOutlivesTheTree(t *testing.T) {
 	a.add("web", &generation.Module{Name: "web", Key: "web", Tree: &tree.Module{Values: map[string]any{"own": int64(5)}}}, "web/a")
 	a.want("moved", a.Compose(), "[web]")
 	a.want("web/b is gone", web.View(), "map[global:map[] own:5 x:1]")
-	if web.Basis() == basis || web.Basis() != web.Basis() {
+	if now := web.Basis(); now == basis || now != web.Basis() {
 		t.Error("the basis does not tell")
 	}
 }
