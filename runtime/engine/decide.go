@@ -23,7 +23,7 @@ type facts struct {
 	Broken    string // why the module cannot be used, or ""
 	Started   bool   // its hooks run already
 	Installed bool   // the records say that a release is there
-	More      bool   // sets of its hooks are there, or hooks are to hear of its end
+	More      bool   // a release or sets of its hooks are there, or hooks must hear of its end
 	Paused    bool
 
 	Switch values.Switch
@@ -69,8 +69,8 @@ type verdict struct {
 	Evaluate bool
 }
 
-// decide determines what shall be done about a module. It is the only place that
-// says when something is uninstalled: after an explicit no, and never because
+// decide determines what shall be done about a module. It is the only place that says when a
+// module is uninstalled: after an explicit no, or when it has left the tree, and never because
 // something could not be read, loaded or computed.
 func decide(f facts) verdict {
 	stays := ""

@@ -147,7 +147,8 @@ func (e *Engine) atWork(m *module) bool {
 	return false
 }
 
-// forgetGone takes away what was kept for a module that is gone, as the last of all.
+// forgetGone takes away what was kept for a module that is gone, as the last of all. The look
+// after that is written forgets the module.
 func (e *Engine) forgetGone(m *module) {
 	if !m.removed || !m.verdict.Forget || !m.finalizers.Empty() || e.occupied(m) {
 		return

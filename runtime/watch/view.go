@@ -193,7 +193,7 @@ func (v *view) snapshot() []starlark.Value {
 	return v.values
 }
 
-// put takes in one object at one version and returns the event it makes. ahead
+// put takes in one object at one version, from a stream, and returns the event it makes. ahead
 // says that the stream has yet to reach this version.
 func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, ahead bool) (Event, bool) {
 	i, current := v.find(key)
