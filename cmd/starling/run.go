@@ -99,6 +99,12 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err := f.instance.makeStateDir(); err != nil {
 		return err
 	}
+	// Before the first look at what is in that folder: it may be that of a process that runs.
+	lock, err := admin.Lock(f.instance.socket(), f.instance.Name)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	marks, err := live.OpenMarks(f.instance.StateDir)
 	if err != nil {
 		return err
@@ -144,7 +150,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	srv, err := admin.New(admin.Options{
-		Listen: f.listen, Metrics: registry, Socket: f.instance.socket(), Name: f.instance.Name,
+		Listen: f.listen, Metrics: registry, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
 		Healthy: driver.Healthy, Ready: driver.Ready,
 		Status: driver.Status, Explain: driver.Explain, RecordsKey: driver.RecordsKey, Log: log,
 	})

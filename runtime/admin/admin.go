@@ -45,6 +45,8 @@ type Options struct {
 	// Socket is the path of the admin API's unix socket. Its folder is made
 	// with mode 0700; one that exists must be ours and closed to others.
 	Socket string
+	// Locked says that this process holds the [Lock] of the socket. Else the server takes it.
+	Locked bool
 	// Name is the instance's --name, for messages.
 	Name string
 	// Status is what GET /v1/status of the admin API answers.
@@ -71,7 +73,7 @@ type Server struct {
 // starling with the same state folder is an error before anything is started.
 // Requests wait until [Server.Run]. A caller that never calls Run calls [Server.Close].
 func New(o Options) (*Server, error) {
-	sock, err := openSocket(o.Socket, o.Name)
+	sock, err := openSocket(o.Socket, o.Name, o.Locked)
 	if err != nil {
 		return nil, err
 	}

@@ -23,9 +23,9 @@ type socket struct {
 	lock *os.File
 }
 
-// openSocket listens on path, for this user only. name is for the error when
-// another process does already.
-func openSocket(path, name string) (*socket, error) {
+// Lock has nobody else run with the socket at path, until the file is closed or the process
+// ends. name is for the error when another process does already.
+func Lock(path, name string) (*os.File, error) {
 	if err := checkSocketPath(path); err != nil {
 		return nil, err
 	}
@@ -42,6 +42,19 @@ func openSocket(path, name string) (*socket, error) {
 			return nil, fmt.Errorf("another starling named %s runs with this --state-dir (socket %s); stop it, or choose another --name or --state-dir", name, path)
 		}
 		return nil, fmt.Errorf("cannot lock %s.lock: %w; choose another folder with --state-dir", path, cause(err))
+	}
+	return lock, nil
+}
+
+// openSocket listens on path, for this user only. It takes the lock, see [Lock], unless the
+// process holds it.
+func openSocket(path, name string, held bool) (*socket, error) {
+	var lock *os.File // nil: that of somebody else, who closes it
+	if !held {
+		var err error
+		if lock, err = Lock(path, name); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		lock.Close()
