@@ -16,7 +16,7 @@ type facts struct {
 	Busy    bool // of such a module: others are on their way, or something of it is under way
 	Leaving bool // its uninstall has begun, with its hooks
 	// BrokenNew is another module, of which nothing is there, and which is broken: it may be the new
-	// name of this one, which a process before has left.
+	// name of this one.
 	BrokenNew string
 
 	Key       string // `<Key>Enabled` is its switch

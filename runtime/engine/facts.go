@@ -22,9 +22,7 @@ func (e *Engine) facts(m *module) facts {
 	}
 	if m.removed {
 		f.Busy = !f.Grace && (!e.atRest() || e.occupied(m))
-		if m.gen.Err == errGone {
-			f.BrokenNew = e.brokenNew()
-		}
+		f.BrokenNew = e.brokenNew(m)
 		return f
 	}
 	for _, name := range m.gen.Decl.Requires {

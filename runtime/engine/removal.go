@@ -119,10 +119,13 @@ func (e *Engine) atRest() bool {
 	return len(e.order) > 0
 }
 
-// brokenNew names a module of the tree that is broken, and of which nothing is or was there; "" without any.
-func (e *Engine) brokenNew() string {
+// brokenNew names a module of the tree that is broken, of which nothing is or was there, and that may
+// be another name of one that has left; "" without any. For one that has left before this process
+// began, nobody knows which modules are new.
+func (e *Engine) brokenNew(left *module) string {
 	for _, name := range e.order {
-		if m := e.modules[name]; m.broken != "" && !m.there() && len(m.store.Data()) == 0 {
+		isNew := left.gen.Err == errGone || e.gen.Unfit[name] != ""
+		if m := e.modules[name]; isNew && m.broken != "" && !m.there() && len(m.store.Data()) == 0 {
 			return name
 		}
 	}

@@ -413,3 +413,40 @@ func TestANewProcessKeepsWhatMayHaveAnotherName(t *testing.T) {
 		t.Errorf("gone %v", w.gone)
 	}
 }
+
+// A module gets another name by several edits, and is broken under it at first: nothing is uninstalled
+// before the new name works.
+func TestARenameInSeveralEdits(t *testing.T) {
+	web, shop := webAndShop()
+	broken := func() *generation.Module {
+		m := mod("www", isOn())
+		m.Err = errBoom
+		return m
+	}
+	type mods = []*generation.Module
+	for name, edits := range map[string][]mods{
+		"copied first":       {{web, shop, broken()}, {shop, broken()}, {shop, broken()}},
+		"gone first":         {{shop}, {shop, broken()}, {shop, broken()}},
+		"gone, back, broken": {{shop, broken()}, {web, shop, broken()}, {shop, broken()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, web, shop)
+			w.opts.Grace = 10 * time.Second
+			w.start()
+			for _, next := range edits {
+				w.reload(next...)
+				w.advance(5 * time.Second)
+			}
+			w.advance(time.Hour)
+			if len(w.gone) > 0 {
+				t.Fatalf("gone %v", w.gone)
+			}
+			w.reload(shop, mod("www", isOn()))
+			w.advance(time.Hour)
+			w.state("www", status.ModuleReady, "")
+			if !slices.Equal(w.gone, []string{"web"}) {
+				t.Errorf("gone %v", w.gone)
+			}
+		})
+	}
+}

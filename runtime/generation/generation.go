@@ -62,7 +62,7 @@ type Generation struct {
 	// Problems are what is odd and stops nothing, in the order of paths.
 	Problems []tree.Problem
 	// Held says of modules that are as an earlier generation has them, by name, why: see
-	// [Generation.Merge]. Unfit are new modules that cannot be used beside those.
+	// [Generation.Merge]. Unfit are new modules that could not be used yet.
 	Held, Unfit map[string]string
 
 	origins map[string]*Generation // of modules that are held

@@ -12,9 +12,9 @@ import (
 
 // Merge returns this generation with some modules as the one before has them: their code, and
 // what the tree's values say of them. Held says why, by name, "global" for the global hooks. New
-// modules that cannot be used beside those have nothing but an error: unfit says which.
+// modules that cannot be used have nothing but an error: unfit says which.
 func (g *Generation) Merge(before *Generation, held, unfit map[string]string) *Generation {
-	if len(held) == 0 {
+	if len(held)+len(unfit) == 0 {
 		return g
 	}
 	out := *g
@@ -51,7 +51,10 @@ func (g *Generation) Merge(before *Generation, held, unfit map[string]string) *G
 	}
 	for name, why := range unfit {
 		one := *out.Modules[name]
-		one.Hooks, one.Enabled, one.ChartValues, one.Err = nil, nil, nil, errors.New(why)
+		if one.Err == nil {
+			one.Err = errors.New(why)
+		}
+		one.Hooks, one.Enabled, one.ChartValues = nil, nil, nil
 		one.Decl.Requires, one.Decl.After = nil, nil
 		out.Modules[name] = &one
 	}

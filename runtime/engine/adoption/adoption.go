@@ -117,9 +117,7 @@ func (a *adoption) refuse(name, why string) {
 			a.hold(gone, fmt.Sprintf("it is gone, while a new module, %s, is broken: %s", name, why))
 		}
 	}
-	if len(a.held) > 0 {
-		a.unfit[name] = why
-	}
+	a.unfit[name] = why
 }
 
 // names are those of all modules of a generation, and of the global hooks.
