@@ -382,3 +382,33 @@ func TestKeptSavesInARow(t *testing.T) {
 		}
 	}
 }
+
+// A key that goes after a crash has left an older value of it in another Secret does not come
+// back with that value at the next one.
+func TestKeptSurvivesCrashesInARow(t *testing.T) {
+	api := apitest.New(t)
+	save(t, newKept(t, api), "web", map[string][]byte{"j": value(50, '1'), "k": value(50, '1')})
+	crash := func(data map[string][]byte) {
+		var writes atomic.Int32
+		api.OnRequest(func(r *http.Request) {
+			if r.Method != http.MethodGet && writes.Add(1) > 1 {
+				panic(http.ErrAbortHandler)
+			}
+		})
+		if err := newKept(t, api).Save(t.Context(), "web", data); err == nil {
+			t.Fatal("it was one write")
+		}
+		api.OnRequest(nil)
+	}
+	crash(map[string][]byte{"j": value(50, '1'), "k": value(100, '2')}) // k moves
+	last := map[string][]byte{"j": value(50, '1'), "m": value(100, '3')}
+	crash(last)
+	if v := stored(t, api)["web"]["k"]; v != nil && !bytes.Equal(v, value(100, '2')) {
+		t.Errorf("k has the value from before the first crash: %d bytes of %q", len(v), v[0])
+	}
+	k := newKept(t, api)
+	save(t, k, "web", last)
+	if !maps.EqualFunc(last, stored(t, api)["web"], bytes.Equal) {
+		t.Error("it is not put right")
+	}
+}

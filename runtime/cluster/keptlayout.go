@@ -18,15 +18,15 @@ type change struct {
 }
 
 // changes compares data with what is stored and returns what to write, in an
-// order that loses no key at a crash: first the Secrets that keys move to, then
-// the others that get something new, then those that only lose keys, older before
-// newer, so that an outdated copy never outlives the right one.
+// order that loses no key at a crash: first the Secrets that keys move to, then those
+// with a copy that is outdated, then the others that get something new, then those that only
+// lose keys, older before newer, so that an outdated copy never outlives the right one.
 func (m *keptModule) changes(data map[string][]byte) []change {
 	target := m.layout(data, false)
-	receives, crossed := m.moves(target)
+	receives, outdated, crossed := m.moves(target, data)
 	if crossed {
 		target = m.layout(data, true)
-		receives, _ = m.moves(target)
+		receives, _, _ = m.moves(target, data)
 	}
 	numbers := slices.Collect(maps.Keys(m.parts))
 	for number := range target {
@@ -58,10 +58,12 @@ func (m *keptModule) changes(data map[string][]byte) []change {
 		case same:
 		case receives[number]:
 			out = append(out, ranked{change{number, keys}, 0, 0})
+		case outdated[number]:
+			out = append(out, ranked{change{number, keys}, 1, p.revision})
 		case gains:
-			out = append(out, ranked{change{number, keys}, 1, 0})
+			out = append(out, ranked{change{number, keys}, 2, 0})
 		default:
-			out = append(out, ranked{change{number, keys}, 2, p.revision})
+			out = append(out, ranked{change{number, keys}, 3, p.revision})
 		}
 	}
 	slices.SortFunc(out, func(a, b ranked) int {
@@ -74,10 +76,12 @@ func (m *keptModule) changes(data map[string][]byte) []change {
 	return changes
 }
 
-// moves says which Secrets get keys that are stored in another one, and whether
-// one of these gives such keys away as well: then no order of writes is safe.
-func (m *keptModule) moves(target map[int][]string) (receives map[int]bool, crossed bool) {
-	receives = map[int]bool{}
+// moves says which Secrets get keys that are stored in another one, and which hold a key of
+// which a crash has left a newer value in another one. Crossed says that one of those that get
+// keys gives such keys away as well, or the right value of one that goes: then no order of
+// writes is safe.
+func (m *keptModule) moves(target map[int][]string, data map[string][]byte) (receives, outdated map[int]bool, crossed bool) {
+	receives, outdated = map[int]bool{}, map[int]bool{}
 	gives := map[int]bool{}
 	for number, keys := range target {
 		for _, key := range keys {
@@ -86,10 +90,22 @@ func (m *keptModule) moves(target map[int][]string) (receives map[int]bool, cros
 			}
 		}
 	}
+	for number, p := range m.parts {
+		for key := range p.sums {
+			home := m.home(key)
+			if home == number {
+				continue
+			}
+			outdated[number] = true
+			if _, stays := data[key]; !stays {
+				gives[home] = true
+			}
+		}
+	}
 	for number := range receives {
 		crossed = crossed || gives[number]
 	}
-	return receives, crossed
+	return receives, outdated, crossed
 }
 
 // layout says which key goes into which Secret. A key stays where it is as long
