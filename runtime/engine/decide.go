@@ -93,6 +93,11 @@ func decide(f facts) verdict {
 		return hold(status.ModuleStarting, false, "reading the configuration")
 	case f.GlobalPending != "" && !f.Started:
 		return hold(status.ModuleStarting, false, "waits for the first run of global hook %s", f.GlobalPending)
+	case !f.Switch.On && f.Switch.Source == values.SourceTree && f.GlobalPending != "":
+		// The hook may be the one that says yes, under another name: the module goes on.
+		v := hold(status.ModuleStarting, false, "%sEnabled: false in %s, before the first run of global hook %s", f.Key, f.Switch.Source, f.GlobalPending)
+		v.Run = true
+		return v
 	case !f.Switch.On && f.Switch.Source == values.SourceTree && f.GlobalFailing != "":
 		// The hook may be the one that says yes; its error is no no.
 		return off("%sEnabled: false in %s, while global hook %s fails", f.Key, f.Switch.Source, f.GlobalFailing)
@@ -106,7 +111,8 @@ func decide(f facts) verdict {
 	}
 
 	if f.HasEnabled {
-		v := verdict{Evaluate: true}
+		// Before the first run of a global hook the values may lack what it sets.
+		v := verdict{Evaluate: f.GlobalPending == ""}
 		switch {
 		case f.EvalError != "" && !f.Started:
 			v.State, v.Reason, v.Settled = status.ModuleFailed, "enabled(): "+f.EvalError+stays, true
@@ -118,7 +124,11 @@ func decide(f facts) verdict {
 			// A module that runs goes on by the last answer.
 		case f.Decision.Answer == builtins.AnswerDisabled:
 			v.State, v.Reason, v.Settled = status.ModuleOff, "disabled: "+f.Decision.Reason, true
-			if f.Stale { // asked again before anything is taken away
+			switch {
+			case f.Stale || f.GlobalPending != "": // asked again before anything is taken away
+				return v
+			case f.GlobalFailing != "":
+				v.Reason += ", while global hook " + f.GlobalFailing + " fails" + stays
 				return v
 			}
 			return uninstalls(v, f)
@@ -128,7 +138,7 @@ func decide(f facts) verdict {
 		}
 	}
 
-	v := verdict{Evaluate: f.HasEnabled}
+	v := verdict{Evaluate: f.HasEnabled && f.GlobalPending == ""}
 	if !f.Started {
 		switch {
 		case f.ConfigUnread != "" && !f.Installed:

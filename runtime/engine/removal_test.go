@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -448,5 +449,63 @@ func TestARenameInSeveralEdits(t *testing.T) {
 				t.Errorf("gone %v", w.gone)
 			}
 		})
+	}
+}
+
+// A global hook gets another name, and with it what it has set goes: the switch of a module, or what
+// enabled() goes by. That uninstalls nothing before the hook has run under its new name, or while it fails.
+func TestAGlobalHookWithAnotherNameUninstallsNothing(t *testing.T) {
+	for _, path := range []string{"webEnabled", "global.zone"} {
+		for _, fails := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, fails %v", path, fails), func(t *testing.T) {
+				global := func(hook string) *generation.Module {
+					return mod(globalName, builtins.ModuleDecl{}, code("1", hk(hook, onStartup(0))))
+				}
+				web := mod("web", isOn(), code("1", hk("a", onWatch("nodes"))))
+				if path == "global.zone" {
+					web.Enabled = noFunction{}
+				}
+				w := newWorld(t, global("g"), web)
+				w.enabled["web"] = func(v map[string]any) (builtins.Decision, error) {
+					if global, _ := v["global"].(map[string]any); global["zone"] == nil {
+						return builtins.Decision{Answer: builtins.AnswerDisabled, Reason: "no zone"}, nil
+					}
+					return builtins.Decision{Answer: builtins.AnswerOn}, nil
+				}
+				w.values = map[string]any{"webEnabled": path == "global.zone"}
+				w.gen.Tree.Values = w.values
+				w.hooks["global/g"] = func(RunHook) (effect.Effects, error) { return set(path, true), nil }
+				w.start()
+				w.state("web", status.ModuleReady, "")
+				w.runs = nil
+
+				w.hold = "global/h"
+				w.reload(global("h"), web)
+				run := w.held["global/h"][0].(RunHook)
+				w.advance(time.Minute)
+				w.wantRuns("global/h startup") // the module goes on
+				w.hold = ""
+				if fails {
+					w.in(RunDone{Run: run.Run, Err: errBoom})
+					w.state("web", status.ModuleOff, "while global hook global/h fails; its release stays as it is")
+				}
+				if len(w.gone) > 0 {
+					t.Fatalf("gone %v", w.gone)
+				}
+				w.hooks["global/h"] = w.hooks["global/g"]
+				if !fails {
+					w.in(RunDone{Run: run.Run, Effects: set(path, true)})
+					w.wantRuns()
+				}
+				w.advance(time.Minute)
+				w.state("web", status.ModuleReady, "")
+
+				w.hooks["global/i"] = func(RunHook) (effect.Effects, error) { return effect.Effects{}, nil }
+				w.reload(global("i"), web) // it has run, and does not say so
+				if !slices.Equal(w.gone, []string{"web"}) {
+					t.Errorf("gone %v", w.gone)
+				}
+			})
+		}
 	}
 }
