@@ -78,10 +78,18 @@ func (e *Engine) commit(id uint64) {
 	e.do(commit)
 }
 
-// check says whether the values that a run asks for may come into force.
+// check says whether the values that a run asks for may come into force. The message of a rule may
+// hold what others have set as a secret since the run began.
 func (r *run) check(p *layers.Proposal) error {
 	h, id := r.hook, r.subject.id()
-	return p.Check(id, h.gen.ID, h.gen.Digest, slices.Concat(h.keptOf(p.Layer(id)), r.effects.Values))
+	err := p.Check(id, h.gen.ID, h.gen.Digest, slices.Concat(h.keptOf(p.Layer(id)), r.effects.Values))
+	if err == nil {
+		return nil
+	}
+	if text := hidden(err.Error(), p.Secrets().Texts()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
 }
 
 // nextLayer is the layer of the run's subject after it.

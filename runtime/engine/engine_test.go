@@ -11,6 +11,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
 )
@@ -494,5 +495,41 @@ func TestAModuleWithoutItsChartSaysThatTheReleaseStays(t *testing.T) {
 	}
 	if len(w.gone) > 0 {
 		t.Error("uninstalled")
+	}
+}
+
+// The message of a rule names what another run has set as a secret while this one was under way.
+func TestARefusalHidesSecretsOfOthers(t *testing.T) {
+	b := code("1", hk("b", onStartup(0)))
+	b.Queue = "other"
+	m := mod("web", isOn(), code("1", hk("a", onStartup(0))), b)
+	m.Tree.ValuesSchema = &tree.File{Path: "web/openapi/values.yaml", Data: []byte(`
+properties:
+  replicas: {type: integer}
+  s:
+    type: object
+    properties: {word: {type: string, maxLength: 100}, size: {type: integer}}
+    x-kubernetes-validations: [{rule: "!has(self.size) || self.size < 5", messageExpression: "'n is too large for ' + (has(self.word) ? self.word : 'nobody')"}]
+`)}
+	w := newWorld(t, m)
+	w.hold = "web/b"
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) {
+		e := set("s.word", "s3cret-word")
+		e.Values[0].Secrets = [][]string{{}}
+		return e, nil
+	}
+	w.start()
+	w.state("web", "starting", "")
+	run := w.held["web/b"][0].(RunHook)
+	w.in(RunDone{Run: run.Run, Effects: set("s.size", int64(9))})
+	w.advance(time.Second)
+	all := strings.Join(w.notes, "\n")
+	if !strings.Contains(all, "n is too large for") || strings.Contains(all, "s3cret-word") {
+		t.Error(all)
+	}
+	for _, h := range w.e.Status().Hooks {
+		if strings.Contains(h.LastError, "s3cret-word") {
+			t.Error(h.LastError)
+		}
 	}
 }

@@ -52,7 +52,7 @@ func (e *Engine) advance(m *module) {
 			m.pass.Wait(step.Stage, e.queueStage(m, step.Stage), m.values.Version())
 		case releases.CheckValues:
 			if problems := m.values.CheckHelm(); len(problems) > 0 {
-				m.pass.Refuse(valuesRefused + m.hidden(problems[0].String()))
+				m.pass.Refuse(valuesRefused + hidden(problems[0].String(), m.values.Secrets().Texts()))
 				continue
 			}
 			e.helm(m, m.pass.Install(m.ref(e.opts.Namespace), facts))

@@ -121,10 +121,10 @@ func (a *RunHook) SecretTexts() []string {
 	return texts
 }
 
-// hidden is a text about a module's values without what hooks have set there as secrets.
-func (m *module) hidden(text string) string {
+// hidden is a text about values without what hooks have set there as secrets.
+func hidden(text string, secrets []string) string {
 	var mask object.Mask
-	for _, secret := range m.values.Secrets().Texts() {
+	for _, secret := range secrets {
 		mask.Secret(secret)
 	}
 	return mask.Text(text)

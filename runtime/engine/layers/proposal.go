@@ -45,6 +45,9 @@ func (p *Proposal) Set(subject string, ops []effect.ValueOp) {
 	}
 }
 
+// Secrets are those of the values.
+func (p *Proposal) Secrets() Secrets { return Secrets{p.values, p.m.in.global.values} }
+
 // Check says why a subject must not set this: another one sets it, or a schema refuses it.
 // The hook is whose code has asked for it, digest identifies that.
 func (p *Proposal) Check(subject, hook, digest string, ops []effect.ValueOp) error {
