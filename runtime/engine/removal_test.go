@@ -509,3 +509,25 @@ func TestAGlobalHookWithAnotherNameUninstallsNothing(t *testing.T) {
 		}
 	}
 }
+
+// The folder of the global hooks is there and empty, as while somebody writes it: what they have switched
+// on is not uninstalled. Without the folder they are gone.
+func TestAHollowFolderOfGlobalHooks(t *testing.T) {
+	web := mod("web", isOn())
+	w := newWorld(t, mod(globalName, builtins.ModuleDecl{}, code("1", hk("g", onStartup(0)))), web)
+	w.values = map[string]any{"webEnabled": false}
+	w.gen.Tree.Values = w.values
+	w.hooks["global/g"] = func(RunHook) (effect.Effects, error) { return set("webEnabled", true), nil }
+	w.start()
+	for range 2 {
+		w.reload(mod(globalName, builtins.ModuleDecl{}), web)
+		w.advance(time.Hour)
+		w.wantHeld(map[string]string{globalName: "its folder holds nothing of a module"})
+		w.state("web", status.ModuleReady, "")
+	}
+	w.reload(web)
+	w.wantHeld(nil)
+	if !slices.Equal(w.gone, []string{"web"}) {
+		t.Errorf("gone %v", w.gone)
+	}
+}

@@ -48,7 +48,7 @@ func Decide(in Input) *generation.Generation {
 		switch {
 		case a.next(name) && in.Errors[name] != "" && in.Unusable[name] == "" && !a.isNew(name):
 			a.hold(name, in.Errors[name])
-		case !a.next(name) && slices.Contains(in.Next.Tree.Hollow, name):
+		case a.hollow(name):
 			a.hold(name, "its folder holds nothing of a module; remove the folder to uninstall it")
 		}
 	}
@@ -128,6 +128,20 @@ func names(g *generation.Generation) []string {
 // next says whether a module is in the tree. The global hooks always are: there may be none.
 func (a *adoption) next(name string) bool {
 	return name == values.GlobalKey || a.Next.Modules[name] != nil
+}
+
+// hollow says that a folder is there and holds nothing of what it held before: somebody may be
+// writing it.
+func (a *adoption) hollow(name string) bool {
+	if name != values.GlobalKey {
+		return !a.next(name) && slices.Contains(a.Next.Tree.Hollow, name)
+	}
+	before, next := a.Before.Global, a.Next.Global
+	if before == nil || len(before.Hooks) == 0 || next == nil || next.Tree == nil || len(next.Hooks) > 0 {
+		return false
+	}
+	t := next.Tree
+	return len(t.HookFiles) == 0 && t.ModuleFile == "" && t.ConfigSchema == nil && t.ValuesSchema == nil
 }
 
 // isNew says that a module has never been more than unfit.
