@@ -73,9 +73,12 @@ func TestManyWatchesConnectOnce(t *testing.T) {
 func TestAConnectionThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
+		var mu sync.Mutex
 		var sent []time.Duration
 		s := &sharedConnect{turn: make(chan struct{}, 1), next: roundTripper(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
 			sent = append(sent, time.Since(began).Round(connectPatience))
+			mu.Unlock()
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		})}

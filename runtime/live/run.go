@@ -169,7 +169,9 @@ func (d *Driver) readStart() (engine.Start, error) {
 	if err != nil {
 		return engine.Start{}, fmt.Errorf("release records: %w", err)
 	}
-	d.busy.Go(func() { d.releases.Expect(d.work, refs) }) // while hooks and watches begin
+	d.busy.Go(func() { // while hooks and watches begin; whoever asks next meets its error
+		_ = d.guard(func() error { d.releases.Expect(d.work, refs); return nil })
+	})
 	kept, err := d.kept.Load(d.work)
 	if err != nil {
 		return engine.Start{}, fmt.Errorf("kept values: %w", err)
