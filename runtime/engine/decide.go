@@ -41,7 +41,7 @@ type facts struct {
 
 	ConfigKnown   bool   // the user's ConfigMap was looked at
 	ConfigUnread  string // why it cannot be read, while none was ever accepted, or ""
-	GlobalPending string // a global hook that was never tried, or ""
+	GlobalPending string // of global hooks, that modules wait for, or ""
 	GlobalFailing string // a global hook that never succeeded, or ""
 }
 
@@ -92,10 +92,10 @@ func decide(f facts) verdict {
 	case !f.ConfigKnown:
 		return hold(status.ModuleStarting, false, "reading the configuration")
 	case f.GlobalPending != "" && !f.Started:
-		return hold(status.ModuleStarting, false, "waits for the first run of global hook %s", f.GlobalPending)
+		return hold(status.ModuleStarting, false, "waits for %s", f.GlobalPending)
 	case !f.Switch.On && f.Switch.Source == values.SourceTree && f.GlobalPending != "":
 		// The hook may be the one that says yes, under another name: the module goes on.
-		v := hold(status.ModuleStarting, false, "%sEnabled: false in %s, before the first run of global hook %s", f.Key, f.Switch.Source, f.GlobalPending)
+		v := hold(status.ModuleStarting, false, "%sEnabled: false in %s; waits for %s", f.Key, f.Switch.Source, f.GlobalPending)
 		v.Run = true
 		return v
 	case !f.Switch.On && f.Switch.Source == values.SourceTree && f.GlobalFailing != "":

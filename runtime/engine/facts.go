@@ -63,25 +63,31 @@ func (e *Engine) paused(name string) bool {
 	return e.opts.PauseAll || slices.Contains(e.opts.Paused, name)
 }
 
-// globalState names the first global hook that was never tried, and the first that
+// globalState says which first run of a global hook modules wait for, and names the first hook that
 // was tried and has never succeeded.
 func (e *Engine) globalState() (pending, failing string) {
 	if e.global.broken != "" {
 		return "", "global: " + e.global.broken
 	}
+	first := func(h *hook) {
+		if pending == "" {
+			pending = "the first run of global hook " + h.gen.ID
+		}
+	}
 	for _, h := range e.global.hooks {
 		switch {
 		case !h.holds():
 		case h.trouble() == "":
-			if pending == "" {
-				pending = h.gen.ID
-			}
+			first(h)
 		case failing == "":
 			failing = h.gen.ID
 		}
 	}
-	if !e.global.started && e.global.broken == "" && pending == "" && len(e.global.hooks) > 0 {
-		pending = e.global.hooks[0].gen.ID
+	if !e.global.started && len(e.global.hooks) > 0 {
+		first(e.global.hooks[0])
+	}
+	if pending == "" && e.global.stays.After(e.now) {
+		pending = "global hooks that left the module tree a moment ago"
 	}
 	return pending, failing
 }

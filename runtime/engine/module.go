@@ -52,7 +52,7 @@ type module struct {
 	strays     step              // the end of sets of hooks that are gone
 	leaving    bool              // only for its before_delete and after_delete hooks
 	removed    bool              // it is not in the tree any more
-	stays      time.Time         // of one that is not in the tree: before that time it does not go
+	stays      time.Time         // until then what is not in the tree may come back: the module; of global, hooks
 	hollow     bool              // of one that is not in the tree: its folder is there, and empty
 	epoch      int               // counts stops: what was started before belongs to an earlier life
 	turn       int               // the reload that has changed it last, or brought it; 0: none

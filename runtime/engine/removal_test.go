@@ -531,3 +531,55 @@ func TestAHollowFolderOfGlobalHooks(t *testing.T) {
 		t.Errorf("gone %v", w.gone)
 	}
 }
+
+// The folder of the global hooks, or one of its files, is gone for a moment, as while somebody replaces it file
+// by file: modules that are on by what they have set go on.
+func TestGlobalHooksThatAreGoneForAMoment(t *testing.T) {
+	for _, path := range []string{"webEnabled", "global.zone"} {
+		for name, other := range map[string]bool{"the folder": false, "a file": true} {
+			t.Run(path+", "+name, func(t *testing.T) {
+				web := mod("web", isOn(), code("1", hk("a", onWatch("nodes"))))
+				if path == "global.zone" {
+					web.Enabled = noFunction{}
+				}
+				without := []*generation.Module{web}
+				with := []*generation.Module{web, mod(globalName, builtins.ModuleDecl{}, code("1", hk("g", onStartup(0))))}
+				if other {
+					without = append(without, mod(globalName, builtins.ModuleDecl{}, code("1", hk("other", onStartup(0)))))
+					with[1] = mod(globalName, builtins.ModuleDecl{}, code("1", hk("other", onStartup(0))), code("2", hk("g", onStartup(0))))
+				}
+				w := newWorld(t, with...)
+				w.enabled["web"] = func(v map[string]any) (builtins.Decision, error) {
+					if global, _ := v["global"].(map[string]any); global["zone"] == nil {
+						return builtins.Decision{Answer: builtins.AnswerDisabled, Reason: "no zone"}, nil
+					}
+					return builtins.Decision{Answer: builtins.AnswerOn}, nil
+				}
+				w.opts.Grace = 10 * time.Second
+				w.values = map[string]any{"webEnabled": path == "global.zone"}
+				w.gen.Tree.Values = w.values
+				w.hooks["global/g"] = func(RunHook) (effect.Effects, error) { return set(path, true), nil }
+				w.start()
+				w.state("web", status.ModuleReady, "")
+				w.runs = nil
+				w.reload(without...)
+				w.advance(9 * time.Second)
+				for _, run := range w.runs {
+					if strings.HasPrefix(run, "web/") {
+						t.Errorf("%s has run", run)
+					}
+				}
+				if !w.e.modules["web"].started || len(w.gone) > 0 {
+					t.Fatalf("it does not go on; gone %v", w.gone)
+				}
+				w.reload(with...)
+				w.state("web", status.ModuleReady, "")
+				w.reload(without...)
+				w.advance(11 * time.Second)
+				if !slices.Equal(w.gone, []string{"web"}) {
+					t.Errorf("gone %v", w.gone)
+				}
+			})
+		}
+	}
+}

@@ -116,9 +116,13 @@ func (e *Engine) renewHooks(m *module, old *generation.Module) *change {
 	for _, id := range slices.Sorted(maps.Keys(before)) {
 		h := before[id]
 		c.stop = append(c.stop, h.watches...)
-		if m.gen.Err != nil { // it may be in a file that does not load for now
+		switch {
+		case m.gen.Err != nil: // it may be in a file that does not load for now
 			e.endHook(h)
-		} else {
+		default:
+			if m == e.global && h.sets() { // modules may be on by it alone, and it may come back in a moment
+				m.stays = e.now.Add(e.opts.Grace)
+			}
 			e.dropHook(h)
 		}
 		e.do(Gone{Module: m.name, Hook: id})
@@ -166,6 +170,16 @@ func (e *Engine) inherit(h, old *hook) {
 	}
 	h.module.keepTicks(old.schedules, h.schedules)
 	e.endHook(old)
+}
+
+// sets says whether the hook has set values.
+func (h *hook) sets() bool {
+	for s := range h.subjects {
+		if len(s.layer()) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // dropHook ends the life of a hook, and what it has set and remembers goes.
