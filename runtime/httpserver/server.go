@@ -287,10 +287,12 @@ func (s *Server) answer(r *http.Request, to *route, request *builtins.Request, d
 	answered := make(chan answer, 1)
 	s.busy.Go(func() {
 		taken := false
-		defer func() { done(taken) }()
+		end := sync.OnceFunc(func() { done(taken) })
+		defer end()
 		response, err := s.o.Answer(context.WithoutCancel(r.Context()), to.hook, request)
 		// A sender tries again what is answered so.
 		taken = err == nil && (response.Reply == nil || response.Reply.Status < 500 && response.Reply.Status != http.StatusTooManyRequests)
+		end() // before the sender hears of it, who may try again at once
 		answered <- answer{response.Reply, err}
 	})
 	late := time.NewTimer(answerWithin)
