@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
@@ -24,7 +25,7 @@ func TestWatchSpecHoldsTheWholeBinding(t *testing.T) {
 		APIVersion: "v1", Kind: "Pod", Namespaces: []string{"a"}, ExcludeNamespaces: []string{"b"},
 		NamespaceLabels: "c", Names: []string{"d"}, Labels: "e", Fields: "f=g", FilterID: "h", KeepObject: true,
 	})
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(watch.Spec{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
