@@ -1,0 +1,135 @@
+package starling_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mostFields is how many fields of state the engine and its machines may have. A machine
+// that needs more is two machines.
+var mostFields = map[string]int{
+	"runtime/engine":            169,
+	"runtime/engine/adoption":   25,
+	"runtime/engine/causes":     25,
+	"runtime/engine/finalizers": 25,
+	"runtime/engine/layers":     25,
+	"runtime/engine/persist":    25,
+	"runtime/engine/releases":   25,
+	"runtime/engine/timers":     25,
+	"runtime/engine/userconfig": 25,
+	"runtime/engine/watches":    25,
+}
+
+// mostFieldsTogether bounds the sum. One package with all of it had 212.
+const mostFieldsTogether = 270
+
+func TestMachinesStaySmall(t *testing.T) {
+	dirs, err := filepath.Glob("runtime/engine/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, file := range dirs {
+		dirs[i] = filepath.Dir(file)
+	}
+	together := 0
+	for _, name := range append(slices.Compact(dirs), "runtime/engine") {
+		n := fieldsOfState(t, name)
+		together += n
+		t.Logf("%s: %d fields of state", name, n)
+		if most := mostFields[name]; n > most {
+			t.Errorf("%s has %d fields of state, more than %d: drop some, or cut it in two", name, n, most)
+		}
+	}
+	t.Logf("together: %d", together)
+	if together > mostFieldsTogether {
+		t.Errorf("the engine and its machines have %d fields of state, more than %d", together, mostFieldsTogether)
+	}
+}
+
+// fieldsOfState counts the fields of all structs of a package that outlive one call: of types
+// whose methods change them, and of all that those hold. Options, inputs and actions do not count.
+func fieldsOfState(t *testing.T, dir string) (n int) {
+	t.Helper()
+	types, methods := declared(t, dir)
+	state := map[string]bool{}
+	var hold func(ast.Node)
+	hold = func(node ast.Node) {
+		ast.Inspect(node, func(x ast.Node) bool {
+			switch x := x.(type) {
+			case *ast.FuncType, *ast.InterfaceType, *ast.SelectorExpr:
+				return false
+			case *ast.Field:
+				hold(x.Type) // not its names
+				return false
+			case *ast.Ident:
+				spec := types[x.Name]
+				if spec == nil || state[x.Name] || methods[x.Name+".input"] || methods[x.Name+".action"] || x.Name == "Options" {
+					return true
+				}
+				state[x.Name] = true
+				if s, is := spec.Type.(*ast.StructType); is {
+					n += s.Fields.NumFields()
+				}
+				hold(spec.Type)
+			}
+			return true
+		})
+	}
+	for name, spec := range types {
+		if methods["*"+name] {
+			hold(spec.Name)
+		}
+	}
+	return n
+}
+
+// declared returns the types of a package by name, and its methods: "T.method", and "*T" for a
+// type with methods that may change it.
+func declared(t *testing.T, dir string) (types map[string]*ast.TypeSpec, methods map[string]bool) {
+	t.Helper()
+	types, methods = map[string]*ast.TypeSpec{}, map[string]bool{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), ".go") || strings.HasSuffix(entry.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, entry.Name()), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			switch decl := decl.(type) {
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					if spec, is := spec.(*ast.TypeSpec); is {
+						types[spec.Name.Name] = spec
+					}
+				}
+			case *ast.FuncDecl:
+				if decl.Recv == nil {
+					continue
+				}
+				of := decl.Recv.List[0].Type
+				if star, is := of.(*ast.StarExpr); is {
+					of = star.X
+					if name, is := of.(*ast.Ident); is {
+						methods["*"+name.Name] = true
+					}
+				}
+				if name, is := of.(*ast.Ident); is {
+					methods[name.Name+"."+decl.Name.Name] = true
+				}
+			}
+		}
+	}
+	return types, methods
+}
