@@ -32,11 +32,19 @@ func (e *Engine) applyConfig() {
 	for _, p := range out.Problems {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Config: true, Message: p.Text + "; " + values.Outcome(p.Text)})
 	}
-	if out.Moved {
+	if len(out.Moved) > 0 {
 		e.keepConfig()
 		e.applySections()
 	}
-	e.touchAll()
+	for _, name := range out.Moved {
+		if m := e.module(name); m != nil {
+			e.touch(m)
+		}
+	}
+	e.touch(e.global) // which keeps it
+	if out.All {
+		e.touchAll()
+	}
 }
 
 // configSections are those of the config, that of the global values first.

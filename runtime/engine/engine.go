@@ -210,9 +210,9 @@ func (e *Engine) start(in Start) {
 	}
 	e.adoptConfig()
 	e.valuesMoved(e.layers.Compose(), nil)
-	e.touchAll()
 	e.findRemoved(in)
 	e.noteOrder()
+	e.touchAll()
 	e.applyConfig()
 }
 

@@ -21,6 +21,23 @@ func BenchmarkManyModules(b *testing.B) {
 	}
 }
 
+// BenchmarkConfig is one changed section of the user's config, among so many.
+func BenchmarkConfig(b *testing.B) {
+	for _, modules := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprint(modules), func(b *testing.B) {
+			x := newManyBench(b, modules)
+			data := map[string]string{}
+			for i := range modules {
+				data[fmt.Sprintf("m%d", i)] = "image: {repository: example.org/web, tag: v1}\nreplicas: 3\n"
+			}
+			for i := 0; b.Loop(); i++ {
+				data["m1"] = fmt.Sprintf("replicas: %d\n", i)
+				x.in(Config{State: ConfigPresent, Data: data})
+			}
+		})
+	}
+}
+
 // newManyBench returns an engine in which all modules are ready.
 func newManyBench(b testing.TB, modules int) *eachBench {
 	b.Helper()

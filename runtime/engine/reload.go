@@ -75,6 +75,7 @@ func (e *Engine) reload(in Reload) {
 		m.from = gen.Of(m.name)
 	}
 	e.applySections()
+	e.valuesMoved(e.layers.Compose(), nil) // a module that was edited moves without the user
 	for _, c := range changes {
 		e.bar(c.fresh, in.Barred)
 		e.bar(c.edited, in.Barred)

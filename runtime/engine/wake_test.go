@@ -1,9 +1,14 @@
 package engine
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/yaml"
 )
 
 // wantInStep fails when what the engine goes by instead of looking at all modules is not
@@ -63,6 +68,44 @@ func TestNoModuleIsLookedAtInVain(t *testing.T) {
 	moreChange, moreTick := looks(1000)
 	if got, want := fmt.Sprint(moreChange, moreTick), fmt.Sprint(change, tick); got != want {
 		t.Errorf("one change and one tick take %s allocations among 1,000 modules, %s among 10", got, want)
+	}
+}
+
+// A change of the user's config has those looked at whose section, switch or global values moved.
+func TestAChangeOfTheConfigTouchesTheModulesThatItMoves(t *testing.T) {
+	for _, modules := range []int{10, 1000} {
+		x := newManyBench(t, modules)
+		for i, tt := range []struct{ data, want string }{
+			{"m1: {a: 1}", "global m1"},
+			{"m1: {a: 1}", "global"},
+			{"m1: {a: 2}, m2: {a: 1}", "global m1 m2"},
+			{"m2: {a: 1}, m3Enabled: false", "global m1 m3"},
+			{"m2: {a: 1}, m4Enabled: true", "global m3 m4"},
+			{"m2: [], m4Enabled: true", "global"}, // refused
+			{"m4Enabled: true, nobody: {}", "global m2"},
+			{"global: {a: 1}, m4Enabled: true", "all"}, // as all read it
+		} {
+			data := map[string]any{}
+			if err := yaml.Unmarshal([]byte("{"+tt.data+"}"), &data); err != nil {
+				t.Fatal(err)
+			}
+			config := Config{State: ConfigPresent, Data: map[string]string{}}
+			for key, v := range data {
+				text, _ := json.Marshal(v)
+				config.Data[key] = string(text)
+			}
+			x.e.handleConfig(config)
+			var touched []string
+			for _, m := range x.e.touched {
+				touched = append(touched, m.name)
+			}
+			slices.Sort(touched)
+			if got := strings.Join(touched, " "); got != tt.want && (tt.want != "all" || len(touched) != modules+1) {
+				t.Errorf("%d modules, %d: touched %.80s, want %s", modules, i, got, tt.want)
+			}
+			x.in(config)
+			wantInStep(t, x.e)
+		}
 	}
 }
 

@@ -164,14 +164,26 @@ func (m *Module) Show() (moved []string) {
 	return nil
 }
 
-// Configure puts what the user has set into the values, and composes all of them anew. It
-// returns as [Module.Show] does.
+// Configure puts what the user has set into the values. Those that this does not concern
+// are not composed anew. It returns as [Module.Show] does.
 func (l *Layers) Configure(config values.Config) (moved []string) {
-	l.global.values = l.global.values.WithConfig(config.Global)
+	look := map[string]*Module{}
 	for name, m := range l.modules {
-		m.values = m.values.WithConfig(config.Sections[name])
+		if next := m.values.WithConfig(config.Sections[name]); next != m.values {
+			m.values, look[name] = next, m
+		}
 	}
-	return l.Compose()
+	if next := l.global.values.WithConfig(config.Global); next != l.global.values {
+		was, now := l.global.composed, next.Compose()
+		l.global.values, l.global.composed = next, now
+		if !reflect.DeepEqual(was, now) {
+			moved = append(moved, l.global.name)
+			for _, m := range l.readers.of(was, now) {
+				look[m.name] = m
+			}
+		}
+	}
+	return append(moved, compose(look)...)
 }
 
 // Compose composes all values anew, after other ones have come in below. It returns as
@@ -182,8 +194,13 @@ func (l *Layers) Compose() (moved []string) {
 		moved = append(moved, l.global.name)
 	}
 	l.global.composed = now
-	for _, name := range slices.Sorted(maps.Keys(l.modules)) {
-		if m := l.modules[name]; m.compose() {
+	return append(moved, compose(l.modules)...)
+}
+
+// compose composes the values of modules anew, and returns the names of those that have moved.
+func compose(modules map[string]*Module) (moved []string) {
+	for _, name := range slices.Sorted(maps.Keys(modules)) {
+		if m := modules[name]; m.compose() {
 			m.moved()
 			moved = append(moved, name)
 		}

@@ -205,6 +205,7 @@ func TestRandomMovesEndWhereAFreshStartDoes(t *testing.T) {
 			fresh.of[name].Renew(m.gen, fresh.of[name].values, there)
 		}
 		fresh.Configure(config)
+		fresh.Compose()
 		for name, m := range a.of {
 			a.want(fmt.Sprintf("seed %d: %s", seed, name), m.View(), fmt.Sprint(fresh.of[name].View()))
 			if name != "global" && seen[name] != fmt.Sprint(fresh.of[name].Seen()) {

@@ -112,8 +112,12 @@ type Problem struct{ Module, Text string }
 
 // Outcome is what [Config.Apply] has changed.
 type Outcome struct {
-	// Moved: something else is in force.
-	Moved bool
+	// All modules may be concerned: it was read for the first time, is there again, or it is
+	// missing or unreadable.
+	All bool
+	// Moved are the modules of which another section or switch is in force, "global" among
+	// them, sorted.
+	Moved []string
 	// Lost: the ConfigMap was there the last time, or nothing was known of it, and it is
 	// missing or unreadable now.
 	Lost bool
@@ -130,13 +134,13 @@ func (c *Config) Apply(sections []Section) Outcome {
 	before := c.applied
 	c.applied = c.seen.State
 	if c.seen.State != Present {
-		return Outcome{Lost: before != c.applied}
+		return Outcome{Lost: before != c.applied, All: true} // even as before: why may be new
 	}
 	next, problems := c.read(sections)
-	out := Outcome{Problems: added(problems, c.problems)}
+	out := Outcome{Problems: added(problems, c.problems), All: before != c.applied, Moved: moved(next, c.accepted)}
 	c.problems = problems
-	if !same(next, c.accepted) {
-		c.accepted, out.Moved = next, true
+	if len(out.Moved) > 0 {
+		c.accepted = next
 	}
 	return out
 }
@@ -244,8 +248,22 @@ func added(now, before map[string][]string) (out []Problem) {
 	return out
 }
 
-// same compares what is kept of two configs.
-func same(a, b values.Config) bool {
+// moved names the modules of which two configs do not say the same, sorted.
+func moved(a, b values.Config) (names []string) {
+	if !same(a.Global, b.Global) {
+		names = append(names, values.GlobalKey)
+	}
+	for _, c := range []values.Config{a, b} {
+		names = slices.AppendSeq(slices.AppendSeq(names, maps.Keys(c.Sections)), maps.Keys(c.Enabled))
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		return name != values.GlobalKey && same(a.Sections[name], b.Sections[name]) && reflect.DeepEqual(a.Switch(name), b.Switch(name))
+	})
+}
+
+// same compares what would be kept of two sections.
+func same(a, b map[string]any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && string(x) == string(y)

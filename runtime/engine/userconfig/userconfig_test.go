@@ -40,11 +40,11 @@ func (c *Config) take(state State, data ...string) Outcome {
 
 func TestWhatDoesNotPassStaysAsItWas(t *testing.T) {
 	c := newConfig()
-	if out := c.take(Present, "web=x: 1", "global=x: 1", "webEnabled=true"); !out.Moved || len(out.Problems) > 0 {
+	if out := c.take(Present, "web=x: 1", "global=x: 1", "webEnabled=true"); fmt.Sprint(out.Moved) != "[global web]" || !out.All || len(out.Problems) > 0 {
 		t.Fatalf("outcome %+v", out)
 	}
 	out := c.take(Present, "web=bad: true", "global=x: 2", "webEnabled=maybe")
-	if !out.Moved || len(out.Problems) != 2 {
+	if fmt.Sprint(out.Moved) != "[global]" || out.All || len(out.Problems) != 2 {
 		t.Errorf("outcome %+v", out)
 	}
 	want := values.Config{
@@ -53,7 +53,7 @@ func TestWhatDoesNotPassStaysAsItWas(t *testing.T) {
 	if diff := cmp.Diff(want, c.Accepted()); diff != "" {
 		t.Errorf("in force (-want +got):\n%s", diff)
 	}
-	if again := c.take(Present, "web=bad: true", "global=x: 2", "webEnabled=maybe"); again.Moved || len(again.Problems) > 0 {
+	if again := c.take(Present, "web=bad: true", "global=x: 2", "webEnabled=maybe"); len(again.Moved) > 0 || len(again.Problems) > 0 {
 		t.Errorf("the same again: %+v", again)
 	}
 	if len(c.Problems()["web"]) != 2 {
@@ -63,19 +63,19 @@ func TestWhatDoesNotPassStaysAsItWas(t *testing.T) {
 
 func TestAConfigThatIsGoneStaysInForce(t *testing.T) {
 	c := newConfig()
-	if c.Known() || c.Apply(sections()).Moved {
+	if c.Known() || len(c.Apply(sections()).Moved) > 0 {
 		t.Error("something counts before anything is known")
 	}
 	c.take(Present, "web=x: 1")
 	for _, state := range []State{Missing, Unreadable} {
-		if out := c.take(state); out.Moved || !out.Lost || !c.Held() || c.State() != state {
+		if out := c.take(state); len(out.Moved) > 0 || !out.Lost || !out.All || !c.Held() || c.State() != state {
 			t.Errorf("%s: %+v", state, out)
 		}
 		if out := c.take(state); out.Lost {
 			t.Errorf("%s is told twice", state)
 		}
 	}
-	if out := c.take(Present); !out.Moved || c.Held() {
+	if out := c.take(Present); fmt.Sprint(out.Moved) != "[web]" || !out.All || c.Held() {
 		t.Errorf("an empty one: %+v", out)
 	}
 }
@@ -99,6 +99,32 @@ func TestWhatIsKeptComesBack(t *testing.T) {
 	next = newConfig()
 	if broken := next.Adopt(kept); fmt.Sprint(broken) != "[config.section.web]" || next.Accepted().Global == nil {
 		t.Errorf("cannot be read: %v; in force %v", broken, next.Accepted())
+	}
+}
+
+// A module moves with its section, and with its switch alone.
+func TestOnlyTheModulesThatDifferMove(t *testing.T) {
+	c := newConfig()
+	for i, tt := range []struct{ data, want string }{
+		{"web=x: 1", "[web]"},
+		{"web=x: 1", "[]"},
+		{"web=x: 1;webEnabled=false", "[web]"},
+		{"web=x: 1;webEnabled=true;global=x: 1", "[global web]"},
+		{"web=x:  1;webEnabled=true;global=x: 2", "[global]"},
+		{"web=x: 1;global=x: 2", "[web]"},
+		{"", "[global web]"},
+	} {
+		var data []string
+		if tt.data != "" {
+			data = strings.Split(tt.data, ";")
+		}
+		if got := fmt.Sprint(c.take(Present, data...).Moved); got != tt.want {
+			t.Errorf("%d: %s moves, want %s", i, got, tt.want)
+		}
+	}
+	c.Adopt(map[string][]byte{sectionKey + "gone": []byte("{}")})
+	if got := fmt.Sprint(c.take(Present).Moved); got != "[gone]" {
+		t.Errorf("%s moves, want what belongs to no module", got)
 	}
 }
 
