@@ -7,7 +7,7 @@
 //
 // The way of one event: watch.go → lane (hook.go) → run → check and commit
 // (commit.go) → what is kept (save.go) → values (values.go, layers) → pass over the release
-// (pass.go) → status.go. decide.go alone decides what becomes of a module. The packages
+// (pass.go) → status.go. package verdicts alone decides what becomes of a module. The packages
 // below are machines that know nothing of each other.
 package engine
 
@@ -23,6 +23,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -107,13 +108,12 @@ type Engine struct {
 	wakes   wakes     // when each module wants a tick
 	touched []*module // since those times were worked out
 
-	globalPending, globalFailing string // see globalState
+	globals verdicts.Global // as modules go by it, see globalState
 
 	reviewedGlobal layers.Basis // the global values that reviews rest on
 
-	coming  map[*module]bool            // modules on their way, as long as not ready
-	working map[*module]bool            // modules that are not at rest
-	waiters map[string]map[*module]bool // those whose verdict hangs on another one, by its name
+	coming  map[*module]bool // modules on their way, as long as not ready
+	working map[*module]bool // modules that are not at rest
 
 	requeues requeues
 	wrote    causes.Writes
@@ -133,7 +133,6 @@ func New(o Options) *Engine {
 		pending: map[uint64]asked{},
 		coming:  map[*module]bool{},
 		working: map[*module]bool{},
-		waiters: map[string]map[*module]bool{},
 	}
 	e.layers = layers.New(layers.Options{Evaluate: func(what string, parts func() []string, evaluate func() error) error {
 		return e.marked(what, func() string { return digestOf(parts()...) }, evaluate)

@@ -14,7 +14,7 @@ type evaluation struct {
 // evaluate asks enabled() again when the values that it saw have moved.
 func (e *Engine) evaluate(m *module) {
 	ev := &m.eval
-	if ev.running || (ev.done && ev.version == m.values.Version() && ev.err == "") || ev.retry.Waits(e.now) {
+	if m.gen.Enabled == nil || ev.running || (ev.done && ev.version == m.values.Version() && ev.err == "") || ev.retry.Waits(e.now) {
 		return
 	}
 	ev.running = true

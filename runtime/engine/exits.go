@@ -2,12 +2,12 @@ package engine
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 )
 
 // Modules are taken away in the reverse of the order in which they are installed: first
@@ -72,22 +72,19 @@ func (e *Engine) goesFirst(m *module) string {
 		case other == nil || !other.there():
 			return false
 		case other.removed: // now or later
-			return decide(e.facts(other)).State != status.ModulePaused
+			return verdicts.Decide(e.facts(other)).State != status.ModulePaused
 		default:
-			return decide(e.facts(other)).Uninstall
+			return verdicts.Decide(e.facts(other)).Do == verdicts.Uninstall
 		}
 	})
 }
 
 // wait has a module that would be taken away wait for those that go before it.
 func (e *Engine) wait(m *module) {
-	if !m.verdict.Uninstall || m.leaving || m.pass.Uninstalling() {
+	if m.verdict.Do != verdicts.Uninstall || m.leaving || m.pass.Uninstalling() {
 		return
 	}
 	if name := e.goesFirst(m); name != "" {
-		m.verdict.Uninstall = false
-		m.verdict.Waits = true
-		e.awaits(m, name)
-		m.verdict.Reason += fmt.Sprintf("; waits until %s is gone, which comes after it", name)
+		m.verdict = m.verdict.Behind(name)
 	}
 }

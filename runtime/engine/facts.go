@@ -3,49 +3,110 @@ package engine
 import (
 	"slices"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 )
 
-func (e *Engine) facts(m *module) facts {
-	f := facts{
-		Removed: m.removed, Hollow: m.hollow, Grace: m.stays.After(e.now), Leaving: m.leaving,
-		Key: m.gen.Key, Broken: m.broken, Started: m.started, Installed: m.pass.Installed(), More: m.there(),
-		Paused:     e.paused(m.name) && (m.removed || m.hasChart() || m.pass.Installed()),
-		Switch:     e.resolveSwitch(m),
-		HasEnabled: m.gen.Enabled != nil, Evaluated: m.eval.done, EvalError: m.eval.err, Decision: m.eval.decision,
-		Stale:         m.eval.version != m.values.Version(),
-		ConfigKnown:   e.config.Known(),
-		GlobalPending: e.globalPending, GlobalFailing: e.globalFailing,
+// facts gathers what the module's verdict hangs on.
+func (e *Engine) facts(m *module) verdicts.Facts {
+	f := verdicts.Facts{
+		Gone: e.goneness(m), Key: m.gen.Key, Broken: m.broken, Started: m.started, There: m.extent(),
+		Paused:      e.paused(m.name) && (m.removed || m.hasChart() || m.pass.Installed()),
+		Switch:      e.resolveSwitch(m),
+		Enabled:     m.answer(),
+		ConfigKnown: e.config.Known(),
+		Global:      e.globals,
 	}
 	if e.config.State() == ConfigUnreadable && !e.config.Held() {
 		f.ConfigUnread = e.config.Reason()
 	}
 	if m.removed {
-		f.Busy = !f.Grace && (!e.atRest() || e.occupied(m))
-		f.BrokenNew = e.brokenNew(m)
-		return f
+		f.NewBroken = e.brokenNew(m)
+	} else {
+		f.Before = e.before(m)
 	}
+	return f
+}
+
+// goneness says how far a module that is not in the tree is on its way out.
+func (e *Engine) goneness(m *module) verdicts.Gone {
+	switch {
+	case !m.removed:
+		return verdicts.InTree
+	case m.leaving:
+		return verdicts.Leaving
+	case m.hollow:
+		return verdicts.Hollow
+	case m.stays.After(e.now):
+		return verdicts.Moment
+	case !e.atRest() || e.occupied(m):
+		return verdicts.Busy
+	}
+	return verdicts.Nothing
+}
+
+func (m *module) extent() verdicts.There {
+	switch {
+	case m.pass.Installed():
+		return verdicts.Release
+	case m.there():
+		return verdicts.Rest
+	}
+	return verdicts.None
+}
+
+// answer is what enabled() says. A module that runs goes on by the last answer when there is no new one.
+func (m *module) answer() verdicts.Answer {
+	v := &m.eval
+	switch {
+	case m.gen.Enabled == nil:
+		return verdicts.Answer{}
+	case v.err != "" && !m.started:
+		return verdicts.Answer{Says: verdicts.Failed, Reason: v.err}
+	case !v.done:
+		return verdicts.Answer{Says: verdicts.Unasked}
+	case v.err != "":
+		return verdicts.Answer{}
+	case v.decision.Answer == builtins.AnswerWaiting:
+		return verdicts.Answer{Says: verdicts.Waiting, Reason: v.decision.Reason}
+	case v.decision.Answer == builtins.AnswerDisabled && v.version != m.values.Version():
+		return verdicts.Answer{Says: verdicts.WasDisabled, Reason: v.decision.Reason}
+	case v.decision.Answer == builtins.AnswerDisabled:
+		return verdicts.Answer{Says: verdicts.Disabled, Reason: v.decision.Reason}
+	}
+	return verdicts.Answer{}
+}
+
+// before finds the module that comes before another one: a requirement, or one that is ordered so.
+func (e *Engine) before(m *module) (out verdicts.Before) {
 	for _, name := range m.gen.Decl.Requires {
 		r := e.module(name)
-		if r == nil {
-			continue // the graph has made m broken
-		}
 		switch {
+		case r == nil: // the graph has made m broken
 		case r.verdict.State == status.ModuleOff:
-			f.RequiresOff = name
-		case r.verdict.Run && e.paused(name) && r.pass.Installed():
+			return verdicts.Before{Module: name, Is: verdicts.RequiredOff}
+		case r.verdict.Do.Runs() && e.paused(name) && r.pass.Installed():
 			// Its release is left as it is: there is nothing to wait for.
-		case !r.pass.Ready() && f.RequiresUnmet == "":
-			f.RequiresUnmet, f.RequiresStuck = name, r.settled()
+		case r.pass.Ready() || out.Is != verdicts.Free:
+		case r.settled():
+			out = verdicts.Before{Module: name, Is: verdicts.RequiredStuck}
+		default:
+			out = verdicts.Before{Module: name, Is: verdicts.RequiredComes}
 		}
 	}
-	f.After = e.graph.WaitsFor(m.name, func(name string) bool { return e.modules[name].settled() })
-	return f
+	if out.Is != verdicts.Free {
+		return out
+	}
+	if name := e.graph.WaitsFor(m.name, func(name string) bool { return e.modules[name].settled() }); name != "" {
+		out = verdicts.Before{Module: name, Is: verdicts.Earlier}
+	}
+	return out
 }
 
 // settled is false while the module is on its way and nothing is wrong.
 func (m *module) settled() bool {
-	if !m.verdict.Run {
+	if !m.verdict.Do.Runs() {
 		return m.verdict.Settled || m.crds.err != ""
 	}
 	if m.crds.err != "" || m.pass.Ready() || m.pass.Err() != "" || m.pass.Held() != "" {
@@ -56,7 +117,7 @@ func (m *module) settled() bool {
 			return true
 		}
 	}
-	return !m.verdict.Release // it is paused
+	return m.verdict.Do == verdicts.RunHooks // it is paused
 }
 
 func (e *Engine) paused(name string) bool {
@@ -65,13 +126,13 @@ func (e *Engine) paused(name string) bool {
 
 // globalState says which first run of a global hook modules wait for, and names the first hook that
 // was tried and has never succeeded.
-func (e *Engine) globalState() (pending, failing string) {
+func (e *Engine) globalState() (out verdicts.Global) {
 	if e.global.broken != "" {
-		return "", "global: " + e.global.broken
+		return verdicts.Global{Failing: "global: " + e.global.broken}
 	}
 	first := func(h *hook) {
-		if pending == "" {
-			pending = "the first run of global hook " + h.gen.ID
+		if out.Pending == "" {
+			out.Pending = "the first run of global hook " + h.gen.ID
 		}
 	}
 	for _, h := range e.global.hooks {
@@ -79,15 +140,32 @@ func (e *Engine) globalState() (pending, failing string) {
 		case !h.holds():
 		case h.trouble() == "":
 			first(h)
-		case failing == "":
-			failing = h.gen.ID
+		case out.Failing == "":
+			out.Failing = h.gen.ID
 		}
 	}
 	if !e.global.started && len(e.global.hooks) > 0 {
 		first(e.global.hooks[0])
 	}
-	if pending == "" && e.global.stays.After(e.now) {
-		pending = "global hooks that left the module tree a moment ago"
+	if out.Pending == "" && e.global.stays.After(e.now) {
+		out.Pending = "global hooks that left the module tree a moment ago"
 	}
-	return pending, failing
+	return out
+}
+
+// touchDependents has those looked at again whose fate may hang on m: those that require it, wait for
+// it, or are not in the tree.
+func (e *Engine) touchDependents(m *module) {
+	if m == e.global {
+		if now := e.globalState(); now != e.globals {
+			e.globals = now
+			e.touchAll()
+		}
+		return
+	}
+	for _, other := range e.modules {
+		if other != m && (other.removed || other.verdict.For == m.name || slices.Contains(other.gen.Decl.Requires, m.name)) {
+			e.touch(other)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 )
 
 // finalizerOf is the finalizer of a hook's cleanup; the name is "" without one.
@@ -73,7 +74,7 @@ func (e *Engine) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 	h := m.byKey[f.Hook]
 	useless := h == nil && m.broken == "" || h != nil && e.finalizerOf(h) != f
 	switch {
-	case useless, m.verdict.Forget && !m.started:
+	case useless, m.verdict.Do == verdicts.Forget && !m.started:
 		if e.mayHold(m, f.Hook) {
 			return finalizers.None
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/engine/releases"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/message"
@@ -42,7 +43,7 @@ type module struct {
 	values *layers.Module
 	moves  moves // that the values do not show yet
 
-	verdict      verdict
+	verdict      verdicts.Verdict
 	lastStanding standing  // what those who depend on the module know of it
 	since        time.Time // when state or reason changed last
 	lastShown    string
@@ -187,23 +188,21 @@ type standing struct {
 
 func (m *module) standing() standing {
 	return standing{off: m.verdict.State == status.ModuleOff, settled: m.settled(), ready: m.pass.Ready(),
-		there: m.there(), goes: m.verdict.Uninstall || m.verdict.Waits}
+		there: m.there(), goes: m.verdict.Do.Goes()}
 }
 
 // step looks at one module and starts whatever is due.
 func (e *Engine) step(m *module) {
 	e.showLayers(m)
 	switch {
-	case m == e.global:
-		m.verdict = verdict{Run: m.broken == "" && e.config.Known(), Settled: true}
+	case m != e.global:
+		m.verdict = verdicts.Decide(e.facts(m))
+		e.wait(m)
+	case m.broken == "" && e.config.Known():
+		m.verdict = verdicts.Verdict{Do: verdicts.RunHooks}
 	default:
-		f := e.facts(m)
-		m.verdict = decide(f)
-		if !m.removed {
-			e.await(m, f.After)
-		}
+		m.verdict = verdicts.Verdict{}
 	}
-	e.wait(m)
 	v := m.verdict
 	switch leaves := m.leaves(); {
 	case leaves && !m.leaving:
@@ -212,17 +211,17 @@ func (e *Engine) step(m *module) {
 		e.takeDown(m)
 		e.touch(m)
 	case m.leaving:
-	case v.Run && !m.started:
+	case v.Do.Runs() && !m.started:
 		e.bringUp(m)
-	case !v.Run && m.started:
+	case !v.Do.Runs() && m.started:
 		e.takeDown(m)
 	case m.started && m.wantsCRDs(): // those of another generation
 		e.applyCRDs(m)
 	}
-	if v.Evaluate {
+	if v.Asks {
 		e.evaluate(m)
 	}
-	if v.Forget {
+	if v.Do == verdicts.Forget {
 		e.forgetLayers(m)
 	}
 	if m == e.global {

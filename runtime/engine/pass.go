@@ -6,6 +6,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine/releases"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 )
 
 // gate names the first hook that the first render waits for, or "".
@@ -27,9 +28,9 @@ func (m *module) asking() bool {
 // passFacts are what the next step of the module's release hangs on.
 func (m *module) passFacts() releases.Module {
 	return releases.Module{
-		Ends: m.leaving || m.verdict.Uninstall && m.there(), Leaving: m.leaving, Sets: len(m.sets) > 0,
-		Open:    m.started && m.verdict.Release && m.gate() == "" && !m.asking() && !m.wantsCRDs(),
-		Release: m.verdict.Release, Asking: m.asking(),
+		Ends: m.leaving || m.verdict.Do == verdicts.Uninstall && m.there(), Leaving: m.leaving, Sets: len(m.sets) > 0,
+		Open:    m.started && m.verdict.Do == verdicts.Install && m.gate() == "" && !m.asking() && !m.wantsCRDs(),
+		Release: m.verdict.Do == verdicts.Install, Asking: m.asking(),
 		Chart: m.hasChart(), Seen: m.values.Seen(), Version: m.values.Version(),
 	}
 }
@@ -114,7 +115,7 @@ func (e *Engine) uninstalled(a asked, in Uninstalled) {
 	case in.Err != nil:
 	case m.removed:
 		e.retryFailedSoon()
-	case !m.verdict.Run:
+	case !m.verdict.Do.Runs():
 		e.forgetLayers(m)
 	}
 }

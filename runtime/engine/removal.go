@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine/releases"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -15,15 +16,12 @@ import (
 // its verdict, with the hooks that its last generation had. After a restart nobody has
 // them. Then what was kept for it goes, too.
 
-const (
-	goneReason = "no longer in the module tree"
-	// goneHint is said where such a hook fails: nobody can mend it where it was.
-	goneHint = "; its folder is gone: bring it back to mend the hook, or restart starling to uninstall without it"
-)
+// goneHint is said where such a hook fails: nobody can mend it where it was.
+const goneHint = "; its folder is gone: bring it back to mend the hook, or restart starling to uninstall without it"
 
 // errGone stands in for the files of a module that an earlier process has left: what was
 // kept for its hooks is not nobody's, for it may come back.
-var errGone = errors.New(goneReason)
+var errGone = errors.New(verdicts.GoneReason)
 
 // findRemoved notes what earlier processes have left of modules that are not in the tree.
 func (e *Engine) findRemoved(in Start) {
@@ -62,7 +60,6 @@ func (e *Engine) remove(m *module) {
 	m.epoch++ // runs under way count for nothing
 	delete(e.coming, m)
 	delete(e.working, m)
-	e.awaitNobody(m)
 	if len(m.serves) > 0 {
 		m.serves = nil
 		e.do(Serve{Module: m.gen})
@@ -87,7 +84,6 @@ func (e *Engine) comeBack(m *module) {
 	for _, h := range m.hooks {
 		h.review = nil
 	}
-	e.awaitNobody(m)
 }
 
 // lookAtFolders notes whose folders hold nothing of a module: they may be ones that are
@@ -98,15 +94,13 @@ func (e *Engine) lookAtFolders() {
 		hollow := slices.Contains(e.gen.Tree.Hollow, m.name)
 		switch {
 		case hollow && !m.hollow && m.there():
-			e.note(builtins.LevelWarn, m, "", hollowReason+"; remove the folder to uninstall it")
+			e.note(builtins.LevelWarn, m, "", verdicts.HollowReason+"; remove the folder to uninstall it")
 		case !hollow && m.hollow:
 			m.stays = e.now.Add(e.opts.Grace)
 		}
 		m.hollow = hollow
 	}
 }
-
-const hollowReason = "its folder holds nothing of a module: its release stays as it is"
 
 // atRest says that all modules of the tree have settled. A tree that cannot be read as a
 // whole has none.
@@ -153,7 +147,7 @@ func (e *Engine) atWork(m *module) bool {
 // forgetGone takes away what was kept for a module that is gone, as the last of all. The look
 // after that is written forgets the module.
 func (e *Engine) forgetGone(m *module) {
-	if !m.removed || !m.verdict.Forget || !m.finalizers.Empty() || e.occupied(m) {
+	if !m.removed || m.verdict.Do != verdicts.Forget || !m.finalizers.Empty() || e.occupied(m) {
 		return
 	}
 	if m.store.Clear(); !m.store.Clean() {
@@ -162,7 +156,6 @@ func (e *Engine) forgetGone(m *module) {
 	delete(e.modules, m.name)
 	e.layers.Drop(m.values)
 	e.arrange()
-	e.awaitNobody(m)
 	if e.config.Drop(m.name) {
 		e.keepConfig()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -128,7 +129,7 @@ func (e *Engine) serve(m *module) {
 		return
 	}
 	var hooks []*generation.Hook
-	known := m.started || m.verdict.State == status.ModuleOff || m.verdict.Uninstall
+	known := m.started || m.verdict.State == status.ModuleOff || m.verdict.Do == verdicts.Uninstall
 	if m.started && !m.leaving {
 		for _, h := range m.hooks {
 			if !h.answersRequests() {

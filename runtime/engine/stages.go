@@ -7,6 +7,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine/releases"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 )
 
 // leaves says whether the hook runs as the module's release is uninstalled.
@@ -20,7 +21,7 @@ func (m *module) leaves() bool {
 	switch {
 	case m.leaving && m.pass.MustLeave():
 		return true
-	case !m.verdict.Uninstall || m.broken != "" || !m.there():
+	case m.verdict.Do != verdicts.Uninstall || m.broken != "" || !m.there():
 		return false
 	}
 	return slices.ContainsFunc(m.hooks, (*hook).leaves)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 )
 
 // moduleState is what people are shown of a module.
@@ -21,15 +22,15 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 		}
 	}
 	switch {
-	case v.Uninstall && p.Err() != "" && !p.Uninstalling():
+	case v.Do == verdicts.Uninstall && p.Err() != "" && !p.Uninstalling():
 		return status.ModuleFailed, "uninstall: " + p.Err()
-	case v.Uninstall, v.Waits, m.leaving, p.Uninstalling(): // or about to, once Helm has ended what it does
+	case v.Do.Goes(), m.leaving, p.Uninstalling(): // or about to, once Helm has ended what it does
 		return status.ModuleUninstalling, v.Reason
 	case v.State != "":
 		return v.State, v.Reason
 	case m.crds.err != "":
 		return status.ModuleFailed, "crds: " + m.crds.err
-	case !v.Release:
+	case v.Do != verdicts.Install:
 		return status.ModulePaused, "hooks run, the release is left alone"
 	case p.Err() != "":
 		return status.ModuleFailed, p.Err()
