@@ -47,7 +47,7 @@ type Options struct {
 type Config struct {
 	o        Options
 	seen     *Input // nil: none yet
-	applied  State  // of the last Apply
+	applied  *Input // by the last Apply; nil: none yet
 	accepted values.Config
 	problems map[string][]string
 }
@@ -56,13 +56,21 @@ type Config struct {
 func New(o Options) *Config { return &Config{o: o, problems: map[string][]string{}} }
 
 // See takes over what the ConfigMap is now. Apply makes it count.
-func (c *Config) See(in Input) { c.seen = &in }
+func (c *Config) See(in Input) {
+	in.Data = maps.Clone(in.Data) // the next one is compared with it
+	c.seen = &in
+}
 
 // Known says whether the ConfigMap was looked at.
 func (c *Config) Known() bool { return c.seen != nil }
 
 // State is that of the last Apply; empty before the first.
-func (c *Config) State() State { return c.applied }
+func (c *Config) State() State {
+	if c.applied == nil {
+		return ""
+	}
+	return c.applied.State
+}
 
 // Reason says why the ConfigMap is unreadable, or "".
 func (c *Config) Reason() string {
@@ -126,18 +134,21 @@ type Outcome struct {
 }
 
 // Apply makes what the ConfigMap says count, as far as it passes. Sections are those of
-// all modules, that of the global values first.
+// all modules, that of the global values first. With the same ConfigMap as before they are others.
 func (c *Config) Apply(sections []Section) Outcome {
 	if c.seen == nil {
 		return Outcome{}
 	}
-	before := c.applied
-	c.applied = c.seen.State
+	before, state := c.applied, c.State()
+	c.applied = c.seen
 	if c.seen.State != Present {
-		return Outcome{Lost: before != c.applied, All: true} // even as before: why may be new
+		return Outcome{Lost: state != c.seen.State, All: true} // even as before: why may be new
 	}
-	next, problems := c.read(sections)
-	out := Outcome{Problems: added(problems, c.problems), All: before != c.applied, Moved: moved(next, c.accepted)}
+	if before == c.seen || state != Present {
+		before = nil
+	}
+	next, problems := c.read(sections, before)
+	out := Outcome{Problems: added(problems, c.problems), All: state != c.seen.State, Moved: moved(next, c.accepted)}
 	c.problems = problems
 	if len(out.Moved) > 0 {
 		c.accepted = next
@@ -145,14 +156,19 @@ func (c *Config) Apply(sections []Section) Outcome {
 	return out
 }
 
-// read reads the ConfigMap. A section that does not pass is as it is now.
-func (c *Config) read(sections []Section) (values.Config, map[string][]string) {
+// read reads the ConfigMap. A section that does not pass is as it is now. So is one that has passed
+// and says what it said before, unless that is nil: to read them all costs much with many modules.
+func (c *Config) read(sections []Section, before *Input) (values.Config, map[string][]string) {
 	var known []values.KnownModule
-	schemas := map[string]string{}
+	schemas, stays := map[string]string{}, map[string]bool{} // by key
 	for _, s := range sections {
 		if s.Gone {
 			continue // another module may have its key
 		}
+		if _, shared := stays[s.Key]; !shared {
+			stays[s.Key] = before != nil && sameText(before.Data, c.seen.Data, s.Key)
+		}
+		stays[s.Key] = stays[s.Key] && len(c.problems[s.Name]) == 0
 		schemas[s.Key] = s.Schemas
 		if !s.Global {
 			known = append(known, values.KnownModule{Name: s.Name, Key: s.Key})
@@ -160,7 +176,10 @@ func (c *Config) read(sections []Section) (values.Config, map[string][]string) {
 	}
 	evaluate := func(key string, evaluate func() error) error {
 		text, there := c.seen.Data[key]
-		if !there {
+		switch {
+		case stays[key]:
+			return nil
+		case !there:
 			return evaluate() // nothing that a user has written
 		}
 		return c.o.Evaluate("section "+key+" of the ConfigMap", []string{text, schemas[key]}, evaluate)
@@ -183,7 +202,7 @@ func (c *Config) read(sections []Section) (values.Config, map[string][]string) {
 		if s.Global {
 			section, last = parsed.Global, c.accepted.Global
 		}
-		if s.Gone || bad[s.Key] {
+		if s.Gone || stays[s.Key] || bad[s.Key] {
 			section = last
 		} else if texts := check(s, section, last, evaluate); len(texts) > 0 {
 			section = last
@@ -262,8 +281,18 @@ func moved(a, b values.Config) (names []string) {
 	})
 }
 
+// sameText says whether two ConfigMaps say the same under a key.
+func sameText(a, b map[string]string, key string) bool {
+	x, there := a[key]
+	y, too := b[key]
+	return x == y && there == too
+}
+
 // same compares what would be kept of two sections.
 func same(a, b map[string]any) bool {
+	if reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() {
+		return true
+	}
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && string(x) == string(y)

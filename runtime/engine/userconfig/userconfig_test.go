@@ -2,6 +2,7 @@ package userconfig
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -125,6 +126,67 @@ func TestOnlyTheModulesThatDifferMove(t *testing.T) {
 	c.Adopt(map[string][]byte{sectionKey + "gone": []byte("{}")})
 	if got := fmt.Sprint(c.take(Present).Moved); got != "[gone]" {
 		t.Errorf("%s moves, want what belongs to no module", got)
+	}
+}
+
+// A section that says the same as before is not read again, unless it did not pass, or modules are others.
+func TestOnlyWhatDiffersIsRead(t *testing.T) {
+	c := newConfig()
+	read := ""
+	c.o.Evaluate = func(what string, _ []string, evaluate func() error) error {
+		if key := strings.Fields(what)[1]; !strings.HasSuffix(read, key+" ") { // parsed, then checked
+			read += key + " "
+		}
+		return evaluate()
+	}
+	for i, tt := range []struct{ data, want string }{
+		{"web=x: 1;global=x: 1", "global web global web "},
+		{"web=x: 1;global=x: 2", "global "},
+		{"web=x: 1;global=x: 2;webEnabled=true", ""},
+		{"web=bad: true;global=x: 2", "web "},
+		{"web=bad: true;global=x: 3", "global web global web "},
+		{"web=x: 1;global=x: 3", "web "},
+		{"global=x: 3", ""}, // the section is gone
+		{"web=x: 1;global=x: 3", "web "},
+	} {
+		read = ""
+		c.take(Present, strings.Split(tt.data, ";")...)
+		if read != tt.want {
+			t.Errorf("%d: read %q, want %q", i, read, tt.want)
+		}
+	}
+	if read = ""; len(c.Apply(sections()).Moved) > 0 || read == "" {
+		t.Errorf("with other modules: read %q", read)
+	}
+	if read = ""; c.take(Missing).All && c.take(Present, "web=x: 1", "global=x: 3").All && read == "" {
+		t.Error("after it was gone nothing is read")
+	}
+}
+
+// In whatever order ConfigMaps come, what is in force is what a reader of all of them has.
+func TestWhatIsNotReadAgainIsInForce(t *testing.T) {
+	texts := []string{"", "x: 1", "x: 2", "bad: true", "- a list"}
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		c, all := newConfig(), newConfig()
+		for range 20 {
+			var data []string
+			for _, key := range []string{"global", "web", "webEnabled"} {
+				if r.IntN(3) > 0 {
+					data = append(data, key+"="+texts[r.IntN(len(texts))])
+				}
+			}
+			state := Present
+			if r.IntN(8) == 0 {
+				state, data = Missing, nil
+			}
+			all.applied = nil
+			c.take(state, data...)
+			all.take(state, data...)
+			if diff := cmp.Diff(all.Accepted(), c.Accepted()) + cmp.Diff(all.Problems(), c.Problems()); diff != "" {
+				t.Fatalf("seed %d, %q (-all is read +got):\n%s", seed, data, diff)
+			}
+		}
 	}
 }
 
