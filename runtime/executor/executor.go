@@ -186,26 +186,6 @@ func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evalu
 	return engine.Evaluated{Op: a.Op, Decision: decision, Err: err}
 }
 
-// WatchSpec is a watch as the engine asks for it. Its filter ends with ctx.
-func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spec {
-	spec := watchSpec(a.ID, a.Watch)
-	spec.Finalizer, spec.Each = a.Finalizer, a.Each
-	spec.Omit = func(obj map[string]any) bool {
-		return x.o.Instance.OwnsObject(a.Watch.APIVersion, a.Watch.Kind, obj)
-	}
-	spec.Apart, spec.Module = a.Watch.Filter != nil, a.Hook.Module
-	spec.Filter = hook.Filter(x.metered(ctx, a.Hook.Module), x.host, a.Watch, x.o.Log(a.Hook.Module, a.Hook.ID))
-	if filter := spec.Filter; spec.Apart { // a program
-		// Not by its id, which is another one after a restart.
-		what := "the filter of " + engine.WatchHook(a.ID) + "#" + engine.WatchBinding(a.ID)
-		spec.Filter = func(obj map[string]any) (kept starlark.Value, keep bool, err error) {
-			err = x.marked(what, a.Hook.Digest, func() (err error) { kept, keep, err = filter(obj); return err })
-			return kept, keep, err
-		}
-	}
-	return spec
-}
-
 // metered has what is computed with ctx charged to a module.
 func (x *Executor) metered(ctx context.Context, module string) context.Context {
 	if x.o.Charge == nil {
@@ -236,16 +216,6 @@ func (x *Executor) marked(what, digest string, evaluate func() error) error {
 	err = evaluate()
 	ok = err == nil
 	return err
-}
-
-// watchSpec is a watch as its binding says, all but its filter.
-func watchSpec(id string, w *builtins.WatchBinding) watch.Spec {
-	return watch.Spec{
-		ID: id, APIVersion: w.APIVersion, Kind: w.Kind,
-		Namespaces: w.Namespaces, ExcludeNamespaces: w.ExcludeNamespaces, NamespaceLabels: w.NamespaceLabels,
-		Names: w.Names, Labels: w.Labels, Fields: w.Fields,
-		FilterID: w.FilterID, KeepObject: w.KeepObject,
-	}
 }
 
 var _ builtins.Reader = (*cluster.Client)(nil)

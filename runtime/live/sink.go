@@ -1,15 +1,13 @@
 package live
 
 import (
-	"errors"
 	"slices"
 	"time"
-
-	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/watch"
 )
@@ -34,18 +32,16 @@ func (s sink) Synced(id string, served bool) {
 		s.config()
 		return
 	}
-	in := engine.WatchSynced{ID: id, Served: served}
+	var entries []watch.Entry
 	if a, ok := s.d.watching.Load(id); ok && a.(engine.StartWatch).Each {
-		for _, e := range s.d.watches.Entries(id) {
-			in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held, Lacks: e.Lacks})
-		}
+		entries = s.d.watches.Entries(id)
 		// Of objects that are not in this list nothing is remembered. A watch that has been
 		// stopped meanwhile, for what it holds, tells again once it is complete.
 		if served && !s.d.watches.Complete(id) {
 			return
 		}
 	}
-	s.d.inbox.put(in)
+	s.d.inbox.put(executor.Synced(id, served, entries))
 }
 
 func (s sink) Changed(id string, events []watch.Event) {
@@ -53,18 +49,13 @@ func (s sink) Changed(id string, events []watch.Event) {
 		s.config()
 		return
 	}
-	out := make([]builtins.Event, len(events))
-	binding := engine.WatchBinding(id)
-	for i, ev := range events {
-		out[i] = builtins.Event{Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object,
-			Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same, Lacks: ev.Lacks, Cause: ev.Cause}
-	}
+	in := executor.Changed(id, events)
 	started, _ := s.d.watching.Load(id)
 	a, _ := started.(engine.StartWatch)
-	if slices.ContainsFunc(out, func(ev builtins.Event) bool { return triggers(a, ev) }) {
+	if slices.ContainsFunc(in.Events, func(ev builtins.Event) bool { return triggers(a, ev) }) {
 		s.d.metrics.changed(engine.WatchHook(id), time.Now())
 	}
-	s.d.inbox.changed(engine.WatchChanged{ID: id, Events: out}, a.Each)
+	s.d.inbox.changed(in, a.Each)
 }
 
 // triggers says whether a change brings about a run of the watch's hook.
@@ -108,30 +99,15 @@ func (s sink) Failed(id string, err error, lacks bool) {
 func (s sink) config() {
 	found := s.d.watches.Snapshot(configWatch)
 	if len(found) == 0 {
-		s.d.inbox.put(engine.Config{State: engine.ConfigMissing})
+		s.d.inbox.put(executor.ConfigOf(nil))
 		return
 	}
-	data, err := configData(found[0])
-	if err != nil {
-		s.d.inbox.put(engine.Config{State: engine.ConfigUnreadable, Reason: err.Error()})
-		return
-	}
-	s.d.inbox.put(engine.Config{State: engine.ConfigPresent, Data: data})
-}
-
-func configData(v starlark.Value) (map[string]string, error) {
-	o, ok := v.(*object.Object)
+	o, ok := found[0].(*object.Object)
 	if !ok {
-		return nil, errors.New("the ConfigMap has an unexpected form")
+		s.d.inbox.put(engine.Config{State: engine.ConfigUnreadable, Reason: "the ConfigMap has an unexpected form"})
+		return
 	}
-	out := map[string]string{}
-	data, _ := o.Map()["data"].(map[string]any)
-	for key, v := range data {
-		if text, ok := v.(string); ok {
-			out[key] = text
-		}
-	}
-	return out, nil
+	s.d.inbox.put(executor.ConfigOf(o.Map()))
 }
 
 // addSizes fills in how many objects each snapshot of a hook holds, by the ids of

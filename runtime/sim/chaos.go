@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -158,7 +159,7 @@ func (w *World) repeat() {
 	}
 	e := entries[w.chaos.r.IntN(len(entries))]
 	w.chaos.note("%s is told of %s/%s again", f.spec.ID, e.Namespace, e.Name)
-	w.handle(again(f.spec.ID, e))
+	w.handle(executor.Again(f.spec.ID, e))
 }
 
 // settleFailures waits until what has failed has succeeded, or it is clear that it will not.

@@ -12,10 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/sim/store"
 	"github.com/starling-operator/starling/runtime/watch"
 )
@@ -67,11 +67,6 @@ func (w *World) observe(ref effect.Ref, obj map[string]any, cause *effect.Cause,
 // watchIDs are the ids of all watches, sorted.
 func (w *World) watchIDs() []string { return slices.Sorted(maps.Keys(w.watches)) }
 
-// again tells of an object as if it had changed.
-func again(id string, e watch.Entry) engine.WatchChanged {
-	return changed(id, []watch.Event{{Type: watch.Modified, Namespace: e.Namespace, Name: e.Name, Result: e.Result, Object: e.Object, Marks: e.Marks, Lacks: e.Lacks}})
-}
-
 // follow returns what one watch has to tell.
 func (w *World) follow(f *follower) (out []engine.Input) {
 	id := f.spec.ID
@@ -89,18 +84,16 @@ func (w *World) follow(f *follower) (out []engine.Input) {
 	case lacks && !f.synced:
 	case !f.synced || f.served != served:
 		if f.synced && !served && len(events) > 0 {
-			out = append(out, changed(id, events))
+			out = append(out, executor.Changed(id, events))
 		}
 		f.synced, f.served = true, served
-		in := engine.WatchSynced{ID: id, Served: served}
+		var entries []watch.Entry
 		if f.each {
-			for _, e := range f.local.Entries() {
-				in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held, Lacks: e.Lacks})
-			}
+			entries = f.local.Entries()
 		}
-		out = append(out, in)
+		out = append(out, executor.Synced(id, served, entries))
 	case len(events) > 0:
-		out = append(out, changed(id, events))
+		out = append(out, executor.Changed(id, events))
 	}
 	return append(out, f.failed(failure, lacks)...)
 }
@@ -116,17 +109,6 @@ func (f *follower) failed(err error, lacks bool) []engine.Input {
 	}
 	f.failure, f.lacks = text, lacks
 	return []engine.Input{engine.WatchFailed{ID: f.spec.ID, Reason: text, Lacks: lacks}}
-}
-
-func changed(id string, events []watch.Event) engine.WatchChanged {
-	in := engine.WatchChanged{ID: id}
-	for _, ev := range events {
-		in.Events = append(in.Events, builtins.Event{
-			Type: string(ev.Type), Binding: engine.WatchBinding(id), Namespace: ev.Namespace, Name: ev.Name,
-			Result: ev.Result, Object: ev.Object, Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same, Lacks: ev.Lacks, Cause: ev.Cause,
-		})
-	}
-	return in
 }
 
 // list returns what a watch is about.
@@ -203,23 +185,21 @@ func (w *World) readConfig(version string) *engine.Config {
 		return nil
 	}
 	w.configVersion = version
-	in := &engine.Config{State: engine.ConfigMissing}
 	obj, err := w.store.Get(store.Target{GVR: configMapResource, Namespace: w.o.Namespace, Name: w.o.Name, Spared: true})
+	var in engine.Config
 	switch {
 	case err == nil:
-		in.State, in.Data = engine.ConfigPresent, map[string]string{}
-		data, _ := obj["data"].(map[string]any)
-		for k, v := range data {
-			in.Data[k], _ = v.(string)
-		}
-	case !apierrors.IsNotFound(err):
-		in.State, in.Reason = engine.ConfigUnreadable, err.Error()
+		in = executor.ConfigOf(obj)
+	case apierrors.IsNotFound(err):
+		in = executor.ConfigOf(nil)
+	default:
+		in = engine.Config{State: engine.ConfigUnreadable, Reason: err.Error()}
 	}
 	if w.config != nil && w.config.State == in.State && w.config.Reason == in.Reason && maps.Equal(w.config.Data, in.Data) {
 		return nil
 	}
-	w.config = in
-	return in
+	w.config = &in
+	return &in
 }
 
 // followers are the watches as runs see them.
