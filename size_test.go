@@ -14,13 +14,14 @@ import (
 // mostFields is how many fields of state the engine and its machines may have. A machine
 // that needs more is two machines.
 var mostFields = map[string]int{
-	"runtime/engine":            158,
+	"runtime/engine":            145,
 	"runtime/engine/adoption":   25,
 	"runtime/engine/causes":     25,
 	"runtime/engine/finalizers": 25,
 	"runtime/engine/layers":     25,
 	"runtime/engine/persist":    25,
 	"runtime/engine/releases":   25,
+	"runtime/engine/standings":  15,
 	"runtime/engine/timers":     25,
 	"runtime/engine/userconfig": 25,
 	"runtime/engine/verdicts":   15,
@@ -28,7 +29,7 @@ var mostFields = map[string]int{
 }
 
 // mostFieldsTogether bounds the sum. One package with all of it had 212.
-const mostFieldsTogether = 259
+const mostFieldsTogether = 255
 
 func TestMachinesStaySmall(t *testing.T) {
 	dirs, err := filepath.Glob("runtime/engine/*/*.go")

@@ -22,6 +22,7 @@ import (
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/layers"
+	"github.com/starling-operator/starling/runtime/engine/standings"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -96,11 +97,6 @@ type Engine struct {
 	runs    map[uint64]*run
 	pending map[uint64]asked // all other actions that wait for an answer, by op
 
-	ready     bool // once Ready has said so
-	allBegun  bool // before_all hooks were queued
-	busy      bool // some module was at work since after_all hooks ran last
-	allRounds int  // how often they ran since something came from outside
-
 	config  *userconfig.Config
 	work    worklist
 	late    worklist // of modules that are not in the tree
@@ -112,8 +108,7 @@ type Engine struct {
 
 	reviewedGlobal layers.Basis // the global values that reviews rest on
 
-	coming  map[*module]bool // modules on their way, as long as not ready
-	working map[*module]bool // modules that are not at rest
+	standings *standings.Standings
 
 	requeues requeues
 	wrote    causes.Writes
@@ -125,14 +120,13 @@ var releaseRetry = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 
 // New returns an engine that waits for [Start].
 func New(o Options) *Engine {
 	e := &Engine{
-		opts:    o,
-		modules: map[string]*module{},
-		watches: map[string]*hook{},
-		runs:    map[uint64]*run{},
-		wrote:   causes.Writes{},
-		pending: map[uint64]asked{},
-		coming:  map[*module]bool{},
-		working: map[*module]bool{},
+		opts:      o,
+		modules:   map[string]*module{},
+		watches:   map[string]*hook{},
+		runs:      map[uint64]*run{},
+		wrote:     causes.Writes{},
+		pending:   map[uint64]asked{},
+		standings: standings.New(),
 	}
 	e.layers = layers.New(layers.Options{Evaluate: func(what string, parts func() []string, evaluate func() error) error {
 		return e.marked(what, func() string { return digestOf(parts()...) }, evaluate)
@@ -149,7 +143,7 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	e.now, e.out = now, nil
 	switch in.(type) {
 	case Config, WatchSynced, WatchChanged, Tick, Reload:
-		e.allRounds = 0
+		e.standings.Outside()
 	}
 	switch in := in.(type) {
 	case Start:

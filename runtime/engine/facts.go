@@ -5,6 +5,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/engine/standings"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 )
 
@@ -153,19 +154,40 @@ func (e *Engine) globalState() (out verdicts.Global) {
 	return out
 }
 
-// touchDependents has those looked at again whose fate may hang on m: those that require it, wait for
-// it, or are not in the tree.
-func (e *Engine) touchDependents(m *module) {
-	if m == e.global {
+// stand has those know how far a module has come whose fate hangs on that: modules that require it,
+// wait for it, or are not in the tree; of the global hooks, all.
+func (e *Engine) stand(m *module) {
+	switch {
+	case m == e.global:
 		if now := e.globalState(); now != e.globals {
 			e.globals = now
 			e.touchAll()
 		}
-		return
-	}
-	for _, other := range e.modules {
-		if other != m && (other.removed || other.verdict.For == m.name || slices.Contains(other.gen.Decl.Requires, m.name)) {
-			e.touch(other)
+	case e.modules[m.name] != m: // it is forgotten
+		e.standings.Forget(m.name)
+	case e.standings.Note(m.name, e.standing(m)):
+		for _, other := range e.modules {
+			if other != m && (other.removed || other.verdict.For == m.name || slices.Contains(other.gen.Decl.Requires, m.name)) {
+				e.touch(other)
+			}
 		}
 	}
+}
+
+// standing is how far a module has come.
+func (e *Engine) standing(m *module) (out standings.Standing) {
+	note := func(standing standings.Standing, is bool) {
+		if is {
+			out |= standing
+		}
+	}
+	settled := m.settled()
+	note(standings.Off, m.verdict.State == status.ModuleOff)
+	note(standings.Settled, settled)
+	note(standings.Ready, m.pass.Ready())
+	note(standings.There, m.there())
+	note(standings.Going, m.verdict.Do.Goes())
+	note(standings.AtWork, !m.removed && !(settled && m.pass.Idle()))
+	note(standings.Coming, !m.removed && e.onItsWay(m))
+	return out
 }

@@ -43,10 +43,7 @@ type module struct {
 	values *layers.Module
 	moves  moves // that the values do not show yet
 
-	verdict      verdicts.Verdict
-	lastStanding standing  // what those who depend on the module know of it
-	since        time.Time // when state or reason changed last
-	lastShown    string
+	verdict verdicts.Verdict
 
 	started    bool
 	sets       map[string]uint64 // field managers of hooks that may have sets
@@ -124,7 +121,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 		g = noGlobal(name)
 	}
 	m := &module{
-		name: name, gen: g, from: e.gen.Of(name), since: e.now,
+		name: name, gen: g, from: e.gen.Of(name),
 		byKey:      map[string]*hook{},
 		queues:     map[string]*lane.Lane[builtins.Event]{},
 		sets:       map[string]uint64{},
@@ -181,16 +178,6 @@ func (m *module) namespace(operator string) string {
 
 func (m *module) hasChart() bool { return m.gen.Tree != nil && m.gen.Tree.Chart != nil }
 
-// standing is what the fate of other modules may hang on.
-type standing struct {
-	off, settled, ready, there, goes bool
-}
-
-func (m *module) standing() standing {
-	return standing{off: m.verdict.State == status.ModuleOff, settled: m.settled(), ready: m.pass.Ready(),
-		there: m.there(), goes: m.verdict.Do.Goes()}
-}
-
 // step looks at one module and starts whatever is due.
 func (e *Engine) step(m *module) {
 	e.showLayers(m)
@@ -237,28 +224,7 @@ func (e *Engine) step(m *module) {
 	e.publishReviews(m)
 	e.serve(m)
 	e.show(m)
-	e.count(m)
-	if now := m.standing(); m == e.global || now != m.lastStanding {
-		m.lastStanding = now
-		e.touchDependents(m)
-	}
-}
-
-// count notes whether the module is on its way, and whether it is at rest.
-func (e *Engine) count(m *module) {
-	if m == e.global || m.removed {
-		return
-	}
-	if e.onItsWay(m) && !e.ready {
-		e.coming[m] = true
-	} else {
-		delete(e.coming, m)
-	}
-	if m.settled() && m.pass.Idle() {
-		delete(e.working, m)
-	} else {
-		e.working[m] = true
-	}
+	e.stand(m)
 }
 
 // bringUp applies the module's CRDs, then starts its watches and startup hooks.
@@ -333,12 +299,10 @@ func (e *Engine) show(m *module) {
 	if reason != "" {
 		line += ": " + reason
 	}
-	if line == m.lastShown {
+	news, first := e.standings.Show(m.name, line, e.now)
+	if !news {
 		return
 	}
-	m.since = e.now
-	first := m.lastShown == ""
-	m.lastShown = line
 	level := builtins.LevelInfo
 	switch state {
 	case status.ModuleBroken:

@@ -58,8 +58,6 @@ func (e *Engine) remove(m *module) {
 		e.takeDown(m)
 	}
 	m.epoch++ // runs under way count for nothing
-	delete(e.coming, m)
-	delete(e.working, m)
 	if len(m.serves) > 0 {
 		m.serves = nil
 		e.do(Serve{Module: m.gen})
@@ -74,7 +72,7 @@ func (e *Engine) remove(m *module) {
 // remove notes that a module is not in the tree. It goes in a while: people may replace its
 // folder slowly.
 func (m *module) remove(now time.Time, grace time.Duration) {
-	m.removed, m.since, m.stays = true, now, now.Add(grace)
+	m.removed, m.stays = true, now.Add(grace)
 }
 
 // comeBack notes that a module is in the tree again. Its end, if that is under way, is waited for.

@@ -341,10 +341,12 @@ func (e *Engine) again(h *hook) {
 // missedAll queues what global hooks get once in the life of a process, or when all
 // modules have come to rest.
 func (e *Engine) missedAll(h *hook) {
-	if b := h.stages[builtins.StageBeforeAll]; b != nil && e.allBegun {
+	if b := h.stages[builtins.StageBeforeAll]; b != nil && e.standings.Begun() {
 		e.add(h.subject, b.Order, builtins.Event{Type: releases.EventType(builtins.StageBeforeAll), Binding: string(builtins.StageBeforeAll)})
 	}
-	e.busy = e.busy || h.stages[builtins.StageAfterAll] != nil
+	if h.stages[builtins.StageAfterAll] != nil {
+		e.standings.Stir()
+	}
 }
 
 // dropLanes takes away lines of work that no hook waits in any more.

@@ -71,7 +71,7 @@ func (m *module) leavingReason() string {
 
 // beginAll queues the before_all hooks, once the other global hooks were tried.
 func (e *Engine) beginAll() {
-	if e.allBegun || !e.global.started {
+	if e.standings.Begun() || !e.global.started {
 		return
 	}
 	for _, h := range e.global.hooks {
@@ -79,7 +79,7 @@ func (e *Engine) beginAll() {
 			return
 		}
 	}
-	e.allBegun = true
+	e.standings.Begin()
 	e.queueStage(e.global, builtins.StageBeforeAll)
 }
 
@@ -89,19 +89,14 @@ func (e *Engine) endAll() bool {
 	if !slices.ContainsFunc(e.global.hooks, func(h *hook) bool { return h.stages[builtins.StageAfterAll] != nil }) {
 		return false
 	}
-	if len(e.working) > 0 {
-		e.busy = true
+	switch round := e.standings.Rest(); {
+	case round == 0:
 		return false
-	}
-	if !e.busy {
+	case round == releases.MaxRounds+1:
+		e.note(builtins.LevelWarn, e.global, "", fmt.Sprintf(
+			"after_all hooks have set modules to work %d times in a row; they run again after the next change from outside", releases.MaxRounds))
 		return false
-	}
-	e.busy = false
-	if e.allRounds++; e.allRounds > releases.MaxRounds {
-		if e.allRounds == releases.MaxRounds+1 {
-			e.note(builtins.LevelWarn, e.global, "", fmt.Sprintf(
-				"after_all hooks have set modules to work %d times in a row; they run again after the next change from outside", releases.MaxRounds))
-		}
+	case round > releases.MaxRounds:
 		return false
 	}
 	if len(e.queueStage(e.global, builtins.StageAfterAll)) == 0 {

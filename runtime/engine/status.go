@@ -76,24 +76,17 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 // service.
 func (e *Engine) Ready() (bool, string) {
 	switch {
-	case e.ready:
-		return true, ""
 	case e.gen == nil:
 		return false, "does not hold the lease"
 	case !e.config.Known():
 		return false, "reading the configuration"
 	}
-	if len(e.coming) == 0 {
-		e.ready = true
+	name := e.standings.Coming(e.order)
+	if name == "" {
 		return true, ""
 	}
-	for _, name := range e.order {
-		if m := e.modules[name]; e.coming[m] {
-			state, reason := e.moduleState(m)
-			return false, strings.TrimSpace("module " + name + " is " + string(state) + " " + reason)
-		}
-	}
-	return false, ""
+	state, reason := e.moduleState(e.modules[name])
+	return false, strings.TrimSpace("module " + name + " is " + string(state) + " " + reason)
 }
 
 // onItsWay says that a module was never released, is not off, and has no reason for it.
@@ -158,7 +151,7 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 	state, reason := e.moduleState(m)
 	out := status.Module{
 		Name: m.name, State: state, Reason: reason, Enabled: !m.removed && e.resolveSwitch(m).On,
-		Since: m.since, LastError: m.pass.Err(), Problems: e.problems(m),
+		Since: e.standings.Since(m.name), LastError: m.pass.Err(), Problems: e.problems(m),
 	}
 	if m.pass.Installed() {
 		ref := m.pass.Refs()[0]

@@ -30,11 +30,8 @@ func wantInStep(t testing.TB, e *Engine) {
 		if m == e.global {
 			continue
 		}
-		if coming := e.onItsWay(m); !e.ready && coming != e.coming[m] {
-			t.Errorf("module %s is on its way: %t, not %t", m.name, coming, e.coming[m])
-		}
-		if working := !m.settled() || !m.pass.Idle(); working != e.working[m] {
-			t.Errorf("module %s is at work: %t, not %t", m.name, working, e.working[m])
+		if was, now := e.standings.Of(m.name), e.standing(m); was != now {
+			t.Errorf("module %s stands as %b, not %b", m.name, now, was)
 		}
 		if !m.leaving && e.globals.Pending == "" { // which holds those that do not run, as soon as they are looked at again
 			was := m.verdict
@@ -45,8 +42,8 @@ func wantInStep(t testing.TB, e *Engine) {
 			}
 		}
 	}
-	if len(e.coming)+len(e.working) > 2*len(e.modules) || len(e.wakes) > len(e.modules)+1 {
-		t.Errorf("%d modules, and %d on their way, %d at work, %d that want a tick", len(e.modules), len(e.coming), len(e.working), len(e.wakes))
+	if e.standings.Len() > len(e.modules) || len(e.wakes) > len(e.modules)+1 {
+		t.Errorf("%d modules, and %d stand somewhere, %d want a tick", len(e.modules), e.standings.Len(), len(e.wakes))
 	}
 }
 

@@ -1,0 +1,92 @@
+package standings
+
+import (
+	"testing"
+	"time"
+)
+
+// Dependents look when what they go by differs, and not for the rest.
+func TestDependentsLook(t *testing.T) {
+	s := New()
+	for i, c := range []struct {
+		now  Standing
+		want bool
+	}{{AtWork | Coming, false}, {AtWork | There, true}, {Settled | Ready | There, true}, {Settled | Ready | There, false}, {Off | Settled | There | Going, true}, {Off | Settled, true}} {
+		if got := s.Note("web", c.now); got != c.want {
+			t.Errorf("%d: dependents look: %t", i, got)
+		}
+	}
+}
+
+// All is ready once no module was coming, and stays so.
+func TestReady(t *testing.T) {
+	s, order := New(), []string{"db", "web"}
+	s.Note("db", Settled)
+	s.Note("web", Coming)
+	if got := s.Coming(order); got != "web" {
+		t.Errorf("%q is coming", got)
+	}
+	s.Note("web", 0)
+	if got := s.Coming(order); got != "" {
+		t.Errorf("%q is coming", got)
+	}
+	s.Note("db", Coming)
+	if got := s.Coming(order); got != "" {
+		t.Errorf("%q takes all out of service", got)
+	}
+}
+
+// Hooks of before_all run once, those of after_all each time that all have come to rest.
+func TestStages(t *testing.T) {
+	s := New()
+	if s.Begun() || !s.Begin() || s.Begin() || !s.Begun() {
+		t.Error("before_all does not run once")
+	}
+	rest := func(want int) {
+		t.Helper()
+		if got := s.Rest(); got != want {
+			t.Errorf("round %d, want %d", got, want)
+		}
+	}
+	work := func() {
+		s.Note("db", AtWork)
+		s.Note("db", AtWork)
+		s.Note("web", AtWork)
+		rest(0)
+		s.Note("web", Settled)
+		rest(0)
+		s.Note("db", Settled)
+	}
+	rest(0)
+	work()
+	rest(1)
+	rest(0)
+	work()
+	rest(2)
+	s.Outside()
+	work()
+	rest(1)
+	s.Note("db", AtWork)
+	rest(0)
+	s.Forget("db")
+	s.Forget("db")
+	rest(2)
+	s.Stir()
+	rest(3)
+}
+
+func TestWhatPeopleAreShown(t *testing.T) {
+	s, now := New(), time.Unix(100, 0)
+	show := func(what string, at time.Time, news, first bool) {
+		t.Helper()
+		if n, f := s.Show("web", what, at); n != news || f != first {
+			t.Errorf("%s: news %t, first %t", what, n, f)
+		}
+	}
+	show("starting", now, true, true)
+	show("starting", now.Add(time.Second), false, false)
+	show("ready", now.Add(time.Minute), true, false)
+	if got := s.Since("web"); !got.Equal(now.Add(time.Minute)) {
+		t.Errorf("since %s", got)
+	}
+}
