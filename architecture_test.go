@@ -30,7 +30,7 @@ var layers = []struct {
 	{"what drivers share", []string{"runtime/executor"}, false},
 	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/sim/apitest", "runtime/admin", "runtime/webhook", "runtime/httpclient", "runtime/httpserver", "runtime/httplimit", "runtime/record", "runtime/reload", "runtime/sim/store", "runtime/sim/rest", "modules/release"}, true},
 	{"engine", []string{"runtime/engine"}, false},
-	{"machines of the engine", []string{"runtime/engine/adoption", "runtime/engine/causes", "runtime/engine/finalizers", "runtime/engine/layers", "runtime/engine/persist", "runtime/engine/releases", "runtime/engine/standings", "runtime/engine/timers", "runtime/engine/userconfig", "runtime/engine/verdicts", "runtime/engine/watches"}, false},
+	{"machines of the engine", []string{"runtime/engine/adoption", "runtime/engine/agenda", "runtime/engine/causes", "runtime/engine/finalizers", "runtime/engine/layers", "runtime/engine/persist", "runtime/engine/releases", "runtime/engine/standings", "runtime/engine/timers", "runtime/engine/userconfig", "runtime/engine/verdicts", "runtime/engine/watches"}, false},
 	{"what the engine decides with", []string{"runtime/lane", "runtime/hook", "runtime/generation"}, true},
 	{"modules", []string{"modules/tree", "modules/graph", "modules/reads", "modules/values", "modules/status"}, false},
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
@@ -43,6 +43,7 @@ var layers = []struct {
 // layer: the engine decides, it does no I/O.
 var never = map[string][]string{
 	"runtime/engine":            {"k8s.io/client-go/", "net/http", "os", "math/rand"},
+	"runtime/engine/agenda":     {"k8s.io/", "net/http", "os", "math/rand"},
 	"runtime/engine/causes":     {"k8s.io/", "net/http", "os", "math/rand"},
 	"runtime/engine/finalizers": {"k8s.io/", "net/http", "os", "math/rand"},
 	"runtime/engine/layers":     {"k8s.io/", "net/http", "os", "math/rand"},

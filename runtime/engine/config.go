@@ -53,8 +53,8 @@ func (e *Engine) configSections() []userconfig.Section {
 	for _, m := range e.all() {
 		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m == e.global, Schemas: m.gen.SchemasDigest(), Check: m.values.CheckConfig})
 	}
-	for _, name := range e.removed {
-		out = append(out, userconfig.Section{Name: name, Key: e.modules[name].gen.Key, Gone: true})
+	for _, m := range e.gone() {
+		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Gone: true})
 	}
 	return out
 }

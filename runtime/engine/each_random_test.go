@@ -351,7 +351,7 @@ func (g *garden) settle() {
 
 // requeueOnly says that nothing but a requeue falls due at that time.
 func (e *Engine) requeueOnly(at time.Time) bool {
-	return len(e.requeues) > 0 && e.requeues[0].requeueAt.Equal(at)
+	return slices.ContainsFunc(e.requeues(), at.Equal)
 }
 
 func (g *garden) check() {

@@ -208,7 +208,7 @@ func TestOneMalformedObjectStopsNobodyElse(t *testing.T) {
 	w.happens("deleted", "good")
 	w.advance(3 * time.Hour)
 	w.ran("")
-	if h := w.e.Status().Hooks[0]; *h.Objects != 0 || h.LastError != "" || len(w.e.requeues) != 0 {
+	if h := w.e.Status().Hooks[0]; *h.Objects != 0 || h.LastError != "" || len(w.e.requeues()) != 0 {
 		t.Errorf("something is left: %+v", h)
 	}
 }

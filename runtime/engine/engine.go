@@ -20,6 +20,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/engine/agenda"
 	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/standings"
@@ -88,8 +89,6 @@ type Engine struct {
 	global   *module
 	layers   *layers.Layers
 	modules  map[string]*module // in the tree or not
-	order    []string           // of those in the tree
-	removed  []string           // those that are not, sorted
 	exits    *graph.Graph       // of all modules
 	reloads  int
 
@@ -97,12 +96,8 @@ type Engine struct {
 	runs    map[uint64]*run
 	pending map[uint64]asked // all other actions that wait for an answer, by op
 
-	config  *userconfig.Config
-	work    worklist
-	late    worklist // of modules that are not in the tree
-	wake    time.Time
-	wakes   wakes     // when each module wants a tick
-	touched []*module // since those times were worked out
+	config *userconfig.Config
+	agenda *agenda.Agenda
 
 	globals verdicts.Global // as modules go by it, see globalState
 
@@ -110,8 +105,7 @@ type Engine struct {
 
 	standings *standings.Standings
 
-	requeues requeues
-	wrote    causes.Writes
+	wrote causes.Writes
 }
 
 // releaseRetry spaces out failed release actions, CRDs and enabled() calls.
@@ -121,6 +115,7 @@ var releaseRetry = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 
 func New(o Options) *Engine {
 	e := &Engine{
 		opts:      o,
+		agenda:    agenda.New(),
 		modules:   map[string]*module{},
 		watches:   map[string]*hook{},
 		runs:      map[uint64]*run{},
@@ -141,6 +136,7 @@ func New(o Options) *Engine {
 // must not go backwards.
 func (e *Engine) Handle(now time.Time, in Input) []Action {
 	e.now, e.out = now, nil
+	asked := e.agenda.Soonest() // the tick that the driver was asked for
 	switch in.(type) {
 	case Config, WatchSynced, WatchChanged, Tick, Reload:
 		e.standings.Outside()
@@ -159,7 +155,7 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	case WatchFailed:
 		e.watchFailed(in)
 	case Tick:
-		e.wake = now // what follows is due
+		asked = now
 	case RunDone:
 		e.runDone(in)
 	case Requested:
@@ -184,12 +180,12 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	if e.gen != nil {
 		// Any input may be the first after the time that was waited for. The
 		// tick itself may then never come: its timer is set anew.
-		if !e.wake.IsZero() && !e.wake.After(now) {
-			e.wake = time.Time{}
+		if !asked.IsZero() && !asked.After(now) {
+			asked = time.Time{}
 			e.tick()
 		}
 		e.settle()
-		e.setWake()
+		e.setWake(asked)
 		e.Ready() // notes the first time
 	}
 	return e.out
@@ -262,14 +258,7 @@ func (e *Engine) note(level builtins.Level, m *module, hook, message string) {
 }
 
 // touch has settle look at a module.
-func (e *Engine) touch(m *module) {
-	e.planWake(m)
-	if m.removed {
-		e.late.add(m.name)
-	} else {
-		e.work.add(m.name)
-	}
-}
+func (e *Engine) touch(m *module) { e.agenda.Touch(m.name) }
 
 func (e *Engine) touchAll() {
 	for _, m := range e.everyone() {
@@ -281,49 +270,53 @@ func (e *Engine) touchAll() {
 // in the tree come last, when the others have settled.
 func (e *Engine) settle() {
 	for {
-		if name := e.work.next(); name != "" {
-			e.step(e.module(name))
+		name := e.agenda.Next()
+		if name == "" && e.endAll() {
 			continue
 		}
-		if e.endAll() {
-			continue
+		if name == "" {
+			name = e.agenda.NextOther()
 		}
-		name := e.late.next()
 		if name == "" {
 			return
 		}
-		e.step(e.modules[name])
+		e.step(e.any(name))
 	}
+}
+
+// any returns the module of this name, or global, whether it is in the tree or not; nil when
+// there is none.
+func (e *Engine) any(name string) *module {
+	if name == globalName {
+		return e.global
+	}
+	return e.modules[name]
 }
 
 // module returns the module of this name, or global; nil when it is not in the tree.
 func (e *Engine) module(name string) *module {
-	if name == globalName {
-		return e.global
-	}
-	if m := e.modules[name]; m != nil && !m.removed {
+	if m := e.any(name); m != nil && !m.removed {
 		return m
 	}
 	return nil
 }
 
 // everyone returns global and every module, those that are not in the tree last.
-func (e *Engine) everyone() []*module {
-	out := e.all()
-	for _, name := range e.removed {
-		out = append(out, e.modules[name])
-	}
-	return out
-}
+func (e *Engine) everyone() []*module { return append(e.all(), e.gone()...) }
 
 // all returns global and every module of the tree, in order.
-func (e *Engine) all() []*module {
-	out := make([]*module, 0, len(e.order)+1)
-	if e.global != nil {
-		out = append(out, e.global)
-	}
-	for _, name := range e.order {
-		out = append(out, e.modules[name])
+func (e *Engine) all() []*module { return e.named(e.agenda.Tree()) }
+
+// order names every module of the tree, in order.
+func (e *Engine) order() []string { return e.agenda.Tree()[1:] }
+
+// gone returns the modules that are not in the tree, sorted.
+func (e *Engine) gone() []*module { return e.named(e.agenda.Others()) }
+
+func (e *Engine) named(names []string) []*module {
+	out := make([]*module, len(names))
+	for i, name := range names {
+		out[i] = e.any(name)
 	}
 	return out
 }

@@ -36,14 +36,14 @@ func (e *Engine) Explain(module string) (values.ExplainInput, error) {
 		in.Switches = []values.SwitchSources{e.switchSources(m)}
 		return in, nil
 	}
-	for _, other := range e.order {
+	for _, other := range e.order() {
 		in.Switches = append(in.Switches, e.switchSources(e.modules[other]))
 	}
 	return in, nil
 }
 
 func (e *Engine) noModule(name string) error {
-	names := append([]string{globalName}, e.order...)
+	names := slices.Clone(e.agenda.Tree())
 	slices.Sort(names)
 	return fmt.Errorf("there is no module %q; %s", name, message.DidYouMean(name, names, "see: starling get modules"))
 }

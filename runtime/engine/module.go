@@ -25,16 +25,14 @@ const globalName = "global"
 
 // module is the state of one module, or of the global hooks.
 type module struct {
-	name    string
-	gen     *generation.Module
-	from    *generation.Generation // the last one that it was in
-	own     string                 // why it cannot be used, others aside
-	broken  string                 // why it cannot be used
-	hooks   []*hook
-	byKey   map[string]*hook
-	now     time.Time // of the last look at its lanes
-	touched bool      // since the time of its next tick was worked out
-	wake    wake
+	name   string
+	gen    *generation.Module
+	from   *generation.Generation // the last one that it was in
+	own    string                 // why it cannot be used, others aside
+	broken string                 // why it cannot be used
+	hooks  []*hook
+	byKey  map[string]*hook
+	now    time.Time // of the last look at its lanes
 	// lanes are the module's line of work and those that hooks asked for with
 	// queue=, in the order of their names; the module's own is "".
 	lanes  []*lane.Lane[builtins.Event]

@@ -90,22 +90,22 @@ func (e *Engine) reload(in Reload) {
 // arrange puts the modules in order: those with a problem come last, and then those that are not
 // in the tree. All have to be touched.
 func (e *Engine) arrange() {
-	e.switches, e.removed = nil, nil
-	e.order = e.graph.Order()
+	e.switches = nil
+	order := append([]string{globalName}, e.graph.Order()...)
 	for _, name := range e.gen.Names {
 		e.switches = append(e.switches, values.EnabledKey(e.gen.Modules[name].Key))
 		if e.graph.Problems[name] != nil {
-			e.order = append(e.order, name)
+			order = append(order, name)
 		}
 	}
+	var gone []string
 	for _, name := range slices.Sorted(maps.Keys(e.modules)) {
 		if e.modules[name].removed {
-			e.removed = append(e.removed, name)
+			gone = append(gone, name)
 		}
 	}
 	slices.Sort(e.switches)
-	e.work.arrange(append([]string{globalName}, e.order...)...)
-	e.late.arrange(e.removed...)
+	e.agenda.Arrange(order, gone)
 }
 
 // adoptNext makes the next generation the one in force, with modules that are held as they were.

@@ -94,8 +94,8 @@ func TestAModuleThatComesBackAsItIsUninstalled(t *testing.T) {
 	w.in(w.carryOut(w.heldUninstall))
 	w.wantRuns("shop/a sync")
 	w.state("shop", status.ModuleReady, "")
-	if len(w.installed) != 2 || len(w.gone) != 1 || len(w.e.removed) > 0 {
-		t.Errorf("installed %v, gone %v, not in the tree %v", w.installed, w.gone, w.e.removed)
+	if len(w.installed) != 2 || len(w.gone) != 1 || len(w.e.gone()) > 0 {
+		t.Errorf("installed %v, gone %v, not in the tree %v", w.installed, w.gone, w.e.agenda.Others())
 	}
 }
 

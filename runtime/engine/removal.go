@@ -87,8 +87,7 @@ func (e *Engine) comeBack(m *module) {
 // lookAtFolders notes whose folders hold nothing of a module: they may be ones that are
 // being written.
 func (e *Engine) lookAtFolders() {
-	for _, name := range e.removed {
-		m := e.modules[name]
+	for _, m := range e.gone() {
 		hollow := slices.Contains(e.gen.Tree.Hollow, m.name)
 		switch {
 		case hollow && !m.hollow && m.there():
@@ -103,19 +102,19 @@ func (e *Engine) lookAtFolders() {
 // atRest says that all modules of the tree have settled. A tree that cannot be read as a
 // whole has none.
 func (e *Engine) atRest() bool {
-	for _, name := range e.order {
+	for _, name := range e.order() {
 		if !e.modules[name].settled() {
 			return false
 		}
 	}
-	return len(e.order) > 0
+	return len(e.order()) > 0
 }
 
 // brokenNew names a module of the tree that is broken, of which nothing is or was there, and that may
 // be another name of one that has left; "" without any. For one that has left before this process
 // began, nobody knows which modules are new.
 func (e *Engine) brokenNew(left *module) string {
-	for _, name := range e.order {
+	for _, name := range e.order() {
 		isNew := left.gen.Err == errGone || e.gen.Unfit[name] != ""
 		if m := e.modules[name]; isNew && m.broken != "" && !m.there() && len(m.store.Data()) == 0 {
 			return name

@@ -204,8 +204,8 @@ func TestAModuleThatIsGoneTakesLeave(t *testing.T) {
 	if len(w.kept["shop"]) > 0 || len(w.installed) != 1 || !w.wakeAt.IsZero() {
 		t.Errorf("kept %v, installed %v, wakes at %s", copyKept(w.kept), w.installed, w.wakeAt)
 	}
-	if n := len(w.e.Status().Modules); n != 1 || len(w.e.removed) > 0 || len(w.e.watches) != 1 {
-		t.Errorf("%d modules, %d leave, watches %v", n, len(w.e.removed), w.e.watches)
+	if n := len(w.e.Status().Modules); n != 1 || len(w.e.gone()) > 0 || len(w.e.watches) != 1 {
+		t.Errorf("%d modules, %d leave, watches %v", n, len(w.e.gone()), w.e.watches)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestAModuleThatIsGoneWaitsForItsHooks(t *testing.T) {
 		fails = false
 		w.advance(time.Hour)
 		w.state("shop", status.ModuleReady, "")
-		if got := w.e.Values("shop"); got["n"] != int64(1) || len(w.gone) > 0 || len(w.e.removed) > 0 {
+		if got := w.e.Values("shop"); got["n"] != int64(1) || len(w.gone) > 0 || len(w.e.gone()) > 0 {
 			t.Errorf("values are %v, gone %v", got, w.gone)
 		}
 	}

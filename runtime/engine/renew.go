@@ -157,7 +157,7 @@ func (e *Engine) inherit(h, old *hook) {
 	case h.forEach() && old.forEach() && sameKind(h.eachWatch().Decl, old.eachWatch().Decl):
 		for _, s := range old.objects {
 			one := *s
-			one.hook, one.requeueAt, one.requeue, one.first = h, time.Time{}, 0, untried
+			one.hook, one.first = h, untried
 			h.objects.put(&one)
 		}
 	default:

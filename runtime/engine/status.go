@@ -81,7 +81,7 @@ func (e *Engine) Ready() (bool, string) {
 	case !e.config.Known():
 		return false, "reading the configuration"
 	}
-	name := e.standings.Coming(e.order)
+	name := e.standings.Coming(e.order())
 	if name == "" {
 		return true, ""
 	}

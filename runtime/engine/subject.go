@@ -1,14 +1,11 @@
 package engine
 
 import (
-	"container/heap"
 	"slices"
 	"strings"
-	"time"
 
 	"go.starlark.net/starlark"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -31,8 +28,6 @@ type subject struct {
 	echo      causes.Echo
 	first     firstRun
 	lastError string
-	requeueAt time.Time
-	requeue   int // its place among those that wait for that, plus one
 
 	// Of an object alone:
 	namespace, name string
@@ -148,53 +143,4 @@ func (h *hook) keptOf(layer []effect.ValueOp) []effect.ValueOp {
 		return nil
 	}
 	return layer
-}
-
-// requeues are the subjects that asked for another run, soonest first.
-type requeues []*subject
-
-func (q requeues) Len() int           { return len(q) }
-func (q requeues) Less(i, j int) bool { return q[i].requeueAt.Before(q[j].requeueAt) }
-
-func (q requeues) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].requeue, q[j].requeue = i+1, j+1
-}
-
-func (q *requeues) Push(x any) {
-	s := x.(*subject)
-	*q = append(*q, s)
-	s.requeue = len(*q)
-}
-
-func (q *requeues) Pop() any {
-	last := len(*q) - 1
-	s := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	s.requeue = 0
-	return s
-}
-
-// requeueAt sets the time of a subject's next run; zero means none.
-func (e *Engine) requeueAt(s *subject, at time.Time) {
-	s.requeueAt = at
-	switch {
-	case s.requeue > 0 && at.IsZero():
-		heap.Remove(&e.requeues, s.requeue-1)
-	case s.requeue > 0:
-		heap.Fix(&e.requeues, s.requeue-1)
-	case !at.IsZero():
-		heap.Push(&e.requeues, s)
-	}
-}
-
-// fireRequeues queues the runs that have fallen due.
-func (e *Engine) fireRequeues() {
-	for len(e.requeues) > 0 && !e.requeues[0].requeueAt.After(e.now) {
-		s := e.requeues[0]
-		e.requeueAt(s, time.Time{})
-		e.add(s, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
-		e.touch(s.hook.module)
-	}
 }

@@ -44,7 +44,7 @@ func section(tree values.Config, name string, global bool) map[string]any {
 // retrySoon shortens what waits long because it failed: with other values it may
 // succeed.
 func (e *Engine) retrySoon(m *module) {
-	e.planWake(m)
+	e.agenda.Moved(m.name)
 	soon := e.now.Add(releaseRetry.Min)
 	m.pass.RetrySoon(soon)
 	if m.eval.retry.At.After(soon) {

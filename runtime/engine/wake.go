@@ -1,106 +1,66 @@
 package engine
 
 import (
-	"container/heap"
+	"strings"
 	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/engine/agenda"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // tick looks at whatever has waited for this time.
 func (e *Engine) tick() {
-	e.fireRequeues()
-	for len(e.wakes) > 0 && !e.wakes[0].wake.at.After(e.now) {
-		m := heap.Pop(&e.wakes).(*module)
+	var due []*module
+	for id, is := e.agenda.Due(e.now); is; id, is = e.agenda.Due(e.now) {
+		switch m := e.moduleOf(id.Group); {
+		case m == nil:
+		case id == agenda.Module(m.name):
+			due = append(due, m)
+		case m.byKey[id.Group] != nil:
+			e.runAgain(m.byKey[id.Group].about(id.Key))
+		}
+	}
+	for _, m := range due {
 		e.fireSchedules(m)
 		e.touch(m)
 	}
 }
 
-// planWake has the time of the module's next tick worked out anew.
-func (e *Engine) planWake(m *module) {
-	if !m.touched {
-		m.touched = true
-		e.touched = append(e.touched, m)
-	}
+// moduleOf returns the module that has this name, or a hook with this id.
+func (e *Engine) moduleOf(id string) *module {
+	name, _, _ := strings.Cut(id, "/")
+	return e.any(name)
 }
 
-// setWake asks for the next tick when that time has moved.
-func (e *Engine) setWake() {
-	for _, m := range e.touched {
-		m.touched = false
-		e.wakeModule(m)
+// requeueAt sets the time of a subject's next run; zero means none.
+func (e *Engine) requeueAt(s *subject, at time.Time) { e.agenda.Set(s.work(), at) }
+
+// runAgain queues a run that a subject has asked for.
+func (e *Engine) runAgain(s *subject) {
+	e.add(s, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
+	e.touch(s.hook.module)
+}
+
+// setWake asks for the next tick when that is not the one that was asked for.
+func (e *Engine) setWake(asked time.Time) {
+	for name := e.agenda.Unknown(); name != ""; name = e.agenda.Unknown() {
+		var at time.Time
+		if m := e.any(name); m != nil {
+			at = m.nextWake(e.now)
+		}
+		e.agenda.Set(agenda.Module(name), at)
 	}
-	e.touched = e.touched[:0]
-	var next time.Time
-	if len(e.wakes) > 0 {
-		next = e.wakes[0].wake.at
-	}
-	if len(e.requeues) > 0 && (next.IsZero() || e.requeues[0].requeueAt.Before(next)) {
-		next = e.requeues[0].requeueAt
-	}
-	if !next.Equal(e.wake) {
-		e.wake = next
+	if next := e.agenda.Soonest(); !next.Equal(asked) {
 		e.do(Wake{At: next})
 	}
 }
 
-// wakeModule notes when a module wants a tick.
-func (e *Engine) wakeModule(m *module) {
-	at, wants := m.nextWake(e.now)
-	wants = wants && (m == e.global || e.modules[m.name] == m)
-	m.wake.at = at
-	switch {
-	case wants && m.wake.place > 0:
-		heap.Fix(&e.wakes, m.wake.place-1)
-	case wants:
-		heap.Push(&e.wakes, m)
-	case m.wake.place > 0:
-		heap.Remove(&e.wakes, m.wake.place-1)
-	}
-}
-
-// wake is when a module wants a tick.
-type wake struct {
-	at    time.Time
-	place int // among those that want one, plus one
-}
-
-// wakes are the modules that want a tick, soonest first.
-type wakes []*module
-
-func (w wakes) Len() int { return len(w) }
-
-func (w wakes) Less(i, j int) bool {
-	if at, other := w[i].wake.at, w[j].wake.at; !at.Equal(other) {
-		return at.Before(other)
-	}
-	return w[i].name < w[j].name // so that the same inputs lead to the same actions
-}
-
-func (w wakes) Swap(i, j int) {
-	w[i], w[j] = w[j], w[i]
-	w[i].wake.place, w[j].wake.place = i+1, j+1
-}
-
-func (w *wakes) Push(x any) {
-	m := x.(*module)
-	*w = append(*w, m)
-	m.wake.place = len(*w)
-}
-
-func (w *wakes) Pop() any {
-	last := len(*w) - 1
-	m := (*w)[last]
-	(*w)[last] = nil
-	*w = (*w)[:last]
-	m.wake.place = 0
-	return m
-}
-
-// nextWake returns when the module wants a tick.
-func (m *module) nextWake(now time.Time) (at time.Time, ok bool) {
+// nextWake returns when the module wants a tick; zero when it wants none.
+func (m *module) nextWake(now time.Time) (at time.Time) {
 	sooner := func(t time.Time) {
-		if t.After(now) && (!ok || t.Before(at)) {
-			at, ok = t, true
+		if t.After(now) && (at.IsZero() || t.Before(at)) {
+			at = t
 		}
 	}
 	sooner(m.retry(now))
@@ -116,7 +76,7 @@ func (m *module) nextWake(now time.Time) (at time.Time, ok bool) {
 			}
 		}
 	}
-	return at, ok
+	return at
 }
 
 // retry returns when something of the module that has failed is tried again; zero when
