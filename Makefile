@@ -31,7 +31,7 @@ COMPRESSION ?= gzip
 HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
 UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
 # Packages with tests on the real control plane, behind the build tag e2e.
-ON_CLUSTER = ./e2e/... ./modules/release ./runtime/cluster ./runtime/watch ./runtime/sim/rest
+ON_CLUSTER = ./e2e/... ./modules/release ./runtime/cluster ./runtime/watch ./runtime/sim/rest ./bench
 # Compiling Helm and its dependencies once more for the race detector takes
 # minutes: make race does, make test does not.
 HELM    = $(filter-out $(MODULE)/e2e%,$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/action"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))
@@ -89,7 +89,7 @@ explore: build ## every test of a module in ORDERS other orders (default 5000), 
 
 e2e: build devcluster ## tests on a real control plane
 	go -C cmd/devcluster $(TEST) ./test
-	go $(TEST) -p 1 -tags e2e $(ON_CLUSTER)
+	go $(TEST) -p 1 -tags e2e -skip '^TestQuickFar$$' $(ON_CLUSTER)
 
 fuzz: ## every fuzz target for FUZZTIME (default 30s); FUZZ=name,name picks some
 	@go -C tools run ./fuzz -dir $(CURDIR) -time $(FUZZTIME) -only "$(FUZZ)"

@@ -4,9 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os/signal"
 	"sync"
-	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,22 +24,13 @@ const controllerCommand = "bare-controller"
 // controller mirrors the ConfigMaps of the bare side, one key at a time.
 func controller(args []string) error {
 	flags := flag.NewFlagSet(controllerCommand, flag.ContinueOnError)
-	kubeconfig := flags.String("kubeconfig", "", "")
 	workers := flags.Int("workers", 0, "")
 	state := flags.String("state", "", "")
-	if err := flags.Parse(args); err != nil {
+	ctx, stop, client, err := bareClient(flags, args)
+	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	config, err := adminConfig(*kubeconfig)
-	if err != nil {
-		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(eachSources),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = sideLabel + "=" + sideController }))

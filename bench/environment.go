@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,11 +62,7 @@ func (b *bench) startCluster(ctx context.Context) error {
 	if err := wait(ctx, func() bool { _, err := os.Stat(b.kubeconfig); return err == nil }); err != nil {
 		return fmt.Errorf("control plane: %w", err)
 	}
-	config, err := adminConfig(b.kubeconfig)
-	if err != nil {
-		return err
-	}
-	if b.client, err = kubernetes.NewForConfig(config); err != nil {
+	if b.client, err = newClient(b.kubeconfig); err != nil {
 		return err
 	}
 	return b.makeNamespaces(ctx, operatorNamespace)
@@ -95,6 +94,29 @@ func adminConfig(kubeconfig string) (*rest.Config, error) {
 	config.WarningHandler = rest.NoWarnings{}
 	config.Dial = new(net.Dialer).DialContext
 	return config, nil
+}
+
+func newClient(kubeconfig string) (kubernetes.Interface, error) {
+	config, err := adminConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// bareClient reads the arguments of a bare side, and returns its client and a context that ends
+// when the bench ends the side.
+func bareClient(flags *flag.FlagSet, args []string) (context.Context, context.CancelFunc, kubernetes.Interface, error) {
+	kubeconfig := flags.String("kubeconfig", "", "")
+	if err := flags.Parse(args); err != nil {
+		return nil, nil, nil, err
+	}
+	client, err := newClient(*kubeconfig)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	return ctx, stop, client, nil
 }
 
 func (b *bench) makeNamespaces(ctx context.Context, names ...string) error {

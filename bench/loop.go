@@ -5,8 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os/signal"
-	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,22 +21,13 @@ const loopCommand = "bare-loop"
 // client-go needs for that.
 func loop(args []string) error {
 	flags := flag.NewFlagSet(loopCommand, flag.ContinueOnError)
-	kubeconfig := flags.String("kubeconfig", "", "")
 	from := flags.String("side", "", "")
 	apply := flags.Bool("apply", false, "")
-	if err := flags.Parse(args); err != nil {
+	ctx, stop, client, err := bareClient(flags, args)
+	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	config, err := adminConfig(*kubeconfig)
-	if err != nil {
-		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
 	w, err := client.CoreV1().ConfigMaps(sourceNamespace).Watch(ctx, metav1.ListOptions{LabelSelector: sideLabel + "=" + *from})
 	if err != nil {
 		return err

@@ -6,8 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,20 +67,11 @@ hook(
 // changes.
 func applySet(args []string) error {
 	flags := flag.NewFlagSet(setCommand, flag.ContinueOnError)
-	kubeconfig := flags.String("kubeconfig", "", "")
-	if err := flags.Parse(args); err != nil {
+	ctx, stop, client, err := bareClient(flags, args)
+	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	config, err := adminConfig(*kubeconfig)
-	if err != nil {
-		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
 	w, err := client.CoreV1().ConfigMaps(sourceNamespace).Watch(ctx, metav1.ListOptions{LabelSelector: sideLabel + "=" + setCommand})
 	if err != nil {
 		return err
