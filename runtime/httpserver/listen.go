@@ -4,11 +4,11 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/admin"
+	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 // rereadCerts is how often the files of a certificate are read again.
@@ -47,11 +47,11 @@ func (k *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if k.cert != nil && time.Since(k.read) < rereadCerts {
 		return k.cert, nil
 	}
-	dir := k.dir
-	if real, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
-		dir = real // both files of one version of the volume
+	files, err := bounded.Volume(k.dir, bounded.MaxPEM, "tls.crt", "tls.key")
+	var cert tls.Certificate
+	if err == nil {
+		cert, err = tls.X509KeyPair(files["tls.crt"], files["tls.key"])
 	}
-	cert, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
 	k.read = time.Now()
 	switch {
 	case err == nil:

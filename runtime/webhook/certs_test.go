@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 var epoch = time.Date(2026, time.March, 1, 10, 0, 0, 0, time.UTC)
@@ -246,7 +248,7 @@ func TestMountedCertificatesAreReadAgain(t *testing.T) {
 		t.Errorf("the new certificate is not there: %v", err)
 	}
 	// A broken file is an error, and the certificate before still serves.
-	for name, text := range map[string]string{keyLeaf: "x", keyBundle: "", keyLeafKey: strings.Repeat("x", maxPEM+1)} {
+	for name, text := range map[string]string{keyLeaf: "x", keyBundle: "", keyLeafKey: strings.Repeat("x", bounded.MaxPEM+1)} {
 		path := filepath.Join(dir, "..2", name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

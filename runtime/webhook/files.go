@@ -5,9 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 // mounted reads the certificates from a folder with tls.crt, tls.key and ca.crt, as a
@@ -23,9 +24,6 @@ type mounted struct {
 // is won by watching the folder.
 const pollMounted = 5 * time.Second
 
-// maxPEM bounds a file.
-const maxPEM = 1 << 20
-
 func (m *mounted) look(_ context.Context, now time.Time, _ bool) (certificates, error) {
 	got, err := m.read()
 	if err != nil {
@@ -40,19 +38,9 @@ func (m *mounted) look(_ context.Context, now time.Time, _ bool) (certificates, 
 }
 
 func (m *mounted) read() (certificates, error) {
-	// A volume is changed by pointing ..data to another folder: reading all files
-	// from one such folder gives what belongs together.
-	dir := m.dir
-	if real, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
-		dir = real
-	}
-	files := map[string][]byte{}
-	for _, name := range []string{keyLeaf, keyLeafKey, keyBundle} {
-		data, err := readFile(filepath.Join(dir, name))
-		if err != nil {
-			return certificates{}, fmt.Errorf("certificates of webhooks: %s: %w", filepath.Join(m.dir, name), err)
-		}
-		files[name] = data
+	files, err := bounded.Volume(m.dir, bounded.MaxPEM, keyLeaf, keyLeafKey, keyBundle)
+	if err != nil {
+		return certificates{}, fmt.Errorf("certificates of webhooks: %w", err)
 	}
 	pair, err := tls.X509KeyPair(files[keyLeaf], files[keyLeafKey])
 	if err != nil {
@@ -62,21 +50,4 @@ func (m *mounted) read() (certificates, error) {
 		return certificates{}, fmt.Errorf("certificates of webhooks: %s holds no certificate", filepath.Join(m.dir, keyBundle))
 	}
 	return certificates{served: newServed(&pair), bundle: files[keyBundle]}, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case os.IsNotExist(err):
-		return nil, fmt.Errorf("it is not there")
-	case err != nil:
-		return nil, fmt.Errorf("it cannot be read")
-	case info.Size() > maxPEM:
-		return nil, fmt.Errorf("it is larger than %d MiB", maxPEM>>20)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be read")
-	}
-	return data, nil
 }
