@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 const (
@@ -32,6 +33,9 @@ const (
 	// takes the API server some tens of milliseconds.
 	crdPause = 50 * time.Millisecond
 )
+
+// crdLooks spaces out the looks for a kind that discovery does not show yet.
+var crdLooks = lane.Backoff{Min: crdPause, Max: time.Second, Factor: 2}
 
 // crdMemory holds what this process has applied, so that a steady state writes
 // nothing: whose it is → name of the definition. It is of a module's crds/, or of those of
@@ -249,7 +253,7 @@ func established(ctx context.Context, client dynamic.ResourceInterface, live *un
 func (m *Manager) served(ctx context.Context, c crd) error {
 	m.crds.serving.Lock()
 	defer m.crds.serving.Unlock()
-	for wait := crdPause; ; wait = min(2*wait, time.Second) {
+	for looks := 1; ; looks++ {
 		missing := ""
 		for _, version := range c.versions {
 			_, err := m.o.Mapper.RESTMapping(schema.GroupKind{Group: c.group, Kind: c.kind}, version)
@@ -267,7 +271,7 @@ func (m *Manager) served(ctx context.Context, c crd) error {
 		if _, err := m.o.Mapper.RESTMapping(schema.GroupKind{Group: c.group, Kind: c.kind}, missing); err == nil {
 			continue
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := pause(ctx, crdLooks.Delay(looks, 0)); err != nil {
 			return fmt.Errorf("%s of %s/%s is not served: %w", c.kind, c.group, missing, err)
 		}
 	}

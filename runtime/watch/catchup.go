@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,11 +43,10 @@ func (s *stream) listFor(v *view) {
 	}
 	v.listing = true
 	s.m.wg.Go(func() {
-		backoff := *s.m.o.Backoff
-		failing := false
+		failures := 0
 		for {
 			if !s.wanted(v) { // any more
-				if failing {
+				if failures > 0 {
 					s.report(nil) // those who are left have no part in it
 				}
 				return
@@ -59,9 +59,12 @@ func (s *stream) listFor(v *view) {
 				return
 			}
 			wait := time.Duration(0)
-			if failing = err != nil; failing {
+			if err == nil {
+				failures = 0
+			} else {
+				failures++
 				s.report(s.m.o.Client.Explain(err, "list", s.mapping, s.key.namespace))
-				wait = backoff.Step()
+				wait = s.m.o.Backoff.Delay(failures, rand.Float64())
 			}
 			select {
 			case <-s.ctx.Done():

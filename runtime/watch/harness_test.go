@@ -9,10 +9,10 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/sim/apitest"
 	"go.starlark.net/starlark"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // recorder is a sink that writes down its calls, one line each.
@@ -111,8 +111,8 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{recorder: &recorder{t: t, more: make(chan struct{})}, api: api, client: client}
 	f.manager = New(Options{
 		Client: client, Sink: f.recorder,
-		Backoff:    &wait.Backoff{Duration: time.Millisecond, Factor: 1.5, Steps: 20, Cap: 50 * time.Millisecond},
-		RecheckMin: 5 * time.Millisecond, RecheckMax: 20 * time.Millisecond,
+		Backoff: lane.Backoff{Min: time.Millisecond, Max: 50 * time.Millisecond, Factor: 1.5},
+		Recheck: lane.Backoff{Min: 5 * time.Millisecond, Max: 20 * time.Millisecond, Factor: 2},
 	})
 	t.Cleanup(func() {
 		f.manager.Shutdown()

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"go.starlark.net/starlark"
-	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // A watch whose objects take more memory than it may hold is stopped with a reason, at its
@@ -20,7 +21,7 @@ func TestAWatchThatHoldsTooMuchIsStopped(t *testing.T) {
 					f.api.NoStreaming()
 				}
 				f.manager.Shutdown()
-				f.manager = New(Options{Client: f.client, Sink: f.recorder, Held: 2 << 20, Backoff: &wait.Backoff{}})
+				f.manager = New(Options{Client: f.client, Sink: f.recorder, Held: 2 << 20, Backoff: lane.Backoff{Factor: 1}})
 				t.Cleanup(f.manager.Shutdown)
 				large := strings.Repeat("x", 300<<10)
 				for i := range 3 {
@@ -112,7 +113,7 @@ func TestTheWatchThatPassesWhatAllMayHoldIsStopped(t *testing.T) {
 					f.api.NoStreaming()
 				}
 				f.manager.Shutdown()
-				f.manager = New(Options{Client: f.client, Sink: f.recorder, Held: 2 << 20, Backoff: &wait.Backoff{}})
+				f.manager = New(Options{Client: f.client, Sink: f.recorder, Held: 2 << 20, Backoff: lane.Backoff{Factor: 1}})
 				t.Cleanup(f.manager.Shutdown)
 				large := strings.Repeat("x", 300<<10)
 				spec := func(namespace string) Spec {

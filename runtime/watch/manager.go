@@ -12,9 +12,9 @@ import (
 
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 	"go.starlark.net/starlark"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 )
 
@@ -31,12 +31,12 @@ type Client interface {
 type Options struct {
 	Client Client
 	Sink   Sink
-	// Backoff is the delay between attempts to list and watch again. Nil means
-	// 200 ms to 10 s with jitter.
-	Backoff *wait.Backoff
-	// RecheckMin and RecheckMax bound the growing delay between looks for a kind
-	// that is not served. 0 means 250 ms and 10 s.
-	RecheckMin, RecheckMax time.Duration
+	// Backoff is the delay between attempts to list and watch again. The zero value means
+	// 200 ms to 10 s.
+	Backoff lane.Backoff
+	// Recheck is the delay between looks for a kind that is not served. The zero value means
+	// 250 ms to 10 s.
+	Recheck lane.Backoff
 	// Idle is how long a watch may be silent before it is opened anew. The API
 	// server sends a bookmark a minute, so silence means a dead connection. 0
 	// means 3 minutes.
@@ -89,11 +89,8 @@ func (m *Manager) turnsOf(module string) chan struct{} {
 
 // New makes a manager with no watches.
 func New(o Options) *Manager {
-	if o.Backoff == nil {
-		o.Backoff = &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 10 * time.Second}
-	}
-	o.RecheckMin = cmp.Or(o.RecheckMin, 250*time.Millisecond)
-	o.RecheckMax = cmp.Or(o.RecheckMax, 10*time.Second)
+	o.Backoff = cmp.Or(o.Backoff, lane.Backoff{Min: 200 * time.Millisecond, Max: 10 * time.Second, Factor: 2})
+	o.Recheck = cmp.Or(o.Recheck, lane.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second, Factor: 2})
 	o.Held = cmp.Or(o.Held, heldLimit())
 	o.Idle = cmp.Or(o.Idle, 3*time.Minute)
 	// client-go logs what the sink is told anyway.

@@ -12,11 +12,11 @@ import (
 	"github.com/rs/zerolog"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	e2e "github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // calm is a recorder that errors on the way do not concern.
@@ -44,7 +44,7 @@ func newOutage(t *testing.T, c *e2e.Cluster) *outage {
 	}
 	f := &fixture{recorder: &recorder{t: t, more: make(chan struct{})}, client: client}
 	f.manager = New(Options{Client: client, Sink: calm{f.recorder},
-		Backoff: &wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.5, Steps: 20, Cap: time.Second}})
+		Backoff: lane.Backoff{Min: 50 * time.Millisecond, Max: time.Second, Factor: 1.5}})
 	t.Cleanup(func() { f.manager.Shutdown(); client.Close() })
 	return &outage{f, c, line}
 }

@@ -74,7 +74,7 @@ func (m *Manager) suspect(s *stream) {
 // resolve runs a resolver: it asks at once when something is new, and again with
 // growing delays while something waits.
 func (m *Manager) resolve(r *resolver) {
-	delay := m.o.RecheckMin
+	looks := 1
 	for {
 		m.mu.Lock()
 		if len(r.waiting) == 0 && len(r.suspects) == 0 {
@@ -87,7 +87,7 @@ func (m *Manager) resolve(r *resolver) {
 		default:
 		}
 		if r.kicked {
-			delay, r.kicked = m.o.RecheckMin, false
+			looks, r.kicked = 1, false
 		}
 		m.mu.Unlock()
 
@@ -95,7 +95,7 @@ func (m *Manager) resolve(r *resolver) {
 			// Nothing is left, or something new has come: see at once.
 			continue
 		}
-		timer := time.NewTimer(delay)
+		timer := time.NewTimer(m.o.Recheck.Delay(looks, 0))
 		select {
 		case <-m.ctx.Done():
 			timer.Stop()
@@ -103,7 +103,7 @@ func (m *Manager) resolve(r *resolver) {
 		case <-r.wake:
 			timer.Stop()
 		case <-timer.C:
-			delay = min(2*delay, m.o.RecheckMax)
+			looks++
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	kjson "sigs.k8s.io/json"
 )
@@ -34,9 +33,9 @@ var errEnded = errors.New("the watch has ended")
 // and its decoder have three: a thousand streams rest most of the time.
 type source struct {
 	*stream
-	version string // up to which objects are known; "": nothing is
-	backoff wait.Backoff
-	failed  time.Time
+	version  string    // up to which objects are known; "": nothing is
+	failures int       // in a row
+	failed   time.Time // when it did last
 }
 
 // run lists and watches until the stream is cancelled.
@@ -50,9 +49,10 @@ func (s *source) run() {
 // pause waits between attempts, longer each time.
 func (s *source) pause() {
 	if time.Since(s.failed) > backoffReset {
-		s.backoff = *s.m.o.Backoff
+		s.failures = 0
 	}
-	timer := time.NewTimer(s.backoff.Step())
+	s.failures++
+	timer := time.NewTimer(s.m.o.Backoff.Delay(s.failures, rand.Float64()))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -52,7 +52,7 @@ func (m *Manager) newStream(key streamKey, at *placement) *stream {
 
 // start lists and watches until the stream is cancelled.
 func (s *stream) start() {
-	from := &source{stream: s, backoff: *s.m.o.Backoff}
+	from := &source{stream: s}
 	s.m.wg.Go(from.run)
 }
 
