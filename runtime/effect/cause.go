@@ -16,17 +16,22 @@ type Cause struct {
 	// Back is the run that is remembered, and Rounds how often it was in the row.
 	Back   string
 	Rounds int
+	// Stage is that whose hooks the last run was one of, or "", and Again how many runs in a row
+	// were. Nobody waits for a row of those: it is ended.
+	Stage string
+	Again int
 
 	at, reach int // where Back was last, and how many runs are waited for it
 }
 
 // Then is the cause of what a run writes that c has brought about. Waits says whether the run
-// could have been made to wait: no other is remembered.
-func (c *Cause) Then(run string, waits bool) *Cause {
+// could have been made to wait: no other is remembered. Stage is the one that it was part of, or "".
+func (c *Cause) Then(run string, waits bool, stage string) *Cause {
 	next := Cause{reach: 1}
 	if c != nil {
 		next = *c
 	}
+	next.Stage, next.Again = stage, c.InARow(stage)+1
 	next.Run = run
 	next.Depth++
 	switch {
@@ -45,6 +50,14 @@ func (c *Cause) Round(run string) int {
 		return 0
 	}
 	return c.Rounds
+}
+
+// InARow is how many runs in a row were part of a stage, up to the last one.
+func (c *Cause) InARow(stage string) int {
+	if c == nil || c.Stage != stage {
+		return 0
+	}
+	return c.Again
 }
 
 // Compare orders causes by the length of the row, then by what is known of it.

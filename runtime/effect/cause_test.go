@@ -16,7 +16,7 @@ func TestARowOfRunsThatGoesRoundIsFound(t *testing.T) {
 			if i >= c.before {
 				run = fmt.Sprint((i - c.before) % c.ring)
 			}
-			cause = cause.Then(run, true)
+			cause = cause.Then(run, true, "")
 			rounds = max(rounds, cause.Round(run))
 		}
 		if rounds < 20 {
@@ -25,8 +25,21 @@ func TestARowOfRunsThatGoesRoundIsFound(t *testing.T) {
 	}
 	var cause *Cause
 	for i := range 1000 {
-		if cause = cause.Then(fmt.Sprint(i), true); cause.Rounds > 1 {
+		if cause = cause.Then(fmt.Sprint(i), true, ""); cause.Rounds > 1 {
 			t.Fatalf("run %d of a row without end has come back", i)
+		}
+	}
+}
+
+// Runs of one stage that lead to each other are counted, until another run comes in between.
+func TestRunsOfAStageInARow(t *testing.T) {
+	var cause *Cause
+	for i, c := range []struct {
+		stage string
+		want  int
+	}{{"after_helm", 1}, {"after_helm", 2}, {"", 0}, {"after_helm", 1}, {"before_helm", 0}, {"after_helm", 1}} {
+		if cause = cause.Then("a", false, c.stage); cause.InARow("after_helm") != c.want {
+			t.Errorf("run %d: %d in a row, want %d", i, cause.InARow("after_helm"), c.want)
 		}
 	}
 }

@@ -216,7 +216,7 @@ func (e *Engine) runSucceeded(id uint64) {
 	}
 	s.state, s.stateSecrets = r.state, r.secrets
 	if !values.Equal(s.layer(), r.layer) {
-		e.setLayer(s, r.layer, r.leads(), m.pass.Counts(r.work.Events))
+		e.setLayer(s, r.layer, r.leads())
 	} else {
 		m.values.Relocate(s.id(), r.layer)
 	}

@@ -198,7 +198,7 @@ func (e *Engine) clearSubject(s *subject) {
 	s.state, s.stateSecrets = nil, nil
 	s.dropKept()
 	if len(s.layer()) > 0 {
-		e.setLayer(s, nil, nil, false)
+		e.setLayer(s, nil, nil)
 	}
 }
 

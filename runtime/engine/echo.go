@@ -8,12 +8,13 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/causes"
+	"github.com/starling-operator/starling/runtime/engine/releases"
 )
 
 // leads is the cause of what the run leads to. Only what comes by a watch can be made to wait:
 // a release waits for the hooks of its stages.
 func (r *run) leads() *effect.Cause {
-	return r.cause.Then(r.subject.id(), slices.ContainsFunc(r.work.Events, causes.OfWatch))
+	return r.cause.Then(r.subject.id(), slices.ContainsFunc(r.work.Events, causes.OfWatch), string(releases.StageOf(r.work.Events)))
 }
 
 // add queues events for the subject's next run. One without a result has its run when it gets

@@ -205,7 +205,7 @@ func (e *Engine) forgetLayers(m *module) {
 		for s := range h.subjects {
 			s.state, s.stateSecrets = nil, nil
 			if len(s.layer()) > 0 {
-				e.setLayer(s, nil, nil, false)
+				e.setLayer(s, nil, nil)
 			}
 			s.dropKept()
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/persist"
@@ -39,7 +40,7 @@ type module struct {
 	queues map[string]*lane.Lane[builtins.Event]
 
 	values *layers.Module
-	moves  moves // that the values do not show yet
+	moves  []*effect.Cause // of changes of layers that the values do not show yet: those of one write are shown at once
 
 	verdict verdicts.Verdict
 

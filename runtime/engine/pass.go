@@ -31,7 +31,7 @@ func (m *module) passFacts() releases.Module {
 		Ends: m.leaving || m.verdict.Do == verdicts.Uninstall && m.there(), Leaving: m.leaving, Sets: len(m.sets) > 0,
 		Open:    m.started && m.verdict.Do == verdicts.Install && m.gate() == "" && !m.asking() && !m.wantsCRDs(),
 		Release: m.verdict.Do == verdicts.Install, Asking: m.asking(),
-		Chart: m.hasChart(), Seen: m.values.Seen(), Version: m.values.Version(),
+		Chart: m.hasChart(), Seen: m.values.Seen(),
 	}
 }
 
@@ -50,7 +50,7 @@ func (e *Engine) advance(m *module) {
 	for facts := m.passFacts(); ; {
 		switch step := m.pass.Next(facts, e.now); step.Do {
 		case releases.RunStage:
-			m.pass.Wait(step.Stage, e.queueStage(m, step.Stage), m.values.Version())
+			m.pass.Wait(step.Stage, e.queueStage(m, step.Stage))
 		case releases.CheckValues:
 			if problems := m.values.CheckHelm(); len(problems) > 0 {
 				m.pass.Refuse(valuesRefused + hidden(problems[0].String(), m.values.Secrets().Texts()))

@@ -55,53 +55,35 @@ func (e *Engine) retrySoon(m *module) {
 	}
 }
 
-// moves are changes of layers that the values of their module do not show yet: those of one
-// write are shown at once, for that costs as much as the values are large.
-type moves struct {
-	any   bool
-	cause *effect.Cause // of the shortest row of runs that has led to them
-	own   bool          // all are of hooks of the module's pass
-}
-
-func (x *moves) add(cause *effect.Cause, own bool) {
-	if !x.any || x.cause.Compare(cause) > 0 {
-		x.cause = cause
-	}
-	x.any, x.own = true, own && (x.own || !x.any)
-}
-
 // setLayer makes what a subject sets count. The next look at its module shows it.
-func (e *Engine) setLayer(s *subject, ops []effect.ValueOp, cause *effect.Cause, own bool) {
+func (e *Engine) setLayer(s *subject, ops []effect.ValueOp, cause *effect.Cause) {
 	m := s.hook.module
 	if m.values.Set(s.id(), ops) {
 		e.touchAll() // no module's values show a switch
 	}
-	m.moves.add(cause, own)
+	m.moves = append(m.moves, cause)
 	e.touch(m)
 }
 
 // showLayers has the values of a module show all layers.
 func (e *Engine) showLayers(m *module) {
-	if !m.moves.any {
+	if len(m.moves) == 0 {
 		return
 	}
-	shown, version := m.moves, m.values.Version()
-	m.moves = moves{}
-	e.valuesMoved(m.values.Show(), shown.cause)
-	if shown.own {
-		m.pass.Own(m.values.Version() - version)
-	}
+	causes := m.moves
+	m.moves = nil
+	e.valuesMoved(m.values.Show(), causes...)
 }
 
-// valuesMoved has modules look at their values, which are others now.
-func (e *Engine) valuesMoved(names []string, cause *effect.Cause) {
+// valuesMoved has modules look at their values, which are others now, each for all of these causes.
+func (e *Engine) valuesMoved(names []string, causes ...*effect.Cause) {
 	for _, name := range names {
 		if name == globalName {
 			e.retrySoon(e.global)
 			continue
 		}
 		m := e.modules[name]
-		m.pass.Want(cause)
+		m.pass.Want(causes...)
 		e.retrySoon(m)
 		e.touch(m)
 	}

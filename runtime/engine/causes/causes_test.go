@@ -12,7 +12,7 @@ import (
 func row(subject string, runs int) *effect.Cause {
 	var c *effect.Cause
 	for range runs {
-		c = c.Then(subject, true)
+		c = c.Then(subject, true, "")
 	}
 	return c
 }

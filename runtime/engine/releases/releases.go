@@ -8,6 +8,7 @@
 package releases
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -44,14 +45,11 @@ type Pass struct {
 	waiting  map[string]bool // hooks that this phase waits for
 	left     builtins.Stage  // of a module that leaves: the last stage whose hooks have all succeeded
 
-	wanted  bool           // a pass is
-	cause   *effect.Cause  // of the change of values that has led to it; nil: not what hooks have done
-	rounds  int            // passes in a row that after_helm hooks caused
-	again   int            // how often before_helm hooks had to run once more
-	version int            // of the values as the phase began; that Helm got
-	own     int            // changes of them since then by the phase's own hooks
-	seen    map[string]any // those that Helm got, as far as the module reads them
-	after   bool           // after_helm hooks were tried since the module came up
+	wanted bool           // a pass is
+	cause  *effect.Cause  // of the change of values that has led to it; nil: not what hooks have done
+	again  int            // how often before_helm hooks had to run once more
+	seen   map[string]any // the values that Helm got, as far as the module reads them
+	after  bool           // after_helm hooks were tried since the module came up
 
 	ready bool   // the last work of Helm succeeded
 	hold  string // why no pass can begin
@@ -102,19 +100,30 @@ func (p *Pass) MustLeave() bool {
 	return p.phase == uninstalling || p.phase == afterDelete || p.left == builtins.StageBeforeDelete && !p.Installed()
 }
 
-// Want asks for a pass, for the shortest row of runs that has led to it.
-func (p *Pass) Want(cause *effect.Cause) {
-	if !p.wanted || p.cause.Compare(cause) > 0 {
-		p.cause = cause
+// Want asks for a pass, for changes of values with these causes. Of all the shortest row of runs
+// counts, of those that are no work of after_helm hooks alone. Changes by before_helm hooks are
+// part of the pass that waits for them.
+func (p *Pass) Want(causes ...*effect.Cause) {
+	for _, cause := range causes {
+		if p.phase == beforeHelm && cause.InARow(string(builtins.StageBeforeHelm)) > 0 {
+			continue
+		}
+		if !p.wanted && p.phase != beforeHelm || compare(p.cause, cause) > 0 {
+			p.cause = cause
+		}
+		p.wanted = true
 	}
-	p.wanted = true
 }
+
+func compare(a, b *effect.Cause) int {
+	return cmp.Or(cmp.Compare(passes(a), passes(b)), a.Compare(b))
+}
+
+// passes is how many passes in a row after_helm hooks have caused, by nothing else.
+func passes(cause *effect.Cause) int { return cause.InARow(string(builtins.StageAfterHelm)) }
 
 // Cause is that of the pass.
 func (p *Pass) Cause() *effect.Cause { return p.cause }
-
-// Own notes that hooks of this phase have changed the values so many times.
-func (p *Pass) Own(changes int) { p.own += changes }
 
 // Begin has a module begin that comes up: what has failed before counts no more.
 func (p *Pass) Begin() {
@@ -124,7 +133,7 @@ func (p *Pass) Begin() {
 
 // Renew has the release looked at that rests on other files now.
 func (p *Pass) Renew() {
-	p.hold, p.rounds = "", 0
+	p.hold = ""
 	p.Begin()
 }
 
@@ -141,7 +150,7 @@ func (p *Pass) Stop() {
 	if !p.Working() {
 		p.phase = idle
 	}
-	p.left, p.waiting, p.hold, p.rounds = "", nil, "", 0
+	p.left, p.waiting, p.hold = "", nil, ""
 	p.ready, p.after = false, false
 	p.clearError()
 }
@@ -179,9 +188,7 @@ func (p *Pass) Released(h Helm, now time.Time, jitter float64) {
 		// the change and its hooks.
 		if h.Changed || !p.after {
 			p.phase = helmDone
-			return
 		}
-		p.rounds = 0
 	}
 }
 

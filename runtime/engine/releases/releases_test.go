@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -31,7 +32,7 @@ type world struct {
 
 func newWorld(t *testing.T, installed ...Ref) *world {
 	w := &world{t: t, p: New(lane.Backoff{Min: time.Second, Max: time.Minute, Factor: 2}, installed...), now: t0, ref: web, has: map[builtins.Stage][]string{}}
-	w.m = Module{Open: true, Release: true, Chart: true, Version: 1, Seen: map[string]any{"v": 1}}
+	w.m = Module{Open: true, Release: true, Chart: true, Seen: map[string]any{"v": 1}}
 	return w
 }
 
@@ -58,7 +59,7 @@ func (w *world) steps() {
 			if len(hooks) > 0 {
 				w.done = append(w.done, string(step.Stage))
 			}
-			w.p.Wait(step.Stage, hooks, w.m.Version)
+			w.p.Wait(step.Stage, hooks)
 		case Hold:
 			w.done = append(w.done, "hold")
 			return
@@ -84,19 +85,18 @@ func (w *world) steps() {
 func (w *world) ran(hook string, stage builtins.Stage, moves, succeeded bool) {
 	events := []builtins.Event{{Type: EventType(stage), Binding: string(stage)}}
 	if moves {
-		w.move()
-		if w.p.Counts(events) {
-			w.p.Own(1)
-		}
+		w.moved(w.p.Cause().Then(hook, false, string(StageOf(events))))
 	}
 	w.p.Ran(hook, events, succeeded)
 	w.steps()
 }
 
-func (w *world) move() {
-	w.m.Version++
-	w.m.Seen = map[string]any{"v": w.m.Version}
-	w.p.Want(nil)
+// move is a change of values from outside.
+func (w *world) move() { w.moved(nil) }
+
+func (w *world) moved(causes ...*effect.Cause) {
+	w.m.Seen = map[string]any{"v": w.m.Seen["v"].(int) + 1}
+	w.p.Want(causes...)
 }
 
 func (w *world) released(err error, changed bool) {
@@ -219,6 +219,61 @@ func TestHooksAfterHelmThatMoveTheValuesWithoutEnd(t *testing.T) {
 	w.move() // a change from outside begins anew
 	w.steps()
 	w.want("install web")
+}
+
+// Values that somebody else has changed as well are no row of after_helm hooks, however that goes
+// on, and whichever is heard of first.
+func TestOthersEndARowOfPasses(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		w := newWorld(t)
+		w.has[builtins.StageAfterHelm] = []string{"a"}
+		w.p.Begin()
+		w.steps()
+		for range 2 * MaxRounds {
+			w.released(nil, true)
+			var long *effect.Cause
+			for range 100 {
+				long = long.Then("web/n", true, "")
+			}
+			if first {
+				w.moved(long)
+			}
+			w.ran("a", builtins.StageAfterHelm, true, true)
+			if !first {
+				w.moved(long) // while Helm works
+			}
+		}
+		if why := w.p.Held(); why != "" {
+			t.Errorf("first %t: held: %q", first, why)
+		}
+	}
+}
+
+// A change that an after_helm hook makes late, while before_helm hooks run, is one of others.
+func TestALateChangeHasHooksBeforeHelmRunOnceMore(t *testing.T) {
+	w := newWorld(t)
+	w.has[builtins.StageBeforeHelm] = []string{"b"}
+	w.p.Begin()
+	w.steps()
+	var cause *effect.Cause
+	w.moved(cause.Then("b", false, string(builtins.StageBeforeHelm)), cause.Then("a", false, string(builtins.StageAfterHelm)))
+	w.ran("b", builtins.StageBeforeHelm, true, true)
+	w.want("before_helm", "before_helm")
+	w.ran("b", builtins.StageBeforeHelm, true, true)
+	w.want("install web")
+}
+
+// A pass that may not go on is wanted as soon as it may.
+func TestAPassThatMayNotGoOnBeginsAnew(t *testing.T) {
+	w := newWorld(t)
+	w.has[builtins.StageBeforeHelm] = []string{"b"}
+	w.p.Begin()
+	w.steps()
+	w.m.Release, w.m.Open = false, false
+	w.steps()
+	w.m.Release, w.m.Open = true, true
+	w.steps()
+	w.want("before_helm", "before_helm")
 }
 
 func TestValuesThatAreRefused(t *testing.T) {

@@ -14,14 +14,14 @@ var stages = map[phase]builtins.Stage{
 }
 
 // Wait has the pass wait for hooks of a stage, none if there are none.
-func (p *Pass) Wait(stage builtins.Stage, hooks map[string]bool, version int) {
+func (p *Pass) Wait(stage builtins.Stage, hooks map[string]bool) {
 	p.waiting = hooks
 	switch stage {
 	case builtins.StageBeforeHelm:
-		p.phase, p.version, p.own = beforeHelm, version, 0
+		p.phase, p.wanted = beforeHelm, false
 	case builtins.StageAfterHelm:
 		if p.phase = afterHelm; len(hooks) == 0 { // they will run once there are some
-			p.phase, p.rounds = idle, 0
+			p.phase = idle
 		}
 	case builtins.StageBeforeDelete:
 		p.phase = beforeDelete
@@ -51,17 +51,17 @@ func (p *Pass) Ran(hook string, events []builtins.Event, succeeded bool) {
 	}
 }
 
-// Counts says whether changes of values by a run for these events are those of the phase. One
-// that other events have led to as well is no work of after_helm alone.
-func (p *Pass) Counts(events []builtins.Event) bool {
-	switch p.phase {
-	case beforeHelm:
-		return slices.ContainsFunc(events, isOf(builtins.StageBeforeHelm))
-	case afterHelm:
-		after := isOf(builtins.StageAfterHelm)
-		return !slices.ContainsFunc(events, func(ev builtins.Event) bool { return !after(ev) })
+// StageOf is the stage of a release that a run for these events is part of, or "". One that other
+// events have led to as well is no work of after_helm alone.
+func StageOf(events []builtins.Event) builtins.Stage {
+	after := isOf(builtins.StageAfterHelm)
+	switch {
+	case slices.ContainsFunc(events, isOf(builtins.StageBeforeHelm)):
+		return builtins.StageBeforeHelm
+	case len(events) > 0 && !slices.ContainsFunc(events, func(ev builtins.Event) bool { return !after(ev) }):
+		return builtins.StageAfterHelm
 	}
-	return false
+	return ""
 }
 
 func isOf(stage builtins.Stage) func(builtins.Event) bool {

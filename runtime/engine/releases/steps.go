@@ -21,9 +21,8 @@ type Module struct {
 	// answered for the values as they are: they must not reach Helm before it has.
 	Open, Release, Asking bool
 	Chart                 bool
-	// Seen are the values as far as the module reads them, and Version counts their changes.
-	Seen    map[string]any
-	Version int
+	// Seen are the values as far as the module reads them.
+	Seen map[string]any
 }
 
 // Do is the work of a step.
@@ -94,37 +93,27 @@ func (p *Pass) begin(m Module) Step {
 func (p *Pass) endBefore(m Module) Step {
 	switch {
 	case !m.Release:
-		p.phase, p.waiting = idle, nil
+		p.phase, p.waiting, p.wanted = idle, nil, true
 		return Step{}
 	case len(p.waiting) > 0 || m.Asking:
 		return Step{}
 	}
-	outdated := m.Version-p.version > p.own
-	if p.again++; outdated && p.again < MaxRounds {
+	if p.again++; p.wanted && p.again < MaxRounds {
 		return Step{Do: RunStage, Stage: builtins.StageBeforeHelm}
 	}
-	p.phase, p.wanted, p.hold = idle, outdated, ""
+	p.phase, p.hold = idle, ""
 	return Step{Do: CheckValues}
 }
 
 // endAfter looks whether after_helm hooks have moved the values once more.
 func (p *Pass) endAfter(m Module, now time.Time) Step {
 	p.phase, p.after = idle, true
-	switch moved := m.Version - p.version; {
-	case moved == 0:
-		p.rounds = 0
-		return Step{}
-	case moved > p.own: // not by these hooks alone
-		p.rounds = 0
-	default:
-		p.rounds++
+	if !p.wanted || passes(p.cause) < MaxRounds {
+		return p.Next(m, now)
 	}
-	if p.rounds >= MaxRounds {
-		p.rounds, p.wanted = 0, false
-		p.hold = fmt.Sprintf("values still move after %d passes: %s; let after_helm hooks set what does not depend on the pass", MaxRounds, firstDifference(p.seen, m.Seen))
-		return Step{Do: Hold}
-	}
-	return p.Next(m, now)
+	p.wanted = false
+	p.hold = fmt.Sprintf("values still move after %d passes: %s; let after_helm hooks set what does not depend on the pass", MaxRounds, firstDifference(p.seen, m.Seen))
+	return Step{Do: Hold}
 }
 
 // leave takes the next step on the module's way out: before_delete hooks, its releases,
@@ -162,7 +151,7 @@ func (p *Pass) Install(ref Ref, m Module) Step {
 			return p.uninstall(old)
 		}
 	}
-	p.phase, p.version, p.own, p.seen = inHelm, m.Version, 0, m.Seen
+	p.phase, p.seen = inHelm, m.Seen
 	if !slices.Contains(p.refs, ref) {
 		p.refs = append(p.refs, ref)
 	}
