@@ -8,7 +8,9 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // carry hands an input over and carries out all that follows, but for runs of hooks and for
@@ -66,12 +68,12 @@ func TestTwoRunsOfOneHookAreKeptAtOnce(t *testing.T) {
 	if len(second) != 1 || len(second[0].Hooks) != 2 {
 		t.Fatalf("the second write: %v", second)
 	}
-	if data := second[0].Data[keptKey(statePrefix, "web/a")]; !strings.Contains(string(data), `"secrets":[["token"]]`) {
+	if data := second[0].Data[object.DataKey(subjects.StateKey, "web/a")]; !strings.Contains(string(data), `"secrets":[["token"]]`) {
 		t.Errorf("kept %s", data)
 	}
 	w.carry(Saved{Op: second[0].Op})
-	if h := w.e.modules["web"].byKey["web/a"]; fmt.Sprint(h.state, h.stateSecrets) != "map[token:s3cret] [[token]]" {
-		t.Errorf("state %v, secrets %v", h.state, h.stateSecrets)
+	if state, secrets := w.e.modules["web"].byKey["web/a"].subjects.At("").State(); fmt.Sprint(state, secrets) != "map[token:s3cret] [[token]]" {
+		t.Errorf("state %v, secrets %v", state, secrets)
 	}
 }
 
@@ -133,7 +135,7 @@ func TestWhatIsTooLargeIsRefusedBeforeObjectsAreWritten(t *testing.T) {
 	if commits, _ := w.done("large", writes(set("large", strings.Repeat("x", effect.MaxKept)))); len(commits) > 0 {
 		t.Error("objects are written of a run whose values cannot be kept")
 	}
-	if got := w.e.modules["web"].byKey["web/large"].lastError; !strings.Contains(got, "more than the 900 KiB that fit into a Secret") {
+	if got := w.e.modules["web"].byKey["web/large"].subjects.Failure(); !strings.Contains(got, "more than the 900 KiB that fit into a Secret") {
 		t.Error(got)
 	}
 }
@@ -210,7 +212,7 @@ func TestAStateTurnsOutToHoldASecret(t *testing.T) {
 		w.advance(time.Minute)
 		w.in(changed)
 	}
-	if data := w.kept["web"][keptKey(statePrefix, "web/a")]; !strings.Contains(string(data), `"secrets":[["token"]]`) {
+	if data := w.kept["web"][object.DataKey(subjects.StateKey, "web/a")]; !strings.Contains(string(data), `"secrets":[["token"]]`) {
 		t.Errorf("kept %s", data)
 	}
 	if len(w.runs) != 3 || w.saves != 2 {

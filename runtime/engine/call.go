@@ -23,7 +23,7 @@ func (e *Engine) called(in Requested) {
 	}
 	h.receiving = true
 	work := lane.Work[builtins.Event]{Events: h.causes(in.Key), Attempt: 1}
-	e.startRun(h, &run{hook: h, subject: h.about(in.Key), epoch: h.module.epoch, work: work, request: &in})
+	e.startRun(h, &run{hook: h, subject: h.subjects.At(in.Key), epoch: h.module.epoch, work: work, request: &in})
 }
 
 // callable returns the hook if it can run now, about that key.
@@ -39,10 +39,10 @@ func (e *Engine) callable(in Requested) (*hook, error) {
 		return nil, fmt.Errorf("hook %s only converts objects", h.gen.ID)
 	case !h.forEach() && in.Key != "":
 		return nil, fmt.Errorf("hook %s has no for_each, so there is no run of it for %s", h.gen.ID, in.Key)
-	case h.forEach() && h.objects.at(in.Key) == nil:
+	case h.subjects.At(in.Key) == nil:
 		var keys []string
-		for _, s := range h.objects {
-			keys = append(keys, s.key)
+		for _, s := range h.subjects.All() {
+			keys = append(keys, s.Key)
 		}
 		if len(keys) == 0 {
 			return nil, fmt.Errorf("hook %s runs for each object of %s, and there is none", h.gen.ID, h.gen.ForEach)
@@ -67,7 +67,7 @@ func (h *hook) causes(key string) []builtins.Event {
 		case b.Schedule != nil:
 			out = append(out, builtins.Event{Type: "schedule", Binding: b.Name})
 		case b.Watch != nil && key != "" && b.Name == h.gen.ForEach:
-			namespace, name := splitKey(key)
+			namespace, name := h.subjects.At(key).Name()
 			out = append(out, builtins.Event{Type: "modified", Binding: b.Name, Namespace: namespace, Name: name})
 		case b.Watch != nil:
 			out = append(out, builtins.Event{Type: "sync", Binding: b.Name})

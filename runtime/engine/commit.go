@@ -11,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/layers"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -49,7 +50,13 @@ func (e *Engine) runDone(in RunDone) {
 
 // outdated says that what the run was about is not there any more: its module has
 // stopped since, or its object is gone.
-func (r *run) outdated() bool { return r.epoch != r.hook.module.epoch || r.subject.gone }
+func (r *run) outdated() bool { return r.epoch != r.hook.module.epoch || r.gone() }
+
+// gone says that there is no such hook, or no such object of it.
+func (r *run) gone() bool {
+	h := r.hook
+	return h.module.byKey[h.gen.ID] != h || h.subjects.At(r.subject.Key) != r.subject
+}
 
 // commit has the objects written that a run asks for, unless its values would be refused.
 // Then its layer and state are kept: see written.
@@ -60,10 +67,10 @@ func (e *Engine) commit(id uint64) {
 		e.written(id)
 		return
 	}
-	if r.layer = r.nextLayer(id, s.layer()); !values.Equal(s.layer(), r.layer) {
+	if r.layer = r.nextLayer(id, m.layer(s)); !values.Equal(m.layer(s), r.layer) {
 		err := r.check(m.values.Propose())
 		if err == nil { // or it is too large
-			_, err = s.encode(r.layer, nil, nil)
+			_, err = s.Keep(r.layer, nil, nil)
 		}
 		if err != nil {
 			e.commitFailed(id, err)
@@ -72,7 +79,9 @@ func (e *Engine) commit(id uint64) {
 	}
 	commit := Commit{Run: id, Module: m.name, Hook: r.hook.gen, Writes: r.effects.Writes, Cause: r.leads(), Seen: r.seen}
 	e.applies(r.hook, commit.Writes)
-	s.sets = s.sets || r.ownsSets()
+	if r.ownsSets() {
+		s.Leave(subjects.Sets)
+	}
 	e.wrote.Begin(commit.Writes, commit.Cause)
 	r.writes = commit.Cause
 	e.do(commit)
@@ -81,7 +90,7 @@ func (e *Engine) commit(id uint64) {
 // check says whether the values that a run asks for may come into force. The message of a rule may
 // hold what others have set as a secret since the run began.
 func (r *run) check(p *layers.Proposal) error {
-	h, id := r.hook, r.subject.id()
+	h, id := r.hook, r.subject.ID()
 	err := p.Check(id, h.gen.ID, h.gen.Digest, slices.Concat(h.keptOf(p.Layer(id)), r.effects.Values))
 	if err == nil {
 		return nil
@@ -102,7 +111,7 @@ func (r *run) nextLayer(id uint64, before []effect.ValueOp) []effect.ValueOp {
 
 // ownsSets says whether the run applies sets that belong to its object.
 func (r *run) ownsSets() bool {
-	return r.subject.key != "" && slices.ContainsFunc(r.effects.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
+	return r.subject.Key != "" && slices.ContainsFunc(r.effects.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
 }
 
 // remembers says whether the run leaves another state than this one, or knows of other
@@ -133,15 +142,16 @@ func (e *Engine) committed(in Committed) {
 // when it differs.
 func (e *Engine) written(id uint64) {
 	r := e.runs[id]
-	s := r.subject
-	r.layer, r.state, r.secrets = r.nextLayer(id, s.layer()), s.state, s.stateSecrets
-	if values.Equal(s.layer(), r.layer) && !r.remembers(s.state, s.stateSecrets) && !e.followsAnother(r) {
+	s, m := r.subject, r.hook.module
+	r.layer = r.nextLayer(id, m.layer(s))
+	r.state, r.secrets = s.State()
+	if values.Equal(m.layer(s), r.layer) && !r.remembers(r.state, r.secrets) && !e.followsAnother(r) {
 		e.runSucceeded(id)
 		return
 	}
 	r.joined = true
-	m, until := r.hook.module, e.now
-	if s.key != "" && r.request == nil {
+	until := e.now
+	if s.Key != "" && r.request == nil {
 		until = e.now.Add(gatherFor)
 	}
 	m.store.Join(id, object.PlainSize(r.effects.State)+sizeOf(r.layer), until)
@@ -197,8 +207,8 @@ func (e *Engine) drop(id uint64) {
 	} else {
 		r.hook.lane.Done(r.work)
 	}
-	if r.subject.gone && r.ownsSets() { // applied after those of its object were dropped
-		e.do(DropSets{Module: m.name, Hook: r.hook.gen.ID, Key: r.subject.key})
+	if r.gone() && r.ownsSets() { // applied after those of its object were dropped
+		e.do(DropSets{Module: m.name, Hook: r.hook.gen.ID, Key: r.subject.Key})
 	}
 	e.touch(m)
 }
@@ -210,19 +220,22 @@ func (e *Engine) runSucceeded(id uint64) {
 	h, s, m := r.hook, r.subject, r.hook.module
 	if r.request == nil {
 		h.lane.Done(r.work)
-		h.lane.Delay(s.work(), s.echo.Until())
-		s.echo.End(len(r.effects.Writes) > 0, e.now)
-		e.mended(s)
+		echo := h.echoes.Of(s.ID())
+		h.lane.Delay(work(s), echo.Until())
+		echo.End(len(r.effects.Writes) > 0, e.now)
+		if h.subjects.Succeed(s) {
+			e.note(builtins.LevelInfo, m, h.gen.ID, s.Said("runs again"))
+		}
 	}
-	s.state, s.stateSecrets = r.state, r.secrets
-	if !values.Equal(s.layer(), r.layer) {
-		e.setLayer(s, r.layer, r.leads())
+	s.Remember(r.state, r.secrets)
+	if !values.Equal(m.layer(s), r.layer) {
+		e.setLayer(m, s, r.layer, r.leads())
 	} else {
-		m.values.Relocate(s.id(), r.layer)
+		m.values.Relocate(s.ID(), r.layer)
 	}
 	if len(r.effects.Metrics) > 0 {
-		s.measured = s.key != ""
-		e.do(Publish{Module: m.name, Hook: h.gen.ID, Key: s.key, Metrics: r.effects.Metrics})
+		s.Leave(subjects.Metrics)
+		e.do(Publish{Module: m.name, Hook: h.gen.ID, Key: s.Key, Metrics: r.effects.Metrics})
 	}
 	e.touch(m)
 	if len(r.effects.Messages) > 0 {
@@ -244,37 +257,18 @@ func (e *Engine) runSucceeded(id uint64) {
 	}
 	e.requeueAt(s, next)
 	if r.cleanup {
-		e.cleaned(s)
+		e.cleaned(h, s)
 	}
 	m.pass.Ran(h.gen.ID, r.work.Events, true)
 }
 
-// mended notes that the last run about a subject has succeeded.
-func (e *Engine) mended(s *subject) {
-	if s.lastError != "" {
-		e.note(builtins.LevelInfo, s.hook.module, s.hook.gen.ID, s.said("runs again"))
-	}
-	s.first = hasSucceeded
-	s.fails("")
-	e.wasTried(s)
-}
-
-// said puts the object before what is said about a subject.
-func (s *subject) said(what string) string {
-	if s.key == "" {
-		return what
-	}
-	return s.key + ": " + what
-}
-
 // cleaned ends the life of an object for its hook, unless it has come back meanwhile.
-func (e *Engine) cleaned(s *subject) {
-	if s.leaving {
-		e.dropObject(s)
+func (e *Engine) cleaned(h *hook, s *subjects.Subject) {
+	if s.Leaving() {
+		e.dropObject(h, s)
 		return
 	}
-	e.clearSubject(s)
-	s.held, s.mayHold = false, false
+	e.clearSubject(h.module, s)
 }
 
 // commitFailed ends a run that has failed after its hook had succeeded.
@@ -294,17 +288,14 @@ func (e *Engine) runFailed(id uint64, err error) {
 		e.responded(r, err)
 		return
 	}
-	s.first.fail()
-	s.fails(err.Error())
+	allowed := h.gen.AllowFailure && !r.cleanup
+	h.subjects.Fail(s, err.Error(), allowed)
 	h.failures++
-	e.wasTried(s)
 	level, then := builtins.LevelError, ""
 	var failed *builtins.FailError
 	errors.As(err, &failed)
-	allowed := h.gen.AllowFailure && !r.cleanup
 	switch {
 	case allowed:
-		s.first = hasSucceeded // as far as others wait for it
 		h.lane.AwaitChange(r.work)
 		level, then = builtins.LevelWarn, "allowed; not tried again before something changes"
 	case failed != nil && failed.Permanent:
@@ -319,7 +310,7 @@ func (e *Engine) runFailed(id uint64, err error) {
 		h.lane.Failed(r.work, e.now.Add(delay))
 		then = "next try in " + roundUp(delay).String()
 	}
-	e.do(Note{Level: level, Module: m.name, Hook: h.gen.ID, Err: err, Message: s.said(err.Error()) + " (" + then + ")"})
+	e.do(Note{Level: level, Module: m.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (" + then + ")"})
 	m.pass.Ran(h.gen.ID, r.work.Events, allowed)
 	e.touch(m)
 }

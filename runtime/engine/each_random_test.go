@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 )
 
 // Objects come, change, stop to match and are deleted, runs and writes fail, processes
@@ -382,7 +383,7 @@ func (g *garden) check() {
 	}
 	n := 0
 	for key := range g.kept["web"] {
-		if strings.HasPrefix(key, statePrefix) {
+		if strings.HasPrefix(key, subjects.StateKey) {
 			n++
 		}
 	}

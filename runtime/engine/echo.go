@@ -3,47 +3,47 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/releases"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 )
 
 // leads is the cause of what the run leads to. Only what comes by a watch can be made to wait:
 // a release waits for the hooks of its stages.
 func (r *run) leads() *effect.Cause {
-	return r.cause.Then(r.subject.id(), slices.ContainsFunc(r.work.Events, causes.OfWatch), string(releases.StageOf(r.work.Events)))
+	return r.cause.Then(r.subject.ID(), slices.ContainsFunc(r.work.Events, causes.OfWatch), string(releases.StageOf(r.work.Events)))
 }
 
 // add queues events for the subject's next run. One without a result has its run when it gets
 // one.
-func (e *Engine) add(s *subject, order int, events ...builtins.Event) {
-	l := s.hook.lane
-	if s.lacks {
+func (e *Engine) add(h *hook, s *subjects.Subject, order int, events ...builtins.Event) {
+	if s.Lacks() {
 		return
 	}
-	l.Add(s.work(), order, events...)
-	if !s.echo.Concerns(s.id(), events) {
+	h.lane.Add(work(s), order, events...)
+	echo := h.echoes.Of(s.ID())
+	if !echo.Concerns(s.ID(), events) {
 		return
 	}
-	if ev, slowed := s.echo.Queue(s.id(), l.Pending(s.work()), e.now, e.opts.Jitter); slowed {
-		e.slowed(s, ev)
+	if ev, slowed := echo.Queue(s.ID(), h.lane.Pending(work(s)), e.now, e.opts.Jitter); slowed {
+		h.echoes[s.ID()] = echo
+		e.slowed(h, s, ev)
 	}
-	l.Delay(s.work(), s.echo.Until())
+	h.lane.Delay(work(s), echo.Until())
 }
 
 // slowed says that a subject wakes itself.
-func (e *Engine) slowed(s *subject, ev builtins.Event) {
-	what := s.hook.writes(ev)
+func (e *Engine) slowed(h *hook, s *subjects.Subject, ev builtins.Event) {
+	what := h.writes(ev)
 	why := fmt.Sprintf("wakes itself: it watches what it writes%s, and writes something else each time; it is slowed down. Have it write the same for the same snapshots", what)
-	if by := ev.Cause.Run; by != s.id() {
+	if by := ev.Cause.Run; by != s.ID() {
 		why = fmt.Sprintf("wakes itself by way of %s: it watches what that writes%s, and each writes something else each time; it is slowed down. Have each write the same for the same snapshots", by, what)
 	}
-	s.hook.echoing[s] = true
-	if s.echo.Say(why) {
-		e.do(Note{Level: builtins.LevelWarn, Module: s.hook.module.name, Hook: s.hook.gen.ID, Event: "HookWakesItself", Message: s.said(why)})
+	if why = s.Said(why); h.echoes.Of(s.ID()).Say(why) {
+		e.do(Note{Level: builtins.LevelWarn, Module: h.module.name, Hook: h.gen.ID, Event: "HookWakesItself", Message: why})
 	}
 }
 
@@ -54,41 +54,4 @@ func (h *hook) writes(ev builtins.Event) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%s)", effect.Ref{Kind: w.Decl.Kind, Namespace: ev.Namespace, Name: ev.Name})
-}
-
-// rest has those forgotten that do not wake themselves any more.
-func (h *hook) rest(now time.Time) {
-	if len(h.echoing) == 0 { // next to always
-		return
-	}
-	for s := range h.echoing {
-		if s.gone || s.echo.Rest(now) {
-			s.echo.Forget()
-			delete(h.echoing, s)
-		}
-	}
-}
-
-// restsAt returns when it is time for that.
-func (h *hook) restsAt() (at time.Time) {
-	if len(h.echoing) == 0 {
-		return at
-	}
-	for s := range h.echoing {
-		if ends := s.echo.Ends(); !ends.IsZero() && (at.IsZero() || ends.Before(at)) {
-			at = ends
-		}
-	}
-	return at
-}
-
-// echoTrouble names the first subject of the hook that wakes itself, or "".
-func (h *hook) echoTrouble() string {
-	out := ""
-	for s := range h.echoing {
-		if text := s.said(s.echo.Why()); s.echo.Why() != "" && (out == "" || text < out) {
-			out = text
-		}
-	}
-	return out
 }

@@ -86,7 +86,7 @@ func (e *Engine) explainNotes(m *module) []string {
 		out = append(out, note)
 	}
 	for _, h := range m.hooks {
-		if why := h.failure(); why != "" {
+		if why := h.subjects.Failure(); why != "" {
 			out = append(out, fmt.Sprintf("hook %s has failed, what it gave before stays: %s", h.gen.ID, why))
 		}
 	}

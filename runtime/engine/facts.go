@@ -114,7 +114,7 @@ func (m *module) settled() bool {
 		return true
 	}
 	for _, h := range m.hooks {
-		if h.trouble() != "" && (!h.first.passed() || m.pass.WaitsFor(h.gen.ID)) {
+		if h.trouble() != "" && (!h.subjects.First().Passed() || m.pass.WaitsFor(h.gen.ID)) {
 			return true
 		}
 	}

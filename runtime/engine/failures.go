@@ -66,11 +66,11 @@ func (m *module) failures() (out []Failure) {
 			add("", h.barred)
 		case h.watches.Trouble() != "":
 			add("", h.watches.Trouble())
-		case h.echoTrouble() != "":
-			add("", h.echoTrouble())
+		case h.echoes.Trouble() != "":
+			add("", h.echoes.Trouble())
 		default:
-			for _, s := range h.failing {
-				add(s.key, s.lastError)
+			for _, s := range h.subjects.Failing() {
+				add(s.Key, s.Why())
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // finalizerOf is the finalizer of a hook's cleanup; the name is "" without one.
@@ -37,7 +38,7 @@ func (m *module) keepFinalizer(hook string) {
 	if f, there := m.finalizers.Of(hook); there {
 		data = f.Encode()
 	}
-	m.store.Put(keptKey(finalizers.Key, hook), data)
+	m.store.Put(object.DataKey(finalizers.Key, hook), data)
 }
 
 // willHold has the finalizer of a hook kept before it is used.
@@ -54,7 +55,7 @@ func (m *module) remembersFinalizer(h *hook) bool {
 	}
 	w := h.eachWatch().Decl
 	return m.finalizers.Usable(finalizers.Finalizer{Hook: h.gen.ID, APIVersion: w.APIVersion, Kind: w.Kind}) &&
-		m.store.Stands(keptKey(finalizers.Key, h.gen.ID))
+		m.store.Stands(object.DataKey(finalizers.Key, h.gen.ID))
 }
 
 // stepFinalizers takes finalizers off what nobody cleans up any more.
@@ -106,18 +107,18 @@ func (e *Engine) unheld(asked asked, in Unheld) {
 // held adds to the writes of a run what has to be done about the finalizer: before the
 // first write for an object that has none, after the last one of a cleanup.
 func (e *Engine) held(r *run) []effect.Write {
-	s, writes := r.subject, r.effects.Writes
+	writes := r.effects.Writes
 	f := e.finalizerOf(r.hook)
 	if f.Name == "" {
 		return writes
 	}
-	write := effect.Write{Kind: effect.WriteAddFinalizer, Ref: s.ref(), Finalizer: f.Name, Pos: r.hook.gen.Pos}
+	write := effect.Write{Kind: effect.WriteAddFinalizer, Ref: effect.Ref{APIVersion: f.APIVersion, Kind: f.Kind}, Finalizer: f.Name, Pos: r.hook.gen.Pos}
+	write.Ref.Namespace, write.Ref.Name = r.subject.Name()
 	switch {
 	case r.cleanup:
 		write.Kind = effect.WriteRemoveFinalizer
 		return append(slices.Clip(writes), write)
-	case !s.held:
-		s.mayHold = true
+	case r.subject.Hold():
 		return append([]effect.Write{write}, writes...)
 	}
 	return writes

@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/persist"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -17,20 +18,13 @@ import (
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// hook is the state of one hook. The memory of a hook without for_each is that of its
-// only subject; of one with for_each, its own first run has succeeded once all objects of the
-// first snapshot were tried.
+// hook is the state of one hook.
 type hook struct {
-	*subject
-	gen     *generation.Hook
-	module  *module
-	lane    *lane.Lane[builtins.Event]
-	before  []*hook  // that had this id: runs of theirs are still under way
-	objects subjects // all that its runs are about: without for_each itself alone
-	failing subjects // those whose last run failed
-	// untried are objects of the first snapshot that wait for their first run; nil: that was
-	// not taken note of yet.
-	untried   map[*subject]bool
+	gen       *generation.Hook
+	module    *module
+	lane      *lane.Lane[builtins.Event]
+	before    []*hook // that had this id: runs of theirs are still under way
+	subjects  *subjects.Set
 	watches   watches.Set
 	schedules timers.Set
 	startup   *builtins.StartupBinding
@@ -39,7 +33,7 @@ type hook struct {
 	receiving bool        // a request that may write is being answered
 	received  []Requested // those that wait for that
 
-	echoing map[*subject]bool // those that wake themselves, or have
+	echoes causes.Echoes // of its subjects
 
 	review *reviewed // how it answers reviews, as the driver knows it
 
@@ -55,7 +49,7 @@ type hook struct {
 // run is one call of a hook under way.
 type run struct {
 	hook    *hook
-	subject *subject // that of the hook, or one of its objects
+	subject *subjects.Subject // of the hook
 	cleanup bool
 	cause   *effect.Cause // what has brought it about; nil: nothing that Starling has done
 	epoch   int
@@ -77,11 +71,8 @@ type run struct {
 }
 
 func newHook(m *module, g *generation.Hook) *hook {
-	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), stages: map[builtins.Stage]*builtins.StageBinding{}, echoing: map[*subject]bool{}}
-	h.subject = &subject{hook: h}
-	if g.ForEach == "" {
-		h.objects = subjects{h.subject}
-	}
+	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), stages: map[builtins.Stage]*builtins.StageBinding{}, echoes: causes.Echoes{}}
+	h.subjects = subjects.New(g.ID, h.forEach())
 	if g.MinInterval > 0 {
 		h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
 	}
@@ -114,7 +105,7 @@ func (h *hook) gates() bool {
 
 // holds says that the hook has not done yet what the first render waits for.
 func (h *hook) holds() bool {
-	if h.gates() && h.first != hasSucceeded {
+	if h.gates() && h.subjects.First() != subjects.HasSucceeded {
 		return true
 	}
 	for _, w := range h.watches {
@@ -127,11 +118,8 @@ func (h *hook) holds() bool {
 
 // reset forgets what belongs to one life of the module; statistics stay.
 func (h *hook) reset() {
-	h.untried, h.failing = nil, nil
-	h.subject.reset()
-	for _, s := range h.objects {
-		s.reset()
-	}
+	h.subjects.Reset()
+	clear(h.echoes)
 	for _, w := range h.watches {
 		w.Reset()
 	}
@@ -148,7 +136,7 @@ func (e *Engine) startHook(m *module, h *hook) {
 		e.startTimer(h, s)
 	}
 	if h.startup != nil {
-		e.add(h.subject, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
+		e.add(h, h.subjects.At(""), h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
 	}
 }
 
@@ -183,11 +171,11 @@ func (m *module) ready(id string) bool {
 	if m.leaving {
 		return h.leaves()
 	}
-	if h.startup == nil || h.first.tried() {
+	if h.startup == nil || h.subjects.First().Tried() {
 		return true
 	}
 	for _, other := range m.hooks {
-		if other.startup != nil && other.startup.Order < h.startup.Order && !other.first.tried() && other.trouble() == "" {
+		if other.startup != nil && other.startup.Order < h.startup.Order && !other.subjects.First().Tried() && other.trouble() == "" {
 			return false
 		}
 	}
@@ -217,7 +205,7 @@ func (h *hook) trouble() string {
 	if why := h.watches.Waits(); why != "" {
 		return why
 	}
-	return h.failure()
+	return h.subjects.Failure()
 }
 
 // watchIDs are the ids of the hook's watches by binding.
@@ -233,7 +221,7 @@ func (h *hook) watchIDs() map[string]string {
 func (e *Engine) dispatch(m *module) {
 	m.now = e.now
 	for _, h := range m.hooks {
-		h.rest(e.now)
+		h.echoes.Rest(e.now)
 	}
 	for _, l := range m.lanes {
 		for {
@@ -245,7 +233,7 @@ func (e *Engine) dispatch(m *module) {
 			if h.limit != nil {
 				h.limit.AllowN(e.now, 1)
 			}
-			e.startRun(h, &run{hook: h, subject: h.about(work.ID.Key), epoch: m.epoch, work: work})
+			e.startRun(h, &run{hook: h, subject: h.subjects.At(work.ID.Key), epoch: m.epoch, work: work})
 		}
 	}
 }
@@ -255,33 +243,34 @@ func (e *Engine) startRun(h *hook, r *run) {
 	e.ops++
 	r.at = e.now
 	e.runs[e.ops] = r
-	a := e.runOf(s)
+	a := e.runOf(h, s)
 	a.Run, a.Now, a.Events, a.Attempt = e.ops, e.now, work.Events, work.Attempt
-	if s.key != "" {
-		r.cleanup = s.leaving
-		a.Key, a.Cleanup, a.Object = s.key, r.cleanup, s.last
-		a.Each, a.ObjectNamespace, a.ObjectName = h.gen.ForEach, s.namespace, s.name
+	if s.Key != "" {
+		r.cleanup = s.Leaving()
+		a.Key, a.Cleanup, a.Object = s.Key, r.cleanup, s.Last()
+		a.Each = h.gen.ForEach
+		a.ObjectNamespace, a.ObjectName = s.Name()
 	}
 	if r.request != nil {
 		a.Request = r.request.Request
 	} else {
 		ev, _ := causes.Of(work.Events)
 		r.cause = ev.Cause
-		s.echo.Begin(r.cause)
+		h.echoes.Of(s.ID()).Begin(r.cause)
 	}
 	h.lastRun = e.now
 	e.do(a)
 }
 
 // runOf is a run about a subject, as far as that does not hang on what triggers it.
-func (e *Engine) runOf(s *subject) RunHook {
-	h := s.hook
+func (e *Engine) runOf(h *hook, s *subjects.Subject) RunHook {
 	m := h.module
 	a := RunHook{
 		Hook: h.gen, Module: m.gen, Generation: m.from, Namespace: m.namespace(e.opts.Namespace),
 		Watches: h.watchIDs(), Synced: map[string]bool{},
-		Values: m.values.For(s.id(), h.keptOf(s.layer())), Config: e.userConfig(m), State: s.state, Secrets: m.values.Secrets(), StateSecrets: s.stateSecrets, Switches: e.switches,
+		Values: m.values.For(s.ID(), h.keptOf(m.layer(s))), Config: e.userConfig(m), Secrets: m.values.Secrets(), Switches: e.switches,
 	}
+	a.State, a.StateSecrets = s.State()
 	for _, w := range h.watches {
 		a.Synced[w.Binding] = w.Served()
 	}

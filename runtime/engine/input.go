@@ -6,6 +6,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/releases"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
 	"github.com/starling-operator/starling/runtime/generation"
 	hooks "github.com/starling-operator/starling/runtime/hook"
@@ -71,13 +72,7 @@ type WatchSynced struct {
 }
 
 // Object is one object of a watch with [StartWatch].Each.
-type Object struct {
-	Namespace, Name string
-	// Deleting: it is being deleted. Held: it has the finalizer.
-	Deleting, Held bool
-	// Lacks: the filter has never given a result for it.
-	Lacks bool
-}
+type Object = subjects.Object
 
 // WatchChanged carries changes after the first sync, in order.
 type WatchChanged struct {

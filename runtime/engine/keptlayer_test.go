@@ -7,6 +7,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/persist"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -14,26 +15,26 @@ import (
 // error as it is read: it is not dropped without a word wherever it is used.
 func TestAKeptLayerOfAGlobalHookIsChecked(t *testing.T) {
 	h := &hook{gen: &generation.Hook{HookDecl: &builtins.HookDecl{}, ID: "global/a"}}
-	s := &subject{hook: h}
-	h.subject = s
+	h.subjects = subjects.New(h.gen.ID, false)
+	s := h.subjects.At("")
 	read := func(path ...string) (*module, error) {
 		t.Helper()
-		change, err := s.encode([]effect.ValueOp{{Op: effect.OpSet, Path: path, Value: "x"}}, nil, nil)
+		change, err := s.Keep([]effect.ValueOp{{Op: effect.OpSet, Path: path, Value: "x"}}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		gen := &generation.Module{Global: true}
 		m := &module{
 			gen: gen, values: layers.New(layers.Options{}).Add(globalName, gen), byKey: map[string]*hook{h.gen.ID: h},
-			store: persist.New(map[string][]byte{s.keptKeys().layer: change[s.keptKeys().layer]}, releaseRetry),
+			store: persist.New(map[string][]byte{s.Keys()[0]: change[s.Keys()[0]]}, releaseRetry),
 		}
 		h.module = m
 		return m, m.readKept()
 	}
-	if m, err := read("web", "replicas"); err == nil || len(s.layer())+len(m.store.Data()) > 0 {
-		t.Errorf("error is %v, the layer %v, kept %v", err, s.layer(), m.store.Data())
+	if m, err := read("web", "replicas"); err == nil || len(m.layer(s))+len(m.store.Data()) > 0 {
+		t.Errorf("error is %v, the layer %v, kept %v", err, m.layer(s), m.store.Data())
 	}
-	if m, err := read("global", "replicas"); err != nil || len(s.layer()) != 1 || !m.store.Clean() {
-		t.Errorf("error is %v, the layer %v, kept %v", err, s.layer(), m.store.Data())
+	if m, err := read("global", "replicas"); err != nil || len(m.layer(s)) != 1 || !m.store.Clean() {
+		t.Errorf("error is %v, the layer %v, kept %v", err, m.layer(s), m.store.Data())
 	}
 }

@@ -42,7 +42,7 @@ func (e *Engine) Load() Load {
 			out.Lanes = append(out.Lanes, LaneLoad{Module: m.name, Queue: name, Waiting: l.Queue()})
 		}
 		for _, h := range m.hooks {
-			if h.echoTrouble() != "" {
+			if h.echoes.Trouble() != "" {
 				out.Echoing = append(out.Echoing, HookLoad{m.name, h.gen.ID})
 			}
 		}

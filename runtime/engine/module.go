@@ -280,7 +280,7 @@ func (e *Engine) takeDown(m *module) {
 			delete(e.watches, w.ID)
 			e.do(StopWatch{ID: w.ID})
 		}
-		for s := range h.subjects {
+		for _, s := range h.subjects.All() {
 			e.requeueAt(s, time.Time{})
 		}
 		h.reset()
@@ -341,7 +341,7 @@ func (e *Engine) problems(m *module) []string {
 		}
 	}
 	for _, h := range m.hooks {
-		if why := h.echoTrouble(); why != "" {
+		if why := h.echoes.Trouble(); why != "" {
 			out = append(out, strings.TrimPrefix(h.gen.ID, m.name+"/")+": "+why)
 		}
 	}

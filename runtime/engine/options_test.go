@@ -158,7 +158,7 @@ func TestStateIsRememberedOnceARunHasSucceeded(t *testing.T) {
 	fails := false
 	w := newWorld(t, mod("web", isOn(), hk("a", onWatch("nodes"))))
 	count := func() int64 {
-		n, _ := w.e.modules["web"].byKey["web/a"].state["n"].(int64)
+		n, _ := w.remembers("web/a")["n"].(int64)
 		return n
 	}
 	w.hooks["web/a"] = func(r RunHook) (effect.Effects, error) {
@@ -236,7 +236,7 @@ func TestAModuleThatDoesNotLoadKeepsWhatItRemembers(t *testing.T) {
 	}
 	w.gen.Modules["web"] = good
 	w.start()
-	if n := w.e.modules["web"].byKey["web/a"].state["n"]; n != int64(2) {
+	if n := w.remembers("web/a")["n"]; n != int64(2) {
 		t.Errorf("state %v, want 2", n)
 	}
 }

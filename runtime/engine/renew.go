@@ -151,31 +151,23 @@ func sameKind(a, b *builtins.WatchBinding) bool {
 // inherit has a hook go on with what the one before it remembers, if it is about the
 // same. Runs of that one are still to end.
 func (e *Engine) inherit(h, old *hook) {
-	switch {
-	case !h.forEach() && !old.forEach():
-		h.state, h.stateSecrets = old.state, old.stateSecrets
-	case h.forEach() && old.forEach() && sameKind(h.eachWatch().Decl, old.eachWatch().Decl):
-		for _, s := range old.objects {
-			one := *s
-			one.hook, one.first = h, untried
-			h.objects.put(&one)
-		}
-	default:
+	if h.forEach() != old.forEach() || h.forEach() && !sameKind(h.eachWatch().Decl, old.eachWatch().Decl) {
 		e.dropHook(old)
 		return
 	}
+	e.endHook(old)
+	h.subjects.Inherit(old.subjects)
 	h.lastRun, h.took, h.runs, h.failures = old.lastRun, old.took, old.runs, old.failures
 	for _, t := range h.schedules {
 		t.Follow(old.schedules.Of(t.Binding))
 	}
 	h.module.keepTicks(old.schedules, h.schedules)
-	e.endHook(old)
 }
 
 // sets says whether the hook has set values.
 func (h *hook) sets() bool {
-	for s := range h.subjects {
-		if len(s.layer()) > 0 {
+	for _, s := range h.subjects.All() {
+		if len(h.module.layer(s)) > 0 {
 			return true
 		}
 	}
@@ -185,17 +177,15 @@ func (h *hook) sets() bool {
 // dropHook ends the life of a hook, and what it has set and remembers goes.
 func (e *Engine) dropHook(h *hook) {
 	e.endHook(h)
-	for s := range h.subjects {
-		s.dropKept()
+	for _, s := range h.subjects.All() {
+		h.module.dropKept(s)
 	}
 	h.module.keepTicks(h.schedules, nil)
 }
 
 // endHook ends the life of a hook, and what waits for it goes. Its watches are ended later.
 func (e *Engine) endHook(h *hook) {
-	h.subject.gone = true // that of requests, with for_each
-	for s := range h.subjects {
-		s.gone = true
+	for _, s := range h.subjects.All() {
 		e.requeueAt(s, time.Time{})
 	}
 	h.lane.Drop(h.gen.ID)
@@ -315,17 +305,10 @@ func hookOf(m *module, t *timers.Timer) *hook {
 // and remembers stays.
 func (e *Engine) again(h *hook) {
 	e.willHold(h)
-	for s := range h.echoing {
-		s.echo.Forget()
-	}
-	h.untried, h.failing = nil, nil
-	h.first.renew()
-	for _, s := range h.objects {
-		s.first.renew()
-		s.lastError = ""
-	}
+	h.echoes.Forget()
+	h.subjects.Renew()
 	if h.startup != nil {
-		e.add(h.subject, h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
+		e.add(h, h.subjects.At(""), h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
 	}
 	e.missedAll(h)
 	for _, binding := range h.watches.Again() {
@@ -342,7 +325,7 @@ func (e *Engine) again(h *hook) {
 // modules have come to rest.
 func (e *Engine) missedAll(h *hook) {
 	if b := h.stages[builtins.StageBeforeAll]; b != nil && e.standings.Begun() {
-		e.add(h.subject, b.Order, builtins.Event{Type: releases.EventType(builtins.StageBeforeAll), Binding: string(builtins.StageBeforeAll)})
+		e.add(h, h.subjects.At(""), b.Order, builtins.Event{Type: releases.EventType(builtins.StageBeforeAll), Binding: string(builtins.StageBeforeAll)})
 	}
 	if h.stages[builtins.StageAfterAll] != nil {
 		e.standings.Stir()

@@ -46,7 +46,7 @@ func (e *Engine) requested(in Requested) {
 	}
 	h.receiving = true
 	work := lane.Work[builtins.Event]{Events: []builtins.Event{{Type: "request", Binding: b.Name}}, Attempt: 1}
-	e.startRun(h, &run{hook: h, subject: h.subject, epoch: h.module.epoch, work: work, request: &in})
+	e.startRun(h, &run{hook: h, subject: h.subjects.At(""), epoch: h.module.epoch, work: work, request: &in})
 }
 
 // ErrBusy and ErrNotReady say why a request has no answer: too many wait, or the hook
@@ -96,13 +96,11 @@ func (e *Engine) responded(r *run, err error) {
 	switch {
 	case err != nil:
 		h.failures++
-		if text := err.Error(); text != s.lastError {
-			s.fails(text)
-			e.do(Note{Level: builtins.LevelError, Module: h.module.name, Hook: h.gen.ID, Err: err, Message: s.said(text) + " (the request failed)"})
+		if text := err.Error(); h.subjects.Answer(s, text) {
+			e.do(Note{Level: builtins.LevelError, Module: h.module.name, Hook: h.gen.ID, Err: err, Message: s.Said(text) + " (the request failed)"})
 		}
-	case s.lastError != "":
-		s.fails("")
-		e.note(builtins.LevelInfo, h.module, h.gen.ID, s.said("runs again"))
+	case h.subjects.Answer(s, ""):
+		e.note(builtins.LevelInfo, h.module, h.gen.ID, s.Said("runs again"))
 	}
 	e.receiveNext(h)
 	e.touch(h.module)

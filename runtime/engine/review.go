@@ -65,7 +65,7 @@ func (e *Engine) publishReviews(m *module) {
 		next := &reviewed{basis: m.values.Basis()}
 		next.Review = Review{Hook: h.gen, Refused: h.refusesRequests()}
 		if next.Refused == "" {
-			next.Run = e.runOf(h.subject)
+			next.Run = e.runOf(h, h.subjects.At(""))
 		}
 		if h.review == nil || !h.review.same(next) {
 			h.review = next

@@ -7,6 +7,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/engine/persist"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -30,7 +31,7 @@ func (e *Engine) save(m *module) {
 // it count.
 func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks []*generation.Hook) {
 	layers := m.values.Propose()
-	last := map[*subject]*run{} // before
+	last := map[*subjects.Subject]*run{} // before
 	for _, id := range m.store.Take() {
 		r := e.runs[id]
 		s := r.subject
@@ -38,23 +39,23 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 			e.drop(id)
 			continue
 		}
-		r.layer = r.nextLayer(id, layers.Layer(s.id()))
-		state, secrets := s.state, s.stateSecrets
+		r.layer = r.nextLayer(id, layers.Layer(s.ID()))
+		state, secrets := s.State()
 		if before := last[s]; before != nil {
 			state, secrets = before.state, before.secrets
 		}
 		if r.remembers(state, secrets) {
 			state, secrets = r.effects.State, r.effects.StateSecrets
 		}
-		change, err := s.encode(r.layer, state, secrets)
-		if err == nil && !values.Equal(layers.Layer(s.id()), r.layer) {
+		change, err := s.Keep(r.layer, state, secrets)
+		if err == nil && !values.Equal(layers.Layer(s.ID()), r.layer) {
 			err = r.check(layers)
 		}
 		if err != nil {
 			e.commitFailed(id, err)
 			continue
 		}
-		layers.Set(s.id(), r.layer)
+		layers.Set(s.ID(), r.layer)
 		r.state, r.secrets, r.change, last[s] = state, secrets, change, r
 		runs, changes, hooks = append(runs, id), append(changes, change), append(hooks, r.hook.gen)
 	}

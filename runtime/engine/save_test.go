@@ -78,8 +78,8 @@ func TestWhatWaitsIsKeptAtOnce(t *testing.T) {
 		t.Fatalf("the second write: %v", second)
 	}
 	w.do(Saved{Op: second[0].Op})
-	if m := w.e.modules["web"]; !m.store.Clean() || fmt.Sprint(w.e.Values(m.name)) != "map[a:1 b:1 c:1 global:map[] replicas:1]" || len(m.byKey["web/d"].state) != 1 {
-		t.Errorf("values %v, state %v", w.e.Values(m.name), m.byKey["web/d"].state)
+	if m := w.e.modules["web"]; !m.store.Clean() || fmt.Sprint(w.e.Values(m.name)) != "map[a:1 b:1 c:1 global:map[] replicas:1]" || len(w.remembers("web/d")) != 1 {
+		t.Errorf("values %v, state %v", w.e.Values(m.name), w.remembers("web/d"))
 	}
 }
 
@@ -128,7 +128,7 @@ func TestAFailedSaveFailsItsRuns(t *testing.T) {
 		t.Errorf("values %v", view)
 	}
 	for id, want := range map[string]string{"a": "are not kept: timeout", "large": "more than the 900 KiB that fit into a Secret"} {
-		if got := m.byKey["web/"+id].lastError; !strings.Contains(got, want) {
+		if got := m.byKey["web/"+id].subjects.Failure(); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", id, got, want)
 		}
 	}

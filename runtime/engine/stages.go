@@ -75,7 +75,7 @@ func (e *Engine) beginAll() {
 		return
 	}
 	for _, h := range e.global.hooks {
-		if h.stages[builtins.StageBeforeAll] == nil && h.gates() && !h.first.passed() && h.trouble() == "" {
+		if h.stages[builtins.StageBeforeAll] == nil && h.gates() && !h.subjects.First().Passed() && h.trouble() == "" {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // moduleState is what people are shown of a module.
@@ -163,18 +164,19 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 
 func (e *Engine) hookStatus(h *hook) status.Hook {
 	m := h.module
+	own := lane.ID{Group: h.gen.ID}
 	out := status.Hook{
-		ID: h.gen.ID, Module: m.name, LastError: h.failure(), Attempt: h.lane.Attempt(h.work()),
+		ID: h.gen.ID, Module: m.name, LastError: h.subjects.Failure(), Attempt: h.lane.Attempt(own),
 		Runs: h.runs, Failures: h.failures, Duration: status.Duration(h.took),
 	}
 	if !h.lastRun.IsZero() {
 		at := h.lastRun
 		out.LastRun = &at
 	}
-	notBefore, waits := h.lane.Waiting(h.work())
+	notBefore, waits := h.lane.Waiting(own)
 	if h.forEach() {
 		waits = h.lane.Waits(h.gen.ID)
-		objects, failing := len(h.objects), len(h.failing)
+		objects, failing := h.subjects.Len(), len(h.subjects.Failing())
 		out.Objects, out.Failing = &objects, &failing
 	}
 	out.NextTry = future(notBefore, e.now)

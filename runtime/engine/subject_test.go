@@ -2,35 +2,17 @@ package engine
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-func TestTheFirstRunOfASubject(t *testing.T) {
-	fail, succeed, renew := (*firstRun).fail, func(f *firstRun) { *f = hasSucceeded }, (*firstRun).renew
-	for _, c := range []struct {
-		name          string
-		steps         []func(*firstRun)
-		tried, passed bool
-	}{
-		{"nothing", nil, false, false},
-		{"fails", []func(*firstRun){fail}, true, false},
-		{"succeeds", []func(*firstRun){fail, succeed}, true, true},
-		{"fails later", []func(*firstRun){succeed, fail}, true, true},
-		{"has other code", []func(*firstRun){succeed, renew}, false, true},
-		{"has other code twice", []func(*firstRun){succeed, renew, renew}, false, true},
-		{"fails with other code", []func(*firstRun){succeed, renew, fail}, true, true},
-		{"has failed with the code before", []func(*firstRun){fail, renew}, false, false},
-	} {
-		var f firstRun
-		for _, step := range c.steps {
-			step(&f)
-		}
-		if f.tried() != c.tried || f.passed() != c.passed {
-			t.Errorf("%s: tried %t, passed %t", c.name, f.tried(), f.passed())
-		}
-	}
+// remembers is the state of a hook without for_each.
+func (w *world) remembers(hook string) map[string]any {
+	module, _, _ := strings.Cut(hook, "/")
+	state, _ := w.e.module(module).byKey[hook].subjects.At("").State()
+	return state
 }
 
 // A run that somebody asks for fails or mends the object that it is about, as it does a hook

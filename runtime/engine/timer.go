@@ -5,6 +5,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine/timers"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 const tickPrefix = "tick."
@@ -62,5 +63,5 @@ func (m *module) keepTicks(before, now timers.Set) {
 
 // keepTick keeps the last tick of a schedule that asks for it.
 func (m *module) keepTick(t *timers.Timer) {
-	m.store.Put(keptKey(tickPrefix, t.ID), t.Encode())
+	m.store.Put(object.DataKey(tickPrefix, t.ID), t.Encode())
 }

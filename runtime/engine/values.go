@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -26,8 +27,8 @@ func (e *Engine) staticValues(name string, g *generation.Module) (static *values
 func (m *module) renewValues(static *values.Composer) {
 	there := map[string]bool{}
 	for _, h := range m.hooks {
-		for s := range h.subjects {
-			there[s.id()] = true
+		for _, s := range h.subjects.All() {
+			there[s.ID()] = true
 		}
 	}
 	m.values.Renew(m.gen, static, there)
@@ -56,9 +57,8 @@ func (e *Engine) retrySoon(m *module) {
 }
 
 // setLayer makes what a subject sets count. The next look at its module shows it.
-func (e *Engine) setLayer(s *subject, ops []effect.ValueOp, cause *effect.Cause) {
-	m := s.hook.module
-	if m.values.Set(s.id(), ops) {
+func (e *Engine) setLayer(m *module, s *subjects.Subject, ops []effect.ValueOp, cause *effect.Cause) {
+	if m.values.Set(s.ID(), ops) {
 		e.touchAll() // no module's values show a switch
 	}
 	m.moves = append(m.moves, cause)
@@ -90,7 +90,15 @@ func (e *Engine) valuesMoved(names []string, causes ...*effect.Cause) {
 }
 
 // layer is what the last successful run about a subject left in the values.
-func (s *subject) layer() []effect.ValueOp { return s.hook.module.values.Layer(s.id()) }
+func (m *module) layer(s *subjects.Subject) []effect.ValueOp { return m.values.Layer(s.ID()) }
+
+// keptOf is what of a layer stays beside what the next run sets.
+func (h *hook) keptOf(layer []effect.ValueOp) []effect.ValueOp {
+	if !h.gen.KeepValues {
+		return nil
+	}
+	return layer
+}
 
 // SecretTexts returns the secret texts of the values, and of what the subject remembers.
 func (a *RunHook) SecretTexts() []string {

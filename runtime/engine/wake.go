@@ -6,6 +6,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine/agenda"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -18,7 +19,9 @@ func (e *Engine) tick() {
 		case id == agenda.Module(m.name):
 			due = append(due, m)
 		case m.byKey[id.Group] != nil:
-			e.runAgain(m.byKey[id.Group].about(id.Key))
+			h := m.byKey[id.Group]
+			e.add(h, h.subjects.At(id.Key), lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
+			e.touch(m)
 		}
 	}
 	for _, m := range due {
@@ -34,13 +37,7 @@ func (e *Engine) moduleOf(id string) *module {
 }
 
 // requeueAt sets the time of a subject's next run; zero means none.
-func (e *Engine) requeueAt(s *subject, at time.Time) { e.agenda.Set(s.work(), at) }
-
-// runAgain queues a run that a subject has asked for.
-func (e *Engine) runAgain(s *subject) {
-	e.add(s, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
-	e.touch(s.hook.module)
-}
+func (e *Engine) requeueAt(s *subjects.Subject, at time.Time) { e.agenda.Set(work(s), at) }
 
 // setWake asks for the next tick when that is not the one that was asked for.
 func (e *Engine) setWake(asked time.Time) {
@@ -70,7 +67,7 @@ func (m *module) nextWake(now time.Time) (at time.Time) {
 			if h.limit != nil && h.lane.Waits(h.gen.ID) {
 				sooner(h.allowedAt(now))
 			}
-			sooner(h.restsAt())
+			sooner(h.echoes.Next())
 			for _, s := range h.schedules {
 				sooner(s.Next())
 			}

@@ -59,8 +59,8 @@ func wantInStep(t testing.TB, e *Engine) {
 func (e *Engine) requeues() (out []time.Time) {
 	for _, m := range e.everyone() {
 		for _, h := range m.hooks {
-			for s := range h.subjects {
-				if at := e.agenda.At(s.work()); !at.IsZero() {
+			for _, s := range h.subjects.All() {
+				if at := e.agenda.At(work(s)); !at.IsZero() {
 					out = append(out, at)
 				}
 			}

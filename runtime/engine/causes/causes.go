@@ -80,6 +80,53 @@ func compareCauses(a, b builtins.Event) int {
 	return strings.Compare(key(a), key(b))
 }
 
+// Echoes are those of the subjects of one hook that wake themselves, or have, by id.
+type Echoes map[string]*Echo
+
+// Of is that of a subject; one that does not wake itself has nothing to take note of.
+func (x Echoes) Of(subject string) *Echo {
+	if echo := x[subject]; echo != nil {
+		return echo
+	}
+	return &Echo{}
+}
+
+// Rest drops those that do not wake themselves any more.
+func (x Echoes) Rest(now time.Time) {
+	for subject, echo := range x {
+		if echo.rest(now) && echo.until.IsZero() {
+			delete(x, subject)
+		}
+	}
+}
+
+// Next is when it is time for [Echoes.Rest]; zero: not yet.
+func (x Echoes) Next() (at time.Time) {
+	for _, echo := range x {
+		if ends := echo.ends; !ends.IsZero() && (at.IsZero() || ends.Before(at)) {
+			at = ends
+		}
+	}
+	return at
+}
+
+// Forget drops what was said of all of them.
+func (x Echoes) Forget() {
+	for _, echo := range x {
+		echo.why = ""
+	}
+}
+
+// Trouble is what was said of the first subject that wakes itself, or "".
+func (x Echoes) Trouble() (why string) {
+	for _, echo := range x {
+		if echo.why != "" && (why == "" || echo.why < why) {
+			why = echo.why
+		}
+	}
+	return why
+}
+
 // Echo is what is known of one subject that wakes itself.
 type Echo struct {
 	until time.Time // what waits for it waits until then; zero: it is not slowed down
@@ -89,12 +136,6 @@ type Echo struct {
 
 // Until is the time until which what waits for the subject waits; zero: it need not.
 func (x *Echo) Until() time.Time { return x.until }
-
-// Why is what was said of the subject, "" when it does not wake itself.
-func (x *Echo) Why() string { return x.why }
-
-// Ends is when it is time for [Echo.Rest]; zero: not yet.
-func (x *Echo) Ends() time.Time { return x.ends }
 
 func mine(subject string) func(builtins.Event) bool {
 	return func(ev builtins.Event) bool { return OfWatch(ev) && ev.Cause.Round(subject) >= MaxEchoes }
@@ -145,17 +186,14 @@ func (x *Echo) End(wrote bool, now time.Time) {
 	}
 }
 
-// Rest says whether the subject does not wake itself any more.
-func (x *Echo) Rest(now time.Time) bool {
+// rest says whether the subject does not wake itself any more.
+func (x *Echo) rest(now time.Time) bool {
 	if x.why == "" || !x.ends.IsZero() && !x.ends.After(now) {
 		x.why = ""
 		return true
 	}
 	return false
 }
-
-// Forget drops what was said of the subject.
-func (x *Echo) Forget() { x.why = "" }
 
 // Writes are the causes of what commits under way write, by object: an event that comes
 // before the end of a commit may tell of it without saying so.

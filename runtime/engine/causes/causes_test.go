@@ -72,7 +72,7 @@ func TestASubjectThatWakesItselfIsSlowedDown(t *testing.T) {
 		x.Begin(events[0].Cause)
 		x.End(true, now)
 	}
-	if x.Rest(now) || x.Rest(now.Add(echoRests-1)) || !x.Rest(x.Ends()) || x.Why() != "" {
+	if x.rest(now) || x.rest(now.Add(echoRests-1)) || !x.rest(x.ends) || x.why != "" {
 		t.Error("it does not rest")
 	}
 	x.Queue("a", []builtins.Event{event("x", row("a", MaxEchoes))}, now, none)
@@ -80,12 +80,42 @@ func TestASubjectThatWakesItselfIsSlowedDown(t *testing.T) {
 		t.Error("news wait")
 	}
 	x.Say("wakes itself")
-	if x.End(false, now); x.Why() != "" {
+	if x.End(false, now); x.why != "" {
 		t.Error("a run that writes nothing wakes itself")
 	}
 	x.Say("wakes itself")
-	if x.Begin(nil); x.Why() != "" {
+	if x.Begin(nil); x.why != "" {
 		t.Error("a run for other news is one of the row")
+	}
+}
+
+// Subjects that have rested are forgotten, unless something waits for them.
+func TestTheSubjectsOfAHookThatWakeThemselves(t *testing.T) {
+	now := time.Unix(0, 0)
+	x := Echoes{}
+	if x.Of("a").Say("a: wakes itself"); len(x) > 0 || x.Trouble() != "" || !x.Next().IsZero() {
+		t.Error("one that is not slowed down is taken note of")
+	}
+	for i, subject := range []string{"b", "a"} {
+		x[subject] = x.Of(subject)
+		x[subject].Say(subject + ": wakes itself")
+		x[subject].End(true, now.Add(time.Duration(i)*time.Second))
+	}
+	if got := x.Trouble(); got != "a: wakes itself" || !x.Next().Equal(now.Add(echoRests)) {
+		t.Errorf("trouble %q until %s", got, x.Next())
+	}
+	x.Rest(x.Next())
+	if got := x.Trouble(); got != "a: wakes itself" || len(x) != 1 {
+		t.Errorf("trouble %q of %d", got, len(x))
+	}
+	x.Of("a").Queue("a", []builtins.Event{event("x", row("a", MaxEchoes))}, now, none)
+	x.Forget()
+	if x.Rest(now); x.Trouble() != "" || x.Of("a").Until().IsZero() {
+		t.Error("one that waits is forgotten")
+	}
+	x.Of("a").Begin(nil)
+	if x.Rest(now); len(x) > 0 {
+		t.Error("one that has rested is left")
 	}
 }
 

@@ -1,0 +1,96 @@
+package subjects
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	kjson "sigs.k8s.io/json"
+
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// These begin the keys under which layers and states are kept.
+const (
+	LayerKey = "layer."
+	StateKey = "state."
+)
+
+// KeptLayer is what is kept of the layer of a subject.
+type KeptLayer struct {
+	Hook string          `json:"hook"`
+	Key  string          `json:"key,omitempty"`
+	Ops  json.RawMessage `json:"ops"`
+}
+
+// KeptState is what is kept of what a subject remembers.
+type KeptState struct {
+	Hook  string         `json:"hook"`
+	Key   string         `json:"key,omitempty"`
+	State map[string]any `json:"state"`
+	// Secrets are the paths inside State at which secret texts stand.
+	Secrets [][]string `json:"secrets,omitempty"`
+}
+
+// DecodeLayer reads what was kept of a layer.
+func DecodeLayer(data []byte) (k KeptLayer, err error) {
+	err = json.Unmarshal(data, &k)
+	return k, err
+}
+
+// DecodeState reads what was kept of a state. Integers stay integers, as the hook has set them.
+func DecodeState(data []byte) (k KeptState, err error) {
+	err = kjson.UnmarshalCaseSensitivePreserveInts(data, &k)
+	return k, err
+}
+
+// Keys are the keys of its layer and of its state.
+func (s *Subject) Keys() [2]string {
+	return [2]string{object.DataKey(LayerKey, s.ID()), object.DataKey(StateKey, s.ID())}
+}
+
+// Keep is what is kept of a subject with this layer and this state, by key; nil for what it
+// has not. An error says that it is too large.
+func (s *Subject) Keep(layer []effect.ValueOp, state map[string]any, secrets [][]string) (map[string][]byte, error) {
+	ofLayer, err := s.encodeLayer(layer)
+	if err != nil {
+		return nil, err
+	}
+	ofState, err := s.encodeState(state, secrets)
+	if err != nil {
+		return nil, err
+	}
+	for _, data := range [][]byte{ofLayer, ofState} {
+		if len(data) > effect.MaxKept { // which would have the writes of other runs fail, too
+			return nil, fmt.Errorf("what it sets or remembers has %d KiB, more than the %d KiB that fit into a Secret: set less", len(data)>>10, effect.MaxKept>>10)
+		}
+	}
+	keys := s.Keys()
+	return map[string][]byte{keys[0]: ofLayer, keys[1]: ofState}, nil
+}
+
+func (s *Subject) encodeLayer(layer []effect.ValueOp) ([]byte, error) {
+	if len(layer) == 0 {
+		return nil, nil
+	}
+	ops, err := values.EncodeOps(layer)
+	if err != nil {
+		return nil, err
+	}
+	// Not json.Marshal: it would write < and > in another way than EncodeOps, and what is
+	// kept should read as it was set.
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err = enc.Encode(KeptLayer{s.Hook, s.Key, ops})
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+func (s *Subject) encodeState(state map[string]any, secrets [][]string) ([]byte, error) {
+	if len(state) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(KeptState{s.Hook, s.Key, state, secrets})
+}
