@@ -35,13 +35,13 @@ func (e *Engine) findRemoved(in Start) {
 	for name := range in.Sets {
 		names[name] = true
 	}
-	order := readOrder(in.Kept[globalName])
+	order := verdicts.ReadPlaces(in.Kept[globalName][orderKey])
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if e.modules[name] != nil || name == globalName {
 			continue
 		}
 		g := &generation.Module{Name: name, Key: name, Err: errGone}
-		order[name].put(&g.Decl)
+		order[name].Put(&g.Decl)
 		m := e.newModule(name, g, in.store(name))
 		m.noteSets(in.Sets[name])
 		m.pass = releases.New(releaseRetry, in.releases(name)...)
