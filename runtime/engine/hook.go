@@ -27,8 +27,6 @@ type hook struct {
 	subjects  *subjects.Set
 	watches   watches.Set
 	schedules timers.Set
-	startup   *builtins.StartupBinding
-	stages    map[builtins.Stage]*builtins.StageBinding
 
 	receiving bool        // a request that may write is being answered
 	received  []Requested // those that wait for that
@@ -71,7 +69,7 @@ type run struct {
 }
 
 func newHook(m *module, g *generation.Hook) *hook {
-	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), stages: map[builtins.Stage]*builtins.StageBinding{}, echoes: causes.Echoes{}}
+	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), echoes: causes.Echoes{}}
 	h.subjects = subjects.New(g.ID, h.forEach())
 	if g.MinInterval > 0 {
 		h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
@@ -79,17 +77,33 @@ func newHook(m *module, g *generation.Hook) *hook {
 	for i := range g.Bindings {
 		b := &g.Bindings[i]
 		switch {
-		case b.Startup != nil:
-			h.startup = b.Startup
 		case b.Schedule != nil:
 			h.schedules = append(h.schedules, timers.New(g.ID, b.Name, b.Schedule))
 		case b.Watch != nil:
 			h.watches = append(h.watches, watches.New(b.Name, b.Watch))
-		case b.Stage != nil:
-			h.stages[b.Stage.Stage] = b.Stage
 		}
 	}
 	return h
+}
+
+// startup is the hook's binding to the start of its module, or nil.
+func (h *hook) startup() *builtins.StartupBinding {
+	for i := range h.gen.Bindings {
+		if b := &h.gen.Bindings[i]; b.Startup != nil {
+			return b.Startup
+		}
+	}
+	return nil
+}
+
+// stage is the hook's binding to a stage, or nil.
+func (h *hook) stage(stage builtins.Stage) *builtins.StageBinding {
+	for i := range h.gen.Bindings {
+		if b := &h.gen.Bindings[i]; b.Stage != nil && b.Stage.Stage == stage {
+			return b.Stage
+		}
+	}
+	return nil
 }
 
 // gates says whether the module's first render waits for the hook, or, of a global
@@ -100,7 +114,7 @@ func (h *hook) gates() bool {
 			return true
 		}
 	}
-	return h.startup != nil || h.stages[builtins.StageBeforeAll] != nil
+	return h.startup() != nil || h.stage(builtins.StageBeforeAll) != nil
 }
 
 // holds says that the hook has not done yet what the first render waits for.
@@ -135,8 +149,12 @@ func (e *Engine) startHook(m *module, h *hook) {
 	for _, s := range h.schedules {
 		e.startTimer(h, s)
 	}
-	if h.startup != nil {
-		e.add(h, h.subjects.At(""), h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
+	e.queueStartup(h)
+}
+
+func (e *Engine) queueStartup(h *hook) {
+	if b := h.startup(); b != nil {
+		e.add(h, h.subjects.At(""), b.Order, builtins.Event{Type: "startup", Binding: "startup"})
 	}
 }
 
@@ -171,11 +189,12 @@ func (m *module) ready(id string) bool {
 	if m.leaving {
 		return h.leaves()
 	}
-	if h.startup == nil || h.subjects.First().Tried() {
+	own := h.startup()
+	if own == nil || h.subjects.First().Tried() {
 		return true
 	}
 	for _, other := range m.hooks {
-		if other.startup != nil && other.startup.Order < h.startup.Order && !other.subjects.First().Tried() && other.trouble() == "" {
+		if b := other.startup(); b != nil && b.Order < own.Order && !other.subjects.First().Tried() && other.trouble() == "" {
 			return false
 		}
 	}

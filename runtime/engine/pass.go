@@ -82,7 +82,7 @@ func (e *Engine) advance(m *module) {
 func (e *Engine) queueStage(m *module, stage builtins.Stage) map[string]bool {
 	waiting := map[string]bool{}
 	for _, h := range m.hooks {
-		if b := h.stages[stage]; b != nil {
+		if b := h.stage(stage); b != nil {
 			e.add(h, h.subjects.At(""), b.Order, builtins.Event{Type: releases.EventType(stage), Binding: string(stage), Cause: m.pass.Cause()})
 			h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 			waiting[h.gen.ID] = true

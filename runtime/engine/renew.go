@@ -76,7 +76,7 @@ func (e *Engine) renewPass(m *module, old *generation.Module) {
 	}
 	m.pass.Renew()
 	for _, id := range m.pass.Waiting() {
-		if h := m.byKey[id]; h == nil || h.stages[m.pass.Stage()] == nil {
+		if h := m.byKey[id]; h == nil || h.stage(m.pass.Stage()) == nil {
 			m.pass.Drop(id)
 		}
 	}
@@ -213,14 +213,10 @@ func (h *hook) take(g *generation.Hook, c *change) {
 		}
 	}
 	before, ticks := h.watches, h.schedules
-	h.startup, h.watches, h.schedules, h.stages = nil, nil, nil, map[builtins.Stage]*builtins.StageBinding{}
+	h.watches, h.schedules = nil, nil
 	for i := range g.Bindings {
 		b := &g.Bindings[i]
 		switch {
-		case b.Startup != nil:
-			h.startup = b.Startup
-		case b.Stage != nil:
-			h.stages[b.Stage.Stage] = b.Stage
 		case b.Schedule != nil:
 			h.takeTimer(ticks, b, c)
 		case b.Watch != nil:
@@ -307,9 +303,7 @@ func (e *Engine) again(h *hook) {
 	e.willHold(h)
 	h.echoes.Forget()
 	h.subjects.Renew()
-	if h.startup != nil {
-		e.add(h, h.subjects.At(""), h.startup.Order, builtins.Event{Type: "startup", Binding: "startup"})
-	}
+	e.queueStartup(h)
 	e.missedAll(h)
 	for _, binding := range h.watches.Again() {
 		e.queue(h, builtins.Event{Type: "sync", Binding: binding})
@@ -324,10 +318,10 @@ func (e *Engine) again(h *hook) {
 // missedAll queues what global hooks get once in the life of a process, or when all
 // modules have come to rest.
 func (e *Engine) missedAll(h *hook) {
-	if b := h.stages[builtins.StageBeforeAll]; b != nil && e.standings.Begun() {
+	if b := h.stage(builtins.StageBeforeAll); b != nil && e.standings.Begun() {
 		e.add(h, h.subjects.At(""), b.Order, builtins.Event{Type: releases.EventType(builtins.StageBeforeAll), Binding: string(builtins.StageBeforeAll)})
 	}
-	if h.stages[builtins.StageAfterAll] != nil {
+	if h.stage(builtins.StageAfterAll) != nil {
 		e.standings.Stir()
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // leaves says whether the hook runs as the module's release is uninstalled.
 func (h *hook) leaves() bool {
-	return h.stages[builtins.StageBeforeDelete] != nil || h.stages[builtins.StageAfterDelete] != nil
+	return h.stage(builtins.StageBeforeDelete) != nil || h.stage(builtins.StageAfterDelete) != nil
 }
 
 // leaves says whether the module must run, or go on running, its before_delete and
@@ -75,7 +75,7 @@ func (e *Engine) beginAll() {
 		return
 	}
 	for _, h := range e.global.hooks {
-		if h.stages[builtins.StageBeforeAll] == nil && h.gates() && !h.subjects.First().Passed() && h.trouble() == "" {
+		if h.stage(builtins.StageBeforeAll) == nil && h.gates() && !h.subjects.First().Passed() && h.trouble() == "" {
 			return
 		}
 	}
@@ -86,7 +86,7 @@ func (e *Engine) beginAll() {
 // endAll queues the after_all hooks when all modules have come to rest. It says
 // whether there is more to look at.
 func (e *Engine) endAll() bool {
-	if !slices.ContainsFunc(e.global.hooks, func(h *hook) bool { return h.stages[builtins.StageAfterAll] != nil }) {
+	if !slices.ContainsFunc(e.global.hooks, func(h *hook) bool { return h.stage(builtins.StageAfterAll) != nil }) {
 		return false
 	}
 	switch round := e.standings.Rest(); {
