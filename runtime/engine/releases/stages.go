@@ -46,7 +46,8 @@ func (p *Pass) Drop(hook string) { delete(p.waiting, hook) }
 // tried: its own retries go on.
 func (p *Pass) Ran(hook string, events []builtins.Event, succeeded bool) {
 	stage := p.Stage()
-	if stage != "" && slices.ContainsFunc(events, isOf(stage)) && (succeeded || stage == builtins.StageAfterHelm) {
+	its := func(ev builtins.Event) bool { return isOf(&ev, stage) }
+	if stage != "" && slices.ContainsFunc(events, its) && (succeeded || stage == builtins.StageAfterHelm) {
 		p.Drop(hook)
 	}
 }
@@ -54,18 +55,21 @@ func (p *Pass) Ran(hook string, events []builtins.Event, succeeded bool) {
 // StageOf is the stage of a release that a run for these events is part of, or "". One that other
 // events have led to as well is no work of after_helm alone.
 func StageOf(events []builtins.Event) builtins.Stage {
-	after := isOf(builtins.StageAfterHelm)
-	switch {
-	case slices.ContainsFunc(events, isOf(builtins.StageBeforeHelm)):
-		return builtins.StageBeforeHelm
-	case len(events) > 0 && !slices.ContainsFunc(events, func(ev builtins.Event) bool { return !after(ev) }):
+	after := len(events) > 0
+	for i := range events {
+		if isOf(&events[i], builtins.StageBeforeHelm) {
+			return builtins.StageBeforeHelm
+		}
+		after = after && isOf(&events[i], builtins.StageAfterHelm)
+	}
+	if after {
 		return builtins.StageAfterHelm
 	}
 	return ""
 }
 
-func isOf(stage builtins.Stage) func(builtins.Event) bool {
-	return func(ev builtins.Event) bool { return ev.Type == EventType(stage) && ev.Binding == string(stage) }
+func isOf(ev *builtins.Event, stage builtins.Stage) bool {
+	return ev.Type == EventType(stage) && ev.Binding == string(stage)
 }
 
 // EventType is the type of the events of a stage.
