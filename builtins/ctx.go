@@ -48,7 +48,7 @@ type ModuleInfo struct{ Name, Namespace, Release string }
 // Event is one reason for a run.
 type Event struct {
 	// Type is "startup", "schedule", "sync", "added", "modified", "deleted",
-	// "requeue", or "helm", "delete" and "all" for the stages that Binding names.
+	// "requeue", "request", or "helm", "delete" and "all" for the stages that Binding names.
 	Type string
 	// Binding is the name of the binding that triggered.
 	Binding string
@@ -67,6 +67,8 @@ type Event struct {
 	Lacks bool
 	// Cause says which runs have brought it about; nil: none. Hooks do not see it.
 	Cause *effect.Cause
+	// Request is what somebody asks, for "request". Hooks see it as ctx.request.
+	Request *Request
 }
 
 // CtxFields are the names of all that a hook finds in its ctx.

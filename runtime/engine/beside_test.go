@@ -38,61 +38,72 @@ func (w *held) carry(in Input) (saves []Save) {
 	return saves
 }
 
-// newBeside is a module with a hook that has a run in its lane and one that answers a
-// request, while a tick of another hook is being written.
+// newBeside is a module with a hook that has a run in its lane, and a request that waits for
+// that, while a tick of another hook is being written.
 func newBeside(t *testing.T) (w *held, first Save) {
-	a := hk("a", onStartup(0), builtins.Binding{Name: "receive", Receive: &builtins.ReceiveBinding{Path: "/x"}})
-	w = &held{newWorld(t, mod("web", isOn(), a, hk("daily", daily())), mod("shop", isOn())), map[string]RunHook{}}
+	w = &held{newWorld(t, mod("web", isOn(), hk("a", onStartup(0), onReceive("/x")), hk("daily", daily())), mod("shop", isOn())), map[string]RunHook{}}
 	w.installed = []ReleaseRef{{Module: "web", Name: "web", Namespace: "ops"}}
 	w.e = New(w.opts)
 	w.carry(Config{State: ConfigPresent})
 	saves := w.carry(Start{Generation: w.gen, Installed: w.installed})
-	w.carry(Requested{ID: 1, Hook: "web/a", Request: &builtins.Request{Binding: "receive"}})
-	if len(saves) != 1 || w.runs["a"].Run == 0 || w.runs["a request"].Run == 0 {
+	w.carry(ask(1, "web/a"))
+	if len(saves) != 1 || len(w.runs) != 1 || w.runs["a"].Run == 0 {
 		t.Fatalf("saves %v, runs %v", saves, w.runs)
 	}
 	return w, saves[0]
+}
+
+// ask is a request of http.receive.
+func ask(id uint64, hook string) Requested {
+	return Requested{ID: id, Hook: hook, Request: &builtins.Request{Binding: "receive"}}
 }
 
 func daily() builtins.Binding {
 	return builtins.Binding{Name: "daily", Schedule: &builtins.ScheduleBinding{Cron: "0 3 * * *", CatchUp: true}}
 }
 
-// Of what two runs of one hook leave, and one write keeps, a state stays as the last one
-// has set it: with the places of its secrets.
-func TestTwoRunsOfOneHookAreKeptAtOnce(t *testing.T) {
+// A request waits until what the run before it leaves is kept, and goes on from that.
+func TestARequestGoesOnFromTheRunBeforeIt(t *testing.T) {
 	w, first := newBeside(t)
-	w.carry(RunDone{Run: w.runs["a"].Run, Effects: effect.Effects{State: map[string]any{"token": "s3cret"}, StateSecrets: [][]string{{"token"}}}})
-	w.carry(RunDone{Run: w.runs["a request"].Run, Effects: set("a", 1)})
-	second := w.carry(Saved{Op: first.Op})
-	if len(second) != 1 || len(second[0].Hooks) != 2 {
-		t.Fatalf("the second write: %v", second)
+	saves := w.carry(Saved{Op: first.Op})
+	effects := set("a", 1)
+	effects.State, effects.StateSecrets = map[string]any{"token": "s3cret"}, [][]string{{"token"}}
+	saves = append(saves, w.carry(RunDone{Run: w.runs["a"].Run, Effects: effects})...)
+	if len(saves) != 1 || len(w.runs) != 1 {
+		t.Fatalf("writes %v, runs %v", saves, w.runs)
 	}
-	if data := second[0].Data[object.DataKey(subjects.StateKey, "web/a")]; !strings.Contains(string(data), `"secrets":[["token"]]`) {
+	w.carry(Saved{Op: saves[0].Op})
+	run := w.runs["a request"]
+	if fmt.Sprint(run.State, run.StateSecrets) != "map[token:s3cret] [[token]]" || run.Attempt != 1 {
+		t.Fatalf("the run of the request: %+v", run)
+	}
+	saves = w.carry(RunDone{Run: run.Run, Effects: set("a", 2)})
+	if len(saves) != 1 || len(w.said) > 0 {
+		t.Fatalf("writes %v, said %v", saves, w.said)
+	}
+	if data := saves[0].Data[object.DataKey(subjects.StateKey, "web/a")]; !strings.Contains(string(data), `"secrets":[["token"]]`) {
 		t.Errorf("kept %s", data)
 	}
-	w.carry(Saved{Op: second[0].Op})
+	w.carry(Saved{Op: saves[0].Op})
+	wantSaid(t, w.world, "request 1: <nil>")
 	if state, secrets := w.e.modules["web"].byKey["web/a"].subjects.At("").State(); fmt.Sprint(state, secrets) != "map[token:s3cret] [[token]]" {
 		t.Errorf("state %v, secrets %v", state, secrets)
 	}
+	if view := fmt.Sprint(w.e.Values("web")); view != "map[a:2 global:map[] replicas:1]" {
+		t.Errorf("values %v", view)
+	}
 }
 
-// A run that leaves all as it is has the last word all the same, when another one that has
-// ended before it is still being kept.
+// The run that ends last has the last word: one that sets nothing takes away what the one
+// before it has set, once that is kept.
 func TestTheRunThatEndsLastCounts(t *testing.T) {
 	w, first := newBeside(t)
 	saves := w.carry(Saved{Op: first.Op})
 	saves = append(saves, w.carry(RunDone{Run: w.runs["a"].Run, Effects: set("a", 1)})...)
-	if len(saves) != 1 {
-		t.Fatalf("writes: %v", saves)
-	}
-	w.carry(RunDone{Run: w.runs["a request"].Run})
-	if len(w.said) > 0 {
-		t.Errorf("answered before it counts: %v", w.said)
-	}
-	saves = w.carry(Saved{Op: saves[0].Op})
-	if len(saves) != 1 {
-		t.Fatalf("writes: %v", saves)
+	w.carry(Saved{Op: saves[0].Op})
+	saves = w.carry(RunDone{Run: w.runs["a request"].Run})
+	if len(w.said) > 0 || len(saves) != 1 {
+		t.Fatalf("answered before it counts: %v; writes: %v", w.said, saves)
 	}
 	w.carry(Saved{Op: saves[0].Op})
 	wantSaid(t, w.world, "request 1: <nil>")
@@ -107,7 +118,6 @@ func TestAModuleComesBackDuringAWrite(t *testing.T) {
 	w, first := newBeside(t)
 	web, shop := w.gen.Modules["web"], w.gen.Modules["shop"]
 	w.carry(RunDone{Run: w.runs["a"].Run, Effects: set("a", 1)})
-	w.carry(RunDone{Run: w.runs["a request"].Run, Effects: set("a", 2)})
 	tree := func(mods ...*generation.Module) Reload {
 		gen := &generation.Generation{Number: w.gen.Number + 1, Modules: map[string]*generation.Module{}, Tree: w.gen.Tree}
 		for _, m := range mods {
@@ -116,9 +126,10 @@ func TestAModuleComesBackDuringAWrite(t *testing.T) {
 		return Reload{Generation: gen}
 	}
 	w.carry(tree(shop))
-	if len(w.said) != 1 || w.e.module("web") != nil {
-		t.Errorf("said %v", w.said)
+	if w.e.module("web") != nil || len(w.e.runs) > 0 {
+		t.Errorf("left are runs %v", w.e.runs)
 	}
+	wantSaid(t, w.world, "request 1: hook web/a: module web is not running: it does not answer now")
 	w.carry(tree(shop, web))
 	w.carry(Saved{Op: first.Op})
 	if len(w.gone) > 0 || w.e.module("web") == nil {

@@ -36,6 +36,8 @@ type chaos struct {
 	inbox   []Input
 	live    map[string]bool // watches that tell of changes
 	blind   map[uint64]bool // runs that saw an incomplete snapshot
+	asked   map[uint64]bool // requests that have no answer yet
+	asks    uint64
 
 	kept     map[string]map[string][]byte
 	releases map[ReleaseRef]string // the values, "" for a failed one
@@ -49,13 +51,13 @@ func newChaos(t *testing.T, r *rand.Rand) *chaos {
 		}
 		return d
 	}
-	db := mod("db", on(1), hk("nodes", onWatch("nodes")), hk("start", onStartup(0)), hk("before", onBefore()), hk("after", onAfter()))
+	db := mod("db", on(1), hk("nodes", onWatch("nodes"), onReceive("/db")), hk("start", onStartup(0)), hk("before", onBefore()), hk("after", onAfter()))
 	db.Hooks[0].Queue = "slow"
 	db.Tree.CRDs = []tree.File{{Path: "crds/a.yaml"}}
-	web := mod("web", on(0, "db"), hk("nodes", onStartup(1), onWatch("nodes"), onAfter()))
+	web := mod("web", on(0, "db"), hk("nodes", onStartup(1), onWatch("nodes"), onAfter(), onReceive("/web")))
 	web.Enabled = noFunction{}
 	w := newWorld(t, mod(globalName, builtins.ModuleDecl{}, hk("g", onStartup(0), onWatch("nodes"))),
-		db, web, mod("dyn", builtins.ModuleDecl{}, hk("a", onStartup(0))), mod("safe", on(2)), mod("quick", on(0), hk("nodes", onWatch("nodes"))))
+		db, web, mod("dyn", builtins.ModuleDecl{}, hk("a", onStartup(0))), mod("safe", on(2)), mod("quick", on(0), hk("nodes", onWatch("nodes"), onReceive("/quick"))))
 	return &chaos{t: t, r: r, w: w, calm: r == nil, now: w.now,
 		kept: map[string]map[string][]byte{}, releases: map[ReleaseRef]string{}}
 }
@@ -71,7 +73,7 @@ func (c *chaos) boot() {
 		c.w.gen = c.trees.generation(c.truth.tree)
 	}
 	c.e, c.wakeAt = New(c.w.opts), time.Time{}
-	c.pending, c.live, c.blind = nil, map[string]bool{}, map[uint64]bool{}
+	c.pending, c.live, c.blind, c.asked = nil, map[string]bool{}, map[uint64]bool{}, map[uint64]bool{}
 	var installed []ReleaseRef
 	for ref := range c.releases {
 		installed = append(installed, ref)
@@ -134,9 +136,18 @@ func (c *chaos) disturb() {
 			break
 		}
 		c.step()
+	case 9:
+		c.ask([]string{"db/nodes", "web/nodes", "quick/nodes"}[c.r.IntN(3)])
 	default:
 		c.step()
 	}
+}
+
+// ask sends a request to a hook.
+func (c *chaos) ask(hook string) {
+	c.asks++
+	c.asked[c.asks] = true
+	c.inbox = append(c.inbox, Requested{ID: c.asks, Hook: hook, Request: &builtins.Request{Binding: "receive"}})
 }
 
 // change changes the cluster; those who watch it are told.
@@ -196,7 +207,13 @@ func (c *chaos) handle(in Input) {
 			c.pending = slices.DeleteFunc(c.pending, func(p Action) bool { s, ok := p.(StartWatch); return ok && s.ID == a.ID })
 		case Note:
 			c.note("    %s %s: %s", a.Module, a.Hook, a.Message)
-		case Publish, Unpublish, DropSets, Adopted, Gone, Uncommitted:
+		case Respond:
+			c.note("    answers %d: %v", a.ID, a.Err)
+			if !c.asked[a.ID] {
+				c.complain("request %d is answered twice", a.ID)
+			}
+			delete(c.asked, a.ID)
+		case Publish, Unpublish, DropSets, Adopted, Gone, Uncommitted, Serve:
 		case Refused:
 			c.complain("a generation is refused: %s", a.Reason)
 		default:
@@ -387,6 +404,17 @@ func (c *chaos) settle() {
 	if ready, why := c.e.Ready(); !ready {
 		c.complain("not ready: %s", why)
 	}
+	if len(c.asked) > 0 {
+		c.complain("nobody has answered the requests %v", c.asked)
+	}
+}
+
+// mend has hooks succeed whose last request has failed: it is not tried again.
+func (c *chaos) mend() {
+	for _, hook := range []string{"db/nodes", "web/nodes", "quick/nodes"} {
+		c.ask(hook)
+	}
+	c.settle()
 }
 
 // final is what must not depend on the way.

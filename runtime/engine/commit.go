@@ -24,7 +24,7 @@ func (e *Engine) runDone(in RunDone) {
 	}
 	h := r.hook
 	switch {
-	case r.outdated(), in.Gone, in.Incomplete && r.request != nil:
+	case r.outdated(), in.Gone, in.Incomplete && r.asked():
 		e.drop(in.Run)
 		return
 	case in.Incomplete: // its watch was replaced, or holds nothing for now
@@ -145,13 +145,12 @@ func (e *Engine) written(id uint64) {
 	s, m := r.subject, r.hook.module
 	r.layer = r.nextLayer(id, m.layer(s))
 	r.state, r.secrets = s.State()
-	if values.Equal(m.layer(s), r.layer) && !r.remembers(r.state, r.secrets) && !e.followsAnother(r) {
+	if values.Equal(m.layer(s), r.layer) && !r.remembers(r.state, r.secrets) {
 		e.runSucceeded(id)
 		return
 	}
-	r.joined = true
 	until := e.now
-	if s.Key != "" && r.request == nil {
+	if s.Key != "" && !r.asked() {
 		until = e.now.Add(gatherFor)
 	}
 	m.store.Join(id, object.PlainSize(r.effects.State)+sizeOf(r.layer), until)
@@ -175,20 +174,6 @@ func sizeOf(layer []effect.ValueOp) int {
 	return n
 }
 
-// followsAnother says whether what another run about the same subject leaves is still to be
-// kept: one that answers a request goes beside one of the lane. The one that ends last counts.
-func (e *Engine) followsAnother(r *run) bool {
-	if !r.hook.receiving {
-		return false
-	}
-	for _, other := range e.runs {
-		if other != r && other.subject == r.subject && other.joined {
-			return true
-		}
-	}
-	return false
-}
-
 // drop forgets a run whose subject is not there any more.
 func (e *Engine) drop(id uint64) {
 	r := e.runs[id]
@@ -197,15 +182,13 @@ func (e *Engine) drop(id uint64) {
 	if h := m.byKey[r.hook.gen.ID]; h != nil && len(h.before) > 0 && !e.running(r.hook) {
 		h.before = slices.DeleteFunc(h.before, func(other *hook) bool { return other == r.hook })
 	}
-	if r.request != nil {
+	r.hook.lane.Done(r.work)
+	if r.asked() {
 		why := "its module has stopped"
 		if !r.outdated() {
 			why = "its snapshots are not complete"
 		}
-		e.do(Respond{ID: r.request.ID, Err: fmt.Errorf("hook %s: %s: %w", r.hook.gen.ID, why, ErrNotReady)})
-		e.receiveNext(r.hook)
-	} else {
-		r.hook.lane.Done(r.work)
+		e.do(Respond{ID: r.work.ID.Ask, Err: fmt.Errorf("hook %s: %s: %w", r.hook.gen.ID, why, ErrNotReady)})
 	}
 	if r.gone() && r.ownsSets() { // applied after those of its object were dropped
 		e.do(DropSets{Module: m.name, Hook: r.hook.gen.ID, Key: r.subject.Key})
@@ -218,8 +201,8 @@ func (e *Engine) runSucceeded(id uint64) {
 	r := e.runs[id]
 	delete(e.runs, id)
 	h, s, m := r.hook, r.subject, r.hook.module
-	if r.request == nil {
-		h.lane.Done(r.work)
+	h.lane.Done(r.work)
+	if !r.asked() {
 		echo := h.echoes.Of(s.ID())
 		h.lane.Delay(work(s), echo.Until())
 		echo.End(len(r.effects.Writes) > 0, e.now)
@@ -241,7 +224,7 @@ func (e *Engine) runSucceeded(id uint64) {
 	if len(r.effects.Messages) > 0 {
 		e.do(Send{Module: m.name, Hook: h.gen.ID, Messages: r.effects.Messages})
 	}
-	if r.request != nil {
+	if r.asked() {
 		if r.effects.Requeue > 0 {
 			e.requeueAt(s, e.now.Add(r.effects.Requeue))
 		}
@@ -284,8 +267,10 @@ func (e *Engine) runFailed(id uint64, err error) {
 	r := e.runs[id]
 	delete(e.runs, id)
 	h, s, m := r.hook, r.subject, r.hook.module
-	if r.request != nil {
+	if r.asked() {
+		h.lane.Done(r.work)
 		e.responded(r, err)
+		e.touch(m)
 		return
 	}
 	allowed := h.gen.AllowFailure && !r.cleanup

@@ -28,9 +28,6 @@ type hook struct {
 	watches   watches.Set
 	schedules timers.Set
 
-	receiving bool        // a request that may write is being answered
-	received  []Requested // those that wait for that
-
 	echoes causes.Echoes // of its subjects
 
 	review *reviewed // how it answers reviews, as the driver knows it
@@ -62,11 +59,12 @@ type run struct {
 	state   map[string]any
 	secrets [][]string
 	change  persist.Change
-	joined  bool // it waits for that
 
-	request  *Requested // what it answers, or nil
-	response builtins.Response
+	response builtins.Response // to whoever has asked for it
 }
+
+// asked says whether somebody waits for the answer of the run.
+func (r *run) asked() bool { return r.work.ID.Ask != 0 }
 
 func newHook(m *module, g *generation.Hook) *hook {
 	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), echoes: causes.Echoes{}}
@@ -178,12 +176,21 @@ func (e *Engine) startWatch(h *hook, w *watches.Watch) {
 
 // ready says whether a hook may run now. No run sees a snapshot that is not
 // complete: an empty one would look like a cluster in which all is gone.
-func (m *module) ready(id string) bool {
-	h := m.byKey[id]
-	if h == nil || !m.started || len(h.before) > 0 || h.barred != "" || !h.allowedAt(m.now).IsZero() {
+func (m *module) ready(id lane.ID) bool {
+	h, asked := m.byKey[id.Group], id.Ask != 0
+	if h == nil || len(h.before) > 0 {
 		return false
 	}
-	if !h.watches.Complete() || !m.remembersFinalizer(h) || m.store.Has(upKey) && !m.store.Stands(upKey) {
+	if asked && h.gen.Session {
+		return true
+	}
+	if !m.started || h.barred != "" || !h.watches.Complete() || !m.remembersFinalizer(h) || m.store.Has(upKey) && !m.store.Stands(upKey) {
+		return false
+	}
+	if asked {
+		return !m.leaving
+	}
+	if !h.allowedAt(m.now).IsZero() {
 		return false
 	}
 	if m.leaving {
@@ -241,6 +248,7 @@ func (e *Engine) dispatch(m *module) {
 	m.now = e.now
 	for _, h := range m.hooks {
 		h.echoes.Rest(e.now)
+		e.refuseAsks(h, h.refusesRequests())
 	}
 	for _, l := range m.lanes {
 		for {
@@ -249,7 +257,13 @@ func (e *Engine) dispatch(m *module) {
 				break
 			}
 			h := m.byKey[work.ID.Group]
-			if h.limit != nil {
+			if work.ID.Ask != 0 {
+				if err := h.takes(work.ID.Key, work.Events); err != nil { // no longer
+					l.Done(work)
+					e.do(Respond{ID: work.ID.Ask, Err: err})
+					continue
+				}
+			} else if h.limit != nil {
 				h.limit.AllowN(e.now, 1)
 			}
 			e.startRun(h, &run{hook: h, subject: h.subjects.At(work.ID.Key), epoch: m.epoch, work: work})
@@ -270,8 +284,8 @@ func (e *Engine) startRun(h *hook, r *run) {
 		a.Each = h.gen.ForEach
 		a.ObjectNamespace, a.ObjectName = s.Name()
 	}
-	if r.request != nil {
-		a.Request = r.request.Request
+	if r.asked() {
+		a.Request = requestOf(work.Events)
 	} else {
 		ev, _ := causes.Of(work.Events)
 		r.cause = ev.Cause

@@ -118,7 +118,7 @@ type Unheld struct {
 // Requested says that somebody waits for an answer of a hook; answered by
 // [Respond], once, whatever happens.
 type Requested struct {
-	// ID is the driver's.
+	// ID is the driver's, and not 0.
 	ID uint64
 	// Hook is the hook's id.
 	Hook string

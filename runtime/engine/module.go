@@ -276,6 +276,7 @@ func (e *Engine) takeDown(m *module) {
 	}
 	m.pass.Stop()
 	for _, h := range m.hooks {
+		e.refuseAsks(h, h.refusesRequests())
 		for _, w := range h.watches {
 			delete(e.watches, w.ID)
 			e.do(StopWatch{ID: w.ID})

@@ -91,7 +91,7 @@ func moduleOf(name, form string) *generation.Module {
 		hooks = append(hooks, hk("g", onStartup(0), onWatch("nodes")))
 	case "db":
 		decl.Weight = &one
-		nodes := hk("nodes", onWatch("nodes"))
+		nodes := hk("nodes", onWatch("nodes"), onReceive("/"+name))
 		if nodes.Queue = "slow"; form == "lane" {
 			nodes.Queue = ""
 		}
@@ -106,13 +106,13 @@ func moduleOf(name, form string) *generation.Module {
 		if form != "free" {
 			decl.Requires = []string{"db"}
 		}
-		hooks = append(hooks, hk("nodes", onStartup(1), onWatch("nodes"), onAfter()))
+		hooks = append(hooks, hk("nodes", onStartup(1), onWatch("nodes"), onAfter(), onReceive("/web")))
 	case "dyn":
 		hooks = append(hooks, hk("a", onStartup(0)))
 	case "quick":
-		nodes := hk("nodes", onWatch("nodes"))
+		nodes := hk("nodes", onWatch("nodes"), onReceive("/"+name))
 		if form == "each" {
-			nodes.ForEach, nodes.Parallel = "nodes", 2
+			nodes.ForEach, nodes.Parallel, nodes.Bindings = "nodes", 2, nodes.Bindings[:1]
 		}
 		hooks = append(hooks, nodes)
 	}
@@ -157,6 +157,7 @@ func TestRandomReloadsSettleTheSame(t *testing.T) {
 		}
 		c.change(func(t *truth) { *t = last })
 		c.settle()
+		c.mend()
 
 		if diff := cmp.Diff(plain.final(), c.final()); diff != "" {
 			c.complain("the end differs (-in order, +in disorder):\n%s", diff)

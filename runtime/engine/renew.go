@@ -189,6 +189,7 @@ func (e *Engine) endHook(h *hook) {
 		e.requeueAt(s, time.Time{})
 	}
 	h.lane.Drop(h.gen.ID)
+	e.refuseAsks(h, "it is another one now, or gone")
 }
 
 // freshHook makes a hook that begins once runs of those have ended that had its id.

@@ -13,40 +13,56 @@ import (
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// Request runs: somebody waits for the answer, so they run at once, beside the lanes.
-// They may write, so those of one hook go one at a time: the next one sees what the last
-// one has kept. Reviews, which change nothing, are in review.go.
+// Runs that somebody asks for, and waits for the answer of: requests of http.receive, and calls.
+// They are work of the hook's lane, and go first there. Reviews, which change nothing, are in
+// review.go.
 
 // maxWaitingRequests bounds how many requests wait for one hook.
 const maxWaitingRequests = 100
 
-// requested starts the run that answers a request, or says why there is none.
+// requested has a run wait in the lane of the hook, or says why there is none.
 func (e *Engine) requested(in Requested) {
-	if in.Request == nil {
-		e.called(in)
-		return
-	}
 	h, err := e.answers(in.Hook)
 	if err != nil {
 		e.do(Respond{ID: in.ID, Err: err})
 		return
 	}
-	b := h.gen.Binding(in.Request.Binding)
-	if b == nil || b.Receive == nil {
-		e.do(Respond{ID: in.ID, Err: fmt.Errorf("hook %s takes no requests at %q", h.gen.ID, in.Request.Binding)})
+	events := h.causes(in.Key)
+	if in.Request != nil {
+		events = []builtins.Event{{Type: "request", Binding: in.Request.Binding, Request: in.Request}}
+	}
+	err = h.takes(in.Key, events)
+	if n := h.lane.Asks(h.gen.ID); err == nil && n >= maxWaitingRequests {
+		err = fmt.Errorf("%d requests wait for hook %s already: %w", n, h.gen.ID, ErrBusy)
+	}
+	if err != nil {
+		e.do(Respond{ID: in.ID, Err: err})
 		return
 	}
-	if h.receiving {
-		if len(h.received) >= maxWaitingRequests {
-			e.do(Respond{ID: in.ID, Err: fmt.Errorf("%d requests wait for hook %s already: %w", len(h.received), h.gen.ID, ErrBusy)})
-			return
+	h.lane.Ask(lane.ID{Group: h.gen.ID, Key: in.Key, Ask: in.ID}, events...)
+	e.touch(h.module)
+}
+
+// takes says why no run of the hook answers such a request, or such a call.
+func (h *hook) takes(key string, events []builtins.Event) error {
+	in := requestOf(events)
+	if in == nil {
+		return h.callable(key)
+	}
+	if b := h.gen.Binding(in.Binding); b == nil || b.Receive == nil {
+		return fmt.Errorf("hook %s takes no requests at %q", h.gen.ID, in.Binding)
+	}
+	return nil
+}
+
+// requestOf is what a run for these events answers; nil when that is no request.
+func requestOf(events []builtins.Event) *builtins.Request {
+	for _, ev := range events {
+		if ev.Request != nil {
+			return ev.Request
 		}
-		h.received = append(h.received, in)
-		return
 	}
-	h.receiving = true
-	work := lane.Work[builtins.Event]{Events: []builtins.Event{{Type: "request", Binding: b.Name}}, Attempt: 1}
-	e.startRun(h, &run{hook: h, subject: h.subjects.At(""), epoch: h.module.epoch, work: work, request: &in})
+	return nil
 }
 
 // ErrBusy and ErrNotReady say why a request has no answer: too many wait, or the hook
@@ -67,9 +83,6 @@ func (e *Engine) answers(id string) (*hook, error) {
 		return nil, fmt.Errorf("there is no hook %s: %w", id, ErrNotReady)
 	}
 	h := m.byKey[id]
-	if h.gen.Session {
-		return h, nil
-	}
 	if why := h.refusesRequests(); why != "" {
 		return nil, fmt.Errorf("hook %s: %s: %w", id, why, ErrNotReady)
 	}
@@ -79,6 +92,8 @@ func (e *Engine) answers(id string) (*hook, error) {
 // refusesRequests says why the hook cannot answer requests now, or "".
 func (h *hook) refusesRequests() string {
 	switch m := h.module; {
+	case h.gen.Session:
+		return ""
 	case !m.started || m.leaving:
 		return "module " + m.name + " is not running"
 	case h.barred != "":
@@ -89,10 +104,20 @@ func (h *hook) refusesRequests() string {
 	return ""
 }
 
-// responded ends a request run. Nobody tries it again but whoever asked.
+// refuseAsks answers all whose runs wait for a hook, when there is a reason why they do not run.
+func (e *Engine) refuseAsks(h *hook, why string) {
+	if why == "" {
+		return
+	}
+	for _, id := range h.lane.DropAsks(h.gen.ID) {
+		e.do(Respond{ID: id, Err: fmt.Errorf("hook %s: %s: %w", h.gen.ID, why, ErrNotReady)})
+	}
+}
+
+// responded answers whoever has asked for a run. Nobody tries it again but them.
 func (e *Engine) responded(r *run, err error) {
 	h, s := r.hook, r.subject
-	e.do(Respond{ID: r.request.ID, Response: r.response, Err: err})
+	e.do(Respond{ID: r.work.ID.Ask, Response: r.response, Err: err})
 	switch {
 	case err != nil:
 		h.failures++
@@ -101,22 +126,6 @@ func (e *Engine) responded(r *run, err error) {
 		}
 	case h.subjects.Answer(s, ""):
 		e.note(builtins.LevelInfo, h.module, h.gen.ID, s.Said("runs again"))
-	}
-	e.receiveNext(h)
-	e.touch(h.module)
-}
-
-// receiveNext starts the request that waits longest.
-func (e *Engine) receiveNext(h *hook) {
-	h.receiving = false
-	waiting := h.received
-	h.received = nil
-	for i, in := range waiting {
-		if h.receiving {
-			h.received = append(h.received, waiting[i:]...)
-			return
-		}
-		e.requested(in)
 	}
 }
 

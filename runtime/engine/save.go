@@ -7,7 +7,6 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/engine/persist"
-	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -31,7 +30,6 @@ func (e *Engine) save(m *module) {
 // it count.
 func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks []*generation.Hook) {
 	layers := m.values.Propose()
-	last := map[*subjects.Subject]*run{} // before
 	for _, id := range m.store.Take() {
 		r := e.runs[id]
 		s := r.subject
@@ -41,9 +39,6 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 		}
 		r.layer = r.nextLayer(id, layers.Layer(s.ID()))
 		state, secrets := s.State()
-		if before := last[s]; before != nil {
-			state, secrets = before.state, before.secrets
-		}
 		if r.remembers(state, secrets) {
 			state, secrets = r.effects.State, r.effects.StateSecrets
 		}
@@ -56,7 +51,7 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 			continue
 		}
 		layers.Set(s.ID(), r.layer)
-		r.state, r.secrets, r.change, last[s] = state, secrets, change, r
+		r.state, r.secrets, r.change = state, secrets, change
 		runs, changes, hooks = append(runs, id), append(changes, change), append(hooks, r.hook.gen)
 	}
 	return runs, changes, hooks

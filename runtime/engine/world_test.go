@@ -144,6 +144,10 @@ func onStage(s builtins.Stage) builtins.Binding {
 	return builtins.Binding{Name: string(s), Stage: &builtins.StageBinding{Stage: s}}
 }
 
+func onReceive(path string) builtins.Binding {
+	return builtins.Binding{Name: "receive", Receive: &builtins.ReceiveBinding{Path: path}}
+}
+
 func set(path string, v any) effect.Effects {
 	return effect.Effects{Values: []effect.ValueOp{{Op: effect.OpSet, Path: strings.Split(path, "."), Value: v}}}
 }

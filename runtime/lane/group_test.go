@@ -30,7 +30,7 @@ func next(t *testing.T, l *Lane[string], now time.Time) Work[string] {
 func TestObjectsOfAHookRunSideBySide(t *testing.T) {
 	l := newParallel(2)
 	for _, key := range []string{"x", "y", "z"} {
-		l.Add(ID{"each", key}, Unordered, "sync")
+		l.Add(ID{Group: "each", Key: key}, Unordered, "sync")
 	}
 	x, y := next(t, l, t0), next(t, l, t0)
 	nothing(t, l, t0) // two at a time
@@ -52,7 +52,7 @@ func TestObjectsOfAHookRunSideBySide(t *testing.T) {
 func TestWorkThatGivesUpItsPlaceHoldsUpItsOwnObjectAlone(t *testing.T) {
 	l := newParallel(2)
 	for _, key := range []string{"a", "b", "c", "d"} {
-		l.Add(ID{"each", key}, Unordered, "sync")
+		l.Add(ID{Group: "each", Key: key}, Unordered, "sync")
 	}
 	a, b := next(t, l, t0), next(t, l, t0)
 	l.Yield(a)
@@ -92,7 +92,7 @@ func TestWorkThatGivesUpItsPlaceHoldsUpItsOwnObjectAlone(t *testing.T) {
 func TestManyObjectsLetOtherHooksHaveTheirTurn(t *testing.T) {
 	l := newParallel(2)
 	for i := range 100 {
-		l.Add(ID{"each", fmt.Sprint(i)}, Unordered, "sync")
+		l.Add(ID{Group: "each", Key: fmt.Sprint(i)}, Unordered, "sync")
 	}
 	a, b := next(t, l, t0), next(t, l, t0)
 	l.Add(ID{Group: "other"}, Unordered, "tick")
@@ -114,7 +114,7 @@ func TestManyObjectsLetOtherHooksHaveTheirTurn(t *testing.T) {
 
 func TestOneObjectThatFailsHoldsUpNoOther(t *testing.T) {
 	l := newParallel(1)
-	bad, good := ID{"each", "bad"}, ID{"each", "good"}
+	bad, good := ID{Group: "each", Key: "bad"}, ID{Group: "each", Key: "good"}
 	l.Add(bad, Unordered, "sync")
 	l.Failed(next(t, l, t0), t0.Add(time.Minute))
 	l.Add(good, Unordered, "sync")
@@ -130,7 +130,7 @@ func TestOneObjectThatFailsHoldsUpNoOther(t *testing.T) {
 
 func TestForgetDropsWhatWaits(t *testing.T) {
 	l := newParallel(1)
-	id := ID{"each", "x"}
+	id := ID{Group: "each", Key: "x"}
 	l.Add(id, Unordered, "sync")
 	l.Forget(id)
 	nothing(t, l, t0)

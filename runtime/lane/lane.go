@@ -25,6 +25,8 @@ type ID struct {
 	// Key is one object of a hook with for_each, else "". All that waits for one
 	// ID is one piece of work.
 	Key string
+	// Ask is the number of work that somebody waits for, else 0: see [Lane.Ask].
+	Ask uint64
 }
 
 // Options configures a [Lane].
@@ -45,7 +47,8 @@ type Lane[E any] struct {
 	groups map[string]*group[E]
 	taken  map[ID]bool // true: it has its place
 	places int         // how many do
-	turn   string      // the group of what is taken
+	turn   string      // the group of what is taken; "" for an ask
+	asks   []Work[E]   // that wait
 	seq    int
 }
 
@@ -109,7 +112,7 @@ func (l *Lane[E]) RetrySoon(id ID, pause time.Duration) {
 func (l *Lane[E]) RetryAllSoon(group string, pause time.Duration) {
 	if g := l.groups[group]; g != nil {
 		for key, it := range g.failing {
-			l.retrySoon(g, ID{group, key}, it, pause)
+			l.retrySoon(g, ID{Group: group, Key: key}, it, pause)
 		}
 	}
 }
@@ -125,10 +128,10 @@ func (l *Lane[E]) retrySoon(g *group[E], id ID, it *item[E], pause time.Duration
 }
 
 // Next takes the piece of work that is due: by order, then in the order of arrival; a
-// group of which something was taken goes behind those that wait already. Ready may
-// hold a group back. It returns false when nothing is due, or when it must wait for
-// what is taken.
-func (l *Lane[E]) Next(now time.Time, ready func(group string) bool) (Work[E], bool) {
+// group of which something was taken goes behind those that wait already. An ask goes first,
+// unless another one went last. Ready may hold a group or an ask back. It returns false when
+// nothing is due, or when it must wait for what is taken.
+func (l *Lane[E]) Next(now time.Time, ready func(ID) bool) (Work[E], bool) {
 	if l.places > 0 && l.places >= l.o.Parallel(l.turn) {
 		return Work[E]{}, false
 	}
@@ -136,24 +139,33 @@ func (l *Lane[E]) Next(now time.Time, ready func(group string) bool) (Work[E], b
 	var name string
 	for candidate, g := range l.groups {
 		g.promote(now)
-		if len(g.due.items) == 0 || best != nil && !g.before(best) || !ready(candidate) {
+		if len(g.due.items) == 0 || best != nil && !g.before(best) || !ready(ID{Group: candidate}) {
 			continue
 		}
 		best, name = g, candidate
+	}
+	if best == nil || l.turn != "" {
+		if i := slices.IndexFunc(l.asks, func(w Work[E]) bool { return ready(w.ID) }); i >= 0 {
+			return l.takeAsk(i)
+		}
 	}
 	if best == nil || len(l.taken) > 0 && name != l.turn {
 		return Work[E]{}, false
 	}
 	it := best.due.items[0]
-	id := ID{name, it.key}
-	w := Work[E]{ID: id, Events: it.events, Attempt: it.attempt + 1}
+	w := Work[E]{ID: ID{Group: name, Key: it.key}, Events: it.events, Attempt: it.attempt + 1}
 	it.events, it.lastRun = nil, now
-	l.taken[id], l.turn = true, name
-	l.places++
-	l.place(id, best, it)
+	l.take(w, name)
+	l.place(w.ID, best, it)
 	l.seq++
 	best.turn = l.seq
 	return w, true
+}
+
+// take gives work a place.
+func (l *Lane[E]) take(w Work[E], turn string) {
+	l.taken[w.ID], l.turn = true, turn
+	l.places++
 }
 
 // Yield gives up the place of work that is taken and has only to wait: another piece of its
@@ -234,7 +246,7 @@ func (l *Lane[E]) Delay(id ID, until time.Time) {
 	}
 }
 
-// Clear drops all that waits. Work that is taken stays taken until it is given
+// Clear drops all that waits but for asks. Work that is taken stays taken until it is given
 // back.
 func (l *Lane[E]) Clear() { clear(l.groups) }
 
@@ -252,13 +264,13 @@ func (l *Lane[E]) Forget(id ID) {
 
 func (l *Lane[E]) find(id ID) (*group[E], *item[E]) {
 	g := l.groups[id.Group]
-	if g == nil {
+	if g == nil || id.Ask != 0 {
 		return nil, nil
 	}
 	return g, g.items[id.Key]
 }
 
-// Busy says whether work of the group is under way.
+// Busy says whether work of the group is under way, asks aside.
 func (l *Lane[E]) Busy(group string) bool { return len(l.taken) > 0 && l.turn == group }
 
 // Waiting says whether something waits for the ID, and until when it must.
@@ -299,6 +311,6 @@ func (l *Lane[E]) Wake(now time.Time) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// Drop forgets a group: all that waits for it. Work that is taken stays so until it is
+// Drop forgets a group: all that waits for it but for asks. Work that is taken stays so until it is
 // given back.
 func (l *Lane[E]) Drop(group string) { delete(l.groups, group) }

@@ -13,7 +13,7 @@ func newLane() *Lane[string] {
 	return New(Options[string]{Overflow: func([]string) []string { return []string{"sync"} }})
 }
 
-func always(string) bool { return true }
+func always(ID) bool { return true }
 
 func take(t *testing.T, l *Lane[string], now time.Time, key string, events ...string) Work[string] {
 	t.Helper()
@@ -121,7 +121,7 @@ func TestTooManyEventsBecomeOne(t *testing.T) {
 func TestReadyHoldsBack(t *testing.T) {
 	l := newLane()
 	l.Add(ID{Group: "a"}, Unordered, "1")
-	if _, ok := l.Next(t0, func(string) bool { return false }); ok {
+	if _, ok := l.Next(t0, func(ID) bool { return false }); ok {
 		t.Error("a held key ran")
 	}
 	l.Clear()

@@ -15,9 +15,12 @@ func (l *Lane[E]) Queue() []Queued {
 	for name, g := range l.groups {
 		for key, it := range g.items {
 			if len(it.events) > 0 && !it.awaitsChange {
-				out = append(out, Queued{ID: ID{name, key}, Seq: it.seq})
+				out = append(out, Queued{ID: ID{Group: name, Key: key}, Seq: it.seq})
 			}
 		}
+	}
+	for _, w := range l.asks {
+		out = append(out, Queued{ID: w.ID})
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 func TestQueue(t *testing.T) {
 	now := time.Unix(0, 0)
 	l := New(Options[int]{Overflow: func([]int) []int { return nil }})
-	ready := func(string) bool { return true }
+	ready := func(ID) bool { return true }
 	queue := func() []Queued {
 		out := l.Queue()
 		slices.SortFunc(out, func(a, b Queued) int { return strings.Compare(a.ID.Group, b.ID.Group) })
