@@ -67,7 +67,7 @@ func (d *Driver) do(a engine.Action) {
 		d.start(func() error { return d.uninstall(a) },
 			func(err error) engine.Input { return engine.Uninstalled{Op: a.Op, Err: err} })
 	case engine.Publish:
-		for _, err := range d.metrics.hooks.publish(a.Module, a.Hook, a.Key, a.Metrics) {
+		for _, err := range d.metrics.hooks.Publish(a.Module, a.Hook, a.Key, a.Metrics) {
 			d.log(a.Module, a.Hook).Log(builtins.LevelError, err.Error(), nil)
 		}
 	case engine.Send:
@@ -79,7 +79,7 @@ func (d *Driver) do(a engine.Action) {
 	case engine.Gone:
 		d.gone(a)
 	case engine.Unpublish:
-		d.metrics.hooks.unpublish(a.Module, a.Hook, a.Key)
+		d.metrics.hooks.Unpublish(a.Module, a.Hook, a.Key)
 	case engine.DropSets:
 		mark := d.executor.SetMark()
 		d.busy.Go(func() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/metrics"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -21,7 +22,7 @@ import (
 // docs/operations.md. Labels are names of the tree (module, hook, queue, binding) or of
 // small fixed sets, so that nothing grows without bound.
 type Metrics struct {
-	hooks *hookMetrics
+	hooks *metrics.Hooks
 	state *stateMetrics
 	// own are the collectors of Starling's own metrics.
 	own []prometheus.Collector
@@ -61,7 +62,7 @@ type Metrics struct {
 
 // NewMetrics registers the metrics. Version is that of the binary.
 func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
-	m := &Metrics{hooks: newHookMetrics(), state: newStateMetrics(), arrived: map[string]time.Time{}}
+	m := &Metrics{hooks: metrics.New(), state: newStateMetrics(), arrived: map[string]time.Time{}}
 	ofHook := []string{"module", "hook"}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -248,5 +249,5 @@ func (m *Metrics) gone(module, hook string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.arrived, hook)
-	m.hooks.unpublish(module, hook, "")
+	m.hooks.Unpublish(module, hook, "")
 }

@@ -56,7 +56,7 @@ func TestMetricsOfGoneHooks(t *testing.T) {
 		m.runs.WithLabelValues("web", hook).Inc()
 		m.seconds.WithLabelValues("web", hook).Observe(1)
 		m.limits.WithLabelValues("web", hook, "time").Inc()
-		if errs := m.hooks.publish("web", hook, "", []effect.Metric{{Kind: effect.MetricSet, Name: "x", Value: 1}}); errs != nil {
+		if errs := m.hooks.Publish("web", hook, "", []effect.Metric{{Kind: effect.MetricSet, Name: "x", Value: 1}}); errs != nil {
 			t.Fatal(errs)
 		}
 	}

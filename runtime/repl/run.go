@@ -11,6 +11,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/metrics"
 	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -199,7 +200,7 @@ func metricText(m effect.Metric) string {
 	}
 	labels := ""
 	if len(m.Labels) > 0 {
-		labels = strings.TrimPrefix(sim.MetricKey("", "", m.Labels), " ")
+		labels = strings.TrimPrefix(metrics.Key("", "", m.Labels), " ")
 	}
 	return fmt.Sprintf("%s %s%s %v", m.Kind, m.Name, labels, m.Value)
 }

@@ -46,9 +46,11 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 	case engine.Unhold:
 		return engine.Unheld{Op: a.Op, Err: w.executor.Unhold(ctx, a)}
 	case engine.Publish:
-		w.publish(a)
+		for _, err := range w.Metrics.Publish(a.Module, a.Hook, a.Key, a.Metrics) {
+			w.o.Log(a.Module, a.Hook, builtins.LevelError, err.Error(), nil)
+		}
 	case engine.Unpublish:
-		w.unpublish(a.Module, a.Hook, a.Key)
+		w.Metrics.Unpublish(a.Module, a.Hook, a.Key)
 	case dropSets:
 		if err := w.executor.DropSets(ctx, a.DropSets, a.mark); err != nil {
 			w.o.Log(a.Module, a.Hook, builtins.LevelWarn, err.Error()+"; looked at again after the next start", nil)

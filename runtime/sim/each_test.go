@@ -54,7 +54,7 @@ func TestNothingStaysOfObjectsThatAreGone(t *testing.T) {
 			}
 		}
 		var names []string
-		for name := range w.Metrics {
+		for name := range w.Metrics.Values() {
 			names = append(names, strings.TrimPrefix(name, "web/hooks/a.star:kids "))
 		}
 		slices.Sort(names)

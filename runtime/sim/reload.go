@@ -36,5 +36,5 @@ func (w *World) adopt(g *generation.Generation) {
 
 // gone takes away what a hook, or a whole module, has set in the metrics.
 func (w *World) gone(a engine.Gone) {
-	w.unpublish(a.Module, a.Hook, "")
+	w.Metrics.Unpublish(a.Module, a.Hook, "")
 }

@@ -115,7 +115,7 @@ func TestReload(t *testing.T) {
 	if s := w.Status(); len(s.Modules) != 1 || s.Modules[0].State != status.ModuleReady || s.Generation != 4 {
 		t.Errorf("status is %+v", s)
 	}
-	for key := range w.Metrics {
+	for key := range w.Metrics.Values() {
 		if strings.HasPrefix(key, "web/") {
 			t.Errorf("metric %s is still there", key)
 		}

@@ -80,7 +80,7 @@ hook(sets, on = [startup()])
 		for _, m := range []string{"web", "asks"} {
 			shown += strings.Join(explained(t, w, m), "\n")
 		}
-		for key := range w.Metrics {
+		for key := range w.Metrics.Values() {
 			shown += "\n" + key
 		}
 		events, err := w.List("v1", "Event", nil, "", "")

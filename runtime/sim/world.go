@@ -20,6 +20,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/metrics"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/sim/rest"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -102,9 +103,8 @@ type World struct {
 
 	// Runs are the runs since the world began, in order.
 	Runs []Run
-	// Metrics are those that hooks have set, by name and labels.
-	Metrics map[string]float64
-	series  map[string]series
+	// Metrics are those that hooks have set.
+	Metrics *metrics.Hooks
 	// Sent are the messages of http.send, in order.
 	Sent []engine.Send
 	// Writes counts what was written: commits with writes, saves and releases that
@@ -142,7 +142,7 @@ func New(o Options) (*World, error) {
 	if o.Now.IsZero() {
 		o.Now = Begin
 	}
-	w := &World{o: o, now: o.Now}
+	w := &World{o: o, now: o.Now, Metrics: metrics.New()}
 	w.Listen(o.Log)
 	var err error
 	if w.store, err = newStore(store.Options{Builtins: o.Builtins, Now: w.Now, MakeNamespaces: o.Origin == nil || o.makeNamespaces}, o.Origin); err != nil {
@@ -194,7 +194,7 @@ func (w *World) Begin(ctx context.Context) error {
 	w.watches, w.pending, w.wakeAt, w.config = map[string]*follower{}, nil, time.Time{}, nil
 	w.configVersion = ""
 	w.answers, w.reviews = map[uint64]engine.Respond{}, map[string]*engine.Review{}
-	w.Metrics, w.series = map[string]float64{}, map[string]series{}
+	w.Metrics = metrics.New()
 	w.engine = engine.New(engine.Options{
 		Namespace: w.o.Namespace, Name: w.o.Name, PauseAll: w.o.PauseAll, Paused: w.o.Paused, Jitter: func() float64 { return 0 },
 	})

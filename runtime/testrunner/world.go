@@ -17,6 +17,7 @@ import (
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/metrics"
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
@@ -338,8 +339,8 @@ func (w *world) Runs(hook string) ([]builtins.TestRun, error) {
 }
 
 func (w *world) Metric(metric string, labels map[string]string) (float64, bool) {
-	suffix := strings.TrimPrefix(sim.MetricKey("", metric, labels), " ")
-	for key, v := range w.w.Metrics {
+	suffix := strings.TrimPrefix(metrics.Key("", metric, labels), " ")
+	for key, v := range w.w.Metrics.Values() {
 		if strings.HasSuffix(key, " "+suffix) {
 			return v, true
 		}

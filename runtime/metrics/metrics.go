@@ -1,4 +1,5 @@
-package live
+// Package metrics holds what hooks measure: of a process, or of a simulated one.
+package metrics
 
 import (
 	"fmt"
@@ -14,9 +15,9 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// hookMetrics holds what hooks have set. It is a separate collector: names and
-// labels are not known before they are set.
-type hookMetrics struct {
+// Hooks holds what hooks have set. It is a separate collector: names and
+// labels are not known before they are set. It is safe for concurrent use.
+type Hooks struct {
 	mu     sync.Mutex
 	series map[string]*series
 	// hooks are the same series, by who has set them.
@@ -67,18 +68,21 @@ const (
 	maxAllLines = 50_000
 )
 
-// newHookMetrics returns an empty collector.
-func newHookMetrics() *hookMetrics {
-	return &hookMetrics{
+// Labels that all series have.
+const moduleLabel, hookLabel = "module", "hook"
+
+// New returns an empty collector.
+func New() *Hooks {
+	return &Hooks{
 		series: map[string]*series{}, hooks: map[hookName]map[string]*series{},
 		forms: map[metricName]form{}, uses: map[metricName]int{}, lines: map[string]int{},
 	}
 }
 
-// publish changes the metrics of a hook, with for_each those of one object: groups
+// Publish changes the metrics of a hook, with for_each those of one object: groups
 // expire first, whatever the order of the calls was. A metric that cannot be is left out and
 // reported.
-func (m *hookMetrics) publish(module, hook, key string, changes []effect.Metric) []error {
+func (m *Hooks) Publish(module, hook, key string, changes []effect.Metric) []error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	expired := map[string]bool{}
@@ -107,7 +111,7 @@ var histogramSuffixes = [...]string{"_bucket", "_sum", "_count"}
 
 // collision returns a metric of the module whose lines would have the name of lines of this
 // one, or "".
-func (m *hookMetrics) collision(at metricName, want form) string {
+func (m *Hooks) collision(at metricName, want form) string {
 	for _, suffix := range histogramSuffixes {
 		if _, taken := m.forms[metricName{at.module, at.name + suffix}]; taken && want.kind == effect.MetricObserve {
 			return at.name + suffix
@@ -119,7 +123,7 @@ func (m *hookMetrics) collision(at metricName, want form) string {
 	return ""
 }
 
-func (m *hookMetrics) change(module, hook, object string, c effect.Metric) error {
+func (m *Hooks) change(module, hook, object string, c effect.Metric) error {
 	want := form{kind: c.Kind, buckets: c.Buckets}
 	if c.Kind == effect.MetricObserve && want.buckets == nil {
 		want.buckets = prometheus.DefBuckets
@@ -135,7 +139,7 @@ func (m *hookMetrics) change(module, hook, object string, c effect.Metric) error
 	} else if other := m.collision(at, want); other != "" {
 		return fmt.Errorf("metric %s: a histogram shows as its name with _bucket, _sum and _count, so it cannot be there beside %s; take another name", c.Name, other)
 	}
-	labels := map[string]string{"module": module, "hook": hook}
+	labels := map[string]string{moduleLabel: module, hookLabel: hook}
 	maps.Copy(labels, c.Labels)
 	key := seriesKey(c.Name, labels)
 	s := m.series[key]
@@ -173,9 +177,9 @@ func (m *hookMetrics) change(module, hook, object string, c effect.Metric) error
 	return nil
 }
 
-// unpublish takes away what a hook has set, or for "" all hooks of the module; with a
+// Unpublish takes away what a hook has set, or for "" all hooks of the module; with a
 // key only what is about that object.
-func (m *hookMetrics) unpublish(module, hook, key string) {
+func (m *Hooks) Unpublish(module, hook, key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	gone := func(s *series) bool { return key == "" || s.key == key }
@@ -191,7 +195,7 @@ func (m *hookMetrics) unpublish(module, hook, key string) {
 }
 
 // drop takes series of a hook away. A name that has none left may become something else.
-func (m *hookMetrics) drop(own hookName, gone func(*series) bool) {
+func (m *Hooks) drop(own hookName, gone func(*series) bool) {
 	for key, s := range m.hooks[own] {
 		if !gone(s) {
 			continue
@@ -214,6 +218,30 @@ func (m *hookMetrics) drop(own hookName, gone func(*series) bool) {
 	}
 }
 
+// Values are all series by [Key]; of a histogram the sum of what was observed.
+func (m *Hooks) Values() map[string]float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[string]float64{}
+	for _, s := range m.series {
+		labels := maps.Clone(s.labels)
+		delete(labels, moduleLabel)
+		delete(labels, hookLabel)
+		out[Key(s.hook, s.name, labels)] = s.value
+	}
+	return out
+}
+
+// Key names one series of a hook for people: "web/hooks/a.star:f ready{pool=a}".
+func Key(hook, name string, labels map[string]string) string {
+	pairs := make([]string, 0, len(labels))
+	for k, v := range labels {
+		pairs = append(pairs, k+"="+v)
+	}
+	slices.Sort(pairs)
+	return fmt.Sprintf("%s %s{%s}", hook, name, strings.Join(pairs, ","))
+}
+
 func seriesKey(name string, labels map[string]string) string {
 	var b strings.Builder
 	b.WriteString(name)
@@ -224,10 +252,10 @@ func seriesKey(name string, labels map[string]string) string {
 }
 
 // Describe sends nothing: the metrics are not known beforehand.
-func (m *hookMetrics) Describe(chan<- *prometheus.Desc) {}
+func (m *Hooks) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends what hooks have set.
-func (m *hookMetrics) Collect(out chan<- prometheus.Metric) {
+func (m *Hooks) Collect(out chan<- prometheus.Metric) {
 	for _, metric := range m.collect() {
 		out <- metric
 	}
@@ -235,7 +263,7 @@ func (m *hookMetrics) Collect(out chan<- prometheus.Metric) {
 
 // collect makes the metrics under the lock, so that a scraper that reads slowly
 // holds nobody up.
-func (m *hookMetrics) collect() []prometheus.Metric {
+func (m *Hooks) collect() []prometheus.Metric {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := make([]prometheus.Metric, 0, len(m.series))
@@ -250,7 +278,7 @@ func (m *hookMetrics) collect() []prometheus.Metric {
 // shared are the names that modules use for different kinds of metrics, and those that meet
 // the lines of another module's histogram. A name on /metrics has one type, so they are
 // shown without one.
-func (m *hookMetrics) shared() map[string]bool {
+func (m *Hooks) shared() map[string]bool {
 	kinds := map[string]effect.MetricKind{}
 	shared := map[string]bool{}
 	for at, form := range m.forms {

@@ -1,4 +1,4 @@
-package live
+package metrics
 
 import (
 	"fmt"
@@ -15,12 +15,10 @@ import (
 
 func TestMetricsOfHooks(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	m, err := NewMetrics(reg, "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := New()
+	reg.MustRegister(m)
 	publish := func(module, hook string, changes ...effect.Metric) []error {
-		return m.hooks.publish(module, hook, "", changes)
+		return m.Publish(module, hook, "", changes)
 	}
 	for range 2 {
 		if errs := publish("web", "web/a", effect.Metric{Kind: effect.MetricSet, Name: "ready", Value: 3, Labels: map[string]string{"zone": "x"}},
@@ -42,7 +40,7 @@ seen_total{hook="web/a",module="web"} 4
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "ready", "seen_total"); err != nil {
 		t.Error(err)
 	}
-	m.hooks.unpublish("web", "", "")
+	m.Unpublish("web", "", "")
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(""), "ready", "seen_total"); err != nil {
 		t.Error(err)
 	}
@@ -52,24 +50,21 @@ seen_total{hook="web/a",module="web"} 4
 }
 
 func TestMetricsAreBounded(t *testing.T) {
-	m, err := NewMetrics(prometheus.NewRegistry(), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := New()
 	var errs []error
 	for i := range maxLines + 1 {
-		errs = m.hooks.publish("web", "web/a", "", []effect.Metric{{Kind: effect.MetricSet, Name: "n", Labels: map[string]string{"i": strconv.Itoa(i)}}})
+		errs = m.Publish("web", "web/a", "", []effect.Metric{{Kind: effect.MetricSet, Name: "n", Labels: map[string]string{"i": strconv.Itoa(i)}}})
 	}
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "fewer values") {
 		t.Errorf("got %v", errs)
 	}
 	one := []effect.Metric{{Kind: effect.MetricSet, Name: "n"}}
-	if errs := m.hooks.publish("db", "db/a", "", one); len(errs) > 0 {
+	if errs := m.Publish("db", "db/a", "", one); len(errs) > 0 {
 		t.Errorf("another module has nothing left: %v", errs)
 	}
-	m.hooks.unpublish("web", "", "")
-	if errs := m.hooks.publish("web", "web/a", "", one); len(errs) > 0 || m.hooks.all != 2 {
-		t.Errorf("after it was switched off: %v, %d lines", errs, m.hooks.all)
+	m.Unpublish("web", "", "")
+	if errs := m.Publish("web", "web/a", "", one); len(errs) > 0 || m.all != 2 {
+		t.Errorf("after it was switched off: %v, %d lines", errs, m.all)
 	}
 }
 
@@ -77,7 +72,7 @@ func TestMetricsAreBounded(t *testing.T) {
 // are shown, without a type where they differ.
 func TestMetricsOfModulesThatShareAName(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	m := newHookMetrics()
+	m := New()
 	reg.MustRegister(m)
 	for _, c := range []struct {
 		module string
@@ -91,7 +86,7 @@ func TestMetricsOfModulesThatShareAName(t *testing.T) {
 		{"web", effect.Metric{Kind: effect.MetricSet, Name: "size", Value: 4}},
 		{"web", effect.Metric{Kind: effect.MetricSet, Name: "alone", Value: 5}},
 	} {
-		if errs := m.publish(c.module, c.module+"/a", "", []effect.Metric{c.Metric}); len(errs) > 0 {
+		if errs := m.Publish(c.module, c.module+"/a", "", []effect.Metric{c.Metric}); len(errs) > 0 {
 			t.Errorf("%s: %v", c.module, errs)
 		}
 	}
@@ -132,7 +127,7 @@ took_sum{hook="web/a",module="web"} 3
 		t.Error(err)
 	}
 	// The metric of the other hook has its type again once the name is its own.
-	m.unpublish("evil", "", "")
+	m.Unpublish("evil", "", "")
 	want = `
 # HELP seen_total Set by hooks.
 # TYPE seen_total counter
@@ -145,16 +140,16 @@ seen_total{hook="web/a",module="web"} 2
 
 func TestHistogramsOfHooks(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	m := newHookMetrics()
+	m := New()
 	reg.MustRegister(m)
 	took := func(v float64, buckets ...float64) effect.Metric {
 		return effect.Metric{Kind: effect.MetricObserve, Name: "took", Value: v, Buckets: buckets}
 	}
-	if errs := m.publish("web", "web/a", "", []effect.Metric{took(1, 1, 2), took(1.5, 1, 2), took(9, 1, 2)}); len(errs) > 0 {
+	if errs := m.Publish("web", "web/a", "", []effect.Metric{took(1, 1, 2), took(1.5, 1, 2), took(9, 1, 2)}); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	for _, c := range []effect.Metric{took(1), {Kind: effect.MetricSet, Name: "took"}} {
-		if errs := m.publish("web", "web/a", "", []effect.Metric{c}); len(errs) != 1 {
+		if errs := m.Publish("web", "web/a", "", []effect.Metric{c}); len(errs) != 1 {
 			t.Errorf("%+v: another form was taken", c)
 		}
 	}
@@ -179,20 +174,20 @@ func TestHistogramsMeetNoOtherMetric(t *testing.T) {
 	for _, name := range []string{"took_sum", "took_count", "took_bucket"} {
 		set := effect.Metric{Kind: effect.MetricSet, Name: name, Value: 1}
 		for _, changes := range [][]effect.Metric{{observe, set}, {set, observe}} {
-			m := newHookMetrics()
-			errs := m.publish("web", "web/a", "", changes)
+			m := New()
+			errs := m.Publish("web", "web/a", "", changes)
 			if len(errs) != 1 || !strings.Contains(errs[0].Error(), "take another name") {
 				t.Errorf("%s and %s: got %v", changes[0].Name, changes[1].Name, errs)
 			}
 		}
 	}
-	if errs := newHookMetrics().publish("web", "web/a", "", []effect.Metric{{Kind: effect.MetricSet, Name: "took"}, {Kind: effect.MetricSet, Name: "took_sum"}}); len(errs) > 0 {
+	if errs := New().Publish("web", "web/a", "", []effect.Metric{{Kind: effect.MetricSet, Name: "took"}, {Kind: effect.MetricSet, Name: "took_sum"}}); len(errs) > 0 {
 		t.Error(errs)
 	}
 }
 
 func TestGroupsExpire(t *testing.T) {
-	m := newHookMetrics()
+	m := New()
 	set := func(name, node string) effect.Metric {
 		return effect.Metric{Kind: effect.MetricSet, Name: name, Group: "nodes", Labels: map[string]string{"node": node}}
 	}
@@ -207,7 +202,7 @@ func TestGroupsExpire(t *testing.T) {
 	}
 	publish := func(hook string, changes ...effect.Metric) {
 		t.Helper()
-		if errs := m.publish("web", hook, "", changes); len(errs) > 0 {
+		if errs := m.Publish("web", hook, "", changes); len(errs) > 0 {
 			t.Error(errs)
 		}
 	}
@@ -228,10 +223,10 @@ func TestGroupsExpire(t *testing.T) {
 // With for_each a hook measures many objects, each of which has its own groups, and
 // takes its series with it.
 func TestMetricsGoWithTheirObject(t *testing.T) {
-	m := newHookMetrics()
+	m := New()
 	set := func(key, name string) {
 		t.Helper()
-		if errs := m.publish("web", "web/a", key, []effect.Metric{{Kind: effect.MetricExpire, Group: "g"},
+		if errs := m.Publish("web", "web/a", key, []effect.Metric{{Kind: effect.MetricExpire, Group: "g"},
 			{Kind: effect.MetricSet, Name: name, Group: "g", Labels: map[string]string{"of": key}}}); len(errs) > 0 {
 			t.Error(errs)
 		}
@@ -250,8 +245,8 @@ func TestMetricsGoWithTheirObject(t *testing.T) {
 	if got := names(); got != "ready/a ready/b" {
 		t.Errorf("got %s", got)
 	}
-	m.unpublish("web", "web/a", "a")
-	m.unpublish("web", "web/other", "b")
+	m.Unpublish("web", "web/a", "a")
+	m.Unpublish("web", "web/other", "b")
 	if got := names(); got != "ready/b" {
 		t.Errorf("got %s", got)
 	}
@@ -260,10 +255,10 @@ func TestMetricsGoWithTheirObject(t *testing.T) {
 // A series of one hook expires without a look at the series of all others.
 func TestExpireCostsTheSameAmongMany(t *testing.T) {
 	cost := func(hooks int) float64 {
-		m := newHookMetrics()
+		m := New()
 		set := func(hook string) {
 			changes := []effect.Metric{{Kind: effect.MetricExpire, Group: "g"}, {Kind: effect.MetricSet, Name: "x_" + hook, Value: 1, Group: "g"}}
-			if errs := m.publish("web", hook, "", changes); errs != nil {
+			if errs := m.Publish("web", hook, "", changes); errs != nil {
 				t.Fatal(errs)
 			}
 		}
