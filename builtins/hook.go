@@ -114,7 +114,7 @@ func (c *call) hookOptions(h *HookDecl) error {
 }
 
 // unusedOptions refuses what is about runs that wait in line, and are repeated, where
-// all runs answer requests: whoever asked waits, and asks again.
+// all runs answer requests: the client waits, and asks again.
 func (c *call) unusedOptions(h *HookDecl) error {
 	reads := true
 	for i := range h.Bindings {

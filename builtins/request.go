@@ -34,7 +34,7 @@ type Request struct {
 type Response struct {
 	// Denied is set when a validating or mutating hook said no.
 	Denied *Denial
-	// Warnings are for whoever made the request, in the order of the calls of warn().
+	// Warnings are for the client of the request, in the order of the calls of warn().
 	Warnings []string
 	// Object is what a mutating hook made of the object; nil: unchanged.
 	Object map[string]any

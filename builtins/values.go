@@ -140,7 +140,7 @@ func (r *Run) change(op effect.ValueOp, shape map[string]any) error {
 	if err := r.mayChange(op); err != nil {
 		return err
 	}
-	if n := len(op.Path); n > object.MaxDepth { // whoever composes values looks at each level, often
+	if n := len(op.Path); n > object.MaxDepth { // each level is looked at often, as values are composed
 		return fmt.Errorf("path has %d keys, more than %d", n, object.MaxDepth)
 	}
 	for i, key := range op.Path {

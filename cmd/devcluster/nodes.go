@@ -29,8 +29,8 @@ const (
 	resync = 30 * time.Second
 )
 
-// fakeNodes plays the kubelet of every Node with the label type=fake, whoever
-// made it: fills in its status, renews its Lease, and runs its pods in name.
+// fakeNodes plays the kubelet of every Node with the label type=fake: it
+// fills in its status, renews its Lease, and runs its pods in name.
 type fakeNodes struct {
 	client kubernetes.Interface
 	// leases holds what ends the renewal of a node's Lease, by the node's UID.

@@ -138,7 +138,7 @@ func (c *Cluster) Restart(t testing.TB) {
 	}
 }
 
-// Compact drops all history that etcd has: whoever asks for what was before now is told
+// Compact drops all history that etcd has: a client that asks for an earlier version is told
 // that it is gone, unless the API server remembers it.
 func (c *Cluster) Compact(t testing.TB) {
 	t.Helper()

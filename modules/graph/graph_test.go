@@ -81,7 +81,7 @@ func TestProblems(t *testing.T) {
 			"d e",
 		},
 		{
-			"against the weights, whoever lies between goes on",
+			"against the weights, those that lie between go on",
 			[]Node{
 				{Name: "a", Weight: weight(10), Requires: []string{"c"}}, {Name: "b", Weight: weight(20)},
 				{Name: "c", Weight: weight(30)}, {Name: "d", Weight: weight(10)},

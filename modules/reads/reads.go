@@ -38,7 +38,7 @@ func (p place) in(global map[string]any) []string {
 }
 
 // Of returns what of global is read. Two globals of which it returns the same give the same
-// to whoever reads. The result shares structure with global; neither must be changed.
+// to all readers. The result shares structure with global; neither must be changed.
 func (r *Reads) Of(global map[string]any) map[string]any {
 	if r == nil {
 		return global

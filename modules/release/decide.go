@@ -111,7 +111,7 @@ func decide(last revision, w want) (step, string) {
 		case helmrelease.StatusDeployed, helmrelease.StatusFailed, helmrelease.StatusSuperseded:
 			return rendered(w, stepUpgrade, "taken over from helm")
 		}
-		return stepRefuse, who + ", and is " + string(last.Status) + ": whoever works on it must end first"
+		return stepRefuse, who + ", and is " + string(last.Status) + ": wait until that work has ended"
 	}
 	switch last.Status {
 	case helmrelease.StatusUninstalling:

@@ -36,7 +36,7 @@ func TestDecide(t *testing.T) {
 		{"no label, adopted", revision{Number: 1, Status: helmrelease.StatusDeployed}, adopting(before), stepRender, "taken over from helm"},
 		{"no label, adopted, rendered", revision{Number: 1, Status: helmrelease.StatusFailed}, adopting(after("m", false)), stepUpgrade, "taken over from helm"},
 		{"no label, pending, adopted", revision{Number: 1, Status: helmrelease.StatusPendingUpgrade}, adopting(before), stepRefuse,
-			"no starling (it was installed with helm or by another operator), and is pending-upgrade: whoever works on it must end first"},
+			"no starling (it was installed with helm or by another operator), and is pending-upgrade: wait until that work has ended"},
 		{"another instance is never adopted", revision{Number: 1, Status: helmrelease.StatusDeployed, Labels: map[string]string{effect.InstanceLabel: "x.starling"}},
 			adopting(before), stepRefuse, "the starling instance x.starling"},
 		{"another instance", revision{Number: 1, Status: helmrelease.StatusDeployed, Labels: map[string]string{effect.InstanceLabel: "x.starling"}},

@@ -52,7 +52,7 @@ type releaseName struct{ namespace, name string }
 
 // Expect reads what the releases that there are will soon ask for, and returns when it has that:
 // what the API server serves, the records, and where releases are many, a list of them. An error
-// is that of whoever asks then.
+// is that of the next call that asks.
 func (m *Manager) Expect(ctx context.Context, refs []Ref) {
 	if m.o.Lifeless || len(refs) == 0 {
 		return

@@ -161,7 +161,7 @@ type Target struct {
 	// Lookup what its templates may read, as module(…) names them.
 	Installs, Lookup []builtins.Grant
 	// Adopt takes over a release that was installed with helm, and objects of the
-	// chart's names that are there already, whoever made them.
+	// chart's names that are there already, made by any tool.
 	Adopt bool
 	// Wait waits until the objects are ready before the release counts as deployed.
 	Wait bool

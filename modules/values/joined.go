@@ -209,8 +209,8 @@ func (p patch) whole(path []string, x *joined, base, old value) value {
 	return value{v, there}
 }
 
-// graft returns what equals v, and is the very same as old wherever that equals it: whoever
-// compares maps by their address sees then what has changed.
+// graft returns what equals v, and is the very same as old wherever that equals it: a
+// comparison of maps by their address then shows the change.
 func graft(v, old any) any {
 	now, isMap := v.(map[string]any)
 	before, wasMap := old.(map[string]any)

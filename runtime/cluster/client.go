@@ -135,8 +135,8 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Config returns the configuration of the client, its fence included: whoever
-// writes through it (Helm) stops at [Client.Fence] as well. Do not change it.
+// Config returns the configuration of the client, its fence included: writes
+// through it (those of Helm) stop at [Client.Fence] as well. Do not change it.
 func (c *Client) Config() *rest.Config { return c.config }
 
 // UnfencedConfig returns a copy of the configuration without the fence. It is for

@@ -51,7 +51,7 @@ func (c Condition) Matches(obj map[string]any) bool {
 	return c.SelectsLabels(obj)
 }
 
-// SelectsLabels reports whether obj has the labels, whoever has made it.
+// SelectsLabels reports whether obj has the labels.
 func (c Condition) SelectsLabels(obj map[string]any) bool {
 	if c.Labels == "" {
 		return true

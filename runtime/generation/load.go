@@ -74,7 +74,7 @@ func rolesOf(t *tree.Tree) map[string]builtins.Role {
 }
 
 // context says what a file may do while it loads. Its role follows from its path,
-// whoever loads it first.
+// and not from the file that loads it first.
 func (l *loader) context(path string) *builtins.Context {
 	file := &builtins.File{Path: path, Role: l.roles[path]}
 	l.mu.Lock()

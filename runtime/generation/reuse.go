@@ -14,8 +14,8 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 )
 
-// A module that has not changed since the generation before is taken over from it: whoever has
-// both sees by the pointer of a module that there is nothing to do.
+// A module that has not changed since the generation before is taken over from it: the pointer
+// of a module that is the same in both says that there is nothing to do.
 
 // inputs are the .star files that were read to load a module, with the SHA-256 of
 // their content.

@@ -226,7 +226,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", reply.ContentType)
 		}
 		w.WriteHeader(code)
-		_, _ = w.Write(reply.Body) // whoever has gone needs no answer
+		_, _ = w.Write(reply.Body) // a client that has gone needs no answer
 	}
 	s.o.Observe(to.module, to.hook, code)
 }

@@ -117,7 +117,7 @@ func (d *Driver) note(n engine.Note) {
 // goes on to compute is charged to its module meanwhile.
 func (d *Driver) runHook(a engine.RunHook) (done engine.RunDone) {
 	var took time.Duration
-	if a.Request == nil { // whoever takes requests bounds them, and somebody waits
+	if a.Request == nil { // requests are bounded where they come in, and somebody waits
 		if !d.slots.take(d.work, a.Hook.Module) {
 			return engine.RunDone{Run: a.Run, Err: errStopping}
 		}

@@ -55,7 +55,7 @@ func (r *requests) forget(id uint64) {
 	delete(r.waiting, id)
 }
 
-// respond hands an answer to whoever waits for it, if somebody still does.
+// respond hands an answer to the request that waits for it, if it still does.
 func (r *requests) respond(a engine.Respond) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -169,7 +169,7 @@ func (d *Driver) readStart() (engine.Start, error) {
 	if err != nil {
 		return engine.Start{}, fmt.Errorf("release records: %w", err)
 	}
-	d.busy.Go(func() { // while hooks and watches begin; whoever asks next meets its error
+	d.busy.Go(func() { // while hooks and watches begin; the next call that asks meets its error
 		_ = d.guard(func() error { d.releases.Expect(d.work, refs); return nil })
 	})
 	kept, err := d.kept.Load(d.work)

@@ -331,7 +331,7 @@ func changed(w *sim.World, name string, before, after *sim.Release, m *masker) (
 
 // releases are what Helm knows: of the tree's modules, recorded or not, as they may take
 // over what somebody else has installed, and of all that is recorded. A release that
-// cannot be read is in refused, with the reason: whoever plans may have lost a right.
+// cannot be read is in refused, with the reason: the right to read it may be missing.
 func releases(ctx context.Context, w *sim.World) (out map[release.Ref]*sim.Release, refused map[release.Ref]error, err error) {
 	refs, err := w.Installed(ctx)
 	if err != nil {

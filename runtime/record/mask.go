@@ -13,7 +13,7 @@ import (
 // Hidden stands for what people are not shown.
 const Hidden = object.Hidden
 
-// Mask hides the secrets of one run from whoever looks at it: what the run read out of
+// Mask hides the secrets of one run from those who look at it: what the run read out of
 // Secrets and what it puts there, values of the type secret, headers, private keys, and
 // all that repeats any of these.
 type Mask struct{ object.Mask }

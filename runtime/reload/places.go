@@ -52,8 +52,8 @@ func hidden(name string, top bool) bool {
 	return strings.HasPrefix(name, ".") || top && strings.HasPrefix(name, "_")
 }
 
-// follow resolves the links in a path, and notes where each of them is: whoever replaces
-// one of them replaces the tree. The folder itself may be replaced, too.
+// follow resolves the links in a path, and notes where each of them is: with one
+// of them replaced, the tree is another one. The folder itself may be replaced, too.
 func (p places) follow(dir string) (root string, ok bool) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -47,7 +47,7 @@ func digestOf(files []string) string {
 		fmt.Fprintf(h, "%q ", name)
 		f, err := os.Open(name)
 		if err != nil {
-			continue // whoever wants to read it will say so
+			continue // its reader will say so
 		}
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			n, _ := io.Copy(h, io.LimitReader(f, maxBeside))

@@ -72,7 +72,7 @@ func (s *Session) log(module, hook string, level builtins.Level, msg string, fie
 		s.out.result(level.String() + ": " + msg + fieldsText(fields))
 		return
 	case hook == s.hook, level == builtins.LevelDebug:
-		return // the line's own failure is told to whoever typed it
+		return // the line's own failure is told where it was typed
 	case hook == s.called && strings.HasSuffix(msg, requestFailed):
 		return
 	}

@@ -1,5 +1,5 @@
 // Package schedule reads cron texts and tells when they fall due. It keeps no
-// clock: whoever runs schedules asks [Cron.Next] with its own.
+// clock: callers ask [Cron.Next] with theirs.
 package schedule
 
 import (

@@ -281,7 +281,7 @@ func (s *share) check(ctx context.Context, pause func() (resume func()), more ui
 		s.base = s.g.sample()
 		s.seen.Store(s.base + more)
 		if s.base+more < s.g.soft {
-			s.release() // whoever filled the heap is gone
+			s.release() // the run that filled the heap is gone
 		} else if more > uint64(s.limit) {
 			return memoryLimit(s.limit)
 		}

@@ -112,7 +112,7 @@ func (l *load) wait(r *run) error {
 		return nil
 	default:
 	}
-	r.share.release() // whoever loads it may need the turn
+	r.share.release() // the one that loads it may need the turn
 	select {
 	case <-l.done:
 		return nil

@@ -17,7 +17,7 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 	defer w.store.As("")
 	switch a := a.(type) {
 	case engine.StartWatch:
-		// The watch outlives whoever had it started.
+		// The watch outlives the call that had it started.
 		w.watches[a.ID] = newFollower(w.executor.WatchSpec(context.WithoutCancel(ctx), a), a.Each)
 	case engine.RunHook:
 		return w.run(ctx, a)

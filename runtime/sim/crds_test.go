@@ -91,7 +91,7 @@ func TestTwoModulesWithOneCRD(t *testing.T) {
 		t.Errorf("generation %v, was %v", after, before)
 	}
 	w.wantModule(t, status.ModuleReady, "")
-	// One that is removed comes back, whoever comes first.
+	// One that is removed comes back, in either order.
 	if err := w.Delete(crd); err != nil {
 		t.Fatal(err)
 	}

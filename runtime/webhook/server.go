@@ -192,7 +192,7 @@ func waits(r *http.Request) time.Duration {
 	return min(d, maxWait)
 }
 
-// badRequest is an error of whoever asks.
+// badRequest is an error of the client.
 type badRequest struct {
 	code int
 	msg  string

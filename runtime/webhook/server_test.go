@@ -275,7 +275,7 @@ func TestRequestsHaveADeadlineAndWait(t *testing.T) {
 }
 
 // Certificates follow each other while requests go on. A connection that stays is not
-// dropped, a new one is trusted by whoever knows the bundle of before.
+// dropped, a new one is trusted by clients that know the bundle of before.
 func TestRotationDropsNoConnection(t *testing.T) {
 	s := newTestServer(t, func(context.Context, string, *builtins.Request) (builtins.Response, error) {
 		return builtins.Response{}, nil

@@ -43,8 +43,8 @@ type certStore interface {
 	put(ctx context.Context, data map[string][]byte, version string) error
 }
 
-// ownCertificates makes its certificates itself and keeps them in a Secret: whoever
-// else does so finds the same ones.
+// ownCertificates makes its certificates itself and keeps them in a Secret: other
+// processes find the same ones there.
 type ownCertificates struct {
 	store certStore
 	// who is part of the authority's name.

@@ -184,8 +184,8 @@ func addModules(img v1.Image, o buildOptions) (v1.Image, error) {
 	return mutate.Append(img, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "starling: modules", Created: v1.Time{Time: o.Time}}})
 }
 
-// push sends the image to a registry, as whoever is logged in there by Docker's
-// configuration.
+// push sends the image to a registry, as the user that Docker's
+// configuration has logged in there.
 func push(ctx context.Context, o buildOptions, index v1.ImageIndex) error {
 	ref, err := name.ParseReference(o.Push)
 	if err != nil {

@@ -31,7 +31,7 @@ func (s *Store) checkNamespace(k *kind, namespace, name string, dryRun bool) err
 	}
 	switch err := s.load(s.o.Builtins.byResource[namespaceResource.WithVersion("v1")], "", namespace); {
 	case apierrors.IsForbidden(err):
-		return nil // whoever may not look at namespaces has one all the same
+		return nil // a client that may not look at namespaces has one all the same
 	case err != nil:
 		return err
 	}

@@ -20,7 +20,7 @@ type WatchOptions struct {
 	// so (sendInitialEvents), whatever Version says.
 	Initial bool
 	// Notify, when set, is called after each change that may have brought events,
-	// in the goroutine of whoever made the change. It may call the store.
+	// in the goroutine that made the change. It may call the store.
 	Notify func()
 }
 
