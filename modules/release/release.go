@@ -62,7 +62,8 @@ const (
 )
 
 // Manager keeps releases. It is safe for concurrent use, one action a release
-// at a time.
+// at a time. Its clients are client-go's, over the transport of package cluster with that one's
+// fence: Helm and its storage take no others, and each of its actions has a fence for itself.
 type Manager struct {
 	o       Options
 	base    http.RoundTripper

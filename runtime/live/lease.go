@@ -32,7 +32,9 @@ const (
 	leaseRequest = renewDeadline / 2
 )
 
-// leaseLock returns the Lease of the instance, under a name of this process's own.
+// leaseLock returns the Lease of the instance, under a name of this process's own. Its writes
+// are not those of [cluster.Client]: they say when its fence opens and closes, so they go past it,
+// and client-go knows when to renew.
 func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 	client, err := coordination.NewForConfig(d.o.Client.UnfencedConfig())
 	if err != nil {
