@@ -126,8 +126,8 @@ func TestAModuleComesBackDuringAWrite(t *testing.T) {
 		return Reload{Generation: gen}
 	}
 	w.carry(tree(shop))
-	if w.e.module("web") != nil || len(w.e.runs) > 0 {
-		t.Errorf("left are runs %v", w.e.runs)
+	if w.e.module("web") != nil || runs(w.e) > 0 {
+		t.Errorf("left are %v", w.e.pending)
 	}
 	wantSaid(t, w.world, "request 1: hook web/a: module web is not running: it does not answer now")
 	w.carry(tree(shop, web))

@@ -393,7 +393,7 @@ func (g *garden) check() {
 	if state, why := g.e.moduleState(m); g.on && state != status.ModuleReady || !g.on && state != status.ModuleOff {
 		g.t.Errorf("the module is %s: %s", state, why)
 	}
-	if !m.store.Clean() || len(g.e.runs) > 0 {
+	if !m.store.Clean() || runs(g.e) > 0 {
 		g.t.Error("something is under way")
 	}
 }

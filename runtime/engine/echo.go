@@ -11,10 +11,10 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 )
 
-// leads is the cause of what the run leads to. Only what comes by a watch can be made to wait:
-// a release waits for the hooks of its stages.
-func (r *run) leads() *effect.Cause {
-	return r.cause.Then(r.subject.ID(), slices.ContainsFunc(r.work.Events, causes.OfWatch), string(releases.StageOf(r.work.Events)))
+// leads is the cause of what a run for these events leads to, which something has brought about.
+// Only what comes by a watch can be made to wait: a release waits for the hooks of its stages.
+func leads(cause *effect.Cause, s *subjects.Subject, events []builtins.Event) *effect.Cause {
+	return cause.Then(s.ID(), slices.ContainsFunc(events, causes.OfWatch), string(releases.StageOf(events)))
 }
 
 // add queues events for the subject's next run. One without a result has its run when it gets

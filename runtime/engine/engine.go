@@ -92,9 +92,8 @@ type Engine struct {
 	exits    *graph.Graph       // of all modules
 	reloads  int
 
-	watches map[string]*hook // by the id of a watch
-	runs    map[uint64]*run
-	pending map[uint64]asked // all other actions that wait for an answer, by op
+	watches map[string]*hook  // by the id of a watch
+	pending map[uint64]*asked // by the number of the action
 
 	config *userconfig.Config
 	agenda *agenda.Agenda
@@ -118,9 +117,8 @@ func New(o Options) *Engine {
 		agenda:    agenda.New(),
 		modules:   map[string]*module{},
 		watches:   map[string]*hook{},
-		runs:      map[uint64]*run{},
 		wrote:     causes.Writes{},
-		pending:   map[uint64]asked{},
+		pending:   map[uint64]*asked{},
 		standings: standings.New(),
 	}
 	e.layers = layers.New(layers.Options{Evaluate: func(what string, parts func() []string, evaluate func() error) error {
@@ -207,51 +205,6 @@ func (e *Engine) start(in Start) {
 
 // do appends an action.
 func (e *Engine) do(a Action) { e.out = append(e.out, a) }
-
-// asked is an action that waits for its answer, of a module as it was then.
-type asked struct {
-	module         *module
-	action         Action
-	epoch, version int
-}
-
-// op numbers the action that the next call of ask appends.
-func (e *Engine) op() uint64 {
-	e.ops++
-	return e.ops
-}
-
-// ask appends an action of a module, and waits for its answer.
-func (e *Engine) ask(m *module, a Action) {
-	e.pending[e.ops] = asked{m, a, m.epoch, m.values.Version()}
-	e.do(a)
-}
-
-// answered has the one that waits hear of the end of an action.
-func (e *Engine) answered(op uint64, in Input) {
-	a, waits := e.pending[op]
-	if !waits {
-		return
-	}
-	delete(e.pending, op)
-	switch in := in.(type) {
-	case Evaluated:
-		e.evaluated(a, in)
-	case CRDsApplied:
-		e.crdsApplied(a, in)
-	case Released:
-		e.released(a, in)
-	case Uninstalled:
-		e.uninstalled(a, in)
-	case Saved:
-		e.saved(a, in)
-	case SetsRemoved:
-		e.setsRemoved(a, in)
-	case Unheld:
-		e.unheld(a, in)
-	}
-	e.touch(a.module)
-}
 
 func (e *Engine) note(level builtins.Level, m *module, hook, message string) {
 	e.do(Note{Level: level, Module: m.name, Hook: hook, Message: message})

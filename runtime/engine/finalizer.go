@@ -106,8 +106,8 @@ func (e *Engine) unheld(asked asked, in Unheld) {
 
 // held adds to the writes of a run what has to be done about the finalizer: before the
 // first write for an object that has none, after the last one of a cleanup.
-func (e *Engine) held(r *run) []effect.Write {
-	writes := r.effects.Writes
+func (e *Engine) held(r *asked) []effect.Write {
+	writes := r.done.Effects.Writes
 	f := e.finalizerOf(r.hook)
 	if f.Name == "" {
 		return writes
@@ -115,7 +115,7 @@ func (e *Engine) held(r *run) []effect.Write {
 	write := effect.Write{Kind: effect.WriteAddFinalizer, Ref: effect.Ref{APIVersion: f.APIVersion, Kind: f.Kind}, Finalizer: f.Name, Pos: r.hook.gen.Pos}
 	write.Ref.Namespace, write.Ref.Name = r.subject.Name()
 	switch {
-	case r.cleanup:
+	case r.call().Cleanup:
 		write.Kind = effect.WriteRemoveFinalizer
 		return append(slices.Clip(writes), write)
 	case r.subject.Hold():
@@ -124,21 +124,11 @@ func (e *Engine) held(r *run) []effect.Write {
 	return writes
 }
 
-// running says whether a run of the hook, or its commit, is under way.
-func (e *Engine) running(h *hook) bool {
-	for _, r := range e.runs {
-		if r.hook == h {
-			return true
-		}
-	}
-	return false
-}
-
 // mayHold says whether something is under way that may put the finalizer of a hook on an
 // object. The hook may be gone, or another one in its place.
 func (e *Engine) mayHold(m *module, id string) bool {
-	for _, r := range e.runs {
-		if r.hook.module == m && r.hook.gen.ID == id {
+	for h := range e.underWay(m) {
+		if h.gen.ID == id {
 			return true
 		}
 	}

@@ -9,12 +9,10 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/causes"
-	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
-	hooks "github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -40,31 +38,6 @@ type hook struct {
 	runs     int
 	failures int
 }
-
-// run is one call of a hook under way.
-type run struct {
-	hook    *hook
-	subject *subjects.Subject // of the hook
-	cleanup bool
-	cause   *effect.Cause // what has brought it about; nil: nothing that Starling has done
-	epoch   int
-	at      time.Time // when it began
-	work    lane.Work[builtins.Event]
-	effects effect.Effects
-	writes  *effect.Cause // of what its commit writes
-	seen    *hooks.Seen   // of Secrets
-
-	// That its subject has once it has succeeded, and what of it is kept.
-	layer   []effect.ValueOp
-	state   map[string]any
-	secrets [][]string
-	change  persist.Change
-
-	response builtins.Response // to whoever has asked for it
-}
-
-// asked says whether somebody waits for the answer of the run.
-func (r *run) asked() bool { return r.work.ID.Ask != 0 }
 
 func newHook(m *module, g *generation.Hook) *hook {
 	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), echoes: causes.Echoes{}}
@@ -266,33 +239,32 @@ func (e *Engine) dispatch(m *module) {
 			} else if h.limit != nil {
 				h.limit.AllowN(e.now, 1)
 			}
-			e.startRun(h, &run{hook: h, subject: h.subjects.At(work.ID.Key), epoch: m.epoch, work: work})
+			e.startRun(h, work)
 		}
 	}
 }
 
-func (e *Engine) startRun(h *hook, r *run) {
-	s, work := r.subject, r.work
-	e.ops++
-	r.at = e.now
-	e.runs[e.ops] = r
+func (e *Engine) startRun(h *hook, work lane.Work[builtins.Event]) {
+	s, id := h.subjects.At(work.ID.Key), e.op()
 	a := e.runOf(h, s)
-	a.Run, a.Now, a.Events, a.Attempt = e.ops, e.now, work.Events, work.Attempt
+	a.Run, a.Now, a.Events, a.Attempt = id, e.now, work.Events, work.Attempt
 	if s.Key != "" {
-		r.cleanup = s.Leaving()
-		a.Key, a.Cleanup, a.Object = s.Key, r.cleanup, s.Last()
+		a.Key, a.Cleanup, a.Object = s.Key, s.Leaving(), s.Last()
 		a.Each = h.gen.ForEach
 		a.ObjectNamespace, a.ObjectName = s.Name()
 	}
-	if r.asked() {
+	var cause *effect.Cause // nil: nothing that Starling has done has brought the run about
+	if work.ID.Ask != 0 {
 		a.Request = requestOf(work.Events)
 	} else {
 		ev, _ := causes.Of(work.Events)
-		r.cause = ev.Cause
-		h.echoes.Of(s.ID()).Begin(r.cause)
+		cause = ev.Cause
+		h.echoes.Of(s.ID()).Begin(cause)
 	}
 	h.lastRun = e.now
-	e.do(a)
+	e.ask(h.module, a)
+	r := e.pending[id]
+	r.hook, r.subject, r.request, r.cause = h, s, work.ID.Ask, leads(cause, s, work.Events)
 }
 
 // runOf is a run about a subject, as far as that does not hang on what triggers it.

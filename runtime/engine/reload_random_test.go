@@ -167,8 +167,8 @@ func TestRandomReloadsSettleTheSame(t *testing.T) {
 				c.complain("%s is not in the tree, and its release is there", ref.Module)
 			}
 		}
-		if len(c.e.runs) > 0 || len(c.e.gone()) > 0 {
-			c.complain("left are runs %v, modules %v", c.e.runs, c.e.agenda.Others())
+		if runs(c.e) > 0 || len(c.e.gone()) > 0 {
+			c.complain("left are %v, modules %v", c.e.pending, c.e.agenda.Others())
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d, final inputs %+v; the last of what happened:\n%s", seed, last, strings.Join(c.log[max(0, len(c.log)-80):], "\n"))

@@ -65,7 +65,7 @@ func (e *Engine) remove(m *module) {
 	e.do(Gone{Module: m.name})
 	m.remove(e.now, e.opts.Grace)
 	for _, id := range m.store.Take() {
-		e.drop(id) // else it would stay occupied until the write under way has ended
+		e.drop(e.run(id)) // else it would stay occupied until the write under way has ended
 	}
 }
 
@@ -129,16 +129,6 @@ func (e *Engine) occupied(m *module) bool {
 		return true
 	}
 	return m.finalizers.Sweeping() || e.atWork(m)
-}
-
-// atWork says that runs of the module's hooks, or their commits, are under way.
-func (e *Engine) atWork(m *module) bool {
-	for _, r := range e.runs {
-		if r.hook.module == m {
-			return true
-		}
-	}
-	return false
 }
 
 // forgetGone takes away what was kept for a module that is gone, as the last of all. The look

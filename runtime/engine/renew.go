@@ -195,8 +195,8 @@ func (e *Engine) endHook(h *hook) {
 // freshHook makes a hook that begins once runs of those have ended that had its id.
 func (e *Engine) freshHook(m *module, g *generation.Hook) *hook {
 	h := newHook(m, g)
-	for _, r := range e.runs {
-		if old := r.hook; old.module == m && old.gen.ID == g.ID && !slices.Contains(h.before, old) {
+	for old := range e.underWay(m) {
+		if old.gen.ID == g.ID && !slices.Contains(h.before, old) {
 			h.before = append(h.before, old)
 		}
 	}

@@ -27,9 +27,9 @@ func (e *Engine) requested(in Requested) {
 		e.do(Respond{ID: in.ID, Err: err})
 		return
 	}
-	events := h.causes(in.Key)
+	var events []builtins.Event
 	if in.Request != nil {
-		events = []builtins.Event{{Type: "request", Binding: in.Request.Binding, Request: in.Request}}
+		events = append(events, builtins.Event{Type: "request", Binding: in.Request.Binding, Request: in.Request})
 	}
 	err = h.takes(in.Key, events)
 	if n := h.lane.Asks(h.gen.ID); err == nil && n >= maxWaitingRequests {
@@ -38,6 +38,9 @@ func (e *Engine) requested(in Requested) {
 	if err != nil {
 		e.do(Respond{ID: in.ID, Err: err})
 		return
+	}
+	if in.Request == nil {
+		events = h.causes(in.Key)
 	}
 	h.lane.Ask(lane.ID{Group: h.gen.ID, Key: in.Key, Ask: in.ID}, events...)
 	e.touch(h.module)
@@ -115,9 +118,9 @@ func (e *Engine) refuseAsks(h *hook, why string) {
 }
 
 // responded answers whoever has asked for a run. Nobody tries it again but them.
-func (e *Engine) responded(r *run, err error) {
+func (e *Engine) responded(r *asked, err error) {
 	h, s := r.hook, r.subject
-	e.do(Respond{ID: r.work.ID.Ask, Response: r.response, Err: err})
+	e.do(Respond{ID: r.request, Response: r.done.Response, Err: err})
 	switch {
 	case err != nil:
 		h.failures++

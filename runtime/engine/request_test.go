@@ -120,6 +120,8 @@ func TestACallWaitsForAnObjectThatGoes(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), h))
 	w.objects["x"], w.objects["y"] = Object{Name: "x"}, Object{Name: "y"}
 	w.start()
+	w.in(Requested{ID: 9, Hook: "web/a", Key: "z"})
+	wantSaid(t, w, "request 9: hook web/a runs for each object of nodes: say for which; there are x, y")
 	w.hold = "web/a"
 	w.happens("modified", "y")
 	w.in(Requested{ID: 1, Hook: "web/a", Key: "x"})

@@ -31,27 +31,24 @@ func (e *Engine) save(m *module) {
 func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks []*generation.Hook) {
 	layers := m.values.Propose()
 	for _, id := range m.store.Take() {
-		r := e.runs[id]
-		s := r.subject
+		r := e.run(id)
 		if r.outdated() {
-			e.drop(id)
+			e.drop(r)
 			continue
 		}
-		r.layer = r.nextLayer(id, layers.Layer(s.ID()))
-		state, secrets := s.State()
-		if r.remembers(state, secrets) {
-			state, secrets = r.effects.State, r.effects.StateSecrets
-		}
-		change, err := s.Keep(r.layer, state, secrets)
-		if err == nil && !values.Equal(layers.Layer(s.ID()), r.layer) {
+		s := r.subject
+		before := layers.Layer(s.ID())
+		layer := r.nextLayer(before)
+		state, secrets := r.nextState()
+		change, err := s.Keep(layer, state, secrets)
+		if err == nil && !values.Equal(before, layer) {
 			err = r.check(layers)
 		}
 		if err != nil {
-			e.commitFailed(id, err)
+			e.commitFailed(r, err)
 			continue
 		}
-		layers.Set(s.ID(), r.layer)
-		r.state, r.secrets, r.change = state, secrets, change
+		layers.Set(s.ID(), layer)
 		runs, changes, hooks = append(runs, id), append(changes, change), append(hooks, r.hook.gen)
 	}
 	return runs, changes, hooks
@@ -59,23 +56,25 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 
 // saved ends a write of what is kept of a module.
 func (e *Engine) saved(a asked, in Saved) {
-	m, runs, err := a.module, a.action.(Save).Runs, in.Err
+	save := a.action.(Save)
+	m, runs, err := a.module, save.Runs, in.Err
 	failed := m.store.End(e.now, err, e.opts.Jitter)
 	for _, id := range runs {
-		r := e.runs[id]
-		switch {
-		case err != nil, r.outdated():
-			m.store.Doubt(r.change)
-		default:
-			m.store.Count(r.change)
+		r := e.run(id)
+		change := persist.Change{}
+		for _, key := range r.subject.Keys() {
+			change[key] = save.Data[key]
 		}
 		switch {
 		case r.outdated():
-			e.drop(id)
+			m.store.Doubt(change)
+			e.drop(r)
 		case err != nil:
-			e.commitFailed(id, fmt.Errorf("values and state are not kept: %w", err))
+			m.store.Doubt(change)
+			e.commitFailed(r, fmt.Errorf("values and state are not kept: %w", err))
 		default:
-			e.runSucceeded(id)
+			m.store.Count(change)
+			e.runSucceeded(r)
 		}
 	}
 	if failed == 1 && len(runs) == 0 { // else the hooks say so

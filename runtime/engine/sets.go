@@ -58,10 +58,8 @@ func (e *Engine) stepSets(m *module) {
 	for _, h := range m.hooks {
 		delete(gone, effect.Manager(h.gen.ID))
 	}
-	for _, r := range e.runs {
-		if r.hook.module == m { // it may be about to apply one
-			delete(gone, effect.Manager(r.hook.gen.ID))
-		}
+	for h := range e.underWay(m) { // it may be about to apply one
+		delete(gone, effect.Manager(h.gen.ID))
 	}
 	if len(gone) == 0 {
 		m.strays = step{}

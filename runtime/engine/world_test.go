@@ -339,6 +339,16 @@ func (w *world) carryOut(a Action) Input {
 	return nil
 }
 
+// runs is how many runs of hooks are under way.
+func runs(e *Engine) (n int) {
+	for _, a := range e.pending {
+		if a.hook != nil {
+			n++
+		}
+	}
+	return n
+}
+
 func (w *world) module(name string) status.Module {
 	w.t.Helper()
 	for _, m := range w.e.Status().Modules {

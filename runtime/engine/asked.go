@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"iter"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// asked is an action that waits for its answer, of a module as it was then. A [RunHook] waits
+// on, until what the run leaves is kept.
+type asked struct {
+	module         *module
+	action         Action
+	epoch, version int
+
+	// Of a run alone:
+	hook    *hook
+	subject *subjects.Subject // of the hook
+	request uint64            // the [Requested] that it answers, or 0
+	cause   *effect.Cause     // of what it leads to
+	done    RunDone           // how it has ended
+}
+
+// op numbers the action that the next call of ask appends.
+func (e *Engine) op() uint64 {
+	e.ops++
+	return e.ops
+}
+
+// ask appends an action of a module, and waits for its answer.
+func (e *Engine) ask(m *module, a Action) {
+	e.pending[e.ops] = &asked{module: m, action: a, epoch: m.epoch, version: m.values.Version()}
+	e.do(a)
+}
+
+// answered has the one that waits hear of the end of an action.
+func (e *Engine) answered(op uint64, in Input) {
+	waits := e.pending[op]
+	if waits == nil {
+		return
+	}
+	delete(e.pending, op)
+	a := *waits
+	switch in := in.(type) {
+	case Evaluated:
+		e.evaluated(a, in)
+	case CRDsApplied:
+		e.crdsApplied(a, in)
+	case Released:
+		e.released(a, in)
+	case Uninstalled:
+		e.uninstalled(a, in)
+	case Saved:
+		e.saved(a, in)
+	case SetsRemoved:
+		e.setsRemoved(a, in)
+	case Unheld:
+		e.unheld(a, in)
+	}
+	e.touch(a.module)
+}
+
+// run returns a run that is under way, or nil.
+func (e *Engine) run(id uint64) *asked {
+	if a := e.pending[id]; a != nil && a.hook != nil {
+		return a
+	}
+	return nil
+}
+
+// underWay are the hooks of a module whose runs, or their commits, are under way: one for each
+// run. Another hook may be in the place of one of them by now.
+func (e *Engine) underWay(m *module) iter.Seq[*hook] {
+	return func(yield func(*hook) bool) {
+		for _, a := range e.pending {
+			if a.module == m && a.hook != nil && !yield(a.hook) {
+				return
+			}
+		}
+	}
+}
+
+// atWork says that runs of the module's hooks, or their commits, are under way.
+func (e *Engine) atWork(m *module) bool {
+	for range e.underWay(m) {
+		return true
+	}
+	return false
+}
+
+// running says whether a run of the hook, or its commit, is under way.
+func (e *Engine) running(h *hook) bool {
+	for other := range e.underWay(h.module) {
+		if other == h {
+			return true
+		}
+	}
+	return false
+}
+
+// call is what a run was called with.
+func (a *asked) call() RunHook { return a.action.(RunHook) }
+
+// work is the work of a lane that a run carries out.
+func (a *asked) work() lane.Work[builtins.Event] {
+	call, id := a.call(), work(a.subject)
+	id.Ask = a.request
+	return lane.Work[builtins.Event]{ID: id, Events: call.Events, Attempt: call.Attempt}
+}
+
+// outdated says that what a run was about is not there any more: its module has stopped
+// since, or its object is gone.
+func (a *asked) outdated() bool { return a.epoch != a.module.epoch || a.gone() }
+
+// gone says that there is no such hook as that of a run, or no such object of it.
+func (a *asked) gone() bool {
+	return a.module.byKey[a.hook.gen.ID] != a.hook || a.hook.subjects.At(a.subject.Key) != a.subject
+}
