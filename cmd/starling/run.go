@@ -26,6 +26,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/inputs"
 	"github.com/starling-operator/starling/runtime/live"
 )
 
@@ -41,6 +42,7 @@ type runFlags struct {
 	pause    []string
 	dryRun   bool
 	reload   bool
+	inputs   string
 }
 
 // pauseAll is what a bare --pause means.
@@ -78,6 +80,7 @@ or deleting, starling touches nothing that runs.`,
 	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
 	fs.Lookup("pause").NoOptDefVal = pauseAll
 	fs.BoolVar(&f.reload, "reload", true, "follow changes of the module tree; --reload=false keeps to what it was at the start")
+	fs.StringVar(&f.inputs, "record-inputs", "", "for bugs of starling itself: write all that its engine sees to this new `file`, of 256 MiB at most; Secrets and all values are in it, in the clear, so only this user may read it")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "write nothing: print the plan of a first start, as starling plan does, and end")
 	return cmd
 }
@@ -145,6 +148,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
 		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause,
 		Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Metrics: metrics, Log: log,
+		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: shortVersion(), Log: log}),
 	})
 	if err != nil {
 		return err

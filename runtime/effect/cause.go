@@ -20,14 +20,14 @@ type Cause struct {
 	// were. Nobody waits for a row of those: it is ended.
 	Stage string
 	Again int
-
-	at, reach int // where Back was last, and how many runs are waited for it
+	// At is where Back was last, and Reach how many runs are waited for it.
+	At, Reach int
 }
 
 // Then is the cause of what a run writes that c has brought about. Waits says whether the run
 // could have been made to wait: no other is remembered. Stage is the one that it was part of, or "".
 func (c *Cause) Then(run string, waits bool, stage string) *Cause {
-	next := Cause{reach: 1}
+	next := Cause{Reach: 1}
 	if c != nil {
 		next = *c
 	}
@@ -37,9 +37,9 @@ func (c *Cause) Then(run string, waits bool, stage string) *Cause {
 	switch {
 	case waits && run == next.Back:
 		next.Rounds++
-		next.at = next.Depth
-	case waits && (next.Back == "" || next.Depth-next.at > next.reach):
-		next.Back, next.Rounds, next.at, next.reach = run, 1, next.Depth, 2*next.reach
+		next.At = next.Depth
+	case waits && (next.Back == "" || next.Depth-next.At > next.Reach):
+		next.Back, next.Rounds, next.At, next.Reach = run, 1, next.Depth, 2*next.Reach
 	}
 	return &next
 }

@@ -22,13 +22,14 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/httpclient"
 	"github.com/starling-operator/starling/runtime/httpserver"
+	"github.com/starling-operator/starling/runtime/inputs"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/watch"
 	"github.com/starling-operator/starling/runtime/webhook"
 )
 
-// Options configures a [Driver]. All fields but Paused, PauseAll, Renderer, Webhooks and Receive are
-// required.
+// Options configures a [Driver]. All fields but Paused, PauseAll, Renderer, Webhooks, Receive and
+// Inputs are required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -53,7 +54,9 @@ type Options struct {
 	Receive net.Listener
 	// Metrics takes the driver's own metrics and those of hooks.
 	Metrics *Metrics
-	Log     zerolog.Logger
+	// Inputs writes down what the engine is given; nil: nobody does.
+	Inputs *inputs.Recorder
+	Log    zerolog.Logger
 }
 
 // Driver runs one instance.
@@ -132,10 +135,10 @@ func New(o Options) (*Driver, error) {
 	instance := own.Label()
 	d := &Driver{
 		o: o, inbox: newInbox(),
-		engine: engine.New(engine.Options{
+		engine: engine.New(o.Inputs.Options(engine.Options{
 			Namespace: o.Namespace, Name: o.Name, PauseAll: o.PauseAll, Paused: o.Paused,
 			Grace: goneFor, Jitter: rand.Float64, Mark: o.Marks.Evaluating,
-		}),
+		})),
 		metrics:   o.Metrics,
 		requests:  newRequests(),
 		answers:   newAnswers(),
@@ -199,7 +202,7 @@ func (d *Driver) handle(in engine.Input) {
 		in = start
 		d.started.Store(true)
 	}
-	for _, a := range d.engine.Handle(time.Now(), in) {
+	for _, a := range d.o.Inputs.Handle(d.engine, time.Now(), in) {
 		d.do(a)
 	}
 	if start, ok := in.(engine.Start); ok {

@@ -3,6 +3,8 @@ package live
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -14,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/inputs"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim/rest"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -65,6 +68,7 @@ func (f *fixture) newDriver(files map[string]string) *Driver {
 	}
 	d, err := New(Options{
 		Client: f.newClient(), Generation: loadTree(f.T, files), Namespace: f.namespace, Name: "starling", Version: "test",
+		Inputs:   f.inputs(),
 		Webhooks: WebhookOptions{Unreachable: "there is no socket"}, // nothing listens
 		StateDir: f.dir, Marks: marks, Metrics: metrics, Log: zerolog.New(zerolog.NewTestWriter(f.T)),
 	})
@@ -72,6 +76,23 @@ func (f *fixture) newDriver(files map[string]string) *Driver {
 		f.Fatal(err)
 	}
 	return d
+}
+
+// inputs has what the engine is given handled again at the end of the test.
+func (f *fixture) inputs() *inputs.Recorder {
+	path := filepath.Join(f.TempDir(), "inputs")
+	f.Cleanup(func() {
+		file, err := os.Open(path)
+		if err != nil {
+			f.Error(err)
+			return
+		}
+		defer file.Close()
+		if _, err := inputs.Replay(context.Background(), file); err != nil {
+			f.Errorf("handled again: %v", err)
+		}
+	})
+	return inputs.Record(inputs.Options{Path: path, Version: "test", Log: zerolog.New(zerolog.NewTestWriter(f.T))})
 }
 
 func (f *fixture) newClient() *cluster.Client {

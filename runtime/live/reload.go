@@ -71,12 +71,14 @@ func (d *Driver) follow(before, next *generation.Generation) {
 		d.handle(engine.Reload{Generation: next, Barred: d.barred(next)})
 		return
 	}
-	next, err := engine.Follow(engine.Options{Namespace: d.o.Namespace, Name: d.o.Name, Mark: d.marks.Evaluating}, before, next)
+	o := d.o.Inputs.Options(engine.Options{Namespace: d.o.Namespace, Name: d.o.Name, Mark: d.marks.Evaluating})
+	adopted, err := engine.Follow(o, before, next)
+	d.o.Inputs.Followed(before, next, adopted)
 	if err != nil {
 		d.refused(err.Error())
 		return
 	}
-	d.adopted(next)
+	d.adopted(adopted)
 }
 
 // barred says why hooks of a generation must not run, by their ids.
