@@ -42,3 +42,20 @@ func TestMessagesAreSentOnceTheRunIsCommitted(t *testing.T) {
 	w.in(Requested{ID: 2, Hook: "web/a", Request: &builtins.Request{Binding: "receive"}})
 	wantSaid(t, w, "request 2: 0 of 1 written")
 }
+
+// A call about an object that is not there is refused, whatever would cause such a run.
+func TestACallOfAnObjectThatIsNotThereIsRefused(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), eachHook("a", false)))
+	w.objects["o"] = Object{Name: "o"}
+	w.start()
+	why := ""
+	w.told = func(a Action) {
+		if a, ok := a.(Respond); ok && a.Err != nil {
+			why = a.Err.Error()
+		}
+	}
+	w.in(Requested{ID: 1, Hook: "web/a", Key: "gone"})
+	if why == "" {
+		t.Error("it runs")
+	}
+}

@@ -31,7 +31,9 @@ func (e *Engine) requested(in Requested) {
 	if in.Request != nil {
 		events = append(events, builtins.Event{Type: "request", Binding: in.Request.Binding, Request: in.Request})
 	}
-	err = h.takes(in.Key, events)
+	if err = h.takes(in.Key, events); err == nil && in.Request == nil {
+		events = h.causes(in.Key) // its object is there
+	}
 	if n := h.lane.Asks(h.gen.ID); err == nil && n >= maxWaitingRequests {
 		err = fmt.Errorf("%d requests wait for hook %s already: %w", n, h.gen.ID, ErrBusy)
 	}
