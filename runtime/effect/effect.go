@@ -4,7 +4,11 @@
 // (the values layer, the state), then values and metrics in memory, then messages.
 package effect
 
-import "time"
+import (
+	"reflect"
+	"slices"
+	"time"
+)
 
 // MaxKept is how large one layer or one state may be that is kept, in bytes of JSON: a
 // Secret holds 1 MiB.
@@ -19,15 +23,26 @@ type Effects struct {
 	Writes []Write `json:"writes,omitempty"`
 	// Metrics in call order.
 	Metrics []Metric `json:"metrics,omitempty"`
-	// State is all that the hook is to remember from now on, by key, as plain
-	// data; nil means no change.
-	State map[string]any `json:"state,omitempty"`
-	// StateSecrets are the paths inside State at which texts stand that are secret.
-	StateSecrets [][]string `json:"stateSecrets,omitempty"`
+	// Memory is all that the hook is to remember from now on; a nil State means no change.
+	Memory
 	// Messages are sent after all else, in call order.
 	Messages []Message `json:"messages,omitempty"`
 	// Requeue asks for another run after this time; 0 means no.
 	Requeue time.Duration `json:"requeue,omitempty"`
+}
+
+// Memory is what runs about one subject remember. It is replaced, never changed.
+type Memory struct {
+	// State is plain data by key.
+	State map[string]any `json:"state,omitempty"`
+	// StateSecrets are the paths inside State at which texts stand that are secret.
+	StateSecrets [][]string `json:"stateSecrets,omitempty"`
+}
+
+// Equal says whether two are the same, secrets included.
+func (m Memory) Equal(other Memory) bool {
+	return len(m.State)+len(other.State) == 0 ||
+		reflect.DeepEqual(m.State, other.State) && slices.EqualFunc(m.StateSecrets, other.StateSecrets, slices.Equal)
 }
 
 // ValueOpKind names what a [ValueOp] does.

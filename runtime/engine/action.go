@@ -53,11 +53,10 @@ type RunHook struct {
 	Values *layers.Sight
 	// Config is what the user set for the module.
 	Config map[string]any
-	// State is what the hook remembers; only read.
-	State map[string]any
-	// Secrets are those of Values; StateSecrets are the paths in State at which secrets stand.
-	Secrets      layers.Secrets
-	StateSecrets [][]string
+	// Memory is what the hook remembers; only read.
+	effect.Memory
+	// Secrets are those of Values.
+	Secrets layers.Secrets
 	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
 	// them.
 	Switches []string

@@ -86,8 +86,8 @@ func TestARequestGoesOnFromTheRunBeforeIt(t *testing.T) {
 	}
 	w.carry(Saved{Op: saves[0].Op})
 	wantSaid(t, w.world, "request 1: <nil>")
-	if state, secrets := w.e.modules["web"].byKey["web/a"].subjects.At("").State(); fmt.Sprint(state, secrets) != "map[token:s3cret] [[token]]" {
-		t.Errorf("state %v, secrets %v", state, secrets)
+	if memory := w.e.modules["web"].byKey["web/a"].subjects.At("").Memory(); fmt.Sprint(memory) != "{map[token:s3cret] [[token]]}" {
+		t.Errorf("it remembers %v", memory)
 	}
 	if view := fmt.Sprint(w.e.Values("web")); view != "map[a:2 global:map[] replicas:1]" {
 		t.Errorf("values %v", view)
@@ -211,7 +211,7 @@ func TestATickOutlivesAnotherQueue(t *testing.T) {
 // from then on.
 func TestAStateTurnsOutToHoldASecret(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), hk("a", onWatch("nodes"))))
-	effects := effect.Effects{State: map[string]any{"token": "s3cret"}}
+	effects := effect.Effects{Memory: effect.Memory{State: map[string]any{"token": "s3cret"}}}
 	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) { return effects, nil }
 	w.start()
 	effects.StateSecrets = [][]string{{"token"}}

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -40,7 +39,7 @@ func (e *Engine) runDone(in RunDone) {
 		return
 	}
 	if r.call().Cleanup { // what the object had set and remembered goes with it
-		in.Effects.Values, in.Effects.State, in.Effects.Requeue = nil, nil, 0
+		in.Effects.Values, in.Effects.Memory, in.Effects.Requeue = nil, effect.Memory{}, 0
 	}
 	r.done = in
 	r.done.Effects.Writes = e.held(r)
@@ -58,7 +57,7 @@ func (e *Engine) commit(r *asked) {
 	if layer := r.nextLayer(m.layer(s)); !values.Equal(m.layer(s), layer) {
 		err := r.check(m.values.Propose())
 		if err == nil { // or it is too large
-			_, err = s.Keep(layer, nil, nil)
+			_, err = s.Keep(layer, effect.Memory{})
 		}
 		if err != nil {
 			e.commitFailed(r, err)
@@ -97,26 +96,18 @@ func (r *asked) nextLayer(before []effect.ValueOp) []effect.ValueOp {
 	return values.Located(r.hook.keptOf(before), r.done.Effects.Values, &effect.Origin{Run: call.Run, At: call.Now})
 }
 
-// nextState is the state of the run's subject after it, with the places of its secrets.
-func (r *asked) nextState() (map[string]any, [][]string) {
-	if r.remembers() {
-		return r.done.Effects.State, r.done.Effects.StateSecrets
+// nextMemory is what the subject of the run remembers after it.
+func (r *asked) nextMemory() effect.Memory {
+	before, next := r.subject.Memory(), r.done.Effects.Memory
+	if next.State == nil || next.Equal(before) {
+		return before
 	}
-	return r.subject.State()
+	return next
 }
 
 // ownsSets says whether the run applies sets that belong to its object.
 func (r *asked) ownsSets() bool {
 	return r.subject.Key != "" && slices.ContainsFunc(r.done.Effects.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
-}
-
-// remembers says whether the run leaves another state than its subject has, or knows of other
-// secrets in it.
-func (r *asked) remembers() bool {
-	next := &r.done.Effects
-	state, secrets := r.subject.State()
-	return next.State != nil && len(next.State)+len(state) > 0 &&
-		!(reflect.DeepEqual(next.State, state) && slices.EqualFunc(next.StateSecrets, secrets, slices.Equal))
 }
 
 func (e *Engine) committed(in Committed) {
@@ -140,7 +131,7 @@ func (e *Engine) committed(in Committed) {
 func (e *Engine) written(r *asked) {
 	s, m := r.subject, r.module
 	layer := r.nextLayer(m.layer(s))
-	if values.Equal(m.layer(s), layer) && !r.remembers() {
+	if values.Equal(m.layer(s), layer) && r.nextMemory().Equal(s.Memory()) {
 		e.runSucceeded(r)
 		return
 	}
@@ -208,7 +199,7 @@ func (e *Engine) runSucceeded(r *asked) {
 			e.note(builtins.LevelInfo, m, h.gen.ID, s.Said("runs again"))
 		}
 	}
-	s.Remember(r.nextState())
+	s.Remember(r.nextMemory())
 	if layer := r.nextLayer(m.layer(s)); !values.Equal(m.layer(s), layer) {
 		e.setLayer(m, s, layer, r.cause)
 	} else {

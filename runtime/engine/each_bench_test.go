@@ -49,7 +49,7 @@ var eachKinds = []eachKind{
 		return effect.Effects{Writes: []effect.Write{{Kind: effect.WriteApply}}}
 	}},
 	{name: "state", effects: func(a RunHook) effect.Effects {
-		return effect.Effects{State: map[string]any{"seen": a.Run}}
+		return effect.Effects{Memory: effect.Memory{State: map[string]any{"seen": a.Run}}}
 	}},
 	{name: "values", effects: eachSite("internal.sites.")},
 	{name: "schema", effects: eachSite("internal.sites."), schema: `

@@ -367,7 +367,7 @@ func TestStatesAreSavedTogether(t *testing.T) {
 	}
 	w.gen.Modules["web"].Hooks[0].Parallel = 100
 	w.hooks["web/a"] = func(r RunHook) (effect.Effects, error) {
-		return effect.Effects{State: map[string]any{"n": int64(1)}}, nil
+		return effect.Effects{Memory: effect.Memory{State: map[string]any{"n": int64(1)}}}, nil
 	}
 	w.start()
 	if w.saves > 3 || len(w.kept["web"]) != 100 {

@@ -275,7 +275,7 @@ func (e *Engine) runOf(h *hook, s *subjects.Subject) RunHook {
 		Watches: h.watchIDs(), Synced: map[string]bool{},
 		Values: m.values.For(s.ID(), h.keptOf(m.layer(s))), Config: e.userConfig(m), Secrets: m.values.Secrets(), Switches: e.switches,
 	}
-	a.State, a.StateSecrets = s.State()
+	a.Memory = s.Memory()
 	for _, w := range h.watches {
 		a.Synced[w.Binding] = w.Served()
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
@@ -80,7 +81,7 @@ func (m *module) readState(data []byte) (known bool, err error) {
 	if s == nil {
 		return false, nil
 	}
-	s.Remember(k.State, k.Secrets)
+	s.Remember(effect.Memory{State: k.State, StateSecrets: k.Secrets})
 	return true, nil
 }
 
@@ -108,7 +109,7 @@ func (e *Engine) forgetLayers(m *module) {
 			m.keepTick(t)
 		}
 		for _, s := range h.subjects.All() {
-			s.Remember(nil, nil)
+			s.Remember(effect.Memory{})
 			if len(m.layer(s)) > 0 {
 				e.setLayer(m, s, nil, nil)
 			}

@@ -19,7 +19,7 @@ func TestAKeptLayerOfAGlobalHookIsChecked(t *testing.T) {
 	s := h.subjects.At("")
 	read := func(path ...string) (*module, error) {
 		t.Helper()
-		change, err := s.Keep([]effect.ValueOp{{Op: effect.OpSet, Path: path, Value: "x"}}, nil, nil)
+		change, err := s.Keep([]effect.ValueOp{{Op: effect.OpSet, Path: path, Value: "x"}}, effect.Memory{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -163,7 +163,7 @@ func TestStateIsRememberedOnceARunHasSucceeded(t *testing.T) {
 	}
 	w.hooks["web/a"] = func(r RunHook) (effect.Effects, error) {
 		n, _ := r.State["n"].(int64)
-		eff := effect.Effects{State: map[string]any{"n": n + 1}}
+		eff := effect.Effects{Memory: effect.Memory{State: map[string]any{"n": n + 1}}}
 		if fails {
 			return eff, errBoom
 		}

@@ -82,7 +82,7 @@ func TestTheOrderOfActionsIsTheSameEachTime(t *testing.T) {
 				if m == "c" {
 					return effect.Effects{}, errBoom
 				}
-				return effect.Effects{State: map[string]any{"k": r.Key}, Requeue: time.Minute}, nil
+				return effect.Effects{Memory: effect.Memory{State: map[string]any{"k": r.Key}}, Requeue: time.Minute}, nil
 			}
 		}
 		for _, name := range []string{"1", "2", "3"} {

@@ -60,7 +60,7 @@ func TestReviewsArePublished(t *testing.T) {
 	answer("the user sets a value", "map[global:map[] replicas:2] map[replicas:2] map[] [] map[nodes:web/guard#nodes] <nil>")
 
 	w.hooks["web/guard"] = func(RunHook) (effect.Effects, error) {
-		return effect.Effects{State: map[string]any{"token": "s3cret"}, StateSecrets: [][]string{{"token"}}}, nil
+		return effect.Effects{Memory: effect.Memory{State: map[string]any{"token": "s3cret"}, StateSecrets: [][]string{{"token"}}}}, nil
 	}
 	w.changed("web/guard#nodes")
 	answer("the hook remembers something", "map[global:map[] replicas:2] map[replicas:2] map[token:s3cret] [s3cret] map[nodes:web/guard#nodes] <nil>")

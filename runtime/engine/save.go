@@ -39,8 +39,7 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 		s := r.subject
 		before := layers.Layer(s.ID())
 		layer := r.nextLayer(before)
-		state, secrets := r.nextState()
-		change, err := s.Keep(layer, state, secrets)
+		change, err := s.Keep(layer, r.nextMemory())
 		if err == nil && !values.Equal(before, layer) {
 			err = r.check(layers)
 		}

@@ -64,7 +64,7 @@ func TestWhatWaitsIsKeptAtOnce(t *testing.T) {
 	for _, id := range []string{"b", "c", "d"} {
 		effects := set(id, 1)
 		if id == "d" {
-			effects = effect.Effects{State: map[string]any{"n": 1}}
+			effects = effect.Effects{Memory: effect.Memory{State: map[string]any{"n": 1}}}
 		}
 		if commits, saves := w.done(id, effects); len(commits)+len(saves) > 0 {
 			t.Fatalf("two writes at once: %v %v", commits, saves)

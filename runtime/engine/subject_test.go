@@ -11,8 +11,7 @@ import (
 // remembers is the state of a hook without for_each.
 func (w *world) remembers(hook string) map[string]any {
 	module, _, _ := strings.Cut(hook, "/")
-	state, _ := w.e.module(module).byKey[hook].subjects.At("").State()
-	return state
+	return w.e.module(module).byKey[hook].subjects.At("").Memory().State
 }
 
 // A run that somebody asks for fails or mends the object that it is about, as it does a hook

@@ -152,7 +152,7 @@ func (p *process) answer(a engine.Action) engine.Input {
 		if err == nil && a.Hook.Module == "web" {
 			done.Effects = effect.Effects{
 				Values: []effect.ValueOp{{Op: effect.OpSet, Path: []string{"n"}, Value: int64(p.random.IntN(9))}},
-				State:  map[string]any{"n": 1.0}, Writes: []effect.Write{{Kind: effect.WriteApply, Object: map[string]any{"kind": "X"}}},
+				Memory: effect.Memory{State: map[string]any{"n": 1.0}}, Writes: []effect.Write{{Kind: effect.WriteApply, Object: map[string]any{"kind": "X"}}},
 			}
 		}
 		return done

@@ -48,17 +48,18 @@ func DecodeState(data []byte) (k KeptState, err error) {
 
 // Keys are the keys of its layer and of its state.
 func (s *Subject) Keys() [2]string {
-	return [2]string{object.DataKey(LayerKey, s.ID()), object.DataKey(StateKey, s.ID())}
+	key := object.DataKey("", s.ID())
+	return [2]string{LayerKey + key, StateKey + key}
 }
 
-// Keep is what is kept of a subject with this layer and this state, by key; nil for what it
+// Keep is what is kept of a subject with this layer and this memory, by key; nil for what it
 // has not. An error says that it is too large.
-func (s *Subject) Keep(layer []effect.ValueOp, state map[string]any, secrets [][]string) (map[string][]byte, error) {
+func (s *Subject) Keep(layer []effect.ValueOp, memory effect.Memory) (map[string][]byte, error) {
 	ofLayer, err := s.encodeLayer(layer)
 	if err != nil {
 		return nil, err
 	}
-	ofState, err := s.encodeState(state, secrets)
+	ofState, err := s.encodeState(memory)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +89,9 @@ func (s *Subject) encodeLayer(layer []effect.ValueOp) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-func (s *Subject) encodeState(state map[string]any, secrets [][]string) ([]byte, error) {
-	if len(state) == 0 {
+func (s *Subject) encodeState(memory effect.Memory) ([]byte, error) {
+	if len(memory.State) == 0 {
 		return nil, nil
 	}
-	return json.Marshal(KeptState{s.Hook, s.Key, state, secrets})
+	return json.Marshal(KeptState{s.Hook, s.Key, memory.State, memory.StateSecrets})
 }

@@ -12,7 +12,7 @@ import (
 func TestWhatIsKeptOfASubjectIsRead(t *testing.T) {
 	s := objects("x").At("x")
 	layer := []effect.ValueOp{{Op: effect.OpSet, Path: []string{"a"}, Value: "<b>"}}
-	kept, err := s.Keep(layer, map[string]any{"n": int64(1), "token": "s3cret"}, [][]string{{"token"}})
+	kept, err := s.Keep(layer, effect.Memory{State: map[string]any{"n": int64(1), "token": "s3cret"}, StateSecrets: [][]string{{"token"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestWhatIsKeptOfASubjectIsRead(t *testing.T) {
 
 func TestNothingIsKeptOfASubjectThatHasNothing(t *testing.T) {
 	s := New("web/a", false).At("")
-	kept, err := s.Keep(nil, nil, nil)
+	kept, err := s.Keep(nil, effect.Memory{})
 	if err != nil || len(kept) != 2 {
 		t.Fatalf("kept %v, error %v", kept, err)
 	}
@@ -41,7 +41,7 @@ func TestNothingIsKeptOfASubjectThatHasNothing(t *testing.T) {
 			t.Errorf("%s: %s", key, data)
 		}
 	}
-	if _, err := s.Keep(nil, map[string]any{"x": strings.Repeat("x", effect.MaxKept)}, nil); err == nil {
+	if _, err := s.Keep(nil, effect.Memory{State: map[string]any{"x": strings.Repeat("x", effect.MaxKept)}}); err == nil {
 		t.Error("a state is kept that no Secret can hold")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Subject is what runs of a hook are about: all there is, or one object. Each has its own
@@ -18,10 +20,9 @@ type Subject struct {
 	// Key is "namespace/name", or the name of a cluster-scoped object; "" for all there is.
 	Key string
 
-	state   map[string]any // what it remembers; replaced, never changed
-	secrets [][]string     // the paths inside state at which secret texts stand
-	first   FirstRun
-	why     string // its last run has failed, or ""
+	memory effect.Memory
+	first  FirstRun
+	why    string // its last run has failed, or ""
 
 	// Of an object alone:
 	phase     phase
@@ -91,13 +92,11 @@ func (s *Subject) Leaving() bool { return s.phase == leaving }
 // Last is what was last seen of an object that is not there any more, else nil.
 func (s *Subject) Last() starlark.Value { return s.last }
 
-// State is what it remembers, and the paths inside at which secret texts stand. Only read.
-func (s *Subject) State() (state map[string]any, secrets [][]string) { return s.state, s.secrets }
+// Memory is what it remembers. Only read.
+func (s *Subject) Memory() effect.Memory { return s.memory }
 
 // Remember takes the place of what it has remembered.
-func (s *Subject) Remember(state map[string]any, secrets [][]string) {
-	s.state, s.secrets = state, secrets
-}
+func (s *Subject) Remember(memory effect.Memory) { s.memory = memory }
 
 // Hold notes that a commit puts the finalizer on the object; it need not when that is there.
 func (s *Subject) Hold() (needed bool) {
@@ -119,7 +118,7 @@ func (s *Subject) Leave(left Left) {
 // they have left.
 func (s *Subject) Clear() Left {
 	left := s.leaves
-	s.state, s.secrets, s.finalizer, s.leaves = nil, nil, free, 0
+	s.memory, s.finalizer, s.leaves = effect.Memory{}, free, 0
 	return left
 }
 
@@ -277,7 +276,7 @@ func (t *Set) Reset() {
 // Inherit takes over what is remembered of another hook of this id, and its objects.
 func (t *Set) Inherit(old *Set) {
 	if !t.each() {
-		t.own.Remember(old.own.State())
+		t.own.memory = old.own.memory
 		return
 	}
 	t.objects = old.All()

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // objects are those of a hook with for_each.
@@ -114,19 +116,19 @@ func TestASnapshotLacksObjects(t *testing.T) {
 
 func TestAHookTakesTheObjectsOfTheOneBefore(t *testing.T) {
 	old := objects("x")
-	old.At("x").Remember(map[string]any{"n": 1}, nil)
+	old.At("x").Remember(effect.Memory{State: map[string]any{"n": 1}})
 	old.Fail(old.At("x"), "boom", false)
 	hook := New("web/a", true)
 	hook.Inherit(old)
-	if state, _ := hook.At("x").State(); state["n"] != 1 || hook.Failure() != "" || hook.At("x").first != Untried {
+	if hook.At("x").Memory().State["n"] != 1 || hook.Failure() != "" || hook.At("x").first != Untried {
 		t.Errorf("it has %+v", hook.At("x"))
 	}
 	all := New("web/b", false)
-	all.At("").Remember(map[string]any{"n": 2}, [][]string{{"n"}})
+	all.At("").Remember(effect.Memory{State: map[string]any{"n": 2}, StateSecrets: [][]string{{"n"}}})
 	next := New("web/b", false)
 	next.Inherit(all)
-	if state, secrets := next.At("").State(); state["n"] != 2 || len(secrets) != 1 {
-		t.Errorf("it remembers %v, secrets %v", state, secrets)
+	if got := next.At("").Memory(); !got.Equal(all.At("").Memory()) {
+		t.Errorf("it remembers %v", got)
 	}
 }
 
