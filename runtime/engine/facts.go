@@ -165,10 +165,17 @@ func (e *Engine) stand(m *module) {
 		}
 	case e.modules[m.name] != m: // it is forgotten
 		e.standings.Forget(m.name)
-	case e.standings.Note(m.name, e.standing(m)):
-		for _, other := range e.modules {
-			if other != m && (other.removed || other.verdict.For == m.name || slices.Contains(other.gen.Decl.Requires, m.name)) {
-				e.touch(other)
+	default:
+		for _, name := range slices.Concat(m.gen.Decl.Requires, []string{m.verdict.For}) {
+			if other := e.modules[name]; other != nil {
+				e.standings.Await(m.name, name)
+			}
+		}
+		if waiting, moved := e.standings.Note(m.name, e.standing(m)); moved {
+			for _, name := range slices.Concat(waiting, e.agenda.Others()) {
+				if other := e.modules[name]; other != nil && other != m {
+					e.touch(other)
+				}
 			}
 		}
 	}

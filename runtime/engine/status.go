@@ -7,6 +7,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/engine/standings"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -82,12 +83,16 @@ func (e *Engine) Ready() (bool, string) {
 	case !e.config.Known():
 		return false, "reading the configuration"
 	}
-	name := e.standings.Coming(e.order())
-	if name == "" {
+	if e.standings.AllReady() {
 		return true, ""
 	}
-	state, reason := e.moduleState(e.modules[name])
-	return false, strings.TrimSpace("module " + name + " is " + string(state) + " " + reason)
+	for _, name := range e.order() {
+		if e.standings.Of(name)&standings.Coming != 0 {
+			state, reason := e.moduleState(e.modules[name])
+			return false, strings.TrimSpace("module " + name + " is " + string(state) + " " + reason)
+		}
+	}
+	return false, ""
 }
 
 // onItsWay says that a module was never released, is not off, and has no reason for it.

@@ -2,7 +2,11 @@
 // that depend on it, hooks of before_all and after_all, and people. It does no I/O.
 package standings
 
-import "time"
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
 
 // Standing is how far a module has come. It can be compared.
 type Standing uint
@@ -25,6 +29,7 @@ const (
 type Standings struct {
 	of     map[string]*module
 	atWork int  // how many are
+	coming int  // how many are
 	ready  bool // once no module was coming
 	begun  bool // hooks of before_all were queued
 	busy   bool // some module was at work since hooks of after_all ran last
@@ -33,7 +38,8 @@ type Standings struct {
 
 type module struct {
 	standing Standing
-	said     string // to people
+	waiting  []string // modules that look when it changes
+	said     string   // to people
 	since    time.Time
 }
 
@@ -47,19 +53,29 @@ func (s *Standings) at(name string) *module {
 	return s.of[name]
 }
 
-// Note notes how far a module has come. It says whether its dependents must look.
-func (s *Standings) Note(name string, now Standing) bool {
+// Await has a module look at the next change of another one that dependents go by.
+func (s *Standings) Await(name, other string) {
+	if m := s.at(other); name != other && !slices.Contains(m.waiting, name) {
+		m.waiting = append(m.waiting, name)
+	}
+}
+
+// Note notes how far a module has come. It says whether dependents must look, and which ones
+// wait for that. They wait no more: those that still do say so as they look.
+func (s *Standings) Note(name string, now Standing) (waiting []string, moved bool) {
 	m := s.at(name)
 	before := m.standing
 	m.standing = now
-	switch {
-	case now&^before&AtWork != 0:
-		s.atWork++
-	case before&^now&AtWork != 0:
-		s.atWork--
+	s.atWork += count(now&AtWork) - count(before&AtWork)
+	s.coming += count(now&Coming) - count(before&Coming)
+	if (before^now)&dependents == 0 {
+		return nil, false
 	}
-	return (before^now)&dependents != 0
+	waiting, m.waiting = m.waiting, nil
+	return waiting, true
 }
+
+func count(standing Standing) int { return bits.OnesCount(uint(standing)) }
 
 // Of is how far a module has come, as it was noted.
 func (s *Standings) Of(name string) Standing { return s.at(name).standing }
@@ -90,20 +106,12 @@ func (s *Standings) Show(name, what string, now time.Time) (news, first bool) {
 // Since is when that changed last.
 func (s *Standings) Since(name string) time.Time { return s.at(name).since }
 
-// Coming is the first of these modules that is coming; "" once there was a time without any. A
-// later change, such as a module that is switched on, changes it no more: an upgrade is no
-// reason to be taken out of service.
-func (s *Standings) Coming(names []string) string {
-	if s.ready {
-		return ""
-	}
-	for _, name := range names {
-		if m := s.of[name]; m != nil && m.standing&Coming != 0 {
-			return name
-		}
-	}
-	s.ready = true
-	return ""
+// AllReady says whether there was a time without any module that is coming. A later change, such
+// as a module that is switched on, changes it no more: an upgrade is no reason to be taken out
+// of service.
+func (s *Standings) AllReady() bool {
+	s.ready = s.ready || s.coming == 0
+	return s.ready
 }
 
 // Begin says whether hooks of before_all are due, once they may run: that is so the first time.

@@ -1,6 +1,7 @@
 package standings
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -12,27 +13,43 @@ func TestDependentsLook(t *testing.T) {
 		now  Standing
 		want bool
 	}{{AtWork | Coming, false}, {AtWork | There, true}, {Settled | Ready | There, true}, {Settled | Ready | There, false}, {Off | Settled | There | Going, true}, {Off | Settled, true}} {
-		if got := s.Note("web", c.now); got != c.want {
+		if _, got := s.Note("web", c.now); got != c.want {
 			t.Errorf("%d: dependents look: %t", i, got)
+		}
+	}
+}
+
+// Those that wait for a module look at its next change, once.
+func TestOnesThatWaitLook(t *testing.T) {
+	s := New()
+	for _, name := range []string{"a", "b", "a", "db"} {
+		s.Await(name, "db")
+	}
+	for i, c := range []struct {
+		now  Standing
+		want []string
+	}{{AtWork, nil}, {Ready, []string{"a", "b"}}, {Settled, nil}} {
+		if got, _ := s.Note("db", c.now); !slices.Equal(got, c.want) {
+			t.Errorf("%d: %v look, want %v", i, got, c.want)
 		}
 	}
 }
 
 // All is ready once no module was coming, and stays so.
 func TestReady(t *testing.T) {
-	s, order := New(), []string{"db", "web"}
+	s := New()
 	s.Note("db", Settled)
 	s.Note("web", Coming)
-	if got := s.Coming(order); got != "web" {
-		t.Errorf("%q is coming", got)
+	if s.AllReady() {
+		t.Error("all is ready while web is coming")
 	}
 	s.Note("web", 0)
-	if got := s.Coming(order); got != "" {
-		t.Errorf("%q is coming", got)
+	if !s.AllReady() {
+		t.Error("nothing is coming, and all is not ready")
 	}
 	s.Note("db", Coming)
-	if got := s.Coming(order); got != "" {
-		t.Errorf("%q takes all out of service", got)
+	if !s.AllReady() {
+		t.Error("db takes all out of service")
 	}
 }
 
