@@ -12,9 +12,9 @@ import (
 // asked is an action that waits for its answer, of a module as it was then. A [RunHook] waits
 // on, until what the run leaves is kept.
 type asked struct {
-	module         *module
-	action         Action
-	epoch, version int
+	module  *module
+	action  Action
+	version int // of its values
 
 	// Of a run alone:
 	hook    *hook
@@ -32,7 +32,7 @@ func (e *Engine) op() uint64 {
 
 // ask appends an action of a module, and waits for its answer.
 func (e *Engine) ask(m *module, a Action) {
-	e.pending[e.ops] = &asked{module: m, action: a, epoch: m.epoch, version: m.values.Version()}
+	e.pending[e.ops] = &asked{module: m, action: a, version: m.values.Version()}
 	e.do(a)
 }
 
@@ -113,7 +113,7 @@ func (a *asked) work() lane.Work[builtins.Event] {
 
 // outdated says that what a run was about is not there any more: its module has stopped
 // since, or its object is gone.
-func (a *asked) outdated() bool { return a.epoch != a.module.epoch || a.gone() }
+func (a *asked) outdated() bool { return a.call().Run < a.module.incarnation || a.gone() }
 
 // gone says that there is no such hook as that of a run, or no such object of it.
 func (a *asked) gone() bool {

@@ -90,7 +90,6 @@ type Engine struct {
 	layers   *layers.Layers
 	modules  map[string]*module // in the tree or not
 	exits    *graph.Graph       // of all modules
-	reloads  int
 
 	watches map[string]*hook  // by the id of a watch
 	pending map[uint64]*asked // by the number of the action

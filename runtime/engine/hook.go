@@ -114,9 +114,9 @@ func (h *hook) reset() {
 }
 
 // startHook starts the watches and timers of a hook and queues its startup event.
-func (e *Engine) startHook(m *module, h *hook) {
+func (e *Engine) startHook(h *hook, incarnation uint64) {
 	e.willHold(h)
-	e.startWatches(h)
+	e.startWatches(h, incarnation)
 	for _, s := range h.schedules {
 		e.startTimer(h, s)
 	}
@@ -129,16 +129,14 @@ func (e *Engine) queueStartup(h *hook) {
 	}
 }
 
-func (e *Engine) startWatches(h *hook) {
+func (e *Engine) startWatches(h *hook, incarnation uint64) {
 	for _, w := range h.watches {
-		// A new id in each life of the module: what an earlier one still
-		// reports must not pass for news of this one.
-		e.startWatch(h, w)
+		e.startWatch(h, w, incarnation)
 	}
 }
 
-func (e *Engine) startWatch(h *hook, w *watches.Watch) {
-	w.ID = watchID(h.gen.ID, w.Binding, h.module.epoch, h.module.turn)
+func (e *Engine) startWatch(h *hook, w *watches.Watch, incarnation uint64) {
+	w.ID = watchID(h.gen.ID, w.Binding, incarnation)
 	e.watches[w.ID] = h
 	a := StartWatch{ID: w.ID, Hook: h.gen, Watch: w.Decl}
 	if a.Each = h.isEach(w); a.Each {

@@ -44,22 +44,22 @@ type module struct {
 
 	verdict verdicts.Verdict
 
-	started    bool
-	sets       map[string]uint64 // field managers of hooks that may have sets
-	strays     step              // the end of sets of hooks that are gone
-	leaving    bool              // only for its before_delete and after_delete hooks
-	removed    bool              // it is not in the tree any more
-	stays      time.Time         // until then what is not in the tree may come back: the module; of global, hooks
-	hollow     bool              // of one that is not in the tree: its folder is there, and empty
-	epoch      int               // counts stops: what was started before belongs to an earlier life
-	turn       int               // the reload that has changed it last, or brought it; 0: none
-	finalizers *finalizers.Set
-	served     bool // the driver knows which hooks answer requests: these
-	serves     []*generation.Hook
-	crds       step
-	eval       evaluation
-	pass       *releases.Pass
-	store      *persist.Store // what is kept of it
+	started bool
+	sets    map[string]uint64 // field managers of hooks that may have sets
+	strays  step              // the end of sets of hooks that are gone
+	leaving bool              // only for its before_delete and after_delete hooks
+	removed bool              // it is not in the tree any more
+	stays   time.Time         // until then what is not in the tree may come back: the module; of global, hooks
+	hollow  bool              // of one that is not in the tree: its folder is there, and empty
+	// incarnation is a number of an action: results of earlier ones count for nothing.
+	incarnation uint64
+	finalizers  *finalizers.Set
+	served      bool // the driver knows which hooks answer requests: these
+	serves      []*generation.Hook
+	crds        step
+	eval        evaluation
+	pass        *releases.Pass
+	store       *persist.Store // what is kept of it
 }
 
 // step is something done once, and tried again when it fails.
@@ -237,7 +237,7 @@ func (e *Engine) bringUp(m *module) {
 	}
 	m.started = true
 	for _, h := range m.hooks {
-		e.startHook(m, h)
+		e.startHook(h, m.incarnation)
 	}
 	m.pass.Begin()
 }
@@ -270,7 +270,7 @@ func (e *Engine) crdsApplied(a asked, in CRDsApplied) {
 func (e *Engine) takeDown(m *module) {
 	m.started, m.leaving = false, false
 	m.crds = step{running: m.crds.running} // one at a time: the last one counts
-	m.epoch++
+	m.incarnation = e.op()
 	for _, l := range m.lanes {
 		l.Clear()
 	}

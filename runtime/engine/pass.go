@@ -105,7 +105,7 @@ func (e *Engine) helm(m *module, step releases.Step) {
 }
 
 func (e *Engine) released(a asked, in Released) {
-	a.module.pass.Released(releases.Helm{Err: in.Err, Changed: in.Changed, Revision: in.Revision, Stopped: a.epoch != a.module.epoch}, e.now, e.opts.Jitter())
+	a.module.pass.Released(releases.Helm{Err: in.Err, Changed: in.Changed, Revision: in.Revision, Stopped: in.Op < a.module.incarnation}, e.now, e.opts.Jitter())
 }
 
 func (e *Engine) uninstalled(a asked, in Uninstalled) {

@@ -44,7 +44,6 @@ func (e *Engine) reload(in Reload) {
 	for _, p := range problems {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
 	}
-	e.reloads++
 	for _, name := range slices.Sorted(maps.Keys(e.modules)) {
 		if m := e.modules[name]; gen.Modules[name] == nil && !m.removed {
 			e.remove(m)
@@ -58,7 +57,7 @@ func (e *Engine) reload(in Reload) {
 		m := e.modules[name]
 		if m == nil {
 			m = e.newModule(name, gen.Modules[name], persist.New(nil, releaseRetry))
-			m.turn, m.broken = e.reloads, drafts[name].broken
+			m.incarnation, m.broken = e.op(), drafts[name].broken // an earlier one may have had its name
 			e.modules[name] = m
 			e.bar(m.hooks, in.Barred)
 			continue

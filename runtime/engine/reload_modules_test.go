@@ -26,7 +26,7 @@ func TestModulesComeAndGo(t *testing.T) {
 	}
 	w.reload(web, mod("new", isOn(), code("1", hk("a", onWatch("nodes")))))
 	w.wantRuns("new/a sync")
-	w.wantWatched("-shop/a#nodes", "+new/a#nodes#0.1")
+	w.wantWatched("-shop/a#nodes", "+new/a#nodes#")
 	if !slices.Equal(w.gone, []string{"shop"}) || len(w.kept["shop"]) > 0 || !slices.Contains(w.left, "shop") {
 		t.Errorf("gone %v, kept %v, left %v", w.gone, copyKept(w.kept), w.left)
 	}

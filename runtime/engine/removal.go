@@ -57,7 +57,7 @@ func (e *Engine) remove(m *module) {
 	if m.started {
 		e.takeDown(m)
 	}
-	m.epoch++ // runs under way count for nothing
+	m.incarnation = e.op() // runs of a session count for nothing, too
 	if len(m.serves) > 0 {
 		m.serves = nil
 		e.do(Serve{Module: m.gen})

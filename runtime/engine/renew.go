@@ -45,7 +45,7 @@ func (e *Engine) renew(m *module, d draft) *change {
 	if m.leaving { // it begins anew with the hooks that there are then
 		e.takeDown(m)
 	}
-	m.gen, m.turn = d.gen, e.reloads
+	m.gen = d.gen
 	c := e.renewHooks(m, old)
 	if old.Err != nil {
 		// The kept state of hooks in files that did not load.
@@ -271,12 +271,13 @@ func sees(a, b *builtins.WatchBinding) bool {
 func (e *Engine) begun(c *change) {
 	m := c.module
 	if m.started {
+		incarnation := e.op() // of watches: an earlier one may have had the same hook and binding
 		for _, h := range c.fresh {
-			e.startHook(m, h)
+			e.startHook(h, incarnation)
 			e.missedAll(h)
 		}
 		for _, b := range c.watch {
-			e.startWatch(b.hook, b.watch)
+			e.startWatch(b.hook, b.watch, incarnation)
 		}
 		for _, h := range c.edited {
 			e.again(h)

@@ -41,9 +41,6 @@ func (e *Engine) requested(in Requested) {
 		e.do(Respond{ID: in.ID, Err: err})
 		return
 	}
-	if in.Request == nil {
-		events = h.causes(in.Key)
-	}
 	h.lane.Ask(lane.ID{Group: h.gen.ID, Key: in.Key, Ask: in.ID}, events...)
 	e.touch(h.module)
 }

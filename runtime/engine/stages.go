@@ -36,7 +36,7 @@ func (e *Engine) beginLeaving(m *module) {
 	m.started, m.leaving = true, true
 	for _, h := range m.hooks {
 		if h.leaves() {
-			e.startWatches(h)
+			e.startWatches(h, m.incarnation)
 		}
 	}
 }

@@ -9,16 +9,13 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/watches"
 )
 
-// watchID names the watch of one binding of a hook in one life of its module:
-// "web/hooks/a.star:f#nodes", from the second life on with its number behind; one that
-// a reload has brought has the number of the reload, too.
-func watchID(hook, binding string, life, turn int) string {
+// watchID names the watch of one binding of a hook: "web/hooks/a.star:f#nodes", with a number
+// behind from the second incarnation on: news of an earlier watch must not pass for those of
+// this one.
+func watchID(hook, binding string, incarnation uint64) string {
 	id := hook + "#" + binding
-	switch {
-	case turn > 0:
-		id += fmt.Sprintf("#%d.%d", life, turn)
-	case life > 0:
-		id += fmt.Sprintf("#%d", life)
+	if incarnation > 0 {
+		id += fmt.Sprintf("#%d", incarnation)
 	}
 	return id
 }
