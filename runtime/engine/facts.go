@@ -63,11 +63,11 @@ func (m *module) answer() verdicts.Answer {
 	switch {
 	case m.gen.Enabled == nil:
 		return verdicts.Answer{}
-	case v.err != "" && !m.started:
-		return verdicts.Answer{Says: verdicts.Failed, Reason: v.err}
-	case !v.done:
+	case v.Err != "" && !m.started:
+		return verdicts.Answer{Says: verdicts.Failed, Reason: v.Err}
+	case !v.Done:
 		return verdicts.Answer{Says: verdicts.Unasked}
-	case v.err != "":
+	case v.Err != "":
 		return verdicts.Answer{}
 	case v.decision.Answer == builtins.AnswerWaiting:
 		return verdicts.Answer{Says: verdicts.Waiting, Reason: v.decision.Reason}
@@ -108,9 +108,9 @@ func (e *Engine) before(m *module) (out verdicts.Before) {
 // settled is false while the module is on its way and nothing is wrong.
 func (m *module) settled() bool {
 	if !m.verdict.Do.Runs() {
-		return m.verdict.Settled || m.crds.err != ""
+		return m.verdict.Settled || m.crds.Err != ""
 	}
-	if m.crds.err != "" || m.pass.Ready() || m.pass.Err() != "" || m.pass.Held() != "" {
+	if m.crds.Err != "" || m.pass.Ready() || m.pass.Err() != "" || m.pass.Held() != "" {
 		return true
 	}
 	for _, h := range m.hooks {

@@ -46,7 +46,7 @@ type module struct {
 
 	started bool
 	sets    map[string]uint64 // field managers of hooks that may have sets
-	strays  step              // the end of sets of hooks that are gone
+	strays  lane.Task         // the end of sets of hooks that are gone
 	leaving bool              // only for its before_delete and after_delete hooks
 	removed bool              // it is not in the tree any more
 	stays   time.Time         // until then what is not in the tree may come back: the module; of global, hooks
@@ -56,22 +56,10 @@ type module struct {
 	finalizers  *finalizers.Set
 	served      bool // the driver knows which hooks answer requests: these
 	serves      []*generation.Hook
-	crds        step
+	crds        lane.Task
 	eval        evaluation
 	pass        *releases.Pass
 	store       *persist.Store // what is kept of it
-}
-
-// step is something done once, and tried again when it fails.
-type step struct {
-	running, done bool
-	retry         lane.Retry
-	err           string
-}
-
-func (s *step) failed(now time.Time, err error, jitter float64) {
-	s.running, s.err = false, err.Error()
-	s.retry.Failed(now, releaseRetry, jitter)
 }
 
 // adopt takes a generation over, with what earlier processes kept.
@@ -244,32 +232,29 @@ func (e *Engine) bringUp(m *module) {
 
 // wantsCRDs says that CRDs are not applied as they are in the tree.
 func (m *module) wantsCRDs() bool {
-	return m.gen.Tree != nil && len(m.gen.Tree.CRDs) > 0 && !m.crds.done
+	return m.gen.Tree != nil && len(m.gen.Tree.CRDs) > 0 && !m.crds.Done
 }
 
 func (e *Engine) applyCRDs(m *module) {
-	if m.crds.running || m.crds.retry.Waits(e.now) {
+	if !m.crds.Due(e.now) {
 		return
 	}
-	m.crds.running = true
+	m.crds.Running = true
 	e.ask(m, ApplyCRDs{Op: e.op(), Module: m.gen})
 }
 
 func (e *Engine) crdsApplied(a asked, in CRDsApplied) {
-	switch m := a.module; {
-	case m.gen.Tree != a.action.(ApplyCRDs).Module.Tree: // others have come meanwhile
-		m.crds = step{}
-	case in.Err != nil:
-		m.crds.failed(e.now, in.Err, e.opts.Jitter())
-	default:
-		m.crds = step{done: true}
+	m := a.module
+	m.crds.Ended(e.now, in.Err, releaseRetry, e.opts.Jitter)
+	if m.gen.Tree != a.action.(ApplyCRDs).Module.Tree { // others have come meanwhile
+		m.crds.Again()
 	}
 }
 
 // takeDown ends the module's watches and forgets what waits.
 func (e *Engine) takeDown(m *module) {
 	m.started, m.leaving = false, false
-	m.crds = step{running: m.crds.running} // one at a time: the last one counts
+	m.crds.Again() // one at a time: the last one counts
 	m.incarnation = e.op()
 	for _, l := range m.lanes {
 		l.Clear()
@@ -309,7 +294,7 @@ func (e *Engine) show(m *module) {
 		level = builtins.LevelError
 	case status.ModuleFailed:
 		level = builtins.LevelError
-		if m.pass.Err() == "" && m.eval.err == "" && m.crds.err == "" {
+		if m.pass.Err() == "" && m.eval.Err == "" && m.crds.Err == "" {
 			level = builtins.LevelDebug // the hook has said it already
 		}
 	case status.ModuleStarting, status.ModuleReleasing:

@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // change is what the next generation changes in the hooks of one module.
@@ -55,7 +56,7 @@ func (e *Engine) renew(m *module, d draft) *change {
 	}
 	m.renewValues(d.values)
 	if old.Tree == nil || d.gen.Tree == nil || !reflect.DeepEqual(old.Tree.CRDs, d.gen.Tree.CRDs) {
-		m.crds = step{running: m.crds.running}
+		m.crds.Again()
 	}
 	e.renewPass(m, old)
 	return c
@@ -70,9 +71,9 @@ func (e *Engine) renewPass(m *module, old *generation.Module) {
 		m.eval = evaluation{}
 	case old.Enabled == nil && m.started:
 		// It goes on, without a release, until the first answer.
-		m.eval = evaluation{step: step{done: true}, version: m.values.Version() - 1}
+		m.eval = evaluation{Task: lane.Task{Done: true}, version: m.values.Version() - 1}
 	default:
-		m.eval.retry.At = time.Time{}
+		m.eval.At = time.Time{}
 	}
 	m.pass.Renew()
 	for _, id := range m.pass.Waiting() {

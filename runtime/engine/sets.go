@@ -40,18 +40,16 @@ func (e *Engine) setsRemoved(a asked, in SetsRemoved) {
 		}
 	}
 	switch {
-	case !m.strays.running:
+	case !m.strays.Running:
 		e.uninstalledSets(m, in.Err)
-	case in.Err != nil:
-		m.strays.failed(e.now, in.Err, e.opts.Jitter())
 	default:
-		m.strays = step{}
+		m.strays.Ended(e.now, in.Err, releaseRetry, e.opts.Jitter)
 	}
 }
 
 // stepSets deletes the sets of hooks that a module which runs does not have any more.
 func (e *Engine) stepSets(m *module) {
-	if !m.started || m.leaving || m.pass.Uninstalling() || m.strays.running || m.strays.retry.Waits(e.now) || len(m.sets) == 0 {
+	if !m.started || m.leaving || m.pass.Uninstalling() || m.strays.Running || m.strays.Waits(e.now) || len(m.sets) == 0 {
 		return
 	}
 	gone := maps.Clone(m.sets)
@@ -62,17 +60,17 @@ func (e *Engine) stepSets(m *module) {
 		delete(gone, effect.Manager(h.gen.ID))
 	}
 	if len(gone) == 0 {
-		m.strays = step{}
+		m.strays.Again()
 		return
 	}
-	m.strays.running = true
+	m.strays.Running = true
 	e.removeSets(m, gone)
 }
 
 // straysTrouble says why sets of hooks that are gone are still there, or "".
 func (m *module) straysTrouble() string {
-	if m.strays.err == "" {
+	if m.strays.Err == "" {
 		return ""
 	}
-	return "sets of hooks that are gone: " + strings.ReplaceAll(m.strays.err, "\n", "; ")
+	return "sets of hooks that are gone: " + strings.ReplaceAll(m.strays.Err, "\n", "; ")
 }

@@ -30,8 +30,8 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 		return status.ModuleUninstalling, v.Reason
 	case v.State != "":
 		return v.State, v.Reason
-	case m.crds.err != "":
-		return status.ModuleFailed, "crds: " + m.crds.err
+	case m.crds.Err != "":
+		return status.ModuleFailed, "crds: " + m.crds.Err
 	case v.Do != verdicts.Install:
 		return status.ModulePaused, "hooks run, the release is left alone"
 	case p.Err() != "":

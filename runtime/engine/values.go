@@ -48,9 +48,7 @@ func (e *Engine) retrySoon(m *module) {
 	e.agenda.Moved(m.name)
 	soon := e.now.Add(releaseRetry.Min)
 	m.pass.RetrySoon(soon)
-	if m.eval.retry.At.After(soon) {
-		m.eval.retry.At = soon
-	}
+	m.eval.Soon(soon)
 	for _, h := range m.hooks {
 		h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 	}

@@ -89,9 +89,9 @@ func (m *module) retry(now time.Time) (at time.Time) {
 			sooner(t)
 		}
 	}
-	sooner(m.crds.retry.At)
-	sooner(m.strays.retry.At)
-	sooner(m.eval.retry.At)
+	sooner(m.crds.At)
+	sooner(m.strays.At)
+	sooner(m.eval.At)
 	sooner(m.pass.RetryAt())
 	sooner(m.store.Next())
 	sooner(m.stays)

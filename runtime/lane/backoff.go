@@ -33,13 +33,45 @@ type Retry struct {
 	Attempt int
 	// At is the time of the next try.
 	At time.Time
+	// Err says why the last try has failed; "" when nothing has.
+	Err string
 }
 
 // Failed notes one more failure. Jitter is that of [Backoff.Delay].
-func (r *Retry) Failed(now time.Time, b Backoff, jitter float64) {
+func (r *Retry) Failed(now time.Time, err error, b Backoff, jitter float64) {
 	r.Attempt++
+	r.Err = err.Error()
 	r.At = now.Add(b.Delay(r.Attempt, jitter))
 }
 
 // Waits says that it is not yet time for the next try.
 func (r Retry) Waits(now time.Time) bool { return r.At.After(now) }
+
+// Soon has the next try wait no longer than until that time.
+func (r *Retry) Soon(at time.Time) {
+	if r.At.After(at) {
+		r.At = at
+	}
+}
+
+// Task is work that is done once, in one try at a time. The zero value: nothing was tried.
+type Task struct {
+	Retry
+	Running, Done bool
+}
+
+// Due says that a try may begin now.
+func (t *Task) Due(now time.Time) bool { return !t.Running && !t.Waits(now) }
+
+// Ended takes in the end of a try.
+func (t *Task) Ended(now time.Time, err error, b Backoff, jitter func() float64) {
+	if err != nil {
+		t.Running = false
+		t.Failed(now, err, b, jitter())
+		return
+	}
+	*t = Task{Done: true}
+}
+
+// Again has the work done once more. A try that is under way is waited for first.
+func (t *Task) Again() { *t = Task{Running: t.Running} }

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -12,9 +13,38 @@ func TestRetryWaitsLongerEachTime(t *testing.T) {
 		t.Error("it waits before anything has failed")
 	}
 	for i, want := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second} {
-		r.Failed(now, backoff, 0)
-		if r.Attempt != i+1 || !r.At.Equal(now.Add(want)) || !r.Waits(now) || r.Waits(now.Add(want)) {
+		r.Failed(now, errors.New("no"), backoff, 0)
+		if r.Attempt != i+1 || r.Err != "no" || !r.At.Equal(now.Add(want)) || !r.Waits(now) || r.Waits(now.Add(want)) {
 			t.Errorf("after %d failures the next try is at %s", r.Attempt, r.At)
 		}
+	}
+}
+
+func TestTask(t *testing.T) {
+	now, backoff := time.Unix(0, 0), Backoff{Min: time.Second, Max: time.Minute, Factor: 2}
+	jitter := func() float64 { return 0 }
+	var task Task
+	if !task.Due(now) {
+		t.Error("it is not due at first")
+	}
+	if task.Running = true; task.Due(now) {
+		t.Error("two tries at a time")
+	}
+	task.Ended(now, errors.New("no"), backoff, jitter)
+	if task.Err != "no" || task.Done || task.Due(now) || !task.Due(task.At) {
+		t.Errorf("after a failure: %+v", task)
+	}
+	task.Soon(now)
+	if !task.Due(now) {
+		t.Error("it still waits")
+	}
+	task.Running = true
+	task.Ended(now, nil, backoff, jitter)
+	if task != (Task{Done: true}) {
+		t.Errorf("at its end: %+v", task)
+	}
+	task.Running = true
+	if task.Again(); task != (Task{Running: true}) {
+		t.Errorf("once more: %+v", task)
 	}
 }

@@ -195,7 +195,7 @@ func (s *Set) End(now time.Time, sweep Sweep, err error, jitter func() float64) 
 	f.under = None
 	switch {
 	case err != nil:
-		f.retry.Failed(now, s.backoff, jitter())
+		f.retry.Failed(now, err, s.backoff, jitter())
 		return f.retry.Attempt, false
 	case sweep.Reason == Unwatched:
 		f.swept, f.retry = !f.anew, lane.Retry{}

@@ -158,7 +158,7 @@ func (s *Store) End(now time.Time, err error, jitter func() float64) (failed int
 		return 0
 	}
 	maps.Copy(s.unsaved, written)
-	s.retry.Failed(now, s.backoff, jitter())
+	s.retry.Failed(now, err, s.backoff, jitter())
 	return s.retry.Attempt
 }
 

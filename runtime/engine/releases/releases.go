@@ -51,10 +51,9 @@ type Pass struct {
 	seen   map[string]any // the values that Helm got, as far as the module reads them
 	after  bool           // after_helm hooks were tried since the module came up
 
-	ready bool   // the last work of Helm succeeded
-	hold  string // why no pass can begin
-	err   string // of Helm's last work
-	retry lane.Retry
+	ready bool       // the last work of Helm succeeded
+	hold  string     // why no pass can begin
+	retry lane.Retry // of Helm's last work
 }
 
 // New returns a release that nothing is known of. Work of Helm that fails is tried again as
@@ -77,7 +76,7 @@ func (p *Pass) Ready() bool { return p.ready }
 func (p *Pass) Revision() int { return p.revision }
 
 // Err says why Helm's last work has failed, or "".
-func (p *Pass) Err() string { return p.err }
+func (p *Pass) Err() string { return p.retry.Err }
 
 // Held says why no pass begins until the values change, or "".
 func (p *Pass) Held() string { return p.hold }
@@ -127,7 +126,7 @@ func (p *Pass) Cause() *effect.Cause { return p.cause }
 
 // Begin has a module begin that comes up: what has failed before counts no more.
 func (p *Pass) Begin() {
-	p.clearError()
+	p.retry = lane.Retry{}
 	p.Want(nil)
 }
 
@@ -138,11 +137,7 @@ func (p *Pass) Renew() {
 }
 
 // RetrySoon has work that has failed wait no longer than until that time.
-func (p *Pass) RetrySoon(at time.Time) {
-	if p.retry.At.After(at) {
-		p.retry.At = at
-	}
-}
+func (p *Pass) RetrySoon(at time.Time) { p.retry.Soon(at) }
 
 // Stop ends a pass whose hooks will not run any more. Work of Helm that is under way is
 // waited for.
@@ -152,14 +147,12 @@ func (p *Pass) Stop() {
 	}
 	p.left, p.waiting, p.hold = "", nil, ""
 	p.ready, p.after = false, false
-	p.clearError()
+	p.retry = lane.Retry{}
 }
 
-func (p *Pass) clearError() { p.err, p.retry = "", lane.Retry{} }
-
 func (p *Pass) failed(err error, now time.Time, jitter float64) {
-	p.err, p.wanted = err.Error(), true
-	p.retry.Failed(now, p.backoff, jitter)
+	p.wanted = true
+	p.retry.Failed(now, err, p.backoff, jitter)
 }
 
 // Helm is what became of the work of Helm.
@@ -182,7 +175,7 @@ func (p *Pass) Released(h Helm, now time.Time, jitter float64) {
 		p.after = p.after && !h.Changed // it changed something: its hooks run once all of it is done
 		p.failed(h.Err, now, jitter)
 	default:
-		p.clearError()
+		p.retry = lane.Retry{}
 		p.ready, p.revision = true, h.Revision
 		// Once in each life also without a change: a crash may have come between
 		// the change and its hooks.
@@ -208,5 +201,5 @@ func (p *Pass) Removed(err error, now time.Time, jitter float64) {
 		p.failed(err, now, jitter)
 		return
 	}
-	p.clearError()
+	p.retry = lane.Retry{}
 }

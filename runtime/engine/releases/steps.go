@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // Module is what the next step hangs on.
@@ -80,7 +81,7 @@ func (p *Pass) begin(m Module) Step {
 	case !p.wanted || !m.Open:
 		return Step{}
 	case !m.Chart:
-		p.wanted, p.ready, p.err = false, true, ""
+		p.wanted, p.ready, p.retry = false, true, lane.Retry{}
 		return Step{}
 	}
 	p.again = 0
@@ -139,7 +140,7 @@ func (p *Pass) uninstall(ref Ref) Step {
 
 // Refuse notes that the values must not reach Helm.
 func (p *Pass) Refuse(why string) {
-	p.clearError()
+	p.retry = lane.Retry{}
 	p.hold = why
 }
 
