@@ -14,7 +14,7 @@ import (
 // mostFields is how many fields of state the engine and its machines may have. A machine
 // that needs more is two machines.
 var mostFields = map[string]int{
-	"runtime/engine":            76,
+	"runtime/engine":            75,
 	"runtime/engine/adoption":   25,
 	"runtime/engine/agenda":     10,
 	"runtime/engine/causes":     25,
@@ -22,6 +22,7 @@ var mostFields = map[string]int{
 	"runtime/engine/layers":     25,
 	"runtime/engine/persist":    25,
 	"runtime/engine/releases":   25,
+	"runtime/engine/sets":       25,
 	"runtime/engine/standings":  15,
 	"runtime/engine/subjects":   13,
 	"runtime/engine/timers":     25,
@@ -31,7 +32,7 @@ var mostFields = map[string]int{
 }
 
 // mostFieldsTogether bounds the sum. One package with all of it had 212.
-const mostFieldsTogether = 206
+const mostFieldsTogether = 202
 
 func TestMachinesStaySmall(t *testing.T) {
 	dirs, err := filepath.Glob("runtime/engine/*/*.go")
@@ -73,7 +74,7 @@ func fieldsOfState(t *testing.T, dir string) (n int) {
 				return false
 			case *ast.Ident:
 				spec := types[x.Name]
-				if spec == nil || state[x.Name] || methods[x.Name+".input"] || methods[x.Name+".action"] || x.Name == "Options" {
+				if spec == nil || state[x.Name] || methods[x.Name+".input"] || methods[x.Name+".action"] || x.Name == "Options" || x.Name == "Input" {
 					return true
 				}
 				state[x.Name] = true

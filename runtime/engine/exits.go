@@ -21,7 +21,7 @@ func (e *Engine) noteOrder() {
 }
 
 // there says whether something of the module is in the cluster that goes with it.
-func (m *module) there() bool { return m.pass.Installed() || len(m.sets) > 0 || m.store.Has(upKey) }
+func (m *module) there() bool { return m.pass.Installed() || m.sets.Any() || m.store.Has(upKey) }
 
 // goesFirst names a module that has to be gone before this one is taken away, or "".
 func (e *Engine) goesFirst(m *module) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/engine/releases"
+	"github.com/starling-operator/starling/runtime/engine/sets"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -45,12 +46,11 @@ type module struct {
 	verdict verdicts.Verdict
 
 	started bool
-	sets    map[string]uint64 // field managers of hooks that may have sets
-	strays  lane.Task         // the end of sets of hooks that are gone
-	leaving bool              // only for its before_delete and after_delete hooks
-	removed bool              // it is not in the tree any more
-	stays   time.Time         // until then what is not in the tree may come back: the module; of global, hooks
-	hollow  bool              // of one that is not in the tree: its folder is there, and empty
+	sets    *sets.Sets
+	leaving bool      // only for its before_delete and after_delete hooks
+	removed bool      // it is not in the tree any more
+	stays   time.Time // until then what is not in the tree may come back: the module; of global, hooks
+	hollow  bool      // of one that is not in the tree: its folder is there, and empty
 	// incarnation is a number of an action: results of earlier ones count for nothing.
 	incarnation uint64
 	finalizers  *finalizers.Set
@@ -71,12 +71,12 @@ func (e *Engine) adopt(in Start) {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
 	}
 	e.global = e.newModule(globalName, gen.Global, in.store(globalName))
-	e.global.noteSets(in.Sets[globalName])
+	e.global.sets = sets.New(in.Sets[globalName]...)
 	for _, name := range gen.Names {
 		g := gen.Modules[name]
 		m := e.newModule(name, g, in.store(name))
 		e.modules[name] = m
-		m.noteSets(in.Sets[name])
+		m.sets = sets.New(in.Sets[name]...)
 		m.pass = releases.New(releaseRetry, in.releases(name)...)
 	}
 	e.graph = graph.New(gen.Nodes())
@@ -111,7 +111,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 		name: name, gen: g, from: e.gen.Of(name),
 		byKey:      map[string]*hook{},
 		queues:     map[string]*lane.Lane[builtins.Event]{},
-		sets:       map[string]uint64{},
+		sets:       sets.New(),
 		finalizers: finalizers.New(releaseRetry),
 		pass:       releases.New(releaseRetry),
 		store:      store,
@@ -331,7 +331,7 @@ func (e *Engine) problems(m *module) []string {
 			out = append(out, strings.TrimPrefix(h.gen.ID, m.name+"/")+": "+why)
 		}
 	}
-	if why := m.straysTrouble(); why != "" {
+	if why := m.sets.Trouble(); why != "" {
 		out = append(out, why)
 	}
 	return out

@@ -28,7 +28,7 @@ func (m *module) asking() bool {
 // passFacts are what the next step of the module's release hangs on.
 func (m *module) passFacts() releases.Module {
 	return releases.Module{
-		Ends: m.leaving || m.verdict.Do == verdicts.Uninstall && m.there(), Leaving: m.leaving, Sets: len(m.sets) > 0,
+		Ends: m.leaving || m.verdict.Do == verdicts.Uninstall && m.there(), Leaving: m.leaving, Sets: m.sets.Any(),
 		Open:    m.started && m.verdict.Do == verdicts.Install && m.gate() == "" && !m.asking() && !m.wantsCRDs(),
 		Release: m.verdict.Do == verdicts.Install, Asking: m.asking(),
 		Chart: m.hasChart(), Seen: m.values.Seen(),
@@ -63,7 +63,7 @@ func (e *Engine) advance(m *module) {
 			return
 		case releases.RemoveSets:
 			// A commit that is under way may apply one.
-			if !e.atWork(m) && !m.strays.Running {
+			if !e.atWork(m) && !m.sets.Removing() {
 				e.uninstallSets(m)
 			}
 			return
@@ -122,7 +122,7 @@ func (e *Engine) uninstalled(a asked, in Uninstalled) {
 
 func (e *Engine) uninstallSets(m *module) {
 	m.pass.Removing()
-	e.removeSets(m, m.sets)
+	e.removeSets(m, m.sets.Managers())
 }
 
 func (e *Engine) uninstalledSets(m *module, err error) {

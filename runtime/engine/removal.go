@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine/releases"
+	"github.com/starling-operator/starling/runtime/engine/sets"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/generation"
 )
@@ -43,7 +44,7 @@ func (e *Engine) findRemoved(in Start) {
 		g := &generation.Module{Name: name, Key: name, Err: errGone}
 		order[name].Put(&g.Decl)
 		m := e.newModule(name, g, in.store(name))
-		m.noteSets(in.Sets[name])
+		m.sets = sets.New(in.Sets[name]...)
 		m.pass = releases.New(releaseRetry, in.releases(name)...)
 		e.modules[name] = m
 		m.remove(e.now, e.opts.Grace)
@@ -125,7 +126,7 @@ func (e *Engine) brokenNew(left *module) string {
 
 // occupied says that something of a module that was removed is still under way.
 func (e *Engine) occupied(m *module) bool {
-	if m.pass.Working() || m.store.Writing() || m.crds.Running || m.strays.Running {
+	if m.pass.Working() || m.store.Writing() || m.crds.Running || m.sets.Removing() {
 		return true
 	}
 	return m.finalizers.Sweeping() || e.atWork(m)

@@ -90,7 +90,7 @@ func (m *module) retry(now time.Time) (at time.Time) {
 		}
 	}
 	sooner(m.crds.At)
-	sooner(m.strays.At)
+	sooner(m.sets.Next())
 	sooner(m.eval.At)
 	sooner(m.pass.RetryAt())
 	sooner(m.store.Next())
