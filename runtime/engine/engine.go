@@ -19,7 +19,6 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
-	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/engine/agenda"
 	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/layers"
@@ -81,15 +80,11 @@ type Engine struct {
 	out  []Action
 	ops  uint64
 
-	gen  *generation.Generation
-	tree values.Config // the tree's values.yaml
-	// switches are the `<camelName>Enabled` of all modules, sorted.
-	switches []string
-	graph    *graph.Graph
-	global   *module
-	layers   *layers.Layers
-	modules  map[string]*module // in the tree or not
-	exits    *graph.Graph       // of all modules
+	gen     *generation.Whole // in force
+	global  *module
+	layers  *layers.Layers
+	modules map[string]*module // in the tree or not
+	exits   *graph.Graph       // of all modules
 
 	watches map[string]*hook  // by the id of a watch
 	pending map[uint64]*asked // by the number of the action
@@ -189,7 +184,7 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 }
 
 func (e *Engine) start(in Start) {
-	e.gen = in.Generation
+	e.gen = in.Generation.Whole()
 	e.adopt(in)
 	for _, m := range e.all() {
 		e.bar(m.hooks, in.Barred)
@@ -269,14 +264,6 @@ func (e *Engine) named(names []string) []*module {
 	out := make([]*module, len(names))
 	for i, name := range names {
 		out[i] = e.any(name)
-	}
-	return out
-}
-
-func known(gen *generation.Generation) []values.KnownModule {
-	out := make([]values.KnownModule, 0, len(gen.Names))
-	for _, name := range gen.Names {
-		out = append(out, values.KnownModule{Name: name, Key: gen.Modules[name].Key})
 	}
 	return out
 }

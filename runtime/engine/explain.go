@@ -68,7 +68,7 @@ func (e *Engine) configName() string {
 func (e *Engine) switchSources(m *module) values.SwitchSources {
 	out := values.SwitchSources{
 		Key: values.EnabledKey(m.gen.Key), Default: m.gen.Decl.Enabled, Pos: m.gen.Decl.Pos,
-		Tree: e.tree.Switch(m.name), Config: e.config.Accepted().Switch(m.name),
+		Tree: e.gen.Values.Switch(m.name), Config: e.config.Accepted().Switch(m.name),
 		TreeFile: e.gen.Tree.ValuesFile, ConfigName: e.configName(),
 	}
 	out.Hook, out.Op = e.layers.SwitchedBy(out.Key)

@@ -99,7 +99,7 @@ func (e *Engine) before(m *module) (out verdicts.Before) {
 	if out.Is != verdicts.Free {
 		return out
 	}
-	if name := e.graph.WaitsFor(m.name, func(name string) bool { return e.modules[name].settled() }); name != "" {
+	if name := e.gen.Graph.WaitsFor(m.name, func(name string) bool { return e.modules[name].settled() }); name != "" {
 		out = verdicts.Before{Module: name, Is: verdicts.Earlier}
 	}
 	return out

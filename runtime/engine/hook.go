@@ -271,7 +271,7 @@ func (e *Engine) runOf(h *hook, s *subjects.Subject) RunHook {
 	a := RunHook{
 		Hook: h.gen, Module: m.gen, Generation: m.from, Namespace: m.namespace(e.opts.Namespace),
 		Watches: h.watchIDs(), Synced: map[string]bool{},
-		Values: m.values.For(s.ID(), h.keptOf(m.layer(s))), Config: e.userConfig(m), Secrets: m.values.Secrets(), Switches: e.switches,
+		Values: m.values.For(s.ID(), h.keptOf(m.layer(s))), Config: e.userConfig(m), Secrets: m.values.Secrets(), Switches: e.gen.Switches,
 	}
 	a.Memory = s.Memory()
 	for _, w := range h.watches {

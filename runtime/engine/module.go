@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/status"
-	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/layers"
@@ -65,9 +63,7 @@ type module struct {
 // adopt takes a generation over, with what earlier processes kept.
 func (e *Engine) adopt(in Start) {
 	gen := in.Generation
-	var problems []values.Problem
-	e.tree, problems = values.ParseTree(gen.Tree.Values, gen.Tree.ValuesFile, known(gen))
-	for _, p := range problems {
+	for _, p := range e.gen.Unknown {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
 	}
 	e.global = e.newModule(globalName, gen.Global, in.store(globalName))
@@ -79,9 +75,8 @@ func (e *Engine) adopt(in Start) {
 		m.sets = sets.New(in.Sets[name]...)
 		m.pass = releases.New(releaseRetry, in.releases(name)...)
 	}
-	e.graph = graph.New(gen.Nodes())
 	e.arrange()
-	for name, err := range e.graph.Problems {
+	for name, err := range e.gen.Graph.Problems {
 		if m := e.modules[name]; m.broken == "" {
 			m.broken = err.Error()
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/engine/adoption"
 	"github.com/starling-operator/starling/runtime/engine/persist"
@@ -38,10 +37,10 @@ func (e *Engine) reload(in Reload) {
 		e.do(Refused{in.Generation, errNoModule.Error()})
 		return
 	}
-	drafts, problems := e.adoptNext(in.Generation)
+	drafts := e.adoptNext(in.Generation)
 	gen := e.gen
-	e.do(Adopted{gen})
-	for _, p := range problems {
+	e.do(Adopted{gen.Generation})
+	for _, p := range gen.Unknown {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.modules)) {
@@ -89,39 +88,27 @@ func (e *Engine) reload(in Reload) {
 // arrange puts the modules in order: those with a problem come last, and then those that are not
 // in the tree. All have to be touched.
 func (e *Engine) arrange() {
-	e.switches = nil
-	order := append([]string{globalName}, e.graph.Order()...)
-	for _, name := range e.gen.Names {
-		e.switches = append(e.switches, values.EnabledKey(e.gen.Modules[name].Key))
-		if e.graph.Problems[name] != nil {
-			order = append(order, name)
-		}
-	}
 	var gone []string
 	for _, name := range slices.Sorted(maps.Keys(e.modules)) {
 		if e.modules[name].removed {
 			gone = append(gone, name)
 		}
 	}
-	slices.Sort(e.switches)
-	e.agenda.Arrange(order, gone)
+	e.agenda.Arrange(append([]string{globalName}, e.gen.Order()...), gone)
 }
 
 // adoptNext makes the next generation the one in force, with modules that are held as they were.
-func (e *Engine) adoptNext(next *generation.Generation) (map[string]draft, []values.Problem) {
-	before, oldTree := e.gen, e.tree
-	e.gen = next
-	var problems []values.Problem
-	e.tree, problems = values.ParseTree(next.Tree.Values, next.Tree.ValuesFile, known(next))
-	drafts := e.drafts(oldTree)
-	in := adoption.Input{Before: before, Next: next, Unusable: e.brokenness(), Errors: map[string]string{}, Changed: map[string]bool{}}
+func (e *Engine) adoptNext(next *generation.Generation) map[string]draft {
+	before := e.gen
+	e.gen = next.Whole()
+	drafts := e.drafts(before)
+	in := adoption.Input{Before: before.Generation, Next: next, Unusable: e.brokenness(), Errors: map[string]string{}, Changed: map[string]bool{}}
 	for name, d := range drafts {
 		in.Errors[name], in.Changed[name] = d.own, !d.same || d.values != nil
 	}
-	if e.gen = adoption.Decide(in); e.gen != next {
-		e.tree, problems = values.ParseTree(e.gen.Tree.Values, e.gen.Tree.ValuesFile, known(e.gen))
+	if gen := adoption.Decide(in); gen != next {
+		e.gen = gen.Whole()
 	}
-	e.graph = graph.New(e.gen.Nodes())
 	for name := range e.gen.Held {
 		m := e.module(name)
 		drafts[name] = draft{gen: m.gen, same: true, own: m.own}
@@ -133,27 +120,27 @@ func (e *Engine) adoptNext(next *generation.Generation) (map[string]draft, []val
 	}
 	for name, d := range drafts {
 		d.broken = d.own
-		if err := e.graph.Problems[name]; err != nil && d.broken == "" {
+		if err := e.gen.Graph.Problems[name]; err != nil && d.broken == "" {
 			d.broken = err.Error()
 		}
 		drafts[name] = d
 	}
-	return drafts, problems
+	return drafts
 }
 
 // drafts looks at all modules of the generation that e.gen is for now, each by itself.
-func (e *Engine) drafts(oldTree values.Config) map[string]draft {
+func (e *Engine) drafts(before *generation.Whole) map[string]draft {
 	out := map[string]draft{}
 	look := func(name string, g *generation.Module, old *module) {
 		if g == nil {
 			g = noGlobal(name)
 		}
 		d := draft{gen: g, same: old != nil && (old.gen == g || name == globalName && old.gen.Tree == nil && g.Tree == nil)}
-		switch moved := !reflect.DeepEqual(section(oldTree, name, g.Global), section(e.tree, name, g.Global)); {
+		switch moved := !reflect.DeepEqual(before.Section(g), e.gen.Section(g)); {
 		case d.same && !moved:
 			d.own = old.own
 		default:
-			d.values, d.own = e.staticValues(name, g)
+			d.values, d.own = e.staticValues(g)
 			if g.Err != nil {
 				d.own = message.List(g.Err.Error())
 			}
@@ -192,8 +179,8 @@ func Follow(o Options, before, next *generation.Generation) (*generation.Generat
 		return nil, errNoModule
 	}
 	e := New(o)
-	e.gen = before
+	e.gen = before.Whole()
 	e.adopt(Start{Generation: before})
 	e.adoptNext(next)
-	return e.gen, nil
+	return e.gen.Generation, nil
 }

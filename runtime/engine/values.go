@@ -11,7 +11,7 @@ import (
 // initValues gathers the module's static values, its schemas and the layers kept
 // for its hooks. An error in them makes the module broken, not the others.
 func (e *Engine) initValues(m *module) {
-	static, why := e.staticValues(m.name, m.gen)
+	static, why := e.staticValues(m.gen)
 	if m.broken == "" {
 		m.broken = why
 	}
@@ -19,8 +19,8 @@ func (e *Engine) initValues(m *module) {
 }
 
 // staticValues are those of a module that do not move, and what is wrong with them.
-func (e *Engine) staticValues(name string, g *generation.Module) (static *values.Composer, broken string) {
-	return e.layers.Prepare(g, section(e.tree, name, g.Global), e.gen.Tree.ValuesFile)
+func (e *Engine) staticValues(g *generation.Module) (static *values.Composer, broken string) {
+	return e.layers.Prepare(g, e.gen.Section(g), e.gen.Tree.ValuesFile)
 }
 
 // renewValues puts other values below those that hooks have set.
@@ -32,14 +32,6 @@ func (m *module) renewValues(static *values.Composer) {
 		}
 	}
 	m.values.Renew(m.gen, static, there)
-}
-
-// section is what the tree's values.yaml says of a module.
-func section(tree values.Config, name string, global bool) map[string]any {
-	if global {
-		return tree.Global
-	}
-	return tree.Sections[name]
 }
 
 // retrySoon shortens what waits long because it failed: with other values it may
@@ -119,6 +111,6 @@ func hidden(text string, secrets []string) string {
 }
 
 func (e *Engine) resolveSwitch(m *module) values.Switch {
-	return values.ResolveSwitch(m.gen.Decl.Enabled, e.tree.Switch(m.name),
+	return values.ResolveSwitch(m.gen.Decl.Enabled, e.gen.Values.Switch(m.name),
 		e.layers.Switch(values.EnabledKey(m.gen.Key)), e.config.Accepted().Switch(m.name))
 }
