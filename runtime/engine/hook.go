@@ -147,7 +147,7 @@ func (e *Engine) startWatch(h *hook, w *watches.Watch, incarnation uint64) {
 
 // ready says whether a hook may run now. No run sees a snapshot that is not
 // complete: an empty one would look like a cluster in which all is gone.
-func (m *module) ready(id lane.ID) bool {
+func (m *module) ready(id lane.ID, now time.Time) bool {
 	h, asked := m.byKey[id.Group], id.Ask != 0
 	if h == nil || len(h.before) > 0 {
 		return false
@@ -161,7 +161,7 @@ func (m *module) ready(id lane.ID) bool {
 	if asked {
 		return !m.leaving
 	}
-	if !h.allowedAt(m.now).IsZero() {
+	if !h.allowedAt(now).IsZero() {
 		return false
 	}
 	if m.leaving {
@@ -216,14 +216,14 @@ func (h *hook) watchIDs() map[string]string {
 
 // dispatch starts the next hook runs of each of the module's lines.
 func (e *Engine) dispatch(m *module) {
-	m.now = e.now
+	ready := func(id lane.ID) bool { return m.ready(id, e.now) }
 	for _, h := range m.hooks {
 		h.echoes.Rest(e.now)
 		e.refuseAsks(h, h.refusesRequests())
 	}
 	for _, l := range m.lanes {
 		for {
-			work, ok := l.Next(e.now, m.ready)
+			work, ok := l.Next(e.now, ready)
 			if !ok {
 				break
 			}

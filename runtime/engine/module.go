@@ -32,7 +32,6 @@ type module struct {
 	broken string                 // why it cannot be used
 	hooks  []*hook
 	byKey  map[string]*hook
-	now    time.Time // of the last look at its lanes
 	// lanes are the module's line of work and those that hooks asked for with
 	// queue=, in the order of their names; the module's own is "".
 	lanes  []*lane.Lane[builtins.Event]
@@ -52,8 +51,7 @@ type module struct {
 	// incarnation is a number of an action: results of earlier ones count for nothing.
 	incarnation uint64
 	finalizers  *finalizers.Set
-	served      bool // the driver knows which hooks answer requests: these
-	serves      []*generation.Hook
+	serves      []*generation.Hook // that answer requests, as the driver knows it; nil: it does not
 	crds        lane.Task
 	eval        evaluation
 	pass        *releases.Pass

@@ -47,7 +47,7 @@ func (e *Engine) findRemoved(in Start) {
 		m.sets = sets.New(in.Sets[name]...)
 		m.pass = releases.New(releaseRetry, in.releases(name)...)
 		e.modules[name] = m
-		m.remove(e.now, e.opts.Grace)
+		m.absent(e.now, e.opts.Grace)
 	}
 	e.arrange()
 	e.lookAtFolders()
@@ -60,26 +60,26 @@ func (e *Engine) remove(m *module) {
 	}
 	m.incarnation = e.op() // runs of a session count for nothing, too
 	if len(m.serves) > 0 {
-		m.serves = nil
+		m.serves = []*generation.Hook{}
 		e.do(Serve{Module: m.gen})
 	}
 	e.do(Gone{Module: m.name})
-	m.remove(e.now, e.opts.Grace)
+	m.absent(e.now, e.opts.Grace)
 	for _, id := range m.store.Take() {
 		e.drop(e.run(id)) // else it would stay occupied until the write under way has ended
 	}
 }
 
-// remove notes that a module is not in the tree. It goes in a while: people may replace its
+// absent notes that a module is not in the tree. It goes in a while: people may replace its
 // folder slowly.
-func (m *module) remove(now time.Time, grace time.Duration) {
+func (m *module) absent(now time.Time, grace time.Duration) {
 	m.removed, m.stays = true, now.Add(grace)
 }
 
 // comeBack notes that a module is in the tree again. Its end, if that is under way, is waited for.
 func (e *Engine) comeBack(m *module) {
 	m.removed, m.hollow, m.stays = false, false, time.Time{}
-	m.served = false // the driver has heard that it is gone
+	m.serves = nil // the driver has heard that it is gone
 	for _, h := range m.hooks {
 		h.review = nil
 	}

@@ -137,7 +137,7 @@ func (e *Engine) serve(m *module) {
 	if !slices.ContainsFunc(m.hooks, (*hook).answersRequests) && len(m.serves) == 0 {
 		return
 	}
-	var hooks []*generation.Hook
+	hooks := []*generation.Hook{}
 	known := m.started || m.verdict.State == status.ModuleOff || m.verdict.Do == verdicts.Uninstall
 	if m.started && !m.leaving {
 		for _, h := range m.hooks {
@@ -151,10 +151,10 @@ func (e *Engine) serve(m *module) {
 			hooks = append(hooks, h.gen)
 		}
 	}
-	if !known || m.served && slices.Equal(hooks, m.serves) {
+	if !known || m.serves != nil && slices.Equal(hooks, m.serves) {
 		return
 	}
-	m.serves, m.served = hooks, true
+	m.serves = hooks
 	e.do(Serve{Module: m.gen, Hooks: hooks})
 }
 
