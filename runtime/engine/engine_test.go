@@ -327,6 +327,32 @@ func TestEnabledHasThreeAnswers(t *testing.T) {
 	}
 }
 
+// A module that runs goes on by the last answer of enabled() when there is no new one.
+func TestEnabledThatFailsLaterStopsNothing(t *testing.T) {
+	var failure error
+	m := mod("web", isOn(), hk("nodes", onWatch("nodes")))
+	m.Enabled = noFunction{}
+	w := newWorld(t, m)
+	w.enabled["web"] = func(map[string]any) (builtins.Decision, error) {
+		return builtins.Decision{Answer: builtins.AnswerOn}, failure
+	}
+	w.start()
+	w.wantReleased("web#1")
+	failure = errBoom
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"global": "n: 1"}})
+	if m := w.e.module("web"); !m.started || !m.verdict.Do.Runs() {
+		t.Errorf("it has stopped: %+v", m.verdict)
+	}
+	ran := len(w.runs)
+	w.changed("web/nodes#nodes")
+	if len(w.runs) == ran {
+		t.Error("its hooks run no more")
+	}
+	if len(w.gone) > 0 {
+		t.Errorf("%v uninstalled", w.gone)
+	}
+}
+
 func TestGlobalHooksComeFirstAndSwitchModules(t *testing.T) {
 	w := newWorld(t, mod(globalName, builtins.ModuleDecl{}, hk("g", onStartup(0))), mod("web", builtins.ModuleDecl{}))
 	fails := true
