@@ -113,8 +113,8 @@ func (c *call) hookOptions(h *HookDecl) error {
 	return nil
 }
 
-// unusedOptions refuses what is about runs that wait in line, and are repeated, where
-// all runs answer requests: the client waits, and asks again.
+// unusedOptions refuses what is about runs that are repeated, where all runs answer requests:
+// the client waits, and asks again.
 func (c *call) unusedOptions(h *HookDecl) error {
 	reads := true
 	for i := range h.Bindings {
@@ -124,13 +124,13 @@ func (c *call) unusedOptions(h *HookDecl) error {
 		}
 		reads = reads && phase != PhaseReceive
 	}
-	unused := []string{"retry", "queue", "allow_failure", "min_interval", "burst"}
-	if reads {
-		unused = append(unused, "values")
+	unused := []string{"retry", "allow_failure", "min_interval", "burst"}
+	if reads { // beside all lanes
+		unused = append(unused, "queue", "values")
 	}
 	for _, name := range unused {
 		if c.arg(name) != nil {
-			return fmt.Errorf("%s: means nothing here: all that triggers the hook are requests, which are answered at once, and once", name)
+			return fmt.Errorf("%s: means nothing here: all that triggers the hook are requests, which are answered once", name)
 		}
 	}
 	return nil
