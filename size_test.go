@@ -32,7 +32,7 @@ var mostFields = map[string]int{
 }
 
 // mostFieldsTogether bounds the sum. One package with all of it had 212.
-const mostFieldsTogether = 194
+const mostFieldsTogether = 195
 
 func TestMachinesStaySmall(t *testing.T) {
 	dirs, err := filepath.Glob("runtime/engine/*/*.go")

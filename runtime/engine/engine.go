@@ -178,7 +178,9 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		}
 		e.settle()
 		e.setWake(asked)
-		e.Ready() // notes the first time
+		if e.config.Known() {
+			e.standings.AllReady() // notes the first time
+		}
 	}
 	return e.out
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
-	"github.com/starling-operator/starling/runtime/engine/standings"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -86,13 +85,12 @@ func (e *Engine) Ready() (bool, string) {
 	if e.standings.AllReady() {
 		return true, ""
 	}
-	for _, name := range e.order() {
-		if e.standings.Of(name)&standings.Coming != 0 {
-			state, reason := e.moduleState(e.modules[name])
-			return false, strings.TrimSpace("module " + name + " is " + string(state) + " " + reason)
-		}
+	name := e.standings.Coming(e.order())
+	if name == "" {
+		return false, ""
 	}
-	return false, ""
+	state, reason := e.moduleState(e.modules[name])
+	return false, strings.TrimSpace("module " + name + " is " + string(state) + " " + reason)
 }
 
 // onItsWay says that a module was never released, is not off, and has no reason for it.

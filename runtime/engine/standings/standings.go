@@ -30,6 +30,7 @@ type Standings struct {
 	of     map[string]*module
 	atWork int  // how many are
 	coming int  // how many are
+	next   int  // in the order, where [Standings.Coming] looks on
 	ready  bool // once no module was coming
 	begun  bool // hooks of before_all were queued
 	busy   bool // some module was at work since hooks of after_all ran last
@@ -112,6 +113,21 @@ func (s *Standings) Since(name string) time.Time { return s.at(name).since }
 func (s *Standings) AllReady() bool {
 	s.ready = s.ready || s.coming == 0
 	return s.ready
+}
+
+// Coming names a module of the order that is coming; "" without any. It goes on where it stood
+// last: it is asked after each input.
+func (s *Standings) Coming(order []string) string {
+	for range order {
+		if s.next >= len(order) {
+			s.next = 0
+		}
+		if m := s.of[order[s.next]]; m != nil && m.standing&Coming != 0 {
+			return order[s.next]
+		}
+		s.next++
+	}
+	return ""
 }
 
 // Begin says whether hooks of before_all are due, once they may run: that is so the first time.

@@ -53,6 +53,27 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// A module that is coming is named until it has come, then the next one, also one before it.
+func TestComing(t *testing.T) {
+	s, order := New(), []string{"a", "b", "c"}
+	for _, name := range order[1:] {
+		s.Note(name, Coming)
+	}
+	for _, c := range []struct {
+		name string
+		now  Standing
+		want string
+	}{{"a", 0, "b"}, {"c", Coming, "b"}, {"b", 0, "c"}, {"a", Coming, "c"}, {"c", 0, "a"}, {"a", 0, ""}} {
+		s.Note(c.name, c.now)
+		if got := s.Coming(order); got != c.want {
+			t.Errorf("after %s: %q is coming, want %q", c.name, got, c.want)
+		}
+	}
+	if got := s.Coming(nil); got != "" {
+		t.Errorf("%q is coming of none", got)
+	}
+}
+
 // Hooks of before_all run once, those of after_all each time that all have come to rest.
 func TestStages(t *testing.T) {
 	s := New()
