@@ -35,7 +35,7 @@ var layers = []struct {
 	{"modules", []string{"modules/tree", "modules/graph", "modules/reads", "modules/values", "modules/status"}, false},
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
-	{"leaves", []string{"runtime/bounded", "runtime/effect", "runtime/object", "runtime/schedule", "stdlib"}, false},
+	{"leaves", []string{"runtime/bounded", "runtime/effect", "runtime/object", "runtime/schedule", "modules/release/owned", "stdlib"}, false},
 	{"words of messages", []string{"runtime/message"}, false},
 }
 
@@ -60,6 +60,7 @@ var never = map[string][]string{
 	"builtins":                  {"k8s.io/client-go/", "net/http", "os"},
 	"modules/values":            {"k8s.io/client-go/", "os", "math/rand"},
 	"modules/graph":             {"k8s.io/", "os"},
+	"modules/release/owned":     {"k8s.io/client-go/", "net/http", "os"},
 }
 
 type listed struct {

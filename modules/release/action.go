@@ -17,6 +17,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -35,11 +36,17 @@ type session struct {
 	cfg   *action.Configuration
 	// keeper stores the chart itself where cfg's action works with a literal one.
 	keeper *chartKeeper
-	log    zerolog.Logger
+	// revisions knows the uids of the Secrets that the action has written.
+	revisions *revisionSecrets
+	log       zerolog.Logger
 	// mask keeps the target's secrets out of Helm's log.
 	mask plain.Mask
 
 	mu sync.Mutex
+	// sent are the objects of the release as the API server has answered, wanted the same as they
+	// were sent.
+	sent   kube.ResourceList
+	wanted []*unstructured.Unstructured
 	// cause is the reason that Helm logged and left out of its error.
 	cause string
 	// warned holds the API server's warnings that were logged.
@@ -79,7 +86,8 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := driver.NewSecrets(core.Secrets(ref.Namespace))
+	s.revisions = newRevisionSecrets(core.Secrets(ref.Namespace))
+	store := driver.NewSecrets(s.revisions)
 	store.Log = s.debug
 	s.keeper = &chartKeeper{Driver: store}
 	s.cfg = &action.Configuration{
@@ -96,9 +104,19 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	return s, nil
 }
 
-// limit has Helm send nothing that the target may not hold.
+// limit has Helm send nothing that the target may not hold, and label what it sends.
 func (s *session) limit(t Target) {
-	s.cfg.KubeClient.(*client).limit = func(list kube.ResourceList) error { return s.m.limitList(t, list) }
+	c := s.cfg.KubeClient.(*client)
+	c.limit = func(list kube.ResourceList) error { return s.m.limitList(t, list) }
+	if t.IgnoreDrift {
+		return
+	}
+	c.releasedBy = s.m.o.Instance
+	c.sent = func(list kube.ResourceList, wanted []*unstructured.Unstructured) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sent, s.wanted = list, wanted
+	}
 }
 
 // HandleWarningHeaderWithContext logs what the API server warns of, once an

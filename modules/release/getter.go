@@ -8,6 +8,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -56,38 +57,62 @@ type client struct {
 	remember func([]object) error
 	// limit refuses objects that may not be made; nil refuses none.
 	limit func(kube.ResourceList) error
+	// releasedBy is the value of [effect.ReleasedByLabel] on objects as they are sent; "": they
+	// get no label.
+	releasedBy string
+	// sent takes the objects of the release as the API server has answered, and as they were
+	// sent; nil: nobody does.
+	sent func(list kube.ResourceList, wanted []*unstructured.Unstructured)
 }
 
 // Create makes objects.
 func (c *client) Create(resources kube.ResourceList) (*kube.Result, error) {
-	if err := c.allowed(resources); err != nil {
+	if err := c.prepare(resources); err != nil {
 		return nil, err
 	}
-	return c.Client.Create(resources)
+	list, wanted := ofRelease(resources)
+	res, err := c.Client.Create(resources)
+	if err == nil && c.sent != nil && len(list) > 0 {
+		c.sent(list, wanted)
+	}
+	return res, err
 }
 
 // UpdateThreeWayMerge is Update for objects that are taken over.
 func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
-	if err := c.allowed(target); err != nil {
+	if err := c.prepare(target); err != nil {
 		return &kube.Result{}, err
 	}
-	return c.Client.UpdateThreeWayMerge(original, target, force)
-}
-
-func (c *client) allowed(list kube.ResourceList) error {
-	if c.limit == nil {
-		return nil
+	list, wanted := ofRelease(target)
+	res, err := c.Client.UpdateThreeWayMerge(original, target, force)
+	if err == nil && c.sent != nil && len(list) > 0 {
+		c.sent(list, wanted)
 	}
-	return c.limit(list)
+	return res, err
 }
 
-// Update creates, updates and deletes objects. Helm takes one that it cannot delete as
-// deleted: before it says that the revision is deployed, such objects are noted down.
+// prepare refuses what may not be made, and labels the rest.
+func (c *client) prepare(list kube.ResourceList) error {
+	if c.limit != nil {
+		if err := c.limit(list); err != nil {
+			return err
+		}
+	}
+	if c.releasedBy != "" {
+		_, objects := ofRelease(list)
+		for _, u := range objects {
+			label(u, c.releasedBy)
+		}
+	}
+	return nil
+}
+
+// Update creates, updates and deletes objects. Custom resources are merged as objects of
+// built-in kinds are, with what is there: Helm would leave in them what others have changed,
+// and that would pass for the state after Starling's write. Helm takes an object that it cannot
+// delete as deleted: before it says that the revision is deployed, such objects are noted down.
 func (c *client) Update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
-	if err := c.allowed(target); err != nil {
-		return &kube.Result{}, err
-	}
-	res, err := c.Client.Update(original, target, force)
+	res, err := c.UpdateThreeWayMerge(original, target, force)
 	if err != nil {
 		return res, err
 	}

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -38,13 +35,18 @@ func (m *Manager) Reconcile(ctx context.Context, t Target) (Result, error) {
 	r := &reconcile{m: m, ctx: ctx, t: t}
 	res, err := r.run()
 	res.Duration = time.Since(start)
-	if err != nil {
-		if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
-			err = &stopped{cause: context.Cause(ctx)}
-		}
-		return res, clean(newMask(t, r.rendered), err)
+	return res, readable(ctx, t, r.rendered, err)
+}
+
+// readable is the error of an operation as callers get it.
+func readable(ctx context.Context, t Target, r rendering, err error) error {
+	if err == nil {
+		return nil
 	}
-	return res, nil
+	if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
+		err = &stopped{cause: context.Cause(ctx)}
+	}
+	return clean(newMask(t, r), err)
 }
 
 // reconcile is one call of Reconcile.
@@ -56,6 +58,7 @@ type reconcile struct {
 	last     revision
 	want     want
 	rendered rendering
+	objects  Objects
 }
 
 func (r *reconcile) run() (Result, error) {
@@ -152,17 +155,6 @@ func (r *reconcile) clean() error {
 	return r.m.sweep(r.ctx, r.t.Ref())
 }
 
-func (r *reconcile) result(action, why string) Result {
-	res := Result{
-		Action: action, Reason: why, Revision: r.last.Number, RenderSkipped: !r.want.Rendered,
-		InputsDigest: r.want.inputsLabel(), ManifestDigest: r.want.Manifest,
-	}
-	if res.RenderSkipped {
-		res.ManifestDigest = r.last.Labels[LabelManifest]
-	}
-	return res
-}
-
 // inputs computes the digest of the inputs.
 func (r *reconcile) inputs() error {
 	caps, err := r.m.capabilities()
@@ -214,7 +206,12 @@ func (r *reconcile) act(next step) error {
 		return err
 	}
 	left = without(r.t.Namespace, left, shown.objects)
-	if err := r.m.records.set(r.ctx, record{Ref: r.t.Ref(), Left: left}); err != nil {
+	rec, err := r.m.records.get(r.ctx, r.t.Ref())
+	if err != nil {
+		return err
+	}
+	// Objects say of which revision they are: no write is needed before the next one.
+	if err := r.m.records.set(r.ctx, record{Ref: r.t.Ref(), Left: left, Objects: rec.Objects}); err != nil {
 		return err
 	}
 	if next != stepUpgrade {
@@ -242,6 +239,9 @@ func (r *reconcile) act(next step) error {
 		r.m.ResetDiscovery()
 	}
 	if err != nil {
+		return err
+	}
+	if err := r.noteObjects(s); err != nil {
 		return err
 	}
 	r.settle()
@@ -297,28 +297,6 @@ func (r *reconcile) noteNew() error {
 	return r.note()
 }
 
-// EnsureNamespace makes the namespace of a first install. It is never deleted.
-// Without the right to look, the install itself will tell.
-func (m *Manager) EnsureNamespace(ctx context.Context, name string) error {
-	if name == m.o.Namespace {
-		return nil
-	}
-	_, err := m.core.Namespaces().Get(ctx, name, metav1.GetOptions{})
-	if err == nil || apierrors.IsForbidden(err) {
-		return nil
-	}
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("looking for namespace %s: %w", name, err)
-	}
-	_, err = m.core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "starling"},
-	}}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating namespace %s: %w", name, err)
-	}
-	return nil
-}
-
 // Uninstall removes the release and its history, then its record. done says that
 // nothing of the release is left; a release that is not there is no error. Only
 // releases of this instance and module are touched: for any other the error says
@@ -357,6 +335,7 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 		return false, fmt.Errorf("uninstalling %s: %w", ref, err)
 	}
 	m.facts.Delete(ref)
+	m.current.Delete(ref)
 	return true, m.records.remove(ctx, ref)
 }
 

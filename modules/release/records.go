@@ -89,6 +89,8 @@ type record struct {
 	Left []object `json:"left,omitempty"`
 	// Digests stand for those on the revision, see [digests].
 	Digests *digests `json:"digests,omitempty"`
+	// Objects are those of a revision, without Seen; nil when they are not known.
+	Objects *Objects `json:"objects,omitempty"`
 }
 
 // digests are those of a revision whose inputs have changed since it was made, and whose

@@ -22,6 +22,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/reads"
+	"github.com/starling-operator/starling/modules/release/owned"
 )
 
 // Options says where a [Manager] works and as whom.
@@ -76,6 +77,7 @@ type Manager struct {
 	glances glances
 	crds    crdMemory
 	facts   sync.Map // Ref → facts
+	current sync.Map // Ref → deployed
 
 	// stopped ends with Fence; actions counts what has to end before it returns.
 	stopped context.Context
@@ -168,6 +170,11 @@ type Target struct {
 	Wait bool
 	// Timeout ends the whole action, waits and hooks included; 0 means 10 minutes.
 	Timeout time.Duration
+	// Ignore is what drift does not count in.
+	Ignore []owned.Ignore
+	// IgnoreDrift leaves the objects without the label by which they are watched, and
+	// Result.Objects empty: for charts that a policy forbids other labels.
+	IgnoreDrift bool
 }
 
 // Ref names the target's release.
@@ -193,7 +200,9 @@ type Result struct {
 	InputsDigest, ManifestDigest string
 	// RenderSkipped: the inputs were unchanged.
 	RenderSkipped bool
-	Duration      time.Duration
+	// Objects are those of the release, by which drift is found.
+	Objects  Objects
+	Duration time.Duration
 }
 
 // ErrFenced is the cause of every error after [Manager.Fence].
@@ -226,12 +235,14 @@ func (m *Manager) Fence(ctx context.Context) error {
 // Forget drops what is remembered of a module that is gone.
 func (m *Manager) Forget(module string) {
 	m.crds.forget(module)
-	m.facts.Range(func(ref, _ any) bool {
-		if ref.(Ref).Module == module {
-			m.facts.Delete(ref)
-		}
-		return true
-	})
+	for _, of := range []*sync.Map{&m.facts, &m.current} {
+		of.Range(func(ref, _ any) bool {
+			if ref.(Ref).Module == module {
+				of.Delete(ref)
+			}
+			return true
+		})
+	}
 }
 
 // enter begins a public operation. ctx gets the bound of timeout and ends with

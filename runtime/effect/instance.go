@@ -14,6 +14,11 @@ const InstanceLabel = "starling.dev/instance"
 // ModuleLabel names the module that a release or a webhook configuration belongs to.
 const ModuleLabel = "starling.dev/module"
 
+// ReleasedByLabel is on the objects that releases of an instance hold, by which they are watched
+// for drift; its value is that of [Instance.Label]. It is no [InstanceLabel]: hooks see such
+// objects, and grants cover them.
+const ReleasedByLabel = "starling.dev/released-by"
+
 // Instance names one Starling, and tells which objects belong to it. No grant covers
 // these: who could write the user's ConfigMap could switch modules off, and the Secrets
 // hold what all modules keep.

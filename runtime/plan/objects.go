@@ -60,7 +60,8 @@ func deleting(obj map[string]any) bool {
 
 // bookkeeping are fields of objects that only say how they came about.
 func bookkeeping(path []string) bool {
-	return len(path) == 2 && path[0] == "metadata" && slices.Contains(store.Bookkeeping, path[1])
+	return len(path) == 2 && path[0] == "metadata" && slices.Contains(store.Bookkeeping, path[1]) ||
+		slices.Equal(path, []string{"metadata", "labels", effect.ReleasedByLabel})
 }
 
 // update compares two states of an object.
@@ -93,6 +94,9 @@ func (m *masker) created(obj map[string]any) map[string]any {
 	if meta, ok := out["metadata"].(map[string]any); ok {
 		for _, name := range store.Bookkeeping {
 			delete(meta, name)
+		}
+		if labels, is := meta["labels"].(map[string]any); is {
+			delete(labels, effect.ReleasedByLabel)
 		}
 	}
 	hideData(out)

@@ -28,7 +28,11 @@ type write struct {
 // defaults set. obj is the write's own and may be changed.
 func (w *write) decode(obj map[string]any) (map[string]any, []string, error) {
 	if w.kind.typed != nil {
-		return w.kind.typed.decode(obj)
+		out, unknown, err := w.kind.typed.decode(obj)
+		if fields, is := metaOf(obj)["managedFields"].([]any); is && len(fields) == 0 && err == nil {
+			setMeta(out, "managedFields", fields) // an empty list clears them, no list does not
+		}
+		return out, unknown, err
 	}
 	if _, ok := obj["metadata"].(map[string]any); !ok && obj["metadata"] != nil {
 		return nil, nil, fmt.Errorf("metadata is no object")

@@ -1,0 +1,89 @@
+//go:build e2e
+
+package release
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+)
+
+// newRealDrift is a driftWorld on the real API server.
+func newRealDrift(t *testing.T) (*driftWorld, *fixture) {
+	f := setup(t)
+	client, err := dynamic.NewForConfig(f.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &driftWorld{Manager: f.Manager, t: t, client: client, instance: f.ns + ".starling", apps: f.apps, group: f.ns + ".drift.example.com"}
+	w.serve()
+	eventually(t, "the kind is served", func() bool {
+		resources, err := f.kube.Discovery().ServerResourcesForGroupVersion(w.group + "/v1")
+		return err == nil && len(resources.APIResources) > 0
+	})
+	w.ResetDiscovery()
+	return w, f
+}
+
+func TestDriftCasesReal(t *testing.T) {
+	t.Parallel()
+	w, _ := newRealDrift(t)
+	testDriftCases(t, w)
+}
+
+// A start of an unchanged release takes no request more, and an install one write of the records.
+func TestDriftTakesNoRequests(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	target := f.target(map[string]any{"color": "red"}, configMapTemplate)
+	f.reconcile(target)
+	before := f.requests.Load()
+	if res := f.reconcile(target); res.Action != ActionUnchanged || res.Objects.Digest == "" {
+		t.Errorf("%+v", res)
+	}
+	if n := f.requests.Load() - before; n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// Of a namespace that is deleted, a repair waits for the end; then the release is lost.
+func TestRepairInADeletedNamespace(t *testing.T) {
+	t.Parallel()
+	w, f := newRealDrift(t)
+	target := w.target("red")
+	if _, err := w.Reconcile(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	o := &others{w, configMaps}
+	o.merge(`{"metadata":{"finalizers":["example.com/wait"]}}`) // the namespace stays for a while
+	if err := f.kube.CoreV1().Namespaces().Delete(t.Context(), f.apps, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	repair := func() Repair {
+		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs, Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	eventually(t, "it waits for the namespace", func() bool { return repair().Waits == "namespace "+f.apps+" is being deleted" })
+	if _, err := w.Reconcile(t.Context(), target); err != nil && !strings.Contains(err.Error(), "being deleted") && !strings.Contains(err.Error(), "being terminated") {
+		t.Errorf("%v", err)
+	}
+	o.merge(`{"metadata":{"finalizers":null}}`)
+	eventually(t, "the namespace has gone", func() bool {
+		_, err := f.kube.CoreV1().Namespaces().Get(context.Background(), f.apps, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	if out := repair(); !out.Lost || out.Waits != "" {
+		t.Errorf("%+v", out)
+	}
+	if res, err := w.Reconcile(t.Context(), target); err != nil || res.Action != ActionInstalled {
+		t.Errorf("%+v, %v", res, err)
+	}
+}

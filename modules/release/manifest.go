@@ -1,0 +1,134 @@
+package release
+
+import (
+	"cmp"
+	"fmt"
+	"sort"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/kube"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/yaml"
+)
+
+// stored is an object of a stored manifest, as Helm would send it.
+type stored struct {
+	key     Key
+	obj     *unstructured.Unstructured
+	mapping *meta.RESTMapping
+}
+
+// String is "Deployment web in namespace apps", for people.
+func (s stored) String() string {
+	return object{Kind: s.key.Kind, Namespace: s.key.Namespace, Name: s.key.Name}.String()
+}
+
+// info is what Helm calls the object.
+func (s stored) info() *resource.Info {
+	return &resource.Info{Mapping: s.mapping, Namespace: s.key.Namespace, Name: s.key.Name, Object: s.obj}
+}
+
+// storedObjects reads the objects of the manifest of a release, in Helm's order. Those of kinds
+// that the API server does not serve are named apart.
+func (m *Manager) storedObjects(ref Ref, manifest string) (list []stored, unserved []object, err error) {
+	docs := releaseutil.SplitManifests(manifest)
+	keys := sortedKeys(docs)
+	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
+	for _, key := range keys {
+		objects, err := decodeDocument(docs[key])
+		if err != nil {
+			return nil, nil, fmt.Errorf("the stored manifest cannot be read: %w", err)
+		}
+		for _, u := range objects {
+			gvk := u.GroupVersionKind()
+			mapping, err := m.o.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+			if meta.IsNoMatchError(err) {
+				unserved = append(unserved, object{APIVersion: u.GetAPIVersion(), Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()})
+				continue
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			list = append(list, stored{keyOf(mapping, cmp.Or(u.GetNamespace(), ref.Namespace), u.GetName()), m.asSent(ref, u), mapping})
+		}
+	}
+	return list, unserved, nil
+}
+
+// decodeDocument reads the objects of one document, those of lists too.
+func decodeDocument(doc string) (out []*unstructured.Unstructured, err error) {
+	text, err := yaml.YAMLToJSON([]byte(doc))
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(string(text)) == "null" { // comments only
+		return nil, nil
+	}
+	decoded, _, err := unstructured.UnstructuredJSONScheme.Decode(text, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	list, is := decoded.(*unstructured.UnstructuredList)
+	if !is {
+		return []*unstructured.Unstructured{decoded.(*unstructured.Unstructured)}, nil
+	}
+	err = list.EachListItem(func(item runtime.Object) error {
+		u := item.(*unstructured.Unstructured)
+		if !u.IsList() {
+			out = append(out, u)
+			return nil
+		}
+		text, err := u.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		more, err := decodeDocument(string(text))
+		out = append(out, more...)
+		return err
+	})
+	return out, err
+}
+
+// asSent adds what Helm and Starling add to an object of a release.
+func (m *Manager) asSent(ref Ref, u *unstructured.Unstructured) *unstructured.Unstructured {
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations["meta.helm.sh/release-name"], annotations["meta.helm.sh/release-namespace"] = ref.Name, ref.Namespace
+	u.SetAnnotations(annotations)
+	label(u, m.o.Instance)
+	labels := u.GetLabels()
+	labels["app.kubernetes.io/managed-by"] = "Helm"
+	u.SetLabels(labels)
+	return u
+}
+
+// runsOnce says that an object which is gone may have done its work: a Pod that is not started
+// again, or a Job that goes when its time is over. It is not made anew.
+func runsOnce(u *unstructured.Unstructured) bool {
+	switch u.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "Pod"}:
+		policy, _, _ := unstructured.NestedString(u.Object, "spec", "restartPolicy")
+		return policy != "" && policy != "Always"
+	case jobKind:
+		_, goes, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "ttlSecondsAfterFinished")
+		return goes
+	}
+	return false
+}
+
+var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
+
+// infos are the objects as Helm calls them.
+func infos(list []stored) (out kube.ResourceList) {
+	for _, s := range list {
+		out = append(out, s.info())
+	}
+	return out
+}

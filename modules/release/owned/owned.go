@@ -1,0 +1,212 @@
+// Package owned tells whether anybody has changed what one manager owns of an object, from
+// metadata.managedFields alone: no values are read and none are compared.
+//
+// The API server notes under each manager the fields that it has written last. Somebody else who
+// gives such a field another value takes it over; the same value again, or a field beside, leaves
+// the entry as it is. So a digest of the entry differs when a value does (decision 32 has the
+// cases that were measured, and those in which this is not so).
+package owned
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Digest stands for the fields that a manager owns of an object. The zero Digest says that
+// nothing is known. Compare two with [Digest.Same].
+type Digest [16]byte
+
+// The last byte of a digest says who owns spec.replicas, the others stand for all other fields.
+const replicasByte = len(Digest{}) - 1
+
+const (
+	replicasOfNobody = iota
+	replicasOwned
+	replicasAutoscaled
+	replicasTaken
+)
+
+// autoscaler is the manager of a HorizontalPodAutoscaler, which writes the subresource scale.
+const autoscaler = "kube-controller-manager"
+
+// Same says whether seen shows no change since d. Somebody who comes to own spec.replicas changes
+// nothing if d did not own it, and neither does a HorizontalPodAutoscaler.
+func (d Digest) Same(seen Digest) bool {
+	if [replicasByte]byte(d[:]) != [replicasByte]byte(seen[:]) {
+		return false
+	}
+	by := seen[replicasByte]
+	return d[replicasByte] != replicasOwned || by == replicasOwned || by == replicasAutoscaled
+}
+
+// Stable is the same for most pairs of digests that are [Digest.Same], for sums over many objects.
+// Not so when an autoscaler has come to own spec.replicas that d did not own.
+func (d Digest) Stable() Digest {
+	switch d[replicasByte] {
+	case replicasAutoscaled:
+		d[replicasByte] = replicasOwned
+	case replicasTaken:
+		d[replicasByte] = replicasOfNobody
+	}
+	return d
+}
+
+// Of returns the digest of what manager owns, by the entries of metadata.managedFields. It covers
+// all entries of the manager but those of subresources, without times and API versions; fields
+// at or below the paths of ignore do not count. false: there is no such entry. Somebody has
+// cleared managedFields, or the API server keeps none for the kind.
+func Of(fields []metav1.ManagedFieldsEntry, manager string, ignore []Path) (Digest, bool) {
+	sets := map[metav1.ManagedFieldsOperationType]*fieldpath.Set{}
+	for i := range fields {
+		e := &fields[i]
+		if e.Manager != manager || e.Subresource != "" {
+			continue
+		}
+		set := setOf(e)
+		if set == nil {
+			continue
+		}
+		if before := sets[e.Operation]; before != nil {
+			set = set.Union(before)
+		}
+		sets[e.Operation] = set
+	}
+	if len(sets) == 0 {
+		return Digest{}, false
+	}
+	sum := sha256.New()
+	for _, operation := range []metav1.ManagedFieldsOperationType{metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate} {
+		set := without(sets[operation], ignore)
+		if set == nil || set.Empty() {
+			continue
+		}
+		text, err := set.ToJSON() // sorted
+		if err != nil {
+			return Digest{}, false
+		}
+		fmt.Fprintf(sum, "%s %d ", operation, len(text))
+		sum.Write(text)
+	}
+	d := Digest(sum.Sum(nil))
+	d[replicasByte] = replicasOf(fields, manager)
+	if slices.ContainsFunc(ignore, Replicas.within) {
+		d[replicasByte] = replicasOfNobody
+	}
+	return d, true
+}
+
+// Autoscaled says whether a HorizontalPodAutoscaler has written spec.replicas last.
+func Autoscaled(fields []metav1.ManagedFieldsEntry) bool {
+	return replicasOf(fields, "") == replicasAutoscaled
+}
+
+// Finished says whether a Job has finished. A status without conditions is that of one that has not; a
+// Job that is suspended counts as finished.
+func Finished(fields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(fields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Subresource == "status" && has(&e, "conditions", conditionsPath)
+	})
+}
+
+// Takers returns the other managers of an object, the one that has written last first, without
+// those that write its status only.
+func Takers(fields []metav1.ManagedFieldsEntry, manager string) []string {
+	others := slices.DeleteFunc(slices.Clone(fields), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == manager && e.Subresource == "" || e.Subresource == "status" || e.Manager == ""
+	})
+	slices.SortStableFunc(others, func(a, b metav1.ManagedFieldsEntry) int {
+		return cmp.Or(cmp.Compare(seconds(b.Time), seconds(a.Time)), cmp.Compare(a.Manager, b.Manager))
+	})
+	var names []string
+	for _, e := range others {
+		if !slices.Contains(names, e.Manager) {
+			names = append(names, e.Manager)
+		}
+	}
+	return names
+}
+
+// seconds is a time as managedFields keeps it; an entry without one is the oldest.
+func seconds(t *metav1.Time) int64 {
+	if t == nil {
+		return math.MinInt64
+	}
+	return t.Unix()
+}
+
+var (
+	// Replicas is spec.replicas.
+	Replicas       = Path{{Field: "spec"}, {Field: "replicas"}}
+	replicasPath   = fieldpath.MakePathOrDie("spec", "replicas")
+	conditionsPath = fieldpath.MakePathOrDie("status", "conditions")
+)
+
+// replicasOf says who owns spec.replicas.
+func replicasOf(fields []metav1.ManagedFieldsEntry, manager string) (by byte) {
+	for i := range fields {
+		e := &fields[i]
+		if !has(e, "replicas", replicasPath) {
+			continue
+		}
+		switch {
+		case e.Manager == manager && e.Subresource == "":
+			return replicasOwned
+		case e.Manager == autoscaler && e.Subresource == "scale":
+			by = replicasAutoscaled
+		case by == replicasOfNobody:
+			by = replicasTaken
+		}
+	}
+	return by
+}
+
+// has says whether an entry holds a path. The text is searched for the last field of the path
+// first, as most entries have none such.
+func has(e *metav1.ManagedFieldsEntry, field string, path fieldpath.Path) bool {
+	if e.FieldsV1 == nil || !bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:`+field+`"`)) {
+		return false
+	}
+	set := setOf(e)
+	return set != nil && (set.Has(path) || !below(set, path).Empty())
+}
+
+// below is the part of a set below a path.
+func below(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
+	for _, e := range path {
+		set = set.WithPrefix(e)
+	}
+	return set
+}
+
+// setOf reads the fields of an entry; nil: they cannot be read.
+func setOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
+	if e.FieldsV1 == nil {
+		return nil
+	}
+	set := &fieldpath.Set{}
+	if set.FromJSON(e.FieldsV1.GetRawReader()) != nil {
+		return nil
+	}
+	return set
+}
+
+// without returns the fields of a set that are neither ignored nor spec.replicas.
+func without(set *fieldpath.Set, ignore []Path) *fieldpath.Set {
+	if set == nil || len(ignore) == 0 && !set.Has(replicasPath) {
+		return set
+	}
+	out := fieldpath.NewSet()
+	set.Iterate(func(at fieldpath.Path) {
+		if !Replicas.covers(at) && !slices.ContainsFunc(ignore, func(p Path) bool { return p.covers(at) }) {
+			out.Insert(at.Copy())
+		}
+	})
+	return out
+}

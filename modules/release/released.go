@@ -1,0 +1,227 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/kube"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// Key names an object of a release, by the API version of the manifest. Namespace is empty for
+// kinds that have none, and for no others.
+type Key = effect.Ref
+
+// Object is one object of a release as it was after the last write of Starling.
+type Object struct {
+	APIVersion, Kind, Namespace, Name string
+	// Version is the resourceVersion.
+	Version string
+	// Owned is what [FieldManager] owns of it, without what Target.Ignore names. It is zero where
+	// the API server does not say that.
+	Owned owned.Digest
+}
+
+// Key names the object.
+func (o Object) Key() Key {
+	return Key{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+}
+
+// Scope is where objects of one kind are watched; Namespace is empty for kinds that have none.
+type Scope struct{ APIVersion, Kind, Namespace string }
+
+// MarshalText writes it in short, as the records hold one for each kind of each release:
+// "apps/v1 Deployment apps".
+func (s Scope) MarshalText() ([]byte, error) {
+	return []byte(strings.TrimSpace(s.APIVersion + " " + s.Kind + " " + s.Namespace)), nil
+}
+
+// UnmarshalText reads what MarshalText has written.
+func (s *Scope) UnmarshalText(text []byte) error {
+	parts := strings.Fields(string(text))
+	if len(parts) != 2 && len(parts) != 3 {
+		return fmt.Errorf("%q is no kind with its namespace", text)
+	}
+	*s = Scope{APIVersion: parts[0], Kind: parts[1]}
+	if len(parts) == 3 {
+		s.Namespace = parts[2]
+	}
+	return nil
+}
+
+// Objects is what a release holds, as far as it is watched for drift: Helm's hooks, and objects
+// that are ignored as a whole, are not in it.
+type Objects struct {
+	// Of is the uid of the Secret of the revision.
+	Of string `json:"of"`
+	// Kinds is where to watch, sorted; nil when Digest is "".
+	Kinds []Scope `json:"kinds,omitempty"`
+	// Digest is that of all objects, see [DigestOf]; "" when it is not known: an earlier version
+	// of Starling, Helm or a process that ended early has made the revision, or others own fields
+	// that it gives a value. A [Manager.Repair] of all objects tells, and takes them over.
+	Digest string `json:"digest,omitempty"`
+	// Seen are objects as Starling's write has left them; nil when nothing was written or read.
+	Seen []Object `json:"-"`
+}
+
+// DigestOf returns one digest of all objects of a release, whatever their order: their names and
+// what is owned of them. An autoscaler that comes to own spec.replicas does not change it.
+func DigestOf(objects []Object) string {
+	lines := make([]string, 0, len(objects))
+	for _, o := range objects {
+		lines = append(lines, fmt.Sprintf("%s %s %s %s %x\n", o.APIVersion, o.Kind, o.Namespace, o.Name, o.Owned.Stable()))
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// FieldManager is the manager in metadata.managedFields of what releases write, which Helm's
+// client names.
+func FieldManager() string {
+	if kube.ManagedFieldsManager != "" {
+		return kube.ManagedFieldsManager
+	}
+	return filepath.Base(os.Args[0])
+}
+
+// NoteObjects keeps in the record of a release of what objects it consists. A record that is
+// the same already costs nothing; without a digest nothing is kept.
+func (m *Manager) NoteObjects(ctx context.Context, ref Ref, o Objects) error {
+	rec, err := m.records.get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	rec.Objects = nil
+	if o.Digest != "" {
+		rec.Objects = &o
+	}
+	return m.records.set(ctx, rec)
+}
+
+// deployed is the revision that is deployed, as far as this process knows.
+type deployed struct {
+	number int
+	uid    string
+}
+
+// noteObjects notes what an action has made.
+func (r *reconcile) noteObjects(s *session) error {
+	uid := s.revisions.uid(secretName(r.t.Name, r.last.Number))
+	r.last.UID = uid
+	if !r.t.IgnoreDrift {
+		s.mu.Lock()
+		seen, complete := observeAll(s.sent, s.wanted, r.t.Ignore)
+		s.mu.Unlock()
+		r.objects = Objects{Of: uid} // a repair of all takes over what belongs to others
+		if complete {
+			r.objects = newObjects(uid, seen)
+		}
+	}
+	return r.m.NoteObjects(r.ctx, r.t.Ref(), r.objects)
+}
+
+func (r *reconcile) result(action, why string) Result {
+	res := Result{
+		Action: action, Reason: why, Revision: r.last.Number, RenderSkipped: !r.want.Rendered,
+		InputsDigest: r.want.inputsLabel(), ManifestDigest: r.want.Manifest, Objects: r.objects,
+	}
+	if res.RenderSkipped {
+		res.ManifestDigest = r.last.Labels[LabelManifest]
+	}
+	if action == ActionUnchanged && !r.t.IgnoreDrift {
+		res.Objects = r.recorded()
+	}
+	if r.last.UID != "" {
+		r.m.current.Store(r.t.Ref(), deployed{r.last.Number, r.last.UID})
+	}
+	return res
+}
+
+// recorded are the objects as the record knows them.
+func (r *reconcile) recorded() Objects {
+	rec, err := r.m.records.get(r.ctx, r.t.Ref())
+	if err != nil || rec.Objects == nil || rec.Objects.Of != r.last.UID {
+		return Objects{Of: r.last.UID}
+	}
+	return *rec.Objects
+}
+
+// newObjects are all objects of a revision.
+func newObjects(uid string, seen []Object) Objects {
+	return Objects{Of: uid, Kinds: kindsOf(seen), Digest: DigestOf(seen), Seen: seen}
+}
+
+func kindsOf(objects []Object) []Scope {
+	var kinds []Scope
+	for _, o := range objects {
+		kinds = append(kinds, Scope{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace})
+	}
+	slices.SortFunc(kinds, func(a, b Scope) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace))
+	})
+	return slices.Compact(kinds)
+}
+
+// observeAll are objects as the API server has answered, without those that are ignored, and
+// whether what was wanted of them belongs to Starling.
+func observeAll(list kube.ResourceList, wanted []*unstructured.Unstructured, ignore []owned.Ignore) (seen []Object, complete bool) {
+	seen, complete = []Object{}, true
+	for i, info := range list {
+		u, is := info.Object.(*unstructured.Unstructured)
+		paths, all := owned.Ignored(ignore, info.Mapping.GroupVersionKind.Kind, info.Name)
+		if !is || all {
+			continue
+		}
+		seen = append(seen, observe(keyOf(info.Mapping, info.Namespace, info.Name), u, paths))
+		complete = complete && !owned.Taken(u.GetManagedFields(), FieldManager(), wanted[i].Object, paths)
+	}
+	return seen, complete
+}
+
+func observe(key Key, u *unstructured.Unstructured, ignore []owned.Path) Object {
+	o := Object{APIVersion: key.APIVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Version: u.GetResourceVersion()}
+	o.Owned, _ = owned.Of(u.GetManagedFields(), FieldManager(), ignore)
+	return o
+}
+
+func keyOf(mapping *meta.RESTMapping, namespace, name string) Key {
+	version, kind := mapping.GroupVersionKind.ToAPIVersionAndKind()
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespace = ""
+	}
+	return Key{APIVersion: version, Kind: kind, Namespace: namespace, Name: name}
+}
+
+// ofRelease are the objects of the release among those that Helm sends, without its hooks, and how
+// they are sent. Helm's client always reads objects as unstructured.
+func ofRelease(list kube.ResourceList) (infos kube.ResourceList, objects []*unstructured.Unstructured) {
+	for _, info := range list {
+		if u, is := info.Object.(*unstructured.Unstructured); is && u.GetAnnotations()[helmrelease.HookAnnotation] == "" {
+			infos, objects = append(infos, info), append(objects, u)
+		}
+	}
+	return infos, objects
+}
+
+// label marks an object by whom it was released.
+func label(u *unstructured.Unstructured, releasedBy string) {
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[effect.ReleasedByLabel] = releasedBy
+	u.SetLabels(labels)
+}

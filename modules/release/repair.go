@@ -1,0 +1,259 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release/owned"
+)
+
+// repairsSideBySide is how many objects of one kind are repaired at a time.
+const repairsSideBySide = 8
+
+// RepairTarget says which objects of a release shall be as its last revision has them.
+type RepairTarget struct {
+	Ref
+	// Only are the objects to repair, nil for all.
+	Only []Key
+	// Ignore is left to others.
+	Ignore []owned.Ignore
+	// Installs are the objects that the chart may hold, see [Target].
+	Installs []builtins.Grant
+	// Secrets returns texts that no error may show; nil: none.
+	Secrets func() []string
+	// Report writes nothing but the label by which objects are watched: Repair.Written are
+	// the objects that would have been written.
+	Report bool
+	// Timeout ends the whole repair; 0 means 10 minutes.
+	Timeout time.Duration
+}
+
+// Repair is how a [Manager.Repair] went.
+type Repair struct {
+	// Written are the objects whose values were not as the revision has them, in Helm's
+	// order. Others of which managedFields or the label alone was missing do not count.
+	Written []Key
+	// Objects has Seen for the objects that were looked at. Digest is "" when these were not all.
+	Objects Objects
+	// Lost: there is no deployed revision to go by. The release must be reconciled.
+	Lost bool
+	// Waits says, for people, what must end before objects can be made anew; "": nothing.
+	Waits string
+}
+
+// Repair gives the objects of a release the values of its newest deployed revision, and makes
+// those anew that are gone. Nothing is deleted, no revision is made, and what others have added
+// stays. Jobs and Pods that may have done their work are not made anew: of the objects in Only that
+// goes for those that a controller deletes in the end, else for all Jobs.
+//
+// One request looks at each object, and one writes those that differ. Errors are for people and
+// hold no values; the Repair that comes with one tells what was done before.
+func (m *Manager) Repair(ctx context.Context, t RepairTarget) (Repair, error) {
+	if t.Timeout <= 0 {
+		t.Timeout = defaultTimeout
+	}
+	ctx, leave, err := m.enter(ctx, t.Timeout)
+	if err != nil {
+		return Repair{}, err
+	}
+	defer leave()
+	r := &repair{m: m, ctx: ctx, t: t}
+	err = r.run()
+	return r.out, readable(ctx, r.target(), r.rendering(), err)
+}
+
+// repair is one call of Repair.
+type repair struct {
+	m        *Manager
+	ctx      context.Context
+	t        RepairTarget
+	manifest string
+	looks    map[Key]*look
+	out      Repair
+}
+
+// target and rendering are what a reconcile would have, as far as errors and rights go by it.
+func (r *repair) target() Target {
+	return Target{Module: r.t.Module, Name: r.t.Name, Namespace: r.t.Namespace, Installs: r.t.Installs, Secrets: r.t.Secrets}
+}
+
+func (r *repair) rendering() rendering {
+	return rendering{files: map[string]string{"manifest": r.manifest}}
+}
+
+func (r *repair) run() error {
+	if err := validateName(r.t.Ref); err != nil {
+		return err
+	}
+	r.lookAhead()
+	rel, uid, err := r.m.deployed(r.ctx, r.t.Ref)
+	if err != nil {
+		return err
+	}
+	if rel == nil {
+		r.out.Lost = true
+		if r.m.terminating(r.ctx, r.t.Namespace) {
+			r.out.Waits = deletedNamespace(r.t.Namespace)
+		}
+		return nil
+	}
+	r.manifest = rel.Manifest
+	all, unserved, err := r.m.storedObjects(r.t.Ref, rel.Manifest)
+	if err != nil {
+		return err
+	}
+	if err := r.m.limitList(r.target(), infos(all)); err != nil {
+		return err
+	}
+	found, err := r.each(r.chosen(all))
+	if err == nil && len(unserved) > 0 {
+		r.m.ResetDiscovery()
+		err = fmt.Errorf("the cluster does not serve kind %s of %s, of which the release holds %s", unserved[0].Kind, unserved[0].APIVersion, unserved[0].Name)
+	}
+	r.conclude(uid, all, found)
+	if err != nil || r.out.Objects.Digest == "" || r.t.Report && len(r.out.Written) > 0 {
+		return err
+	}
+	return r.m.NoteObjects(r.ctx, r.t.Ref, r.out.Objects)
+}
+
+// chosen are the objects to repair.
+func (r *repair) chosen(all []stored) []stored {
+	wanted := map[string]bool{}
+	for _, key := range r.t.Only {
+		wanted[identityOfKey(key)] = true
+	}
+	var out []stored
+	for _, s := range all {
+		if _, ignored := owned.Ignored(r.t.Ignore, s.key.Kind, s.key.Name); ignored || s.key.Name == "" {
+			continue
+		}
+		if r.t.Only == nil || wanted[identityOfKey(s.key)] {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// identityOfKey does not hang on the version of the kind.
+func identityOfKey(k Key) string {
+	return object{APIVersion: k.APIVersion, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}.identity("")
+}
+
+// each repairs objects, those of one kind side by side, in Helm's order of kinds. Each is tried,
+// whatever comes of the others.
+func (r *repair) each(list []stored) ([]outcomeOf, error) {
+	atOnce := repairsSideBySide
+	if r.m.o.Lifeless {
+		atOnce = 1 // the same requests each time
+	}
+	out := make([]outcomeOf, len(list))
+	slots := make(chan struct{}, atOnce)
+	var group sync.WaitGroup
+	for i, s := range list {
+		if i > 0 && s.key.Kind != list[i-1].key.Kind {
+			group.Wait()
+		}
+		slots <- struct{}{}
+		group.Go(func() {
+			out[i] = r.one(s)
+			<-slots
+		})
+	}
+	group.Wait()
+	failed := 0
+	var first error
+	for i, o := range out {
+		if o.err == nil {
+			continue
+		}
+		if failed++; first == nil {
+			// Masked before it is cut: a part of a secret is not known.
+			first = fmt.Errorf("%s: %s", list[i], tidy(newMask(r.target(), r.rendering()).Text(o.err.Error())))
+		}
+	}
+	switch {
+	case r.ctx.Err() != nil:
+		return out, context.Cause(r.ctx)
+	case failed > 1:
+		return out, fmt.Errorf("%w, and %d more", first, failed-1)
+	}
+	return out, first
+}
+
+// conclude says what was found and done.
+func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
+	r.out.Objects.Of = uid
+	var names []Object
+	for _, s := range all {
+		if _, ignored := owned.Ignored(r.t.Ignore, s.key.Kind, s.key.Name); !ignored {
+			names = append(names, Object{APIVersion: s.key.APIVersion, Kind: s.key.Kind, Namespace: s.key.Namespace})
+		}
+	}
+	r.out.Objects.Kinds = kindsOf(names)
+	complete := r.t.Only == nil
+	for _, o := range found {
+		complete = complete && o.err == nil && o.waits == ""
+		if o.waits != "" && r.out.Waits == "" {
+			r.out.Waits = o.waits
+		}
+		if o.seen != nil {
+			r.out.Objects.Seen = append(r.out.Objects.Seen, *o.seen)
+		}
+		if o.written {
+			r.out.Written = append(r.out.Written, o.key)
+		}
+	}
+	if complete {
+		r.out.Objects.Digest = DigestOf(r.out.Objects.Seen)
+	}
+}
+
+// deployed reads the newest revision of a release; nil: there is none, or it is not deployed.
+// The revision that this process has seen last is read without a list.
+func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helmrelease.Release, uid string, err error) {
+	secrets := newRevisionSecrets(boundSecrets{SecretInterface: m.core.Secrets(ref.Namespace), ctx: ctx})
+	store := driver.NewSecrets(secrets)
+	get := func(number int) (*helmrelease.Release, string, error) {
+		name := secretName(ref.Name, number)
+		err := guard(func() (err error) { rel, err = store.Get(name); return err })
+		if errors.Is(err, driver.ErrReleaseNotFound) {
+			return nil, "", nil
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("reading revision %d: %w", number, err)
+		}
+		if rel.Info == nil || rel.Info.Status != helmrelease.StatusDeployed {
+			return nil, "", nil
+		}
+		return rel, secrets.uid(name), nil
+	}
+	if known, ok := m.current.Load(ref); ok {
+		known := known.(deployed)
+		if rel, uid, err := get(known.number); err != nil || rel != nil && uid == known.uid {
+			return rel, uid, err
+		}
+	}
+	last, err := m.latest(ctx, ref)
+	if err != nil || last.Number == 0 {
+		return nil, "", err
+	}
+	if who := owner(last.Labels, m.o.Instance, ref.Module); who != "" {
+		return nil, "", errForeign(ref, who)
+	}
+	if last.Status != helmrelease.StatusDeployed {
+		return nil, "", nil
+	}
+	rel, uid, err = get(last.Number)
+	if rel != nil {
+		m.current.Store(ref, deployed{last.Number, uid})
+	}
+	return rel, uid, err
+}

@@ -1,0 +1,186 @@
+package release
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// look is a request that reads an object before the manifest is there.
+type look struct {
+	done chan struct{}
+	live *unstructured.Unstructured
+	err  error
+}
+
+// lookAhead reads a few objects while the manifest is read.
+func (r *repair) lookAhead() {
+	if len(r.t.Only) > repairsSideBySide || r.m.o.Lifeless {
+		return
+	}
+	r.looks = map[Key]*look{}
+	for _, key := range r.t.Only {
+		gvk := object{APIVersion: key.APIVersion, Kind: key.Kind}
+		mapping, err := r.m.o.Mapper.RESTMapping(gvk.groupKind(), gvk.version())
+		if err != nil || r.looks[key] != nil {
+			continue // said when its turn comes
+		}
+		l := &look{done: make(chan struct{})}
+		r.looks[key] = l
+		go func() {
+			defer close(l.done)
+			l.live, l.err = r.m.dynamic.Resource(mapping.Resource).Namespace(key.Namespace).Get(r.ctx, key.Name, metav1.GetOptions{})
+		}()
+	}
+}
+
+// outcomeOf is how the repair of one object went.
+type outcomeOf struct {
+	key     Key
+	seen    *Object // nil: it is not there
+	written bool
+	waits   string
+	err     error
+}
+
+// one repairs an object.
+func (r *repair) one(s stored) outcomeOf {
+	out := outcomeOf{key: s.key}
+	paths, _ := owned.Ignored(r.t.Ignore, s.key.Kind, s.key.Name)
+	client := r.m.dynamic.Resource(s.mapping.Resource).Namespace(s.key.Namespace)
+	live, err := r.look(client, s.key)
+	switch {
+	case apierrors.IsNotFound(err):
+		if runsOnce(s.obj) || r.t.Only == nil && s.obj.GroupVersionKind().GroupKind() == jobKind {
+			return out
+		}
+		live, err = client.Create(r.ctx, s.obj, metav1.CreateOptions{FieldManager: FieldManager(), DryRun: r.dryRun()})
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			out.waits = deletedNamespace(s.key.Namespace)
+			return out
+		}
+		out.written = err == nil
+	case err == nil && live.GetDeletionTimestamp() != nil:
+		out.waits = s.String() + " is being deleted"
+		return out
+	case err == nil:
+		if err = r.belongs(s, live); err == nil {
+			live, out.written, err = r.restore(client, s, live, paths)
+		}
+	}
+	if err != nil {
+		out.err = err
+		return out
+	}
+	seen := observe(s.key, live, paths)
+	out.seen = &seen
+	return out
+}
+
+func (r *repair) look(client dynamic.ResourceInterface, key Key) (*unstructured.Unstructured, error) {
+	if l := r.looks[key]; l != nil {
+		<-l.done
+		return l.live, l.err
+	}
+	return client.Get(r.ctx, key.Name, metav1.GetOptions{})
+}
+
+func (r *repair) dryRun() []string {
+	if r.t.Report {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+// belongs refuses an object that another release has taken over.
+func (r *repair) belongs(s stored, live *unstructured.Unstructured) error {
+	annotations := live.GetAnnotations()
+	name, namespace := annotations["meta.helm.sh/release-name"], annotations["meta.helm.sh/release-namespace"]
+	if name == "" || name == r.t.Name && (namespace == "" || namespace == r.t.Namespace) {
+		return nil
+	}
+	return fmt.Errorf("it belongs to the helm release %s in namespace %s now: delete or rename one of the two", name, namespace)
+}
+
+// restore gives an object that is there its values, and says whether they were others. It
+// returns the object as it is then.
+func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstructured.Unstructured, paths []owned.Path) (*unstructured.Unstructured, bool, error) {
+	if r.t.Report && live.GetLabels()[effect.ReleasedByLabel] != r.m.o.Instance {
+		var err error
+		if live, err = r.relabel(client, s); err != nil {
+			return nil, false, err
+		}
+	}
+	fields := live.GetManagedFields()
+	if owned.Autoscaled(fields) {
+		paths = append(paths[:len(paths):len(paths)], owned.Replicas)
+	}
+	want := s.obj.DeepCopy()
+	owned.Keep(want.Object, live.Object, paths)
+	patch, kind, err := threeWay(s, want, live)
+	if err != nil {
+		return nil, false, err
+	}
+	now := live
+	if string(patch) != "{}" {
+		now, err = client.Patch(r.ctx, s.key.Name, kind, patch, metav1.PatchOptions{FieldManager: FieldManager(), DryRun: r.dryRun()})
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	if _, ours := owned.Of(fields, FieldManager(), nil); !r.t.Report && (!ours || owned.Taken(now.GetManagedFields(), FieldManager(), want.Object, paths)) {
+		// The next change of what is not owned would not be seen.
+		if applied, err := r.own(client, s, paths); err == nil {
+			now = applied
+		}
+	}
+	return now, !sameValues(live, now), nil
+}
+
+// relabel writes the label by which an object is watched.
+func (r *repair) relabel(client dynamic.ResourceInterface, s stored) (*unstructured.Unstructured, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{effect.ReleasedByLabel: r.m.o.Instance}}})
+	if err != nil {
+		return nil, err
+	}
+	return client.Patch(r.ctx, s.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager()})
+}
+
+// own applies an object, so that its fields are Starling's again. Some objects that Helm can
+// write cannot be applied, such as those that name a port twice: the error says so.
+func (r *repair) own(client dynamic.ResourceInterface, s stored, paths []owned.Path) (*unstructured.Unstructured, error) {
+	want := s.obj.DeepCopy()
+	owned.Keep(want.Object, nil, paths)
+	data, err := want.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	force := true
+	return client.Patch(r.ctx, s.key.Name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: FieldManager(), Force: &force})
+}
+
+// sameValues compares two states of an object without what Starling and the API server note of it.
+func sameValues(a, b *unstructured.Unstructured) bool {
+	plain := func(u *unstructured.Unstructured) map[string]any {
+		u = u.DeepCopy()
+		u.SetManagedFields(nil)
+		u.SetResourceVersion("")
+		u.SetGeneration(0)
+		delete(u.Object, "status") // others write it meanwhile
+		labels := u.GetLabels()
+		delete(labels, effect.ReleasedByLabel)
+		u.SetLabels(labels)
+		return u.Object
+	}
+	return reflect.DeepEqual(plain(a), plain(b))
+}
