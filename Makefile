@@ -31,7 +31,7 @@ COMPRESSION ?= gzip
 HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
 UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
 # Packages with tests on the real control plane, behind the build tag e2e.
-ON_CLUSTER = ./e2e/... ./modules/release ./runtime/cluster ./runtime/watch ./runtime/sim/rest ./bench
+ON_CLUSTER = ./e2e ./e2e/cluster ./modules/release ./runtime/cluster ./runtime/watch ./runtime/sim/rest ./bench
 # Compiling Helm and its dependencies once more for the race detector takes
 # minutes: make race does, make test does not.
 HELM    = $(filter-out $(MODULE)/e2e%,$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/action"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))
@@ -42,7 +42,7 @@ VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
 .NOTPARALLEL:
-.PHONY: help run smoke test lint unit examples race random explore e2e fuzz fuzz-short bench build devcluster image image-check vuln clean
+.PHONY: help run smoke test lint unit examples race random explore e2e hostile fuzz fuzz-short bench build devcluster image image-check vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-11s %s\n' "$$t" "$$d"; done
@@ -53,7 +53,7 @@ run: build devcluster ## a control plane and Starling on examples/quickstart; Ct
 smoke: $(if $(STARLING),,build) devcluster ## the same, checked, then stopped; STARLING=file runs that one
 	@go run ./cmd/demo --check --starling "$(or $(STARLING),bin/starling)"
 
-test: lint unit examples e2e ## all checks and tests
+test: lint unit examples e2e ## all checks and tests but those of make hostile
 
 lint: ## gofmt, go vet and staticcheck
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt these files:" $$files >&2; exit 1; }
@@ -90,6 +90,9 @@ explore: build ## every test of a module in ORDERS other orders (default 5000), 
 e2e: build devcluster ## tests on a real control plane
 	go -C cmd/devcluster $(TEST) ./test
 	go $(TEST) -p 1 -tags e2e -skip '^TestQuickFar$$' $(ON_CLUSTER)
+
+hostile: build devcluster ## attacks on Starling in a memory cgroup, on a real control plane; takes seven minutes
+	go $(TEST) -tags e2e ./e2e/hostile
 
 fuzz: ## every fuzz target for FUZZTIME (default 30s); FUZZ=name,name picks some
 	@go -C tools run ./fuzz -dir $(CURDIR) -time $(FUZZTIME) -only "$(FUZZ)"
