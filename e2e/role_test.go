@@ -23,7 +23,7 @@ import (
 //
 //	secrets                       get, list, create, update, patch, delete: Helm's storage;
 //	                              patch takes the digests off before an uninstall
-//	what the chart renders        get, create, patch, delete on each kind
+//	what the chart renders        get, list, watch, create, patch, delete on each kind
 //	                              (with module(wait=True) also list of pods and replicasets;
 //	                              for charts with hooks also watch of the hooks' kinds)
 //	namespaces                    get and create for one that is made when missing; none
@@ -109,7 +109,7 @@ func allow(group, resource string, verbs ...string) rbacv1.PolicyRule {
 
 // renders is the rule for a kind that a chart renders.
 func renders(group, resource string) rbacv1.PolicyRule {
-	return allow(group, resource, "get", "create", "patch", "delete")
+	return allow(group, resource, "get", "list", "watch", "create", "patch", "delete")
 }
 
 // watches is the rule for a kind that a hook watches.

@@ -55,7 +55,7 @@ func (b *builder) object(c *chart, o object, all []*chart) {
 	}
 	why := []string{"chart of " + c.module.Name}
 	b.add(namespace, Rule{Group: r.group, Resource: r.plural, Verbs: []string{"get", "create", "patch", "delete"}, Why: why})
-	if hooks[0] != "" && (o.Kind == "Job" || o.Kind == "Pod") {
+	if hooks[0] == "" || o.Kind == "Job" || o.Kind == "Pod" { // changes of others are watched, and how hooks of Helm end
 		b.add(namespace, Rule{Group: r.group, Resource: r.plural, Verbs: []string{"list", "watch"}, Why: why})
 	}
 	if hooks[0] != "" && o.Metadata.Annotations[annotationLogs] != "" {

@@ -132,7 +132,7 @@ func TestListsOfObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := print(t, Options{Tree: read})
-	for _, want := range []string{"resources: [services]", "resources: [configmaps]\n  verbs: [get, create, patch, delete]"} {
+	for _, want := range []string{"resources: [services]", "resources: [configmaps]\n  verbs: [get, list, watch, create, patch, delete]"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

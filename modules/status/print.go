@@ -26,9 +26,9 @@ type Options struct {
 }
 
 // PrintModules writes a table of modules, as kubectl would: NAME STATE RELEASE
-// REVISION AGE REASON. AGE is the time since the state was entered.
+// REVISION DRIFT AGE REASON. AGE is the time since the state was entered.
 func PrintModules(w io.Writer, modules []Module, o Options) error {
-	t := table{{"NAME", "STATE", "RELEASE", "REVISION", "AGE", "REASON"}}
+	t := table{{"NAME", "STATE", "RELEASE", "REVISION", "DRIFT", "AGE", "REASON"}}
 	for _, m := range modules {
 		release, revision := "", ""
 		if m.Release != nil {
@@ -37,10 +37,35 @@ func PrintModules(w io.Writer, modules []Module, o Options) error {
 				revision = fmt.Sprint(m.Release.Revision)
 			}
 		}
-		t = append(t, []string{m.Name, string(m.State), release, revision, o.age(m.Since),
+		t = append(t, []string{m.Name, string(m.State), release, revision, drift(m.Drifted), o.age(m.Since),
 			reason(o, m.Reason, m.LastError, m.NextTry, m.Problems)})
 	}
 	return t.write(w, 1, o)
+}
+
+// drift is the cell for objects that others have changed.
+func drift(objects []Drifted) string {
+	missing, changed := 0, 0
+	for _, o := range objects {
+		switch {
+		case o.Contested && len(o.By) > 0:
+			return "contested by " + line(o.By[0])
+		case o.Contested:
+			return "contested"
+		case o.Missing:
+			missing++
+		default:
+			changed++
+		}
+	}
+	var parts []string
+	if missing > 0 {
+		parts = append(parts, fmt.Sprintf("%d missing", missing))
+	}
+	if changed > 0 {
+		parts = append(parts, fmt.Sprintf("%d changed", changed))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // PrintHooks writes a table of hooks: MODULE HOOK STATE RUNS FAILURES LAST TOOK

@@ -28,7 +28,8 @@ func sample() Status {
 			Problems: []string{`ingresNginx: no module has this key, did you mean "ingressNginx"?`}},
 		Modules: []Module{
 			{Name: "cert-manager", State: ModuleReady, Enabled: true, Since: ago(3 * time.Hour),
-				Release: &Release{Name: "cert-manager", Namespace: "cert-manager", Revision: 12}},
+				Release: &Release{Name: "cert-manager", Namespace: "cert-manager", Revision: 12},
+				Drifted: []Drifted{{Object: "Deployment cert-manager/webhook", Missing: true}, {Object: "ClusterRole cert-manager", By: []string{"kubectl-edit"}}}},
 			{Name: "foo", State: ModuleOff, Reason: "add `fooEnabled: true` to values.yaml or module(enabled=True)"},
 			{Name: "ingress-nginx", State: ModuleFailed, Enabled: true, Since: ago(90 * time.Second),
 				LastError: "render: templates/a.yaml:3: nil pointer\nevaluating \x1b[31m.Values.x", NextTry: ptr(now.Add(20 * time.Second)),

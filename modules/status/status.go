@@ -82,7 +82,7 @@ const (
 	// ModuleReleasing: Helm installs or upgrades.
 	ModuleReleasing ModuleState = "releasing"
 	// ModuleReady: the release, if there is one, is that of the chart and values as they are
-	// now. It does not look at changes of others in its objects; a plan does.
+	// now. Drifted says which of its objects others have changed.
 	ModuleReady ModuleState = "ready"
 	// ModuleFailed: the last try of a hook, of the values or of the release
 	// failed; there is a next one.
@@ -107,6 +107,9 @@ type Module struct {
 	Enabled bool `json:"enabled"`
 	// Release is nil when nothing is installed, or nothing is known yet.
 	Release *Release `json:"release,omitempty"`
+	// Drifted are the objects of the release that somebody has changed, and that are not put right
+	// yet, or that somebody changes again and again.
+	Drifted []Drifted `json:"drifted,omitempty"`
 	// LastError is the error of the last try; empty after a success.
 	LastError string `json:"lastError,omitempty"`
 	// NextTry is when a failed step is tried again.
@@ -118,6 +121,18 @@ type Module struct {
 	// Problems are findings that do not stop the module, such as refused
 	// values while the last good ones are in force.
 	Problems []string `json:"problems,omitempty"`
+}
+
+// Drifted is an object of a release that is not as Starling has left it.
+type Drifted struct {
+	// Object is "Kind namespace/name".
+	Object string `json:"object"`
+	// Missing: it was deleted.
+	Missing bool `json:"missing,omitempty"`
+	// By are others that manage fields of it, the one that has written last first.
+	By []string `json:"by,omitempty"`
+	// Contested: By change it again and again, so that each repair waits longer.
+	Contested bool `json:"contested,omitempty"`
 }
 
 // Release is a Helm release.

@@ -158,6 +158,18 @@ type Release struct {
 	Secrets layers.Secrets
 }
 
+// Repair puts objects of a module's release right that are not as Starling has left them. It makes no
+// revision. Answered by [Repaired].
+type Repair struct {
+	Op     uint64
+	Module *generation.Module
+	Ref    ReleaseRef
+	// Objects are those that differ; nil: nobody knows which, so all are looked at.
+	Objects []effect.Ref
+	// Secrets are those of the values that the chart has seen.
+	Secrets layers.Secrets
+}
+
 // Uninstall takes a release away; answered by [Uninstalled].
 type Uninstall struct {
 	Op  uint64
@@ -243,6 +255,7 @@ func (Save) action()        {}
 func (Evaluate) action()    {}
 func (ApplyCRDs) action()   {}
 func (Release) action()     {}
+func (Repair) action()      {}
 func (Uninstall) action()   {}
 func (Publish) action()     {}
 func (Send) action()        {}

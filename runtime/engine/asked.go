@@ -51,6 +51,8 @@ func (e *Engine) answered(op uint64, in Input) {
 		e.crdsApplied(a, in)
 	case Released:
 		e.released(a, in)
+	case Repaired:
+		e.repaired(a, in)
 	case Uninstalled:
 		e.uninstalled(a, in)
 	case Saved:

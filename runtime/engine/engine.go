@@ -160,6 +160,10 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		e.answered(in.Op, in)
 	case Released:
 		e.answered(in.Op, in)
+	case Drift:
+		e.drifted(in)
+	case Repaired:
+		e.answered(in.Op, in)
 	case Uninstalled:
 		e.answered(in.Op, in)
 	case Saved:

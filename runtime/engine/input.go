@@ -159,6 +159,29 @@ type Released struct {
 	Revision int
 }
 
+// Drift says which objects of a module's release are not as Starling has left them: all that differ
+// now, in the place of those before.
+type Drift struct {
+	Module  string
+	Objects []DriftObject
+	// Verify says that there may be others, and that nobody knows which.
+	Verify bool
+	// Blind says why some objects are not watched, or "".
+	Blind string
+}
+
+// Repaired ends a [Repair].
+type Repaired struct {
+	Op  uint64
+	Err error
+	// Written are the objects that were not as they should be, and are again.
+	Written []effect.Ref
+	// Lost says that Helm knows of no such release any more.
+	Lost bool
+	// Waits says what has to end before the rest can be put right, or "".
+	Waits string
+}
+
 // Uninstalled ends an [Uninstall].
 type Uninstalled struct {
 	Op  uint64
@@ -191,6 +214,8 @@ func (Committed) input()    {}
 func (Evaluated) input()    {}
 func (CRDsApplied) input()  {}
 func (Released) input()     {}
+func (Drift) input()        {}
+func (Repaired) input()     {}
 func (Uninstalled) input()  {}
 func (Saved) input()        {}
 func (SetsRemoved) input()  {}

@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/engine/releases"
+	"github.com/starling-operator/starling/runtime/engine/repairs"
 	"github.com/starling-operator/starling/runtime/engine/sets"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -55,6 +56,8 @@ type module struct {
 	crds        lane.Task
 	eval        evaluation
 	pass        *releases.Pass
+	repairs     *repairs.Repairs
+	blind       string         // why some objects of its release are not watched
 	store       *persist.Store // what is kept of it
 }
 
@@ -107,6 +110,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 		sets:       sets.New(),
 		finalizers: finalizers.New(releaseRetry),
 		pass:       releases.New(releaseRetry),
+		repairs:    repairs.New(releaseRetry),
 		store:      store,
 		values:     e.layers.Add(name, g),
 	}
@@ -200,6 +204,7 @@ func (e *Engine) step(m *module) {
 	e.forgetGone(m)
 	e.save(m)
 	e.advance(m)
+	e.repair(m)
 	e.dispatch(m)
 	e.publishReviews(m)
 	e.serve(m)
@@ -326,6 +331,12 @@ func (e *Engine) problems(m *module) []string {
 	}
 	if why := m.sets.Trouble(); why != "" {
 		out = append(out, why)
+	}
+	if why := m.repairs.Err(); why != "" {
+		out = append(out, "repair: "+strings.ReplaceAll(why, "\n", "; "))
+	}
+	if m.blind != "" {
+		out = append(out, "changes of others are not seen: "+m.blind)
 	}
 	return out
 }

@@ -37,7 +37,7 @@ func (m *module) passFacts() releases.Module {
 
 // advance moves the module's release on as far as it goes by itself.
 func (e *Engine) advance(m *module) {
-	if m == e.global {
+	if m == e.global || m.repairs.Running() { // one works on a release at a time
 		return
 	}
 	if m.pass.Stage() == builtins.StageAfterHelm {

@@ -126,7 +126,7 @@ func (e *Engine) brokenNew(left *module) string {
 
 // occupied says that something of a module that was removed is still under way.
 func (e *Engine) occupied(m *module) bool {
-	if m.pass.Working() || m.store.Writing() || m.crds.Running || m.sets.Removing() {
+	if m.pass.Working() || m.repairs.Running() || m.store.Writing() || m.crds.Running || m.sets.Removing() {
 		return true
 	}
 	return m.finalizers.Sweeping() || e.atWork(m)

@@ -162,6 +162,7 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 		out.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace, Revision: m.pass.Revision()}
 	}
 	out.NextTry = future(m.pass.RetryAt(), e.now)
+	out.Drifted = e.driftStatus(m)
 	return out
 }
 

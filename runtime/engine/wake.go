@@ -93,6 +93,7 @@ func (m *module) retry(now time.Time) (at time.Time) {
 	sooner(m.sets.Next())
 	sooner(m.eval.At)
 	sooner(m.pass.RetryAt())
+	sooner(m.repairs.Next())
 	sooner(m.store.Next())
 	sooner(m.stays)
 	sooner(m.finalizers.Next(now))

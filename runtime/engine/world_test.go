@@ -58,8 +58,14 @@ type world struct {
 	// saveKeeps has a save that fails keep its data all the same.
 	saveKeeps bool
 	helmErr   map[string]error
-	held      map[string][]Action // actions not carried out yet, by kind
-	hold      string
+	repaired  []string // "web: Deployment shop/web", "web: all"
+	// repair says what becomes of a repair; nil: what was asked for is put right.
+	repair func(Repair) Repaired
+	// holdRepair has repairs stay under way, the last one as heldRepair.
+	holdRepair bool
+	heldRepair Repair
+	held       map[string][]Action // actions not carried out yet, by kind
+	hold       string
 	// objects are those of watches with Each, by key; Held is whether they have the
 	// finalizer.
 	objects map[string]Object
@@ -300,6 +306,8 @@ func (w *world) carryOut(a Action) Input {
 			w.released = append(w.released, fmt.Sprintf("%s#%d %v", a.Ref.Module, w.revision[a.Ref.Module], a.Values))
 		}
 		return Released{Op: a.Op, Changed: changed, Revision: w.revision[a.Ref.Module]}
+	case Repair:
+		return w.repairs(a)
 	case Uninstall:
 		if w.holdUninstall {
 			w.heldUninstall = a

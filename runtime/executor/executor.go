@@ -16,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/drift"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -43,10 +44,12 @@ type Watches interface {
 
 // Options configures an [Executor]. All fields but Random, Record, Mark and Charge are required.
 type Options struct {
-	Client     *cluster.Client
-	Writer     *cluster.Writer
-	Kept       *cluster.Kept
-	Releases   *release.Manager
+	Client   *cluster.Client
+	Writer   *cluster.Writer
+	Kept     *cluster.Kept
+	Releases *release.Manager
+	// Drift is told what releases hold.
+	Drift      *drift.Tracker
 	Watches    Watches
 	Generation *generation.Generation
 	// Instance is whose runs these are.

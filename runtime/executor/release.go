@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/drift"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
@@ -44,10 +45,15 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	if err := x.applyCRDs(ctx, a.Module); err != nil {
 		return engine.Released{Op: a.Op, Err: fmt.Errorf("crds: %w", err)}, release.Result{}
 	}
+	ref := release.Ref(a.Ref)
+	x.o.Drift.Begin(ref)
 	result, err := x.o.Releases.Reconcile(ctx, release.Target{
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
 		Chart: a.Module.Tree.Chart, Values: vals, Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, Adopt: decl.Adopt, Wait: decl.Wait, Timeout: decl.Timeout,
 	})
+	if err == nil {
+		x.o.Drift.Expect(ref, result.Objects)
+	}
 	changed := result.Action == release.ActionInstalled || result.Action == release.ActionUpgraded
 	if changed {
 		// The chart may have brought kinds that hooks wait for.
@@ -56,11 +62,27 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	return engine.Released{Op: a.Op, Err: err, Changed: changed, Revision: result.Revision}, result
 }
 
+// Repair puts objects of a release right that are not as Starling has left them.
+func (x *Executor) Repair(ctx context.Context, a engine.Repair) engine.Repaired {
+	ref := release.Ref(a.Ref)
+	result, err := x.o.Releases.Repair(ctx, release.RepairTarget{
+		Ref: ref, Only: a.Objects, Installs: a.Module.Decl.Installs, Secrets: a.Secrets.Texts, Timeout: a.Module.Decl.Timeout,
+	})
+	if !result.Lost {
+		now := x.o.Drift.Repaired(ref, drift.Repair{Asked: a.Objects, Objects: result.Objects, Ended: err == nil && result.Waits == ""})
+		if err == nil && a.Objects != nil && now.Digest != "" {
+			err = x.o.Releases.NoteObjects(ctx, ref, now)
+		}
+	}
+	return engine.Repaired{Op: a.Op, Err: err, Lost: result.Lost, Waits: result.Waits, Written: result.Written}
+}
+
 // Uninstall takes a release away. Done is false when there was none.
 func (x *Executor) Uninstall(ctx context.Context, a engine.Uninstall) (done bool, err error) {
 	timeout := a.Timeout
 	if timeout == 0 {
 		timeout = uninstallTimeout
 	}
+	x.o.Drift.Forget(release.Ref(a.Ref))
 	return x.o.Releases.Uninstall(ctx, release.Ref(a.Ref), timeout)
 }

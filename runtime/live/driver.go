@@ -16,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/drift"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/executor"
@@ -65,6 +66,7 @@ type Driver struct {
 	inbox    *inbox
 	engine   *engine.Engine
 	watches  *watch.Manager
+	drift    *drift.Tracker
 	kept     *cluster.Kept
 	writer   *cluster.Writer
 	releases *release.Manager
@@ -177,6 +179,10 @@ func New(o Options) (*Driver, error) {
 	}
 	d.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{d}})
 	d.metrics.state.sizes(d.watches.Size)
+	d.drift = drift.New(drift.Options{
+		Instance: instance, Manager: release.FieldManager(), Start: d.watches.Start, Stop: d.watches.Stop,
+		Changed: func(module string) { d.inbox.put(engine.Drift{Module: module}) },
+	})
 	d.writer = cluster.NewWriter(cluster.WriterOptions{
 		Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance,
 		// The next snapshot shows what was written.
@@ -184,7 +190,7 @@ func New(o Options) (*Driver, error) {
 	})
 	d.openRecorder(instance)
 	d.executor = executor.New(executor.Options{
-		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Watches: d.watches,
+		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Drift: d.drift, Watches: d.watches,
 		Generation: o.Generation, Instance: own, HTTP: fetcher{d.web, d.marks}, Now: time.Now, Log: d.hookLog,
 		Record: d.recorder.Take, Mark: d.marks.Evaluating, Charge: d.slots.charge,
 	})
@@ -201,6 +207,9 @@ func (d *Driver) handle(in engine.Input) {
 		d.metrics.generation.Set(float64(start.Generation.Number))
 		in = start
 		d.started.Store(true)
+	}
+	if of, ok := in.(engine.Drift); ok {
+		in = d.drift.Drift(of.Module) // as it is now: many changes may have come since
 	}
 	for _, a := range d.o.Inputs.Handle(d.engine, time.Now(), in) {
 		d.do(a)

@@ -63,6 +63,10 @@ func (d *Driver) do(a engine.Action) {
 		done := engine.Released{Op: a.Op}
 		d.start(func() error { done = d.release(a); return done.Err },
 			func(err error) engine.Input { done.Err = err; return done })
+	case engine.Repair:
+		done := engine.Repaired{Op: a.Op}
+		d.start(func() error { done = d.repair(a); return done.Err },
+			func(err error) engine.Input { done.Err = err; return done })
 	case engine.Uninstall:
 		d.start(func() error { return d.uninstall(a) },
 			func(err error) engine.Input { return engine.Uninstalled{Op: a.Op, Err: err} })
@@ -99,7 +103,7 @@ func (d *Driver) do(a engine.Action) {
 			d.tellOfConfig(a.Message)
 		}
 		if a.Event != "" {
-			d.event(d.deployment, effect.Event{Type: "Warning", Reason: a.Event, Message: "hook " + a.Hook + ": " + a.Message})
+			d.event(d.deployment, effect.Event{Type: "Warning", Reason: a.Event, Message: about(a) + ": " + a.Message})
 		}
 	}
 }
@@ -111,6 +115,14 @@ func (d *Driver) note(n engine.Note) {
 		fields = append(fields, builtins.Field{Key: TraceField, Value: trace})
 	}
 	d.log(n.Module, n.Hook).Log(n.Level, n.Message, fields)
+}
+
+// about is the hook of a line, or its module.
+func about(n engine.Note) string {
+	if n.Hook == "" {
+		return "module " + n.Module
+	}
+	return "hook " + n.Hook
 }
 
 // runHook calls a hook. A run that passes its limits and does not end is given up: what it
@@ -190,6 +202,25 @@ func (d *Driver) release(a engine.Release) engine.Released {
 	if done.Err == nil && done.Changed {
 		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).
 			Int("revision", result.Revision).Stringer("took", result.Duration.Round(time.Millisecond)).Msg(string(result.Action))
+	}
+	return done
+}
+
+// repair puts objects of a release right, and says which were not as they should be.
+func (d *Driver) repair(a engine.Repair) engine.Repaired {
+	aside, leave, err := d.helmSlots.take(d.work)
+	if err != nil {
+		return engine.Repaired{Op: a.Op, Err: err}
+	}
+	defer leave()
+	began := time.Now()
+	done := d.executor.Repair(release.OnWait(d.work, aside), a)
+	if len(done.Written) > 0 || done.Err != nil {
+		d.metrics.released(a.Ref.Module, "repaired", time.Since(began), done.Err)
+	}
+	if n := len(done.Written); n > 0 {
+		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).Int("objects", n).
+			Stringer("first", done.Written[0]).Stringer("took", time.Since(began).Round(time.Millisecond)).Msg("repaired")
 	}
 	return done
 }

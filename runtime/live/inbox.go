@@ -68,6 +68,8 @@ func (b *inbox) put(in engine.Input) {
 		e.slot = in.ID + " failed"
 	case engine.Config:
 		e.slot = " config"
+	case engine.Drift: // which says what differs as it is handled
+		e.slot = " drift of " + in.Module
 	}
 	if before := b.last[e.slot]; before != nil && before.voidBy(in) {
 		before.in = in

@@ -6,6 +6,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/drift"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/object"
@@ -33,6 +34,14 @@ func (s sink) Synced(id string, served bool) {
 		return
 	}
 	var entries []watch.Entry
+	if drift.IsWatch(id) {
+		at := s.d.watches.Positions(id)
+		if served {
+			entries = s.d.watches.Entries(id)
+		}
+		s.d.drift.Synced(id, entries, at)
+		return
+	}
 	if a, ok := s.d.watching.Load(id); ok && a.(engine.StartWatch).Each {
 		entries = s.d.watches.Entries(id)
 		// Of objects that are not in this list nothing is remembered. A watch that has been
@@ -47,6 +56,10 @@ func (s sink) Synced(id string, served bool) {
 func (s sink) Changed(id string, events []watch.Event) {
 	if id == configWatch {
 		s.config()
+		return
+	}
+	if drift.IsWatch(id) {
+		s.d.drift.Changed(id, events)
 		return
 	}
 	in := executor.Changed(id, events)
@@ -74,6 +87,13 @@ func triggers(a engine.StartWatch, ev builtins.Event) bool {
 }
 
 func (s sink) Failed(id string, err error, lacks bool) {
+	if drift.IsWatch(id) {
+		if err != nil {
+			s.d.o.Log.Warn().Err(err).Msg("changes of others in objects of releases are not seen")
+		}
+		s.d.drift.Failed(id, err)
+		return
+	}
 	reason := ""
 	if err != nil {
 		reason = err.Error()

@@ -216,7 +216,7 @@ func TestWhatALineCausesIsTold(t *testing.T) {
 			"hooks/each.star:one of a: apply v1 ConfigMap starling-system/a",
 			"hooks/each.star:one of a: apply v1 ConfigMap starling-system/a",
 		}, "\n")},
-		{`:modules`, "NAME   STATE   RELEASE   REVISION   AGE   REASON\nweb    ready   -         -          60m"},
+		{`:modules`, "NAME   STATE   RELEASE   REVISION   DRIFT   AGE   REASON\nweb    ready   -         -          -       60m"},
 		{`:nodes`, `error: there is no command :nodes, see :help`},
 		{`:rus`, `error: there is no command :rus; did you mean :run?`},
 		{`:`, `error: a command follows the colon, see :help`},

@@ -40,6 +40,12 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 			w.Writes++
 		}
 		return done
+	case engine.Repair:
+		done := w.executor.Repair(ctx, a)
+		if len(done.Written) > 0 {
+			w.Writes++
+		}
+		return done
 	case engine.Uninstall:
 		_, err := w.executor.Uninstall(ctx, a)
 		return engine.Uninstalled{Op: a.Op, Err: err}
@@ -85,6 +91,8 @@ func actor(a engine.Action) string {
 	case engine.ApplyCRDs:
 		return "crds of " + a.Module.Name
 	case engine.Release:
+		return "release " + a.Ref.Name
+	case engine.Repair:
 		return "release " + a.Ref.Name
 	case engine.Uninstall:
 		return "release " + a.Ref.Name

@@ -140,6 +140,8 @@ func actionName(a engine.Action) string {
 		return "the definitions of " + a.Module.Name
 	case engine.Release:
 		return "the release of " + a.Module.Name
+	case engine.Repair:
+		return "the repair of release " + a.Ref.Name
 	case engine.Uninstall:
 		return "the end of the release " + a.Ref.Name
 	}

@@ -54,7 +54,7 @@ func (w *World) look() (changed bool) {
 			changed = true
 		}
 	}
-	return changed
+	return w.lookForDrift() || changed
 }
 
 // observe has the watches know whose write they find.

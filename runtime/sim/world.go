@@ -16,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/drift"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/executor"
@@ -89,6 +90,9 @@ type World struct {
 	kept     *cluster.Kept
 	releases *release.Manager
 	watches  map[string]*follower
+	drift    *drift.Tracker
+	drifting map[string]*follower // of drift
+	drifted  []string             // modules of whose releases the engine has to be told
 	pending  []engine.Action
 	wakeAt   time.Time
 	config   *engine.Config // as the engine was told last
@@ -206,8 +210,9 @@ func (w *World) Begin(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	w.openDrift(instance)
 	w.executor = executor.New(executor.Options{
-		Client: w.client, Kept: w.kept, Releases: w.releases, Watches: followers{w}, Generation: w.o.Generation, Instance: own,
+		Client: w.client, Kept: w.kept, Releases: w.releases, Drift: w.drift, Watches: followers{w}, Generation: w.o.Generation, Instance: own,
 		Writer: cluster.NewWriter(cluster.WriterOptions{
 			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: builtins.PatchJQ, Now: w.Now, Observe: w.observe,
 			SideBySide: 1, // the same each time
@@ -235,7 +240,9 @@ func (w *World) Begin(ctx context.Context) error {
 }
 
 // Stop ends the process as kill -9 does; the cluster stays as it is.
-func (w *World) Stop() { w.engine, w.pending, w.watches, w.wakeAt = nil, nil, nil, time.Time{} }
+func (w *World) Stop() {
+	w.engine, w.pending, w.watches, w.drifting, w.wakeAt = nil, nil, nil, nil, time.Time{}
+}
 
 // Status is what `starling get` would show.
 func (w *World) Status() status.Status {

@@ -27,9 +27,12 @@ func (s *stream) fill(v *view, entries []entry, version uint64, force bool, tell
 	for sub := range v.subs {
 		if first {
 			sub.viewSynced(v)
-		} else if len(events) > 0 {
+			continue
+		}
+		if len(events) > 0 {
 			sub.changed(v, events)
 		}
+		sub.listed()
 	}
 	return tell
 }

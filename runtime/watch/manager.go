@@ -241,6 +241,15 @@ func (m *Manager) Entries(id string) []Entry {
 	return out
 }
 
+// Positions returns how far a watch has come.
+func (m *Manager) Positions(id string) Positions {
+	out := Positions{}
+	for _, p := range m.parts(id) {
+		out[p.stream.key.namespace] = p.stream.at()
+	}
+	return out
+}
+
 // Complete says whether there is such a watch, and all that there is is in its snapshot.
 func (m *Manager) Complete(id string) bool {
 	m.mu.Lock()

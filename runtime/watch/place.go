@@ -78,13 +78,13 @@ func keysOf(spec Spec, mapping cluster.Mapping) ([]streamKey, error) {
 func (at *placement) key(spec Spec, namespace, name string) streamKey {
 	return streamKey{
 		apiVersion: spec.APIVersion, kind: spec.Kind,
-		namespace: namespace, name: name, labels: at.labels.String(), fields: at.fields.String(), metadata: spec.metadata,
+		namespace: namespace, name: name, labels: at.labels.String(), fields: at.fields.String(), metadata: spec.Metadata,
 	}
 }
 
 // place reads the selectors of a watch.
 func place(spec Spec, mapping cluster.Mapping) (*placement, error) {
-	mapping.Metadata = spec.metadata
+	mapping.Metadata = spec.Metadata
 	at := &placement{mapping: mapping, names: unique(spec.Names)}
 	if len(at.names) == 0 || len(at.names) > MaxNames {
 		at.names = []string{""}
@@ -145,7 +145,7 @@ func (m *Manager) tooMany(sub *subscription, namespaces []string) error {
 	if fresh > 0 && len(m.streams)+fresh > MaxStreams {
 		return fmt.Errorf("%d more watches on the API server would make more than %d in this process; %s", fresh, MaxStreams, hint)
 	}
-	if sub.turn == nil {
+	if sub.spec.Module == "" {
 		return nil // of no module
 	}
 	for _, other := range m.subs {
@@ -199,7 +199,7 @@ func (m *Manager) follow(sub *subscription) error {
 	not := sub.spec.ExcludeNamespaces
 	spec := Spec{
 		// No name of a hook or a binding holds a NUL.
-		ID: sub.spec.ID + "\x00namespaces", APIVersion: "v1", Kind: "Namespace", metadata: true,
+		ID: sub.spec.ID + "\x00namespaces", APIVersion: "v1", Kind: "Namespace", Metadata: true,
 		FilterID: fmt.Sprintf("namespaces %q %q %q", selector, unique(only), unique(not)),
 		Filter: func(obj map[string]any) (starlark.Value, bool, error) {
 			key, _, set := identity(obj)

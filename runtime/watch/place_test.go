@@ -247,7 +247,7 @@ func TestKindComesAndGoesInMatchingNamespaces(t *testing.T) {
 		f.await(`w deleted a/w "1"`, `w deleted c/w "3"`, "w synced served=false")
 		// Meanwhile a namespace stops to match; a watch on these that shares the stream
 		// tells when that is known.
-		f.manager.Start(Spec{ID: "blue", APIVersion: "v1", Kind: "Namespace", metadata: true,
+		f.manager.Start(Spec{ID: "blue", APIVersion: "v1", Kind: "Namespace", Metadata: true,
 			Filter: func(obj map[string]any) (starlark.Value, bool, error) {
 				_, _, set := identity(obj)
 				return starlark.None, set["team"] == "blue", nil

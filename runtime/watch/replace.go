@@ -25,7 +25,7 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 		if !force && r.version > version {
 			rows = append(rows, r)
 		} else {
-			events = append(events, r.event(Deleted, seen))
+			events = append(events, r.left(version, seen))
 		}
 	}
 	for i, e := range entries {
@@ -88,7 +88,7 @@ func (v *view) take(current *row, e entry, seen time.Time, force bool) (next *ro
 		if current == nil {
 			return nil, Event{}, false
 		}
-		return nil, current.event(Deleted, seen), true
+		return nil, current.left(e.version, seen), true
 	}
 	next = e.outcome.row(e.objectKey, e.version, seen.Sub(v.began))
 	switch {

@@ -57,6 +57,13 @@ func (r *row) event(typ EventType, seen time.Time) Event {
 	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks, Lacks: r.lacks, Seen: seen}
 }
 
+// left tells that the object was not there, or not kept, any more at a version.
+func (r *row) left(version uint64, seen time.Time) Event {
+	ev := r.event(Deleted, seen)
+	ev.Version = version
+	return ev
+}
+
 // lacking is the row of an object without a result.
 func lacking(key objectKey, version uint64, marks Marks, seen time.Duration) *row {
 	return &row{objectKey: key, version: version, marks: marks, lacks: true, seen: seen}

@@ -136,6 +136,12 @@ func (s *stream) size(v *view) int {
 	return len(v.rows)
 }
 
+func (s *stream) at() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.position
+}
+
 func (s *stream) find(v *view, key objectKey) *row {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -214,6 +214,15 @@ func (s *subscription) changed(v *view, events []Event) {
 	}
 }
 
+// listed tells of one more list.
+func (s *subscription) listed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.synced && s.spec.Lists {
+		s.pushLocked(delivery{synced: true, served: true})
+	}
+}
+
 // left queues the events for what a part that was dropped has taken along.
 func (s *subscription) left(events []Event) {
 	s.mu.Lock()

@@ -220,7 +220,7 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		if ahead {
 			v.bury(key, version)
 		}
-		return v.drop(i, current, seen)
+		return v.drop(i, current, version, seen)
 	}
 	next := out.row(key, version, seen.Sub(v.began))
 	if current == nil {
@@ -262,21 +262,22 @@ func (v *view) remove(key objectKey, version uint64, seen time.Time, ahead bool)
 		return Event{}, false // made again since, and we know of it
 	}
 	v.failed.drop(key)
+	at := version
 	if version == 0 && current != nil {
 		version = current.version // what is not newer than this is the deleted one
 	}
 	if ahead {
 		v.bury(key, version)
 	}
-	return v.drop(i, current, seen)
+	return v.drop(i, current, at, seen)
 }
 
-func (v *view) drop(i int, current *row, seen time.Time) (Event, bool) {
+func (v *view) drop(i int, current *row, version uint64, seen time.Time) (Event, bool) {
 	if current == nil {
 		return Event{}, false
 	}
 	v.rows, v.values = slices.Delete(v.rows, i, i+1), nil
-	return current.event(Deleted, seen), true
+	return current.left(version, seen), true
 }
 
 func (v *view) bury(key objectKey, version uint64) {

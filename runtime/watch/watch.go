@@ -69,8 +69,11 @@ type Spec struct {
 	// without a result: its entry and its events say so, and the watch goes on. A caller that
 	// needs the whole snapshot asks [Manager.Lacking].
 	Each bool
-	// metadata has the filter see the metadata of objects alone.
-	metadata bool
+	// Metadata has the filter see the metadata of objects alone: the API server sends no more.
+	Metadata bool
+	// Lists has [Sink].Synced called after each list, even when nothing differs: somebody may wait
+	// for objects that the snapshot has not shown, and that may have gone while nobody watched.
+	Lists bool
 	// KeepObject keeps the object beside what the filter makes of it, for the
 	// events.
 	KeepObject bool
@@ -121,6 +124,9 @@ type Event struct {
 	// Cause is that of the own write behind the event, see
 	// [Manager.Observe]; else nil.
 	Cause *effect.Cause
+	// Version is, of Deleted alone, the resourceVersion at which the object was not there, or not
+	// kept, any more; 0 when that is not known.
+	Version uint64
 	// Seen is when the change was read from the API server.
 	Seen time.Time
 }
@@ -136,6 +142,18 @@ type Entry struct {
 	Lacks bool
 }
 
+// Positions are the resourceVersions up to which a watch has come, by namespace, "" for all
+// namespaces: what was written until then, its snapshot shows.
+type Positions map[string]uint64
+
+// In is the one that counts for objects of a namespace; 0 when it is not known.
+func (p Positions) In(namespace string) uint64 {
+	if at, known := p[namespace]; known {
+		return at
+	}
+	return p[""]
+}
+
 // Sink learns what happens to watches. Its methods are called from the goroutines
 // of the manager, for one watch never two at once and always in order. They must
 // not block; they may call the manager. A call that is under way while Stop is
@@ -143,7 +161,7 @@ type Entry struct {
 type Sink interface {
 	// Synced says that all objects that exist are in the snapshot. served is
 	// false for a kind that is not served (any more): synced and empty. It is
-	// called again at each change between the two.
+	// called again at each change between the two, and with [Spec].Lists after each list.
 	Synced(id string, served bool)
 	// Changed delivers the changes since, in order for each object, none of
 	// them before the first Synced. An object whose filter result stays the same

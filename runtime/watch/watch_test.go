@@ -152,6 +152,31 @@ func TestRelistTellsRealDifferencesOnly(t *testing.T) {
 	f.nothing()
 }
 
+// With Lists each list is told of, and how far the watch has come with it.
+func TestListsAreTold(t *testing.T) {
+	f := newFixture(t)
+	f.api.Put(configMap("a", "x", "1"))
+	spec := configMaps("w")
+	spec.Lists, spec.Namespaces = true, []string{"a", "b"}
+	f.manager.Start(spec)
+	f.await("w synced served=true")
+	f.manager.Start(configMaps("other"))
+	f.await("other synced served=true")
+	before := f.manager.Positions("w")
+	f.api.Deafen(true)
+	f.api.Cut()
+	f.api.Put(configMap("b", "y", "1"))
+	f.api.Remove("v1", "ConfigMap", "b", "y")
+	f.api.Deafen(false)
+	f.api.Expire()
+	f.await("w synced served=true", "w synced served=true")
+	at := f.manager.Positions("w")
+	if len(at) != 2 || at.In("a") <= before.In("a") || at.In("b") <= before.In("b") || at.In("c") != 0 {
+		t.Errorf("it has come from %v to %v", before, at)
+	}
+	f.nothing()
+}
+
 func TestForbiddenKeepsTrying(t *testing.T) {
 	f := newFixture(t)
 	f.api.NoStreaming()

@@ -84,6 +84,9 @@ func (p *Pass) Held() string { return p.hold }
 // RetryAt is when work that has failed is tried again; zero without such work.
 func (p *Pass) RetryAt() time.Time { return p.retry.At }
 
+// Wanted says that a pass begins as soon as it may.
+func (p *Pass) Wanted() bool { return p.wanted }
+
 // Idle says that no pass is under way.
 func (p *Pass) Idle() bool { return p.phase == idle }
 

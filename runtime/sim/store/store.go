@@ -60,6 +60,7 @@ type Store struct {
 type table struct {
 	objects map[string]map[string]any // by key
 	keys    []string                  // sorted
+	version int64                     // of the newest change
 }
 
 // change is one entry of the history.
@@ -113,6 +114,21 @@ func (s *Store) Version() string {
 	return strconv.FormatInt(s.version, 10)
 }
 
+// VersionOf returns the resourceVersion of the newest change of an object of a kind, "0" before
+// the first, and "" of a kind that is not served.
+func (s *Store) VersionOf(gvk schema.GroupVersionKind) string {
+	k, served := s.KindOf(gvk)
+	if !served {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.unlock()
+	if t := s.tables[k.GVR().GroupResource()]; t != nil {
+		return strconv.FormatInt(t.version, 10)
+	}
+	return "0"
+}
+
 func (s *Store) table(gr schema.GroupResource) *table {
 	t := s.tables[gr]
 	if t == nil {
@@ -137,6 +153,7 @@ func (s *Store) commit(k *kind, key string, obj map[string]any) map[string]any {
 	t := s.table(gr)
 	old := t.objects[key]
 	s.version++
+	t.version = s.version
 	version := strconv.FormatInt(s.version, 10)
 	c := change{version: s.version, resource: gr, key: key, before: old}
 	at, found := slices.BinarySearch(t.keys, key)

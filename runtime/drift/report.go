@@ -1,0 +1,98 @@
+package drift
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+)
+
+// learnAll looks at the releases that have objects of a kind.
+func (t *Tracker) learnAll(k *kind) {
+	for r := range k.releases {
+		if !r.busy && !r.exact && !r.verify {
+			t.learn(r)
+			t.tell(r)
+		}
+	}
+}
+
+// learn takes what the watches show of a release for what it should hold, if the digest says that
+// it is as Starling has left it. Else a repair has to look at each object.
+func (t *Tracker) learn(r *tracked) {
+	if r.exact || r.verify {
+		return
+	}
+	for at := range r.scopes {
+		if !at.kind.synced || !at.kind.all && !at.kind.covers[at.namespace] {
+			return
+		}
+	}
+	var found []release.Object
+	for o := range r.objects {
+		if o.have != nil {
+			found = append(found, release.Object{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name, Owned: o.have.owned})
+		}
+	}
+	if release.DigestOf(found) != r.digest {
+		r.verify = true
+		return
+	}
+	r.exact = true
+	for o := range r.objects {
+		if o.have != nil {
+			o.expected, o.want, o.version = true, o.have.owned, o.have.version
+		}
+	}
+}
+
+// blind says why some object of a release is not watched, or "".
+func (r *tracked) blind() string {
+	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
+		if at.kind.failed != "" {
+			return at.kind.failed
+		}
+	}
+	return ""
+}
+
+// Drift is what differs of a module's releases now.
+func (t *Tracker) Drift(module string) engine.Drift {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := engine.Drift{Module: module}
+	for r := range t.modules[module] {
+		r.due, r.told = false, false
+		if r.busy {
+			continue
+		}
+		out.Verify, out.Blind = out.Verify || r.verify, cmp.Or(out.Blind, r.blind())
+		r.told = r.off > 0 || r.verify || r.blind() != ""
+		if r.off == 0 {
+			continue
+		}
+		for o := range r.objects {
+			if o.differ {
+				out.Objects = append(out.Objects, o.drifted())
+			}
+		}
+	}
+	slices.SortFunc(out.Objects, func(a, b engine.DriftObject) int {
+		return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Ref.String(), b.Ref.String()))
+	})
+	return out
+}
+
+func (o *object) drifted() engine.DriftObject {
+	out := engine.DriftObject{Ref: effect.Ref{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name}}
+	if o.have == nil {
+		out.Missing = true
+	} else {
+		out.By = o.have.by
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package drift
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+	"unique"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/modules/release/owned"
+)
+
+// Helm's annotations say which release an object belongs to.
+const (
+	annotationName      = "meta.helm.sh/release-name"
+	annotationNamespace = "meta.helm.sh/release-namespace"
+)
+
+// name is where a release is.
+type name struct{ namespace, name string }
+
+// state is what a watch keeps of one object. It is a Starlark value because watches keep nothing
+// else; no script sees it.
+type state struct {
+	version uint64 // resourceVersion; 0 when it is no number
+	release name   // that the object says it belongs to
+	owned   owned.Digest
+	known   bool     // there is an entry of Starling's, of which owned is the digest
+	by      []string // others that manage fields, newest first
+	// deleting: the object goes once its finalizers are gone. finished: it is a Job that has ended.
+	deleting, finished bool
+}
+
+// String is for people who debug.
+func (s *state) String() string { return fmt.Sprintf("version %d, owned %x", s.version, s.owned) }
+
+// Type is the name of the type.
+func (s *state) Type() string { return "drift.state" }
+
+// Freeze does nothing: a state is never changed.
+func (s *state) Freeze() {}
+
+// Truth is true.
+func (s *state) Truth() starlark.Bool { return true }
+
+// Hash fails: nobody has a state as a key.
+func (s *state) Hash() (uint32, error) { return 0, errors.New("unhashable: drift.state") }
+
+// CompareSameType compares all but the names of releases, which are part of what is owned.
+func (s *state) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bool, error) {
+	other := y.(*state)
+	same := s.version == other.version && s.owned == other.owned && s.known == other.known && s.release == other.release &&
+		s.deleting == other.deleting && s.finished == other.finished && slices.Equal(s.by, other.by)
+	switch op {
+	case syntax.EQL:
+		return same, nil
+	case syntax.NEQ:
+		return !same, nil
+	}
+	return false, errors.New("states have no order")
+}
+
+// read makes the state of an object of which no more than the metadata need be there. A field that
+// is not there, or of another type, counts as empty. Of a Job it sees whether that has finished.
+func read(obj map[string]any, job bool, manager string, ignore func(in name, object string) []owned.Path) *state {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	s := &state{
+		version:  version(text(meta["resourceVersion"])),
+		release:  name{kept(text(annotations[annotationNamespace])), kept(text(annotations[annotationName]))},
+		deleting: text(meta["deletionTimestamp"]) != "",
+	}
+	fields := managed(meta)
+	s.finished = job && owned.Finished(fields)
+	s.owned, s.known = owned.Of(fields, manager, ignore(s.release, text(meta["name"])))
+	for _, by := range owned.Takers(fields, manager) {
+		s.by = append(s.by, kept(by))
+	}
+	s.by = slices.Clip(s.by)
+	return s
+}
+
+// managed reads who manages which fields.
+func managed(meta map[string]any) []metav1.ManagedFieldsEntry {
+	list, _ := meta["managedFields"].([]any)
+	out := make([]metav1.ManagedFieldsEntry, 0, len(list))
+	for _, item := range list {
+		m, is := item.(map[string]any)
+		if !is {
+			continue
+		}
+		e := metav1.ManagedFieldsEntry{
+			Manager: text(m["manager"]), Operation: metav1.ManagedFieldsOperationType(text(m["operation"])),
+			APIVersion: text(m["apiVersion"]), FieldsType: text(m["fieldsType"]), Subresource: text(m["subresource"]),
+		}
+		if at, err := time.Parse(time.RFC3339, text(m["time"])); err == nil {
+			e.Time = &metav1.Time{Time: at}
+		}
+		if fields, is := m["fieldsV1"].(map[string]any); is {
+			if raw, err := json.Marshal(fields); err == nil {
+				e.FieldsV1 = &metav1.FieldsV1{}
+				e.FieldsV1.SetRawBytes(raw)
+			}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func text(v any) string { s, _ := v.(string); return s }
+
+// kept is one copy of a text that many objects have.
+func kept(s string) string { return unique.Make(s).Value() }
+
+// version reads a resourceVersion: a number that grows; 0 stands for one that is none.
+func version(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

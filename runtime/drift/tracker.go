@@ -1,0 +1,345 @@
+// Package drift knows what the releases of modules hold as Starling has left it, and what watches
+// show of it, and says which objects are not so any more. It compares no values: a digest of the
+// fields that Starling owns tells, see package owned. It does no I/O.
+package drift
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/watch"
+)
+
+// Options says whose releases these are. All fields are required.
+type Options struct {
+	// Instance is the value of the label [effect.ReleasedByLabel].
+	Instance string
+	// Manager is the field manager of Helm's writes.
+	Manager string
+	// Start and Stop begin and end a watch. They must not block, nor call the tracker.
+	Start func(watch.Spec)
+	Stop  func(id string)
+	// Changed says that [Tracker.Drift] has news of a module. It must not block, nor call the tracker.
+	Changed func(module string)
+}
+
+// Tracker is safe for concurrent use.
+type Tracker struct {
+	o Options
+
+	mu       sync.Mutex
+	kinds    map[kindKey]*kind
+	byID     map[string]*kind // by the id of a watch
+	releases map[name]*tracked
+	modules  map[string]map[*tracked]bool // releases of each
+	started  int                          // watches
+}
+
+// New makes a tracker that knows of no release.
+func New(o Options) *Tracker {
+	return &Tracker{o: o, kinds: map[kindKey]*kind{}, byID: map[string]*kind{}, releases: map[name]*tracked{}, modules: map[string]map[*tracked]bool{}}
+}
+
+// tracked is one release.
+type tracked struct {
+	at     name
+	module string // "" before somebody has told of it
+	of     string // that of [release.Objects]
+	digest string // of what it holds, before that is known one by one
+	scopes map[scope]bool
+	// objects are those that it should hold, and those that say they belong to it.
+	objects map[*object]bool
+
+	busy   bool // Helm works on it, or has failed: nobody knows what it should hold
+	exact  bool // all that it should hold is known
+	verify bool // nobody knows, and watches cannot tell
+	off    int  // how many objects differ
+	due    bool // somebody was told of news, and has not asked for them
+	told   bool // the last answer was that something differs
+}
+
+type scope struct {
+	kind      *kind
+	namespace string
+}
+
+func compareScopes(a, b scope) int {
+	return cmp.Or(strings.Compare(a.kind.apiVersion, b.kind.apiVersion), strings.Compare(a.kind.kind, b.kind.kind), strings.Compare(a.namespace, b.namespace))
+}
+
+// place names an object of a kind.
+type place struct{ namespace, name string }
+
+// object is one that a release should hold, or that a watch shows.
+type object struct {
+	kind *kind
+	place
+	of       *tracked
+	expected bool
+	want     owned.Digest // when it is expected
+	version  uint64       // of the write that has left it so
+	have     *state       // as the watch shows it; nil: it shows none
+	// gone: it was there, or the watch would show it, since it was written; goneAt is the version at
+	// which it was not there, 0 when that is not known.
+	gone   bool
+	goneAt uint64
+	differ bool // that is, from what it should be
+}
+
+// differs says whether the object is not as Starling has left it.
+func (o *object) differs() bool {
+	switch {
+	case !o.expected:
+		return false
+	case o.have == nil:
+		return o.gone // else the watch has yet to show it
+	case o.have.deleting: // and made anew once it is gone
+		return false
+	case o.have.version != 0 && o.have.version < o.version: // the watch has yet to show our write
+		return false
+	case o.want == owned.Digest{}: // the API server does not say who has written what
+		return false
+	}
+	return !o.have.known || !o.want.Same(o.have.owned)
+}
+
+func (t *Tracker) tracked(at name) *tracked {
+	r := t.releases[at]
+	if r == nil {
+		r = &tracked{at: at, scopes: map[scope]bool{}, objects: map[*object]bool{}}
+		t.releases[at] = r
+	}
+	return r
+}
+
+func nameOf(ref release.Ref) name { return name{ref.Namespace, ref.Name} }
+
+// of notes whose a release is.
+func (t *Tracker) of(ref release.Ref) *tracked {
+	r := t.tracked(nameOf(ref))
+	if r.module != ref.Module {
+		t.disown(r)
+		r.module = ref.Module
+	}
+	if t.modules[r.module] == nil {
+		t.modules[r.module] = map[*tracked]bool{}
+	}
+	t.modules[r.module][r] = true
+	return r
+}
+
+func (t *Tracker) disown(r *tracked) {
+	if delete(t.modules[r.module], r); len(t.modules[r.module]) == 0 {
+		delete(t.modules, r.module)
+	}
+}
+
+// Begin says that Helm begins to work on a release: what changes until [Tracker.Expect] is no drift.
+func (t *Tracker) Begin(ref release.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of(ref).busy = true
+}
+
+// Expect says what a release should hold from now on.
+func (t *Tracker) Expect(ref release.Ref, objects release.Objects) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.of(ref)
+	r.busy = false
+	if objects.Seen == nil && r.exact && r.of == objects.Of { // nothing was written since
+		t.tell(r)
+		return
+	}
+	r.of, r.digest = objects.Of, objects.Digest
+	r.exact, r.verify = objects.Seen != nil, objects.Seen == nil && objects.Digest == ""
+	t.use(r, objects.Kinds)
+	t.expect(r, objects.Seen, true)
+	t.learn(r)
+	t.tell(r)
+}
+
+// Repair is what a repair of a release has left.
+type Repair struct {
+	// Asked are the objects that it was to look at; nil: all.
+	Asked []effect.Ref
+	// Objects has Seen for the objects that are there.
+	Objects release.Objects
+	// Ended: it has looked at all, and nothing is left to be done.
+	Ended bool
+}
+
+// Repaired takes in what a repair has left. It returns what is known of all objects of the release
+// then; the digest is "" when that is not known.
+func (t *Tracker) Repaired(ref release.Ref, p Repair) release.Objects {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.of(ref)
+	all := p.Asked == nil && p.Ended
+	if p.Objects.Kinds != nil {
+		t.use(r, p.Objects.Kinds)
+	}
+	seen := t.expect(r, p.Objects.Seen, all)
+	if all {
+		r.of, r.exact, r.verify = p.Objects.Of, true, false
+	}
+	if p.Ended { // those that it was to look at, and that nobody makes anew, are expected no more
+		for _, k := range p.Asked {
+			if o := t.kind(k.APIVersion, k.Kind).objects[place{k.Namespace, k.Name}]; o != nil && o.gone && !seen[o] {
+				t.drop(o)
+			}
+		}
+	}
+	t.tell(r)
+	out := release.Objects{Of: r.of}
+	if !r.exact {
+		return out
+	}
+	for o := range r.objects {
+		if o.expected {
+			out.Seen = append(out.Seen, release.Object{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name, Owned: o.want})
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
+		out.Kinds = append(out.Kinds, release.Scope{APIVersion: at.kind.apiVersion, Kind: at.kind.kind, Namespace: at.namespace})
+	}
+	out.Digest = release.DigestOf(out.Seen)
+	return out
+}
+
+// Forget drops a release: it is uninstalled.
+func (t *Tracker) Forget(ref release.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.of(ref)
+	for o := range r.objects {
+		t.drop(o)
+	}
+	t.use(r, nil)
+	t.tell(r)
+	t.disown(r)
+	delete(t.releases, nameOf(ref))
+}
+
+// expect notes objects as they were left, and returns them; with all, the release should hold no
+// others.
+func (t *Tracker) expect(r *tracked, seen []release.Object, all bool) (named map[*object]bool) {
+	named = map[*object]bool{}
+	for _, s := range seen {
+		o := t.object(t.kind(s.APIVersion, s.Kind), place{s.Namespace, s.Name}, r)
+		named[o] = true
+		o.expected, o.want, o.version = true, s.Owned, version(s.Version)
+		if o.gone && (o.goneAt == 0 || o.goneAt <= o.version) {
+			o.gone = false // it was made anew since
+		}
+		t.compare(o)
+	}
+	if !all {
+		return named
+	}
+	for o := range r.objects {
+		if !named[o] {
+			o.expected = false
+			t.compare(o)
+			if o.have == nil {
+				t.drop(o)
+			}
+		}
+	}
+	return named
+}
+
+// object returns that of a name; it is the release's from now on.
+func (t *Tracker) object(k *kind, at place, r *tracked) *object {
+	o := k.objects[at]
+	if o == nil {
+		o = &object{kind: k, place: at}
+		k.objects[at] = o
+	}
+	if o.of != r {
+		t.leave(o)
+		o.of = r
+		r.objects[o] = true
+	}
+	return o
+}
+
+// leave takes an object off its release.
+func (t *Tracker) leave(o *object) {
+	if o.of == nil {
+		return
+	}
+	o.expected = false
+	t.compare(o)
+	delete(o.of.objects, o)
+	if o.of.module == "" && len(o.of.objects) == 0 {
+		delete(t.releases, o.of.at)
+	}
+	o.of = nil
+}
+
+func (t *Tracker) drop(o *object) {
+	t.leave(o)
+	delete(o.kind.objects, o.place)
+}
+
+// show notes what a watch shows of an object.
+func (t *Tracker) show(k *kind, at place, v starlark.Value) {
+	now, is := v.(*state)
+	if !is {
+		return
+	}
+	o := k.objects[at]
+	switch {
+	case o == nil || !o.expected: // else it may deny where it belongs
+		o = t.object(k, at, t.tracked(now.release))
+	case o.gone && o.goneAt > now.version, o.have != nil && o.have.version > now.version:
+		return // two watches may show the same
+	}
+	o.have, o.gone = now, false
+	t.compare(o)
+}
+
+// lose notes that an object was not there any more at a version; 0: nobody knows which.
+func (t *Tracker) lose(o *object, at uint64) {
+	before := o.have
+	switch {
+	case before != nil && at != 0 && before.version > at:
+		return
+	case o.expected && o.version > at && at != 0: // our write is newer
+		return
+	case !o.expected, before != nil && before.finished: // who deletes a Job that has ended wants it gone
+		t.drop(o)
+		return
+	}
+	o.have, o.gone, o.goneAt = nil, true, at
+	t.compare(o)
+}
+
+// compare looks whether an object differs.
+func (t *Tracker) compare(o *object) {
+	before := o.differ
+	if o.differ = o.differs(); o.of == nil || before == o.differ {
+		return
+	}
+	if o.of.off--; o.differ {
+		o.of.off += 2
+	}
+	t.tell(o.of)
+}
+
+// tell says that there is news of a release, once until they are asked for.
+func (t *Tracker) tell(r *tracked) {
+	if r.module != "" && !r.busy && !r.due && (r.told || r.off > 0 || r.verify || r.blind() != "") {
+		r.due = true
+		t.o.Changed(r.module)
+	}
+}

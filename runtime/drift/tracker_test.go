@@ -1,0 +1,339 @@
+package drift
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/watch"
+)
+
+var web = release.Ref{Module: "web", Name: "web", Namespace: "shop"}
+
+// world is a tracker with what it has asked for.
+type world struct {
+	*testing.T
+	*Tracker
+	watches []watch.Spec // that have begun, and have not ended
+	news    []string
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t}
+	w.Tracker = New(Options{
+		Instance: "ops.starling", Manager: "starling",
+		Start: func(s watch.Spec) { w.watches = append(w.watches, s) },
+		Stop: func(id string) {
+			w.watches = slices.DeleteFunc(w.watches, func(s watch.Spec) bool { return s.ID == id })
+		},
+		Changed: func(module string) { w.news = append(w.news, module) },
+	})
+	return w
+}
+
+func digest(n byte) owned.Digest { return owned.Digest{n} }
+
+// left is a Deployment as Starling has left it.
+func left(name string, version int, owned byte) release.Object {
+	return release.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name, Version: fmt.Sprint(version), Owned: digest(owned)}
+}
+
+func all(seen ...release.Object) release.Objects {
+	out := release.Objects{Of: "uid", Digest: release.DigestOf(seen), Seen: seen}
+	for _, o := range seen {
+		out.Kinds = append(out.Kinds, release.Scope{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace})
+	}
+	return out
+}
+
+// is is a Deployment as the watch shows it.
+func is(name string, version int, owned byte, by ...string) watch.Entry {
+	return watch.Entry{Namespace: "shop", Name: name, Result: &state{
+		version: uint64(version), release: nameOf(web), owned: digest(owned), known: true, by: by,
+	}}
+}
+
+func changes(e watch.Entry) []watch.Event {
+	return []watch.Event{{Type: watch.Modified, Namespace: e.Namespace, Name: e.Name, Result: e.Result}}
+}
+
+func deleted(name string, version uint64) []watch.Event {
+	return []watch.Event{{Type: watch.Deleted, Namespace: "shop", Name: name, Version: version}}
+}
+
+// id is that of the one watch.
+func (w *world) id() string {
+	w.Helper()
+	if len(w.watches) != 1 {
+		w.Fatalf("watches: %v", w.watches)
+	}
+	return w.watches[0].ID
+}
+
+// want says what differs, as "web changed by x", "web missing" or "verify", and whether there was news.
+func (w *world) want(news bool, want ...string) {
+	w.Helper()
+	if (len(w.news) > 0) != news {
+		w.Errorf("news: %v", w.news)
+	}
+	w.news = nil
+	d := w.Drift("web")
+	var got []string
+	if d.Verify {
+		got = append(got, "verify")
+	}
+	for _, o := range d.Objects {
+		text := o.Name + " changed"
+		if o.Missing {
+			text = o.Name + " missing"
+		}
+		if len(o.By) > 0 {
+			text += " by " + strings.Join(o.By, ", ")
+		}
+		got = append(got, text)
+	}
+	if d.Blind != "" {
+		got = append(got, d.Blind)
+	}
+	if !slices.Equal(got, want) {
+		w.Errorf("it differs in %q, want %q", got, want)
+	}
+}
+
+// released has Helm leave objects, and the watch show them.
+func (w *world) released(seen ...release.Object) {
+	w.Helper()
+	w.Begin(web)
+	w.Expect(web, all(seen...))
+	entries := []watch.Entry{}
+	for _, o := range seen {
+		entries = append(entries, is(o.Name, int(version(o.Version)), o.Owned[0]))
+	}
+	w.Synced(w.id(), entries, nil)
+	w.want(false)
+}
+
+func TestWhatOthersChange(t *testing.T) {
+	w := newWorld(t)
+	w.released(left("a", 10, 1), left("b", 11, 2))
+	w.Changed(w.id(), changes(is("a", 12, 1, "kubectl"))) // beside our fields
+	w.want(false)
+	w.Changed(w.id(), changes(is("a", 13, 7, "kubectl")))
+	w.want(true, "a changed by kubectl")
+	w.Changed(w.id(), deleted("b", 14))
+	w.want(true, "a changed by kubectl", "b missing")
+	w.Changed(w.id(), changes(is("a", 15, 1))) // as it was
+	w.want(true, "b missing")
+	w.Changed(w.id(), changes(is("b", 16, 9, "kubectl"))) // by somebody else
+	w.want(false, "b changed by kubectl")
+	w.Changed(w.id(), changes(is("c", 17, 3))) // one that says that it belongs to the release
+	w.want(false, "b changed by kubectl")
+}
+
+// The watch may show our own writes late, or early.
+func TestOurOwnWritesAreNoDrift(t *testing.T) {
+	w := newWorld(t)
+	w.released(left("a", 10, 1))
+	w.Begin(web)
+	w.Changed(w.id(), changes(is("a", 20, 2)))
+	w.Changed(w.id(), changes(is("a", 21, 3)))
+	w.want(false)
+	w.Expect(web, all(left("a", 22, 4)))
+	w.want(false)
+	w.Changed(w.id(), changes(is("a", 22, 4)))
+	w.want(false)
+	w.Changed(w.id(), changes(is("a", 23, 3)))
+	w.want(true, "a changed")
+	w.Repaired(web, Repair{Asked: []effect.Ref{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "a"}}, Objects: release.Objects{Seen: []release.Object{left("a", 24, 4)}}, Ended: true})
+	w.want(true)
+	w.Changed(w.id(), changes(is("a", 24, 4)))
+	w.want(false)
+}
+
+// An object that is made anew by Helm is not missing, one that goes right after that is.
+func TestObjectsThatAreMadeAnew(t *testing.T) {
+	w := newWorld(t)
+	w.released(left("a", 10, 1))
+	w.Begin(web)
+	w.Changed(w.id(), deleted("a", 12))
+	w.Expect(web, all(left("a", 20, 1)))
+	w.want(false)
+	w.Begin(web)
+	w.Changed(w.id(), deleted("a", 31))
+	w.Expect(web, all(left("a", 30, 1)))
+	w.want(true, "a missing")
+	w.Repaired(web, Repair{Asked: []effect.Ref{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "a"}}, Objects: release.Objects{Seen: []release.Object{left("a", 32, 1)}}, Ended: true})
+	w.want(true)
+	w.Changed(w.id(), deleted("a", 33))
+	w.want(true, "a missing")
+	// Nobody makes it anew, such as a Job that has a time to live.
+	w.Repaired(web, Repair{Asked: []effect.Ref{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "a"}}, Ended: true})
+	w.want(true)
+}
+
+// Objects that are being deleted are looked at once they are gone; Jobs that have ended may go.
+func TestObjectsOnTheirWayOut(t *testing.T) {
+	w := newWorld(t)
+	w.released(left("a", 10, 1), left("job", 10, 1))
+	going := is("a", 11, 5)
+	going.Result.(*state).deleting = true
+	w.Changed(w.id(), changes(going))
+	w.want(false)
+	w.Changed(w.id(), deleted("a", 12))
+	w.want(true, "a missing")
+	ended := is("job", 13, 1)
+	ended.Result.(*state).finished = true
+	w.Changed(w.id(), changes(ended))
+	w.Changed(w.id(), deleted("job", 14))
+	w.want(false, "a missing")
+}
+
+// After a restart the digest of the record tells whether all is as it was, without a request.
+func TestAProcessLearnsByTheDigest(t *testing.T) {
+	was := all(left("a", 10, 1), left("b", 11, 2))
+	was.Seen = nil
+	for _, test := range []struct {
+		name string
+		have []watch.Entry
+		want []string
+	}{
+		{"as it was", []watch.Entry{is("a", 50, 1), is("b", 60, 2)}, nil},
+		{"changed", []watch.Entry{is("a", 50, 1), is("b", 60, 3)}, []string{"verify"}},
+		{"deleted", []watch.Entry{is("a", 50, 1)}, []string{"verify"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.Begin(web)
+			w.Expect(web, was)
+			w.want(false) // nothing is known before the watch is synced
+			w.Synced(w.id(), test.have, nil)
+			w.want(test.want != nil, test.want...)
+			if test.want != nil {
+				w.Repaired(web, Repair{Objects: all(left("a", 70, 1), left("b", 71, 2)), Ended: true})
+				w.want(true)
+				return
+			}
+			w.Changed(w.id(), changes(is("b", 70, 9, "kubectl")))
+			w.want(true, "b changed by kubectl")
+			w.Begin(web) // a pass that changes nothing leaves it so
+			w.Expect(web, was)
+			w.want(true, "b changed by kubectl")
+		})
+	}
+	w := newWorld(t)
+	w.Expect(web, release.Objects{Of: "uid"}) // an earlier version of Starling has released it
+	w.want(true, "verify")
+	if len(w.watches) > 0 {
+		t.Errorf("watches: %v", w.watches)
+	}
+}
+
+// Watches are those of all kinds, of the namespaces of their releases, and go on until others
+// that have more of them are synced.
+func TestWatches(t *testing.T) {
+	w := newWorld(t)
+	w.released(left("a", 10, 1))
+	first := w.watches[0]
+	if first.Labels != "starling.dev/released-by=ops.starling" || !first.Metadata || !slices.Equal(first.Namespaces, []string{"shop"}) || !IsWatch(first.ID) {
+		t.Errorf("%+v", first)
+	}
+	for i := range maxNamespaces {
+		ref := release.Ref{Module: fmt.Sprint("m", i), Name: "x", Namespace: fmt.Sprint("ns", i)}
+		o := left("x", 10, 1)
+		o.Namespace = ref.Namespace
+		w.Expect(ref, all(o))
+	}
+	if len(w.watches) != 2 || w.watches[0].ID != first.ID || w.watches[1].Namespaces != nil {
+		t.Fatalf("watches: %+v", w.watches)
+	}
+	w.Changed(first.ID, changes(is("a", 11, 3)))
+	if d := w.Drift("web"); len(d.Objects) != 1 {
+		t.Errorf("%+v", d)
+	}
+	w.Synced(w.watches[1].ID, []watch.Entry{is("a", 12, 1)}, nil)
+	if len(w.watches) != 1 {
+		t.Errorf("watches: %+v", w.watches)
+	}
+	if d := w.Drift("web"); len(d.Objects) != 0 {
+		t.Errorf("%+v", d)
+	}
+	if d := w.Drift("m3"); len(d.Objects) != 1 || !d.Objects[0].Missing {
+		t.Errorf("%+v", d)
+	}
+	w.Tracker.Failed(w.id(), fmt.Errorf("forbidden"))
+	if d := w.Drift("web"); d.Blind != "forbidden" {
+		t.Errorf("%+v", d)
+	}
+	w.Forget(web)
+	for i := range maxNamespaces {
+		w.Forget(release.Ref{Module: fmt.Sprint("m", i), Name: "x", Namespace: fmt.Sprint("ns", i)})
+	}
+	if n := len(w.watches) + len(w.modules) + len(w.releases) + len(w.kinds) + len(w.byID); n > 0 {
+		t.Errorf("%d things stay: %v %v %v", n, w.modules, w.releases, w.kinds)
+	}
+}
+
+// Objects that go before a watch has shown them are missed by its next list.
+func TestObjectsThatNobodyHasSeen(t *testing.T) {
+	w := newWorld(t)
+	w.released(left("a", 10, 1))
+	w.Begin(web)
+	w.Expect(web, all(left("a", 10, 1), left("b", 20, 1), left("c", 30, 1)))
+	w.want(false)
+	list := []watch.Entry{is("a", 10, 1)}
+	w.Synced(w.id(), list, watch.Positions{"shop": 25})
+	w.want(true, "b missing")
+	w.Changed(w.id(), changes(is("c", 30, 1)))
+	w.want(false, "b missing")
+	// A server that was restored from a backup counts anew.
+	w.Synced(w.id(), []watch.Entry{is("a", 5, 1), is("b", 6, 2)}, watch.Positions{"shop": 7})
+	w.want(true, "b changed", "c missing")
+}
+
+// Of kinds whose API server keeps no managed fields, only what is missing is drift.
+func TestKindsWithoutManagedFields(t *testing.T) {
+	of := func(version int) watch.Entry {
+		e := is("a", version, 0)
+		e.Result.(*state).known = false
+		return e
+	}
+	seen := all(left("a", 10, 0))
+	w := newWorld(t)
+	w.Expect(web, seen)
+	w.Synced(w.id(), []watch.Entry{of(10)}, nil)
+	w.Changed(w.id(), changes(of(11)))
+	w.want(false)
+	w.Changed(w.id(), deleted("a", 12))
+	w.want(true, "a missing")
+
+	w, seen.Seen = newWorld(t), nil // after a restart
+	w.Expect(web, seen)
+	w.Synced(w.id(), []watch.Entry{of(10)}, nil)
+	w.want(false)
+	w.Changed(w.id(), deleted("a", 12))
+	w.want(true, "a missing")
+}
+
+// A storm is told of once, until somebody asks.
+func TestAStormIsOneNews(t *testing.T) {
+	w := newWorld(t)
+	var seen []release.Object
+	for i := range 500 {
+		seen = append(seen, left(fmt.Sprint("x", i), 10, 1))
+	}
+	w.released(seen...)
+	for i := range seen {
+		w.Changed(w.id(), deleted(seen[i].Name, uint64(20+i)))
+	}
+	if len(w.news) != 1 {
+		t.Errorf("%d news", len(w.news))
+	}
+	if d := w.Drift("web"); len(d.Objects) != len(seen) || !slices.IsSortedFunc(d.Objects, func(a, b engineObject) int { return cmp.Compare(a.Name, b.Name) }) {
+		t.Errorf("%d objects", len(d.Objects))
+	}
+}

@@ -1,0 +1,224 @@
+package drift
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/watch"
+)
+
+// maxNamespaces is how many namespaces of a kind are watched one by one; past it all are.
+const maxNamespaces = 20
+
+// prefix begins the ids of the watches.
+const prefix = "drift "
+
+// IsWatch says whether a watch of this id is one of a tracker.
+func IsWatch(id string) bool { return strings.HasPrefix(id, prefix) }
+
+type kindKey struct{ apiVersion, kind string }
+
+// kind is one that some release has objects of, and its watch.
+type kind struct {
+	kindKey
+	objects  map[place]*object
+	releases map[*tracked]bool // that have objects of the kind
+	uses     map[string]int    // how many releases have some in each namespace; "" for kinds that are in none
+
+	id     string // of the watch; "" without one
+	before string // an earlier watch, of fewer namespaces, that goes on until the other one is synced
+	all    bool   // the watch is of all namespaces
+	covers map[string]bool
+	synced bool
+	until  watch.Positions // how far it had come when it was synced last
+	failed string          // why the watch does not work
+}
+
+// use notes in which scopes a release has objects, in the place of those before.
+func (t *Tracker) use(r *tracked, scopes []release.Scope) {
+	before := r.scopes
+	r.scopes = map[scope]bool{}
+	for _, s := range scopes {
+		at := scope{t.kind(s.APIVersion, s.Kind), s.Namespace}
+		if !r.scopes[at] {
+			r.scopes[at] = true
+			at.kind.uses[at.namespace]++
+		}
+	}
+	for at := range before {
+		delete(at.kind.releases, r)
+	}
+	for at := range r.scopes {
+		at.kind.releases[r] = true
+	}
+	for at := range before {
+		if at.kind.uses[at.namespace]--; at.kind.uses[at.namespace] == 0 {
+			delete(at.kind.uses, at.namespace)
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
+		t.watch(at.kind)
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(before), compareScopes) {
+		t.watch(at.kind)
+	}
+}
+
+func (t *Tracker) kind(apiVersion, name string) *kind {
+	key := kindKey{apiVersion, name}
+	k := t.kinds[key]
+	if k == nil {
+		k = &kind{kindKey: key, objects: map[place]*object{}, releases: map[*tracked]bool{}, uses: map[string]int{}}
+		t.kinds[key] = k
+	}
+	return k
+}
+
+// watch has a kind watched where releases have objects of it.
+func (t *Tracker) watch(k *kind) {
+	if len(k.uses) == 0 {
+		t.unwatch(k)
+		return
+	}
+	if k.id != "" && (k.all || k.coversAll()) {
+		return
+	}
+	switch {
+	case k.synced:
+		k.before = k.id
+	case k.id != "":
+		t.stop(k.id)
+	}
+	t.started++
+	k.id, k.synced, k.until, k.failed = fmt.Sprintf("%s%s %s %d", prefix, k.apiVersion, k.kind, t.started), false, nil, ""
+	k.covers = map[string]bool{}
+	for namespace := range k.uses {
+		k.covers[namespace] = true
+	}
+	k.all = k.covers[""] || len(k.covers) > maxNamespaces
+	spec := watch.Spec{
+		ID: k.id, APIVersion: k.apiVersion, Kind: k.kind, Labels: effect.ReleasedByLabel + "=" + t.o.Instance, Metadata: true, Lists: true,
+		Filter: func(obj map[string]any) (starlark.Value, bool, error) {
+			return read(obj, k.kind == "Job" && strings.HasPrefix(k.apiVersion, "batch/"), t.o.Manager, func(name, string) []owned.Path { return nil }), true, nil
+		},
+		FilterID: "drift", // watches of one kind share what it gives
+	}
+	if !k.all {
+		spec.Namespaces = slices.Sorted(maps.Keys(k.covers))
+	}
+	t.byID[k.id] = k
+	t.o.Start(spec)
+}
+
+func (k *kind) coversAll() bool {
+	for namespace := range k.uses {
+		if !k.covers[namespace] {
+			return false
+		}
+	}
+	return true
+}
+
+// unwatch ends the watches of a kind, and forgets what they have shown.
+func (t *Tracker) unwatch(k *kind) {
+	for _, id := range []string{k.before, k.id} {
+		if id != "" {
+			t.stop(id)
+		}
+	}
+	delete(t.kinds, k.kindKey)
+	for _, o := range k.objects {
+		t.drop(o)
+	}
+}
+
+func (t *Tracker) stop(id string) {
+	delete(t.byID, id)
+	t.o.Stop(id)
+}
+
+// Synced takes in all objects that a watch has, after each list. Until is how far it had come before
+// they were read; nil when that is not known.
+func (t *Tracker) Synced(id string, entries []watch.Entry, until watch.Positions) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.byID[id]
+	if k == nil {
+		return
+	}
+	for namespace, at := range k.until {
+		if id == k.id && until[namespace] < at {
+			k.anew()
+			break
+		}
+	}
+	there := make(map[place]bool, len(entries))
+	for _, e := range entries {
+		at := place{e.Namespace, e.Name}
+		there[at] = true
+		t.show(k, at, e.Result)
+	}
+	if id != k.id {
+		return
+	}
+	k.synced, k.until = true, until
+	if k.before != "" {
+		t.stop(k.before)
+		k.before = ""
+	}
+	for at, o := range k.objects {
+		if !there[at] && (k.all || k.covers[at.namespace]) {
+			t.lose(o, until.In(at.namespace))
+		}
+	}
+	t.learnAll(k)
+}
+
+// anew forgets versions: the API server was restored from a backup, and they begin anew.
+func (k *kind) anew() {
+	for _, o := range k.objects {
+		o.have, o.version, o.goneAt = nil, 0, 0
+	}
+}
+
+// Changed takes in changes of the objects of a watch.
+func (t *Tracker) Changed(id string, events []watch.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.byID[id]
+	if k == nil {
+		return
+	}
+	for _, ev := range events {
+		at := place{ev.Namespace, ev.Name}
+		if ev.Type != watch.Deleted {
+			t.show(k, at, ev.Result)
+		} else if o := k.objects[at]; o != nil {
+			t.lose(o, ev.Version)
+		}
+	}
+}
+
+// Failed takes in why a watch does not work as it should; nil: all is well.
+func (t *Tracker) Failed(id string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.byID[id]
+	if k == nil || id != k.id {
+		return
+	}
+	k.failed = ""
+	if err != nil {
+		k.failed = err.Error()
+	}
+	for r := range k.releases {
+		t.tell(r)
+	}
+}

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/repairs"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
+)
+
+// DriftObject is an object of a release that is not as Starling has left it.
+type DriftObject = repairs.Object
+
+// drifted takes in which objects of a module's release differ.
+func (e *Engine) drifted(in Drift) {
+	m := e.modules[in.Module]
+	if m == nil {
+		return
+	}
+	m.repairs.Found(in.Objects, in.Verify)
+	m.blind = in.Blind
+	e.touch(m)
+}
+
+// repairable says that objects of the module's release may be put right: nothing else works on it, and
+// its last work has succeeded.
+func (m *module) repairable() bool {
+	return !m.removed && !m.leaving && m.verdict.Do == verdicts.Install && m.hasChart() && m.pass.Ready() && m.pass.Idle() && !m.pass.Wanted()
+}
+
+// repair has objects put right that differ.
+func (e *Engine) repair(m *module) {
+	if m == e.global || !m.repairable() {
+		return
+	}
+	if objects, due := m.repairs.Begin(e.now); due {
+		e.ask(m, Repair{Op: e.op(), Module: m.gen, Ref: m.ref(e.opts.Namespace), Objects: objects, Secrets: m.values.Secrets()})
+	}
+}
+
+func (e *Engine) repaired(a asked, in Repaired) {
+	m := a.module
+	if in.Lost && in.Waits == "" && in.Op > m.incarnation { // there is no release any more: the pass makes it anew
+		m.pass.Want(nil)
+	}
+	objects := in.Written
+	if asked := a.action.(Repair).Objects; asked != nil && !in.Lost {
+		objects = asked // those that were as they should be, too: else a watch that errs would have them looked at without end
+	}
+	if contested := m.repairs.Ended(repairs.Outcome{Err: in.Err, Objects: objects, Waits: in.Waits}, e.now, e.opts.Jitter); len(contested) > 0 {
+		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: "DriftContested", Message: e.contested(m, contested)})
+	}
+}
+
+// contested says that somebody changes objects again and again.
+func (e *Engine) contested(m *module, objects []effect.Ref) string {
+	by, _ := m.repairs.Contested(objects[0], e.now)
+	if by == "" {
+		by = "somebody"
+	}
+	more := ""
+	if n := len(objects) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more objects)", n)
+	}
+	return fmt.Sprintf("%s is contested by %s: it was put right %d times within %.0f minutes, and waits longer each time from now on%s",
+		objects[0], by, repairs.MaxRounds, repairs.Window.Minutes(), more)
+}
+
+// driftStatus is what people are shown of objects that others have changed.
+func (e *Engine) driftStatus(m *module) []status.Drifted {
+	var out []status.Drifted
+	shown := map[effect.Ref]bool{}
+	for _, o := range m.repairs.Objects() {
+		_, contested := m.repairs.Contested(o.Ref, e.now)
+		shown[o.Ref] = true
+		out = append(out, status.Drifted{Object: o.String(), Missing: o.Missing, By: o.By, Contested: contested})
+	}
+	for _, k := range m.repairs.AllContested(e.now) {
+		if shown[k] {
+			continue
+		}
+		d := status.Drifted{Object: k.String(), Contested: true}
+		if by, _ := m.repairs.Contested(k, e.now); by != "" {
+			d.By = []string{by}
+		}
+		out = append(out, d)
+	}
+	return out
+}
