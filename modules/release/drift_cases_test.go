@@ -32,7 +32,7 @@ type driftWorld struct {
 const driftChart = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: web, labels: {app: web}}
-data: {color: "{{ .Values.color }}", size: "1"}
+data: {color: "{{ .Values.color }}"{{ if not .Values.bare }}, size: "1"{{ end }}}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -48,17 +48,19 @@ spec:
 `
 
 const gadgetTemplate = `---
-apiVersion: GROUP/v1
+apiVersion: GROUP/{{ .Values.version | default "v1" }}
 kind: Gadget
 metadata: {name: web}
 spec: {count: 1, free: {a: 1, list: [1, 2]}}
 `
 
-// gadgetCRD is a kind of which some fields are known and others kept as they come.
+// gadgetCRD is a kind, in two versions, of which some fields are known and others kept as they come.
 const gadgetCRD = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "gadgets.GROUP"},
 "spec": {"group": "GROUP", "names": {"kind": "Gadget", "plural": "gadgets", "singular": "gadget", "listKind": "GadgetList"}, "scope": "Namespaced",
-"versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"count": {"type": "integer"}}}}}}}]}}`
+"versions": [{"name": "v1", "served": true, "storage": true, "schema": SCHEMA}, {"name": "v2", "served": true, "storage": false, "schema": SCHEMA}]}}`
+
+const gadgetSchema = `{"openAPIV3Schema": {"type": "object", "properties": {
+"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"count": {"type": "integer"}}}}}}`
 
 var (
 	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -153,6 +155,7 @@ func set(v any, path ...string) func(*unstructured.Unstructured) {
 
 func driftCases(group string) []driftCase {
 	gadgets := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}
+	second := gadgets.GroupResource().WithVersion("v2")
 	color, replicas := []string{"data", "color"}, []string{"spec", "replicas"}
 	return []driftCase{
 		{name: "a value is patched", of: configMaps, changed: true, path: color, want: "red",
@@ -239,6 +242,10 @@ func driftCases(group string) []driftCase {
 			do: func(o *others) { o.merge(`{"spec":{"free":{"list":[1,2,3]}}}`) }},
 		{name: "a field of a custom resource is removed", of: gadgets, changed: true, path: []string{"spec", "free", "a"}, want: int64(1),
 			do: func(o *others) { o.merge(`{"spec":{"free":{"a":null}}}`) }},
+		{name: "a custom resource is patched by another version", of: second, changed: true, path: []string{"spec", "count"}, want: int64(1),
+			do: func(o *others) { o.merge(`{"spec":{"count":2}}`) }},
+		{name: "the same value is patched by another version", of: second,
+			do: func(o *others) { o.merge(`{"spec":{"count":1}}`) }},
 		{name: "a field is added to a custom resource", of: gadgets, path: []string{"spec", "free", "b"}, want: int64(2),
 			do: func(o *others) { o.merge(`{"spec":{"free":{"b":2}}}`) }},
 	}
@@ -289,7 +296,7 @@ func (w *driftWorld) target(color string) Target {
 	return Target{
 		Module: "web", Name: "web", Namespace: w.apps, Values: map[string]any{"color": color},
 		Chart:    chartOf("web", driftChart, replaceGroup(gadgetTemplate, w.group)),
-		Installs: []builtins.Grant{{APIVersion: w.group + "/v1", Kind: "Gadget"}},
+		Installs: []builtins.Grant{{APIVersion: w.group + "/v1", Kind: "Gadget"}, {APIVersion: w.group + "/v2", Kind: "Gadget"}},
 	}
 }
 

@@ -36,6 +36,12 @@ func TestDriftCasesReal(t *testing.T) {
 	testDriftCases(t, w)
 }
 
+func TestDriftOverWritesReal(t *testing.T) {
+	t.Parallel()
+	w, _ := newRealDrift(t)
+	testDriftOverWrites(t, w)
+}
+
 // A start of an unchanged release takes no request more, and an install one write of the records.
 func TestDriftTakesNoRequests(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,9 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-func replaceGroup(text, group string) string { return strings.ReplaceAll(text, "GROUP", group) }
+func replaceGroup(text, group string) string {
+	return strings.NewReplacer("GROUP", group, "SCHEMA", gadgetSchema).Replace(text)
+}
 
 // newSimulatedDrift is a driftWorld without controllers.
 func newSimulatedDrift(t *testing.T) (*driftWorld, *manyFixture) {
@@ -52,6 +54,11 @@ func (w *driftWorld) serve() {
 func TestDriftCasesSimulated(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
 	testDriftCases(t, w)
+}
+
+func TestDriftOverWritesSimulated(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	testDriftOverWrites(t, w)
 }
 
 // The objects of a release are known after each write, and after a start without a request.
