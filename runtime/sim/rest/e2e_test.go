@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	e2e "github.com/starling-operator/starling/e2e/cluster"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,15 +22,47 @@ var shared *e2e.Cluster
 
 func TestMain(m *testing.M) { os.Exit(e2e.Main(m, &shared)) }
 
+// TestDiscoveryReal compares the list of what Kubernetes serves by itself with the real
+// server's discovery; with -update it writes the list.
+func TestDiscoveryReal(t *testing.T) {
+	w := realWorld(t)
+	var services struct {
+		Items []struct {
+			Spec struct{ Group, Version string } `json:"spec"`
+		} `json:"items"`
+	}
+	fetch(t, w, "/apis/apiregistration.k8s.io/v1/apiservices?labelSelector=kube-aggregator.kubernetes.io/automanaged%3Donstart", &services)
+	versions := []string{"apiregistration.k8s.io/v1"} // those of other tests' CustomResourceDefinitions are not among them
+	for _, s := range services.Items {
+		versions = append(versions, metav1.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version}.String())
+	}
+	got := discovered(t, w, versions)
+	if *update {
+		if err := os.WriteFile(discoveryFile, []byte(strings.Join(got, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	text, err := os.ReadFile(discoveryFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(strings.TrimSpace(string(text)), "\n"), got); diff != "" {
+		t.Errorf("(-recorded +real server)\n%s", diff)
+	}
+}
+
 // TestParityReal gives the cases of testdata/parity to the real API server; with
 // -update it records its answers.
-func TestParityReal(t *testing.T) {
+func TestParityReal(t *testing.T) { runParity(t, realWorld(t), *update) }
+
+func realWorld(t *testing.T) parityWorld {
 	transport, err := clientrest.TransportFor(shared.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	runParity(t, &transportWorld{
+	return &transportWorld{
 		transport: transport, host: shared.Config.Host, patience: 2 * time.Minute,
 		spaces: func(t *testing.T) string {
 			n++
@@ -48,5 +82,5 @@ func TestParityReal(t *testing.T) {
 				return errors.New("not yet")
 			})
 		},
-	}, *update)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -75,28 +76,55 @@ func (s *Server) unknown(gv schema.GroupVersion) error {
 	return errNowhere
 }
 
-func (q *request) dispatch() (*answer, error) {
+// verb is what a request wants to do; "" for a method that its path does not take.
+func (q *request) verb() string {
 	named := q.target.Name != ""
-	switch {
-	case q.http.Method == http.MethodGet && named:
+	switch method := q.http.Method; {
+	case method == http.MethodGet && named:
+		return "get"
+	case method == http.MethodGet && truth(q.query, "watch"):
+		return "watch"
+	case method == http.MethodGet:
+		return "list"
+	case method == http.MethodPost && (!named || q.target.Subresource != ""):
+		return "create"
+	case method == http.MethodPut && named:
+		return "update"
+	case method == http.MethodPatch && named:
+		return "patch"
+	case method == http.MethodDelete && named:
+		return "delete"
+	case method == http.MethodDelete:
+		return "deletecollection"
+	}
+	return ""
+}
+
+func (q *request) dispatch() (*answer, error) {
+	verb := q.verb()
+	if q.target.Subresource == "" && !slices.Contains(q.kind.Verbs(), verb) {
+		return nil, unsupported(q.target.GVR.GroupResource(), q.http)
+	}
+	switch verb {
+	case "get":
 		obj, err := q.server.o.Store.Get(q.target)
 		if err != nil {
 			return nil, err
 		}
 		return ok(q.partial(obj)), nil
-	case q.http.Method == http.MethodGet && truth(q.query, "watch"):
+	case "watch":
 		return q.watch()
-	case q.http.Method == http.MethodGet:
+	case "list":
 		return q.list()
-	case q.http.Method == http.MethodPost && (!named || q.target.Subresource != ""):
+	case "create":
 		return q.create()
-	case q.http.Method == http.MethodPut && named:
+	case "update":
 		return q.update()
-	case q.http.Method == http.MethodPatch && named:
+	case "patch":
 		return q.patch()
-	case q.http.Method == http.MethodDelete && named:
+	case "delete":
 		return q.delete()
-	case q.http.Method == http.MethodDelete && q.kind.Plural != "namespaces":
+	case "deletecollection":
 		return q.deleteCollection()
 	}
 	return nil, unsupported(q.target.GVR.GroupResource(), q.http)

@@ -24,6 +24,8 @@ func (s *Store) prepareNew(k *kind, obj map[string]any) {
 		s.clusterIP(obj)
 	case "jobs":
 		jobSelector(obj)
+	case apiServices:
+		s.localService(obj)
 	case crdResource.Resource:
 		s.establish(obj)
 	}
@@ -115,7 +117,7 @@ func validateBuiltin(k *kind, obj, old map[string]any) field.ErrorList {
 			errs = append(errs, selects(obj, old)...)
 		}
 	}
-	errs = append(errs, finalizerNames(obj, old)...)
+	errs = append(errs, finalizerNames(k, obj, old)...)
 	if old == nil || !sameBut(old, obj, "metadata", "status", "apiVersion") {
 		errs = append(errs, required(k, obj)...)
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	aggregatorconfigurations "k8s.io/kube-aggregator/pkg/client/applyconfiguration"
 )
 
 // Builtins are the kinds that every API server has. They are the same in all
@@ -23,6 +25,7 @@ type Builtins struct {
 	byKind     map[schema.GroupVersionKind]*kind
 	scheme     *runtime.Scheme
 	converter  func() managedfields.TypeConverter
+	aggregator func() managedfields.TypeConverter // of APIServices
 	crdTypes   func() *crdTypes
 
 	// Kinds that were made of CRDs, by their content: reading schemas and compiling
@@ -39,15 +42,19 @@ func NewBuiltins() *Builtins {
 		scheme:     runtime.NewScheme(),
 		custom:     map[[sha256.Size]byte]*kind{},
 	}
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme} {
 		if err := add(b.scheme); err != nil {
 			panic(err) // the tables of two libraries contradict each other
 		}
 	}
 	b.converter = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(b.scheme) })
+	b.aggregator = sync.OnceValue(func() managedfields.TypeConverter { return aggregatorconfigurations.NewTypeConverter(b.scheme) })
 	b.crdTypes = sync.OnceValue(newCRDTypes)
 	for line := range strings.SplitSeq(strings.TrimSpace(builtinTable), "\n") {
 		b.add(strings.Fields(line))
+	}
+	for from, to := range keptAs {
+		b.byKind[from].keptAs = b.byKind[to]
 	}
 	return b
 }
@@ -73,9 +80,18 @@ func (b *Builtins) add(f []string) {
 		},
 		generation: has("g"), firstOnly: f[2] == "priorityclasses", versioned: has("v"), putCreates: has("p"), returnsGone: has("r"),
 	}
+	switch {
+	case has("o"):
+		k.verbs = []string{"create"}
+	case has("l"):
+		k.verbs = []string{"get", "list"}
+	}
 	converter := b.converter
-	if k.Group == apiextensionsv1.GroupName {
+	switch k.Group {
+	case apiextensionsv1.GroupName:
 		converter = func() managedfields.TypeConverter { return b.crdTypes().converter }
+	case apiregistrationv1.GroupName:
+		converter = b.aggregator
 	}
 	k.typed = &typedKind{gvk: k.GVK(), scheme: b.scheme}
 	k.fieldManager = newManagers(k, converter, k.typed)

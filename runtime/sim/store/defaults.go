@@ -6,6 +6,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 // unless sets what p points to when nothing is set yet.
@@ -148,6 +150,15 @@ func setDefaults(obj runtime.Object) {
 		unset(&o.PreemptionPolicy, corev1.PreemptLowerPriority)
 	case *apiextensionsv1.CustomResourceDefinition:
 		defaultCRD(o)
+	case *apiregistrationv1.APIService:
+		if o.Spec.Service != nil {
+			unset(&o.Spec.Service.Port, 443)
+		}
+	case *autoscalingv1.HorizontalPodAutoscaler:
+		unset(&o.Spec.MinReplicas, 1)
+		if o.Annotations[metricsNote] == "" {
+			unset(&o.Spec.TargetCPUUtilizationPercentage, 80)
+		}
 	}
 }
 
@@ -232,7 +243,9 @@ func defaultWorkload(obj runtime.Object) {
 		unset(&o.Spec.RevisionHistoryLimit, 10)
 		defaultPodSpec(&o.Spec.Template.Spec)
 		for i := range o.Spec.VolumeClaimTemplates {
-			setDefaults(&o.Spec.VolumeClaimTemplates[i])
+			claim := &o.Spec.VolumeClaimTemplates[i]
+			claim.APIVersion, claim.Kind = "v1", "PersistentVolumeClaim"
+			setDefaults(claim)
 		}
 	case *appsv1.DaemonSet:
 		unless(&o.Spec.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)

@@ -167,7 +167,7 @@ func (s *Store) DeleteCollection(t Target, sel Selection, o DeleteOptions) ([]ma
 		return nil, err
 	}
 	var out []map[string]any
-	table := s.table(k.groupResource())
+	table := s.table(k.keptIn())
 	for _, key := range slices.Clone(table.keys) {
 		obj := table.objects[key]
 		if obj == nil || !match(obj) {

@@ -37,7 +37,10 @@ func (o *over) made(k *kind, key string, sent, stored map[string]any) {
 	if o == nil || sent == nil {
 		return
 	}
-	gr := k.groupResource()
+	gr := k.keptIn()
+	if k.keptAs != nil {
+		sent, stored = converted(sent, k.keptAs.GVK()), storedForm(k, stored)
+	}
 	if texts, ok := sent["stringData"].(map[string]any); ok && k.Kind.Kind == "Secret" {
 		data, _ := sent["data"].(map[string]any)
 		data = maps.Clone(data)

@@ -25,9 +25,10 @@
 //     cannot change once it is there. The many other checks of the real server are
 //     code that is no library. Of Pods nothing is
 //     checked: tests make them of what a hook looks at.
-//   - Built-in kinds are served in one version each: no autoscaling/v1, and no
-//     events.k8s.io beside v1 Events. Reviews of access and tokens, APIServices and
-//     the bindings, logs and shells of Pods are not served.
+//   - Reviews of access say yes, those of tokens no. Bindings, logs and shells of Pods are
+//     not served, and neither are the kinds that an APIService brings.
+//   - A HorizontalPodAutoscaler in autoscaling/v1 keeps what it has no field for in the
+//     annotations of the real server, but written as autoscaling/v2 does.
 //   - Messages that name Go types of the server, or show an object in the order of
 //     its fields, differ. Continue tokens look different.
 //   - metadata.generation of EndpointSlices and the annotation with the template's

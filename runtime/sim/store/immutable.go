@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
@@ -36,7 +37,11 @@ func immutable(k *kind, obj, old map[string]any) field.ErrorList {
 	case "statefulsets.apps":
 		return fixedStatefulSet(obj, old)
 	case "persistentvolumeclaims":
-		if !sameBut(specOf(obj), specOf(old), "resources", "volumeAttributesClassName", "volumeName") {
+		may := []string{"resources", "volumeAttributesClassName", "volumeName"}
+		if nested(old, "spec", "storageClassName") == nil {
+			may = append(may, "storageClassName") // as for a claim that is older than the default class
+		}
+		if !sameBut(specOf(obj), specOf(old), may...) {
 			return field.ErrorList{field.Forbidden(field.NewPath("spec"),
 				"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")}
 		}
@@ -93,9 +98,18 @@ func fixedAddresses(obj, old map[string]any) field.ErrorList {
 func fixedJob(obj, old map[string]any) field.ErrorList {
 	errs := fixed(obj, old, nested(obj, "spec", "selector"), "spec", "selector")
 	if nested(old, "spec", "suspend") == true && nested(old, "status", "startTime") == nil {
-		// Fields that schedule the Pods may change while the Job waits for its start.
+		// Fields that schedule the Pods, and resources, may change while the Job waits for
+		// its start.
 		part := func(o map[string]any) map[string]any {
 			m, _ := nested(o, "spec", "template", "spec").(map[string]any)
+			m = maps.Clone(m)
+			for _, list := range []string{"containers", "initContainers"} {
+				var left []any
+				for _, c := range mapsOf(m[list]) {
+					left = append(left, without(c, "resources", true))
+				}
+				m[list] = left
+			}
 			return m
 		}
 		if !sameBut(part(obj), part(old), "nodeSelector", "tolerations", "affinity", "schedulingGates") {
@@ -112,13 +126,8 @@ func fixedJob(obj, old map[string]any) field.ErrorList {
 
 func fixedStatefulSet(obj, old map[string]any) field.ErrorList {
 	var errs field.ErrorList
-	by := []string{"serviceName", "podManagementPolicy", "volumeClaimTemplates"}
-	for _, key := range by {
+	for _, key := range []string{"serviceName", "podManagementPolicy", "volumeClaimTemplates"} {
 		errs = append(errs, fixed(obj, old, nested(obj, "spec", key), "spec", key)...)
-	}
-	may := append(by, "selector", "minReadySeconds", "ordinals", "persistentVolumeClaimRetentionPolicy", "replicas", "revisionHistoryLimit", "template", "updateStrategy")
-	if !sameBut(specOf(obj), specOf(old), may...) {
-		errs = append(errs, field.Forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
 	}
 	return errs
 }

@@ -21,6 +21,8 @@ type Kind struct {
 	Status, Scale bool
 	// Builtin is false for kinds of a CRD and for those of [Store.Serve].
 	Builtin bool
+
+	verbs []string // nil: all
 }
 
 // GVK returns what the objects say they are.
@@ -43,6 +45,9 @@ func (k Kind) groupResource() schema.GroupResource { return k.GVR().GroupResourc
 
 // Verbs returns what may be done with the kind, in discovery's order.
 func (k Kind) Verbs() []string {
+	if k.verbs != nil {
+		return k.verbs
+	}
 	if !k.Builtin {
 		return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	}
@@ -68,6 +73,15 @@ type kind struct {
 	crd           *crdVersion
 	typed         *typedKind
 	fieldManager  *managers
+	keptAs        *kind // the kind in whose form objects are stored; nil: this one
+}
+
+// keptIn is the resource under which objects of the kind are stored.
+func (k *kind) keptIn() schema.GroupResource {
+	if k.keptAs != nil {
+		return k.keptAs.groupResource()
+	}
+	return k.groupResource()
 }
 
 // Kinds returns all kinds that are served now, sorted by group, version and plural.

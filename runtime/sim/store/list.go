@@ -147,7 +147,7 @@ func tooLarge(version, now int64) error {
 // at returns the objects of a kind as they were at a version that the history
 // reaches back to.
 func (s *Store) at(k *kind, version int64) (map[string]map[string]any, []string) {
-	t := s.table(k.groupResource())
+	t := s.table(k.keptIn())
 	if version >= s.version {
 		return t.objects, t.keys
 	}
@@ -157,7 +157,7 @@ func (s *Store) at(k *kind, version int64) (map[string]map[string]any, []string)
 	}
 	for i := len(s.history) - 1; i >= 0 && s.history[i].version > version; i-- {
 		c := s.history[i]
-		if c.resource != k.groupResource() {
+		if c.resource != k.keptIn() {
 			continue
 		}
 		if c.before == nil {

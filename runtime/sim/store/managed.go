@@ -63,7 +63,7 @@ func (m *managers) reset(subresource string) *fieldpath.Set {
 		return fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 	case subresource != "status":
 		return nil
-	case m.typed == nil || k.Plural == "customresourcedefinitions":
+	case m.typed == nil || k.Plural == crdResource.Resource || k.Plural == apiServices:
 		return fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
 	case k.Plural == "pods":
 		return fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata", "deletionTimestamp"), fieldpath.MakePathOrDie("metadata", "ownerReferences"))
@@ -196,7 +196,7 @@ func equalBut(a, b map[string]any, path ...string) bool {
 	return true
 }
 
-// objects stands for the object machinery that a field manager wants: there is one
+// objects stands for the object machinery that a field manager wants: most kinds have one
 // version, and defaults are set elsewhere.
 type objects struct{ typed *typedKind }
 
@@ -214,13 +214,13 @@ func (objects) ConvertToVersion(in runtime.Object, gv runtime.GroupVersioner) (r
 	gvk := u.GroupVersionKind()
 	to, ok := gv.KindForGroupVersionKinds([]schema.GroupVersionKind{gvk})
 	if !ok || to == gvk {
-		if v, isVersion := gv.(schema.GroupVersion); isVersion && v.Group == gvk.Group && v != gvk.GroupVersion() {
-			to = v.WithKind(gvk.Kind)
-		} else {
+		v, isVersion := gv.(schema.GroupVersion)
+		if !isVersion || v == gvk.GroupVersion() || v.Group != gvk.Group && gvk != coreEvent && gvk != groupEvent {
 			return in, nil
 		}
+		to = v.WithKind(gvk.Kind)
 	}
-	out := u.DeepCopy()
+	out := &unstructured.Unstructured{Object: converted(runtime.DeepCopyJSON(u.Object), to)}
 	out.SetGroupVersionKind(to)
 	return out, nil
 }

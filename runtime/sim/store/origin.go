@@ -134,7 +134,7 @@ func (s *Store) load(k *kind, namespace, name string) error {
 
 // knows says whether an object, or that there is none, is known.
 func (s *Store) knows(k *kind, namespace, name string) bool {
-	_, known := s.over.known[k.groupResource()][keyOf(namespace, name)]
+	_, known := s.over.known[k.keptIn()][keyOf(namespace, name)]
 	return known || s.stored(k, Target{Namespace: namespace, Name: name}) != nil
 }
 
@@ -189,7 +189,7 @@ func (s *Store) loadList(k *kind, namespace string, sel Selection) error {
 func (s *Store) view(k *kind, obj map[string]any) (map[string]any, error) {
 	key := keyOf(namespaceOf(obj), nameOf(obj))
 	if s.over == nil || k.crd != nil || obj["apiVersion"] == k.APIVersion() || !s.over.served[k.GVR()] ||
-		versionOf(obj) != versionOf(s.over.known[k.groupResource()][key]) {
+		versionOf(obj) != versionOf(s.over.known[k.keptIn()][key]) {
 		return inVersion(k, obj), nil
 	}
 	at := k.GVR().String() + " " + key
@@ -211,7 +211,7 @@ func (s *Store) view(k *kind, obj map[string]any) (map[string]any, error) {
 
 // take keeps what the origin holds under a key. It is no change: nobody is told.
 func (s *Store) take(k *kind, key string, obj map[string]any) {
-	gr := k.groupResource()
+	gr := k.keptIn()
 	known := s.over.known[gr]
 	if known == nil {
 		known = map[string]map[string]any{}
@@ -245,7 +245,7 @@ func (s *Store) lost(uid any) bool {
 // settled says that an object's end is the origin's affair: it was being deleted when
 // it was found.
 func (s *Store) settled(k *kind, obj map[string]any) bool {
-	return s.over != nil && deleting(s.over.known[k.groupResource()][keyOf(namespaceOf(obj), nameOf(obj))])
+	return s.over != nil && deleting(s.over.known[k.keptIn()][keyOf(namespaceOf(obj), nameOf(obj))])
 }
 
 // AsOrigin shows a store to others as what they lie over. Their request is no call of

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,13 +84,17 @@ func notFound(k *kind, name string) error { return apierrors.NewNotFound(k.group
 
 // stored returns the object as it is stored, or nil.
 func (s *Store) stored(k *kind, t Target) map[string]any {
-	return s.table(k.groupResource()).objects[keyOf(t.Namespace, t.Name)]
+	return s.table(k.keptIn()).objects[keyOf(t.Namespace, t.Name)]
 }
 
-// inVersion returns a stored object in the version of a kind: no fields are converted.
+// inVersion returns a stored object in the version of a kind. Fields of custom resources
+// are not converted.
 func inVersion(k *kind, obj map[string]any) map[string]any {
 	if obj == nil || obj["apiVersion"] == k.APIVersion() {
 		return obj
+	}
+	if k.keptAs != nil {
+		return inForm(k, obj)
 	}
 	out := make(map[string]any, len(obj))
 	for key, v := range obj {
@@ -101,6 +106,9 @@ func inVersion(k *kind, obj map[string]any) map[string]any {
 
 // storedForm is an object of a kind as the store keeps it.
 func storedForm(k *kind, obj map[string]any) map[string]any {
+	if k.keptAs != nil {
+		return inForm(k.keptAs, obj)
+	}
 	if k.crd == nil || k.crd.storage == k.Version {
 		return obj
 	}
@@ -146,6 +154,9 @@ func (s *Store) Create(t Target, obj map[string]any, o WriteOptions) (Result, er
 	}
 	if t.Subresource == "eviction" {
 		return s.evict(k, t, obj, o)
+	}
+	if slices.Equal(k.verbs, []string{"create"}) {
+		return s.review(k, obj)
 	}
 	if t.Subresource != "" {
 		return Result{}, apierrors.NewMethodNotSupported(k.groupResource(), "create")

@@ -16,8 +16,11 @@ import (
 func required(k *kind, obj map[string]any) field.ErrorList {
 	spec := field.NewPath("spec")
 	switch k.groupResource().String() {
-	case "deployments.apps", "statefulsets.apps", "daemonsets.apps", "replicasets.apps":
+	case "deployments.apps", "daemonsets.apps", "replicasets.apps":
 		return append(notBelowZero(obj), podTemplate(specOf(obj), spec.Child("template"), "")...)
+	case "statefulsets.apps":
+		// Each claim is a volume of its Pod.
+		return append(notBelowZero(obj), podTemplate(specOf(obj), spec.Child("template"), "", mapsOf(nested(obj, "spec", "volumeClaimTemplates"))...)...)
 	case "jobs.batch":
 		return podTemplate(specOf(obj), spec.Child("template"), "Job")
 	case "cronjobs.batch":
@@ -25,6 +28,8 @@ func required(k *kind, obj map[string]any) field.ErrorList {
 		return podTemplate(job, spec.Child("jobTemplate", "spec", "template"), "Job")
 	case "podtemplates":
 		return podTemplate(obj, field.NewPath("template"), "")
+	case "apiservices.apiregistration.k8s.io":
+		return apiService(obj)
 	case "services":
 		return servicePorts(obj)
 	case "ingresses.networking.k8s.io":
@@ -58,20 +63,24 @@ func notBelowZero(obj map[string]any) field.ErrorList {
 	return nil
 }
 
-// podTemplate checks the template in an object; of names what it is for.
-func podTemplate(in map[string]any, path *field.Path, of string) field.ErrorList {
+// podTemplate checks the template in an object; of names what it is for, claims are those
+// that its Pods get.
+func podTemplate(in map[string]any, path *field.Path, of string, claims ...map[string]any) field.ErrorList {
 	spec, _ := nested(in, "template", "spec").(map[string]any)
-	return podSpec(spec, path.Child("spec"), of)
-}
-
-// podSpec checks what Pods run, and that they mount what there is.
-func podSpec(spec map[string]any, path *field.Path, of string) field.ErrorList {
-	var errs field.ErrorList
 	volumes := map[string]bool{}
 	for _, v := range mapsOf(spec["volumes"]) {
 		name, _ := v["name"].(string)
 		volumes[name] = true
 	}
+	for _, claim := range claims {
+		volumes[nameOf(claim)] = true
+	}
+	return podSpec(spec, path.Child("spec"), of, volumes)
+}
+
+// podSpec checks what Pods run, and that they mount what there is.
+func podSpec(spec map[string]any, path *field.Path, of string, volumes map[string]bool) field.ErrorList {
+	var errs field.ErrorList
 	names := map[string]bool{}
 	for _, list := range []string{"containers", "initContainers"} {
 		containers := mapsOf(spec[list])
@@ -216,10 +225,16 @@ func secretOfType(obj map[string]any) field.ErrorList {
 	return errs
 }
 
+// anyFinalizer are the groups in which a finalizer may have any name, as in custom resources.
+var anyFinalizer = []string{"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io"}
+
 // finalizerNames refuses finalizers of built-in kinds that are neither Kubernetes' own
 // nor those of a domain.
-func finalizerNames(obj, old map[string]any) field.ErrorList {
+func finalizerNames(k *kind, obj, old map[string]any) field.ErrorList {
 	var errs field.ErrorList
+	if slices.Contains(anyFinalizer, k.Group) {
+		return nil
+	}
 	for i, name := range finalizersOf(obj) {
 		if !slices.Contains(finalizersOf(old), name) && !strings.Contains(name, "/") && name != "kubernetes" && name != "orphan" && name != "foregroundDeletion" {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))

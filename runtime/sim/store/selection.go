@@ -35,9 +35,14 @@ var builtinFields = map[string][]string{
 	"certificatesigningrequests": {"spec.signerName"},
 }
 
+// eventSelectors are those of Events of the group events.k8s.io.
+var eventSelectors = []string{"regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reason", "reportingController", "type"}
+
 // extraFields are the fields that selectors of a kind may use.
 func (k *kind) extraFields() []string {
 	switch {
+	case k.GVK() == groupEvent:
+		return eventSelectors
 	case k.Builtin:
 		return builtinFields[k.Plural]
 	case k.crd != nil:
@@ -81,10 +86,24 @@ func (k *kind) matcher(namespace string, sel Selection) (func(obj map[string]any
 		}
 		set := fields.Set{}
 		for _, r := range wanted {
-			set[r.Field] = fieldValue(obj, r.Field)
+			set[r.Field] = fieldValue(obj, k.storedField(r.Field))
 		}
 		return byField.Matches(set)
 	}, nil
+}
+
+// storedField is the field of stored objects that a field of a selector stands for.
+func (k *kind) storedField(name string) string {
+	if k.GVK() != groupEvent {
+		return name
+	}
+	if of, ok := strings.CutPrefix(name, "regarding."); ok {
+		return "involvedObject." + of
+	}
+	if name == "reportingController" {
+		return "reportingComponent"
+	}
+	return name
 }
 
 func unknownField(k *kind, name string) string {

@@ -59,7 +59,7 @@ func (s *Store) each(fn func(k *kind, obj map[string]any) bool) bool {
 func (s *Store) anyVersion(gr schema.GroupResource) *kind {
 	var found *kind
 	for _, k := range s.o.Builtins.kinds {
-		if k.groupResource() == gr {
+		if k.groupResource() == gr && k.keptAs == nil {
 			return k
 		}
 	}
@@ -98,7 +98,7 @@ func (s *Store) ownersOf(obj map[string]any) []owner {
 			if k.Namespaced {
 				key = keyOf(namespaceOf(obj), name)
 			}
-			if found := s.table(k.groupResource()).objects[key]; found != nil && uidOf(found) == ref["uid"] {
+			if found := s.table(k.keptIn()).objects[key]; found != nil && uidOf(found) == ref["uid"] {
 				o.object = found
 			}
 			o.unknown = o.object == nil && !s.lost(ref["uid"])

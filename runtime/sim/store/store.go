@@ -149,7 +149,7 @@ func keyOf(namespace, name string) string {
 // commit makes a change: obj nil takes the object away. It returns the object with
 // its resourceVersion.
 func (s *Store) commit(k *kind, key string, obj map[string]any) map[string]any {
-	gr := k.groupResource()
+	gr := k.keptIn()
 	t := s.table(gr)
 	old := t.objects[key]
 	s.version++

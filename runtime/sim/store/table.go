@@ -5,8 +5,10 @@ package store
 // kind, N for namespaced or C for cluster-scoped, short names, categories, and
 // letters: s has a status and c a scale subresource, g has a generation, v wants a
 // resourceVersion in updates, p is created by an update of what is not there, r
-// answers a delete with the object.
+// answers a delete with the object; objects of o are only created, which is a question
+// that the answer comes back in, those of l only read.
 const builtinTable = `
+- v1 componentstatuses ComponentStatus C cs - l
 - v1 configmaps ConfigMap N cm - -
 - v1 endpoints Endpoints N ep - p
 - v1 events Event N ev - p
@@ -22,11 +24,20 @@ const builtinTable = `
 - v1 secrets Secret N - - -
 - v1 serviceaccounts ServiceAccount N sa - r
 - v1 services Service N svc all spr
+apiregistration.k8s.io v1 apiservices APIService C - api-extensions sv
+events.k8s.io v1 events Event N ev - p
+authentication.k8s.io v1 selfsubjectreviews SelfSubjectReview C - - o
+authentication.k8s.io v1 tokenreviews TokenReview C - - o
+authorization.k8s.io v1 localsubjectaccessreviews LocalSubjectAccessReview N - - o
+authorization.k8s.io v1 selfsubjectaccessreviews SelfSubjectAccessReview C - - o
+authorization.k8s.io v1 selfsubjectrulesreviews SelfSubjectRulesReview C - - o
+authorization.k8s.io v1 subjectaccessreviews SubjectAccessReview C - - o
 apps v1 controllerrevisions ControllerRevision N - - -
 apps v1 daemonsets DaemonSet N ds all sg
 apps v1 deployments Deployment N deploy all scg
 apps v1 replicasets ReplicaSet N rs all scg
 apps v1 statefulsets StatefulSet N sts all scg
+autoscaling v1 horizontalpodautoscalers HorizontalPodAutoscaler N hpa all sg
 autoscaling v2 horizontalpodautoscalers HorizontalPodAutoscaler N hpa all sg
 batch v1 cronjobs CronJob N cj all sg
 batch v1 jobs Job N - all sg

@@ -73,7 +73,7 @@ func (s *Store) Watch(t Target, o WatchOptions) (*Watcher, error) {
 		if version > s.version {
 			return nil, tooLarge(version, s.version)
 		}
-		table := s.table(k.groupResource())
+		table := s.table(k.keptIn())
 		for _, key := range table.keys {
 			if obj := table.objects[key]; match(obj) {
 				w.initial = append(w.initial, Event{watch.Added, inVersion(k, obj)})
@@ -119,7 +119,7 @@ func (w *Watcher) Next() (e Event, ok bool) {
 	first := sort.Search(len(s.history), func(i int) bool { return s.history[i].version > w.at })
 	for _, c := range s.history[first:] {
 		w.at = c.version
-		if c.resource != w.kind.groupResource() {
+		if c.resource != w.kind.keptIn() {
 			continue
 		}
 		before, after := c.before != nil && w.match(c.before), c.after != nil && w.match(c.after)

@@ -155,7 +155,7 @@ func (w *write) add(obj map[string]any) (Result, error) {
 	if errs := w.validate(obj, nil); len(errs) > 0 {
 		return Result{}, apierrors.NewInvalid(k.GVK().GroupKind(), nameOf(obj), errs)
 	}
-	if there := s.table(k.groupResource()).objects[key]; there != nil {
+	if there := s.table(k.keptIn()).objects[key]; there != nil {
 		if generated {
 			return Result{}, apierrors.NewGenerateNameConflict(k.groupResource(), nameOf(obj), 1)
 		}
@@ -295,7 +295,7 @@ func (w *write) withinReach(old, obj map[string]any) map[string]any {
 	if w.target.Subresource != "status" {
 		return obj
 	}
-	if k.typed == nil || k.Plural == crdResource.Resource {
+	if k.typed == nil || k.Plural == crdResource.Resource || k.Plural == apiServices {
 		out := withField(old, "status", obj)
 		out = withMeta(out, "managedFields", metaOf(obj)["managedFields"])
 		return runtime.DeepCopyJSON(out)
@@ -364,7 +364,11 @@ func nameRule(k *kind) apivalidation.ValidateNameFunc {
 	case schema.GroupResource{Resource: "services"}:
 		return serviceName
 	}
-	if k.Group == "rbac.authorization.k8s.io" {
+	switch k.Group {
+	case "rbac.authorization.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io":
+		return pathSegment // or less: that is checked elsewhere, or for the kind's own server to say
+	}
+	if k.Plural == "ipaddresses" {
 		return pathSegment
 	}
 	return apivalidation.NameIsDNSSubdomain
