@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
@@ -43,9 +44,10 @@ func (c *checker) charts() {
 		slots <- struct{}{}
 		busy.Go(func() {
 			defer func() { <-slots }()
-			crds := c.chart(m)
+			crds, files := c.chart(m)
 			mu.Lock()
 			defer mu.Unlock()
+			c.subcharts[m.Name] = files
 			for _, text := range crds {
 				c.kinds.addCRDs([]byte(text))
 			}
@@ -54,15 +56,16 @@ func (c *checker) charts() {
 	busy.Wait()
 }
 
-// chart renders one chart and returns its manifests that define kinds.
-func (c *checker) chart(m *generation.Module) (crds []string) {
+// chart renders one chart and returns its manifests that define kinds, and the crds/ of its
+// subcharts that are on.
+func (c *checker) chart(m *generation.Module) (crds []string, files []tree.File) {
 	ctx, cancel := context.WithTimeout(c.ctx, renderTime)
 	defer cancel()
 	global := c.values["global"].composer.Compose()
 	view, err := hook.ChartValues(ctx, c.gen.Host, m, values.ModuleView(c.values[m.Name].composer.Compose(), global), nil, time.Unix(0, 0), silent{})
 	if err != nil {
 		c.addError("charts", m.Name, err)
-		return nil
+		return nil, nil
 	}
 	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup}
 	o := c.o.Renderer.Offline(ctx, target, append(chance[:], "lookup")...)
@@ -75,7 +78,8 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 		c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, wrong.File), Message: wrong.Line})
 	}
 	for _, f := range o.CRDs { // those of packed subcharts too
-		crds = append(crds, string(f.Data))
+		_, path, _ := strings.Cut(f.Path, "/")
+		files = append(files, tree.File{Path: c.chartFile(m, path), Data: f.Data})
 	}
 	for _, call := range o.Calls {
 		if call.Function == "lookup" {
@@ -100,12 +104,12 @@ func (c *checker) chart(m *generation.Module) (crds []string) {
 	c.chartReads(m, o.Reads)
 	if o.Err != nil {
 		c.notRendered(m, o, len(looks) > 0 && slices.Contains(slices.Collect(maps.Values(looks)), true))
-		return crds
+		return crds, files
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Files)) {
 		crds = append(crds, c.manifests(m, name, o.Files[name])...)
 	}
-	return crds
+	return crds, files
 }
 
 // notAllowed tells of what the chart holds and reads and its module.star does not name.

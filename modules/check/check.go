@@ -63,6 +63,8 @@ type checker struct {
 	values  map[string]section // by module, "global" among them
 	kinds   kinds
 	table   table
+	// subcharts are the crds/ of subcharts that are on, by module.
+	subcharts map[string][]tree.File
 
 	mu       sync.Mutex
 	findings []Finding
@@ -74,7 +76,7 @@ const workers = 4
 // Run checks a tree. It stops early, with what it has, only when ctx ends. All that is
 // wrong with the tree is in the result; an error means that OpenAPI is no such document.
 func Run(ctx context.Context, o Options) (Result, error) {
-	c := &checker{o: o, ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}, kinds: newKinds(), table: newTable()}
+	c := &checker{o: o, ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}, kinds: newKinds(), table: newTable(), subcharts: map[string][]tree.File{}}
 	if o.OpenAPI != nil {
 		var err error
 		if c.kinds, err = servedKinds(o.OpenAPI); err != nil {
@@ -110,8 +112,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c.allValues()
 	c.valuePaths()
 	c.conflicts()
-	c.definitions()
 	c.charts()
+	c.definitions()
 	c.allKinds()
 	for _, s := range c.files {
 		c.literalKinds(s)
@@ -128,7 +130,7 @@ func (c *checker) definitions() {
 	}
 	known := map[string]first{}
 	for _, m := range c.tree.Modules {
-		for _, f := range m.CRDs {
+		for _, f := range slices.Concat(m.CRDs, c.subcharts[m.Name]) {
 			sums, err := release.CheckCRDs(f)
 			if err != nil {
 				c.addText(Error, "load", m.Name, err.Error())

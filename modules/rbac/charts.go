@@ -150,6 +150,9 @@ func static(file string, data map[string]any) []values.Layer {
 // that hooks find. One that renders with either is known.
 func (b *builder) render(c *chart, views ...map[string]any) {
 	for _, f := range c.module.Tree.Chart.Files {
+		if subchartCRD.MatchString(f.Path) { // other values may switch the subchart on
+			b.definition(c.module, f.Data)
+		}
 		c.read(f)
 	}
 	var failed []error
@@ -227,6 +230,7 @@ func (c *chart) parse(doc string, listed kindName, k *kinds) error {
 }
 
 var (
+	subchartCRD  = regexp.MustCompile(`^(?:charts/[^/]+/)+crds/.+\.(?:ya?ml|json)$`)
 	document     = regexp.MustCompile(`(?m)^---`)
 	apiVersionOf = regexp.MustCompile(`(?m)^apiVersion:[ \t]+["']?([A-Za-z0-9./-]+)["']?[ \t\r]*(#.*)?$`)
 	kindOf       = regexp.MustCompile(`(?m)^kind:[ \t]+["']?([A-Za-z0-9]+)["']?[ \t\r]*(#.*)?$`)

@@ -166,7 +166,8 @@ func TestNamesOfChartsAddNoRights(t *testing.T) {
 	}
 }
 
-// The CustomResourceDefinitions of packed subcharts are applied, too.
+// The CustomResourceDefinitions of packed subcharts are applied, too; of subcharts that are
+// off they are named where they can be read, for values may switch them on.
 func TestDefinitionsOfPackedSubcharts(t *testing.T) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
@@ -189,16 +190,18 @@ func TestDefinitionsOfPackedSubcharts(t *testing.T) {
 		"web/module.star":           {Data: []byte(`module(enabled = True, grants = [grant("example.com/v1", "Thing", verbs = ["get"])])`)},
 		"web/Chart.yaml":            {Data: []byte("apiVersion: v2\nname: web\nversion: 0.1.0\ndependencies: [{name: sub, version: 0.1.0, condition: sub.enabled}]\n")},
 		"web/charts/sub-0.1.0.tgz":  {Data: packed.Bytes()},
-		"values.yaml":               {Data: []byte("web: {sub: {enabled: true}}\n")},
+		"values.yaml":               {Data: []byte("web: {sub: {enabled: true}}\ntwo: {off: {enabled: false}}\n")},
 		"two/module.star":           {Data: []byte("module(enabled = True)")},
-		"two/Chart.yaml":            {Data: []byte("apiVersion: v2\nname: two\nversion: 0.1.0\n")},
+		"two/Chart.yaml":            {Data: []byte("apiVersion: v2\nname: two\nversion: 0.1.0\ndependencies: [{name: off, version: 0.1.0, condition: off.enabled}]\n")},
+		"two/charts/off/Chart.yaml": {Data: []byte("apiVersion: v2\nname: off\nversion: 0.1.0\n")},
+		"two/charts/off/crds/o.yml": {Data: []byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: others.example.com}\nspec: {group: example.com, scope: Cluster, names: {kind: Other, plural: others}, versions: [{name: v1, served: true}]}\n")},
 		"two/templates/config.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
 	}, tree.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := print(t, Options{Tree: read})
-	for _, want := range []string{"resourceNames: [things.example.com]\n  verbs: [get, create, patch]", "# crds/ of web"} {
+	for _, want := range []string{"resourceNames: [others.example.com, things.example.com]\n  verbs: [get, create, patch]", "# crds/ of two; crds/ of web"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -10,7 +10,7 @@ func TestHelmIgnore(t *testing.T) {
 	files := fstest.MapFS{
 		"web/module.star":                 {Data: []byte("module()\n")},
 		"web/Chart.yaml":                  {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
-		"web/.helmignore":                 {Data: []byte("# no drafts\n*.bak\ndrafts/\n/notes.md\ntemplates/old-*.yaml\n")},
+		"web/.helmignore":                 {Data: []byte("# no drafts\n*.bak\ndrafts/\n/notes.md\ntemplates/old-*.yaml\ncrds/kustomization.yaml\n")},
 		"web/notes.md":                    {},
 		"web/files/notes.md":              {},
 		"web/drafts/a.yaml":               {},
@@ -24,6 +24,9 @@ func TestHelmIgnore(t *testing.T) {
 		"web/charts/sub/drafts/d.yaml":    {},
 		"web/charts/sub/.helmignore":      {Data: []byte("*.yaml\n")}, // Helm reads the outer one only
 		"web/templates/_helpers.tpl":      {},
+		"web/crds/a.yaml":                 {},
+		"web/crds/kustomization.yaml":     {},
+		"web/crds/drafts/b.yaml":          {},
 	}
 	tr, err := Read(files, Options{})
 	if err != nil || tr.Modules[0].Err != nil {
@@ -37,6 +40,37 @@ func TestHelmIgnore(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
 	}
+	crds := func() (paths string) {
+		tr, err := Read(files, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range tr.Modules[0].CRDs {
+			paths += " " + f.Path
+		}
+		return paths
+	}
+	if got := crds(); got != " web/crds/a.yaml" {
+		t.Errorf("the CRDs are%s", got)
+	}
+	files["web/.helmignore"].Data = []byte("crds/\n")
+	if got := crds(); got != "" {
+		t.Errorf("the CRDs of an ignored folder are%s", got)
+	}
+	// The crds/ of a module whose chart is in a folder is no part of the chart.
+	files["web/chart/.helmignore"] = &fstest.MapFile{Data: []byte("crds/k*\n")}
+	files["web/chart/crds/c.yaml"], files["web/chart/crds/k.yaml"] = &fstest.MapFile{}, &fstest.MapFile{}
+	files["web/chart/Chart.yaml"] = files["web/Chart.yaml"]
+	for name := range files {
+		if strings.HasPrefix(name, "web/templates/") || name == "web/Chart.yaml" {
+			delete(files, name)
+		}
+	}
+	if got := crds(); got != " web/crds/a.yaml web/crds/drafts/b.yaml web/crds/kustomization.yaml web/chart/crds/c.yaml" {
+		t.Errorf("the CRDs are%s", got)
+	}
+	delete(files, "web/chart/Chart.yaml")
+	files["web/Chart.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")}
 	files["web/.helmignore"].Data = []byte("a/**\n")
 	if tr, err = Read(files, Options{}); err != nil || tr.Modules[0].Err == nil || !strings.Contains(tr.Modules[0].Err.Error(), "web/.helmignore: double-star") {
 		t.Errorf("got %v, %v", err, tr.Modules[0].Err)

@@ -116,22 +116,26 @@ func (t *Tree) readChart(s *snapshot, m *Module) {
 			m.Values, m.ValuesFile = values, f.Path
 		}
 	}
-	crds := s.below(m.Dir+"/crds", isCRDFile)
+	var crds []string
+	if root != m.Dir { // the module's own: no file of a chart says which count
+		crds = s.below(m.Dir+"/crds", isCRDFile)
+	}
 	if root == "" {
 		m.CRDs = files(s, crds, "")
 		return
 	}
-	if root != m.Dir {
-		crds = append(crds, s.below(root+"/crds", isCRDFile)...)
-	}
-	crds = append(crds, subchartCRDs(s, root+"/charts")...)
-	m.CRDs = files(s, crds, "")
-
 	m.Chart = &Chart{Values: m.Values, ValuesFile: m.ValuesFile, Name: m.Name}
 	ignored, err := helmIgnore(s, root)
 	if err != nil {
 		m.Err = errors.Join(m.Err, err)
 	}
+	// Those of subcharts are for the release: it knows which of them are on.
+	if !ignored("crds", true) {
+		crds = append(crds, s.below(root+"/crds", func(p string, isDir bool) bool {
+			return isCRDFile(p, isDir) && !ignored(strings.TrimPrefix(p, root+"/"), isDir)
+		})...)
+	}
+	m.CRDs = files(s, crds, "")
 	m.Chart.Files = files(s, s.below(root, func(p string, isDir bool) bool {
 		p = strings.TrimPrefix(p, root+"/")
 		return ofChart(p, isDir, root == m.Dir) && !ignored(p, isDir)
@@ -171,19 +175,6 @@ func ofChart(p string, isDir, shared bool) bool {
 
 func isCRDFile(p string, isDir bool) bool {
 	return isDir || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p))
-}
-
-// subchartCRDs returns the CRD files of unpacked subcharts at any depth.
-func subchartCRDs(s *snapshot, charts string) []string {
-	var out []string
-	for _, c := range s.children(charts) {
-		if c.IsDir() {
-			sub := charts + "/" + c.Name()
-			out = append(out, s.below(sub+"/crds", isCRDFile)...)
-			out = append(out, subchartCRDs(s, sub+"/charts")...)
-		}
-	}
-	return out
 }
 
 // files returns the files at these paths, with the prefix taken off.

@@ -121,8 +121,8 @@ type Module struct {
 	// one), as plain data; never nil. ValuesFile is its path, "" without one.
 	Values     map[string]any
 	ValuesFile string
-	// CRDs are the files of crds/, of the chart's own and of its unpacked
-	// subcharts' crds/, as they are.
+	// CRDs are the files of crds/, the module's own and its chart's, as they are. Those
+	// of subcharts are in the chart.
 	CRDs []File
 	// ConfigSchema and ValuesSchema are openapi/config-values.yaml and
 	// openapi/values.yaml; nil without them.
