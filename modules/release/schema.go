@@ -2,8 +2,10 @@ package release
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -20,7 +22,34 @@ func renderValues(ch *chart.Chart, values map[string]any, o chartutil.ReleaseOpt
 	if err := checkReferences(ch); err != nil {
 		return nil, err
 	}
-	return chartutil.ToRenderValues(ch, values, o, caps)
+	top, err := chartutil.ToRenderValuesWithSchemaValidation(ch, values, o, caps, true)
+	if err != nil {
+		return nil, err
+	}
+	given, _ := top["Values"].(chartutil.Values)
+	if forbidsGlobal(ch.Schema) {
+		// All charts get the global values of the tree: for this one nobody has chosen them.
+		given = maps.Clone(given)
+		delete(given, chartutil.GlobalKey)
+	}
+	if err := chartutil.ValidateAgainstSchema(ch, given); err != nil {
+		return nil, fmt.Errorf("values don't meet the specifications of the schema(s) in the following chart(s):\n%w", err)
+	}
+	return top, nil
+}
+
+// forbidsGlobal says that a schema names the keys of the values, and "global" is none of
+// them.
+func forbidsGlobal(text []byte) bool {
+	var schema struct {
+		Properties           map[string]json.RawMessage `json:"properties"`
+		AdditionalProperties any                        `json:"additionalProperties"`
+	}
+	if json.Unmarshal(text, &schema) != nil {
+		return false
+	}
+	_, named := schema.Properties[chartutil.GlobalKey]
+	return schema.AdditionalProperties == false && !named
 }
 
 // checkReferences compiles the schemas of a chart and of its subcharts as Helm does, with

@@ -53,3 +53,30 @@ func TestSchemaReferences(t *testing.T) {
 		}
 	}
 }
+
+// A schema that forbids other keys than its own says nothing of the global values, which
+// each chart gets.
+func TestSchemaWithoutGlobal(t *testing.T) {
+	for _, c := range []struct {
+		schema, values string
+		fits           bool
+	}{
+		{`{"properties": {"a": {}}, "additionalProperties": false}`, "a", true},
+		{`{"properties": {"a": {}}, "additionalProperties": false}`, "b", false},
+		{`{"properties": {"a": {}, "global": {"maxProperties": 0}}, "additionalProperties": false}`, "a", false},
+		{`{"properties": {"a": {}}, "additionalProperties": {"type": "integer"}}`, "a", false},
+		{`{"properties": {"a": {}}}`, "b", true},
+	} {
+		o := (*Renderer)(nil).Offline(context.Background(), Target{Name: "web", Namespace: "web", Chart: &Chart{Name: "web", Files: []File{
+			{Path: "Chart.yaml", Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
+			{Path: "values.schema.json", Data: []byte(c.schema)},
+			{Path: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {zone: '{{ .Values.global.zone }}'}\n")},
+		}}, Values: map[string]any{c.values: int64(1), "global": map[string]any{"zone": "north"}}})
+		if (o.Err == nil) != c.fits {
+			t.Errorf("%s with %s: %v", c.schema, c.values, o.Err)
+		}
+		if o.Err == nil && !strings.Contains(o.Files["web/templates/a.yaml"], "north") {
+			t.Errorf("the chart does not see the global values: %v", o.Files)
+		}
+	}
+}
