@@ -22,8 +22,9 @@ type object struct {
 	// Namespace is empty for the release's own, and for kinds that have none.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// test: it is there while `helm test` runs, which Starling never does.
-	test bool
+	// hook: Helm makes it for a while. test: it is there while `helm test` runs, which
+	// Starling never does.
+	hook, test bool
 	// wrong is what keeps Helm from reading it, "" for nothing.
 	wrong string
 	// token: it is a Secret with the token of a ServiceAccount.
@@ -129,8 +130,32 @@ func addObjects(list []object, doc map[string]any, apiVersion, kind string, item
 	return append(list, object{
 		wrong:      wrongIn(doc["metadata"]),
 		APIVersion: apiVersion, Kind: kind, token: effect.HoldsToken(apiVersion, kind, doc), Namespace: text(meta, "namespace"), Name: text(meta, "name"),
+		hook: hooks != "",
 		test: hooks != "" && !slices.ContainsFunc(strings.Split(hooks, ","), func(h string) bool { return !strings.HasPrefix(strings.TrimSpace(h), "test") }),
 	})
+}
+
+// places are where a chart renders its objects, by their identity.
+type places map[string]string
+
+// twice notes the place of an object of a release in namespace. It says so when the chart
+// renders the object elsewhere, too, for Helm makes it once, and "" when it does not. An
+// object of a hook may have gone when another one takes its place.
+func (p places) twice(namespace, file string, o object) string {
+	if o.hook || o.Name == "" {
+		return ""
+	}
+	id := o.identity(namespace)
+	other, there := p[id]
+	if !there {
+		p[id] = file
+		return ""
+	}
+	where := "in " + other + " too"
+	if other == file {
+		where = "there twice"
+	}
+	return fmt.Sprintf("%s is %s: rename one, or leave one out", o, where)
 }
 
 // wrongIn says what of an object's metadata is no text: Helm's error names neither the

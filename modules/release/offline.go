@@ -34,7 +34,8 @@ type Offline struct {
 	// CRDs are the files under crds/ of the chart and of its enabled subcharts, packed ones
 	// too: they are applied before it.
 	CRDs []File
-	// Wrong are what keeps Helm from reading the objects: Line says what.
+	// Wrong are what keeps Helm from reading the objects, or from making them: Line says
+	// what.
 	Wrong []Missing
 	// Installs and Lookups are what module(installs = […]) and module(lookup = […]) lack.
 	Installs, Lookups []Missing
@@ -86,6 +87,7 @@ func (r *Renderer) Offline(ctx context.Context, t Target, calls ...string) Offli
 	if o.Files = out.Files; out.Err != "" {
 		o.Err = errors.New(out.Err)
 	}
+	seen := places{}
 	for _, name := range sortedKeys(o.Files) {
 		objects, err := objectsOf(o.Files[name])
 		if err != nil { // who reads the files says so
@@ -95,6 +97,9 @@ func (r *Renderer) Offline(ctx context.Context, t Target, calls ...string) Offli
 		for _, object := range objects {
 			if object.wrong != "" {
 				o.Wrong = append(o.Wrong, Missing{File: file, Line: object.Kind + ": " + object.wrong})
+			}
+			if text := seen.twice(t.Namespace, name, object); text != "" {
+				o.Wrong = append(o.Wrong, Missing{File: file, Line: text})
 			}
 		}
 		for _, line := range missingInstalls(t, objects) {

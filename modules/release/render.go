@@ -153,7 +153,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	if err := checkSize(ch, t.Values, out.Files); err != nil {
 		return read, err
 	}
-	objects, err := objectsIn(out.Files)
+	objects, err := objectsIn(t.Namespace, out.Files)
 	if err != nil {
 		return read, errors.New(tidy(newMask(t, read).Text(err.Error())))
 	}
@@ -175,9 +175,10 @@ func (m *Manager) evaluate(ctx context.Context, j job, lookups engine.ClientProv
 	return out, nil
 }
 
-// objectsIn names the objects of rendered files.
-func objectsIn(files map[string]string) ([]object, error) {
+// objectsIn names the objects of the rendered files of a release in namespace.
+func objectsIn(namespace string, files map[string]string) ([]object, error) {
 	var all []object
+	seen := places{}
 	for _, name := range sortedKeys(files) {
 		found, err := objectsOf(files[name])
 		if err != nil {
@@ -186,6 +187,9 @@ func objectsIn(files map[string]string) ([]object, error) {
 		for _, o := range found {
 			if o.wrong != "" {
 				return nil, fmt.Errorf("%s: %s: %s", name, o.Kind, o.wrong)
+			}
+			if text := seen.twice(namespace, name, o); text != "" {
+				return nil, fmt.Errorf("%s: %s", name, text)
 			}
 		}
 		all = append(all, found...)

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -107,6 +108,10 @@ func TestRenderErrors(t *testing.T) {
 				"at '/password': value does not match pattern '^[0-9]+$'; at '/replicas': got string, want integer"},
 		{"panic", chartOf("web", `{{ index .Values.list 5 }}`), map[string]any{"list": []any{}},
 			"web/templates/0.yaml:1:3: error calling index: index out of range: 5 in {{ index .Values.list 5 }}"},
+		{"an object in two files", chartOf("web", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: apps}\n"), nil,
+			"web/templates/1.yaml: Secret a in namespace apps is in web/templates/0.yaml too: rename one, or leave one out"},
+		{"an object twice in a file", chartOf("web", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"), nil,
+			"web/templates/0.yaml: Secret a is there twice: rename one, or leave one out"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -116,6 +121,15 @@ func TestRenderErrors(t *testing.T) {
 				t.Errorf("error\n%v\nwant\n%s", err, tt.want)
 			}
 		})
+	}
+}
+
+// An object of a hook may have the name of another one: it goes before that is made.
+func TestAnObjectAndThatOfAHook(t *testing.T) {
+	const account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a%s}\n"
+	c := chartOf("web", fmt.Sprintf(account, ", annotations: {helm.sh/hook: pre-install}"), fmt.Sprintf(account, ""), fmt.Sprintf(account, ", namespace: other"))
+	if _, err := renderer().render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: c, Installs: []builtins.Grant{{APIVersion: "v1", Kind: "ServiceAccount", Namespaces: []string{"other"}}}}, chartutil.DefaultCapabilities, false); err != nil {
+		t.Error(err)
 	}
 }
 
