@@ -16,41 +16,54 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 )
 
-// grantPrinted gives the instance what `starling rbac` prints for its tree, and makes
-// the namespaces that this asks for.
-func (f *fixture) grantPrinted() {
+// grantPrinted gives the instance what `starling rbac` prints for its tree, with each of the
+// configs (without one, with none), and rights that are named beside; it makes the
+// namespaces that this asks for.
+func (f *fixture) grantPrinted(configs ...map[string]string) {
+	f.t.Helper()
+	f.grantPrintedAnd(nil, configs...)
+}
+
+func (f *fixture) grantPrintedAnd(more []rbacv1.PolicyRule, configs ...map[string]string) {
 	f.t.Helper()
 	read, err := tree.ReadDir(f.modules, tree.Options{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	printed, err := rbac.Compute(f.t.Context(), rbac.Options{Tree: read, Namespace: f.ns, Name: f.name, MakeNamespaces: true})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	a := cluster.Access{Namespaced: map[string][]rbacv1.PolicyRule{}}
-	for _, role := range printed.Roles {
-		var rules []rbacv1.PolicyRule
-		for _, r := range role.Rules {
-			rule := rbacv1.PolicyRule{Verbs: r.Verbs, ResourceNames: r.Names}
-			if r.URL != "" {
-				rule.NonResourceURLs = []string{r.URL}
+	a := cluster.Access{Cluster: more, Namespaced: map[string][]rbacv1.PolicyRule{}}
+	for _, config := range append([]map[string]string{nil}, configs...) {
+		printed, err := rbac.Compute(f.t.Context(), rbac.Options{Tree: read, Namespace: f.ns, Name: f.name, Config: config, MakeNamespaces: true})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		for _, role := range printed.Roles {
+			if role.Namespace == "" {
+				a.Cluster = append(a.Cluster, policyRules(role.Rules)...)
 			} else {
-				rule.APIGroups, rule.Resources = []string{r.Group}, []string{r.Resource}
+				a.Namespaced[role.Namespace] = append(a.Namespaced[role.Namespace], policyRules(role.Rules)...)
 			}
-			rules = append(rules, rule)
 		}
-		if role.Namespace == "" {
-			a.Cluster = rules
-			continue
-		}
-		a.Namespaced[role.Namespace] = append(a.Namespaced[role.Namespace], rules...)
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: role.Namespace}}
+	}
+	for name := range a.Namespaced {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if _, err := shared.Client.CoreV1().Namespaces().Create(f.t.Context(), ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			f.t.Fatal(err)
 		}
 	}
 	f.kube = shared.ServiceAccountKubeconfig(f.t, f.ns, "op-"+f.name, a)
+}
+
+func policyRules(printed []rbac.Rule) (rules []rbacv1.PolicyRule) {
+	for _, r := range printed {
+		rule := rbacv1.PolicyRule{Verbs: r.Verbs, ResourceNames: r.Names}
+		if r.URL != "" {
+			rule.NonResourceURLs = []string{r.URL}
+		} else {
+			rule.APIGroups, rule.Resources = []string{r.Group}, []string{r.Resource}
+		}
+		rules = append(rules, rule)
+	}
+	return rules
 }
 
 // The output of starling rbac is enough for charts that hold roles, which nobody may give

@@ -1,0 +1,3 @@
+{{- define "cache.address" -}}
+{{ .Release.Name }}-{{ .Chart.Name }}.{{ .Values.global.domain }}
+{{- end -}}
