@@ -6,6 +6,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -34,6 +35,16 @@ const (
 	RoleLib Role = 0
 )
 
+// Ways to treat changes of others in objects of a release, see [ModuleDecl].
+const (
+	// DriftRepair puts them right.
+	DriftRepair = "repair"
+	// DriftReport shows them.
+	DriftReport = "report"
+	// DriftIgnore does not look for them.
+	DriftIgnore = "ignore"
+)
+
 // ModuleDecl is one call of module().
 type ModuleDecl struct {
 	Enabled   bool
@@ -46,7 +57,11 @@ type ModuleDecl struct {
 	Adopt     bool   // take over what is there
 	Wait      bool   // wait for the release's objects to be ready
 	Timeout   time.Duration
-	Grants    []Grant
+	// Drift says what becomes of changes of others in objects of the release: [DriftReport],
+	// [DriftIgnore], or else they are put right. Ignore is left to others in any case.
+	Drift  string
+	Ignore []owned.Ignore
+	Grants []Grant
 	// Lookup is what the chart may look up, Installs which objects the release may hold
 	// beside [Everyday] ones.
 	Lookup, Installs []Grant

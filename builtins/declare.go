@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -37,6 +38,8 @@ func declareSpecs() []Spec {
 				{Name: "adopt", Type: TypeBool, Default: "False", Doc: "Takes over a release of this name that was installed with helm, and objects of the chart that are there already. If not, both are errors."},
 				{Name: "wait", Type: TypeBool, Default: "False", Doc: "Whether a release waits until its objects are ready."},
 				{Name: "timeout", Type: TypeDuration, Default: `"10m"`, Doc: "How long one release action may take, at most 2h."},
+				{Name: "drift", Type: TypeString, Default: `"repair"`, Doc: "How changes of others in objects of the release are treated: \"repair\" puts them right, \"report\" shows them, \"ignore\" does not look for them, and gives the objects no label."},
+				{Name: "ignore", Type: TypeStrings, Default: "[]", Doc: "Parts of the release that are left to others: a kind, \"Secret\"; one object, \"Deployment/web\"; a field and all below it, \"spec.replicas\" or \"spec.template.spec.containers[name=web].image\"; or an object and a field, \"Deployment/web spec.replicas\". Upgrades write these fields as before. Replicas that a HorizontalPodAutoscaler has written are left alone by themselves."},
 				{Name: "grants", Type: TypeList, Default: "[]", Doc: "Objects that the hooks of the module may read and write besides those that they watch: a list of grant(…)."},
 				{Name: "installs", Type: TypeList, Default: "[]", Doc: "Objects that the chart may hold besides the everyday kinds of Kubernetes in its own namespace: a list of grant(…) without verbs. Name roles, custom resources, objects without a namespace, and objects in another namespace here; else the release is refused before Helm sees it."},
 				{Name: "lookup", Type: TypeList, Default: "[]", Doc: "Objects that the chart's templates may read with lookup: a list of grant(…), with the verbs get, list, or, without verbs, both. Any other lookup is an error."},
@@ -170,6 +173,16 @@ func callModule(c *call) (starlark.Value, error) {
 		}
 	}
 	var err error
+	if m.Drift, err = oneOf(c.strOr("drift", DriftRepair), []string{DriftRepair, DriftReport, DriftIgnore}); err != nil {
+		return nil, fmt.Errorf("drift: %w", err)
+	}
+	for _, text := range c.strings("ignore") {
+		ignore, err := owned.ParseIgnore(text)
+		if err != nil {
+			return nil, fmt.Errorf("ignore: %w", err)
+		}
+		m.Ignore = append(m.Ignore, ignore)
+	}
 	if m.Hosts, err = effect.ParseHosts(c.strings("http")); err != nil {
 		return nil, fmt.Errorf("http: %w", err)
 	}

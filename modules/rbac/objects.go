@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -55,7 +56,8 @@ func (b *builder) object(c *chart, o object, all []*chart) {
 	}
 	why := []string{"chart of " + c.module.Name}
 	b.add(namespace, Rule{Group: r.group, Resource: r.plural, Verbs: []string{"get", "create", "patch", "delete"}, Why: why})
-	if hooks[0] == "" || o.Kind == "Job" || o.Kind == "Pod" { // changes of others are watched, and how hooks of Helm end
+	watched := hooks[0] == "" && c.module.Decl.Drift != builtins.DriftIgnore
+	if watched || hooks[0] != "" && (o.Kind == "Job" || o.Kind == "Pod") { // changes of others are, and how hooks of Helm end
 		b.add(namespace, Rule{Group: r.group, Resource: r.plural, Verbs: []string{"list", "watch"}, Why: why})
 	}
 	if hooks[0] != "" && o.Metadata.Annotations[annotationLogs] != "" {

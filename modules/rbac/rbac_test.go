@@ -122,6 +122,20 @@ func TestRenderedWithWhatHooksFind(t *testing.T) {
 	}
 }
 
+// Where changes of others are ignored, nothing is watched.
+func TestRightsWithoutWatches(t *testing.T) {
+	read, err := tree.Read(fstest.MapFS{
+		"a/module.star":      {Data: []byte("module(drift = \"ignore\")\n")},
+		"a/templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: Service\nmetadata: {name: a}\n")},
+	}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := print(t, Options{Tree: read}); !strings.Contains(text, "resources: [services]\n  verbs: [get, create, patch, delete]") {
+		t.Errorf("got\n%s", text)
+	}
+}
+
 // The objects of a list count, as Helm takes them out.
 func TestListsOfObjects(t *testing.T) {
 	read, err := tree.Read(fstest.MapFS{

@@ -67,8 +67,9 @@ func (s *state) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bool,
 }
 
 // read makes the state of an object of which no more than the metadata need be there. A field that
-// is not there, or of another type, counts as empty. Of a Job it sees whether that has finished.
-func read(obj map[string]any, job bool, manager string, ignore func(in name, object string) []owned.Path) *state {
+// is not there, or of another type, counts as empty. Of a Job it sees whether that has finished. It is
+// nil for an object that is ignored.
+func read(obj map[string]any, job bool, manager string, ignore func(in name, object string) (paths []owned.Path, all bool)) *state {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	s := &state{
@@ -76,9 +77,13 @@ func read(obj map[string]any, job bool, manager string, ignore func(in name, obj
 		release:  name{kept(text(annotations[annotationNamespace])), kept(text(annotations[annotationName]))},
 		deleting: text(meta["deletionTimestamp"]) != "",
 	}
+	paths, all := ignore(s.release, text(meta["name"]))
+	if all {
+		return nil
+	}
 	fields := managed(meta)
 	s.finished = job && owned.Finished(fields)
-	s.owned, s.known = owned.Of(fields, manager, ignore(s.release, text(meta["name"])))
+	s.owned, s.known = owned.Of(fields, manager, paths)
 	for _, by := range owned.Takers(fields, manager) {
 		s.by = append(s.by, kept(by))
 	}

@@ -29,7 +29,7 @@ const metadata = `{
   }
 }`
 
-func nothing(name, string) []owned.Path { return nil }
+func nothing(name, string) ([]owned.Path, bool) { return nil, false }
 
 func decode(t testing.TB, text string) map[string]any {
 	t.Helper()

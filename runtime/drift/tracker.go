@@ -41,6 +41,9 @@ type Tracker struct {
 	releases map[name]*tracked
 	modules  map[string]map[*tracked]bool // releases of each
 	started  int                          // watches
+	filters  int                          // changes of ignored
+
+	ignored sync.Map // name of a release → []owned.Ignore; filters read it
 }
 
 // New makes a tracker that knows of no release.
@@ -143,10 +146,13 @@ func (t *Tracker) disown(r *tracked) {
 }
 
 // Begin says that Helm begins to work on a release: what changes until [Tracker.Expect] is no drift.
-func (t *Tracker) Begin(ref release.Ref) {
+// Ignore is left to others from then on.
+func (t *Tracker) Begin(ref release.Ref, ignore []owned.Ignore) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.of(ref).busy = true
+	r := t.of(ref)
+	r.busy = true
+	t.ignore(r, ignore)
 }
 
 // Expect says what a release should hold from now on.
@@ -224,6 +230,7 @@ func (t *Tracker) Forget(ref release.Ref) {
 		t.drop(o)
 	}
 	t.use(r, nil)
+	t.ignored.Delete(r.at)
 	t.tell(r)
 	t.disown(r)
 	delete(t.releases, nameOf(ref))

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -108,7 +111,7 @@ func (w *world) want(news bool, want ...string) {
 // released has Helm leave objects, and the watch show them.
 func (w *world) released(seen ...release.Object) {
 	w.Helper()
-	w.Begin(web)
+	w.Begin(web, nil)
 	w.Expect(web, all(seen...))
 	entries := []watch.Entry{}
 	for _, o := range seen {
@@ -139,7 +142,7 @@ func TestWhatOthersChange(t *testing.T) {
 func TestOurOwnWritesAreNoDrift(t *testing.T) {
 	w := newWorld(t)
 	w.released(left("a", 10, 1))
-	w.Begin(web)
+	w.Begin(web, nil)
 	w.Changed(w.id(), changes(is("a", 20, 2)))
 	w.Changed(w.id(), changes(is("a", 21, 3)))
 	w.want(false)
@@ -159,11 +162,11 @@ func TestOurOwnWritesAreNoDrift(t *testing.T) {
 func TestObjectsThatAreMadeAnew(t *testing.T) {
 	w := newWorld(t)
 	w.released(left("a", 10, 1))
-	w.Begin(web)
+	w.Begin(web, nil)
 	w.Changed(w.id(), deleted("a", 12))
 	w.Expect(web, all(left("a", 20, 1)))
 	w.want(false)
-	w.Begin(web)
+	w.Begin(web, nil)
 	w.Changed(w.id(), deleted("a", 31))
 	w.Expect(web, all(left("a", 30, 1)))
 	w.want(true, "a missing")
@@ -208,7 +211,7 @@ func TestAProcessLearnsByTheDigest(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.Begin(web)
+			w.Begin(web, nil)
 			w.Expect(web, was)
 			w.want(false) // nothing is known before the watch is synced
 			w.Synced(w.id(), test.have, nil)
@@ -220,7 +223,7 @@ func TestAProcessLearnsByTheDigest(t *testing.T) {
 			}
 			w.Changed(w.id(), changes(is("b", 70, 9, "kubectl")))
 			w.want(true, "b changed by kubectl")
-			w.Begin(web) // a pass that changes nothing leaves it so
+			w.Begin(web, nil) // a pass that changes nothing leaves it so
 			w.Expect(web, was)
 			w.want(true, "b changed by kubectl")
 		})
@@ -265,8 +268,19 @@ func TestWatches(t *testing.T) {
 	if d := w.Drift("m3"); len(d.Objects) != 1 || !d.Objects[0].Missing {
 		t.Errorf("%+v", d)
 	}
-	w.Tracker.Failed(w.id(), fmt.Errorf("forbidden"))
-	if d := w.Drift("web"); d.Blind != "forbidden" {
+	w.Tracker.Failed(w.id(), fmt.Errorf("gone away"))
+	if d := w.Drift("web"); d.Blind != "gone away" {
+		t.Errorf("%+v", d)
+	}
+	before := w.id()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "", nil)
+	w.Tracker.Failed(before, forbidden) // all namespaces: they are watched one by one
+	if len(w.watches) != 2 || len(w.watches[1].Namespaces) != maxNamespaces+1 {
+		t.Fatalf("watches: %+v", w.watches)
+	}
+	w.Synced(w.watches[1].ID, nil, nil)
+	w.Tracker.Failed(w.id(), forbidden)
+	if d := w.Drift("web"); d.Blind != forbidden.Error() || w.id() == before {
 		t.Errorf("%+v", d)
 	}
 	w.Forget(web)
@@ -282,7 +296,7 @@ func TestWatches(t *testing.T) {
 func TestObjectsThatNobodyHasSeen(t *testing.T) {
 	w := newWorld(t)
 	w.released(left("a", 10, 1))
-	w.Begin(web)
+	w.Begin(web, nil)
 	w.Expect(web, all(left("a", 10, 1), left("b", 20, 1), left("c", 30, 1)))
 	w.want(false)
 	list := []watch.Entry{is("a", 10, 1)}
@@ -317,6 +331,48 @@ func TestKindsWithoutManagedFields(t *testing.T) {
 	w.want(false)
 	w.Changed(w.id(), deleted("a", 12))
 	w.want(true, "a missing")
+}
+
+// Ignored fields and objects are no drift. When that changes, the watches begin anew.
+func TestWhatIsIgnored(t *testing.T) {
+	w := newWorld(t)
+	w.released(left("a", 10, 1), left("b", 10, 1))
+	obj := func(name string) map[string]any {
+		out := decode(t, metadata)
+		out["metadata"].(map[string]any)["name"] = name
+		return out
+	}
+	keeps := func(name string) *state {
+		v, keep, err := w.watches[len(w.watches)-1].Filter(obj(name))
+		if err != nil || !keep {
+			return nil
+		}
+		return v.(*state)
+	}
+	before, first := keeps("a"), w.watches[0]
+	path, err := owned.ParsePath("spec.paused")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Begin(web, []owned.Ignore{{Kind: "Deployment", Name: "b"}, {Path: path}})
+	if len(w.watches) != 2 || w.watches[1].FilterID == first.FilterID {
+		t.Fatalf("watches: %+v", w.watches)
+	}
+	if keeps("b") != nil || keeps("a") == nil || keeps("a").owned == before.owned {
+		t.Error("what is ignored is kept")
+	}
+	w.Expect(web, release.Objects{Of: "uid", Kinds: all(left("a", 0, 0)).Kinds, Digest: "of both"})
+	w.want(false)
+	w.Synced(w.watches[1].ID, []watch.Entry{is("a", 10, 3)}, nil)
+	w.want(true, "verify")
+	w.Repaired(web, Repair{Objects: all(left("a", 10, 3)), Ended: true})
+	w.want(true)
+	w.Begin(web, []owned.Ignore{{Kind: "Deployment", Name: "b"}, {Path: path}})
+	w.Expect(web, release.Objects{Of: "uid"})
+	w.want(false)
+	if len(w.watches) != 1 {
+		t.Errorf("watches: %+v", w.watches)
+	}
 }
 
 // A storm is told of once, until somebody asks.

@@ -3,10 +3,12 @@ package drift
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/release/owned"
@@ -35,6 +37,7 @@ type kind struct {
 	id     string // of the watch; "" without one
 	before string // an earlier watch, of fewer namespaces, that goes on until the other one is synced
 	all    bool   // the watch is of all namespaces
+	narrow bool   // that is forbidden
 	covers map[string]bool
 	synced bool
 	until  watch.Positions // how far it had come when it was synced last
@@ -90,6 +93,11 @@ func (t *Tracker) watch(k *kind) {
 	if k.id != "" && (k.all || k.coversAll()) {
 		return
 	}
+	t.begin(k)
+}
+
+// begin begins a watch in the place of the one that there is, if there is one.
+func (t *Tracker) begin(k *kind) {
 	switch {
 	case k.synced:
 		k.before = k.id
@@ -102,19 +110,46 @@ func (t *Tracker) watch(k *kind) {
 	for namespace := range k.uses {
 		k.covers[namespace] = true
 	}
-	k.all = k.covers[""] || len(k.covers) > maxNamespaces
+	k.all = k.covers[""] || len(k.covers) > maxNamespaces && !k.narrow
 	spec := watch.Spec{
 		ID: k.id, APIVersion: k.apiVersion, Kind: k.kind, Labels: effect.ReleasedByLabel + "=" + t.o.Instance, Metadata: true, Lists: true,
 		Filter: func(obj map[string]any) (starlark.Value, bool, error) {
-			return read(obj, k.kind == "Job" && strings.HasPrefix(k.apiVersion, "batch/"), t.o.Manager, func(name, string) []owned.Path { return nil }), true, nil
+			s := read(obj, k.kind == "Job" && strings.HasPrefix(k.apiVersion, "batch/"), t.o.Manager, func(in name, object string) ([]owned.Path, bool) {
+				list, _ := t.ignored.Load(in)
+				ignore, _ := list.([]owned.Ignore)
+				return owned.Ignored(ignore, k.kind, object)
+			})
+			if s == nil {
+				return nil, false, nil
+			}
+			return s, true, nil
 		},
-		FilterID: "drift", // watches of one kind share what it gives
+		FilterID: fmt.Sprint("drift ", t.filters), // watches of one kind share what it gives
 	}
 	if !k.all {
 		spec.Namespaces = slices.Sorted(maps.Keys(k.covers))
 	}
 	t.byID[k.id] = k
 	t.o.Start(spec)
+}
+
+// ignore notes what of a release is left to others. Its objects are looked at anew, and have
+// to be compared with what it holds.
+func (t *Tracker) ignore(r *tracked, ignore []owned.Ignore) {
+	before, _ := t.ignored.Load(r.at)
+	if last, _ := before.([]owned.Ignore); reflect.DeepEqual(last, ignore) || len(last)+len(ignore) == 0 {
+		return
+	}
+	t.ignored.Store(r.at, ignore)
+	t.filters++
+	r.exact = false
+	of := map[*kind]bool{}
+	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
+		if !of[at.kind] {
+			of[at.kind] = true
+			t.begin(at.kind)
+		}
+	}
 }
 
 func (k *kind) coversAll() bool {
@@ -212,6 +247,11 @@ func (t *Tracker) Failed(id string, err error) {
 	defer t.mu.Unlock()
 	k := t.byID[id]
 	if k == nil || id != k.id {
+		return
+	}
+	if apierrors.IsForbidden(err) && k.all && !k.covers[""] {
+		k.narrow = true
+		t.begin(k)
 		return
 	}
 	k.failed = ""

@@ -19,9 +19,32 @@ func (e *Engine) drifted(in Drift) {
 	if m == nil {
 		return
 	}
+	if m.reports() && len(in.Objects) > 0 && len(m.repairs.Objects()) == 0 {
+		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: "Drifted", Message: differs(in.Objects)})
+	}
 	m.repairs.Found(in.Objects, in.Verify)
 	m.blind = in.Blind
 	e.touch(m)
+}
+
+// reports says that changes of others are shown, and not put right.
+func (m *module) reports() bool { return m.gen.Decl.Drift == builtins.DriftReport }
+
+// differs says for people which objects others have changed.
+func differs(objects []DriftObject) string {
+	o, text := objects[0], ""
+	switch {
+	case o.Missing:
+		text = o.String() + " was deleted"
+	case len(o.By) > 0:
+		text = o.String() + " was changed by " + o.By[0]
+	default:
+		text = o.String() + " was changed"
+	}
+	if n := len(objects) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more objects)", n)
+	}
+	return text + "; it stays so, as module(drift = \"report\") says"
 }
 
 // repairable says that objects of the module's release may be put right: nothing else works on it, and
@@ -35,7 +58,7 @@ func (e *Engine) repair(m *module) {
 	if m == e.global || !m.repairable() {
 		return
 	}
-	if objects, due := m.repairs.Begin(e.now); due {
+	if objects, due := m.repairs.Begin(e.now, m.reports()); due {
 		e.ask(m, Repair{Op: e.op(), Module: m.gen, Ref: m.ref(e.opts.Namespace), Objects: objects, Secrets: m.values.Secrets()})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -204,4 +205,26 @@ func TestAContestedObjectIsTold(t *testing.T) {
 	if d := w.module("web").Drifted; len(d) > 0 {
 		t.Errorf("drifted: %+v", d)
 	}
+}
+
+func TestDriftIsReported(t *testing.T) {
+	w := newWorld(t, mod("web", builtins.ModuleDecl{Enabled: true, Drift: builtins.DriftReport}))
+	var told []string
+	w.told = func(a Action) {
+		if n, is := a.(Note); is && n.Event != "" {
+			told = append(told, n.Event+" "+n.Message)
+		}
+	}
+	w.start()
+	w.in(drifts(deployment))
+	w.in(drifts(deployment))
+	w.wantRepaired()
+	if len(told) != 1 || told[0] != `Drifted Deployment shop/web was changed by kubectl-edit; it stays so, as module(drift = "report") says` {
+		t.Errorf("told %q", told)
+	}
+	if d := w.module("web").Drifted; len(d) != 1 || d[0].Contested {
+		t.Errorf("drifted: %+v", d)
+	}
+	w.in(Drift{Module: "web", Verify: true})
+	w.wantRepaired("web: all")
 }

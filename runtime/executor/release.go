@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/drift"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -46,12 +47,18 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 		return engine.Released{Op: a.Op, Err: fmt.Errorf("crds: %w", err)}, release.Result{}
 	}
 	ref := release.Ref(a.Ref)
-	x.o.Drift.Begin(ref)
+	watched := decl.Drift != builtins.DriftIgnore
+	if watched {
+		x.o.Drift.Begin(ref, decl.Ignore)
+	} else {
+		x.o.Drift.Forget(ref)
+	}
 	result, err := x.o.Releases.Reconcile(ctx, release.Target{
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
 		Chart: a.Module.Tree.Chart, Values: vals, Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, Adopt: decl.Adopt, Wait: decl.Wait, Timeout: decl.Timeout,
+		Ignore: decl.Ignore, IgnoreDrift: !watched,
 	})
-	if err == nil {
+	if err == nil && watched {
 		x.o.Drift.Expect(ref, result.Objects)
 	}
 	changed := result.Action == release.ActionInstalled || result.Action == release.ActionUpgraded
@@ -62,12 +69,17 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	return engine.Released{Op: a.Op, Err: err, Changed: changed, Revision: result.Revision}, result
 }
 
-// Repair puts objects of a release right that are not as Starling has left them.
+// Repair puts objects of a release right that are not as Starling has left them. Of a module with
+// module(drift = "report") it finds them, and no more.
 func (x *Executor) Repair(ctx context.Context, a engine.Repair) engine.Repaired {
-	ref := release.Ref(a.Ref)
+	ref, decl := release.Ref(a.Ref), a.Module.Decl
 	result, err := x.o.Releases.Repair(ctx, release.RepairTarget{
-		Ref: ref, Only: a.Objects, Installs: a.Module.Decl.Installs, Secrets: a.Secrets.Texts, Timeout: a.Module.Decl.Timeout,
+		Ref: ref, Only: a.Objects, Ignore: decl.Ignore, Report: decl.Drift == builtins.DriftReport,
+		Installs: decl.Installs, Secrets: a.Secrets.Texts, Timeout: decl.Timeout,
 	})
+	if decl.Drift == builtins.DriftReport {
+		result.Written = nil
+	}
 	if !result.Lost {
 		now := x.o.Drift.Repaired(ref, drift.Repair{Asked: a.Objects, Objects: result.Objects, Ended: err == nil && result.Waits == ""})
 		if err == nil && a.Objects != nil && now.Digest != "" {

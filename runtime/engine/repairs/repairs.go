@@ -108,9 +108,9 @@ func (r *Repairs) until(k effect.Ref) time.Time {
 }
 
 // Begin begins a repair of all objects that are due; nil objects mean that it has to look at all.
-// Due is false without any. [Repairs.Ended] ends it.
-func (r *Repairs) Begin(now time.Time) (objects []effect.Ref, due bool) {
-	if !r.task.Due(now) {
+// Due is false without any. With look that alone is due. [Repairs.Ended] ends it.
+func (r *Repairs) Begin(now time.Time, look bool) (objects []effect.Ref, due bool) {
+	if !r.task.Due(now) || look && !r.verify {
 		return nil, false
 	}
 	if !r.verify {

@@ -22,7 +22,7 @@ func fresh() *Repairs { return New(lane.Backoff{Min: time.Second, Max: 5 * time.
 
 func (r *Repairs) wantDue(t *testing.T, now time.Time, want ...effect.Ref) {
 	t.Helper()
-	objects, due := r.Begin(now)
+	objects, due := r.Begin(now, false)
 	if due != (want != nil) || !slices.Equal(objects, want) {
 		t.Fatalf("due %v: %v, want %v", due, objects, want)
 	}
@@ -47,11 +47,23 @@ func TestWhatDiffersIsPutRight(t *testing.T) {
 func TestAllIsLookedAtOnce(t *testing.T) {
 	r := fresh()
 	r.Found(nil, true)
-	if objects, due := r.Begin(t0); !due || objects != nil {
+	if objects, due := r.Begin(t0, false); !due || objects != nil {
 		t.Fatalf("due %v: %v", due, objects)
 	}
 	r.Ended(Outcome{Objects: []effect.Ref{web}}, t0, still)
 	r.wantDue(t, t0)
+}
+
+func TestWhatIsReportedIsLookedFor(t *testing.T) {
+	r := fresh()
+	r.Found([]Object{{Ref: web}}, false)
+	if _, due := r.Begin(t0, true); due {
+		t.Error("it is put right")
+	}
+	r.Found([]Object{{Ref: web}}, true)
+	if objects, due := r.Begin(t0, true); !due || objects != nil {
+		t.Errorf("due %v: %v", due, objects)
+	}
 }
 
 func TestARepairThatFailsIsTriedAgain(t *testing.T) {

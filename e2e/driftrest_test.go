@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"testing"
+	"time"
+)
+
+// asked are the requests of the process to the API server so far: renewals of the Lease, and all
+// others.
+func (f *fixture) asked() (renewals, others float64) {
+	f.t.Helper()
+	renewals = f.metric("starling_api_requests_total", `verb="put"`)
+	return renewals, f.metric("starling_api_requests_total") - renewals
+}
+
+// At rest nothing is asked of the API server but the Lease, however much is watched for drift: after
+// an install, and after a restart too. DRIFT_REST says for how long that is looked at: 15s by default.
+func TestRestWithDriftWatches(t *testing.T) {
+	t.Parallel()
+	long := 15 * time.Second
+	if text := os.Getenv("DRIFT_REST"); text != "" {
+		var err error
+		if long, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := map[string]string{}
+	for i := range 30 {
+		maps.Copy(files, drifting(fmt.Sprintf("m%02d", i)))
+	}
+	f := newFixture(t, files, driftingRole())
+	f.start()
+	f.waitReady()
+	rests := func(when string) {
+		t.Helper()
+		f.eventually("it rests", func() error {
+			_, before := f.asked()
+			time.Sleep(2 * time.Second)
+			if _, now := f.asked(); now != before {
+				return fmt.Errorf("it has asked %v times meanwhile", now-before)
+			}
+			return nil
+		})
+		renewed, before := f.asked()
+		time.Sleep(long)
+		renewals, now := f.asked()
+		if now != before {
+			t.Errorf("%s: %v requests within %s", when, now-before, long)
+		}
+		if n := renewals - renewed; n == 0 || n > long.Seconds()+1 {
+			t.Errorf("%s: %v renewals of the Lease within %s", when, n, long)
+		}
+	}
+	rests("after an install")
+	f.restart()
+	f.waitReady()
+	rests("after a restart")
+}
