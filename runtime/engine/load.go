@@ -20,6 +20,11 @@ type HookLoad struct{ Module, Hook string }
 type ModuleLoad struct {
 	Name  string
 	State status.ModuleState
+	// Drifted is how many objects of its release are not as Starling has left them. Contested are
+	// those that somebody changes again and again, by the manager that writes them, "" where that
+	// is not known.
+	Drifted   int
+	Contested map[string]int
 }
 
 // LaneLoad is what waits in one lane.
@@ -50,7 +55,7 @@ func (e *Engine) Load() Load {
 	for _, m := range e.everyone() {
 		if lanes(m); m != e.global && m.visible() {
 			state, _ := e.moduleState(m)
-			out.Modules = append(out.Modules, ModuleLoad{Name: m.name, State: state})
+			out.Modules = append(out.Modules, ModuleLoad{Name: m.name, State: state, Drifted: len(m.repairs.Objects()), Contested: m.repairs.Contests(e.now)})
 		}
 	}
 	return out

@@ -200,8 +200,14 @@ func TestAContestedObjectIsTold(t *testing.T) {
 	if d := w.module("web").Drifted; len(d) != 1 || !d[0].Contested || d[0].Object != "Deployment shop/web" || !slices.Equal(d[0].By, []string{"kubectl-edit"}) {
 		t.Errorf("drifted: %+v", d)
 	}
+	if m := w.e.Load().Modules[0]; m.Contested["kubectl-edit"] != 1 {
+		t.Errorf("load: %+v", m)
+	}
 	w.advance(11 * time.Minute)
 	w.in(drifts())
+	if m := w.e.Load().Modules[0]; m.Drifted != 0 || m.Contested != nil {
+		t.Errorf("load: %+v", m)
+	}
 	if d := w.module("web").Drifted; len(d) > 0 {
 		t.Errorf("drifted: %+v", d)
 	}

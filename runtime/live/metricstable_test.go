@@ -142,13 +142,16 @@ func TestMetricsOfTheEngine(t *testing.T) {
 	at := time.Unix(1000, 0)
 	load := func(waiting ...lane.Queued) engine.Load {
 		return engine.Load{
-			Modules: []engine.ModuleLoad{{Name: "web", State: status.ModuleReady}},
+			Modules: []engine.ModuleLoad{{Name: "web", State: status.ModuleReady, Drifted: 3, Contested: map[string]int{"kubectl-edit": 2, "": 1}}},
 			Lanes:   []engine.LaneLoad{{Module: "web", Waiting: waiting}, {Module: "web", Queue: "slow"}},
 		}
 	}
 	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 1}), at)
 	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 1}, lane.Queued{ID: lane.ID{Group: "web/b"}, Seq: 2}), at.Add(5*time.Second))
 	if got := s.texts(t, at.Add(7*time.Second)); !slices.Equal(got, []string{
+		"starling_module_contested_objects manager=kubectl-edit module=web 2",
+		"starling_module_contested_objects manager=somebody module=web 1",
+		"starling_module_drifted_objects module=web 3",
 		"starling_module_state module=web state=ready 1",
 		"starling_queue_length module=web queue=main 2",
 		"starling_queue_length module=web queue=slow 0",

@@ -14,7 +14,7 @@ import (
 // stateMetrics shows what the driver has last seen of the engine. A scrape never
 // waits for the engine.
 type stateMetrics struct {
-	moduleState, queueLength, queueAge, snapshot, echoing *prometheus.Desc
+	moduleState, drifted, contested, queueLength, queueAge, snapshot, echoing *prometheus.Desc
 
 	mu      sync.Mutex
 	load    engine.Load
@@ -39,6 +39,8 @@ func newStateMetrics() *stateMetrics {
 	}
 	return &stateMetrics{
 		moduleState: desc("starling_module_state", "1 for the state that a module is in.", "module", "state"),
+		drifted:     desc("starling_module_drifted_objects", "Objects of a module's release that others have changed or deleted, and that are not put right; none has no series.", "module"),
+		contested:   desc("starling_module_contested_objects", "Objects of a module's release that somebody changes again and again, by the field manager that writes them.", "module", "manager"),
 		queueLength: desc("starling_queue_length", "Hooks that wait in a lane of a module.", "module", "queue"),
 		queueAge:    desc("starling_queue_oldest_seconds", "How long the first of them has waited since it came or was last tried, to the second.", "module", "queue"),
 		snapshot:    desc("starling_snapshot_objects", "Objects in the snapshot of a watch.", "module", "hook", "binding"),
@@ -87,7 +89,7 @@ func (s *stateMetrics) watched(id string) {
 
 // Describe sends what Collect may send.
 func (s *stateMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.moduleState, s.queueLength, s.queueAge, s.snapshot, s.echoing} {
+	for _, d := range []*prometheus.Desc{s.moduleState, s.drifted, s.contested, s.queueLength, s.queueAge, s.snapshot, s.echoing} {
 		out <- d
 	}
 }
@@ -108,6 +110,12 @@ func (s *stateMetrics) collect(now time.Time) []prometheus.Metric {
 	}
 	for _, m := range s.load.Modules {
 		add(s.moduleState, 1, m.Name, string(m.State))
+		if m.Drifted > 0 {
+			add(s.drifted, float64(m.Drifted), m.Name)
+		}
+		for by, n := range m.Contested {
+			add(s.contested, float64(n), m.Name, cmp.Or(by, "somebody"))
+		}
 	}
 	for _, h := range s.load.Echoing {
 		add(s.echoing, 1, h.Module, h.Hook)

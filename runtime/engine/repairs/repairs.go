@@ -193,6 +193,19 @@ func (r *Repairs) Contested(k effect.Ref, now time.Time) (by string, is bool) {
 	return round.by, true
 }
 
+// Contests counts the objects that somebody changes again and again, by who does; nil: nobody.
+func (r *Repairs) Contests(now time.Time) (by map[string]int) {
+	for k := range r.rounds {
+		if who, is := r.Contested(k, now); is {
+			if by == nil {
+				by = map[string]int{}
+			}
+			by[who]++
+		}
+	}
+	return by
+}
+
 // AllContested are the objects that somebody changes again and again, sorted.
 func (r *Repairs) AllContested(now time.Time) []effect.Ref {
 	var out []effect.Ref

@@ -130,6 +130,9 @@ func TestAnObjectThatIsContestedWaits(t *testing.T) {
 	if got := r.AllContested(now); !slices.Equal(got, []effect.Ref{web}) {
 		t.Errorf("contested: %v", got)
 	}
+	if by := r.Contests(now); len(by) != 1 || by["kubectl-edit"] != 1 {
+		t.Errorf("contested: %v", by)
+	}
 	if now = now.Add(Window); len(r.AllContested(now)) > 0 {
 		t.Error("it is contested without end")
 	}
