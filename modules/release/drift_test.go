@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -235,12 +236,81 @@ func TestErrorsOfRepairsShowNoSecret(t *testing.T) {
 	if _, err := w.Reconcile(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
+	(&others{w, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}}).merge(`{"data":{"k":"eA=="}}`)
 	server := f.server
 	for before := range 20 {
 		f.server = refusing{server, strings.Repeat("x", maxError-before) + "hunter2-and-more and others-know-this"}
 		_, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Secrets: func() []string { return []string{"others-know-this"} }})
 		if err == nil || strings.Contains(err.Error(), "hunter") || strings.Contains(err.Error(), "others-know") || !strings.Contains(err.Error(), "Secret web") {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// The stringData of a Secret is compared as the data that it is, and nothing is written for it.
+func TestRepairOfSecrets(t *testing.T) {
+	w, f := newSimulatedDrift(t)
+	target := w.target("red")
+	target.Chart = chartOf("web", "apiVersion: v1\nkind: Secret\nmetadata: {name: web}\ndata: {a: eA==, k: eA==}\nstringData: {k: hunter2}\n")
+	if _, err := w.Reconcile(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	server := f.server
+	f.server = refusing{server, "written"}
+	w.repair()
+	f.server = server
+	o := &others{w, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}}
+	o.merge(`{"data":{"k":"eA=="}}`)
+	o.merge(`{"data":{"k":"aHVudGVyMg=="}}`)
+	if out := w.repair(); len(out.Written) > 0 {
+		t.Errorf("%+v", out)
+	}
+	before := o.get().GetManagedFields()
+	o.merge(`{"data":{"k":"eA=="}}`)
+	was, _ := owned.Of(before, FieldManager(), nil)
+	if now, _ := owned.Of(o.get().GetManagedFields(), FieldManager(), nil); was.Same(now) {
+		t.Error("a change is not seen")
+	}
+	if out := w.repair(); len(out.Written) != 1 {
+		t.Errorf("%+v", out)
+	}
+	if k, _, _ := unstructured.NestedString(o.get().Object, "data", "k"); k != "aHVudGVyMg==" {
+		t.Errorf("k is %s", k)
+	}
+}
+
+// A kind that somebody has deleted comes back with the CustomResourceDefinitions of the chart, and
+// its objects after that.
+func TestRepairOfADeletedKind(t *testing.T) {
+	w, f := newSimulatedDrift(t)
+	const group = "gone.example.com"
+	target := w.target("red")
+	target.Chart = with(chartOf("web", driftChart, replaceGroup(gadgetTemplate, group)), "crds/gadgets.yaml", replaceGroup(gadgetCRD, group))
+	target.Installs = []builtins.Grant{{APIVersion: group + "/v1", Kind: "Gadget"}}
+	for _, fresh := range []bool{false, true} {
+		if res, err := w.Reconcile(t.Context(), target); err != nil || res.Revision != 1 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+		if err := w.client.Resource(crds).Delete(t.Context(), "gadgets."+group, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.store.Settle()
+		if fresh { // it knows nothing of the kind
+			w.Manager = f.manager()
+		}
+		repair := func() (Repair, error) {
+			return w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs})
+		}
+		out, err := repair()
+		if err == nil || !out.Lost || !strings.Contains(err.Error(), "the cluster does not serve kind Gadget of gone.example.com/v1 any more") {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		if res, err := w.Reconcile(t.Context(), target); err != nil || res.Action != ActionUnchanged {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		if out, err = repair(); err != nil || out.Lost || len(out.Written) != 1 || out.Objects.Digest == "" {
+			t.Fatalf("%+v, %v", out, err)
 		}
 	}
 }

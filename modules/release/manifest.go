@@ -2,7 +2,9 @@ package release
 
 import (
 	"cmp"
+	"encoding/base64"
 	"fmt"
+	"maps"
 	"sort"
 	"strings"
 
@@ -94,8 +96,31 @@ func decodeDocument(doc string) (out []*unstructured.Unstructured, err error) {
 	return out, err
 }
 
+// plainSecret is an object with its stringData as data, as the API server stores a Secret. obj is
+// left as it is.
+func plainSecret(obj map[string]any) map[string]any {
+	texts, _ := obj["stringData"].(map[string]any)
+	if obj["kind"] != "Secret" || obj["apiVersion"] != "v1" || texts == nil {
+		return obj
+	}
+	out := maps.Clone(obj)
+	delete(out, "stringData")
+	data, _ := obj["data"].(map[string]any)
+	if data = maps.Clone(data); data == nil {
+		data = map[string]any{}
+	}
+	for key, v := range texts {
+		if text, is := v.(string); is {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+		}
+	}
+	out["data"] = data
+	return out
+}
+
 // asSent adds what Helm and Starling add to an object of a release.
 func (m *Manager) asSent(ref Ref, u *unstructured.Unstructured) *unstructured.Unstructured {
+	u.Object = plainSecret(u.Object)
 	annotations := u.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}

@@ -72,6 +72,11 @@ func (r *reconcile) run() (Result, error) {
 	if r.facts, err = r.m.chartFacts(r.t); err != nil {
 		return Result{}, err
 	}
+	if _, unserved := r.m.kindless.LoadAndDelete(r.t.Ref()); unserved {
+		if _, err := r.definitions(); err != nil {
+			return Result{}, err
+		}
+	}
 	r.want = want{Instance: r.m.o.Instance, Module: r.t.Module, Adopt: r.t.Adopt}
 	if err := r.inputs(); err != nil {
 		return Result{}, err
@@ -165,14 +170,19 @@ func (r *reconcile) inputs() error {
 	return err
 }
 
+// definitions applies the chart's own CustomResourceDefinitions.
+func (r *reconcile) definitions() (changed bool, err error) {
+	crds, err := r.m.chartCRDs(r.ctx, r.t, r.facts)
+	if err != nil {
+		return false, err
+	}
+	return r.m.applyCRDs(r.ctx, ofChart(r.t.Module), crds)
+}
+
 // render renders the chart after its own CustomResourceDefinitions are there, as
 // Helm would: as an upgrade once there is something to upgrade.
 func (r *reconcile) render() error {
-	crds, err := r.m.chartCRDs(r.ctx, r.t, r.facts)
-	if err != nil {
-		return err
-	}
-	changed, err := r.m.applyCRDs(r.ctx, ofChart(r.t.Module), crds)
+	changed, err := r.definitions()
 	if err != nil {
 		return err
 	}
@@ -336,6 +346,7 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 	}
 	m.facts.Delete(ref)
 	m.current.Delete(ref)
+	m.kindless.Delete(ref)
 	return true, m.records.remove(ctx, ref)
 }
 

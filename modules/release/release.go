@@ -78,6 +78,8 @@ type Manager struct {
 	crds    crdMemory
 	facts   sync.Map // Ref → facts
 	current sync.Map // Ref → deployed
+	// kindless are the releases whose repair has met a kind that is not served.
+	kindless sync.Map // Ref → nothing
 
 	// stopped ends with Fence; actions counts what has to end before it returns.
 	stopped context.Context
@@ -235,7 +237,7 @@ func (m *Manager) Fence(ctx context.Context) error {
 // Forget drops what is remembered of a module that is gone.
 func (m *Manager) Forget(module string) {
 	m.crds.forget(module)
-	for _, of := range []*sync.Map{&m.facts, &m.current} {
+	for _, of := range []*sync.Map{&m.facts, &m.current, &m.kindless} {
 		of.Range(func(ref, _ any) bool {
 			if ref.(Ref).Module == module {
 				of.Delete(ref)

@@ -186,7 +186,7 @@ func observeAll(list kube.ResourceList, wanted []*unstructured.Unstructured, ign
 			continue
 		}
 		seen = append(seen, observe(keyOf(info.Mapping, info.Namespace, info.Name), u, paths))
-		complete = complete && !owned.Taken(u.GetManagedFields(), FieldManager(), wanted[i].Object, paths)
+		complete = complete && !owned.Taken(u.GetManagedFields(), FieldManager(), plainSecret(wanted[i].Object), paths)
 	}
 	return seen, complete
 }

@@ -42,7 +42,8 @@ type Repair struct {
 	Written []Key
 	// Objects has Seen for the objects that were looked at. Digest is "" when these were not all.
 	Objects Objects
-	// Lost: there is no deployed revision to go by. The release must be reconciled.
+	// Lost: there is no deployed revision to go by, or, with an error, a kind of the release is not
+	// served any more. The release must be reconciled, which applies the chart's definitions again.
 	Lost bool
 	// Waits says, for people, what must end before objects can be made anew; "": nothing.
 	Waits string
@@ -113,15 +114,27 @@ func (r *repair) run() error {
 		return err
 	}
 	found, err := r.each(r.chosen(all))
-	if err == nil && len(unserved) > 0 {
-		r.m.ResetDiscovery()
-		err = fmt.Errorf("the cluster does not serve kind %s of %s, of which the release holds %s", unserved[0].Kind, unserved[0].APIVersion, unserved[0].Name)
+	for _, o := range unserved {
+		if err == nil {
+			err = errUnserved(o)
+		}
+		r.out.Lost = true
 	}
 	r.conclude(uid, all, found)
+	if r.out.Lost {
+		r.m.ResetDiscovery()
+		r.m.kindless.Store(r.t.Ref, nil)
+	}
 	if err != nil || r.out.Objects.Digest == "" || r.t.Report && len(r.out.Written) > 0 {
 		return err
 	}
 	return r.m.NoteObjects(r.ctx, r.t.Ref, r.out.Objects)
+}
+
+// errUnserved says that an object is of a kind that is not there, mostly because somebody has
+// deleted its CustomResourceDefinition.
+func errUnserved(o object) error {
+	return fmt.Errorf("%s: the cluster does not serve kind %s of %s any more; apply its CustomResourceDefinition if it is not in crds/ of the module or its chart", o, o.Kind, o.APIVersion)
 }
 
 // chosen are the objects to repair.
@@ -174,7 +187,9 @@ func (r *repair) each(list []stored) ([]outcomeOf, error) {
 		if o.err == nil {
 			continue
 		}
-		if failed++; first == nil {
+		if failed++; first == nil && o.unserved {
+			first = o.err
+		} else if first == nil {
 			// Masked before it is cut: a part of a secret is not known.
 			first = fmt.Errorf("%s: %s", list[i], tidy(newMask(r.target(), r.rendering()).Text(o.err.Error())))
 		}
@@ -201,6 +216,7 @@ func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
 	complete := r.t.Only == nil
 	for _, o := range found {
 		complete = complete && o.err == nil && o.waits == ""
+		r.out.Lost = r.out.Lost || o.unserved
 		if o.waits != "" && r.out.Waits == "" {
 			r.out.Waits = o.waits
 		}

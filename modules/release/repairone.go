@@ -2,6 +2,7 @@ package release
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -50,7 +51,9 @@ type outcomeOf struct {
 	seen    *Object // nil: it is not there
 	written bool
 	waits   string
-	err     error
+	// unserved: the kind is gone, with all its objects.
+	unserved bool
+	err      error
 }
 
 // one repairs an object.
@@ -69,6 +72,9 @@ func (r *repair) one(s stored) outcomeOf {
 			out.waits = deletedNamespace(s.key.Namespace)
 			return out
 		}
+		if out.unserved = isUnserved(err); out.unserved {
+			err = errUnserved(object{APIVersion: s.key.APIVersion, Kind: s.key.Kind, Namespace: s.key.Namespace, Name: s.key.Name})
+		}
 		out.written = err == nil
 	case err == nil && live.GetDeletionTimestamp() != nil:
 		out.waits = s.String() + " is being deleted"
@@ -85,6 +91,17 @@ func (r *repair) one(s stored) outcomeOf {
 	seen := observe(s.key, live, paths)
 	out.seen = &seen
 	return out
+}
+
+// isUnserved says that what a write was answered means that there is no such kind. A namespace
+// that is not there is not found, either.
+func isUnserved(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Kind != "namespaces"
 }
 
 func (r *repair) look(client dynamic.ResourceInterface, key Key) (*unstructured.Unstructured, error) {
@@ -122,9 +139,7 @@ func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstr
 		}
 	}
 	fields := live.GetManagedFields()
-	if owned.Autoscaled(fields) {
-		paths = append(paths[:len(paths):len(paths)], owned.Replicas)
-	}
+	paths = append(paths[:len(paths):len(paths)], owned.HandedOver(fields)...)
 	want := s.obj.DeepCopy()
 	owned.Keep(want.Object, live.Object, paths)
 	patch, kind, err := threeWay(s, want, live)

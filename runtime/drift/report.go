@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 )
@@ -22,7 +23,8 @@ func (t *Tracker) learnAll(k *kind) {
 }
 
 // learn takes what the watches show of a release for what it should hold, if the digest says that
-// it is as Starling has left it. Else a repair has to look at each object.
+// it is as Starling has left it. Else, and where the API server does not say who has written what,
+// a repair has to look at each object.
 func (t *Tracker) learn(r *tracked) {
 	if r.exact || r.verify {
 		return
@@ -38,7 +40,8 @@ func (t *Tracker) learn(r *tracked) {
 			found = append(found, release.Object{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name, Owned: o.have.owned})
 		}
 	}
-	if release.DigestOf(found) != r.digest {
+	unknown := func(o release.Object) bool { return o.Owned == owned.Digest{} }
+	if release.DigestOf(found) != r.digest || slices.ContainsFunc(found, unknown) {
 		r.verify = true
 		return
 	}

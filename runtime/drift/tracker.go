@@ -108,8 +108,8 @@ func (o *object) differs() bool {
 		return false
 	case o.have.version != 0 && o.have.version < o.version: // the watch has yet to show our write
 		return false
-	case o.want == owned.Digest{}: // the API server does not say who has written what
-		return false
+	case o.want == owned.Digest{}: // the API server does not say who has written what: a repair compares values
+		return o.have.version > o.version
 	}
 	return !o.have.known || !o.want.Same(o.have.owned)
 }

@@ -309,25 +309,34 @@ func TestObjectsThatNobodyHasSeen(t *testing.T) {
 	w.want(true, "b changed", "c missing")
 }
 
-// Of kinds whose API server keeps no managed fields, only what is missing is drift.
+// Of kinds whose API server keeps no managed fields, each write of others has the object looked at,
+// and so has each start.
 func TestKindsWithoutManagedFields(t *testing.T) {
 	of := func(version int) watch.Entry {
 		e := is("a", version, 0)
 		e.Result.(*state).known = false
 		return e
 	}
+	asked := []effect.Ref{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "a"}}
 	seen := all(left("a", 10, 0))
 	w := newWorld(t)
 	w.Expect(web, seen)
 	w.Synced(w.id(), []watch.Entry{of(10)}, nil)
-	w.Changed(w.id(), changes(of(11)))
 	w.want(false)
+	w.Changed(w.id(), changes(of(11)))
+	w.want(true, "a changed")
+	w.Repaired(web, Repair{Asked: asked, Objects: release.Objects{Seen: []release.Object{left("a", 11, 0)}}, Ended: true})
+	w.want(true)
 	w.Changed(w.id(), deleted("a", 12))
 	w.want(true, "a missing")
 
 	w, seen.Seen = newWorld(t), nil // after a restart
 	w.Expect(web, seen)
-	w.Synced(w.id(), []watch.Entry{of(10)}, nil)
+	w.Synced(w.id(), []watch.Entry{of(11)}, nil)
+	w.want(true, "verify")
+	w.Repaired(web, Repair{Objects: all(left("a", 11, 0)), Ended: true})
+	w.want(true)
+	w.Changed(w.id(), changes(of(11)))
 	w.want(false)
 	w.Changed(w.id(), deleted("a", 12))
 	w.want(true, "a missing")

@@ -23,37 +23,52 @@ import (
 // nothing is known. Compare two with [Digest.Same].
 type Digest [16]byte
 
-// The last byte of a digest says who owns spec.replicas, the others stand for all other fields.
-const replicasByte = len(Digest{}) - 1
+// handover is a field that a controller of Kubernetes takes over where it is told to.
+type handover struct {
+	path Path
+	at   fieldpath.Path
+	// last is the last field of the path.
+	last                 string
+	manager, subresource string
+}
+
+var handovers = []handover{
+	// A HorizontalPodAutoscaler writes the subresource scale.
+	{Path{{Field: "spec"}, {Field: "replicas"}}, fieldpath.MakePathOrDie("spec", "replicas"), "replicas", "kube-controller-manager", "scale"},
+	// The rules of a ClusterRole with an aggregationRule.
+	{Path{{Field: "rules"}}, fieldpath.MakePathOrDie("rules"), "rules", "clusterrole-aggregation-controller", ""},
+}
+
+// The last byte of a digest says who owns the field of a handover, the others stand for all other
+// fields. No kind of Kubernetes has two such fields; of a custom kind the first counts.
+const handoverByte = len(Digest{}) - 1
 
 const (
-	replicasOfNobody = iota
-	replicasOwned
-	replicasAutoscaled
-	replicasTaken
+	ownedByNobody = iota
+	ownedByManager
+	handedOver
+	ownedByOthers
 )
 
-// autoscaler is the manager of a HorizontalPodAutoscaler, which writes the subresource scale.
-const autoscaler = "kube-controller-manager"
-
 // Same says whether seen shows no change since d. Somebody who comes to own spec.replicas changes
-// nothing if d did not own it, and neither does a HorizontalPodAutoscaler.
+// nothing if d did not own it, and neither does a HorizontalPodAutoscaler; the same goes for the
+// rules of a ClusterRole and the controller that gathers them.
 func (d Digest) Same(seen Digest) bool {
-	if [replicasByte]byte(d[:]) != [replicasByte]byte(seen[:]) {
+	if [handoverByte]byte(d[:]) != [handoverByte]byte(seen[:]) {
 		return false
 	}
-	by := seen[replicasByte]
-	return d[replicasByte] != replicasOwned || by == replicasOwned || by == replicasAutoscaled
+	by := seen[handoverByte]
+	return d[handoverByte] != ownedByManager || by == ownedByManager || by == handedOver
 }
 
 // Stable is the same for most pairs of digests that are [Digest.Same], for sums over many objects.
 // Not so when an autoscaler has come to own spec.replicas that d did not own.
 func (d Digest) Stable() Digest {
-	switch d[replicasByte] {
-	case replicasAutoscaled:
-		d[replicasByte] = replicasOwned
-	case replicasTaken:
-		d[replicasByte] = replicasOfNobody
+	switch d[handoverByte] {
+	case handedOver:
+		d[handoverByte] = ownedByManager
+	case ownedByOthers:
+		d[handoverByte] = ownedByNobody
 	}
 	return d
 }
@@ -95,16 +110,26 @@ func Of(fields []metav1.ManagedFieldsEntry, manager string, ignore []Path) (Dige
 		sum.Write(text)
 	}
 	d := Digest(sum.Sum(nil))
-	d[replicasByte] = replicasOf(fields, manager)
-	if slices.ContainsFunc(ignore, Replicas.within) {
-		d[replicasByte] = replicasOfNobody
+	for _, h := range handovers {
+		if slices.ContainsFunc(ignore, h.path.within) {
+			continue
+		}
+		if d[handoverByte] = h.by(fields, manager); d[handoverByte] != ownedByNobody {
+			return d, true
+		}
 	}
+	d[handoverByte] = ownedByNobody
 	return d, true
 }
 
-// Autoscaled says whether a HorizontalPodAutoscaler has written spec.replicas last.
-func Autoscaled(fields []metav1.ManagedFieldsEntry) bool {
-	return replicasOf(fields, "") == replicasAutoscaled
+// HandedOver are the fields of an object that controllers have taken over.
+func HandedOver(fields []metav1.ManagedFieldsEntry) (paths []Path) {
+	for _, h := range handovers {
+		if h.by(fields, "") == handedOver {
+			paths = append(paths, h.path)
+		}
+	}
+	return paths
 }
 
 // Finished says whether a Job has finished. A status without conditions is that of one that has not; a
@@ -141,27 +166,22 @@ func seconds(t *metav1.Time) int64 {
 	return t.Unix()
 }
 
-var (
-	// Replicas is spec.replicas.
-	Replicas       = Path{{Field: "spec"}, {Field: "replicas"}}
-	replicasPath   = fieldpath.MakePathOrDie("spec", "replicas")
-	conditionsPath = fieldpath.MakePathOrDie("status", "conditions")
-)
+var conditionsPath = fieldpath.MakePathOrDie("status", "conditions")
 
-// replicasOf says who owns spec.replicas.
-func replicasOf(fields []metav1.ManagedFieldsEntry, manager string) (by byte) {
+// by says who owns the field.
+func (h handover) by(fields []metav1.ManagedFieldsEntry, manager string) (by byte) {
 	for i := range fields {
 		e := &fields[i]
-		if !has(e, "replicas", replicasPath) {
+		if !has(e, h.last, h.at) {
 			continue
 		}
 		switch {
 		case e.Manager == manager && e.Subresource == "":
-			return replicasOwned
-		case e.Manager == autoscaler && e.Subresource == "scale":
-			by = replicasAutoscaled
-		case by == replicasOfNobody:
-			by = replicasTaken
+			return ownedByManager
+		case e.Manager == h.manager && e.Subresource == h.subresource:
+			by = handedOver
+		case by == ownedByNobody:
+			by = ownedByOthers
 		}
 	}
 	return by
@@ -197,14 +217,17 @@ func setOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return set
 }
 
-// without returns the fields of a set that are neither ignored nor spec.replicas.
+// without returns the fields of a set that are neither ignored nor those of a handover.
 func without(set *fieldpath.Set, ignore []Path) *fieldpath.Set {
-	if set == nil || len(ignore) == 0 && !set.Has(replicasPath) {
+	apart := func(at fieldpath.Path) bool {
+		return slices.ContainsFunc(handovers, func(h handover) bool { return h.at.Equals(at) })
+	}
+	if set == nil || len(ignore) == 0 && !slices.ContainsFunc(handovers, func(h handover) bool { return set.Has(h.at) }) {
 		return set
 	}
 	out := fieldpath.NewSet()
 	set.Iterate(func(at fieldpath.Path) {
-		if !Replicas.covers(at) && !slices.ContainsFunc(ignore, func(p Path) bool { return p.covers(at) }) {
+		if !apart(at) && !slices.ContainsFunc(ignore, func(p Path) bool { return p.covers(at) }) {
 			out.Insert(at.Copy())
 		}
 	})

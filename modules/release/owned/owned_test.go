@@ -94,6 +94,24 @@ func TestReplicasOfOthers(t *testing.T) {
 	}
 }
 
+func TestRulesThatAreGathered(t *testing.T) {
+	const rules, others = `{"f:aggregationRule":{},"f:rules":{}}`, `{"f:aggregationRule":{}}`
+	before, _ := Of([]metav1.ManagedFieldsEntry{entry("st", update, rules)}, "st", nil)
+	gathered, _ := Of([]metav1.ManagedFieldsEntry{entry("st", update, others), entry("clusterrole-aggregation-controller", apply, `{"f:rules":{}}`)}, "st", nil)
+	taken, _ := Of([]metav1.ManagedFieldsEntry{entry("st", update, others), entry("kubectl", update, `{"f:rules":{}}`)}, "st", nil)
+	if !before.Same(gathered) || before.Same(taken) || before.Stable() != gathered.Stable() {
+		t.Errorf("%x, %x, %x", before, gathered, taken)
+	}
+	// Rules of another shape are fields as all others.
+	of := func(text string) Digest {
+		d, _ := Of([]metav1.ManagedFieldsEntry{entry("st", update, text)}, "st", nil)
+		return d
+	}
+	if of(`{"f:rules":{".":{},"f:a":{}}}`).Same(of(`{"f:rules":{".":{}}}`)) {
+		t.Error("a field below rules does not count")
+	}
+}
+
 func TestIgnoredFieldsDoNotCount(t *testing.T) {
 	const containers = `{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:image":{}},"k:{\"name\":\"log\"}":{".":{},"f:image":{}}}}}`
 	for _, test := range []struct {
@@ -148,7 +166,7 @@ func TestFinished(t *testing.T) {
 	if Finished([]metav1.ManagedFieldsEntry{entry("st", update, status)}) {
 		t.Error("a status in a manifest counts")
 	}
-	if !Autoscaled([]metav1.ManagedFieldsEntry{entry("kube-controller-manager scale", update, scale)}) || Autoscaled([]metav1.ManagedFieldsEntry{entry("kubectl scale", update, scale)}) {
+	if HandedOver([]metav1.ManagedFieldsEntry{entry("kube-controller-manager scale", update, scale)}) == nil || HandedOver([]metav1.ManagedFieldsEntry{entry("kubectl scale", update, scale)}) != nil {
 		t.Error("autoscaled")
 	}
 }
@@ -228,6 +246,6 @@ func FuzzOf(f *testing.F) {
 		Takers(list, "st")
 		Taken(list, "st", map[string]any{"a": []any{map[string]any{"b": "c"}, "d"}}, ignore)
 		Finished(list)
-		Autoscaled(list)
+		HandedOver(list)
 	})
 }

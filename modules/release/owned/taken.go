@@ -13,9 +13,7 @@ import (
 // given its value back, or another tool had made the object: manager's own write of that same
 // value took nothing over, and the digest of [Of] would not show the next change.
 func Taken(fields []metav1.ManagedFieldsEntry, manager string, obj map[string]any, ignore []Path) (taken bool) {
-	if Autoscaled(fields) {
-		ignore = append(ignore[:len(ignore):len(ignore)], Replicas)
-	}
+	ignore = append(ignore[:len(ignore):len(ignore)], HandedOver(fields)...)
 	ours, theirs := fieldpath.NewSet(), fieldpath.NewSet()
 	for i := range fields {
 		e := &fields[i]
