@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -345,5 +346,22 @@ func TestRepairLeavesWhatRunsOnce(t *testing.T) {
 	key := func(name string) Key { return Key{APIVersion: "batch/v1", Kind: "Job", Namespace: w.apps, Name: name} }
 	if out := w.repair(key("job"), key("brief")); len(out.Written) != 1 || out.Written[0] != key("job") {
 		t.Errorf("of those that had not finished: %+v", out)
+	}
+}
+
+// The last text of a document keeps the end of its line, as in the object that Helm has made.
+func TestRepairKeepsTheLastLine(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	m := &Manager{o: Options{Mapper: resettable{mapper}}}
+	const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata:\n  text: |\n    one\n"
+	list, _, err := m.storedObjects(Ref{Name: "web", Namespace: "apps"}, "---\n# Source: web/templates/a.yaml\n"+configMap+"---\n# Source: web/templates/b.yaml\n"+configMap)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%d objects: %v", len(list), err)
+	}
+	for _, s := range list {
+		if text, _, _ := unstructured.NestedString(s.obj.Object, "data", "text"); text != "one\n" {
+			t.Errorf("its text is %q", text)
+		}
 	}
 }

@@ -42,7 +42,7 @@ func (m *Manager) storedObjects(ref Ref, manifest string) (list []stored, unserv
 	keys := sortedKeys(docs)
 	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
 	for _, key := range keys {
-		objects, err := decodeDocument(docs[key])
+		objects, err := decodeDocument(docs[key] + "\n") // a text at its end had one
 		if err != nil {
 			return nil, nil, fmt.Errorf("the stored manifest cannot be read: %w", err)
 		}

@@ -249,7 +249,7 @@ func (r *Release) Objects() ([]map[string]any, error) {
 	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
 	var out []map[string]any
 	for _, key := range keys {
-		data, err := yaml.YAMLToJSON([]byte(docs[key]))
+		data, err := yaml.YAMLToJSON([]byte(docs[key] + "\n")) // a text at its end had one
 		if err != nil {
 			return nil, fmt.Errorf("the manifest of release %s: %w", r.Name, err)
 		}
