@@ -69,6 +69,7 @@ func TestCharts(t *testing.T) {
 	f.configure(sections)
 	f.waitCorpus(2)
 	ours, notes = append(ours, snapshot(t)), append(notes, corpusNotes(t)...)
+	f.nothingToPlan()
 	f.heals(ours[1])
 
 	f.refusals(sections)
