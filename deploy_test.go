@@ -16,6 +16,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/rbac"
 	"github.com/starling-operator/starling/modules/tree"
+	objects "github.com/starling-operator/starling/runtime/modules"
 )
 
 const deployFile = "deploy/starling.yaml"
@@ -51,6 +52,18 @@ func TestDeployIsUpToDate(t *testing.T) {
 		}
 	} else if want != string(old) {
 		t.Errorf("%s is not what the code says; run: go test . -run Deploy -update", deployFile)
+	}
+}
+
+// deploy/crds.yaml is the definition of Module objects that `starling run` applies.
+func TestDeployHoldsTheDefinition(t *testing.T) {
+	const file = "deploy/crds.yaml"
+	if *update {
+		if err := os.WriteFile(file, objects.Definition, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if text, err := os.ReadFile(file); err != nil || string(text) != string(objects.Definition) {
+		t.Errorf("%s is not what the code says (%v); run: go test . -run Deploy -update", file, err)
 	}
 }
 
@@ -143,7 +156,7 @@ func TestDeployHoldsTheTree(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap", "Deployment", "Service"}
+	want := []string{"Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Role", "RoleBinding", "ConfigMap", "Deployment", "Service"}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("got %v, want %v", kinds, want)
 	}

@@ -25,7 +25,8 @@ type starling struct {
 }
 
 // startStarling starts an instance on a module tree, given as the content of its
-// files by path, with more flags, and waits for nothing but its address.
+// files by path, with more flags, and waits for nothing but its address. Modules of several
+// instances have the same names, so only [thousand] keeps Module objects.
 func (b *bench) startStarling(ctx context.Context, name string, tree map[string]string, flags ...string) (*starling, error) {
 	modules, err := b.writeTree(name, tree)
 	if err != nil {
@@ -33,7 +34,8 @@ func (b *bench) startStarling(ctx context.Context, name string, tree map[string]
 	}
 	s := &starling{b: b, name: name, stateDir: filepath.Join(b.dir, name+".state")}
 	s.process, err = b.start(b.program, append([]string{"run", "--modules", modules, "--namespace", operatorNamespace, "--name", name,
-		"--kubeconfig", b.kubeconfig, "--listen", "127.0.0.1:0", "--state-dir", s.stateDir}, flags...)...)
+		"--kubeconfig", b.kubeconfig, "--listen", "127.0.0.1:0", "--state-dir", s.stateDir,
+		fmt.Sprintf("--module-objects=%t", name == thousand)}, flags...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/starling-operator/starling/modules/status"
 )
 
 // many is an instance with many small modules: each has a chart with one object, and a
@@ -39,10 +42,13 @@ func (m many) tree() map[string]string {
 	return tree
 }
 
+// thousand is the name of the instance of a thousand modules.
+const thousand = "thousand"
+
 // thousand installs the modules of the sections thousand and global, once. They stay: the
 // control plane ends after these sections, and to delete them takes minutes.
 func (b *bench) thousand(ctx context.Context) (many, error) {
-	m := many{"thousand", 1000}
+	m := many{thousand, 1000}
 	if b.quick {
 		m.modules = 30
 	}
@@ -62,7 +68,41 @@ func (b *bench) thousand(ctx context.Context) (many, error) {
 		starling: seconds(first.sinceStart),
 	})
 	b.say("%d modules, first install: %s, resident %s", m.modules, seconds(first.sinceStart), mebibytes(first.memory.now))
-	return m, nil
+	return m, b.waitObjects(ctx, m)
+}
+
+// waitObjects lets the instance make its Module objects, so that later starts meet them.
+func (b *bench) waitObjects(ctx context.Context, m many) error {
+	s, err := b.startStarling(ctx, m.name, nil)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for missing := m.modules; missing > 0; {
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+		var list struct {
+			Items []struct {
+				Status struct{ State status.ModuleState }
+			}
+		}
+		data, err := b.client.CoreV1().RESTClient().Get().AbsPath("/apis/starling.dev/v1alpha1/modules").DoRaw(ctx)
+		if err != nil {
+			continue // the definition may not be served yet
+		}
+		if err := json.Unmarshal(data, &list); err != nil {
+			return err
+		}
+		missing = m.modules
+		for _, o := range list.Items {
+			if o.Status.State == status.ModuleReady {
+				missing--
+			}
+		}
+	}
+	b.say("%d modules: each has its Module object after %s", m.modules, seconds(time.Since(began)))
+	return s.stop()
 }
 
 // measureThousand looks at what grows with the number of modules: the start, memory, the

@@ -25,6 +25,7 @@ type fixture struct {
 	process *cluster.Starling
 	probes  int // events sent through it
 	env     []string
+	objects bool // it keeps Module objects, so no other test has modules of these names
 }
 
 // newFixture makes an instance with the files of the tree, by their paths; "$NS" in
@@ -111,7 +112,7 @@ func program() string {
 // stays the same.
 func (f *fixture) start(args ...string) {
 	f.t.Helper()
-	o := cluster.Options{Modules: f.modules, Namespace: f.ns, Name: f.name, Kubeconfig: f.kube, Args: args, Env: f.env}
+	o := cluster.Options{Modules: f.modules, Namespace: f.ns, Name: f.name, Kubeconfig: f.kube, Args: args, Env: f.env, ModuleObjects: f.objects}
 	if f.process != nil {
 		o.StateDir = f.process.StateDir
 	}

@@ -61,7 +61,7 @@ func TestInstall(t *testing.T) {
 		return nil
 	})
 
-	f := &fixture{t: t, ns: ns, name: "starling", kube: shared.TokenKubeconfig(t, ns, "starling")}
+	f := &fixture{t: t, ns: ns, name: "starling", kube: shared.TokenKubeconfig(t, ns, "starling"), objects: true}
 	files := mountedFiles(t, d)
 	v := newVolume(f, "..data", files)
 	t.Setenv("POD_NAME", podOf(t, d)) // as the Deployment does

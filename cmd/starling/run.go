@@ -43,6 +43,7 @@ type runFlags struct {
 	dryRun   bool
 	reload   bool
 	inputs   string
+	objects  bool
 }
 
 // pauseAll is what a bare --pause means.
@@ -80,6 +81,7 @@ or deleting, starling touches nothing that runs.`,
 	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
 	fs.Lookup("pause").NoOptDefVal = pauseAll
 	fs.BoolVar(&f.reload, "reload", true, "follow changes of the module tree; --reload=false keeps to what it was at the start")
+	fs.BoolVar(&f.objects, "module-objects", true, "keep one Module object per module in the cluster, with its state, and take in its spec; --module-objects=false does neither")
 	fs.StringVar(&f.inputs, "record-inputs", "", "for bugs of starling itself: write all that its engine sees to this new `file`, of 256 MiB at most; Secrets and all values are in it, in the clear, so only this user may read it")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "write nothing: print the plan of a first start, as starling plan does, and end")
 	return cmd
@@ -146,7 +148,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	all := slices.Contains(f.pause, pauseAll)
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
-		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause,
+		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause, ModuleObjects: f.objects,
 		Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Metrics: metrics, Log: log,
 		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: shortVersion(), Log: log}),
 	})

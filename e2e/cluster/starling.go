@@ -29,6 +29,9 @@ type Options struct {
 	StateDir string
 	// Args are more flags of run.
 	Args []string
+	// ModuleObjects keeps Module objects: one per name of a module in the whole cluster, which
+	// tests that go on at the same time share.
+	ModuleObjects bool
 	// Env are more variables of its environment, as NAME=value.
 	Env []string
 	// Memory is the cgroup that it runs in; nil: the one of the test.
@@ -73,6 +76,7 @@ func (c *Cluster) Starling(t testing.TB, o Options) *Starling {
 	command, args := o.Memory.Command(program, append([]string{"run",
 		"--modules", o.Modules, "--namespace", o.Namespace, "--name", o.Name,
 		"--kubeconfig", o.Kubeconfig, "--listen", "127.0.0.1:0", "--state-dir", s.StateDir,
+		fmt.Sprintf("--module-objects=%t", o.ModuleObjects),
 	}, o.Args...)...)
 	s.process, err = startProcess(o.Env, command, args...)
 	if err != nil {

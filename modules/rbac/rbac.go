@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/modules"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
 	"github.com/starling-operator/starling/stdlib"
@@ -118,6 +119,7 @@ func Compute(ctx context.Context, o Options) (Result, error) {
 	}
 	b.hooks()
 	b.own()
+	b.objects()
 	return b.result(), ctx.Err()
 }
 
@@ -205,6 +207,16 @@ func (b *builder) own() {
 	s.add(Rule{Group: "apps", Resource: "deployments", Names: []string{name}, Verbs: []string{"get"}, Why: []string{"an Event when a new module tree, or the user's ConfigMap, cannot be used"}})
 	s.add(Rule{Resource: "events", Verbs: []string{"get", "create", "patch"}, Why: []string{"an Event when a new module tree, or the user's ConfigMap, cannot be used"}})
 	s.add(Rule{Resource: "secrets", Verbs: []string{"list", "create", "patch", "delete"}, Why: []string{"what hooks keep"}})
+}
+
+// objects are the rights for Module objects. Their Events are where those of all objects without a
+// namespace are.
+func (b *builder) objects() {
+	why := []string{"Module objects"}
+	b.add("", Rule{Group: definitionsGroup, Resource: definitions, Names: []string{modules.DefinitionName}, Verbs: []string{"get", "create", "patch"}, Why: why})
+	b.add("", Rule{Group: "starling.dev", Resource: "modules", Verbs: []string{"list", "watch", "create", "patch", "delete"}, Why: why})
+	b.add("", Rule{Group: "starling.dev", Resource: "modules/status", Verbs: []string{"patch"}, Why: why})
+	b.add("default", Rule{Resource: "events", Verbs: []string{"get", "create", "patch"}, Why: why})
 }
 
 // result puts the roles in order.

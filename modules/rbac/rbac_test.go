@@ -215,7 +215,7 @@ func TestDefinitionsOfPackedSubcharts(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := print(t, Options{Tree: read})
-	for _, want := range []string{"resourceNames: [others.example.com, things.example.com]\n  verbs: [get, create, patch]", "# crds/ of two; crds/ of web"} {
+	for _, want := range []string{"resourceNames: [modules.starling.dev, others.example.com, things.example.com]\n  verbs: [get, create, patch]", "crds/ of two; crds/ of web"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -121,6 +121,23 @@ type Module struct {
 	// Problems are findings that do not stop the module, such as refused
 	// values while the last good ones are in force.
 	Problems []string `json:"problems,omitempty"`
+	// Upgrading: it is ready, and a look at its release is under way, of its values as
+	// they are now.
+	Upgrading bool `json:"upgrading,omitempty"`
+	// Config is what became of that which the user asks for of this module.
+	Config ModuleConfig `json:"config,omitzero"`
+}
+
+// ModuleConfig is what became of the user's config and of the Module object of one module.
+type ModuleConfig struct {
+	// Generation is the metadata.generation of the Module object that was taken in; 0
+	// without one.
+	Generation int64 `json:"generation,omitempty"`
+	// Refused are parts that are not in force; Problems have them too.
+	Refused []string `json:"refused,omitempty"`
+	// Unused are parts of the ConfigMap that do not count, because the Module object says
+	// something too; Problems have them too.
+	Unused []string `json:"unused,omitempty"`
 }
 
 // Drifted is an object of a release that is not as Starling has left it.

@@ -128,10 +128,19 @@ func newConfigReader(known []KnownModule) *configReader {
 
 const noModule = "no module has this key"
 
+// Unused is said of a part of the user's ConfigMap in the place of which a Module object counts.
+const Unused = "does not count"
+
+// IsUnused says whether a problem of the user's config is that a Module object counts in its place.
+func IsUnused(problem string) bool { return strings.Contains(problem, Unused) }
+
 // Outcome says for people what follows from a problem of the user's config.
 func Outcome(problem string) string {
-	if strings.Contains(problem, noModule) {
+	switch {
+	case strings.Contains(problem, noModule):
 		return "it counts for nothing"
+	case IsUnused(problem):
+		return "the object counts as a whole"
 	}
 	return "the last good values stay in force"
 }

@@ -13,6 +13,8 @@ type SectionSources struct {
 	// ConfigName names the object that holds the user's config: "ConfigMap
 	// starling-system/starling".
 	ConfigName string
+	// Object: ConfigName is the Module object, whose spec.values are the section.
+	Object bool
 	// ConfigText is the text of the section's key in it; lines are told only when it
 	// says the same as Config.
 	ConfigText string
@@ -36,6 +38,8 @@ type SwitchSources struct {
 	Op   *effect.ValueOp
 	// TreeFile and ConfigName say where the two stand.
 	TreeFile, ConfigName string
+	// Object: ConfigName is the Module object, whose spec.enabled is Config.
+	Object bool
 }
 
 // ExplainInput is all that [ExplainInput.Explain] needs. Nothing in it changes any more,
@@ -184,7 +188,11 @@ func prefixed(paths [][]string, key string) [][]string {
 func (s SwitchSources) chain(read func(string) []byte) []Step {
 	var out []Step
 	if s.Config != nil {
-		out = append(out, Step{Value: *s.Config, Source: Source{Layer: LayerConfig, Config: s.ConfigName, Key: s.Key}})
+		source := Source{Layer: LayerConfig, Config: s.ConfigName, Key: s.Key}
+		if s.Object {
+			source.Layer, source.Key = LayerObject, "spec.enabled"
+		}
+		out = append(out, Step{Value: *s.Config, Source: source})
 	}
 	if s.Op != nil {
 		out = append(out, Step{Value: s.Op.Value, Source: hookSource(LayerHook, s.Hook, *s.Op, nil)})

@@ -18,8 +18,9 @@ const (
 	LayerSchema = "schema default"
 	// LayerDefault is values.default of a hook.
 	LayerDefault = "hook default"
-	// LayerConfig is the user's config.
+	// LayerConfig is the user's ConfigMap, LayerObject the Module object, which counts in its place.
 	LayerConfig = "config"
+	LayerObject = "module object"
 	// LayerHook is what a hook sets, merges or removes.
 	LayerHook = "hook"
 )

@@ -55,8 +55,11 @@ func newTracer(in SectionSources, read func(string) []byte) *tracer {
 	config := configPositions(in)
 	t.merge(in.Config, func(path []string) Source {
 		s := Source{Layer: LayerConfig, Config: in.ConfigName, Key: in.Key}
-		if in.ConfigFile != "" {
+		switch {
+		case in.ConfigFile != "":
 			s = Source{Layer: LayerConfig, File: in.ConfigFile}
+		case in.Object:
+			s.Layer, s.Key = LayerObject, "spec.values"
 		}
 		s.Line = config.nearest(slices.Concat(in.ConfigKeys, path))
 		return s

@@ -46,8 +46,8 @@ func (i Instance) Prefix() string {
 // Owns reports whether an object belongs to the instance, by its name: the user's
 // ConfigMap and the list of releases, the Lease, the Secrets with what hooks and sets
 // keep, with certificates and with the key of records, and the webhook configurations.
-// The Secrets of Helm's releases count in every namespace, since their names do not say
-// whose release it is.
+// The Secrets of Helm's releases count in every namespace, and all Module objects do, since
+// their names do not say whose they are.
 func (i Instance) Owns(ref Ref) bool {
 	if i == (Instance{}) {
 		return false
@@ -68,6 +68,8 @@ func (i Instance) Owns(ref Ref) bool {
 		return here && ours && (rest == "webhooks" || rest == "records" || strings.HasPrefix(rest, "kept-") || strings.HasPrefix(rest, "set-"))
 	case "coordination.k8s.io/Lease":
 		return here && ref.Name == i.Name
+	case "starling.dev/Module":
+		return true
 	case "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
 		return strings.HasPrefix(ref.Name, i.Prefix())
 	}

@@ -11,7 +11,7 @@ import (
 // configWhere names the user's ConfigMap.
 func (o *Options) configWhere() string { return "ConfigMap " + o.Namespace + "/" + o.Name }
 
-// handleConfig takes over what the user's ConfigMap says now.
+// handleConfig takes over what the user's ConfigMap and the Module objects say now.
 func (e *Engine) handleConfig(in Config) {
 	e.config.See(userconfig.Input(in))
 	if e.gen != nil {
@@ -77,10 +77,25 @@ func (e *Engine) adoptConfig() {
 	if broken := e.config.Adopt(e.global.store.Data()); len(broken) > 0 {
 		e.note(builtins.LevelWarn, e.global, "", "of the config that was kept some cannot be read, and is not used: "+strings.Join(broken, ", "))
 	}
-	if e.config.Held() {
+	if e.config.Any() {
 		e.keepConfig()
 		e.applySections()
 	}
+}
+
+// reconcile tries again what of a module waits for its next try, and looks at its release.
+func (e *Engine) reconcile(in Reconcile) {
+	m := e.module(in.Module)
+	if e.gen == nil || m == nil || m == e.global {
+		return
+	}
+	m.crds.Soon(e.now)
+	m.eval.Soon(e.now)
+	for _, h := range m.hooks {
+		h.lane.RetryAllSoon(h.gen.ID, 0)
+	}
+	m.pass.Renew()
+	e.touch(m)
 }
 
 // applySections puts the accepted config into the values.

@@ -130,7 +130,7 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	e.now, e.out = now, nil
 	asked := e.agenda.Soonest() // the tick that the driver was asked for
 	switch in.(type) {
-	case Config, WatchSynced, WatchChanged, Tick, Reload:
+	case Config, Reconcile, WatchSynced, WatchChanged, Tick, Reload:
 		e.standings.Outside()
 	}
 	switch in := in.(type) {
@@ -140,6 +140,8 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		e.reload(in)
 	case Config:
 		e.handleConfig(in)
+	case Reconcile:
+		e.reconcile(in)
 	case WatchSynced:
 		e.watchSynced(in)
 	case WatchChanged:

@@ -52,8 +52,15 @@ func (e *Engine) noModule(name string) error {
 func (e *Engine) sources(m *module) values.SectionSources {
 	out := values.SectionSources{Section: m.values.Section(), ConfigName: e.configName()}
 	out.ConfigText = e.config.Text(out.Key)
+	if object := e.config.ValuesFrom(m.name); object != "" {
+		out.ConfigName, out.ConfigText, out.Object = object, "", true
+	}
 	return out
 }
+
+// ModuleSpec is what is in force of a module by its Module object, as its spec has it; nil: nothing.
+// Only read.
+func (e *Engine) ModuleSpec(module string) map[string]any { return e.config.Spec(module) }
 
 // configName names the user's ConfigMap, with what became of it.
 func (e *Engine) configName() string {
@@ -70,6 +77,9 @@ func (e *Engine) switchSources(m *module) values.SwitchSources {
 		Key: values.EnabledKey(m.gen.Key), Default: m.gen.Decl.Enabled, Pos: m.gen.Decl.Pos,
 		Tree: e.gen.Values.Switch(m.name), Config: e.config.Accepted().Switch(m.name),
 		TreeFile: e.gen.Tree.ValuesFile, ConfigName: e.configName(),
+	}
+	if object := e.config.SwitchFrom(m.name); object != "" {
+		out.ConfigName, out.Object = object, true
 	}
 	out.Hook, out.Op = e.layers.SwitchedBy(out.Key)
 	return out

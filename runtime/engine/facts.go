@@ -122,7 +122,7 @@ func (m *module) settled() bool {
 }
 
 func (e *Engine) paused(name string) bool {
-	return e.opts.PauseAll || slices.Contains(e.opts.Paused, name)
+	return e.opts.PauseAll || slices.Contains(e.opts.Paused, name) || e.config.Paused(name)
 }
 
 // globalState says which first run of a global hook modules wait for, and names the first hook that

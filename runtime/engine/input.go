@@ -43,14 +43,26 @@ type Reload struct {
 // ReleaseRef names one release of one module.
 type ReleaseRef = releases.Ref
 
-// Config is the state of the user's ConfigMap.
+// Config is the state of the user's ConfigMap and of the Module objects.
 type Config struct {
 	State ConfigState
 	// Data is the ConfigMap's data; only with [ConfigPresent].
 	Data map[string]string
 	// Reason says why it is unreadable; only with [ConfigUnreadable].
 	Reason string
+	// ObjectsState is that of the Module objects; empty: they are switched off. While they are
+	// [ConfigUnreadable], all that they said last stays in force.
+	ObjectsState ConfigState
+	// Objects are the Module objects by the names of their modules; only with [ConfigPresent]. For
+	// one that is not there, all that it said last stays in force: it will be made again.
+	Objects map[string]ConfigObject
 }
+
+// ConfigObject is what a Module object asks for.
+type ConfigObject = userconfig.Object
+
+// Reconcile has a module looked at now: all that waits for its next try is tried again.
+type Reconcile struct{ Module string }
 
 // ConfigState says what is known of the user's ConfigMap.
 type ConfigState = userconfig.State
@@ -203,6 +215,7 @@ type SetsRemoved struct {
 func (Start) input()        {}
 func (Reload) input()       {}
 func (Config) input()       {}
+func (Reconcile) input()    {}
 func (WatchSynced) input()  {}
 func (WatchChanged) input() {}
 func (WatchFailed) input()  {}

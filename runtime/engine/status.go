@@ -7,6 +7,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -156,6 +157,15 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 	out := status.Module{
 		Name: m.name, State: state, Reason: reason, Enabled: !m.removed && e.resolveSwitch(m).On,
 		Since: e.standings.Since(m.name), LastError: m.pass.Err(), Problems: e.problems(m),
+		Upgrading: state == status.ModuleReady && (!m.pass.Idle() || m.asking()),
+	}
+	out.Config.Generation = e.config.Generation(m.name)
+	for _, text := range e.config.Problems()[m.name] {
+		if values.IsUnused(text) {
+			out.Config.Unused = append(out.Config.Unused, text)
+		} else {
+			out.Config.Refused = append(out.Config.Refused, text)
+		}
 	}
 	if m.pass.Installed() {
 		ref := m.pass.Refs()[0]

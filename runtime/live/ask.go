@@ -56,6 +56,9 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 		m := &out.Modules[i]
 		waiting, problems := d.outbox.state(m.Name)
 		m.PendingMessages, m.Problems = waiting, slices.Concat(m.Problems, problems)
+		if taken := d.objects.Problem(m.Name); taken != "" {
+			m.Problems = append(m.Problems, taken)
+		}
 		if slow := d.slots.problem(m.Name); slow != "" {
 			m.Problems = append(m.Problems, slow)
 		}

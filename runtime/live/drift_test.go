@@ -100,6 +100,45 @@ func TestReleasesHealThemselves(t *testing.T) {
 	})
 }
 
+// A kind of the chart that somebody has deleted is there again, and then its objects.
+func TestADeletedKindComesBack(t *testing.T) {
+	for _, crds := range []string{"web/crds/gadgets.yaml", "web/chart/crds/gadgets.yaml"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, map[string]string{
+				"web/module.star":            "module(enabled = True, namespace = \"shop\", installs = [grant(\"x.example.com/v1\", \"Gadget\")])\n",
+				"web/chart/Chart.yaml":       "apiVersion: v2\nname: web\nversion: 0.1.0\n",
+				"web/chart/templates/a.yaml": "apiVersion: x.example.com/v1\nkind: Gadget\nmetadata: {name: a}\nspec: {count: 1}\n",
+				crds: "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: gadgets.x.example.com}\nspec: {group: x.example.com, scope: Namespaced, " +
+					"names: {kind: Gadget, plural: gadgets}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n",
+			})
+			f.start()
+			f.waitReady()
+			time.Sleep(time.Second)
+			uid := func() string {
+				obj, err := f.driver.o.Client.Get(t.Context(), effect.Ref{APIVersion: "x.example.com/v1", Kind: "Gadget", Namespace: "shop", Name: "a"})
+				if err != nil {
+					t.Fatalf("%s: %v", crds, err)
+				}
+				return obj["metadata"].(map[string]any)["uid"].(string)
+			}
+			before := uid()
+			definition := store.Target{GVR: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, Name: "gadgets.x.example.com"}
+			if _, err := f.store.Delete(definition, store.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			f.store.Settle()
+			time.Sleep(10 * time.Second)
+			if uid() == before {
+				t.Errorf("%s: it was not deleted", crds)
+			}
+			f.stop()
+			if err := <-f.ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // Somebody who changes the same field again and again is named, and the repair waits longer each time.
 func TestAContestIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -24,13 +24,14 @@ import (
 	"github.com/starling-operator/starling/runtime/httpclient"
 	"github.com/starling-operator/starling/runtime/httpserver"
 	"github.com/starling-operator/starling/runtime/inputs"
+	"github.com/starling-operator/starling/runtime/modules"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/watch"
 	"github.com/starling-operator/starling/runtime/webhook"
 )
 
-// Options configures a [Driver]. All fields but Paused, PauseAll, Renderer, Webhooks, Receive and
-// Inputs are required.
+// Options configures a [Driver]. All fields but Paused, PauseAll, ModuleObjects, Renderer,
+// Webhooks, Receive and Inputs are required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -47,6 +48,8 @@ type Options struct {
 	// PauseAll leaves every release alone, Paused those of some modules.
 	PauseAll bool
 	Paused   []string
+	// ModuleObjects keeps a Module object per module, and takes in its spec.
+	ModuleObjects bool
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
 	Renderer *release.Renderer
 	// Webhooks says how the API server reaches hooks.
@@ -99,6 +102,8 @@ type Driver struct {
 	looking bool
 	// configSeen is true once the watch of the user's ConfigMap is complete.
 	configSeen atomic.Bool
+	user       *userConfig
+	objects    *modules.Manager
 
 	// work is the context of runs, commits and releases: it ends first.
 	work      context.Context
@@ -177,6 +182,7 @@ func New(o Options) (*Driver, error) {
 	}); err != nil {
 		return nil, err
 	}
+	d.openObjects(own)
 	d.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{d}})
 	d.metrics.state.sizes(d.watches.Size)
 	d.drift = drift.New(drift.Options{
@@ -217,6 +223,7 @@ func (d *Driver) handle(in engine.Input) {
 	if start, ok := in.(engine.Start); ok {
 		d.marks.use(start.Generation)
 	}
+	d.objects.Changed()
 	// Once a second at most, and after the last input too.
 	if !d.looking {
 		d.looking = true

@@ -15,6 +15,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/modules"
 )
 
 func TestDeploymentOfAPod(t *testing.T) {
@@ -172,6 +173,7 @@ func TestAReloadMayFailAsTheEngineBegins(t *testing.T) {
 		o:      Options{Log: zerolog.Nop()},
 		engine: engine.New(engine.Options{Jitter: func() float64 { return 0 }}), metrics: metrics,
 		timer: time.NewTimer(time.Hour), look: time.NewTimer(time.Hour), requests: newRequests(), marks: open(t, t.TempDir()),
+		objects: modules.New(modules.Options{}),
 	}
 	d.generation.Store(generation.Load(t.Context(), generation.Options{Tree: read, Number: 1}))
 	var told sync.WaitGroup

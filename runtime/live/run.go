@@ -127,6 +127,9 @@ func (d *Driver) loop(ctx context.Context, led chan struct{}) {
 			d.busy.Go(d.begin)
 			d.busy.Go(func() { d.webhooks.Run(d.work) })
 			d.busy.Go(func() { d.recorder.Run(d.work) })
+			if d.o.ModuleObjects {
+				d.busy.Go(func() { d.objects.Run(d.work) })
+			}
 		case <-d.inbox.signal:
 			if in, ok := d.inbox.take(); ok {
 				step(func() { d.handle(in) })

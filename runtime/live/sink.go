@@ -9,6 +9,7 @@ import (
 	"github.com/starling-operator/starling/runtime/drift"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/executor"
+	"github.com/starling-operator/starling/runtime/modules"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/watch"
 )
@@ -16,12 +17,18 @@ import (
 // configWatch is the id of the watch on the user's ConfigMap.
 const configWatch = "config"
 
-// watchConfig watches the ConfigMap of the instance's name.
+// watchConfig watches the ConfigMap of the instance's name, and all Module objects: those that
+// nobody has claimed may be for this instance.
 func (d *Driver) watchConfig() {
 	d.watches.Start(watch.Spec{
 		ID: configWatch, APIVersion: "v1", Kind: "ConfigMap",
 		Namespaces: []string{d.o.Namespace}, Names: []string{d.o.Name},
 	})
+	if d.o.ModuleObjects {
+		d.watches.Start(watch.Spec{
+			ID: objectsWatch, APIVersion: modules.APIVersion, Kind: modules.Kind, Filter: modules.Filter, FilterID: objectsWatch,
+		})
+	}
 }
 
 // sink turns what watches report into inputs. Its methods never block.
@@ -31,6 +38,11 @@ func (s sink) Synced(id string, served bool) {
 	if id == configWatch {
 		s.d.configSeen.Store(true)
 		s.config()
+		return
+	}
+	if id == objectsWatch {
+		s.d.user.list(s.d.watches.Entries(id), served)
+		s.d.objects.Changed()
 		return
 	}
 	var entries []watch.Entry
@@ -60,6 +72,11 @@ func (s sink) Changed(id string, events []watch.Event) {
 	}
 	if drift.IsWatch(id) {
 		s.d.drift.Changed(id, events)
+		return
+	}
+	if id == objectsWatch {
+		s.d.user.change(events)
+		s.d.objects.Changed()
 		return
 	}
 	in := executor.Changed(id, events)
@@ -94,6 +111,12 @@ func (s sink) Failed(id string, err error, lacks bool) {
 		s.d.drift.Failed(id, err)
 		return
 	}
+	if id == objectsWatch {
+		if s.d.user.failed(err) && err != nil {
+			s.d.o.Log.Warn().Err(err).Msg("Module objects cannot be read: what they said last stays in force")
+		}
+		return
+	}
 	reason := ""
 	if err != nil {
 		reason = err.Error()
@@ -111,7 +134,7 @@ func (s sink) Failed(id string, err error, lacks bool) {
 			s.config()
 		}
 	default:
-		s.d.inbox.put(engine.Config{State: engine.ConfigUnreadable, Reason: reason})
+		s.d.user.read(engine.Config{State: engine.ConfigUnreadable, Reason: reason})
 	}
 }
 
@@ -119,15 +142,15 @@ func (s sink) Failed(id string, err error, lacks bool) {
 func (s sink) config() {
 	found := s.d.watches.Snapshot(configWatch)
 	if len(found) == 0 {
-		s.d.inbox.put(executor.ConfigOf(nil))
+		s.d.user.read(executor.ConfigOf(nil))
 		return
 	}
 	o, ok := found[0].(*object.Object)
 	if !ok {
-		s.d.inbox.put(engine.Config{State: engine.ConfigUnreadable, Reason: "the ConfigMap has an unexpected form"})
+		s.d.user.read(engine.Config{State: engine.ConfigUnreadable, Reason: "the ConfigMap has an unexpected form"})
 		return
 	}
-	s.d.inbox.put(executor.ConfigOf(o.Map()))
+	s.d.user.read(executor.ConfigOf(o.Map()))
 }
 
 // addSizes fills in how many objects each snapshot of a hook holds, by the ids of

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/modules"
 )
 
 func TestNapsAreShort(t *testing.T) {
@@ -30,7 +31,7 @@ func TestTheEngineIsWokenInTime(t *testing.T) {
 		}
 		d := &Driver{
 			engine: engine.New(engine.Options{}), metrics: metrics,
-			timer: time.NewTimer(time.Hour), look: time.NewTimer(time.Hour),
+			timer: time.NewTimer(time.Hour), look: time.NewTimer(time.Hour), objects: modules.New(modules.Options{}),
 		}
 		began := time.Now()
 		d.sleep(began.Add(10 * time.Minute))

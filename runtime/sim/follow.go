@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/executor"
+	"github.com/starling-operator/starling/runtime/modules"
 	"github.com/starling-operator/starling/runtime/sim/store"
 	"github.com/starling-operator/starling/runtime/watch"
 )
@@ -179,7 +181,28 @@ func (w *World) labelled(labels string, of []string) ([]string, error) {
 	return out, nil
 }
 
-// readConfig returns the user's ConfigMap when it is not as the engine was told.
+// readObjects returns the Module objects of the instance. A simulated cluster has them only if a
+// test has applied their definition, or if it stands over a real one.
+func (w *World) readObjects() (engine.ConfigState, map[string]engine.ConfigObject) {
+	list, err := w.list(watch.Spec{APIVersion: modules.APIVersion, Kind: modules.Kind})
+	switch {
+	case errors.Is(err, cluster.ErrNotServed):
+		return "", nil
+	case err != nil:
+		return engine.ConfigUnreadable, nil
+	}
+	out := map[string]engine.ConfigObject{}
+	for _, obj := range list {
+		kept, _, _ := modules.Filter(obj)
+		o := modules.Read(kept)
+		if _, ours := o.Owner(effect.Instance{Namespace: w.o.Namespace, Name: w.o.Name}); ours {
+			out[o.Name] = o.Config()
+		}
+	}
+	return engine.ConfigPresent, out
+}
+
+// readConfig returns the user's ConfigMap, with the Module objects, when it is not as the engine was told.
 func (w *World) readConfig(version string) *engine.Config {
 	if version == w.configVersion {
 		return nil
@@ -195,7 +218,8 @@ func (w *World) readConfig(version string) *engine.Config {
 	default:
 		in = engine.Config{State: engine.ConfigUnreadable, Reason: err.Error()}
 	}
-	if w.config != nil && w.config.State == in.State && w.config.Reason == in.Reason && maps.Equal(w.config.Data, in.Data) {
+	in.ObjectsState, in.Objects = w.readObjects()
+	if w.config != nil && reflect.DeepEqual(*w.config, in) {
 		return nil
 	}
 	w.config = &in

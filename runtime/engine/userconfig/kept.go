@@ -16,6 +16,8 @@ const (
 	globalKey  = "config.global"
 	enabledKey = "config.enabled"
 	sectionKey = "config.section." // and the module's name
+	// objectsKey has an [origin] per module of which something is in force by its Module object.
+	objectsKey = "config.objects"
 	// wholeKey held all of it in one.
 	wholeKey = "config"
 
@@ -26,7 +28,7 @@ const (
 
 // IsKey says whether a part of the config is kept under a key.
 func IsKey(key string) bool {
-	return key == wholeKey || key == globalKey || key == enabledKey || strings.HasPrefix(key, sectionKey)
+	return key == wholeKey || key == globalKey || key == enabledKey || key == objectsKey || strings.HasPrefix(key, sectionKey)
 }
 
 // sizeOf is the size of a section as it is kept.
@@ -52,6 +54,9 @@ func (c *Config) Keep() map[string][]byte {
 	}
 	if len(c.accepted.Enabled) > 0 {
 		put(enabledKey, c.accepted.Enabled)
+	}
+	if len(c.origins) > 0 {
+		put(objectsKey, c.origins)
 	}
 	return out
 }
@@ -83,6 +88,8 @@ func (c *Config) Adopt(kept map[string][]byte) (broken []string) {
 			read(key, &config.Global)
 		case key == enabledKey:
 			read(key, &config.Enabled)
+		case key == objectsKey:
+			read(key, &c.origins)
 		}
 	}
 	return broken

@@ -1,6 +1,6 @@
-// Package userconfig knows what the user's ConfigMap says, and what of that is in force:
-// each section stands on its own, and one that does not pass leaves the last good one in
-// force. It does no I/O.
+// Package userconfig knows what the user's ConfigMap and the Module objects say, and what of
+// that is in force: each section stands on its own, and one that does not pass leaves the last
+// good one in force. It does no I/O.
 package userconfig
 
 import (
@@ -25,13 +25,19 @@ const (
 	Unreadable State = "unreadable"
 )
 
-// Input is what the ConfigMap is now.
+// Input is what the ConfigMap and the Module objects are now.
 type Input struct {
 	State State
 	// Data is the ConfigMap's data; only with [Present].
 	Data map[string]string
 	// Reason says why it is unreadable; only with [Unreadable].
 	Reason string
+	// ObjectsState is that of the Module objects; empty: they are switched off, and say nothing.
+	// While they are [Unreadable], all that they said last stays in force.
+	ObjectsState State
+	// Objects are the Module objects by the names of their modules; only with [Present]. For one
+	// that is not there, all that it said last stays in force.
+	Objects map[string]Object
 }
 
 // Options configures a [Config].
@@ -48,16 +54,18 @@ type Config struct {
 	o        Options
 	seen     *Input // nil: none yet
 	applied  *Input // by the last Apply; nil: none yet
+	view     *view  // that of the last Apply; nil: none yet
 	accepted values.Config
+	origins  map[string]origin // of what is accepted, by module
 	problems map[string][]string
 }
 
 // New returns a config of which nothing is known.
 func New(o Options) *Config { return &Config{o: o, problems: map[string][]string{}} }
 
-// See takes over what the ConfigMap is now. Apply makes it count.
+// See takes over what the ConfigMap and the Module objects are now. Apply makes it count.
 func (c *Config) See(in Input) {
-	in.Data = maps.Clone(in.Data) // the next one is compared with it
+	in.Data, in.Objects = maps.Clone(in.Data), maps.Clone(in.Objects) // the next one is compared with it
 	c.seen = &in
 }
 
@@ -94,10 +102,26 @@ func (c *Config) Accepted() values.Config { return c.accepted }
 // Problems are what is wrong with the config, by module; of no module for "". Only read.
 func (c *Config) Problems() map[string][]string { return c.problems }
 
-// Held says whether something is in force that a user once set.
+// Held says whether something is in force that a user once set in the ConfigMap.
 func (c *Config) Held() bool {
 	a := c.accepted
-	return len(a.Global)+len(a.Sections)+len(a.Enabled) > 0
+	for name := range a.Sections {
+		if c.origins[name]&valuesOfObject == 0 {
+			return true
+		}
+	}
+	for name := range a.Enabled {
+		if c.origins[name]&switchOfObject == 0 {
+			return true
+		}
+	}
+	return len(a.Global) > 0
+}
+
+// Any says whether something is in force that a user once set.
+func (c *Config) Any() bool {
+	a := c.accepted
+	return len(a.Global)+len(a.Sections)+len(a.Enabled)+len(c.origins) > 0
 }
 
 // Section is the part of the config that belongs to one module, or to the global values.
@@ -120,8 +144,8 @@ type Problem struct{ Module, Text string }
 
 // Outcome is what [Config.Apply] has changed.
 type Outcome struct {
-	// All modules may be concerned: it was read for the first time, is there again, or it is
-	// missing or unreadable.
+	// All modules may be concerned: it was read for the first time, is there again, it is
+	// missing or unreadable, or an object begins or ends a pause.
 	All bool
 	// Moved are the modules of which another section or switch is in force, "global" among
 	// them, sorted.
@@ -133,32 +157,39 @@ type Outcome struct {
 	Problems []Problem
 }
 
-// Apply makes what the ConfigMap says count, as far as it passes. Sections are those of
-// all modules, that of the global values first. With the same ConfigMap as before they are others.
+// Apply makes what the ConfigMap and the Module objects say count, as far as it passes. Sections are
+// those of all modules, that of the global values first. With the same input as before they are others.
 func (c *Config) Apply(sections []Section) Outcome {
 	if c.seen == nil {
 		return Outcome{}
 	}
 	before, state := c.applied, c.State()
 	c.applied = c.seen
-	if c.seen.State != Present {
-		return Outcome{Lost: state != c.seen.State, All: true} // even as before: why may be new
+	out := Outcome{Lost: c.seen.State != Present && state != c.seen.State}
+	if c.seen.State != Present && c.seen.ObjectsState == "" && len(c.origins) == 0 {
+		out.All = true // even as before: why may be new
+		return out
 	}
-	if before == c.seen || state != Present {
-		before = nil
+	last := c.view
+	if before == c.seen || state != c.seen.State {
+		last = nil
 	}
-	next, problems := c.read(sections, before)
-	out := Outcome{Problems: added(problems, c.problems), All: state != c.seen.State, Moved: moved(next, c.accepted)}
-	c.problems = problems
+	var origins map[string]origin
+	c.view, origins = c.compose(sections)
+	next, problems := c.read(sections, last)
+	out.Problems = added(problems, c.problems)
+	out.Moved = moved(next, c.accepted, origins, c.origins)
+	out.All = state != c.seen.State || c.seen.State == Unreadable || !samePauses(origins, c.origins)
+	c.problems, c.origins = problems, origins
 	if len(out.Moved) > 0 {
 		c.accepted = next
 	}
 	return out
 }
 
-// read reads the ConfigMap. A section that does not pass is as it is now. So is one that has passed
+// read reads what there is. A section that does not pass is as it is now. So is one that has passed
 // and says what it said before, unless that is nil: to read them all costs much with many modules.
-func (c *Config) read(sections []Section, before *Input) (values.Config, map[string][]string) {
+func (c *Config) read(sections []Section, before *view) (values.Config, map[string][]string) {
 	var known []values.KnownModule
 	schemas, stays := map[string]string{}, map[string]bool{} // by key
 	for _, s := range sections {
@@ -166,7 +197,7 @@ func (c *Config) read(sections []Section, before *Input) (values.Config, map[str
 			continue // another module may have its key
 		}
 		if _, shared := stays[s.Key]; !shared {
-			stays[s.Key] = before != nil && sameText(before.Data, c.seen.Data, s.Key)
+			stays[s.Key] = c.view.says(before, s.Key)
 		}
 		stays[s.Key] = stays[s.Key] && len(c.problems[s.Name]) == 0
 		schemas[s.Key] = s.Schemas
@@ -175,39 +206,40 @@ func (c *Config) read(sections []Section, before *Input) (values.Config, map[str
 		}
 	}
 	evaluate := func(key string, evaluate func() error) error {
-		text, there := c.seen.Data[key]
+		text, there := c.view.data[key]
 		switch {
 		case stays[key]:
 			return nil
 		case !there:
 			return evaluate() // nothing that a user has written
 		}
-		return c.o.Evaluate("section "+key+" of the ConfigMap", []string{text, schemas[key]}, evaluate)
+		return c.o.Evaluate(c.view.place(key), []string{text, schemas[key]}, evaluate)
 	}
-	parsed, mistakes := values.ParseConfigWith(c.seen.Data, known, evaluate)
+	parsed, mistakes := values.ParseConfigWith(c.view.data, known, evaluate)
 	problems, bad := map[string][]string{}, map[string]bool{}
-	report := func(module, text string) {
-		problems[module] = append(problems[module], fmt.Sprintf("%s: %s", c.o.Where, text))
+	report := func(module, key, text string) {
+		problems[module] = append(problems[module], fmt.Sprintf("%s: %s", c.where(key), text))
 	}
 	for _, p := range mistakes {
-		report(p.Module, p.String())
+		report(p.Module, p.Key, p.String())
 		bad[p.Key] = true
 	}
 	next := values.Config{Sections: map[string]map[string]any{}, Enabled: maps.Clone(parsed.Enabled)}
 	for _, s := range sections {
-		if on, set := c.accepted.Enabled[s.Name]; set && (s.Gone || bad[values.EnabledKey(s.Key)]) {
+		key := values.EnabledKey(s.Key)
+		if on, set := c.accepted.Enabled[s.Name]; set && (s.Gone || bad[key] || c.view.held[key]) {
 			next.Enabled[s.Name] = on // a switch that cannot be read stays as it was
 		}
 		section, last := parsed.Sections[s.Name], c.accepted.Sections[s.Name]
 		if s.Global {
 			section, last = parsed.Global, c.accepted.Global
 		}
-		if s.Gone || stays[s.Key] || bad[s.Key] {
+		if s.Gone || stays[s.Key] || bad[s.Key] || c.view.held[s.Key] {
 			section = last
 		} else if texts := check(s, section, last, evaluate); len(texts) > 0 {
 			section = last
 			for _, text := range texts {
-				report(s.Name, text)
+				report(s.Name, s.Key, text)
 			}
 		}
 		switch {
@@ -215,6 +247,10 @@ func (c *Config) read(sections []Section, before *Input) (values.Config, map[str
 			next.Global = section
 		case section != nil:
 			next.Sections[s.Name] = section
+		}
+		problems[s.Name] = append(problems[s.Name], c.unused(s)...)
+		if len(problems[s.Name]) == 0 {
+			delete(problems, s.Name)
 		}
 	}
 	return next, problems
@@ -228,6 +264,8 @@ func (c *Config) Drop(name string) bool {
 	c.accepted.Sections, c.accepted.Enabled = maps.Clone(c.accepted.Sections), maps.Clone(c.accepted.Enabled)
 	delete(c.accepted.Sections, name)
 	delete(c.accepted.Enabled, name)
+	c.origins = maps.Clone(c.origins)
+	delete(c.origins, name)
 	return section || enabled
 }
 
@@ -268,24 +306,19 @@ func added(now, before map[string][]string) (out []Problem) {
 }
 
 // moved names the modules of which two configs do not say the same, sorted.
-func moved(a, b values.Config) (names []string) {
+func moved(a, b values.Config, from, was map[string]origin) (names []string) {
 	if !same(a.Global, b.Global) {
 		names = append(names, values.GlobalKey)
 	}
 	for _, c := range []values.Config{a, b} {
 		names = slices.AppendSeq(slices.AppendSeq(names, maps.Keys(c.Sections)), maps.Keys(c.Enabled))
 	}
+	names = slices.AppendSeq(slices.AppendSeq(names, maps.Keys(from)), maps.Keys(was))
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
-		return name != values.GlobalKey && same(a.Sections[name], b.Sections[name]) && reflect.DeepEqual(a.Switch(name), b.Switch(name))
+		return name != values.GlobalKey && same(a.Sections[name], b.Sections[name]) &&
+			reflect.DeepEqual(a.Switch(name), b.Switch(name)) && from[name] == was[name]
 	})
-}
-
-// sameText says whether two ConfigMaps say the same under a key.
-func sameText(a, b map[string]string, key string) bool {
-	x, there := a[key]
-	y, too := b[key]
-	return x == y && there == too
 }
 
 // same compares what would be kept of two sections.

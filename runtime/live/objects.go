@@ -1,0 +1,97 @@
+package live
+
+import (
+	"context"
+	"path"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/modules"
+)
+
+// openObjects prepares the Module objects. They say nothing, and nobody looks at them, when they
+// are switched off.
+func (d *Driver) openObjects(own effect.Instance) {
+	d.user = &userConfig{put: d.inbox.put, own: own, objects: map[string]modules.Object{}, asked: map[string]engine.ConfigObject{}}
+	if d.o.ModuleObjects {
+		d.user.state = unread
+	}
+	versions := chartVersions{}
+	d.objects = modules.New(modules.Options{
+		Instance: own, Client: d.o.Client, Define: d.defineObjects, Objects: d.user.known,
+		Facts: func(ctx context.Context) (map[string]modules.Facts, bool, bool) { return d.objectFacts(ctx, versions) },
+		Event: func(about effect.Ref, e effect.Event) {
+			d.event(func(context.Context) (effect.Ref, string) { return about, e.UID }, e)
+		},
+		Log: d.o.Log,
+	})
+}
+
+// defineObjects applies the definition of Module objects. The watch looks for them at once.
+func (d *Driver) defineObjects(ctx context.Context) error {
+	return d.guard(func() error {
+		changed, err := modules.Define(ctx, d.o.Client)
+		if changed {
+			d.watches.Kick()
+		}
+		return err
+	})
+}
+
+// objectFacts are what the statuses of all modules hang on.
+func (d *Driver) objectFacts(ctx context.Context, versions chartVersions) (facts map[string]modules.Facts, ready, known bool) {
+	type answer struct {
+		status status.Status
+		specs  map[string]map[string]any
+	}
+	got, err := ask(ctx, d, func(e *engine.Engine) answer {
+		a := answer{status: e.Status(), specs: map[string]map[string]any{}}
+		for _, m := range a.status.Modules {
+			a.specs[m.Name] = e.ModuleSpec(m.Name)
+		}
+		return a
+	})
+	if err != nil || got.status.Generation == 0 {
+		return nil, false, false
+	}
+	gen := d.generation.Load()
+	out := make(map[string]modules.Facts, len(got.status.Modules))
+	for _, m := range got.status.Modules {
+		f := modules.Facts{Module: m, Spec: got.specs[m.Name]}
+		if g := gen.Modules[m.Name]; g != nil && g.Tree != nil {
+			f.ChartVersion = versions.of(g.Tree.Chart)
+		}
+		out[m.Name] = f
+	}
+	for _, h := range got.status.Hooks {
+		if f, there := out[h.Module]; there {
+			f.Hooks = append(f.Hooks, h)
+			out[h.Module] = f
+		}
+	}
+	return out, got.status.Ready, true
+}
+
+// chartVersions are the versions of charts, by their digests.
+type chartVersions map[string]string
+
+func (v chartVersions) of(c *tree.Chart) string {
+	if c == nil {
+		return ""
+	}
+	if version, known := v[c.Digest]; known {
+		return version
+	}
+	var meta struct{ Version string }
+	for _, f := range c.Files {
+		if path.Base(f.Path) == "Chart.yaml" && path.Dir(f.Path) == "." {
+			_ = yaml.Unmarshal(f.Data, &meta) // one that is broken has no version
+		}
+	}
+	v[c.Digest] = meta.Version
+	return meta.Version
+}

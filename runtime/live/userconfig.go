@@ -1,0 +1,128 @@
+package live
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/modules"
+	"github.com/starling-operator/starling/runtime/watch"
+)
+
+// objectsWatch is the id of the watch on Module objects.
+const objectsWatch = "modules"
+
+// userConfig is all that users ask for, as it was read last: the ConfigMap and the Module objects.
+// The engine gets both at once.
+type userConfig struct {
+	put func(engine.Input)
+	own effect.Instance
+
+	mu        sync.Mutex
+	configMap *engine.Config // nil: it was not read yet
+	// state is that of the objects: empty, they are switched off; unread, not read yet.
+	state   engine.ConfigState
+	objects map[string]modules.Object      // of any instance, by name
+	asked   map[string]engine.ConfigObject // those of this instance
+	failing bool                           // they cannot be read
+}
+
+// unread is the state of objects that were not read yet.
+const unread engine.ConfigState = "unread"
+
+// read takes in the ConfigMap.
+func (u *userConfig) read(in engine.Config) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.configMap = &in
+	u.tell()
+}
+
+// tell has the engine know, once all was read: with one of the two it might switch off a module
+// that the other one switches on.
+func (u *userConfig) tell() {
+	if u.configMap == nil || u.state == unread {
+		return
+	}
+	in := *u.configMap
+	if in.ObjectsState = u.state; u.state == engine.ConfigPresent {
+		in.Objects = maps.Clone(u.asked)
+	}
+	u.put(in)
+}
+
+// list takes in all objects; served is false when the API server does not know them.
+func (u *userConfig) list(entries []watch.Entry, served bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.state, u.objects, u.asked = engine.ConfigUnreadable, map[string]modules.Object{}, map[string]engine.ConfigObject{}
+	if served {
+		u.state = engine.ConfigPresent
+		for _, e := range entries {
+			u.set(modules.Read(e.Result))
+		}
+	}
+	u.tell()
+}
+
+// failed says whether the objects can be read. Those that were read go on to count. It returns
+// true when that is news: an outage has many errors.
+func (u *userConfig) failed(err error) (news bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	news, u.failing = (err != nil) != u.failing, err != nil
+	if u.failing && u.state == unread {
+		u.state = engine.ConfigUnreadable
+		u.tell()
+	}
+	return news
+}
+
+// change takes in changes of objects. The engine does not hear of new ones that ask for nothing:
+// Starling makes a thousand of them at its first start.
+func (u *userConfig) change(events []watch.Event) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	news := false
+	for _, ev := range events {
+		o := modules.Read(ev.Result)
+		before := u.objects[ev.Name]
+		if ev.Type == watch.Deleted {
+			delete(u.objects, ev.Name)
+			_, was := u.asked[ev.Name]
+			delete(u.asked, ev.Name)
+			news = news || was
+			continue
+		}
+		_, was := u.asked[ev.Name]
+		u.set(o)
+		_, is := u.asked[ev.Name]
+		changed := was != is || before.Generation != o.Generation
+		news = news || changed && (was || is && o.Says)
+	}
+	if news {
+		u.tell()
+	}
+}
+
+// set is called with mu held.
+func (u *userConfig) set(o modules.Object) {
+	before := u.objects[o.Name]
+	u.objects[o.Name] = o
+	if _, ours := o.Owner(u.own); !ours {
+		delete(u.asked, o.Name)
+		return
+	}
+	u.asked[o.Name] = o.Config()
+	if o.Reconcile != "" && o.Reconcile != before.Reconcile {
+		u.put(engine.Reconcile{Module: o.Name})
+	}
+}
+
+// known are all objects; false: they are not known.
+func (u *userConfig) known() (map[string]modules.Object, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return maps.Clone(u.objects), u.state == engine.ConfigPresent
+}

@@ -1,0 +1,123 @@
+package modules
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/modules/status"
+)
+
+func condition(name string, is bool, reason, text string) metav1.Condition {
+	out := metav1.Condition{Type: name, Status: metav1.ConditionFalse, Reason: reason, Message: cut(text)}
+	if is {
+		out.Status = metav1.ConditionTrue
+	}
+	return out
+}
+
+// stateOf is what Ready, Reconciling and Stalled are in a state. They mean what kstatus has them
+// mean: one that reconciles will change by itself, one that is stalled needs somebody.
+var stateOf = map[status.ModuleState]struct {
+	ready                metav1.ConditionStatus
+	reason               string
+	reconciling, stalled bool
+}{
+	status.ModuleReady:        {ready: metav1.ConditionTrue, reason: "Ready"},
+	status.ModuleOff:          {ready: metav1.ConditionFalse, reason: "Off"},
+	status.ModulePaused:       {ready: metav1.ConditionFalse, reason: "Paused"},
+	status.ModuleStarting:     {ready: metav1.ConditionUnknown, reason: "Starting", reconciling: true},
+	status.ModuleWaiting:      {ready: metav1.ConditionUnknown, reason: "Waiting", reconciling: true},
+	status.ModuleBlocked:      {ready: metav1.ConditionUnknown, reason: "Blocked", reconciling: true},
+	status.ModuleReleasing:    {ready: metav1.ConditionUnknown, reason: "Releasing", reconciling: true},
+	status.ModuleUninstalling: {ready: metav1.ConditionFalse, reason: "Uninstalling", reconciling: true},
+	status.ModuleFailed:       {ready: metav1.ConditionFalse, reason: "Failed", reconciling: true},
+	status.ModuleBroken:       {ready: metav1.ConditionFalse, reason: "Broken", stalled: true},
+}
+
+// progress says how far the module has come.
+func progress(m status.Module) (ready, reconciling, stalled metav1.Condition) {
+	is := stateOf[m.State]
+	text := cmp.Or(m.Reason, m.LastError)
+	if m.State == status.ModuleReady && text == "" && len(m.Problems) > 0 {
+		text = m.Problems[0]
+	}
+	if m.Upgrading {
+		is.ready, is.reason, is.reconciling = metav1.ConditionUnknown, "Upgrading", true
+	}
+	why := is.reason
+	if m.State == status.ModuleFailed {
+		why = "Retrying"
+	}
+	ready = condition("Ready", false, is.reason, text)
+	ready.Status = is.ready
+	return ready, condition("Reconciling", is.reconciling, why, ""), condition("Stalled", is.stalled, is.reason, "")
+}
+
+// enabled says whether the module is switched on.
+func enabled(m status.Module) metav1.Condition {
+	switch {
+	case m.Enabled:
+		return condition("Enabled", true, "On", "")
+	case m.State == status.ModuleOff:
+		return condition("Enabled", false, "Off", m.Reason)
+	}
+	return condition("Enabled", false, "Off", "")
+}
+
+// refusedValues begins the error of a release whose values do not pass a schema.
+const refusedValues = "values: "
+
+// valuesValid says whether all that the user asks for is in force.
+func valuesValid(m status.Module) metav1.Condition {
+	switch {
+	case len(m.Config.Refused) > 0:
+		text := strings.Join(m.Config.Refused, "; ") + "; the last good values stay in force"
+		return condition("ValuesValid", false, "Refused", text)
+	case strings.HasPrefix(m.LastError, refusedValues):
+		return condition("ValuesValid", false, "Invalid", m.LastError)
+	}
+	return condition("ValuesValid", true, "Valid", strings.Join(m.Config.Unused, "; "))
+}
+
+// hooksHealthy says whether the last run of each hook has succeeded.
+func hooksHealthy(hooks []status.Hook) metav1.Condition {
+	var failing []string
+	for _, h := range hooks {
+		if h.State != status.HookOff && h.LastError != "" {
+			failing = append(failing, h.ID+": "+h.LastError)
+		}
+	}
+	switch {
+	case len(hooks) == 0:
+		return condition("HooksHealthy", true, "NoHooks", "")
+	case len(failing) > 0:
+		text := failing[0]
+		if n := len(failing) - 1; n > 0 {
+			text = fmt.Sprintf("%s; and %d more: starling get hooks", text, n)
+		}
+		return condition("HooksHealthy", false, "Failing", text)
+	}
+	return condition("HooksHealthy", true, "Healthy", "")
+}
+
+// released says whether the release is that of the chart and the values as they are now.
+func released(m status.Module, r *Release) metav1.Condition {
+	switch {
+	case m.State == status.ModuleReady && r == nil:
+		return condition("Released", false, "NoChart", "the module has no chart")
+	case r == nil:
+		return condition("Released", false, "NotInstalled", "")
+	case m.State == status.ModuleReady && !m.Upgrading:
+		return condition("Released", true, "Released", "release "+r.String())
+	case m.State == status.ModuleFailed && m.LastError != "":
+		return condition("Released", false, "Failed", m.LastError)
+	}
+	reason := stateOf[m.State].reason
+	if m.Upgrading {
+		reason = "Upgrading"
+	}
+	return condition("Released", false, reason, "release "+r.String()+" stays as it is meanwhile")
+}

@@ -1,0 +1,129 @@
+// Package modules knows the Module objects: their definition, what their specs ask for, which
+// status they should have, and it keeps them so. There is one object per module of an instance,
+// made by Starling; users write its spec, Starling its status.
+package modules
+
+import (
+	"encoding/json"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+const (
+	// APIVersion and Kind are those of Module objects.
+	APIVersion = "starling.dev/v1alpha1"
+	Kind       = "Module"
+	// ReconcileAnnotation has the module looked at now, whatever its value; it is taken off once
+	// that has begun.
+	ReconcileAnnotation = "starling.dev/reconcile"
+)
+
+// Object is a Module object, as far as it is watched. Spec and Status are JSON texts with sorted
+// keys: a thousand objects are held in little memory, and two are compared with ==.
+type Object struct {
+	Name, UID  string
+	Generation int64
+	// Label is the value of [effect.InstanceLabel]; empty: it has none.
+	Label string
+	// Reconcile is the value of [ReconcileAnnotation]; empty: it has none.
+	Reconcile string
+	Deleting  bool
+	// Instance is spec.instance; empty: it has none. Says: the spec asks for anything else.
+	Instance string
+	Says     bool
+	// Spec and Status are empty where the object has none.
+	Spec, Status string
+}
+
+// Filter keeps of an object what [Read] reads.
+func Filter(obj map[string]any) (starlark.Value, bool, error) {
+	metadata, spec := child(obj, "metadata"), child(obj, "spec")
+	says := false
+	for field := range spec {
+		says = says || field != "instance"
+	}
+	return object.New(map[string]any{
+		"name": metadata["name"], "uid": metadata["uid"], "generation": metadata["generation"],
+		"deleting":  metadata["deletionTimestamp"] != nil,
+		"label":     child(metadata, "labels")[effect.InstanceLabel],
+		"reconcile": child(metadata, "annotations")[ReconcileAnnotation],
+		"instance":  spec["instance"], "says": says, "spec": textOf(spec), "status": textOf(child(obj, "status")),
+	}), true, nil
+}
+
+// Read reads what [Filter] has kept.
+func Read(kept starlark.Value) Object {
+	o, _ := kept.(*object.Object)
+	if o == nil {
+		return Object{}
+	}
+	m := o.Map()
+	return Object{
+		Name: text(m, "name"), UID: text(m, "uid"), Generation: number(m, "generation"),
+		Label: text(m, "label"), Reconcile: text(m, "reconcile"), Deleting: m["deleting"] == true,
+		Instance: text(m, "instance"), Says: m["says"] == true, Spec: text(m, "spec"), Status: text(m, "status"),
+	}
+}
+
+// textOf is plain JSON data as a text; two are the same when their texts are. It is empty without data.
+func textOf(plain map[string]any) string {
+	if len(plain) == 0 {
+		return ""
+	}
+	data, _ := json.Marshal(plain) // with sorted keys; it came as JSON
+	return string(data)
+}
+
+func child(m map[string]any, key string) map[string]any {
+	out, _ := m[key].(map[string]any)
+	return out
+}
+
+func text(m map[string]any, key string) string {
+	out, _ := m[key].(string)
+	return out
+}
+
+func number(m map[string]any, key string) int64 {
+	out, _ := m[key].(int64)
+	return out
+}
+
+// Owner names the instance that the object belongs to; empty: none yet. A spec.instance counts
+// before the label, so that a user can hand an object over.
+func (o Object) Owner(own effect.Instance) (name string, ours bool) {
+	switch us := nameOf(own); {
+	case o.Instance != "":
+		return o.Instance, o.Instance == us
+	case o.Label == own.Label():
+		return us, true
+	}
+	return o.Label, false
+}
+
+// nameOf names an instance as spec.instance does.
+func nameOf(i effect.Instance) string { return i.Namespace + "/" + i.Name }
+
+// Config is what the spec asks of the engine.
+func (o Object) Config() engine.ConfigObject {
+	var spec struct {
+		Values  *json.RawMessage
+		Enabled *bool
+		Paused  bool
+	}
+	_ = json.Unmarshal([]byte(o.Spec), &spec) // the definition has seen to the types
+	out := engine.ConfigObject{Generation: o.Generation, Enabled: spec.Enabled, Paused: spec.Paused}
+	if spec.Values != nil {
+		out.Values = string(*spec.Values)
+	}
+	return out
+}
+
+// ref names the object of a module.
+func ref(module string) effect.Ref {
+	return effect.Ref{APIVersion: APIVersion, Kind: Kind, Name: module}
+}
