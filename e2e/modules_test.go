@@ -134,9 +134,21 @@ func TestModuleObjects(t *testing.T) {
 	f.waitCondition("mo-life", "Released", "True", "revision 2")
 	f.eventually("two Events", func() error { return holds(strings.Join(f.events("mo-life"), " "), []string{"Installed Upgraded"}) })
 
+	if err := shared.Client.CoreV1().ConfigMaps(f.ns).Delete(t.Context(), "mo-life", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.waitData("mo-life", map[string]string{"text": "one"})
+	f.eventually("an Event says that it was healed", func() error {
+		return holds(strings.Join(f.events("mo-life"), " "), []string{"Healed Installed Upgraded"})
+	})
+	f.waitCondition("mo-life", "Drifted", "False")
+
 	o, err = f.object("mo-life")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if said, _, _ := unstructured.NestedString(o.Object, "status", "lastRepair", "message"); !strings.Contains(said, "mo-life was put right") {
+		t.Errorf("the last repair: %q", said)
 	}
 	revisions, _, _ := unstructured.NestedSlice(o.Object, "status", "revisions")
 	if len(revisions) != 2 || revisions[0].(map[string]any)["revision"] != int64(2) {

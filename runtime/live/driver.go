@@ -104,6 +104,7 @@ type Driver struct {
 	configSeen atomic.Bool
 	user       *userConfig
 	objects    *modules.Manager
+	repairs    sync.Map // the last *modules.Repair, by module
 
 	// work is the context of runs, commits and releases: it ends first.
 	work      context.Context

@@ -11,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/modules"
 )
 
 // do carries out one action. An action that takes time gets a goroutine; its result comes
@@ -221,6 +222,7 @@ func (d *Driver) repair(a engine.Repair) engine.Repaired {
 	if n := len(done.Written); n > 0 {
 		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).Int("objects", n).
 			Stringer("first", done.Written[0]).Stringer("took", time.Since(began).Round(time.Millisecond)).Msg("repaired")
+		d.repairs.Store(a.Ref.Module, modules.RepairOf(done.Written, time.Now()))
 	}
 	return done
 }

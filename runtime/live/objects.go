@@ -65,6 +65,9 @@ func (d *Driver) objectFacts(ctx context.Context, versions chartVersions) (facts
 		if g := gen.Modules[m.Name]; g != nil && g.Tree != nil {
 			f.ChartVersion = versions.of(g.Tree.Chart)
 		}
+		if last, is := d.repairs.Load(m.Name); is {
+			f.Repair = last.(*modules.Repair)
+		}
 		out[m.Name] = f
 	}
 	for _, h := range got.status.Hooks {

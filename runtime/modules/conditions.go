@@ -3,6 +3,7 @@ package modules
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,4 +121,39 @@ func released(m status.Module, r *Release) metav1.Condition {
 		reason = "Upgrading"
 	}
 	return condition("Released", false, reason, "release "+r.String()+" stays as it is meanwhile")
+}
+
+// changedByOthers is the reason of Drifted while nobody does it again and again.
+const changedByOthers = "Drifted"
+
+// drifted says whether others have changed objects of the release that are not put right. One that
+// somebody changes again and again goes before.
+func drifted(m status.Module) metav1.Condition {
+	if len(m.Drifted) == 0 {
+		return condition("Drifted", false, "AsReleased", "")
+	}
+	first, reason := m.Drifted[0], changedByOthers
+	if i := slices.IndexFunc(m.Drifted, func(d status.Drifted) bool { return d.Contested }); i >= 0 {
+		first, reason = m.Drifted[i], "Contested"
+	}
+	text := first.Object
+	switch {
+	case first.Contested:
+		text += " is contested by " + by(first)
+	case first.Missing:
+		text += " was deleted"
+	default:
+		text += " was changed by " + by(first)
+	}
+	if n := len(m.Drifted) - 1; n > 0 {
+		text = fmt.Sprintf("%s; and %d more objects differ: starling get module %s", text, n, m.Name)
+	}
+	return condition("Drifted", true, reason, text)
+}
+
+func by(d status.Drifted) string {
+	if len(d.By) == 0 {
+		return "somebody"
+	}
+	return d.By[0]
 }

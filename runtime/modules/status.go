@@ -1,6 +1,7 @@
 package modules
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -23,6 +24,7 @@ type Status struct {
 	LastError          string             `json:"lastError,omitempty"`
 	NextTry            *metav1.Time       `json:"nextTry,omitempty"`
 	Revisions          []Revision         `json:"revisions,omitempty"`
+	LastRepair         *Repair            `json:"lastRepair,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions"`
 }
 
@@ -41,6 +43,21 @@ type Revision struct {
 	Time         metav1.Time `json:"time"`
 }
 
+// Repair is that of objects of the release that others had changed.
+type Repair struct {
+	Time    metav1.Time `json:"time"`
+	Message string      `json:"message"`
+}
+
+// RepairOf is the repair of these objects, of one at least.
+func RepairOf(objects []effect.Ref, at time.Time) *Repair {
+	text := objects[0].String() + " was put right"
+	if n := len(objects) - 1; n > 0 {
+		text = fmt.Sprintf("%s and %d more objects were put right", objects[0], n)
+	}
+	return &Repair{Time: metav1.NewTime(at.UTC().Truncate(time.Second)), Message: text}
+}
+
 const (
 	// mostRevisions is how many revisions a status has.
 	mostRevisions = 10
@@ -57,6 +74,8 @@ type Facts struct {
 	Hooks  []status.Hook
 	// ChartVersion is the version of its chart in the tree; empty: it has none.
 	ChartVersion string
+	// Repair is the last one of this process; nil: there was none.
+	Repair *Repair
 	// Spec is what is in force by its object; nil: nothing.
 	Spec map[string]any
 }
@@ -76,8 +95,11 @@ func statusOf(instance string, f Facts, generation int64, before *Status, now ti
 		out.NextTry = before.NextTry // it is this one that is under way
 	}
 	out.release(f, before, now)
+	if out.Release != nil {
+		out.LastRepair = cmp.Or(f.Repair, before.LastRepair)
+	}
 	ready, reconciling, stalled := progress(m)
-	out.Conditions = []metav1.Condition{ready, enabled(m), valuesValid(m), hooksHealthy(f.Hooks), released(m, out.Release), reconciling, stalled}
+	out.Conditions = []metav1.Condition{ready, enabled(m), valuesValid(m), hooksHealthy(f.Hooks), released(m, out.Release), drifted(m), reconciling, stalled}
 	out.stamp(before, now)
 	return out
 }
@@ -150,8 +172,8 @@ func (s *Status) moving() bool {
 	case status.ModuleStarting, status.ModuleReleasing, status.ModuleBlocked:
 		return true
 	}
-	c := s.condition("Reconciling")
-	return c != nil && c.Reason == "Upgrading"
+	is := func(name, reason string) bool { c := s.condition(name); return c != nil && c.Reason == reason }
+	return is("Reconciling", "Upgrading") || is("Drifted", changedByOthers)
 }
 
 // eventsOf are the Events about a change of the status; before is nil for an object that is new.
@@ -171,6 +193,12 @@ func eventsOf(before, after *Status) (out []effect.Event) {
 		add("Normal", "Installed", "release %s", is)
 	case was != nil && is.Revision != was.Revision && was.Revision > 0:
 		add("Normal", "Upgraded", "release %s", is)
+	}
+	if last, was := after.LastRepair, before.LastRepair; last != nil && (was == nil || !last.Time.Equal(&was.Time) || last.Message != was.Message) {
+		add("Normal", "Healed", "%s", last.Message)
+	}
+	if d, was := after.condition("Drifted"), before.condition("Drifted"); d != nil && d.Status == metav1.ConditionTrue && (was == nil || was.Message != d.Message) {
+		add("Warning", d.Reason, "%s", d.Message)
 	}
 	ready, last := after.condition("Ready"), before.condition("Ready")
 	if failed(ready) && (!failed(last) || last.Message != ready.Message) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -36,17 +37,22 @@ func TestConditions(t *testing.T) {
 	upgrading.Module.Upgrading = true
 	failed := web(status.ModuleFailed, 2)
 	failed.Module.LastError = "values: text is required"
+	edited, contested := web(status.ModuleReady, 2), web(status.ModuleReady, 2)
+	edited.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web", Missing: true}}
+	contested.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web"}, {Object: "Service apps/web", By: []string{"kubectl-edit"}, Contested: true}}
 	off := web(status.ModuleOff, -1)
 	off.Module.Enabled = false
 	for name, tt := range map[string]struct {
 		f    Facts
 		want []string
 	}{
-		"ready":         {web(status.ModuleReady, 2), []string{"Ready=True/Ready", "Enabled=True", "ValuesValid=True", "HooksHealthy=True/NoHooks", "Released=True", "Reconciling=False", "Stalled=False"}},
+		"ready":         {web(status.ModuleReady, 2), []string{"Ready=True/Ready", "Enabled=True", "ValuesValid=True", "HooksHealthy=True/NoHooks", "Released=True", "Drifted=False/AsReleased", "Reconciling=False", "Stalled=False"}},
 		"no chart":      {web(status.ModuleReady, -1), []string{"Ready=True", "Released=False/NoChart"}},
 		"upgrading":     {upgrading, []string{"Ready=Unknown/Upgrading", "Released=False/Upgrading", "Reconciling=True/Upgrading", "Stalled=False"}},
 		"refused":       {refused, []string{"Ready=True", "ValuesValid=False/Refused"}},
 		"a hook fails":  {failing, []string{"Ready=True", "HooksHealthy=False/Failing"}},
+		"drifted":       {edited, []string{"Ready=True", "Drifted=True/Drifted", "Reconciling=False"}},
+		"contested":     {contested, []string{"Ready=True", "Drifted=True/Contested"}},
 		"failed":        {failed, []string{"Ready=False/Failed", "ValuesValid=False/Invalid", "Released=False/Failed", "Reconciling=True/Retrying", "Stalled=False"}},
 		"broken":        {web(status.ModuleBroken, -1), []string{"Ready=False/Broken", "Reconciling=False", "Stalled=True"}},
 		"off":           {off, []string{"Ready=False/Off", "Enabled=False/Off", "Released=False/NotInstalled", "Reconciling=False", "Stalled=False"}},
@@ -147,6 +153,22 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%d: Events %v, want %s", i, got, tt.want)
 		}
 		s = next
+	}
+	var drift []string
+	healed := web(status.ModuleReady, 1)
+	healed.Repair = RepairOf([]effect.Ref{{Kind: "ConfigMap", Namespace: "apps", Name: "web"}, {Kind: "Secret", Namespace: "apps", Name: "web"}}, noon)
+	contested := healed
+	contested.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web", By: []string{"argo"}, Contested: true}, {Object: "Secret apps/web"}}
+	for _, f := range []Facts{healed, healed, contested, contested, web(status.ModuleReady, 1)} {
+		next := statusOf("ops/starling", f, 1, s, noon)
+		for _, e := range eventsOf(s, next) {
+			drift = append(drift, e.Reason+": "+e.Message)
+		}
+		s = next
+	}
+	if got, want := strings.Join(drift, "\n"), "Healed: ConfigMap apps/web and 1 more objects were put right\n"+
+		"Contested: ConfigMap apps/web is contested by argo; and 1 more objects differ: starling get module web"; got != want {
+		t.Errorf("Events\n%s\nwant\n%s", got, want)
 	}
 	if got := eventsOf(nil, statusOf("ops/starling", web(status.ModuleReady, 7), 1, nil, noon)); len(got) > 0 {
 		t.Errorf("a release that was there before its object: %v", got)
