@@ -34,8 +34,8 @@ func newPlanCommand() *cobra.Command {
 read comes from the cluster, what is written stays in the simulation. Hooks set off
 each other until nothing is left to do; then it tells which modules are installed,
 upgraded or uninstalled, which values of theirs change, and which objects, field by
-field. It also tells which objects of releases are missing, or changed, by others; run
-does not repair those yet. Nothing is written. The work of other controllers is not
+field. It also tells which objects of releases others have changed or deleted, and
+whether run puts them right. Nothing is written. The work of other controllers is not
 part of it.
 
 With --offline it begins with an empty cluster. --filename and --config say what is

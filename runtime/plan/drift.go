@@ -10,9 +10,12 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -21,7 +24,7 @@ import (
 
 // drifted are the objects of the releases that are not as the manifests have them once
 // the plan has settled, and what could not be compared: an upgrade puts its objects right,
-// so what is left here is what `run` leaves as it is.
+// so these are the ones that `run` puts right without one, or leaves as they are.
 func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Release) (out []Object, unread []string, err error) {
 	out = []Object{}
 	refs, err := w.Installed(ctx)
@@ -36,13 +39,18 @@ func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Re
 	refused := map[string]bool{} // by kind: one refusal is enough
 	for _, ref := range refs {
 		r := releases[ref]
+		policy, ignore := w.Drift(ref.Module)
+		if policy == builtins.DriftIgnore {
+			continue
+		}
 		for _, obj := range rendered[ref] {
 			if ctx.Err() != nil {
 				return nil, nil, context.Cause(ctx)
 			}
 			of := effect.RefOf(obj)
 			kind := of.APIVersion + " " + of.Kind
-			if refused[kind] {
+			paths, all := owned.Ignored(ignore, of.Kind, of.Name)
+			if refused[kind] || all {
 				continue
 			}
 			if of.Namespace == "" {
@@ -57,8 +65,9 @@ func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Re
 				unread = append(unread, fmt.Sprintf("release %s: %s cannot be compared with the cluster: %s", r.Name, of, errorText(err)))
 				continue
 			}
-			if o := drift(obj, found); o != nil {
+			if o := drift(obj, found, paths); o != nil {
 				o.By = []string{"release " + r.Name}
+				o.Left = o.Left || policy == builtins.DriftReport
 				gv, _ := schema.ParseGroupVersion(of.APIVersion)
 				if k, served := w.Store().KindOf(gv.WithKind(of.Kind)); served && k.Namespaced || !served && of.Namespace != "" {
 					o.Namespace = effect.RefOf(obj).Namespace
@@ -73,8 +82,7 @@ func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Re
 	return out, unread, nil
 }
 
-// renderedBy are the objects of the releases, but for those that Helm leaves alone, and where
-// they are.
+// renderedBy are the objects of the releases, and where they are.
 func renderedBy(releases map[release.Ref]*sim.Release) (rendered map[release.Ref][]map[string]any, all []effect.Ref, err error) {
 	rendered = map[release.Ref][]map[string]any{}
 	for _, ref := range slices.SortedFunc(maps.Keys(releases), compareRefs) {
@@ -88,7 +96,7 @@ func renderedBy(releases map[release.Ref]*sim.Release) (rendered map[release.Ref
 		}
 		for _, obj := range flat(objects) {
 			of := effect.RefOf(obj)
-			if of.Name == "" || keeps(obj) {
+			if of.Name == "" {
 				continue
 			}
 			rendered[ref] = append(rendered[ref], obj)
@@ -104,20 +112,21 @@ func errorText(err error) string {
 	return text
 }
 
-// drift compares one object of a manifest with what is there; nil: it is as it should be.
-func drift(obj map[string]any, found store.Merged) *Object {
+// drift compares one object of a manifest with what is there, but for fields that are left to
+// others; nil: it is as it should be.
+func drift(obj map[string]any, found store.Merged, ignore []owned.Path) *Object {
 	ref := effect.RefOf(obj)
 	out := &Object{Action: Changed, Ref: effect.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}}
 	if found.Live == nil || deleting(found.Live) {
 		if expires(obj) {
 			return nil
 		}
-		out.Action = Missing
+		out.Action, out.Left = Missing, once(obj)
 		return out
 	}
-	if keeps(found.Live) {
-		return nil
-	}
+	fields := (&unstructured.Unstructured{Object: found.Live}).GetManagedFields()
+	out.ChangedBy = owned.Takers(fields, release.FieldManager())
+	owned.Keep(found.After, found.Before, append(owned.HandedOver(fields), ignore...))
 	d := drifts{known: found.Known, owned: ownership(found.Live)}
 	d.maps(nil, d.owned, found.After, found.Before)
 	if out.Fields = d.fields; len(d.fields) == 0 {
@@ -241,17 +250,17 @@ func aggregated(path []string, obj map[string]any) bool {
 	return len(path) == 1 && path[0] == "rules" && obj["aggregationRule"] != nil
 }
 
-// keeps says that Helm leaves an object alone once it is there.
-func keeps(obj map[string]any) bool {
-	meta, _ := obj["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	return annotations["helm.sh/resource-policy"] == "keep"
-}
-
 // expires says that a controller takes the object away when it is done.
 func expires(obj map[string]any) bool {
 	spec, _ := obj["spec"].(map[string]any)
 	return obj["kind"] == "Job" && spec["ttlSecondsAfterFinished"] != nil
+}
+
+// once says that an object which is gone may have done its work.
+func once(obj map[string]any) bool {
+	spec, _ := obj["spec"].(map[string]any)
+	policy, _ := spec["restartPolicy"].(string)
+	return obj["kind"] == "Job" || obj["kind"] == "Pod" && policy != "" && policy != "Always"
 }
 
 // flat are the objects of a manifest, those of lists too, without fields that are null.

@@ -6,8 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim"
+	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
 // driftTemplates hold what API servers write otherwise than charts: quantities, defaults,
@@ -100,14 +104,15 @@ func TestDrift(t *testing.T) {
 		meddle func(*sim.World) error
 		want   []string // nil: no drift
 		files  map[string]string
+		decl   string
 	}{
 		{name: "nothing", meddle: func(*sim.World) error { return nil }},
 		{name: "a field", meddle: patch(nodes, `{"data": {"color": "blue"}}`), want: []string{
-			"~ v1 ConfigMap web/nodes  # changed outside of Starling: not as release web has it; run does not repair it\n    ~ data.color: \"red\" -> \"blue\"\n",
-			"No changes: the modules ask for nothing else than before. 1 object is not as its release has it, and run leaves it so.\n",
+			"~ v1 ConfigMap web/nodes  # changed by kubectl: not as release web has it; run puts it right\n    ~ data.color: \"red\" -> \"blue\"\n",
+			"No changes: the modules ask for nothing else than before. 1 object is not as its release has it, and run puts it right.\n",
 		}},
 		{name: "a field that is taken away", meddle: patch(nodes, `{"data": {"color": null}}`), want: []string{"    - data.color: \"red\"\n"}},
-		{name: "an object", meddle: remove(deployment), want: []string{"- apps/v1 Deployment web/web  # missing: release web has it; run does not make it again\n"}},
+		{name: "an object", meddle: remove(deployment), want: []string{"- apps/v1 Deployment web/web  # missing: release web has it; run makes it again\n"}},
 		{name: "an object of a list", meddle: remove(named("ConfigMap", "one")), want: []string{"- v1 ConfigMap web/one  # missing"}},
 		{name: "a number", meddle: patch(deployment, `{"spec": {"replicas": 5}}`), want: []string{"    ~ spec.replicas: 2 -> 5\n"}},
 		{name: "in a list", meddle: func(w *sim.World) error {
@@ -123,8 +128,20 @@ func TestDrift(t *testing.T) {
 			"    ~ spec.template.spec.containers[web].image: \"web:1\" -> \"web:2\"\n",
 		}},
 		{name: "a secret", meddle: patch(named("Secret", "key"), `{"data": {"word": "c2VzYW1lIHR3bw=="}}`), want: []string{"    ~ data.word: \"***\" -> \"***\"  # secret\n"}},
-		{name: "what stays when its release goes", meddle: remove(named("ConfigMap", "stays"))},
-		{name: "what stays, changed", meddle: patch(named("ConfigMap", "stays"), `{"data": {"a": "c"}}`)},
+		{name: "what stays when its release goes", meddle: remove(named("ConfigMap", "stays")), want: []string{"- v1 ConfigMap web/stays  # missing"}},
+		{name: "what stays, changed", meddle: patch(named("ConfigMap", "stays"), `{"data": {"a": "c"}}`), want: []string{"    ~ data.a: \"b\" -> \"c\"\n"}},
+		{name: "of a module that reports drift", decl: `drift = "report"`, meddle: patch(nodes, `{"data": {"color": "blue"}}`), want: []string{
+			"~ v1 ConfigMap web/nodes  # changed by kubectl: not as release web has it; run leaves it so\n",
+			"1 object is not as its release has it, and run leaves it so.\n",
+		}},
+		{name: "of a module that ignores drift", decl: `drift = "ignore"`, meddle: patch(nodes, `{"data": {"color": "blue"}}`)},
+		{name: "an ignored field", decl: `ignore = ["ConfigMap data.color"]`, meddle: patch(nodes, `{"data": {"color": "blue"}}`)},
+		{name: "an ignored object", decl: `ignore = ["ConfigMap/nodes"]`, meddle: remove(nodes)},
+		{name: "by an autoscaler", meddle: func(w *sim.World) error {
+			at := store.Target{GVR: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespace: "web", Name: "web", Subresource: "scale"}
+			_, err := w.Store().Patch(at, types.MergePatchType, []byte(`{"spec": {"replicas": 5}}`), store.WriteOptions{Manager: "kube-controller-manager"})
+			return err
+		}},
 		{name: "of a hook of Helm", meddle: remove(named("ConfigMap", "hooked"))},
 		{name: "more fields", meddle: patch(nodes, `{"data": {"more": "b"}, "metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}}`)},
 		{name: "a Job that is done", meddle: remove(effect.Ref{APIVersion: "batch/v1", Kind: "Job", Namespace: "web", Name: "once"})},
@@ -137,6 +154,9 @@ func TestDrift(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			module := strings.Replace(webModule, "installs = [", `installs = [grant("rbac.authorization.k8s.io/v1", "ClusterRole"), `, 1)
+			if tt.decl != "" {
+				module = strings.Replace(module, "installs = [", tt.decl+", installs = [", 1)
+			}
 			files := web(map[string]string{"web/module.star": module, "web/templates/more.yaml": driftTemplates})
 			w := running(t, files, thing("Node", "", "a", nil))
 			if err := tt.meddle(w); err != nil {

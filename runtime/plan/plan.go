@@ -30,8 +30,8 @@ type Plan struct {
 	// name.
 	Objects []Object `json:"objects"`
 	// Drift are the objects that releases hold, and that are not as the charts have
-	// rendered them: somebody else has changed or deleted them, and `run` leaves them so.
-	// Of a field, Old is the release's and New is what is there.
+	// rendered them: somebody else has changed or deleted them, and `run` puts them right, but
+	// for those that it leaves so. Of a field, Old is the release's and New is what is there.
 	Drift []Object `json:"drift"`
 	// Messages are what http.send would send.
 	Messages []Message `json:"messages"`
@@ -84,6 +84,11 @@ type Object struct {
 	// By are the hooks and releases that change it: "hook web/hooks/a.star:f",
 	// "release web", "crds of web", "garbage collection".
 	By []string `json:"by"`
+	// ChangedBy are the field managers of others that have written an object of Plan.Drift, the
+	// one that wrote last first. Left says that `run` leaves it so: its module only reports drift, or it may
+	// have done its work.
+	ChangedBy []string `json:"changedBy,omitempty"`
+	Left      bool     `json:"left,omitempty"`
 	// Fields are what differs in an object that is updated, or has been changed.
 	Fields []Field `json:"fields,omitempty"`
 	// Object is one that is created, as it was asked for: without what the API

@@ -88,15 +88,27 @@ func (p *Plan) Summary() string {
 			text += fmt.Sprintf(" %d messages to send.", len(p.Messages))
 		}
 	}
-	if n := len(p.Drift); n == 1 {
-		text += " 1 object is not as its release has it, and run leaves it so."
-	} else if n > 1 {
-		text += fmt.Sprintf(" %d objects are not as their releases have them, and run leaves them so.", n)
+	left := 0
+	for _, o := range p.Drift {
+		if o.Left {
+			left++
+		}
 	}
+	text += driftSummary(len(p.Drift)-left, "puts", "right") + driftSummary(left, "leaves", "so")
 	if p.Failed() {
 		text += " Something fails: the plan is not the whole one."
 	}
 	return text
+}
+
+func driftSummary(n int, verb, how string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(" 1 object is not as its release has it, and run %s it %s.", verb, how)
+	}
+	return fmt.Sprintf(" %d objects are not as their releases have them, and run %s them %s.", n, verb, how)
 }
 
 type printer struct {
@@ -151,11 +163,17 @@ func (p *printer) object(o Object) {
 
 // drift shows an object that somebody else has changed, or taken away.
 func (p *printer) drift(o Object) {
-	sign, what := '~', "changed outside of Starling: not as %s has it; run does not repair it"
-	if o.Action == Missing {
-		sign, what = '-', "missing: %s has it; run does not make it again"
+	sign, what, of, then := '~', "changed outside of Starling: not as ", strings.Join(o.By, ", "), "puts it right"
+	if len(o.ChangedBy) > 0 {
+		what = "changed by " + o.ChangedBy[0] + ": not as "
 	}
-	p.line(0, sign, "%s %s  # "+what, o.APIVersion, o.Ref, strings.Join(o.By, ", "))
+	if o.Action == Missing {
+		sign, what, then = '-', "missing: ", "makes it again"
+	}
+	if o.Left {
+		then = "leaves it so"
+	}
+	p.line(0, sign, "%s %s  # %s%s has it; run %s", o.APIVersion, o.Ref, what, of, then)
 	for _, f := range o.Fields {
 		p.field(1, f, "")
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -218,6 +219,14 @@ func (w *World) ModuleRef(module string) (ref release.Ref, ok bool) {
 		return release.Ref{}, false
 	}
 	return release.Ref{Module: module, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, w.o.Namespace)}, true
+}
+
+// Drift is what a module says of changes of others in its release, as its declaration has it.
+func (w *World) Drift(module string) (policy string, ignore []owned.Ignore) {
+	if m := w.o.Generation.Modules[module]; m != nil && m.Err == nil {
+		return m.Decl.Drift, m.Decl.Ignore
+	}
+	return "", nil
 }
 
 // Release is what Helm knows of a module's release: revision, status, values and
