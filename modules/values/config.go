@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -27,6 +28,16 @@ type Config struct {
 	Sections map[string]map[string]any
 	// Enabled are the switches, by module name.
 	Enabled map[string]bool
+	// Policies say what becomes of releases, by module name; only of the user's ConfigMap.
+	Policies map[string]Policy
+}
+
+// Policy says what becomes of the release of a module, as far as a user says so.
+type Policy struct {
+	// Drift is that of module(drift=…), or "".
+	Drift string `json:"drift,omitempty"`
+	// Paused leaves the release alone.
+	Paused bool `json:"paused,omitempty"`
 }
 
 // Switch returns the switch of a module; nil when the config does not set it.
@@ -38,7 +49,8 @@ func (c Config) Switch(module string) *bool {
 }
 
 // ParseConfig reads the data of the user's ConfigMap: "global" and one key per
-// module hold YAML maps, "<camelName>Enabled" is "true" or "false". A mistake
+// module hold YAML maps, "<camelName>Enabled" and "<camelName>Paused" are "true" or "false",
+// "<camelName>Drift" is as in module(drift=…). A mistake
 // in one key is a Problem with its Key (and Module, when the key belongs
 // to one) and leaves all others in force. Doubled YAML keys are refused;
 // integers stay int64. Problems are sorted.
@@ -50,17 +62,22 @@ func ParseConfig(data map[string]string, known []KnownModule) (Config, []Problem
 // itself, with whatever goes before and after; its error is the section's problem.
 func ParseConfigWith(data map[string]string, known []KnownModule, section func(key string, parse func() error) error) (Config, []Problem) {
 	r := newConfigReader(known)
+	r.policies = map[string]string{}
+	for _, m := range known {
+		for _, key := range PolicyKeys(m.Key) {
+			r.policies[key] = m.Name
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text := data[key]
 		if module, ok := r.switches[key]; ok {
-			switch strings.TrimSpace(text) {
-			case "true":
-				r.config.Enabled[module] = true
-			case "false":
-				r.config.Enabled[module] = false
-			default:
-				r.problem(module, key, `must be "true" or "false"`)
+			if on, ok := r.boolean(module, key, text); ok {
+				r.config.Enabled[module] = on
 			}
+			continue
+		}
+		if module, ok := r.policies[key]; ok {
+			r.policy(module, key, strings.TrimSpace(text))
 			continue
 		}
 		if module, ok := r.section(key); ok {
@@ -108,6 +125,7 @@ type configReader struct {
 	known    []KnownModule
 	sections map[string]string // key → module
 	switches map[string]string // key → module
+	policies map[string]string // key → module; nil where there are none
 	config   Config
 	problems []Problem
 }
@@ -125,6 +143,39 @@ func newConfigReader(known []KnownModule) *configReader {
 	}
 	return r
 }
+
+// boolean reads a key that is "true" or "false".
+func (r *configReader) boolean(module, key, text string) (on, ok bool) {
+	switch strings.TrimSpace(text) {
+	case "true":
+		return true, true
+	case "false":
+		return false, true
+	}
+	r.problem(module, key, `must be "true" or "false"`)
+	return false, false
+}
+
+// policy reads a key about a release.
+func (r *configReader) policy(module, key, text string) {
+	p := r.config.Policies[module]
+	if strings.HasSuffix(key, pausedSuffix) {
+		p.Paused, _ = r.boolean(module, key, text)
+	} else if p.Drift = text; !slices.Contains(drifts, text) {
+		r.problem(module, key, `must be "`+strings.Join(drifts, `" or "`)+`"`)
+		return
+	}
+	if p == (Policy{}) {
+		return
+	}
+	if r.config.Policies == nil {
+		r.config.Policies = map[string]Policy{}
+	}
+	r.config.Policies[module] = p
+}
+
+// drifts are the values of module(drift=…).
+var drifts = []string{builtins.DriftRepair, builtins.DriftReport, builtins.DriftIgnore}
 
 const noModule = "no module has this key"
 
@@ -166,7 +217,7 @@ func (r *configReader) suggest(key string) string {
 			return EnabledKey(m.Key)
 		}
 	}
-	return message.Nearest(key, slices.Concat(slices.Sorted(maps.Keys(r.sections)), slices.Sorted(maps.Keys(r.switches))))
+	return message.Nearest(key, slices.Concat(slices.Sorted(maps.Keys(r.sections)), slices.Sorted(maps.Keys(r.switches)), slices.Sorted(maps.Keys(r.policies))))
 }
 
 func (r *configReader) set(module string, m map[string]any) {

@@ -26,6 +26,15 @@ func TestParseConfig(t *testing.T) {
 	}{
 		{"nothing", nil, Config{}, nil},
 		{
+			"policies of releases",
+			map[string]string{"webDrift": "report\n", "webPaused": "true", "ingressNginxDrift": "heal", "ingressNginxPaused": "false", "webPause": "true"},
+			Config{Policies: map[string]Policy{"web": {Drift: "report", Paused: true}}},
+			[]string{
+				`config webPause: no module has this key, did you mean "webPaused"?`,
+				`config ingressNginxDrift: must be "repair" or "report" or "ignore"`,
+			},
+		},
+		{
 			"all kinds of keys",
 			map[string]string{"global": "domain: x", "ingressNginx": "replicas: 3\nbig: 9007199254740993\nf: 1.5\n", "web": "# nothing\n",
 				"webEnabled": "true", "ingressNginxEnabled": " false\n"},

@@ -21,6 +21,15 @@ const enabledSuffix = "Enabled"
 // "ingressNginx" gives "ingressNginxEnabled".
 func EnabledKey(key string) string { return key + enabledSuffix }
 
+const (
+	driftSuffix  = "Drift"
+	pausedSuffix = "Paused"
+)
+
+// PolicyKeys are the keys of the user's ConfigMap that say what becomes of the release of the
+// module with this key: "ingressNginxDrift" and "ingressNginxPaused".
+func PolicyKeys(key string) []string { return []string{key + driftSuffix, key + pausedSuffix} }
+
 // ModuleView returns what a module's hooks and its chart see: the module's
 // values at the root, the global ones under "global". The values of the chart itself
 // under "global" lie below the global values, as in Helm.

@@ -152,6 +152,8 @@ type Release struct {
 	Op     uint64
 	Module *generation.Module
 	Ref    ReleaseRef
+	// Drift says what becomes of changes of others, as module(drift=…) does.
+	Drift string
 	// Values are what the chart sees, `global` included; read only.
 	Values map[string]any
 	// Secrets are those of Values.
@@ -164,6 +166,8 @@ type Repair struct {
 	Op     uint64
 	Module *generation.Module
 	Ref    ReleaseRef
+	// Drift is [builtins.DriftRepair], or [builtins.DriftReport]: nothing is written then.
+	Drift string
 	// Objects are those that differ; nil: nobody knows which, so all are looked at.
 	Objects []effect.Ref
 	// Secrets are those of the values that the chart has seen.

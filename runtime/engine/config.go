@@ -21,6 +21,7 @@ func (e *Engine) handleConfig(in Config) {
 
 // applyConfig makes it count, as far as it passes.
 func (e *Engine) applyConfig() {
+	before := e.config.Accepted().Policies
 	out := e.config.Apply(e.configSections())
 	switch held := "what it said last stays in force"; {
 	case !out.Lost:
@@ -37,9 +38,14 @@ func (e *Engine) applyConfig() {
 		e.applySections()
 	}
 	for _, name := range out.Moved {
-		if m := e.module(name); m != nil {
-			e.touch(m)
+		m := e.module(name)
+		if m == nil {
+			continue
 		}
+		if (e.policyOf(m, before[name]) == builtins.DriftIgnore) != (e.drift(m) == builtins.DriftIgnore) {
+			m.pass.Want(nil) // the objects of its release get their label, or are watched no more
+		}
+		e.touch(m)
 	}
 	e.touch(e.global) // which keeps it
 	if out.All {

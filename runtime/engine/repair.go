@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/repairs"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
@@ -19,7 +21,7 @@ func (e *Engine) drifted(in Drift) {
 	if m == nil {
 		return
 	}
-	if m.reports() && len(in.Objects) > 0 && len(m.repairs.Objects()) == 0 {
+	if e.reports(m) && len(in.Objects) > 0 && len(m.repairs.Objects()) == 0 {
 		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: "Drifted", Message: differs(in.Objects)})
 	}
 	m.repairs.Found(in.Objects, in.Verify)
@@ -27,8 +29,15 @@ func (e *Engine) drifted(in Drift) {
 	e.touch(m)
 }
 
+// drift says what becomes of changes of others: as the user says, or else the module.
+func (e *Engine) drift(m *module) string { return e.policyOf(m, e.config.Accepted().Policies[m.name]) }
+
+func (e *Engine) policyOf(m *module, user values.Policy) string {
+	return cmp.Or(user.Drift, m.gen.Decl.Drift, builtins.DriftRepair)
+}
+
 // reports says that changes of others are shown, and not put right.
-func (m *module) reports() bool { return m.gen.Decl.Drift == builtins.DriftReport }
+func (e *Engine) reports(m *module) bool { return e.drift(m) == builtins.DriftReport }
 
 // differs says for people which objects others have changed.
 func differs(objects []DriftObject) string {
@@ -44,7 +53,7 @@ func differs(objects []DriftObject) string {
 	if n := len(objects) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more objects)", n)
 	}
-	return text + "; it stays so, as module(drift = \"report\") says"
+	return text + "; it stays so, for drift is reported alone"
 }
 
 // repairable says that objects of the module's release may be put right: nothing else works on it, and
@@ -58,8 +67,8 @@ func (e *Engine) repair(m *module) {
 	if m == e.global || !m.repairable() {
 		return
 	}
-	if objects, due := m.repairs.Begin(e.now, m.reports()); due {
-		e.ask(m, Repair{Op: e.op(), Module: m.gen, Ref: m.ref(e.opts.Namespace), Objects: objects, Secrets: m.values.Secrets()})
+	if objects, due := m.repairs.Begin(e.now, e.reports(m)); due {
+		e.ask(m, Repair{Op: e.op(), Module: m.gen, Ref: m.ref(e.opts.Namespace), Drift: e.drift(m), Objects: objects, Secrets: m.values.Secrets()})
 	}
 }
 

@@ -225,7 +225,7 @@ func TestDriftIsReported(t *testing.T) {
 	w.in(drifts(deployment))
 	w.in(drifts(deployment))
 	w.wantRepaired()
-	if len(told) != 1 || told[0] != `Drifted Deployment shop/web was changed by kubectl-edit; it stays so, as module(drift = "report") says` {
+	if len(told) != 1 || told[0] != `Drifted Deployment shop/web was changed by kubectl-edit; it stays so, for drift is reported alone` {
 		t.Errorf("told %q", told)
 	}
 	if d := w.module("web").Drifted; len(d) != 1 || d[0].Contested {
@@ -233,4 +233,33 @@ func TestDriftIsReported(t *testing.T) {
 	}
 	w.in(Drift{Module: "web", Verify: true})
 	w.wantRepaired("web: all")
+}
+
+// The user's ConfigMap has the last word on a release.
+func TestPoliciesOfTheUser(t *testing.T) {
+	w := newWorld(t, mod("web", isOn()))
+	var drift []string
+	w.told = func(a Action) {
+		if r, is := a.(Release); is {
+			drift = append(drift, r.Drift)
+		}
+	}
+	config := func(data map[string]string) { w.in(Config{State: ConfigPresent, Data: data}) }
+	w.start()
+	config(map[string]string{"webDrift": "report"})
+	w.in(drifts(deployment))
+	w.wantRepaired()
+	config(map[string]string{"webDrift": "mend"}) // refused: it stays as it was
+	w.wantRepaired()
+	config(map[string]string{"webPaused": "true"})
+	w.wantRepaired()
+	w.state("web", status.ModulePaused, "")
+	config(nil)
+	w.wantRepaired("web: Deployment shop/web")
+	config(map[string]string{"webDrift": "ignore"})
+	config(nil)
+	if want := []string{"repair", "ignore", "repair"}; !slices.Equal(drift, want) {
+		t.Errorf("releases with drift %q, want %q", drift, want)
+	}
+	w.wantReleased("web#1") // no revision comes of it
 }

@@ -47,7 +47,7 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 		return engine.Released{Op: a.Op, Err: fmt.Errorf("crds: %w", err)}, release.Result{}
 	}
 	ref := release.Ref(a.Ref)
-	watched := decl.Drift != builtins.DriftIgnore
+	watched := a.Drift != builtins.DriftIgnore
 	if watched {
 		x.o.Drift.Begin(ref, decl.Ignore)
 	} else {
@@ -69,15 +69,15 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	return engine.Released{Op: a.Op, Err: err, Changed: changed, Revision: result.Revision}, result
 }
 
-// Repair puts objects of a release right that are not as Starling has left them. Of a module with
-// module(drift = "report") it finds them, and no more.
+// Repair puts objects of a release right that are not as Starling has left them, or finds them and
+// no more.
 func (x *Executor) Repair(ctx context.Context, a engine.Repair) engine.Repaired {
 	ref, decl := release.Ref(a.Ref), a.Module.Decl
 	result, err := x.o.Releases.Repair(ctx, release.RepairTarget{
-		Ref: ref, Only: a.Objects, Ignore: decl.Ignore, Report: decl.Drift == builtins.DriftReport,
+		Ref: ref, Only: a.Objects, Ignore: decl.Ignore, Report: a.Drift == builtins.DriftReport,
 		Installs: decl.Installs, Secrets: a.Secrets.Texts, Timeout: decl.Timeout,
 	})
-	if decl.Drift == builtins.DriftReport {
+	if a.Drift == builtins.DriftReport {
 		result.Written = nil
 	}
 	if !result.Lost {

@@ -124,6 +124,9 @@ func (g *Generation) Conflicts() map[string]string {
 // claims are what no two modules may have.
 func (m *Module) claims() []string {
 	claims := []string{"the values key " + m.Key, "the values key " + values.EnabledKey(m.Key)}
+	for _, key := range values.PolicyKeys(m.Key) {
+		claims = append(claims, "the values key "+key)
+	}
 	if m.Tree != nil && m.Tree.Chart != nil {
 		claims = append(claims, strings.TrimSpace("the release "+m.Decl.Release+" in namespace "+m.Decl.Namespace))
 	}

@@ -15,6 +15,7 @@ import (
 const (
 	globalKey  = "config.global"
 	enabledKey = "config.enabled"
+	policyKey  = "config.policies"
 	sectionKey = "config.section." // and the module's name
 	// objectsKey has an [origin] per module of which something is in force by its Module object.
 	objectsKey = "config.objects"
@@ -28,7 +29,7 @@ const (
 
 // IsKey says whether a part of the config is kept under a key.
 func IsKey(key string) bool {
-	return key == wholeKey || key == globalKey || key == enabledKey || key == objectsKey || strings.HasPrefix(key, sectionKey)
+	return key == wholeKey || key == globalKey || key == enabledKey || key == policyKey || key == objectsKey || strings.HasPrefix(key, sectionKey)
 }
 
 // sizeOf is the size of a section as it is kept.
@@ -54,6 +55,9 @@ func (c *Config) Keep() map[string][]byte {
 	}
 	if len(c.accepted.Enabled) > 0 {
 		put(enabledKey, c.accepted.Enabled)
+	}
+	if len(c.accepted.Policies) > 0 {
+		put(policyKey, c.accepted.Policies)
 	}
 	if len(c.origins) > 0 {
 		put(objectsKey, c.origins)
@@ -88,6 +92,8 @@ func (c *Config) Adopt(kept map[string][]byte) (broken []string) {
 			read(key, &config.Global)
 		case key == enabledKey:
 			read(key, &config.Enabled)
+		case key == policyKey:
+			read(key, &config.Policies)
 		case key == objectsKey:
 			read(key, &c.origins)
 		}

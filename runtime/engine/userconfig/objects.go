@@ -136,8 +136,10 @@ func samePauses(a, b map[string]origin) bool {
 	return true
 }
 
-// Paused says whether a Module object asks to leave the release of its module alone.
-func (c *Config) Paused(module string) bool { return c.origins[module]&pausedByObject != 0 }
+// Paused says whether a Module object, or the ConfigMap, asks to leave the release of its module alone.
+func (c *Config) Paused(module string) bool {
+	return c.origins[module]&pausedByObject != 0 || c.accepted.Policies[module].Paused
+}
 
 // ValuesFrom names the object that the section of a module comes from, "" for the ConfigMap.
 func (c *Config) ValuesFrom(module string) string { return c.objectOf(module, valuesOfObject) }

@@ -115,13 +115,13 @@ func (c *Config) Held() bool {
 			return true
 		}
 	}
-	return len(a.Global) > 0
+	return len(a.Global)+len(a.Policies) > 0
 }
 
 // Any says whether something is in force that a user once set.
 func (c *Config) Any() bool {
 	a := c.accepted
-	return len(a.Global)+len(a.Sections)+len(a.Enabled)+len(c.origins) > 0
+	return len(a.Global)+len(a.Sections)+len(a.Enabled)+len(a.Policies)+len(c.origins) > 0
 }
 
 // Section is the part of the config that belongs to one module, or to the global values.
@@ -145,7 +145,7 @@ type Problem struct{ Module, Text string }
 // Outcome is what [Config.Apply] has changed.
 type Outcome struct {
 	// All modules may be concerned: it was read for the first time, is there again, it is
-	// missing or unreadable, or an object begins or ends a pause.
+	// missing or unreadable, or somebody begins or ends a pause.
 	All bool
 	// Moved are the modules of which another section or switch is in force, "global" among
 	// them, sorted.
@@ -179,7 +179,7 @@ func (c *Config) Apply(sections []Section) Outcome {
 	next, problems := c.read(sections, last)
 	out.Problems = added(problems, c.problems)
 	out.Moved = moved(next, c.accepted, origins, c.origins)
-	out.All = state != c.seen.State || c.seen.State == Unreadable || !samePauses(origins, c.origins)
+	out.All = state != c.seen.State || c.seen.State == Unreadable || !samePauses(origins, c.origins) || !maps.EqualFunc(next.Policies, c.accepted.Policies, samePause)
 	c.problems, c.origins = problems, origins
 	if len(out.Moved) > 0 {
 		c.accepted = next
@@ -224,11 +224,14 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 		report(p.Module, p.Key, p.String())
 		bad[p.Key] = true
 	}
-	next := values.Config{Sections: map[string]map[string]any{}, Enabled: maps.Clone(parsed.Enabled)}
+	next := values.Config{Sections: map[string]map[string]any{}, Enabled: maps.Clone(parsed.Enabled), Policies: maps.Clone(parsed.Policies)}
 	for _, s := range sections {
 		key := values.EnabledKey(s.Key)
 		if on, set := c.accepted.Enabled[s.Name]; set && (s.Gone || bad[key] || c.view.held[key]) {
 			next.Enabled[s.Name] = on // a switch that cannot be read stays as it was
+		}
+		if slices.ContainsFunc(values.PolicyKeys(s.Key), func(key string) bool { return s.Gone || bad[key] || c.seen.State != Present }) {
+			setPolicy(&next, s.Name, c.accepted.Policies[s.Name]) // so does what it says of the release
 		}
 		section, last := parsed.Sections[s.Name], c.accepted.Sections[s.Name]
 		if s.Global {
@@ -261,12 +264,28 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 func (c *Config) Drop(name string) bool {
 	_, section := c.accepted.Sections[name]
 	_, enabled := c.accepted.Enabled[name]
-	c.accepted.Sections, c.accepted.Enabled = maps.Clone(c.accepted.Sections), maps.Clone(c.accepted.Enabled)
-	delete(c.accepted.Sections, name)
-	delete(c.accepted.Enabled, name)
+	_, policy := c.accepted.Policies[name]
+	a := &c.accepted
+	a.Sections, a.Enabled, a.Policies = maps.Clone(a.Sections), maps.Clone(a.Enabled), maps.Clone(a.Policies)
+	delete(a.Sections, name)
+	delete(a.Enabled, name)
+	delete(a.Policies, name)
 	c.origins = maps.Clone(c.origins)
 	delete(c.origins, name)
-	return section || enabled
+	return section || enabled || policy
+}
+
+func samePause(a, b values.Policy) bool { return a.Paused == b.Paused }
+
+func setPolicy(c *values.Config, name string, p values.Policy) {
+	if p == (values.Policy{}) {
+		delete(c.Policies, name)
+		return
+	}
+	if c.Policies == nil {
+		c.Policies = map[string]values.Policy{}
+	}
+	c.Policies[name] = p
 }
 
 // check says what is wrong with a section.
@@ -311,13 +330,13 @@ func moved(a, b values.Config, from, was map[string]origin) (names []string) {
 		names = append(names, values.GlobalKey)
 	}
 	for _, c := range []values.Config{a, b} {
-		names = slices.AppendSeq(slices.AppendSeq(names, maps.Keys(c.Sections)), maps.Keys(c.Enabled))
+		names = slices.AppendSeq(slices.AppendSeq(slices.AppendSeq(names, maps.Keys(c.Sections)), maps.Keys(c.Enabled)), maps.Keys(c.Policies))
 	}
 	names = slices.AppendSeq(slices.AppendSeq(names, maps.Keys(from)), maps.Keys(was))
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
 		return name != values.GlobalKey && same(a.Sections[name], b.Sections[name]) &&
-			reflect.DeepEqual(a.Switch(name), b.Switch(name)) && from[name] == was[name]
+			reflect.DeepEqual(a.Switch(name), b.Switch(name)) && a.Policies[name] == b.Policies[name] && from[name] == was[name]
 	})
 }
 

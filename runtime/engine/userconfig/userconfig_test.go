@@ -62,6 +62,29 @@ func TestWhatDoesNotPassStaysAsItWas(t *testing.T) {
 	}
 }
 
+// Keys about the release of a module stay as they were, too.
+func TestPoliciesStayAndMove(t *testing.T) {
+	c := newConfig()
+	for _, tt := range []struct {
+		data, moved string
+		want        values.Policy
+	}{
+		{"webDrift=report", "[web]", values.Policy{Drift: "report"}},
+		{"webDrift=mend", "[]", values.Policy{Drift: "report"}},
+		{"webPaused=true", "[web]", values.Policy{Paused: true}},
+		{"webPaused=", "[]", values.Policy{Paused: true}},
+		{"web=x: 1", "[web]", values.Policy{}},
+	} {
+		if out := c.take(Present, tt.data); fmt.Sprint(out.Moved) != tt.moved || c.Accepted().Policies["web"] != tt.want {
+			t.Errorf("%s: moved %v, in force %+v", tt.data, out.Moved, c.Accepted())
+		}
+	}
+	c.take(Present, "webPaused=true")
+	if !c.Drop("web") || c.Held() {
+		t.Errorf("dropped, in force %+v", c.Accepted())
+	}
+}
+
 func TestAConfigThatIsGoneStaysInForce(t *testing.T) {
 	c := newConfig()
 	if c.Known() || len(c.Apply(sections()).Moved) > 0 {
@@ -83,7 +106,7 @@ func TestAConfigThatIsGoneStaysInForce(t *testing.T) {
 
 func TestWhatIsKeptComesBack(t *testing.T) {
 	c, next := newConfig(), newConfig()
-	c.take(Present, "web=x: 9007199254740993", "global=list: [1, a]", "webEnabled=false")
+	c.take(Present, "web=x: 9007199254740993", "global=list: [1, a]", "webEnabled=false", "webDrift=report", "webPaused=true")
 	kept := c.Keep()
 	for key := range kept {
 		if !IsKey(key) {
