@@ -20,7 +20,7 @@ func TestChoose(t *testing.T) {
 	}{
 		{only: "", want: sectionNames(sections())},
 		{only: "modules,events", want: []string{"events", "modules"}},
-		{only: "events,speed", wantErr: `there is no section "speed"; use events, burst, memory, modules, runs`},
+		{only: "events,speed", wantErr: `there is no section "speed"; use events, burst, memory, modules, heal`},
 		{only: "events,", wantErr: `there is no section ""`},
 	} {
 		chosen, err := choose(sections(), test.only)

@@ -44,6 +44,7 @@ func sections() []section {
 		{"burst", measureBurst, false},
 		{"memory", measureMemory, false},
 		{"modules", measureModules, false},
+		{"heal", measureHeal, false},
 		{"runs", measureRuns, false},
 		{"start", measureStart, false},
 		{"rest", measureRest, false},
@@ -87,6 +88,7 @@ func main() {
 func bareSides() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		loopCommand: loop, controllerCommand: controller, webhookCommand: webhook, setCommand: applySet,
+		healerCommand: healer,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 const (
 	moduleNamespace = "bench-modules"
 	helmNamespace   = "bench-helm"
+	chartImage      = "example.com/app:1"
 	// helmWorkers is how many releases the plain loop works on at once.
 	helmWorkers = 8
 )
@@ -51,7 +52,7 @@ func chartFiles(name string) map[string]string {
 		"templates/deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Release.Name }}\n" + labels +
 			"spec:\n  replicas: {{ .Values.replicas }}\n  selector:\n    matchLabels:\n      app: {{ .Release.Name }}\n" +
 			"  template:\n    metadata:\n      labels:\n        app: {{ .Release.Name }}\n    spec:\n" +
-			"      serviceAccountName: {{ .Release.Name }}\n      containers:\n        - name: main\n          image: example.com/app:1\n",
+			"      serviceAccountName: {{ .Release.Name }}\n      containers:\n        - name: main\n          image: " + chartImage + "\n",
 	}
 }
 

@@ -21,7 +21,9 @@ func TestMain(m *testing.M) {
 
 // With -quick the sections of many modules measure all of their rows.
 func TestQuick(t *testing.T) {
-	measure(t, "each,thousand,global",
+	measure(t, "heal,each,thousand,global",
+		"a deleted Deployment of one of 10 modules", "… an edited field of it", "10 modules at rest for 3 s, requests",
+		"memory per 10000 watched objects",
 		"for_each over 200 objects", "for_each with values and state over 200 objects", "… one change, p50",
 		"30 modules of one object and one watch, first install", "30 modules of one object and one watch, unchanged, from the lease",
 		"… resident memory with one module", "… processor at rest", "… one event, p50 of 20, beside 10 modules",
