@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -40,6 +41,18 @@ func TestDriftOverWritesReal(t *testing.T) {
 	t.Parallel()
 	w, _ := newRealDrift(t)
 	testDriftOverWrites(t, w)
+}
+
+func TestRepairOfADeletedKindReal(t *testing.T) {
+	t.Parallel()
+	w, f := newRealDrift(t)
+	crds := w.client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	testDeletedKind(t, w, f.manager, func() {
+		eventually(t, "the kind is gone", func() bool {
+			_, err := crds.Get(t.Context(), "gadgets.gone."+w.group, metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		})
+	})
 }
 
 // A start of an unchanged release takes no request more, and an install one write of the records.

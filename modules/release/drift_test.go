@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -280,40 +279,9 @@ func TestRepairOfSecrets(t *testing.T) {
 	}
 }
 
-// A kind that somebody has deleted comes back with the CustomResourceDefinitions of the chart, and
-// its objects after that.
 func TestRepairOfADeletedKind(t *testing.T) {
 	w, f := newSimulatedDrift(t)
-	const group = "gone.example.com"
-	target := w.target("red")
-	target.Chart = with(chartOf("web", driftChart, replaceGroup(gadgetTemplate, group)), "crds/gadgets.yaml", replaceGroup(gadgetCRD, group))
-	target.Installs = []builtins.Grant{{APIVersion: group + "/v1", Kind: "Gadget"}}
-	for _, fresh := range []bool{false, true} {
-		if res, err := w.Reconcile(t.Context(), target); err != nil || res.Revision != 1 {
-			t.Fatalf("%+v, %v", res, err)
-		}
-		crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-		if err := w.client.Resource(crds).Delete(t.Context(), "gadgets."+group, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		f.store.Settle()
-		if fresh { // it knows nothing of the kind
-			w.Manager = f.manager()
-		}
-		repair := func() (Repair, error) {
-			return w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs})
-		}
-		out, err := repair()
-		if err == nil || !out.Lost || !strings.Contains(err.Error(), "the cluster does not serve kind Gadget of gone.example.com/v1 any more") {
-			t.Fatalf("%+v, %v", out, err)
-		}
-		if res, err := w.Reconcile(t.Context(), target); err != nil || res.Action != ActionUnchanged {
-			t.Fatalf("%+v, %v", res, err)
-		}
-		if out, err = repair(); err != nil || out.Lost || len(out.Written) != 1 || out.Objects.Digest == "" {
-			t.Fatalf("%+v, %v", out, err)
-		}
-	}
+	testDeletedKind(t, w, f.manager, func() { f.store.Settle() })
 }
 
 // Hooks of Helm get no label, and Jobs that may have run are not made anew.

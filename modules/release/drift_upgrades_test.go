@@ -1,12 +1,14 @@
 package release
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release/owned"
 )
 
@@ -96,6 +98,41 @@ func testDriftOverWrites(t *testing.T, w *driftWorld) {
 				t.Errorf("after %s, and a change of %s: %v were written", step.name, kind, out.Written)
 			}
 			expect(out.Objects)
+		}
+	}
+}
+
+// A kind that somebody has deleted comes back with the CustomResourceDefinitions of the chart, and
+// its objects after that.
+func testDeletedKind(t *testing.T, w *driftWorld, manager func() *Manager, settle func()) {
+	group := "gone." + w.group
+	target := w.target("red")
+	target.Chart = with(chartOf("web", driftChart, replaceGroup(gadgetTemplate, group)), "crds/gadgets.yaml", replaceGroup(gadgetCRD, group))
+	target.Installs = []builtins.Grant{{APIVersion: group + "/v1", Kind: "Gadget"}}
+	for _, fresh := range []bool{false, true} {
+		if res, err := w.Reconcile(t.Context(), target); err != nil || res.Revision != 1 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+		if err := w.client.Resource(crds).Delete(t.Context(), "gadgets."+group, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		if fresh { // it knows nothing of the kind
+			w.Manager = manager()
+		}
+		repair := func() (Repair, error) {
+			return w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs})
+		}
+		out, err := repair()
+		if err == nil || !out.Lost || !strings.Contains(err.Error(), "the cluster does not serve kind Gadget of "+group+"/v1 any more") {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		if res, err := w.Reconcile(t.Context(), target); err != nil || res.Action != ActionUnchanged {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		if out, err = repair(); err != nil || out.Lost || len(out.Written) != 1 || out.Objects.Digest == "" {
+			t.Fatalf("%+v, %v", out, err)
 		}
 	}
 }

@@ -2,9 +2,9 @@ package release
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,15 +93,10 @@ func (r *repair) one(s stored) outcomeOf {
 	return out
 }
 
-// isUnserved says that what a write was answered means that there is no such kind. A namespace
-// that is not there is not found, either.
+// isUnserved says that what a write was answered means that there is no such kind. Other things
+// are not found, too: the namespace, or the role of a binding.
 func isUnserved(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details == nil || details.Kind != "namespaces"
+	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "the server could not find the requested resource")
 }
 
 func (r *repair) look(client dynamic.ResourceInterface, key Key) (*unstructured.Unstructured, error) {
