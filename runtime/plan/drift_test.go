@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -135,6 +136,9 @@ func TestDrift(t *testing.T) {
 			"1 object is not as its release has it, and run leaves it so.\n",
 		}},
 		{name: "of a module that ignores drift", decl: `drift = "ignore"`, meddle: patch(nodes, `{"data": {"color": "blue"}}`)},
+		{name: "of a user who ignores drift", decl: `drift = "report"`, meddle: func(w *sim.World) error {
+			return errors.Join(w.Configure(map[string]string{"webDrift": "ignore"}), patch(nodes, `{"data": {"color": "blue"}}`)(w))
+		}},
 		{name: "an ignored field", decl: `ignore = ["ConfigMap data.color"]`, meddle: patch(nodes, `{"data": {"color": "blue"}}`)},
 		{name: "an ignored object", decl: `ignore = ["ConfigMap/nodes"]`, meddle: remove(nodes)},
 		{name: "by an autoscaler", meddle: func(w *sim.World) error {

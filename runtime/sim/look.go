@@ -221,12 +221,23 @@ func (w *World) ModuleRef(module string) (ref release.Ref, ok bool) {
 	return release.Ref{Module: module, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, w.o.Namespace)}, true
 }
 
-// Drift is what a module says of changes of others in its release, as its declaration has it.
+// Drift is how changes of others in the release of a module are treated, as the user's ConfigMap or
+// else the module has it, and what is left to them.
 func (w *World) Drift(module string) (policy string, ignore []owned.Ignore) {
-	if m := w.o.Generation.Modules[module]; m != nil && m.Err == nil {
-		return m.Decl.Drift, m.Decl.Ignore
+	m := w.o.Generation.Modules[module]
+	if m == nil || m.Err != nil {
+		return "", nil
 	}
-	return "", nil
+	said := map[string]string{}
+	if data, err := w.UserConfig(); err == nil {
+		for _, key := range values.PolicyKeys(m.Key) {
+			if text, is := data[key]; is {
+				said[key] = text
+			}
+		}
+	}
+	config, _ := values.ParseConfig(said, []values.KnownModule{{Name: module, Key: m.Key}})
+	return cmp.Or(config.Policies[module].Drift, m.Decl.Drift), m.Decl.Ignore
 }
 
 // Release is what Helm knows of a module's release: revision, status, values and
