@@ -44,7 +44,8 @@ type Manager struct {
 	o       Options
 	changed chan struct{}
 	entries map[string]*entry
-	last    string // the module that was written last
+	last    string    // the module that was written last
+	began   time.Time // when the modules were known first
 	retry   lane.Retry
 
 	mu    sync.Mutex
@@ -144,7 +145,11 @@ func (m *Manager) round(ctx context.Context, now time.Time) (next time.Time) {
 	if !known {
 		return next
 	}
-	w := &world{instance: m.o.Instance, objects: objects, facts: facts, names: slices.Sorted(maps.Keys(facts)), ready: ready, now: now}
+	if m.began.IsZero() {
+		m.began = now
+	}
+	w := &world{instance: m.o.Instance, objects: objects, facts: facts, names: slices.Sorted(maps.Keys(facts)), now: now}
+	w.starting = !ready && now.Sub(m.began) < startFor
 	m.note(w)
 	left := mostWrites
 	if !ready {

@@ -13,10 +13,11 @@ import (
 const goneFor = 10 * time.Second
 
 const (
-	// movingFor is how long a state that is about to change may last before people are shown it;
-	// startFor, instead of what the process before has shown: with many modules a start takes long.
+	// movingFor is how long a state that is about to change may last before people are shown it.
 	movingFor = time.Second
-	startFor  = 30 * time.Second
+	// startFor is how long a start may take before statuses of the process before are looked at:
+	// with many modules that takes time, which the modules need.
+	startFor = 30 * time.Second
 	// claimFor is how long an object that nobody has claimed is left to the instance that may
 	// have a module of its name.
 	claimFor = 2 * time.Second
@@ -59,7 +60,7 @@ type world struct {
 	objects  map[string]Object
 	facts    map[string]Facts
 	names    []string // of the modules, sorted
-	ready    bool     // all modules have been looked at once
+	starting bool     // not all modules have been looked at once, and it is too soon to say so
 	now      time.Time
 }
 
@@ -79,6 +80,9 @@ func (w *world) ofModule(module string, e *entry) (s step, soon bool) {
 	e.gone = time.Time{}
 	if e.rests && e.object == o && reflect.DeepEqual(e.facts, f) {
 		return s, false
+	}
+	if w.starting && o.Status != "" {
+		return s, true
 	}
 	e.rests, e.facts, e.object = false, f, o
 	there := o.Name != ""
@@ -149,10 +153,6 @@ func (w *world) before(e *entry, o Object) *Status {
 
 // settle drops the status from a step when it is as it should be, or is about to change anyway.
 func (w *world) settle(e *entry, s *step, o Object) (soon bool) {
-	hold := movingFor
-	if !w.ready && o.Status != "" {
-		hold = startFor
-	}
 	_, want := s.status.encode()
 	switch {
 	case o.Status == want, e.wrote == want && e.answer == o.Status:
@@ -164,7 +164,7 @@ func (w *world) settle(e *entry, s *step, o Object) (soon bool) {
 		if e.moving.IsZero() {
 			e.moving = w.now
 		}
-		if w.now.Sub(e.moving) >= hold {
+		if w.now.Sub(e.moving) >= movingFor {
 			return false
 		}
 		soon = true

@@ -28,7 +28,7 @@ func (s step) short() string {
 }
 
 func theWorld(o Object, now time.Time) *world {
-	w := &world{instance: own, objects: map[string]Object{}, facts: map[string]Facts{"web": web(status.ModuleReady, 1)}, names: []string{"web"}, ready: true, now: now}
+	w := &world{instance: own, objects: map[string]Object{}, facts: map[string]Facts{"web": web(status.ModuleReady, 1)}, names: []string{"web"}, now: now}
 	if o.Name != "" {
 		w.objects[o.Name] = o
 	}
