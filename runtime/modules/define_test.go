@@ -50,7 +50,7 @@ func TestDefine(t *testing.T) {
 		"there is none":                {definer{}, true, false},
 		"an older one":                 {definer{live: of("0"), served: true}, true, false},
 		"one without a number":         {definer{live: of(""), served: true}, true, false},
-		"the same":                     {definer{live: of("2"), served: true}, false, false},
+		"the same":                     {definer{live: of("3"), served: true}, false, false},
 		"a newer one":                  {definer{live: of("7"), served: true}, false, false},
 		"not readable, and served":     {definer{get: no, served: true}, false, false},
 		"not readable, and not served": {definer{get: no}, false, true},

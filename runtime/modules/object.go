@@ -114,9 +114,10 @@ func (o Object) Config() engine.ConfigObject {
 		Values  *json.RawMessage
 		Enabled *bool
 		Paused  bool
+		Drift   string
 	}
 	_ = json.Unmarshal([]byte(o.Spec), &spec) // the definition has seen to the types
-	out := engine.ConfigObject{Generation: o.Generation, Enabled: spec.Enabled, Paused: spec.Paused}
+	out := engine.ConfigObject{Generation: o.Generation, Enabled: spec.Enabled, Paused: spec.Paused, Drift: spec.Drift}
 	if spec.Values != nil {
 		out.Values = string(*spec.Values)
 	}

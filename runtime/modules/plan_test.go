@@ -119,14 +119,14 @@ func TestReadsWhatTheFilterKeeps(t *testing.T) {
 			"name": "web", "uid": "1", "generation": int64(4), "managedFields": []any{},
 			"labels": map[string]any{effect.InstanceLabel: "ops.starling"}, "annotations": map[string]any{ReconcileAnnotation: "now"},
 		},
-		"spec": map[string]any{"enabled": false, "paused": true, "values": map[string]any{"n": int64(9007199254740993)}},
+		"spec": map[string]any{"enabled": false, "paused": true, "drift": "report", "values": map[string]any{"n": int64(9007199254740993)}},
 	})
 	o := Read(kept)
 	if _, ours := o.Owner(own); !keep || err != nil || !ours || o.Reconcile != "now" || !o.Says {
 		t.Errorf("%+v, %v", o, err)
 	}
 	c := o.Config()
-	if c.Generation != 4 || c.Values != `{"n":9007199254740993}` || c.Enabled == nil || *c.Enabled || !c.Paused {
+	if c.Generation != 4 || c.Values != `{"n":9007199254740993}` || c.Enabled == nil || *c.Enabled || !c.Paused || c.Drift != "report" {
 		t.Errorf("%+v", c)
 	}
 	if o := Read(nil); o.Name != "" || o.Says {
@@ -136,7 +136,7 @@ func TestReadsWhatTheFilterKeeps(t *testing.T) {
 
 // A change of the definition gives it another number, so that clusters get it, and this its digest.
 func TestTheDefinitionHasANumber(t *testing.T) {
-	const number, digest = "2", "98768ff37c5b01a8"
+	const number, digest = "3", "14746c9aa6a36f19"
 	sum := sha256.Sum256(Definition)
 	if got := hex.EncodeToString(sum[:8]); got != digest || !strings.Contains(string(Definition), numberAnnotation+`: "`+number+`"`) {
 		t.Errorf("crd.yaml has the digest %s: give it the next number, and note both here", got)

@@ -18,6 +18,8 @@ type Object struct {
 	Enabled *bool
 	// Paused is its spec.paused.
 	Paused bool
+	// Drift is its spec.drift, which stands in the place of that of the ConfigMap; empty: it has none.
+	Drift string
 }
 
 // origin says what of a module is in force by its Module object, and not by the ConfigMap.
@@ -28,6 +30,7 @@ const (
 	switchOfObject
 	// pausedByObject: its release is left alone.
 	pausedByObject
+	driftOfObject
 )
 
 // view is what the ConfigMap and the Module objects say together, by the keys of the ConfigMap.
@@ -70,6 +73,11 @@ func (c *Config) compose(sections []Section) (*view, map[string]origin) {
 		put(s.Key, object.Values, object.Values != "", valuesOfObject)
 		if !s.Global {
 			put(values.EnabledKey(s.Key), fmt.Sprint(object.Enabled != nil && *object.Enabled), object.Enabled != nil, switchOfObject)
+			keys := values.PolicyKeys(s.Key)
+			put(keys[0], object.Drift, object.Drift != "", driftOfObject)
+			if c.seen.State != Present {
+				v.held[keys[1]] = true
+			}
 		}
 		switch {
 		case s.Gone, absent:
@@ -90,7 +98,7 @@ func (c *Config) unused(s Section) (texts []string) {
 	if c.seen.State != Present {
 		return nil
 	}
-	for _, part := range [][2]string{{s.Key, "spec.values"}, {values.EnabledKey(s.Key), "spec.enabled"}} {
+	for _, part := range [][2]string{{s.Key, "spec.values"}, {values.EnabledKey(s.Key), "spec.enabled"}, {values.PolicyKeys(s.Key)[0], "spec.drift"}} {
 		if _, too := c.seen.Data[part[0]]; too && c.view.from[part[0]] == s.Name {
 			texts = append(texts, fmt.Sprintf("%s: %s: it %s: Module %s has %s", c.o.Where, part[0], values.Unused, s.Name, part[1]))
 		}
@@ -173,6 +181,9 @@ func (c *Config) Spec(module string) map[string]any {
 	}
 	if from&pausedByObject != 0 {
 		spec["paused"] = true
+	}
+	if from&driftOfObject != 0 {
+		spec["drift"] = c.accepted.Policies[module].Drift
 	}
 	if len(spec) == 0 {
 		return nil

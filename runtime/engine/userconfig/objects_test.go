@@ -32,6 +32,9 @@ func (c *Config) force() string {
 	if c.Paused("web") {
 		out += " paused"
 	}
+	if drift := a.Policies["web"].Drift; drift != "" {
+		out += " " + drift
+	}
 	return out
 }
 
@@ -54,6 +57,8 @@ func TestAnObjectCountsInThePlaceOfItsSection(t *testing.T) {
 		"values":                    {Present, Present, &Object{Values: `{"x":2}`}, "2 false", 1},
 		"both":                      {Present, Present, &Object{Values: `{"x":2}`, Enabled: &yes}, "2 true", 2},
 		"a pause":                   {Present, Present, &Object{Paused: true}, "1 false paused", 0},
+		"drift":                     {Present, Present, &Object{Drift: "ignore"}, "1 false ignore", 0},
+		"drift alone":               {Missing, Present, &Object{Drift: "ignore"}, "<nil> ignore", 0},
 		"no ConfigMap":              {Missing, Present, &Object{Values: `{"x":2}`, Enabled: &no}, "2 false", 0},
 		"objects cannot be read":    {Present, Unreadable, nil, "1 false", 0},
 		"an object that is refused": {Present, Present, &Object{Values: `{"bad":true}`}, "<nil> false", 1},
@@ -70,6 +75,29 @@ func TestAnObjectCountsInThePlaceOfItsSection(t *testing.T) {
 		if y := c.accepted.Sections["web"]["y"]; tt.o != nil && tt.o.Values != "" && y != nil {
 			t.Errorf("%s: the section counts, too", name)
 		}
+	}
+}
+
+func TestDriftOfAnObject(t *testing.T) {
+	c, o := newConfig(), &Object{Drift: "ignore"}
+	data := map[string]string{"webDrift": "report", "webPaused": "true"}
+	c.with(Present, data, Present, o)
+	if c.force() != "<nil> paused ignore" || len(c.unusedOf("web")) != 1 || fmt.Sprint(c.Spec("web")) != "map[drift:ignore]" {
+		t.Errorf("%s in force, spec %v, %q", c.force(), c.Spec("web"), c.Problems())
+	}
+	c.with(Missing, nil, Present, o) // what the ConfigMap said last stays, too
+	if c.force() != "<nil> paused ignore" {
+		t.Errorf("without the ConfigMap %s in force", c.force())
+	}
+	next := newConfig()
+	next.Adopt(c.Keep())
+	next.with(Present, data, Unreadable, nil)
+	if next.force() != "<nil> paused ignore" {
+		t.Errorf("without objects %s in force", next.force())
+	}
+	c.with(Present, data, Present, &Object{})
+	if c.force() != "<nil> paused report" {
+		t.Errorf("%s in force", c.force())
 	}
 }
 

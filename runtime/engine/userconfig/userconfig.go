@@ -115,7 +115,12 @@ func (c *Config) Held() bool {
 			return true
 		}
 	}
-	return len(a.Global)+len(a.Policies) > 0
+	for name, p := range a.Policies {
+		if p.Paused || c.origins[name]&driftOfObject == 0 {
+			return true
+		}
+	}
+	return len(a.Global) > 0
 }
 
 // Any says whether something is in force that a user once set.
@@ -230,9 +235,15 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 		if on, set := c.accepted.Enabled[s.Name]; set && (s.Gone || bad[key] || c.view.held[key]) {
 			next.Enabled[s.Name] = on // a switch that cannot be read stays as it was
 		}
-		if slices.ContainsFunc(values.PolicyKeys(s.Key), func(key string) bool { return s.Gone || bad[key] || c.seen.State != Present }) {
-			setPolicy(&next, s.Name, c.accepted.Policies[s.Name]) // so does what it says of the release
+		policy, was := next.Policies[s.Name], c.accepted.Policies[s.Name]
+		keys := values.PolicyKeys(s.Key) // of the release: as the switch
+		if s.Gone || bad[keys[0]] || c.view.held[keys[0]] {
+			policy.Drift = was.Drift
 		}
+		if s.Gone || bad[keys[1]] || c.view.held[keys[1]] {
+			policy.Paused = was.Paused
+		}
+		setPolicy(&next, s.Name, policy)
 		section, last := parsed.Sections[s.Name], c.accepted.Sections[s.Name]
 		if s.Global {
 			section, last = parsed.Global, c.accepted.Global
