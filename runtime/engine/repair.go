@@ -51,7 +51,7 @@ func differs(objects []DriftObject) string {
 		text = o.String() + " was changed"
 	}
 	if n := len(objects) - 1; n > 0 {
-		text += fmt.Sprintf(" (and %d more objects)", n)
+		text += fmt.Sprintf(" (and %d more)", n)
 	}
 	return text + "; it stays so, for drift is reported alone"
 }
@@ -94,7 +94,7 @@ func (e *Engine) contested(m *module, objects []effect.Ref) string {
 	}
 	more := ""
 	if n := len(objects) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more objects)", n)
+		more = fmt.Sprintf(" (and %d more)", n)
 	}
 	return fmt.Sprintf("%s is contested by %s: it was put right %d times within %.0f minutes, and waits longer each time from now on%s",
 		objects[0], by, repairs.MaxRounds, repairs.Window.Minutes(), more)

@@ -146,7 +146,7 @@ func drifted(m status.Module) metav1.Condition {
 		text += " was changed by " + by(first)
 	}
 	if n := len(m.Drifted) - 1; n > 0 {
-		text = fmt.Sprintf("%s; and %d more objects differ: starling get module %s", text, n, m.Name)
+		text = fmt.Sprintf("%s; and %d more differ: starling get module %s", text, n, m.Name)
 	}
 	return condition("Drifted", true, reason, text)
 }

@@ -53,7 +53,7 @@ type Repair struct {
 func RepairOf(objects []effect.Ref, at time.Time) *Repair {
 	text := objects[0].String() + " was put right"
 	if n := len(objects) - 1; n > 0 {
-		text = fmt.Sprintf("%s and %d more objects were put right", objects[0], n)
+		text = fmt.Sprintf("%s and %d more were put right", objects[0], n)
 	}
 	return &Repair{Time: metav1.NewTime(at.UTC().Truncate(time.Second)), Message: text}
 }

@@ -166,8 +166,8 @@ func TestEvents(t *testing.T) {
 		}
 		s = next
 	}
-	if got, want := strings.Join(drift, "\n"), "Healed: ConfigMap apps/web and 1 more objects were put right\n"+
-		"Contested: ConfigMap apps/web is contested by argo; and 1 more objects differ: starling get module web"; got != want {
+	if got, want := strings.Join(drift, "\n"), "Healed: ConfigMap apps/web and 1 more were put right\n"+
+		"Contested: ConfigMap apps/web is contested by argo; and 1 more differ: starling get module web"; got != want {
 		t.Errorf("Events\n%s\nwant\n%s", got, want)
 	}
 	if got := eventsOf(nil, statusOf("ops/starling", web(status.ModuleReady, 7), 1, nil, noon)); len(got) > 0 {
