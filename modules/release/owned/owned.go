@@ -178,13 +178,24 @@ func (h handover) by(fields []metav1.ManagedFieldsEntry, manager string) (by byt
 		switch {
 		case e.Manager == manager && e.Subresource == "":
 			return ownedByManager
-		case e.Manager == h.manager && e.Subresource == h.subresource:
+		case h.isOf(e, fields):
 			by = handedOver
 		case by == ownedByNobody:
 			by = ownedByOthers
 		}
 	}
 	return by
+}
+
+// isOf says whether an entry is that of the controller. Where the controllers of Kubernetes run in
+// another program, as in k3s, the manager has that name: it writes the status of the object, too.
+func (h handover) isOf(e *metav1.ManagedFieldsEntry, fields []metav1.ManagedFieldsEntry) bool {
+	if e.Subresource != h.subresource {
+		return false
+	}
+	return e.Manager == h.manager || h.subresource != "" && slices.ContainsFunc(fields, func(other metav1.ManagedFieldsEntry) bool {
+		return other.Manager == e.Manager && other.Subresource == "status"
+	})
 }
 
 // has says whether an entry holds a path. The text is searched for the last field of the path

@@ -166,8 +166,24 @@ func TestFinished(t *testing.T) {
 	if Finished([]metav1.ManagedFieldsEntry{entry("st", update, status)}) {
 		t.Error("a status in a manifest counts")
 	}
-	if HandedOver([]metav1.ManagedFieldsEntry{entry("kube-controller-manager scale", update, scale)}) == nil || HandedOver([]metav1.ManagedFieldsEntry{entry("kubectl scale", update, scale)}) != nil {
-		t.Error("autoscaled")
+}
+
+func TestHandedOver(t *testing.T) {
+	for managers, want := range map[string]bool{
+		"kube-controller-manager scale": true, "kubectl scale": false, "kube-controller-manager": false,
+		"k3s scale, k3s status": true, "k3s, k3s status": false, "kubectl scale, k3s status": false,
+	} {
+		var fields []metav1.ManagedFieldsEntry
+		for manager := range strings.SplitSeq(managers, ", ") {
+			text := scale
+			if strings.HasSuffix(manager, "status") {
+				text = status
+			}
+			fields = append(fields, entry(manager, update, text))
+		}
+		if got := HandedOver(fields) != nil; got != want {
+			t.Errorf("%s: %v", managers, got)
+		}
 	}
 }
 
