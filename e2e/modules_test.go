@@ -237,6 +237,16 @@ func TestModuleObjectsAreALayer(t *testing.T) {
 	f.patchObject("mo-user", `{"spec":{"paused":null}}`)
 	f.waitData("mo-user", map[string]string{"text": "later"})
 
+	f.patchObject("mo-user", `{"spec":{"drift":"report"}}`)
+	f.waitCondition("mo-user", "Ready", "True")
+	if err := shared.Client.CoreV1().ConfigMaps(f.ns).Delete(t.Context(), "mo-user", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.waitCondition("mo-user", "Drifted", "True", "mo-user was deleted")
+	f.patchObject("mo-user", `{"spec":{"drift":null}}`)
+	f.waitData("mo-user", map[string]string{"text": "later"})
+	f.waitCondition("mo-user", "Drifted", "False")
+
 	f.patchObject("mo-user", `{"spec":{"enabled":false}}`)
 	f.waitCondition("mo-user", "Enabled", "False", "Module mo-user")
 	f.waitState("mo-user", status.ModuleOff)

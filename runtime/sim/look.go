@@ -237,7 +237,11 @@ func (w *World) Drift(module string) (policy string, ignore []owned.Ignore) {
 		}
 	}
 	config, _ := values.ParseConfig(said, []values.KnownModule{{Name: module, Key: m.Key}})
-	return cmp.Or(config.Policies[module].Drift, m.Decl.Drift), m.Decl.Ignore
+	object := ""
+	if w.config != nil {
+		object = w.config.Objects[module].Drift
+	}
+	return cmp.Or(object, config.Policies[module].Drift, m.Decl.Drift), m.Decl.Ignore
 }
 
 // Release is what Helm knows of a module's release: revision, status, values and
