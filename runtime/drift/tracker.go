@@ -337,8 +337,10 @@ func (t *Tracker) compare(o *object) {
 	if o.differ = o.differs(); o.of == nil || before == o.differ {
 		return
 	}
-	if o.of.off--; o.differ {
-		o.of.off += 2
+	if o.differ {
+		o.of.off++
+	} else {
+		o.of.off--
 	}
 	t.tell(o.of)
 }
