@@ -47,9 +47,11 @@ func (t *Tracker) learn(r *tracked) {
 	}
 	r.exact = true
 	for o := range r.objects {
-		if o.have != nil {
-			o.expected, o.want, o.version = true, o.have.owned, o.have.version
+		if o.have == nil {
+			t.drop(o)
+			continue
 		}
+		o.expected, o.want, o.version = true, o.have.owned, o.have.version
 	}
 }
 

@@ -323,10 +323,11 @@ func (t *Tracker) lose(o *object, at uint64) {
 		return
 	case o.expected && o.version > at && at != 0: // our write is newer
 		return
-	case !o.expected, before != nil && before.finished: // who deletes a Job that has ended wants it gone
-		t.drop(o)
+	case before != nil && before.finished, !o.expected && (o.of.module == "" || !o.of.busy && o.of.exact):
+		t.drop(o) // who deletes a Job that has ended wants it gone
 		return
 	}
+	// One that is not expected may be so in a moment: Helm, or a repair of all, has seen it there.
 	o.have, o.gone, o.goneAt = nil, true, at
 	t.compare(o)
 }

@@ -1,0 +1,254 @@
+package e2e
+
+import (
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/starling-operator/starling/modules/status"
+)
+
+// relay stands between a process and the API server, and kills the process at one of its writes.
+// Those of the Lease do not count.
+type relay struct {
+	next http.Handler
+	// killed is how many processes were killed. A write that came from one of them is dropped.
+	killed atomic.Int64
+
+	mu        sync.Mutex // held during a write, so that they come one after another
+	countdown int        // writes until the kill; 0 and below: no kill
+	after     bool       // the write reaches the API server, its answer does not come back
+	kill      func()
+	last      time.Time // the last write
+	at        []string  // the writes at which processes were killed
+}
+
+// newRelay has the process of f reach the API server by a relay.
+func newRelay(t *testing.T, f *fixture) *relay {
+	t.Helper()
+	target, err := url.Parse(shared.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The rights are those of the token that the process sends.
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(shared.Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := log.New(io.Discard, "", 0)
+	r := &relay{next: &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, ErrorLog: quiet,
+		Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target) },
+	}}
+	server := httptest.NewUnstartedServer(r)
+	server.EnableHTTP2, server.Config.ErrorLog = true, quiet
+	server.StartTLS()
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	config, err := clientcmd.LoadFromFile(f.kube)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range config.Clusters {
+		c.Server = server.URL
+		c.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	}
+	f.kube = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, f.kube); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.Method == http.MethodGet || strings.Contains(req.URL.Path, "/leases") {
+		r.next.ServeHTTP(w, req)
+		return
+	}
+	killed := r.killed.Load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.killed.Load() != killed {
+		panic(http.ErrAbortHandler)
+	}
+	r.last = time.Now()
+	if r.countdown--; r.countdown != 0 {
+		r.next.ServeHTTP(w, req)
+		return
+	}
+	if r.after {
+		r.next.ServeHTTP(httptest.NewRecorder(), req)
+	}
+	_, object, _ := strings.Cut(req.URL.Path, "/namespaces/")
+	_, object, _ = strings.Cut(object, "/")
+	r.at = append(r.at, req.Method+" "+object)
+	r.kill()
+	r.killed.Add(1)
+	panic(http.ErrAbortHandler)
+}
+
+// killAt kills the process at the n-th write after a change, all of which is there before the
+// first write. It returns how many were killed before.
+func (r *relay) killAt(n int, after bool, kill, change func()) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.countdown, r.after, r.kill = n, after, kill
+	change()
+	r.last = time.Now()
+	return r.killed.Load()
+}
+
+// spare kills no process any more. It returns how many were killed.
+func (r *relay) spare() int64 { return r.killAt(0, false, nil, func() {}) }
+
+// written is how many writes there were since killAt or spare.
+func (r *relay) written() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return -r.countdown
+}
+
+// rests is nil when nothing was written for a while.
+func (r *relay) rests(long time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if since := time.Since(r.last); since < long {
+		return fmt.Errorf("it has written %s ago", since)
+	}
+	return nil
+}
+
+// Starling is killed at each write of a repair, before the write reaches the API server or before
+// its answer is here. The next process leads to what a fresh install makes, at the same revision,
+// and then rests.
+func TestKilledInARepair(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprintf("written %t", after), func(t *testing.T) {
+			t.Parallel()
+			testKilledInARepair(t, after)
+		})
+	}
+}
+
+func testKilledInARepair(t *testing.T, after bool) {
+	files := drifting("web")
+	for name, text := range maps.Clone(files) {
+		if before, ok := strings.CutPrefix(name, "web/templates/"); ok {
+			files["web/templates/other-"+before] = strings.ReplaceAll(text, "name: web", "name: other")
+		}
+	}
+	f := newFixture(t, files, driftingRole())
+	r, s := newRelay(t, f), somebodyElse{f: f, names: []string{"web", "other"}}
+	f.start()
+	f.waitReady()
+	fresh, err := s.held()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled := func() error {
+		now, err := s.held()
+		if err != nil {
+			return err
+		}
+		if !cmp.Equal(fresh, now) {
+			return fmt.Errorf("it differs: %s", cmp.Diff(fresh, now))
+		}
+		m, err := f.module("web")
+		if err != nil {
+			return err
+		}
+		if m.State != status.ModuleReady || len(m.Drifted)+len(m.Problems) > 0 {
+			return fmt.Errorf("it is %s: %+v %q", m.State, m.Drifted, m.Problems)
+		}
+		return r.rests(500 * time.Millisecond)
+	}
+	parts := func() {
+		s.change("ConfigMap", "web", `{"data": {"text": "theirs"}}`)
+		s.change("Deployment", "web", "")
+		s.change("ConfigMap", "other", `{"metadata": {"managedFields": [{}]}}`)
+		s.change("Deployment", "other", `{"metadata": {"labels": {"starling.dev/released-by": null}}}`)
+	}
+	all := func() {
+		for _, kind := range driftingKinds {
+			for _, name := range s.names {
+				s.change(kind.Kind, name, "")
+			}
+		}
+	}
+	again := func() {
+		f.process.Kill() // it may be dead already
+		f.freeLease()
+		f.start()
+		f.waitReady()
+	}
+	// An object without managedFields is applied, one that is gone is created: the digest is another
+	// one each time, and is written. No process repairs an object three times, which would be contested.
+	for n, killed := 1, true; killed; n++ {
+		killed = false
+		for _, change := range []func(){parts, all} {
+			f.eventually("it rests", settled)
+			before := r.killAt(n, after, f.process.Kill, change)
+			f.eventually("all is as it was, or the process is killed", func() error {
+				if r.killed.Load() > before {
+					return nil
+				}
+				return settled()
+			})
+			killed = r.spare() > before || killed
+			again()
+		}
+	}
+	f.eventually("all is as it was", settled)
+	r.spare()
+	again()
+	f.eventually("it rests for long", func() error { return r.rests(2 * time.Second) })
+	f.eventually("nothing differs", settled)
+	if n := r.written(); n > 0 {
+		t.Errorf("a start of what was put right has written %d times", n)
+	}
+	f.waitRevision(f.ns, "web", 1)
+	t.Logf("killed at %q", r.at)
+	if !slices.Contains(r.at, "PATCH configmaps/starling-releases") {
+		t.Error("no process was killed at the write of the digest")
+	}
+}
+
+// change merges a patch into an object, or deletes it where there is none.
+func (s somebodyElse) change(kind, name, patch string) {
+	s.f.t.Helper()
+	i := slices.IndexFunc(driftingKinds, func(k schema.GroupVersionKind) bool { return k.Kind == kind })
+	client, err := shared.Resource(s.object(driftingKinds[i], name))
+	if err != nil {
+		s.f.t.Fatal(err)
+	}
+	if patch == "" {
+		err = client.Delete(s.f.t.Context(), name, metav1.DeleteOptions{})
+	} else {
+		_, err = client.Patch(s.f.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
+	}
+	// The process may be faster, or have been killed before it was made anew.
+	if err != nil && !apierrors.IsNotFound(err) {
+		s.f.t.Fatal(err)
+	}
+}
