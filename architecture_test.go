@@ -23,7 +23,7 @@ var layers = []struct {
 }{
 	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster", "e2e/hostile"}, true},
 	{"the loop of authors", []string{"runtime/dev"}, false},
-	{"what commands do without a cluster", []string{"modules/format", "modules/scaffold", "modules/check", "modules/rbac"}, false},
+	{"what commands do without a cluster", []string{"modules/fetch", "modules/format", "modules/scaffold", "modules/check", "modules/rbac"}, false},
 	{"tests and sessions", []string{"runtime/testrunner", "runtime/repl"}, false},
 	{"plans", []string{"runtime/plan"}, false},
 	{"drivers", []string{"runtime/live", "runtime/sim"}, false},

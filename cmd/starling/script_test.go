@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +15,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rogpeppe/go-internal/testscript"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/repo"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -32,7 +38,7 @@ func TestMain(m *testing.M) {
 // "instance FOLDER FILE" starts a fake running instance: it answers on the socket
 // in FOLDER with the status in FILE. "cluster KUBECONFIG FILE" starts a small API
 // server with the objects of the list in FILE. "records FOLDER TREE KEYFILE" keeps runs
-// in FOLDER.
+// in FOLDER. "repository CHART.YAML" serves a repository of charts, to whose URL CHARTS turns in that file.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -55,12 +61,13 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"instance": serveInstance,
-			"example":  copyExample,
-			"plant":    plant,
-			"seed":     seed,
-			"cluster":  func(ts *testscript.TestScript, _ bool, args []string) { serveCluster(t, ts, args[0], args[1]) },
-			"records":  func(ts *testscript.TestScript, _ bool, args []string) { makeRecords(t, ts, args) },
+			"instance":   serveInstance,
+			"example":    copyExample,
+			"plant":      plant,
+			"repository": func(ts *testscript.TestScript, _ bool, args []string) { serveRepository(ts, args[0]) },
+			"seed":       seed,
+			"cluster":    func(ts *testscript.TestScript, _ bool, args []string) { serveCluster(t, ts, args[0], args[1]) },
+			"records":    func(ts *testscript.TestScript, _ bool, args []string) { makeRecords(t, ts, args) },
 			"uidfolder": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Setenv("UIDFOLDER", filepath.Join(ts.Getenv("TMPDIR"), filepath.Base(instancesDir())))
 			},
@@ -71,6 +78,25 @@ func TestScripts(t *testing.T) {
 // copyExample copies one of the examples: "example NAME".
 func copyExample(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.CopyFS(ts.MkAbs(args[0]), os.DirFS(filepath.Join("..", "..", "examples", args[0]))))
+}
+
+// serveRepository serves the chart redis in two versions, by TLS that commands of the script trust.
+func serveRepository(ts *testscript.TestScript, file string) {
+	dir := ts.MkAbs("repository")
+	for _, version := range []string{"1.2.0", "1.3.0"} {
+		_, err := chartutil.Save(&chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: "redis", Version: version}}, dir)
+		ts.Check(err)
+	}
+	index, err := repo.IndexDirectory(dir, "")
+	ts.Check(err)
+	index.SortEntries()
+	ts.Check(index.WriteFile(filepath.Join(dir, "index.yaml"), 0o644))
+	srv := httptest.NewTLSServer(http.FileServer(http.Dir(dir)))
+	ts.Defer(srv.Close)
+	cert := ts.MkAbs("repository.pem")
+	ts.Check(os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o644))
+	ts.Setenv("SSL_CERT_FILE", cert)
+	ts.Check(os.WriteFile(ts.MkAbs(file), []byte(strings.ReplaceAll(ts.ReadFile(file), "CHARTS", srv.URL)), 0o644))
 }
 
 // plant puts a mistake into a file: "plant FILE RIGHT WRONG" puts the text in the file

@@ -34,9 +34,16 @@ type facts struct {
 	crds bool
 }
 
-// load builds the chart from its files alone. Helm changes a chart while it works
-// on it, so each use needs its own.
-func load(c *Chart) (*chart.Chart, error) {
+// Load builds a chart of files that may come from anywhere, within the limits of charts; its
+// dependencies may be missing.
+func Load(c *Chart) (*chart.Chart, error) {
+	if err := checkFiles(c.Files); err != nil {
+		return nil, fmt.Errorf("chart %s: %w", c.Name, err)
+	}
+	return loadFiles(c)
+}
+
+func loadFiles(c *Chart) (*chart.Chart, error) {
 	files := make([]*loader.BufferedFile, 0, len(c.Files))
 	for _, f := range c.Files {
 		files = append(files, &loader.BufferedFile{Name: f.Path, Data: f.Data})
@@ -46,6 +53,16 @@ func load(c *Chart) (*chart.Chart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %s", c.Name, tidy(err.Error()))
 	}
+	return ch, nil
+}
+
+// load builds the chart from its files alone. Helm changes a chart while it works
+// on it, so each use needs its own.
+func load(c *Chart) (*chart.Chart, error) {
+	ch, err := loadFiles(c)
+	if err != nil {
+		return nil, err
+	}
 	if ch.Metadata.Type == "library" {
 		return nil, fmt.Errorf("chart %s is a library: it has nothing to install (type in Chart.yaml)", c.Name)
 	}
@@ -53,7 +70,7 @@ func load(c *Chart) (*chart.Chart, error) {
 	// would lay them below once more, and bring back what was taken out.
 	ch.Values = map[string]any{}
 	if err := action.CheckDependencies(ch, ch.Metadata.Dependencies); err != nil {
-		return nil, fmt.Errorf("chart %s: a dependency is %s; run `helm dependency build`", c.Name, tidy(err.Error()))
+		return nil, fmt.Errorf("chart %s: a dependency is %s; run `starling fetch`", c.Name, tidy(err.Error()))
 	}
 	return ch, nil
 }

@@ -90,7 +90,7 @@ func TestRenderErrors(t *testing.T) {
 			"chart web is a library: it has nothing to install (type in Chart.yaml)"},
 		{"missing dependency", with(&Chart{Name: "web"}, "Chart.yaml",
 			"apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: [{name: redis, version: 1.x, repository: https://x}]\n"), nil,
-			"chart web: a dependency is found in Chart.yaml, but missing in charts/ directory: redis; run `helm dependency build`"},
+			"chart web: a dependency is found in Chart.yaml, but missing in charts/ directory: redis; run `starling fetch`"},
 		{"syntax", chartOf("web", "a: b\n{{ if }}"), nil, "web/templates/0.yaml:2: missing value for if"},
 		{"unknown function", chartOf("web", "{{ nope }}"), nil, `web/templates/0.yaml:1: function "nope" not defined`},
 		{"nothing there", chartOf("web", "a:\n  {{ .Values.db.host.name }}"), nil,

@@ -13,6 +13,9 @@ import (
 	"strings"
 )
 
+// MaxFileBytes is the largest file of a tree, where [Options] names no other size.
+const MaxFileBytes = 4 << 20
+
 // Options configures [Read]. Zero limits have defaults.
 type Options struct {
 	// Known is the digest of a tree whose modules are not wanted: it comes back without them.
@@ -20,7 +23,7 @@ type Options struct {
 	// Name is what messages call the tree: the folder as the user wrote it.
 	// Empty means ".".
 	Name string
-	// MaxFileBytes is the largest file; default 4 MiB. A larger one is an error
+	// MaxFileBytes is the largest file; default [MaxFileBytes]. A larger one is an error
 	// of its module.
 	MaxFileBytes int64
 	// MaxBytes is the size of all files together; default 64 MiB.
@@ -43,7 +46,7 @@ func (o Options) withDefaults() Options {
 		o.Name = "."
 	}
 	if o.MaxFileBytes == 0 {
-		o.MaxFileBytes = 4 << 20
+		o.MaxFileBytes = MaxFileBytes
 	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 64 << 20

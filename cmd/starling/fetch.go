@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	stdlog "log"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/modules/fetch"
+	"github.com/starling-operator/starling/runtime/message"
+)
+
+func newFetchCommand() *cobra.Command {
+	var o fetch.Options
+	cmd := &cobra.Command{
+		Use:   "fetch",
+		Short: "Fill charts/ of modules with the charts that theirs depend on",
+		Long: `Looks at the dependencies in Chart.yaml of all modules, and gets those that charts/
+lacks, as helm dependency build does: in the versions of Chart.lock, from https://, http://,
+oci:// and, in the tree, file://. Without a lock it chooses the newest versions that fit, and
+writes one. Logins are those of helm registry login and of Docker. It prints a line for each
+module that it has changed; a module with an error stays as it is.`,
+		Example: "  starling fetch --modules addons",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			stdlog.SetOutput(io.Discard) // Helm tells there of entries of an index that it skips
+			results, err := fetch.Tree(cmd.Context(), o)
+			failed := 0
+			for _, r := range results {
+				if r.Err != nil {
+					failed++
+					fmt.Fprintln(cmd.ErrOrStderr(), message.Line(r.Err.Error()))
+					continue
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: fetched %s\n", r.Module, strings.Join(r.Fetched, ", "))
+			}
+			if err == nil && failed > 0 {
+				err = fmt.Errorf("charts of %s were not fetched", counted(failed, "module"))
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&o.Dir, "modules", ".", "`folder` with all modules")
+	cmd.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long the charts of one module may take")
+	return cmd
+}

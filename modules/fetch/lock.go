@@ -1,0 +1,58 @@
+package fetch
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"sigs.k8s.io/yaml"
+)
+
+// lockName is the name of the file that holds the chosen versions.
+func lockName(ch *chart.Chart) string {
+	if ch.Metadata.APIVersion == chart.APIVersionV1 {
+		return "requirements.lock"
+	}
+	return "Chart.lock"
+}
+
+// lockedBy returns the dependencies of the lock, nil without a lock.
+func lockedBy(ch *chart.Chart) ([]*chart.Dependency, error) {
+	if ch.Lock == nil {
+		return nil, nil
+	}
+	wanted := ch.Metadata.Dependencies
+	digest, err := digestOf([2][]*chart.Dependency{wanted, ch.Lock.Dependencies})
+	if err != nil {
+		return nil, err
+	}
+	helm2, err := digestOf(map[string][]*chart.Dependency{"dependencies": wanted})
+	if err != nil {
+		return nil, err
+	}
+	if ch.Lock.Digest == digest || ch.Metadata.APIVersion == chart.APIVersionV1 && ch.Lock.Digest == helm2 {
+		return ch.Lock.Dependencies, nil
+	}
+	name, from := lockName(ch), "Chart.yaml"
+	if ch.Metadata.APIVersion == chart.APIVersionV1 {
+		from = "requirements.yaml"
+	}
+	return nil, fmt.Errorf("%s does not fit the dependencies in %s: delete %s and run starling fetch again, which then chooses versions and writes a new one", name, from, name)
+}
+
+// newLock is the text of a lock file.
+func newLock(ch *chart.Chart, locked []*chart.Dependency) ([]byte, error) {
+	digest, err := digestOf([2][]*chart.Dependency{ch.Metadata.Dependencies, locked})
+	if err != nil {
+		return nil, err
+	}
+	return yaml.Marshal(chart.Lock{Generated: time.Now(), Digest: digest, Dependencies: locked})
+}
+
+// digestOf is how Helm tells that a lock was made of these dependencies.
+func digestOf(dependencies any) (string, error) {
+	data, err := json.Marshal(dependencies)
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(data)), err
+}

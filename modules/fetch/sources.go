@@ -1,0 +1,250 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/registry"
+	"helm.sh/helm/v3/pkg/repo"
+
+	"github.com/starling-operator/starling/modules/tree"
+)
+
+// maxIndex bounds the index of a chart repository; the largest public ones have 20 MiB.
+const maxIndex = 64 << 20
+
+// place is a repository as messages name it: without a password.
+func place(repository string) string {
+	if u, err := url.Parse(repository); err == nil {
+		return u.Redacted()
+	}
+	return "the repository"
+}
+
+// resolve chooses a version for each dependency: the newest of its range.
+func (f *fetcher) resolve(ctx context.Context, c *target) ([]*chart.Dependency, error) {
+	var locked []*chart.Dependency
+	for _, d := range c.chart.Metadata.Dependencies {
+		version, err := f.version(ctx, c, d)
+		if err != nil {
+			return nil, fmt.Errorf("dependency %s: %w", d.Name, err)
+		}
+		locked = append(locked, &chart.Dependency{Name: d.Name, Repository: d.Repository, Version: version})
+	}
+	return locked, nil
+}
+
+func (f *fetcher) version(ctx context.Context, c *target, d *chart.Dependency) (string, error) {
+	if _, err := semver.NewConstraint(d.Version); err != nil {
+		return "", fmt.Errorf("version %q is no range of versions, such as 1.2.3 or ~1.2", d.Version)
+	}
+	var versions []string // the newest first
+	switch scheme, _, _ := strings.Cut(d.Repository, "://"); scheme {
+	case "":
+		return d.Version, nil
+	case "file":
+		ch, err := f.local(c, d)
+		if err != nil {
+			return "", err
+		}
+		versions = []string{ch.Metadata.Version}
+	case registry.OCIScheme:
+		if _, err := semver.NewVersion(d.Version); err == nil {
+			return d.Version, nil
+		}
+		client, err := f.registry(ctx)
+		if err != nil {
+			return "", err
+		}
+		if versions, err = client.Tags(strings.TrimPrefix(ociRef(d), "oci://")); err != nil {
+			return "", fmt.Errorf("cannot list its versions in %s: %w", place(d.Repository), err)
+		}
+	default:
+		index, err := f.index(ctx, d.Repository)
+		if err != nil {
+			return "", err
+		}
+		for _, v := range index.Entries[d.Name] {
+			if len(v.URLs) > 0 {
+				versions = append(versions, v.Version)
+			}
+		}
+	}
+	for _, v := range versions {
+		if fits(d.Version, v) {
+			return v, nil
+		}
+	}
+	if len(versions) == 0 {
+		return "", fmt.Errorf("%s has no chart of this name", place(d.Repository))
+	}
+	return "", fmt.Errorf("%s has no version that fits %s; the newest is %s", place(d.Repository), d.Version, versions[0])
+}
+
+// get returns the archive of a chart in the version that is locked.
+func (f *fetcher) get(ctx context.Context, c *target, d *chart.Dependency) ([]byte, error) {
+	switch {
+	case strings.HasPrefix(d.Repository, "file://"):
+		ch, err := f.local(c, d)
+		if err != nil {
+			return nil, err
+		}
+		return pack(ch)
+	case registry.IsOCI(d.Repository):
+		return f.pull(ctx, ociRef(d)+":"+d.Version)
+	}
+	index, err := f.index(ctx, d.Repository)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range index.Entries[d.Name] {
+		if !fits(d.Version, v.Version) || len(v.URLs) == 0 {
+			continue
+		}
+		from, err := repo.ResolveReferenceURL(d.Repository, v.URLs[0])
+		if err != nil {
+			return nil, fmt.Errorf("the index of %s has a wrong URL for it", place(d.Repository))
+		}
+		if registry.IsOCI(from) {
+			return f.pull(ctx, from)
+		}
+		data, err := f.download(ctx, from, tree.MaxFileBytes)
+		if err != nil {
+			return nil, err
+		}
+		if sum := fmt.Sprintf("%x", sha256.Sum256(data)); v.Digest != "" && strings.TrimPrefix(v.Digest, "sha256:") != sum {
+			return nil, fmt.Errorf("%s has sent other bytes than the index says: sha256 %s instead of %s; nothing was written", place(from), sum, v.Digest)
+		}
+		return data, nil
+	}
+	return nil, fmt.Errorf("%s has no version %s of it", place(d.Repository), d.Version)
+}
+
+// local loads the chart of a folder in the tree.
+func (f *fetcher) local(c *target, d *chart.Dependency) (*chart.Chart, error) {
+	from := strings.TrimPrefix(d.Repository, "file://")
+	root, err := filepath.EvalSymlinks(f.o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(c.dir), filepath.FromSlash(from)))
+	if err != nil {
+		return nil, fmt.Errorf("%s is not there", d.Repository)
+	}
+	if in, err := filepath.Rel(root, dir); err != nil || !filepath.IsLocal(in) || filepath.IsAbs(from) {
+		return nil, fmt.Errorf("%s is not in the module tree: name a path from this chart to a folder of the tree, such as file://../lib/common", d.Repository)
+	}
+	ch, err := loader.LoadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Repository, err)
+	}
+	return ch, nil
+}
+
+// pack returns the archive of a chart.
+func pack(ch *chart.Chart) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "starling-fetch-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file, err := chartutil.Save(ch, dir)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+}
+
+// index returns the index of a chart repository, read once.
+func (f *fetcher) index(ctx context.Context, repository string) (*repo.IndexFile, error) {
+	if index := f.indexes[repository]; index != nil {
+		return index, nil
+	}
+	if u, err := url.Parse(repository); err != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("repository %s is none of https://, http://, oci:// and file://; in the place of an alias of `helm repo add` write the URL", place(repository))
+	}
+	from, err := repo.ResolveReferenceURL(repository, "index.yaml")
+	if err != nil {
+		return nil, err
+	}
+	data, err := f.download(ctx, from, maxIndex)
+	if err != nil {
+		return nil, err
+	}
+	temp, err := os.CreateTemp("", "starling-index-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.Write(data)
+	if err = errors.Join(err, temp.Close()); err != nil {
+		return nil, err
+	}
+	index, err := repo.LoadIndexFile(temp.Name())
+	if err != nil {
+		return nil, fmt.Errorf("%s is no index of a chart repository: %w", place(from), err)
+	}
+	f.indexes[repository] = index
+	return index, nil
+}
+
+// download gets a file of at most so many bytes.
+func (f *fetcher) download(ctx context.Context, from string, limit int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no URL", place(from))
+	}
+	resp, err := f.client(ctx, limit).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", place(from), resp.Status)
+	}
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", place(from), err)
+	}
+	return data, nil
+}
+
+func ociRef(d *chart.Dependency) string { return strings.TrimSuffix(d.Repository, "/") + "/" + d.Name }
+
+// registry is Helm's client, with the logins of `helm registry login` and of Docker.
+func (f *fetcher) registry(ctx context.Context) (*registry.Client, error) {
+	return registry.NewClient(registry.ClientOptHTTPClient(f.client(ctx, tree.MaxFileBytes)), registry.ClientOptEnableCache(true))
+}
+
+// pull gets a chart from a registry; the digests of its parts are checked on the way.
+func (f *fetcher) pull(ctx context.Context, ref string) ([]byte, error) {
+	client, err := f.registry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pulled, err := client.Pull(ref)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ref, err)
+	}
+	return pulled.Chart.Data, nil
+}
+
+// client carries requests that end with ctx, and answers of at most so many bytes.
+func (f *fetcher) client(ctx context.Context, limit int64) *http.Client {
+	retries := registry.NewTransport(false)
+	retries.Base = cmp.Or(f.o.Transport, retries.Base)
+	return &http.Client{Transport: limited{ctx, retries, limit}}
+}
