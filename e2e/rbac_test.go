@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/rbac"
@@ -68,7 +71,7 @@ func policyRules(printed []rbac.Rule) (rules []rbacv1.PolicyRule) {
 
 // The output of starling rbac is enough for charts that hold roles, which nobody may give
 // who has no such rights himself, and for Helm's own hooks; and for hooks that write
-// subresources, evict, tell in Events and keep sets.
+// subresources, evict, tell in Events and keep sets; and for repairs of such charts.
 func TestPrintedRights(t *testing.T) {
 	t.Parallel()
 	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
@@ -172,6 +175,32 @@ subjects: [{kind: ServiceAccount, name: web, namespace: {{ .Release.Namespace }}
 			t.Error(err)
 		}
 	}
+
+	// Roles that somebody deletes or edits are put right.
+	roles := shared.Client.RbacV1()
+	for _, err := range []error{
+		roles.Roles(apps).Delete(t.Context(), "web", metav1.DeleteOptions{}),
+		roles.RoleBindings(apps).Delete(t.Context(), "web", metav1.DeleteOptions{}),
+		roles.ClusterRoleBindings().Delete(t.Context(), f.ns+"-web", metav1.DeleteOptions{}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := roles.ClusterRoles().Patch(t.Context(), f.ns+"-web", types.MergePatchType, []byte(`{"rules": []}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the roles are as they were", func() error {
+		_, err1 := roles.Roles(apps).Get(t.Context(), "web", metav1.GetOptions{})
+		_, err2 := roles.RoleBindings(apps).Get(t.Context(), "web", metav1.GetOptions{})
+		_, err3 := roles.ClusterRoleBindings().Get(t.Context(), f.ns+"-web", metav1.GetOptions{})
+		role, err4 := roles.ClusterRoles().Get(t.Context(), f.ns+"-web", metav1.GetOptions{})
+		if err4 == nil && len(role.Rules) != 2 {
+			err4 = fmt.Errorf("the ClusterRole has the rules %v", role.Rules)
+		}
+		return errors.Join(err1, err2, err3, err4)
+	})
+	f.waitRevision(apps, "web", 1)
 	if strings.Contains(f.process.Output(), "forbidden") {
 		t.Errorf("something was not allowed:\n%s", f.process.Output())
 	}
