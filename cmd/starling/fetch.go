@@ -35,7 +35,7 @@ module that it has changed; a module with an error stays as it is.`,
 					fmt.Fprintln(cmd.ErrOrStderr(), message.Line(r.Err.Error()))
 					continue
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: fetched %s\n", r.Module, strings.Join(r.Fetched, ", "))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", r.Module, strings.Join(fetched(r), "; "))
 			}
 			if err == nil && failed > 0 {
 				err = fmt.Errorf("charts of %s were not fetched", counted(failed, "module"))
@@ -46,4 +46,19 @@ module that it has changed; a module with an error stays as it is.`,
 	cmd.Flags().StringVar(&o.Dir, "modules", ".", "`folder` with all modules")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long the charts of one module may take")
 	return cmd
+}
+
+// fetched says what was done for a module.
+func fetched(r fetch.Result) []string {
+	var done []string
+	if len(r.Fetched) > 0 {
+		done = append(done, "fetched "+strings.Join(r.Fetched, ", "))
+	}
+	if len(r.Removed) > 0 {
+		done = append(done, "removed "+strings.Join(r.Removed, ", "))
+	}
+	if r.Lock != "" {
+		done = append(done, "wrote "+r.Lock)
+	}
+	return done
 }

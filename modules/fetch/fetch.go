@@ -33,12 +33,16 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-// Result is what was done for one module. Modules whose charts/ lacked nothing have none.
+// Result is what was done for one module; modules that stay as they are have none.
 type Result struct {
 	// Module is its name.
 	Module string
 	// Fetched are the charts that were written, as "name version", in the order of Chart.yaml.
 	Fetched []string
+	// Removed are archives of other versions, by name of the file.
+	Removed []string
+	// Lock is the name of a lock file that was written; empty where it stays.
+	Lock string
 	// Err is why the module's charts/ is as it was; for people.
 	Err error
 }
@@ -56,12 +60,19 @@ func Tree(ctx context.Context, o Options) ([]Result, error) {
 	f := &fetcher{o: o, files: t.Files, indexes: map[string]*repo.IndexFile{}}
 	var results []Result
 	for _, m := range t.Modules {
-		fetched, err := f.bounded(ctx, m)
+		p, err := f.bounded(ctx, m)
 		if ctx.Err() != nil {
 			return results, fmt.Errorf("stopped while charts of %s were fetched", m.Dir)
 		}
-		if err != nil || len(fetched) > 0 {
-			results = append(results, Result{m.Name, fetched, err})
+		switch {
+		case err != nil:
+			results = append(results, Result{Module: m.Name, Err: err})
+		case p.changes():
+			r := Result{Module: m.Name, Fetched: p.names, Removed: p.remove}
+			if p.lockData != nil {
+				r.Lock = p.lock
+			}
+			results = append(results, r)
 		}
 	}
 	return results, nil
@@ -75,23 +86,23 @@ type fetcher struct {
 }
 
 // bounded is module within the time that one module has.
-func (f *fetcher) bounded(ctx context.Context, m *tree.Module) ([]string, error) {
+func (f *fetcher) bounded(ctx context.Context, m *tree.Module) (*plan, error) {
 	within, cancel := context.WithTimeout(ctx, f.o.Timeout)
 	defer cancel()
-	fetched, err := f.module(within, m)
+	p, err := f.module(within, m)
 	if err != nil && errors.Is(within.Err(), context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: not done within %s; --timeout allows more", err, f.o.Timeout)
 	}
-	return fetched, err
+	return p, err
 }
 
-// module fills charts/ of one module.
-func (f *fetcher) module(ctx context.Context, m *tree.Module) ([]string, error) {
+// module fills charts/ of one module, and returns what it has changed.
+func (f *fetcher) module(ctx context.Context, m *tree.Module) (*plan, error) {
 	if m.Err != nil {
 		return nil, m.Err
 	}
 	if m.Chart == nil {
-		return nil, nil
+		return &plan{}, nil
 	}
 	c := &target{dir: m.Dir}
 	if _, err := fs.Stat(f.files, m.Dir+"/chart/Chart.yaml"); err == nil {
@@ -105,7 +116,7 @@ func (f *fetcher) module(ctx context.Context, m *tree.Module) ([]string, error) 
 		return nil, fmt.Errorf("%s: %w", c.dir, err)
 	}
 	if len(c.chart.Metadata.Dependencies) == 0 {
-		return nil, nil
+		return &plan{}, nil
 	}
 	p, err := f.plan(ctx, c)
 	if err != nil {
@@ -114,7 +125,7 @@ func (f *fetcher) module(ctx context.Context, m *tree.Module) ([]string, error) 
 	if err := write(filepath.Join(f.o.Dir, filepath.FromSlash(c.dir)), p); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.dir, err)
 	}
-	return p.names, nil
+	return p, nil
 }
 
 // target is the chart of a module, as it is on the disk.
@@ -136,6 +147,8 @@ type plan struct {
 	// names of the charts in add, with their versions.
 	names []string
 }
+
+func (p *plan) changes() bool { return p.lockData != nil || len(p.add) > 0 || len(p.remove) > 0 }
 
 // plan gets all that charts/ lacks.
 func (f *fetcher) plan(ctx context.Context, c *target) (*plan, error) {
@@ -215,7 +228,11 @@ func (f *fetcher) dependency(ctx context.Context, c *target, d *chart.Dependency
 	if err != nil {
 		return err
 	}
-	if got.Name() != d.Name || !fits(d.Version, got.Metadata.Version) {
+	switch {
+	case got.Name() == d.Name && fits(d.Version, got.Metadata.Version):
+	case local && got.Name() == d.Name:
+		return fmt.Errorf("%s is version %s by now, %s says %s: delete %s and run starling fetch again", d.Repository, got.Metadata.Version, p.lock, d.Version, p.lock)
+	default:
 		return fmt.Errorf("%s has sent chart %s %s, wanted is version %s", place(d.Repository), got.Name(), got.Metadata.Version, d.Version)
 	}
 	if local && there != nil && sameChart(got, there) {

@@ -63,6 +63,9 @@ func fetched(t *testing.T, dir string, srv *httptest.Server) string {
 	var lines []string
 	for _, r := range results {
 		line := r.Module + ": " + strings.Join(r.Fetched, ", ")
+		if len(r.Removed) > 0 {
+			line += ", without " + strings.Join(r.Removed, ", ")
+		}
 		if r.Err != nil {
 			line = r.Err.Error()
 		}
@@ -94,13 +97,15 @@ func names(files map[string]string) []string { return slices.Sorted(maps.Keys(fi
 
 func TestRepository(t *testing.T) {
 	srv := newRepository(t, nil, "redis 1.2.0", "redis 1.2.7", "redis 2.0.0", "common 1.0.0+a")
+	plain := httptest.NewServer(srv.Config.Handler)
+	defer plain.Close()
 	for _, root := range []string{"web", "web/chart"} {
 		dir := moduleTree(t, map[string]string{
 			"web/module.star":    "module()",
 			root + "/Chart.yaml": dependencies("redis, ~1.2.0, "+srv.URL, "common, *, "+srv.URL+"/"),
 			"other/module.star":  "module()",
 			"old/Chart.yaml":     "apiVersion: v1\nname: old\nversion: 0.1.0\n",
-			"old/requirements.yaml": strings.TrimPrefix(dependencies("redis, 1.2.0, "+srv.URL),
+			"old/requirements.yaml": strings.TrimPrefix(dependencies("redis, 1.2.0, "+plain.URL),
 				"apiVersion: v2\nname: web\nversion: 0.1.0\n"),
 		})
 		if got, want := fetched(t, dir, srv), "old: redis 1.2.0\nweb: redis 1.2.7, common 1.0.0+a"; got != want {
@@ -145,7 +150,7 @@ func TestLock(t *testing.T) {
 	}
 	packed(t, filepath.Join(dir, "web/charts"), "redis", "0.9.0")
 	packed(t, filepath.Join(dir, "web/charts"), "mine", "0.1.0")
-	if got := fetched(t, dir, second); got != "web: redis 1.3.0" {
+	if got := fetched(t, dir, second); got != "web: redis 1.3.0, without redis-0.9.0.tgz" {
 		t.Fatal(got)
 	}
 	if diff := cmp.Diff([]string{"web/Chart.lock", "web/Chart.yaml", "web/charts/mine-0.1.0.tgz", "web/charts/redis-1.3.0.tgz"}, names(filesIn(t, dir))); diff != "" {
@@ -193,13 +198,18 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	s.hang = false
-	// Without a login.
+	// Without a login, and with that of Helm.
+	login := filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json")
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	if got := fetched(t, dir, srv); !strings.Contains(got, "basic credential not found") || strings.Contains(got, password) {
 		t.Errorf("got %s", got)
 	}
 	if diff := cmp.Diff([]string{"web/Chart.yaml"}, names(filesIn(t, dir))); diff != "" {
 		t.Error(diff)
+	}
+	t.Setenv("HELM_REGISTRY_CONFIG", login)
+	if got := fetched(t, large, srv); !strings.Contains(got, "it is larger than 4 MiB") {
+		t.Errorf("with Helm's login got %s", got)
 	}
 }
 
@@ -232,6 +242,29 @@ func TestFolder(t *testing.T) {
 	}
 	if got := fetched(t, dir, nil); got != "" {
 		t.Errorf("after helm dependency build got %s", got)
+	}
+	before := filesIn(t, filepath.Join(dir, "web"))
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, filepath.Join(dir, "lib/common/templates/link")); err != nil {
+		t.Fatal(err)
+	}
+	if got := fetched(t, dir, nil); !strings.Contains(got, "path escapes from parent") {
+		t.Errorf("with a link out of the tree got %s", got)
+	}
+	if err := os.Remove(filepath.Join(dir, "lib/common/templates/link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "lib/common/Chart.yaml"), []byte("apiVersion: v2\nname: common\nversion: 1.3.0\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := fetched(t, dir, nil); !strings.Contains(got, "is version 1.3.0 by now, Chart.lock says 1.2.3: delete Chart.lock") {
+		t.Errorf("got %s", got)
+	}
+	if diff := cmp.Diff(before, filesIn(t, filepath.Join(dir, "web"))); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -297,7 +330,7 @@ func TestErrors(t *testing.T) {
 		{"a path upwards", "", noDigest, send(hostileArchive(t, "redis/../../evil", []byte("x"))), "chart illegally references parent directory"},
 		{"no chart", "", noDigest, send([]byte("nonsense")), "chart redis-1.2.0.tgz: "},
 		{"another chart", "", noDigest, send(other), "has sent chart other 1.2.0, wanted is version 1.2.0"},
-		{"a folder that is not there", "redis, 1.x, file://../none", "", nil, "file://../none is not there"},
+		{"a folder that is not there", "redis, 1.x, file://../none", "", nil, "file://../none: "},
 		{"a folder outside", "redis, 1.x, file://../../", "", nil, "file://../../ is not in the module tree"},
 		{"no repository", "redis, 1.x, ", "", nil, "it has no repository and is not in charts/"},
 	} {

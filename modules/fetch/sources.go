@@ -1,25 +1,29 @@
 package fetch
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
+	"path"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/cli"
+	"helm.sh/helm/v3/pkg/ignore"
 	"helm.sh/helm/v3/pkg/registry"
 	"helm.sh/helm/v3/pkg/repo"
 
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 )
 
@@ -133,25 +137,61 @@ func (f *fetcher) get(ctx context.Context, c *target, d *chart.Dependency) ([]by
 	return nil, fmt.Errorf("%s has no version %s of it", place(d.Repository), d.Version)
 }
 
-// local loads the chart of a folder in the tree.
+// local loads the chart of a folder in the tree, without what its .helmignore names. Links out of
+// the tree are errors: their files would go into images and repositories.
 func (f *fetcher) local(c *target, d *chart.Dependency) (*chart.Chart, error) {
 	from := strings.TrimPrefix(d.Repository, "file://")
-	root, err := filepath.EvalSymlinks(f.o.Dir)
+	dir := path.Join(c.dir, from)
+	if path.IsAbs(from) || !fs.ValidPath(dir) {
+		return nil, fmt.Errorf("%s is not in the module tree: name a path from this chart to a folder of the tree, such as file://../lib/common", d.Repository)
+	}
+	root, err := os.OpenRoot(f.o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(c.dir), filepath.FromSlash(from)))
-	if err != nil {
-		return nil, fmt.Errorf("%s is not there", d.Repository)
-	}
-	if in, err := filepath.Rel(root, dir); err != nil || !filepath.IsLocal(in) || filepath.IsAbs(from) {
-		return nil, fmt.Errorf("%s is not in the module tree: name a path from this chart to a folder of the tree, such as file://../lib/common", d.Repository)
-	}
-	ch, err := loader.LoadDir(dir)
+	defer root.Close()
+	files, err := chartFiles(root.FS(), dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Repository, err)
 	}
-	return ch, nil
+	return release.Load(&release.Chart{Name: d.Name, Files: files})
+}
+
+// chartFiles reads the files of a chart in the folder dir.
+func chartFiles(fsys fs.FS, dir string) ([]release.File, error) {
+	rules := ignore.Empty()
+	data, err := fs.ReadFile(fsys, path.Join(dir, ignore.HelmIgnore))
+	if err == nil {
+		rules, err = ignore.Parse(bytes.NewReader(data))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	rules.AddDefaults()
+	var files []release.File
+	err = fs.WalkDir(fsys, dir, func(p string, entry fs.DirEntry, err error) error {
+		if err != nil || p == dir {
+			return err
+		}
+		name := strings.TrimPrefix(p, dir+"/")
+		info, err := fs.Stat(fsys, p)
+		switch {
+		case err != nil:
+			return err
+		case rules.Ignore(name, info) && entry.IsDir():
+			return fs.SkipDir
+		case rules.Ignore(name, info) || entry.IsDir():
+			return nil
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%s is no file", name)
+		case info.Size() > tree.MaxFileBytes:
+			return fmt.Errorf("%s: %w", name, tooLarge(tree.MaxFileBytes))
+		}
+		data, err := fs.ReadFile(fsys, p)
+		files = append(files, release.File{Path: name, Data: data})
+		return err
+	})
+	return files, err
 }
 
 // pack returns the archive of a chart.
@@ -226,7 +266,11 @@ func ociRef(d *chart.Dependency) string { return strings.TrimSuffix(d.Repository
 
 // registry is Helm's client, with the logins of `helm registry login` and of Docker.
 func (f *fetcher) registry(ctx context.Context) (*registry.Client, error) {
-	return registry.NewClient(registry.ClientOptHTTPClient(f.client(ctx, tree.MaxFileBytes)), registry.ClientOptEnableCache(true))
+	return registry.NewClient(
+		registry.ClientOptHTTPClient(f.client(ctx, tree.MaxFileBytes)),
+		registry.ClientOptCredentialsFile(cli.New().RegistryConfig),
+		registry.ClientOptEnableCache(true),
+	)
 }
 
 // pull gets a chart from a registry; the digests of its parts are checked on the way.

@@ -15,7 +15,7 @@ const unfinished = ".fetch"
 // write makes the plan true in the folder of a chart, and touches nothing outside of it, wherever
 // links in it lead. The lock comes first: a fetch that was stopped goes on by it.
 func write(dir string, p *plan) (err error) {
-	if p.lockData == nil && len(p.add) == 0 && len(p.remove) == 0 {
+	if !p.changes() {
 		return nil
 	}
 	root, err := os.OpenRoot(dir)
