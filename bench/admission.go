@@ -156,7 +156,7 @@ func (b *bench) startGuard(ctx context.Context, certs string) (*starling, error)
 func (b *bench) guardURL(ctx context.Context) (*asked, error) {
 	late := time.Now().Add(patience)
 	for time.Now().Before(late) {
-		list, err := b.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+		list, err := b.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: "starling.dev/module"})
 		if err != nil {
 			return nil, err
 		}

@@ -206,7 +206,7 @@ func (b *builder) writes(m *generation.Module, kind, sub string, named []string,
 // webhooks needs what registers hooks that take requests of the API server.
 func (b *builder) webhooks() {
 	const group = "admissionregistration.k8s.io"
-	used, why := map[bool]bool{}, []string{}
+	used, why := map[bool]bool{false: true}, []string{} // for Module objects, too
 	any := false
 	for _, m := range b.gen.All() {
 		for _, h := range m.Hooks {

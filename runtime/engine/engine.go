@@ -44,18 +44,25 @@ type Options struct {
 	Grace time.Duration
 	// Jitter returns numbers in [0,1) that spread retries. It must not be nil.
 	Jitter func() float64
-	// Mark notes that what belongs to one module is evaluated by the engine itself: a
-	// section of the config, values and their schemas. An error says why it must not be;
-	// ended is called at its end, unless that never comes. Nil: nobody notes it.
-	Mark func(what, digest string) (ended func(ok bool), err error)
+	// Mark is nil if nobody notes what the engine evaluates itself.
+	Mark Mark
 }
 
-// marked evaluates something of a module, noted as long as it takes: see Options.Mark.
+// Mark notes that what belongs to one module is evaluated: a section of the config, values and
+// their schemas. An error says why it must not be; ended is called at its end, unless that never
+// comes.
+type Mark func(what, digest string) (ended func(ok bool), err error)
+
+// marked evaluates something of a module, noted as long as it takes.
 func (e *Engine) marked(what string, digest func() string, evaluate func() error) error {
-	if e.opts.Mark == nil {
+	return e.opts.Mark.around(what, digest, evaluate)
+}
+
+func (m Mark) around(what string, digest func() string, evaluate func() error) error {
+	if m == nil {
 		return evaluate()
 	}
-	ended, err := e.opts.Mark(what, digest())
+	ended, err := m(what, digest())
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}

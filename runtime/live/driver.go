@@ -105,6 +105,8 @@ type Driver struct {
 	user       *userConfig
 	objects    *modules.Manager
 	repairs    sync.Map // the last *modules.Repair, by module
+	// checks has room for the checks of Module objects that go on at once.
+	checks chan struct{}
 
 	// work is the context of runs, commits and releases: it ends first.
 	work      context.Context
@@ -155,6 +157,7 @@ func New(o Options) (*Driver, error) {
 		slots:     newSlots(),
 		helmSlots: newHelmSlots(maxReleases, maxWaiting),
 		asks:      make(chan func(*engine.Engine)),
+		checks:    make(chan struct{}, 2),
 		pulse:     newPulse(),
 		lost:      make(chan struct{}),
 		done:      make(chan struct{}),

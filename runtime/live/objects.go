@@ -79,6 +79,31 @@ func (d *Driver) objectFacts(ctx context.Context, versions chartVersions) (facts
 	return out, got.status.Ready, true
 }
 
+// checkModule says why what a Module object asks for is refused. The engine is asked for no more than
+// the schemas and values of now: the check itself, which may take long, runs beside it.
+func (d *Driver) checkModule(ctx context.Context, plain map[string]any) (refused string, err error) {
+	kept, _, err := modules.Filter(plain)
+	if err != nil {
+		return "", err
+	}
+	o := modules.Read(kept)
+	values := o.Config().Values
+	if _, ours := o.Owner(d.user.own); !ours || values == "" {
+		return "", nil
+	}
+	check, err := ask(ctx, d, func(e *engine.Engine) engine.ObjectCheck { return e.CheckObject(o.Name) })
+	if check == nil || err != nil {
+		return "", err // ValuesValid says that there is no such module
+	}
+	select {
+	case d.checks <- struct{}{}: // large values cost memory
+		defer func() { <-d.checks }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	return modules.Refusal(check(values, d.marks.Evaluating)), nil
+}
+
 // chartVersions are the versions of charts, by their digests.
 type chartVersions map[string]string
 

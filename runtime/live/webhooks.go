@@ -34,8 +34,13 @@ type WebhookOptions struct {
 // openWebhooks prepares the server of k8s.validate, k8s.mutate and k8s.convert.
 func (d *Driver) openWebhooks(instance string) (err error) {
 	w := d.o.Webhooks
+	var checkModule webhook.CheckModule
+	if d.o.ModuleObjects {
+		checkModule = d.checkModule
+	}
 	d.webhooks, err = webhook.New(webhook.Options{
-		Client: d.o.Client, Generation: d.generation.Load(), Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
+		CheckModule: checkModule,
+		Client:      d.o.Client, Generation: d.generation.Load(), Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
 		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir, ClientCA: w.ClientCA, Serving: w.Serving,
 		Answer: d.answer, Observe: d.metrics.answered, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
 		Log: d.o.Log,

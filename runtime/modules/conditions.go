@@ -83,6 +83,14 @@ func valuesValid(m status.Module) metav1.Condition {
 	return condition("ValuesValid", true, "Valid", strings.Join(m.Config.Unused, "; "))
 }
 
+// Refusal is the answer to a change of spec.values that does not pass, with what is wrong; "" for nothing.
+func Refusal(wrong []string) string {
+	if len(wrong) == 0 {
+		return ""
+	}
+	return cut(strings.Join(wrong, "; ")) + "; correct spec.values: nothing was changed"
+}
+
 // hooksHealthy says whether the last run of each hook has succeeded.
 func hooksHealthy(hooks []status.Hook) metav1.Condition {
 	var failing []string

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -38,6 +39,17 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 			failed = append(failed, err)
 		}
 	}
+	put := func(obj map[string]any) (err error) {
+		ref := refOf(obj["kind"].(string), obj)
+		if !holds(live[ref], obj) {
+			err = m.apply(ctx, ref, obj)
+		}
+		delete(live, ref)
+		return err
+	}
+	if w.modules {
+		try("Module objects", put(s.modules(effect.Instance{Namespace: m.o.Namespace, Name: m.o.Name})))
+	}
 	for _, b := range w.all {
 		if b.binding.Admission == nil {
 			continue
@@ -58,11 +70,7 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 		}
 		obj, err := s.admission(b.hook, b.binding, resource)
 		if err == nil {
-			ref := refOf(obj["kind"].(string), obj)
-			if !holds(live[ref], obj) {
-				err = m.apply(ctx, ref, obj)
-			}
-			delete(live, ref)
+			err = put(obj)
 		}
 		try(about, err)
 	}
@@ -233,7 +241,11 @@ func (m *Manager) sweep(ctx context.Context) (done bool) {
 // removable says whether objects of a module that nobody wants may go: those of a
 // module that was asked and wants none, or is not in the tree any more. A folder that
 // holds nothing of a module, or one that does not load, tells nothing.
+// The one for Module objects, of no module, goes once no module wants any.
 func (m *Manager) removable(module string, decided map[string]bool) bool {
+	if module == "" {
+		return len(decided) > 0 && !slices.Contains(slices.Collect(maps.Values(decided)), false)
+	}
 	known, in := decided[module]
 	if in {
 		return known

@@ -22,8 +22,8 @@ import (
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
-// Options configures a [Manager]. All fields but Always, CertDir, ClientCA, Unreachable, Expires,
-// Serving and Now are required.
+// Options configures a [Manager]. All fields but Always, CertDir, ClientCA, CheckModule, Unreachable,
+// Expires, Serving and Now are required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -45,6 +45,8 @@ type Options struct {
 	// empty: anybody may ask.
 	ClientCA string
 	Answer   Answer
+	// CheckModule reviews Module objects while hooks are asked, too; nil: there are none.
+	CheckModule CheckModule
 	// Observe is told of each request that was answered. It must not block.
 	Observe func(Observation)
 	// Expires is told when the certificate that is served ends.
@@ -110,6 +112,7 @@ func New(o Options) (*Manager, error) {
 		o: o, server: newServer(effect.Instance{Namespace: o.Namespace, Name: o.Name}, o.Answer, o.Observe, o.Log), signal: make(chan struct{}, 1),
 		served: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]string{}, known: map[string]string{},
 	}
+	m.server.checkModule = o.CheckModule
 	m.gen.Store(o.Generation)
 	m.o.Generation = nil // there may soon be another one
 	if o.ClientCA != "" {

@@ -125,6 +125,9 @@ func (s *server) review(ctx context.Context, to route, body []byte) (result stri
 	if err != nil {
 		return "", nil, err
 	}
+	if to.modules {
+		return s.reviewModule(ctx, review)
+	}
 	ref := effect.Ref{APIVersion: review.APIVersion, Kind: review.Kind, Namespace: review.Namespace, Name: review.Name}
 	if s.own.Owns(ref) || s.own.OwnsObject(review.APIVersion, review.Kind, review.Object) {
 		return answerReview(review, builtins.Response{}) // a release Secret holds all that its chart rendered

@@ -63,8 +63,10 @@ type Observation struct {
 // route is what a path of the server leads to.
 type route struct {
 	module, hook, binding string
-	convert               bool
-	mutate                bool
+	// modules: it leads to no hook, but to the check of Module objects.
+	modules bool
+	convert bool
+	mutate  bool
 }
 
 // served is a certificate that a server shows.
@@ -79,10 +81,12 @@ func (s *served) same(o *served) bool {
 // server answers the API server over TLS.
 type server struct {
 	// own is whose objects no hook reviews.
-	own     effect.Instance
-	answer  Answer
-	observe func(Observation)
-	log     zerolog.Logger
+	own    effect.Instance
+	answer Answer
+	// checkModule is nil where there are no Module objects.
+	checkModule CheckModule
+	observe     func(Observation)
+	log         zerolog.Logger
 
 	routes atomic.Pointer[map[string]route]
 	cert   atomic.Pointer[served]

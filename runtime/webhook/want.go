@@ -37,6 +37,8 @@ type want struct {
 	synced bool
 	// all are the bindings that must be registered now.
 	all []bound
+	// modules: Module objects are reviewed.
+	modules bool
 	// converting: some binding converts, whether its module is on or not.
 	converting bool
 	// decided says of which modules it is known what they want.
@@ -64,6 +66,9 @@ func (m *Manager) wanted() want {
 		for _, h := range hooks {
 			routesOf(h, true, true, w.routes)
 		}
+	}
+	if w.modules = m.o.CheckModule != nil && (len(w.all) > 0 || w.converting || m.o.Always); w.modules {
+		w.routes[modulesPath] = route{hook: modulesHook, modules: true}
 	}
 	return w
 }

@@ -73,6 +73,10 @@ func (m *Module) CheckConfig(next, last map[string]any) []values.Problem {
 	return m.values.CheckConfig(next, last)
 }
 
+// Composer composes the values as they are now. It does not change, and may be used from any
+// goroutine.
+func (m *Module) Composer() *values.Composer { return m.values }
+
 // CheckHelm says why no chart must be rendered with the values.
 func (m *Module) CheckHelm() []values.Problem { return m.values.CheckHelm() }
 

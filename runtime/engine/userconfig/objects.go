@@ -132,6 +132,28 @@ func (c *Config) where(key string) string {
 	return c.o.Where
 }
 
+// CheckObject says what is wrong with spec.values of the Module object of a section, given as JSON,
+// in the words of [Config.Problems]; last is what is in force of the section, which always passes; evaluate is as
+// in [Options].
+func CheckObject(s Section, spec string, last map[string]any,
+	evaluate func(what string, parts []string, evaluate func() error) error) (texts []string) {
+	each := func(_ string, f func() error) error {
+		return evaluate("review of Module "+s.Name, []string{spec, s.Schemas}, f)
+	}
+	parsed, mistakes := values.ParseConfigWith(map[string]string{s.Key: spec}, []values.KnownModule{{Name: s.Name, Key: s.Key}}, each)
+	for _, p := range mistakes {
+		texts = append(texts, p.String())
+	}
+	next := parsed.Sections[s.Name]
+	if len(texts) == 0 && (last == nil || !same(next, last)) {
+		texts = check(s, next, last, each)
+	}
+	for i, text := range texts {
+		texts[i] = fmt.Sprintf("Module %s: %s", s.Name, text)
+	}
+	return texts
+}
+
 // samePauses says whether the objects leave the same releases alone.
 func samePauses(a, b map[string]origin) bool {
 	for _, o := range []map[string]origin{a, b} {

@@ -1,6 +1,7 @@
 package userconfig
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -196,5 +197,39 @@ func TestOnlyTheObjectThatDiffersIsRead(t *testing.T) {
 	}
 	if out = c.with(Missing, nil, Present, &Object{Values: `{"x":2}`, Paused: true}); fmt.Sprint(out.Moved) != "[web]" || !out.All {
 		t.Errorf("a pause: moved %v, all %t", out.Moved, out.All)
+	}
+}
+
+// The check of an object says what its condition would, and lets pass what is in force.
+func TestTheCheckOfAnObject(t *testing.T) {
+	web := sections()[1]
+	direct := func(_ string, _ []string, evaluate func() error) error { return evaluate() }
+	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
+	for name, tt := range map[string]struct {
+		spec string
+		last map[string]any
+		want string
+	}{
+		"good":     {`{"x":1}`, nil, ""},
+		"bad":      {`{"bad":true}`, nil, "Module web: k: must not be bad"},
+		"in force": {`{"bad":true}`, map[string]any{"bad": true}, ""},
+		"another":  {`{"bad":true}`, map[string]any{"x": int64(1)}, "must not be bad"},
+		"deep":     {deep, nil, "Module web: config web: is nested deeper than 100 levels"},
+		"large":    {`{"x":"` + strings.Repeat("x", MaxSection) + `"}`, nil, "KiB"},
+		"huge":     {`{"x":"` + strings.Repeat("x", 2<<20) + `"}`, nil, "is larger than 1024 KiB"},
+	} {
+		texts := CheckObject(web, tt.spec, tt.last, direct)
+		if got := strings.Join(texts, "; "); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+	barred := func(what string, _ []string, _ func() error) error { return errors.New(what + " ended the process") }
+	if texts := CheckObject(web, `{"x":1}`, nil, barred); len(texts) != 1 || !strings.Contains(texts[0], "review of Module web ended the process") {
+		t.Errorf("barred: %q", texts)
+	}
+	c := newConfig()
+	c.with(Present, nil, Present, &Object{Values: `{"bad":true}`})
+	if got := CheckObject(web, `{"bad":true}`, nil, direct); fmt.Sprint(got) != fmt.Sprint(c.Problems()["web"]) {
+		t.Errorf("%q, but the condition says %q", got, c.Problems()["web"])
 	}
 }

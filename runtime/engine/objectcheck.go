@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"github.com/starling-operator/starling/runtime/engine/userconfig"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// ObjectCheck says what is wrong with spec.values of a Module object, given as JSON, as its condition
+// ValuesValid would; mark is as in [Options]. It goes by schemas and values as they were when it was
+// made, needs the engine no more, and may be called from any goroutine.
+type ObjectCheck func(values string, mark Mark) []string
+
+// CheckObject returns the check of a module's object; nil: there is no such module.
+func (e *Engine) CheckObject(module string) ObjectCheck {
+	m := e.module(module)
+	if e.gen == nil || m == nil || m == e.global {
+		return nil
+	}
+	last, secrets := e.config.Accepted().Sections[module], m.values.Secrets()
+	s := userconfig.Section{Name: m.name, Key: m.gen.Key, Schemas: m.gen.SchemasDigest(), Check: m.values.Composer().CheckConfig}
+	return func(values string, mark Mark) []string {
+		wrong := userconfig.CheckObject(s, values, last, func(what string, parts []string, evaluate func() error) error {
+			return mark.around(what, func() string { return digestOf(parts...) }, evaluate)
+		})
+		if texts := secrets.Texts(); len(wrong) > 0 && len(texts) > 0 {
+			hide(wrong, texts) // a rule may quote what a hook has set
+		}
+		return wrong
+	}
+}
+
+// hide hides secrets in texts.
+func hide(texts, secrets []string) {
+	var parts object.Parts
+	for _, secret := range secrets {
+		parts.Secret(map[string]any{"data": secret})
+	}
+	for i, text := range texts {
+		texts[i] = parts.Hide(text)
+	}
+}
