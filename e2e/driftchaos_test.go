@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // drifting is a module whose release holds a ConfigMap and a Deployment of its name.
@@ -44,9 +46,11 @@ func driftingRole() least {
 
 // somebodyElse changes objects of releases at random.
 type somebodyElse struct {
-	f      *fixture
-	names  []string
-	random *rand.Rand
+	t       *testing.T
+	cluster *cluster.Cluster
+	ns      string
+	names   []string
+	random  *rand.Rand
 }
 
 var driftingKinds = []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}, {Group: "apps", Version: "v1", Kind: "Deployment"}}
@@ -54,29 +58,50 @@ var driftingKinds = []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}
 func (s somebodyElse) object(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(kind)
-	obj.SetNamespace(s.f.ns)
+	obj.SetNamespace(s.ns)
 	obj.SetName(name)
 	return obj
 }
 
+// name is the name of one of the releases.
+func (s somebodyElse) name() string { return s.names[s.random.IntN(len(s.names))] }
+
+// relabel is a patch that takes away or changes one label that the chart has given, or all of them:
+// what others add would stay.
+func (s somebodyElse) relabel(obj *unstructured.Unstructured) string {
+	values := []string{"null", `"somebody"`, fmt.Sprintf("%q", s.ns+"."+s.name()), fmt.Sprintf("%q", s.name())}
+	value := func() string { return values[s.random.IntN(len(values))] }
+	labels := []string{"app.kubernetes.io/managed-by", effect.ReleasedByLabel}
+	if obj.GetKind() == "Deployment" {
+		labels = append(labels, "app")
+	}
+	if n := s.random.IntN(len(labels) + 1); n < len(labels) {
+		labels = labels[n : n+1]
+	}
+	var set []string
+	for _, label := range labels {
+		set = append(set, fmt.Sprintf("%q: %s", label, value()))
+	}
+	return `{"metadata": {"labels": {` + strings.Join(set, ", ") + `}}}`
+}
+
 // act makes one change of one object.
 func (s somebodyElse) act() {
-	t := s.f.t
-	t.Helper()
-	obj := s.object(driftingKinds[s.random.IntN(len(driftingKinds))], s.names[s.random.IntN(len(s.names))])
-	client, err := shared.Resource(obj)
+	s.t.Helper()
+	obj := s.object(driftingKinds[s.random.IntN(len(driftingKinds))], s.name())
+	client, err := s.cluster.Resource(obj)
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	patch := func(body string, sub ...string) error {
-		_, err := client.Patch(t.Context(), obj.GetName(), types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "somebody"}, sub...)
+		_, err := client.Patch(s.t.Context(), obj.GetName(), types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "somebody"}, sub...)
 		return err
 	}
 	switch s.random.IntN(4) {
 	case 0:
-		err = client.Delete(t.Context(), obj.GetName(), metav1.DeleteOptions{})
+		err = client.Delete(s.t.Context(), obj.GetName(), metav1.DeleteOptions{})
 	case 1:
-		err = patch(`{"metadata": {"labels": {"starling.dev/released-by": null, "app.kubernetes.io/managed-by": "somebody"}}}`)
+		err = patch(s.relabel(obj))
 	case 2:
 		if obj.GetKind() == "Deployment" {
 			err = patch(fmt.Sprintf(`{"spec": {"replicas": %d}}`, s.random.IntN(9)), "scale")
@@ -91,50 +116,66 @@ func (s somebodyElse) act() {
 		}
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 }
 
-// held is what the releases hold, without what the API server and controllers note.
+// held is what the releases hold, without what the API server and controllers note, and the names
+// of Helm's records of their revisions.
 func (s somebodyElse) held() (map[string]any, error) {
 	out := map[string]any{}
 	for _, kind := range driftingKinds {
 		for _, name := range s.names {
-			client, err := shared.Resource(s.object(kind, name))
+			client, err := s.cluster.Resource(s.object(kind, name))
 			if err != nil {
 				return nil, err
 			}
-			obj, err := client.Get(s.f.t.Context(), name, metav1.GetOptions{})
+			obj, err := client.Get(s.t.Context(), name, metav1.GetOptions{})
 			if err != nil {
 				return nil, err
 			}
-			key := kind.Kind + " " + name
-			out[key] = map[string]any{"labels": obj.GetLabels(), "spec": obj.Object["spec"], "data": obj.Object["data"]}
+			out[kind.Kind+" "+name] = map[string]any{"labels": obj.GetLabels(), "spec": obj.Object["spec"], "data": obj.Object["data"]}
 		}
+	}
+	records, err := s.cluster.Client.CoreV1().Secrets(s.ns).List(s.t.Context(), metav1.ListOptions{LabelSelector: "owner=helm"})
+	if err != nil {
+		return nil, err
+	}
+	for _, record := range records.Items {
+		out[record.Name] = record.Labels["status"]
 	}
 	return out, nil
 }
 
-// Somebody changes and deletes objects of twenty releases for a while, Starling is killed and cut off
-// meanwhile. In the end all is as it was, and no release has a new revision. DRIFT_CHAOS says how
-// long: 30s by default.
+// Somebody changes, relabels and deletes objects of twenty releases for a while. Meanwhile the API
+// server is started anew, Starling is cut off, and killed, in turn. In the end all is as it was, and
+// no release has a new revision. DRIFT_CHAOS says how long: 12s by default.
 func TestChaosOfDrift(t *testing.T) {
 	t.Parallel()
-	long := 30 * time.Second
+	long := 12 * time.Second
 	if text := os.Getenv("DRIFT_CHAOS"); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	files, s := map[string]string{}, somebodyElse{random: rand.New(rand.NewPCG(1, uint64(long)))}
+	own, err := cluster.Start() // no other test may use a control plane that is started anew
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := own.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	files, s := map[string]string{}, somebodyElse{t: t, cluster: own, random: rand.New(rand.NewPCG(1, uint64(long)))}
 	for i := range 20 {
 		name := fmt.Sprintf("m%02d", i)
 		s.names = append(s.names, name)
 		maps.Copy(files, drifting(name))
 	}
-	f := newFixture(t, files, driftingRole())
-	s.f = f
+	f := newFixtureOn(t, own, files, driftingRole())
+	s.ns = f.ns
 	l, kube := cluster.NewLine(t, f.kube)
 	f.kube = kube
 	f.start()
@@ -143,35 +184,44 @@ func TestChaosOfDrift(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes := 0
-	for began, next := time.Now(), 5*time.Second; time.Since(began) < long; changes++ {
+	if want := 3 * len(s.names); len(before) != want {
+		t.Fatalf("the releases hold %d objects and records, want %d", len(before), want)
+	}
+	blows := []func(){
+		func() { own.Restart(t); s.act() },
+		func() { l.Cut(); s.act(); time.Sleep(time.Second); l.Mend() },
+		func() { f.process.Kill(); s.act() },
+	}
+	// A process that loses its Lease ends, and a kubelet starts it again.
+	starts := 0
+	revive := func() {
+		if !f.process.Alive() {
+			starts++
+			f.start()
+		}
+	}
+	changes, struck, pause := 0, 0, min(long/6, 4*time.Second)
+	for began, next := time.Now(), pause; time.Since(began) < long; changes++ {
 		s.act()
 		time.Sleep(100 * time.Millisecond)
-		if time.Since(began) < next {
-			continue
+		if since := time.Since(began); since > next {
+			blows[struck%len(blows)]()
+			struck++
+			changes++
+			next = time.Since(began) + pause
 		}
-		next += 10 * time.Second
-		if s.random.IntN(2) == 0 {
-			l.Cut()
-			s.act()
-			time.Sleep(time.Second)
-			l.Mend()
-			continue
-		}
-		f.process.Kill()
-		s.act()
-		f.start()
+		revive()
 	}
-	t.Logf("%d changes", changes)
+	over := time.Now()
 	f.eventually("all is as it was", func() error {
+		revive()
 		now, err := s.held()
 		if err == nil && !cmp.Equal(before, now) {
 			err = fmt.Errorf("it differs: %s", cmp.Diff(before, now))
 		}
 		return err
 	})
+	t.Logf("%d changes, %d restarts of the API server, cuts and kills, Starling started %d times; %s later all is as it was",
+		changes, struck, starts, time.Since(over).Round(time.Millisecond))
 	f.waitReady()
-	for _, name := range s.names {
-		f.waitRevision(f.ns, name, 1)
-	}
 }

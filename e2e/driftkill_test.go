@@ -159,7 +159,7 @@ func testKilledInARepair(t *testing.T, after bool) {
 		}
 	}
 	f := newFixture(t, files, driftingRole())
-	r, s := newRelay(t, f), somebodyElse{f: f, names: []string{"web", "other"}}
+	r, s := newRelay(t, f), somebodyElse{t: t, cluster: shared, ns: f.ns, names: []string{"web", "other"}}
 	f.start()
 	f.waitReady()
 	fresh, err := s.held()
@@ -236,19 +236,19 @@ func testKilledInARepair(t *testing.T, after bool) {
 
 // change merges a patch into an object, or deletes it where there is none.
 func (s somebodyElse) change(kind, name, patch string) {
-	s.f.t.Helper()
+	s.t.Helper()
 	i := slices.IndexFunc(driftingKinds, func(k schema.GroupVersionKind) bool { return k.Kind == kind })
-	client, err := shared.Resource(s.object(driftingKinds[i], name))
+	client, err := s.cluster.Resource(s.object(driftingKinds[i], name))
 	if err != nil {
-		s.f.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	if patch == "" {
-		err = client.Delete(s.f.t.Context(), name, metav1.DeleteOptions{})
+		err = client.Delete(s.t.Context(), name, metav1.DeleteOptions{})
 	} else {
-		_, err = client.Patch(s.f.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
+		_, err = client.Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
 	}
 	// The process may be faster, or have been killed before it was made anew.
 	if err != nil && !apierrors.IsNotFound(err) {
-		s.f.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 }

@@ -18,7 +18,8 @@ import (
 // fixture is one instance: its namespace, tree and role, and the process that runs.
 type fixture struct {
 	t       *testing.T
-	ns      string // the operator's; modules are released there when they name none
+	own     *cluster.Cluster // its own control plane; nil: the shared one
+	ns      string           // the operator's; modules are released there when they name none
 	name    string
 	modules string
 	kube    string // kubeconfig of its ServiceAccount
@@ -35,13 +36,27 @@ func newFixture(t *testing.T, files map[string]string, role ...least) *fixture {
 	return (&fixture{t: t, ns: shared.Namespace(t)}).beside("starling", files, role...)
 }
 
+// newFixtureOn makes an instance on this control plane.
+func newFixtureOn(t *testing.T, c *cluster.Cluster, files map[string]string, role ...least) *fixture {
+	t.Helper()
+	return (&fixture{t: t, own: c, ns: c.Namespace(t)}).beside("starling", files, role...)
+}
+
 // beside makes another instance, with this name, in the namespace of f.
 func (f *fixture) beside(name string, files map[string]string, role ...least) *fixture {
 	f.t.Helper()
-	other := &fixture{t: f.t, ns: f.ns, name: name, modules: f.t.TempDir()}
+	other := &fixture{t: f.t, own: f.own, ns: f.ns, name: name, modules: f.t.TempDir()}
 	other.write(files)
 	other.grant(role...)
 	return other
+}
+
+// cluster is the control plane that it runs on.
+func (f *fixture) cluster() *cluster.Cluster {
+	if f.own != nil {
+		return f.own
+	}
+	return shared
 }
 
 // example makes an instance that runs one of our examples, with the rights that
@@ -59,7 +74,7 @@ func (f *fixture) grant(role ...least) {
 	if len(role) > 0 {
 		l = role[0]
 	}
-	f.kube = shared.ServiceAccountKubeconfig(f.t, f.ns, "op-"+f.name, l.access(f.ns, f.name))
+	f.kube = f.cluster().ServiceAccountKubeconfig(f.t, f.ns, "op-"+f.name, l.access(f.ns, f.name))
 }
 
 // write puts files into the module tree; an empty text removes the file or folder. A
@@ -116,7 +131,7 @@ func (f *fixture) start(args ...string) {
 	if f.process != nil {
 		o.StateDir = f.process.StateDir
 	}
-	f.process = shared.Starling(f.t, o)
+	f.process = f.cluster().Starling(f.t, o)
 }
 
 // restart stops the process, puts files into the tree, and starts it again. One that

@@ -1,5 +1,5 @@
 // Package e2e holds Starling to its promises on a real control plane. Every test has
-// a namespace, an instance, a module tree anda ServiceAccount, whose
+// a namespace, an instance, a module tree and a ServiceAccount, whose
 // role is the least that its tree needs: see [least].
 package e2e
 
