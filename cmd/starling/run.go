@@ -56,9 +56,9 @@ func newRunCommand() *cobra.Command {
 		Short: "Watch the cluster, run the hooks, let the releases follow",
 		Long: `Reads the module tree, waits for the instance's Lease, then runs the hooks and
 installs, upgrades and uninstalls the releases as values and charts change, until it
-is stopped. Changes of others in the objects of a release stay until an
-upgrade touches them. A change of the tree is put in force as a whole, once
-all of it loads; else what is in force goes on, and starling get says why. Stopping,
+is stopped. Changes of others in the objects of a release are put right, unless
+the module or the user says otherwise. A change of the tree is put in force as a whole,
+once all of it loads; else what is in force goes on, and starling get says why. Stopping,
 or deleting, starling touches nothing that runs.`,
 		Example: `  starling run --modules examples/quickstart
   starling run --modules addons --pause=ingress-nginx`,

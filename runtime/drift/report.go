@@ -52,6 +52,7 @@ func (t *Tracker) learn(r *tracked) {
 			continue
 		}
 		o.expected, o.want, o.version = true, o.have.owned, o.have.version
+		t.compare(o)
 	}
 }
 
@@ -76,24 +77,36 @@ func (t *Tracker) Drift(module string) engine.Drift {
 			continue
 		}
 		out.Verify, out.Blind = out.Verify || r.verify, cmp.Or(out.Blind, r.blind())
-		r.told = r.off > 0 || r.verify || r.blind() != ""
-		if r.off == 0 {
+		r.told = r.off > 0 || r.going > 0 || r.verify || r.blind() != ""
+		if r.off == 0 && r.going == 0 {
 			continue
 		}
 		for o := range r.objects {
 			if o.differ {
 				out.Objects = append(out.Objects, o.drifted())
 			}
+			if o.going {
+				out.Going = append(out.Going, o.ref())
+			}
 		}
 	}
 	slices.SortFunc(out.Objects, func(a, b engine.DriftObject) int {
-		return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Ref.String(), b.Ref.String()))
+		return compareRefs(a.Ref, b.Ref)
 	})
+	slices.SortFunc(out.Going, compareRefs)
 	return out
 }
 
+func compareRefs(a, b effect.Ref) int {
+	return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.String(), b.String()))
+}
+
+func (o *object) ref() effect.Ref {
+	return effect.Ref{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name}
+}
+
 func (o *object) drifted() engine.DriftObject {
-	out := engine.DriftObject{Ref: effect.Ref{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name}}
+	out := engine.DriftObject{Ref: o.ref()}
 	if o.have == nil {
 		out.Missing = true
 	} else {

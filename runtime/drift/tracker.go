@@ -65,6 +65,7 @@ type tracked struct {
 	exact  bool // all that it should hold is known
 	verify bool // nobody knows, and watches cannot tell
 	off    int  // how many objects differ
+	going  int  // how many are being deleted
 	due    bool // somebody was told of news, and has not asked for them
 	told   bool // the last answer was that something differs
 }
@@ -95,6 +96,7 @@ type object struct {
 	gone   bool
 	goneAt uint64
 	differ bool // that is, from what it should be
+	going  bool // it is there until its finalizers are gone, and is made anew then
 }
 
 // differs says whether the object is not as Starling has left it.
@@ -334,21 +336,26 @@ func (t *Tracker) lose(o *object, at uint64) {
 
 // compare looks whether an object differs.
 func (t *Tracker) compare(o *object) {
-	before := o.differ
-	if o.differ = o.differs(); o.of == nil || before == o.differ {
+	differed, went := o.differ, o.going
+	o.differ, o.going = o.differs(), o.expected && o.have != nil && o.have.deleting
+	if o.of == nil || differed == o.differ && went == o.going {
 		return
 	}
-	if o.differ {
-		o.of.off++
-	} else {
-		o.of.off--
-	}
+	o.of.off += one(o.differ) - one(differed)
+	o.of.going += one(o.going) - one(went)
 	t.tell(o.of)
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // tell says that there is news of a release, once until they are asked for.
 func (t *Tracker) tell(r *tracked) {
-	if r.module != "" && !r.busy && !r.due && (r.told || r.off > 0 || r.verify || r.blind() != "") {
+	if r.module != "" && !r.busy && !r.due && (r.told || r.off > 0 || r.going > 0 || r.verify || r.blind() != "") {
 		r.due = true
 		t.o.Changed(r.module)
 	}

@@ -100,6 +100,9 @@ func (w *world) want(news bool, want ...string) {
 		}
 		got = append(got, text)
 	}
+	for _, k := range d.Going {
+		got = append(got, k.Name+" going")
+	}
 	if d.Blind != "" {
 		got = append(got, d.Blind)
 	}
@@ -186,7 +189,7 @@ func TestObjectsOnTheirWayOut(t *testing.T) {
 	going := is("a", 11, 5)
 	going.Result.(*state).deleting = true
 	w.Changed(w.id(), changes(going))
-	w.want(false)
+	w.want(true, "a going")
 	w.Changed(w.id(), deleted("a", 12))
 	w.want(true, "a missing")
 	ended := is("job", 13, 1)

@@ -176,6 +176,8 @@ type Released struct {
 type Drift struct {
 	Module  string
 	Objects []DriftObject
+	// Going are those that are being deleted, and are there until their finalizers are gone.
+	Going []effect.Ref
 	// Verify says that there may be others, and that nobody knows which.
 	Verify bool
 	// Blind says why some objects are not watched, or "".

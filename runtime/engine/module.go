@@ -57,7 +57,7 @@ type module struct {
 	eval        evaluation
 	pass        *releases.Pass
 	repairs     *repairs.Repairs
-	blind       string         // why some objects of its release are not watched
+	untouched   []string       // for people: objects of its release that are not watched, or that are going
 	store       *persist.Store // what is kept of it
 }
 
@@ -335,8 +335,5 @@ func (e *Engine) problems(m *module) []string {
 	if why := m.repairs.Err(); why != "" {
 		out = append(out, "repair: "+strings.ReplaceAll(why, "\n", "; "))
 	}
-	if m.blind != "" {
-		out = append(out, "changes of others are not seen: "+m.blind)
-	}
-	return out
+	return append(out, m.untouched...)
 }

@@ -25,8 +25,23 @@ func (e *Engine) drifted(in Drift) {
 		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: "Drifted", Message: differs(in.Objects)})
 	}
 	m.repairs.Found(in.Objects, in.Verify)
-	m.blind = in.Blind
+	m.untouched = in.untouched()
 	e.touch(m)
+}
+
+// untouched says for people which objects no repair touches now.
+func (d Drift) untouched() (out []string) {
+	if len(d.Going) > 0 {
+		text := d.Going[0].String() + " is being deleted, and stays until its finalizers are gone"
+		if n := len(d.Going) - 1; n > 0 {
+			text += fmt.Sprintf(" (and %d more)", n)
+		}
+		out = append(out, text)
+	}
+	if d.Blind != "" {
+		out = append(out, "changes of others are not seen: "+d.Blind)
+	}
+	return out
 }
 
 // drift says what becomes of changes of others: as the user says, or else the module.

@@ -62,6 +62,22 @@ func TestDriftIsRepaired(t *testing.T) {
 	w.wantReleased("other#1", "web#1") // no revision comes of it
 }
 
+// People are told of an object that somebody has deleted and that stays, for its finalizers.
+func TestObjectsOnTheirWayOutAreShown(t *testing.T) {
+	w := newWorld(t, mod("web", isOn()))
+	w.start()
+	w.in(Drift{Module: "web", Going: []effect.Ref{deployment.Ref, {Kind: "Secret", Namespace: "shop", Name: "web"}}})
+	want := []string{"Deployment shop/web is being deleted, and stays until its finalizers are gone (and 1 more)"}
+	if got := w.module("web"); !slices.Equal(got.Problems, want) || got.State != status.ModuleReady {
+		t.Errorf("%s with problems %q, want %q", got.State, got.Problems, want)
+	}
+	w.in(drifts())
+	if got := w.module("web").Problems; len(got) > 0 {
+		t.Errorf("problems: %q", got)
+	}
+	w.wantRepaired()
+}
+
 // A storm that comes while a repair is under way is one more repair.
 func TestAStormIsOneRepair(t *testing.T) {
 	w := newWorld(t, mod("web", isOn()))
