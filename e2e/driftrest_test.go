@@ -16,7 +16,7 @@ func (f *fixture) asked() (renewals, others float64) {
 	return renewals, f.metric("starling_api_requests_total") - renewals
 }
 
-// At rest nothing is asked of the API server but the Lease, however much is watched for drift: after
+// At rest nothing is asked of the API server but the Lease, with a hundred releases watched for drift: after
 // an install, and after a restart too. DRIFT_REST says for how long that is looked at: 15s by default.
 func TestRestWithDriftWatches(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestRestWithDriftWatches(t *testing.T) {
 		}
 	}
 	files := map[string]string{}
-	for i := range 30 {
+	for i := range 100 {
 		maps.Copy(files, drifting(fmt.Sprintf("m%02d", i)))
 	}
 	f := newFixture(t, files, driftingRole())
