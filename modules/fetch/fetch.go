@@ -109,7 +109,7 @@ func (f *fetcher) module(ctx context.Context, m *tree.Module) (*plan, error) {
 		c.dir = m.Dir + "/chart"
 	}
 	for _, file := range m.Chart.Files {
-		c.files = append(c.files, release.File{Path: file.Path, Data: file.Data})
+		c.files = append(c.files, release.File(file))
 	}
 	var err error
 	if c.chart, err = release.Load(&release.Chart{Name: m.Chart.Name, Files: c.files}); err != nil {
