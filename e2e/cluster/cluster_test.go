@@ -209,7 +209,7 @@ func TestStarling(t *testing.T) {
 
 	s := shared.Starling(t, Options{Modules: "tree", Namespace: "ops", Args: []string{"--pause"}})
 	printed(s, `["run","--modules","tree","--namespace","ops","--name","starling","--kubeconfig","`+shared.Kubeconfig+
-		`","--listen","127.0.0.1:0","--state-dir","`+s.StateDir+`","--pause"]`)
+		`","--listen","127.0.0.1:0","--state-dir","`+s.StateDir+`","--module-objects=false","--pause"]`)
 	if len(filepath.Join(s.StateDir, "ops.starling.sock")) > 60 {
 		t.Errorf("state folder %s leaves no room for a socket's name", s.StateDir)
 	}
@@ -225,7 +225,7 @@ func TestStarling(t *testing.T) {
 	}
 
 	again := shared.Starling(t, Options{Modules: "tree", Namespace: "ops", Name: "b", Kubeconfig: "narrow", StateDir: s.StateDir})
-	printed(again, `"--name","b","--kubeconfig","narrow","--listen","127.0.0.1:0","--state-dir","`+s.StateDir+`"]`)
+	printed(again, `"--name","b","--kubeconfig","narrow","--listen","127.0.0.1:0","--state-dir","`+s.StateDir+`","--module-objects=false"]`)
 	again.Kill()
 	if code := again.Wait(time.Second); code != -1 {
 		t.Errorf("killed: exit code %d, want -1", code)

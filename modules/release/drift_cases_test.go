@@ -196,7 +196,7 @@ func driftCases(group string) []driftCase {
 			}},
 		{name: "an autoscaler in another program scales it", of: deployments, path: replicas, want: int64(5),
 			do: func(o *others) {
-				o.patch("k3s", types.MergePatchType, `{"status":{"observedGeneration":1}}`, "status")
+				o.patch("k3s", types.MergePatchType, `{"status":{"collisionCount":1}}`, "status")
 				o.patch("k3s", types.MergePatchType, `{"spec":{"replicas":5}}`, "scale")
 			}},
 		{name: "an autoscaler scales it, and an image is patched", of: deployments, changed: true, path: replicas, want: int64(5),
