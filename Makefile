@@ -87,9 +87,10 @@ random: build devcluster ## the random tests over SEEDS times their seeds (defau
 explore: build ## every test of a module in ORDERS other orders (default 5000), with failing calls and crashes; takes hours
 	bin/starling test -explore $(ORDERS) ./examples/... ./stdlib/... ./e2e/platform/...
 
+# Most of these tests wait for Kubernetes most of the time: four at once finish a third sooner on 2 cores.
 e2e: build devcluster ## tests on a real control plane
 	go -C cmd/devcluster $(TEST) ./test
-	go $(TEST) -p 1 -tags e2e -skip '^TestQuickFar$$' $(ON_CLUSTER)
+	go $(TEST) -p 1 -parallel 4 -tags e2e -skip '^TestQuickFar$$' $(ON_CLUSTER)
 
 hostile: build devcluster ## attacks on Starling in a memory cgroup, on a real control plane; takes seven minutes
 	go $(TEST) -tags e2e ./e2e/hostile
