@@ -19,6 +19,8 @@ func bindingSpecs() []Spec {
 	stage := func(s Stage, doc string) Spec {
 		return Spec{Name: string(s), Phases: PhaseLoad, call: callStage(s), Returns: returns, Doc: doc, Params: []Param{order}}
 	}
+	afterHelm := stage(StageAfterHelm, "Triggers after the release has really changed, and after the first pass of a process. Values set then make one more pass.")
+	afterHelm.Params = append(afterHelm.Params, Param{Name: "always", Type: TypeBool, Default: "False", Doc: "Whether it triggers after each pass, also after one that changed nothing."})
 	return []Spec{
 		hookSpec(),
 		{
@@ -30,7 +32,7 @@ func bindingSpecs() []Spec {
 			Name: "schedule", Phases: PhaseLoad, call: callSchedule, Returns: returns,
 			Doc: "Triggers at times. Ticks that come while the hook runs, or waits, are one run.",
 			Params: []Param{
-				{Name: "cron", Type: TypeString, Doc: "Five fields (minute, hour, day of month, month, day of week), six with seconds first, or @hourly, @daily, @weekly, @monthly, @yearly."},
+				{Name: "cron", Type: TypeString, Doc: "Five fields (minute, hour, day of month, month, day of week), six with seconds first, or @hourly, @daily, @weekly, @monthly, @yearly, or \"@every 90s\": at multiples of that time since 1970, the same ones after a restart."},
 				{Name: "name", Type: TypeString, Default: "None", Doc: "Name of the binding, unique in its hook; default: \"schedule\"."},
 				{Name: "timezone", Type: TypeString, Default: `"UTC"`, Doc: "The time zone of the fields, by its IANA name: \"Europe/Oslo\"."},
 				{Name: "jitter", Type: TypeDuration, Default: "None", Doc: "Each tick comes up to this much later, by a time that is its own: what falls due together does not start together."},
@@ -39,7 +41,7 @@ func bindingSpecs() []Spec {
 		},
 		watchSpec(),
 		stage(StageBeforeHelm, "Triggers before each candidate render of the module's chart, also after a change of the user's config; values set then count. Not with for_each, and not in a module without a chart."),
-		stage(StageAfterHelm, "Triggers after the release has really changed. Values set then make one more pass."),
+		afterHelm,
 		stage(StageBeforeDelete, "Triggers when the module goes, because it is switched off or is gone from the tree, before its release is uninstalled; all that waits until the hook has succeeded. Of a module without a chart, too. From then on changes of what it watches do not have the hook run."),
 		stage(StageAfterDelete, "Triggers when the module goes, after its release was uninstalled and before the sets of its hooks are deleted. Of a module without a chart, too."),
 		stage(StageBeforeAll, "Global hooks only. Triggers once, after the first runs of the other global hooks and before any module starts."),
@@ -53,7 +55,11 @@ func callStartup(c *call) (starlark.Value, error) {
 
 func callStage(s Stage) func(*call) (starlark.Value, error) {
 	return func(c *call) (starlark.Value, error) {
-		return binding(Binding{Stage: &StageBinding{Stage: s, Order: c.intOr("order", 0)}})
+		b := &StageBinding{Stage: s, Order: c.intOr("order", 0)}
+		if s == StageAfterHelm {
+			b.Always = c.boolOr("always", false)
+		}
+		return binding(Binding{Stage: b})
 	}
 }
 

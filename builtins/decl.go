@@ -163,6 +163,8 @@ type StartupBinding struct{ Order int }
 type StageBinding struct {
 	Stage Stage
 	Order int
+	// Always has a hook of after_helm run after each pass, whether or not the release has changed.
+	Always bool
 }
 
 // Stage is when a [StageBinding] triggers. It is also the binding's name.

@@ -50,7 +50,7 @@ func (e *Engine) advance(m *module) {
 	for facts := m.passFacts(); ; {
 		switch step := m.pass.Next(facts, e.now); step.Do {
 		case releases.RunStage:
-			m.pass.Wait(step.Stage, e.queueStage(m, step.Stage))
+			m.pass.Wait(step.Stage, e.queueStage(m, step.Stage, step.Always))
 		case releases.CheckValues:
 			if problems := m.values.CheckHelm(); len(problems) > 0 {
 				m.pass.Refuse(valuesRefused + hidden(problems[0].String(), m.values.Secrets().Texts()))
@@ -78,11 +78,12 @@ func (e *Engine) advance(m *module) {
 	}
 }
 
-// queueStage queues the module's hooks of a stage and returns their ids.
-func (e *Engine) queueStage(m *module, stage builtins.Stage) map[string]bool {
+// queueStage queues the module's hooks of a stage, or those that are always due, and returns
+// their ids.
+func (e *Engine) queueStage(m *module, stage builtins.Stage, always bool) map[string]bool {
 	waiting := map[string]bool{}
 	for _, h := range m.hooks {
-		if b := h.stage(stage); b != nil {
+		if b := h.stage(stage); b != nil && (b.Always || !always) {
 			e.add(h, h.subjects.At(""), b.Order, builtins.Event{Type: releases.EventType(stage), Binding: string(stage), Cause: m.pass.Cause()})
 			h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 			waiting[h.gen.ID] = true

@@ -80,7 +80,7 @@ func (e *Engine) beginAll() {
 		}
 	}
 	e.standings.Begin()
-	e.queueStage(e.global, builtins.StageBeforeAll)
+	e.queueStage(e.global, builtins.StageBeforeAll, false)
 }
 
 // endAll queues the after_all hooks when all modules have come to rest. It says
@@ -99,7 +99,7 @@ func (e *Engine) endAll() bool {
 	case round > releases.MaxRounds:
 		return false
 	}
-	if len(e.queueStage(e.global, builtins.StageAfterAll)) == 0 {
+	if len(e.queueStage(e.global, builtins.StageAfterAll, false)) == 0 {
 		return false
 	}
 	e.touch(e.global)

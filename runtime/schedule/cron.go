@@ -30,11 +30,10 @@ const maxText = 1000
 
 // Parse reads a cron text: five fields (minute, hour, day of month, month, day of
 // week), or six with seconds first, or one of @yearly, @annually, @monthly,
-// @weekly, @daily, @midnight, @hourly. Where both the day of month and the day of
-// week are restricted, either is enough, as in crontab(5).
+// @weekly, @daily, @midnight, @hourly, or "@every 90s". Where both the day of month
+// and the day of week are restricted, either is enough, as in crontab(5).
 //
-// @every, time zones in the text (TZ=) and dates that never come ("0 0 30 2 *")
-// are errors.
+// Time zones in the text (TZ=) and dates that never come ("0 0 30 2 *") are errors.
 func Parse(text string) (c Cron, err error) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxText {
@@ -46,7 +45,7 @@ func Parse(text string) (c Cron, err error) {
 	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
 		return Cron{}, fmt.Errorf("cron %q: a time zone in the text is not supported; write timezone = \"Europe/Oslo\"", text)
 	case strings.HasPrefix(text, "@every"):
-		return Cron{}, fmt.Errorf(`cron %q: @every is not supported; write fields, as in "*/5 * * * *"`, text)
+		return parseEvery(text)
 	}
 	parser := cron.MustNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month |
 		cron.Dow | cron.Descriptor | cron.DowOrDom).WithMaxSearchYears(searchYears)
@@ -65,6 +64,26 @@ func Parse(text string) (c Cron, err error) {
 		return Cron{}, fmt.Errorf("cron %q: there is no such date", text)
 	}
 	return c, nil
+}
+
+// maxEvery is the longest period of @every.
+const maxEvery = 366 * 24 * time.Hour
+
+// every falls due at each multiple of a period of seconds since 1970: so its ticks are the same
+// before and after a restart.
+type every int64
+
+// Next is cron.Schedule's.
+func (e every) Next(after time.Time) time.Time {
+	return time.Unix((after.Unix()/int64(e)+1)*int64(e), 0)
+}
+
+func parseEvery(text string) (Cron, error) {
+	period, err := time.ParseDuration(strings.TrimSpace(strings.TrimPrefix(text, "@every")))
+	if err != nil || period < time.Second || period > maxEvery || period%time.Second != 0 {
+		return Cron{}, fmt.Errorf(`cron %q: want whole seconds up to %dh, as in "@every 90s"`, text, maxEvery/time.Hour)
+	}
+	return Cron{text: text, spec: every(period / time.Second)}, nil
 }
 
 // checkStarts refuses ranges that begin past the largest value of their field.

@@ -25,6 +25,10 @@ func TestNext(t *testing.T) {
 		{"0 22-2 * * *", "2026-03-01T02:30:00Z", "2026-03-01T22:00:00Z"}, // around midnight
 		{"0 3 * * 0", "2026-03-02T00:00:00Z", "2026-03-08T03:00:00Z"},
 		{"0 3 * * 7", "2026-03-02T00:00:00Z", "2026-03-08T03:00:00Z"},
+		{"@every 5m", "2026-03-01T10:03:59.5Z", "2026-03-01T10:05:00Z"},
+		{"@every 5m", "2026-03-01T10:05:00Z", "2026-03-01T10:10:00Z"},
+		{"@every 90s", "2026-03-01T10:00:00Z", "2026-03-01T10:01:30Z"},
+		{"@every 1h30m", "2026-03-01T10:00:00Z", "2026-03-01T10:30:00Z"},
 	} {
 		c, err := Parse(tc.cron)
 		if err != nil {
@@ -47,8 +51,12 @@ func TestParseErrors(t *testing.T) {
 		"61 * * * *":                "61",
 		"TZ=Europe/Oslo 0 0 * * *":  "timezone =",
 		"CRON_TZ=UTC 0 0 * * *":     "timezone =",
-		"@every 5s":                 "@every",
-		"@every -5s":                "@every",
+		"@every":                    "whole seconds",
+		"@every soon":               "whole seconds",
+		"@every -5s":                "whole seconds",
+		"@every 0s":                 "whole seconds",
+		"@every 1500ms":             "whole seconds",
+		"@every 9000h":              "whole seconds up to 8784h",
 		"@sometimes":                "@sometimes",
 		"0 0 30 2 *":                "no such date",
 		"0 0 31 4,6,9 *":            "no such date",
@@ -73,6 +81,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("*/5 1-3 1,15 * MON-FRI")
 	f.Add("@weekly")
 	f.Add("0 0 0 29 2 ?")
+	f.Add("@every 90s")
 	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := Parse(text)

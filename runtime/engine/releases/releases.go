@@ -30,6 +30,7 @@ const (
 	beforeHelm
 	inHelm
 	helmDone // the hooks after it are due
+	helmSame // it changed nothing: those are due that always are
 	afterHelm
 	beforeDelete
 	uninstalling
@@ -182,7 +183,7 @@ func (p *Pass) Released(h Helm, now time.Time, jitter float64) {
 		p.ready, p.revision = true, h.Revision
 		// Once in each life also without a change: a crash may have come between
 		// the change and its hooks.
-		if h.Changed || !p.after {
+		if p.phase = helmSame; h.Changed || !p.after {
 			p.phase = helmDone
 		}
 	}

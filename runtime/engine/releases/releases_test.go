@@ -27,6 +27,7 @@ type world struct {
 	ref  Ref
 	bad  string // why values must not reach Helm
 	has  map[builtins.Stage][]string
+	all  []string // hooks of after_helm that are always due
 	done []string
 }
 
@@ -53,7 +54,11 @@ func (w *world) steps() {
 			return
 		case RunStage:
 			hooks := map[string]bool{}
-			for _, id := range w.has[step.Stage] {
+			due := w.has[step.Stage]
+			if step.Always {
+				due = w.all
+			}
+			for _, id := range due {
 				hooks[id] = true
 			}
 			if len(hooks) > 0 {
@@ -139,6 +144,35 @@ func TestAPass(t *testing.T) {
 	w.ran("b", builtins.StageBeforeHelm, false, true)
 	w.released(nil, false) // without a change the hooks after it have nothing to do
 	w.want("before_helm", "install web")
+	if !w.p.Idle() {
+		t.Error("it is not idle")
+	}
+}
+
+// Hooks that always run after Helm do so without a change, too.
+func TestHooksAfterEachPass(t *testing.T) {
+	w := newWorld(t)
+	w.has[builtins.StageAfterHelm], w.all = []string{"a", "always"}, []string{"always"}
+	w.p.Begin()
+	w.steps()
+	w.released(nil, true)
+	w.ran("a", builtins.StageAfterHelm, false, true)
+	w.ran("always", builtins.StageAfterHelm, false, true)
+	w.want("install web", "after_helm")
+	w.move()
+	w.steps()
+	w.released(nil, false)
+	w.want("install web", "after_helm")
+	if got := w.p.Waiting(); !slices.Equal(got, []string{"always"}) {
+		t.Errorf("it waits for %q", got)
+	}
+	// Values that they set make one more pass, and not one after the other for ever.
+	for range MaxRounds - 1 {
+		w.ran("always", builtins.StageAfterHelm, true, true)
+		w.released(nil, false)
+	}
+	w.ran("always", builtins.StageAfterHelm, true, true)
+	w.want("install web", "after_helm", "install web", "after_helm", "hold")
 }
 
 func TestAModuleWithoutAChartIsReady(t *testing.T) {

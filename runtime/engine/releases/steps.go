@@ -45,7 +45,9 @@ const (
 type Step struct {
 	Do    Do
 	Stage builtins.Stage
-	Ref   Ref
+	// Always says that only those hooks of the stage are due that always are.
+	Always bool
+	Ref    Ref
 }
 
 // Next says what is due now.
@@ -58,8 +60,8 @@ func (p *Pass) Next(m Module, now time.Time) Step {
 		return p.begin(m)
 	case beforeHelm:
 		return p.endBefore(m)
-	case helmDone:
-		return Step{Do: RunStage, Stage: builtins.StageAfterHelm}
+	case helmDone, helmSame:
+		return Step{Do: RunStage, Stage: builtins.StageAfterHelm, Always: p.phase == helmSame}
 	case afterHelm:
 		if len(p.waiting) == 0 {
 			return p.endAfter(m, now)
