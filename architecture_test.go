@@ -23,7 +23,7 @@ var layers = []struct {
 }{
 	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster", "e2e/hostile"}, true},
 	{"the loop of authors", []string{"runtime/dev"}, false},
-	{"what commands do without a cluster", []string{"modules/fetch", "modules/format", "modules/scaffold", "modules/check", "modules/rbac"}, false},
+	{"what commands do without a cluster", []string{"modules/fetch", "modules/format", "modules/scaffold", "modules/check", "modules/migrate", "modules/rbac"}, false},
 	{"tests and sessions", []string{"runtime/testrunner", "runtime/repl"}, false},
 	{"plans", []string{"runtime/plan"}, false},
 	{"drivers", []string{"runtime/live", "runtime/sim"}, false},
@@ -35,7 +35,7 @@ var layers = []struct {
 	{"modules", []string{"modules/tree", "modules/graph", "modules/reads", "modules/values", "modules/status"}, false},
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
-	{"leaves", []string{"runtime/bounded", "runtime/effect", "runtime/object", "runtime/schedule", "modules/release/owned", "stdlib"}, false},
+	{"leaves", []string{"runtime/bounded", "runtime/effect", "runtime/object", "runtime/schedule", "modules/migrate/jq", "modules/release/owned", "stdlib"}, false},
 	{"words of messages", []string{"runtime/message"}, false},
 }
 

@@ -264,6 +264,40 @@ func TestEachRowOfHooksHasAProof(t *testing.T) {
 	}
 }
 
+// Each feature of addon-operator has tests of our way, or says what is not yet there, or why it will
+// not be.
+func TestEachRowOfFromAddonOperatorHasAProofOrAReason(t *testing.T) {
+	text, err := os.ReadFile("docs/from-addon-operator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reason := regexp.MustCompile("^not yet(: .+)?$|^not, because .+|`Test")
+	rows, head := 0, ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		switch before := head; {
+		case !strings.HasPrefix(line, "|"):
+			head = ""
+			continue
+		case before == "":
+			head = line
+			continue
+		case strings.HasPrefix(line, "|---"):
+			continue
+		}
+		rows++
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		if len(cells) != 3 || strings.TrimSpace(cells[0]) == "" || !reason.MatchString(strings.TrimSpace(cells[2])) {
+			t.Errorf("%q: want a feature, our way, and the tests that prove it, \"not yet\" or \"not, because …\"", line)
+		} else if strings.Contains(cells[2], "`Test") && strings.TrimSpace(cells[1]) == "" {
+			t.Errorf("%q: tests, and no word on our way", line)
+		}
+	}
+	if rows < 100 {
+		t.Errorf("there are %d rows", rows)
+	}
+}
+
 // Each decision has its own number, which its file and its title tell.
 func TestDecisionsHaveNumbers(t *testing.T) {
 	files, err := filepath.Glob("docs/decisions/*.md")

@@ -84,6 +84,12 @@ func (p *jqPrograms) call(c *call) (starlark.Value, error) {
 	return starlark.NewList(outputs), nil
 }
 
+// CheckJQ says why a text is no jq program that filters and jq() take.
+func CheckJQ(text string) error {
+	_, err := compileJQ(text)
+	return err
+}
+
 // jqFilter returns the function that a jq program is as the filter of a watch: its
 // first output, None when there is none.
 func jqFilter(text, pos string) (starlark.Callable, error) {

@@ -11,12 +11,24 @@ import (
 
 func newNewCommand() *cobra.Command {
 	var modules string
+	from := &newFrom{}
 	cmd := &cobra.Command{
 		Use:   "new",
-		Short: "Write the first files of a module, of a hook or of a test",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  groupOf,
+		Short: "Write the first files of a module, of a hook or of a test, or bring an old tree over",
+		Long: `Writes the first files of a module, of a hook or of a test.
+
+With --from-addon-operator or --from-shell-operator it writes a module tree out of an old
+one: bindings, values, schemas, CRDs and charts are translated, bodies of hooks become TODO
+comments. No file of the old tree is run or changed; charts are rendered, as starling check
+does it. The new folder must be empty, or not there. All that is not brought over is
+printed, and MIGRATION.md in the new folder has it, too.`,
+		Example: `  starling new module web --modules addons
+  starling new --from-addon-operator old/modules --global-hooks old/global-hooks --modules addons
+  starling new --from-shell-operator old/hooks --name housekeeping --modules addons`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return from.run(cmd, args, modules) },
 	}
+	from.flags(cmd)
 	cmd.PersistentFlags().StringVar(&modules, "modules", ".", "`folder` with all modules")
 	cmd.AddCommand(&cobra.Command{
 		Use:   "module NAME",

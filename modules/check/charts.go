@@ -114,8 +114,11 @@ func (c *checker) chart(m *generation.Module) (crds []string, files []tree.File)
 
 // notAllowed tells of what the chart holds and reads and its module.star does not name.
 func (c *checker) notAllowed(m *generation.Module, o release.Offline) {
-	add := func(param, what string, list []release.Missing) {
+	add := func(param, what string, list []release.Missing, lines map[string][]string) {
 		for _, missing := range list {
+			c.mu.Lock()
+			lines[m.Name] = append(lines[m.Name], missing.Line)
+			c.mu.Unlock()
 			f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: m.Tree.Dir, Message: what, Hint: "if that is right, add to module(" + param + " = […]) of module.star: " + missing.Line}
 			if missing.File != "" {
 				f.File = c.chartFile(m, missing.File)
@@ -123,8 +126,8 @@ func (c *checker) notAllowed(m *generation.Module, o release.Offline) {
 			c.add(f)
 		}
 	}
-	add("installs", "the chart holds more than everyday kinds in its namespace, so the release is refused", o.Installs)
-	add("lookup", "the chart looks up what it may not read, so it does not render", o.Lookups)
+	add("installs", "the chart holds more than everyday kinds in its namespace, so the release is refused", o.Installs, c.installs)
+	add("lookup", "the chart looks up what it may not read, so it does not render", o.Lookups, c.lookups)
 }
 
 // notRendered says why, as badly as it is: what hooks or users set may be missing only.

@@ -40,6 +40,9 @@ type Result struct {
 	Findings []Finding
 	// Modules and Hooks are how many there are, global ones among the hooks.
 	Modules, Hooks int
+	// Installs and Lookups are the grants that charts need and module.star does not name, by
+	// module: lines of module(installs = […]) and module(lookup = […]).
+	Installs, Lookups map[string][]string
 }
 
 // Count returns how many findings have a severity.
@@ -66,8 +69,9 @@ type checker struct {
 	// subcharts are the crds/ of subcharts that are on, by module.
 	subcharts map[string][]tree.File
 
-	mu       sync.Mutex
-	findings []Finding
+	mu                sync.Mutex
+	findings          []Finding
+	installs, lookups map[string][]string
 }
 
 // workers is how many charts are rendered at once.
@@ -76,7 +80,7 @@ const workers = 4
 // Run checks a tree. It stops early, with what it has, only when ctx ends. All that is
 // wrong with the tree is in the result; an error means that OpenAPI is no such document.
 func Run(ctx context.Context, o Options) (Result, error) {
-	c := &checker{o: o, ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}, kinds: newKinds(), table: newTable(), subcharts: map[string][]tree.File{}}
+	c := &checker{o: o, ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}, kinds: newKinds(), table: newTable(), subcharts: map[string][]tree.File{}, installs: map[string][]string{}, lookups: map[string][]string{}}
 	if o.OpenAPI != nil {
 		var err error
 		if c.kinds, err = servedKinds(o.OpenAPI); err != nil {
@@ -118,7 +122,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	for _, s := range c.files {
 		c.literalKinds(s)
 	}
-	return Result{Findings: c.sorted(), Modules: len(c.gen.Names), Hooks: hooks}, nil
+	return Result{Findings: c.sorted(), Modules: len(c.gen.Names), Hooks: hooks, Installs: c.installs, Lookups: c.lookups}, nil
 }
 
 // definitions looks at the files of crds/. Of several definitions of one name the first one

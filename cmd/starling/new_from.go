@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	stdlog "log"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/modules/check"
+	"github.com/starling-operator/starling/modules/format"
+	"github.com/starling-operator/starling/modules/migrate"
+)
+
+// newFrom holds the flags of `starling new` that bring old trees over.
+type newFrom struct {
+	addonOperator string
+	shellOperator string
+	globalHooks   string
+	name          string
+	lambdas       bool
+	quiet         bool
+}
+
+func (f *newFrom) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.addonOperator, "from-addon-operator", "", "`folder` with modules of addon-operator, its MODULES_DIR, to bring over")
+	flags.StringVar(&f.globalHooks, "global-hooks", "", "with --from-addon-operator: `folder` of the global hooks, its GLOBAL_HOOKS_DIR")
+	flags.StringVar(&f.shellOperator, "from-shell-operator", "", "`folder` with hooks of shell-operator to bring over, as one module that is on")
+	flags.StringVar(&f.name, "name", "hooks", "with --from-shell-operator: `name` of the module")
+	flags.BoolVar(&f.lambdas, "lambdas", false, "turn jq filters into Starlark lambdas where both mean the same; else they stay jq")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the summary alone")
+}
+
+// run brings a tree over when a flag names one; else the command is a group.
+func (f *newFrom) run(cmd *cobra.Command, args []string, modules string) error {
+	flags := cmd.Flags()
+	switch {
+	case len(args) > 0:
+		return groupOf(cmd, args)
+	case f.addonOperator != "" && f.shellOperator != "":
+		return errors.New("--from-addon-operator and --from-shell-operator exclude each other: bring one over, then the other to another folder")
+	case f.globalHooks != "" && f.addonOperator == "":
+		return errors.New("--global-hooks means nothing without --from-addon-operator")
+	case flags.Changed("name") && f.shellOperator == "":
+		return errors.New("--name means nothing without --from-shell-operator")
+	case (f.lambdas || f.quiet) && f.addonOperator+f.shellOperator == "":
+		return errors.New("--lambdas and --quiet mean nothing without --from-addon-operator or --from-shell-operator")
+	case f.addonOperator != "":
+		return f.fromAddonOperator(cmd, modules)
+	case f.shellOperator != "":
+		return f.fromShellOperator(cmd, modules)
+	}
+	return groupOf(cmd, nil)
+}
+
+func (f *newFrom) fromAddonOperator(cmd *cobra.Command, modules string) error {
+	old, closeOld, err := oldTree(f.addonOperator)
+	if err != nil {
+		return err
+	}
+	defer closeOld()
+	var global fs.FS
+	if f.globalHooks != "" {
+		var closeGlobal func()
+		if global, closeGlobal, err = oldTree(f.globalHooks); err != nil {
+			return err
+		}
+		defer closeGlobal()
+	}
+	r, err := migrate.AddonOperator(cmd.Context(), old, global, migrate.Options{Lambdas: f.lambdas})
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.addonOperator, err)
+	}
+	return f.write(cmd, r, modules)
+}
+
+func (f *newFrom) fromShellOperator(cmd *cobra.Command, modules string) error {
+	hooks, closeHooks, err := oldTree(f.shellOperator)
+	if err != nil {
+		return err
+	}
+	defer closeHooks()
+	r, err := migrate.ShellOperator(cmd.Context(), hooks, f.name, migrate.Options{Lambdas: f.lambdas})
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.shellOperator, err)
+	}
+	return f.write(cmd, r, modules)
+}
+
+// oldTree opens a folder; links that lead out of it are not followed.
+func oldTree(dir string) (fs.FS, func(), error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return nil, nil, fmt.Errorf("cannot read %s: %w", dir, err)
+	}
+	return root.FS(), func() { root.Close() }, nil
+}
+
+// write formats and writes the new tree, and says what is left to do.
+func (f *newFrom) write(cmd *cobra.Command, r *migrate.Result, modules string) error {
+	if err := allow(cmd.Context(), r); err != nil {
+		return err
+	}
+	for i, file := range r.Files {
+		if !strings.HasSuffix(file.Path, ".star") {
+			continue
+		}
+		// One that cannot be formatted, for the characters in its comments, is no worse for that.
+		if _, formatted, err := format.Read(file.Path, bytes.NewReader(file.Data)); err == nil {
+			r.Files[i].Data = formatted
+		}
+	}
+	made, err := migrate.Write(modules, r)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	for _, n := range r.Notes {
+		if n.Fate == migrate.Left && !f.quiet {
+			fmt.Fprintln(out, n)
+		}
+	}
+	fmt.Fprintf(out, "%s written to %s; %d parts are brought over, %d with a difference, %d are not: see %s there\n",
+		counted(len(made), "file"), modules, r.Count(migrate.Done), r.Count(migrate.Changed), r.Count(migrate.Left), migrate.ReportFile)
+	return nil
+}
+
+// allow renders the charts, as starling check does, and names what they hold in module.star.
+func allow(ctx context.Context, r *migrate.Result) error {
+	t, err := r.Tree()
+	if err != nil {
+		return err
+	}
+	stdlog.SetOutput(io.Discard) // Helm's template engine warns there, with values
+	result, err := check.Run(ctx, check.Options{Tree: t, Renderer: newRenderer()})
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return errors.New("stopped while rendering the charts")
+	}
+	r.Allow(result.Installs, result.Lookups)
+	return nil
+}

@@ -1,0 +1,162 @@
+package migrate
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/runtime/message"
+)
+
+// maxBody and maxBodyBytes are how much of an old hook the new one holds as comments.
+const (
+	maxBody      = 300
+	maxBodyBytes = 64 << 10
+)
+
+// hookFile is one hook brought over.
+type hookFile struct {
+	text    string
+	secrets []raw
+	answers bool // it answers requests of the API server
+}
+
+// translateHook makes a .star file of an executable hook. ok is false for a hook whose
+// bindings cannot be read, of which the notes say why.
+func translateHook(n *notes, source []byte, at place, o Options) (h hookFile, ok bool) {
+	if path.Ext(n.path) == ".go" {
+		return translateGoHook(n, source, at, o)
+	}
+	text, err := configText(source)
+	if err != nil {
+		n.add(Left, "%v", err)
+		return hookFile{}, false
+	}
+	c, unknown, err := parseConfig(text)
+	if err != nil {
+		n.add(Left, "%v", err)
+		return hookFile{}, false
+	}
+	for _, field := range unknown {
+		n.add(Left, "its config has the field %s, which this tool does not know", field)
+	}
+	return printHook(n, c, string(source), at, o), true
+}
+
+// translateGoHook is translateHook for a hook in Go.
+func translateGoHook(n *notes, source []byte, at place, o Options) (h hookFile, ok bool) {
+	c, computed, filters, err := goConfig(source)
+	if err != nil {
+		n.add(Left, "%v", err)
+		return hookFile{}, false
+	}
+	for _, field := range computed {
+		n.add(Left, "its field %s is computed, and left out", field)
+	}
+	for _, watch := range slices.Sorted(maps.Keys(filters)) {
+		n.add(Left, "the filter %s of the watch %q: write filter = …; until then the watch keeps whole objects", filters[watch], watch)
+	}
+	return printHook(n, c, string(source), at, o), true
+}
+
+// printHook prints the file of a hook.
+func printHook(n *notes, c *config, source string, at place, o Options) hookFile {
+	b := &binder{notes: n, place: at, custom: o.custom, lambdas: o.Lambdas, used: map[string]bool{}}
+	base := path.Base(n.path)
+	fn := functionName(strings.TrimSuffix(base, path.Ext(base)))
+	bindings := b.stages(c)
+	for _, s := range c.Schedule {
+		if text, ok := b.schedule(s); ok {
+			bindings = append(bindings, text)
+		}
+	}
+	for _, w := range c.Kubernetes {
+		bindings = append(bindings, b.watch(w))
+	}
+	runs := len(bindings) > 0 // not only to answer requests
+	for _, r := range c.Validating {
+		bindings = append(bindings, b.review("k8s.validate", "validate", r))
+	}
+	for _, r := range c.Mutating {
+		bindings = append(bindings, b.review("k8s.mutate", "mutate", r))
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "# Brought over from %s by `starling new`: bindings are translated, the body is not.\n", message.Clean(n.path))
+	if len(bindings) > 0 {
+		call := &call{name: "hook", args: []string{fn}}
+		call.add("on = [\n        " + strings.Join(bindings, ",\n        ") + ",\n    ]")
+		if runs {
+			b.options(call, c)
+		}
+		fmt.Fprintf(&out, "\ndef %s(ctx):\n    # TODO: write in Starlark what the old hook below does, then take fail away.\n    fail(%s, permanent = True)\n\n",
+			fn, starlark("not yet written: "+n.path))
+		out.WriteString(b.registered(call.text(0), len(c.Validating)+len(c.Mutating) > 0))
+		n.add(Left, "its body: see TODO in the new file")
+	}
+	conversions := 0
+	for _, v := range c.Conversion {
+		prefix := ""
+		if len(c.Conversion) > 1 {
+			prefix, _, _ = strings.Cut(v.CRD, ".")
+			prefix += "_"
+		}
+		functions, binding := b.convert(v, prefix)
+		if binding == "" {
+			continue
+		}
+		conversions++
+		out.WriteString("\n" + functions + "\n" + b.registered("hook(on = ["+binding+"])", true))
+		n.add(Left, "the bodies of its conversions: see TODO in the new file")
+	}
+	if len(bindings)+conversions == 0 {
+		out.WriteString("# TODO: nothing triggers this hook; MIGRATION.md says why.\n")
+		n.add(Left, "nothing triggers the hook")
+	} else {
+		n.add(Done, "%s", counted(len(bindings)+conversions, "binding"))
+	}
+	out.WriteString("\n# The old hook:\n#\n" + oldBody(source))
+	return hookFile{out.String(), b.secrets, len(c.Validating)+len(c.Mutating)+conversions > 0}
+}
+
+// registered is a call of hook(…). Among the global hooks, which cannot wait as a module does,
+// one that answers requests stays a comment until it is written: it would refuse them all.
+func (b *binder) registered(text string, answers bool) string {
+	if !answers || !b.place.global {
+		return text + "\n"
+	}
+	b.add(Left, "it answers the API server: take the # before its hook(…) away once it is written")
+	return "# TODO: once the function is written, take the # away.\n" + commented(text)
+}
+
+// oldBody is the source of the old hook as comments.
+func oldBody(source string) string {
+	lines := strings.SplitAfter(strings.TrimRight(source, "\n"), "\n")
+	kept, size := 0, 0
+	for kept < min(len(lines), maxBody) && size+len(lines[kept]) <= maxBodyBytes {
+		size += len(lines[kept])
+		kept++
+	}
+	text := commented(strings.Join(lines[:kept], ""))
+	if kept < len(lines) {
+		text += fmt.Sprintf("# … and %d lines more.\n", len(lines)-kept)
+	}
+	return text
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// testFile is the skeleton of a test of a hook.
+func testFile(fn, old string) string {
+	return fmt.Sprintf(`# TODO: apply the objects that %s watches, call t.start(), and say what the hook does.
+
+def test_%s(t):
+    pass
+`, message.Clean(old), fn)
+}

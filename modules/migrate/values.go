@@ -1,0 +1,166 @@
+package migrate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/message"
+)
+
+// sections are the parts of the values.yaml of a module.
+type sections struct {
+	section []byte // of the module, without its key; nil without one
+	enabled *bool
+	besides map[string]any // all else, which only the chart sees
+}
+
+// moduleValues takes the values.yaml of a module apart. Comments of the section stay.
+func moduleValues(n *notes, data []byte, key string) (v sections) {
+	parsed, err := tree.ParseValues(n.path, data)
+	if err != nil {
+		n.add(Left, "it is broken: %s", strings.TrimPrefix(message.Line(err.Error()), n.path+":"))
+		return v
+	}
+	doc, err := parseNode(data)
+	if err != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		return v // nothing but comments
+	}
+	root := doc.Content[0]
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		name, value := root.Content[i].Value, root.Content[i+1]
+		switch {
+		case name == key && value.Kind == yaml.MappingNode:
+			printed, err := printNode(n.path, value)
+			if err != nil {
+				n.add(Left, "the section %s: %s", key, message.Line(err.Error()))
+				continue
+			}
+			v.section = printed
+			n.add(Done, "the section %s is all of the new file: its key is taken off", key)
+		case name == key && parsed[name] == nil: // empty
+		case name == key:
+			n.add(Left, "the section %s is no map", key)
+		case name == key+"Enabled":
+			on, is := parsed[name].(bool)
+			if !is {
+				n.add(Left, "%s is neither true nor false", name)
+				continue
+			}
+			v.enabled = &on
+			n.add(Done, "%s is module(enabled = …)", name)
+		case name == "global":
+			n.add(Left, "global: move it to values.yaml of the tree, under the values there")
+		default:
+			if v.besides == nil {
+				v.besides = map[string]any{}
+			}
+			v.besides[name] = parsed[name]
+			n.add(Changed, "%s stands beside the section of the module, for the chart alone: chart_values adds it", name)
+		}
+	}
+	return v
+}
+
+// parseNode parses YAML with its comments.
+func parseNode(data []byte) (doc *yaml.Node, err error) {
+	defer func() {
+		if recover() != nil { // the parser's own mistakes
+			err = errors.New("this is no YAML")
+		}
+	}()
+	doc = &yaml.Node{}
+	return doc, yaml.Unmarshal(data, doc)
+}
+
+// printNode prints a section. One that names parts outside of it cannot stand alone.
+func printNode(file string, section *yaml.Node) ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(section); err != nil {
+		return nil, err
+	}
+	_, err := tree.ParseValues(file, b.Bytes())
+	return b.Bytes(), err
+}
+
+// treeValues returns the values of the whole tree without the sections of modules, whose keys
+// are given, that are none for Starling; nil for a broken file.
+func treeValues(n *notes, data []byte, keys map[string]bool) []byte {
+	parsed, err := tree.ParseValues(n.path, data)
+	if err != nil {
+		n.add(Left, "it is broken: %s", strings.TrimPrefix(message.Line(err.Error()), n.path+":"))
+		return nil
+	}
+	var wrong []string
+	for _, key := range slices.Sorted(maps.Keys(parsed)) {
+		of, isSwitch := strings.CutSuffix(key, "Enabled")
+		_, isMap := parsed[key].(map[string]any)
+		_, isBool := parsed[key].(bool)
+		switch {
+		case parsed[key] == nil:
+		case (key == "global" || keys[key]) && !isMap:
+			n.add(Left, "%s is no map; a section is one", key)
+			wrong = append(wrong, key)
+		case isSwitch && keys[of] && !keys[key] && !isBool:
+			n.add(Left, "%s is neither true nor false", key)
+			wrong = append(wrong, key)
+		}
+	}
+	if len(wrong) == 0 {
+		n.add(Done, "values of the tree, as they are")
+		return data
+	}
+	doc, err := parseNode(data)
+	if err != nil {
+		return nil
+	}
+	root := doc.Content[0]
+	for i := 0; i+1 < len(root.Content); {
+		if slices.Contains(wrong, root.Content[i].Value) {
+			root.Content = slices.Delete(root.Content, i, i+2)
+		} else {
+			i += 2
+		}
+	}
+	printed, err := printNode(n.path, root)
+	if err != nil {
+		n.add(Left, "without these it does not stand: %s", message.Line(err.Error()))
+		return nil
+	}
+	return printed
+}
+
+// schemas returns those of openapi/ that Starling takes, by their names.
+func schemas(files map[string]oldFile, note func(p string) *notes) map[string][]byte {
+	out := map[string][]byte{}
+	for _, name := range []string{"config-values.yaml", "values.yaml"} { // the second may extend the first
+		f, is := files["openapi/"+name]
+		if !is {
+			continue
+		}
+		n := note(f.path)
+		_, err := values.ParseSchema("openapi/"+name, f.data, func(other string) ([]byte, error) {
+			if data, is := out[path.Base(other)]; is {
+				return data, nil
+			}
+			return nil, fmt.Errorf("%s was not brought over", other)
+		})
+		if err != nil {
+			n.add(Left, "the schema: %s", message.Cut(message.Line(err.Error()), 400))
+			continue
+		}
+		out[name] = f.data
+		n.add(Done, "the schema, as it is")
+	}
+	return out
+}
