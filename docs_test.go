@@ -104,7 +104,8 @@ func TestStarlarkInDocsLoads(t *testing.T) {
 		}
 		g := generation.Load(context.Background(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1,
 			Log: func(string) builtins.Logger { return noLog{} }})
-		if err := g.All()[0].Err; err != nil {
+		// Charts of registries are not fetched here.
+		if err := g.All()[0].Err; err != nil && !strings.Contains(err.Error(), tree.LockFile+" names no chart") {
 			t.Errorf("%s: %v\n%s", b.file, err, b.text)
 		}
 	}

@@ -67,6 +67,8 @@ type ModuleDecl struct {
 	Lookup, Installs []Grant
 	// Hosts are where http.get and http.send may go to.
 	Hosts effect.Hosts
+	// Chart is of a registry or a chart repository, in the place of one in the folder.
+	Chart RemoteChart
 	Pos   string // "file:line" of the call
 }
 

@@ -44,6 +44,9 @@ func declareSpecs() []Spec {
 				{Name: "installs", Type: TypeList, Default: "[]", Doc: "Objects that the chart may hold besides the everyday kinds of Kubernetes in its own namespace: a list of grant(…) without verbs. Name roles, custom resources, objects without a namespace, and objects in another namespace here; else the release is refused before Helm sees it."},
 				{Name: "lookup", Type: TypeList, Default: "[]", Doc: "Objects that the chart's templates may read with lookup: a list of grant(…), with the verbs get, list, or, without verbs, both. Any other lookup is an error."},
 				{Name: "http", Type: TypeStrings, Default: "[]", Doc: "Hosts that http.get and http.send may reach: \"api.example.com\", \"*.example.com\" (any name below), an address or a range, \"10.0.0.0/8\"; each with \":8080\" for that port only. A name must lead to a public address, unless the range of the address is listed, too; \"localhost\" is this machine."},
+				{Name: "chart", Type: TypeString, Default: "None", Doc: "Chart that somebody else publishes: the registry or the repository and, after the last slash, its name: \"oci://ghcr.io/org/charts/web\", or \"https://example.com/charts/web\" for chart web of the repository whose index is https://example.com/charts/index.yaml. The folder then holds no chart; its values.yaml is laid over that of the chart. starling fetch gets it, and notes it in starling.lock."},
+				{Name: "version", Type: TypeString, Default: "None", Doc: "Version of the chart, \"1.2.3\", or a range, \"~1.2\", of which starling fetch chooses the newest. It must be there when chart is."},
+				{Name: "digest", Type: TypeString, Default: "None", Doc: "SHA-256 of the archive of the chart: \"sha256:\" and 64 hex digits, as starling.lock has it; any other archive is an error. Default: that of starling.lock."},
 			},
 		},
 		{
@@ -162,17 +165,16 @@ func callModule(c *call) (starlark.Value, error) {
 			return nil, fmt.Errorf("values_key: %q is no key: letters, digits, - and _", clip(m.ValuesKey))
 		}
 	}
+	var err error
 	for _, list := range []struct {
 		param string
 		to    *[]Grant
 		check func(*Grant) error
 	}{{"grants", &m.Grants, forHooks}, {"installs", &m.Installs, forInstalls}, {"lookup", &m.Lookup, forLookup}} {
-		var err error
 		if *list.to, err = c.grants(list.param, list.check); err != nil {
 			return nil, err
 		}
 	}
-	var err error
 	if m.Drift, err = oneOf(c.strOr("drift", DriftRepair), []string{DriftRepair, DriftReport, DriftIgnore}); err != nil {
 		return nil, fmt.Errorf("drift: %w", err)
 	}
@@ -186,8 +188,10 @@ func callModule(c *call) (starlark.Value, error) {
 	if m.Hosts, err = effect.ParseHosts(c.strings("http")); err != nil {
 		return nil, fmt.Errorf("http: %w", err)
 	}
-	file.Module = m
-	return nil, nil
+	if m.Chart, err = c.remoteChart(); err == nil {
+		file.Module = m
+	}
+	return nil, err
 }
 
 // dnsLabel refuses what Kubernetes would not take as a name of a namespace.

@@ -16,16 +16,24 @@ import (
 func newFetchCommand() *cobra.Command {
 	var o fetch.Options
 	cmd := &cobra.Command{
-		Use:   "fetch",
-		Short: "Fill charts/ of modules with the charts that theirs depend on",
-		Long: `Looks at the dependencies in Chart.yaml of all modules, and gets those that charts/
-lacks, as helm dependency build does: in the versions of Chart.lock, from https://, http://,
-oci:// and, in the tree, file://. Without a lock it chooses the newest versions that fit, and
-writes one. Logins are those of helm registry login and of Docker. It prints a line for each
-module that it has changed; a module with an error stays as it is.`,
-		Example: "  starling fetch --modules addons",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:   "fetch [MODULE...]",
+		Short: "Get the charts that modules name, and those that charts depend on",
+		Long: `Gets the charts that module(chart=) names, from chart repositories (https://, http://) and
+registries (oci://). It notes them in starling.lock, in the folder of the tree, and keeps their
+archives in .starling/charts there: the other commands read those, and need no network.
+
+Then it looks at the dependencies in Chart.yaml of the other modules, and gets those that charts/
+lacks, as helm dependency build does: in the versions of Chart.lock, from the same places and, in
+the tree, file://.
+
+An entry of a lock that fits counts; else, and with --update, the newest version that fits is
+chosen, and the lock is written. Logins are those of helm registry login and of Docker. It prints a
+line for each module that it has changed; a module with an error stays as it is.`,
+		Example: `  starling fetch --modules addons
+  starling fetch --modules addons --update web`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Modules = args
 			stdlog.SetOutput(io.Discard) // Helm tells there of entries of an index that it skips
 			results, err := fetch.Tree(cmd.Context(), o)
 			failed := 0
@@ -44,6 +52,7 @@ module that it has changed; a module with an error stays as it is.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Dir, "modules", ".", "`folder` with all modules")
+	cmd.Flags().BoolVar(&o.Update, "update", false, "choose the newest versions that module() and Chart.yaml allow, whatever the locks name")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long the charts of one module may take")
 	return cmd
 }

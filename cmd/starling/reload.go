@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/starling-operator/starling/modules/fetch"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/live"
@@ -40,13 +41,38 @@ const followAfter = 2 * time.Second
 
 // follow has the driver follow the module tree on disk until ctx ends. A change since it was
 // read is found by the first look.
-func (f *runFlags) follow(ctx context.Context, driver *live.Driver, digest string, log zerolog.Logger) {
+func (f *runFlags) follow(ctx context.Context, driver *live.Driver, digest string, cache *fetch.Cache, log zerolog.Logger) {
 	select {
 	case <-time.After(followAfter):
 	case <-ctx.Done():
 		return
 	}
+	changed := func(ctx context.Context, t *tree.Tree) {
+		driver.Reload(ctx, t)
+		cache.Keep(t)
+	}
 	reload.Run(ctx, reload.Options{
-		Dir: f.modules, Digest: digest, Changed: driver.Reload, Failed: driver.ReloadFailed, Log: log,
+		Dir: f.modules, Tree: tree.Options{Archives: cache.Archive}, Wake: cache.Changed(),
+		Digest: digest, Changed: changed, Failed: driver.ReloadFailed, Log: log,
 	})
+}
+
+// complete has the driver take archives of charts as they come, until ctx ends. All else of the tree
+// stays as it was at the start.
+func (f *runFlags) complete(ctx context.Context, driver *live.Driver, t *tree.Tree, cache *fetch.Cache) {
+	for {
+		select {
+		case <-cache.Changed():
+		case <-ctx.Done():
+			return
+		}
+		next, err := t.Again(tree.Options{Name: f.modules, Archives: cache.Archive})
+		switch {
+		case err != nil:
+			driver.ReloadFailed(err)
+		case next.Digest != t.Digest:
+			driver.Reload(ctx, next)
+			t = next
+		}
+	}
 }

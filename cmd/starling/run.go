@@ -8,6 +8,7 @@ import (
 	"io"
 	stdlog "log"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	_ "time/tzdata" // schedules have time zones, images need not
@@ -23,6 +24,7 @@ import (
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/klog/v2"
 
+	"github.com/starling-operator/starling/modules/fetch"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -116,7 +118,8 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	defer func() { _ = marks.Clear() }() // what stays counts once
 	loader := newLoader(log, marks)
-	gen, err := f.load(ctx, loader)
+	cache := fetch.NewCache(fetch.CacheOptions{Dir: filepath.Join(f.instance.StateDir, "charts"), Log: log})
+	gen, err := f.load(ctx, loader, tree.Options{Archives: cache.Archive})
 	switch {
 	case ctx.Err() != nil:
 		return nil // told to stop meanwhile
@@ -166,11 +169,14 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	log.Info().Str("instance", f.instance.Namespace+"/"+f.instance.Name).Str("listen", srv.Addr()).
 		Int("modules", len(gen.Names)).Msg("starling " + shortVersion() + " starts")
 
-	digest := gen.Tree.Digest
 	group, ctx := errgroup.WithContext(ctx)
+	// The end waits neither for a server that does not answer nor for a file that loads for ever.
+	cache.Keep(gen.Tree)
+	go cache.Run(ctx)
 	if f.reload {
-		// The end does not wait for a file that loads for ever.
-		go f.follow(ctx, driver, digest, log)
+		go f.follow(ctx, driver, gen.Tree.Digest, cache, log)
+	} else {
+		go f.complete(ctx, driver, gen.Tree, cache)
 	}
 	go releaseStart(ctx, driver.Ready)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
@@ -189,11 +195,11 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 
 // load reads and compiles the module tree. A module that is broken does not stop
 // the others; a tree that cannot be read, or holds no module, does.
-func (f *runFlags) load(ctx context.Context, loader *loader) (*generation.Generation, error) {
+func (f *runFlags) load(ctx context.Context, loader *loader, o tree.Options) (*generation.Generation, error) {
 	if f.modules == "" {
 		return nil, errors.New("--modules is missing: the folder of the module tree, such as examples/quickstart")
 	}
-	t, err := tree.ReadDir(f.modules, tree.Options{})
+	t, err := tree.ReadDir(f.modules, o)
 	if err != nil {
 		return nil, err
 	}

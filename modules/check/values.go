@@ -21,7 +21,7 @@ func (c *checker) allValues() {
 		}
 	}
 	config, _ := values.ParseTree(c.tree.Values, c.tree.ValuesFile, known) // what is wrong with it, the tree has said
-	c.values["global"] = section{composer: values.NewComposer(values.Section{Name: "global", Key: values.GlobalKey, Static: static("", nil, c.tree.ValuesFile, config.Global)})}
+	c.values["global"] = section{composer: values.NewComposer(values.Section{Name: "global", Key: values.GlobalKey, Static: static(nil, c.tree.ValuesFile, config.Global)})}
 	for _, m := range c.modules {
 		tree := config.Sections[m.Name]
 		if m.Global {
@@ -31,20 +31,16 @@ func (c *checker) allValues() {
 	}
 }
 
-func static(chartFile string, chart map[string]any, treeFile string, tree map[string]any) []values.Layer {
-	var out []values.Layer
-	if len(chart) > 0 {
-		out = append(out, values.Layer{Name: "chart values.yaml", File: chartFile, Data: chart})
-	}
+func static(module []values.Layer, treeFile string, tree map[string]any) []values.Layer {
 	if tree != nil {
-		out = append(out, values.Layer{Name: "tree values.yaml", File: treeFile, Data: tree})
+		module = append(module, values.Layer{Name: values.LayerTree, File: treeFile, Data: tree})
 	}
-	return out
+	return module
 }
 
 // section checks the values of one module, as they are before anybody has set any.
 func (c *checker) section(m *generation.Module, tree map[string]any) section {
-	s := values.Section{Name: m.Name, Key: m.Key, Static: static(m.Tree.ValuesFile, m.Tree.Values, c.tree.ValuesFile, tree)}
+	s := values.Section{Name: m.Name, Key: m.Key, Static: static(m.FileValues(), c.tree.ValuesFile, tree)}
 	out := section{composer: values.NewComposer(s)}
 	config, all, err := m.Schemas()
 	var wrong *values.SchemaError

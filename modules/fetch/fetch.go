@@ -1,8 +1,9 @@
-// Package fetch fills the charts/ folders of a module tree with the charts that Chart.yaml names as
-// dependencies, as `helm dependency build` does, within limits.
+// Package fetch gets charts for a module tree, within limits: those that module(chart=) names, and
+// those that Chart.yaml names as dependencies, as `helm dependency build` does.
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,18 +16,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Masterminds/semver/v3"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/repo"
 
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/generation"
 )
 
 // Options configures [Tree].
 type Options struct {
 	// Dir is the folder of the module tree.
 	Dir string
+	// Modules are the names of those whose charts are wanted; none: all.
+	Modules []string
+	// Update takes the newest versions that module() and Chart.yaml allow, in the place of those that
+	// the locks name.
+	Update bool
 	// Timeout bounds the work on one module; default one minute.
 	Timeout time.Duration
 	// Transport carries the requests; nil means [http.DefaultTransport].
@@ -43,67 +49,101 @@ type Result struct {
 	Removed []string
 	// Lock is the name of a lock file that was written; empty where it stays.
 	Lock string
-	// Err is why the module's charts/ is as it was; for people.
+	// Err is why the module's charts are as they were; for people.
 	Err error
 }
 
-// Tree fills charts/ of all modules, one after the other. An error of one module is in its result;
-// Tree itself fails when the tree cannot be read, or ctx ends.
+// Tree gets the charts of all modules, one after the other. An error of one module is in its result;
+// Tree itself fails when the tree cannot be read or its lock cannot be written, or ctx ends.
 func Tree(ctx context.Context, o Options) ([]Result, error) {
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
 	}
-	t, err := tree.ReadDir(o.Dir, tree.Options{})
+	// Without its lock: that may not fit, and is what is made here.
+	t, err := tree.ReadDir(o.Dir, tree.Options{Unlocked: true})
 	if err != nil {
 		return nil, err
 	}
-	f := &fetcher{o: o, files: t.Files, indexes: map[string]*repo.IndexFile{}}
+	f := &fetcher{o: o, files: t.Files, modules: declared(ctx, t), indexes: map[string]*repo.IndexFile{}, maxIndex: maxIndex}
+	if f.lock, err = readLock(t.Files); err != nil {
+		return nil, err
+	}
+	for _, name := range o.Modules {
+		if f.modules[name] == nil {
+			return nil, fmt.Errorf("modules folder %s has no module %s", o.Dir, name)
+		}
+	}
 	var results []Result
 	for _, m := range t.Modules {
-		p, err := f.bounded(ctx, m)
+		if len(o.Modules) > 0 && !slices.Contains(o.Modules, m.Name) {
+			continue
+		}
+		r, err := f.bounded(ctx, m)
 		if ctx.Err() != nil {
-			return results, fmt.Errorf("stopped while charts of %s were fetched", m.Dir)
+			_, err := f.lock.write(o.Dir, t)
+			return results, errors.Join(fmt.Errorf("stopped while charts of %s were fetched", m.Dir), err)
 		}
 		switch {
 		case err != nil:
 			results = append(results, Result{Module: m.Name, Err: err})
-		case p.changes():
-			r := Result{Module: m.Name, Fetched: p.names, Removed: p.remove}
-			if p.lockData != nil {
-				r.Lock = p.lock
-			}
+		case len(r.Fetched)+len(r.Removed) > 0 || r.Lock != "":
 			results = append(results, r)
 		}
 	}
-	return results, nil
+	gone, err := f.lock.write(o.Dir, t)
+	return append(results, gone...), err
 }
 
 type fetcher struct {
 	o     Options
 	files fs.FS
-	// indexes of chart repositories, by URL.
-	indexes map[string]*repo.IndexFile
+	// modules as module() declares them, by name.
+	modules map[string]*generation.Module
+	// lock of the tree.
+	lock *treeLock
+	// indexes of chart repositories, by URL; maxIndex bounds each of them, in bytes.
+	indexes  map[string]*repo.IndexFile
+	maxIndex int64
 }
 
 // bounded is module within the time that one module has.
-func (f *fetcher) bounded(ctx context.Context, m *tree.Module) (*plan, error) {
+func (f *fetcher) bounded(ctx context.Context, m *tree.Module) (Result, error) {
 	within, cancel := context.WithTimeout(ctx, f.o.Timeout)
 	defer cancel()
-	p, err := f.module(within, m)
+	r, err := f.module(within, m)
 	if err != nil && errors.Is(within.Err(), context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: not done within %s; --timeout allows more", err, f.o.Timeout)
 	}
-	return p, err
+	return r, err
 }
 
-// module fills charts/ of one module, and returns what it has changed.
-func (f *fetcher) module(ctx context.Context, m *tree.Module) (*plan, error) {
+// module gets the charts of one module, and returns what it has changed.
+func (f *fetcher) module(ctx context.Context, m *tree.Module) (Result, error) {
 	if m.Err != nil {
-		return nil, m.Err
+		return Result{}, m.Err
+	}
+	declared := f.modules[m.Name]
+	_, known := f.lock.before[m.Name]
+	switch {
+	case declared.Decl.Chart.URL != "":
+		return f.remote(ctx, declared)
+	case known && declared.Err != nil: // nobody knows which chart it names
+		return Result{}, declared.Err
+	}
+	var r Result
+	if known {
+		r = f.lock.drop(m.Name)
 	}
 	if m.Chart == nil {
-		return &plan{}, nil
+		return r, nil
 	}
+	filled, err := f.dependencies(ctx, m)
+	filled.Module, filled.Lock = m.Name, cmp.Or(filled.Lock, r.Lock)
+	return filled, err
+}
+
+// dependencies fills charts/ of a module.
+func (f *fetcher) dependencies(ctx context.Context, m *tree.Module) (Result, error) {
 	c := &target{dir: m.Dir}
 	if _, err := fs.Stat(f.files, m.Dir+"/chart/Chart.yaml"); err == nil {
 		c.dir = m.Dir + "/chart"
@@ -113,19 +153,23 @@ func (f *fetcher) module(ctx context.Context, m *tree.Module) (*plan, error) {
 	}
 	var err error
 	if c.chart, err = release.Load(&release.Chart{Name: m.Chart.Name, Files: c.files}); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.dir, err)
+		return Result{}, fmt.Errorf("%s: %w", c.dir, err)
 	}
 	if len(c.chart.Metadata.Dependencies) == 0 {
-		return &plan{}, nil
+		return Result{}, nil
 	}
 	p, err := f.plan(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.dir, err)
+		return Result{}, fmt.Errorf("%s: %w", c.dir, err)
 	}
 	if err := write(filepath.Join(f.o.Dir, filepath.FromSlash(c.dir)), p); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.dir, err)
+		return Result{}, fmt.Errorf("%s: %w", c.dir, err)
 	}
-	return p, nil
+	r := Result{Module: m.Name, Fetched: p.names, Removed: p.remove}
+	if p.lockData != nil {
+		r.Lock = p.lock
+	}
+	return r, nil
 }
 
 // target is the chart of a module, as it is on the disk.
@@ -158,19 +202,23 @@ func (f *fetcher) plan(ctx context.Context, c *target) (*plan, error) {
 		return nil, err
 	}
 	locked, err := lockedBy(c.chart)
-	if err != nil {
+	if err != nil && !f.o.Update {
 		return nil, err
 	}
-	if locked == nil {
-		if c.complete() {
-			return p, nil
-		}
-		if locked, err = f.resolve(ctx, c); err != nil {
+	if locked == nil && !f.o.Update && c.complete() {
+		return p, nil
+	}
+	if locked == nil || f.o.Update {
+		newest, err := f.resolve(ctx, c)
+		if err != nil {
 			return nil, err
 		}
-		if p.lockData, err = newLock(c.chart, locked); err != nil {
-			return nil, err
+		if !slices.EqualFunc(locked, newest, sameVersion) {
+			if p.lockData, err = newLock(c.chart, newest); err != nil {
+				return nil, err
+			}
 		}
+		locked = newest
 	}
 	for _, d := range locked {
 		if err := f.dependency(ctx, c, d, packed, p); err != nil {
@@ -179,12 +227,18 @@ func (f *fetcher) plan(ctx context.Context, c *target) (*plan, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(packed)) {
 		same := func(d *chart.Dependency) bool { return d.Name == packed[name].Name() }
-		wanted := func(d *chart.Dependency) bool { return same(d) && fits(d.Version, packed[name].Metadata.Version) }
+		wanted := func(d *chart.Dependency) bool {
+			return same(d) && tree.InRange(d.Version, packed[name].Metadata.Version)
+		}
 		if _, again := p.add[name]; !again && slices.ContainsFunc(locked, same) && !slices.ContainsFunc(locked, wanted) {
 			p.remove = append(p.remove, name)
 		}
 	}
 	return p, nil
+}
+
+func sameVersion(a, b *chart.Dependency) bool {
+	return a.Name == b.Name && a.Version == b.Version && a.Repository == b.Repository
 }
 
 // dependency gets one chart that is locked, when charts/ lacks it.
@@ -193,7 +247,7 @@ func (f *fetcher) dependency(ctx context.Context, c *target, d *chart.Dependency
 	for _, sub := range c.chart.Dependencies() {
 		switch {
 		case sub.Name() != d.Name:
-		case fits(d.Version, sub.Metadata.Version):
+		case tree.InRange(d.Version, sub.Metadata.Version):
 			there = sub
 		default:
 			other = sub
@@ -229,7 +283,7 @@ func (f *fetcher) dependency(ctx context.Context, c *target, d *chart.Dependency
 		return err
 	}
 	switch {
-	case got.Name() == d.Name && fits(d.Version, got.Metadata.Version):
+	case got.Name() == d.Name && tree.InRange(d.Version, got.Metadata.Version):
 	case local && got.Name() == d.Name:
 		return fmt.Errorf("%s is version %s by now, %s says %s: delete %s and run starling fetch again", d.Repository, got.Metadata.Version, p.lock, d.Version, p.lock)
 	default:
@@ -250,7 +304,7 @@ func (f *fetcher) dependency(ctx context.Context, c *target, d *chart.Dependency
 func (c *target) complete() bool {
 	for _, d := range c.chart.Metadata.Dependencies {
 		if strings.HasPrefix(d.Repository, "file://") || !slices.ContainsFunc(c.chart.Dependencies(), func(sub *chart.Chart) bool {
-			return sub.Name() == d.Name && fits(d.Version, sub.Metadata.Version)
+			return sub.Name() == d.Name && tree.InRange(d.Version, sub.Metadata.Version)
 		}) {
 			return false
 		}
@@ -290,19 +344,6 @@ func loadPacked(file string, data []byte) (*chart.Chart, error) {
 		return nil, fmt.Errorf("%s is no archive of a chart", file)
 	}
 	return parent.Dependencies()[0], nil
-}
-
-// fits reports whether the version of a chart is one of the range, as Helm sees it.
-func fits(versions, version string) bool {
-	if versions == version {
-		return true
-	}
-	constraint, err := semver.NewConstraint(versions)
-	if err != nil {
-		return false
-	}
-	v, err := semver.NewVersion(version)
-	return err == nil && constraint.Check(v)
 }
 
 // sameChart compares the files of two charts.

@@ -1,9 +1,7 @@
 package fetch
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -56,6 +54,11 @@ func fetched(t *testing.T, dir string, srv *httptest.Server) string {
 	if srv != nil {
 		o.Transport = srv.Client().Transport
 	}
+	return fetchedBy(t, o)
+}
+
+func fetchedBy(t *testing.T, o Options) string {
+	t.Helper()
 	results, err := Tree(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -266,32 +269,6 @@ func TestFolder(t *testing.T) {
 	if diff := cmp.Diff(before, filesIn(t, filepath.Join(dir, "web"))); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// hostileArchive is a chart with a file of this name and text.
-func hostileArchive(t *testing.T, name string, text []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	zip := gzip.NewWriter(&b)
-	tape := tar.NewWriter(zip)
-	for _, f := range []struct {
-		name string
-		data []byte
-	}{{"redis/Chart.yaml", []byte("apiVersion: v2\nname: redis\nversion: 1.2.0\n")}, {name, text}} {
-		if err := tape.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.data))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tape.Write(f.data); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := tape.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }
 
 // TestErrors: each leaves the tree as it was, and one module's error leaves others alone.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 )
 
 // tooLarge is the error of what has more bytes than that.
@@ -13,11 +14,12 @@ type tooLarge int64
 func (t tooLarge) Error() string { return fmt.Sprintf("it is larger than %d MiB", int64(t)>>20) }
 
 // limited ends requests with ctx, whatever their own context is: Helm's client of registries takes
-// none. It bounds their answers.
+// none. It bounds their answers: left is what all of them together may still have.
 type limited struct {
 	ctx  context.Context
 	base http.RoundTripper
 	max  int64
+	left *atomic.Int64
 }
 
 func (l limited) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -29,20 +31,21 @@ func (l limited) RoundTrip(req *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	resp.Body = &body{resp.Body, l.max, l.max, end}
+	resp.Body = &body{resp.Body, l.max, l.left, end}
 	return resp, nil
 }
 
-// body is an answer of at most max bytes.
+// body is an answer that counts.
 type body struct {
 	io.ReadCloser
-	left, max int64
-	end       func()
+	max  int64
+	left *atomic.Int64
+	end  func()
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
-	if b.left -= int64(n); b.left < 0 {
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), max(b.left.Load(), 0)+1)])
+	if b.left.Add(-int64(n)) < 0 {
 		return 0, tooLarge(b.max)
 	}
 	return n, err

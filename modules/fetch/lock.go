@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -22,6 +23,9 @@ func lockName(ch *chart.Chart) string {
 func lockedBy(ch *chart.Chart) ([]*chart.Dependency, error) {
 	if ch.Lock == nil {
 		return nil, nil
+	}
+	if slices.Contains(ch.Lock.Dependencies, nil) {
+		return nil, fmt.Errorf("%s has an empty dependency: delete it and run starling fetch again, which then writes a new one", lockName(ch))
 	}
 	wanted := ch.Metadata.Dependencies
 	digest, err := digestOf([2][]*chart.Dependency{wanted, ch.Lock.Dependencies})

@@ -2,14 +2,11 @@ package fetch
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net/http"
 	"net/url"
 	"os"
 	"path"
@@ -18,7 +15,6 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/cli"
 	"helm.sh/helm/v3/pkg/ignore"
 	"helm.sh/helm/v3/pkg/registry"
 	"helm.sh/helm/v3/pkg/repo"
@@ -26,17 +22,6 @@ import (
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 )
-
-// maxIndex bounds the index of a chart repository; the largest public ones have 20 MiB.
-const maxIndex = 64 << 20
-
-// place is a repository as messages name it: without a password.
-func place(repository string) string {
-	if u, err := url.Parse(repository); err == nil {
-		return u.Redacted()
-	}
-	return "the repository"
-}
 
 // resolve chooses a version for each dependency: the newest of its range.
 func (f *fetcher) resolve(ctx context.Context, c *target) ([]*chart.Dependency, error) {
@@ -74,7 +59,7 @@ func (f *fetcher) version(ctx context.Context, c *target, d *chart.Dependency) (
 			return "", err
 		}
 		if versions, err = client.Tags(strings.TrimPrefix(ociRef(d), "oci://")); err != nil {
-			return "", fmt.Errorf("cannot list its versions in %s: %w", place(d.Repository), err)
+			return "", fmt.Errorf("cannot list its versions in %s: %w", place(d.Repository), scrub(err))
 		}
 	default:
 		index, err := f.index(ctx, d.Repository)
@@ -88,7 +73,7 @@ func (f *fetcher) version(ctx context.Context, c *target, d *chart.Dependency) (
 		}
 	}
 	for _, v := range versions {
-		if fits(d.Version, v) {
+		if tree.InRange(d.Version, v) {
 			return v, nil
 		}
 	}
@@ -100,41 +85,54 @@ func (f *fetcher) version(ctx context.Context, c *target, d *chart.Dependency) (
 
 // get returns the archive of a chart in the version that is locked.
 func (f *fetcher) get(ctx context.Context, c *target, d *chart.Dependency) ([]byte, error) {
-	switch {
-	case strings.HasPrefix(d.Repository, "file://"):
+	if strings.HasPrefix(d.Repository, "file://") {
 		ch, err := f.local(c, d)
 		if err != nil {
 			return nil, err
 		}
 		return pack(ch)
-	case registry.IsOCI(d.Repository):
-		return f.pull(ctx, ociRef(d)+":"+d.Version)
 	}
-	index, err := f.index(ctx, d.Repository)
+	from, sum, err := f.find(ctx, d)
 	if err != nil {
 		return nil, err
 	}
+	return f.archive(ctx, from, sum)
+}
+
+// find returns the URL of a chart in a version, and the SHA-256 of its archive where an index says it.
+func (f *fetcher) find(ctx context.Context, d *chart.Dependency) (from, sum string, err error) {
+	if registry.IsOCI(d.Repository) {
+		return ociRef(d) + ":" + d.Version, "", nil
+	}
+	index, err := f.index(ctx, d.Repository)
+	if err != nil {
+		return "", "", err
+	}
 	for _, v := range index.Entries[d.Name] {
-		if !fits(d.Version, v.Version) || len(v.URLs) == 0 {
+		if !tree.InRange(d.Version, v.Version) || len(v.URLs) == 0 {
 			continue
 		}
-		from, err := repo.ResolveReferenceURL(d.Repository, v.URLs[0])
-		if err != nil {
-			return nil, fmt.Errorf("the index of %s has a wrong URL for it", place(d.Repository))
+		if from, err = repo.ResolveReferenceURL(d.Repository, v.URLs[0]); err != nil {
+			return "", "", fmt.Errorf("the index of %s has a wrong URL for it", place(d.Repository))
 		}
-		if registry.IsOCI(from) {
-			return f.pull(ctx, from)
-		}
-		data, err := f.download(ctx, from, tree.MaxFileBytes)
-		if err != nil {
-			return nil, err
-		}
-		if sum := fmt.Sprintf("%x", sha256.Sum256(data)); v.Digest != "" && strings.TrimPrefix(v.Digest, "sha256:") != sum {
-			return nil, fmt.Errorf("%s has sent other bytes than the index says: sha256 %s instead of %s; nothing was written", place(from), sum, v.Digest)
-		}
-		return data, nil
+		return from, strings.TrimPrefix(v.Digest, "sha256:"), nil
 	}
-	return nil, fmt.Errorf("%s has no version %s of it", place(d.Repository), d.Version)
+	return "", "", fmt.Errorf("%s has no version %s of it", place(d.Repository), d.Version)
+}
+
+// archive gets what is at a URL that find has returned.
+func (f *fetcher) archive(ctx context.Context, from, sum string) ([]byte, error) {
+	if registry.IsOCI(from) {
+		return f.pull(ctx, from)
+	}
+	data, err := f.download(ctx, from, tree.MaxFileBytes)
+	if err != nil {
+		return nil, err
+	}
+	if got := fmt.Sprintf("%x", sha256.Sum256(data)); sum != "" && sum != got {
+		return nil, fmt.Errorf("%s has sent other bytes than the index says: sha256 %s instead of %s; nothing was written", place(from), got, sum)
+	}
+	return data, nil
 }
 
 // local loads the chart of a folder in the tree, without what its .helmignore names. Links out of
@@ -220,7 +218,7 @@ func (f *fetcher) index(ctx context.Context, repository string) (*repo.IndexFile
 	if err != nil {
 		return nil, err
 	}
-	data, err := f.download(ctx, from, maxIndex)
+	data, err := f.download(ctx, from, f.maxIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -239,56 +237,4 @@ func (f *fetcher) index(ctx context.Context, repository string) (*repo.IndexFile
 	}
 	f.indexes[repository] = index
 	return index, nil
-}
-
-// download gets a file of at most so many bytes.
-func (f *fetcher) download(ctx context.Context, from string, limit int64) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s is no URL", place(from))
-	}
-	resp, err := f.client(ctx, limit).Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", place(from), resp.Status)
-	}
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", place(from), err)
-	}
-	return data, nil
-}
-
-func ociRef(d *chart.Dependency) string { return strings.TrimSuffix(d.Repository, "/") + "/" + d.Name }
-
-// registry is Helm's client, with the logins of `helm registry login` and of Docker.
-func (f *fetcher) registry(ctx context.Context) (*registry.Client, error) {
-	return registry.NewClient(
-		registry.ClientOptHTTPClient(f.client(ctx, tree.MaxFileBytes)),
-		registry.ClientOptCredentialsFile(cli.New().RegistryConfig),
-		registry.ClientOptEnableCache(true),
-	)
-}
-
-// pull gets a chart from a registry; the digests of its parts are checked on the way.
-func (f *fetcher) pull(ctx context.Context, ref string) ([]byte, error) {
-	client, err := f.registry(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pulled, err := client.Pull(ref)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", ref, err)
-	}
-	return pulled.Chart.Data, nil
-}
-
-// client carries requests that end with ctx, and answers of at most so many bytes.
-func (f *fetcher) client(ctx context.Context, limit int64) *http.Client {
-	retries := registry.NewTransport(false)
-	retries.Base = cmp.Or(f.o.Transport, retries.Base)
-	return &http.Client{Transport: limited{ctx, retries, limit}}
 }

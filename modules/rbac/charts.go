@@ -124,7 +124,7 @@ func (b *builder) sections() (map[string]*values.Composer, error) {
 		if m.Global {
 			ofTree, ofUser = config.Global, user.Global
 		}
-		s := values.Section{Name: m.Name, Key: m.Key, Static: append(static(m.Tree.ValuesFile, m.Tree.Values), static(t.ValuesFile, ofTree)...), Config: ofUser}
+		s := values.Section{Name: m.Name, Key: m.Key, Static: append(m.FileValues(), static(t.ValuesFile, ofTree)...), Config: ofUser}
 		if cs, all, err := m.Schemas(); err == nil {
 			s.ConfigSchema, s.Schema = cs, all
 		}

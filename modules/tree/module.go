@@ -1,8 +1,6 @@
 package tree
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path"
@@ -81,6 +79,9 @@ func (t *Tree) readModule(s *snapshot, dir string) *Module {
 		m.fail(dir, err)
 	}
 	m.Key = Key(m.Name)
+	if l, ok := s.lock[m.Name]; ok {
+		m.Locked = &l
+	}
 	t.readCommon(s, m)
 	t.readChart(s, m)
 	for _, c := range s.children(dir) {
@@ -122,6 +123,9 @@ func (t *Tree) readChart(s *snapshot, m *Module) {
 	}
 	if root == "" {
 		m.CRDs = files(s, crds, "")
+		if m.Locked != nil {
+			readArchive(s, m)
+		}
 		return
 	}
 	m.Chart = &Chart{Values: m.Values, ValuesFile: m.ValuesFile, Name: m.Name}
@@ -150,11 +154,7 @@ func (t *Tree) readChart(s *snapshot, m *Module) {
 		made := File{"Chart.yaml", fmt.Appendf(nil, "apiVersion: v2\nname: %s\nversion: 0.1.0\n", m.Name)}
 		m.Chart.Files = append([]File{made}, m.Chart.Files...)
 	}
-	h := sha256.New()
-	for _, f := range m.Chart.Files {
-		hashFile(h, f.Path, f.Data)
-	}
-	m.Chart.Digest = hex.EncodeToString(h.Sum(nil))
+	m.Chart.Digest = chartDigest(m.Chart.Files)
 }
 
 // ofChart reports whether the file or folder at p in the chart's folder is the

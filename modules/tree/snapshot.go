@@ -21,6 +21,7 @@ type snapshot struct {
 	entries  map[string]*entry // by path; "." is the root
 	broken   []brokenFile      // what could not be read, by path
 	problems []Problem
+	lock     map[string]Locked // by module
 }
 
 // brokenFile is a file or folder that cannot be read. link: it is a link, so nobody
@@ -54,7 +55,10 @@ func takeSnapshot(fsys fs.FS, o Options) (*snapshot, error) {
 	if err := r.dir(".", 0); err != nil {
 		return nil, err
 	}
-	return s, nil
+	if o.Unlocked {
+		return s, nil
+	}
+	return s, r.locked()
 }
 
 // dir reads the folder p. It fails for the tree as a whole only.
@@ -126,7 +130,8 @@ func (r *reader) below(p string, depth int) error {
 }
 
 // skipped reports what no tree has: hidden names (..data of a ConfigMap volume,
-// .git), but for Helm's .helmignore; and at the root those that begin with _.
+// .git), but for Helm's .helmignore; and at the root those that begin with _. Archives of
+// charts are read apart, by the lock.
 func skipped(name, dir string) bool {
 	if dir == "." && strings.HasPrefix(name, "_") {
 		return true

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,6 +41,12 @@ type Options struct {
 	// Empty allows a tree without modules: a folder of libraries, whose tests are
 	// run.
 	Empty bool
+	// Archives gives the archive of a chart that the lock names and the tree lacks, or says why
+	// it does not; nil: there are none but those of the tree. It may be called for each read.
+	Archives func(Locked) ([]byte, error)
+	// Unlocked leaves the lock and its archives unread: modules have no other charts than
+	// those in their folders.
+	Unlocked bool
 }
 
 func (o Options) withDefaults() Options {
@@ -120,10 +128,17 @@ type Module struct {
 	HookFiles []string
 	// Chart is nil for a hook-only module.
 	Chart *Chart
-	// Values is what the module's values.yaml holds (its chart's, when it has
+	// Locked is the chart that the lock names for it; nil: none. The module has it when its
+	// folder holds no other.
+	Locked *Locked
+	// Values is what the module's values.yaml holds (its chart's, when the folder has
 	// one), as plain data; never nil. ValuesFile is its path, "" without one.
 	Values     map[string]any
 	ValuesFile string
+	// ChartValues is what the values.yaml in the archive of the chart holds, over which Values
+	// lie; nil for other modules. ChartValuesFile names it in messages.
+	ChartValues     map[string]any
+	ChartValuesFile string
 	// CRDs are the files of crds/, the module's own and its chart's, as they are. Those
 	// of subcharts are in the chart.
 	CRDs []File
@@ -148,6 +163,8 @@ type Chart struct {
 	// Files are the chart's own files and no others (no hooks, schemas, CRDs), by
 	// path. A Chart.yaml is always among them: one is made up when there is none.
 	Files []File
+	// Archive is the path of the archive that it comes from, "" for one in the module's folder.
+	Archive string
 	// Values and ValuesFile are the module's.
 	Values     map[string]any
 	ValuesFile string
@@ -207,6 +224,11 @@ func Read(fsys fs.FS, o Options) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ofFiles(s, o)
+}
+
+// ofFiles makes a tree of its files.
+func ofFiles(s *snapshot, o Options) (*Tree, error) {
 	t := &Tree{Files: s, Digest: s.digest(), Problems: s.problems, Values: map[string]any{}}
 	if t.Digest == o.Known {
 		return t, nil
@@ -216,6 +238,7 @@ func Read(fsys fs.FS, o Options) (*Tree, error) {
 			continue
 		}
 		switch name := e.Name(); {
+		case name == path.Dir(ChartsDir):
 		case name == "global":
 			t.Global = t.readGlobal(s)
 		case name == "lib":
@@ -242,6 +265,7 @@ func Read(fsys fs.FS, o Options) (*Tree, error) {
 		return nil, fmt.Errorf("modules folder %s is empty: no module in it", o.Name)
 	}
 	t.refuseDuplicates()
+	t.lockedOthers(s)
 	slices.SortStableFunc(t.Modules, func(a, b *Module) int { return strings.Compare(a.Name, b.Name) })
 	if err := t.readValues(s, o); err != nil {
 		return nil, err
@@ -270,6 +294,15 @@ func (t *Tree) refuseDuplicates() {
 		key, isSwitch := strings.CutSuffix(m.Key, "Enabled")
 		if owner := byKey[key]; isSwitch && owner != nil {
 			m.fail(m.Dir, fmt.Errorf("its values key %s is the switch of module %s: rename one", m.Key, owner.Name))
+		}
+	}
+}
+
+// lockedOthers tells of charts that the lock names for modules that are not there.
+func (t *Tree) lockedOthers(s *snapshot) {
+	for _, name := range slices.Sorted(maps.Keys(s.lock)) {
+		if !slices.ContainsFunc(t.Modules, func(m *Module) bool { return m.Name == name }) {
+			t.problem(LockFile, "", "it names a chart of module %s, which is not there: run starling fetch, which takes it out", name)
 		}
 	}
 }

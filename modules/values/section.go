@@ -20,7 +20,7 @@ type HookLayer struct {
 
 // Layer is one static source of values.
 type Layer struct {
-	// Name is "chart values.yaml" or "tree values.yaml".
+	// Name is [LayerChart], [LayerFolder] or [LayerTree].
 	Name string
 	// File is the path of the file in the tree, "" when there is none.
 	File string

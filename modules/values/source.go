@@ -12,6 +12,8 @@ const (
 	LayerModule = "module.star"
 	// LayerChart is the chart's values.yaml.
 	LayerChart = "chart values.yaml"
+	// LayerFolder is the values.yaml of a module whose chart comes from somewhere else.
+	LayerFolder = "module values.yaml"
 	// LayerTree is the values.yaml of the tree.
 	LayerTree = "tree values.yaml"
 	// LayerSchema are the defaults of the schemas.

@@ -106,7 +106,9 @@ func (l *loader) problem(m *tree.Module, path, msg string) {
 
 func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Module {
 	m := &Module{Name: t.Name, Key: t.Key, Global: global, Tree: t, Err: t.Err, Decl: builtins.ModuleDecl{Timeout: defaultTimeout}}
-	if t.ModuleFile != "" {
+	if t.ModuleFile == "" {
+		m.checkChart()
+	} else {
 		l.moduleFile(ctx, m, t.ModuleFile)
 	}
 	if m.Decl.Release == "" {
@@ -147,6 +149,7 @@ func (l *loader) moduleFile(ctx context.Context, m *Module, path string) {
 	if file.Module != nil {
 		m.Decl = *file.Module
 	}
+	m.checkChart()
 	if m.Enabled, err = function(globals, path, "enabled", 0); err != nil {
 		m.join(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/starling-operator/starling/modules/tree"
 )
 
 // places are the folders whose changes matter, with the names in them that do; nil: all
@@ -44,7 +46,15 @@ func placesOf(dir string) places {
 		p[path] = nil
 		return nil
 	})
+	if charts := filepath.Join(root, filepath.FromSlash(tree.ChartsDir)); isDir(charts) {
+		p[charts] = nil
+	}
 	return p
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // hidden says that no tree has a folder of this name.

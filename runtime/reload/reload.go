@@ -27,6 +27,8 @@ type Options struct {
 	Digest string
 	// Files are others, by their paths: what becomes of them is a change, too.
 	Files []string
+	// Wake says that what [tree.Options.Archives] gives has changed; nil: nobody does.
+	Wake <-chan struct{}
 	// Changed takes a tree that is not as the last one. Nothing is noticed before it
 	// returns, and nothing is missed.
 	Changed func(ctx context.Context, t *tree.Tree)
@@ -97,6 +99,7 @@ func (w *watcher) loop(ctx context.Context) {
 			}
 			quiet.Reset(min(w.o.Quiet, w.o.MaxWait-now.Sub(first)))
 			continue
+		case <-w.o.Wake:
 		case <-quiet.C:
 		case <-poll.C:
 		}

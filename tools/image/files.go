@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/compression"
@@ -54,14 +55,20 @@ func certificates() []byte {
 // modulesPath is where modules lie in an image that has some.
 const modulesPath = "/modules"
 
-// moduleFiles reads a module tree: all but hidden files and what is no file.
+// chartsDir are the folders of a module tree that hold archives of charts: those that
+// starling.lock names.
+var chartsDir = []string{".starling", ".starling/charts"}
+
+// moduleFiles reads a module tree: all but hidden files, other than archives of charts, and what
+// is no file.
 func moduleFiles(tree fs.FS) ([]file, error) {
 	out := []file{{path: modulesPath[1:] + "/", mode: 0o755}}
 	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || path == ".":
 			return err
-		case strings.HasPrefix(d.Name(), ".") && d.Name() != ".helmignore":
+		case strings.HasPrefix(d.Name(), ".") && d.Name() != ".helmignore" && !slices.Contains(chartsDir, path),
+			strings.HasPrefix(path, ".starling/") && !strings.HasPrefix(path+"/", ".starling/charts/"):
 			if d.IsDir() {
 				return fs.SkipDir
 			}

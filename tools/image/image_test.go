@@ -242,7 +242,8 @@ func TestBaseAndPush(t *testing.T) {
 }
 
 func TestModules(t *testing.T) {
-	files, err := moduleFiles(fstest.MapFS{"web/module.star": {Data: []byte("module()")}, ".git/x": {}, "web/.helmignore": {}, "web/.x": {}})
+	files, err := moduleFiles(fstest.MapFS{"web/module.star": {Data: []byte("module()")}, ".git/x": {}, "web/.helmignore": {}, "web/.x": {},
+		"starling.lock": {}, ".starling/charts/0a.tgz": {}, ".starling/charts/.0b.tgz.new": {}, ".starling/x/y": {}, "web/.starling/charts/c.tgz": {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func TestModules(t *testing.T) {
 	for _, f := range files {
 		got = append(got, f.path)
 	}
-	if want := "modules/ modules/web/ modules/web/.helmignore modules/web/module.star"; strings.Join(got, " ") != want {
+	if want := "modules/ modules/.starling/ modules/.starling/charts/ modules/.starling/charts/0a.tgz modules/starling.lock modules/web/ modules/web/.helmignore modules/web/module.star"; strings.Join(got, " ") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if _, err := addModules(image(t), buildOptions{Modules: filepath.Join(t.TempDir(), "none")}); err == nil {

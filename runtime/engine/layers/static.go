@@ -16,10 +16,8 @@ func (l *Layers) Prepare(gen *generation.Module, tree map[string]any, file strin
 			broken = err.Error()
 		}
 	}
-	if t := gen.Tree; t != nil {
-		if len(t.Values) > 0 {
-			s.Static = append(s.Static, values.Layer{Name: "chart values.yaml", File: t.ValuesFile, Data: t.Values})
-		}
+	if gen.Tree != nil {
+		s.Static = gen.FileValues()
 		var err error
 		s.ConfigSchema, s.Schema, err = gen.Schemas()
 		fail(err)

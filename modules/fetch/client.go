@@ -1,0 +1,156 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/cli"
+	"helm.sh/helm/v3/pkg/registry"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+
+	"github.com/starling-operator/starling/modules/tree"
+)
+
+const (
+	// maxIndex bounds the index of a chart repository for people who wait for it; the largest public
+	// ones have 20 MiB.
+	maxIndex = 32 << 20
+	// maxIndexBeside bounds it for a process that runs: an index takes twenty times as much memory.
+	maxIndexBeside = 4 << 20
+	// maxTalk is what a registry may send beside the archive of a chart.
+	maxTalk = 1 << 20
+	// maxRedirects is how often a server may name another URL.
+	maxRedirects = 10
+)
+
+// place is a URL as messages name it: without a login, and without a query, which may be one.
+func place(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "the repository"
+	}
+	u.RawQuery = ""
+	return u.Redacted()
+}
+
+// secretParts are the parts of URLs that may be logins.
+var secretParts = regexp.MustCompile(`(://)[^/@\s"]+@|\?[^\s"]+`)
+
+// scrub takes logins out of the text of an error: a server may have sent us to a URL that holds one.
+func scrub(err error) error {
+	return scrubbed{secretParts.ReplaceAllString(err.Error(), "$1"), err}
+}
+
+// scrubbed is an error with another text.
+type scrubbed struct {
+	text  string
+	cause error
+}
+
+func (s scrubbed) Error() string { return s.text }
+func (s scrubbed) Unwrap() error { return s.cause }
+
+// download gets a file of at most so many bytes, with the login that there is for its host.
+func (f *fetcher) download(ctx context.Context, from string, limit int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no URL", place(from))
+	}
+	var unread error
+	if req.URL.Scheme == "https" && req.URL.User == nil { // by http:// anybody could read it
+		var known auth.Credential
+		if known, unread = login(ctx, req.URL.Host); known.Username != "" {
+			req.SetBasicAuth(known.Username, known.Password)
+		}
+	}
+	resp, err := f.client(ctx, limit, 0).Do(req)
+	if err != nil {
+		return nil, scrub(err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusOK:
+	case unread != nil:
+		return nil, fmt.Errorf("%s answers %s; logins cannot be read: %w", place(from), resp.Status, unread)
+	default:
+		return nil, fmt.Errorf("%s answers %s", place(from), resp.Status)
+	}
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", place(from), err)
+	}
+	return data, nil
+}
+
+// login is that of `helm registry login` or of Docker's config, which are read each time; the empty
+// one when they have none.
+func login(ctx context.Context, host string) (auth.Credential, error) {
+	helm, err := credentials.NewStore(cli.New().RegistryConfig, credentials.StoreOptions{})
+	if err != nil {
+		return auth.EmptyCredential, err
+	}
+	docker, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
+	if err != nil {
+		return auth.EmptyCredential, err
+	}
+	return credentials.Credential(credentials.NewStoreWithFallbacks(helm, docker))(ctx, host)
+}
+
+func ociRef(d *chart.Dependency) string { return strings.TrimSuffix(d.Repository, "/") + "/" + d.Name }
+
+// registry is Helm's client, with the logins of `helm registry login` and of Docker.
+func (f *fetcher) registry(ctx context.Context) (*registry.Client, error) {
+	return registry.NewClient(
+		registry.ClientOptHTTPClient(f.client(ctx, tree.MaxFileBytes, maxTalk)),
+		registry.ClientOptCredentialsFile(cli.New().RegistryConfig),
+		registry.ClientOptEnableCache(true),
+	)
+}
+
+// pull gets a chart from a registry; the digests of its parts are checked on the way.
+func (f *fetcher) pull(ctx context.Context, ref string) ([]byte, error) {
+	client, err := f.registry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pulled, err := client.Pull(ref)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ref, scrub(err))
+	}
+	return pulled.Chart.Data, nil
+}
+
+// client carries requests that end with ctx. All their answers together have at most limit bytes,
+// and so many besides.
+func (f *fetcher) client(ctx context.Context, limit, besides int64) *http.Client {
+	retries := registry.NewTransport(false)
+	retries.Base = cmp.Or(f.o.Transport, retries.Base)
+	left := &atomic.Int64{}
+	left.Store(limit + besides)
+	return &http.Client{Transport: limited{ctx, retries, limit, left}, CheckRedirect: checkRedirect}
+}
+
+// checkRedirect refuses to go on without TLS, where anybody could answer. A login is for its host and
+// port alone; Go would send it to all ports.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	if req.URL.Host != via[0].URL.Host {
+		req.Header.Del("Authorization")
+	}
+	switch {
+	case via[0].URL.Scheme == "https" && req.URL.Scheme != "https":
+		return errors.New("it sends us on without TLS")
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("it sends us on more than %d times", maxRedirects)
+	}
+	return nil
+}
