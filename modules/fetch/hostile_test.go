@@ -53,7 +53,7 @@ func hostileArchive(t *testing.T, name string, text []byte) []byte {
 }
 
 // endless sends so many MiB of comments.
-func endless(w http.ResponseWriter, mib int) {
+func endless(w io.Writer, mib int) {
 	line := append(bytes.Repeat([]byte("#"), 1<<20-1), '\n')
 	for range mib {
 		if _, err := w.Write(line); err != nil {
@@ -93,6 +93,8 @@ func TestHostileRepository(t *testing.T) {
 		{"an archive of archives of zeros", nil, send(hostileArchive(t, "redis/charts/s.tgz", inside)), "packed charts hold more than 32 MiB"},
 		{"an archive with a path upwards", nil, send(hostileArchive(t, "redis/../../evil", []byte("x"))), "chart illegally references parent directory"},
 		{"an archive with a name from the root", nil, send(hostileArchive(t, "redis//etc/passwd", []byte("x"))), "chart illegally contains absolute paths"},
+		{"an archive without its subcharts", nil, send(hostileArchive(t, "redis/Chart.yaml", []byte("apiVersion: v2\nname: redis\nversion: 1.2.0\ndependencies: [{name: common, version: 1.x, repository: https://charts.example.com}]\n"))),
+			"the archive lacks what the chart depends on"},
 		{"sends us on without TLS", to(plain.URL), nil, "it sends us on without TLS"},
 		{"sends us on without an end", to("/index.yaml"), nil, "it sends us on more than 10 times"},
 		{"sends us to a file", to("file:///etc/passwd"), nil, "without TLS"},
@@ -130,13 +132,18 @@ func TestHostileRepository(t *testing.T) {
 	}
 }
 
-// A process that runs reads no large index.
+// A process that runs reads no index that would take much memory.
 func TestCacheOfLargeIndex(t *testing.T) {
-	srv := newRepository(t, func(w http.ResponseWriter, _ *http.Request) bool { endless(w, 50); return true })
-	c := NewCache(CacheOptions{Dir: t.TempDir(), Transport: srv.Client().Transport, Log: zerolog.Nop()})
-	err := c.try(t.Context(), tree.Locked{URL: srv.URL + "/redis", Version: "1.2.0", Digest: "sha256:" + strings.Repeat("0", 64)})
-	if err == nil || !strings.Contains(err.Error(), "/index.yaml: it is larger than 4 MiB") {
-		t.Errorf("got %v", err)
+	for want, index := range map[string]func(w io.Writer){
+		"/index.yaml: it is larger than 4 MiB":         func(w io.Writer) { endless(w, 50) },
+		"/index.yaml is too large: it holds more than": func(w io.Writer) { io.WriteString(w, "entries: ["+strings.Repeat("{},", 1<<20)+"]\n") },
+	} {
+		srv := newRepository(t, func(w http.ResponseWriter, _ *http.Request) bool { index(w); return true })
+		c := NewCache(CacheOptions{Dir: t.TempDir(), Transport: srv.Client().Transport, Log: zerolog.Nop()})
+		err := c.try(t.Context(), tree.Locked{URL: srv.URL + "/redis", Version: "1.2.0", Digest: "sha256:" + strings.Repeat("0", 64)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 

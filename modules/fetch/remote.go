@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/registry"
 
@@ -130,6 +131,9 @@ func (f *fetcher) chart(ctx context.Context, d *chart.Dependency, locked tree.Lo
 	}
 	if got.Name() != d.Name || !tree.InRange(d.Version, got.Metadata.Version) {
 		return nil, fmt.Errorf("%s has sent chart %s %s, wanted is version %s", place(from), got.Name(), got.Metadata.Version, d.Version)
+	}
+	if err := action.CheckDependencies(got, got.Metadata.Dependencies); err != nil {
+		return nil, fmt.Errorf("the archive lacks what the chart depends on (%w): its author packs it with helm package --dependency-update", err)
 	}
 	return data, nil
 }

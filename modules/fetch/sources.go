@@ -21,6 +21,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 // resolve chooses a version for each dependency: the newest of its range.
@@ -221,6 +222,11 @@ func (f *fetcher) index(ctx context.Context, repository string) (*repo.IndexFile
 	data, err := f.download(ctx, from, f.maxIndex)
 	if err != nil {
 		return nil, err
+	}
+	if f.maxIndex <= bounded.MaxYAML { // beside other work its size in memory counts
+		if err := bounded.CheckYAML(data); err != nil {
+			return nil, fmt.Errorf("%s %w", place(from), err)
+		}
 	}
 	temp, err := os.CreateTemp("", "starling-index-")
 	if err != nil {

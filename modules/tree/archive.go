@@ -18,8 +18,13 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// maxUnpacked is how much the archive of a chart may hold.
-const maxUnpacked = 32 << 20
+const (
+	// maxUnpacked is how much the archive of a chart may hold.
+	maxUnpacked = 32 << 20
+	// maxPacked is how many times as much as the files of a tree the charts of all its archives may
+	// hold together.
+	maxPacked = 2
+)
 
 // locked reads the lock and the archives that it names. It fails for the tree as a whole only.
 func (r *reader) locked() error {
@@ -103,7 +108,7 @@ func (t *Tree) Again(o Options) (*Tree, error) {
 		return nil, errors.New("the tree was not read from files")
 	}
 	o = o.withDefaults()
-	s := &snapshot{entries: map[string]*entry{}, problems: before.problems}
+	s := &snapshot{entries: map[string]*entry{}, problems: before.problems, packed: maxPacked * o.MaxBytes}
 	r := &reader{snapshot: s, fsys: before, o: o}
 	for p, e := range before.entries {
 		if p != path.Dir(ChartsDir) && !inside(p, ChartsDir) {
@@ -144,14 +149,14 @@ func readArchive(s *snapshot, m *Module) {
 		m.fail(f.Path, fmt.Errorf("it holds other bytes than %s says, sha256:%x: run starling fetch, which gets it again", LockFile, sum))
 		return
 	}
-	if err := unpack(f.Data, m); err != nil {
+	if err := unpack(f.Data, m, &s.packed); err != nil {
 		m.fail(f.Path, fmt.Errorf("%s: %w", l.File(), err))
 	}
 }
 
-// unpack fills in what the archive of a module's chart holds. The author's .helmignore has done
-// its work when the archive was made.
-func unpack(data []byte, m *Module) error {
+// unpack fills in what the archive of a module's chart holds, and takes its size from what is left
+// for those after it. The author's .helmignore has done its work when the archive was made.
+func unpack(data []byte, m *Module, left *int64) error {
 	zip, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return fmt.Errorf("this is no archive of a chart: %w", err)
@@ -162,6 +167,10 @@ func unpack(data []byte, m *Module) error {
 		return fmt.Errorf("this is no archive of a chart: %w", err)
 	case n > maxUnpacked:
 		return fmt.Errorf("it holds more than %s", size(maxUnpacked))
+	case n > *left:
+		return errors.New("with this one the charts of all archives together hold too much: see the limits of a module tree")
+	default:
+		*left -= n
 	}
 	files, err := loader.LoadArchiveFiles(bytes.NewReader(data))
 	if err != nil {

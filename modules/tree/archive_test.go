@@ -265,6 +265,26 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// The charts of all archives together are as limited as the files of a tree.
+func TestArchivesTogether(t *testing.T) {
+	files, locks := fstest.MapFS{}, map[string]Locked{}
+	for i, name := range []string{"a", "b", "c"} {
+		archive, digest := packed(t, redisChart, "files/a: "+strings.Repeat("a", 1<<20+i))
+		locks[name] = Locked{URL: "https://charts.example.com/redis", Version: "1.3.0", Digest: digest}
+		files[name+"/module.star"] = &fstest.MapFile{Data: []byte("module()\n")}
+		files[locks[name].Archive()] = &fstest.MapFile{Data: archive}
+	}
+	lock, err := FormatLock(locks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files[LockFile] = &fstest.MapFile{Data: lock}
+	tr, err := Read(files, Options{MaxBytes: 1100 << 10})
+	if err != nil || tr.Modules[0].Err != nil || tr.Modules[1].Err != nil || tr.Modules[2].Err == nil || !strings.Contains(tr.Modules[2].Err.Error(), "the charts of all archives together hold too much") {
+		t.Errorf("got %v, %v", tr, err)
+	}
+}
+
 // A lock is for everybody to read.
 func TestLockedURLs(t *testing.T) {
 	for _, l := range []Locked{

@@ -22,6 +22,7 @@ type snapshot struct {
 	broken   []brokenFile      // what could not be read, by path
 	problems []Problem
 	lock     map[string]Locked // by module
+	packed   int64             // how many bytes more the charts of archives may hold
 }
 
 // brokenFile is a file or folder that cannot be read. link: it is a link, so nobody
@@ -50,7 +51,7 @@ type reader struct {
 }
 
 func takeSnapshot(fsys fs.FS, o Options) (*snapshot, error) {
-	s := &snapshot{entries: map[string]*entry{".": {name: ".", dir: true}}}
+	s := &snapshot{entries: map[string]*entry{".": {name: ".", dir: true}}, packed: maxPacked * o.MaxBytes}
 	r := &reader{snapshot: s, fsys: fsys, o: o}
 	if err := r.dir(".", 0); err != nil {
 		return nil, err
