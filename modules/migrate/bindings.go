@@ -26,15 +26,21 @@ type binder struct {
 
 // place says where a hook stands, on which the stages that it may have depend.
 type place struct {
+	module string
 	global bool // among the global hooks
 	chart  bool // in a module with a chart
 }
 
+// noChart is why a module has no stages of Helm.
+const noChart = "there is no chart"
+
 // refuses says why there is no such stage there; "" when there is.
 func (p place) refuses(stage string) string {
 	switch {
+	case (stage == "before_helm" || stage == "after_helm") && p.global:
+		return "it is for hooks of modules"
 	case (stage == "before_helm" || stage == "after_helm") && !p.chart:
-		return "there is no chart"
+		return noChart
 	case (stage == "before_all" || stage == "after_all") && !p.global:
 		return "it is for global hooks"
 	}
@@ -72,7 +78,15 @@ func (b *binder) stages(c *config) (out []string) {
 		if s.order == nil {
 			continue
 		}
-		if why := b.place.refuses(s.name); why != "" {
+		why := b.place.refuses(s.name)
+		switch {
+		case why == noChart && slices.ContainsFunc(out, func(text string) bool { return strings.HasPrefix(text, "startup(") }):
+			b.add(Changed, "%s: %s; startup() runs the hook, and no later change of values does", s.name, why)
+			continue
+		case why == noChart: // addon-operator runs these hooks all the same
+			b.add(Changed, "%s is startup(): %s, and no later change of values runs the hook", s.name, why)
+			s.name = "startup"
+		case why != "":
 			b.add(Left, "%s: %s", s.name, why)
 			continue
 		}

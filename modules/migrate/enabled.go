@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -10,9 +11,46 @@ var noise = regexp.MustCompile(`^(#.*|set [-+].*|(source|\.) .*|function __main_
 
 var answer = regexp.MustCompile(`^echo ["']?(true|false)["']? *> *["']?\$\{?MODULE_ENABLED_RESULT\}?["']?$`)
 
-// enabledFunction makes def enabled() of an enabled script. A script that only says true or
-// false is translated; of any other the function holds the script, and waits.
-func enabledFunction(n *notes, source string) string {
+const says = ` *> *["']?\$\{?MODULE_ENABLED_RESULT\}?["']?`
+
+// has asks whether a module is on.
+var has = regexp.MustCompile(`^values::array_has "?global\.enabledModules"? "?([a-z0-9-]+)"?$`)
+
+// required is a script that says true if some modules are on, and else false.
+var required = regexp.MustCompile(`^if (.+?) *; *then\necho ["']?true["']?` + says + `\nelse\necho ["']?false["']?` + says + `\nfi$`)
+
+// requirements are the modules that must be on for the script to say true; nil where it decides
+// by anything else.
+func requirements(source string) (names []string) {
+	var lines []string
+	for line := range strings.Lines(source) {
+		if line = strings.TrimSpace(line); !noise.MatchString(line) {
+			lines = append(lines, line)
+		}
+	}
+	m := required.FindStringSubmatch(strings.Join(lines, "\n"))
+	if m == nil {
+		return nil
+	}
+	for _, condition := range strings.Split(m[1], " && ") {
+		name := has.FindStringSubmatch(strings.TrimSpace(condition))
+		if name == nil {
+			return nil
+		}
+		names = append(names, name[1])
+	}
+	return names
+}
+
+// enabledFunction makes def enabled() of an enabled script, or requirements. A script that only says
+// true or false is translated, and one that asks whether other modules of the tree are on; of any
+// other the function holds the script, and waits.
+func enabledFunction(n *notes, source string, modules map[string]string) (function string, requires []string) {
+	names := requirements(source)
+	if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return modules[name] == "" }) {
+		n.add(Done, "it is module(requires = …)")
+		return "", names
+	}
 	result, plain := "", true
 	for line := range strings.Lines(source) {
 		line = strings.TrimSpace(line)
@@ -25,15 +63,20 @@ func enabledFunction(n *notes, source string) string {
 	switch {
 	case plain && result == "true":
 		n.add(Done, "the script always says true")
-		return "\ndef enabled():\n    return True\n"
+		return "\ndef enabled():\n    return True\n", nil
 	case plain && result == "false":
 		n.add(Done, "the script always says false")
-		return "\ndef enabled():\n    return disabled(\"the old enabled script always said false\")\n"
+		return "\ndef enabled():\n    return disabled(\"the old enabled script always said false\")\n", nil
 	}
 	n.add(Left, "the script decides as it runs; enabled() waits until it is written")
+	for _, name := range names {
+		if modules[name] == "" {
+			n.add(Left, "it asks for the module %s, which is not in the tree", name)
+		}
+	}
 	if strings.Contains(source, "enabledModules") {
 		n.add(Left, "it asks which modules are on; where it asks for modules that must be on, module(requires = […]) says the same")
 	}
 	return "\ndef enabled():\n    # TODO: write in Starlark what the old script below does; values.get reads values.\n" +
-		"    return waiting(" + starlark("not yet written: "+n.path) + ")\n\n# The old script:\n#\n" + oldBody(source)
+		"    return waiting(" + starlark("not yet written: "+n.path) + ")\n\n# The old script:\n#\n" + oldBody(source), nil
 }

@@ -45,17 +45,24 @@ func goConfig(source []byte) (c *config, computed []string, filters map[string]s
 // hookLiteral finds the literal of the config, the only one of the file.
 func (r *goReader) hookLiteral(file *ast.File) (*ast.CompositeLit, error) {
 	var found []ast.Expr
+	library := ""
 	ast.Inspect(file, func(n ast.Node) bool {
 		call, is := n.(*ast.CallExpr)
 		if !is || len(call.Args) == 0 {
 			return true
 		}
-		if name := lastName(call.Fun); name == "RegisterFunc" || name == "Register" {
+		switch name := lastName(call.Fun); {
+		case name == "RegisterFunc" || name == "Register":
 			found = append(found, call.Args[0])
+		case strings.HasPrefix(name, "Register"):
+			library = name
 		}
 		return true
 	})
-	if len(found) != 1 {
+	switch {
+	case len(found) == 0 && library != "":
+		return nil, fmt.Errorf("%s, a library, registers its hook; write hook(…) by hand", library)
+	case len(found) != 1:
 		return nil, fmt.Errorf("RegisterFunc is called %s in it; write hook(…) by hand", counted(len(found), "time"))
 	}
 	e := found[0]
@@ -104,6 +111,7 @@ func constants(file *ast.File) map[string]ast.Expr {
 type goReader struct {
 	constants map[string]ast.Expr
 	computed  []string
+	unknowns  int // how often a part is computed, those of one name counted each time
 	depth     int
 	steps     int
 }
@@ -156,7 +164,25 @@ func (r *goReader) value(e ast.Expr, path string) any {
 // goName is the name of a function or of a type: no data, and not computed either.
 type goName string
 
+// placeholder stands for a selector that is computed, or a part of it: without it the watch, and
+// its grant, would reach further than the old one. It is nil for other fields.
+func placeholder(field string) any {
+	names := map[string]any{"MatchNames": []any{"todo"}}
+	switch field {
+	case "NameSelector":
+		return names
+	case "NamespaceSelector":
+		return map[string]any{"NameSelector": names}
+	case "LabelSelector":
+		return map[string]any{"MatchLabels": map[string]any{"todo": "todo"}}
+	case "FieldSelector":
+		return map[string]any{"MatchExpressions": []any{map[string]any{"Field": "metadata.name", "Operator": "Equals", "Value": "todo"}}}
+	}
+	return nil
+}
+
 func (r *goReader) unknown(path string) any {
+	r.unknowns++
 	if !slices.Contains(r.computed, path) {
 		r.computed = append(r.computed, path)
 	}
@@ -208,7 +234,11 @@ func (r *goReader) composite(e *ast.CompositeLit, path string) any {
 			name, _ = r.value(kv.Key, path).(string)
 		}
 		place := strings.TrimPrefix(path+"."+name, ".")
+		before := r.unknowns
 		v := r.value(kv.Value, place)
+		if todo := placeholder(name); todo != nil && r.unknowns > before {
+			v = todo
+		}
 		if _, is := v.(goName); is && name != "FilterFunc" {
 			v = r.unknown(place)
 		}
@@ -319,8 +349,10 @@ func renamed(v any) any {
 				out["matchLabels"] = value
 			case "NamespaceSelector":
 				out["namespace"] = renamed(value)
-			case "ExecuteHookOnEvents":
-				out["executeHookOnEvent"] = renamed(value)
+			case "ExecuteHookOnEvents": // true is the default
+				if value == false {
+					out["executeHookOnEvent"] = []any{}
+				}
 			default:
 				out[strings.ToLower(name[:min(1, len(name))])+name[min(1, len(name)):]] = renamed(value)
 			}

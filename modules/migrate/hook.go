@@ -29,7 +29,7 @@ func translateHook(n *notes, source []byte, at place, o Options) (h hookFile, ok
 	if path.Ext(n.path) == ".go" {
 		return translateGoHook(n, source, at, o)
 	}
-	text, err := configText(source)
+	text, err := configText(source, at.module)
 	if err != nil {
 		n.add(Left, "%v", err)
 		return hookFile{}, false
@@ -53,7 +53,11 @@ func translateGoHook(n *notes, source []byte, at place, o Options) (h hookFile, 
 		return hookFile{}, false
 	}
 	for _, field := range computed {
-		n.add(Left, "its field %s is computed, and left out", field)
+		if strings.Contains(field, "Selector") {
+			n.add(Left, "its field %s is computed: write the selector in the place of todo", field)
+		} else {
+			n.add(Left, "its field %s is computed, and left out", field)
+		}
 	}
 	for _, watch := range slices.Sorted(maps.Keys(filters)) {
 		n.add(Left, "the filter %s of the watch %q: write filter = …; until then the watch keeps whole objects", filters[watch], watch)

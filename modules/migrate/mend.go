@@ -100,6 +100,7 @@ func (r *Result) takeOut(dir string, refused refusal, all bool) {
 	switch {
 	case i < 0 || all:
 		r.modules = slices.Delete(r.modules, at, at+1)
+		delete(m.modules, m.name)
 		for _, n := range m.all {
 			r.besides = append(r.besides, n.all...)
 		}

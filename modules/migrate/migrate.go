@@ -91,7 +91,7 @@ func AddonOperator(ctx context.Context, modules, globalHooks fs.FS, o Options) (
 			r.besides = append(r.besides, Note{dir, Left, err.Error()})
 			continue
 		}
-		names[name], m.name, keys[tree.Key(name)] = dir, name, true
+		names[name], m.name, m.modules, keys[tree.Key(name)] = dir, name, names, true
 		if unwritten {
 			m.lacks("the global hooks")
 		}
@@ -100,10 +100,14 @@ func AddonOperator(ctx context.Context, modules, globalHooks fs.FS, o Options) (
 				m.lacks(n.Path)
 			}
 		}
-		m.translate()
 		r.modules = append(r.modules, m)
 	}
-	if len(names) == 0 && !unwritten {
+	for _, m := range r.modules {
+		if m.name != "global" {
+			m.translate() // it may require any other one
+		}
+	}
+	if len(names) == 0 && !slices.ContainsFunc(r.modules, func(m *module) bool { return m.hooks > 0 }) {
 		return nil, fmt.Errorf("there is no module in the folder: a module is a folder with a chart, hooks or an enabled script%s", first(r.besides))
 	}
 	for _, f := range beside {

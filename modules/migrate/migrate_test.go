@@ -220,6 +220,8 @@ func TestTheResultLoads(t *testing.T) {
 			"web/Chart.yaml: Starling refuses it:", "web/templates/a.yaml", "a: 1"},
 		"two charts": {fstest.MapFS{"web/Chart.yaml": {Data: []byte("name: web")}, "web/chart/Chart.yaml": {Data: []byte("name: web")}, "jobs/hooks/a.sh": good}, nil,
 			"web: the module is not brought over: web: two charts", "jobs/hooks/a.star", "startup(order = 1)"},
+		"required": {fstest.MapFS{"web/Chart.yaml": {Data: []byte("name: web")}, "web/chart/Chart.yaml": {Data: []byte("name: web")}, "jobs/hooks/a.sh": good, "jobs/enabled": {Data: []byte("if values::array_has global.enabledModules web; then\necho true > $MODULE_ENABLED_RESULT\nelse\necho false > $MODULE_ENABLED_RESULT\nfi\n")}}, nil,
+			"jobs/enabled: it is module(requires", "jobs/module.star", "return waiting(\"not yet written: the module web, which it requires\")"},
 		"switch": {fstest.MapFS{"web/hooks/a.sh": good, "web-enabled/hooks/a.sh": good}, nil,
 			"web-enabled: the module is not brought over", "web/hooks/a.star", "startup"},
 		"crd": {fstest.MapFS{"web/hooks/a.sh": good, "web/crds/a.yaml": {Data: []byte("kind: Pod")}}, nil,

@@ -15,18 +15,20 @@ import (
 
 // module brings one module over, or the global hooks.
 type module struct {
-	o     Options
-	dir   string // in both trees
-	name  string
-	files map[string]oldFile // by their path in the folder
-	all   []*notes
-	out   []tree.File
-	from  map[string]string // the old paths of files, by their new ones
+	o       Options
+	dir     string // in both trees
+	name    string
+	files   map[string]oldFile // by their path in the folder
+	all     []*notes
+	out     []tree.File
+	from    map[string]string // the old paths of files, by their new ones
+	modules map[string]string // the folders of all modules, by name
 	// refused are the new files that stand there as comments.
 	refused map[string]bool
 	// what module.star says
 	enabled           *bool
 	function          string
+	requires          []string
 	besides           map[string]any // values of the chart outside of the module's section
 	secrets           []raw
 	installs, lookups []string
@@ -74,7 +76,7 @@ func (m *module) hasChart() bool {
 func (m *module) isModule() bool {
 	for rel := range m.files {
 		first, _, below := strings.Cut(rel, "/")
-		if slices.Contains([]string{"enabled", "Chart.yaml", "values.yaml"}, rel) || below && slices.Contains([]string{"hooks", "templates", "crds"}, first) {
+		if slices.Contains([]string{"enabled", "Chart.yaml", "values.yaml"}, rel) || below && slices.Contains([]string{"hooks", "templates", "crds", "openapi"}, first) {
 			return true
 		}
 	}
@@ -103,7 +105,7 @@ func (m *module) file(rel string, f oldFile) {
 	base := path.Base(rel)
 	switch {
 	case rel == "enabled":
-		m.function = enabledFunction(m.note(f.path), string(f.data))
+		m.function, m.requires = enabledFunction(m.note(f.path), string(f.data), m.modules)
 	case rel == "values.yaml":
 		m.values(rel, f)
 	case rel == ".namespace":
@@ -187,6 +189,9 @@ func (m *module) hook(below string, f oldFile) {
 	switch {
 	case strings.HasSuffix(base, "_test.go"):
 		return
+	case isGo && bytes.Contains(f.data, []byte("RegisterEnsureCRDsHook(")):
+		m.note(f.path).add(Done, "it applies crds/, which Starling does itself")
+		return
 	case !isGo && !f.executable && looksLikeConfig(string(f.data)):
 		m.note(f.path).add(Left, "it is not executable, so it was no hook; if it is one, say chmod +x and begin again")
 		return
@@ -194,7 +199,7 @@ func (m *module) hook(below string, f oldFile) {
 		m.note(f.path).add(Left, "it is no hook: write anew what hooks share or read")
 		return
 	}
-	h, ok := translateHook(m.note(f.path), f.data, place{global: m.name == "global", chart: m.hasChart()}, m.o)
+	h, ok := translateHook(m.note(f.path), f.data, place{module: m.name, global: m.name == "global", chart: m.hasChart()}, m.o)
 	if !ok {
 		m.lacks(f.path)
 		return

@@ -35,6 +35,9 @@ func (m *module) moduleFile() string {
 	if m.enabled != nil {
 		add("enabled = %s,", starlark(*m.enabled))
 	}
+	if len(m.requires) > 0 && m.unmet() == "" {
+		add("requires = %s,", starlark(m.requires))
+	}
 	if m.hasChart() {
 		add("values_key = %s,  # templates read .Values.%s", starlark(tree.Key(m.name)), tree.Key(m.name))
 		add("adopt = True,  # takes the release over that addon-operator has installed")
@@ -59,12 +62,24 @@ func (m *module) moduleFile() string {
 	return "# Brought over from " + m.dir + " by `starling new`.\n\n" + call + m.enabledText() + m.chartValues()
 }
 
+// unmet is a module that this one requires, and that is not brought over.
+func (m *module) unmet() string {
+	for _, name := range m.requires {
+		if m.modules[name] == "" {
+			return name
+		}
+	}
+	return ""
+}
+
 // enabledText is def enabled(). A chart whose values are not all there yet would break the
 // release that it takes over, and a hook that is not written would refuse what it is asked
 // about: such a module waits.
 func (m *module) enabledText() string {
 	why := ""
 	switch {
+	case m.unmet() != "":
+		why = "the module " + m.unmet() + ", which it requires"
 	case m.hasChart() && m.missing != "":
 		why = m.missing
 	case m.hasChart() && m.hooks > 0:

@@ -22,6 +22,7 @@ func TestConfigText(t *testing.T) {
 		{"double quotes, computed", `echo "{\"configVersion\": \"v1\", \"onStartup\": $N}"`, "", "it holds $N"},
 		{"python", "print(r'''configVersion: v1\n'''\n)", "configVersion: v1\n", ""},
 		{"variable", "cat <<EOF\nconfigVersion: v1\nkind: ${KIND}\nEOF\n", "", "line 1: its config is computed: it holds ${KIND}"},
+		{"module", "cat <<EOF\nconfigVersion: v1\nqueue: /modules/$(module::name::kebab_case)/a\nEOF\n", "configVersion: v1\nqueue: /modules/web/a", ""},
 		{"command", "cat <<EOF\nconfigVersion: v1\nkind: `kind`\nEOF\n", "", "it holds `kind`"},
 		{"f-string", "print(f\"\"\"configVersion: v1\n\"\"\")", "", "values of an f-string"},
 		{"no end", "cat <<EOF\nconfigVersion: v1\n", "", "no text with configVersion"},
@@ -29,7 +30,7 @@ func TestConfigText(t *testing.T) {
 		{"large", strings.Repeat("#", maxSource+1), "", "larger than 256 KiB"},
 		{"binary", "\x7fELF", "", "a binary"},
 	} {
-		got, err := configText([]byte(tt.source))
+		got, err := configText([]byte(tt.source), "web")
 		switch {
 		case tt.err == "" && (err != nil || got != tt.want):
 			t.Errorf("%s: got %q, %v; want %q", tt.name, got, err, tt.want)
@@ -105,15 +106,38 @@ func TestEnabledFunction(t *testing.T) {
 		{"#!/bin/bash\nset -e\necho true > $MODULE_ENABLED_RESULT\n", "return True"},
 		{"#!/bin/bash\nsource /shell_lib.sh\nfunction __main__() {\n  echo \"false\" > \"${MODULE_ENABLED_RESULT}\"\n}\nenabled::run $@\n", "return disabled("},
 		{"#!/bin/bash\nkubectl get x && exit 1\necho true > $MODULE_ENABLED_RESULT\n", "return waiting("},
+		{"#!/bin/bash\nif values::array_has global.enabledModules \"gone\" ; then\n  echo \"true\" > $MODULE_ENABLED_RESULT\nelse\n  echo \"false\" > $MODULE_ENABLED_RESULT\nfi\n", "return waiting("},
 		{"", "return waiting("},
 	} {
-		got := enabledFunction(&notes{path: "web/enabled"}, tt.source)
+		got, _ := enabledFunction(&notes{path: "web/enabled"}, tt.source, nil)
 		if !strings.Contains(got, tt.want) {
 			t.Errorf("%q: got %s", tt.source, got)
 		}
 		if _, err := (&syntax.FileOptions{}).Parse("module.star", got, 0); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestRequirements(t *testing.T) {
+	ask := func(condition string) string {
+		return "#!/bin/bash\nsource /shell_lib.sh\nfunction __main__() {\n  if " + condition + " ; then\n    echo \"true\" > $MODULE_ENABLED_RESULT\n  else\n    echo \"false\" > \"$MODULE_ENABLED_RESULT\"\n  fi\n}\nenabled::run $@\n"
+	}
+	for condition, want := range map[string][]string{
+		`values::array_has global.enabledModules "cert-manager-crd"`:                                    {"cert-manager-crd"},
+		`values::array_has "global.enabledModules" web && values::array_has global.enabledModules "db"`: {"web", "db"},
+		`! values::array_has global.enabledModules "web"`:                                               nil,
+		`values::array_has global.enabledModules "web" || values::has a`:                                nil,
+		`values::array_has global.enabledModules "web" && kubectl get x`:                                nil,
+		"values::array_has global.enabledModules \"web\" ; then\n exit 1\n fi\n if true":                nil,
+	} {
+		if got := requirements(ask(condition)); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", condition, got, want)
+		}
+	}
+	function, requires := enabledFunction(&notes{}, ask(`values::array_has global.enabledModules "web"`), map[string]string{"web": "010-web"})
+	if function != "" || !slices.Equal(requires, []string{"web"}) {
+		t.Errorf("got %q, %q", function, requires)
 	}
 }
 

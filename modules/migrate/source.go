@@ -9,17 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// configText returns the text that a hook prints for --config, as far as it stands in the
-// file as it is: in a here-document of a shell, or in a text in quotes. Nothing is run. The
+// configText returns the text that a hook of a module prints for --config, as far as it stands in
+// the file as it is: in a here-document of a shell, or in a text in quotes. Nothing is run. The
 // error says why there is none, for the report.
-func configText(source []byte) (string, error) {
+func configText(source []byte, module string) (string, error) {
 	switch {
 	case len(source) > maxSource:
 		return "", fmt.Errorf("it is larger than %d KiB", maxSource>>10)
 	case bytes.HasPrefix(source, []byte("\x7fELF")) || !utf8.Valid(source):
 		return "", errors.New("it is a binary: run it with --config, and write hook(…) by hand")
 	}
-	src := strings.ReplaceAll(string(source), "\r\n", "\n")
+	// The one thing that many hooks compute is a queue with the name of their module.
+	src := strings.NewReplacer("\r\n", "\n", "$(module::name::kebab_case)", module).Replace(string(source))
 	var found []candidate
 	for _, c := range append(hereDocuments(src), quotedTexts(src)...) {
 		if looksLikeConfig(c.text) {
