@@ -30,6 +30,8 @@ type eachKind struct {
 	// stateful hooks set a value and a state of each object; the controller notes as much
 	// at the object.
 	stateful bool
+	// children: the hook watches what it makes, each for its object.
+	children bool
 	aim      float64 // of the ratio; 0: none
 }
 
@@ -50,7 +52,16 @@ func (k eachKind) verdict(ratio float64) string {
 
 // tree is a small controller: a mirror for each ConfigMap with the label.
 func (k eachKind) tree() map[string]string {
-	keeps := ""
+	keeps, children := "", ""
+	if k.children {
+		children = `, k8s.watch(
+        "v1", "ConfigMap",
+        name = "mirrors",
+        namespaces = ["` + eachMirrors + `"],
+        filter = lambda o: o.get("metadata.annotations"),
+        wakes = lambda o: "` + eachSources + `/" + o.metadata.name,
+    )`
+	}
 	if k.stateful {
 		keeps = `    values.set(["mirrors", ctx.key], {"stamp": ctx.object["data"]["` + stampKey + `"]})
     ctx.state.set("stamp", ctx.object["data"]["` + stampKey + `"])
@@ -80,7 +91,7 @@ hook(
         namespaces = ["` + eachSources + `"],
         labels = {"` + sideLabel + `": "` + sideHook + `"},
         filter = lambda o: {"name": o.metadata.name, "data": o.data},
-    )],
+    )` + children + `],
 )
 `,
 	}
@@ -220,6 +231,11 @@ func measureEach(ctx context.Context, b *bench) error {
 	}
 	for _, kind := range eachKinds() {
 		if err := x.measure(ctx, kind); err != nil {
+			return err
+		}
+	}
+	if !b.far {
+		if err := x.measureChildren(ctx); err != nil {
 			return err
 		}
 	}

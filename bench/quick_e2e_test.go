@@ -25,6 +25,7 @@ func TestQuick(t *testing.T) {
 		"a deleted Deployment of one of 10 modules", "… an edited field of it", "10 modules at rest for 3 s, requests",
 		"memory per 10000 watched objects",
 		"for_each over 200 objects", "for_each with values and state over 200 objects", "… one change, p50",
+		"one event of a child among 200 objects, runs", "… requests, p50",
 		"30 modules of one object and one watch, first install", "30 modules of one object and one watch, unchanged, from the lease",
 		"… resident memory with one module", "… processor at rest", "… one event, p50 of 20, beside 10 modules",
 		"a global value that one of 30 charts reads", "… releases that were looked at", "… requests for the other modules",

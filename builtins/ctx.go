@@ -65,6 +65,9 @@ type Event struct {
 	Deleting, Held, Same bool
 	// Lacks, of a watch with for_each: the object has no result yet.
 	Lacks bool
+	// Wakes, of a watch beside that of for_each, says which objects it is for; nil: all. Hooks do
+	// not see it.
+	Wakes *effect.Wakes
 	// Cause says which runs have brought it about; nil: none. Hooks do not see it.
 	Cause *effect.Cause
 	// Request is what somebody asks, for "request". Hooks see it as ctx.request.

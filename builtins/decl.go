@@ -227,6 +227,13 @@ type WatchBinding struct {
 	// The code is not in it before the whole generation is loaded, which puts a
 	// digest of it into the place of the file's path.
 	FilterID string
+	// Wakes says which objects of for_each an event of an object is for: None, a key or a list of
+	// keys. Nil: its owners among them, or all when it has none.
+	Wakes starlark.Callable
+	// WakesID is for Wakes what FilterID is for Filter.
+	WakesID string
+	// WakesAll: each event is for all of them (wakes="all").
+	WakesAll bool
 	// KeepObject has events carry the object, too (keep="object").
 	KeepObject bool
 	// Events are the changes that trigger: added, modified, deleted, in this

@@ -3,6 +3,7 @@ package builtins
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -26,6 +27,9 @@ func (c *call) forEach(h *HookDecl) error {
 				return fmt.Errorf("%s: means nothing without for_each", name)
 			}
 		}
+		if b := waking(h.Bindings); b != nil {
+			return fmt.Errorf("wakes: of watch %q: means nothing without for_each", b.Name)
+		}
 		return nil
 	}
 	h.ForEach = c.str("for_each")
@@ -45,6 +49,16 @@ func (c *call) forEach(h *HookDecl) error {
 	return nil
 }
 
+// waking returns the first binding with wakes=, or nil.
+func waking(bindings []Binding) *Binding {
+	for i := range bindings {
+		if w := bindings[i].Watch; w != nil && (w.Wakes != nil || w.WakesAll) {
+			return &bindings[i]
+		}
+	}
+	return nil
+}
+
 func checkEach(h *HookDecl) error {
 	var watches []string
 	for _, b := range h.Bindings {
@@ -57,10 +71,11 @@ func checkEach(h *HookDecl) error {
 			return fmt.Errorf("%s is for hooks without it; beside watches there may be schedule(…)", b.Name)
 		}
 	}
-	for _, name := range watches {
-		if name == h.ForEach {
-			return nil
+	if i := slices.IndexFunc(h.Bindings, func(b Binding) bool { return b.Watch != nil && b.Name == h.ForEach }); i >= 0 {
+		if waking(h.Bindings[i:i+1]) != nil {
+			return fmt.Errorf("the watch %q has wakes=: an event of an object of for_each is for that object; wakes= is for the other watches", h.ForEach)
 		}
+		return nil
 	}
 	hint := "its watches are " + strings.Join(watches, ", ")
 	if near := message.Nearest(h.ForEach, watches); near != "" {

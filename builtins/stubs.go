@@ -117,6 +117,8 @@ func (t Type) python() string {
 		return "str | list[str] | dict"
 	case TypeFilter:
 		return "Callable | list[str] | str"
+	case TypeWakes:
+		return "Callable | str"
 	case TypeRef:
 		return "dict | str"
 	case TypeConditions:

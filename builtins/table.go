@@ -69,6 +69,7 @@ const (
 	TypeDuration Type = "duration, as \"30s\", or seconds"
 	TypeSelector Type = "string, list of strings or dict"
 	TypeFilter   Type = "function, list of strings or jq program"
+	TypeWakes    Type = "function or \"all\""
 	TypeRef      Type = "object, dict or string"
 	TypeRetry    Type = "retry"
 	// TypeConditions are named expressions.

@@ -49,6 +49,9 @@ func (t Type) check(v starlark.Value) error {
 	case TypeFilter:
 		_, callable := v.(starlark.Callable)
 		ok = callable || isList(v) || isString(v)
+	case TypeWakes:
+		_, callable := v.(starlark.Callable)
+		ok = callable || isString(v)
 	case TypeConditions:
 		ok = isList(v) || isDict(v)
 	case TypeRef:

@@ -25,8 +25,8 @@ func TestPerObject(t *testing.T) {
 	t.Cleanup(func() {
 		_ = shared.Dynamic.Resource(definitions).Delete(context.Background(), "websites.starling.dev", metav1.DeleteOptions{})
 	})
+	shared.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: websites}\n") // where its routes are watched
 	f := example(t, "per-object")
-	shared.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: websites}\n")
 	f.start()
 	f.waitReady()
 
@@ -59,6 +59,18 @@ func TestPerObject(t *testing.T) {
 			return err
 		}
 		return holds(fmt.Sprint(o.Object["status"]), []string{"2 of 2 replicas are ready", "status:True"})
+	})
+
+	// The route is in another namespace, and names its website.
+	routes := shared.Client.CoreV1().ConfigMaps("websites")
+	if err := routes.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "starling.dev/example=per-object"}); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("a deleted route is back", func() error {
+		if n := f.routes(ns + "-blog"); n != 1 {
+			return fmt.Errorf("%d routes", n)
+		}
+		return nil
 	})
 
 	f.nothingToPlan()

@@ -4,6 +4,9 @@ import (
 	"go.starlark.net/syntax"
 )
 
+// ofObjects are the arguments of k8s.watch that are functions of an object.
+var ofObjects = [...]string{"filter", "wakes"}
+
 // comparisons reports `o.metadata.labels == {…}`: an object is never equal to a dict,
 // and in no list of dicts, whatever both hold. Only where the left side is surely what
 // the cluster gave: the parameter of a filter, e.object of an event, what k8s.get
@@ -25,8 +28,11 @@ func (c *checker) comparisons(s *source) {
 				if s.builtin(n.Fn) != "k8s.watch" {
 					return true
 				}
-				lambda, ok := argument(n, -1, "filter").(*syntax.LambdaExpr)
-				if ok && len(lambda.Params) > 0 {
+				for _, arg := range ofObjects {
+					lambda, ok := argument(n, -1, arg).(*syntax.LambdaExpr)
+					if !ok || len(lambda.Params) == 0 {
+						continue
+					}
 					if id, ok := lambda.Params[0].(*syntax.Ident); ok {
 						c.compareIn(s, []syntax.Stmt{&syntax.ExprStmt{X: lambda.Body}}, map[string]bool{id.Name: true}, false)
 					}

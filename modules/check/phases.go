@@ -62,6 +62,7 @@ func (c *checker) phases() {
 				}
 				if b.Watch != nil {
 					note(b.Watch.Filter, builtins.PhaseFilter)
+					note(b.Watch.Wakes, builtins.PhaseFilter)
 				}
 			}
 			note(h.Cleanup, builtins.PhaseRun)

@@ -66,8 +66,10 @@ func newSource(path string, file *syntax.File) *source {
 				}
 			}
 		case "k8s.watch":
-			if id, ok := argument(call, -1, "filter").(*syntax.Ident); ok {
-				s.filters[id.Name] = true
+			for _, name := range ofObjects {
+				if id, ok := argument(call, -1, name).(*syntax.Ident); ok {
+					s.filters[id.Name] = true
+				}
 			}
 		}
 		return true

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -9,8 +10,8 @@ import (
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// maxEachEvents is how many events of another watch every object is told of; more are
-// one sync.
+// maxEachEvents is how many events of another watch every object is told of, when they are for
+// all; more are one sync.
 const maxEachEvents = 10
 
 // forEach says whether the runs of the hook are about objects.
@@ -27,20 +28,66 @@ func (h *hook) cleans() bool { return h.gen.Cleanup != nil }
 // work names a subject in its lane.
 func work(s *subjects.Subject) lane.ID { return lane.ID{Group: s.Hook, Key: s.Key} }
 
-// queue has events wait for the hook: with for_each, for each of its objects.
+// queue has events wait for the hook: with for_each, for the objects that they are for.
 func (e *Engine) queue(h *hook, events ...builtins.Event) {
 	if h.module.leaving {
 		// Stages alone have it run. A failed run may succeed now.
 		h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 		return
 	}
-	if h.forEach() && len(events) > maxEachEvents {
-		events = overflow(events)
+	if h.forEach() {
+		events = fewer(events)
 	}
-	for _, s := range h.subjects.All() {
-		e.add(h, s, lane.Unordered, events...)
+	for len(events) > 0 {
+		n := slices.IndexFunc(events, forSome)
+		switch n {
+		case -1:
+			n = len(events)
+		case 0:
+			n = 1
+		}
+		e.wake(h, events[:n])
+		events = events[n:]
 	}
-	h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
+}
+
+// forSome says that an event is not for all objects.
+func forSome(ev builtins.Event) bool { return ev.Wakes != nil }
+
+// fewer puts a sync into the place of events that are for all objects, when there are many.
+func fewer(events []builtins.Event) []builtins.Event {
+	var some, all []builtins.Event
+	for _, ev := range events {
+		if forSome(ev) {
+			some = append(some, ev)
+		} else {
+			all = append(all, ev)
+		}
+	}
+	if len(all) <= maxEachEvents {
+		return events
+	}
+	return append(some, overflow(all)...)
+}
+
+// wake has events wait that are for all subjects, or one that is for some.
+func (e *Engine) wake(h *hook, events []builtins.Event) {
+	wakes := events[0].Wakes
+	if wakes == nil {
+		for _, s := range h.subjects.All() {
+			e.add(h, s, lane.Unordered, events...)
+		}
+		h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
+		return
+	}
+	ev := events[0]
+	ev.Wakes = nil
+	for _, key := range wakes.Keys {
+		if s := h.subjects.At(key); s != nil { // else nobody has this key
+			e.add(h, s, lane.Unordered, ev)
+			h.lane.RetrySoon(work(s), h.gen.Retry.Min)
+		}
+	}
 }
 
 // syncObjects takes in all objects that there are.

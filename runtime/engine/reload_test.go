@@ -138,6 +138,8 @@ func TestAReloadKeepsWatches(t *testing.T) {
 		"labels":     {func(w *builtins.WatchBinding) { w.Labels = "a=b" }, false},
 		"namespaces": {func(w *builtins.WatchBinding) { w.Namespaces = []string{"a"} }, false},
 		"kind":       {func(w *builtins.WatchBinding) { w.Kind = "Pod" }, false},
+		"wakes":      {func(w *builtins.WatchBinding) { w.WakesID = "2" }, false},
+		"wakes all":  {func(w *builtins.WatchBinding) { w.WakesAll = true }, false},
 		"objects":    {func(w *builtins.WatchBinding) { w.KeepObject = true }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -260,11 +260,12 @@ func (h *hook) takeWatch(old watches.Set, before *generation.Hook, b *builtins.B
 	c.watch = append(c.watch, begins{h, w})
 }
 
-// sees says whether two watches keep the same of the same objects.
+// sees says whether two watches keep the same of the same objects, and wake the same by it.
 func sees(a, b *builtins.WatchBinding) bool {
 	return sameKind(a, b) && a.Labels == b.Labels && a.NamespaceLabels == b.NamespaceLabels && a.Fields == b.Fields &&
 		slices.Equal(a.Names, b.Names) && slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.ExcludeNamespaces, b.ExcludeNamespaces) &&
-		a.FilterID == b.FilterID && (a.Filter == nil) == (b.Filter == nil) && a.KeepObject == b.KeepObject
+		a.FilterID == b.FilterID && (a.Filter == nil) == (b.Filter == nil) && a.KeepObject == b.KeepObject &&
+		a.WakesID == b.WakesID && a.WakesAll == b.WakesAll && (a.Wakes == nil) == (b.Wakes == nil)
 }
 
 // begun starts what a change brings, then ends what it takes: watches that both have in

@@ -6,6 +6,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/watch"
@@ -18,14 +19,22 @@ func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spe
 	spec.Omit = func(obj map[string]any) bool {
 		return x.o.Instance.OwnsObject(a.Watch.APIVersion, a.Watch.Kind, obj)
 	}
-	spec.Apart, spec.Module = a.Watch.Filter != nil, a.Hook.Module
-	spec.Filter = hook.Filter(x.metered(ctx, a.Hook.Module), x.host, a.Watch, x.o.Log(a.Hook.Module, a.Hook.ID))
-	if filter := spec.Filter; spec.Apart { // a program
-		// Not by its id, which is another one after a restart.
-		what := "the filter of " + engine.WatchHook(a.ID) + "#" + engine.WatchBinding(a.ID)
+	spec.Apart, spec.Module = a.Watch.Filter != nil || a.Watch.Wakes != nil, a.Hook.Module // programs
+	ctx, log := x.metered(ctx, a.Hook.Module), x.o.Log(a.Hook.Module, a.Hook.ID)
+	spec.Filter = hook.Filter(ctx, x.host, a.Watch, log)
+	spec.Wakes, spec.WakesID = hook.Wakes(ctx, x.host, a.Hook, a.Watch, log)
+	// Not by its id, which is another one after a restart.
+	of := " of " + engine.WatchHook(a.ID) + "#" + engine.WatchBinding(a.ID)
+	if filter := spec.Filter; a.Watch.Filter != nil {
 		spec.Filter = func(obj map[string]any) (kept starlark.Value, keep bool, err error) {
-			err = x.marked(what, a.Hook.Digest, func() (err error) { kept, keep, err = filter(obj); return err })
+			err = x.marked("the filter"+of, a.Hook.Digest, func() (err error) { kept, keep, err = filter(obj); return err })
 			return kept, keep, err
+		}
+	}
+	if wakes := spec.Wakes; a.Watch.Wakes != nil {
+		spec.Wakes = func(obj map[string]any) (whom *effect.Wakes, err error) {
+			err = x.marked("wakes"+of, a.Hook.Digest, func() (err error) { whom, err = wakes(obj); return err })
+			return whom, err
 		}
 	}
 	return spec
@@ -56,7 +65,7 @@ func Changed(id string, events []watch.Event) engine.WatchChanged {
 	in, binding := engine.WatchChanged{ID: id, Events: make([]builtins.Event, len(events))}, engine.WatchBinding(id)
 	for i, ev := range events {
 		in.Events[i] = builtins.Event{
-			Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object,
+			Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object, Wakes: ev.Wakes,
 			Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same, Lacks: ev.Lacks, Cause: ev.Cause,
 		}
 	}

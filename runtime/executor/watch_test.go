@@ -41,16 +41,21 @@ func TestTheMarkOfAFilterOutlivesALifeOfItsModule(t *testing.T) {
 			return nil, errors.New("quarantined")
 		},
 	})
-	filter := starlark.NewBuiltin("f", nil)
+	program := starlark.NewBuiltin("f", nil)
+	hook := &generation.Hook{Module: "web", HookDecl: &builtins.HookDecl{ForEach: "pods", Bindings: []builtins.Binding{
+		{Name: "pods", Watch: &builtins.WatchBinding{APIVersion: "v1", Kind: "Pod"}},
+	}}}
 	for _, id := range []string{"web/hooks/a.star:f#nodes", "web/hooks/a.star:f#nodes#2", "web/hooks/a.star:f#nodes#2.1"} {
 		spec := x.WatchSpec(t.Context(), engine.StartWatch{
-			ID: id, Hook: &generation.Hook{Module: "web"}, Watch: &builtins.WatchBinding{APIVersion: "v1", Kind: "Node", Filter: filter},
+			ID: id, Hook: hook, Watch: &builtins.WatchBinding{APIVersion: "v1", Kind: "Node", Filter: program, Wakes: program, WakesID: "w"},
 		})
-		if _, _, err := spec.Filter(nil); err == nil {
+		_, _, err := spec.Filter(nil)
+		if _, wrong := spec.Wakes(nil); err == nil || wrong == nil || spec.WakesID != "w" || !spec.Apart {
 			t.Error("what is quarantined is called")
 		}
 	}
-	if len(slices.Compact(marked)) != 1 {
+	slices.Sort(marked)
+	if want := []string{"the filter of web/hooks/a.star:f#nodes", "wakes of web/hooks/a.star:f#nodes"}; !slices.Equal(slices.Compact(marked), want) {
 		t.Errorf("marked are %q", marked)
 	}
 }

@@ -131,11 +131,8 @@ func (m *Module) remember(host *script.Host) {
 			if w == nil {
 				continue
 			}
-			if fn, ok := w.Filter.(*starlark.Function); ok {
-				if id := filterID(host, h.Digest, fn, w.FilterID); id != w.FilterID {
-					w.FilterID = id // else it may be one that is in force already
-				}
-			}
+			identify(host, h.Digest, w.Filter, &w.FilterID)
+			identify(host, h.Digest, w.Wakes, &w.WakesID)
 		}
 	}
 	paths := slices.Clone(m.Tree.HookFiles)
@@ -149,6 +146,17 @@ func (m *Module) remember(host *script.Host) {
 		}
 	}
 	m.inputs = in
+}
+
+// identify gives a function that looks at objects an id that lasts as long as its code.
+func identify(host *script.Host, digest string, fn starlark.Callable, id *string) {
+	f, ok := fn.(*starlark.Function)
+	if !ok {
+		return
+	}
+	if next := filterID(host, digest, f, *id); next != *id {
+		*id = next // else it may be one that is in force already
+	}
 }
 
 // filterID puts the code of a filter into the place of its file's path. The values that a function

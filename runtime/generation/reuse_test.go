@@ -156,6 +156,38 @@ func TestFilterIdentities(t *testing.T) {
 	}
 }
 
+// So are the functions that say whom events are for.
+func TestWakesHaveIdentities(t *testing.T) {
+	hook := `load("//lib/keys.star", "key")
+
+def run(ctx):
+    pass
+
+hook(run, for_each = "node", on = [k8s.watch("v1", "Node"), k8s.watch("v1", "Pod", wakes = key)])
+`
+	files := map[string]string{
+		"web/module.star": "module()", "web/hooks/a.star": hook,
+		"lib/keys.star": "def key(o):\n    return o.spec.nodeName\n",
+	}
+	at := func() string {
+		g := next(t, files, nil)
+		h := g.Hook("web/hooks/a.star:run")
+		if h == nil {
+			t.Fatal(g.Modules["web"].Err)
+		}
+		return h.Bindings[1].Watch.WakesID
+	}
+	before := at()
+	files["web/hooks/a.star"] += "\n# edited\n"
+	if after := at(); before == "" || strings.Contains(before, "keys.star") || after != before {
+		t.Errorf("the id is %q, and %q after an edit of another file", before, after)
+	}
+	files["lib/keys.star"] = strings.Replace(files["lib/keys.star"], "o.spec.nodeName", "[o.spec.nodeName]", 1)
+	if at() == before {
+		t.Error("the code has changed, and the id has not")
+	}
+}
+
 // A library that modules load is there once, whichever generations they come from.
 func TestLibrariesAreTakenOver(t *testing.T) {
 	files := twoModules()

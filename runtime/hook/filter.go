@@ -44,13 +44,8 @@ func Filter(ctx context.Context, host func() *script.Host, w *builtins.WatchBind
 					err = fmt.Errorf("%s: the filter's result: %w", w.Pos, err)
 				}
 			}
-			if err != nil && isSecret(w.APIVersion, w.Kind) {
-				var m object.Mask
-				m.Data(obj)
-				err = maskErr(&m, err)
-			}
 			if err != nil {
-				return nil, false, err
+				return nil, false, hideSecret(w, obj, err)
 			}
 			return object.FromPlain(plain), true, nil
 		}
@@ -64,6 +59,16 @@ func Filter(ctx context.Context, host func() *script.Host, w *builtins.WatchBind
 		}
 	}
 	return nil
+}
+
+// hideSecret hides what a Secret holds in the error of a function that has looked at it.
+func hideSecret(w *builtins.WatchBinding, obj map[string]any, err error) error {
+	if !isSecret(w.APIVersion, w.Kind) {
+		return err
+	}
+	var m object.Mask
+	m.Data(obj)
+	return maskErr(&m, err)
 }
 
 // keepFields returns the object with its identity, its labels and the paths alone. Maps

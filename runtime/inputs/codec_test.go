@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/object"
@@ -127,18 +128,18 @@ func TestDataComesBackAsItWas(t *testing.T) {
 	}
 }
 
-func carried(t *testing.T, in engine.RunDone) engine.RunDone {
+func carried[I engine.Input](t *testing.T, in I) I {
 	t.Helper()
 	c := newCodec(t)
 	data, err := raw(c, in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := (&decoder{codec: c}).input("RunDone", data)
+	back, err := (&decoder{codec: c}).input(kindOf(in), data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return back.(engine.RunDone)
+	return back.(I)
 }
 
 // sources are the files of a package without its tests.
@@ -267,6 +268,17 @@ func whole(t *testing.T, name string, v reflect.Value, depth int) {
 	case reflect.Map:
 		for _, e := range v.Seq2() {
 			whole(t, name, e, depth+1)
+		}
+	}
+}
+
+// An event for nobody is not one for all.
+func TestWhomAnEventIsForComesBack(t *testing.T) {
+	events := []builtins.Event{{Name: "all"}, {Name: "nobody", Wakes: effect.WakesKeys()}, {Name: "some", Wakes: effect.WakesKeys("b", "a")}}
+	back := carried(t, engine.WatchChanged{ID: "w", Events: events})
+	for i, ev := range back.Events {
+		if !ev.Wakes.Equal(events[i].Wakes) {
+			t.Errorf("%s comes back as %v", ev.Name, ev.Wakes)
 		}
 	}
 }

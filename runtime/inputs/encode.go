@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -57,7 +58,7 @@ func plain(c *record.Codec, v reflect.Value) (any, error) {
 	case *generation.Hook:
 		return x.ID + " " + x.Digest, nil
 	case *builtins.WatchBinding:
-		return x.Pos + " " + x.FilterID, nil
+		return strings.TrimSpace(x.Pos + " " + x.FilterID + " " + x.WakesID), nil
 	case *hook.Seen: // the engine only hands it on
 		return true, nil
 	case *layers.Sight:

@@ -34,14 +34,19 @@ type fixture struct {
 	driver    *Driver
 	dir       string
 	stop      context.CancelFunc
-	ended     chan error // what Run returned
+	ended     chan error                          // what Run returned
+	answered  func(*http.Request, *http.Response) // is called with each answer; may be nil
 }
 
 var builtinKinds = sync.OnceValue(store.NewBuiltins)
 
 // RoundTrip answers the driver's requests.
 func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
-	return f.transport().RoundTrip(r)
+	resp, err := f.transport().RoundTrip(r)
+	if err == nil && f.answered != nil {
+		f.answered(r, resp)
+	}
+	return resp, err
 }
 
 func (f *fixture) transport() http.RoundTripper { return rest.New(rest.Options{Store: f.store}) }

@@ -183,10 +183,12 @@ func (e *entry) add(events []builtins.Event) {
 		switch {
 		case waits:
 			ev.Same = ev.Same && before.Same // what changed before has still to be told
+			ev.Wakes = before.Wakes.And(ev.Wakes)
 			if before.Cause.Compare(ev.Cause) > 0 {
 				ev.Cause = before.Cause
 			}
-		case !e.each && e.count[ev.Type] > lane.MaxEvents:
+		case e.each || ev.Wakes != nil: // another event for other objects
+		case e.count[ev.Type] > lane.MaxEvents:
 			continue // the hook gets one sync for all of them
 		default:
 			e.count[ev.Type]++

@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -30,6 +31,9 @@ func taken(b *inbox) string {
 				if ev.Same {
 					text += ":same"
 				}
+				if ev.Wakes != nil {
+					text += ":" + strings.Join(ev.Wakes.Keys, "+")
+				}
 			}
 		}
 		out = append(out, text)
@@ -44,6 +48,11 @@ func TestWhatWaitsForTheEngineIsJoined(t *testing.T) {
 	put := func(in engine.Input) func(*inbox) { return func(b *inbox) { b.put(in) } }
 	same := event("modified", "x", 3)
 	same.Same = true
+	wakes := func(version int, keys ...string) builtins.Event {
+		ev := event("modified", "x", version)
+		ev.Wakes = effect.WakesKeys(keys...)
+		return ev
+	}
 	for name, c := range map[string]struct {
 		puts []func(*inbox)
 		want string
@@ -53,6 +62,8 @@ func TestWhatWaitsForTheEngineIsJoined(t *testing.T) {
 		"an object again":    {[]func(*inbox){change("w", event("added", "x", 1), event("deleted", "x", 1)), change("w", event("added", "x", 2))}, "w deleted:x:1 added:x:2"},
 		"marks alone":        {[]func(*inbox){change("w", event("modified", "x", 2)), change("w", same)}, "w modified:x:3"},
 		"marks at first":     {[]func(*inbox){change("w", same), change("w", same)}, "w modified:x:3:same"},
+		"a move":             {[]func(*inbox){change("w", wakes(1, "a", "b")), change("w", wakes(2, "b", "c"))}, "w modified:x:2:a+b+c"},
+		"a move to all":      {[]func(*inbox){change("w", wakes(1, "a")), change("w", event("modified", "x", 2)), change("w", wakes(3, "b"))}, "w modified:x:3"},
 		"other watches":      {[]func(*inbox){change("w", event("added", "x", 1)), change("v", event("added", "y", 1)), change("w", event("added", "z", 2))}, "w added:x:1 added:z:2, v added:y:1"},
 		"what a list parts":  {[]func(*inbox){change("w", event("added", "x", 1)), put(engine.WatchSynced{ID: "w"}), change("w", event("added", "y", 2))}, "w added:x:1, WatchSynced, w added:y:2"},
 		"two equal lists":    {[]func(*inbox){put(engine.WatchSynced{ID: "w"}), put(engine.WatchSynced{ID: "w"})}, "WatchSynced"},
@@ -159,5 +170,26 @@ func TestWhatTriggersARun(t *testing.T) {
 		if got := triggers(c.watch, c.event); got != c.want {
 			t.Errorf("%s: got %t", name, got)
 		}
+	}
+}
+
+// Of events that are for some objects none is left out, however many wait: there is no sync for all
+// that would stand for them.
+func TestEventsForSomeObjectsAreAllKept(t *testing.T) {
+	b, n := newInbox(), 2*lane.MaxEvents
+	for i := range n {
+		some := event("modified", fmt.Sprint("some", i), i)
+		some.Wakes = effect.WakesKeys("x")
+		b.changed(engine.WatchChanged{ID: "v", Events: []builtins.Event{some, event("modified", fmt.Sprint("all", i), i)}}, false)
+	}
+	in, _ := b.take()
+	some := 0
+	for _, ev := range in.(engine.WatchChanged).Events {
+		if ev.Wakes != nil {
+			some++
+		}
+	}
+	if all := len(in.(engine.WatchChanged).Events) - some; some != n || all != lane.MaxEvents+1 {
+		t.Errorf("%d events for one object wait, %d for all", some, all)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A filter that is a program may take its time, for all objects or for one that somebody has
+// A filter that is a program may take its time, and so may wakes, for all objects or for one that somebody has
 // made large. With [Spec].Apart it is called on a goroutine of its view, one object after the
 // other, so that neither the stream nor the filters of others wait for it. Of each object the
 // newest state alone waits. An object that does not fit into memory is read again when its turn comes.
@@ -33,7 +33,7 @@ func (s *stream) hand(v *view, l *listing, obj map[string]any, item *listed, at 
 	q := &v.queue
 	t := &task{key: item.objectKey, version: versionNumber(item.version), obj: obj, seen: time.Now(), list: l, item: item, at: at}
 	if _, r := v.find(t.key); r != nil && r.version == t.version && t.version != 0 && !r.lacks {
-		item.outcomes[at] = outcome{value: r.value, object: r.object, keep: true, marks: r.marks, size: r.size}
+		item.outcomes[at] = r.outcome()
 		return
 	}
 	if q.working {

@@ -106,6 +106,12 @@ func (o *outcome) weigh() {
 	if o.object != nil && o.object != o.value {
 		o.size += weighValue(o.object)
 	}
+	if o.wakes != nil {
+		o.size += 24
+		for _, key := range o.wakes.Keys {
+			o.size += 16 + int64(len(key))
+		}
+	}
 }
 
 func weighValue(v starlark.Value) int64 {

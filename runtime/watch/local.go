@@ -34,7 +34,7 @@ func (l *Local) Replace(objects []map[string]any, now time.Time) []Event {
 		key, text, _ := identity(obj)
 		e := entry{objectKey: key, version: versionNumber(text)}
 		if _, r := l.view.find(key); r != nil && r.version == e.version && e.version != 0 && !r.lacks {
-			e.outcome = outcome{value: r.value, object: r.object, keep: true, marks: r.marks}
+			e.outcome = r.outcome()
 		} else {
 			e.outcome = l.view.run(obj)
 		}

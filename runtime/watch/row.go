@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // objectKey names an object within one kind.
@@ -25,6 +27,7 @@ type row struct {
 	version uint64 // resourceVersion; 0 when it is no number
 	value   starlark.Value
 	object  starlark.Value // what value was made of, when the view keeps that
+	wakes   *effect.Wakes
 	marks   Marks
 	size    int64
 	seen    time.Duration // when it came, since the view began
@@ -50,11 +53,23 @@ func compareRows(a, b *row) int { return compareKeys(a.objectKey, b.objectKey) }
 
 // row is what is kept of an object at a version.
 func (o outcome) row(key objectKey, version uint64, seen time.Duration) *row {
-	return &row{objectKey: key, version: version, value: o.value, object: o.object, marks: o.marks, size: o.size, seen: seen}
+	return &row{objectKey: key, version: version, value: o.value, object: o.object, wakes: o.wakes, marks: o.marks, size: o.size, seen: seen}
+}
+
+// outcome is what the filter has made of the object.
+func (r *row) outcome() outcome {
+	return outcome{value: r.value, object: r.object, keep: true, wakes: r.wakes, marks: r.marks, size: r.size}
 }
 
 func (r *row) event(typ EventType, seen time.Time) Event {
-	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Marks: r.marks, Lacks: r.lacks, Seen: seen}
+	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Wakes: r.wakes, Marks: r.marks, Lacks: r.lacks, Seen: seen}
+}
+
+// after tells of a change: it is for those that the object has concerned before, too.
+func (r *row) after(before *row, seen time.Time) Event {
+	ev := r.event(Modified, seen)
+	ev.Wakes = before.wakes.And(r.wakes)
+	return ev
 }
 
 // left tells that the object was not there, or not kept, any more at a version.

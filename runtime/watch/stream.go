@@ -94,11 +94,19 @@ func viewKey(spec Spec) string {
 	case spec.FilterID != "":
 		what = "filter " + spec.FilterID
 	}
+	wakes := ""
+	switch {
+	case spec.Wakes == nil:
+	case spec.WakesID != "":
+		wakes = spec.WakesID
+	default:
+		wakes = "watch " + spec.ID
+	}
 	names := unique(spec.Names)
 	if len(names) <= MaxNames {
 		names = nil // the stream has them
 	}
-	return fmt.Sprintf("%q %q %t %t %t %q %q", unique(spec.ExcludeNamespaces), names, spec.Omit != nil, spec.KeepObject, spec.Each, spec.Finalizer, what)
+	return fmt.Sprintf("%q %q %t %t %t %q %q %q", unique(spec.ExcludeNamespaces), names, spec.Omit != nil, spec.KeepObject, spec.Each, spec.Finalizer, what, wakes)
 }
 
 // leave takes a subscription off; rows are what it kept, and empty says that

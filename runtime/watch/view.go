@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"go.starlark.net/starlark"
 )
@@ -15,8 +16,9 @@ type outcome struct {
 	object starlark.Value
 	keep   bool
 	err    error
+	wakes  *effect.Wakes
 	marks  Marks
-	size   int64 // of value and object, in memory
+	size   int64 // of value, object and wakes, in memory
 	// Of a filter that is called apart: the version of the object, when it was read
 	// again, or that it was not there any more.
 	version uint64
@@ -28,6 +30,7 @@ type outcome struct {
 type view struct {
 	began   time.Time
 	filter  Filter
+	wakes   Wakes
 	holder  string          // the finalizer of marks, or ""
 	exclude map[string]bool // namespaces whose objects are left out
 	only    map[string]bool // the names of the others, when they are selected here
@@ -58,8 +61,8 @@ type view struct {
 
 // newView makes the view of what a subscription wants kept.
 func newView(spec Spec) *view {
-	v := &view{began: time.Now(), filter: spec.Filter, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, each: spec.Each, subs: map[*subscription]bool{},
-		apart: spec.Apart && spec.Filter != nil}
+	v := &view{began: time.Now(), filter: spec.Filter, wakes: spec.Wakes, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, each: spec.Each, subs: map[*subscription]bool{},
+		apart: spec.Apart && (spec.Filter != nil || spec.Wakes != nil)}
 	for _, namespace := range spec.ExcludeNamespaces {
 		if v.exclude == nil {
 			v.exclude = map[string]bool{}
@@ -120,11 +123,30 @@ func (v *view) run(obj map[string]any) (out outcome) {
 		marks := marksOf(obj, v.holder)
 		defer func() { out.marks = marks }()
 	}
+	defer func() { out.weigh() }()
+	what := "the filter"
+	defer func() {
+		if r := recover(); r != nil {
+			out = outcome{err: fmt.Errorf("%s crashed: %v", what, r)}
+		}
+	}()
+	out = v.keep(obj)
+	if v.wakes == nil || out.err != nil || !out.keep {
+		return out
+	}
+	what = "wakes"
+	if out.wakes, out.err = v.wakes(obj); out.err != nil {
+		return outcome{err: out.err}
+	}
+	return out
+}
+
+// keep is what the view keeps of an object, without whom that concerns.
+func (v *view) keep(obj map[string]any) (out outcome) {
 	var whole starlark.Value
 	if v.filter == nil || v.objects {
 		whole = object.New(obj)
 	}
-	defer func() { out.weigh() }()
 	if v.filter == nil {
 		out = outcome{value: whole, keep: true}
 		if v.objects {
@@ -132,11 +154,6 @@ func (v *view) run(obj map[string]any) (out outcome) {
 		}
 		return out
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			out = outcome{err: fmt.Errorf("the filter crashed: %v", r)}
-		}
-	}()
 	value, keep, err := v.filter(obj)
 	if err == nil && keep && value == nil {
 		value = starlark.None
@@ -236,13 +253,16 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		// snapshots hold.
 		next.value = current.value
 		v.rows[i] = next
-		if current.marks == next.marks {
+		switch {
+		case !current.wakes.Equal(next.wakes):
+			return next.after(current, seen), true
+		case current.marks == next.marks:
 			return Event{}, false
 		}
 		return next.marked(seen), true
 	}
 	v.rows[i], v.values = next, nil
-	return next.event(Modified, seen), true
+	return next.after(current, seen), true
 }
 
 // same says whether two results are equal; what cannot be compared is not. Whole

@@ -61,8 +61,13 @@ type Spec struct {
 	// filters with the same ID share their results. "" shares with no other.
 	// It is ignored when Filter is nil.
 	FilterID string
-	// Apart has the filter called by its own goroutine, so that nobody else waits
-	// for it. Module is who waits: one module has few such calls at a time.
+	// Wakes says which objects of the caller an event is for; nil: all. Of an object that moves from
+	// some to others, the event is for both, and such a move alone is a Modified event.
+	Wakes Wakes
+	// WakesID is for Wakes what FilterID is for Filter.
+	WakesID string
+	// Apart has the filter and Wakes called by their own goroutine, so that nobody else waits
+	// for them. Module is who waits: one module has few such calls at a time.
 	Apart  bool
 	Module string
 	// Each has an object that the filter fails on, and that has no result yet, kept as one
@@ -94,6 +99,10 @@ type Marks struct {
 // and must not keep or change obj.
 type Filter func(obj map[string]any) (kept starlark.Value, keep bool, err error)
 
+// Wakes says whom an event of a decoded object is for. It is called for objects that the filter
+// keeps, as the filter is, and its error counts as one of the filter.
+type Wakes func(obj map[string]any) (*effect.Wakes, error)
+
 // EventType says what happened to an object, as seen through the filter: one that
 // the filter begins to keep is Added, one that it no longer keeps is Deleted.
 type EventType string
@@ -121,6 +130,8 @@ type Event struct {
 	Same bool
 	// Lacks says that the object has no result yet, see [Spec].Each.
 	Lacks bool
+	// Wakes is whom it is for, with [Spec].Wakes; nil: for all.
+	Wakes *effect.Wakes
 	// Cause is that of the own write behind the event, see
 	// [Manager.Observe]; else nil.
 	Cause *effect.Cause

@@ -1,0 +1,108 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/script"
+)
+
+// Wakes returns what says which objects of a hook with for_each an event of one of its watches is
+// for, and an id: equal ids say the same. Nil: an event is for all of them, or for its own object.
+// Host is that of [Filter].
+func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w *builtins.WatchBinding, log builtins.Logger) (func(map[string]any) (*effect.Wakes, error), string) {
+	if h.ForEach == "" || w.WakesAll {
+		return nil, ""
+	}
+	each := h.Binding(h.ForEach).Watch
+	switch {
+	case w == each:
+		return nil, ""
+	case w.Wakes == nil:
+		group := groupOf(each.APIVersion)
+		return func(obj map[string]any) (*effect.Wakes, error) {
+			return owners(obj, group, each.Kind), nil
+		}, fmt.Sprintf("owners %s/%s", group, each.Kind)
+	}
+	return func(obj map[string]any) (*effect.Wakes, error) {
+		v, _, err := host().Call(ctx, w.Wakes, starlark.Tuple{object.New(obj)}, script.CallOptions{
+			Name:    "wakes",
+			Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log},
+			Limits:  filterLimits,
+		})
+		var keys []string
+		if err == nil {
+			keys, err = keysOf(w, v)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("wakes: %w", hideSecret(w, obj, err))
+		}
+		return effect.WakesKeys(keys...), nil
+	}, w.WakesID
+}
+
+// keysOf reads what a function has returned: None, a key or several.
+func keysOf(w *builtins.WatchBinding, v starlark.Value) (keys []string, err error) {
+	wrong := func(v starlark.Value) error {
+		return fmt.Errorf("%s: got %s, want a key as in ctx.key, a list of keys, or None", w.Pos, v.Type())
+	}
+	if v == starlark.None {
+		return nil, nil
+	}
+	if key, ok := starlark.AsString(v); ok {
+		return []string{key}, nil
+	}
+	list, ok := v.(starlark.Sequence)
+	if _, isDict := v.(starlark.IterableMapping); !ok || isDict {
+		return nil, wrong(v)
+	}
+	for e := range starlark.Elements(list) {
+		key, ok := starlark.AsString(e)
+		if !ok {
+			return nil, wrong(e)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// owners wakes the objects of a kind that own this one; nil, for all, when there are none. An owner
+// is in the same namespace or in none. Which of both is not known here, and need not be: a key
+// that no object has wakes nobody.
+func owners(obj map[string]any, group, kind string) *effect.Wakes {
+	meta, _ := obj["metadata"].(map[string]any)
+	refs, _ := meta["ownerReferences"].([]any)
+	namespace, _ := meta["namespace"].(string)
+	var keys []string
+	for _, ref := range refs {
+		r, _ := ref.(map[string]any)
+		version, _ := r["apiVersion"].(string)
+		name, _ := r["name"].(string)
+		if r["kind"] != kind || groupOf(version) != group || name == "" {
+			continue
+		}
+		if keys = append(keys, name); namespace != "" {
+			keys = append(keys, namespace+"/"+name)
+		}
+	}
+	if keys == nil {
+		return nil
+	}
+	return effect.WakesKeys(keys...)
+}
+
+// groupOf is the group of an API version, "" for that of v1.
+func groupOf(apiVersion string) string {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		return ""
+	}
+	return group
+}
