@@ -208,8 +208,8 @@ func (l *treeLock) drop(module string) Result {
 }
 
 // write takes out modules that are not in the tree, and makes the lock on the disk what it must
-// be. Then it removes the archives that the lock has named until now. It returns what it has
-// done for modules that are gone.
+// be. Then it removes the archives that the lock does not name, those of a fetch that was killed among
+// them. It returns what it has done for modules that are gone.
 func (l *treeLock) write(dir string, t *tree.Tree) ([]Result, error) {
 	var gone []Result
 	for _, name := range slices.Sorted(maps.Keys(l.before)) {
@@ -236,12 +236,17 @@ func (l *treeLock) write(dir string, t *tree.Tree) ([]Result, error) {
 	for _, one := range l.now {
 		named[one.Archive()] = true
 	}
-	for _, one := range l.before {
-		if named[one.Archive()] {
+	files, err := fs.ReadDir(root.FS(), tree.ChartsDir)
+	if err != nil {
+		return gone, ignoreMissing(err)
+	}
+	for _, f := range files {
+		name := tree.ChartsDir + "/" + f.Name()
+		if named[name] || f.IsDir() {
 			continue
 		}
-		if err := ignoreMissing(root.Remove(one.Archive())); err != nil {
-			return gone, fmt.Errorf("cannot remove %s, which %s names no more: %w", one.Archive(), tree.LockFile, err)
+		if err := ignoreMissing(root.Remove(name)); err != nil {
+			return gone, fmt.Errorf("cannot remove %s, which %s does not name: %w", name, tree.LockFile, err)
 		}
 	}
 	return gone, nil

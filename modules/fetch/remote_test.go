@@ -126,7 +126,10 @@ func TestChartOfRepository(t *testing.T) {
 	if diff := cmp.Diff(before, filesIn(t, dir)); diff != "" {
 		t.Error(diff)
 	}
-	// Another range: the lock changes, and the archive goes with the last module that has it.
+	// Another range: the lock changes, and the archive goes with the last module that has it, as does
+	// the one of a fetch that was killed.
+	writeFile(t, dir, tree.ChartsDir+"/0a.tgz", "x")
+	writeFile(t, dir, tree.ChartsDir+"/.0b.tgz.new", "x")
 	writeFile(t, dir, "web/module.star", named(srv.URL+"/redis", ">=2"))
 	if got := charts(t, dir); !strings.Contains(got, "starling.lock names version 1.3.0 of the chart, module() >=2: run starling fetch") {
 		t.Errorf("got %s", got)

@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -59,8 +61,11 @@ const modulesPath = "/modules"
 // starling.lock names.
 var chartsDir = []string{".starling", ".starling/charts"}
 
+// lockedArchive finds the digests of archives in starling.lock.
+var lockedArchive = regexp.MustCompile(`(?m)^ +digest: sha256:([0-9a-f]{64})$`)
+
 // moduleFiles reads a module tree: all but hidden files, other than archives of charts, and what
-// is no file.
+// is no file. An image without an archive that the lock names would need a registry at each start.
 func moduleFiles(tree fs.FS) ([]file, error) {
 	out := []file{{path: modulesPath[1:] + "/", mode: 0o755}}
 	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
@@ -83,7 +88,19 @@ func moduleFiles(tree fs.FS) ([]file, error) {
 		out = append(out, file{path: modulesPath[1:] + "/" + path, mode: 0o644, data: data})
 		return err
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	lock, err := fs.ReadFile(tree, "starling.lock")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, digest := range lockedArchive.FindAllSubmatch(lock, -1) {
+		if _, err := fs.Stat(tree, ".starling/charts/"+string(digest[1])+".tgz"); err != nil {
+			return nil, fmt.Errorf("starling.lock names an archive that is not in .starling/charts, sha256:%s: run starling fetch first", digest[1])
+		}
+	}
+	return out, nil
 }
 
 // layerOf makes a layer of files: owned by root, all of the same time, as small as the

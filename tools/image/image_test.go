@@ -254,6 +254,14 @@ func TestModules(t *testing.T) {
 	if want := "modules/ modules/.starling/ modules/.starling/charts/ modules/.starling/charts/0a.tgz modules/starling.lock modules/web/ modules/web/.helmignore modules/web/module.star"; strings.Join(got, " ") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	locked := fstest.MapFS{"starling.lock": {Data: []byte("charts:\n  web:\n    chart: oci://example.com/web\n    digest: sha256:" + strings.Repeat("0", 64) + "\n    version: 1.0.0\n")}}
+	if _, err := moduleFiles(locked); err == nil || !strings.Contains(err.Error(), "run starling fetch first") {
+		t.Errorf("without an archive of the lock got %v", err)
+	}
+	locked[".starling/charts/"+strings.Repeat("0", 64)+".tgz"] = &fstest.MapFile{}
+	if _, err := moduleFiles(locked); err != nil {
+		t.Error(err)
+	}
 	if _, err := addModules(image(t), buildOptions{Modules: filepath.Join(t.TempDir(), "none")}); err == nil {
 		t.Error("a folder that is not there is taken")
 	}
