@@ -33,6 +33,8 @@ import (
 // Those of the Lease do not count.
 type relay struct {
 	next http.Handler
+	// counts says whether a write to this path counts; nil: all do.
+	counts func(path string) bool
 	// killed is how many processes were killed. A write that came from one of them is dropped.
 	killed atomic.Int64
 
@@ -81,7 +83,7 @@ func newRelay(t *testing.T, f *fixture) *relay {
 }
 
 func (r *relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if req.Method == http.MethodGet || strings.Contains(req.URL.Path, "/leases") {
+	if req.Method == http.MethodGet || strings.Contains(req.URL.Path, "/leases") || r.counts != nil && !r.counts(req.URL.Path) {
 		r.next.ServeHTTP(w, req)
 		return
 	}
@@ -99,8 +101,10 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if r.after {
 		r.next.ServeHTTP(httptest.NewRecorder(), req)
 	}
-	_, object, _ := strings.Cut(req.URL.Path, "/namespaces/")
-	_, object, _ = strings.Cut(object, "/")
+	_, object, namespaced := strings.Cut(req.URL.Path, "/namespaces/")
+	if _, object, _ = strings.Cut(object, "/"); !namespaced {
+		object = req.URL.Path
+	}
 	r.at = append(r.at, req.Method+" "+object)
 	r.kill()
 	r.killed.Add(1)
