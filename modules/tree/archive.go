@@ -187,7 +187,7 @@ func unpack(data []byte, m *Module, left *int64) error {
 		m.Chart.Files = append(m.Chart.Files, f)
 		switch name := m.Locked.File() + "/" + f.Path; f.Path {
 		case "Chart.yaml":
-			if m.Chart.Name, err = chartName(&File{name, f.Data}); err != nil {
+			if m.Chart.Name, m.Chart.Version, err = chartName(&File{name, f.Data}); err != nil {
 				return err
 			}
 		case "values.yaml":

@@ -128,7 +128,7 @@ func (t *Tree) readChart(s *snapshot, m *Module) {
 		}
 		return
 	}
-	m.Chart = &Chart{Values: m.Values, ValuesFile: m.ValuesFile, Name: m.Name}
+	m.Chart = &Chart{Values: m.Values, ValuesFile: m.ValuesFile, Name: m.Name, Version: "0.1.0"}
 	ignored, err := helmIgnore(s, root)
 	if err != nil {
 		m.Err = errors.Join(m.Err, err)
@@ -145,13 +145,11 @@ func (t *Tree) readChart(s *snapshot, m *Module) {
 		return ofChart(p, isDir, root == m.Dir) && !ignored(p, isDir)
 	}), root+"/")
 	if f := s.file(root + "/Chart.yaml"); f != nil {
-		name, err := chartName(f)
-		if err != nil {
+		if m.Chart.Name, m.Chart.Version, err = chartName(f); err != nil {
 			m.Err = errors.Join(m.Err, err)
 		}
-		m.Chart.Name = name
 	} else {
-		made := File{"Chart.yaml", fmt.Appendf(nil, "apiVersion: v2\nname: %s\nversion: 0.1.0\n", m.Name)}
+		made := File{"Chart.yaml", fmt.Appendf(nil, "apiVersion: v2\nname: %s\nversion: %s\n", m.Name, m.Chart.Version)}
 		m.Chart.Files = append([]File{made}, m.Chart.Files...)
 	}
 	m.Chart.Digest = chartDigest(m.Chart.Files)
@@ -186,20 +184,21 @@ func files(s *snapshot, paths []string, prefix string) []File {
 	return out
 }
 
-// chartName returns the name that a Chart.yaml gives.
-func chartName(f *File) (string, error) {
+// chartName returns the name and the version that a Chart.yaml gives.
+func chartName(f *File) (name, version string, err error) {
 	m, err := parseMap(f.Path, f.Data, "a Chart.yaml")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
+	version, _ = m["version"].(string)
 	switch name := m["name"].(type) {
 	case string:
 		if name != "" {
-			return name, nil
+			return name, version, nil
 		}
 	case nil:
 	default: // such as on, or 123
-		return "", fmt.Errorf("%s: name must be a string, not %s: put it in quotes", f.Path, kind(name))
+		return "", version, fmt.Errorf("%s: name must be a string, not %s: put it in quotes", f.Path, kind(name))
 	}
-	return "", fmt.Errorf("%s: name is missing", f.Path)
+	return "", version, fmt.Errorf("%s: name is missing", f.Path)
 }

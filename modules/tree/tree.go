@@ -158,8 +158,9 @@ type File struct {
 
 // Chart is a module's Helm chart.
 type Chart struct {
-	// Name as Chart.yaml has it; the module's name without a Chart.yaml.
-	Name string
+	// Name and Version as Chart.yaml has them; the module's name without a Chart.yaml, and "" for a
+	// version that is no text.
+	Name, Version string
 	// Files are the chart's own files and no others (no hooks, schemas, CRDs), by
 	// path. A Chart.yaml is always among them: one is made up when there is none.
 	Files []File

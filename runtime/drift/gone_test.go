@@ -3,6 +3,7 @@ package drift
 import (
 	"testing"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
@@ -31,4 +32,15 @@ func TestObjectsThatGoMeanwhile(t *testing.T) {
 	w.Changed(w.id(), deleted("a", 12))
 	w.Repaired(web, Repair{Objects: all(left("a", 11, 2)), Ended: true})
 	w.want(true, "a missing")
+}
+
+// Of objects of a kind that nobody watches any more, a repair that was asked for before keeps nothing.
+func TestRepairsOfKindsThatAreGone(t *testing.T) {
+	w := newWorld(t)
+	w.released(left("a", 10, 1))
+	asked := []effect.Ref{{APIVersion: "gone.example.com/v1", Kind: "Gadget", Namespace: "shop", Name: "a"}}
+	w.Repaired(web, Repair{Asked: asked, Objects: all(left("a", 10, 1)), Ended: true})
+	if len(w.kinds) != 1 {
+		t.Errorf("kinds: %v", w.kinds)
+	}
 }

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/starling-operator/starling/modules/release"
-	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 )
@@ -24,7 +22,8 @@ func (t *Tracker) learnAll(k *kind) {
 
 // learn takes what the watches show of a release for what it should hold, if the digest says that
 // it is as Starling has left it. Else, and where the API server does not say who has written what,
-// a repair has to look at each object.
+// a repair has to look at each object. A copy that somebody has made of an object, with its labels
+// and annotations, has no fields of Starling's, and does not count.
 func (t *Tracker) learn(r *tracked) {
 	if r.exact || r.verify {
 		return
@@ -36,23 +35,23 @@ func (t *Tracker) learn(r *tracked) {
 	}
 	var found []release.Object
 	for o := range r.objects {
-		if o.have != nil {
+		if o.have != nil && o.have.known {
 			found = append(found, release.Object{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name, Owned: o.have.owned})
 		}
 	}
-	unknown := func(o release.Object) bool { return o.Owned == owned.Digest{} }
-	if release.DigestOf(found) != r.digest || slices.ContainsFunc(found, unknown) {
+	if release.DigestOf(found) != r.digest {
 		r.verify = true
 		return
 	}
 	r.exact = true
 	for o := range r.objects {
-		if o.have == nil {
+		switch {
+		case o.have == nil:
 			t.drop(o)
-			continue
+		case o.have.known:
+			o.expected, o.want, o.version = true, o.have.owned, o.have.version
+			t.compare(o)
 		}
-		o.expected, o.want, o.version = true, o.have.owned, o.have.version
-		t.compare(o)
 	}
 }
 
@@ -90,15 +89,9 @@ func (t *Tracker) Drift(module string) engine.Drift {
 			}
 		}
 	}
-	slices.SortFunc(out.Objects, func(a, b engine.DriftObject) int {
-		return compareRefs(a.Ref, b.Ref)
-	})
-	slices.SortFunc(out.Going, compareRefs)
+	slices.SortFunc(out.Objects, func(a, b engine.DriftObject) int { return a.Compare(b.Ref) })
+	slices.SortFunc(out.Going, effect.Ref.Compare)
 	return out
-}
-
-func compareRefs(a, b effect.Ref) int {
-	return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.String(), b.String()))
 }
 
 func (o *object) ref() effect.Ref {
@@ -110,7 +103,7 @@ func (o *object) drifted() engine.DriftObject {
 	if o.have == nil {
 		out.Missing = true
 	} else {
-		out.By = o.have.by
+		out.By = o.have.managers()
 	}
 	return out
 }

@@ -1,5 +1,10 @@
 package effect
 
+import (
+	"cmp"
+	"strings"
+)
+
 // WriteKind names what a [Write] does.
 type WriteKind string
 
@@ -47,6 +52,12 @@ func (r Ref) String() string {
 		return r.Kind + " " + r.Name
 	}
 	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// Compare orders objects by API version, kind, namespace and name.
+func (r Ref) Compare(other Ref) int {
+	return cmp.Or(strings.Compare(r.APIVersion, other.APIVersion), strings.Compare(r.Kind, other.Kind),
+		strings.Compare(r.Namespace, other.Namespace), strings.Compare(r.Name, other.Name))
 }
 
 // RefOf names an object; what is not there stays empty.

@@ -2,12 +2,8 @@ package live
 
 import (
 	"context"
-	"path"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/status"
-	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/modules"
@@ -20,10 +16,10 @@ func (d *Driver) openObjects(own effect.Instance) {
 	if d.o.ModuleObjects {
 		d.user.state = unread
 	}
-	versions := chartVersions{}
 	d.objects = modules.New(modules.Options{
 		Instance: own, Client: d.o.Client, Define: d.defineObjects, Objects: d.user.known,
-		Facts: func(ctx context.Context) (map[string]modules.Facts, bool, bool) { return d.objectFacts(ctx, versions) },
+		Facts:     d.objectFacts,
+		Reconcile: func(module string) { d.inbox.put(engine.Reconcile{Module: module}) },
 		Event: func(about effect.Ref, e effect.Event) {
 			d.event(func(context.Context) (effect.Ref, string) { return about, e.UID }, e)
 		},
@@ -43,7 +39,7 @@ func (d *Driver) defineObjects(ctx context.Context) error {
 }
 
 // objectFacts are what the statuses of all modules hang on.
-func (d *Driver) objectFacts(ctx context.Context, versions chartVersions) (facts map[string]modules.Facts, ready, known bool) {
+func (d *Driver) objectFacts(ctx context.Context) (facts map[string]modules.Facts, ready, known bool) {
 	type answer struct {
 		status status.Status
 		specs  map[string]map[string]any
@@ -62,8 +58,8 @@ func (d *Driver) objectFacts(ctx context.Context, versions chartVersions) (facts
 	out := make(map[string]modules.Facts, len(got.status.Modules))
 	for _, m := range got.status.Modules {
 		f := modules.Facts{Module: m, Spec: got.specs[m.Name]}
-		if g := gen.Modules[m.Name]; g != nil && g.Tree != nil {
-			f.ChartVersion = versions.of(g.Tree.Chart)
+		if g := gen.Modules[m.Name]; g != nil && g.Tree != nil && g.Tree.Chart != nil {
+			f.ChartVersion = g.Tree.Chart.Version
 		}
 		if last, is := d.repairs.Load(m.Name); is {
 			f.Repair = last.(*modules.Repair)
@@ -102,24 +98,4 @@ func (d *Driver) checkModule(ctx context.Context, plain map[string]any) (refused
 		return "", ctx.Err()
 	}
 	return modules.Refusal(check(values, d.marks.Evaluating)), nil
-}
-
-// chartVersions are the versions of charts, by their digests.
-type chartVersions map[string]string
-
-func (v chartVersions) of(c *tree.Chart) string {
-	if c == nil {
-		return ""
-	}
-	if version, known := v[c.Digest]; known {
-		return version
-	}
-	var meta struct{ Version string }
-	for _, f := range c.Files {
-		if path.Base(f.Path) == "Chart.yaml" && path.Dir(f.Path) == "." {
-			_ = yaml.Unmarshal(f.Data, &meta) // one that is broken has no version
-		}
-	}
-	v[c.Digest] = meta.Version
-	return meta.Version
 }

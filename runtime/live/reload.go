@@ -200,6 +200,7 @@ func (d *Driver) gone(a engine.Gone) {
 	if a.Hook == "" {
 		d.outbox.gone(a.Module)
 		d.releases.Forget(a.Module)
+		d.repairs.Delete(a.Module)
 	}
 	d.answers.gone(a.Module, a.Hook)
 }

@@ -108,16 +108,12 @@ func (u *userConfig) change(events []watch.Event) {
 
 // set is called with mu held.
 func (u *userConfig) set(o modules.Object) {
-	before := u.objects[o.Name]
 	u.objects[o.Name] = o
 	if _, ours := o.Owner(u.own); !ours {
 		delete(u.asked, o.Name)
 		return
 	}
 	u.asked[o.Name] = o.Config()
-	if o.Reconcile != "" && o.Reconcile != before.Reconcile {
-		u.put(engine.Reconcile{Module: o.Name})
-	}
 }
 
 // known are all objects; false: they are not known.

@@ -33,6 +33,8 @@ type Options struct {
 	// Facts are those of all modules, by name; false: they are not known yet. Ready says that all
 	// modules have been looked at once.
 	Facts func(ctx context.Context) (facts map[string]Facts, ready, known bool)
+	// Reconcile has a module looked at now. It does not wait.
+	Reconcile func(module string)
 	// Event makes an Event about the object of a module. It does not wait.
 	Event func(about effect.Ref, e effect.Event)
 	Log   zerolog.Logger
@@ -271,6 +273,9 @@ func (m *Manager) carryOut(ctx context.Context, s step, now time.Time) error {
 	if s.patch != nil {
 		if _, err := write(effect.Write{Kind: effect.WritePatch, Patch: &effect.Patch{Type: effect.PatchMerge, Body: s.patch}}); err != nil {
 			return err
+		}
+		if s.reconcile { // once a round at most; who asks from now on is heard in the next one
+			m.o.Reconcile(s.module)
 		}
 	}
 	if s.delete != "" {

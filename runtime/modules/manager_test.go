@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ type server struct {
 	facts   map[string]Facts
 	ready   bool
 	events  []string
+	looks   []string // at modules
 }
 
 func newServer(modules ...string) *server {
@@ -49,9 +51,10 @@ func (s *server) manager(client Writer, log *strings.Builder) *Manager {
 			}
 			return out, true
 		},
-		Facts: func(context.Context) (map[string]Facts, bool, bool) { return s.facts, s.ready, true },
-		Event: func(about effect.Ref, e effect.Event) { s.events = append(s.events, about.Name+" "+e.Reason) },
-		Log:   zerolog.New(log),
+		Facts:     func(context.Context) (map[string]Facts, bool, bool) { return s.facts, s.ready, true },
+		Reconcile: func(module string) { s.looks = append(s.looks, module) },
+		Event:     func(about effect.Ref, e effect.Event) { s.events = append(s.events, about.Name+" "+e.Reason) },
+		Log:       zerolog.New(log),
 	})
 }
 
@@ -122,6 +125,30 @@ func TestAFewObjectsPerRound(t *testing.T) {
 		if n := round(); n != 0 {
 			t.Errorf("%d writes in an unchanged start: %v", n, s.writes[:2])
 		}
+	}
+}
+
+// Somebody who asks for a look again and again gets one per round, and one after the last.
+func TestAFloodOfLooks(t *testing.T) {
+	s := newServer("web")
+	m := s.manager(s, &strings.Builder{})
+	m.round(t.Context(), noon)
+	ask := func(n int) {
+		child(s.objects["web"], "metadata")["annotations"] = map[string]any{ReconcileAnnotation: fmt.Sprint(n)}
+	}
+	write := s.fails
+	s.fails = func(w effect.Write) error {
+		ask(len(s.looks)) // while the annotation is on its way off
+		return write(w)
+	}
+	for i := range 5 {
+		for n := range 100 {
+			ask(n)
+		}
+		m.round(t.Context(), noon.Add(time.Duration(i+1)*pause))
+	}
+	if !slices.Equal(s.looks, []string{"web", "web", "web", "web", "web"}) || child(s.objects["web"], "metadata")["annotations"] != nil {
+		t.Errorf("looks at %v, the object is %v", s.looks, s.objects["web"])
 	}
 }
 

@@ -17,8 +17,8 @@ const (
 	// APIVersion and Kind are those of Module objects.
 	APIVersion = "starling.dev/v1alpha1"
 	Kind       = "Module"
-	// ReconcileAnnotation has the module looked at now, whatever its value; it is taken off once
-	// that has begun.
+	// ReconcileAnnotation has the module looked at now, whatever its value; it is taken off as that
+	// begins.
 	ReconcileAnnotation = "starling.dev/reconcile"
 )
 

@@ -44,10 +44,12 @@ type step struct {
 	create map[string]any // the spec of an object that is not there; nil without create
 	isNew  bool
 	patch  map[string]any // a merge patch of the metadata; nil: none
-	delete string         // the uid of an object whose module is gone; empty: it stays
-	status *Status        // nil: it is as it should be
-	uid    string         // of the object, for Events
-	events []effect.Event
+	// reconcile: the patch takes off what asks for another look at the module.
+	reconcile bool
+	delete    string  // the uid of an object whose module is gone; empty: it stays
+	status    *Status // nil: it is as it should be
+	uid       string  // of the object, for Events
+	events    []effect.Event
 }
 
 func (s step) idle() bool {
@@ -94,7 +96,7 @@ func (w *world) ofModule(module string, e *entry) (s step, soon bool) {
 	case !there:
 		s.isNew, s.create = true, f.Spec
 	case o.Label != w.instance.Label() || o.Reconcile != "":
-		s.patch = metadataPatch(w.instance, o)
+		s.patch, s.reconcile = metadataPatch(w.instance, o), o.Reconcile != ""
 	}
 	if there && !ours {
 		return s, true // it is, once it has the label

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -31,11 +30,6 @@ type Object struct {
 	Missing bool
 	// By are others that manage fields of it, those that wrote last first.
 	By []string
-}
-
-// Compare orders objects by their names.
-func Compare(a, b effect.Ref) int {
-	return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.String(), b.String()))
 }
 
 // Repairs are those of one module.
@@ -109,7 +103,7 @@ func (r *Repairs) until(k effect.Ref) time.Time {
 
 // Begin begins a repair of all objects that are due; nil objects mean that it has to look at all.
 // Due is false without any. With look that alone is due. [Repairs.Ended] ends it.
-func (r *Repairs) Begin(now time.Time, look bool) (objects []effect.Ref, due bool) {
+func (r *Repairs) Begin(now time.Time, look bool) (objects []Object, due bool) {
 	if !r.task.Due(now) || look && !r.verify {
 		return nil, false
 	}
@@ -118,7 +112,7 @@ func (r *Repairs) Begin(now time.Time, look bool) (objects []effect.Ref, due boo
 			if r.until(o.Ref).After(now) {
 				continue
 			}
-			objects = append(objects, o.Ref)
+			objects = append(objects, o)
 			if len(o.By) > 0 {
 				r.round(o.Ref).by = o.By[0]
 			}
@@ -214,6 +208,6 @@ func (r *Repairs) AllContested(now time.Time) []effect.Ref {
 			out = append(out, k)
 		}
 	}
-	slices.SortFunc(out, Compare)
+	slices.SortFunc(out, effect.Ref.Compare)
 	return out
 }

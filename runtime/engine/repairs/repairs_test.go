@@ -22,7 +22,11 @@ func fresh() *Repairs { return New(lane.Backoff{Min: time.Second, Max: 5 * time.
 
 func (r *Repairs) wantDue(t *testing.T, now time.Time, want ...effect.Ref) {
 	t.Helper()
-	objects, due := r.Begin(now, false)
+	found, due := r.Begin(now, false)
+	var objects []effect.Ref
+	for _, o := range found {
+		objects = append(objects, o.Ref)
+	}
 	if due != (want != nil) || !slices.Equal(objects, want) {
 		t.Fatalf("due %v: %v, want %v", due, objects, want)
 	}
