@@ -11,9 +11,6 @@ import (
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
-// mostBytes is what one object may take, its row in the watch included.
-const mostBytes = 800
-
 func TestObjectsTakeLittleMemory(t *testing.T) {
 	const many = 10_000
 	heap := func() uint64 {

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unique"
 
@@ -26,16 +26,30 @@ const (
 type name struct{ namespace, name string }
 
 // state is what a watch keeps of one object. It is a Starlark value because watches keep nothing
-// else; no script sees it.
+// else; no script sees it. Texts that many objects have are there once.
 type state struct {
-	version uint64 // resourceVersion; 0 when it is no number
-	release name   // that the object says it belongs to
+	version uint64              // resourceVersion; 0 when it is no number
+	release unique.Handle[name] // that the object says it belongs to
+	by      unique.Handle[string]
 	owned   owned.Digest
-	known   bool     // there is an entry of Starling's, of which owned is the digest
-	by      []string // others that manage fields, newest first
+	known   bool // there is an entry of Starling's, of which owned is the digest
 	// deleting: the object goes once its finalizers are gone. finished: it is a Job that has ended.
 	deleting, finished bool
 }
+
+// managers are the others that manage fields, newest first.
+func (s *state) managers() []string {
+	return strings.FieldsFunc(s.by.Value(), func(r rune) bool { return r == '\n' })
+}
+
+// mostBytes is what one object may take, its row in the watch included.
+const mostBytes = 600
+
+// Copy and Size are for watches, see [watch.Compact].
+func (s *state) Copy() starlark.Value { out := *s; return &out }
+
+// Size counts what the tracker keeps, too: whoever may label objects could make very many.
+func (s *state) Size() int64 { return mostBytes }
 
 // String is for people who debug.
 func (s *state) String() string { return fmt.Sprintf("version %d, owned %x", s.version, s.owned) }
@@ -56,7 +70,7 @@ func (s *state) Hash() (uint32, error) { return 0, errors.New("unhashable: drift
 func (s *state) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bool, error) {
 	other := y.(*state)
 	same := s.version == other.version && s.owned == other.owned && s.known == other.known && s.release == other.release &&
-		s.deleting == other.deleting && s.finished == other.finished && slices.Equal(s.by, other.by)
+		s.deleting == other.deleting && s.finished == other.finished && s.by == other.by
 	switch op {
 	case syntax.EQL:
 		return same, nil
@@ -74,20 +88,17 @@ func read(obj map[string]any, job bool, manager string, ignore func(in name, obj
 	annotations, _ := meta["annotations"].(map[string]any)
 	s := &state{
 		version:  version(text(meta["resourceVersion"])),
-		release:  name{kept(text(annotations[annotationNamespace])), kept(text(annotations[annotationName]))},
+		release:  unique.Make(name{text(annotations[annotationNamespace]), text(annotations[annotationName])}),
 		deleting: text(meta["deletionTimestamp"]) != "",
 	}
-	paths, all := ignore(s.release, text(meta["name"]))
+	paths, all := ignore(s.release.Value(), text(meta["name"]))
 	if all {
 		return nil
 	}
 	fields := managed(meta)
 	s.finished = job && owned.Finished(fields)
 	s.owned, s.known = owned.Of(fields, manager, paths)
-	for _, by := range owned.Takers(fields, manager) {
-		s.by = append(s.by, kept(by))
-	}
-	s.by = slices.Clip(s.by)
+	s.by = unique.Make(strings.Join(owned.Takers(fields, manager), "\n"))
 	return s
 }
 
@@ -119,9 +130,6 @@ func managed(meta map[string]any) []metav1.ManagedFieldsEntry {
 }
 
 func text(v any) string { s, _ := v.(string); return s }
-
-// kept is one copy of a text that many objects have.
-func kept(s string) string { return unique.Make(s).Value() }
 
 // version reads a resourceVersion: a number that grows; 0 stands for one that is none.
 func version(text string) uint64 {

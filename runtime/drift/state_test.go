@@ -42,7 +42,7 @@ func decode(t testing.TB, text string) map[string]any {
 
 func TestStateOfMetadata(t *testing.T) {
 	s := read(decode(t, metadata), false, "starling", nothing)
-	if s.version != 812 || s.release != (name{"shop", "web"}) || !s.known || !s.deleting || s.finished || !slices.Equal(s.by, []string{"kubectl-edit"}) {
+	if s.version != 812 || s.release.Value() != (name{"shop", "web"}) || !s.known || !s.deleting || s.finished || !slices.Equal(s.managers(), []string{"kubectl-edit"}) {
 		t.Errorf("%+v", s)
 	}
 	if job := read(decode(t, metadata), true, "starling", nothing); !job.finished {

@@ -86,17 +86,17 @@ type place struct{ namespace, name string }
 type object struct {
 	kind *kind
 	place
-	of       *tracked
+	of      *tracked
+	have    *state       // as the watch shows it; nil: it shows none
+	want    owned.Digest // when it is expected
+	version uint64       // of the write that has left it so
+	// goneAt is the version at which it was not there, when it is gone; 0: that is not known. The
+	// small fields are last, where they take little memory.
+	goneAt   uint64
+	gone     bool // it was there, or the watch would show it, since it was written
 	expected bool
-	want     owned.Digest // when it is expected
-	version  uint64       // of the write that has left it so
-	have     *state       // as the watch shows it; nil: it shows none
-	// gone: it was there, or the watch would show it, since it was written; goneAt is the version at
-	// which it was not there, 0 when that is not known.
-	gone   bool
-	goneAt uint64
-	differ bool // that is, from what it should be
-	going  bool // it is there until its finalizers are gone, and is made anew then
+	differ   bool // that is, from what it should be
+	going    bool // it is there until its finalizers are gone, and is made anew then
 }
 
 // differs says whether the object is not as Starling has left it.
@@ -201,8 +201,10 @@ func (t *Tracker) Repaired(ref release.Ref, p Repair) release.Objects {
 	}
 	if p.Ended { // those that it was to look at, and that nobody makes anew, are expected no more
 		for _, k := range p.Asked {
-			if o := t.kind(k.APIVersion, k.Kind).objects[place{k.Namespace, k.Name}]; o != nil && o.gone && !seen[o] {
-				t.drop(o)
+			if of := t.kinds[kindKey{k.APIVersion, k.Kind}]; of != nil {
+				if o := of.objects[place{k.Namespace, k.Name}]; o != nil && o.gone && !seen[o] {
+					t.drop(o)
+				}
 			}
 		}
 	}
@@ -309,7 +311,7 @@ func (t *Tracker) show(k *kind, at place, v starlark.Value) {
 	o := k.objects[at]
 	switch {
 	case o == nil || !o.expected: // else it may deny where it belongs
-		o = t.object(k, at, t.tracked(now.release))
+		o = t.object(k, at, t.tracked(now.release.Value()))
 	case o.gone && o.goneAt > now.version, o.have != nil && o.have.version > now.version:
 		return // two watches may show the same
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unique"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -57,8 +58,13 @@ func all(seen ...release.Object) release.Objects {
 // is is a Deployment as the watch shows it.
 func is(name string, version int, owned byte, by ...string) watch.Entry {
 	return watch.Entry{Namespace: "shop", Name: name, Result: &state{
-		version: uint64(version), release: nameOf(web), owned: digest(owned), known: true, by: by,
+		version: uint64(version), release: unique.Make(nameOf(web)), owned: digest(owned), known: true, by: unique.Make(strings.Join(by, "\n")),
 	}}
+}
+
+// unowned is a Deployment of which Starling owns no field, with all else of the release.
+func unowned(name string, version int) watch.Entry {
+	return watch.Entry{Namespace: "shop", Name: name, Result: &state{version: uint64(version), release: unique.Make(nameOf(web)), by: unique.Make("")}}
 }
 
 func changes(e watch.Entry) []watch.Event {
@@ -209,6 +215,8 @@ func TestAProcessLearnsByTheDigest(t *testing.T) {
 		want []string
 	}{
 		{"as it was", []watch.Entry{is("a", 50, 1), is("b", 60, 2)}, nil},
+		{"with a copy of somebody's", []watch.Entry{is("a", 50, 1), is("b", 60, 2), unowned("copy", 61)}, nil},
+		{"cleared", []watch.Entry{is("a", 50, 1), unowned("b", 60)}, []string{"verify"}},
 		{"changed", []watch.Entry{is("a", 50, 1), is("b", 60, 3)}, []string{"verify"}},
 		{"deleted", []watch.Entry{is("a", 50, 1)}, []string{"verify"}},
 	} {
@@ -225,6 +233,7 @@ func TestAProcessLearnsByTheDigest(t *testing.T) {
 				return
 			}
 			w.Changed(w.id(), changes(is("b", 70, 9, "kubectl")))
+			w.Changed(w.id(), deleted("copy", 71))
 			w.want(true, "b changed by kubectl")
 			w.Begin(web, nil) // a pass that changes nothing leaves it so
 			w.Expect(web, was)
@@ -315,11 +324,7 @@ func TestObjectsThatNobodyHasSeen(t *testing.T) {
 // Of kinds whose API server keeps no managed fields, each write of others has the object looked at,
 // and so has each start.
 func TestKindsWithoutManagedFields(t *testing.T) {
-	of := func(version int) watch.Entry {
-		e := is("a", version, 0)
-		e.Result.(*state).known = false
-		return e
-	}
+	of := func(version int) watch.Entry { return unowned("a", version) }
 	asked := []effect.Ref{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "a"}}
 	seen := all(left("a", 10, 0))
 	w := newWorld(t)

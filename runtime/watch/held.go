@@ -120,6 +120,8 @@ func weighValue(v starlark.Value) int64 {
 		return 0
 	case *object.Object:
 		return weigh(v.Map())
+	case Compact:
+		return v.Size()
 	case starlark.String:
 		return 16 + int64(len(v))
 	case *starlark.List:
