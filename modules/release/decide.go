@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -55,8 +56,9 @@ type revision struct {
 	Number int
 	Status helmrelease.Status
 	Labels map[string]string
-	// UID is that of the Secret.
-	UID string
+	// UID is that of the Secret, Made is when that was made.
+	UID  string
+	Made time.Time
 }
 
 // want is what the release should carry.

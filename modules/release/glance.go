@@ -167,7 +167,7 @@ func (m *Manager) listRevisions(ctx context.Context, namespace string) {
 // revisionOf reads the labels of a revision's Secret.
 func revisionOf(item *metav1.PartialObjectMetadata) (revision, bool) {
 	n, err := strconv.Atoi(item.Labels["version"])
-	return revision{Number: n, Status: helmrelease.Status(item.Labels["status"]), Labels: item.Labels, UID: string(item.UID)}, err == nil && n > 0
+	return revision{Number: n, Status: helmrelease.Status(item.Labels["status"]), Labels: item.Labels, UID: string(item.UID), Made: item.CreationTimestamp.Time}, err == nil && n > 0
 }
 
 // forget drops the entries of a release that may have been written since. It waits for a

@@ -25,7 +25,8 @@ func threeWay(s stored, want, live *unstructured.Unstructured) ([]byte, types.Pa
 		return nil, "", err
 	}
 	info := s.info()
-	info.Object = want
+	info.Object = &unstructured.Unstructured{} // of which the type is wanted alone
+	info.Object.GetObjectKind().SetGroupVersionKind(s.mapping.GroupVersionKind)
 	versioned := kube.AsVersioned(info)
 	if _, custom := versioned.(runtime.Unstructured); custom {
 		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(wanted, wanted, there)
@@ -40,6 +41,18 @@ func threeWay(s stored, want, live *unstructured.Unstructured) ([]byte, types.Pa
 		patch, err = withoutOrder(patch)
 	}
 	return patch, types.StrategicMergePatchType, err
+}
+
+// of has a patch change the object that was read, and no other one that has taken its name since.
+func of(live *unstructured.Unstructured, patch []byte) ([]byte, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(patch, &fields); err != nil || live.GetUID() == "" {
+		return patch, err
+	}
+	if err := unstructured.SetNestedField(fields, string(live.GetUID()), "metadata", "uid"); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
 }
 
 // withoutOrder leaves the order of list elements out of a strategic merge patch that does not

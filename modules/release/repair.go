@@ -9,6 +9,8 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release/owned"
@@ -22,6 +24,9 @@ type RepairTarget struct {
 	Ref
 	// Only are the objects to repair, nil for all.
 	Only []Key
+	// Gone are those of Only that were seen to be gone: they are made without a look whether they are
+	// there, and looked at if that fails for one that is.
+	Gone []Key
 	// Ignore is left to others.
 	Ignore []owned.Ignore
 	// Installs are the objects that the chart may hold, see [Target].
@@ -54,7 +59,7 @@ type Repair struct {
 // stays. Jobs and Pods that may have done their work are not made anew: of the objects in Only that
 // goes for those that a controller deletes in the end, else for all Jobs.
 //
-// One request looks at each object, and one writes those that differ. Errors are for people and
+// One request looks at each object that is not known to be gone, and one writes those that differ. Errors are for people and
 // hold no values; the Repair that comes with one tells what was done before.
 func (m *Manager) Repair(ctx context.Context, t RepairTarget) (Repair, error) {
 	if t.Timeout <= 0 {
@@ -65,7 +70,10 @@ func (m *Manager) Repair(ctx context.Context, t RepairTarget) (Repair, error) {
 		return Repair{}, err
 	}
 	defer leave()
-	r := &repair{m: m, ctx: ctx, t: t}
+	r := &repair{m: m, ctx: ctx, t: t, gone: map[Key]bool{}}
+	for _, key := range t.Gone {
+		r.gone[key] = true
+	}
 	err = r.run()
 	return r.out, readable(ctx, r.target(), r.rendering(), err)
 }
@@ -77,6 +85,7 @@ type repair struct {
 	t        RepairTarget
 	manifest string
 	looks    map[Key]*look
+	gone     map[Key]bool
 	out      Repair
 }
 
@@ -94,8 +103,8 @@ func (r *repair) run() error {
 		return err
 	}
 	r.lookAhead()
-	rel, uid, err := r.m.deployed(r.ctx, r.t.Ref)
-	if err != nil {
+	rel, uid, waits, err := r.m.deployed(r.ctx, r.t.Ref)
+	if r.out.Waits = waits; err != nil || waits != "" {
 		return err
 	}
 	if rel == nil {
@@ -176,7 +185,7 @@ func (r *repair) each(list []stored) ([]outcomeOf, error) {
 		}
 		slots <- struct{}{}
 		group.Go(func() {
-			out[i] = r.one(s)
+			out[i] = r.one(s, r.gone[s.key])
 			<-slots
 		})
 	}
@@ -232,9 +241,10 @@ func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
 	}
 }
 
-// deployed reads the newest revision of a release; nil: there is none, or it is not deployed.
-// The revision that this process has seen last is read without a list.
-func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helmrelease.Release, uid string, err error) {
+// deployed reads the newest revision of a release; nil: there is none, or it is not deployed. Waits
+// says, for people, that somebody works on the release with helm. The revision that this process has
+// seen last is read without a list, with a look whether there is a newer one.
+func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helmrelease.Release, uid, waits string, err error) {
 	secrets := newRevisionSecrets(boundSecrets{SecretInterface: m.core.Secrets(ref.Namespace), ctx: ctx})
 	store := driver.NewSecrets(secrets)
 	get := func(number int) (*helmrelease.Release, string, error) {
@@ -253,23 +263,57 @@ func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helmrelease.Relea
 	}
 	if known, ok := m.current.Load(ref); ok {
 		known := known.(deployed)
-		if rel, uid, err := get(known.number); err != nil || rel != nil && uid == known.uid {
-			return rel, uid, err
+		newest := make(chan error, 1)
+		look := func() { newest <- m.isNewest(ctx, ref, known.number) }
+		if m.o.Lifeless {
+			look() // the same requests each time
+		} else {
+			go look()
+		}
+		rel, uid, err := get(known.number)
+		is := <-newest
+		if is == nil && (err != nil || rel != nil && uid == known.uid) {
+			return rel, uid, "", err
+		}
+		if is != nil && !errors.Is(is, errNewer) {
+			return nil, "", "", is
 		}
 	}
 	last, err := m.latest(ctx, ref)
 	if err != nil || last.Number == 0 {
-		return nil, "", err
+		return nil, "", "", err
 	}
 	if who := owner(last.Labels, m.o.Instance, ref.Module); who != "" {
-		return nil, "", errForeign(ref, who)
+		return nil, "", "", errForeign(ref, who)
+	}
+	if last.Status.IsPending() && time.Since(last.Made) < mostHelm {
+		return nil, "", fmt.Sprintf("revision %d of release %s is %s: somebody works on it with helm", last.Number, ref, last.Status), nil
 	}
 	if last.Status != helmrelease.StatusDeployed {
-		return nil, "", nil
+		return nil, "", "", nil
 	}
 	rel, uid, err = get(last.Number)
 	if rel != nil {
 		m.current.Store(ref, deployed{last.Number, uid})
 	}
-	return rel, uid, err
+	return rel, uid, "", err
+}
+
+// mostHelm is how long somebody's helm may work on a revision until it counts as cut off.
+const mostHelm = time.Hour
+
+// errNewer says that there is a newer revision.
+var errNewer = errors.New("there is a newer revision")
+
+// isNewest returns errNewer when somebody has begun a revision after this one. Helm makes that before
+// it writes an object, and leaves this one as it is until the end.
+func (m *Manager) isNewest(ctx context.Context, ref Ref, number int) error {
+	_, err := m.meta.Resource(secretsResource()).Namespace(ref.Namespace).Get(ctx, secretName(ref.Name, number+1), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking for revision %d: %w", number+1, err)
+	}
+	return errNewer
 }

@@ -31,6 +31,9 @@ func (r *repair) lookAhead() {
 	}
 	r.looks = map[Key]*look{}
 	for _, key := range r.t.Only {
+		if r.gone[key] {
+			continue
+		}
 		gvk := object{APIVersion: key.APIVersion, Kind: key.Kind}
 		mapping, err := r.m.o.Mapper.RESTMapping(gvk.groupKind(), gvk.version())
 		if err != nil || r.looks[key] != nil {
@@ -56,18 +59,25 @@ type outcomeOf struct {
 	err      error
 }
 
-// one repairs an object.
-func (r *repair) one(s stored) outcomeOf {
+// one repairs an object. It does not look at one that is gone.
+func (r *repair) one(s stored, gone bool) outcomeOf {
 	out := outcomeOf{key: s.key}
 	paths, _ := owned.Ignored(r.t.Ignore, s.key.Kind, s.key.Name)
 	client := r.m.dynamic.Resource(s.mapping.Resource).Namespace(s.key.Namespace)
-	live, err := r.look(client, s.key)
+	var live *unstructured.Unstructured
+	var err error
+	if !gone {
+		live, err = r.look(client, s.key)
+	}
 	switch {
-	case apierrors.IsNotFound(err):
+	case gone || apierrors.IsNotFound(err):
 		if runsOnce(s.obj) || r.t.Only == nil && s.obj.GroupVersionKind().GroupKind() == jobKind {
 			return out
 		}
 		live, err = client.Create(r.ctx, s.obj, metav1.CreateOptions{FieldManager: FieldManager(), DryRun: r.dryRun()})
+		if gone && apierrors.IsAlreadyExists(err) { // somebody was faster
+			return r.one(s, false)
+		}
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			out.waits = deletedNamespace(s.key.Namespace)
 			return out
@@ -143,6 +153,9 @@ func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstr
 	}
 	now := live
 	if string(patch) != "{}" {
+		if patch, err = of(live, patch); err != nil {
+			return nil, false, err
+		}
 		now, err = client.Patch(r.ctx, s.key.Name, kind, patch, metav1.PatchOptions{FieldManager: FieldManager(), DryRun: r.dryRun()})
 		if err != nil {
 			return nil, false, err
@@ -150,7 +163,7 @@ func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstr
 	}
 	if _, ours := owned.Of(fields, FieldManager(), nil); !r.t.Report && (!ours || owned.Taken(now.GetManagedFields(), FieldManager(), want.Object, paths)) {
 		// The next change of what is not owned would not be seen.
-		if applied, err := r.own(client, s, paths); err == nil {
+		if applied, err := r.own(client, s, now, paths); err == nil {
 			now = applied
 		}
 	}
@@ -168,9 +181,10 @@ func (r *repair) relabel(client dynamic.ResourceInterface, s stored) (*unstructu
 
 // own applies an object, so that its fields are Starling's again. Some objects that Helm can
 // write cannot be applied, such as those that name a port twice: the error says so.
-func (r *repair) own(client dynamic.ResourceInterface, s stored, paths []owned.Path) (*unstructured.Unstructured, error) {
+func (r *repair) own(client dynamic.ResourceInterface, s stored, live *unstructured.Unstructured, paths []owned.Path) (*unstructured.Unstructured, error) {
 	want := s.obj.DeepCopy()
 	owned.Keep(want.Object, nil, paths)
+	want.SetUID(live.GetUID())
 	data, err := want.MarshalJSON()
 	if err != nil {
 		return nil, err

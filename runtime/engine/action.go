@@ -169,9 +169,17 @@ type Repair struct {
 	// Drift is [builtins.DriftRepair], or [builtins.DriftReport]: nothing is written then.
 	Drift string
 	// Objects are those that differ; nil: nobody knows which, so all are looked at.
-	Objects []effect.Ref
+	Objects []DriftObject
 	// Secrets are those of the values that the chart has seen.
 	Secrets layers.Secrets
+}
+
+// Refs names the objects; nil: all of the release.
+func (r Repair) Refs() (refs []effect.Ref) {
+	for _, o := range r.Objects {
+		refs = append(refs, o.Ref)
+	}
+	return refs
 }
 
 // Uninstall takes a release away; answered by [Uninstalled].

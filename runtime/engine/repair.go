@@ -93,7 +93,7 @@ func (e *Engine) repaired(a asked, in Repaired) {
 		m.pass.Want(nil)
 	}
 	objects := in.Written
-	if asked := a.action.(Repair).Objects; asked != nil && !in.Lost {
+	if asked := a.action.(Repair).Refs(); asked != nil && !in.Lost {
 		objects = asked // those that were as they should be, too: else a watch that errs would have them looked at without end
 	}
 	if contested := m.repairs.Ended(repairs.Outcome{Err: in.Err, Objects: objects, Waits: in.Waits}, e.now, e.opts.Jitter); len(contested) > 0 {

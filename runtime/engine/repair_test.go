@@ -36,7 +36,7 @@ func (w *world) repairs(a Repair) Input {
 		return done
 	}
 	w.queue = append(w.queue, w.e.Handle(w.now, Drift{Module: a.Ref.Module})...)
-	return Repaired{Op: a.Op, Written: a.Objects}
+	return Repaired{Op: a.Op, Written: a.Refs()}
 }
 
 func (w *world) wantRepaired(want ...string) {

@@ -8,6 +8,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/drift"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
@@ -72,16 +73,22 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 // Repair puts objects of a release right that are not as Starling has left them, or finds them and
 // no more.
 func (x *Executor) Repair(ctx context.Context, a engine.Repair) engine.Repaired {
-	ref, decl := release.Ref(a.Ref), a.Module.Decl
+	ref, decl, asked := release.Ref(a.Ref), a.Module.Decl, a.Refs()
+	var gone []effect.Ref
+	for _, o := range a.Objects {
+		if o.Missing {
+			gone = append(gone, o.Ref)
+		}
+	}
 	result, err := x.o.Releases.Repair(ctx, release.RepairTarget{
-		Ref: ref, Only: a.Objects, Ignore: decl.Ignore, Report: a.Drift == builtins.DriftReport,
+		Ref: ref, Only: asked, Gone: gone, Ignore: decl.Ignore, Report: a.Drift == builtins.DriftReport,
 		Installs: decl.Installs, Secrets: a.Secrets.Texts, Timeout: decl.Timeout,
 	})
 	if a.Drift == builtins.DriftReport {
 		result.Written = nil
 	}
 	if !result.Lost {
-		now := x.o.Drift.Repaired(ref, drift.Repair{Asked: a.Objects, Objects: result.Objects, Ended: err == nil && result.Waits == ""})
+		now := x.o.Drift.Repaired(ref, drift.Repair{Asked: asked, Objects: result.Objects, Ended: err == nil && result.Waits == ""})
 		if err == nil && a.Objects != nil && now.Digest != "" {
 			err = x.o.Releases.NoteObjects(ctx, ref, now)
 		}
