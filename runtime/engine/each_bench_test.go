@@ -41,10 +41,13 @@ type eachKind struct {
 	effects func(RunHook) effect.Effects
 	global  bool // the hook is a global one, with other modules below it
 	schema  string
+	// child: changes are those of a child of the object, in another watch.
+	child bool
 }
 
 var eachKinds = []eachKind{
 	{name: "empty", effects: noEffects},
+	{name: "child", effects: noEffects, child: true},
 	{name: "write", effects: func(RunHook) effect.Effects {
 		return effect.Effects{Writes: []effect.Write{{Kind: effect.WriteApply}}}
 	}},
@@ -93,6 +96,7 @@ type eachBench struct {
 	names   []string
 	effects func(RunHook) effect.Effects
 	watch   string
+	child   bool  // that watch is of children
 	err     error // of every run
 	runs    int
 }
@@ -104,6 +108,10 @@ func newEachBench(b testing.TB, objects int, kind eachKind) *eachBench {
 	x := &eachBench{effects: kind.effects, watch: eachID}
 	if kind.schema != "" {
 		mods[0].Tree.ValuesSchema = &tree.File{Path: "web/openapi/values.yaml", Data: []byte(kind.schema)}
+	}
+	if x.child = kind.child; x.child {
+		h := mods[0].Hooks[0]
+		h.Bindings, x.watch = append(h.Bindings, onWatch("children")), childrenID
 	}
 	if kind.global {
 		x.watch = "global/a#nodes"
@@ -145,7 +153,12 @@ func allFail(b testing.TB, objects int) *eachBench {
 // change has one object changed, and its run is due at once.
 func (x *eachBench) change(i int) {
 	x.now = x.now.Add(builtins.DefaultRetry.Min)
-	x.in(WatchChanged{ID: x.watch, Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: x.names[i%len(x.names)]}}})
+	name := x.names[i%len(x.names)]
+	ev := builtins.Event{Type: "modified", Binding: "nodes", Name: name}
+	if x.child {
+		ev = child("of-"+name, effect.WakesKeys(name))
+	}
+	x.in(WatchChanged{ID: x.watch, Events: []builtins.Event{ev}})
 }
 
 func (x *eachBench) in(in Input) {
@@ -157,8 +170,10 @@ func (x *eachBench) in(in Input) {
 		switch a := a.(type) {
 		case StartWatch:
 			synced := WatchSynced{ID: a.ID, Served: true}
-			for _, name := range x.names {
-				synced.Objects = append(synced.Objects, Object{Name: name})
+			if a.Each {
+				for _, name := range x.names {
+					synced.Objects = append(synced.Objects, Object{Name: name})
+				}
 			}
 			answer = synced
 		case RunHook:

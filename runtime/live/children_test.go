@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -184,39 +185,69 @@ hook(child, for_each = "sites", on = [
 ])
 `
 
-// gate lets through what a watch brings, unless it is shut.
+// gates are those of watches: each lets through what its watch brings, unless it is shut.
+type gates struct {
+	mu    sync.Mutex
+	gates []*gate
+}
+
 type gate struct {
 	mu   sync.Mutex
 	shut chan struct{} // closed when it opens; nil: it is open
 }
 
-func (g *gate) pass() {
-	g.mu.Lock()
-	shut := g.shut
-	g.mu.Unlock()
-	if shut != nil {
-		<-shut
-	}
-}
-
-// close shuts the gate until the function that it returns is called.
-func (g *gate) close() (open func()) {
+// behind puts the answer of a watch behind a gate.
+func (g *gates) behind(r *http.Request, body io.ReadCloser) io.ReadCloser {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.shut = make(chan struct{})
-	return sync.OnceFunc(func() { close(g.shut) })
+	one := &gate{}
+	g.gates = append(g.gates, one)
+	return &gated{body, one, r.Context()}
 }
 
-// gated is the answer of a watch behind a gate.
+// close shuts all gates that there are until the function that it returns is called.
+func (g *gates) close() (open func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	shut := make(chan struct{})
+	for _, one := range g.gates {
+		one.mu.Lock()
+		one.shut = shut
+		one.mu.Unlock()
+	}
+	return sync.OnceFunc(func() { close(shut) })
+}
+
 type gated struct {
 	io.ReadCloser
 	gate *gate
+	ctx  context.Context
 }
 
 func (b *gated) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.gate.pass()
+	b.gate.mu.Lock()
+	shut := b.gate.shut
+	b.gate.mu.Unlock()
+	if shut != nil {
+		select {
+		case <-shut:
+		case <-b.ctx.Done():
+			return 0, b.ctx.Err()
+		}
+	}
 	return n, err
+}
+
+// gateParts puts all watches of parts behind gates.
+func (f *fixture) gateParts() *gates {
+	g := &gates{}
+	f.answered = func(r *http.Request, resp *http.Response) {
+		if q := r.URL.Query(); q.Get("watch") != "" && q.Get("labelSelector") == "part" {
+			resp.Body = g.behind(r, resp.Body)
+		}
+	}
+	return g
 }
 
 // A run sees what the one before it has written and deleted, however late the watch is: nothing is
@@ -227,12 +258,7 @@ func TestARunSeesWhatTheOneBeforeHasWritten(t *testing.T) {
 			"web/module.star":  "module(enabled = True, grants = [grant(\"v1\", \"ConfigMap\", [\"*\"], namespaces = [\"sites\"])])\n",
 			"web/hooks/a.star": onlyChild,
 		})
-		g := &gate{}
-		f.answered = func(r *http.Request, resp *http.Response) {
-			if q := r.URL.Query(); q.Get("watch") != "" && q.Get("labelSelector") == "part" {
-				resp.Body = &gated{resp.Body, g}
-			}
-		}
+		g := f.gateParts()
 		children := func() (out string) {
 			for i := range 5 {
 				if name := fmt.Sprint("child-", i); f.is(siteConfigMap(name)) {
@@ -259,6 +285,35 @@ func TestARunSeesWhatTheOneBeforeHasWritten(t *testing.T) {
 		if f.siteRuns(); children() != "child-1" {
 			t.Errorf("once the watch has told all, there are %q", children())
 		}
+		f.stop()
+		<-f.ended
+	})
+}
+
+// A watch of children that has gone deaf is noticed, and what happened meanwhile wakes the parents.
+func TestADeafWatchOfChildrenIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, siteTree("None"))
+		g := f.gateParts()
+		for i := range 5 {
+			f.make(fmt.Sprint("s", i), "site", nil)
+		}
+		f.start()
+		f.waitReady()
+		before := f.siteRuns()
+		open := g.close()
+		defer open()
+		if _, err := f.store.Delete(siteConfigMap("part-of-s3"), store.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if f.siteRuns() != before {
+			t.Error("the watch is not deaf")
+		}
+		time.Sleep(10 * time.Minute)
+		if runs := f.siteRuns() - before; runs != 2 || !f.is(siteConfigMap("part-of-s3")) {
+			t.Errorf("%d runs, the child is there: %t", runs, f.is(siteConfigMap("part-of-s3")))
+		}
+		open()
 		f.stop()
 		<-f.ended
 	})
