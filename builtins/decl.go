@@ -241,6 +241,8 @@ type WatchBinding struct {
 	Events []string
 	// Quiet: the first complete snapshot does not trigger (sync=False).
 	Quiet bool
+	// NoGate: the chart does not wait for the run that this watch triggers first (gate=False).
+	NoGate bool
 	// Require: a kind that is not served is waited for; else it counts as synced
 	// and empty.
 	Require bool

@@ -33,6 +33,7 @@ func watchSpec() Spec {
 			{Name: "keep", Type: TypeString, Default: `"result"`, Doc: "\"object\": events carry .object, too, and the object is kept beside what the filter makes of it, which costs its memory. Snapshots hold results."},
 			{Name: "events", Type: TypeStrings, Default: `["added", "modified", "deleted"]`, Doc: "The changes that trigger; []: none, for a snapshot only."},
 			{Name: "sync", Type: TypeBool, Default: "True", Doc: "Whether the first complete snapshot triggers, too. If not, the chart does not wait for a run of this watch."},
+			{Name: "gate", Type: TypeBool, Default: "True", Doc: "Whether the chart, or with a global hook the modules, wait for the success of the first run. If not, that run comes all the same. The chart waits when another watch of the hook, or startup(), says so."},
 			{Name: "require", Type: TypeBool, Default: "False", Doc: "Whether to wait for a kind that is not served: the hook does not run, and the chart is not rendered for the first time, before it is. If not, such a kind counts as one without objects."},
 		},
 	}
@@ -45,6 +46,7 @@ func callWatch(c *call) (starlark.Value, error) {
 		Namespaces: c.strings("namespaces"),
 		Names:      c.strings("object_names"),
 		Quiet:      !c.boolOr("sync", true),
+		NoGate:     !c.boolOr("gate", true),
 		Require:    c.boolOr("require", false),
 		Pos:        c.pos(),
 	}

@@ -193,7 +193,7 @@ func (b *binder) triggers(call *call, name string, w watched) {
 		call.set("sync", false)
 	}
 	if w.WaitForSync.is(false) && !w.OnSynchronization.is(false) {
-		b.add(Changed, "the watch %q had waitForSynchronization: false; here the chart waits for the first run", name)
+		call.set("gate", false)
 	}
 	if w.Resync != "" {
 		b.add(Changed, "the watch %q had resynchronizationPeriod, which is not needed", name)

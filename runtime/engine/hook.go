@@ -81,7 +81,7 @@ func (h *hook) stage(stage builtins.Stage) *builtins.StageBinding {
 // hook, the first start of modules.
 func (h *hook) gates() bool {
 	for _, w := range h.watches {
-		if !w.Decl.Quiet {
+		if !w.Decl.Quiet && !w.Decl.NoGate {
 			return true
 		}
 	}

@@ -70,6 +70,27 @@ func TestWatchWithoutSyncIsNoGate(t *testing.T) {
 	w.state("web", status.ModuleReady, "")
 }
 
+// The chart does not wait for a watch that says so; its first run comes all the same.
+func TestWatchWithoutGate(t *testing.T) {
+	late := func(b *builtins.WatchBinding) { b.NoGate = true }
+	w := newWorld(t, mod("web", isOn(), hk("a", watching("nodes", late))))
+	w.unsynced["web/a#nodes"] = true
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) { return set("n", int64(1)), nil }
+	w.start()
+	w.wantReleased("web#1")
+	w.wantRuns()
+	w.in(WatchSynced{ID: "web/a#nodes", Served: true})
+	w.wantRuns("web/a sync")
+	w.wantReleased("web#1", "web#2")
+
+	w = newWorld(t, mod("web", isOn(), hk("a", watching("nodes", late), onWatch("pods"))))
+	w.unsynced["web/a#nodes"] = true
+	w.start()
+	w.wantReleased() // the other watch has a run, which needs both snapshots
+	w.in(WatchSynced{ID: "web/a#nodes", Served: true})
+	w.wantReleased("web#1")
+}
+
 func TestWatchWithoutSyncBesideOthers(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), hk("a", watching("quiet", quiet), onWatch("loud"))))
 	w.unsynced["web/a#quiet"] = true
