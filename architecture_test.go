@@ -35,7 +35,8 @@ var layers = []struct {
 	{"modules", []string{"modules/tree", "modules/graph", "modules/reads", "modules/values", "modules/status"}, false},
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
-	{"leaves", []string{"runtime/bounded", "runtime/effect", "runtime/object", "runtime/schedule", "modules/migrate/jq", "modules/release/owned", "stdlib"}, false},
+	{"children of parents", []string{"runtime/reconcile"}, false},
+	{"leaves", []string{"runtime/bounded", "runtime/effect", "runtime/kstatus", "runtime/object", "runtime/schedule", "modules/migrate/jq", "modules/release/owned", "stdlib"}, false},
 	{"words of messages", []string{"runtime/message"}, false},
 }
 
@@ -57,7 +58,9 @@ var never = map[string][]string{
 	"runtime/engine/userconfig": {"k8s.io/", "net/http", "os", "math/rand"},
 	"runtime/engine/verdicts":   {"k8s.io/", "net/http", "os", "math/rand"},
 	"runtime/engine/watches":    {"k8s.io/", "net/http", "os", "math/rand"},
+	"runtime/kstatus":           {"k8s.io/", "time", "os"},
 	"runtime/lane":              {"k8s.io/", "os", "math/rand"},
+	"runtime/reconcile":         {"k8s.io/", "time", "os", "math/rand"},
 	"builtins":                  {"k8s.io/client-go/", "net/http", "os"},
 	"modules/values":            {"k8s.io/client-go/", "os", "math/rand"},
 	"modules/graph":             {"k8s.io/", "os"},

@@ -90,10 +90,10 @@ func (s *Spec) Refuses(in Phase) string {
 	return s.Name + " " + phaseHint(in, s.Phases)
 }
 
-// needsRun reports whether calls go to a Run: to its inputs or effects. Log lines
-// need none.
+// needsRun reports whether calls go to a Run: to its inputs, effects or kinds. Log
+// lines need none.
 func (s *Spec) needsRun() bool {
-	return s.Effect != EffectNone && s.Phases&(PhaseLoad|PhaseTest) == 0
+	return s.Phases == PhaseDesired || s.Effect != EffectNone && s.Phases&(PhaseLoad|PhaseTest) == 0
 }
 
 // phaseHint says why a call is refused and where it belongs.
@@ -103,6 +103,10 @@ func phaseHint(in, allowed Phase) string {
 		return "is only available in a test, a function of a *_test.star file"
 	case in == PhaseTest:
 		return "is not available in a test; call it from a hook, and look at what the hook does"
+	case allowed == PhaseDesired:
+		return "is only available in the desired function of a controller"
+	case allowed == PhaseEnabled|PhaseDesired:
+		return "is only available in enabled() of a module.star, and in the desired function of a controller"
 	case allowed == PhaseEnabled:
 		return "is only available in enabled() of a module.star"
 	case allowed&(PhaseReview|PhaseReceive) != 0 && allowed&PhaseRun == 0:
@@ -111,6 +115,8 @@ func phaseHint(in, allowed Phase) string {
 		return "is not available in a hook that answers an admission request, which may read but not write; write from a run of another hook"
 	case in == PhaseConvert && allowed&PhaseRun != 0:
 		return "is not available in a conversion, which may only look at its object"
+	case in == PhaseDesired && allowed&PhaseRun != 0:
+		return "is not available in desired, which neither reads nor writes, and knows no time; declare in reads what it looks up"
 	case in == PhaseFilter:
 		return "is not available in a filter, which may only look at its object; call it from a hook"
 	case allowed&PhaseRun == 0 && in != PhaseEnabled:

@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // Phase says when a builtin may be called. Phases are bits: a [Spec] holds all
@@ -33,11 +34,15 @@ const (
 	// reply.
 	PhaseReceive
 
+	// PhaseDesired: the desired function of a controller answers which children its parent wants.
+	// Pure builtins, log, and those that make its answer.
+	PhaseDesired
+
 	// PhaseTest: a function of a *_test.star file tests, on a simulated cluster.
 	PhaseTest
 
 	// PhaseAny is every phase: what pure builtins have.
-	PhaseAny = PhaseLoad | PhaseFilter | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseReceive | PhaseTest
+	PhaseAny = PhaseLoad | PhaseFilter | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseReceive | PhaseDesired | PhaseTest
 )
 
 // String names the phases: "load, run".
@@ -51,7 +56,7 @@ func (p Phase) String() string {
 		name  string
 	}{
 		{PhaseLoad, "load"}, {PhaseFilter, "filter"}, {PhaseRun, "run"}, {PhaseEnabled, "enabled"},
-		{PhaseReview, "review"}, {PhaseConvert, "convert"}, {PhaseReceive, "receive"}, {PhaseTest, "test"},
+		{PhaseReview, "review"}, {PhaseConvert, "convert"}, {PhaseReceive, "receive"}, {PhaseDesired, "desired"}, {PhaseTest, "test"},
 	} {
 		if p&n.phase != 0 {
 			names = append(names, n.name)
@@ -163,6 +168,9 @@ type Run struct {
 	// let go when the run succeeds.
 	Key     string
 	Cleanup bool
+	// Owns are the kinds of which a controller may want children, in PhaseDesired; nil: all. Namespace is
+	// that of the parent there, if it has one.
+	Owns []reconcile.Kind
 	// State is what the hook remembers, by key. Only read.
 	State map[string]any
 	// Request is what a request run answers; nil for any other run.

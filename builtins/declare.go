@@ -72,9 +72,9 @@ func declareSpecs() []Spec {
 			},
 		},
 		{
-			Name: "waiting", Phases: PhaseEnabled, call: callDecision(AnswerWaiting), Returns: "an answer of enabled()",
-			Doc:    "Answer of enabled(): not yet. Nothing is installed, upgraded or uninstalled.",
-			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason why the module waits; shown in its status."}},
+			Name: "waiting", Phases: PhaseEnabled | PhaseDesired, call: callDecision(AnswerWaiting), Returns: "an answer of enabled(), or of desired",
+			Doc:    "Answer of enabled(): not yet. Nothing is installed, upgraded or uninstalled. Answer of a controller's desired: not yet. Nothing is written or deleted.",
+			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason why the module, or the parent, waits; shown in its status."}},
 		},
 		{
 			Name: "disabled", Phases: PhaseEnabled, call: callDecision(AnswerDisabled), Returns: "an answer of enabled()",

@@ -12,6 +12,7 @@
 //	filter   a watch sees an object  -               -
 //	run      a hook runs             -               reads, records effects
 //	enabled  enabled() decides       -               reads values
+//	desired  a controller decides    -               -
 //
 // Loading collects declarations: module() fills File.Module, hook() appends to
 // File.Hooks. A run records what the hook asks for in Run.Effects and touches

@@ -188,10 +188,14 @@ func (c *call) hookID(h *HookDecl) (string, error) {
 }
 
 // takesOne makes sure that fn can be called with exactly one positional argument.
-func takesOne(fn starlark.Callable, param string) error {
+func takesOne(fn starlark.Callable, param string) error { return takes(fn, 1, "one, "+param) }
+
+// takes makes sure that fn can be called with exactly n positional arguments.
+func takes(fn starlark.Callable, n int, params string) error {
+	_, names, _ := strings.Cut(params, ", ")
 	f, ok := fn.(*starlark.Function)
 	if !ok {
-		return fmt.Errorf("%s is a builtin; write a function that takes %s", fn.Name(), param)
+		return fmt.Errorf("%s is a builtin; write a function that takes %s", fn.Name(), names)
 	}
 	positional := f.NumParams() - f.NumKwonlyParams()
 	if f.HasVarargs() {
@@ -209,11 +213,11 @@ func takesOne(fn starlark.Callable, param string) error {
 	for i := range f.NumKwonlyParams() {
 		if f.ParamDefault(positional+i) == nil {
 			name, _ := f.Param(positional + i)
-			return fmt.Errorf("%s needs the argument %s; it is only given %s", f.Name(), name, param)
+			return fmt.Errorf("%s needs the argument %s; it is only given %s", f.Name(), name, names)
 		}
 	}
-	if required > 1 || positional == 0 && !f.HasVarargs() {
-		return fmt.Errorf("%s takes %d arguments; it must take one, %s", f.Name(), required, param)
+	if required > n || positional < n && !f.HasVarargs() {
+		return fmt.Errorf("%s takes %d arguments; it must take %s", f.Name(), required, params)
 	}
 	return nil
 }

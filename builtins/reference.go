@@ -24,6 +24,7 @@ Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test . -run
 - ` + "`review`" + `: in a hook that answers k8s.validate or k8s.mutate
 - ` + "`convert`" + `: in a function of k8s.convert
 - ` + "`receive`" + `: in a hook that answers http.receive, which may do all that a run may
+- ` + "`desired`" + `: in the desired function of a controller
 - ` + "`test`" + `: in a function test_x(t)
 - any: everywhere
 

@@ -74,7 +74,7 @@ func textOf(v starlark.Value) string {
 func unshown(v starlark.Value) string { return "<" + v.Type() + " that is too large to be shown>" }
 
 func logSpecs() []Spec {
-	const phases = PhaseLoad | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseTest
+	const phases = PhaseLoad | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseDesired | PhaseTest
 	msg := Param{Name: "msg", Type: TypeAny, Doc: "The message."}
 	fields := Param{Name: "**fields", Type: TypeAny, Doc: "Fields of the line, as JSON where that is possible. A name that Starling uses itself (time, level, message, module, hook, file, from, trace) gets an underscore before it."}
 	spec := func(level Level, doc string) Spec {

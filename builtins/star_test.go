@@ -20,6 +20,7 @@ import (
 
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // Every testdata/*.star is run statement by statement. A line that is to fail
@@ -108,7 +109,7 @@ func (f *starFile) check(err error, stmt syntax.Stmt) {
 }
 
 func (f *starFile) readComments(src string) {
-	phases := map[string]Phase{"load": PhaseLoad, "filter": PhaseFilter, "run": PhaseRun, "enabled": PhaseEnabled}
+	phases := map[string]Phase{"load": PhaseLoad, "filter": PhaseFilter, "run": PhaseRun, "enabled": PhaseEnabled, "desired": PhaseDesired}
 	roles := map[string]Role{"lib": RoleLib, "module": RoleModule, "hooks": RoleHooks}
 	f.context = &Context{Phase: PhaseRun, Log: f.log}
 	file, run := &File{Path: "web/hooks/a.star", Role: RoleHooks}, newTestRun(&f.composed)
@@ -147,7 +148,7 @@ func (f *starFile) readComments(src string) {
 	switch f.context.Phase {
 	case PhaseLoad:
 		f.context.File = file
-	case PhaseRun, PhaseEnabled:
+	case PhaseRun, PhaseEnabled, PhaseDesired:
 		f.context.Run = run
 	}
 }
@@ -183,6 +184,11 @@ func (f *starFile) helpers() starlark.StringDict {
 				out = append(out, op.Pos)
 			}
 			return object.FromPlain(out), nil
+		}),
+		// desired(v) is the answer of a desired function, as data.
+		"desired": fn("desired", func(args starlark.Tuple) (starlark.Value, error) {
+			d, err := DesiredOf(args[0])
+			return asData(d), err
 		}),
 		"logs": fn("logs", func(starlark.Tuple) (starlark.Value, error) {
 			lines := f.log.lines
@@ -273,6 +279,8 @@ func newTestRun(composed *int) *Run {
 			{APIVersion: "batch/v1", Kind: "CronJob", Verbs: []string{"get", "write"}, Owned: true},
 			{APIVersion: "batch/v1", Kind: "CronJob", Verbs: []string{"apply"}, Names: []string{"shared"}},
 		},
+		Owns: []reconcile.Kind{{APIVersion: "v1", Kind: "ConfigMap"}, {APIVersion: "v1", Kind: "Secret"}, {APIVersion: "v1", Kind: "Namespace"},
+			{APIVersion: "apps/v1beta1", Kind: "Deployment"}, {APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}},
 		Reader: fakeReader{}, HTTP: fakeFetcher{}, Hosts: testHosts(),
 		Scope: func(_, kind string) (bool, error) {
 			if kind == "Widget" {

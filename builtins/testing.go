@@ -24,6 +24,8 @@ type World interface {
 	Patch(ctx context.Context, ref effect.Ref, merge map[string]any) error
 	Delete(ctx context.Context, ref effect.Ref) error
 	Reader
+	// Scope says whether a kind is namespaced; one that is not known counts as such.
+	Scope(apiVersion, kind string) (namespaced bool, err error)
 	// FailNext has the next calls of Starling fail; kind "" means all kinds.
 	FailNext(verb, kind, failure string, times int) error
 

@@ -56,6 +56,11 @@ func testAskSpecs() []Spec {
 		spec("plan", "the plan: .changes (a bool), .text (as people see it), and the lists .modules, .objects, .drift, .messages and .problems, as in `starling plan -o json`",
 			"Says what the process would change, and changes nothing: with t.start() to come, what a start would do; later, what a restart would.", callTestPlan,
 			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Start all modules of the tree, as t.start(all=True)."}),
+		spec("desired", "the answer: .parts (a list of .name, .object and .after), .objects (those of the parts as Starling writes them), .waiting and .stalled (the reason, or None), and .actions(children): what would be done if these were the children (default: those given), a list of {\"op\", \"child\", \"part\", \"why\"}",
+			"Calls the desired function of a controller, in no cluster.", callTestDesired,
+			Param{Name: "fn", Type: TypeFunction, Doc: "The function; it takes ctx and the parent."},
+			Param{Name: "obj", Type: TypeAny, Doc: "The parent: a dict or an object."},
+			Param{Name: "children", Type: TypeList, Default: "[]", Doc: "The children as they are: objects such as those of .objects, or of t.cluster.get. One that Starling has not written is somebody else's."}),
 		spec("sent", "a list of messages: .hook, .method, .url, .key, .headers, .body (text) and .json", "Returns the messages of http.send so far.", callTestSent),
 	}
 }

@@ -120,6 +120,12 @@ func (w *world) List(_ context.Context, apiVersion, kind string, namespaces []st
 	return w.w.List(apiVersion, kind, namespaces, labels, fields)
 }
 
+func (w *world) Scope(apiVersion, kind string) (namespaced bool, err error) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	k, known := w.w.Store().KindOf(gv.WithKind(kind))
+	return k.Namespaced || !known, err
+}
+
 // failures are the errors of t.cluster.fail_next.
 var failures = map[string]func(kind string) error{
 	"conflict":  func(kind string) error { return apierrors.NewConflict(resource(kind), "", errors.New("injected")) },

@@ -1,0 +1,64 @@
+package builtins
+
+import (
+	"strings"
+	"testing"
+
+	"go.starlark.net/starlark"
+)
+
+// Where there is no parent there are no parts.
+func TestPartsOutsideOfDesired(t *testing.T) {
+	const src = "r = part({'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'a'}})"
+	for phase, want := range map[Phase]string{
+		PhaseRun:     "part is only available in the desired function of a controller",
+		PhaseLoad:    "part is only available in the desired function of a controller",
+		PhaseEnabled: "part is only available in the desired function of a controller",
+		PhaseFilter:  "part is only available in the desired function of a controller",
+		PhaseTest:    "part is not available in a test; call it from a hook, and look at what the hook does",
+	} {
+		if _, err := exec(t, &Context{Phase: phase, Run: newTestRun(new(int)), Log: &memoryLog{}}, src); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", phase, err)
+		}
+	}
+	if _, err := exec(t, &Context{Phase: PhaseDesired, Log: &memoryLog{}}, src); err == nil || !strings.HasSuffix(err.Error(), "part is not available here") {
+		t.Errorf("without a run: %v", err)
+	}
+}
+
+// All parts of a run together have a size that is bounded.
+func TestPartsAreBounded(t *testing.T) {
+	run := newTestRun(new(int))
+	run.Limits.MaxBytes = 2000
+	_, err := exec(t, &Context{Phase: PhaseDesired, Run: run, Log: &memoryLog{}},
+		"r = [part({'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'a'}, 'data': {'k': 'x' * 900}}) for _ in range(3)]")
+	if err == nil || !strings.Contains(err.Error(), "effects limit: larger than 2000 bytes together") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The functions of a part stay with it.
+func TestReadyFunctions(t *testing.T) {
+	v, err := exec(t, &Context{Phase: PhaseDesired, Run: newTestRun(new(int)), Log: &memoryLog{}}, `
+def obj(name):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+r = [part(obj("a"), ready = lambda child: True), rolling([part(obj("b"))], order = lambda child: 1, pause = lambda ctx: "no")]
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := DesiredOf(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Parts[0].ReadyFn == nil || d.Parts[0].Ready != "" || d.Parts[1].Ready != ReadyAuto || d.Rollouts[0].Order == nil || d.Rollouts[0].PauseFn == nil {
+		t.Errorf("got %+v", d)
+	}
+	if d.Parts[0].Pos != "x.star:5" {
+		t.Errorf("made at %s", d.Parts[0].Pos)
+	}
+	if _, err := DesiredOf(starlark.NewDict(0)); err == nil || !strings.Contains(err.Error(), "desired returned dict; it must return a list") {
+		t.Errorf("got %v", err)
+	}
+}

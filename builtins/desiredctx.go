@@ -1,0 +1,43 @@
+package builtins
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+
+	"github.com/starling-operator/starling/runtime/reconcile"
+)
+
+// NewDesiredCtx returns the value that the functions of a controller are called with: the key of the
+// parent, the parent as its watch keeps it, and its children as they are. It is frozen.
+func NewDesiredCtx(key string, parent starlark.Value, children []reconcile.Child) starlark.Value {
+	values := make([]starlark.Value, 0, len(children))
+	for _, c := range sortedChildren(children) {
+		if c.Foreign == "" {
+			values = append(values, childValue(c))
+		}
+	}
+	ctx := &ctxValue{starlark.StringDict{"key": starlark.String(key), "object": parent, "children": starlark.NewList(values)}}
+	ctx.fields.Freeze()
+	return ctx
+}
+
+// sortedChildren are children by kind, namespace and name: the same ones come in the same order.
+func sortedChildren(children []reconcile.Child) []reconcile.Child {
+	children = slices.Clone(children)
+	slices.SortFunc(children, func(a, b reconcile.Child) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return children
+}
+
+// childValue is one child, as functions see it.
+func childValue(c reconcile.Child) starlark.Value {
+	return starlarkstruct.FromStringDict(starlark.String("child"), starlark.StringDict{
+		"kind": starlark.String(c.Kind), "namespace": starlark.String(c.Namespace), "name": starlark.String(c.Name),
+		"ready": starlark.Bool(c.Ready), "reason": starlark.String(c.Reason), "deleting": starlark.Bool(c.Deleting),
+	})
+}

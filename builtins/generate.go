@@ -1,0 +1,88 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Values that are made once, with an object: part(fill=).
+
+// Generated says how a value is made.
+type Generated struct {
+	// How is "password": that many letters and digits; "key": the base64 of that many bytes; "token":
+	// the same in the alphabet of URLs, without padding.
+	How string
+	N   int
+}
+
+// Fill is one value of an object that is made with it.
+type Fill struct {
+	// Key is a key of the Secret's data.
+	Key string
+	Generated
+}
+
+// maxGenerated bounds the values of [Generated].
+const maxGenerated = 1024
+
+func generateSpecs() []Spec {
+	const returns = "a value for part(fill = {…})"
+	spec := func(name, doc, unit string, dflt, least int) Spec {
+		return Spec{Name: "generate." + name, Phases: PhaseDesired, Returns: returns, Doc: doc, call: callGenerate(name, dflt, least),
+			Params: []Param{{Name: "n", Type: TypeInt, Default: strconv.Itoa(dflt), Doc: fmt.Sprintf("How many %s, %d to %d.", unit, least, maxGenerated)}}}
+	}
+	return []Spec{
+		spec("password", "A random password of letters and digits, made once, as its object is made.", "characters", 24, 8),
+		spec("key", "Random bytes, written in base64, made once, as their object is made.", "bytes", 32, 16),
+		spec("token", "Random bytes, written in base64 with the alphabet of URLs and without padding, made once, as their object is made.", "bytes", 32, 16),
+	}
+}
+
+func callGenerate(how string, dflt, least int) func(*call) (starlark.Value, error) {
+	return func(c *call) (starlark.Value, error) {
+		n := c.intOr("n", dflt)
+		if n < least || n > maxGenerated {
+			return nil, fmt.Errorf("n: %d is not between %d and %d", n, least, maxGenerated)
+		}
+		return &declared[Generated]{"generated", Generated{how, n}}, nil
+	}
+}
+
+// fill reads fill=, sorted by key.
+func (c *call) fill(obj map[string]any) ([]Fill, error) {
+	dict, given := c.arg("fill").(starlark.IterableMapping)
+	if !given {
+		return nil, nil
+	}
+	made := map[string]Generated{}
+	for k, v := range starlark.Entries(dict) {
+		path, _ := starlark.AsString(k)
+		key, under := strings.CutPrefix(path, "data.")
+		if !under || len(validation.IsConfigMapKey(key)) > 0 {
+			return nil, fmt.Errorf(`%s is no key of a Secret's data; write "data.password"`, clip(k.String()))
+		}
+		g, is := v.(*declared[Generated])
+		if !is {
+			return nil, fmt.Errorf("%s: got %s, want generate.password() or the like", path, v.Type())
+		}
+		for _, field := range []string{"data", "stringData"} {
+			if data, _ := obj[field].(map[string]any); data[key] != nil {
+				return nil, fmt.Errorf("%s: the object has a value there; leave one of them out", path)
+			}
+		}
+		made[key] = g.val
+	}
+	if len(made) > 0 && (obj["apiVersion"] != "v1" || obj["kind"] != "Secret") {
+		return nil, errors.New("only a Secret has values that are made with it")
+	}
+	var out []Fill
+	for _, key := range sortedKeys(made) {
+		out = append(out, Fill{key, made[key]})
+	}
+	return out, nil
+}

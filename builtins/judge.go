@@ -1,0 +1,132 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
+)
+
+// Actions asks the functions of the parts, ready= and those of rolling(…), and returns what is done
+// about the children. Thread is that of the run; ctx is what desired was called with. The inventory is
+// changed. Without Hold only: else nobody may ask.
+func (d *Desired) Actions(thread *starlark.Thread, ctx starlark.Value, inventory reconcile.Inventory) ([]reconcile.Action, error) {
+	wanted, children := d.Wanted(), map[reconcile.ID]*reconcile.Child{}
+	for i := range inventory.Children {
+		children[inventory.Children[i].ID] = &inventory.Children[i]
+	}
+	for i := range d.Parts {
+		if c := children[d.Parts[i].ID]; c != nil {
+			if err := d.Parts[i].judge(thread, c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i := range d.Rollouts {
+		r := &d.Rollouts[i]
+		if r.PauseFn != nil {
+			why, err := r.pause(thread, ctx)
+			if err != nil {
+				return nil, err
+			}
+			wanted.Rollouts[i].Pause = why
+		}
+		if r.Order != nil {
+			if err := r.rank(thread, wanted.Parts, children); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return reconcile.Actions(wanted, inventory)
+}
+
+// judge says whether a child is ready, as its part tells that.
+func (p *Part) judge(thread *starlark.Thread, c *reconcile.Child) error {
+	switch {
+	case c.Deleting || p.Ready == ReadyAuto:
+		return nil
+	case p.Ready == ReadyExists:
+		c.Ready, c.Reason = true, ""
+		return nil
+	}
+	v, err := starlark.Call(thread, p.ReadyFn, starlark.Tuple{childValue(*c)}, nil)
+	if err != nil {
+		return err
+	}
+	is, ok := v.(starlark.Bool)
+	if !ok {
+		return fmt.Errorf("ready of part %q returned %s; it must return True or False", p.Name, v.Type())
+	}
+	if c.Ready = bool(is); c.Ready {
+		c.Reason = ""
+	} else if c.Reason == "" {
+		c.Reason = "ready= of its part says so"
+	}
+	return nil
+}
+
+func (r *Rollout) pause(thread *starlark.Thread, ctx starlark.Value) (string, error) {
+	v, err := starlark.Call(thread, r.PauseFn, starlark.Tuple{ctx}, nil)
+	if err != nil || v == starlark.None {
+		return "", err
+	}
+	why, ok := starlark.AsString(v)
+	if !ok || why == "" {
+		return "", fmt.Errorf("pause of rolling(…) returned %s; it must return a reason, or None", v.Type())
+	}
+	return why, nil
+}
+
+// rank gives the parts of the rollout that are there their places.
+func (r *Rollout) rank(thread *starlark.Thread, parts []reconcile.Part, children map[reconcile.ID]*reconcile.Child) error {
+	type place struct {
+		part *reconcile.Part
+		at   starlark.Value
+	}
+	var places []place
+	for i := range parts {
+		c := children[parts[i].ID]
+		if c == nil || parts[i].Rolling != r.Name {
+			continue
+		}
+		v, err := starlark.Call(thread, r.Order, starlark.Tuple{childValue(*c)}, nil)
+		if err != nil {
+			return err
+		}
+		places = append(places, place{&parts[i], v})
+	}
+	var failed error
+	slices.SortStableFunc(places, func(a, b place) int {
+		less, err := starlark.Compare(syntax.LT, a.at, b.at)
+		more, other := starlark.Compare(syntax.GT, a.at, b.at)
+		failed = errors.Join(failed, err, other)
+		switch {
+		case less:
+			return -1
+		case more:
+			return 1
+		}
+		return 0
+	})
+	if failed != nil {
+		return errors.New("order of rolling(…) returned values of several types; it must return ints, or texts")
+	}
+	for i, p := range places {
+		p.part.Rank = i
+	}
+	return nil
+}
+
+// actionValues are actions, as a test looks at them.
+func actionValues(actions []reconcile.Action) starlark.Value {
+	out := make([]any, len(actions))
+	for i, a := range actions {
+		out[i] = map[string]any{"op": string(a.Op), "child": a.ID.String(), "part": a.Part, "why": a.Why}
+	}
+	return object.FromPlain(out)
+}

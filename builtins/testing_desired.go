@@ -1,0 +1,152 @@
+package builtins
+
+import (
+	"fmt"
+	"slices"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
+)
+
+// callTestDesired calls a function as a controller does, on the thread of the test.
+func callTestDesired(c *call, t *Test) (starlark.Value, error) {
+	fn := c.arg("fn").(starlark.Callable)
+	if err := takesParent(fn); err != nil {
+		return nil, fmt.Errorf("fn: %w", err)
+	}
+	parent, err := plainObject(c.arg("obj"))
+	if err != nil {
+		return nil, fmt.Errorf("obj: %w", err)
+	}
+	children, err := childrenOf(c.argOr("children", starlark.NewList(nil)))
+	if err != nil {
+		return nil, fmt.Errorf("children: %w", err)
+	}
+	ref := effect.RefOf(parent)
+	run := &Run{Module: t.World.Module(), Hook: fn.Name(), Namespace: ref.Namespace, Scope: t.World.Scope}
+	key := ref.Name
+	if ref.Namespace == "" {
+		run.Namespace = "default"
+	} else {
+		key = ref.Namespace + "/" + ref.Name
+	}
+	desired := *c.ctx
+	desired.Phase, desired.Test, desired.Run = PhaseDesired, nil, run
+	o := object.New(parent)
+	ask := func(do func() error) error {
+		Attach(c.thread, &desired)
+		defer Attach(c.thread, c.ctx)
+		return do()
+	}
+	answer := &testAnswer{parent: o, key: key, ask: ask}
+	err = ask(func() error {
+		v, err := starlark.Call(c.thread, fn, starlark.Tuple{NewDesiredCtx(key, o, children), o}, nil)
+		if err == nil {
+			answer.Desired, err = DesiredOf(v)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer.value(children), nil
+}
+
+// testAnswer is what desired has answered in a test.
+type testAnswer struct {
+	Desired
+	key    string
+	parent starlark.Value
+	// ask does something in PhaseDesired.
+	ask func(func() error) error
+}
+
+// takesParent makes sure that fn can be the desired function of a controller.
+func takesParent(fn starlark.Callable) error { return takes(fn, 2, "two, ctx and the parent") }
+
+func plainObject(v starlark.Value) (map[string]any, error) {
+	plain, err := object.ToPlain(v)
+	if err != nil {
+		return nil, err
+	}
+	obj, is := plain.(map[string]any)
+	if !is {
+		return nil, fmt.Errorf("got %s, want an object", v.Type())
+	}
+	if _, err := identity(obj); err != nil {
+		return nil, err
+	}
+	return obj, nil
+}
+
+// childrenOf reads a list of objects.
+func childrenOf(v starlark.Value) (out []reconcile.Child, err error) {
+	list, is := v.(starlark.Indexable)
+	if !is {
+		return nil, fmt.Errorf("got %s, want a list of objects", v.Type())
+	}
+	for i := range list.Len() {
+		obj, err := plainObject(list.Index(i))
+		if err != nil {
+			return nil, fmt.Errorf("element %d: %w", i, err)
+		}
+		out = append(out, reconcile.ChildOf(obj))
+	}
+	return out, nil
+}
+
+// value is the answer, as a test looks at it; children are those that desired has seen.
+func (d *testAnswer) value(children []reconcile.Child) starlark.Value {
+	var parts, objects []starlark.Value
+	wanted := d.Wanted()
+	layers, _ := reconcile.Layers(wanted.Parts) // as DesiredOf has checked
+	for i, p := range d.Parts {
+		after := make([]starlark.Value, len(p.After))
+		for j, name := range p.After {
+			after[j] = starlark.String(name)
+		}
+		parts = append(parts, starlarkstruct.FromStringDict(starlark.String("part"), starlark.StringDict{
+			"name": starlark.String(p.Name), "object": object.New(p.Object), "after": starlark.NewList(after),
+		}))
+		objects = append(objects, object.New(reconcile.Mark(p.Object, &wanted.Parts[i], layers[i])))
+	}
+	reason := func(text string) starlark.Value {
+		if text == "" {
+			return starlark.None
+		}
+		return starlark.String(text)
+	}
+	return starlarkstruct.FromStringDict(starlark.String("desired"), starlark.StringDict{
+		"parts": starlark.NewList(parts), "objects": starlark.NewList(objects), "waiting": reason(d.Waiting), "stalled": reason(d.Stalled),
+		"actions": starlark.NewBuiltin("actions", func(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+			given := starlark.Value(starlark.None)
+			if err := starlark.UnpackArgs(b.Name(), args, kwargs, "children?", &given); err != nil {
+				return nil, err
+			}
+			now := children
+			if given != starlark.None {
+				var err error
+				if now, err = childrenOf(given); err != nil {
+					return nil, fmt.Errorf("actions: children: %w", err)
+				}
+			}
+			return d.actions(thread, slices.Clone(now))
+		}),
+	})
+}
+
+func (d *testAnswer) actions(thread *starlark.Thread, children []reconcile.Child) (starlark.Value, error) {
+	var actions []reconcile.Action
+	if d.Hold {
+		return actionValues(actions), nil
+	}
+	err := d.ask(func() (err error) {
+		actions, err = d.Actions(thread, NewDesiredCtx(d.key, d.parent, children), reconcile.Inventory{Children: children})
+		return err
+	})
+	return actionValues(actions), err
+}

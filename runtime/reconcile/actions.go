@@ -1,0 +1,209 @@
+package reconcile
+
+import "slices"
+
+// Actions returns what is done about the children of one parent: first about its parts, by layer and
+// then as they are listed, then about children that no part wants. The error is that of [Layers]; there
+// is no other.
+func Actions(wanted Wanted, inventory Inventory) ([]Action, error) {
+	layers, err := Layers(wanted.Parts)
+	if err != nil {
+		return nil, err
+	}
+	d := newDecision(wanted, inventory, layers)
+	for i := range d.parts {
+		d.parts[i].need = d.needOf(&d.parts[i])
+	}
+	order := d.order()
+	for _, i := range order {
+		d.waitForOthers(&d.parts[i])
+	}
+	d.takeTurns()
+	var out []Action
+	for _, i := range order {
+		if a := &d.parts[i]; a.op != "" {
+			out = append(out, a.action())
+		}
+	}
+	return append(out, d.prune()...), nil
+}
+
+// decision is one call of [Actions].
+type decision struct {
+	parts    []part
+	byName   map[string]*part
+	byID     map[ID]*part
+	children map[ID]*Child
+	failures map[ID][]*Failure
+	unsynced map[Kind]bool
+	rollouts []Rollout
+	unknown  string
+	unsure   []Kind
+}
+
+// part is a wanted child, the one that is there, and what it needs.
+type part struct {
+	*Part
+	layer int
+	child *Child // nil: it is not there
+	need
+}
+
+// need is what has to be done about a part, seen by itself; the zero need is nothing.
+type need struct {
+	op    Op
+	why   string
+	adopt bool
+	// news says that it comes to a new state: that waits for other parts and for its turn. To put back
+	// what somebody has changed waits for nobody.
+	news bool
+	// written says that nothing but a turn, or the end of a contest, is waited for.
+	written bool
+	// waitsFor are the parts for which it waits; guilty says which of all parts holds it up, and why.
+	waitsFor []string
+	guilty   string
+}
+
+func newDecision(wanted Wanted, inventory Inventory, layers []int) *decision {
+	d := &decision{
+		parts: make([]part, len(wanted.Parts)), byName: map[string]*part{}, byID: map[ID]*part{},
+		children: make(map[ID]*Child, len(inventory.Children)), failures: map[ID][]*Failure{}, unsynced: map[Kind]bool{},
+		rollouts: wanted.Rollouts, unknown: inventory.Unknown, unsure: inventory.Unsynced,
+	}
+	for i := range inventory.Children {
+		c := &inventory.Children[i]
+		d.children[c.ID.key()] = c
+	}
+	for i := range inventory.Failures {
+		f := &inventory.Failures[i]
+		d.failures[f.ID.key()] = append(d.failures[f.ID.key()], f)
+	}
+	for _, k := range inventory.Unsynced {
+		d.unsynced[Kind{group(k.APIVersion), k.Kind}] = true
+	}
+	for i := range wanted.Parts {
+		w := &wanted.Parts[i]
+		d.parts[i] = part{Part: w, layer: layers[i], child: d.children[w.ID.key()]}
+		d.byName[w.Name], d.byID[w.ID.key()] = &d.parts[i], &d.parts[i]
+	}
+	return d
+}
+
+// order is that of the parts in the answer: a part comes behind those for which it waits.
+func (d *decision) order() []int {
+	order := make([]int, len(d.parts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return d.parts[a].layer - d.parts[b].layer })
+	return order
+}
+
+func (a *part) action() Action {
+	out := Action{Op: a.op, ID: a.ID, Part: a.Name, Layer: a.layer, Adopt: a.adopt, Why: a.why, For: a.waitsFor}
+	if a.child != nil {
+		out.UID = a.child.UID
+	}
+	return out
+}
+
+// needOf is what a part needs, seen by itself.
+func (d *decision) needOf(a *part) need {
+	c := a.child
+	switch {
+	case d.unsynced[Kind{group(a.ID.APIVersion), a.ID.Kind}]:
+		return need{op: OpWait, why: unsyncedWhy(Kind{a.ID.APIVersion, a.ID.Kind})}
+	case c == nil && a.ID.Fields:
+		return need{op: OpWait, why: "the object is not there"}
+	case c == nil:
+		return d.tried(a, need{op: OpCreate, why: "it is not there", news: true})
+	case c.Foreign != "" && !c.Adopt:
+		return need{op: OpHold, why: "it belongs to " + c.Foreign + ", and is left alone"}
+	case c.Deleting:
+		return need{op: OpWait, why: "it is being deleted"}
+	case c.Foreign != "":
+		return d.tried(a, need{op: OpApply, why: "it is taken over from " + c.Foreign, adopt: true, news: true})
+	case a.Update == UpdateNever:
+		return need{}
+	case c.Digest != a.Digest:
+		return d.tried(a, need{op: OpApply, why: "it is wanted in another state", news: true})
+	case c.Changed != "" && c.Held != "":
+		return need{op: OpHold, why: c.Held, written: true}
+	case c.Changed != "":
+		return d.tried(a, need{op: OpApply, why: c.Changed + " has changed it"})
+	case !a.ID.Fields && (c.Layer != a.layer || c.Retain != a.Retain):
+		return d.tried(a, need{op: OpApply, why: "what it notes of its order has changed"})
+	}
+	return need{}
+}
+
+// tried looks at how earlier tries have gone.
+func (d *decision) tried(a *part, n need) need {
+	for _, f := range d.failures[a.ID.key()] {
+		switch {
+		case f.Digest != a.Digest, f.Immutable && n.op == OpCreate:
+		case !f.Immutable && !f.Due:
+			return need{op: OpHold, why: f.Reason}
+		case f.Immutable && n.news && a.Update == UpdateRecreate && !a.ID.Fields:
+			n.op, n.why = OpRecreate, "a field differs that cannot be changed"
+		case f.Immutable:
+			return need{op: OpHold, why: f.Reason}
+		}
+	}
+	return n
+}
+
+// available says that the object of a part is there and works, in whatever state.
+func (a *part) available() bool {
+	c := a.child
+	return c != nil && !c.Deleting && c.Ready && (c.Foreign == "" || c.Adopt)
+}
+
+// settled says that nothing will be written of the part, as far as it can be told now.
+func (a *part) settled() bool { return a.op == "" || a.written && !a.news }
+
+// done says that others may come after the part.
+func (a *part) done() bool { return a.settled() && a.available() }
+
+// waitForOthers has a part wait that comes after others which are not done. Those have been looked at
+// before.
+func (d *decision) waitForOthers(a *part) {
+	if !a.news || !a.op.Acts() {
+		return
+	}
+	var names []string
+	why := ""
+	for _, name := range a.After {
+		other := d.byName[name]
+		if other.done() || slices.Contains(names, name) {
+			continue
+		}
+		if names == nil {
+			why = other.guilt()
+		}
+		names = append(names, name)
+	}
+	if names != nil {
+		a.need = need{op: OpWait, why: "it waits: " + why, news: true, guilty: why, waitsFor: names}
+	}
+}
+
+// guilt names the part for which those wait that come after this one, and says why: this one, or
+// the one for which it waits itself.
+func (a *part) guilt() string {
+	switch {
+	case a.guilty != "":
+		return a.guilty
+	case a.settled() && a.child.Reason != "":
+		return a.Name + " is not ready: " + a.child.Reason
+	case a.settled():
+		return a.Name + " is not ready"
+	case a.op.Acts():
+		return a.Name + " is not written yet"
+	}
+	return a.Name + " is not written: " + a.why
+}
+
+func unsyncedWhy(k Kind) string {
+	return "the watch of " + k.APIVersion + " " + k.Kind + " is not synced"
+}

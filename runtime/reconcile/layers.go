@@ -1,0 +1,110 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/starling-operator/starling/runtime/message"
+)
+
+// MaxParts is how many parts one parent may have.
+const MaxParts = 1000
+
+// Layers returns the layer of each part: 0 for one that comes after no other, else one more than the
+// highest of those that it comes after. It refuses parts that cannot be told apart, or that wait for
+// each other.
+func Layers(parts []Part) ([]int, error) {
+	if len(parts) > MaxParts {
+		return nil, fmt.Errorf("%d parts are more than the %d that one parent may have", len(parts), MaxParts)
+	}
+	l := layering{parts: parts, byName: make(map[string]int, len(parts)), layers: make([]int, len(parts)), visits: make([]visit, len(parts))}
+	if err := l.names(); err != nil {
+		return nil, err
+	}
+	for i := range parts {
+		if err := l.visit(i); err != nil {
+			return nil, err
+		}
+	}
+	return l.layers, nil
+}
+
+type visit int
+
+const (
+	unvisited visit = iota
+	underWay
+	visited
+)
+
+type layering struct {
+	parts  []Part
+	byName map[string]int
+	layers []int
+	visits []visit
+	path   []string // the parts that are under way
+}
+
+// names makes sure that each part has its own name, and its own object.
+func (l *layering) names() error {
+	ids := make(map[ID]string, len(l.parts))
+	for i := range l.parts {
+		p := &l.parts[i]
+		if p.Name == "" {
+			return errors.New("a part has no name: " + p.ID.String())
+		}
+		if _, taken := l.byName[p.Name]; taken {
+			return fmt.Errorf("two parts have the name %q; give one of them another name=", p.Name)
+		}
+		l.byName[p.Name] = i
+		if other, taken := ids[p.ID.key()]; taken {
+			return fmt.Errorf("parts %q and %q are the same: %s", other, p.Name, p.ID)
+		}
+		ids[p.ID.key()] = p.Name
+	}
+	return nil
+}
+
+// visit finds the layer of a part, and of those that it comes after. Parts are few enough for it to
+// call itself.
+func (l *layering) visit(i int) error {
+	p := &l.parts[i]
+	switch l.visits[i] {
+	case visited:
+		return nil
+	case underWay:
+		from := len(l.path) - 1
+		for l.path[from] != p.Name {
+			from--
+		}
+		return fmt.Errorf("parts wait for each other: %s", strings.Join(append(l.path[from:], p.Name), " after "))
+	}
+	l.visits[i] = underWay
+	l.path = append(l.path, p.Name)
+	for _, name := range p.After {
+		before, known := l.byName[name]
+		if !known {
+			return fmt.Errorf("part %q comes after %q, which is no part%s", p.Name, name, l.near(name))
+		}
+		if err := l.visit(before); err != nil {
+			return err
+		}
+		l.layers[i] = max(l.layers[i], l.layers[before]+1)
+	}
+	l.path = l.path[:len(l.path)-1]
+	l.visits[i] = visited
+	return nil
+}
+
+// near names the part that may have been meant.
+func (l *layering) near(name string) string {
+	names := make([]string, len(l.parts))
+	for i := range l.parts {
+		names[i] = l.parts[i].Name
+	}
+	if near := message.Nearest(name, names); near != "" {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}

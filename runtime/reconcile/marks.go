@@ -1,0 +1,65 @@
+package reconcile
+
+import (
+	"maps"
+	"strconv"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/kstatus"
+)
+
+// What a child says of itself stands in its annotations, so that it is found, and deleted in the right
+// order, when nobody knows its part any more.
+const (
+	// DesiredAnnotation holds [Part].Digest.
+	DesiredAnnotation = "starling.dev/desired"
+	// OrderAnnotation holds the layer, where that is not 0.
+	OrderAnnotation = "starling.dev/order"
+	// RetainAnnotation is "true" on a child that is retained.
+	RetainAnnotation = "starling.dev/retain"
+)
+
+// Mark returns the object of a part as it is written: with what the child says of itself. The object
+// stays as it is.
+func Mark(obj map[string]any, p *Part, layer int) map[string]any {
+	marks := map[string]any{DesiredAnnotation: p.Digest}
+	if layer > 0 {
+		marks[OrderAnnotation] = strconv.Itoa(layer)
+	}
+	if p.Retain {
+		marks[RetainAnnotation] = "true"
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	given, _ := meta["annotations"].(map[string]any)
+	for key, v := range given {
+		if key != DesiredAnnotation && key != OrderAnnotation && key != RetainAnnotation {
+			marks[key] = v
+		}
+	}
+	obj, meta = maps.Clone(obj), maps.Clone(meta)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta["annotations"], obj["metadata"] = marks, meta
+	return obj
+}
+
+// ChildOf reads an object as it is: plain JSON data, in which a field that is not there, or of another
+// type, counts as empty. An object without the marks of [Mark] is Foreign.
+func ChildOf(obj map[string]any) Child {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
+	c := Child{
+		ID: ID{Ref: effect.RefOf(obj)}, UID: text(meta, "uid"), Digest: text(annotations, DesiredAnnotation),
+		Retain: text(annotations, RetainAnnotation) == "true", Deleting: text(meta, "deletionTimestamp") != "",
+	}
+	c.Layer, _ = strconv.Atoi(text(annotations, OrderAnnotation)) // one that is no number is as none
+	c.Layer = min(max(c.Layer, 0), MaxParts)
+	if c.Digest == "" {
+		c.Foreign = "somebody else"
+	}
+	status := kstatus.Of(obj)
+	c.Ready, c.Reason = status.Ready, status.Reason
+	return c
+}

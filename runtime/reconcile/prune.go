@@ -1,0 +1,88 @@
+package reconcile
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// prune says what is done about children that no part wants: the last layer goes first, and must be
+// gone before the one below it goes. Nothing goes before all parts are written.
+func (d *decision) prune() (out []Action) {
+	var going []*Child
+	for id, c := range d.children {
+		switch {
+		case d.byID[id] != nil || c.Foreign != "", c.Fields && (c.Digest == "" || c.Deleting):
+		case c.Retain && !c.Deleting:
+			out = append(out, Action{Op: OpHold, ID: c.ID, Layer: c.Layer, UID: c.UID, Why: "no part wants it, and it is retained"})
+		default:
+			going = append(going, c)
+		}
+	}
+	slices.SortFunc(going, compareChildren)
+	why := d.unpruned()
+	var before []string // children of higher layers, and of the one that is looked at
+	var higher int      // how many of them are of higher layers
+	for i, c := range going {
+		if i > 0 && going[i-1].Layer > c.Layer {
+			higher = len(before)
+		}
+		a := Action{Op: OpDelete, ID: c.ID, Layer: c.Layer, UID: c.UID, Why: "no part wants it"}
+		if c.Fields {
+			a.Op = OpRelease
+		}
+		failed := d.failedToGo(c)
+		switch {
+		case c.Deleting:
+			a.Op, a.Why = OpWait, "it is being deleted"
+		case why != "":
+			a.Op, a.Why = OpWait, "no part wants it, but "+why
+		case higher > 0:
+			a.Op, a.Why, a.For = OpWait, "no part wants it; it goes after "+before[0], before[:higher:higher]
+		case failed != "":
+			a.Op, a.Why = OpHold, failed
+		}
+		before = append(before, c.ID.String())
+		out = append(out, a)
+	}
+	slices.SortStableFunc(out, func(a, b Action) int { // those that are retained among the others
+		return cmp.Or(cmp.Compare(b.Layer, a.Layer), compareIDs(a.ID, b.ID))
+	})
+	return out
+}
+
+// unpruned says why no child is deleted now, or "".
+func (d *decision) unpruned() string {
+	switch {
+	case len(d.unsure) > 0:
+		return unsyncedWhy(d.unsure[0])
+	case d.unknown != "":
+		return d.unknown
+	}
+	for i := range d.parts {
+		if a := &d.parts[i]; a.op != "" && !a.written {
+			return a.guilt()
+		}
+	}
+	return ""
+}
+
+// failedToGo says why a child was not deleted, while the next try is not due.
+func (d *decision) failedToGo(c *Child) string {
+	for _, f := range d.failures[c.ID.key()] {
+		if f.Digest == "" && !f.Due {
+			return f.Reason
+		}
+	}
+	return ""
+}
+
+func compareChildren(a, b *Child) int {
+	return cmp.Or(cmp.Compare(b.Layer, a.Layer), compareIDs(a.ID, b.ID))
+}
+
+func compareIDs(a, b ID) int {
+	return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind),
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),
+		cmp.Compare(one(a.Fields), one(b.Fields)), strings.Compare(a.Subresource, b.Subresource))
+}

@@ -1,0 +1,69 @@
+package reconcile
+
+import "testing"
+
+func TestRollouts(t *testing.T) {
+	pods := func(change ...func(*Part)) []Part {
+		return []Part{wants("a", append(change, rolls(2))...), wants("b", append(change, rolls(1))...), wants("c", append(change, rolls(3))...)}
+	}
+	const turn = ": its turn has not come: "
+	for _, test := range []struct {
+		name     string
+		parts    []Part
+		rollout  Rollout
+		children []Child
+		failures []Failure
+		want     string
+	}{
+		{name: "all are made at once", parts: pods(), want: "create a: it is not there\ncreate b: it is not there\ncreate c: it is not there\n"},
+		{name: "one at a time comes to a new state, the lowest rank first", parts: pods(),
+			children: []Child{has("a", outdated), has("b", outdated), has("c", outdated)},
+			want:     "wait a" + turn + "1 of 3 are not available, such as b\napply b: it is wanted in another state\nwait c" + turn + "1 of 3 are not available, such as b\n"},
+		{name: "two at a time", parts: pods(), rollout: Rollout{MaxUnavailable: 2},
+			children: []Child{has("a", outdated), has("b", outdated), has("c", outdated)},
+			want:     "apply a: it is wanted in another state\napply b: it is wanted in another state\nwait c" + turn + "2 of 3 are not available, such as b\n"},
+		{name: "the next one waits until it is ready", parts: pods(), children: []Child{has("a", outdated), has("b", unready("0 of 1")), has("c", outdated)},
+			want: "wait a" + turn + "1 of 3 are not available, such as b\nwait c" + turn + "1 of 3 are not available, such as b\n"},
+		{name: "or is there again", parts: pods(), children: []Child{has("a", outdated), has("c", outdated)},
+			want: "wait a" + turn + "1 of 3 are not available, such as b\ncreate b: it is not there\nwait c" + turn + "1 of 3 are not available, such as b\n"},
+		{name: "then it comes", parts: pods(), children: []Child{has("a", outdated), has("b"), has("c", outdated)},
+			want: "apply a: it is wanted in another state\nwait c" + turn + "1 of 3 are not available, such as a\n"},
+		{name: "one that does not work goes first", parts: pods(), children: []Child{has("a", outdated), has("b", outdated), has("c", outdated, unready("0 of 1"))},
+			want: "wait a" + turn + "1 of 3 are not available, such as c\nwait b" + turn + "1 of 3 are not available, such as c\napply c: it is wanted in another state\n"},
+		{name: "but never all of them at once", parts: pods(),
+			children: []Child{has("a", outdated, unready("")), has("b", outdated, unready("")), has("c", outdated, unready(""))},
+			want:     "wait a" + turn + "3 of 3 are not available, such as a\napply b: it is wanted in another state\nwait c" + turn + "3 of 3 are not available, such as a\n"},
+		{name: "a state that does not work is left behind", parts: pods(), children: []Child{has("a", outdated), has("b", func(c *Child) { c.Digest = "b broken" }, unready("")), has("c", outdated)},
+			want: "wait a" + turn + "1 of 3 are not available, such as b\napply b: it is wanted in another state\nwait c" + turn + "1 of 3 are not available, such as b\n"},
+		{name: "a pause", parts: pods(), rollout: Rollout{Pause: "the queue is long"}, children: []Child{has("a", outdated), has("b", outdated, unready("")), has("c")},
+			want: "wait a: the rollout is paused: the queue is long\nwait b: the rollout is paused: the queue is long\n"},
+		{name: "a repair needs no turn", parts: pods(), rollout: Rollout{Pause: "the queue is long"},
+			children: []Child{has("a", unready("")), has("b", changed("kubectl-edit", "")), has("c")},
+			want:     "apply b: kubectl-edit has changed it\n"},
+		{name: "to recreate takes a turn", parts: pods(update(UpdateRecreate)), children: []Child{has("a", outdated), has("b", outdated), has("c", outdated)},
+			failures: []Failure{failed("b", "spec.x is immutable", false, true)},
+			want:     "wait a" + turn + "1 of 3 are not available, such as b\nrecreate b: a field differs that cannot be changed\nwait c" + turn + "1 of 3 are not available, such as b\n"},
+		{name: "one whose write fails keeps no turn", parts: pods(), children: []Child{has("a", outdated), has("b", outdated), has("c", outdated)},
+			failures: []Failure{failed("b", "a webhook says no", false, false)},
+			want:     "apply a: it is wanted in another state\nhold b: a webhook says no\nwait c" + turn + "1 of 3 are not available, such as a\n"},
+		{name: "one that waits for others keeps no turn", parts: append(pods(), wants("d", after("e"), rolls(0)), wants("e")),
+			children: []Child{has("a", outdated), has("b"), has("c"), has("d", outdated, layer(1)), has("e", unready(""))},
+			want:     "apply a: it is wanted in another state\nwait d: it waits: e is not ready\n"},
+		{name: "those after a member wait for its turn", parts: append(pods(), wants("d", after("a"))),
+			children: []Child{has("a", outdated), has("b", outdated), has("c")},
+			want:     "wait a" + turn + "1 of 3 are not available, such as b\napply b: it is wanted in another state\nwait d: it waits: a is not written yet\n"},
+		{name: "what waits for its turn holds up no deletion", parts: pods(), children: []Child{has("a", outdated), has("b", unready("")), has("c"), has("old", unready(""))},
+			want: "wait a" + turn + "1 of 3 are not available, such as b\ndelete old: no part wants it\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.rollout.Name = "pods"
+			got, err := Actions(Wanted{test.parts, []Rollout{test.rollout}}, Inventory{Children: test.children, Failures: test.failures})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if shown(got) != test.want {
+				t.Errorf("got\n%swant\n%s", shown(got), test.want)
+			}
+		})
+	}
+}
