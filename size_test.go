@@ -25,7 +25,7 @@ var mostFields = map[string]int{
 	"runtime/engine/repairs":    13,
 	"runtime/engine/sets":       25,
 	"runtime/engine/standings":  15,
-	"runtime/engine/subjects":   13,
+	"runtime/engine/subjects":   14,
 	"runtime/engine/timers":     25,
 	"runtime/engine/userconfig": 25,
 	"runtime/engine/verdicts":   15,
@@ -33,7 +33,7 @@ var mostFields = map[string]int{
 }
 
 // mostFieldsTogether bounds the sum. One package with all of it had 212.
-const mostFieldsTogether = 215
+const mostFieldsTogether = 216
 
 func TestMachinesStaySmall(t *testing.T) {
 	dirs, err := filepath.Glob("runtime/engine/*/*.go")

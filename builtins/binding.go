@@ -21,7 +21,7 @@ func bindingSpecs() []Spec {
 	}
 	afterHelm := stage(StageAfterHelm, "Triggers after the release has really changed, and after the first pass of a process. Values set then make one more pass.")
 	afterHelm.Params = append(afterHelm.Params, Param{Name: "always", Type: TypeBool, Default: "False", Doc: "Whether it triggers after each pass, also after one that changed nothing."})
-	return []Spec{
+	return append(controllerSpecs(), []Spec{
 		hookSpec(),
 		{
 			Name: "startup", Phases: PhaseLoad, call: callStartup, Returns: returns,
@@ -46,7 +46,7 @@ func bindingSpecs() []Spec {
 		stage(StageAfterDelete, "Triggers when the module goes, after its release was uninstalled and before the sets of its hooks are deleted. Of a module without a chart, too."),
 		stage(StageBeforeAll, "Global hooks only. Triggers once, after the first runs of the other global hooks and before any module starts."),
 		stage(StageAfterAll, "Global hooks only. Triggers each time all modules have come to rest after something was done."),
-	}
+	}...)
 }
 
 func callStartup(c *call) (starlark.Value, error) {

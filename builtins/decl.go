@@ -118,8 +118,14 @@ type HookDecl struct {
 	// Cleanup takes ctx once an object of ForEach is being deleted, or no longer
 	// watched; a finalizer keeps the object until it has succeeded. Nil: none.
 	Cleanup starlark.Callable
-	Pos     string
+	// Controller is that of a call of controller(), nil of hook().
+	Controller *ControllerDecl
+	Pos        string
 }
+
+// Cleans says whether something has to be done before an object of ForEach goes; a finalizer keeps it
+// until then.
+func (h *HookDecl) Cleans() bool { return h.Cleanup != nil || h.Controller != nil }
 
 // Binding returns the binding of this name, or nil.
 func (h *HookDecl) Binding(name string) *Binding {

@@ -2,6 +2,7 @@ package builtins
 
 import (
 	"fmt"
+	"slices"
 
 	"go.starlark.net/starlark"
 
@@ -189,13 +190,8 @@ func (c *call) child(id reconcile.ID, object map[string]any) error {
 	if !c.run.Free && (in.Owns(ref) || in.LivesIn(ref) || in.OwnsObject(ref.APIVersion, ref.Kind, object)) {
 		return c.notCovered("own", ref)
 	}
-	if c.run.Owns == nil {
+	if c.run.Owns == nil || slices.Contains(c.run.Owns, reconcile.Kind{APIVersion: ref.APIVersion, Kind: ref.Kind}) {
 		return nil
-	}
-	for _, k := range c.run.Owns {
-		if k.Kind == ref.Kind && groupOf(k.APIVersion) == groupOf(ref.APIVersion) {
-			return nil
-		}
 	}
 	return fmt.Errorf("%s is of a kind that the controller does not own; add owns(%q, %q) to owns", ref, ref.APIVersion, ref.Kind)
 }

@@ -1,8 +1,10 @@
 package builtins
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -41,6 +43,29 @@ func generateSpecs() []Spec {
 		spec("key", "Random bytes, written in base64, made once, as their object is made.", "bytes", 32, 16),
 		spec("token", "Random bytes, written in base64 with the alphabet of URLs and without padding, made once, as their object is made.", "bytes", 32, 16),
 	}
+}
+
+// Make makes a value; random is where it comes from, nil: the system's own source.
+func (g Generated) Make(random io.Reader) (string, error) {
+	r := Run{Random: random}
+	switch g.How {
+	case "password":
+		const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+		out := make([]byte, g.N)
+		for i := range out {
+			n, err := r.below(uint64(len(letters)))
+			if err != nil {
+				return "", err
+			}
+			out[i] = letters[n]
+		}
+		return string(out), nil
+	case "token":
+		b, err := r.random(g.N)
+		return base64.RawURLEncoding.EncodeToString(b), err
+	}
+	b, err := r.random(g.N)
+	return base64.StdEncoding.EncodeToString(b), err
 }
 
 func callGenerate(how string, dflt, least int) func(*call) (starlark.Value, error) {

@@ -71,19 +71,25 @@ func callHook(c *call) (starlark.Value, error) {
 	if err := c.hookFunction(h); err != nil {
 		return nil, fmt.Errorf("fn: %w", err)
 	}
-	if h.ID, err = c.hookID(h); err != nil {
-		return nil, err
-	}
-	for _, other := range file.Hooks {
-		if other.ID == h.ID {
-			return nil, fmt.Errorf("hook %s is registered already at %s; give one of them name=", h.ID, other.Pos)
-		}
-	}
 	if err := c.forEach(h); err != nil {
 		return nil, err
 	}
+	return nil, c.register(h)
+}
+
+// register puts a hook to those of its file, under an id that no other one has.
+func (c *call) register(h *HookDecl) (err error) {
+	if h.ID, err = c.hookID(h); err != nil {
+		return err
+	}
+	file := c.ctx.File
+	for _, other := range file.Hooks {
+		if other.ID == h.ID {
+			return fmt.Errorf("hook %s is registered already at %s; give one of them name=", h.ID, other.Pos)
+		}
+	}
 	file.Hooks = append(file.Hooks, h)
-	return nil, nil
+	return nil
 }
 
 // hookOptions reads the options that need no check against others.

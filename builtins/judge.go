@@ -130,3 +130,41 @@ func actionValues(actions []reconcile.Action) starlark.Value {
 	}
 	return object.FromPlain(out)
 }
+
+// Decided is what has become of one parent.
+type Decided struct {
+	Desired
+	Actions []reconcile.Action
+}
+
+// Decide returns a function without parameters that has a controller decide about a parent, and puts
+// the answer into out. Without fn nothing is wanted any more: the parent goes, and its children before it.
+// Children are those that there are; look is told what is wanted, and notes in them who has changed it.
+func Decide(fn starlark.Callable, key string, parent starlark.Value, children []reconcile.Child, look func(*Desired, []reconcile.Child) error, out *Decided) starlark.Callable {
+	name := "nothing is wanted"
+	if fn != nil {
+		name = fn.Name()
+	}
+	return starlark.NewBuiltin(name, func(thread *starlark.Thread, _ *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		ctx := NewDesiredCtx(key, parent, children)
+		if fn != nil {
+			v, err := starlark.Call(thread, fn, starlark.Tuple{ctx, parent}, nil)
+			if err != nil {
+				return nil, err
+			}
+			out.Desired, err = DesiredOf(v)
+			if f, is := fn.(*starlark.Function); is && err != nil {
+				err = fmt.Errorf("%s: %w", f.Position(), err)
+			}
+			if err != nil || out.Hold {
+				return starlark.None, err
+			}
+		}
+		if err := look(&out.Desired, children); err != nil {
+			return nil, err
+		}
+		actions, err := out.Desired.Actions(thread, ctx, reconcile.Inventory{Children: children})
+		out.Actions = actions
+		return starlark.None, err
+	})
+}

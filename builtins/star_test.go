@@ -280,7 +280,7 @@ func newTestRun(composed *int) *Run {
 			{APIVersion: "batch/v1", Kind: "CronJob", Verbs: []string{"apply"}, Names: []string{"shared"}},
 		},
 		Owns: []reconcile.Kind{{APIVersion: "v1", Kind: "ConfigMap"}, {APIVersion: "v1", Kind: "Secret"}, {APIVersion: "v1", Kind: "Namespace"},
-			{APIVersion: "apps/v1beta1", Kind: "Deployment"}, {APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}},
+			{APIVersion: "apps/v1", Kind: "Deployment"}, {APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}},
 		Reader: fakeReader{}, HTTP: fakeFetcher{}, Hosts: testHosts(),
 		Scope: func(_, kind string) (bool, error) {
 			if kind == "Widget" {

@@ -222,6 +222,9 @@ func (c *checker) contexts() {
 	uses := map[function]*use{}
 	for _, m := range c.modules {
 		for _, h := range m.Hooks {
+			if h.Controller != nil {
+				continue // it is called with another ctx
+			}
 			for _, fn := range []any{h.Fn, h.Cleanup} {
 				at, ok := functionOf(fn)
 				if !ok || c.files[at.file] == nil || c.files[at.file].at[at.place] == nil {

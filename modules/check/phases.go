@@ -57,6 +57,8 @@ func (c *checker) phases() {
 					for _, step := range b.Convert.Steps {
 						note(step, builtins.PhaseConvert)
 					}
+				case h.Controller != nil:
+					note(h.Fn, builtins.PhaseDesired)
 				default:
 					note(h.Fn, builtins.PhaseRun)
 				}

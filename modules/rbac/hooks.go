@@ -35,8 +35,11 @@ func (b *builder) hooks() {
 			for _, binding := range h.Bindings {
 				b.binding(m, h, binding)
 			}
-			if h.Cleanup != nil {
+			if h.Cleans() {
 				b.cleanup(h)
+			}
+			if h.Controller != nil {
+				b.children(h)
 			}
 		}
 		for _, g := range m.Decl.Grants {
@@ -110,6 +113,15 @@ func (b *builder) cleanup(h *generation.Hook) {
 	rule := r.rule("list")
 	rule.Why = []string{"finalizers of hook " + h.ID}
 	b.add("", rule)
+}
+
+// children need what a controller does about them, in all namespaces: parts say theirs as they come.
+func (b *builder) children(h *generation.Hook) {
+	for _, k := range h.Controller.Owns {
+		rule := b.resource(k.APIVersion, k.Kind).rule("get", "create", "patch", "delete")
+		rule.Why = []string{"children of controller " + h.ID}
+		b.add("", rule)
+	}
 }
 
 // grant turns a grant into rules.

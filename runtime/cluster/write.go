@@ -234,11 +234,11 @@ func (p *pending) object() map[string]any {
 	w := p.write
 	obj := p.wanted()
 	uid, version := p.fence()
-	if version == "" {
+	if version == "" && (uid == "" || w.Unchanged == nil) {
 		return obj
 	}
 	obj, metadata := withMetadata(obj)
-	if w.Unchanged != nil || metadata["resourceVersion"] == nil {
+	if version != "" && (w.Unchanged != nil || metadata["resourceVersion"] == nil) {
 		metadata["resourceVersion"] = version
 	}
 	if w.Unchanged != nil && uid != "" {

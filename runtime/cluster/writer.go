@@ -75,6 +75,8 @@ func (w *Writer) Write(ctx context.Context, manager string, wr effect.Write) err
 			return fmt.Errorf("a set without a name cannot be applied")
 		}
 		return w.set(ctx, manager, wr)
+	case effect.WriteChildren:
+		return w.children(ctx, manager, wr)
 	case effect.WriteAddFinalizer, effect.WriteRemoveFinalizer:
 		return w.finalizer(ctx, manager, wr)
 	}

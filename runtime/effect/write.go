@@ -29,6 +29,9 @@ const (
 	WriteEvent WriteKind = "event"
 	// WriteSet makes Set what a set of objects consists of.
 	WriteSet WriteKind = "apply_set"
+	// WriteChildren carries out Children, side by side: one that fails holds up no other. No builtin
+	// makes one: it is what a controller does about a parent.
+	WriteChildren WriteKind = "children"
 	// WriteAddFinalizer puts Finalizer on an object that is there and not being deleted.
 	// No builtin makes one: it comes before the writes of a hook with a cleanup.
 	WriteAddFinalizer WriteKind = "hold"
@@ -95,6 +98,12 @@ type Write struct {
 	Event *Event `json:"event,omitempty"`
 	// Set are the members of the set.
 	Set *Set `json:"set,omitempty"`
+	// Children are applies and deletes of children. An apply that is not held to a UID makes the object,
+	// and fails when somebody else has made it.
+	Children []Write `json:"children,omitempty"`
+	// Recreate deletes a child where the API server refuses an apply because a field cannot be changed:
+	// once it is gone it is made anew.
+	Recreate bool `json:"recreate,omitempty"`
 	// Finalizer is that of hold and release.
 	Finalizer string `json:"finalizer,omitempty"`
 	// Guard is what the grants ask of the object as it is in the cluster; nil:
@@ -112,13 +121,19 @@ func (w *Write) Objects() []Ref {
 	case WriteEvent:
 		return nil
 	case WriteSet:
-		refs := make([]Ref, len(w.Set.Members))
-		for i := range w.Set.Members {
-			refs[i] = w.Set.Members[i].Ref
-		}
-		return refs
+		return refsOf(w.Set.Members)
+	case WriteChildren:
+		return refsOf(w.Children)
 	}
 	return []Ref{w.Ref}
+}
+
+func refsOf(writes []Write) []Ref {
+	refs := make([]Ref, len(writes))
+	for i := range writes {
+		refs[i] = writes[i].Ref
+	}
+	return refs
 }
 
 // Owner is the object whose end is the end of what it owns.

@@ -39,7 +39,10 @@ func (e *Engine) runDone(in RunDone) {
 		return
 	}
 	if r.call().Cleanup { // what the object had set and remembered goes with it
-		in.Effects.Values, in.Effects.Memory, in.Effects.Requeue = nil, effect.Memory{}, 0
+		in.Effects.Values, in.Effects.Memory = nil, effect.Memory{}
+		if in.Waits == "" {
+			in.Effects.Requeue = 0
+		}
 	}
 	r.done = in
 	r.done.Effects.Writes = e.held(r)
@@ -227,7 +230,8 @@ func (e *Engine) runSucceeded(r *asked) {
 		next = e.now.Add(effects.Requeue)
 	}
 	e.requeueAt(s, next)
-	if r.call().Cleanup {
+	s.Wait(r.done.Waits)
+	if r.call().Cleanup && r.done.Waits == "" {
 		e.cleaned(h, s)
 	}
 	m.pass.Ran(h.gen.ID, events, true)

@@ -22,8 +22,8 @@ func (h *hook) eachWatch() *watches.Watch { return h.watches.Of(h.gen.ForEach) }
 
 func (h *hook) isEach(w *watches.Watch) bool { return w.Binding == h.gen.ForEach }
 
-// cleans says whether the hook has a cleanup.
-func (h *hook) cleans() bool { return h.gen.Cleanup != nil }
+// cleans says whether something has to be done before an object goes.
+func (h *hook) cleans() bool { return h.gen.Cleans() }
 
 // work names a subject in its lane.
 func work(s *subjects.Subject) lane.ID { return lane.ID{Group: s.Hook, Key: s.Key} }

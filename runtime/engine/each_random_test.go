@@ -67,7 +67,11 @@ type garden struct {
 
 func newGarden(t *testing.T, r *rand.Rand) *garden {
 	w := newWorld(t, mod("web", isOn(), eachHook("a", true)))
-	w.gen.Modules["web"].Hooks[0].Parallel = 1 + r.IntN(4)
+	h := w.gen.Modules["web"].Hooks[0]
+	h.Parallel = 1 + r.IntN(4)
+	if r.IntN(2) == 0 {
+		h.Controller = &builtins.ControllerDecl{}
+	}
 	return &garden{t: t, r: r, w: w, now: w.now, on: true,
 		plants: map[string]*plant{}, made: map[string]int64{}, strays: map[string]bool{}, kept: map[string]map[string][]byte{}}
 }
@@ -265,8 +269,14 @@ func (g *garden) run(a RunHook) Input {
 		return RunDone{Run: a.Run, Err: errBoom}
 	}
 	write := effect.Write{Kind: effect.WriteDelete, Ref: effect.Ref{Kind: "Made", Name: a.Key}}
-	if a.Cleanup {
+	_, made := g.made[a.Key]
+	switch {
+	case a.Cleanup && a.Hook.Controller == nil:
 		return RunDone{Run: a.Run, Effects: effect.Effects{Writes: []effect.Write{write}}}
+	case a.Cleanup && made: // the parent goes once somebody has seen that the child is gone
+		return RunDone{Run: a.Run, Waits: "its child goes first", Effects: effect.Effects{Writes: []effect.Write{write}, Requeue: time.Second}}
+	case a.Cleanup:
+		return RunDone{Run: a.Run}
 	}
 	if p == nil || !p.selected {
 		g.t.Errorf("a run about %s, which is gone, is no cleanup", a.Key)
@@ -304,6 +314,9 @@ func (g *garden) write(w effect.Write) error {
 			g.tell("modified", name, true)
 		}
 	case effect.WriteRemoveFinalizer:
+		if _, made := g.made[name]; made && g.w.gen.Modules["web"].Hooks[0].Controller != nil {
+			g.t.Errorf("%s goes before its child", name)
+		}
 		if p != nil && p.held {
 			g.release(name)
 		}

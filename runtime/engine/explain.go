@@ -100,6 +100,11 @@ func (e *Engine) explainNotes(m *module) []string {
 			out = append(out, fmt.Sprintf("hook %s has failed, what it gave before stays: %s", h.gen.ID, why))
 		}
 	}
+	for _, h := range m.hooks {
+		if why := h.subjects.Waiting(); why != "" {
+			out = append(out, fmt.Sprintf("controller %s: %s", h.gen.ID, why))
+		}
+	}
 	if m.broken != "" {
 		out = append(out, "the module is broken, its hooks do not run: "+m.broken)
 	}

@@ -13,7 +13,7 @@ import (
 
 // finalizerOf is the finalizer of a hook's cleanup; the name is "" without one.
 func (e *Engine) finalizerOf(h *hook) finalizers.Finalizer {
-	if h.gen.Cleanup == nil {
+	if !h.cleans() {
 		return finalizers.Finalizer{}
 	}
 	w := h.eachWatch().Decl
@@ -50,7 +50,7 @@ func (e *Engine) willHold(h *hook) {
 
 // remembersFinalizer says whether a hook with a cleanup may run: its finalizer is kept.
 func (m *module) remembersFinalizer(h *hook) bool {
-	if h.gen.Cleanup == nil {
+	if !h.cleans() {
 		return true
 	}
 	w := h.eachWatch().Decl
@@ -115,6 +115,7 @@ func (e *Engine) held(r *asked) []effect.Write {
 	write := effect.Write{Kind: effect.WriteAddFinalizer, Ref: effect.Ref{APIVersion: f.APIVersion, Kind: f.Kind}, Finalizer: f.Name, Pos: r.hook.gen.Pos}
 	write.Ref.Namespace, write.Ref.Name = r.subject.Name()
 	switch {
+	case r.call().Cleanup && r.done.Waits != "":
 	case r.call().Cleanup:
 		write.Kind = effect.WriteRemoveFinalizer
 		return append(slices.Clip(writes), write)

@@ -108,6 +108,9 @@ type RunDone struct {
 	Effects effect.Effects
 	// Response is what a request run answered.
 	Response builtins.Response
+	// Waits says why a controller has not done all about its parent, or "". A parent that is being deleted
+	// stays until nothing is left to be done.
+	Waits string
 	// Gone says that the object of the run is not there any more: there was no
 	// run.
 	Gone bool

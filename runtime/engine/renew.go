@@ -249,7 +249,7 @@ func (h *hook) takeWatch(old watches.Set, before *generation.Hook, b *builtins.B
 	for _, w := range old {
 		each := b.Name == h.gen.ForEach
 		if w.Binding == b.Name && sees(w.Decl, b.Watch) && each == (b.Name == before.ForEach) &&
-			(!each || (before.Cleanup == nil) == (h.gen.Cleanup == nil)) {
+			(!each || before.Cleans() == h.gen.Cleans()) {
 			w.Decl = b.Watch
 			h.watches = append(h.watches, w)
 			return

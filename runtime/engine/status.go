@@ -210,7 +210,7 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 	case waits:
 		out.State = status.HookQueued
 	case h.runs > 0:
-		out.State = status.HookOK
+		out.State, out.Reason = status.HookOK, h.subjects.Waiting()
 	default:
 		out.State = status.HookWaiting
 	}

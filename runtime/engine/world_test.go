@@ -44,6 +44,7 @@ type world struct {
 
 	// hooks stand in for the Starlark functions, by id.
 	hooks   map[string]func(RunHook) (effect.Effects, error)
+	waits   string // what each run says that it waits for
 	enabled map[string]func(values map[string]any) (builtins.Decision, error)
 	// served is false for watches of kinds that are not served.
 	unsynced  map[string]bool // ids of watches that stay incomplete
@@ -254,10 +255,10 @@ func (w *world) carryOut(a Action) Input {
 		}
 		f := w.hooks[a.Hook.ID]
 		if f == nil {
-			return RunDone{Run: a.Run}
+			return RunDone{Run: a.Run, Waits: w.waits}
 		}
 		effects, err := f(a)
-		return RunDone{Run: a.Run, Effects: effects, Err: err}
+		return RunDone{Run: a.Run, Effects: effects, Waits: w.waits, Err: err}
 	case Commit:
 		if w.commitErr != nil {
 			return Committed{Run: a.Run, Err: w.commitErr}

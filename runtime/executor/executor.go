@@ -134,12 +134,13 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 			return m.Namespaced, err
 		},
 	}
+	request.Family = x.family(a, snapshots)
 	if a.Values != nil {
 		request.Compose, request.Secrets = a.Values.Compose, a.SecretTexts
 	}
 	take := x.o.Record
-	if g.Hook(a.Hook.ID) != a.Hook {
-		take = nil // the tree that its code is in is not at hand
+	if g.Hook(a.Hook.ID) != a.Hook || a.Hook.Controller != nil {
+		take = nil // the tree that its code is in is not at hand, or nothing but the objects is in the record
 	}
 	trace := record.Start(take, a.Run, g.Number, &request)
 	result := hook.Run(x.charged(ctx, a.Module.Name), request)
@@ -148,7 +149,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		trace.End(take, result, took)
 	}
 	return engine.RunDone{
-		Run: a.Run, Effects: result.Effects, Response: result.Response, Err: result.Err, Seen: result.Seen, Took: took,
+		Run: a.Run, Effects: result.Effects, Response: result.Response, Waits: result.Waits, Err: result.Err, Seen: result.Seen, Took: took,
 	}, result
 }
 

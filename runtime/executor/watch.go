@@ -16,6 +16,9 @@ import (
 func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spec {
 	spec := watchSpec(a.ID, a.Watch)
 	spec.Finalizer, spec.Each = a.Finalizer, a.Each
+	if a.Hook.Controller != nil && !a.Each {
+		spec.Labels = x.ofChildren(a)
+	}
 	spec.Omit = func(obj map[string]any) bool {
 		return x.o.Instance.OwnsObject(a.Watch.APIVersion, a.Watch.Kind, obj)
 	}

@@ -59,7 +59,9 @@ type Request struct {
 	// secrets; nil: there are none.
 	Secrets func() []string
 	Scope   func(apiVersion, kind string) (bool, error)
-	Log     builtins.Logger
+	// Family is what a controller knows of the children of its parent; nil for any other hook.
+	Family *Family
+	Log    builtins.Logger
 }
 
 // Result is what a call asked for, or why it failed. A failed one asks for
@@ -70,8 +72,10 @@ type Result struct {
 	Size int
 	// Response is what a request run answered.
 	Response builtins.Response
-	Usage    script.Usage
-	Err      error
+	// Waits says why a controller has not done all about its parent, or "".
+	Waits string
+	Usage script.Usage
+	Err   error
 	// Seen is what the run has seen of Secrets, and puts there: it has to be hidden in
 	// errors about Effects.
 	Seen *Seen
@@ -89,7 +93,12 @@ func Run(ctx context.Context, r Request) Result {
 	if r.Log != nil {
 		r.Log = seenLog{r.Log, s}
 	}
-	result := call(ctx, r, asked)
+	var result Result
+	if r.Hook.Controller != nil {
+		result = decide(ctx, r, s)
+	} else {
+		result = call(ctx, r, asked)
+	}
 	result.Err = s.Err(result.Err)
 	s.maskOutputs(&result)
 	s.saw(func(m *object.Mask) { Outcome(m, result.Effects, result.Response) })

@@ -11,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -25,6 +26,11 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 	switch {
 	case w == each:
 		return nil, ""
+	case h.Controller != nil: // its child names it, also where it cannot own it
+		return func(obj map[string]any) (*effect.Wakes, error) {
+			parent, _ := reconcile.ParentOf(obj)
+			return effect.WakesKeys(parent), nil
+		}, "parent"
 	case w.Wakes == nil:
 		group := groupOf(each.APIVersion)
 		return func(obj map[string]any) (*effect.Wakes, error) {

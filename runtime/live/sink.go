@@ -96,9 +96,9 @@ func triggers(a engine.StartWatch, ev builtins.Event) bool {
 	case ev.Lacks:
 		return false
 	case ev.Same:
-		return ev.Deleting && a.Hook.Cleanup != nil
+		return ev.Deleting && a.Hook.Cleans()
 	case a.Each && ev.Type == "deleted":
-		return a.Hook.Cleanup != nil // else the object is forgotten
+		return a.Hook.Cleans() // else the object is forgotten
 	}
 	return a.Watch.Triggers(ev.Type)
 }

@@ -3,6 +3,8 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/message"
@@ -12,8 +14,8 @@ import (
 const MaxParts = 1000
 
 // Layers returns the layer of each part: 0 for one that comes after no other, else one more than the
-// highest of those that it comes after. It refuses parts that cannot be told apart, or that wait for
-// each other.
+// highest of those that it comes after. It refuses parts that cannot be told apart, that wait for
+// each other, or that come after others of their rollout.
 func Layers(parts []Part) ([]int, error) {
 	if len(parts) > MaxParts {
 		return nil, fmt.Errorf("%d parts are more than the %d that one parent may have", len(parts), MaxParts)
@@ -27,7 +29,36 @@ func Layers(parts []Part) ([]int, error) {
 			return nil, err
 		}
 	}
-	return l.layers, nil
+	return l.layers, l.rollouts()
+}
+
+// rollouts makes sure that no part of a rollout comes after another one of it, perhaps by way of others:
+// that one may wait until this one is ready.
+func (l *layering) rollouts() error {
+	behind := make([]map[string]bool, len(l.parts)) // the rollouts before each part
+	order := make([]int, len(l.parts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return l.layers[a] - l.layers[b] })
+	for _, i := range order {
+		p := &l.parts[i]
+		for _, name := range p.After {
+			before := l.byName[name]
+			for _, rollout := range append(slices.Collect(maps.Keys(behind[before])), l.parts[before].Rolling) {
+				switch {
+				case rollout == "":
+				case rollout == p.Rolling:
+					return fmt.Errorf("part %q comes after %q, and both are of one rolling(…), which has an order already: leave after out", p.Name, name)
+				case behind[i] == nil:
+					behind[i] = map[string]bool{rollout: true}
+				default:
+					behind[i][rollout] = true
+				}
+			}
+		}
+	}
+	return nil
 }
 
 type visit int

@@ -2,14 +2,15 @@ package reconcile
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/kstatus"
 )
 
-// What a child says of itself stands in its annotations, so that it is found, and deleted in the right
-// order, when nobody knows its part any more.
+// A child tells of itself in its annotations, so that it is found, and deleted in the right order, when
+// nobody knows its part any more.
 const (
 	// DesiredAnnotation holds [Part].Digest.
 	DesiredAnnotation = "starling.dev/desired"
@@ -17,12 +18,30 @@ const (
 	OrderAnnotation = "starling.dev/order"
 	// RetainAnnotation is "true" on a child that is retained.
 	RetainAnnotation = "starling.dev/retain"
+	// ParentAnnotation and ParentUIDAnnotation hold [Parent].Key and [Parent].UID.
+	ParentAnnotation    = "starling.dev/parent"
+	ParentUIDAnnotation = "starling.dev/parent-uid"
+	// ControllerLabel holds [Parent].Controller.
+	ControllerLabel = "starling.dev/controller"
 )
+
+// Parent is whose child an object is. The zero Parent is that of nobody.
+type Parent struct {
+	// Key is "namespace/name", or the name of a cluster-scoped parent.
+	Key, UID string
+	// Controller stands for the controller; it is fit for a label.
+	Controller string
+	// Owner is the entry of the child's ownerReferences, nil for none.
+	Owner map[string]any
+}
 
 // Mark returns the object of a part as it is written: with what the child says of itself. The object
 // stays as it is.
-func Mark(obj map[string]any, p *Part, layer int) map[string]any {
+func Mark(obj map[string]any, p *Part, layer int, parent Parent) map[string]any {
 	marks := map[string]any{DesiredAnnotation: p.Digest}
+	if parent.UID != "" {
+		marks[ParentAnnotation], marks[ParentUIDAnnotation] = parent.Key, parent.UID
+	}
 	if layer > 0 {
 		marks[OrderAnnotation] = strconv.Itoa(layer)
 	}
@@ -32,7 +51,7 @@ func Mark(obj map[string]any, p *Part, layer int) map[string]any {
 	meta, _ := obj["metadata"].(map[string]any)
 	given, _ := meta["annotations"].(map[string]any)
 	for key, v := range given {
-		if key != DesiredAnnotation && key != OrderAnnotation && key != RetainAnnotation {
+		if !slices.Contains(annotations[:], key) {
 			marks[key] = v
 		}
 	}
@@ -41,7 +60,28 @@ func Mark(obj map[string]any, p *Part, layer int) map[string]any {
 		meta = map[string]any{}
 	}
 	meta["annotations"], obj["metadata"] = marks, meta
+	if parent.Controller != "" {
+		given, _ := meta["labels"].(map[string]any)
+		labels := map[string]any{}
+		maps.Copy(labels, given)
+		labels[ControllerLabel], meta["labels"] = parent.Controller, labels
+	}
+	if parent.Owner != nil {
+		given, _ := meta["ownerReferences"].([]any)
+		meta["ownerReferences"] = append(slices.Clip(given), parent.Owner)
+	}
 	return obj
+}
+
+var annotations = [...]string{DesiredAnnotation, OrderAnnotation, RetainAnnotation, ParentAnnotation, ParentUIDAnnotation}
+
+// ParentOf returns the key and the uid of the parent that an object says it has, "" for none.
+func ParentOf(obj map[string]any) (key, uid string) {
+	meta, _ := obj["metadata"].(map[string]any)
+	given, _ := meta["annotations"].(map[string]any)
+	key, _ = given[ParentAnnotation].(string)
+	uid, _ = given[ParentUIDAnnotation].(string)
+	return key, uid
 }
 
 // ChildOf reads an object as it is: plain JSON data, in which a field that is not there, or of another

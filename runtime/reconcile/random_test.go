@@ -15,7 +15,7 @@ import (
 // A cluster in which writes fail, objects become ready or not, and somebody edits and deletes them:
 // no answer breaks a rule, and once that has ended all is as wanted.
 func TestActionsAtRandom(t *testing.T) {
-	n := uint64(400)
+	n := uint64(60)
 	if times, err := strconv.ParseUint(os.Getenv("SEEDS"), 10, 16); err == nil {
 		n *= times
 	}
@@ -72,6 +72,7 @@ func (w *world) put(c Child) {
 // want makes up what is wanted: parts come after those that are made up before them.
 func (w *world) want() {
 	w.wanted, w.broken = Wanted{Rollouts: []Rollout{{Name: "pods", MaxUnavailable: 1 + w.random.IntN(2)}}}, map[string]bool{}
+	rolls := map[string]bool{} // and those after them
 	for i := range 10 {
 		if w.odds(0.4) {
 			continue
@@ -82,9 +83,11 @@ func (w *world) want() {
 		for _, before := range w.wanted.Parts {
 			if w.odds(0.25) {
 				p.After = append(p.After, before.Name)
+				rolls[name] = rolls[name] || rolls[before.Name]
 			}
 		}
-		if w.odds(0.3) {
+		if w.odds(0.4) && !rolls[name] {
+			rolls[name] = true
 			p.Rolling, p.Rank = "pods", w.random.IntN(3)
 		}
 		if w.odds(0.1) {
@@ -127,7 +130,9 @@ func (w *world) live() {
 		}
 		moved := w.recover()
 		if !acted && !moved {
-			w.rest()
+			if w.rest(); w.t.Failed() {
+				w.t.Logf("at rest:\n%s", shown(w.actions(w.inventory())))
+			}
 			return
 		}
 	}
@@ -237,6 +242,11 @@ func (w *world) isBroken(id ID) bool {
 	return slices.ContainsFunc(w.wanted.Parts, func(p Part) bool { return p.ID == id && w.broken[p.Name] })
 }
 
+// isFixed says that a part was to be recreated for a field that cannot be changed, and is not any more.
+func (w *world) isFixed(p Part) bool {
+	return p.Update != UpdateRecreate && slices.ContainsFunc(w.failures[p.ID], func(f Failure) bool { return f.Immutable && f.Digest == p.Digest })
+}
+
 // rest holds the end against what is wanted.
 func (w *world) rest() {
 	stuck := map[string]bool{} // parts that cannot be written, and those after them
@@ -245,7 +255,7 @@ func (w *world) rest() {
 	// One member that cannot be written may hold up a rollout.
 	heldUp := slices.ContainsFunc(w.wanted.Parts, func(p Part) bool {
 		c := w.there[p.ID]
-		return w.broken[p.Name] || c != nil && c.Foreign != ""
+		return w.broken[p.Name] || w.isFixed(p) || c != nil && c.Foreign != ""
 	})
 	order := make([]int, len(layers))
 	for i := range order {
@@ -259,7 +269,7 @@ func (w *world) rest() {
 		switch {
 		case asWanted, c != nil && c.Foreign == "" && p.Update == UpdateNever:
 			continue
-		case w.broken[p.Name], c != nil && c.Foreign != "", heldUp && p.Rolling != "", slices.ContainsFunc(p.After, func(name string) bool { return stuck[name] }):
+		case w.broken[p.Name], w.isFixed(p), c != nil && c.Foreign != "", heldUp && p.Rolling != "", slices.ContainsFunc(p.After, func(name string) bool { return stuck[name] }):
 			stuck[p.Name], all = true, false
 		default:
 			w.t.Errorf("part %s is not as wanted: %+v, %+v", p.Name, p, c)

@@ -113,6 +113,10 @@ func (s *shown) write(w *effect.Write, prefix string) {
 		for i := range w.Set.Members {
 			s.write(&w.Set.Members[i], "  ")
 		}
+	case effect.WriteChildren:
+		for i := range w.Children {
+			s.write(&w.Children[i], "  ")
+		}
 	case effect.WritePatch:
 		s.body(w.Patch.Body)
 		if w.Patch.Program != "" {

@@ -130,3 +130,21 @@ func (t *Set) Failure() string {
 	}
 	return text
 }
+
+// Waiting names the first subject of which not all is done, and how many there are; or "".
+func (t *Set) Waiting() (text string) {
+	more := 0
+	for _, s := range t.objects {
+		switch {
+		case s.waits == "":
+		case text == "":
+			text = s.Said(s.waits)
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
+}

@@ -23,6 +23,7 @@ type Subject struct {
 	memory effect.Memory
 	first  FirstRun
 	why    string // its last run has failed, or ""
+	waits  string // of a controller: why not all is done about its object, or ""
 
 	// Of an object alone:
 	phase     phase
@@ -91,6 +92,9 @@ func (s *Subject) Leaving() bool { return s.phase == leaving }
 
 // Last is what was last seen of an object that is not there any more, else nil.
 func (s *Subject) Last() starlark.Value { return s.last }
+
+// Wait notes why the last run has not done all about the object, "" when it has.
+func (s *Subject) Wait(why string) { s.waits = why }
 
 // Memory is what it remembers. Only read.
 func (s *Subject) Memory() effect.Memory { return s.memory }

@@ -1,0 +1,139 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/reconcile"
+)
+
+// defaultControllerParallel is controller(parallel=).
+const defaultControllerParallel = 8
+
+// ControllerDecl is what a controller has beside other hooks with for_each. [HookDecl].Fn is its
+// desired function.
+type ControllerDecl struct {
+	// Owns are the kinds that its children may be of, with a watch each among the bindings.
+	Owns []reconcile.Kind
+}
+
+// Owned is owns(…).
+type Owned struct {
+	reconcile.Kind
+	Pos string
+}
+
+func controllerSpecs() []Spec {
+	return []Spec{
+		{
+			Name: "controller", Phases: PhaseLoad, call: callController,
+			Doc: "Registers a controller: each object of parent gets the children that desired returns, and they stay so. One that somebody changes or deletes is put right, one that is not wanted any more is deleted, and all are deleted before the parent goes; a finalizer keeps it until then. Only files under hooks/ register controllers.",
+			Params: []Param{
+				{Name: "name", Type: TypeString, Doc: "The controller's id, unique among the hooks of its module. Children carry it: under another name it takes them for somebody else's."},
+				{Name: "parent", Type: TypeAny, Doc: "The parents: k8s.watch(…), without filter."},
+				{Name: "desired", Type: TypeFunction, Doc: "A function that takes ctx and the parent, and returns the list of its part(…) and rolling(…), or waiting(…), stalled(…) or None. It neither reads nor writes, and knows no time. ctx has .key, .object (the parent) and .children: a list of .kind, .namespace, .name, .ready, .reason and .deleting."},
+				{Name: "owns", Type: TypeList, Keyword: true, Doc: "The kinds that children may be of: a list of owns(…). Starling needs no grant for them."},
+				{Name: "parallel", Type: TypeInt, Default: "8", Keyword: true, Doc: "How many parents are looked at side by side, 1 to 100."},
+				{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Keyword: true, Doc: "How long desired may take, at most 10m."},
+				{Name: "retry", Type: TypeRetry, Default: "None", Keyword: true, Doc: "How often a child is tried again whose write fails; None: retry()."},
+			},
+		},
+		{
+			Name: "owns", Phases: PhaseLoad, call: callOwns, Returns: "a kind, for controller(owns = […])",
+			Doc: "A kind of which a controller has children.",
+			Params: []Param{
+				{Name: "api_version", Type: TypeString, Doc: "API version, as in manifests: \"v1\", \"apps/v1\"."},
+				{Name: "kind", Type: TypeString, Doc: "Kind, as in manifests: \"Deployment\"."},
+			},
+		},
+	}
+}
+
+func callOwns(c *call) (starlark.Value, error) {
+	o := Owned{Kind: reconcile.Kind{APIVersion: c.str("api_version"), Kind: c.str("kind")}, Pos: c.pos()}
+	if err := checkKind(o.APIVersion, o.Kind.Kind); err != nil {
+		return nil, err
+	}
+	return &declared[Owned]{"owns", o}, nil
+}
+
+func callController(c *call) (starlark.Value, error) {
+	if c.ctx.File.Role&RoleHooks == 0 {
+		return nil, fmt.Errorf("only files under hooks/ register controllers; this is %s", c.ctx.File.Path)
+	}
+	h := &HookDecl{
+		Fn: c.arg("desired").(starlark.Callable), Controller: &ControllerDecl{}, Retry: DefaultRetry, Burst: 1,
+		Timeout: c.durationOr("timeout", defaultHookTimeout), Parallel: c.intOr("parallel", defaultControllerParallel), Pos: c.pos(),
+	}
+	if r, given := c.arg("retry").(*declared[Retry]); given {
+		h.Retry = r.val
+	}
+	if h.Timeout == 0 || h.Timeout > maxHookTimeout {
+		return nil, fmt.Errorf("timeout: %s is not between 0 and %s", h.Timeout, maxHookTimeout)
+	}
+	if h.Parallel < 1 || h.Parallel > maxParallel {
+		return nil, fmt.Errorf("parallel: got %d, want 1 to %d", h.Parallel, maxParallel)
+	}
+	if err := takesParent(h.Fn); err != nil {
+		return nil, fmt.Errorf("desired: %w", err)
+	}
+	if err := c.parent(h); err != nil {
+		return nil, fmt.Errorf("parent: %w", err)
+	}
+	if err := c.owns(h); err != nil {
+		return nil, fmt.Errorf("owns: %w", err)
+	}
+	return nil, c.register(h)
+}
+
+// parent reads parent= into the first binding.
+func (c *call) parent(h *HookDecl) error {
+	b, is := c.arg("parent").(*declared[Binding])
+	switch {
+	case !is || b.val.Watch == nil:
+		return fmt.Errorf("got %s, want k8s.watch(…)", c.arg("parent").Type())
+	case b.val.Watch.Filter != nil || b.val.Watch.FilterFields != nil || b.val.Watch.KeepObject:
+		return errors.New("desired sees the whole object; leave filter and keep out")
+	case b.val.Watch.Events != nil || b.val.Watch.Quiet:
+		return errors.New("each change of a parent counts; leave events and sync out")
+	}
+	if b.val.Name == "" {
+		b.val.Name = b.val.defaultName()
+	}
+	h.ForEach, h.Bindings = b.val.Name, []Binding{b.val}
+	return nil
+}
+
+// owns reads owns= into bindings: a watch a kind, of children alone.
+func (c *call) owns(h *HookDecl) error {
+	list := c.arg("owns").(starlark.Indexable)
+	if list.Len() == 0 {
+		return errors.New("the list is empty, so there could be no child")
+	}
+	parent := h.Bindings[0].Watch
+	seen := map[string]bool{}
+	for i := range list.Len() {
+		o, is := list.Index(i).(*declared[Owned])
+		if !is {
+			return fmt.Errorf("element %d: got %s, want owns(…)", i, list.Index(i).Type())
+		}
+		kind := o.val.Kind
+		id := kind.Kind + "." + groupOf(kind.APIVersion)
+		switch {
+		case seen[id]:
+			return fmt.Errorf("element %d: %s %s is there twice", i, kind.APIVersion, kind.Kind)
+		case kind.Kind == parent.Kind && groupOf(kind.APIVersion) == groupOf(parent.APIVersion):
+			return fmt.Errorf("element %d: the parents are of that kind", i)
+		}
+		seen[id] = true
+		h.Controller.Owns = append(h.Controller.Owns, kind)
+		h.Bindings = append(h.Bindings, Binding{
+			Name:  "children-" + strings.TrimSuffix(strings.ToLower(id), "."),
+			Watch: &WatchBinding{APIVersion: kind.APIVersion, Kind: kind.Kind, FilterID: "object", Pos: o.val.Pos},
+		})
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// A field that cannot be changed is another refusal than a value that is wrong.
+func TestFixedFields(t *testing.T) {
+	at := field.NewPath("spec", "selector")
+	for _, test := range []struct {
+		err  *field.Error
+		want bool
+	}{
+		{field.Invalid(at, "x", "field is immutable"), true},
+		{field.Forbidden(at, "updates to statefulset spec for fields other than 'replicas' are forbidden"), true},
+		{field.Invalid(at, "x", "may not change once set"), true},
+		{field.Invalid(at, -1, "must be greater than or equal to 0"), false},
+		{field.Required(at, "field is immutable"), false},
+	} {
+		if got := fixed(apierrors.NewInvalid(schema.GroupKind{Kind: "Job"}, "x", field.ErrorList{test.err})); got != test.want {
+			t.Errorf("%v: %t", test.err, got)
+		}
+	}
+	if fixed(nil) || fixed(apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed"))) {
+		t.Error("a conflict is no such refusal")
+	}
+}
+
+func TestWritten(t *testing.T) {
+	entry := func(manager, operation, subresource string) map[string]any {
+		e := map[string]any{"manager": manager, "operation": operation, "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsV1": map[string]any{"f:data": map[string]any{}}}
+		if subresource != "" {
+			e["subresource"] = subresource
+		}
+		return e
+	}
+	live := map[string]any{"metadata": map[string]any{"managedFields": []any{
+		entry("us", "Apply", ""), entry("kubelet", "Update", "status"), entry("kubectl-edit", "Update", ""),
+	}}}
+	if ours, at := Written(live, "us"); !ours || at.IsZero() {
+		t.Errorf("%t at %s", ours, at)
+	}
+	if ours, _ := Written(live, "kubectl-edit"); ours {
+		t.Error("an update is no apply")
+	}
+	if by := Takers(live, "us"); len(by) != 1 || by[0] != "kubectl-edit" {
+		t.Errorf("by %v", by)
+	}
+}

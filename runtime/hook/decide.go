@@ -1,0 +1,222 @@
+package hook
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
+	"github.com/starling-operator/starling/runtime/script"
+)
+
+// Family is what a run of a controller knows of the children of its parent.
+type Family struct {
+	// Controller is the value of [reconcile.ControllerLabel].
+	Controller string
+	// Children are objects with that label, as they are; those of other parents are passed over.
+	Children func(yield func(map[string]any) bool)
+	// Writer says of a child who has written it: whether that was the controller, when it did so last,
+	// and who else does.
+	Writer func(live map[string]any) Written
+	// Same says whether a write of want would leave live as it is.
+	Same func(want, live map[string]any) bool
+}
+
+// Written is who has written a child.
+type Written struct {
+	Ours bool
+	At   time.Time // zero: not known
+	By   string    // "" for nobody else
+}
+
+// settleFor is how long a child is left as somebody has made it who changes it right after it was put
+// right: two who want different things would never rest.
+const settleFor = 5 * time.Second
+
+// decision is one run of a controller about one parent.
+type decision struct {
+	r        *Request
+	parent   reconcile.Parent
+	ref      effect.Ref
+	live     map[reconcile.ID]map[string]any
+	wanted   map[string]map[string]any // by the name of the part, as it is written
+	recreate map[string]bool
+	again    time.Duration // 0, or when a child that is left may be put right
+}
+
+// decide has the desired function called, and makes writes of what is done about the children.
+func decide(ctx context.Context, r Request, s *Seen) Result {
+	whole, is := r.Object.(*object.Object)
+	if !is {
+		return Result{Err: errors.New("the parent is not there as a whole")}
+	}
+	parent := whole.Map()
+	meta, _ := parent["metadata"].(map[string]any)
+	uid, _ := meta["uid"].(string)
+	d := &decision{r: &r, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}}
+	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller}
+	for live := range r.Family.Children {
+		if _, of := reconcile.ParentOf(live); of == uid {
+			d.live[reconcile.ChildOf(live).ID] = live
+			if isSecret(text(live, "apiVersion"), text(live, "kind")) {
+				s.saw(func(m *object.Mask) { m.Object(live) })
+			}
+		}
+	}
+	namespace := d.ref.Namespace
+	if namespace == "" {
+		namespace = r.Namespace
+	}
+	run := &builtins.Run{
+		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance,
+		Scope: r.Scope, Owns: r.Hook.Controller.Owns, Key: r.Key, Cleanup: r.Cleanup,
+	}
+	fn := r.Hook.Fn
+	if r.Cleanup {
+		fn = nil
+	}
+	var out builtins.Decided
+	_, usage, err := r.Host.Call(ctx, builtins.Decide(fn, r.Key, r.Object, d.children(), d.look, &out), nil, script.CallOptions{
+		Name:    r.Hook.ID,
+		Context: &builtins.Context{Phase: builtins.PhaseDesired, Run: run, Log: r.Log},
+		Limits:  script.Limits{Wall: r.Hook.Timeout},
+	})
+	result := Result{Usage: usage, Err: err}
+	switch {
+	case err != nil:
+	case out.Stalled != "":
+		result.Err = &builtins.FailError{Msg: out.Stalled, Permanent: true}
+	case out.Hold:
+		result.Waits = out.Waiting
+	default:
+		result.Effects, result.Waits = d.effects(out.Actions)
+	}
+	return result
+}
+
+func text(m map[string]any, key string) string { v, _ := m[key].(string); return v }
+
+// children are those that there are.
+func (d *decision) children() []reconcile.Child {
+	var out []reconcile.Child
+	for _, live := range d.live {
+		c := reconcile.ChildOf(live)
+		if !d.r.Family.Writer(live).Ours {
+			c.Foreign = "somebody else, who has copied it"
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// look makes the objects as they are written, and finds who has changed children.
+func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) error {
+	w := wanted.Wanted()
+	layers, err := reconcile.Layers(w.Parts)
+	if err != nil {
+		return err
+	}
+	parts := map[reconcile.ID]int{}
+	for i := range wanted.Parts {
+		p := &wanted.Parts[i]
+		obj, err := d.filled(p)
+		if err != nil {
+			return fmt.Errorf("part %q: %w", p.Name, err)
+		}
+		parent := d.parent
+		if d.owns(p) {
+			parent.Owner = map[string]any{"apiVersion": d.ref.APIVersion, "kind": d.ref.Kind, "name": d.ref.Name, "uid": d.parent.UID, "controller": true, "blockOwnerDeletion": false}
+		}
+		d.wanted[p.Name] = reconcile.Mark(obj, &w.Parts[i], layers[i], parent)
+		d.recreate[p.Name] = p.Update == reconcile.UpdateRecreate
+		parts[p.ID] = i
+	}
+	for i := range children {
+		c := &children[i]
+		at, is := parts[c.ID]
+		if !is || c.Foreign != "" || c.Digest != w.Parts[at].Digest || c.Layer != layers[at] || c.Retain != w.Parts[at].Retain {
+			continue
+		}
+		live := d.live[c.ID]
+		if d.r.Family.Same(d.wanted[wanted.Parts[at].Name], live) {
+			continue
+		}
+		by := d.r.Family.Writer(live)
+		if c.Changed = by.By; c.Changed == "" {
+			c.Changed = "somebody"
+		}
+		if left := by.At.Add(settleFor).Sub(d.r.Now); left > 0 {
+			c.Held = c.Changed + " has changed it right after it was written; it is put right in a few seconds"
+			d.again = max(d.again, min(left, settleFor))
+		}
+	}
+	return nil
+}
+
+// owns says whether the parent becomes the owner of a part. Nobody owns what stays when the parent goes.
+func (d *decision) owns(p *builtins.Part) bool {
+	possible := d.ref.Namespace == "" || d.ref.Namespace == p.ID.Namespace
+	return possible && !p.Retain && (p.Owner == nil || *p.Owner)
+}
+
+// filled is the object of a part with the values that are made once: those that are there, or new ones.
+func (d *decision) filled(p *builtins.Part) (map[string]any, error) {
+	if len(p.Fill) == 0 {
+		return p.Object, nil
+	}
+	there, _ := d.live[p.ID]["data"].(map[string]any)
+	given, _ := p.Object["data"].(map[string]any)
+	data := maps.Clone(given)
+	if data == nil {
+		data = map[string]any{}
+	}
+	for _, f := range p.Fill {
+		if data[f.Key] = there[f.Key]; data[f.Key] == nil {
+			value, err := f.Make(d.r.Random)
+			if err != nil {
+				return nil, err
+			}
+			data[f.Key] = base64.StdEncoding.EncodeToString([]byte(value))
+		}
+	}
+	obj := maps.Clone(p.Object)
+	obj["data"] = data
+	return obj, nil
+}
+
+// effects are the writes of actions, and for what the rest waits.
+func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, waits string) {
+	children := effect.Write{Kind: effect.WriteChildren, Ref: effect.Ref{Kind: "children", Name: d.r.Key}, Pos: d.r.Hook.Pos}
+	for _, a := range actions {
+		w := effect.Write{Ref: a.ID.Ref}
+		if a.UID != "" {
+			w.Unchanged = &effect.Unchanged{UID: a.UID}
+		}
+		switch a.Op {
+		case reconcile.OpCreate, reconcile.OpApply:
+			w.Kind, w.Object, w.Force, w.Recreate = effect.WriteApply, d.wanted[a.Part], true, d.recreate[a.Part]
+		case reconcile.OpDelete, reconcile.OpRecreate:
+			w.Kind = effect.WriteDelete
+		default:
+			if waits == "" && !(a.Part == "" && a.Op == reconcile.OpHold) { // else it is retained
+				waits = a.String()
+			}
+			continue
+		}
+		if waits == "" && d.r.Cleanup {
+			waits = a.String()
+		}
+		children.Children = append(children.Children, w)
+	}
+	if len(children.Children) > 0 {
+		out.Writes = []effect.Write{children}
+	}
+	out.Requeue = d.again
+	return out, waits
+}

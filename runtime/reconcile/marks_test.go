@@ -1,0 +1,58 @@
+package reconcile
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+func TestMarks(t *testing.T) {
+	obj := map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{
+		"name": "a", "namespace": "shop", "labels": map[string]any{"app": "a"},
+		"annotations": map[string]any{"note": "x", OrderAnnotation: "7", RetainAnnotation: "true"},
+	}}
+	owner := map[string]any{"uid": "u1"}
+	parent := Parent{Key: "shop/blog", UID: "u1", Controller: "c0ffee", Owner: owner}
+	part := wants("a", retained)
+	part.ID = ID{Ref: effect.RefOf(obj)}
+	marked := Mark(obj, &part, 2, parent)
+	want := map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{
+		"name": "a", "namespace": "shop", "labels": map[string]any{"app": "a", ControllerLabel: "c0ffee"}, "ownerReferences": []any{owner},
+		"annotations": map[string]any{
+			"note": "x", DesiredAnnotation: "a 2", OrderAnnotation: "2", RetainAnnotation: "true", ParentAnnotation: "shop/blog", ParentUIDAnnotation: "u1",
+		},
+	}}
+	if !reflect.DeepEqual(marked, want) {
+		t.Errorf("got %v", marked)
+	}
+	if key, uid := ParentOf(marked); key != "shop/blog" || uid != "u1" {
+		t.Errorf("the parent is %q, %q", key, uid)
+	}
+	c := ChildOf(marked)
+	if c.ID != part.ID || c.Digest != "a 2" || c.Layer != 2 || !c.Retain || c.Foreign != "" || !c.Ready {
+		t.Errorf("got %+v", c)
+	}
+
+	// Marks that an author writes count for nothing, and nobody is the parent in a test.
+	part.Retain = false
+	c = ChildOf(Mark(obj, &part, 0, Parent{}))
+	if key, uid := ParentOf(obj); c.Layer != 0 || c.Retain || key != "" || uid != "" {
+		t.Errorf("got %+v, a child of %q", c, key)
+	}
+	if c := ChildOf(obj); c.Foreign == "" {
+		t.Error("an object without a digest is a child")
+	}
+}
+
+func TestChildrenWithBrokenMarks(t *testing.T) {
+	for order, want := range map[string]int{"x": 0, "-3": 0, "99999999": MaxParts, "3": 3} {
+		c := ChildOf(map[string]any{"metadata": map[string]any{"annotations": map[string]any{DesiredAnnotation: "d", OrderAnnotation: order}}})
+		if c.Layer != want {
+			t.Errorf("%q: layer %d", order, c.Layer)
+		}
+	}
+	if c := ChildOf(map[string]any{"metadata": "x"}); c.Foreign == "" {
+		t.Errorf("got %+v", c)
+	}
+}
