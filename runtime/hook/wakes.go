@@ -15,6 +15,9 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 )
 
+// maxKeys is how many objects one event may wake by their keys: the engine looks for each of them.
+const maxKeys = 1000
+
 // Wakes returns what says which objects of a hook with for_each an event of one of its watches is
 // for, and an id: equal ids say the same. Nil: an event is for all of them, or for its own object.
 // Host is that of [Filter].
@@ -68,6 +71,9 @@ func keysOf(w *builtins.WatchBinding, v starlark.Value) (keys []string, err erro
 	list, ok := v.(starlark.Sequence)
 	if _, isDict := v.(starlark.IterableMapping); !ok || isDict {
 		return nil, wrong(v)
+	}
+	if n := list.Len(); n > maxKeys {
+		return nil, fmt.Errorf("%s: got %d keys, want %d at most; wakes = \"all\" wakes all objects", w.Pos, n, maxKeys)
 	}
 	for e := range starlark.Elements(list) {
 		key, ok := starlark.AsString(e)
