@@ -157,30 +157,30 @@ func (s *chartServer) login(ns, dir string) {
 	}
 }
 
-// fetch is `starling fetch` in dir, and returns the lock.
-func (f *fixture) fetch(dir string, args ...string) string {
-	f.t.Helper()
-	cmd := exec.CommandContext(f.t.Context(), program(), append([]string{"fetch", "--modules", dir}, args...)...)
-	cmd.Env = append(os.Environ(), f.env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		f.t.Fatalf("starling fetch: %v\n%s", err, out)
+// fetch is `starling fetch` in dir, with the logins of this folder. It returns the lock.
+func (s *chartServer) fetch(dir, logins string, args ...string) string {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), program(), append([]string{"fetch", "--modules", dir}, args...)...)
+	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+s.cert, "DOCKER_CONFIG="+logins)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("starling fetch: %v\n%s", err, out)
 	}
 	lock, err := os.ReadFile(filepath.Join(dir, tree.LockFile))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	s.must(err)
 	return string(lock)
 }
 
 // Charts of a registry and of a repository, both with a login: an author fetches them and commits the
 // lock, and a process with the rights that `starling rbac` prints gets them by it. A newer version
-// comes with the next lock, by a login that has changed meanwhile; then nobody needs the server.
+// comes with the next lock: the releases stay while its login is wrong, and go on once the Secret has
+// the new one. Then nobody needs the server.
 func TestChartsWithALogin(t *testing.T) {
 	t.Parallel()
 	s := newChartServer(t)
 	s.publish("0.1.0")
 	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
-	author, logins := f.modules, t.TempDir()
+	author, mine, logins := f.modules, t.TempDir(), t.TempDir()
 	f.env = []string{"SSL_CERT_FILE=" + s.cert, "DOCKER_CONFIG=" + logins}
 	files := map[string]string{
 		"web/module.star":  fmt.Sprintf("module(enabled = True, chart = %q, version = \"~0.1\")\n", "oci://"+s.host+"/charts/web"),
@@ -188,8 +188,9 @@ func TestChartsWithALogin(t *testing.T) {
 		"shop/module.star": fmt.Sprintf("module(enabled = True, chart = %q, version = \"~0.1\")\n", "https://"+s.host+"/stable/shop"),
 	}
 	f.write(files)
+	s.login(f.ns, mine)
 	s.login(f.ns, logins)
-	lock := f.fetch(author)
+	lock := s.fetch(author, mine)
 	f.grantPrinted()
 
 	f.modules = t.TempDir()
@@ -199,9 +200,15 @@ func TestChartsWithALogin(t *testing.T) {
 	f.waitData("shop", map[string]string{"text": "plain", "version": "0.1.0"})
 
 	s.password.Store("second-word")
-	s.login(f.ns, logins)
 	s.publish("0.1.1")
-	f.write(map[string]string{tree.LockFile: f.fetch(author, "--update")})
+	s.login(f.ns, mine)
+	f.write(map[string]string{tree.LockFile: s.fetch(author, mine, "--update")})
+	f.waitReloadFailed("it cannot be fetched, and is tried again", "answers 401 Unauthorized", "response status code 401")
+	for name, text := range map[string]string{"web": "mine", "shop": "plain"} {
+		f.waitState(name, status.ModuleReady)
+		f.waitData(name, map[string]string{"text": text, "version": "0.1.0"})
+	}
+	s.login(f.ns, logins)
 	f.waitData("web", map[string]string{"text": "mine", "version": "0.1.1"})
 	f.waitData("shop", map[string]string{"text": "plain", "version": "0.1.1"})
 	for _, word := range []string{"forbidden", "first-word", "second-word"} {

@@ -119,6 +119,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	defer func() { _ = marks.Clear() }() // what stays counts once
 	loader := newLoader(log, marks)
 	cache := fetch.NewCache(fetch.CacheOptions{Dir: filepath.Join(f.instance.StateDir, "charts"), Log: log})
+	go cache.Run(ctx) // no end waits for a server that does not answer
 	gen, err := f.load(ctx, loader, tree.Options{Archives: cache.Archive})
 	switch {
 	case ctx.Err() != nil:
@@ -170,9 +171,8 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		Int("modules", len(gen.Names)).Msg("starling " + shortVersion() + " starts")
 
 	group, ctx := errgroup.WithContext(ctx)
-	// The end waits neither for a server that does not answer nor for a file that loads for ever.
 	cache.Keep(gen.Tree)
-	go cache.Run(ctx)
+	// The end does not wait for a file that loads for ever.
 	if f.reload {
 		go f.follow(ctx, driver, gen.Tree.Digest, cache, log)
 	} else {

@@ -29,6 +29,9 @@ type CacheOptions struct {
 	Timeout time.Duration
 	// Retry is the time after a first try that failed, default 5 s. It doubles up to 5 minutes.
 	Retry time.Duration
+	// Wait is for how long readers wait together, once in half a minute, for archives that nobody has
+	// asked for before: a new version of a chart is no error for as long as it takes to come. Default 5 s.
+	Wait time.Duration
 	// Transport carries the requests; nil means [http.DefaultTransport].
 	Transport http.RoundTripper
 	Log       zerolog.Logger
@@ -46,25 +49,34 @@ type Cache struct {
 	wishes map[tree.Locked]*wish // of archives that are not there
 	// kept are the files of the folder that the last lock names, by name.
 	kept map[string]bool
+	// until is for how long readers wait, or did wait last.
+	until time.Time
 }
 
-// wish is an archive that somebody has asked for. err is how the last try has ended.
+// wish is an archive that somebody has asked for. err is how the last try has ended; tried is closed
+// once the first one has.
 type wish struct {
 	locked tree.Locked
 	err    error
+	tried  chan struct{}
+	once   sync.Once
 }
+
+func (w *wish) end() { w.once.Do(func() { close(w.tried) }) }
 
 const (
 	maxRetry = 5 * time.Minute
 	// keepFor is how long an archive stays that no lock names any more: somebody may go back to it.
 	keepFor = 7 * 24 * time.Hour
+	// waitAgain is how long readers do not wait after they did.
+	waitAgain = 30 * time.Second
 	// tries is how many archives are fetched at once.
 	tries = 4
 )
 
 // NewCache returns a cache that gets nothing yet: see [Cache.Run].
 func NewCache(o CacheOptions) *Cache {
-	o.Timeout, o.Retry = cmp.Or(o.Timeout, time.Minute), cmp.Or(o.Retry, 5*time.Second)
+	o.Timeout, o.Retry, o.Wait = cmp.Or(o.Timeout, time.Minute), cmp.Or(o.Retry, 5*time.Second), cmp.Or(o.Wait, 5*time.Second)
 	return &Cache{
 		o: o, changed: make(chan struct{}, 1), asked: make(chan *wish, 1000), slots: make(chan struct{}, tries),
 		wishes: map[tree.Locked]*wish{},
@@ -75,23 +87,45 @@ func NewCache(o CacheOptions) *Cache {
 func (c *Cache) Changed() <-chan struct{} { return c.changed }
 
 // Archive returns the archive that the lock names. The error of one that is not there says why; it
-// is fetched meanwhile. It is a [tree.Options.Archives].
+// is fetched while [Cache.Run] goes on. It is a [tree.Options.Archives].
 func (c *Cache) Archive(l tree.Locked) ([]byte, error) {
 	if data, err := c.read(l); err == nil {
 		return data, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w := c.wishes[l]
-	if w == nil {
-		w = &wish{locked: l, err: errors.New("it is being fetched")}
+	w, until := c.wish(l)
+	if !until.IsZero() {
 		select {
-		case c.asked <- w:
-			c.wishes[l] = w
-		default: // the next read of the tree asks again
+		case <-w.tried:
+		case <-time.After(time.Until(until)):
+		}
+		if data, err := c.read(l); err == nil {
+			return data, nil
 		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return nil, fmt.Errorf("%s of %s: %w", l.File(), l.URL, w.err)
+}
+
+// wish notes that somebody asks for an archive. It returns for how long a reader waits for it; the
+// zero time for one that was asked for before.
+func (c *Cache) wish(l tree.Locked) (*wish, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.wishes[l]; w != nil {
+		return w, time.Time{}
+	}
+	w := &wish{locked: l, err: errors.New("it is being fetched"), tried: make(chan struct{})}
+	select {
+	case c.asked <- w:
+		c.wishes[l] = w
+	default: // the next read of the tree asks again
+		return w, time.Time{}
+	}
+	if now := time.Now(); now.Sub(c.until) > waitAgain {
+		c.until = now.Add(c.o.Wait)
+	}
+	return w, c.until
 }
 
 // read returns an archive of the folder: bytes that the lock does not name are none.
@@ -150,6 +184,7 @@ func (c *Cache) Run(ctx context.Context) {
 
 // get tries until the archive is there, no lock names it any more, or ctx ends.
 func (c *Cache) get(ctx context.Context, w *wish) {
+	defer w.end()
 	for delay := c.o.Retry; ; delay = min(2*delay, maxRetry) {
 		select {
 		case c.slots <- struct{}{}:
@@ -161,6 +196,7 @@ func (c *Cache) get(ctx context.Context, w *wish) {
 		if ctx.Err() != nil || c.note(w, err) {
 			return
 		}
+		w.end()
 		select {
 		case <-time.After(delay + rand.N(delay/5+1)):
 		case <-ctx.Done():

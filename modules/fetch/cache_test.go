@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -75,7 +76,7 @@ func TestCache(t *testing.T) {
 	}
 	down.Store(1)
 	indexes.Store(0)
-	o := CacheOptions{Dir: filepath.Join(t.TempDir(), "charts"), Retry: 20 * time.Millisecond, Timeout: 10 * time.Second, Transport: srv.Client().Transport, Log: zerolog.Nop()}
+	o := CacheOptions{Dir: filepath.Join(t.TempDir(), "charts"), Retry: 20 * time.Millisecond, Wait: time.Nanosecond, Timeout: 10 * time.Second, Transport: srv.Client().Transport, Log: zerolog.Nop()}
 	c := NewCache(o)
 	if got := cached(t, dir, c); !strings.Contains(got, "redis-1.2.0.tgz of "+srv.URL+"/redis: it is being fetched") || !strings.HasSuffix(got, "\nother: none") {
 		t.Errorf("got %s", got)
@@ -127,7 +128,7 @@ func TestCacheOfOtherBytes(t *testing.T) {
 	slow.ArchiveURL = ""
 	wrong.Digest = "sha256:" + strings.Repeat("0", 64)
 	slow.URL, slow.Digest = hang.URL+"/redis", "sha256:"+strings.Repeat("1", 64)
-	c := NewCache(CacheOptions{Dir: t.TempDir(), Retry: 20 * time.Millisecond, Transport: good.Client().Transport, Log: zerolog.Nop()})
+	c := NewCache(CacheOptions{Dir: t.TempDir(), Retry: 20 * time.Millisecond, Wait: time.Nanosecond, Transport: good.Client().Transport, Log: zerolog.Nop()})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go c.Run(ctx)
@@ -156,7 +157,7 @@ func TestCacheOfOtherBytes(t *testing.T) {
 
 // The folder holds what the tree names that is in force, and the one before it, and no more that is old.
 func TestCacheKeeps(t *testing.T) {
-	c := NewCache(CacheOptions{Dir: t.TempDir(), Log: zerolog.Nop()})
+	c := NewCache(CacheOptions{Dir: t.TempDir(), Wait: time.Nanosecond, Log: zerolog.Nop()})
 	names := func(digits ...string) *tree.Tree {
 		var of tree.Tree
 		for _, d := range digits {
@@ -204,5 +205,35 @@ func TestCacheKeeps(t *testing.T) {
 	c.Keep(names())
 	if len(c.wishes) != 0 {
 		t.Error("the wish is still there")
+	}
+}
+
+// A reader waits a while for an archive that comes, once: not for each one of a server that hangs.
+func TestCacheWaits(t *testing.T) {
+	hang := newRepository(t, func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true })
+	good := newRepository(t, nil, "redis 1.2.0")
+	dir := moduleTree(t, map[string]string{"web/module.star": named(good.URL+"/redis", "1.x")})
+	if got := fetched(t, dir, good); got == "" {
+		t.Fatal("nothing was fetched")
+	}
+	if err := os.RemoveAll(filepath.Join(dir, ".starling")); err != nil {
+		t.Fatal(err)
+	}
+	c := NewCache(CacheOptions{Dir: t.TempDir(), Wait: 20 * time.Second, Transport: good.Client().Transport, Log: zerolog.Nop()})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go c.Run(ctx)
+	if got := cached(t, dir, c); got != "web: redis 1.2.0" {
+		t.Errorf("got %s", got)
+	}
+	c.until = time.Now().Add(100 * time.Millisecond)
+	for i := range 3 {
+		l := tree.Locked{URL: hang.URL + "/redis", Version: fmt.Sprintf("1.2.%d", i), Digest: "sha256:" + strings.Repeat("0", 64)}
+		if _, err := c.Archive(l); err == nil || !strings.Contains(err.Error(), "it is being fetched") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if late := time.Since(c.until); late < 0 || late > 10*time.Second {
+		t.Errorf("the reader went on %s after the time", late)
 	}
 }
