@@ -3,7 +3,9 @@ package migrate
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -258,6 +260,32 @@ func TestTheResultLoads(t *testing.T) {
 	if _, err := AddonOperator(t.Context(), fstest.MapFS{"web/Chart.yaml": {Data: []byte("name: a")}, "web/chart/Chart.yaml": {Data: []byte("name: a")}}, nil, Options{}); err == nil || !strings.Contains(err.Error(), "no module could be brought over: web: two charts") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// The hooks of shell-operator that docs/hooks.md shows are brought over, but for their bodies.
+func TestHooksOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/hooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?ms)^```bash\n(.*?)^```").FindAllStringSubmatch(string(page), -1)
+	if len(found) < 7 {
+		t.Errorf("there are %d hooks", len(found))
+	}
+	old := fstest.MapFS{"web/templates/a.yaml": {}}
+	for i, m := range found {
+		old[fmt.Sprintf("web/hooks/h%d.sh", i)] = &fstest.MapFile{Data: []byte("#!/bin/bash\n" + m[1]), Mode: 0o755}
+	}
+	r, err := AddonOperator(t.Context(), old, nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range r.Notes {
+		if n.Fate == Left && !strings.Contains(n.Text, "see TODO in the new file") {
+			t.Error(n)
+		}
+	}
+	loads(t, r)
 }
 
 // Grants that charts need go to module.star.
