@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -93,6 +94,9 @@ func printHook(n *notes, c *config, source string, at place, o Options) hookFile
 		call.add("on = [\n        " + strings.Join(bindings, ",\n        ") + ",\n    ]")
 		if runs {
 			b.options(call, c)
+			if setsValues.MatchString(source) { // its patches stayed, also when a later run made none
+				call.set("values", "keep")
+			}
 		}
 		fmt.Fprintf(&out, "\ndef %s(ctx):\n    # TODO: write in Starlark what the old hook below does, then take fail away.\n    fail(%s, permanent = True)\n\n",
 			fn, starlark("not yet written: "+n.path))
@@ -100,9 +104,10 @@ func printHook(n *notes, c *config, source string, at place, o Options) hookFile
 		n.add(Left, "its body: see TODO in the new file")
 	}
 	conversions := 0
-	for _, v := range c.Conversion {
+	byCRD := ofOneCRD(c.Conversion)
+	for _, v := range byCRD {
 		prefix := ""
-		if len(c.Conversion) > 1 {
+		if len(byCRD) > 1 {
 			prefix, _, _ = strings.Cut(v.CRD, ".")
 			prefix += "_"
 		}
@@ -133,6 +138,9 @@ func (b *binder) registered(text string, answers bool) string {
 	b.add(Left, "it answers the API server: take the # before its hook(…) away once it is written")
 	return "# TODO: once the function is written, take the # away.\n" + commented(text)
 }
+
+// setsValues are the ways in which old hooks set values.
+var setsValues = regexp.MustCompile(`\bVALUES_JSON_PATCH_PATH\b|\bvalues::(set|unset|json)|\.Values\.(Set|Remove)\(`)
 
 // oldBody is the source of the old hook as comments.
 func oldBody(source string) string {

@@ -3,6 +3,7 @@ package migrate
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -49,6 +50,21 @@ func (b *binder) review(builtin, otherwise string, r reviewed) string {
 	return call.text(8)
 }
 
+// ofOneCRD joins the conversions of one CRD: Starling has all of them in one binding.
+func ofOneCRD(all []conversion) (out []conversion) {
+	for _, c := range all {
+		i := slices.IndexFunc(out, func(other conversion) bool { return other.CRD == c.CRD })
+		if i < 0 {
+			out = append(out, c)
+			continue
+		}
+		out[i].Conversions = append(slices.Clip(out[i].Conversions), c.Conversions...)
+		out[i].Snapshots = append(slices.Clip(out[i].Snapshots), c.Snapshots...)
+		out[i].Group += c.Group
+	}
+	return out
+}
+
 // convert is one k8s.convert, with the functions that it names, whose names begin with
 // prefix. binding is "" where no versions are left.
 func (b *binder) convert(c conversion, prefix string) (functions, binding string) {
@@ -57,7 +73,7 @@ func (b *binder) convert(c conversion, prefix string) (functions, binding string
 	for _, v := range c.Conversions {
 		from, to := version(v.From), version(v.To)
 		fn := functionName(prefix + "convert_" + from + "_to_" + to)
-		if from == "" || to == "" || made[fn] {
+		if from == "" || to == "" || from == to || made[fn] {
 			b.add(Left, "the conversion of %s from %q to %q: versions are names such as v1alpha1, and each pair stands once", c.CRD, v.From, v.To)
 			continue
 		}
