@@ -60,11 +60,16 @@ type scrubbed struct {
 func (s scrubbed) Error() string { return s.text }
 func (s scrubbed) Unwrap() error { return s.cause }
 
-// download gets a file of at most so many bytes, with the login that there is for its host.
-func (f *fetcher) download(ctx context.Context, from string, limit int64) ([]byte, error) {
+// download gets a file of at most so many bytes, with the login that there is for its host. packed: it
+// is wanted as the server keeps it; Go would unpack what is sent as Content-Encoding: gzip, as some
+// servers send archives.
+func (f *fetcher) download(ctx context.Context, from string, limit int64, packed bool) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no URL", place(from))
+	}
+	if packed {
+		req.Header.Set("Accept-Encoding", "identity")
 	}
 	var unread error
 	if req.URL.Scheme == "https" && req.URL.User == nil { // by http:// anybody could read it

@@ -183,6 +183,32 @@ func TestArchiveThatMoves(t *testing.T) {
 	}
 }
 
+// Servers that say of an archive that it is an encoded tar, and that encode the index, send what they say.
+func TestEncodings(t *testing.T) {
+	srv := newRepository(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/index.yaml" {
+			w.Header().Set("Content-Encoding", "gzip")
+			return false
+		}
+		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			w.WriteHeader(http.StatusNotAcceptable)
+			return true
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		zip := gzip.NewWriter(w)
+		io.WriteString(zip, redisIndex)
+		zip.Close()
+		return true
+	}, "redis 1.2.0")
+	dir := moduleTree(t, map[string]string{"web/module.star": named(srv.URL+"/redis", "1.x")})
+	if got := fetched(t, dir, srv); got != "web: redis 1.2.0" {
+		t.Fatal(got)
+	}
+	if got := charts(t, dir); got != "web: redis 1.2.0" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // A repository may ask for the login that Docker's config has for its host; no other host gets it, and
 // nobody without TLS does.
 func TestLoginOfRepository(t *testing.T) {

@@ -126,7 +126,7 @@ func (f *fetcher) archive(ctx context.Context, from, sum string) ([]byte, error)
 	if registry.IsOCI(from) {
 		return f.pull(ctx, from)
 	}
-	data, err := f.download(ctx, from, tree.MaxFileBytes)
+	data, err := f.download(ctx, from, tree.MaxFileBytes, true)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (f *fetcher) index(ctx context.Context, repository string) (*repo.IndexFile
 	if err != nil {
 		return nil, err
 	}
-	data, err := f.download(ctx, from, f.maxIndex)
+	data, err := f.download(ctx, from, f.maxIndex, false)
 	if err != nil {
 		return nil, err
 	}
