@@ -6,7 +6,10 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -24,6 +27,8 @@ func (s *Store) prepareNew(k *kind, obj map[string]any) {
 		s.clusterIP(obj)
 	case "jobs":
 		jobSelector(obj)
+	case "daemonsets":
+		setNested(obj, "1", "metadata", "annotations", appsv1.DeprecatedTemplateGeneration)
 	case apiServices:
 		s.localService(obj)
 	case crdResource.Resource:
@@ -44,8 +49,22 @@ func (s *Store) prepareChanged(k *kind, old, obj map[string]any) {
 			}
 		}
 		s.clusterIP(obj)
+	case "daemonsets":
+		templateGeneration(old, obj)
 	case crdResource.Resource:
 		s.establish(obj)
+	}
+}
+
+// templateGeneration counts how often the template of a DaemonSet has changed.
+func templateGeneration(old, obj map[string]any) {
+	at := []string{"metadata", "annotations", appsv1.DeprecatedTemplateGeneration}
+	text, _ := nested(old, at...).(string)
+	if n, err := strconv.Atoi(text); err == nil && !reflect.DeepEqual(nested(old, "spec", "template"), nested(obj, "spec", "template")) {
+		text = strconv.Itoa(n + 1)
+	}
+	if text != "" {
+		setNested(obj, text, at...)
 	}
 }
 
@@ -84,7 +103,9 @@ func jobSelector(obj map[string]any) {
 		"controller-uid": uid, "batch.kubernetes.io/controller-uid": uid, "job-name": nameOf(obj), "batch.kubernetes.io/job-name": nameOf(obj),
 	} {
 		setNested(obj, v, "spec", "template", "metadata", "labels", key)
-		setNested(obj, v, "metadata", "labels", key)
+	}
+	if labels, _ := metaOf(obj)["labels"].(map[string]any); len(labels) == 0 {
+		setNested(obj, runtime.DeepCopyJSONValue(nested(obj, "spec", "template", "metadata", "labels")), "metadata", "labels")
 	}
 }
 

@@ -9,7 +9,8 @@
 //
 //   - No controllers but those of [Store.Settle], no scheduler, no kubelet:
 //     Deployments make no Pods, nothing becomes ready, and Pods go at once when they
-//     are deleted. A test says what becomes of its objects by writing their status.
+//     are deleted. A test says what becomes of its objects by writing their status, or
+//     has package workloads move them.
 //   - Pods have no qosClass, and volumes say nothing of their phases but Pending.
 //   - No admission but that of namespaces: no ServiceAccount in Pods, no default
 //     ServiceAccount, no kube-root-ca.crt, no priorities, no quotas, no webhooks, no
@@ -31,8 +32,7 @@
 //     annotations of the real server, but written as autoscaling/v2 does.
 //   - Messages that name Go types of the server, or show an object in the order of
 //     its fields, differ. Continue tokens look different.
-//   - metadata.generation of EndpointSlices and the annotation with the template's
-//     generation on DaemonSets are not kept as exactly.
+//   - metadata.generation of EndpointSlices is not kept as exactly.
 //   - A watch from before the history is always 410, and the history is
 //     Options.History changes long, whatever their age.
 package store

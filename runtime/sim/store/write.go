@@ -235,7 +235,7 @@ func (w *write) replace(old, obj map[string]any) (Result, error) {
 		return Result{}, err
 	}
 	s.prepareChanged(k, old, obj)
-	if w.target.Subresource == "" && k.generation && !k.firstOnly && !equalBut(without(old, "status", k.Status), without(obj, "status", k.Status), "metadata") {
+	if w.target.Subresource == "" && k.generation && !k.firstOnly && (!equalBut(without(old, "status", k.Status), without(obj, "status", k.Status), "metadata") || passedOn(k, old, obj)) {
 		setMeta(obj, "generation", generationOf(old)+1)
 	}
 	if uidOf(obj) == "" {
@@ -280,6 +280,12 @@ func without(obj map[string]any, key string, leave bool) map[string]any {
 		}
 	}
 	return out
+}
+
+// passedOn says whether the annotations of a Deployment have changed: they go to its
+// ReplicaSets, so they count as its spec does.
+func passedOn(k *kind, old, obj map[string]any) bool {
+	return k.typed != nil && k.Plural == "deployments" && !reflect.DeepEqual(metaOf(old)["annotations"], metaOf(obj)["annotations"])
 }
 
 // withinReach undoes what the endpoint cannot change: the main one the status, that
