@@ -38,6 +38,12 @@ type World interface {
 	// Quiet says what is still written, or run, though nothing has changed; "" when
 	// all is at rest.
 	Quiet(ctx context.Context) (string, error)
+	// Requests moves the clock on by a minute in which nothing changes, and names a request
+	// that the process makes in it; "" when it makes none.
+	Requests(ctx context.Context) (string, error)
+	// Stale has the next process first read a kind as it is now.
+	Stale(kind string) error
+	TestWorkloads
 	// ExpectFailure says that a hook, or a module, may fail with errors that match.
 	ExpectFailure(of, pattern string) error
 	// Failed is an [ExpectError] with what fails now though the test has not said that
@@ -121,7 +127,8 @@ func testSpecs() []Spec {
 			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Starts all modules of the tree, on or off as its values say."}),
 		spec("settle", "Lets everything happen that does not wait for a time: runs, commits, releases. It does not wait for what failed and is tried again later: it fails then, unless t.expect_failure was told of it.", callTestSettle),
 		spec("restart", "Ends the process as a crash does, and starts another one in the same cluster.", worldDoes(World.Restart)),
-		spec("quiet", "Fails when something is still written, or run, though nothing has changed, or when something fails that t.expect_failure was not told of.", callTestQuiet),
+		spec("quiet", "Fails when something is still written, or run, though nothing has changed, or when something fails that t.expect_failure was not told of.", callTestQuiet,
+			Param{Name: "requests", Type: TypeBool, Default: "False", Doc: "Moves the clock on by a minute first, and fails when Starling makes a request to the API server in it, watches aside."}),
 		spec("expect_failure", "Says that a hook, or a module, fails in this test: t.start(), t.settle(), t.quiet() and the end of the test let such failures pass. One that never comes fails the test.", callExpectFailure,
 			Param{Name: "hook", Type: TypeString, Doc: "The hook: its function's name, name= or id. Or a module, or \"global\": its release, enabled(), or what is refused of its config."},
 			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2) that the error's text must match somewhere."}),
@@ -164,7 +171,7 @@ func testSpecs() []Spec {
 		spec("golden", "Compares a value, as YAML, with the golden file testdata/NAME.golden beside the test; `starling test -update` writes it. Fields that the API server makes up (uid, resourceVersion, creationTimestamp, managedFields) are left out.", callGolden,
 			Param{Name: "name", Type: TypeString, Doc: "Name of the file, without its end."},
 			Param{Name: "value", Type: TypeAny, Doc: "Plain data or an object; a text is compared as it is."}),
-	}, testAskSpecs()...)
+	}, append(testAskSpecs(), testWorkloadSpecs()...)...)
 }
 
 func worldDoes(do func(World, context.Context) error) func(*call, *Test) (starlark.Value, error) {
@@ -192,7 +199,13 @@ func callExpectFailure(c *call, t *Test) (starlark.Value, error) {
 }
 
 func callTestQuiet(c *call, t *Test) (starlark.Value, error) {
-	what, err := t.World.Quiet(t.Ctx)
+	what, err := "", error(nil)
+	if c.boolOr("requests", false) {
+		what, err = t.World.Requests(t.Ctx)
+	}
+	if err == nil && what == "" {
+		what, err = t.World.Quiet(t.Ctx)
+	}
 	if err == nil && what != "" {
 		err = &ExpectError{Msg: "not quiet: " + what}
 	}

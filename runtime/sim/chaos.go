@@ -88,6 +88,7 @@ func (w *World) disturb(ctx context.Context) error {
 			}
 		case c.chance(6):
 			w.repeat()
+		case w.moving != nil && c.chance(3) && w.move(): // its workloads move while it works
 		case c.chance(2) && w.look():
 		case len(w.pending) > 0:
 			i := c.r.IntN(len(w.pending))
@@ -177,7 +178,7 @@ func (w *World) settleFailures(ctx context.Context) error {
 			return nil
 		}
 		// Schedules and requeues that fall due meanwhile come first.
-		for !w.wakeAt.IsZero() && w.wakeAt.Before(next) {
+		for !w.due().IsZero() && w.due().Before(next) {
 			if err := w.tick(ctx); err != nil {
 				return err
 			}
@@ -188,28 +189,53 @@ func (w *World) settleFailures(ctx context.Context) error {
 	}
 }
 
-// tick moves the clock to the next time that the engine waits for.
+// tick moves the clock to the next time that the engine, or a controller of the cluster,
+// waits for.
 func (w *World) tick(ctx context.Context) error {
-	if w.wakeAt.After(w.now) {
-		w.now = w.wakeAt
+	if due := w.due(); due.After(w.now) {
+		w.now = due
 	}
-	w.wakeAt = time.Time{}
-	w.handle(engine.Tick{})
+	if !w.wakeAt.IsZero() && !w.wakeAt.After(w.now) {
+		w.wakeAt = time.Time{}
+		w.handle(engine.Tick{})
+	}
 	return w.settle(ctx)
 }
 
-// Mend lets what has failed succeed, then has another process look at what is there,
-// in a plain order.
+// Mend lets what has failed succeed and workloads come to rest, then has another process
+// look at what is there, in a plain order.
 func (w *World) Mend(ctx context.Context) error {
 	w.chaos = nil
-	if err := w.settleFailures(ctx); err != nil {
+	if err := w.comeToRest(ctx); err != nil {
 		return err
 	}
 	w.Stop()
 	if err := w.Begin(ctx); err != nil {
 		return err
 	}
-	return w.settleFailures(ctx)
+	return w.comeToRest(ctx)
+}
+
+// comeToRest waits until what has failed has succeeded, and until workloads rest; those that never
+// do, as CronJobs, have an hour.
+func (w *World) comeToRest(ctx context.Context) error {
+	if err := w.settleFailures(ctx); err != nil || w.moving == nil {
+		return err
+	}
+	w.moving.Shuffle = nil
+	end := w.now.Add(maxMending)
+	for n := 0; ; n++ {
+		next := w.moving.Next()
+		if next.IsZero() || next.After(end) {
+			return nil
+		}
+		if n == maxSteps {
+			return fmt.Errorf("workloads do not come to rest: they look again more than %d times in %s", maxSteps, maxMending)
+		}
+		if err := w.Advance(ctx, next.Sub(w.now)); err != nil {
+			return err
+		}
+	}
 }
 
 // random is where the random values of a run come from: with a seed, the same for all

@@ -53,7 +53,7 @@ func (w *World) lookForDrift() (changed bool) {
 
 func (w *World) followDrift(f *follower) {
 	id := f.spec.ID
-	objects, err := w.list(f.spec)
+	objects, err := w.list(f.spec, "")
 	served := !errors.Is(err, cluster.ErrNotServed)
 	if err != nil && served {
 		w.drift.Failed(id, err)

@@ -11,6 +11,7 @@ import (
 
 	"go.starlark.net/starlark"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/runtime/cluster"
@@ -71,8 +72,11 @@ func (w *World) watchIDs() []string { return slices.Sorted(maps.Keys(w.watches))
 
 // follow returns what one watch has to tell.
 func (w *World) follow(f *follower) (out []engine.Input) {
-	id := f.spec.ID
-	objects, err := w.list(f.spec)
+	id, at := f.spec.ID, ""
+	if !f.synced {
+		at = w.past[f.spec.Kind]
+	}
+	objects, err := w.list(f.spec, at)
 	served := !errors.Is(err, cluster.ErrNotServed)
 	if err != nil && served {
 		return f.failed(err, f.lacks)
@@ -89,6 +93,9 @@ func (w *World) follow(f *follower) (out []engine.Input) {
 			out = append(out, executor.Changed(id, events))
 		}
 		f.synced, f.served = true, served
+		if at != "" {
+			f.version = "" // the next look shows what is there
+		}
 		var entries []watch.Entry
 		if f.each {
 			entries = f.local.Entries()
@@ -113,8 +120,8 @@ func (f *follower) failed(err error, lacks bool) []engine.Input {
 	return []engine.Input{engine.WatchFailed{ID: f.spec.ID, Reason: text, Lacks: lacks}}
 }
 
-// list returns what a watch is about.
-func (w *World) list(spec watch.Spec) ([]map[string]any, error) {
+// list returns what a watch is about, at a version of the cluster; "" means now.
+func (w *World) list(spec watch.Spec, at string) ([]map[string]any, error) {
 	gv, err := schema.ParseGroupVersion(spec.APIVersion)
 	if err != nil {
 		return nil, err
@@ -145,7 +152,9 @@ func (w *World) list(spec watch.Spec) ([]map[string]any, error) {
 	var out []map[string]any
 	for _, ns := range namespaces {
 		for _, fields := range selectors {
-			list, err := w.store.List(store.Target{GVR: k.GVR(), Namespace: ns, Spared: true}, store.ListOptions{Selection: store.Selection{Labels: spec.Labels, Fields: fields}})
+			list, err := w.store.List(store.Target{GVR: k.GVR(), Namespace: ns, Spared: true}, store.ListOptions{
+				Selection: store.Selection{Labels: spec.Labels, Fields: fields}, Version: at, Match: matchOf(at),
+			})
 			if err != nil {
 				return nil, err
 			}
@@ -153,6 +162,14 @@ func (w *World) list(spec watch.Spec) ([]map[string]any, error) {
 		}
 	}
 	return out, nil
+}
+
+// matchOf is how a list reads a version.
+func matchOf(version string) metav1.ResourceVersionMatch {
+	if version == "" {
+		return ""
+	}
+	return metav1.ResourceVersionMatchExact
 }
 
 func nameOf(obj map[string]any) string {
@@ -184,7 +201,7 @@ func (w *World) labelled(labels string, of []string) ([]string, error) {
 // readObjects returns the Module objects of the instance. A simulated cluster has them only if a
 // test has applied their definition, or if it stands over a real one.
 func (w *World) readObjects() (engine.ConfigState, map[string]engine.ConfigObject) {
-	list, err := w.list(watch.Spec{APIVersion: modules.APIVersion, Kind: modules.Kind})
+	list, err := w.list(watch.Spec{APIVersion: modules.APIVersion, Kind: modules.Kind}, "")
 	switch {
 	case errors.Is(err, cluster.ErrNotServed):
 		return "", nil

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/base64"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim/store"
+	"github.com/starling-operator/starling/runtime/sim/workloads"
 )
 
 // Held is one thing that the cluster holds, without what depends on the way there.
@@ -40,6 +42,13 @@ func (w *World) State() []Held {
 		}
 		releases := map[string]helmRevision{}
 		for _, obj := range list.Items {
+			if w.moving != nil && workloads.Made(obj) {
+				continue
+			}
+			if w.moving != nil && k.Kind == "CronJob" {
+				obj = maps.Clone(obj)
+				delete(obj, "status") // the Jobs that run at this time
+			}
 			if text(obj["type"]) == "helm.sh/release.v1" {
 				noteRevision(releases, obj)
 				continue
@@ -90,7 +99,8 @@ func noteRevision(newest map[string]helmRevision, secret map[string]any) {
 func text(v any) string { s, _ := v.(string); return s }
 
 // passing are the fields of metadata that tell of the way, not of the state.
-var passing = map[string]bool{"resourceVersion": true, "uid": true, "creationTimestamp": true, "managedFields": true, "generation": true, "deletionTimestamp": true, "starling.dev/revision": true}
+var passing = map[string]bool{"resourceVersion": true, "uid": true, "creationTimestamp": true, "managedFields": true, "generation": true, "deletionTimestamp": true, "starling.dev/revision": true,
+	"deployment.kubernetes.io/revision": true, "podIP": true, "podIPs": true}
 
 // stater makes the state of objects.
 type stater struct {

@@ -25,6 +25,7 @@ import (
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/sim/rest"
 	"github.com/starling-operator/starling/runtime/sim/store"
+	"github.com/starling-operator/starling/runtime/sim/workloads"
 )
 
 // Begin is the time at which a world begins unless it is told otherwise.
@@ -101,9 +102,14 @@ type World struct {
 	answers       map[uint64]engine.Respond
 	reviews       map[string]*engine.Review // by hook
 	asked         uint64
-	chaos         *chaos         // with a seed
-	busy          map[string]int // how often each hook ran, and each release was looked at, at this time
-	endless       bool           // one of them too often
+	chaos         *chaos           // with a seed
+	moving        *workloads.Mover // nil: workloads stay as they are
+	requests      *counted
+	// stale are the kinds that the next process lists from the past, with the version; past
+	// are those of this one.
+	stale, past map[string]string
+	busy        map[string]int // how often each hook ran, and each release was looked at, at this time
+	endless     bool           // one of them too often
 
 	// Runs are the runs since the world began, in order.
 	Runs []Run
@@ -155,9 +161,10 @@ func New(o Options) (*World, error) {
 	if o.Seed != 0 {
 		w.chaos = newChaos(o.Seed, func(text string) { w.o.Log("", "", builtins.LevelDebug, "seed: "+text, nil) })
 	}
+	w.requests = &counted{next: rest.New(rest.Options{Store: w.store})}
 	if w.client, err = cluster.New(cluster.Options{
 		Config: &clientrest.Config{
-			Host: "http://simulated", Transport: rest.New(rest.Options{Store: w.store}),
+			Host: "http://simulated", Transport: w.requests,
 			ContentConfig: clientrest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"},
 		},
 		QPS: 1e6, Log: zerolog.Nop(),
@@ -197,6 +204,7 @@ func (w *World) Begin(ctx context.Context) error {
 	instance := own.Label()
 	w.watches, w.pending, w.wakeAt, w.config = map[string]*follower{}, nil, time.Time{}, nil
 	w.configVersion = ""
+	w.past, w.stale = w.stale, nil
 	w.answers, w.reviews = map[uint64]engine.Respond{}, map[string]*engine.Review{}
 	w.Metrics = metrics.New()
 	w.engine = engine.New(engine.Options{
@@ -292,7 +300,7 @@ func (w *World) settle(ctx context.Context) error {
 // step does one thing; done says that there was nothing to do.
 func (w *World) step(ctx context.Context) (done bool, err error) {
 	if w.engine == nil {
-		return !w.collect(), nil
+		return !w.collect() && !w.move(), nil
 	}
 	if w.look() {
 		return false, nil
@@ -305,7 +313,7 @@ func (w *World) step(ctx context.Context) (done bool, err error) {
 		}
 		return false, nil
 	}
-	return !w.collect(), nil
+	return !w.collect() && !w.move(), nil
 }
 
 // collect has the cluster do what its own controllers would.
@@ -319,7 +327,7 @@ func (w *World) collect() bool {
 // at each such time.
 func (w *World) Advance(ctx context.Context, d time.Duration) error {
 	end := w.now.Add(d)
-	for n := 0; !w.wakeAt.IsZero() && !w.wakeAt.After(end); n++ {
+	for n := 0; !w.due().IsZero() && !w.due().After(end); n++ {
 		if n == maxSteps {
 			return fmt.Errorf("more than %d timers fall due within %s", maxSteps, d)
 		}

@@ -5,6 +5,7 @@ package rest_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -20,12 +21,18 @@ import (
 
 var shared *e2e.Cluster
 
-func TestMain(m *testing.M) { os.Exit(e2e.Main(m, &shared)) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil { // cases of workloads wait most of the time
+		panic(err)
+	}
+	os.Exit(e2e.Main(m, &shared))
+}
 
 // TestDiscoveryReal compares the list of what Kubernetes serves by itself with the real
 // server's discovery; with -update it writes the list.
 func TestDiscoveryReal(t *testing.T) {
-	w := realWorld(t)
+	w := realWorld(t, "parity")
 	var services struct {
 		Items []struct {
 			Spec struct{ Group, Version string } `json:"spec"`
@@ -54,9 +61,10 @@ func TestDiscoveryReal(t *testing.T) {
 
 // TestParityReal gives the cases of testdata/parity to the real API server; with
 // -update it records its answers.
-func TestParityReal(t *testing.T) { runParity(t, realWorld(t), *update) }
+func TestParityReal(t *testing.T) { runParity(t, realWorld(t, "parity"), *update) }
 
-func realWorld(t *testing.T) parityWorld {
+// realWorld is the API server; its namespaces have a prefix.
+func realWorld(t *testing.T, prefix string) parityWorld {
 	transport, err := clientrest.TransportFor(shared.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +74,7 @@ func realWorld(t *testing.T) parityWorld {
 		transport: transport, host: shared.Config.Host, patience: 2 * time.Minute,
 		spaces: func(t *testing.T) string {
 			n++
-			name := fmt.Sprintf("parity-%d-zz", n)
+			name := fmt.Sprintf("%s-%d-zz", prefix, n)
 			spaces := shared.Client.CoreV1().Namespaces()
 			if _, err := spaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{FieldManager: "parity"}); err != nil {
 				t.Fatal(err)
