@@ -21,6 +21,8 @@ func bindingSpecs() []Spec {
 	}
 	afterHelm := stage(StageAfterHelm, "Triggers after the release has really changed, and after the first pass of a process. Values set then make one more pass.")
 	afterHelm.Params = append(afterHelm.Params, Param{Name: "always", Type: TypeBool, Default: "False", Doc: "Whether it triggers after each pass, also after one that changed nothing."})
+	beforeAll := stage(StageBeforeAll, "Global hooks only. Triggers once, after the first runs of the other global hooks and before any module starts.")
+	beforeAll.Params = append(beforeAll.Params, Param{Name: "each", Type: TypeBool, Default: "False", Doc: "Whether it triggers again each time the user's config of global values has changed. Modules do not wait for these runs; those that read what they set follow."})
 	return append(controllerSpecs(), []Spec{
 		hookSpec(),
 		{
@@ -44,7 +46,7 @@ func bindingSpecs() []Spec {
 		afterHelm,
 		stage(StageBeforeDelete, "Triggers when the module goes, because it is switched off or is gone from the tree, before its release is uninstalled; all that waits until the hook has succeeded. Of a module without a chart, too. From then on changes of what it watches do not have the hook run."),
 		stage(StageAfterDelete, "Triggers when the module goes, after its release was uninstalled and before the sets of its hooks are deleted. Of a module without a chart, too."),
-		stage(StageBeforeAll, "Global hooks only. Triggers once, after the first runs of the other global hooks and before any module starts."),
+		beforeAll,
 		stage(StageAfterAll, "Global hooks only. Triggers each time all modules have come to rest after something was done."),
 	}...)
 }
@@ -56,8 +58,11 @@ func callStartup(c *call) (starlark.Value, error) {
 func callStage(s Stage) func(*call) (starlark.Value, error) {
 	return func(c *call) (starlark.Value, error) {
 		b := &StageBinding{Stage: s, Order: c.intOr("order", 0)}
-		if s == StageAfterHelm {
+		switch s {
+		case StageAfterHelm:
 			b.Always = c.boolOr("always", false)
+		case StageBeforeAll:
+			b.Always = c.boolOr("each", false)
 		}
 		return binding(Binding{Stage: b})
 	}

@@ -171,7 +171,8 @@ type StartupBinding struct{ Order int }
 type StageBinding struct {
 	Stage Stage
 	Order int
-	// Always has a hook of after_helm run after each pass, whether or not the release has changed.
+	// Always has a hook of after_helm run after each pass, whether or not the release has changed, and
+	// one of before_all each time the user's config of global values has changed.
 	Always bool
 }
 

@@ -68,7 +68,7 @@ func (b *binder) stages(c *config) (out []string) {
 		note  string
 	}{
 		{c.OnStartup, "startup", ""},
-		{c.BeforeAll, "before_all", "beforeAll ran each time that addon-operator converged; before_all() runs once per process"},
+		{c.BeforeAll, "before_all", "beforeAll ran each time that addon-operator converged; before_all(each = True) runs at the start, and when the user's config of global values changes"},
 		{c.AfterAll, "after_all", ""},
 		{c.BeforeHelm, "before_helm", ""},
 		{c.AfterHelm, "after_helm", ""},
@@ -101,8 +101,11 @@ func (b *binder) stages(c *config) (out []string) {
 		if order != 0 {
 			call.set("order", order)
 		}
-		if s.name == "after_helm" { // as afterHelm does
+		switch s.name { // as near to the old stages as it gets
+		case "after_helm":
 			call.set("always", true)
+		case "before_all":
+			call.set("each", true)
 		}
 		out = append(out, call.text(8))
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
@@ -46,6 +47,9 @@ func (e *Engine) applyConfig() {
 			m.pass.Want(nil) // the objects of its release get their label, or are watched no more
 		}
 		e.touch(m)
+	}
+	if slices.Contains(out.Moved, globalName) && e.standings.Begun() {
+		e.queueStage(e.global, builtins.StageBeforeAll, true)
 	}
 	e.touch(e.global) // which keeps it
 	if out.All {

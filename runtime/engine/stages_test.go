@@ -104,6 +104,27 @@ func TestBeforeAllComesBeforeModules(t *testing.T) {
 	w.wantRuns()
 }
 
+// One that says so comes again when the user's config of global values changes.
+func TestBeforeAllComesAgain(t *testing.T) {
+	each := onStage(builtins.StageBeforeAll)
+	each.Stage.Always = true
+	w := newWorld(t, mod(globalName, builtins.ModuleDecl{}, hk("each", each), hk("once", onStage(builtins.StageBeforeAll))),
+		mod("web", isOn()))
+	w.start()
+	w.wantRuns("global/each all", "global/once all")
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"web": "n: 1"}})
+	w.wantRuns()
+	w.hooks["global/each"] = func(RunHook) (effect.Effects, error) { return set("global.derived", int64(2)), nil }
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"web": "n: 1", "global": "n: 2"}})
+	w.wantRuns("global/each all")
+	if last := w.released[len(w.released)-1]; !strings.Contains(last, "derived:2") {
+		t.Error(last)
+	}
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"web": "n: 1", "global": "n: 2"}})
+	w.advance(time.Hour)
+	w.wantRuns()
+}
+
 func TestAfterAllComesWhenAllIsAtRest(t *testing.T) {
 	n := int64(0)
 	settles := true
