@@ -237,7 +237,7 @@ func (b *bench) addWatching(ctx context.Context, name string, n int) (err error)
 
 // addHealMemory reads the memory of an instance that watches the objects of large releases, and of
 // one that does not look for changes of others.
-func (b *bench) addHealMemory(ctx context.Context) error {
+func (b *bench) addHealMemory(ctx context.Context) (err error) {
 	if runtime.GOOS != "linux" {
 		b.table.add(row{what: "memory of watched objects", starling: "read on Linux only"})
 		return nil
@@ -246,23 +246,34 @@ func (b *bench) addHealMemory(ctx context.Context) error {
 	if err := b.makeNamespaces(ctx, moduleNamespace); err != nil {
 		return err
 	}
+	r, err := b.startRelay()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	start := func(tree map[string]string) (*starling, error) { // until nothing is left to do
+		back := b.through(r.kubeconfig)
+		s, err := b.startStarling(ctx, "large", tree)
+		back()
+		if err != nil {
+			return nil, err
+		}
+		return s, errors.Join(s.ready(ctx), s.quiet(ctx, r))
+	}
 	resident := map[string]int64{}
 	for _, policy := range []string{"ignore", "repair"} {
-		s, err := b.startStarling(ctx, "large", largeTree(modules, each, policy))
+		s, err := start(largeTree(modules, each, policy))
 		if err != nil {
 			return err
 		}
-		if err := s.ready(ctx); err != nil {
-			return err
-		}
 		// The objects have their labels now. The memory is that of a later start.
-		if err := errors.Join(b.settle(ctx), s.stop()); err != nil {
+		if err := s.stop(); err != nil {
 			return err
 		}
-		if s, err = b.startStarling(ctx, "large", nil); err != nil {
+		if s, err = start(nil); err != nil {
 			return err
 		}
-		if err := errors.Join(s.ready(ctx), b.settle(ctx), b.settle(ctx)); err != nil {
+		if err := errors.Join(b.settle(ctx), b.settle(ctx)); err != nil {
 			return err
 		}
 		m, err := s.memory()

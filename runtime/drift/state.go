@@ -43,12 +43,10 @@ func (s *state) managers() []string {
 }
 
 // mostBytes is what one object may take, its row in the watch included.
-const mostBytes = 600
+const mostBytes = 650
 
-// Copy and Size are for watches, see [watch.Compact].
-func (s *state) Copy() starlark.Value { out := *s; return &out }
-
-// Size counts what the tracker keeps, too: whoever may label objects could make very many.
+// Size counts what the tracker keeps, too: whoever may label objects could make very many. See
+// [watch.Sized].
 func (s *state) Size() int64 { return mostBytes }
 
 // String is for people who debug.

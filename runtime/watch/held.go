@@ -120,7 +120,7 @@ func weighValue(v starlark.Value) int64 {
 		return 0
 	case *object.Object:
 		return weigh(v.Map())
-	case Compact:
+	case Sized:
 		return v.Size()
 	case starlark.String:
 		return 16 + int64(len(v))

@@ -156,3 +156,14 @@ func TestTheWatchThatPassesWhatAllMayHoldIsStopped(t *testing.T) {
 		}
 	}
 }
+
+// known is a result that knows what is kept of its object.
+type known struct{ starlark.Value }
+
+func (known) Size() int64 { return 650 }
+
+func TestResultsThatKnowTheirSize(t *testing.T) {
+	if n := weighValue(known{starlark.String("x")}); n != 650 {
+		t.Errorf("it counts as %d bytes", n)
+	}
+}

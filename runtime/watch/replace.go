@@ -90,7 +90,7 @@ func (v *view) take(current *row, e entry, seen time.Time, force bool) (next *ro
 		}
 		return nil, current.left(e.version, seen), true
 	}
-	next = e.outcome.row(e.objectKey, e.version, seen.Sub(v.began)).copied()
+	next = e.outcome.row(e.objectKey, e.version, seen.Sub(v.began))
 	switch {
 	case current == nil, current.lacks:
 		return next, next.event(Added, seen), true

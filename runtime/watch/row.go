@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	one "unique"
 
 	"go.starlark.net/starlark"
 
@@ -61,15 +59,6 @@ func (o outcome) row(key objectKey, version uint64, seen time.Duration) *row {
 // outcome is what the filter has made of the object.
 func (r *row) outcome() outcome {
 	return outcome{value: r.value, object: r.object, keep: true, wakes: r.wakes, marks: r.marks, size: r.size}
-}
-
-// copied copies what a new row of a list holds, where that can be: see [Compact].
-func (r *row) copied() *row {
-	if c, is := r.value.(Compact); is {
-		r.value = c.Copy()
-		r.objectKey = objectKey{one.Make(r.namespace).Value(), strings.Clone(r.name)}
-	}
-	return r
 }
 
 func (r *row) event(typ EventType, seen time.Time) Event {

@@ -103,15 +103,8 @@ type Filter func(obj map[string]any) (kept starlark.Value, keep bool, err error)
 // keeps, as the filter is, and its error counts as one of the filter.
 type Wakes func(obj map[string]any) (*effect.Wakes, error)
 
-// Compact is a result of few bytes. It is copied once a list is complete: it was made among what the
-// list was decoded to, and few bytes of each object would keep all that memory from the system.
-type Compact interface {
-	starlark.Value
-	// Copy returns the same in new memory.
-	Copy() starlark.Value
-	// Size is how many bytes of memory one object takes, all that is kept of it included.
-	Size() int64
-}
+// Sized is a result that knows how many bytes of memory are kept of one object, elsewhere too.
+type Sized interface{ Size() int64 }
 
 // EventType says what happened to an object, as seen through the filter: one that
 // the filter begins to keep is Added, one that it no longer keeps is Deleted.
