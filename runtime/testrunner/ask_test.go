@@ -67,6 +67,12 @@ func TestCompareText(t *testing.T) {
 // runTests runs the tests of a tree, which must pass.
 func runTests(t *testing.T, files map[string]string) {
 	t.Helper()
+	runOrders(t, 0, files)
+}
+
+// runOrders runs them in so many other orders, too.
+func runOrders(t *testing.T, orders int, files map[string]string) {
+	t.Helper()
 	fsys := fstest.MapFS{}
 	for name, text := range files {
 		fsys[name] = &fstest.MapFile{Data: []byte(text)}
@@ -77,7 +83,7 @@ func runTests(t *testing.T, files map[string]string) {
 	}
 	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return discard{} }})
 	tests := 0
-	if err := Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS}, func(f File) {
+	if err := Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: orders}, func(f File) {
 		tests += len(f.Tests)
 		if f.Failed() {
 			t.Errorf("%s: %v, %+v", f.Path, f.Err, f.Tests)

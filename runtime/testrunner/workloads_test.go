@@ -102,3 +102,48 @@ def test_a_stale_list(t):
 `,
 	})
 }
+
+// A hook that makes a Job of what is ready ends in the same state in each order, whenever the
+// controllers of the cluster have their turn.
+func TestWorkloadsInOtherOrders(t *testing.T) {
+	runOrders(t, 15, map[string]string{
+		"web/module.star": "module(grants = [grant(\"batch/v1\", \"Job\", verbs = [\"apply\"], namespaces = [\"default\"])])\n",
+		"web/hooks/a.star": `
+def migrate(ctx):
+    for d in ctx.snapshots["web"]:
+        if d["available"]:
+            container = {"name": "main", "image": "migrate:1"}
+            k8s.apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate-" + d["name"], "namespace": "default"}, "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}})
+    values.set("internal.migrated", [j["name"] for j in ctx.snapshots["jobs"] if j["done"]])
+
+hook(migrate, on = [
+    k8s.watch("apps/v1", "Deployment", name = "web", filter = lambda o: {"name": o.metadata.name, "available": o.get("status.availableReplicas") == o.spec.replicas}),
+    k8s.watch("batch/v1", "Job", name = "jobs", filter = lambda o: {"name": o.metadata.name, "done": o.get("status.succeeded") == 1}),
+])
+`,
+		"web/a_test.star": `
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "web:1"}]}
+"""
+
+def test_a_job_follows_a_deployment(t):
+    t.workloads(ready_after = "5s", completes_after = "7s")
+    t.start()
+    t.cluster.apply(WEB)
+    t.clock.advance("12s")
+    t.expect(t.values.get("internal.migrated")).equals(["migrate-web"])
+    t.cluster.patch("apps/v1", "Deployment", "web", "default", merge = {"spec": {"template": {"metadata": {"labels": {"version": "two"}}}}})
+    t.pods.fail(labels = {"version": "two"}, times = 2)
+    t.clock.advance("1m")
+    t.expect(t.cluster.get("apps/v1", "Deployment", "web", "default").status.updatedReplicas).equals(3)
+`,
+	})
+}
