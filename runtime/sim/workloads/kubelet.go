@@ -43,13 +43,14 @@ func kubelets(s *State) (out Result) {
 	return out
 }
 
-// runs says whether a Pod has been scheduled, and its Node is there and ready.
+// runs says whether a Pod has been scheduled, and its Node is there and ready. Pods of the time
+// before there were Nodes run on without one.
 func (s *State) runs(p *corev1.Pod) bool {
 	if c := conditionOf(p, corev1.PodScheduled); c == nil || c.Status != corev1.ConditionTrue {
 		return false
 	}
 	n := find(s.Nodes, "", p.Spec.NodeName)
-	return s.Nodeless || n != nil && nodeReady(n)
+	return s.Nodeless || p.Spec.NodeName == "" || n != nil && nodeReady(n)
 }
 
 // podStatus is the status that a Pod has now, and when it changes by time alone.

@@ -109,3 +109,14 @@ func TestNodesThatAreLost(t *testing.T) {
 		}
 	}
 }
+
+func TestNodesThatComeLater(t *testing.T) {
+	c := newCluster(t, workloads.Options{ReadyAfter: 5 * time.Second})
+	c.apply(fmt.Sprintf(web, 1, "{}", 1))
+	c.apply(node("a", "{}"))
+	c.advance(5 * time.Second)
+	c.expect("the Pod runs on without a Node", "has 1, 1 ready", c.placed()...)
+	c.patch(deployment, "web", `{spec: {replicas: 2}}`)
+	c.advance(5 * time.Second)
+	c.expect("the next one has one", "has 1, 1 ready\na has 1, 1 ready", c.placed()...)
+}
