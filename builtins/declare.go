@@ -74,7 +74,7 @@ func declareSpecs() []Spec {
 		{
 			Name: "waiting", Phases: PhaseEnabled | PhaseDesired, call: callDecision(AnswerWaiting), Returns: "an answer of enabled(), or of desired",
 			Doc:    "Answer of enabled(): not yet. Nothing is installed, upgraded or uninstalled. Answer of a controller's desired: not yet. Nothing is written or deleted.",
-			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason why the module, or the parent, waits; shown in its status."}},
+			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason why the module, or the parent, waits; shown in the status of the module, or of the controller."}},
 		},
 		{
 			Name: "disabled", Phases: PhaseEnabled, call: callDecision(AnswerDisabled), Returns: "an answer of enabled()",

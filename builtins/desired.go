@@ -81,7 +81,7 @@ func desiredSpecs() []Spec {
 	const answer = "an answer of desired"
 	return append([]Spec{
 		{Name: "part", Phases: PhaseDesired, call: callPart, Returns: "a part, for the list that desired returns",
-			Doc: "An object that the parent wants to be there. Starling makes it, keeps it so, and deletes it once desired does not list it any more. An object of that name that somebody else has made is left alone, unless the controller adopts it.",
+			Doc: "An object that the parent wants to be there. Starling makes it, keeps it so, and deletes it once desired does not list it any more. An object of that name that somebody else has made is left alone, and named as the failure.",
 			Params: []Param{
 				{Name: "obj", Type: TypeDict, Doc: "The object: apiVersion, kind, metadata.name and the fields that it should have; others may set all other fields. Its kind must be in owns. metadata.namespace defaults to the parent's, or else to the module's."},
 				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the part, unique in the list, for after= and messages; None: kind, namespace and name, \"Deployment shop/web\"."},
@@ -102,7 +102,7 @@ func desiredSpecs() []Spec {
 			}},
 		{Name: "stalled", Phases: PhaseDesired, call: callStalled, Returns: answer,
 			Doc:    "Answer of desired: there is nothing to be done before somebody changes the parent. Nothing is written or deleted.",
-			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason, for people; shown in the parent's status."}}},
+			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason, for people; shown as a failure."}}},
 	}, generateSpecs()...)
 }
 
