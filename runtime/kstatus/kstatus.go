@@ -66,20 +66,6 @@ var rules = map[string]func(object) Status{
 	"apiregistration.k8s.io/APIService":             apiService,
 }
 
-// HasStatus says whether the readiness of objects of a kind is in their status; that of others needs
-// nothing but their metadata.
-func HasStatus(apiVersion, kind string) bool {
-	group, _, grouped := strings.Cut(apiVersion, "/")
-	if !grouped {
-		group = ""
-	}
-	if rules[group+"/"+kind] != nil {
-		return true
-	}
-	// Of the other kinds of Kubernetes none has a condition that says so.
-	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
-}
-
 type object map[string]any
 
 func (o object) kind() string {

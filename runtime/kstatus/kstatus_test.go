@@ -106,14 +106,3 @@ func TestWholeNumbers(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 }
-
-func TestHasStatus(t *testing.T) {
-	for kind, want := range map[[2]string]bool{
-		{"apps/v1", "Deployment"}: true, {"v1", "Pod"}: true, {"example.org/v1", "Widget"}: true,
-		{"v1", "ConfigMap"}: false, {"v1", "Secret"}: false, {"networking.k8s.io/v1", "Ingress"}: false, {"example.org/v1", "Deployment"}: true,
-	} {
-		if got := HasStatus(kind[0], kind[1]); got != want {
-			t.Errorf("%v: %v", kind, got)
-		}
-	}
-}
