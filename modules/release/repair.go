@@ -25,7 +25,7 @@ type RepairTarget struct {
 	// Only are the objects to repair, nil for all.
 	Only []Key
 	// Gone are those of Only that were seen to be gone: they are made without a look whether they are
-	// there, and looked at if that fails for one that is.
+	// there, and looked at if that fails.
 	Gone []Key
 	// Ignore is left to others.
 	Ignore []owned.Ignore

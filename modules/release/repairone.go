@@ -75,12 +75,14 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 			return out
 		}
 		live, err = client.Create(r.ctx, s.obj, metav1.CreateOptions{FieldManager: FieldManager(), DryRun: r.dryRun()})
-		if gone && apierrors.IsAlreadyExists(err) { // somebody was faster
-			return r.one(s, false)
-		}
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			out.waits = deletedNamespace(s.key.Namespace)
 			return out
+		}
+		// Somebody was faster, or has taken off the label. A quota, or a port that is taken, may
+		// be said before that.
+		if gone && err != nil {
+			return r.one(s, false)
 		}
 		if out.unserved = isUnserved(err); out.unserved {
 			err = errUnserved(object{APIVersion: s.key.APIVersion, Kind: s.key.Kind, Namespace: s.key.Namespace, Name: s.key.Name})

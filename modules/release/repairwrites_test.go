@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // released is a world in which the release of [driftChart] is there.
@@ -163,6 +165,15 @@ func TestRequestsOfARepair(t *testing.T) {
 	o.remove()
 	o.make(nil)
 	repair("GET web", "PATCH web", "PATCH web", "POST configmaps")
+	refuses := server // as a quota, before it says that the object is there
+	server = roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPost {
+			r.URL.Path = "/api/v1/namespaces/apps/no-such-kind"
+		}
+		return refuses.RoundTrip(r)
+	})
+	o.merge(`{"data":{"color":"blue"},"metadata":{"labels":{"` + effect.ReleasedByLabel + `":null}}}`)
+	repair("GET web", "PATCH web", "POST configmaps")
 }
 
 // An object that the chart has renamed is not made again under its old name, whoever edits or deletes
