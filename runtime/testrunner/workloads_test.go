@@ -147,3 +147,12 @@ def test_a_job_follows_a_deployment(t):
 `,
 	})
 }
+
+// A process that asks though nothing has changed is found.
+func TestRequestsAtRest(t *testing.T) {
+	runTests(t, map[string]string{
+		"web/module.star":  "module(grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"get\"], namespaces = [\"default\"])])\n",
+		"web/hooks/a.star": "def look(ctx):\n    k8s.get(\"v1\", \"ConfigMap\", \"a\", \"default\")\n\nhook(look, on = [schedule(\"@every 30s\")])\n",
+		"web/a_test.star":  "def test_a(t):\n    t.start()\n    t.quiet()\n    t.expect_error(lambda: t.quiet(requests = True), \"2 requests in 1m0s .* GET /api/v1/namespaces/default/configmaps/a\")\n",
+	})
+}
