@@ -127,7 +127,7 @@ func (f *fetcher) module(ctx context.Context, m *tree.Module) (Result, error) {
 	switch {
 	case declared.Decl.Chart.URL != "":
 		return f.remote(ctx, declared)
-	case known && declared.Err != nil: // nobody knows which chart it names
+	case declared.Err != nil && (known || m.Chart == nil && m.ModuleFile != "" && declared.Decl.Pos == ""): // nobody knows which chart it names
 		return Result{}, declared.Err
 	}
 	var r Result

@@ -122,7 +122,7 @@ func (f *fetcher) chart(ctx context.Context, d *chart.Dependency, locked tree.Lo
 	}
 	if got := digest(data); locked.Digest != "" && got != locked.Digest {
 		return nil, fmt.Errorf("%s has sent other bytes for version %s than are asked for: %s instead of %s; nothing was written. "+
-			"If its author has published the version again and you trust that, change digest= or remove the entry in %s",
+			"If its author has published the version again and you trust that, remove the entry in %s, or change digest=, and run starling fetch",
 			place(from), d.Version, got, locked.Digest, tree.LockFile)
 	}
 	got, err := loadPacked(locked.File(), data)

@@ -245,6 +245,12 @@ func TestLockOfTreeIsKept(t *testing.T) {
 	if diff := cmp.Diff(before, filesIn(t, dir)); diff != "" {
 		t.Error(diff)
 	}
+	for text, want := range map[string]string{`module(chart = "redis", version = "1.x")`: `"redis" names no chart`, "def enabled(): return True": ""} {
+		fresh := moduleTree(t, map[string]string{"new/module.star": text})
+		if got := fetched(t, fresh, srv); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("of %s got %s", text, got)
+		}
+	}
 	writeFile(t, dir, tree.LockFile, "<<<<<<< HEAD\ncharts: {}\n")
 	before = filesIn(t, dir)
 	if _, err := Tree(t.Context(), Options{Dir: dir, Transport: srv.Client().Transport}); err == nil || !strings.Contains(err.Error(), "remove it, and run starling fetch again") {

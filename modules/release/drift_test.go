@@ -160,15 +160,23 @@ func TestRepairReports(t *testing.T) {
 	if _, err := w.Reconcile(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
+	report := func(missing bool) {
+		t.Helper()
+		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs, Report: true})
+		if err != nil || len(out.Written) != 1 || out.Written[0].Kind != "ConfigMap" || seenOf(t, out.Objects, "configmaps").Missing != missing {
+			t.Errorf("%+v, %v", out, err)
+		}
+	}
 	o := &others{w, configMaps}
 	o.merge(`{"data":{"color":"blue"}}`)
-	out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs, Report: true})
-	if err != nil || len(out.Written) != 1 || out.Written[0].Kind != "ConfigMap" {
-		t.Errorf("%+v, %v", out, err)
-	}
+	report(false)
 	if color, _, _ := unstructured.NestedString(o.get().Object, "data", "color"); color != "blue" {
 		t.Errorf("color is %s", color)
 	}
+	if err := o.client().Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	report(true)
 }
 
 func TestRepairOfNothing(t *testing.T) {

@@ -32,6 +32,9 @@ type Object struct {
 	// Owned is what [FieldManager] owns of it, without what Target.Ignore names. It is zero where
 	// the API server does not say that.
 	Owned owned.Digest
+	// Missing says that it is not there, and that [RepairTarget.Report] has left it so; Owned is what
+	// Starling would own.
+	Missing bool
 }
 
 // Key names the object.

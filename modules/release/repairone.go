@@ -51,7 +51,7 @@ func (r *repair) lookAhead() {
 // outcomeOf is how the repair of one object went.
 type outcomeOf struct {
 	key     Key
-	seen    *Object // nil: it is not there
+	seen    *Object // nil: it is not there, and need not be
 	written bool
 	waits   string
 	// unserved: the kind is gone, with all its objects.
@@ -69,8 +69,9 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 	if !gone {
 		live, err = r.look(client, s.key)
 	}
+	missing := gone || apierrors.IsNotFound(err)
 	switch {
-	case gone || apierrors.IsNotFound(err):
+	case missing:
 		if runsOnce(s.obj) || r.t.Only == nil && s.obj.GroupVersionKind().GroupKind() == jobKind {
 			return out
 		}
@@ -101,6 +102,7 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 		return out
 	}
 	seen := observe(s.key, live, paths)
+	seen.Missing = missing && r.t.Report
 	out.seen = &seen
 	return out
 }

@@ -34,6 +34,22 @@ func TestObjectsThatGoMeanwhile(t *testing.T) {
 	w.want(true, "a missing")
 }
 
+// An object that has gone while nobody looked is missing after a repair that only reports, too.
+func TestMissingObjectsThatAreReported(t *testing.T) {
+	w := newWorld(t)
+	noted := all(left("a", 10, 1), left("b", 10, 1))
+	noted.Seen = nil
+	w.Expect(web, noted)
+	w.Synced(w.id(), []watch.Entry{is("a", 11, 2)}, nil)
+	w.want(true, "verify")
+	gone := left("b", 0, 1)
+	gone.Missing = true
+	w.Repaired(web, Repair{Objects: all(left("a", 11, 1), gone), Ended: true})
+	w.want(true, "a changed", "b missing")
+	w.Changed(w.id(), changes(is("b", 30, 1)))
+	w.want(true, "a changed")
+}
+
 // Of objects of a kind that nobody watches any more, a repair that was asked for before keeps nothing.
 func TestRepairsOfKindsThatAreGone(t *testing.T) {
 	w := newWorld(t)

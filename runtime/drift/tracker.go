@@ -248,7 +248,10 @@ func (t *Tracker) expect(r *tracked, seen []release.Object, all bool) (named map
 		o := t.object(t.kind(s.APIVersion, s.Kind), place{s.Namespace, s.Name}, r)
 		named[o] = true
 		o.expected, o.want, o.version = true, s.Owned, version(s.Version)
-		if o.gone && (o.goneAt == 0 || o.goneAt <= o.version) {
+		switch {
+		case s.Missing:
+			o.gone, o.goneAt = o.have == nil, 0
+		case o.gone && (o.goneAt == 0 || o.goneAt <= o.version):
 			o.gone = false // it was made anew since
 		}
 		t.compare(o)
