@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"helm.sh/helm/v3/pkg/action"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -104,5 +106,50 @@ func TestRepairInADeletedNamespace(t *testing.T) {
 	}
 	if res, err := w.Reconcile(t.Context(), target); err != nil || res.Action != ActionInstalled {
 		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// While somebody's helm upgrades a release and waits for its objects, nothing that it has written or
+// deleted is put right.
+func TestNoRepairDuringAnUpgradeByHand(t *testing.T) {
+	t.Parallel()
+	w, f := newRealDrift(t)
+	target := w.target("red")
+	target.Chart = chartOf("web", driftChart, `{{ if eq .Values.color "red" }}{apiVersion: v1, kind: ConfigMap, metadata: {name: extra}}{{ end }}`)
+	if _, err := w.Reconcile(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	ch, err := load(target.Chart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags, helm := genericclioptions.NewConfigFlags(false), new(action.Configuration)
+	flags.KubeConfig, flags.Namespace = &shared.Kubeconfig, &f.apps
+	if err := helm.Init(flags, f.apps, "secret", func(string, ...any) {}); err != nil {
+		t.Fatal(err)
+	}
+	upgrade, ended := action.NewUpgrade(helm), make(chan error, 1)
+	upgrade.Namespace, upgrade.Wait, upgrade.Timeout = f.apps, true, 5*time.Second // its Pods never run
+	go func() {
+		_, err := upgrade.Run("web", ch, map[string]any{"color": "blue"})
+		ended <- err
+	}()
+	extra := w.client.Resource(configMaps).Namespace(w.apps)
+	gone := func() bool {
+		_, err := extra.Get(t.Context(), "extra", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}
+	eventually(t, "helm has deleted the object", gone)
+	key := func(name string) Key { return Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.apps, Name: name} }
+	repair := RepairTarget{Ref: target.Ref(), Only: []Key{key("web"), key("extra")}, Gone: []Key{key("extra")}, Installs: target.Installs}
+	out, err := w.Repair(t.Context(), repair)
+	if err != nil || out.Lost || !strings.Contains(out.Waits, "pending-upgrade") || !gone() || (&others{w, configMaps}).color() != "blue" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("helm has not waited")
+	}
+	if out, err := w.Repair(t.Context(), repair); err != nil || !out.Lost || !gone() {
+		t.Errorf("afterwards: %+v, %v", out, err)
 	}
 }
