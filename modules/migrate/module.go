@@ -110,6 +110,11 @@ func (m *module) file(rel string, f oldFile) {
 		m.values(rel, f)
 	case rel == ".namespace":
 		m.note(f.path).add(Left, "addon-operator does not read it: all its releases are in its own namespace, and Starling must run there to take them over")
+	case rel == "module.yaml":
+		m.note(f.path).add(Left, "Starling does not read it: module(weight =, requires =, after =) say the order, enabled() says when the module is on")
+		if m.hasChart() { // a template may
+			m.write(rel, f.path, f.data)
+		}
 	case strings.HasPrefix(base, ".") && base != ".helmignore":
 		m.note(f.path).add(Left, "Starling reads no hidden files")
 	case first == "hooks" && inFolder:

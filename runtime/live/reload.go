@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -45,7 +47,7 @@ func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 		if reason := before.HeldReason(); reason != "" {
 			d.held(before, reason)
 		} else if d.reloads.set(nil) != nil {
-			d.reloaded(fmt.Sprintf("the module tree is that of generation %d again", before.Number))
+			d.reloaded(zerolog.InfoLevel, fmt.Sprintf("the module tree is that of generation %d again", before.Number))
 		}
 		return
 	}
@@ -106,17 +108,19 @@ func (d *Driver) adopted(next *generation.Generation) {
 	if d.started.Load() {
 		d.metrics.generation.Set(float64(next.Number))
 	}
-	text := fmt.Sprintf("generation %d of the module tree is in force", next.Number)
+	text, level := fmt.Sprintf("generation %d of the module tree is in force", next.Number), zerolog.DebugLevel
 	if what := difference(before, next); what != "" {
-		text += ": " + what
+		text, level = text+": "+what, zerolog.InfoLevel
 	}
 	if reason := next.HeldReason(); reason != "" {
-		d.o.Log.Info().Msg(text)
+		d.o.Log.WithLevel(level).Msg(text)
 		d.held(next, reason)
 		return
 	}
-	d.reloads.set(nil)
-	d.reloaded(text)
+	if d.reloads.set(nil) != nil {
+		level = zerolog.InfoLevel
+	}
+	d.reloaded(level, text)
 }
 
 // held says that modules are not as in the tree.
@@ -124,11 +128,12 @@ func (d *Driver) held(g *generation.Generation, reason string) {
 	d.failed("held", reason, fmt.Sprintf("generation %d of the module tree is in force, apart from modules that stay as they were: %s", g.Number, reason))
 }
 
-// reloaded says that the module tree is in force.
-func (d *Driver) reloaded(text string) {
+// reloaded says that the module tree is in force. A file of no module may change many times a second,
+// the log itself for one: nobody is told of that.
+func (d *Driver) reloaded(level zerolog.Level, text string) {
 	d.metrics.reloads.WithLabelValues("accepted").Inc()
 	d.metrics.reloadFailed.Set(0)
-	d.o.Log.Info().Msg(text)
+	d.o.Log.WithLevel(level).Msg(text)
 	d.tellOfReload("Normal", "Reloaded", text)
 }
 

@@ -1,11 +1,13 @@
 package live
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +18,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/modules"
+	"github.com/starling-operator/starling/stdlib"
 )
 
 func TestDeploymentOfAPod(t *testing.T) {
@@ -180,4 +183,45 @@ func TestAReloadMayFailAsTheEngineBegins(t *testing.T) {
 	told.Go(func() { d.tellOfReload("Normal", "Reloaded", "") })
 	d.handle(engine.Start{})
 	told.Wait()
+}
+
+// The log may lie in the tree: a line for each change of a file of no module would have no end.
+func TestAChangeOfNoModuleIsNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := map[string]string{"web/module.star": "module(enabled = True)\n"}
+		f := newFixture(t, files)
+		var log strings.Builder
+		f.driver.o.Log = zerolog.New(&log).Level(zerolog.InfoLevel)
+		f.driver.o.Load = func(_ context.Context, read *tree.Tree, before *generation.Generation) *generation.Generation {
+			return generation.Load(t.Context(), generation.Options{
+				Tree: read, Std: stdlib.FS, Number: before.Number + 1, Log: FileLog(zerolog.Nop()), Governor: before.Host.Governor(), Previous: before,
+			})
+		}
+		f.start()
+		for _, c := range []struct{ path, text, want string }{
+			{"run.log", "a line", ""},
+			{"web/module.star", "module(enabled = False)\n", "is in force: changed: web"},
+			{"web/module.star", "module(", "apart from modules that stay as they were"},
+			{"run.log", "two lines", ""},
+			{"web/module.star", "module(enabled = False)\n", "is in force"},
+		} {
+			synctest.Wait()
+			log.Reset()
+			files[c.path] = c.text
+			fsys := fstest.MapFS{}
+			for path, text := range files {
+				fsys[path] = &fstest.MapFile{Data: []byte(text)}
+			}
+			read, err := tree.Read(fsys, tree.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.driver.Reload(t.Context(), read)
+			if got := log.String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+				t.Errorf("%s %q: %s", c.path, c.text, got)
+			}
+		}
+		f.stop()
+		<-f.ended
+	})
 }
