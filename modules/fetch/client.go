@@ -3,6 +3,7 @@ package fetch
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -46,9 +47,14 @@ func place(text string) string {
 // secretParts are the parts of URLs that may be logins.
 var secretParts = regexp.MustCompile(`(://)[^/@\s"]+@|\?[^\s"]+`)
 
-// scrub takes logins out of the text of an error: a server may have sent us to a URL that holds one.
+// scrub takes logins out of the text of an error: a server may have sent us to a URL that holds one. It
+// says what to do about a server without TLS.
 func scrub(err error) error {
-	return scrubbed{secretParts.ReplaceAllString(err.Error(), "$1"), err}
+	text := secretParts.ReplaceAllString(err.Error(), "$1")
+	if noTLS := (tls.RecordHeaderError{}); errors.As(err, &noTLS) || errors.Is(err, http.ErrSchemeMismatch) {
+		text += "; the server has no TLS: a registry needs it, a chart repository without it is http://"
+	}
+	return scrubbed{text, err}
 }
 
 // scrubbed is an error with another text.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -258,6 +259,19 @@ func TestLockOfTreeIsKept(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, filesIn(t, dir)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A server without TLS is named as one.
+func TestServersWithoutTLS(t *testing.T) {
+	srv := newRepository(t, nil, "redis 1.2.0")
+	plain := httptest.NewServer(srv.Config.Handler)
+	defer plain.Close()
+	_, host, _ := strings.Cut(plain.URL, "://")
+	for _, chart := range []string{named("https://"+host+"/redis", "1.x"), named("oci://"+host+"/redis", "1.x"), named("oci://"+host+"/redis", "1.2.0")} {
+		if got := fetched(t, moduleTree(t, map[string]string{"web/module.star": chart}), nil); !strings.Contains(got, "the server has no TLS: a registry needs it") {
+			t.Errorf("of %s got %s", chart, got)
+		}
 	}
 }
 
