@@ -47,17 +47,21 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	if err != nil {
 		return err
 	}
+	var found map[string]any
 	if m.Kind == effect.WriteApply && m.Unchanged == nil {
 		p.ours = func(live map[string]any) error {
-			_, now := reconcile.ParentOf(live)
-			if _, uid := reconcile.ParentOf(m.Object); now == uid && appliedFields(live, manager) != nil {
-				return nil // it has lost its label
+			if !madeFor(live, m.Object, manager) {
+				return fmt.Errorf("cannot apply %s: it is there, and this controller did not make it for this parent: delete it, or give the child another name", m.Ref)
 			}
-			return fmt.Errorf("cannot apply %s: it is there, and this controller did not make it for this parent: delete it, or give the child another name", m.Ref)
+			found = live
+			return errFound
 		}
 	}
 	asked := time.Now()
 	obj, err := p.run(ctx)
+	if errors.Is(err, errFound) {
+		obj, err = w.found(ctx, manager, m, found)
+	}
 	if m.Recreate && fixed(err) {
 		m.Kind, m.Recreate = effect.WriteDelete, false
 		return w.child(ctx, manager, m, cause)
@@ -66,6 +70,61 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 		w.o.Observe(m.Ref, obj, cause, asked)
 	}
 	return err
+}
+
+// errFound says that a child is there which was not seen.
+var errFound = errors.New("the child is there")
+
+// found has a child seen that was not: it has lost its label. The next run decides about it, with the
+// values that were made with the child.
+func (w *Writer) found(ctx context.Context, manager string, m effect.Write, live map[string]any) (map[string]any, error) {
+	label := labelOf(m.Object)
+	if labelOf(live) == label {
+		return live, nil
+	}
+	metadata, _ := live["metadata"].(map[string]any)
+	version, _ := metadata["resourceVersion"].(string)
+	p, err := w.o.Client.begin(ctx, manager, effect.Write{
+		Kind: effect.WritePatch, Ref: m.Ref, Pos: m.Pos, Unchanged: &effect.Unchanged{UID: uidOf(live), ResourceVersion: version},
+		Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{reconcile.ControllerLabel: label}},
+		}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.run(ctx)
+}
+
+// madeFor says whether manager has made live for the parent of want. Of two controllers of one name,
+// those of two instances, the label tells which one it was.
+func madeFor(live, want map[string]any, manager string) bool {
+	_, of := reconcile.ParentOf(want)
+	_, is := reconcile.ParentOf(live)
+	a := appliedFields(live, manager)
+	return is == of && marked(a) && reconcile.ChildOf(live).Foreign == "" &&
+		(labelOf(live) == labelOf(want) || !a.owns("labels", reconcile.ControllerLabel))
+}
+
+// marked says whether the manager has named the parent. One that somebody else has written, such as the
+// uid of another parent, has no child deleted.
+func marked(a *applied) bool {
+	return a != nil && a.owns("annotations", reconcile.ParentUIDAnnotation)
+}
+
+// owns says whether the manager owns a label or an annotation.
+func (a *applied) owns(in, key string) bool {
+	metadata, _ := a.fields["f:metadata"].(map[string]any)
+	fields, _ := metadata["f:"+in].(map[string]any)
+	_, is := fields["f:"+key]
+	return is
+}
+
+func labelOf(obj map[string]any) string {
+	metadata, _ := obj["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	label, _ := labels[reconcile.ControllerLabel].(string)
+	return label
 }
 
 // fixed tells that the API server has refused the change of a field that cannot be changed. It has no
@@ -91,9 +150,9 @@ func fixed(err error) bool {
 // not known.
 func Same(want, live map[string]any, manager string) bool { return asItShouldBe(want, live, manager) }
 
-// Written says whether manager has applied live, and when it has changed it last; zero: not known.
-func Written(live map[string]any, manager string) (applied bool, at time.Time) {
-	if appliedFields(live, manager) == nil {
+// Written says whether manager has made live a child, and when it has changed it last; zero: not known.
+func Written(live map[string]any, manager string) (is bool, at time.Time) {
+	if !marked(appliedFields(live, manager)) {
 		return false, at
 	}
 	metadata, _ := live["metadata"].(map[string]any)

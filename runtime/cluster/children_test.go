@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // A field that cannot be changed is another refusal than a value that is wrong.
@@ -33,7 +35,9 @@ func TestFixedFields(t *testing.T) {
 
 func TestWritten(t *testing.T) {
 	entry := func(manager, operation, subresource string) map[string]any {
-		e := map[string]any{"manager": manager, "operation": operation, "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsV1": map[string]any{"f:data": map[string]any{}}}
+		e := map[string]any{"manager": manager, "operation": operation, "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsV1": map[string]any{
+			"f:metadata": map[string]any{"f:annotations": map[string]any{"f:" + reconcile.ParentUIDAnnotation: map[string]any{}}},
+		}}
 		if subresource != "" {
 			e["subresource"] = subresource
 		}

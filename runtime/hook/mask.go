@@ -251,6 +251,9 @@ func written(m *object.Mask, w *effect.Write) {
 			written(m, &w.Set.Members[i])
 		}
 	}
+	for i := range w.Children {
+		written(m, &w.Children[i])
+	}
 }
 
 // seenReader notes the Secrets that a run reads.

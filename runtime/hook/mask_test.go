@@ -123,3 +123,13 @@ hook(f, on = [k8s.watch("v1", "Secret", name = "s", filter = lambda o: `+filter+
 		}
 	}
 }
+
+// A value that is made with a child is in no record of the run.
+func TestChildrenAreHidden(t *testing.T) {
+	m := &object.Mask{}
+	made := map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"password": "aHVudGVyMg=="}}
+	Outcome(m, effect.Effects{Writes: []effect.Write{{Kind: effect.WriteChildren, Children: []effect.Write{{Kind: effect.WriteApply, Object: made}}}}}, builtins.Response{})
+	if got := m.Text("hunter2 aHVudGVyMg=="); strings.Contains(got, "hunter2") || strings.Contains(got, "aHVudGVyMg") {
+		t.Errorf("got %q", got)
+	}
+}

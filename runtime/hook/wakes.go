@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -17,6 +18,9 @@ import (
 
 // maxKeys is how many objects one event may wake by their keys: the engine looks for each of them.
 const maxKeys = 1000
+
+// maxKey is the length of a key that an object may have: two names of 253 bytes, and a slash.
+const maxKey = 507
 
 // Wakes returns what says which objects of a hook with for_each an event of one of its watches is
 // for, and an id: equal ids say the same. Nil: an event is for all of them, or for its own object.
@@ -49,6 +53,9 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 		var keys []string
 		if err == nil {
 			keys, err = keysOf(w, v)
+		}
+		if i := slices.IndexFunc(keys, func(key string) bool { return len(key) > maxKey }); err == nil && i >= 0 {
+			err = fmt.Errorf("%s: got a key of %d bytes, longer than any of an object", w.Pos, len(keys[i]))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("wakes: %w", hideSecret(w, obj, err))

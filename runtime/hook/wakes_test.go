@@ -28,6 +28,8 @@ def named(o):
         return ["a", 1]
     if kind == "many":
         return [str(i) for i in range(1001)]
+    if kind == "long":
+        return ["a", "k" * 508]
     if kind == "prints":
         fail("cannot say " + o.data.key)
     return len(kind)
@@ -78,11 +80,12 @@ func TestWakes(t *testing.T) {
 	}
 	for kind, want := range map[string]string{
 		"none": "", "one": "ns/k3y", "list": "b k3y",
-		"dict":   "wakes: web/hooks/a.star:25: got dict, want a key as in ctx.key, a list of keys, or None",
-		"mixed":  "wakes: web/hooks/a.star:25: got int, want a key",
-		"number": "wakes: web/hooks/a.star:25: got int, want a key",
-		"prints": "wakes: web/hooks/a.star:20:13: cannot say k3y",
-		"many":   "wakes: web/hooks/a.star:25: got 1001 keys, want 1000 at most; wakes = \"all\" wakes all objects",
+		"dict":   "wakes: web/hooks/a.star:27: got dict, want a key as in ctx.key, a list of keys, or None",
+		"mixed":  "wakes: web/hooks/a.star:27: got int, want a key",
+		"number": "wakes: web/hooks/a.star:27: got int, want a key",
+		"prints": "wakes: web/hooks/a.star:22:13: cannot say k3y",
+		"long":   "wakes: web/hooks/a.star:27: got a key of 508 bytes, longer than any of an object",
+		"many":   "wakes: web/hooks/a.star:27: got 1001 keys, want 1000 at most; wakes = \"all\" wakes all objects",
 	} {
 		obj := map[string]any{"metadata": map[string]any{"namespace": "ns"}, "data": map[string]any{"kind": kind, "key": "k3y"}}
 		if got := configMaps(obj); got != want && (want == "" || !strings.HasPrefix(got, want)) {

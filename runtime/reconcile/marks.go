@@ -21,6 +21,8 @@ const (
 	// ParentAnnotation and ParentUIDAnnotation hold [Parent].Key and [Parent].UID.
 	ParentAnnotation    = "starling.dev/parent"
 	ParentUIDAnnotation = "starling.dev/parent-uid"
+	// ChildAnnotation holds "namespace/name" of the child: a copy in another namespace is none.
+	ChildAnnotation = "starling.dev/child"
 	// ControllerLabel holds [Parent].Controller.
 	ControllerLabel = "starling.dev/controller"
 )
@@ -41,6 +43,7 @@ func Mark(obj map[string]any, p *Part, layer int, parent Parent) map[string]any 
 	marks := map[string]any{DesiredAnnotation: p.Digest}
 	if parent.UID != "" {
 		marks[ParentAnnotation], marks[ParentUIDAnnotation] = parent.Key, parent.UID
+		marks[ChildAnnotation] = childKey(p.ID.Ref)
 	}
 	if layer > 0 {
 		marks[OrderAnnotation] = strconv.Itoa(layer)
@@ -73,7 +76,9 @@ func Mark(obj map[string]any, p *Part, layer int, parent Parent) map[string]any 
 	return obj
 }
 
-var annotations = [...]string{DesiredAnnotation, OrderAnnotation, RetainAnnotation, ParentAnnotation, ParentUIDAnnotation}
+func childKey(r effect.Ref) string { return r.Namespace + "/" + r.Name }
+
+var annotations = [...]string{DesiredAnnotation, OrderAnnotation, RetainAnnotation, ParentAnnotation, ParentUIDAnnotation, ChildAnnotation}
 
 // ParentOf returns the key and the uid of the parent that an object says it has, "" for none.
 func ParentOf(obj map[string]any) (key, uid string) {
@@ -85,7 +90,7 @@ func ParentOf(obj map[string]any) (key, uid string) {
 }
 
 // ChildOf reads an object as it is: plain JSON data, in which a field that is not there, or of another
-// type, counts as empty. An object without the marks of [Mark] is Foreign.
+// type, counts as empty. An object without the marks of [Mark] is Foreign, and so is the copy of one.
 func ChildOf(obj map[string]any) Child {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -96,7 +101,7 @@ func ChildOf(obj map[string]any) Child {
 	}
 	c.Layer, _ = strconv.Atoi(text(annotations, OrderAnnotation)) // one that is no number is as none
 	c.Layer = min(max(c.Layer, 0), MaxParts)
-	if c.Digest == "" {
+	if name := text(annotations, ChildAnnotation); c.Digest == "" || name != "" && name != childKey(c.Ref) {
 		c.Foreign = "somebody else"
 	}
 	status := kstatus.Of(obj)

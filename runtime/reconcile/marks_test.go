@@ -21,6 +21,7 @@ func TestMarks(t *testing.T) {
 		"name": "a", "namespace": "shop", "labels": map[string]any{"app": "a", ControllerLabel: "c0ffee"}, "ownerReferences": []any{owner},
 		"annotations": map[string]any{
 			"note": "x", DesiredAnnotation: "a 2", OrderAnnotation: "2", RetainAnnotation: "true", ParentAnnotation: "shop/blog", ParentUIDAnnotation: "u1",
+			ChildAnnotation: "shop/a",
 		},
 	}}
 	if !reflect.DeepEqual(marked, want) {
@@ -54,5 +55,18 @@ func TestChildrenWithBrokenMarks(t *testing.T) {
 	}
 	if c := ChildOf(map[string]any{"metadata": "x"}); c.Foreign == "" {
 		t.Errorf("got %+v", c)
+	}
+}
+
+// A copy in another namespace, with all metadata, is no child.
+func TestACopyIsNoChild(t *testing.T) {
+	part := wants("a")
+	obj := Mark(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "a", "namespace": "shop"}}, &part, 0, Parent{Key: "shop/blog", UID: "u1"})
+	if c := ChildOf(obj); c.Foreign != "" {
+		t.Errorf("the child is of %s", c.Foreign)
+	}
+	obj["metadata"].(map[string]any)["namespace"] = "staging"
+	if c := ChildOf(obj); c.Foreign == "" {
+		t.Error("the copy is a child")
 	}
 }
