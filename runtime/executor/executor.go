@@ -30,6 +30,8 @@ import (
 type Watches interface {
 	// Snapshot returns what a watch keeps.
 	Snapshot(id string) []starlark.Value
+	// About returns what a watch keeps of the objects that are for a key alone.
+	About(id, key string) []starlark.Value
 	// Complete says whether a watch is there, and its snapshot shows all there is.
 	Complete(id string) bool
 	// Find returns what a watch keeps of one object; known is false for a watch
@@ -99,7 +101,12 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	snapshots := make(map[string][]starlark.Value, len(a.Watches))
 	lacking := map[string]string{}
 	for binding, id := range a.Watches {
-		snapshots[binding] = x.o.Watches.Snapshot(id)
+		switch {
+		case a.Hook.Controller == nil:
+			snapshots[binding] = x.o.Watches.Snapshot(id)
+		case binding != a.Each: // its own children, and no other parents
+			snapshots[binding] = x.o.Watches.About(id, a.Key)
+		}
 		if name := x.o.Watches.Lacking(id); name != "" {
 			if binding != a.Each { // since the run was wanted
 				return engine.RunDone{Run: a.Run, Incomplete: true}, hook.Result{}

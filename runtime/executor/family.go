@@ -34,10 +34,7 @@ func (x *Executor) family(a engine.RunHook, snapshots map[string][]starlark.Valu
 	return &hook.Family{
 		Controller: x.controllerLabel(a.Hook.ID),
 		Children: func(yield func(map[string]any) bool) {
-			for binding, rows := range snapshots {
-				if binding == a.Each {
-					continue
-				}
+			for _, rows := range snapshots {
 				for _, v := range rows {
 					if o, is := v.(*object.Object); is && !yield(o.Map()) {
 						return

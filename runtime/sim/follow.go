@@ -253,6 +253,13 @@ func (f followers) Snapshot(id string) []starlark.Value {
 	return nil
 }
 
+func (f followers) About(id, key string) []starlark.Value {
+	if one := f.w.watches[id]; one != nil {
+		return one.local.About(key)
+	}
+	return nil
+}
+
 func (f followers) Complete(id string) bool {
 	one := f.w.watches[id]
 	return one != nil && one.synced

@@ -84,3 +84,32 @@ func BenchmarkEvents(b *testing.B) {
 }
 
 func (counter) Failed(string, error, bool) {}
+
+// BenchmarkAbout finds the three children of one parent, among those of many or few other parents, after
+// one of the three has changed: the number of the others must not matter.
+func BenchmarkAbout(b *testing.B) {
+	for _, parents := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("parents=%d", parents), func(b *testing.B) {
+			v := newView(Spec{Filter: dataFilter, Wakes: dataWakes})
+			var entries []entry
+			for i := range parents {
+				for _, part := range []string{"deployment", "ingress", "service"} {
+					key := objectKey{"a", fmt.Sprintf("%06d-%s", i, part)}
+					entries = append(entries, entry{key, 1, v.run(forWhom(key.name, "1", fmt.Sprint(i)))})
+				}
+			}
+			v.replace(entries, 1, time.Time{}, false)
+			version := uint64(1)
+			v.about("0")
+			for b.Loop() {
+				version++
+				i := int(version) % parents
+				key := objectKey{"a", fmt.Sprintf("%06d-service", i)}
+				v.put(key, version, v.run(forWhom(key.name, fmt.Sprint(version), fmt.Sprint(i))), time.Time{}, false)
+				if got := v.about(fmt.Sprint(i)); len(got) != 3 {
+					b.Fatalf("%d children", len(got))
+				}
+			}
+		})
+	}
+}

@@ -78,7 +78,7 @@ func (s *stream) listedOne(v *view, key objectKey, out *outcome) {
 // was tried again. Called with s.mu held; the caller flushes what it returns.
 func (s *stream) overfull(v *view, why error, tell []*subscription) []*subscription {
 	v.over = fmt.Errorf("stopped: %w; keep less of each %s with filter=, or watch fewer with labels= or namespaces=; tried again every %s", why, s.key.kind, tryAgain)
-	v.rows, v.values, v.failed, v.gone, v.synced = nil, nil, failures{}, nil, false
+	v.rows, v.values, v.index, v.failed, v.gone, v.synced = nil, nil, nil, failures{}, nil, false
 	v.queue.forget()
 	_ = s.recount(v)
 	for sub := range v.subs {

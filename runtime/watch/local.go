@@ -82,6 +82,9 @@ func (l *Local) Snapshot() []starlark.Value {
 	return results(l.view.rows)
 }
 
+// About is [Manager.About].
+func (l *Local) About(key string) []starlark.Value { return l.view.about(key) }
+
 // Lacking is [Manager.Lacking].
 func (l *Local) Lacking() string {
 	if l.view.failed.lacks == 0 {

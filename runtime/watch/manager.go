@@ -230,6 +230,16 @@ func (m *Manager) Snapshot(id string) []starlark.Value {
 	return results(m.rows(id))
 }
 
+// About returns what a watch keeps of the objects of which an event wakes a key, see [Spec].Wakes, without
+// those that wake all. It goes through no others.
+func (m *Manager) About(id, key string) []starlark.Value {
+	var out []starlark.Value
+	for _, p := range m.parts(id) {
+		out = append(out, p.stream.about(p.view, key)...)
+	}
+	return out
+}
+
 // Entries returns what a watch keeps with the names of the objects, in the order of
 // [Manager.Snapshot].
 func (m *Manager) Entries(id string) []Entry {

@@ -51,7 +51,7 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 	for _, r := range old {
 		leave(r)
 	}
-	v.rows, v.values = slices.Clip(rows), nil
+	v.rows, v.values, v.index = slices.Clip(rows), nil, nil
 	for key, f := range failed.byKey {
 		if !force && f.version > version {
 			_, current := v.find(key)

@@ -165,6 +165,13 @@ func (s *stream) snapshot(v *view) []starlark.Value {
 	return v.snapshot()
 }
 
+func (s *stream) about(v *view, key string) []starlark.Value {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle(v)
+	return v.about(key)
+}
+
 func (s *stream) collect(v *view, rows []*row) []*row {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,6 +53,7 @@ type view struct {
 
 	rows   []*row           // sorted
 	values []starlark.Value // those of rows; nil: not put together since they changed
+	index  index
 	failed failures
 	// gone holds objects that are known to be deleted or left out at a version
 	// newer than what may still arrive.
@@ -221,14 +222,14 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		// The last good result stays.
 		v.failed.set(key, version, out.err, current == nil || current.lacks, seen.Sub(v.began))
 		if current == nil && v.each {
-			v.rows = slices.Insert(v.rows, i, lacking(key, version, out.marks, seen.Sub(v.began)))
+			v.insert(i, lacking(key, version, out.marks, seen.Sub(v.began)))
 			return v.rows[i].event(Added, seen), true
 		}
 		if current == nil || current.marks == out.marks {
 			return Event{}, false
 		}
 		// Filters do not see who holds an object.
-		v.rows[i] = current.with(out.marks)
+		v.exchange(i, current.with(out.marks))
 		return v.rows[i].marked(seen), true
 	}
 	v.failed.drop(key)
@@ -241,18 +242,20 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 	}
 	next := out.row(key, version, seen.Sub(v.began))
 	if current == nil {
-		v.rows, v.values = slices.Insert(v.rows, i, next), nil
+		v.insert(i, next)
+		v.values = nil
 		return next.event(Added, seen), true
 	}
 	if current.lacks {
-		v.rows[i], v.values = next, nil
+		v.exchange(i, next)
+		v.values = nil
 		return next.event(Added, seen), true
 	}
 	if v.same(current.value, out.value) {
 		// Keep the old value: what is equal shares its memory with what
 		// snapshots hold.
 		next.value = current.value
-		v.rows[i] = next
+		v.exchange(i, next)
 		switch {
 		case !current.wakes.Equal(next.wakes):
 			return next.after(current, seen), true
@@ -261,7 +264,8 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		}
 		return next.marked(seen), true
 	}
-	v.rows[i], v.values = next, nil
+	v.exchange(i, next)
+	v.values = nil
 	return next.after(current, seen), true
 }
 
@@ -296,6 +300,7 @@ func (v *view) drop(i int, current *row, version uint64, seen time.Time) (Event,
 	if current == nil {
 		return Event{}, false
 	}
+	v.index.drop(current)
 	v.rows, v.values = slices.Delete(v.rows, i, i+1), nil
 	return current.left(version, seen), true
 }

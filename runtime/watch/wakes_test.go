@@ -192,6 +192,7 @@ func TestRandomChangesWakeAllThatTheyConcern(t *testing.T) {
 				events = v.replace(entries(), version, time.Time{}, r.IntN(3) == 0)
 			}
 			check(t, before, seenBy(v), events)
+			checkIndex(t, v)
 			if t.Failed() {
 				t.Fatalf("seed %d, step %d", seed, step)
 			}
@@ -241,5 +242,20 @@ func check(t *testing.T, before, after map[string]map[string]starlark.Value, eve
 			continue
 		}
 		t.Errorf("%q is not told: it saw %v and sees %v", key, before[key], after[key])
+	}
+}
+
+// checkIndex holds what is found by keys against all rows.
+func checkIndex(t *testing.T, v *view) {
+	for _, key := range []string{"b", "c", "d", "nobody"} {
+		var want []starlark.Value
+		for _, r := range v.rows {
+			if r.wakes != nil && slices.Contains(r.wakes.Keys, key) {
+				want = append(want, r.value)
+			}
+		}
+		if got := v.about(key); !slices.Equal(got, want) {
+			t.Errorf("%q finds %v, want %v", key, got, want)
+		}
 	}
 }
