@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/action"
@@ -151,6 +152,20 @@ func takePicture(t *testing.T, ns string) picture {
 		}
 	}
 	return out
+}
+
+// restingPicture is the picture once it has been the same for a second: what is noted of a release
+// may come a moment after its objects.
+func restingPicture(t *testing.T, ns string) picture {
+	t.Helper()
+	for p := takePicture(t, ns); ; {
+		time.Sleep(time.Second)
+		next := takePicture(t, ns)
+		if maps.Equal(p, next) {
+			return p
+		}
+		p = next
+	}
 }
 
 // same fails the test when something of the picture has changed, came or went.

@@ -46,7 +46,7 @@ func TestConfigMap(t *testing.T) {
 
 	f.deleteConfigMap("starling")
 	f.waitConfig(status.ConfigHeld)
-	before := takePicture(t, f.ns)
+	before := restingPicture(t, f.ns)
 	f.probe()
 	f.waitState("web", status.ModuleReady)
 	before.same(t, f.ns)
@@ -125,7 +125,7 @@ func TestConfigMapThatCannotBeRead(t *testing.T) {
 	if code := f.process.Stop(); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	before := takePicture(t, f.ns)
+	before := restingPicture(t, f.ns)
 
 	// Another account, whose role lacks the user's ConfigMap.
 	blind := *f

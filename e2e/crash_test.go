@@ -52,7 +52,7 @@ hook(copy_texts, on = [startup(), k8s.watch("v1", "ConfigMap", name = "cms", nam
 	f.waitReady()
 	f.eventually("all has settled", f.quiet)
 
-	before := takePicture(t, f.ns)
+	before := restingPicture(t, f.ns)
 	f.process.Kill()
 	before.same(t, f.ns)
 
@@ -199,7 +199,7 @@ func TestOneWriter(t *testing.T) {
 	if st, err := second.status(); err != nil || st.Leader || st.Ready {
 		t.Errorf("status of the second: %+v, %v", st, err)
 	}
-	before := takePicture(t, f.ns)
+	before := restingPicture(t, f.ns)
 	f.probe()
 	before.same(t, f.ns)
 	if strings.Contains(second.process.Output(), "probed") {
@@ -304,7 +304,7 @@ hook(count, on = [before_helm(), k8s.watch("v1", "ConfigMap", name = "cms", name
 	f.process.Kill()
 	f.freeLease()
 
-	before := takePicture(t, f.ns)
+	before := restingPicture(t, f.ns)
 	kill("")
 	before.same(t, f.ns)
 	f.write(map[string]string{"old": ""})

@@ -69,7 +69,7 @@ func TestReleaseOfPlainHelm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := takePicture(t, f.ns)
+	before := restingPicture(t, f.ns)
 
 	f.start()
 	f.waitReady()
@@ -131,7 +131,7 @@ func TestEmptyTreeUninstallsNothing(t *testing.T) {
 	if code := f.process.Stop(); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	before := takePicture(t, f.ns)
+	before := restingPicture(t, f.ns)
 
 	f.write(map[string]string{"web": ""})
 	f.start()
