@@ -60,6 +60,10 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 	parent := whole.Map()
 	meta, _ := parent["metadata"].(map[string]any)
 	uid, _ := meta["uid"].(string)
+	given, _ := meta["annotations"].(map[string]any)
+	if given[reconcile.PausedAnnotation] == "true" && !r.Cleanup {
+		return Result{Waits: "it is paused by its annotation " + reconcile.PausedAnnotation}
+	}
 	d := &decision{r: &r, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}}
 	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller}
 	for live := range r.Family.Children {

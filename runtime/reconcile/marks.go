@@ -25,6 +25,8 @@ const (
 	ChildAnnotation = "starling.dev/child"
 	// ControllerLabel holds [Parent].Controller.
 	ControllerLabel = "starling.dev/controller"
+	// PausedAnnotation is "true" on a parent whose children are left as they are.
+	PausedAnnotation = "starling.dev/paused"
 )
 
 // Parent is whose child an object is. The zero Parent is that of nobody.
