@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,6 +104,78 @@ func TestMarksOfChildrenAreChangedByOthers(t *testing.T) {
 		}
 		f.patchTarget(copied, string(text))
 		f.same("a copy", copied, func() { f.patch("b", `{"data": {"text": "new"}}`) })
+		f.stop()
+		<-f.ended
+	})
+}
+
+// A parent stays, and nothing is deleted, while nobody knows which children there are.
+func TestNothingGoesWhileChildrenAreUnknown(t *testing.T) {
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusForbidden, http.StatusNotFound} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, logins)
+			f.make("a", "site", map[string]any{"secrets": "a1", "namespace": "other"})
+			f.start()
+			f.waitReady()
+			f.siteRuns()
+			f.stop()
+			<-f.ended
+			var refused atomic.Bool
+			refused.Store(true)
+			f.answered = func(r *http.Request, resp *http.Response) {
+				if refused.Load() && r.Method == http.MethodGet && r.URL.Path == "/api/v1/secrets" {
+					resp.StatusCode, resp.Body = status, http.NoBody
+				}
+			}
+			f.driver = f.newDriver(logins)
+			f.start()
+			time.Sleep(time.Minute)
+			if _, err := f.store.Delete(siteConfigMap("a"), store.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Minute)
+			if child := secretAt("other", "a1"); !f.is(siteConfigMap("a")) || !f.is(child) {
+				t.Errorf("%d: the parent is there: %t, its child: %t", status, f.is(siteConfigMap("a")), f.is(child))
+			}
+			refused.Store(false)
+			time.Sleep(10 * time.Minute)
+			if child := secretAt("other", "a1"); f.is(siteConfigMap("a")) || f.is(child) {
+				t.Errorf("%d: then the parent is there: %t, its child: %t", status, f.is(siteConfigMap("a")), f.is(child))
+			}
+			f.stop()
+			<-f.ended
+		})
+	}
+}
+
+// A parent that is made again under its name, while a child of the one before cannot go, leaves that
+// one alone, and has a child once it is gone.
+func TestAParentIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, logins)
+		f.make("a", "site", map[string]any{"secrets": "a1"})
+		f.start()
+		f.waitReady()
+		f.siteRuns()
+		a1 := secretAt("sites", "a1")
+		f.same("a finalizer of somebody else", a1, func() {
+			f.patchTarget(a1, `{"metadata": {"finalizers": ["example.org/hold"]}}`)
+			if _, err := f.store.Delete(siteConfigMap("a"), store.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if !f.is(siteConfigMap("a")) {
+				t.Error("the parent went before its child")
+			}
+			f.patch("a", `{"metadata": {"finalizers": null}}`)
+			f.make("a", "site", map[string]any{"secrets": "a1", "text": "new"})
+		})
+		old, _, _ := f.secret(a1)
+		f.patchTarget(a1, `{"metadata": {"finalizers": null}}`)
+		time.Sleep(15 * time.Minute)
+		if uid, _, text := f.secret(a1); uid == old || text == "" {
+			t.Error("the parent has no child")
+		}
 		f.stop()
 		<-f.ended
 	})
