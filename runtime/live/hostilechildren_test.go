@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -175,6 +176,36 @@ func TestAParentIsMadeAgain(t *testing.T) {
 		time.Sleep(15 * time.Minute)
 		if uid, _, text := f.secret(a1); uid == old || text == "" {
 			t.Error("the parent has no child")
+		}
+		f.stop()
+		<-f.ended
+	})
+}
+
+// Under another name a controller leaves the children of before alone, and its parents go.
+func TestAControllerIsRenamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, logins)
+		f.make("a", "site", map[string]any{"secrets": "a1"})
+		f.start()
+		f.waitReady()
+		f.siteRuns()
+		renamed := maps.Clone(logins)
+		renamed["web/hooks/a.star"] = strings.Replace(logins["web/hooks/a.star"], `controller("login"`, `controller("other"`, 1)
+		f.same("renamed", secretAt("sites", "a1"), func() {
+			f.stop()
+			<-f.ended
+			f.driver = f.newDriver(renamed)
+			f.start()
+			f.waitReady()
+			f.patch("a", `{"data": {"text": "new"}}`)
+		})
+		if _, err := f.store.Delete(siteConfigMap("a"), store.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Minute)
+		if f.is(siteConfigMap("a")) {
+			t.Error("the parent cannot go")
 		}
 		f.stop()
 		<-f.ended
