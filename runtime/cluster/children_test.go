@@ -56,3 +56,30 @@ func TestWritten(t *testing.T) {
 		t.Errorf("by %v", by)
 	}
 }
+
+// The child of another instance, whose controller has the same name, is left alone; one whose label
+// somebody has changed is not.
+func TestChildrenOfAnotherInstance(t *testing.T) {
+	child := func(label string, labelled bool) map[string]any {
+		owned := map[string]any{"f:annotations": map[string]any{"f:" + reconcile.ParentUIDAnnotation: map[string]any{}}}
+		if labelled {
+			owned["f:labels"] = map[string]any{"f:" + reconcile.ControllerLabel: map[string]any{}}
+		}
+		return map[string]any{"metadata": map[string]any{
+			"labels":      map[string]any{reconcile.ControllerLabel: label},
+			"annotations": map[string]any{reconcile.ParentUIDAnnotation: "u1", reconcile.DesiredAnnotation: "d"},
+			"managedFields": []any{map[string]any{
+				"manager": "us", "operation": "Apply", "apiVersion": "v1", "fieldsV1": map[string]any{"f:metadata": owned},
+			}},
+		}}
+	}
+	want := child("ours", true)
+	for _, test := range []struct {
+		live map[string]any
+		ours bool
+	}{{child("ours", true), true}, {child("theirs", true), false}, {child("theirs", false), true}} {
+		if got := madeFor(test.live, want, "us"); got != test.ours {
+			t.Errorf("%v: %t", test.live, got)
+		}
+	}
+}
