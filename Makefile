@@ -31,10 +31,12 @@ COMPRESSION ?= gzip
 HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
 UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
 # Packages with tests on the real control plane, behind the build tag e2e.
-ON_CLUSTER = ./e2e ./e2e/cluster ./modules/release ./runtime/cluster ./runtime/watch ./runtime/sim/rest
+ON_CLUSTER = ./e2e ./e2e/cluster ./runtime/sim/rest ./bench ./modules/release ./runtime/cluster ./runtime/watch
 # Compiling Helm and its dependencies once more for the race detector takes
-# minutes: make race does, make test does not.
+# minutes: make race does, make test does not. Packages that start no goroutine have no races,
+# and their random tests take ten times as long with the detector.
 HELM    = $(filter-out $(MODULE)/e2e%,$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/action"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))
+SERIAL  = $(filter $(MODULE)/runtime/engine% $(MODULE)/runtime/reconcile $(MODULE)/runtime/sim/workloads $(MODULE)/modules/values,$(UNIT))
 
 # The server's version, from its go.mod; without it Helm's kubeVersion checks see v0.0.0.
 KUBERNETES = $(shell go -C cmd/devcluster list -m -f '{{.Version}}' k8s.io/kubernetes)
@@ -67,8 +69,8 @@ lint-devcluster: ## staticcheck of cmd/devcluster; reads all of Kubernetes, whic
 
 unit: ## tests that need no cluster; with the race detector where that is cheap
 ifneq ($(HAVE_CC),)
-	CGO_ENABLED=1 go $(TEST) -race $(filter-out $(HELM),$(UNIT))
-	go $(TEST) $(HELM)
+	CGO_ENABLED=1 go $(TEST) -race $(filter-out $(HELM) $(SERIAL),$(UNIT))
+	go $(TEST) $(sort $(HELM) $(SERIAL))
 else
 	@echo "no C compiler: tests run without the race detector"
 	go $(TEST) $(UNIT)
@@ -89,12 +91,10 @@ random: build devcluster ## the random tests over SEEDS times their seeds (defau
 explore: build ## every test of a module in ORDERS other orders (default 5000), with failing calls and crashes; takes hours
 	bin/starling test -explore $(ORDERS) ./examples/... ./stdlib/... ./e2e/platform/...
 
-# Most of these tests wait for Kubernetes most of the time, so many at once finish sooner on
-# 2 cores. Those of bench compare speeds: they run alone.
+# Most of these tests wait for Kubernetes most of the time: eight at once finish sooner, on 2 cores.
 e2e: build devcluster ## tests on a real control plane
 	go -C cmd/devcluster $(TEST) ./test
-	go $(TEST) -p 2 -parallel 4 -tags e2e $(ON_CLUSTER)
-	go $(TEST) -tags e2e -skip '^TestQuickFar$$' ./bench
+	go $(TEST) -p 2 -parallel 4 -tags e2e -skip '^TestQuickFar$$' $(ON_CLUSTER)
 
 hostile: build devcluster ## attacks on Starling in a memory cgroup, on a real control plane; takes seven minutes
 	go $(TEST) -tags e2e ./e2e/hostile
