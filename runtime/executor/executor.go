@@ -98,6 +98,7 @@ func (x *Executor) host() *script.Host { return x.generation.Load().Host }
 
 // RunHook calls a hook with the snapshots as they are now.
 func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDone, hook.Result) {
+	about, there := x.subject(a)
 	snapshots := make(map[string][]starlark.Value, len(a.Watches))
 	lacking := map[string]string{}
 	for binding, id := range a.Watches {
@@ -105,7 +106,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		case a.Hook.Controller == nil:
 			snapshots[binding] = x.o.Watches.Snapshot(id)
 		case binding != a.Each: // its own children, and no other parents
-			snapshots[binding] = x.o.Watches.About(id, a.Key)
+			snapshots[binding] = x.o.Watches.About(id, uidOf(about))
 		}
 		if name := x.o.Watches.Lacking(id); name != "" {
 			if binding != a.Each { // since the run was wanted
@@ -117,7 +118,6 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	if !x.complete(a) {
 		return engine.RunDone{Run: a.Run, Incomplete: true}, hook.Result{}
 	}
-	about, there := x.subject(a)
 	if !there {
 		return engine.RunDone{Run: a.Run, Gone: true}, hook.Result{}
 	}

@@ -19,8 +19,8 @@ import (
 type Family struct {
 	// Controller is the value of [reconcile.ControllerLabel].
 	Controller string
-	// Children are objects with that label that name the parent, as they are; those of one of the same
-	// name that was there before are passed over.
+	// Children are objects with that label that name the uid of the parent, as they are; others are
+	// passed over.
 	Children func(yield func(map[string]any) bool)
 	// Writer says of a child who has written it: whether that was the controller, when it did so last,
 	// and who else does.

@@ -35,8 +35,9 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 		return nil, ""
 	case h.Controller != nil: // its child names it, also where it cannot own it
 		return func(obj map[string]any) (*effect.Wakes, error) {
-			parent, _ := reconcile.ParentOf(obj)
-			return effect.WakesKeys(parent), nil
+			// The uid wakes nobody. It is what runs find their children by, whatever somebody has made
+			// of the name.
+			return effect.WakesKeys(reconcile.ParentOf(obj)), nil
 		}, "parent"
 	case w.Wakes == nil:
 		group := groupOf(each.APIVersion)
