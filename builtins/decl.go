@@ -18,6 +18,8 @@ type File struct {
 	Role Role
 	// Module is set by a call of module(); nil without one.
 	Module *ModuleDecl
+	// CRDs are the kinds in the order of their crd() calls.
+	CRDs []CRDDecl
 	// Hooks are the hooks in the order of their hook() calls.
 	Hooks []*HookDecl
 }

@@ -175,6 +175,14 @@ func (f *starFile) helpers() starlark.StringDict {
 		"module_decl": fn("module_decl", func(starlark.Tuple) (starlark.Value, error) {
 			return asData(f.context.File.Module), nil
 		}),
+		// kinds() are the definitions of crd(), by name.
+		"kinds": fn("kinds", func(starlark.Tuple) (starlark.Value, error) {
+			out := map[string]json.RawMessage{}
+			for _, d := range f.context.File.CRDs {
+				out[d.Name] = d.Data
+			}
+			return asData(out), nil
+		}),
 		"effects": fn("effects", func(starlark.Tuple) (starlark.Value, error) {
 			return asData(f.context.Run.Effects), nil
 		}),

@@ -101,7 +101,7 @@ func (e EffectClass) String() string { return [...]string{"none", "read", "write
 // that knows them.
 func Table() []Spec {
 	return slices.Concat(
-		declareSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
+		declareSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
 		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), secretSpecs(), stateSpecs(), httpSpecs(), receiveSpecs(), desiredSpecs(),

@@ -125,16 +125,16 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return Result{Findings: c.sorted(), Modules: len(c.gen.Names), Hooks: hooks, Installs: c.installs, Lookups: c.lookups}, nil
 }
 
-// definitions looks at the files of crds/. Of several definitions of one name the first one
-// counts.
+// definitions looks at the files of crds/, and at kinds that module.star declares. Of several
+// definitions of one name the first one counts.
 func (c *checker) definitions() {
 	type first struct {
 		path string
 		sum  [sha256.Size]byte
 	}
 	known := map[string]first{}
-	for _, m := range c.tree.Modules {
-		for _, f := range slices.Concat(m.CRDs, c.subcharts[m.Name]) {
+	for _, m := range c.modules {
+		for _, f := range slices.Concat(m.Tree.CRDs, c.subcharts[m.Name]) {
 			sums, err := release.CheckCRDs(f)
 			if err != nil {
 				c.addText(Error, "load", m.Name, err.Error())

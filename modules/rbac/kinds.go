@@ -1,12 +1,12 @@
 package rbac
 
 import (
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
@@ -55,16 +55,7 @@ func (k *kinds) of(apiVersion, kind string) resource {
 	if r, ok := k.known[schema.GroupKind{Group: group, Kind: kind}]; ok {
 		return r
 	}
-	plural := strings.ToLower(kind)
-	switch {
-	case strings.HasSuffix(plural, "y") && !slices.Contains([]string{"ay", "ey", "oy", "uy"}, plural[max(0, len(plural)-2):]):
-		plural = strings.TrimSuffix(plural, "y") + "ies"
-	case strings.HasSuffix(plural, "s"), strings.HasSuffix(plural, "x"), strings.HasSuffix(plural, "ch"), strings.HasSuffix(plural, "sh"):
-		plural += "es"
-	default:
-		plural += "s"
-	}
-	return resource{group: group, plural: plural, namespaced: true, subresources: []string{"status", "scale"}, guessed: true}
+	return resource{group: group, plural: builtins.Plural(kind), namespaced: true, subresources: []string{"status", "scale"}, guessed: true}
 }
 
 // addCRDs adds the kinds of the CustomResourceDefinitions in a file of YAML and

@@ -6,11 +6,19 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/stdlib"
 )
 
 func TestCRDs(t *testing.T) {
@@ -56,6 +64,93 @@ func TestCRDs(t *testing.T) {
 		t.Errorf("field manager %v, %v", live.GetManagedFields(), err)
 	}
 }
+
+const declaredKinds = `
+module(enabled = True)
+
+crd(
+    "GROUP/v1",
+    "Lamp",
+    field({
+        "color": field("string", default = "red", enum = ["red", "blue"]),
+        "watts": field("integer", min = 1, max = 100, immutable = True),
+        "ratio": field("number", min = 0.5),
+        "since": "time",
+        "port": "int-or-string",
+        "labels": field("map[string]string", max = 10),
+        "bulbs": field([{"name": field("string", required = True, max = 20), "on": field("boolean", default = True)}], max = 10, keys = ["name"]),
+        "extra": "object",
+        "raw": "any",
+        "note": field("string", nullable = True, pattern = "^[a-z]", format = "hostname"),
+    }, rules = {"self.color != 'blue' || has(self.watts)": "a blue one needs watts"}),
+    status = {"lit": "boolean"},
+    columns = {"Color": ".spec.color", "Ready": ".status.conditions[?(@.type==\"Ready\")].status"},
+    rules = {"self.metadata.name.size() <= 40": "the name is too long"},
+    versions = {"v1beta1": {"spec": {"color": "string"}, "deprecated": "use v1"}, "v1alpha1": {"spec": {"color": "string"}, "served": False, "status": False}},
+    short_names = ["lmp"],
+    doc = "A lamp.",
+)
+crd("GROUP/v1", "Room", {"floor": field("integer", default = 1)}, scope = "Cluster")
+`
+
+// The API server takes all that a short schema stands for.
+func TestDeclaredKinds(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	group := f.ns + ".declared.example"
+	read, err := tree.Read(fstest.MapFS{"web/module.star": {Data: []byte(strings.ReplaceAll(declaredKinds, "GROUP", group))}}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return noLines{} }}).Modules["web"]
+	if m.Err != nil {
+		t.Fatal(m.Err)
+	}
+	t.Cleanup(func() {
+		crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+		for _, plural := range []string{"lamps", "rooms"} {
+			_ = f.dynamic.Resource(crds).Delete(context.Background(), plural+"."+group, metav1.DeleteOptions{})
+		}
+	})
+	for _, first := range []bool{true, false} {
+		if changed, err := f.ApplyCRDs(t.Context(), "web", m.Tree.CRDs); changed != first || err != nil {
+			t.Fatalf("changed %v, %v", changed, err)
+		}
+	}
+	create := func(resource, ns string, obj map[string]any) (map[string]any, error) {
+		client := dynamic.ResourceInterface(f.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}))
+		if ns != "" {
+			client = f.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}).Namespace(ns)
+		}
+		live, err := client.Create(t.Context(), &unstructured.Unstructured{Object: obj}, metav1.CreateOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return live.Object, nil
+	}
+	object := func(kind, name string, spec map[string]any) map[string]any {
+		obj := map[string]any{"apiVersion": group + "/v1", "kind": kind, "metadata": map[string]any{"name": name}}
+		if spec != nil {
+			obj["spec"] = spec
+		}
+		return obj
+	}
+	room, err := create("rooms", "", object("Room", "kitchen", nil))
+	if floor, _, _ := unstructured.NestedInt64(room, "spec", "floor"); err != nil || floor != 1 {
+		t.Errorf("floor %d, %v", floor, err)
+	}
+	lamp, err := create("lamps", f.ns, object("Lamp", "a", map[string]any{"bulbs": []any{map[string]any{"name": "x"}}}))
+	if color, _, _ := unstructured.NestedString(lamp, "spec", "color"); err != nil || color != "red" {
+		t.Errorf("color %q, %v", color, err)
+	}
+	if _, err := create("lamps", f.ns, object("Lamp", "b", map[string]any{"color": "blue"})); err == nil || !strings.Contains(err.Error(), "a blue one needs watts") {
+		t.Errorf("a rule is broken: %v", err)
+	}
+}
+
+type noLines struct{}
+
+func (noLines) Log(builtins.Level, string, []builtins.Field) {}
 
 // A chart makes a definition from a template: charts that follow see the kind.
 func TestTemplateCRDs(t *testing.T) {

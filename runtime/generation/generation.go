@@ -102,7 +102,8 @@ type Module struct {
 	Key string
 	// Global is true for the global hooks.
 	Global bool
-	Tree   *tree.Module
+	// Tree is the folder, with the kinds that module.star declares among its CRDs.
+	Tree *tree.Module
 	// Decl is what module() said, with defaults filled in.
 	Decl builtins.ModuleDecl
 	// Hooks are sorted by id.
@@ -117,8 +118,9 @@ type Module struct {
 	// scripts of the module read; nil: all of them.
 	ChartReads, Reads *reads.Reads
 
-	inputs  inputs   // nil: not all of its files could be loaded
-	schemas *schemas // nil: not read yet
+	folder  *tree.Module // as it was read
+	inputs  inputs       // nil: not all of its files could be loaded
+	schemas *schemas     // nil: not read yet
 }
 
 // Hook is one hook of a module.

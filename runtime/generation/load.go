@@ -105,7 +105,7 @@ func (l *loader) problem(m *tree.Module, path, msg string) {
 }
 
 func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Module {
-	m := &Module{Name: t.Name, Key: t.Key, Global: global, Tree: t, Err: t.Err, Decl: builtins.ModuleDecl{Timeout: defaultTimeout}}
+	m := &Module{Name: t.Name, Key: t.Key, Global: global, Tree: t, folder: t, Err: t.Err, Decl: builtins.ModuleDecl{Timeout: defaultTimeout}}
 	if t.ModuleFile == "" {
 		m.checkChart()
 	} else {
@@ -149,6 +149,7 @@ func (l *loader) moduleFile(ctx context.Context, m *Module, path string) {
 	if file.Module != nil {
 		m.Decl = *file.Module
 	}
+	m.declareKinds(file.CRDs)
 	m.checkChart()
 	if m.Enabled, err = function(globals, path, "enabled", 0); err != nil {
 		m.join(err)
@@ -156,6 +157,19 @@ func (l *loader) moduleFile(ctx context.Context, m *Module, path string) {
 	if m.ChartValues, err = function(globals, path, "chart_values", 1); err != nil {
 		m.join(err)
 	}
+}
+
+// declareKinds puts the kinds that module.star declares beside those of crds/.
+func (m *Module) declareKinds(kinds []builtins.CRDDecl) {
+	if len(kinds) == 0 {
+		return
+	}
+	folder := *m.Tree
+	folder.CRDs = slices.Clone(folder.CRDs)
+	for _, k := range kinds {
+		folder.CRDs = append(folder.CRDs, tree.File{Path: k.Pos, Data: k.Data})
+	}
+	m.Tree = &folder
 }
 
 // function returns a function of a module.star that Starling calls by its name.

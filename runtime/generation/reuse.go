@@ -57,7 +57,7 @@ func (g *Generation) reuse(t *tree.Module, global bool, now *contents) *Module {
 	if !global {
 		old = g.Modules[t.Name]
 	}
-	if old == nil || old.Err != nil || old.inputs == nil || t.Err != nil || !sameFolder(old.Tree, t) || !now.same(old.inputs) {
+	if old == nil || old.Err != nil || old.inputs == nil || t.Err != nil || old.folder == nil || !sameFolder(old.folder, t) || !now.same(old.inputs) {
 		return nil
 	}
 	return old

@@ -66,6 +66,7 @@ func TestUnchangedModulesAreTakenOver(t *testing.T) {
 		"a template":           {map[string]string{"web/templates/a.yaml": "a: 2\n"}, "web"},
 		"a schema":             {map[string]string{"web/openapi/values.yaml": "type: object\nproperties: {}\n"}, "web"},
 		"CRDs":                 {map[string]string{"shop/crds/a.yaml": "kind: X\n"}, "shop"},
+		"a kind":               {map[string]string{"shop/module.star": "module()\ncrd('example.org/v1', 'Lamp', {'a': 'string'})\n"}, "shop"},
 		"a global hook":        {map[string]string{"global/a.star": "def run(ctx):\n    pass\nhook(run, on = [schedule('* * * * *')])\n"}, "global"},
 		"a new module":         {map[string]string{"new/module.star": "module()\n"}, "new"},
 		"a module is gone":     {map[string]string{"shop/module.star": "", "shop/hooks/a.star": ""}, ""},
@@ -93,6 +94,20 @@ func TestUnchangedModulesAreTakenOver(t *testing.T) {
 				t.Errorf("new are %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// Kinds that module.star declares are no change of the folder.
+func TestAModuleWithKindsIsTakenOver(t *testing.T) {
+	files := map[string]string{"web/module.star": "module()\ncrd('example.org/v1', 'Lamp', {'a': 'string'})\n", "shop/module.star": "module()\n"}
+	first := next(t, files, nil)
+	files["shop/module.star"] = "module(weight = 5)\n"
+	second := next(t, files, first)
+	if first.Modules["web"] != second.Modules["web"] || len(second.Modules["web"].Tree.CRDs) != 1 {
+		t.Errorf("it is loaded anew: %v", second.Modules["web"].Err)
+	}
+	if first.Modules["shop"] == second.Modules["shop"] {
+		t.Error("a module that has changed is taken over")
 	}
 }
 

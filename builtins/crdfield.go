@@ -1,0 +1,217 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// A field of crd(…) with more than its type.
+
+// crdField is field(…).
+type crdField struct {
+	schema   map[string]any
+	required bool
+	// fields is how many there are, with those below it.
+	fields int
+}
+
+func fieldSpec() Spec {
+	return Spec{
+		Name: "field", Phases: PhaseLoad, call: callField, Returns: "a field, for crd(…)",
+		Doc: "A field of a kind, with more than its type.",
+		Params: []Param{
+			{Name: "type", Type: TypeAny, Doc: "Type of the field, as crd(spec=) takes it: \"string\", \"[]string\", a dict of fields, a list of one type."},
+			{Name: "required", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether an object without it is refused."},
+			{Name: "default", Type: TypeAny, Default: "None", Keyword: true, Doc: "Value that it gets where it is missing; None: none."},
+			{Name: "enum", Type: TypeList, Default: "[]", Keyword: true, Doc: "Values that it may have; empty: all of its type."},
+			{Name: "min", Type: TypeNumber, Default: "None", Keyword: true, Doc: "Least number; of a text, a list or a dict the least length."},
+			{Name: "max", Type: TypeNumber, Default: "None", Keyword: true, Doc: "Greatest number, or length."},
+			{Name: "pattern", Type: TypeString, Default: "None", Keyword: true, Doc: "Regular expression that a text must match; it may match a part of the text."},
+			{Name: "format", Type: TypeString, Default: "None", Keyword: true, Doc: "Format of a text that the API server checks: \"uri\", \"ipv4\", \"cidr\", \"duration\", \"uuid\"."},
+			{Name: "keys", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Fields that tell the elements of a list apart, so that several can own elements of it: [\"name\"]. Each must be required or have a default."},
+			{Name: "rules", Type: TypeDict, Default: "{}", Keyword: true, Doc: "Rules for the field: a dict of expressions in CEL, in which it is self, to messages for those who break them."},
+			{Name: "immutable", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether it stays as it was set first."},
+			{Name: "nullable", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether null is a value of it."},
+			{Name: "doc", Type: TypeString, Default: "None", Keyword: true, Doc: "The purpose of the field, for kubectl explain."},
+		},
+	}
+}
+
+func callField(c *call) (starlark.Value, error) {
+	m := &schemaMaker{}
+	s, _, err := m.schema("type", c.arg("type"), 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.fieldValues(s); err != nil {
+		return nil, err
+	}
+	if err := c.fieldBounds(s); err != nil {
+		return nil, err
+	}
+	if err := c.fieldKeys(s); err != nil {
+		return nil, err
+	}
+	rules, err := celRules(c.arg("rules"))
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	if c.boolOr("immutable", false) {
+		rules = append(rules, map[string]any{"rule": "self == oldSelf", "message": "it cannot be changed"})
+	}
+	if rules != nil {
+		before, _ := s["x-kubernetes-validations"].([]any)
+		s["x-kubernetes-validations"] = slices.Concat(before, rules)
+	}
+	if c.boolOr("nullable", false) {
+		s["nullable"] = true
+	}
+	if doc := c.str("doc"); doc != "" {
+		s["description"] = doc
+	}
+	return &declared[crdField]{"field", crdField{s, c.boolOr("required", false), m.fields}}, nil
+}
+
+// fieldValues reads default= and enum=.
+func (c *call) fieldValues(s map[string]any) error {
+	var allowed []any
+	if list, given := c.arg("enum").(starlark.Indexable); given {
+		for i := range list.Len() {
+			v, err := valueOf(list.Index(i), s)
+			if err != nil {
+				return fmt.Errorf("enum: element %d: %w", i, err)
+			}
+			allowed = append(allowed, v)
+		}
+	}
+	if allowed != nil {
+		s["enum"] = allowed
+	}
+	if v := c.arg("default"); v != nil && v != starlark.None {
+		plain, err := valueOf(v, s)
+		if err != nil {
+			return fmt.Errorf("default: %w", err)
+		}
+		if allowed != nil && !slices.ContainsFunc(allowed, func(a any) bool { return fmt.Sprint(a) == fmt.Sprint(plain) }) {
+			return fmt.Errorf("default: %s is not in enum", clip(v.String()))
+		}
+		s["default"] = plain
+	}
+	return nil
+}
+
+// valueOf is a value of a field as plain data; it must be of the field's type.
+func valueOf(v starlark.Value, s map[string]any) (any, error) {
+	plain, err := object.ToPlainWithin(v, maxCRD)
+	if err != nil {
+		return nil, err
+	}
+	got := ""
+	switch p := plain.(type) {
+	case string:
+		got = "string"
+	case bool:
+		got = "boolean"
+	case int64, uint64:
+		got = "integer"
+	case float64:
+		if got = "number"; p == math.Trunc(p) {
+			got = "integer"
+		}
+	case []any:
+		got = "array"
+	case map[string]any:
+		got = "object"
+	}
+	want, typed := s["type"].(string)
+	switch {
+	case typed && got != want && !(want == "number" && got == "integer"):
+		return nil, fmt.Errorf("got %s, want %s", v.Type(), want)
+	case s["x-kubernetes-int-or-string"] == true && got != "string" && got != "integer":
+		return nil, fmt.Errorf("got %s, want a number or a text", v.Type())
+	}
+	return plain, nil
+}
+
+// fieldBounds reads min=, max=, pattern= and format=.
+func (c *call) fieldBounds(s map[string]any) error {
+	names := map[any][2]string{
+		"string": {"minLength", "maxLength"}, "array": {"minItems", "maxItems"}, "object": {"minProperties", "maxProperties"},
+		"integer": {"minimum", "maximum"}, "number": {"minimum", "maximum"},
+	}[s["type"]]
+	bounds := [2]*float64{}
+	for i, param := range []string{"min", "max"} {
+		v := c.arg(param)
+		if v == nil {
+			continue
+		}
+		f, _ := starlark.AsFloat(v)
+		whole := f == math.Trunc(f) && math.Abs(f) <= math.MaxInt32
+		numbers := names[i] == "minimum" || names[i] == "maximum"
+		switch {
+		case names[i] == "":
+			return fmt.Errorf("%s: only numbers, texts, lists and dicts have one", param)
+		case math.IsNaN(f) || math.IsInf(f, 0):
+			return fmt.Errorf("%s: %s is no number", param, v)
+		case !numbers && (!whole || f < 0):
+			return fmt.Errorf("%s: %s is no length", param, v)
+		}
+		bounds[i] = &f
+		if s[names[i]] = f; whole {
+			s[names[i]] = int64(f)
+		}
+	}
+	if bounds[0] != nil && bounds[1] != nil && *bounds[0] > *bounds[1] {
+		return errors.New("min is greater than max")
+	}
+	for _, param := range []string{"pattern", "format"} {
+		if c.arg(param) == nil {
+			continue
+		}
+		if s["type"] != "string" {
+			return fmt.Errorf("%s: only a text has one", param)
+		}
+		s[param] = c.str(param)
+	}
+	if text, given := s["pattern"].(string); given {
+		if _, err := regexp.Compile(text); err != nil {
+			return fmt.Errorf("pattern: %s", message.Line(err.Error()))
+		}
+	}
+	return nil
+}
+
+// fieldKeys reads keys=.
+func (c *call) fieldKeys(s map[string]any) error {
+	keys := c.strings("keys")
+	if len(keys) == 0 {
+		return nil
+	}
+	items, _ := s["items"].(map[string]any)
+	properties, is := items["properties"].(map[string]any)
+	if !is {
+		return errors.New("keys: only a list of dicts has them")
+	}
+	required, _ := items["required"].([]any)
+	var names []any
+	for _, key := range keys {
+		p, is := properties[key].(map[string]any)
+		switch {
+		case !is:
+			return fmt.Errorf("keys: the elements have no field %s%s", clip(key), didYouMean(key, sortedKeys(properties)))
+		case !slices.Contains(required, any(key)) && p["default"] == nil:
+			return fmt.Errorf("keys: %s must be required or have a default", key)
+		}
+		names = append(names, key)
+	}
+	s["x-kubernetes-list-type"], s["x-kubernetes-list-map-keys"] = "map", names
+	return nil
+}
