@@ -1,8 +1,10 @@
 package builtins
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -152,6 +154,14 @@ type conversion struct {
 	b      *ConvertBinding
 	to     string // the version, without the group
 	chains map[string][]string
+}
+
+// First is the function of the lowest pair of versions: it stands for all.
+func (b *ConvertBinding) First() starlark.Callable {
+	keys := slices.SortedFunc(maps.Keys(b.Steps), func(x, y [2]string) int {
+		return cmp.Or(strings.Compare(x[0], y[0]), strings.Compare(x[1], y[1]))
+	})
+	return b.Steps[keys[0]]
 }
 
 // Converted returns a function of Starlark that converts all objects of a request

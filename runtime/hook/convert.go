@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -12,10 +13,16 @@ import (
 // for all objects.
 func convert(ctx context.Context, r Request, b *builtins.ConvertBinding) Result {
 	var response builtins.Response
+	subject := ""
+	if len(r.Request.Objects) > 0 {
+		subject = effect.RefOf(r.Request.Objects[0]).String()
+	}
 	_, usage, err := r.Host.Call(ctx, b.Converted(r.Request, &response), nil, script.CallOptions{
 		Name:    r.Hook.ID,
 		Context: &builtins.Context{Phase: builtins.PhaseConvert, Log: r.Log},
 		Limits:  script.Limits{Wall: r.Hook.Timeout},
+		Of:      b.First(),
+		Subject: subject,
 	})
 	if err != nil {
 		return Result{Usage: usage, Err: err}

@@ -150,6 +150,7 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 		Name:    r.Hook.ID,
 		Context: &builtins.Context{Phase: phase, Run: run, Log: r.Log},
 		Limits:  script.Limits{Wall: wall},
+		Subject: r.Key,
 	})
 	usage.Waited += time.Duration(waited.total.Load())
 	if err == nil && binding != nil {

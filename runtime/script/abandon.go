@@ -13,26 +13,43 @@ import (
 // for instance, cannot be ended, but nobody has to wait for it.
 const patience = time.Second
 
-// errStuck is the answer to a call of a function of which another one does not end.
+// maxStuck is how many calls of one function may go on past their limits before nobody calls it any
+// more, whatever it is about.
+const maxStuck = 4
+
+// errStuck is the answer to a call of which an earlier one does not end.
 var errStuck = errors.New("an earlier run has passed its time limit and does not end: it is in one step that takes very long; the next one begins once it has ended")
 
-// stuck counts the calls that were given up and have not ended yet, by function.
+// work is a function of a file, and what it is called about.
+type work struct {
+	fn      starlark.Callable
+	subject string
+}
+
+// stuck counts the calls that were given up and have not ended yet.
 type stuck struct {
-	mu        sync.Mutex
-	functions map[starlark.Callable]int
+	mu    sync.Mutex
+	calls map[work]int
 }
 
-func (s *stuck) has(fn starlark.Callable) bool {
+// has says whether nobody may begin this work: it goes on already, or too many calls of the function do.
+func (s *stuck) has(w work) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.functions[fn] > 0
+	all := 0
+	for other, n := range s.calls {
+		if other.fn == w.fn {
+			all += n
+		}
+	}
+	return s.calls[w] > 0 || all >= maxStuck
 }
 
-func (s *stuck) add(fn starlark.Callable, n int) {
+func (s *stuck) add(w work, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.functions[fn] += n; s.functions[fn] == 0 {
-		delete(s.functions, fn)
+	if s.calls[w] += n; s.calls[w] == 0 {
+		delete(s.calls, w)
 	}
 }
 

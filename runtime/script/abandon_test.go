@@ -64,7 +64,7 @@ func TestACallThatDoesNotEndIsGivenUp(t *testing.T) {
 		}
 		close(released)
 		synctest.Wait()
-		if err := call(t.Context(), "f"); err != nil || len(f.stuck.functions) != 0 {
+		if err := call(t.Context(), "f"); err != nil || len(f.stuck.calls) != 0 {
 			t.Errorf("after it has ended: %v", err)
 		}
 		// So are calls whose context ends.
@@ -92,4 +92,51 @@ func TestARunThatIsEndedWithinABuiltinSaysWhy(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "stopped: interrupted") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A function that does not end for one subject is called for others, but not for many; one that was made for a call
+// counts as the function whose work it does.
+func TestACallThatDoesNotEndIsOfItsSubject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		released, entered := make(chan struct{}), 0
+		f := newFixture(t, map[string]string{"a.star": "def f():\n    wait()\n"}, func(o *Options) {
+			o.Predeclared["wait"] = starlark.NewBuiltin("wait", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
+				entered++
+				<-released
+				return starlark.None, nil
+			})
+		})
+		globals, err := f.Load(t.Context(), "a.star")
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := globals["f"].(starlark.Callable)
+		call := func(subject string) error {
+			made := starlark.NewBuiltin("made", func(thread *starlark.Thread, _ *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+				return starlark.Call(thread, of, nil, nil)
+			})
+			_, _, err := f.Call(t.Context(), made, nil, CallOptions{
+				Name: "web/a", Context: &builtins.Context{Log: &f.log}, Limits: Limits{Wall: time.Second}, Of: of, Subject: subject,
+			})
+			return err
+		}
+		for i, subject := range []string{"a", "a", "b", "a", "c", "d", "e", "f", "b"} {
+			err := call(subject)
+			wantStuck := i == 1 || i == 3 || i > 5 // the same, or a fifth
+			if errors.Is(err, errStuck) != wantStuck {
+				t.Errorf("call %d, of %s: %v", i, subject, err)
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), "a.star:1:1: ") {
+				t.Errorf("call %d: %v does not say where", i, err)
+			}
+		}
+		if entered != maxStuck {
+			t.Errorf("%d calls go on, want %d", entered, maxStuck)
+		}
+		close(released)
+		synctest.Wait()
+		if err := call("e"); err != nil || len(f.stuck.calls) != 0 {
+			t.Errorf("after they have ended: %v", err)
+		}
+	})
 }

@@ -73,7 +73,7 @@ func New(o Options) *Host {
 	h := &Host{
 		files: o.Files, std: o.Std, context: o.Context, limits: o.Limits, cover: o.Cover,
 		governor: o.Governor, cache: o.Cache, predeclared: o.Predeclared,
-		stuck:      &stuck{functions: map[starlark.Callable]int{}},
+		stuck:      &stuck{calls: map[work]int{}},
 		rewordings: rewordings(), loads: make(map[string]*load),
 	}
 	if h.cache == nil {
@@ -196,10 +196,15 @@ func (h *Host) read(path string) ([]byte, error) {
 
 // Call calls fn with args on a new thread. Errors are *Error, which holds the
 // place, what a builtin returned, and which limit was passed. fn must come from
-// a file of this process and be frozen, so that calls may go on in parallel.
+// a file of this process and be frozen, so that calls may go on in parallel, or be made for this
+// call, which o.Of says.
 func (h *Host) Call(ctx context.Context, fn starlark.Callable, args starlark.Tuple, o CallOptions) (starlark.Value, Usage, error) {
-	if h.stuck.has(fn) {
-		return nil, Usage{}, h.diagnose(errStuck, nil, entry(fn))
+	w := work{fn: fn, subject: o.Subject}
+	if o.Of != nil {
+		w.fn = o.Of
+	}
+	if h.stuck.has(w) {
+		return nil, Usage{}, h.diagnose(errStuck, nil, entry(w.fn))
 	}
 	r := newRun(ctx, h.governor, o.Limits)
 	r.share.module = moduleOf(o.Name)
@@ -216,7 +221,7 @@ func (h *Host) Call(ctx context.Context, fn starlark.Callable, args starlark.Tup
 			return err
 		})
 	}()
-	inTime := r.wait(ended, r.share.module, func(n int) { h.stuck.add(fn, n) })
+	inTime := r.wait(ended, r.share.module, func(n int) { h.stuck.add(w, n) })
 	cause := r.cancelled()
 	var usage Usage
 	if inTime {
@@ -228,10 +233,10 @@ func (h *Host) Call(ctx context.Context, fn starlark.Callable, args starlark.Tup
 		used(usage)
 	}
 	if !inTime {
-		return nil, usage, h.diagnose(cause, cause, entry(fn))
+		return nil, usage, h.diagnose(cause, cause, entry(w.fn))
 	}
 	if err != nil {
-		return nil, usage, h.diagnose(err, cause, entry(fn))
+		return nil, usage, h.diagnose(err, cause, entry(w.fn))
 	}
 	return v, usage, nil
 }

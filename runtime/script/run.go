@@ -63,6 +63,12 @@ type CallOptions struct {
 	Context *builtins.Context
 	// Limits of this call.
 	Limits Limits
+	// Of is the function of a file whose work is done, when the one that is called was made for
+	// this call: it is named where an error has no place. Nil: the one that is called.
+	Of starlark.Callable
+	// Subject is what the call is about, as default/web. While a call does not end, no other about the
+	// same subject begins.
+	Subject string
 }
 
 const (
