@@ -119,6 +119,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c.charts()
 	c.definitions()
 	c.allKinds()
+	c.examples()
 	for _, s := range c.files {
 		c.literalKinds(s)
 	}

@@ -47,7 +47,7 @@ func run(t testing.TB, o Options) Result {
 // All that is wrong with a tree is told at once, with its lines, and what is fine
 // beside it is not.
 func TestAllFindings(t *testing.T) {
-	for _, name := range []string{"broken", "calls"} {
+	for _, name := range []string{"broken", "calls", "examples"} {
 		allFindings(t, "testdata/"+name)
 	}
 }

@@ -1,0 +1,241 @@
+package check
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
+	"github.com/starling-operator/starling/runtime/script"
+	"github.com/starling-operator/starling/runtime/sim/store"
+)
+
+// Controllers are tried on the objects in the examples/ of their module: the simulated API server
+// says whether it would take them, and the children that desired wants for them.
+
+// example is one object of a file in examples/.
+type example struct {
+	file   string
+	object map[string]any
+}
+
+// examples tries all controllers.
+func (c *checker) examples() {
+	var builtinKinds *store.Builtins // takes time to make
+	for _, m := range c.modules {
+		if m.Err != nil || !slices.ContainsFunc(m.Hooks, func(h *generation.Hook) bool { return h.Controller != nil }) {
+			continue
+		}
+		for _, e := range c.readExamples(m) {
+			if builtinKinds == nil {
+				builtinKinds = store.NewBuiltins()
+			}
+			c.example(m, e, c.server(builtinKinds))
+		}
+	}
+}
+
+// readExamples are the objects in the examples/ of a module, by file.
+func (c *checker) readExamples(m *generation.Module) (out []example) {
+	// A folder that is not there is no example.
+	_ = fs.WalkDir(c.tree.Files, m.Tree.Dir+"/examples", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file)) {
+			return err
+		}
+		data, err := fs.ReadFile(c.tree.Files, file)
+		if err != nil {
+			return err
+		}
+		found, err := readObjects(data)
+		if err != nil {
+			c.addAt(Error, "examples", m.Name, file, err.Error(), "")
+		}
+		for _, obj := range found {
+			out = append(out, example{file, obj})
+		}
+		return nil
+	})
+	return out
+}
+
+// readObjects reads the objects of a text of YAML.
+func readObjects(data []byte) (out []map[string]any, err error) {
+	docs, err := bounded.YAMLDocuments(data)
+	if err != nil {
+		return nil, err
+	}
+	for i, doc := range docs {
+		text, err := yaml.YAMLToJSONStrict(doc)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", i+1, err)
+		}
+		if string(text) == "null" { // comments only
+			continue
+		}
+		obj := &unstructured.Unstructured{}
+		if err := obj.UnmarshalJSON(text); err != nil || obj.GetName() == "" {
+			return nil, fmt.Errorf("document %d: not an object of Kubernetes with apiVersion, kind and metadata.name", i+1)
+		}
+		out = append(out, obj.Object)
+	}
+	return out, nil
+}
+
+// server is an API server that serves the kinds of the tree.
+func (c *checker) server(kinds *store.Builtins) *store.Store {
+	s := store.New(store.Options{Builtins: kinds, MakeNamespaces: true})
+	for _, m := range c.modules {
+		for _, f := range slices.Concat(m.Tree.CRDs, c.subcharts[m.Name]) {
+			c.serve(s, m, f)
+		}
+	}
+	return s
+}
+
+// serve has the server serve the kinds of one file.
+func (c *checker) serve(s *store.Store, m *generation.Module, f tree.File) {
+	found, err := readObjects(f.Data)
+	if err != nil {
+		return // definitions() says so
+	}
+	for _, obj := range found {
+		delete(obj, "status")
+		if _, err := create(s, obj); err != nil {
+			c.addAt(Error, "load", m.Name, f.Path, err.Error(), "")
+		}
+	}
+}
+
+// create makes an object as somebody does who wants to be warned of mistakes. One that is there already,
+// as a namespace may be, stays as it is.
+func create(s *store.Store, obj map[string]any) (store.Result, error) {
+	ref := effect.RefOf(obj)
+	k, known := s.KindOf(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if !known {
+		return store.Result{Object: obj}, nil
+	}
+	t := store.Target{GVR: k.GVR()}
+	if k.Namespaced {
+		t.Namespace = cmp.Or(ref.Namespace, "default")
+	}
+	made, err := s.Create(t, obj, store.WriteOptions{Manager: "starling"})
+	if apierrors.IsAlreadyExists(err) {
+		return store.Result{Object: obj}, nil
+	}
+	return made, err
+}
+
+// example tries the controllers of one kind on one object.
+func (c *checker) example(m *generation.Module, e example, s *store.Store) {
+	ref := effect.RefOf(e.object)
+	c.kind(m.Name, e.file, "examples/: ", ref.APIVersion, ref.Kind)
+	made, err := create(s, e.object)
+	if err != nil {
+		c.addAt(Error, "examples", m.Name, e.file, fmt.Sprintf("%s: the API server refuses it: %s", ref, err), "")
+		return
+	}
+	for _, warning := range made.Warnings {
+		c.addAt(Warning, "examples", m.Name, e.file, fmt.Sprintf("%s: %s", ref, warning), "")
+	}
+	for _, h := range m.Hooks {
+		if h.Controller == nil || h.Bindings[0].Watch.Kind != ref.Kind || groupOf(h.Bindings[0].Watch.APIVersion) != groupOf(ref.APIVersion) {
+			continue
+		}
+		c.desired(m, h, e, s, made.Object)
+	}
+}
+
+// desired has a controller say which children an object gets, and looks at them.
+func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s *store.Store, parent map[string]any) {
+	ref := effect.RefOf(parent)
+	key := ref.Name
+	if ref.Namespace != "" {
+		key = ref.Namespace + "/" + ref.Name
+	}
+	run := &builtins.Run{
+		Module: m.Name, Hook: h.HookDecl.ID, Global: m.Global, Key: key,
+		Namespace: cmp.Or(ref.Namespace, m.Decl.Namespace, "starling-system"),
+		Instance:  effect.Instance{Namespace: "starling-system", Name: "starling"},
+		Scope: func(apiVersion, kind string) (bool, error) {
+			k, known := s.KindOf(schema.FromAPIVersionAndKind(apiVersion, kind))
+			return !known || k.Namespaced, nil
+		},
+		// Without Owns all kinds are taken: each one that is missing is told.
+	}
+	var out builtins.Decided
+	look := func(*builtins.Desired, []reconcile.Child) error { return nil }
+	_, _, err := c.gen.Host.Call(c.ctx, builtins.Decide(h.Fn, key, object.New(parent), nil, look, &out), nil, script.CallOptions{
+		Name:    h.ID,
+		Context: &builtins.Context{Phase: builtins.PhaseDesired, Run: run, Log: silent{}},
+		Limits:  script.Limits{Wall: h.Timeout},
+	})
+	switch {
+	case err != nil:
+		c.addError("examples", m.Name, err)
+	case out.Stalled != "":
+		c.addAt(Note, "examples", m.Name, e.file, fmt.Sprintf("%s: the controller is stalled: %s", ref, out.Stalled), "")
+	}
+	missing := map[string]bool{}
+	for i := range out.Parts {
+		c.part(m, h, s, &out.Parts[i], missing)
+	}
+}
+
+// part looks at one child that is wanted. missing are the kinds that owns lacks, as far as they
+// were told.
+func (c *checker) part(m *generation.Module, h *generation.Hook, s *store.Store, p *builtins.Part, missing map[string]bool) {
+	kind := reconcile.Kind{APIVersion: p.ID.APIVersion, Kind: p.ID.Kind}
+	if owns := fmt.Sprintf("owns(%q, %q)", kind.APIVersion, kind.Kind); !slices.Contains(h.Controller.Owns, kind) && !missing[owns] {
+		missing[owns] = true
+		c.addAt(Error, "examples", m.Name, p.Pos, fmt.Sprintf("part %q is of a kind that the controller does not own", p.Name), "add "+owns+" to owns")
+	}
+	want := filled(p)
+	made, err := create(s, want)
+	if err != nil {
+		c.addAt(Error, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: the API server refuses it: %s", p.Name, err), "")
+		return
+	}
+	for _, warning := range made.Warnings {
+		c.addAt(Warning, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: %s", p.Name, warning), "")
+	}
+	for _, at := range otherForms("", want, made.Object) {
+		c.addAt(Warning, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: the API server keeps %s, so the child looks changed at each look", p.Name, at), "write it as the API server keeps it")
+	}
+	if p.ID.Kind == "Secret" && p.ID.APIVersion == "v1" {
+		return
+	}
+	for _, at := range plainSecrets("", want) {
+		c.addAt(Warning, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: %s looks like a secret, and anybody who may read the %s can read it", p.Name, at, p.ID.Kind), "put it into a Secret, and refer to that")
+	}
+}
+
+// filled is the object of a part, with values in the place of those that are made later.
+func filled(p *builtins.Part) map[string]any {
+	if len(p.Fill) == 0 {
+		return p.Object
+	}
+	given, _ := p.Object["data"].(map[string]any)
+	data := map[string]any{}
+	maps.Copy(data, given)
+	for _, f := range p.Fill {
+		data[f.Key] = base64.StdEncoding.EncodeToString([]byte(f.Key))
+	}
+	out := maps.Clone(p.Object)
+	out["data"] = data
+	return out
+}
