@@ -14,8 +14,8 @@ func newNewCommand() *cobra.Command {
 	from := &newFrom{}
 	cmd := &cobra.Command{
 		Use:   "new",
-		Short: "Write the first files of a module, of a hook or of a test, or bring an old tree over",
-		Long: `Writes the first files of a module, of a hook or of a test.
+		Short: "Write the first files of a module, of a controller, of a hook or of a test, or bring an old tree over",
+		Long: `Writes the first files of a module, of a controller, of a hook or of a test.
 
 With --from-addon-operator or --from-shell-operator it writes a module tree out of an old
 one: bindings, values, schemas, CRDs and charts are translated, bodies of hooks become TODO
@@ -40,6 +40,22 @@ printed. NAME may have a weight: 020-web.`,
 		Args:    exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made, err := scaffold.Module(modules, args[0])
+			for _, path := range made {
+				fmt.Fprintln(cmd.OutOrStdout(), path)
+			}
+			return err
+		},
+	}, &cobra.Command{
+		Use:   "controller NAME",
+		Short: "Write a module with a kind and a controller for it",
+		Long: `Writes a new module to a folder of its name: module.star, which declares a kind of that
+name, a controller that makes a Deployment and a Service for each object, its test and an
+example object. Nothing is overwritten. The names of the files are printed. NAME may have a
+weight: 020-web-app.`,
+		Example: "  starling new controller web-app --modules addons",
+		Args:    exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			made, err := scaffold.Controller(modules, args[0])
 			for _, path := range made {
 				fmt.Fprintln(cmd.OutOrStdout(), path)
 			}

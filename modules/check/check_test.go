@@ -97,6 +97,9 @@ func TestScaffoldsAreClean(t *testing.T) {
 	if _, err := scaffold.Module(root, "web"); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := scaffold.Controller(root, "web-app"); err != nil {
+		t.Fatal(err)
+	}
 	for _, module := range []string{"web", "global"} {
 		if _, err := scaffold.Hook(root, module, "count"); err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package scaffold writes the first files of a module, of a hook and of a test: they
-// load, `starling check` has nothing to say of them, and `starling test` passes.
+// Package scaffold writes the first files of a module, of a controller, of a hook and of a
+// test: they load, `starling check` has nothing to say of them, and `starling test` passes.
 package scaffold
 
 import (
@@ -26,29 +26,60 @@ var files embed.FS
 // when it is missing. It returns the paths of the files. A module that is there is an
 // error, whatever weight its folder's name has.
 func Module(root, name string) ([]string, error) {
-	if _, _, err := tree.ParseFolder(name); err != nil {
-		return nil, fmt.Errorf("module %q: %w", name, err)
+	plain, err := newModule(root, name)
+	if err != nil {
+		return nil, err
+	}
+	return folder("_files/module", filepath.Join(root, name), "", struct{ Name, Key string }{plain, tree.Key(plain)})
+}
+
+// Controller writes a new module below root, as [Module] does, that declares a kind, and has a
+// controller for it, a test and an example object.
+func Controller(root, name string) ([]string, error) {
+	plain, err := newModule(root, name)
+	if err != nil {
+		return nil, err
+	}
+	key := tree.Key(plain)
+	kind := strings.ToUpper(key[:1]) + key[1:]
+	if kind[0] < 'A' || kind[0] > 'Z' {
+		return nil, fmt.Errorf("controller %q: its kind is called as the module, so the name must begin with a letter", name)
+	}
+	fn := function(strings.ReplaceAll(plain, "-", "_"))
+	return folder("_files/controller", filepath.Join(root, name), plain, struct{ Name, Kind, Function string }{plain, kind, fn})
+}
+
+// newModule returns the name, without its weight, of a module that is not there yet.
+func newModule(root, name string) (string, error) {
+	_, plain, err := tree.ParseFolder(name)
+	if err != nil {
+		return "", fmt.Errorf("module %q: %w", name, err)
 	}
 	if name == "lib" || name == "testdata" {
-		return nil, fmt.Errorf("module %q: no module may be in a folder of this name: lib is the tree's own library, and of testdata no tests are run", name)
+		return "", fmt.Errorf("module %q: no module may be in a folder of this name: lib is the tree's own library, and of testdata no tests are run", name)
 	}
-	_, plain, _ := tree.ParseFolder(name)
-	if dir, err := find(root, plain); err != nil {
-		return nil, err
-	} else if dir != "" {
-		return nil, fmt.Errorf("module %s is there already: %s", plain, filepath.Join(root, dir))
+	dir, err := find(root, plain)
+	if err != nil {
+		return "", err
 	}
-	data := struct{ Name, Key string }{plain, tree.Key(plain)}
-	var made []string
-	err := fs.WalkDir(files, "_files/module", func(path string, d fs.DirEntry, err error) error {
+	if dir != "" {
+		return "", fmt.Errorf("module %s is there already: %s", plain, filepath.Join(root, dir))
+	}
+	return plain, nil
+}
+
+// folder writes all files of a folder, with NAME in their names replaced by name.
+func folder(from, to, name string, data any) (made []string, err error) {
+	err = fs.WalkDir(files, from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		to := filepath.Join(root, name, filepath.FromSlash(strings.TrimPrefix(path, "_files/module/")))
-		if err := write(path, to, data); err != nil {
+		file := strings.ReplaceAll(strings.TrimPrefix(path, from+"/"), "NAME", name)
+		file = filepath.Join(to, filepath.FromSlash(file))
+		if err := write(path, file, data); err != nil {
 			return err
 		}
-		made = append(made, to)
+		made = append(made, file)
 		return nil
 	})
 	return made, err

@@ -25,6 +25,11 @@ func TestScaffoldsLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, name := range []string{"030-web-app", "part"} {
+		if _, err := Controller(root, name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// Names that are words of the language or builtins are taken all the same.
 	for module, name := range map[string]string{"ingress-nginx": "count-pods", "web": "values", "020-ingress-nginx": "for", "global": "zones"} {
 		path, err := Hook(root, module, name)
@@ -43,12 +48,12 @@ func TestScaffoldsLoad(t *testing.T) {
 	for _, p := range g.Problems {
 		t.Error(p)
 	}
-	for _, m := range append([]*generation.Module{g.Global}, g.Modules["web"], g.Modules["ingress-nginx"]) {
+	for _, m := range append([]*generation.Module{g.Global}, g.Modules["web"], g.Modules["ingress-nginx"], g.Modules["web-app"], g.Modules["part"]) {
 		if m.Err != nil {
 			t.Error(m.Err)
 		}
 	}
-	for _, id := range []string{"ingress-nginx/hooks/count-pods.star:count_pods", "web/hooks/values.star:values_hook", "ingress-nginx/hooks/for.star:for_hook", "web/hooks/nodes.star:count_nodes"} {
+	for _, id := range []string{"ingress-nginx/hooks/count-pods.star:count_pods", "web/hooks/values.star:values_hook", "ingress-nginx/hooks/for.star:for_hook", "web/hooks/nodes.star:count_nodes", "web-app/web-app", "part/part"} {
 		if g.Hook(id) == nil {
 			t.Errorf("there is no hook %s", id)
 		}
@@ -78,6 +83,8 @@ func TestNothingIsOverwritten(t *testing.T) {
 	}
 	for name, fn := range map[string]func() error{
 		"is there already":                     func() error { _, err := Module(root, "web"); return err },
+		"web is there already":                 func() error { _, err := Controller(root, "web"); return err },
+		"must begin with a letter":             func() error { _, err := Controller(root, "3d"); return err },
 		"a.star is there already":              func() error { _, err := Hook(root, "web", "a"); return err },
 		"there is no module wbe":               func() error { _, err := Hook(root, "wbe", "a"); return err },
 		"begins with a letter":                 func() error { _, err := Hook(root, "web", "../a"); return err },
