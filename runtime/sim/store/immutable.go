@@ -32,6 +32,8 @@ func immutable(k *kind, obj, old map[string]any) field.ErrorList {
 		}
 	case "services":
 		return fixedAddresses(obj, old)
+	case "pods":
+		return fixedPod(obj, old)
 	case "jobs.batch":
 		return fixedJob(obj, old)
 	case "statefulsets.apps":
@@ -93,6 +95,39 @@ func fixedAddresses(obj, old map[string]any) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs").Index(0), now, "may not change once set")}
+}
+
+// fixedPod holds all of a Pod but its images, its tolerations and its gates; its deadline may be set
+// and come nearer.
+func fixedPod(obj, old map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	before, had := nested(old, "spec", "activeDeadlineSeconds").(int64)
+	if now, has := nested(obj, "spec", "activeDeadlineSeconds").(int64); had && (!has || now > before) {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "activeDeadlineSeconds"), now, "must be less than or equal to previous value"))
+	}
+	part := func(o map[string]any) map[string]any {
+		m := maps.Clone(specOf(o))
+		for _, list := range []string{"containers", "initContainers"} {
+			var left []any
+			for _, c := range mapsOf(m[list]) {
+				left = append(left, without(c, "image", true))
+			}
+			if left != nil {
+				m[list] = left
+			}
+		}
+		return m
+	}
+	may := []string{"activeDeadlineSeconds", "tolerations", "schedulingGates"}
+	if nested(old, "spec", "nodeName") == nil {
+		may = append(may, "nodeName") // the scheduler of the simulation writes it; a real one asks for a binding
+	}
+	if !sameBut(part(obj), part(old), may...) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec"), "pod updates may not change fields other than `spec.containers[*].image`,"+
+			"`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"+
+			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"))
+	}
+	return errs
 }
 
 func fixedJob(obj, old map[string]any) field.ErrorList {
