@@ -9,24 +9,27 @@ import (
 	"github.com/starling-operator/starling/stdlib"
 )
 
-// The tree below testdata has all that parts can ask for; its tests hold in other orders, too.
+// The tree below testdata has all that parts can ask for; its tests, and those of the examples, hold in
+// other orders, too.
 func TestControllers(t *testing.T) {
-	read, err := tree.ReadDir("testdata/controllers", tree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return discard{} }})
-	err = Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: 5}, func(f File) {
-		for _, r := range f.Tests {
-			if r.Err != nil {
-				t.Errorf("%s: %v", r.Name, r.Err)
+	for _, dir := range []string{"testdata/controllers", "../../examples/application", "../../examples/controllers"} {
+		read, err := tree.ReadDir(dir, tree.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return discard{} }})
+		err = Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: 5}, func(f File) {
+			for _, r := range f.Tests {
+				if r.Err != nil {
+					t.Errorf("%s: %v", r.Name, r.Err)
+				}
 			}
+			if f.Err != nil || len(f.Tests) == 0 {
+				t.Errorf("%s: %v, %d tests", f.Path, f.Err, len(f.Tests))
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if f.Err != nil || len(f.Tests) == 0 {
-			t.Errorf("%s: %v, %d tests", f.Path, f.Err, len(f.Tests))
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
