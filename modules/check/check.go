@@ -140,6 +140,7 @@ func (c *checker) definitions() {
 			if err != nil {
 				c.addText(Error, "load", m.Name, err.Error())
 			}
+			c.schemas(m.Name, f)
 			for name, sum := range sums {
 				if other, ok := known[name]; !ok {
 					known[name] = first{f.Path, sum}
