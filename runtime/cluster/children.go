@@ -49,6 +49,7 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	}
 	var found map[string]any
 	if m.Kind == effect.WriteApply && m.Unchanged == nil {
+		p.seen = true // the watch shows none; an apply for no object meets a conflict where one is, which then is read
 		p.ours = func(live map[string]any) error {
 			if !madeFor(live, m.Object, manager) {
 				return fmt.Errorf("cannot apply %s: it is there, and this controller did not make it for this parent: delete it, or give the child another name", m.Ref)

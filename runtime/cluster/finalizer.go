@@ -15,11 +15,7 @@ import (
 // holds only for what was read.
 func (w *Writer) finalizer(ctx context.Context, manager string, wr effect.Write) error {
 	for try := 1; ; try++ {
-		live, err := w.o.Client.Get(ctx, wr.Ref)
-		if err != nil {
-			return err
-		}
-		next, err := finalizersOf(live, wr)
+		live, next, err := w.finalizersNow(ctx, wr, try == 1)
 		if err != nil || next == nil {
 			return err
 		}
@@ -40,10 +36,28 @@ func (w *Writer) finalizer(ctx context.Context, manager string, wr effect.Write)
 			return nil
 		case wr.Kind == effect.WriteRemoveFinalizer && apierrors.IsNotFound(err):
 			return nil
+		case try == 1 && apierrors.IsNotFound(err): // a watch may have shown it that is behind
 		case try == maxTries || !apierrors.IsConflict(err):
 			return err
 		}
 	}
+}
+
+// finalizersNow returns an object, and the finalizers that it gets, nil when there is nothing to do. At first
+// it is as a watch shows it: when it has changed since, the write meets a conflict.
+func (w *Writer) finalizersNow(ctx context.Context, wr effect.Write, first bool) (live map[string]any, next []any, err error) {
+	if first && w.o.Known != nil {
+		if live = w.o.Known(wr.Ref); live != nil {
+			if next, err = finalizersOf(live, wr); err == nil && next != nil {
+				return live, next, nil
+			}
+		}
+	}
+	if live, err = w.o.Client.Get(ctx, wr.Ref); err != nil {
+		return nil, nil, err
+	}
+	next, err = finalizersOf(live, wr)
+	return live, next, err
 }
 
 // finalizersOf returns the finalizers that an object is to have after a write, nil when

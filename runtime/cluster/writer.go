@@ -23,6 +23,9 @@ type WriterOptions struct {
 	// it is gone, of the write's cause, and of when it was asked for. Nil tells nobody.
 	// Members of a set are written side by side, so that several goroutines may call it.
 	Observe func(ref effect.Ref, obj map[string]any, cause *effect.Cause, asked time.Time)
+	// Known returns an object as a watch shows it, nil where none does. It spares a read before a write
+	// that holds for that version only. Nil knows none.
+	Known func(ref effect.Ref) map[string]any
 	// JQ runs the programs of jq patches: it returns what a program makes of an
 	// object, which it leaves alone. It bounds them, and its errors are lines for
 	// people that do not quote the object. Nil refuses such patches.

@@ -196,7 +196,7 @@ func New(o Options) (*Driver, error) {
 	d.writer = cluster.NewWriter(cluster.WriterOptions{
 		Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance,
 		// The next snapshot shows what was written.
-		Observe: d.watches.Observe, JQ: builtins.PatchJQ,
+		Observe: d.watches.Observe, Known: d.watches.Whole, JQ: builtins.PatchJQ,
 	})
 	d.openRecorder(instance)
 	d.executor = executor.New(executor.Options{
