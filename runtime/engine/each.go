@@ -116,6 +116,7 @@ func (e *Engine) observeObject(h *hook, o Object) *subjects.Subject {
 		return nil
 	case subjects.Leaves:
 		e.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
+		h.lane.RetrySoon(work(s), h.gen.Retry.Min)
 	}
 	return s
 }
