@@ -1,20 +1,22 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// Starling is killed at each write in the life of a parent: as its children are made, changed and
-// deleted, before the write reaches the API server or before its answer is here. The next process
-// leads to the same end, and nothing is left of a parent that is gone.
+// Starling is killed at each write in the life of a parent: as its children are made, changed, one
+// after the other where they roll, and deleted, before the write reaches the API server or before its
+// answer is here. The next process leads to the same end with the same objects, and nothing is left of a
+// parent that is gone.
 func TestKilledInTheLifeOfAParent(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -29,21 +31,26 @@ var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	quotas     = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 	services   = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	accounts   = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 )
 
-// family has a Service as the parent of two children, one after the other.
+// family has a Service as the parent of two children, one after the other, and of two that come to a new
+// state one by one.
 const family = `
 def family(ctx, o):
-    def child(kind, **fields):
-        return dict({"apiVersion": "v1", "kind": kind, "metadata": {"name": o.metadata.name}}, **fields)
+    def child(kind, suffix = "", **fields):
+        return dict({"apiVersion": "v1", "kind": kind, "metadata": {"name": o.metadata.name + suffix}}, **fields)
+
+    odd = o.spec.ports[0].port % 2 == 1
 
     return [
         part(child("ConfigMap", data = {"port": str(o.spec.ports[0].port)}), name = "first"),
         part(child("ResourceQuota", spec = {"hard": {"pods": str(o.spec.ports[0].port)}}), ready = "exists", after = ["first"]),
+        rolling([part(child("ServiceAccount", "-%d" % i, automountServiceAccountToken = odd)) for i in range(2)]),
     ]
 
 controller("family", k8s.watch("v1", "Service", namespaces = ["$NS"], labels = {"family": "true"}), family,
-           owns = [owns("v1", "ConfigMap"), owns("v1", "ResourceQuota")])
+           owns = [owns("v1", "ConfigMap"), owns("v1", "ResourceQuota"), owns("v1", "ServiceAccount")])
 `
 
 func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
@@ -57,32 +64,49 @@ func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 	parent := func(port int) {
 		shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: p, namespace: %s, labels: {family: \"true\"}}\nspec: {ports: [{name: web, port: %d}]}\n", ns, port))
 	}
-	read := func(what schema.GroupVersionResource, path ...string) (string, error) {
-		o, err := shared.Dynamic.Resource(what).Namespace(ns).Get(t.Context(), "p", metav1.GetOptions{})
-		if err != nil {
-			return "", err
-		}
-		var v any = o.Object
-		for _, key := range path {
-			m, _ := v.(map[string]any)
-			v = m[key]
-		}
-		return fmt.Sprint(v), nil
+	children := []struct {
+		of   schema.GroupVersionResource
+		name string
+		path []string
+	}{
+		{configMaps, "p", []string{"data", "port"}}, {quotas, "p", []string{"spec", "hard", "pods"}},
+		{accounts, "p-0", []string{"automountServiceAccountToken"}}, {accounts, "p-1", []string{"automountServiceAccountToken"}},
 	}
-	follows := func(port string) func() error {
+	uids := map[string]types.UID{}
+	follows := func(port int) func() error {
 		return func() error {
-			text, err := read(configMaps, "data", "port")
-			hard, other := read(quotas, "spec", "hard", "pods")
-			if err := errors.Join(err, other); err != nil || text != port || hard != port {
-				return fmt.Errorf("the children have %s and %s: %w", text, hard, err)
+			for _, c := range children {
+				o, err := shared.Dynamic.Resource(c.of).Namespace(ns).Get(t.Context(), c.name, metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
+				want := fmt.Sprint(port)
+				if c.of == accounts {
+					want = fmt.Sprint(port%2 == 1)
+				}
+				if got, _, _ := unstructured.NestedFieldNoCopy(o.Object, c.path...); fmt.Sprint(got) != want {
+					return fmt.Errorf("%s %s has %v", c.of.Resource, c.name, got)
+				}
+				key := c.of.Resource + "/" + c.name
+				if port == 1 {
+					uids[key] = o.GetUID()
+				} else if uids[key] != o.GetUID() {
+					t.Errorf("%s was made anew", key)
+				}
 			}
 			return r.rests(300 * time.Millisecond)
 		}
 	}
 	gone := func() error {
-		for _, what := range []schema.GroupVersionResource{services, configMaps, quotas} {
-			if _, err := read(what); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("%s p is there: %v", what.Resource, err)
+		for _, what := range []schema.GroupVersionResource{services, configMaps, quotas, accounts} {
+			list, err := shared.Dynamic.Resource(what).Namespace(ns).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for _, o := range list.Items {
+				if strings.HasPrefix(o.GetName(), "p") {
+					return fmt.Errorf("%s %s is there", what.Resource, o.GetName())
+				}
 			}
 		}
 		return r.rests(300 * time.Millisecond)
@@ -97,7 +121,7 @@ func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 		for _, phase := range []struct {
 			change func()
 			ends   func() error
-		}{{func() { parent(1) }, follows("1")}, {func() { parent(2) }, follows("2")}, {remove, gone}} {
+		}{{func() { parent(1) }, follows(1)}, {func() { parent(2) }, follows(2)}, {remove, gone}} {
 			before := r.killAt(n, after, f.process.Kill, phase.change)
 			f.eventually("the change is carried out, or the process is killed", func() error {
 				if r.killed.Load() > before {
@@ -116,7 +140,7 @@ func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 		}
 	}
 	t.Logf("killed at %q", r.at)
-	if !slices.Contains(r.at, "PATCH resourcequotas/p") || !slices.Contains(r.at, "DELETE configmaps/p") {
+	if !slices.Contains(r.at, "PATCH resourcequotas/p") || !slices.Contains(r.at, "PATCH serviceaccounts/p-1") || !slices.Contains(r.at, "DELETE configmaps/p") {
 		t.Error("no process was killed at the writes of the children")
 	}
 }
