@@ -131,6 +131,16 @@ func actionValues(actions []reconcile.Action) starlark.Value {
 	return object.FromPlain(out)
 }
 
+// Question is what a controller is asked about one parent.
+type Question struct {
+	Key    string
+	Parent starlark.Value
+	// Children are those that there are.
+	Children []reconcile.Child
+	// Look is told what is wanted, and notes in Children who has changed them.
+	Look func(*Desired, []reconcile.Child) error
+}
+
 // Decided is what has become of one parent.
 type Decided struct {
 	Desired
@@ -139,32 +149,59 @@ type Decided struct {
 
 // Decide returns a function without parameters that has a controller decide about a parent, and puts
 // the answer into out. Without fn nothing is wanted any more: the parent goes, and its children before it.
-// Children are those that there are; look is told what is wanted, and notes in them who has changed it.
-func Decide(fn starlark.Callable, key string, parent starlark.Value, children []reconcile.Child, look func(*Desired, []reconcile.Child) error, out *Decided) starlark.Callable {
+func (q Question) Decide(fn starlark.Callable, out *Decided) starlark.Callable {
 	name := "nothing is wanted"
 	if fn != nil {
 		name = fn.Name()
 	}
 	return starlark.NewBuiltin(name, func(thread *starlark.Thread, _ *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
-		ctx := NewDesiredCtx(key, parent, children)
+		ctx := NewDesiredCtx(q.Key, q.Parent, q.Children)
 		if fn != nil {
-			v, err := starlark.Call(thread, fn, starlark.Tuple{ctx, parent}, nil)
+			v, err := starlark.Call(thread, fn, starlark.Tuple{ctx, q.Parent}, nil)
 			if err != nil {
 				return nil, err
 			}
 			out.Desired, err = DesiredOf(v)
-			if f, is := fn.(*starlark.Function); is && err != nil {
-				err = fmt.Errorf("%s: %w", f.Position(), err)
-			}
 			if err != nil || out.Hold {
-				return starlark.None, err
+				return starlark.None, atFunction(fn, err)
 			}
 		}
-		if err := look(&out.Desired, children); err != nil {
+		if err := q.Look(&out.Desired, q.Children); err != nil {
 			return nil, err
 		}
-		actions, err := out.Desired.Actions(thread, ctx, reconcile.Inventory{Children: children})
+		actions, err := out.Desired.Actions(thread, ctx, reconcile.Inventory{Children: q.Children})
 		out.Actions = actions
 		return starlark.None, err
 	})
+}
+
+// Status returns a function without parameters that asks fn, the status function of a controller, for fields
+// of the parent's status. Children are ready, or not, as their parts tell that: it comes after Decide.
+func (q Question) Status(fn starlark.Callable, out *map[string]any) starlark.Callable {
+	return starlark.NewBuiltin(fn.Name(), func(thread *starlark.Thread, _ *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		v, err := starlark.Call(thread, fn, starlark.Tuple{NewDesiredCtx(q.Key, q.Parent, q.Children), q.Parent}, nil)
+		if err != nil {
+			return nil, err
+		}
+		plain, err := object.ToPlain(v) // no place for secrets
+		fields, is := plain.(map[string]any)
+		switch {
+		case err != nil:
+		case !is:
+			err = fmt.Errorf("status returned %s; it must return a dict", v.Type())
+		case fields["conditions"] != nil || fields["observedGeneration"] != nil:
+			err = errors.New("status returned conditions or observedGeneration, which Starling writes; leave them out")
+		default:
+			*out = fields
+		}
+		return starlark.None, atFunction(fn, err)
+	})
+}
+
+// atFunction says where the function stands whose answer is wrong.
+func atFunction(fn starlark.Callable, err error) error {
+	if f, is := fn.(*starlark.Function); is && err != nil {
+		return fmt.Errorf("%s: %w", f.Position(), err)
+	}
+	return err
 }

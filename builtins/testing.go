@@ -11,6 +11,7 @@ import (
 
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // A function test_x(t) of a *_test.star file finds this in t: a simulated cluster with
@@ -61,6 +62,8 @@ type World interface {
 	Values(module string) (map[string]any, error)
 	// Runs are those of a hook so far.
 	Runs(hook string) ([]TestRun, error)
+	// Actions are what a controller has decided about a parent when it looked last.
+	Actions(controller, key string) ([]reconcile.Action, error)
 	Metric(name string, labels map[string]string) (float64, bool)
 	// Release is what `helm get` would show of a module's release, nil without one.
 	Release(ctx context.Context, module string) (map[string]any, error)

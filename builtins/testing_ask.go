@@ -61,6 +61,9 @@ func testAskSpecs() []Spec {
 			Param{Name: "fn", Type: TypeFunction, Doc: "The function; it takes ctx and the parent."},
 			Param{Name: "obj", Type: TypeAny, Doc: "The parent: a dict or an object."},
 			Param{Name: "children", Type: TypeList, Default: "[]", Doc: "The children as they are: objects such as those of .objects, or of t.cluster.get. One that Starling has not written is somebody else's."}),
+		spec("controller", "a controller; .actions(key) is what it has decided about the parent \"namespace/name\" when it looked last, as the .actions() of t.desired: [] when all is as it should be",
+			"Looks at a controller.", callTestController,
+			Param{Name: "name", Type: TypeString, Doc: "Its name."}),
 		spec("sent", "a list of messages: .hook, .method, .url, .key, .headers, .body (text) and .json", "Returns the messages of http.send so far.", callTestSent),
 	}
 }

@@ -150,3 +150,17 @@ func (d *testAnswer) actions(thread *starlark.Thread, children []reconcile.Child
 	})
 	return actionValues(actions), err
 }
+
+func callTestController(c *call, t *Test) (starlark.Value, error) {
+	controller := c.str("name")
+	return starlarkstruct.FromStringDict(starlark.String("controller"), starlark.StringDict{
+		"actions": starlark.NewBuiltin("actions", func(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+			var key string
+			if err := starlark.UnpackArgs(b.Name(), args, kwargs, "key", &key); err != nil {
+				return nil, err
+			}
+			actions, err := t.World.Actions(controller, key)
+			return actionValues(actions), err
+		}),
+	}), nil
+}

@@ -2,14 +2,16 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 var applications = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "applications"}
@@ -28,30 +30,39 @@ func TestApplication(t *testing.T) {
 	ns := shared.Namespace(t)
 	apps, services := shared.Dynamic.Resource(applications).Namespace(ns), shared.Client.CoreV1().Services(ns)
 	deployments, ingresses := shared.Client.AppsV1().Deployments(ns), shared.Client.NetworkingV1().Ingresses(ns)
-	apply := func(image string) {
+	apply := func(name, image string) {
 		t.Helper()
-		shared.Apply(t, fmt.Sprintf("apiVersion: example.org/v1\nkind: Application\nmetadata: {name: blog, namespace: %s}\nspec: {image: %q, host: blog.example.com}\n", ns, image))
+		shared.Apply(t, fmt.Sprintf("apiVersion: example.org/v1\nkind: Application\nmetadata: {name: %s, namespace: %s}\nspec: {image: %q, host: %[1]s.example.com}\n", name, ns, image))
 	}
-	ready := func() error { // as the controller and a kubelet would say
-		d, err := deployments.Get(t.Context(), "blog", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		status := fmt.Sprintf(`{"status": {"observedGeneration": %d, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}}`, d.Generation)
-		_, err = deployments.Patch(t.Context(), "blog", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
-		return err
-	}
-	apply("nginx:1")
+	apply("blog", "nginx:1")
 	f.eventually("the three children are there", func() error {
-		if err := ready(); err != nil {
-			return err
-		}
 		if _, err := services.Get(t.Context(), "blog", metav1.GetOptions{}); err != nil {
 			return err
 		}
 		_, err := ingresses.Get(t.Context(), "blog", metav1.GetOptions{})
 		return err
 	})
+	says := func(name, status, message string) func() error {
+		return func() error {
+			app, err := apps.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			conditions, _, _ := unstructured.NestedSlice(app.Object, "status", "conditions")
+			seen, _, _ := unstructured.NestedInt64(app.Object, "status", "observedGeneration")
+			for _, c := range conditions {
+				m, _ := c.(map[string]any)
+				if text := fmt.Sprint(m["message"]); m["type"] == "Ready" && m["status"] == status && strings.Contains(text, message) && seen == app.GetGeneration() {
+					return nil
+				}
+			}
+			return fmt.Errorf("of generation %d it has seen %d, and says %v", app.GetGeneration(), seen, conditions)
+		}
+	}
+	f.eventually("the Application says that it is ready", says("blog", "True", "all children are as they should be"))
+	if got := columns(t, ns); got != "blog nginx:1 blog.example.com True all children are as they should be" {
+		t.Errorf("kubectl get apps shows %q", got)
+	}
 	f.nothingToPlan()
 
 	before, err := services.Get(t.Context(), "blog", metav1.GetOptions{})
@@ -71,7 +82,7 @@ func TestApplication(t *testing.T) {
 	})
 	t.Logf("back after %s", time.Since(began).Round(time.Millisecond))
 
-	apply("nginx:2")
+	apply("blog", "nginx:2")
 	f.eventually("the Deployment follows the image", func() error {
 		d, err := deployments.Get(t.Context(), "blog", metav1.GetOptions{})
 		if err == nil && d.Spec.Template.Spec.Containers[0].Image != "nginx:2" {
@@ -79,6 +90,11 @@ func TestApplication(t *testing.T) {
 		}
 		return err
 	})
+	f.eventually("the Application is ready again", says("blog", "True", ""))
+
+	shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: taken, namespace: %s}\nspec: {ports: [{port: 1}]}\n", ns))
+	apply("taken", "nginx:1")
+	f.eventually("an Application names the child that is in its way", says("taken", "False", "Service "+ns+"/taken: it is there"))
 	if err := apps.Delete(t.Context(), "blog", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -97,4 +113,23 @@ func TestApplication(t *testing.T) {
 			t.Errorf("the Application went before its %s: %v", what, err)
 		}
 	}
+}
+
+// columns are what kubectl get shows of the Applications in a namespace.
+func columns(t *testing.T, ns string) string {
+	t.Helper()
+	data, err := shared.Client.Discovery().RESTClient().Get().AbsPath("apis/example.org/v1/namespaces", ns, "applications").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	var table metav1.Table
+	if err == nil {
+		err = json.Unmarshal(data, &table)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for _, row := range table.Rows {
+		rows = append(rows, strings.TrimSuffix(fmt.Sprintln(row.Cells...), "\n"))
+	}
+	return strings.Join(rows, "; ")
 }

@@ -19,11 +19,11 @@ import (
 func newExplainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
-		Short: "Say where values come from",
+		Short: "Say where values come from, and what controllers do",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  groupOf,
 	}
-	cmd.AddCommand(newExplainValuesCommand())
+	cmd.AddCommand(newExplainValuesCommand(), newExplainControllerCommand())
 	return cmd
 }
 
@@ -65,13 +65,17 @@ are ***.`,
 			return f.run(cmd, args[0], path)
 		},
 	}
+	f.addFlags(cmd)
+	return cmd
+}
+
+func (f *explainFlags) addFlags(cmd *cobra.Command) {
 	f.world.addFlags(cmd.Flags(), false)
 	f.world.instance.addStateDir(cmd.Flags())
 	if m := cmd.Flags().Lookup("modules"); m != nil {
 		m.Usage = "`folder` of the module tree to run instead of asking a running starling"
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format`: table, yaml or json")
-	return cmd
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
@@ -125,13 +129,10 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 		}
 		return x, nil
 	}
-	if w := &f.world; w.config != "" || len(w.files) > 0 || w.live || w.access != (access{}) {
-		return values.Explanation{}, errors.New("--modules is missing: what a running starling works with cannot be chosen; give the folder of the module tree, or no other flags")
-	}
-	if err := f.world.instance.complete(podNamespaceFile); err != nil {
+	client, err := f.client()
+	if err != nil {
 		return values.Explanation{}, err
 	}
-	client := admin.NewClient(admin.ClientOptions{Socket: f.world.instance.socket()})
 	x, err := client.Explain(ctx, module)
 	if errors.Is(err, admin.ErrNotRunning) {
 		return x, fmt.Errorf("%w; or look at a tree without it: starling explain values %s --modules FOLDER", f.world.instance.notRunning(), module)
@@ -142,6 +143,17 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 	st, err := client.Status(ctx)
 	x.Notes = append(x.Notes, refused(st, module)...)
 	return x, err
+}
+
+// client asks the running instance.
+func (f *explainFlags) client() (*admin.Client, error) {
+	if w := &f.world; w.config != "" || len(w.files) > 0 || w.live || w.access != (access{}) {
+		return nil, errors.New("--modules is missing: what a running starling works with cannot be chosen; give the folder of the module tree, or no other flags")
+	}
+	if err := f.world.instance.complete(podNamespaceFile); err != nil {
+		return nil, err
+	}
+	return admin.NewClient(admin.ClientOptions{Socket: f.world.instance.socket()}), nil
 }
 
 // refused says what of the user's config is not in force, and why: else nobody would

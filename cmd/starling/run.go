@@ -162,7 +162,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	srv, err := admin.New(admin.Options{
 		Listen: f.listen, Metrics: registry, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
 		Healthy: driver.Healthy, Ready: driver.Ready,
-		Status: driver.Status, Explain: driver.Explain, RecordsKey: driver.RecordsKey, Log: log,
+		Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, RecordsKey: driver.RecordsKey, Log: log,
 	})
 	if err != nil {
 		return err

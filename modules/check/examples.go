@@ -178,8 +178,8 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 		// Without Owns all kinds are taken: each one that is missing is told.
 	}
 	var out builtins.Decided
-	look := func(*builtins.Desired, []reconcile.Child) error { return nil }
-	_, _, err := c.gen.Host.Call(c.ctx, builtins.Decide(h.Fn, key, object.New(parent), nil, look, &out), nil, script.CallOptions{
+	q := builtins.Question{Key: key, Parent: object.New(parent), Look: func(*builtins.Desired, []reconcile.Child) error { return nil }}
+	_, _, err := c.gen.Host.Call(c.ctx, q.Decide(h.Fn, &out), nil, script.CallOptions{
 		Name:    h.ID,
 		Context: &builtins.Context{Phase: builtins.PhaseDesired, Run: run, Log: silent{}},
 		Limits:  script.Limits{Wall: h.Timeout},

@@ -59,6 +59,7 @@ func (c *checker) phases() {
 					}
 				case h.Controller != nil:
 					note(h.Fn, builtins.PhaseDesired)
+					note(h.Controller.Status, builtins.PhaseDesired)
 				default:
 					note(h.Fn, builtins.PhaseRun)
 				}

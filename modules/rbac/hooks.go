@@ -115,8 +115,19 @@ func (b *builder) cleanup(h *generation.Hook) {
 	b.add("", rule)
 }
 
-// children need what a controller does about them, in all namespaces: parts say theirs as they come.
+// children need what a controller does about them, in all namespaces: parts say theirs as they come. Parents
+// may have a status.
 func (b *builder) children(h *generation.Hook) {
+	if h.WritesStatus {
+		w := h.Binding(h.ForEach).Watch
+		r := b.resource(w.APIVersion, w.Kind)
+		for _, namespace := range watched(r, w) {
+			rule := r.rule("patch")
+			rule.Resource += "/status"
+			rule.Why = []string{"status of the parents of controller " + h.ID}
+			b.add(namespace, rule)
+		}
+	}
 	for _, k := range h.Controller.Owns {
 		rule := b.resource(k.APIVersion, k.Kind).rule("get", "create", "patch", "delete")
 		rule.Why = []string{"children of controller " + h.ID}

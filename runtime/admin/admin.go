@@ -53,6 +53,8 @@ type Options struct {
 	Status func(context.Context) (status.Status, error)
 	// Explain is what GET /v1/explain is made from, by the module's name.
 	Explain func(ctx context.Context, module string) (values.ExplainInput, error)
+	// Parents is what GET /v1/parents answers, by the module's name and the key of a parent.
+	Parents func(ctx context.Context, module, key string) ([]status.Parent, error)
 	// RecordsKey is what GET /v1/records-key answers.
 	RecordsKey func() ([]byte, error)
 	// Log gets what goes wrong while serving. The zero value logs nothing.

@@ -304,3 +304,26 @@ func TestExplainOverTheSocket(t *testing.T) {
 		t.Errorf("no such module: %v", err)
 	}
 }
+
+func TestParentsOverTheSocket(t *testing.T) {
+	o := options(t)
+	want := []status.Parent{{Controller: "web/two", Key: "shop/blog", Waits: "a host", Actions: []status.Action{{Op: "wait", Child: "ConfigMap shop/blog", Part: "a", Why: "b"}}}}
+	o.Parents = func(_ context.Context, module, key string) ([]status.Parent, error) {
+		if module != "web & more" || key != "shop/blog" {
+			return nil, fmt.Errorf("there is no parent %q", key)
+		}
+		return want, nil
+	}
+	start(t, o)
+	client := NewClient(ClientOptions{Socket: o.Socket})
+	got, err := client.Parents(t.Context(), "web & more", "shop/blog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := client.Parents(t.Context(), "web", "shop/wiki"); err == nil || !strings.HasSuffix(err.Error(), `answered: there is no parent "shop/wiki"`) {
+		t.Errorf("no such parent: %v", err)
+	}
+}

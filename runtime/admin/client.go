@@ -73,6 +73,13 @@ func (c *Client) Explain(ctx context.Context, module string) (values.Explanation
 	return x, c.ask(ctx, explainPath+"?"+url.Values{"module": {module}}.Encode(), &x)
 }
 
+// Parents asks what the controllers of a module have decided about the parent of a key. Errors are those
+// of [Client.Status], and that there is no such module, controller or parent.
+func (c *Client) Parents(ctx context.Context, module, key string) ([]status.Parent, error) {
+	var parents []status.Parent
+	return parents, c.ask(ctx, parentsPath+"?"+url.Values{"module": {module}, "key": {key}}.Encode(), &parents)
+}
+
 // RecordsKey asks for the key of the records of runs. Errors are those of
 // [Client.Status], and that there is none.
 func (c *Client) RecordsKey(ctx context.Context) ([]byte, error) {

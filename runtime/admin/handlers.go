@@ -16,6 +16,8 @@ const (
 	statusPath = "/v1/status"
 	// explainPath is where it answers with the sources of the values of ?module=.
 	explainPath = "/v1/explain"
+	// parentsPath is where it answers what controllers of ?module= have decided about ?key=.
+	parentsPath = "/v1/parents"
 )
 
 // recordsKeyPath is where it answers with the key of the records of runs. A process that may
@@ -66,6 +68,14 @@ func adminHandler(o Options) http.Handler {
 			return
 		}
 		answer(w, http.StatusOK, in.Explain())
+	})
+	mux.HandleFunc("GET "+parentsPath, func(w http.ResponseWriter, r *http.Request) {
+		parents, err := o.Parents(r.Context(), r.URL.Query().Get("module"), r.URL.Query().Get("key"))
+		if err != nil {
+			answer(w, http.StatusNotFound, failure{Error: err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, parents)
 	})
 	mux.HandleFunc("GET "+recordsKeyPath, func(w http.ResponseWriter, _ *http.Request) {
 		key, err := o.RecordsKey()

@@ -37,7 +37,7 @@ func (w *Writer) children(ctx context.Context, manager string, wr effect.Write) 
 	case err != nil || failed == 0:
 		return err
 	case failed > 1:
-		return fmt.Errorf("%w (%d of %d children fail)", first, failed, len(wr.Children))
+		return fmt.Errorf("%w (%d of %d writes fail)", first, failed, len(wr.Children))
 	}
 	return first
 }
@@ -52,6 +52,14 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 		p.seen = true // the watch shows none; an apply for no object meets a conflict where one is, which then is read
 		p.ours = func(live map[string]any) error {
 			if !madeFor(live, m.Object, manager) {
+				_, of := reconcile.ParentOf(m.Object)
+				keeper := reconcile.Keeper(live, of)
+				switch {
+				case m.Adopt && keeper == "":
+					return nil
+				case m.Adopt:
+					return fmt.Errorf("cannot apply %s: it is there, and is not taken over, as %s: delete it, or give the child another name", m.Ref, keeper)
+				}
 				return fmt.Errorf("cannot apply %s: it is there, and this controller did not make it for this parent: delete it, or give the child another name", m.Ref)
 			}
 			found = live
@@ -102,7 +110,7 @@ func (w *Writer) found(ctx context.Context, manager string, m effect.Write, live
 func madeFor(live, want map[string]any, manager string) bool {
 	_, of := reconcile.ParentOf(want)
 	_, is := reconcile.ParentOf(live)
-	a := appliedFields(live, manager)
+	a := appliedFields(live, manager, "")
 	return is == of && marked(a) && reconcile.ChildOf(live).Foreign == "" &&
 		(labelOf(live) == labelOf(want) || !a.owns("labels", reconcile.ControllerLabel))
 }
@@ -153,19 +161,11 @@ func Same(want, live map[string]any, manager string) bool { return asItShouldBe(
 
 // Written says whether manager has made live a child, and when it has changed it last; zero: not known.
 func Written(live map[string]any, manager string) (is bool, at time.Time) {
-	if !marked(appliedFields(live, manager)) {
+	a := appliedFields(live, manager, "")
+	if !marked(a) {
 		return false, at
 	}
-	metadata, _ := live["metadata"].(map[string]any)
-	entries, _ := metadata["managedFields"].([]any)
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
-		if entry["manager"] == manager && entry["operation"] == string(metav1.ManagedFieldsOperationApply) && entry["subresource"] == nil {
-			text, _ := entry["time"].(string)
-			at, _ = time.Parse(time.RFC3339, text)
-		}
-	}
-	return true, at
+	return true, a.changed()
 }
 
 // Takers returns the other managers of an object, without those that write its status only.

@@ -13,7 +13,11 @@ import (
 // takes it away from its manager, so ownership tells drift, too. The answer is false as well
 // where the API server keeps a value in another form, "1000m" as "1".
 func asItShouldBe(want, live map[string]any, manager string) bool {
-	owned := appliedFields(live, manager)
+	return sameAs(want, live, appliedFields(live, manager, ""))
+}
+
+// sameAs is asItShouldBe for the fields of one entry of managedFields, nil for none.
+func sameAs(want, live map[string]any, owned *applied) bool {
 	if owned == nil || owned.apiVersion != want["apiVersion"] {
 		return false
 	}
@@ -40,10 +44,12 @@ func asItShouldBe(want, live map[string]any, manager string) bool {
 type applied struct {
 	apiVersion any
 	fields     map[string]any // as in fieldsV1
+	at         string         // when they have changed last
 }
 
-// appliedFields is what manager has applied, nil when that is not known for sure.
-func appliedFields(live map[string]any, manager string) *applied {
+// appliedFields is what manager has applied to an object, or to a subresource of it, nil when that is not
+// known for sure.
+func appliedFields(live map[string]any, manager, subresource string) *applied {
 	metadata, _ := live["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
 	var out *applied
@@ -52,14 +58,15 @@ func appliedFields(live map[string]any, manager string) *applied {
 		if entry["manager"] != manager || entry["operation"] != string(metav1.ManagedFieldsOperationApply) {
 			continue
 		}
-		if sub, _ := entry["subresource"].(string); sub != "" {
+		if sub, _ := entry["subresource"].(string); sub != subresource {
 			continue
 		}
 		fields, _ := entry["fieldsV1"].(map[string]any)
 		if out != nil || fields == nil {
 			return nil
 		}
-		out = &applied{entry["apiVersion"], fields}
+		at, _ := entry["time"].(string)
+		out = &applied{entry["apiVersion"], fields, at}
 	}
 	return out
 }

@@ -101,6 +101,8 @@ type Write struct {
 	// Children are applies and deletes of children. An apply that is not held to a UID makes the object,
 	// and fails when somebody else has made it.
 	Children []Write `json:"children,omitempty"`
+	// Adopt has an apply of a child take over an object that is there, unless it belongs to somebody else.
+	Adopt bool `json:"adopt,omitempty"`
 	// Recreate deletes a child where the API server refuses an apply because a field cannot be changed:
 	// once it is gone it is made anew.
 	Recreate bool `json:"recreate,omitempty"`

@@ -45,6 +45,8 @@ type RunHook struct {
 	// Synced by binding: false for a kind that is not served.
 	Synced  map[string]bool
 	Attempt int
+	// Failed says why the run before this one has failed, of a controller alone; "" when it has not.
+	Failed string
 	// Now is the run's time.
 	Now time.Time
 	// Namespace is the default namespace of the run.

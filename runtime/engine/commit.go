@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // runDone checks what a run asked for and has it committed.
@@ -34,7 +35,8 @@ func (e *Engine) runDone(in RunDone) {
 	}
 	h.took = in.Took
 	h.runs++
-	if in.Err != nil {
+	r.subject.Decide(reconcile.Outcome{Waits: in.Waits, Actions: in.Actions})
+	if in.Err != nil && (h.gen.Controller == nil || len(in.Effects.Writes) == 0) {
 		e.runFailed(r, in.Err)
 		return
 	}
@@ -122,8 +124,12 @@ func (e *Engine) committed(in Committed) {
 	case r == nil:
 	case r.outdated():
 		e.drop(r)
+	case r.done.Err != nil && in.Err != nil: // a controller's: what could not be written is tried again
+		e.commitFailed(r, fmt.Errorf("%v; %w", r.done.Err, in.Err))
 	case in.Err != nil:
 		e.commitFailed(r, in.Err)
+	case r.done.Err != nil:
+		e.runFailed(r, r.done.Err)
 	default:
 		e.written(r)
 	}
@@ -230,7 +236,6 @@ func (e *Engine) runSucceeded(r *asked) {
 		next = e.now.Add(effects.Requeue)
 	}
 	e.requeueAt(s, next)
-	s.Wait(r.done.Waits)
 	if r.call().Cleanup && r.done.Waits == "" {
 		e.cleaned(h, s)
 	}

@@ -1,10 +1,14 @@
 package engine
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // A parent that is being deleted stays until nothing is left to be done about its children, and people
@@ -26,7 +30,16 @@ func TestAParentGoesAfterItsChildren(t *testing.T) {
 		w.in(WatchChanged{ID: "web/a#children-service", Events: []builtins.Event{{Type: typ, Binding: "children-service", Name: "x"}}})
 	}
 	w.waits = "wait Ingress x: web is not ready"
+	w.actions = []reconcile.Action{{Op: reconcile.OpWait, ID: reconcile.ID{Ref: effect.Ref{Kind: "Ingress", Name: "x"}}, Part: "ingress", Why: "web is not ready"}}
 	w.start()
+	parents, err := w.e.Parents("web", "x")
+	if err != nil || len(parents) != 1 || parents[0].Waits != w.waits || len(parents[0].Actions) != 1 || parents[0].Actions[0].Child != "Ingress x" {
+		t.Errorf("parents %+v, error %v", parents, err)
+	}
+	if _, err := w.e.Parents("web", "y"); err == nil || err.Error() != `there is no parent "y"; there are x` {
+		t.Errorf("error %v", err)
+	}
+	w.actions = nil
 	if !w.objects["x"].Held {
 		t.Fatal("no finalizer")
 	}
@@ -51,5 +64,52 @@ func TestAParentGoesAfterItsChildren(t *testing.T) {
 	w.ran("web/a[x] cleanup")
 	if _, there := w.objects["x"]; there {
 		t.Error("still held")
+	}
+}
+
+// A controller that fails has its status written all the same. The next run knows why the one before it has
+// failed, and forgets that once one has succeeded.
+func TestAFailureOfAControllerIsWritten(t *testing.T) {
+	h := eachHook("a", false)
+	h.Controller = &builtins.ControllerDecl{}
+	w := newWorld(t, mod("web", isOn(), h))
+	w.objects["x"] = Object{Name: "x"}
+	status := effect.Effects{Writes: []effect.Write{{Kind: effect.WriteStatus, Ref: effect.Ref{APIVersion: "v1", Kind: "Node", Name: "x"}}}}
+	broken := errors.New("boom")
+	var failed []string
+	w.hooks["web/a"] = func(a RunHook) (effect.Effects, error) {
+		failed = append(failed, a.Failed)
+		return status, broken
+	}
+	w.start()
+	if w.writes == 0 || !strings.Contains(w.e.module("web").hooks[0].subjects.Failure(), "boom") {
+		t.Fatalf("%d writes, failure %q", w.writes, w.e.module("web").hooks[0].subjects.Failure())
+	}
+	w.commitErr = errors.New("refused")
+	w.happens("modified", "x")
+	w.advance(time.Minute)
+	if got := w.e.module("web").hooks[0].subjects.Failure(); !strings.Contains(got, "boom") {
+		t.Errorf("the failure is %q: that of the run comes before that of its status", got)
+	}
+	broken, w.commitErr = nil, nil
+	w.advance(10 * time.Minute)
+	w.happens("modified", "x")
+	if got := strings.Join(failed, ","); !strings.HasPrefix(got, ",boom") || failed[len(failed)-1] != "" {
+		t.Errorf("runs know of %q", got)
+	}
+	// A failure for good is not tried again, but for a status that could not be written.
+	w.advance(time.Minute)
+	broken, w.commitErr = &builtins.FailError{Msg: "no tier", Permanent: true}, errors.New("refused")
+	w.happens("modified", "x")
+	if got := w.e.module("web").hooks[0].subjects.Failure(); !strings.Contains(got, "no tier; refused") {
+		t.Errorf("the failure is %q", got)
+	}
+	w.commitErr = nil
+	for _, want := range []int{1, 0} {
+		failed = nil
+		w.advance(time.Hour)
+		if len(failed) != want {
+			t.Errorf("%d runs, want %d", len(failed), want)
+		}
 	}
 }

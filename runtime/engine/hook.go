@@ -251,6 +251,9 @@ func (e *Engine) startRun(h *hook, work lane.Work[builtins.Event]) {
 		a.Each = h.gen.ForEach
 		a.ObjectNamespace, a.ObjectName = s.Name()
 	}
+	if h.gen.Controller != nil {
+		a.Failed = s.Why()
+	}
 	var cause *effect.Cause // nil: nothing that Starling has done has brought the run about
 	if work.ID.Ask != 0 {
 		a.Request = requestOf(work.Events)

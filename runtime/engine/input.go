@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
 	"github.com/starling-operator/starling/runtime/generation"
 	hooks "github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // Input is something that happened. Drivers hand inputs to [Engine.Handle] one at
@@ -111,13 +112,16 @@ type RunDone struct {
 	// Waits says why a controller has not done all about its parent, or "". A parent that is being deleted
 	// stays until nothing is left to be done.
 	Waits string
+	// Actions are what a controller has decided about its parent.
+	Actions []reconcile.Action
 	// Gone says that the object of the run is not there any more: there was no
 	// run.
 	Gone bool
 	// Incomplete says that a snapshot was complete as the run was wanted, and is not any
 	// more: there was no run.
 	Incomplete bool
-	Err        error
+	// Err is why it has failed. Writes of a controller are made all the same.
+	Err error
 	// Seen is what the run knows of secrets, to be hidden in errors about its effects;
 	// nil: it knows of none.
 	Seen *hooks.Seen

@@ -15,6 +15,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // world carries out the engine's actions at once, in memory.
@@ -44,7 +45,8 @@ type world struct {
 
 	// hooks stand in for the Starlark functions, by id.
 	hooks   map[string]func(RunHook) (effect.Effects, error)
-	waits   string // what each run says that it waits for
+	waits   string             // what each run says that it waits for
+	actions []reconcile.Action // and what it has decided
 	enabled map[string]func(values map[string]any) (builtins.Decision, error)
 	// served is false for watches of kinds that are not served.
 	unsynced  map[string]bool // ids of watches that stay incomplete
@@ -255,10 +257,10 @@ func (w *world) carryOut(a Action) Input {
 		}
 		f := w.hooks[a.Hook.ID]
 		if f == nil {
-			return RunDone{Run: a.Run, Waits: w.waits}
+			return RunDone{Run: a.Run, Waits: w.waits, Actions: w.actions}
 		}
 		effects, err := f(a)
-		return RunDone{Run: a.Run, Effects: effects, Waits: w.waits, Err: err}
+		return RunDone{Run: a.Run, Effects: effects, Waits: w.waits, Actions: w.actions, Err: err}
 	case Commit:
 		if w.commitErr != nil {
 			return Committed{Run: a.Run, Err: w.commitErr}

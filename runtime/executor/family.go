@@ -3,6 +3,7 @@ package executor
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 
 	"go.starlark.net/starlark"
 
@@ -53,7 +54,9 @@ func (x *Executor) family(a engine.RunHook, snapshots map[string][]starlark.Valu
 				}
 			}
 		},
-		Same: func(want, live map[string]any) bool { return cluster.Same(want, live, manager) },
+		Same:       func(want, live map[string]any) bool { return cluster.Same(want, live, manager) },
+		StatusSame: func(want, live map[string]any) bool { return cluster.StatusSame(want, live, manager) },
+		StatusOf:   func(live map[string]any) (map[string]any, time.Time) { return cluster.StatusOf(live, manager) },
 		Writer: func(live map[string]any) (w hook.Written) {
 			w.Ours, w.At = cluster.Written(live, manager)
 			if takers := cluster.Takers(live, manager); len(takers) > 0 {

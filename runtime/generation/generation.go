@@ -136,6 +136,8 @@ type Hook struct {
 	// Digest identifies the hook's code: that of its file and of all that it loads.
 	// Hooks of one id and one digest do the same.
 	Digest string
+	// WritesStatus says that a controller writes the status of its parents.
+	WritesStatus bool
 
 	file string
 }

@@ -125,6 +125,7 @@ func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Modul
 	m.ChartReads = chartReads(t.Chart)
 	m.checkQueues()
 	m.checkSecrets()
+	m.checkStatus()
 	for _, h := range m.Hooks {
 		for _, b := range h.Bindings {
 			switch {

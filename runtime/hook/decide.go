@@ -27,6 +27,10 @@ type Family struct {
 	Writer func(live map[string]any) Written
 	// Same says whether a write of want would leave live as it is.
 	Same func(want, live map[string]any) bool
+	// StatusSame is Same for the status of the parent. StatusOf returns those fields of it that the
+	// controller has written, nil for none, and when they have changed last; zero: not known.
+	StatusSame func(want, live map[string]any) bool
+	StatusOf   func(live map[string]any) (fields map[string]any, at time.Time)
 }
 
 // Written is who has written a child.
@@ -44,10 +48,12 @@ const settleFor = 5 * time.Second
 type decision struct {
 	r        *Request
 	parent   reconcile.Parent
+	object   map[string]any // the parent
 	ref      effect.Ref
 	live     map[reconcile.ID]map[string]any
 	wanted   map[string]map[string]any // by the name of the part, as it is written
 	recreate map[string]bool
+	adopt    map[string]bool
 	again    time.Duration // 0, or when a child that is left may be put right
 }
 
@@ -60,12 +66,13 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 	parent := whole.Map()
 	meta, _ := parent["metadata"].(map[string]any)
 	uid, _ := meta["uid"].(string)
-	given, _ := meta["annotations"].(map[string]any)
-	if given[reconcile.PausedAnnotation] == "true" && !r.Cleanup {
-		return Result{Waits: "it is paused by its annotation " + reconcile.PausedAnnotation}
-	}
-	d := &decision{r: &r, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}}
+	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}}
 	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller}
+	if given, _ := meta["annotations"].(map[string]any); given[reconcile.PausedAnnotation] == "true" && !r.Cleanup {
+		result := Result{Waits: "it is paused by its annotation " + reconcile.PausedAnnotation}
+		d.status(&result.Effects, reconcile.Look{Paused: result.Waits}, nil)
+		return result
+	}
 	for live := range r.Family.Children {
 		if _, of := reconcile.ParentOf(live); of == uid {
 			d.live[reconcile.ChildOf(live).ID] = live
@@ -78,30 +85,51 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 	if namespace == "" {
 		namespace = r.Namespace
 	}
-	run := &builtins.Run{
-		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance,
-		Scope: r.Scope, Owns: r.Hook.Controller.Owns, Key: r.Key, Cleanup: r.Cleanup,
+	options := script.CallOptions{
+		Name: r.Hook.ID,
+		Context: &builtins.Context{Phase: builtins.PhaseDesired, Log: r.Log, Run: &builtins.Run{
+			Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance,
+			Scope: r.Scope, Owns: r.Hook.Controller.Owns, Key: r.Key, Cleanup: r.Cleanup,
+		}},
+		Limits: script.Limits{Wall: r.Hook.Timeout},
 	}
 	fn := r.Hook.Fn
 	if r.Cleanup {
 		fn = nil
 	}
+	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Look: d.look}
 	var out builtins.Decided
-	_, usage, err := r.Host.Call(ctx, builtins.Decide(fn, r.Key, r.Object, d.children(), d.look, &out), nil, script.CallOptions{
-		Name:    r.Hook.ID,
-		Context: &builtins.Context{Phase: builtins.PhaseDesired, Run: run, Log: r.Log},
-		Limits:  script.Limits{Wall: r.Hook.Timeout},
-	})
-	result := Result{Usage: usage, Err: err}
-	switch {
-	case err != nil:
-	case out.Stalled != "":
-		result.Err = &builtins.FailError{Msg: out.Stalled, Permanent: true}
-	case out.Hold:
+	_, usage, err := r.Host.Call(ctx, q.Decide(fn, &out), nil, options)
+	if err != nil { // what has not ended in time may go on, so nobody looks at its answer
+		result := Result{Usage: usage, Err: err}
+		d.status(&result.Effects, reconcile.Look{Failed: s.Err(err).Error(), Tries: r.Attempt}, nil)
+		return result
+	}
+	result := Result{Usage: usage, Actions: out.Actions}
+	if out.Hold {
 		result.Waits = out.Waiting
-	default:
+	} else {
 		result.Effects, result.Waits = d.effects(out.Actions)
 	}
+	look := reconcile.Look{
+		Stalled: out.Stalled, Hold: out.Hold, Waiting: out.Waiting, Parts: out.Wanted().Parts, Actions: out.Actions,
+		Children: q.Children,
+	}
+	if len(result.Effects.Writes) > 0 { // what has failed may fail again
+		look.Failed, look.Tries = r.Failed, r.Attempt-1
+	}
+	if out.Stalled != "" {
+		result.Err = &builtins.FailError{Msg: out.Stalled, Permanent: true}
+	}
+	var told, fields map[string]any
+	if tell := r.Hook.Controller.Status; tell != nil && !r.Cleanup {
+		if _, _, err := r.Host.Call(ctx, q.Status(tell, &told), nil, options); err == nil {
+			fields = told
+		} else {
+			result.Err, look.Failed, look.Tries = err, s.Err(err).Error(), r.Attempt
+		}
+	}
+	d.status(&result.Effects, look, fields)
 	return result
 }
 
@@ -114,6 +142,7 @@ func (d *decision) children() []reconcile.Child {
 		c := reconcile.ChildOf(live)
 		if !d.r.Family.Writer(live).Ours {
 			c.Foreign = "somebody else, who has copied it"
+			c.Adopt = d.r.Hook.Controller.Adopt && reconcile.Keeper(live, d.parent.UID) == ""
 		}
 		out = append(out, c)
 	}
@@ -140,6 +169,7 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) er
 		}
 		d.wanted[p.Name] = reconcile.Mark(obj, &w.Parts[i], layers[i], parent)
 		d.recreate[p.Name] = p.Update == reconcile.UpdateRecreate
+		d.adopt[p.Name] = d.r.Hook.Controller.Adopt && len(p.Fill) == 0 // those that are there are not known
 		parts[p.ID] = i
 	}
 	for i := range children {
@@ -195,9 +225,14 @@ func (d *decision) filled(p *builtins.Part) (map[string]any, error) {
 	return obj, nil
 }
 
+// family is a write of several objects, none of them yet.
+func (d *decision) family() effect.Write {
+	return effect.Write{Kind: effect.WriteChildren, Ref: effect.Ref{Kind: "children", Name: d.r.Key}, Pos: d.r.Hook.Pos}
+}
+
 // effects are the writes of actions, and for what the rest waits.
 func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, waits string) {
-	children := effect.Write{Kind: effect.WriteChildren, Ref: effect.Ref{Kind: "children", Name: d.r.Key}, Pos: d.r.Hook.Pos}
+	children := d.family()
 	for _, a := range actions {
 		w := effect.Write{Ref: a.ID.Ref}
 		if a.UID != "" {
@@ -205,7 +240,8 @@ func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, wait
 		}
 		switch a.Op {
 		case reconcile.OpCreate, reconcile.OpApply:
-			w.Kind, w.Object, w.Force, w.Recreate = effect.WriteApply, d.wanted[a.Part], true, d.recreate[a.Part]
+			w.Kind, w.Object, w.Force = effect.WriteApply, d.wanted[a.Part], true
+			w.Recreate, w.Adopt = d.recreate[a.Part], d.adopt[a.Part]
 		case reconcile.OpDelete, reconcile.OpRecreate:
 			w.Kind = effect.WriteDelete
 		default:

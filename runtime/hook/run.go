@@ -15,6 +15,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -31,6 +32,8 @@ type Request struct {
 	// conclude from it that the object is not there.
 	Lacking map[string]string
 	Attempt int
+	// Failed says why the run before this one has failed, of a controller alone; "" when it has not.
+	Failed string
 	// Key and Object are what a run of a hook with for_each is about. Cleanup has
 	// the hook's cleanup called.
 	Key     string
@@ -65,7 +68,7 @@ type Request struct {
 }
 
 // Result is what a call asked for, or why it failed. A failed one asks for
-// nothing.
+// nothing, but for what a controller does all the same.
 type Result struct {
 	Effects effect.Effects
 	// Size is how much memory Effects take, about, in bytes.
@@ -74,8 +77,10 @@ type Result struct {
 	Response builtins.Response
 	// Waits says why a controller has not done all about its parent, or "".
 	Waits string
-	Usage script.Usage
-	Err   error
+	// Actions are what a controller has decided about its parent.
+	Actions []reconcile.Action
+	Usage   script.Usage
+	Err     error
 	// Seen is what the run has seen of Secrets, and puts there: it has to be hidden in
 	// errors about Effects.
 	Seen *Seen

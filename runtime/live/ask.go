@@ -86,3 +86,16 @@ func (d *Driver) Explain(ctx context.Context, module string) (values.ExplainInpu
 	out.in.Process = d.process
 	return out.in, cmp.Or(err, out.err)
 }
+
+// Parents returns what the controllers of a module have decided about one of their parents.
+func (d *Driver) Parents(ctx context.Context, module, key string) ([]status.Parent, error) {
+	type found struct {
+		parents []status.Parent
+		err     error
+	}
+	out, err := ask(ctx, d, func(e *engine.Engine) found {
+		parents, err := e.Parents(module, key)
+		return found{parents, err}
+	})
+	return out.parents, cmp.Or(err, out.err)
+}

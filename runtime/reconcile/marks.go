@@ -110,3 +110,27 @@ func ChildOf(obj map[string]any) Child {
 	c.Ready, c.Reason = status.Ready, status.Reason
 	return c
 }
+
+// Keeper says why an object that is there is not taken over for the parent with a uid, "" when it may be.
+func Keeper(obj map[string]any, uid string) string {
+	meta, _ := obj["metadata"].(map[string]any)
+	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
+	owners, _ := meta["ownerReferences"].([]any)
+	for _, o := range owners {
+		if owner, _ := o.(map[string]any); owner["controller"] == true && owner["uid"] != uid {
+			return "it belongs to " + text(owner, "kind") + " " + text(owner, "name")
+		}
+	}
+	annotations, _ := meta["annotations"].(map[string]any)
+	switch key, of := ParentOf(obj); {
+	case of != "" && of != uid:
+		return "it is a child of " + key
+	case text(annotations, effect.MadeByAnnotation) != "":
+		return "it is made by a hook"
+	case text(annotations, "meta.helm.sh/release-name") != "":
+		return "it is of the Helm release " + text(annotations, "meta.helm.sh/release-name")
+	case text(meta, "deletionTimestamp") != "":
+		return "it is being deleted"
+	}
+	return ""
+}

@@ -70,3 +70,24 @@ func TestACopyIsNoChild(t *testing.T) {
 		t.Error("the copy is a child")
 	}
 }
+
+func TestKeeper(t *testing.T) {
+	meta := func(key string, v any) map[string]any { return map[string]any{"metadata": map[string]any{key: v}} }
+	owner := func(uid string, controller bool) []any {
+		return []any{map[string]any{"kind": "Deployment", "name": "web", "uid": uid, "controller": controller}}
+	}
+	for want, objects := range map[string][]map[string]any{
+		"":                              {{}, meta("ownerReferences", owner("u", true)), meta("ownerReferences", owner("v", false)), meta("annotations", map[string]any{ParentUIDAnnotation: "u"})},
+		"it belongs to Deployment web":  {meta("ownerReferences", owner("v", true))},
+		"it is a child of shop/wiki":    {meta("annotations", map[string]any{ParentAnnotation: "shop/wiki", ParentUIDAnnotation: "v"})},
+		"it is of the Helm release web": {meta("annotations", map[string]any{"meta.helm.sh/release-name": "web"})},
+		"it is made by a hook":          {meta("annotations", map[string]any{effect.MadeByAnnotation: "x"})},
+		"it is being deleted":           {meta("deletionTimestamp", "2026-01-01T00:00:00Z")},
+	} {
+		for i, obj := range objects {
+			if got := Keeper(obj, "u"); got != want {
+				t.Errorf("%d: %q, want %q", i, got, want)
+			}
+		}
+	}
+}

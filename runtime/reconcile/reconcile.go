@@ -196,5 +196,12 @@ type Action struct {
 	For []string
 }
 
+// Outcome is what one look at a parent has come to.
+type Outcome struct {
+	// Waits says why not all is done, "" when it is.
+	Waits   string
+	Actions []Action
+}
+
 // String returns "apply Deployment shop/web: kubectl-edit has changed it".
 func (a Action) String() string { return fmt.Sprintf("%s %s: %s", a.Op, a.ID, a.Why) }

@@ -210,11 +210,16 @@ func (w *World) Mend(ctx context.Context) error {
 		return err
 	}
 	w.Stop()
+	w.now = w.now.Add(mendAfter)
 	if err := w.Begin(ctx); err != nil {
 		return err
 	}
 	return w.comeToRest(ctx)
 }
+
+// mendAfter is how much later the other process looks: the status of a parent, which is written once a
+// second at most, is due then.
+const mendAfter = 2 * time.Second
 
 // comeToRest waits until what has failed has succeeded, and until workloads rest; those that never
 // do, as CronJobs, have an hour.

@@ -18,6 +18,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/metrics"
+	"github.com/starling-operator/starling/runtime/reconcile"
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
@@ -305,24 +306,44 @@ func (w *world) Values(module string) (map[string]any, error) {
 	return nil, w.noModule(module)
 }
 
-func (w *world) Runs(hook string) ([]builtins.TestRun, error) {
+// hook is the id of the one of this name.
+func (w *world) hook(name string) (string, error) {
 	var ids []string
 	for _, id := range w.w.Hooks() {
-		if w.names(hook, id) {
+		if w.names(name, id) {
 			ids = append(ids, id)
 		}
 	}
 	switch len(ids) {
 	case 0:
-		return nil, noHook(hook, w.w.Hooks())
+		return "", noHook(name, w.w.Hooks())
 	case 1:
-	default:
-		slices.Sort(ids)
-		return nil, fmt.Errorf("%q may be %s", hook, strings.Join(ids, " or "))
+		return ids[0], nil
+	}
+	slices.Sort(ids)
+	return "", fmt.Errorf("%q may be %s", name, strings.Join(ids, " or "))
+}
+
+func (w *world) Actions(controller, key string) ([]reconcile.Action, error) {
+	id, err := w.hook(controller)
+	if err != nil {
+		return nil, err
+	}
+	actions, there := w.w.Actions(id, key)
+	if !there {
+		return nil, fmt.Errorf("controller %s has no parent %q", controller, key)
+	}
+	return actions, nil
+}
+
+func (w *world) Runs(hook string) ([]builtins.TestRun, error) {
+	id, err := w.hook(hook)
+	if err != nil {
+		return nil, err
 	}
 	var out []builtins.TestRun
 	for _, r := range w.w.Runs {
-		if r.Hook != ids[0] || sim.Injected(r.Failure()) {
+		if r.Hook != id || sim.Injected(r.Failure()) {
 			continue
 		}
 		one := builtins.TestRun{Key: r.Key, Effects: map[string]any{}}

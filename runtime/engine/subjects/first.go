@@ -136,9 +136,9 @@ func (t *Set) Waiting() (text string) {
 	more := 0
 	for _, s := range t.objects {
 		switch {
-		case s.waits == "":
+		case s.Waits() == "":
 		case text == "":
-			text = s.Said(s.waits)
+			text = s.Said(s.Waits())
 		default:
 			more++
 		}

@@ -10,6 +10,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // Subject is what runs of a hook are about: all there is, or one object. Each has its own
@@ -23,7 +24,8 @@ type Subject struct {
 	memory effect.Memory
 	first  FirstRun
 	why    string // its last run has failed, or ""
-	waits  string // of a controller: why not all is done about its object, or ""
+	// Of a controller: what its last look has come to.
+	outcome reconcile.Outcome
 
 	// Of an object alone:
 	phase     phase
@@ -93,8 +95,14 @@ func (s *Subject) Leaving() bool { return s.phase == leaving }
 // Last is what was last seen of an object that is not there any more, else nil.
 func (s *Subject) Last() starlark.Value { return s.last }
 
-// Wait notes why the last run has not done all about the object, "" when it has.
-func (s *Subject) Wait(why string) { s.waits = why }
+// Decide notes what the last run has come to.
+func (s *Subject) Decide(o reconcile.Outcome) { s.outcome = o }
+
+// Waits is why the last run has not done all about the object, "" when it has.
+func (s *Subject) Waits() string { return s.outcome.Waits }
+
+// Actions are what the last run has decided. Only read.
+func (s *Subject) Actions() []reconcile.Action { return s.outcome.Actions }
 
 // Memory is what it remembers. Only read.
 func (s *Subject) Memory() effect.Memory { return s.memory }

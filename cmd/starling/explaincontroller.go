@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/admin"
+	"github.com/starling-operator/starling/runtime/plan"
+)
+
+func newExplainControllerCommand() *cobra.Command {
+	f := &explainFlags{}
+	cmd := &cobra.Command{
+		Use:   "controller MODULE KEY",
+		Short: "Say what controllers do about the children of a parent, and why",
+		Long: `Asks the starling that runs on this machine, through its local socket, what the controllers
+of a module have decided when they looked last at a parent: what is done about its
+children, and for what the rest waits. With --modules it asks nobody: the controllers of
+the tree run in a simulated cluster, as those of starling explain values.
+
+KEY is NAMESPACE/NAME, or the name of a cluster-scoped parent.`,
+		Example: `  starling explain controller apps shop/blog
+  starling explain controller apps shop/blog --modules examples/application -f examples/application/application.yaml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return errors.New("starling explain controller takes a module and the key of a parent, as in: starling explain controller apps shop/blog")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.controller(cmd, args[0], args[1]) },
+	}
+	f.addFlags(cmd)
+	return cmd
+}
+
+func (f *explainFlags) controller(cmd *cobra.Command, module, key string) error {
+	if err := checkFormat(f.output); err != nil {
+		return err
+	}
+	parents, err := f.parents(cmd, module, key)
+	if err != nil {
+		return err
+	}
+	if f.output != "table" {
+		return status.Encode(cmd.OutOrStdout(), f.output, parents, status.Options{})
+	}
+	for _, p := range parents {
+		if p.Failure != "" {
+			say(cmd, "controller %s has failed: %s", p.Controller, p.Failure)
+		}
+		switch {
+		case len(p.Actions) > 0:
+			say(cmd, "controller %s:", p.Controller)
+			if err := status.PrintActions(cmd.OutOrStdout(), p.Actions, status.Options{}); err != nil {
+				return err
+			}
+		case p.Waits != "":
+			say(cmd, "controller %s: %s", p.Controller, p.Waits)
+		case p.Failure == "":
+			say(cmd, "controller %s: nothing is left to be done", p.Controller)
+		}
+	}
+	return nil
+}
+
+// parents asks the running instance or, with --modules, a simulated one.
+func (f *explainFlags) parents(cmd *cobra.Command, module, key string) ([]status.Parent, error) {
+	if f.world.modules == "" {
+		client, err := f.client()
+		if err != nil {
+			return nil, err
+		}
+		parents, err := client.Parents(cmd.Context(), module, key)
+		if errors.Is(err, admin.ErrNotRunning) {
+			err = fmt.Errorf("%w; or look at a tree without it: starling explain controller %s %s --modules FOLDER", f.world.instance.notRunning(), module, key)
+		}
+		return parents, err
+	}
+	w, _, err := f.simulate(cmd.Context(), cmd, module)
+	if err != nil {
+		return nil, err
+	}
+	parents, err := w.Parents(module, key)
+	for i := range parents { // errors may quote what a hook has read out of a Secret
+		p := &parents[i]
+		p.Failure, p.Waits = plan.MaskText(w, p.Failure), plan.MaskText(w, p.Waits)
+	}
+	return parents, err
+}

@@ -1,0 +1,39 @@
+package cluster
+
+import (
+	"strings"
+	"time"
+)
+
+// StatusSame says whether a forced apply of want, which holds nothing but identity and status, would leave
+// the status of live as it is. False where that is not known.
+func StatusSame(want, live map[string]any, manager string) bool {
+	return sameAs(want, live, appliedFields(live, manager, "status"))
+}
+
+// StatusOf returns the fields of the status of live that manager has applied, and when they have changed
+// last; zero: not known.
+func StatusOf(live map[string]any, manager string) (fields map[string]any, at time.Time) {
+	a := appliedFields(live, manager, "status")
+	if a == nil {
+		return nil, at
+	}
+	owned, _ := a.fields["f:status"].(map[string]any)
+	status, _ := live["status"].(map[string]any)
+	fields = map[string]any{}
+	for name := range owned {
+		if key, is := strings.CutPrefix(name, "f:"); is && status[key] != nil {
+			fields[key] = status[key]
+		}
+	}
+	return fields, a.changed()
+}
+
+// changed is when the fields have changed last; zero: not known.
+func (a *applied) changed() time.Time {
+	at, err := time.Parse(time.RFC3339, a.at)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}

@@ -1,0 +1,113 @@
+package generation
+
+import (
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/bounded"
+)
+
+// definition is a CustomResourceDefinition, as far as it says what the status of an object may hold.
+type definition struct {
+	Kind string
+	Spec struct {
+		Group    string
+		Names    struct{ Kind string }
+		Versions []definitionVersion
+	}
+}
+
+type definitionVersion struct {
+	Name         string
+	Subresources struct{ Status map[string]any }
+	Schema       struct{ OpenAPIV3Schema schemaOf }
+}
+
+type schemaOf struct {
+	Properties map[string]schemaOf
+	Preserve   bool `json:"x-kubernetes-preserve-unknown-fields"`
+}
+
+// statusYAML is what a version of a definition needs for a status.
+const statusYAML = `
+    subresources:
+      status: {}
+    schema:
+      openAPIV3Schema:
+        properties:
+          status:
+            type: object
+            properties:
+              observedGeneration: {type: integer, format: int64}
+              conditions:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [type]
+                items:
+                  type: object
+                  required: [type, status]
+                  properties:
+                    type: {type: string}
+                    status: {type: string}
+                    reason: {type: string}
+                    message: {type: string}
+                    lastTransitionTime: {type: string, format: date-time}`
+
+// checkStatus finds out which controllers write the status of their parents: those that say what it
+// holds, and those whose parents are of a kind of the module. That kind must have a status.
+func (m *Module) checkStatus() {
+	for _, h := range m.Hooks {
+		if h.Controller == nil {
+			continue
+		}
+		w := h.Binding(h.ForEach).Watch
+		path, version := versionOf(m.Tree.CRDs, w.APIVersion, w.Kind)
+		h.WritesStatus = h.Controller.Status != nil || version != nil
+		if version == nil || version.keepsStatus() {
+			continue
+		}
+		m.join(fmt.Errorf("%s: controller %s writes the status of %s %s, and %s gives version %s none, or no conditions in it; add to that version:%s",
+			w.Pos, h.HookDecl.ID, w.APIVersion, w.Kind, path, version.Name, statusYAML))
+	}
+}
+
+// versionOf finds the version of the definition of a kind, nil when the files have none. A file that
+// cannot be read is an error where it is applied.
+func versionOf(files []tree.File, apiVersion, kind string) (path string, found *definitionVersion) {
+	group, name, _ := strings.Cut(apiVersion, "/")
+	for _, f := range files {
+		docs, err := bounded.YAMLDocuments(f.Data)
+		if err != nil {
+			continue
+		}
+		for _, doc := range docs {
+			var d definition
+			if yaml.Unmarshal(doc, &d) != nil || d.Kind != "CustomResourceDefinition" || d.Spec.Group != group || d.Spec.Names.Kind != kind {
+				continue
+			}
+			for i := range d.Spec.Versions {
+				if v := &d.Spec.Versions[i]; v.Name == name {
+					return f.Path, v
+				}
+			}
+		}
+	}
+	return "", nil
+}
+
+// keepsStatus says that the API server keeps what a controller writes.
+func (v *definitionVersion) keepsStatus() bool {
+	if v.Subresources.Status == nil {
+		return false
+	}
+	root := v.Schema.OpenAPIV3Schema
+	status, there := root.Properties["status"]
+	if !there {
+		return root.Preserve
+	}
+	_, conditions := status.Properties["conditions"]
+	return conditions || status.Preserve
+}

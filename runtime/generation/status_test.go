@@ -1,0 +1,61 @@
+package generation
+
+import (
+	"strings"
+	"testing"
+)
+
+// A kind of the module whose objects are parents must have a status, and the error shows the YAML that would do.
+func TestParentsNeedAStatus(t *testing.T) {
+	const head = `apiVersion: v1
+kind: ConfigMap
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: apps.example.org}
+spec:
+  group: example.org
+  names: {kind: App, plural: apps}
+  scope: Namespaced
+  versions:
+  - {name: v1beta1, served: true, storage: false}
+  - name: v1
+    served: true
+    storage: true
+`
+	for name, c := range map[string]struct {
+		definition, status string
+		writes             bool
+		want               string
+	}{
+		"none":               {"", "", false, ""},
+		"none, but a status": {"", ", status = f", true, ""},
+		"no subresource":     {head + "    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n", "", true, "gives version v1 none, or no conditions in it; add to that version:\n    subresources:\n      status: {}\n"},
+		"no schema":          {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}\n", "", true, "controller apps writes the status of example.org/v1 App, and "},
+		"no conditions":      {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object}}}}\n", ", status = f", true, "lastTransitionTime: {type: string, format: date-time}"},
+		"conditions":         {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, properties: {conditions: {type: array}}}}}}\n", "", true, ""},
+		"all fields":         {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n", "", true, ""},
+		"all of the status":  {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}\n", "", true, ""},
+		"another kind":       {strings.ReplaceAll(head, "kind: App,", "kind: Other,"), "", false, ""},
+		"another version":    {strings.ReplaceAll(head, "name: v1\n", "name: v2\n"), "", false, ""},
+	} {
+		files := map[string]string{
+			"web/module.star":  "module()\n",
+			"web/hooks/a.star": "def f(ctx, o):\n    return {}\n\ncontroller(\"apps\", k8s.watch(\"example.org/v1\", \"App\"), f, owns = [owns(\"v1\", \"ConfigMap\")]" + c.status + ")\n",
+		}
+		if c.definition != "" {
+			files["web/crds/apps.yaml"] = c.definition
+		}
+		m := load(t, files).Modules["web"]
+		got := ""
+		if m.Err != nil {
+			got = m.Err.Error()
+		}
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) || c.want != "" && !strings.Contains(got, "web/crds/apps.yaml") {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if len(m.Hooks) != 1 || m.Hooks[0].WritesStatus != c.writes {
+			t.Errorf("%s: hooks %+v", name, m.Hooks)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package hook
+
+import (
+	"maps"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/reconcile"
+)
+
+const (
+	// statusEvery is how long the status of a parent stays as it is at least.
+	statusEvery = time.Second
+	// maxCondition bounds the message of a condition, in bytes.
+	maxCondition = 1024
+)
+
+// status has the status of the parent written beside its children, where it differs. Fields are what the
+// author says of it, nil when nobody could be asked: then they stay as they are.
+func (d *decision) status(out *effect.Effects, look reconcile.Look, fields map[string]any) {
+	if !d.r.Hook.WritesStatus || d.r.Cleanup || look.Moves() && look.Failed == "" { // then another look follows
+		return
+	}
+	before, at := d.r.Family.StatusOf(d.object)
+	status := map[string]any{}
+	switch {
+	case fields != nil:
+		maps.Copy(status, fields)
+	case d.r.Hook.Controller.Status != nil:
+		maps.Copy(status, before)
+	}
+	status["conditions"] = d.conditions(look)
+	metadata, _ := d.object["metadata"].(map[string]any)
+	if generation := metadata["generation"]; generation != nil {
+		status["observedGeneration"] = generation
+	}
+	identity := map[string]any{"name": d.ref.Name}
+	if d.ref.Namespace != "" {
+		identity["namespace"] = d.ref.Namespace
+	}
+	want := map[string]any{"apiVersion": d.ref.APIVersion, "kind": d.ref.Kind, "metadata": identity, "status": status}
+	if d.r.Family.StatusSame(want, d.object) {
+		return
+	}
+	// By a clock that is ahead of ours nobody would ever write it.
+	if left := at.Add(statusEvery).Sub(d.r.Now); 0 < left && left <= statusEvery {
+		if out.Requeue == 0 || left < out.Requeue {
+			out.Requeue = left
+		}
+		return
+	}
+	if len(out.Writes) == 0 {
+		out.Writes = []effect.Write{d.family()}
+	}
+	children := &out.Writes[0]
+	children.Children = append(children.Children, effect.Write{
+		Kind: effect.WriteStatus, Ref: d.ref, Object: want, Force: true, Unchanged: &effect.Unchanged{UID: d.parent.UID},
+	})
+}
+
+// conditions are those of the parent. One that has its status for longer says since when.
+func (d *decision) conditions(look reconcile.Look) []any {
+	status, _ := d.object["status"].(map[string]any)
+	before, _ := status["conditions"].([]any)
+	var out []any
+	for _, c := range reconcile.Conditions(look) {
+		since := d.r.Now.UTC().Format(time.RFC3339)
+		for _, b := range before {
+			old, _ := b.(map[string]any)
+			if at := text(old, "lastTransitionTime"); at != "" && old["type"] == c.Type && old["status"] == c.Status {
+				since = at
+			}
+		}
+		out = append(out, map[string]any{
+			"type": c.Type, "status": c.Status, "reason": c.Reason, "message": message.Fit(message.Line(c.Message), maxCondition), "lastTransitionTime": since,
+		})
+	}
+	return out
+}
