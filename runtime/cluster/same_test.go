@@ -114,6 +114,9 @@ func TestSetsDoWhatAnApplyDoes(t *testing.T) {
 					}
 				}
 			}
+			for _, w := range []*farWorld{set, plain} {
+				sameOfAPart(t, asked, ref, w)
+			}
 			requests, err := set.apply(asked)
 			if err == nil && len(requests) == 1 {
 				quiet++

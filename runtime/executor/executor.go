@@ -106,7 +106,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		case a.Hook.Controller == nil:
 			snapshots[binding] = x.o.Watches.Snapshot(id)
 		case binding != a.Each: // its own children, and no other parents
-			snapshots[binding] = x.o.Watches.About(id, uidOf(about))
+			snapshots[binding] = unpacked(x.o.Watches.About(id, uidOf(about)))
 		}
 		if name := x.o.Watches.Lacking(id); name != "" {
 			if binding != a.Each { // since the run was wanted

@@ -25,6 +25,9 @@ func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spe
 	spec.Apart, spec.Module = a.Watch.Filter != nil || a.Watch.Wakes != nil, a.Hook.Module // programs
 	ctx, log := x.metered(ctx, a.Hook.Module), x.o.Log(a.Hook.Module, a.Hook.ID)
 	spec.Filter = hook.Filter(ctx, x.host, a.Watch, log)
+	if a.Hook.Controller != nil && !a.Each {
+		spec.Filter, spec.FilterID = keepChildren(a)
+	}
 	spec.Wakes, spec.WakesID = hook.Wakes(ctx, x.host, a.Hook, a.Watch, log)
 	// Not by its id, which is another one after a restart.
 	of := " of " + engine.WatchHook(a.ID) + "#" + engine.WatchBinding(a.ID)

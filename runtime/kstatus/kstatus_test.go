@@ -86,6 +86,11 @@ func TestOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := Of(obj)
+			spec, status := Part(obj)
+			part := map[string]any{"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": obj["metadata"], "spec": spec, "status": status}
+			if of := Of(part); of != s {
+				t.Errorf("of the part alone: %+v, want %+v", of, s)
+			}
 			got := s.Reason
 			switch {
 			case s.Ready:

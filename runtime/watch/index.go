@@ -6,17 +6,17 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// index names the rows of a view by the keys that they wake, sorted. Nil: nobody has asked since all rows
+// index has the rows of a view by the keys that they wake, sorted. Nil: nobody has asked since all rows
 // came anew.
-type index map[string][]objectKey
+type index map[string][]*row
 
 func (x index) add(r *row) {
 	if x == nil || r.wakes == nil {
 		return
 	}
 	for _, key := range r.wakes.Keys {
-		if i, found := slices.BinarySearchFunc(x[key], r.objectKey, compareKeys); !found {
-			x[key] = slices.Insert(x[key], i, r.objectKey)
+		if i, found := x.find(key, r); !found {
+			x[key] = slices.Insert(x[key], i, r)
 		}
 	}
 }
@@ -26,7 +26,7 @@ func (x index) drop(r *row) {
 		return
 	}
 	for _, key := range r.wakes.Keys {
-		i, found := slices.BinarySearchFunc(x[key], r.objectKey, compareKeys)
+		i, found := x.find(key, r)
 		switch {
 		case !found:
 		case len(x[key]) == 1:
@@ -37,6 +37,11 @@ func (x index) drop(r *row) {
 	}
 }
 
+// find returns the place of the object of a row.
+func (x index) find(key string, r *row) (int, bool) {
+	return slices.BinarySearchFunc(x[key], r, compareRows)
+}
+
 // insert puts the row of an object that has none at its place.
 func (v *view) insert(i int, next *row) {
 	v.index.add(next)
@@ -45,10 +50,8 @@ func (v *view) insert(i int, next *row) {
 
 // exchange puts a row in the place of that of the same object.
 func (v *view) exchange(i int, next *row) {
-	if current := v.rows[i]; !current.wakes.Equal(next.wakes) {
-		v.index.drop(current)
-		v.index.add(next)
-	}
+	v.index.drop(v.rows[i])
+	v.index.add(next)
 	v.rows[i] = next
 }
 
@@ -62,8 +65,7 @@ func (v *view) about(key string) []starlark.Value {
 	}
 	named := v.index[key]
 	out := make([]starlark.Value, 0, len(named))
-	for _, name := range named {
-		_, r := v.find(name)
+	for _, r := range named {
 		out = append(out, r.value)
 	}
 	return out

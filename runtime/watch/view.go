@@ -98,6 +98,7 @@ func (v *view) anew() {
 		next.version = 0
 		v.rows[i] = &next
 	}
+	v.index = nil
 	for key, f := range v.failed.byKey {
 		f.version = 0
 		v.failed.byKey[key] = f

@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/starling-operator/starling/runtime/kstatus"
+)
+
+// Pruned is what has to be known of a child of manager, beside Secrets, of which all is: who it is, whose, how
+// it is, the fields that manager has applied, and who else writes it. [Same], [Written] and [Takers] say the
+// same of it, and so do package reconcile and [kstatus.Of]. It shares maps with live.
+func Pruned(live map[string]any, manager string) map[string]any {
+	out := map[string]any{}
+	if live["apiVersion"] == "v1" && live["kind"] == "Secret" {
+		maps.Copy(out, live)
+	} else {
+		if a := appliedFields(live, manager, ""); a != nil && !whole(a.fields) {
+			out, _ = ownedOf(live, a.fields).(map[string]any)
+		}
+		spec, status := kstatus.Part(live)
+		for key, m := range map[string]map[string]any{"spec": spec, "status": status} {
+			if len(m) > 0 {
+				out[key] = union(out[key], m)
+			}
+		}
+		out["apiVersion"], out["kind"] = live["apiVersion"], live["kind"]
+	}
+	metadata, _ := live["metadata"].(map[string]any)
+	own, _ := out["metadata"].(map[string]any)
+	own = maps.Clone(own)
+	if own == nil {
+		own = map[string]any{}
+	}
+	for _, key := range []string{"name", "namespace", "uid", "generation", "deletionTimestamp", "ownerReferences"} {
+		if v, there := metadata[key]; there {
+			own[key] = v
+		}
+	}
+	for _, in := range []string{"labels", "annotations"} {
+		if m, _ := metadata[in].(map[string]any); m != nil {
+			own[in] = union(own[in], marksOf(m))
+		}
+	}
+	own["managedFields"] = managers(metadata, manager)
+	out["metadata"] = own
+	return out
+}
+
+// marksOf are the labels and annotations of Starling and of Helm, whoever has written them.
+func marksOf(m map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, v := range m {
+		if strings.HasPrefix(key, "starling.dev/") || strings.HasPrefix(key, "meta.helm.sh/") {
+			out[key] = v
+		}
+	}
+	return out
+}
+
+// managers are the entries of managedFields, those of others by their names alone.
+func managers(metadata map[string]any, manager string) []any {
+	entries, _ := metadata["managedFields"].([]any)
+	out := make([]any, 0, len(entries))
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		if entry["manager"] == manager {
+			out = append(out, entry)
+			continue
+		}
+		theirs := map[string]any{}
+		for _, key := range []string{"manager", "subresource"} {
+			if v, there := entry[key]; there {
+				theirs[key] = v
+			}
+		}
+		out = append(out, theirs)
+	}
+	return out
+}
+
+// ownedOf is a value with the fields alone that are owned.
+func ownedOf(live any, owned map[string]any) any {
+	if whole(owned) {
+		return live
+	}
+	switch live := live.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, of := range owned {
+			key, is := strings.CutPrefix(name, "f:")
+			fields, ok := of.(map[string]any)
+			if v, there := live[key]; is && ok && there {
+				out[key] = ownedOf(v, fields)
+			}
+		}
+		return out
+	case []any:
+		out := []any{}
+		for _, item := range live {
+			if kept, is := ownedItem(item, owned); is {
+				out = append(out, kept)
+			}
+		}
+		return out
+	}
+	return live
+}
+
+// ownedItem is an item of a list that is merged by keys, or of a set, if it is owned.
+func ownedItem(item any, owned map[string]any) (any, bool) {
+	for name, of := range owned {
+		kind, text, _ := strings.Cut(name, ":")
+		if item == nil || name == "." || !isNamed(kind, text, item) {
+			continue
+		}
+		fields, ok := of.(map[string]any)
+		m, is := ownedOf(item, fields).(map[string]any)
+		if kind != "k" || !ok || !is {
+			return item, true
+		}
+		m = maps.Clone(m)
+		keys, _ := decodeKeys(text)
+		for key := range keys { // some are given by default, and owned by nobody
+			m[key] = item.(map[string]any)[key]
+		}
+		return m, true
+	}
+	return nil, false
+}
+
+// union is a, with what b has beside it.
+func union(a any, b map[string]any) map[string]any {
+	of, _ := a.(map[string]any)
+	out := maps.Clone(of)
+	if out == nil {
+		return b
+	}
+	for key, v := range b {
+		more, is := v.(map[string]any)
+		has, there := out[key]
+		switch _, deeper := has.(map[string]any); {
+		case !there:
+			out[key] = v
+		case is && deeper:
+			out[key] = union(has, more)
+		}
+	}
+	return out
+}
