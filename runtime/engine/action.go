@@ -132,6 +132,8 @@ type Unhold struct {
 	// Watch is the id of a watch whose objects keep it, or "". It fails when that
 	// watch has ended.
 	Watch string
+	// Cleans: the others keep it, too, and are named in the answer, since somebody cleans up.
+	Cleans bool
 }
 
 // Evaluate calls def enabled() of a module.star; answered by [Evaluated].

@@ -155,6 +155,14 @@ func (e *Engine) deleteObject(h *hook, ev builtins.Event) {
 	}
 }
 
+// cleanUnwatched has an object cleaned up that the watch stopped to select while nobody looked.
+func (e *Engine) cleanUnwatched(h *hook, o Unwatched) {
+	if s := h.subjects.Unwatched(o.Namespace, o.Name, o.Object); s != nil {
+		e.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
+		e.touch(h.module)
+	}
+}
+
 // dropObject drops all that belongs to an object.
 func (e *Engine) dropObject(h *hook, s *subjects.Subject) {
 	h.subjects.Drop(s)

@@ -76,6 +76,9 @@ func newGarden(t *testing.T, r *rand.Rand) *garden {
 		plants: map[string]*plant{}, made: map[string]int64{}, strays: map[string]bool{}, kept: map[string]map[string][]byte{}}
 }
 
+// controls says whether the hook is a controller: then no object loses the finalizer without its cleanup.
+func (g *garden) controls() bool { return g.w.gen.Modules["web"].Hooks[0].Controller != nil }
+
 func (g *garden) note(format string, a ...any) { g.log = append(g.log, fmt.Sprintf(format, a...)) }
 
 func (g *garden) chance(n int) bool { return !g.calm && g.r.IntN(n) == 0 }
@@ -145,7 +148,9 @@ func (g *garden) remove(name string) {
 
 func (g *garden) selects(name string, selected bool) {
 	p := g.plants[name]
-	g.strays[name] = true
+	if !p.held || !g.controls() {
+		g.strays[name] = true
+	}
 	if p.selected = selected; selected {
 		g.tell("added", name, false)
 	} else {
@@ -314,7 +319,7 @@ func (g *garden) write(w effect.Write) error {
 			g.tell("modified", name, true)
 		}
 	case effect.WriteRemoveFinalizer:
-		if _, made := g.made[name]; made && g.w.gen.Modules["web"].Hooks[0].Controller != nil {
+		if _, made := g.made[name]; made && g.controls() {
 			g.t.Errorf("%s goes before its child", name)
 		}
 		if p != nil && p.held {
@@ -339,13 +344,18 @@ func (g *garden) unhold(a Unhold) Input {
 	if a.Watch != "" && a.Watch != g.live || g.chance(4) {
 		return Unheld{Op: a.Op, Err: errBoom}
 	}
-	for name, p := range g.plants {
-		if p.held && (a.Watch == "" || !p.selected) {
-			g.strays[name] = true // without its cleanup
+	done := Unheld{Op: a.Op}
+	for _, name := range slices.Sorted(maps.Keys(g.plants)) {
+		switch p := g.plants[name]; {
+		case !p.held || a.Watch != "" && p.selected:
+		case a.Cleans:
+			done.Unwatched = append(done.Unwatched, Unwatched{Name: name, Object: starlark.MakeInt64(p.version)})
+		default:
+			g.strays[name] = g.strays[name] || a.Watch == "" || !g.controls() // without its cleanup
 			g.release(name)
 		}
 	}
-	return Unheld{Op: a.Op}
+	return done
 }
 
 // settle lets everything happen, retries too.
@@ -385,7 +395,7 @@ func (g *garden) check() {
 		}
 	}
 	for name := range g.made {
-		if g.plants[name] == nil && !g.strays[name] {
+		if p := g.plants[name]; (p == nil || g.on && !p.selected && g.controls()) && !g.strays[name] {
 			g.t.Errorf("%s is gone without its cleanup", name)
 		}
 	}

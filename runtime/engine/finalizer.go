@@ -63,7 +63,9 @@ func (e *Engine) stepFinalizers(m *module) {
 	for _, sweep := range m.finalizers.Begin(e.now, func(f finalizers.Finalizer) finalizers.Reason { return e.unholds(m, f) }) {
 		a := Unhold{Module: m.name, Hook: sweep.Hook, APIVersion: sweep.APIVersion, Kind: sweep.Kind, Finalizer: sweep.Name}
 		if sweep.Reason == finalizers.Unwatched {
-			a.Watch = m.byKey[sweep.Hook].eachWatch().ID
+			h := m.byKey[sweep.Hook]
+			a.Watch = h.eachWatch().ID
+			a.Cleans = h.gen.Controller != nil // by the object alone, whatever its row was
 		}
 		a.Op = e.op()
 		e.ask(m, a)
@@ -95,6 +97,11 @@ func (e *Engine) unheld(asked asked, in Unheld) {
 	failed, gone := m.finalizers.End(e.now, sweep, in.Err, e.opts.Jitter)
 	if failed == 1 {
 		e.note(builtins.LevelWarn, m, sweep.Hook, fmt.Sprintf("finalizer %s of %s objects: %v; tried again", sweep.Name, sweep.Kind, in.Err))
+	}
+	if h := m.byKey[a.Hook]; h != nil && m.started {
+		for _, o := range in.Unwatched {
+			e.cleanUnwatched(h, o)
+		}
 	}
 	if gone {
 		m.keepFinalizer(sweep.Hook)

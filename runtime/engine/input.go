@@ -3,6 +3,8 @@ package engine
 import (
 	"time"
 
+	"go.starlark.net/starlark"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/releases"
@@ -130,8 +132,17 @@ type RunDone struct {
 
 // Unheld ends an [Unhold].
 type Unheld struct {
-	Op  uint64
-	Err error
+	Op uint64
+	// Unwatched are objects whose cleanup is due, see [Unhold.Cleans].
+	Unwatched []Unwatched
+	Err       error
+}
+
+// Unwatched is an object that has a finalizer of Starling, and that the watch does not select any more.
+type Unwatched struct {
+	Namespace, Name string
+	// Object is the object as it is.
+	Object starlark.Value
 }
 
 // Requested says that somebody waits for an answer of a hook; answered by

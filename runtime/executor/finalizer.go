@@ -14,8 +14,8 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// Unhold takes a finalizer off all objects of a kind that a watch does not have.
-func (x *Executor) Unhold(ctx context.Context, a engine.Unhold) error {
+// Unhold takes a finalizer off all objects of a kind that a watch does not have, or names them.
+func (x *Executor) Unhold(ctx context.Context, a engine.Unhold) (unwatched []engine.Unwatched, err error) {
 	keep := func(effect.Ref) (bool, error) { return false, nil }
 	if a.Watch != "" {
 		keep = func(ref effect.Ref) (bool, error) {
@@ -23,13 +23,21 @@ func (x *Executor) Unhold(ctx context.Context, a engine.Unhold) error {
 			if !known {
 				return true, errors.New("the watch has ended")
 			}
-			return there, nil
+			if there || !a.Cleans {
+				return there, nil
+			}
+			obj, err := x.o.Client.Get(ctx, ref)
+			if err == nil && obj != nil {
+				unwatched = append(unwatched, engine.Unwatched{Namespace: ref.Namespace, Name: ref.Name, Object: object.New(obj)})
+			}
+			return true, err
 		}
 	}
 	log := x.o.Log(a.Module, a.Hook)
-	return ReleaseFinalizer(ctx, x.o.Client, x.o.Writer, a.APIVersion, a.Kind, a.Finalizer, keep, func(ref effect.Ref) {
+	err = ReleaseFinalizer(ctx, x.o.Client, x.o.Writer, a.APIVersion, a.Kind, a.Finalizer, keep, func(ref effect.Ref) {
 		log.Log(builtins.LevelInfo, "finalizer "+a.Finalizer+" taken off "+ref.String()+", which nobody cleans up any more", nil)
 	})
+	return unwatched, err
 }
 
 // ReleaseFinalizer takes a finalizer off all objects of a kind but those to keep, and

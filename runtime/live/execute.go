@@ -36,8 +36,9 @@ func (d *Driver) do(a engine.Action) {
 			put(done)
 		})
 	case engine.Unhold:
-		d.start(func() error { return d.executor.Unhold(d.work, a) },
-			func(err error) engine.Input { return engine.Unheld{Op: a.Op, Err: err} })
+		done := engine.Unheld{Op: a.Op}
+		d.start(func() (err error) { done.Unwatched, err = d.executor.Unhold(d.work, a); return err },
+			func(err error) engine.Input { done.Err = err; return done })
 	case engine.Serve:
 		d.requests.serve(a)
 	case engine.Review:

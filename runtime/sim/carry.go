@@ -50,7 +50,8 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 		_, err := w.executor.Uninstall(ctx, a)
 		return engine.Uninstalled{Op: a.Op, Err: err}
 	case engine.Unhold:
-		return engine.Unheld{Op: a.Op, Err: w.executor.Unhold(ctx, a)}
+		unwatched, err := w.executor.Unhold(ctx, a)
+		return engine.Unheld{Op: a.Op, Unwatched: unwatched, Err: err}
 	case engine.Publish:
 		for _, err := range w.Metrics.Publish(a.Module, a.Hook, a.Key, a.Metrics) {
 			w.o.Log(a.Module, a.Hook, builtins.LevelError, err.Error(), nil)

@@ -260,6 +260,18 @@ func (t *Set) Delete(namespace, name string, last starlark.Value, cleans bool) (
 	return s, Leaves
 }
 
+// Unwatched takes in an object that has the finalizer, though the watch does not select it: its cleanup is
+// due. It returns nil for one that is a subject.
+func (t *Set) Unwatched(namespace, name string, last starlark.Value) *Subject {
+	k := key(namespace, name)
+	if t.objects.at(k) != nil {
+		return nil
+	}
+	s := t.object(k)
+	s.phase, s.finalizer, s.last = leaving, held, last
+	return s
+}
+
 // Missing are the objects that are not among those that there are, and wait for no cleanup.
 func (t *Set) Missing(there []Object) []*Subject {
 	keys := make(map[string]bool, len(there))
