@@ -26,6 +26,7 @@ const operatorNamespace = "starling-system"
 // bench is one run: a control plane, what was started on it, and the table.
 type bench struct {
 	quick      bool
+	parents    int // of the section controllers; 0: as many as usual
 	began      time.Time
 	broken     context.CancelCauseFunc // ends the run: a child has died
 	dir        string

@@ -57,6 +57,7 @@ func sections() []section {
 		{"charts", measureCharts, true},
 		{"thousand", measureThousand, false},
 		{"global", measureGlobal, false},
+		{"controllers", measureOwners, false},
 	}
 }
 
@@ -73,6 +74,7 @@ func main() {
 	}
 	quick := flag.Bool("quick", false, "small sizes, to see that it works; such numbers mean little")
 	only := flag.String("only", "", "comma-separated `sections` to run: "+strings.Join(sectionNames(sections()), ", ")+"; all by default")
+	parents := flag.Int("parents", 0, "how many parents the section controllers has; 0: as many as its aims are for, or few with -quick")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		os.Exit(exitCode(fmt.Errorf("bench takes no arguments, got %q", flag.Arg(0))))
@@ -81,14 +83,14 @@ func main() {
 	if err != nil {
 		os.Exit(exitCode(err))
 	}
-	os.Exit(exitCode(run(os.Stdout, chosen, *quick)))
+	os.Exit(exitCode(run(os.Stdout, chosen, *quick, *parents)))
 }
 
 // bareSides are what this program is beside the bench, by its first argument.
 func bareSides() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		loopCommand: loop, controllerCommand: controller, webhookCommand: webhook, setCommand: applySet,
-		healerCommand: healer,
+		healerCommand: healer, ownerCommand: runOwner,
 	}
 }
 
@@ -124,12 +126,12 @@ func sectionNames(all []section) []string {
 }
 
 // run measures and prints the table, as far as it got.
-func run(out io.Writer, chosen []section, quick bool) (err error) {
+func run(out io.Writer, chosen []section, quick bool, parents int) (err error) {
 	signals, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(signals)
 	defer cancel(nil)
-	b := &bench{quick: quick, began: time.Now(), broken: cancel}
+	b := &bench{quick: quick, parents: parents, began: time.Now(), broken: cancel}
 	defer func() {
 		switch {
 		case signals.Err() != nil:

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // With -quick the sections of many modules measure all of their rows.
 func TestQuick(t *testing.T) {
-	measure(t, "heal,each,thousand,global",
+	measure(t, "heal,each,thousand,global,controllers",
 		"a deleted Deployment of one of 10 modules", "… an edited field of it", "10 modules at rest for 3 s, requests",
 		"memory per 10000 watched objects",
 		"for_each over 200 objects", "for_each with values and state over 200 objects", "… one change, p50",
@@ -29,7 +29,10 @@ func TestQuick(t *testing.T) {
 		"30 modules of one object and one watch, first install", "30 modules of one object and one watch, unchanged, from the lease",
 		"… resident memory with one module", "… processor at rest", "… one event, p50 of 20, beside 10 modules",
 		"a global value that one of 30 charts reads", "… releases that were looked at", "… requests for the other modules",
-		"… until the release has its revision")
+		"… until the release has its revision",
+		"a controller of 50 parents with 3 children each, first pass", "… one event of a child, runs", "… one parent changed, to its child, p50",
+		"… one child edited by hand, to its repair, p50", "… restart with nothing changed", "… memory per 10000 children",
+		"… restart, requests that are no lists", "… at rest for 3 s, requests")
 }
 
 // The same for long ways to the API server. It takes three minutes, which make e2e spares.
@@ -50,7 +53,7 @@ func measure(t *testing.T, names string, want ...string) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := run(&out, chosen, true); err != nil {
+	if err := run(&out, chosen, true, 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Log("\n" + out.String())
