@@ -45,6 +45,7 @@ func controllerSpecs() []Spec {
 				{Name: "parallel", Type: TypeInt, Default: "8", Keyword: true, Doc: "How many parents are looked at side by side, 1 to 100."},
 				{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Keyword: true, Doc: "How long desired may take, at most 10m."},
 				{Name: "retry", Type: TypeRetry, Default: "None", Keyword: true, Doc: "How often a child is tried again whose write fails; None: retry()."},
+				{Name: "min_interval", Type: TypeDuration, Default: "None", Keyword: true, Doc: "Mean time between two looks at parents, of all parents together. Earlier changes of a parent wait, as one look, its deletion too."},
 			},
 		},
 		{
@@ -72,7 +73,8 @@ func callController(c *call) (starlark.Value, error) {
 	}
 	h := &HookDecl{
 		Fn: c.arg("desired").(starlark.Callable), Controller: &ControllerDecl{}, Retry: DefaultRetry, Burst: 1,
-		Timeout: c.durationOr("timeout", defaultHookTimeout), Parallel: c.intOr("parallel", defaultControllerParallel), Pos: c.pos(),
+		Timeout: c.durationOr("timeout", defaultHookTimeout), Parallel: c.intOr("parallel", defaultControllerParallel),
+		MinInterval: c.durationOr("min_interval", 0), Pos: c.pos(),
 	}
 	if r, given := c.arg("retry").(*declared[Retry]); given {
 		h.Retry = r.val
