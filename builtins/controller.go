@@ -20,6 +20,8 @@ type ControllerDecl struct {
 	Owns []reconcile.Kind
 	// Adopt has it take over objects that are there before it has made them.
 	Adopt bool `json:",omitempty"`
+	// Drift says what becomes of changes of others in children: [DriftReport], or else they are put right.
+	Drift string `json:",omitempty"`
 	// Status takes ctx and the parent, and returns fields of the parent's status; nil: none.
 	Status starlark.Callable `json:"-"`
 }
@@ -41,6 +43,7 @@ func controllerSpecs() []Spec {
 				{Name: "desired", Type: TypeFunction, Doc: "A function that takes ctx and the parent, and returns the list of its part(…) and rolling(…), or waiting(…), stalled(…) or None. It neither reads nor writes, and knows no time. ctx has .key, .object (the parent) and .children: a list of .kind, .namespace, .name, .ready, .reason and .deleting."},
 				{Name: "owns", Type: TypeList, Keyword: true, Doc: "The kinds that children may be of: a list of owns(…). Starling needs no grant for them."},
 				{Name: "adopt", Type: TypeBool, Default: "False", Keyword: true, Doc: "Takes over an object of a part's name that is there already, and deletes it in the end as any other child. One that has another controller, is of a Helm release or has fill= is left alone all the same."},
+				{Name: "drift", Type: TypeString, Default: `"repair"`, Keyword: true, Doc: "What becomes of a child that somebody has changed: \"repair\" puts it right; \"report\" names it in the parent's status and lets it stand until desired wants another state. One that is gone is made anew in any case."},
 				{Name: "status", Type: TypeFunction, Default: "None", Keyword: true, Doc: "A function that takes ctx and the parent, as desired does, and returns a dict: fields of the parent's status. Starling writes observedGeneration and the conditions Ready, Reconciling and Stalled beside them. None: those alone, where crds/ of the module defines the kind of the parents; elsewhere their status is left alone."},
 				{Name: "parallel", Type: TypeInt, Default: "8", Keyword: true, Doc: "How many parents are looked at side by side, 1 to 100."},
 				{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Keyword: true, Doc: "How long desired may take, at most 10m."},
@@ -89,16 +92,20 @@ func callController(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("desired: %w", err)
 	}
 	h.Controller.Adopt = c.boolOr("adopt", false)
+	var err error
+	if h.Controller.Drift, err = oneOf(c.strOr("drift", DriftRepair), []string{DriftRepair, DriftReport}); err != nil {
+		return nil, fmt.Errorf("drift: %w", err)
+	}
 	if fn, given := c.arg("status").(starlark.Callable); given {
 		if err := takesParent(fn); err != nil {
 			return nil, fmt.Errorf("status: %w", err)
 		}
 		h.Controller.Status = fn
 	}
-	if err := c.parent(h); err != nil {
+	if err = c.parent(h); err != nil {
 		return nil, fmt.Errorf("parent: %w", err)
 	}
-	if err := c.owns(h); err != nil {
+	if err = c.owns(h); err != nil {
 		return nil, fmt.Errorf("owns: %w", err)
 	}
 	return nil, c.register(h)

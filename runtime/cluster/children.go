@@ -159,6 +159,11 @@ func fixed(err error) bool {
 // not known.
 func Same(want, live map[string]any, manager string) bool { return asItShouldBe(want, live, manager) }
 
+// Owns is Same whatever the values are: somebody who changes one takes it from manager.
+func Owns(want, live map[string]any, manager string) bool {
+	return sameAs(want, live, appliedFields(live, manager, ""), func(_, _ any) bool { return true })
+}
+
 // Written says whether manager has made live a child, and when it has changed it last; zero: not known.
 func Written(live map[string]any, manager string) (is bool, at time.Time) {
 	a := appliedFields(live, manager, "")

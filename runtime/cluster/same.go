@@ -13,11 +13,12 @@ import (
 // takes it away from its manager, so ownership tells drift, too. The answer is false as well
 // where the API server keeps a value in another form, "1000m" as "1".
 func asItShouldBe(want, live map[string]any, manager string) bool {
-	return sameAs(want, live, appliedFields(live, manager, ""))
+	return sameAs(want, live, appliedFields(live, manager, ""), equal)
 }
 
-// sameAs is asItShouldBe for the fields of one entry of managedFields, nil for none.
-func sameAs(want, live map[string]any, owned *applied) bool {
+// sameAs is asItShouldBe for the fields of one entry of managedFields, nil for none. Values are compared
+// by equal.
+func sameAs(want, live map[string]any, owned *applied, equal func(want, live any) bool) bool {
 	if owned == nil || owned.apiVersion != want["apiVersion"] {
 		return false
 	}
@@ -37,7 +38,7 @@ func sameAs(want, live map[string]any, owned *applied) bool {
 	if len(metadata) > 0 {
 		top["metadata"] = metadata
 	}
-	return same(top, live, owned.fields)
+	return same(top, live, owned.fields, equal)
 }
 
 // applied is an entry of managedFields.
@@ -73,7 +74,7 @@ func appliedFields(live map[string]any, manager, subresource string) *applied {
 
 // same compares one value with what is there; owned are the fields inside it that the
 // manager owns. Where those name none the value is owned as a whole.
-func same(want, live any, owned map[string]any) bool {
+func same(want, live any, owned map[string]any, equal func(want, live any) bool) bool {
 	if whole(owned) {
 		return equal(want, live)
 	}
@@ -83,7 +84,7 @@ func same(want, live any, owned map[string]any) bool {
 		n := 0
 		for key, value := range want {
 			fields, ok := owned["f:"+key].(map[string]any)
-			if !ok || !same(value, live[key], fields) {
+			if !ok || !same(value, live[key], fields, equal) {
 				return false
 			}
 			n++
@@ -91,7 +92,7 @@ func same(want, live any, owned map[string]any) bool {
 		return n == members(owned)
 	case []any:
 		live, _ := live.([]any)
-		return len(want) == members(owned) && sameItems(want, live, owned)
+		return len(want) == members(owned) && sameItems(want, live, owned, equal)
 	}
 	return false
 }
@@ -110,7 +111,7 @@ func members(owned map[string]any) int {
 
 // sameItems compares the items of a list that is merged by keys, or of a set, and their
 // order: an apply puts them into the one that is asked for.
-func sameItems(want, live []any, owned map[string]any) bool {
+func sameItems(want, live []any, owned map[string]any, equal func(want, live any) bool) bool {
 	taken, last := map[string]bool{}, -1
 	for _, item := range want {
 		found := ""
@@ -129,7 +130,7 @@ func sameItems(want, live []any, owned map[string]any) bool {
 		taken[found] = true
 		kind, text, _ := strings.Cut(found, ":")
 		i := slices.IndexFunc(live, func(there any) bool { return there != nil && isNamed(kind, text, there) })
-		if i <= last || kind == "k" && !same(item, live[i], fields) {
+		if i <= last || kind == "k" && !same(item, live[i], fields, equal) {
 			return false
 		}
 		last = i

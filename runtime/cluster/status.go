@@ -8,7 +8,7 @@ import (
 // StatusSame says whether a forced apply of want, which holds nothing but identity and status, would leave
 // the status of live as it is. False where that is not known.
 func StatusSame(want, live map[string]any, manager string) bool {
-	return sameAs(want, live, appliedFields(live, manager, "status"))
+	return sameAs(want, live, appliedFields(live, manager, "status"), equal)
 }
 
 // StatusOf returns the fields of the status of live that manager has applied, and when they have changed

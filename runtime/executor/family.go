@@ -55,6 +55,7 @@ func (x *Executor) family(a engine.RunHook, snapshots map[string][]starlark.Valu
 			}
 		},
 		Same:       func(want, live map[string]any) bool { return cluster.Same(want, live, manager) },
+		Owns:       func(want, live map[string]any) bool { return cluster.Owns(want, live, manager) },
 		StatusSame: func(want, live map[string]any) bool { return cluster.StatusSame(want, live, manager) },
 		StatusOf:   func(live map[string]any) (map[string]any, time.Time) { return cluster.StatusOf(live, manager) },
 		Writer: func(live map[string]any) (w hook.Written) {

@@ -27,6 +27,8 @@ type Family struct {
 	Writer func(live map[string]any) Written
 	// Same says whether a write of want would leave live as it is.
 	Same func(want, live map[string]any) bool
+	// Owns says whether the controller owns all fields of want in live, whatever their values.
+	Owns func(want, live map[string]any) bool
 	// StatusSame is Same for the status of the parent. StatusOf returns those fields of it that the
 	// controller has written, nil for none, and when they have changed last; zero: not known.
 	StatusSame func(want, live map[string]any) bool
@@ -179,12 +181,17 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) er
 			continue
 		}
 		live := d.live[c.ID]
-		if d.r.Family.Same(d.wanted[wanted.Parts[at].Name], live) {
-			continue
+		want, report := d.wanted[wanted.Parts[at].Name], d.r.Hook.Controller.Drift == builtins.DriftReport
+		if d.r.Family.Same(want, live) || report && d.r.Family.Owns(want, live) {
+			continue // a report holds for long: it tells no value of which the API server keeps another form
 		}
 		by := d.r.Family.Writer(live)
 		if c.Changed = by.By; c.Changed == "" {
 			c.Changed = "somebody"
+		}
+		if c.Reported = report; report {
+			c.Held = c.Changed + " has changed it; it stays so until another state is wanted, for drift = \"report\""
+			continue
 		}
 		if left := by.At.Add(settleFor).Sub(d.r.Now); left > 0 {
 			c.Held = c.Changed + " has changed it right after it was written; it is put right in a few seconds"

@@ -72,6 +72,11 @@ func Conditions(l Look) []Condition {
 			return conditions("Unknown", "Progressing", a.String(), "Reconciling")
 		}
 	}
+	for _, a := range l.Actions {
+		if c := children[a.ID.key()]; a.Op == OpHold && c != nil && c.Reported {
+			return conditions("True", "Drifted", c.ID.String()+": "+a.Why, "")
+		}
+	}
 	return conditions("True", "Ready", "all children are as they should be", "")
 }
 

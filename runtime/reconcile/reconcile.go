@@ -114,8 +114,9 @@ type Child struct {
 	Layer  int
 	Retain bool
 	// Changed says who has changed it since it was written, "" when nobody has. Held says why that is
-	// not put right now: it is contested, or drift is reported alone.
+	// not put right now. Reported: it is not put right before another state is wanted.
 	Changed, Held string
+	Reported      bool
 	Deleting      bool
 	// Ready is false until the state that was written last is seen to be ready. Reason says why it is
 	// not, or "".
