@@ -24,6 +24,8 @@ type ControllerDecl struct {
 	Drift string `json:",omitempty"`
 	// Status takes ctx and the parent, and returns fields of the parent's status; nil: none.
 	Status starlark.Callable `json:"-"`
+	// Cleanup takes ctx and the parent that is being deleted, and says what must stay for now; nil: nothing.
+	Cleanup starlark.Callable `json:"-"`
 }
 
 // Owned is owns(…).
@@ -43,8 +45,9 @@ func controllerSpecs() []Spec {
 				{Name: "desired", Type: TypeFunction, Doc: "A function that takes ctx and the parent, and returns the list of its part(…) and rolling(…), or waiting(…), stalled(…) or None. It neither reads nor writes, and knows no time. ctx has .key, .object (the parent) and .children: a list of .kind, .namespace, .name, .ready, .reason and .deleting."},
 				{Name: "owns", Type: TypeList, Keyword: true, Doc: "The kinds that children may be of: a list of owns(…). Starling needs no grant for them."},
 				{Name: "adopt", Type: TypeBool, Default: "False", Keyword: true, Doc: "Takes over an object of a part's name that is there already, and deletes it in the end as any other child. One that has another controller, is of a Helm release or has fill= is left alone all the same."},
-				{Name: "drift", Type: TypeString, Default: `"repair"`, Keyword: true, Doc: "What becomes of a child that somebody has changed: \"repair\" puts it right; \"report\" names it in the parent's status and lets it stand until desired wants another state. One that is gone is made anew in any case."},
+				{Name: "drift", Type: TypeString, Default: `"repair"`, Keyword: true, Doc: "How changes of others in a child are treated: \"repair\" puts it right; \"report\" names it in the parent's status and lets it stand until desired wants another state. One that is gone is made anew in any case."},
 				{Name: "status", Type: TypeFunction, Default: "None", Keyword: true, Doc: "A function that takes ctx and the parent, as desired does, and returns a dict: fields of the parent's status. Starling writes observedGeneration and the conditions Ready, Reconciling and Stalled beside them. None: those alone, where crds/ of the module defines the kind of the parents; elsewhere their status is left alone."},
+				{Name: "cleanup", Type: TypeFunction, Default: "None", Keyword: true, Doc: "A function that takes ctx and a parent that is being deleted, as desired does. None: it is done, and all children go. waiting(…): nothing is deleted yet. A list of part(…): these must be there for now, all others go. Starling asks again when the parent or a child changes, until it is done."},
 				{Name: "parallel", Type: TypeInt, Default: "8", Keyword: true, Doc: "How many parents are looked at side by side, 1 to 100."},
 				{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Keyword: true, Doc: "How long desired may take, at most 10m."},
 				{Name: "retry", Type: TypeRetry, Default: "None", Keyword: true, Doc: "How often a child is tried again whose write fails; None: retry()."},
@@ -96,11 +99,11 @@ func callController(c *call) (starlark.Value, error) {
 	if h.Controller.Drift, err = oneOf(c.strOr("drift", DriftRepair), []string{DriftRepair, DriftReport}); err != nil {
 		return nil, fmt.Errorf("drift: %w", err)
 	}
-	if fn, given := c.arg("status").(starlark.Callable); given {
-		if err := takesParent(fn); err != nil {
-			return nil, fmt.Errorf("status: %w", err)
-		}
-		h.Controller.Status = fn
+	if h.Controller.Status, err = c.parentFn("status"); err != nil {
+		return nil, err
+	}
+	if h.Controller.Cleanup, err = c.parentFn("cleanup"); err != nil {
+		return nil, err
 	}
 	if err = c.parent(h); err != nil {
 		return nil, fmt.Errorf("parent: %w", err)
@@ -109,6 +112,18 @@ func callController(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("owns: %w", err)
 	}
 	return nil, c.register(h)
+}
+
+// parentFn reads a function of ctx and the parent; nil: none is given.
+func (c *call) parentFn(name string) (starlark.Callable, error) {
+	fn, given := c.arg(name).(starlark.Callable)
+	if !given {
+		return nil, nil
+	}
+	if err := takesParent(fn); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return fn, nil
 }
 
 // parent reads parent= into the first binding.

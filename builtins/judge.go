@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -139,12 +140,16 @@ type Question struct {
 	Children []reconcile.Child
 	// Look is told what is wanted, and notes in Children who has changed them.
 	Look func(*Desired, []reconcile.Child) error
+	// Cleanup says that the parent is being deleted: None, or no part, means that all children may go.
+	Cleanup bool
 }
 
 // Decided is what has become of one parent.
 type Decided struct {
 	Desired
 	Actions []reconcile.Action
+	// Cleaned says that nobody need be asked again about a parent that is being deleted.
+	Cleaned bool
 }
 
 // Decide returns a function without parameters that has a controller decide about a parent, and puts
@@ -162,6 +167,13 @@ func (q Question) Decide(fn starlark.Callable, out *Decided) starlark.Callable {
 				return nil, err
 			}
 			out.Desired, err = DesiredOf(v)
+			if q.Cleanup {
+				if err != nil {
+					err = errors.New("cleanup" + strings.TrimPrefix(err.Error(), "desired"))
+				}
+				out.Cleaned = err == nil && len(out.Parts) == 0 && out.Waiting == "" && out.Stalled == ""
+				out.Hold = out.Hold && !out.Cleaned
+			}
 			if err != nil || out.Hold {
 				return starlark.None, atFunction(fn, err)
 			}

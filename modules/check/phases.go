@@ -60,6 +60,7 @@ func (c *checker) phases() {
 				case h.Controller != nil:
 					note(h.Fn, builtins.PhaseDesired)
 					note(h.Controller.Status, builtins.PhaseDesired)
+					note(h.Controller.Cleanup, builtins.PhaseDesired)
 				default:
 					note(h.Fn, builtins.PhaseRun)
 				}

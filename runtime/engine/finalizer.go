@@ -122,7 +122,7 @@ func (e *Engine) held(r *asked) []effect.Write {
 	write := effect.Write{Kind: effect.WriteAddFinalizer, Ref: effect.Ref{APIVersion: f.APIVersion, Kind: f.Kind}, Finalizer: f.Name, Pos: r.hook.gen.Pos}
 	write.Ref.Namespace, write.Ref.Name = r.subject.Name()
 	switch {
-	case r.call().Cleanup && r.done.Waits != "":
+	case r.call().Cleanup && (r.done.Waits != "" || r.done.Err != nil):
 	case r.call().Cleanup:
 		write.Kind = effect.WriteRemoveFinalizer
 		return append(slices.Clip(writes), write)

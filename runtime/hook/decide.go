@@ -70,7 +70,8 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 	uid, _ := meta["uid"].(string)
 	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}}
 	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller}
-	if given, _ := meta["annotations"].(map[string]any); given[reconcile.PausedAnnotation] == "true" && !r.Cleanup {
+	annotations, _ := meta["annotations"].(map[string]any)
+	if annotations[reconcile.PausedAnnotation] == "true" && !r.Cleanup {
 		result := Result{Waits: "it is paused by its annotation " + reconcile.PausedAnnotation}
 		d.status(&result.Effects, reconcile.Look{Paused: result.Waits}, nil)
 		return result
@@ -97,9 +98,12 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 	}
 	fn := r.Hook.Fn
 	if r.Cleanup {
-		fn = nil
+		fn = r.Hook.Controller.Cleanup
+		if annotations[reconcile.CleanedAnnotation] == uid { // what it says of children that are gone would not count
+			fn = nil
+		}
 	}
-	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Look: d.look}
+	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Look: d.look, Cleanup: r.Cleanup}
 	var out builtins.Decided
 	_, usage, err := r.Host.Call(ctx, q.Decide(fn, &out), nil, options)
 	if err != nil { // what has not ended in time may go on, so nobody looks at its answer
@@ -108,14 +112,26 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 		return result
 	}
 	result := Result{Usage: usage, Actions: out.Actions}
-	if out.Hold {
+	switch {
+	case out.Hold && r.Cleanup:
+		result.Waits = "cleanup waits for " + out.Waiting
+	case out.Hold:
 		result.Waits = out.Waiting
-	} else {
+	default:
 		result.Effects, result.Waits = d.effects(out.Actions)
+	}
+	if r.Cleanup && len(out.Parts) > 0 && result.Waits == "" {
+		result.Waits = "cleanup keeps " + out.Parts[0].ID.String()
+	}
+	if out.Cleaned && len(result.Effects.Writes) > 0 && !r.Gone {
+		result.Effects.Writes = append([]effect.Write{d.cleaned()}, result.Effects.Writes...)
 	}
 	look := reconcile.Look{
 		Stalled: out.Stalled, Hold: out.Hold, Waiting: out.Waiting, Parts: out.Wanted().Parts, Actions: out.Actions,
 		Children: q.Children,
+	}
+	if r.Cleanup {
+		look.Deleting = result.Waits
 	}
 	if len(result.Effects.Writes) > 0 { // what has failed may fail again
 		look.Failed, look.Tries = r.Failed, r.Attempt-1
@@ -230,6 +246,17 @@ func (d *decision) filled(p *builtins.Part) (map[string]any, error) {
 	obj := maps.Clone(p.Object)
 	obj["data"] = data
 	return obj, nil
+}
+
+// cleaned has the parent say that cleanup is done, before anything is deleted: after a restart cleanup would
+// be asked about children of which some are gone.
+func (d *decision) cleaned() effect.Write {
+	return effect.Write{
+		Kind: effect.WritePatch, Ref: d.ref, Pos: d.r.Hook.Pos,
+		Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{reconcile.CleanedAnnotation: d.parent.UID}},
+		}},
+	}
 }
 
 // family is a write of several objects, none of them yet.

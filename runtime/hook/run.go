@@ -39,7 +39,9 @@ type Request struct {
 	Key     string
 	Object  starlark.Value
 	Cleanup bool
-	Now     time.Time
+	// Gone says that Object is not there any more, or is not watched: it is as it was seen last.
+	Gone bool
+	Now  time.Time
 	// Namespace is the default namespace of the run.
 	Namespace string
 	// Instance is whose run it is: no grant covers what belongs to it.

@@ -19,7 +19,10 @@ const (
 // status has the status of the parent written beside its children, where it differs. Fields are what the
 // author says of it, nil when nobody could be asked: then they stay as they are.
 func (d *decision) status(out *effect.Effects, look reconcile.Look, fields map[string]any) {
-	if !d.r.Hook.WritesStatus || d.r.Cleanup || look.Moves() && look.Failed == "" { // then another look follows
+	if !d.r.Hook.WritesStatus || look.Moves() && look.Failed == "" { // then another look follows
+		return
+	}
+	if d.r.Gone || d.r.Cleanup && look.Deleting == "" && look.Failed == "" { // nobody would see it
 		return
 	}
 	before, at := d.r.Family.StatusOf(d.object)
@@ -50,10 +53,10 @@ func (d *decision) status(out *effect.Effects, look reconcile.Look, fields map[s
 		}
 		return
 	}
-	if len(out.Writes) == 0 {
-		out.Writes = []effect.Write{d.family()}
+	if n := len(out.Writes); n == 0 || out.Writes[n-1].Kind != effect.WriteChildren {
+		out.Writes = append(out.Writes, d.family())
 	}
-	children := &out.Writes[0]
+	children := &out.Writes[len(out.Writes)-1]
 	children.Children = append(children.Children, effect.Write{
 		Kind: effect.WriteStatus, Ref: d.ref, Object: want, Force: true, Unchanged: &effect.Unchanged{UID: d.parent.UID},
 	})

@@ -4,6 +4,8 @@ import "slices"
 
 // Look is what one look at a parent has found.
 type Look struct {
+	// Deleting says for what a parent waits that is being deleted, "" of any other.
+	Deleting string
 	// Paused says why its children are left alone, "" when they are not.
 	Paused string
 	// Stalled says why nothing can be done before somebody changes something, or "".
@@ -44,6 +46,8 @@ func Conditions(l Look) []Condition {
 		return conditions("False", "Failing", l.Failed, "Stalled")
 	case l.Failed != "":
 		return conditions("False", "Failing", l.Failed, "Reconciling")
+	case l.Deleting != "":
+		return conditions("False", "Deleting", l.Deleting, "Reconciling")
 	case l.Hold && l.Waiting == "":
 		return conditions("Unknown", "Waiting", "its controller has answered None: not now", "Reconciling")
 	case l.Hold:

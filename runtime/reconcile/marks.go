@@ -27,6 +27,10 @@ const (
 	ControllerLabel = "starling.dev/controller"
 	// PausedAnnotation is "true" on a parent whose children are left as they are.
 	PausedAnnotation = "starling.dev/paused"
+	// CleanedAnnotation holds the uid of a parent whose controller need not be asked any more what must stay
+	// while the parent is being deleted. Starling writes it once the controller has said so, before anything
+	// is deleted; a person may write it instead.
+	CleanedAnnotation = "starling.dev/cleanup-done"
 )
 
 // Parent is whose child an object is. The zero Parent is that of nobody.
