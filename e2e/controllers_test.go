@@ -35,7 +35,7 @@ func TestApplication(t *testing.T) {
 		shared.Apply(t, fmt.Sprintf("apiVersion: example.org/v1\nkind: Application\nmetadata: {name: %s, namespace: %s}\nspec: {image: %q, host: %[1]s.example.com}\n", name, ns, image))
 	}
 	apply("blog", "nginx:1")
-	f.eventually("the three children are there", func() error {
+	f.eventually("the children are there", func() error {
 		if _, err := services.Get(t.Context(), "blog", metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func TestApplication(t *testing.T) {
 		}
 	}
 	f.eventually("the Application says that it is ready", says("blog", "True", "all children are as they should be"))
-	if got := columns(t, ns); got != "blog nginx:1 blog.example.com True all children are as they should be" {
+	if got := columns(t, ns); !strings.HasPrefix(got, "blog nginx:1 blog.example.com True all children are as they should be ") {
 		t.Errorf("kubectl get apps shows %q", got)
 	}
 	f.nothingToPlan()
@@ -107,7 +107,11 @@ func TestApplication(t *testing.T) {
 	for what, get := range map[string]func() error{
 		"Deployment": func() error { _, err := deployments.Get(t.Context(), "blog", metav1.GetOptions{}); return err },
 		"Service":    func() error { _, err := services.Get(t.Context(), "blog", metav1.GetOptions{}); return err },
-		"Ingress":    func() error { _, err := ingresses.Get(t.Context(), "blog", metav1.GetOptions{}); return err },
+		"Secret": func() error {
+			_, err := shared.Client.CoreV1().Secrets(ns).Get(t.Context(), "blog", metav1.GetOptions{})
+			return err
+		},
+		"Ingress": func() error { _, err := ingresses.Get(t.Context(), "blog", metav1.GetOptions{}); return err },
 	} {
 		if err := get(); !apierrors.IsNotFound(err) {
 			t.Errorf("the Application went before its %s: %v", what, err)

@@ -23,7 +23,7 @@ the tree run in a simulated cluster, as those of starling explain values.
 
 KEY is NAMESPACE/NAME, or the name of a cluster-scoped parent.`,
 		Example: `  starling explain controller apps shop/blog
-  starling explain controller apps shop/blog --modules examples/application -f examples/application/application.yaml`,
+  starling explain controller apps shop/blog --modules examples/application -f examples/application/apps/examples/blog.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return errors.New("starling explain controller takes a module and the key of a parent, as in: starling explain controller apps shop/blog")

@@ -69,8 +69,12 @@ func (m *Module) checkStatus() {
 		if version == nil || version.keepsStatus() {
 			continue
 		}
-		m.join(fmt.Errorf("%s: controller %s writes the status of %s %s, and %s gives version %s none, or no conditions in it; add to that version:%s",
-			w.Pos, h.HookDecl.ID, w.APIVersion, w.Kind, path, version.Name, statusYAML))
+		help := "add to that version:" + statusYAML
+		if strings.Contains(path, ".star:") {
+			help = "leave status = False, and other conditions, out of crd(…)"
+		}
+		m.join(fmt.Errorf("%s: controller %s writes the status of %s %s, and %s gives version %s none, or no conditions in it; %s",
+			w.Pos, h.HookDecl.ID, w.APIVersion, w.Kind, path, version.Name, help))
 	}
 }
 

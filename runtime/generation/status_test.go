@@ -59,3 +59,16 @@ spec:
 		}
 	}
 }
+
+// A kind that module.star declares has a status by itself.
+func TestDeclaredParentsHaveAStatus(t *testing.T) {
+	for args, want := range map[string]string{"": "", ", status = False": "and web/module.star:2 gives version v1 none, or no conditions in it; leave status = False,"} {
+		m := load(t, map[string]string{
+			"web/module.star":  "module()\ncrd(\"example.org/v1\", \"App\", {\"a\": \"string\"}" + args + ")\n",
+			"web/hooks/a.star": "def f(ctx, o):\n    return []\n\ncontroller(\"apps\", k8s.watch(\"example.org/v1\", \"App\"), f, owns = [owns(\"v1\", \"ConfigMap\")])\n",
+		}).Modules["web"]
+		if want == "" && m.Err != nil || want != "" && (m.Err == nil || !strings.Contains(m.Err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", args, m.Err, want)
+		}
+	}
+}
