@@ -94,7 +94,7 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 			Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance,
 			Scope: r.Scope, Owns: r.Hook.Controller.Owns, Key: r.Key, Cleanup: r.Cleanup,
 		}},
-		Limits: script.Limits{Wall: r.Hook.Timeout},
+		Limits: script.Limits{Wall: r.Hook.Timeout}, Subject: r.Key,
 	}
 	fn := r.Hook.Fn
 	if r.Cleanup {
@@ -105,6 +105,7 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 	}
 	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Look: d.look, Cleanup: r.Cleanup}
 	var out builtins.Decided
+	options.Of = fn // nobody else's: a deletion does not wait for a function that does not end
 	_, usage, err := r.Host.Call(ctx, q.Decide(fn, &out), nil, options)
 	if err != nil { // what has not ended in time may go on, so nobody looks at its answer
 		result := Result{Usage: usage, Err: err}
@@ -141,6 +142,7 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 	}
 	var told, fields map[string]any
 	if tell := r.Hook.Controller.Status; tell != nil && !r.Cleanup {
+		options.Of = tell
 		if _, _, err := r.Host.Call(ctx, q.Status(tell, &told), nil, options); err == nil {
 			fields = told
 		} else {
@@ -193,13 +195,19 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) er
 	for i := range children {
 		c := &children[i]
 		at, is := parts[c.ID]
-		if !is || c.Foreign != "" || c.Digest != w.Parts[at].Digest || c.Layer != layers[at] || c.Retain != w.Parts[at].Retain {
+		if !is || c.Foreign != "" || c.Digest != w.Parts[at].Digest {
 			continue
 		}
 		live := d.live[c.ID]
 		want, report := d.wanted[wanted.Parts[at].Name], d.r.Hook.Controller.Drift == builtins.DriftReport
-		if d.r.Family.Same(want, live) || report && d.r.Family.Owns(want, live) {
-			continue // a report holds for long: it tells no value of which the API server keeps another form
+		switch {
+		case d.r.Family.Same(want, live):
+			c.Layer, c.Retain = layers[at], w.Parts[at].Retain // what somebody else has noted stays theirs
+			continue
+		case c.Layer != layers[at] || c.Retain != w.Parts[at].Retain:
+			continue
+		case report && d.r.Family.Owns(want, live): // it holds for long: it tells no value of which the API server keeps another form
+			continue
 		}
 		by := d.r.Family.Writer(live)
 		if c.Changed = by.By; c.Changed == "" {

@@ -18,20 +18,32 @@ import (
 const waits = `
 def waits(*args):
     wait()
+
+def nothing(*args):
+    return []
 `
 
-// A function that does not end leaves one goroutine for each subject, however often it is tried again.
+// A function that does not end leaves one goroutine for each subject, however often it is tried again,
+// and the deletion of a parent does not wait for it.
 func TestAFunctionThatDoesNotEndIsNotCalledAgain(t *testing.T) {
 	lamp := func(name string) map[string]any {
 		return map[string]any{"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": map[string]any{"name": name, "uid": name}}
 	}
 	about := func(h *builtins.HookDecl) func(name string) Request {
 		return func(name string) Request {
-			return Request{Hook: &generation.Hook{HookDecl: h}, Key: name, Object: object.New(lamp(name))}
+			return Request{Hook: &generation.Hook{HookDecl: h}, Key: name, Object: object.New(lamp(name)), Family: &Family{
+				Children: func(func(map[string]any) bool) {},
+			}}
 		}
 	}
-	var fn starlark.Callable
+	var fn, nothing starlark.Callable
 	for what, of := range map[string]func() func(name string) Request{
+		"desired": func() func(string) Request {
+			return about(&builtins.HookDecl{Fn: fn, Controller: &builtins.ControllerDecl{}})
+		},
+		"status": func() func(string) Request {
+			return about(&builtins.HookDecl{Fn: nothing, Controller: &builtins.ControllerDecl{Status: fn}})
+		},
 		"for_each": func() func(string) Request { return about(&builtins.HookDecl{Fn: fn}) },
 		"convert": func() func(string) Request {
 			h := &builtins.HookDecl{Bindings: []builtins.Binding{{Name: "convert", Convert: &builtins.ConvertBinding{
@@ -62,23 +74,28 @@ func TestAFunctionThatDoesNotEndIsNotCalledAgain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				fn = globals["waits"].(starlark.Callable)
+				fn, nothing = globals["waits"].(starlark.Callable), globals["nothing"].(starlark.Callable)
 				request := of()
-				try := func(name string) error {
+				try := func(name string, cleanup bool) error {
 					r := request(name)
-					r.Host, r.Module, r.Attempt, r.Now, r.Log = host, &generation.Module{}, 1, time.Now(), noLog{}
+					r.Host, r.Module, r.Attempt, r.Now, r.Log, r.Cleanup = host, &generation.Module{}, 1, time.Now(), noLog{}, cleanup
 					r.Hook.Timeout = time.Second
 					return Run(t.Context(), r).Err
 				}
 				for range 3 {
 					for _, name := range []string{"a", "b"} {
-						if err := try(name); err == nil || !strings.Contains(err.Error(), "web/hooks/a.star:2:1: ") {
+						if err := try(name, false); err == nil || !strings.Contains(err.Error(), "web/hooks/a.star:2:1: ") {
 							t.Errorf("%s: %v", name, err)
 						}
 					}
 				}
 				if goOn != 2 {
 					t.Errorf("%d calls go on, want one for each subject", goOn)
+				}
+				if what == "desired" {
+					if err := try("a", true); err != nil {
+						t.Errorf("the deletion waits: %v", err)
+					}
 				}
 				close(released)
 				synctest.Wait()
