@@ -301,6 +301,32 @@ func TestEachRowOfFromPagesHasAProofOrAReason(t *testing.T) {
 	}
 }
 
+// Each complaint about other frameworks names where it was made, and the tests that show how it is here.
+func TestEachComplaintHasAProof(t *testing.T) {
+	text, err := os.ReadFile("docs/controllers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Complaints about other frameworks\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	issue, rows := regexp.MustCompile(`#\d+`), map[string]int{}
+	for line := range strings.Lines(section) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| framework ") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if len(cells) != 4 || !issue.MatchString(cells[1]) || strings.TrimSpace(cells[2]) == "" || !strings.Contains(cells[3], "`Test") {
+			t.Errorf("%q: want a framework, a complaint with its issues, how it is here, and tests", line)
+		}
+		rows[strings.TrimSpace(cells[0])]++
+	}
+	for framework, want := range map[string]int{"metacontroller": 4, "kro": 3, "kopf": 1, "Kyverno generate": 2, "operator-sdk": 1} {
+		if rows[framework] < want {
+			t.Errorf("%s has %d rows, want %d", framework, rows[framework], want)
+		}
+	}
+}
+
 // Each decision has its own number, which its file and its title tell.
 func TestDecisionsHaveNumbers(t *testing.T) {
 	files, err := filepath.Glob("docs/decisions/*.md")

@@ -117,6 +117,12 @@ func TestApplication(t *testing.T) {
 			t.Errorf("the Application went before its %s: %v", what, err)
 		}
 	}
+
+	// The page has the same by hand.
+	if err := apps.Delete(t.Context(), "taken", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kubectl{t, ns}.session("../docs/controllers.md")
 }
 
 // columns are what kubectl get shows of the Applications in a namespace.
