@@ -144,6 +144,11 @@ type Question struct {
 	Cleanup bool
 }
 
+// args are those of the functions that a controller is asked by.
+func (q Question) args() starlark.Tuple {
+	return starlark.Tuple{NewDesiredCtx(q.Key, q.Parent, q.Children), q.Parent}
+}
+
 // Decided is what has become of one parent.
 type Decided struct {
 	Desired
@@ -160,9 +165,9 @@ func (q Question) Decide(fn starlark.Callable, out *Decided) starlark.Callable {
 		name = fn.Name()
 	}
 	return starlark.NewBuiltin(name, func(thread *starlark.Thread, _ *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
-		ctx := NewDesiredCtx(q.Key, q.Parent, q.Children)
+		args := q.args()
 		if fn != nil {
-			v, err := starlark.Call(thread, fn, starlark.Tuple{ctx, q.Parent}, nil)
+			v, err := starlark.Call(thread, fn, args, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -181,7 +186,7 @@ func (q Question) Decide(fn starlark.Callable, out *Decided) starlark.Callable {
 		if err := q.Look(&out.Desired, q.Children); err != nil {
 			return nil, err
 		}
-		actions, err := out.Desired.Actions(thread, ctx, reconcile.Inventory{Children: q.Children})
+		actions, err := out.Desired.Actions(thread, args[0], reconcile.Inventory{Children: q.Children})
 		out.Actions = actions
 		return starlark.None, err
 	})
@@ -191,7 +196,7 @@ func (q Question) Decide(fn starlark.Callable, out *Decided) starlark.Callable {
 // of the parent's status. Children are ready, or not, as their parts tell that: it comes after Decide.
 func (q Question) Status(fn starlark.Callable, out *map[string]any) starlark.Callable {
 	return starlark.NewBuiltin(fn.Name(), func(thread *starlark.Thread, _ *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
-		v, err := starlark.Call(thread, fn, starlark.Tuple{NewDesiredCtx(q.Key, q.Parent, q.Children), q.Parent}, nil)
+		v, err := starlark.Call(thread, fn, q.args(), nil)
 		if err != nil {
 			return nil, err
 		}

@@ -43,12 +43,17 @@ func callTestDesired(c *call, t *Test) (starlark.Value, error) {
 		return do()
 	}
 	answer := &testAnswer{parent: o, key: key, ask: ask}
+	q, unspent := Question{Key: key, Parent: o, Children: children}, *run
 	err = ask(func() error {
-		v, err := starlark.Call(c.thread, fn, starlark.Tuple{NewDesiredCtx(key, o, children), o}, nil)
+		v, err := starlark.Call(c.thread, fn, q.args(), nil)
 		if err == nil {
 			answer.Desired, err = DesiredOf(v)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		*run = unspent
+		return askAgain(c.thread, fn, q.args(), &answer.Desired)
 	})
 	if err != nil {
 		return nil, err

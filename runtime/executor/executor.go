@@ -44,7 +44,7 @@ type Watches interface {
 	Kick()
 }
 
-// Options configures an [Executor]. All fields but Random, Record, Mark and Charge are required.
+// Options configures an [Executor]. All fields but Random, Twice, Record, Mark and Charge are required.
 type Options struct {
 	Client   *cluster.Client
 	Writer   *cluster.Writer
@@ -65,6 +65,8 @@ type Options struct {
 	Now func() time.Time
 	// Log returns the log of a hook, or of a module for the hook "".
 	Log func(module, hook string) builtins.Logger
+	// Twice has controllers asked twice: see [hook.Request].
+	Twice bool
 	// Record takes the runs, once each has ended; it does not wait. Nil: nobody does.
 	Record func(*record.Trace)
 	// Mark notes that code of this name and digest begins, and says why it must not; ended
@@ -141,7 +143,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 			return m.Namespaced, err
 		},
 	}
-	request.Family = x.family(a, snapshots)
+	request.Family, request.Twice = x.family(a, snapshots), x.o.Twice
 	if a.Values != nil {
 		request.Compose, request.Secrets = a.Values.Compose, a.SecretTexts
 	}

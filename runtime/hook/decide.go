@@ -104,9 +104,13 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 		}
 	}
 	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Look: d.look, Cleanup: r.Cleanup}
+	again := d.twice(q, options)
 	var out builtins.Decided
 	options.Of = fn // nobody else's: a deletion does not wait for a function that does not end
 	_, usage, err := r.Host.Call(ctx, q.Decide(fn, &out), nil, options)
+	if err == nil && r.Twice && !r.Cleanup {
+		err = again(ctx, fn, &out.Desired)
+	}
 	if err != nil { // what has not ended in time may go on, so nobody looks at its answer
 		result := Result{Usage: usage, Err: err}
 		d.status(&result.Effects, reconcile.Look{Failed: s.Err(err).Error(), Tries: r.Attempt}, nil)
@@ -119,6 +123,7 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 	case out.Hold:
 		result.Waits = out.Waiting
 	default:
+		result.Wanted = d.wants(&out.Desired)
 		result.Effects, result.Waits = d.effects(out.Actions)
 	}
 	if r.Cleanup && len(out.Parts) > 0 && result.Waits == "" {

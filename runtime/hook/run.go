@@ -66,7 +66,9 @@ type Request struct {
 	Scope   func(apiVersion, kind string) (bool, error)
 	// Family is what a controller knows of the children of its parent; nil for any other hook.
 	Family *Family
-	Log    builtins.Logger
+	// Twice has the desired function of a controller asked twice: an answer that differs is an error.
+	Twice bool
+	Log   builtins.Logger
 }
 
 // Result is what a call asked for, or why it failed. A failed one asks for
@@ -79,8 +81,10 @@ type Result struct {
 	Response builtins.Response
 	// Waits says why a controller has not done all about its parent, or "".
 	Waits string
-	// Actions are what a controller has decided about its parent.
+	// Actions are what a controller has decided about its parent, Wanted are the children that it wants,
+	// nil while it holds.
 	Actions []reconcile.Action
+	Wanted  []Wanted
 	Usage   script.Usage
 	Err     error
 	// Seen is what the run has seen of Secrets, and puts there: it has to be hidden in

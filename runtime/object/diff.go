@@ -26,23 +26,66 @@ func Differences(got, want starlark.Value) []string {
 		}
 		return []string{fmt.Sprintf("got %s, want %s", got, want)}
 	}
-	d := &differences{}
+	var d differences
 	d.compare("", a, b)
-	if len(d.lines) > maxDifferences {
-		more := len(d.lines) - maxDifferences
-		d.lines = append(d.lines[:maxDifferences], fmt.Sprintf("… and %d more", more))
+	var lines []string
+	for _, one := range d.all {
+		lines = append(lines, one.line())
 	}
-	return d.lines
+	if len(lines) > maxDifferences {
+		more := len(lines) - maxDifferences
+		lines = append(lines[:maxDifferences], fmt.Sprintf("… and %d more", more))
+	}
+	return lines
 }
 
-type differences struct{ lines []string }
-
-func (d *differences) add(path, format string, a ...any) {
-	line := fmt.Sprintf(format, a...)
-	if path != "" {
-		line = path + ": " + line
+// FirstDifference says where two plain values differ first, and what stands there in both, cut where it is
+// long; "nothing" where one of them has nothing. There is none when they are equal.
+func FirstDifference(a, b any) (path, first, second string, differ bool) {
+	var d differences
+	if d.compare("", a, b); len(d.all) == 0 {
+		return "", "", "", false
 	}
-	d.lines = append(d.lines, line)
+	one := d.all[0]
+	first, second = "nothing", "nothing"
+	switch {
+	case one.a == nil:
+		second = shown(one.b)
+	case one.b == nil:
+		first = shown(one.a)
+	default:
+		first, second = message.Apart(one.a.String(), one.b.String(), maxShown)
+	}
+	return one.path, first, second, true
+}
+
+// difference is one place where two values differ; nil is for nothing.
+type difference struct {
+	path string
+	a, b starlark.Value
+}
+
+func (d *difference) line() string {
+	text := ""
+	switch {
+	case d.a == nil:
+		text = "missing, want " + shown(d.b)
+	case d.b == nil:
+		text = "got " + shown(d.a) + ", want none"
+	default:
+		x, y := message.Apart(d.a.String(), d.b.String(), maxShown)
+		text = "got " + x + ", want " + y
+	}
+	if d.path != "" {
+		text = d.path + ": " + text
+	}
+	return text
+}
+
+type differences struct{ all []difference }
+
+func (d *differences) add(path string, a, b starlark.Value) {
+	d.all = append(d.all, difference{path, a, b})
 }
 
 func (d *differences) compare(path string, a, b any) {
@@ -59,8 +102,7 @@ func (d *differences) compare(path string, a, b any) {
 		}
 	}
 	if va, vb := FromPlain(a), FromPlain(b); !equalValues(va, vb) {
-		x, y := message.Apart(va.String(), vb.String(), maxShown)
-		d.add(path, "got %s, want %s", x, y)
+		d.add(path, va, vb)
 	}
 }
 
@@ -81,9 +123,9 @@ func (d *differences) maps(path string, a, b map[string]any) {
 		vb, inB := b[key]
 		switch {
 		case !inA:
-			d.add(at, "missing, want %s", shown(FromPlain(vb)))
+			d.add(at, nil, FromPlain(vb))
 		case !inB:
-			d.add(at, "got %s, want none", shown(FromPlain(va)))
+			d.add(at, FromPlain(va), nil)
 		default:
 			d.compare(at, va, vb)
 		}
@@ -95,9 +137,9 @@ func (d *differences) lists(path string, a, b []any) {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		switch {
 		case i >= len(a):
-			d.add(at, "missing, want %s", shown(FromPlain(b[i])))
+			d.add(at, nil, FromPlain(b[i]))
 		case i >= len(b):
-			d.add(at, "got %s, want none", shown(FromPlain(a[i])))
+			d.add(at, FromPlain(a[i]), nil)
 		default:
 			d.compare(at, a[i], b[i])
 		}

@@ -103,6 +103,9 @@ func actor(a engine.Action) string {
 
 // run calls a hook and remembers what came of it.
 func (w *World) run(ctx context.Context, a engine.RunHook) engine.Input {
+	if a.Hook.Controller != nil && a.Request == nil {
+		w.families[a.Hook.ID+" "+a.Key] = a
+	}
 	i := len(w.Runs)
 	w.Runs = append(w.Runs, Run{Hook: a.Hook.ID, Key: a.Key, Cleanup: a.Cleanup, Asked: a.Request != nil})
 	done, _ := w.executor.RunHook(ctx, a)
@@ -133,6 +136,9 @@ type logger struct {
 }
 
 func (l *logger) Log(level builtins.Level, msg string, fields []builtins.Field) {
+	if l.w.asking {
+		return
+	}
 	if n := len(l.w.Runs); n > 0 && l.hook != "" && l.w.Runs[n-1].Hook == l.hook {
 		l.w.Runs[n-1].Logs = append(l.w.Runs[n-1].Logs, Line{level, msg, fields})
 	}

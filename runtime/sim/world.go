@@ -55,6 +55,8 @@ type Options struct {
 	// PauseAll leaves every release alone, Paused those of these modules.
 	PauseAll bool
 	Paused   []string
+	// Twice has controllers asked twice: see [hook.Request].
+	Twice bool
 	// Log takes what hooks and the engine say; nil: nobody does.
 	Log Log
 	// makeNamespaces makes a namespace as soon as something is written into it.
@@ -105,6 +107,8 @@ type World struct {
 	chaos         *chaos           // with a seed
 	moving        *workloads.Mover // nil: workloads stay as they are
 	requests      *counted
+	families      map[string]engine.RunHook // the last run of each controller about each parent
+	asking        bool                      // what is asked now is no run: nobody hears of it
 	// stale are the kinds that the next process lists from the past, with the version; past
 	// are those of this one.
 	stale, past map[string]string
@@ -205,6 +209,7 @@ func (w *World) Begin(ctx context.Context) error {
 	w.watches, w.pending, w.wakeAt, w.config = map[string]*follower{}, nil, time.Time{}, nil
 	w.configVersion = ""
 	w.past, w.stale = w.stale, nil
+	w.families = map[string]engine.RunHook{}
 	w.answers, w.reviews = map[uint64]engine.Respond{}, map[string]*engine.Review{}
 	w.Metrics = metrics.New()
 	w.engine = engine.New(engine.Options{
@@ -225,7 +230,7 @@ func (w *World) Begin(ctx context.Context) error {
 			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: builtins.PatchJQ, Now: w.Now, Observe: w.observe,
 			SideBySide: 1, // the same each time
 		}),
-		HTTP: w.o.HTTP, Now: w.Now, Random: w.random, Log: w.logger, Record: w.o.Record,
+		HTTP: w.o.HTTP, Now: w.Now, Random: w.random, Twice: w.o.Twice, Log: w.logger, Record: w.record(),
 	})
 	kept, err := w.kept.Load(ctx)
 	if err != nil {

@@ -9,15 +9,19 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
-// ExploreError says that another order of events ends in another state.
+// ExploreError says that another order of events ends in another state, or that controllers do not keep
+// what they promise.
 type ExploreError struct {
-	// Seed gives the same order again.
+	// Seed gives the same order again; 0: it is the plain one.
 	Seed uint64
+	// Skipped says that parents of controllers went from their first state to their last one at once.
+	Skipped bool
 	// The differences, one per line, and the last of what the seed has done.
 	Differences, Trace []string
 	// Err is what the test failed with instead, or nil.
@@ -31,7 +35,13 @@ func (e *ExploreError) Error() string {
 	if e.Err != nil {
 		return e.With() + e.Err.Error()
 	}
-	text := fmt.Sprintf("with -seed %d it ends in another state", e.Seed)
+	text := "in the plain order, too, controllers do not keep what they promise"
+	switch {
+	case e.Skipped:
+		text = "parents end in another state when they go from their first state to their last one at once: desired, or a child, goes by what was between"
+	case e.Seed != 0:
+		text = fmt.Sprintf("with -seed %d it ends in another state", e.Seed)
+	}
 	if len(e.Differences) == 1 { // more of them stand below
 		text += ": " + e.Differences[0]
 	}
@@ -39,7 +49,15 @@ func (e *ExploreError) Error() string {
 }
 
 // With is what errors of a seed begin with: how to have it again.
-func (e *ExploreError) With() string { return fmt.Sprintf("with -seed %d: ", e.Seed) }
+func (e *ExploreError) With() string {
+	switch {
+	case e.Skipped:
+		return "without the states between: "
+	case e.Seed == 0:
+		return "in the plain order: "
+	}
+	return fmt.Sprintf("with -seed %d: ", e.Seed)
+}
 
 // Unwrap returns what the test failed with.
 func (e *ExploreError) Unwrap() error { return e.Err }
@@ -47,20 +65,26 @@ func (e *ExploreError) Unwrap() error { return e.Err }
 // explore runs a test in the orders of many seeds: the end must be that of the plain
 // order. An expectation on the way does not count, for trouble is on the way.
 func explore(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function) (err error) {
-	want, err := end(ctx, o, host, file, name, fn, 0)
+	want, err := end(ctx, o, host, file, name, fn, way{})
 	if err != nil {
 		// A test of failures does not hold where all of them are waited for.
 		return nil
+	}
+	if len(want.broken) > 0 {
+		return &ExploreError{Differences: want.broken, Log: want.log}
+	}
+	if err := skipped(ctx, o, host, file, name, fn, want); err != nil {
+		return err
 	}
 	first, last := uint64(1), uint64(o.Explore)
 	if o.Seed != 0 {
 		first, last = o.Seed, o.Seed
 	}
 	for seed := first; seed <= last; seed++ {
-		got, err := end(ctx, o, host, file, name, fn, seed)
+		got, err := end(ctx, o, host, file, name, fn, way{seed: seed})
 		failed := &ExploreError{Seed: seed, Err: err, Trace: got.trace, Log: got.log}
 		if err == nil {
-			failed.Differences = differ(got, want)
+			failed.Differences = append(differ(got, want), got.broken...)
 		}
 		if err != nil || len(failed.Differences) > 0 {
 			return failed
@@ -74,25 +98,40 @@ type ending struct {
 	state []sim.Held
 	// failures are those that nobody expects, by what fails.
 	failures map[string]string
-	trace    []string
-	log      []string
+	// broken is what controllers do not keep, kept are children that stay as they were made: see
+	// [sim.World.Broken].
+	broken []string
+	kept   []effect.Ref
+	// changes are those that the test makes to parents.
+	changes changes
+	trace   []string
+	log     []string
+}
+
+// way is how a test is run: in the order of a seed, 0 for the plain one, or with the changes of parents
+// left out that are neither their first nor their last one.
+type way struct {
+	seed uint64
+	skip changes
 }
 
 // patience is how many times the time of a test one of its orders has: it waits for what
 // the seed had fail, and of thousands one may meet a machine that has too much to do.
 const patience = 5
 
-// end runs a test in the order of a seed, 0 for the plain one, then lets an hour pass
-// in which what has failed may succeed, and has another process look at what is left.
-func end(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function, seed uint64) (ending, error) {
+// end runs a test, then lets an hour pass in which what has failed may succeed, and has another process
+// look at what is left.
+func end(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function, by way) (ending, error) {
 	var out ending
 	w, err := newWorld(o, file, func(text string) { out.log = append(out.log, text) })
 	if err != nil {
 		return out, err
 	}
-	if err := w.useSeed(seed); err != nil {
+	if err := w.useSeed(by.seed); err != nil {
 		return out, err
 	}
+	w.parents = parentsOf(o.Generation)
+	w.skip = by.skip
 	limits := testLimits
 	limits.Wall *= patience
 	ctx, cancel := context.WithTimeout(ctx, limits.Wall)
@@ -102,15 +141,22 @@ func end(ctx context.Context, o Options, host *script.Host, file, name string, f
 		Context: &builtins.Context{Phase: builtins.PhaseTest, Log: lines{w.say}, Test: &builtins.Test{World: w, Ctx: ctx, Lenient: true}},
 	})
 	out.trace = w.w.Trace()
+	if err == nil {
+		err = w.catchUp(ctx)
+	}
 	if err == nil && w.started {
 		err = w.w.Mend(ctx)
 	}
+	out.changes = w.changes
 	out.state, out.failures = w.w.State(), map[string]string{}
 	for i, held := range out.state {
 		out.state[i].Fields = w.without(held)
 	}
 	for _, f := range w.look() {
 		out.failures[f.Module+" "+f.Hook+" "+f.Key] = said(f)
+	}
+	if err == nil && w.started {
+		out.broken, out.kept, err = w.w.Broken(ctx)
 	}
 	return out, err
 }

@@ -23,8 +23,15 @@ func Differences(err error) string {
 				lines = append(lines, fmt.Sprintf("… and %d more", more))
 			}
 		}
-		lines = append(slices.Clone(lines), "what the seed has done last:")
-		return "    " + strings.Join(append(lines, explored.Trace[max(0, len(explored.Trace)-10):]...), "\n    ") + "\n"
+		lines = slices.Clone(lines)
+		if explored.Seed != 0 {
+			lines = append(lines, "what the seed has done last:")
+			lines = append(lines, explored.Trace[max(0, len(explored.Trace)-10):]...)
+		}
+		if len(lines) == 0 {
+			return ""
+		}
+		return "    " + strings.Join(lines, "\n    ") + "\n"
 	}
 	var expected *builtins.ExpectError
 	if !errors.As(err, &expected) || len(expected.Differences) < 2 { // one is in the message

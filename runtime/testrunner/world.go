@@ -38,6 +38,10 @@ type world struct {
 
 	expected []*expected // failures
 	varying  []varying   // for explorations
+	parents  map[schema.GroupKind]bool
+	changes  changes
+	skip     changes
+	late     map[parentLife][]func() error
 }
 
 const (
@@ -56,7 +60,7 @@ func newWorld(o Options, file string, say func(string)) (*world, error) {
 
 // make makes the cluster, for the process that is to run in it.
 func (w *world) make() (err error) {
-	w.w, err = sim.New(sim.Options{Generation: w.o.Generation.Only(w.module), Builtins: w.o.Builtins, Renderer: w.o.Renderer, Namespace: namespace, Name: name, HTTP: w, Seed: w.seed, Patient: w.patient,
+	w.w, err = sim.New(sim.Options{Generation: w.o.Generation.Only(w.module), Builtins: w.o.Builtins, Renderer: w.o.Renderer, Namespace: namespace, Name: name, HTTP: w, Seed: w.seed, Patient: w.patient, Twice: true,
 		Record: w.o.Record, Uncommitted: w.o.Uncommitted,
 		Log: func(module, hook string, level builtins.Level, msg string, fields []builtins.Field) {
 			w.say(format(level, module, hook, msg, fields))
@@ -91,29 +95,6 @@ func format(level builtins.Level, module, hook, msg string, fields []builtins.Fi
 
 func (w *world) Module() string { return w.module }
 func (w *world) Now() time.Time { return w.w.Now() }
-
-func (w *world) Apply(ctx context.Context, objects []map[string]any) error {
-	for _, obj := range objects {
-		if err := w.w.Apply(obj); err != nil {
-			return err
-		}
-	}
-	return w.Settle(ctx)
-}
-
-func (w *world) Patch(ctx context.Context, ref effect.Ref, merge map[string]any) error {
-	if err := w.w.Patch(ref, merge); err != nil {
-		return err
-	}
-	return w.Settle(ctx)
-}
-
-func (w *world) Delete(ctx context.Context, ref effect.Ref) error {
-	if err := w.w.Delete(ref); err != nil {
-		return err
-	}
-	return w.Settle(ctx)
-}
 
 func (w *world) Get(_ context.Context, ref effect.Ref) (map[string]any, error) { return w.w.Get(ref) }
 
