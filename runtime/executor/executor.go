@@ -143,18 +143,21 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 			return m.Namespaced, err
 		},
 	}
+	if a.Hook.Controller != nil {
+		request.Events = bare(a.Events)
+	}
 	request.Family, request.Twice = x.family(a, snapshots), x.o.Twice
 	if a.Values != nil {
 		request.Compose, request.Secrets = a.Values.Compose, a.SecretTexts
 	}
 	take := x.o.Record
-	if g.Hook(a.Hook.ID) != a.Hook || a.Hook.Controller != nil {
-		take = nil // the tree that its code is in is not at hand, or nothing but the objects is in the record
+	if g.Hook(a.Hook.ID) != a.Hook {
+		take = nil // the tree that its code is in is not at hand
 	}
 	trace := record.Start(take, a.Run, g.Number, &request)
 	result := hook.Run(x.charged(ctx, a.Module.Name), request)
 	took := x.o.Now().Sub(began)
-	if ctx.Err() == nil { // else it was cut short, by a reason outside of it
+	if ctx.Err() == nil && !result.Rests(a.Hook) { // else it was cut short, by a reason outside of it
 		trace.End(take, result, took)
 	}
 	return engine.RunDone{

@@ -124,7 +124,7 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 		result.Waits = out.Waiting
 	default:
 		result.Wanted = d.wants(&out.Desired)
-		result.Effects, result.Waits = d.effects(out.Actions)
+		result.Effects, result.Size, result.Waits = d.effects(out.Actions)
 	}
 	if r.Cleanup && len(out.Parts) > 0 && result.Waits == "" {
 		result.Waits = "cleanup keeps " + out.Parts[0].ID.String()
@@ -277,8 +277,8 @@ func (d *decision) family() effect.Write {
 	return effect.Write{Kind: effect.WriteChildren, Ref: effect.Ref{Kind: "children", Name: d.r.Key}, Pos: d.r.Hook.Pos}
 }
 
-// effects are the writes of actions, and for what the rest waits.
-func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, waits string) {
+// effects are the writes of actions, how large they are in memory, and for what the rest waits.
+func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, size int, waits string) {
 	children := d.family()
 	for _, a := range actions {
 		w := effect.Write{Ref: a.ID.Ref}
@@ -301,10 +301,11 @@ func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, wait
 			waits = a.String()
 		}
 		children.Children = append(children.Children, w)
+		size += object.PlainSize(w.Object)
 	}
 	if len(children.Children) > 0 {
 		out.Writes = []effect.Write{children}
 	}
 	out.Requeue = d.again
-	return out, waits
+	return out, size, waits
 }

@@ -92,6 +92,11 @@ type Result struct {
 	Seen *Seen
 }
 
+// Rests says that a controller has found all as it should be: nobody asks for such a run again.
+func (r *Result) Rests(h *generation.Hook) bool {
+	return h.Controller != nil && r.Err == nil && r.Waits == "" && len(r.Actions)+len(r.Effects.Writes) == 0
+}
+
 // Run calls a hook. The data of Secrets that it has seen is hidden in its log, in its error and in
 // what it has others told.
 func Run(ctx context.Context, r Request) Result {

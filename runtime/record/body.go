@@ -8,6 +8,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // The sealed part of a run. Fields may be added to it within one [Format] when a record
@@ -30,6 +31,7 @@ type inputs struct {
 	Namespace string            `cbor:"namespace"`
 	Instance  effect.Instance   `cbor:"instance,omitzero"`
 	Attempt   int               `cbor:"attempt"`
+	Failed    string            `cbor:"failed,omitempty"`
 	Now       moment            `cbor:"now"`
 	Events    part              `cbor:"events"`    // []event
 	Snapshots map[string]Name   `cbor:"snapshots"` // lists of parts, each []value
@@ -39,9 +41,11 @@ type inputs struct {
 	Key       string            `cbor:"key,omitempty"`
 	Object    part              `cbor:"object"` // *value
 	Cleanup   bool              `cbor:"cleanup,omitempty"`
-	Config    part              `cbor:"config"`          // map[string]any
-	State     part              `cbor:"state"`           // map[string]any
-	Known     *part             `cbor:"known,omitempty"` // []string: secrets of the values and of State
+	Gone      bool              `cbor:"gone,omitempty"`
+	Config    part              `cbor:"config"`           // map[string]any
+	State     part              `cbor:"state"`            // map[string]any
+	Known     *part             `cbor:"known,omitempty"`  // []string: secrets of the values and of State
+	Hidden    *part             `cbor:"hidden,omitempty"` // []map[string]any: Secrets that a controller wants
 	Switches  []string          `cbor:"switches,omitempty"`
 	// Values are what the run saw before it changed any, Composed what it saw
 	// after so many changes of Ops.
@@ -126,12 +130,15 @@ type Outcome struct {
 	Effects  effect.Effects    `cbor:"effects"`
 	Response builtins.Response `cbor:"response"`
 	Logs     []Line            `cbor:"logs,omitempty"`
+	// Actions are what a controller has decided, Waits says for what the rest waits.
+	Actions []reconcile.Action `cbor:"actions,omitempty"`
+	Waits   string             `cbor:"waits,omitempty"`
 	// Error is why it failed, or "".
 	Error string `cbor:"error,omitempty"`
 }
 
 func outcomeOf(r hook.Result, logs []Line) Outcome {
-	out := Outcome{Effects: r.Effects, Response: r.Response, Logs: logs}
+	out := Outcome{Effects: r.Effects, Response: r.Response, Logs: logs, Actions: r.Actions, Waits: r.Waits}
 	if r.Err != nil {
 		out.Error = r.Err.Error()
 	}

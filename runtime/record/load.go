@@ -83,6 +83,7 @@ type Record struct {
 	config    map[string]any
 	state     map[string]any
 	known     []string
+	hidden    []map[string]any
 	values    map[int]view
 	reads     []answer
 }
@@ -192,6 +193,11 @@ func (l *loader) inputs(r *Record, in *inputs) error {
 	}
 	if in.Known != nil {
 		if err := l.part(*in.Known, &r.known); err != nil {
+			return err
+		}
+	}
+	if in.Hidden != nil {
+		if err := l.part(*in.Hidden, &r.hidden); err != nil {
 			return err
 		}
 	}

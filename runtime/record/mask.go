@@ -22,6 +22,9 @@ type Mask struct{ object.Mask }
 func NewMask(r *Record, others ...Outcome) *Mask {
 	m := &Mask{}
 	m.knows(r.known)
+	for _, obj := range r.hidden {
+		m.Object(obj)
+	}
 	m.inputs(r.in.Secrets, r.snapshots, r.events, r.object, r.in.Request)
 	if c, err := newCodec(); err == nil {
 		for _, a := range r.reads {
@@ -41,6 +44,9 @@ func NewMask(r *Record, others ...Outcome) *Mask {
 func maskOf(t *Trace, in *inputs, o Outcome) *Mask {
 	m := &Mask{}
 	m.knows(t.known())
+	for _, obj := range t.wanted() {
+		m.Object(obj)
+	}
 	m.inputs(in.Secrets, t.request.Snapshots, t.request.Events, t.request.Object, in.Request)
 	for _, r := range t.reads {
 		if list, ok := r.answer.([]map[string]any); ok {

@@ -137,7 +137,7 @@ func (p *packer) inputs(tx *tx, t *Trace, in *inputs) error {
 	r := &t.request
 	*in = inputs{
 		Namespace: r.Namespace, Instance: r.Instance, Attempt: r.Attempt, Now: momentOf(r.Now), Synced: r.Synced, Lacking: r.Lacking,
-		Key: r.Key, Cleanup: r.Cleanup, Switches: r.Switches, Random: t.random,
+		Key: r.Key, Cleanup: r.Cleanup, Gone: r.Gone, Failed: r.Failed, Switches: r.Switches, Random: t.random,
 		Snapshots: map[string]Name{},
 	}
 	for _, b := range r.Hook.Bindings {
@@ -172,6 +172,12 @@ func (p *packer) inputs(tx *tx, t *Trace, in *inputs) error {
 	if known := t.known(); len(known) > 0 {
 		in.Known = new(part)
 		if *in.Known, err = p.part(tx, known); err != nil {
+			return err
+		}
+	}
+	if wanted := t.wanted(); len(wanted) > 0 {
+		in.Hidden = new(part)
+		if *in.Hidden, err = p.part(tx, wanted); err != nil {
 			return err
 		}
 	}

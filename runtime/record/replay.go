@@ -13,6 +13,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/message"
@@ -55,12 +56,17 @@ func Replay(ctx context.Context, r *Record, o ReplayOptions) (*Replayed, error) 
 		return nil, err
 	}
 	logs := &lines{}
-	result := hook.Run(ctx, hook.Request{
+	request := hook.Request{
 		Host: g.Host, Module: module, Hook: h, Events: r.events, Snapshots: r.snapshots, Synced: r.in.Synced, Lacking: r.in.Lacking,
 		Attempt: r.in.Attempt, Key: r.in.Key, Object: r.object, Cleanup: r.in.Cleanup, Now: r.in.Now.time(),
 		Namespace: r.in.Namespace, Instance: r.in.Instance, Compose: w.compose, Config: r.config, State: r.state, Secrets: func() []string { return r.known }, Switches: r.in.Switches,
 		Request: r.in.Request.request(), Reader: w, HTTP: w, Random: w, Scope: w.scope, Log: logs,
-	})
+		Gone: r.in.Gone, Failed: r.in.Failed,
+	}
+	if h.Controller != nil {
+		request.Family = cluster.FamilyOf(r.in.Instance, h.ID, r.snapshots)
+	}
+	result := hook.Run(ctx, request)
 	out := &Replayed{Outcome: outcomeOf(result, logs.all), Steps: result.Usage.Steps}
 	data, err := w.codec.write(out.Outcome)
 	if err != nil {
@@ -119,11 +125,14 @@ func (r *Record) hook(g *generation.Generation) (*generation.Module, *generation
 // lacking names a watch of the hook that the record has no snapshot of.
 func lacking(h *generation.Hook, r *Record) error {
 	for _, b := range h.Bindings {
+		if h.Controller != nil { // of a kind that it did not own then there were no children
+			break
+		}
 		if _, known := r.snapshots[b.Name]; b.Watch != nil && !known {
 			return fmt.Errorf("hook %s watches %q, of which the record has no snapshot: it was not watched then", h.ID, b.Name)
 		}
 	}
-	if r.in.Cleanup && h.Cleanup == nil {
+	if r.in.Cleanup && !h.Cleans() {
 		return fmt.Errorf("the run was one of cleanup=, which hook %s has no more", h.ID)
 	}
 	if !r.in.Cleanup && h.Fn == nil && r.in.Request == nil {

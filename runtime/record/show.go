@@ -22,6 +22,12 @@ const maxShown = 200
 // in the order of a commit. Details adds, indented, what is in the objects that it writes.
 func (m *Mask) Lines(o Outcome, details bool) []string {
 	s := &shown{m: m, details: details}
+	for i := range o.Actions {
+		s.add("decided: %s", m.Text(o.Actions[i].String()))
+	}
+	if o.Waits != "" && len(o.Actions) == 0 {
+		s.add("waits for: %s", m.Text(o.Waits))
+	}
 	for i := range o.Effects.Writes {
 		s.write(&o.Effects.Writes[i], "k8s.")
 	}
@@ -98,6 +104,8 @@ func (s *shown) write(w *effect.Write, prefix string) {
 	switch w.Kind {
 	case effect.WriteEvent:
 		text += fmt.Sprintf(": %s %s: %s", w.Event.Type, w.Event.Reason, s.m.Text(w.Event.Message))
+	case effect.WriteChildren:
+		text = fmt.Sprintf("%schildren of %s", prefix, w.Ref.Name)
 	case effect.WriteSet:
 		text = fmt.Sprintf("%sapply_set %q of %d objects", prefix, w.Set.Name, len(w.Set.Members))
 	case effect.WritePatch:

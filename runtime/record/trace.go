@@ -96,6 +96,16 @@ func (t *Trace) known() []string {
 	return t.request.Secrets()
 }
 
+// wanted are the Secrets that a controller wants: what goes into them is hidden, written or not.
+func (t *Trace) wanted() (out []map[string]any) {
+	for _, w := range t.result.Wanted {
+		if w.Object["kind"] == "Secret" {
+			out = append(out, w.Object)
+		}
+	}
+	return out
+}
+
 // failed says that the run failed.
 func (t *Trace) failed() bool { return t.result.Err != nil || t.refused != "" }
 
