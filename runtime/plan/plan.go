@@ -29,6 +29,9 @@ type Plan struct {
 	// Objects are what would be created, updated or deleted, by kind, namespace and
 	// name.
 	Objects []Object `json:"objects"`
+	// Controllers are what controllers do about the children of their parents, in order, and for what
+	// the rest waits. The objects are among Objects.
+	Controllers []status.Parent `json:"controllers"`
 	// Drift are the objects that releases hold, and that are not as the charts have
 	// rendered them: somebody else has changed or deleted them, and `run` puts them right, but
 	// for those that it leaves so. Of a field, Old is the release's and New is what is there.
@@ -190,7 +193,7 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 	for i := range drift {
 		drift[i].Fields = m.fields(drift[i].Kind, drift[i].Fields)
 	}
-	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Drift: drift, unread: len(unread) > 0, Messages: []Message{}, Problems: []Problem{}, Warnings: []string{}}
+	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Controllers: controllers(w, m), Drift: drift, unread: len(unread) > 0, Messages: []Message{}, Problems: []Problem{}, Warnings: []string{}}
 	st := w.Status()
 	refs := slices.SortedFunc(maps.Keys(b.union(after)), compareRefs)
 	for _, s := range st.Modules {

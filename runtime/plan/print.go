@@ -33,6 +33,9 @@ func (p *Plan) Print(w io.Writer, o PrintOptions) error {
 	for _, m := range p.Modules {
 		out.module(m)
 	}
+	for _, parent := range p.Controllers {
+		out.parent(parent)
+	}
 	for _, obj := range p.Objects {
 		out.object(obj)
 	}
