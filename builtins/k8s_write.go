@@ -39,7 +39,7 @@ func k8sWriteSpecs() []Spec {
 				unchangedParam,
 			}},
 		{Name: "k8s.apply_set", Phases: PhaseRun, Effect: EffectWrite, call: callApplySet,
-			Doc: "Makes these objects, once the run has succeeded, all that a set of objects consists of: applies them by force, and deletes what the set has made before and does not list any more. Objects that others have made are never taken over: to list one is an error. Only objects that differ are written, up to 8 at a time: kinds in the order in which Helm installs them, whatever the order of the list. Members carry the label starling.dev/set. Needs grants of apply and delete, or write, for each object.",
+			Doc: "Makes these objects, once the run has succeeded, all that a set of objects consists of: applies them by force, and deletes what the set has made before and does not list any more. Objects that others have made are never taken over: to list one is an error. Only objects that differ are written, up to 8 at a time: kinds in the order in which Helm installs them, whatever the order of the list. Members carry the label starling.dev/set, by which the next process finds them. Needs grants of apply and delete, or write, for each object.",
 			Params: []Param{
 				{Name: "name", Type: TypeString, Doc: "Name of the set, of the hook's own; at most once per run. A set that the hook does not apply any more, as after a change of its name, stays as it is until the hook or its module goes: to remove it, apply it once with an empty list under its old name."},
 				{Name: "objs", Type: TypeList, Doc: "The objects, each as in k8s.apply; at most 5,000."},

@@ -29,7 +29,7 @@ hook(accounts, on = [
 ])
 `,
 	}, least{HooksIn: map[string][]rbacv1.PolicyRule{"$NS": {
-		watches("", "configmaps"), allow("", "secrets", "get"), allow("", "serviceaccounts", "get", "create", "patch", "delete"),
+		watches("", "configmaps"), allow("", "serviceaccounts", "get", "create", "patch", "delete"),
 	}}})
 	team := func(name, names string) {
 		shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s, labels: {team: \"\"}}\ndata: {names: %q}\n", name, f.ns, names))

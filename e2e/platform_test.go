@@ -27,12 +27,11 @@ var platformRole = webhookRole(least{
 	Hooks: []rbacv1.PolicyRule{
 		watches("", "nodes"), watches("", "namespaces"), watches("platform.example.org", "teamquotas"),
 		allow("apiextensions.k8s.io", "customresourcedefinitions", "get", "create", "patch"),
-		allow("", "resourcequotas", "get", "create", "patch", "delete"),
+		allow("", "resourcequotas", "get", "list", "create", "patch", "delete"),
 		allow("", "secrets", "get", "list", "watch", "create", "patch"),
 		allow("", "configmaps", "create", "patch"),
 		allow("", "events", "get", "create", "patch"),
 	},
-	HooksIn: map[string][]rbacv1.PolicyRule{"$NS": {allow("", "secrets", "get")}},
 })
 
 // The four modules of e2e/platform, as a new user has written them, do what their README

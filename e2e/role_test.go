@@ -33,9 +33,9 @@ import (
 // what their grants say: get and list for live reads, create and patch for apply,
 // delete for delete; get on the Secrets that http.receive names.
 //
-// Hooks with k8s.apply_set also need get of secrets in the operator's own namespace,
-// where what a set has made is recorded. Hooks with cleanup= need get and patch of the
-// objects of for_each, and list of their kind in all namespaces.
+// Hooks with k8s.apply_set also need get and list of what they apply; without list each
+// object is read by itself. Hooks with cleanup= need get and patch of the objects of
+// for_each, and list of their kind in all namespaces.
 //
 // For webhooks: list, watch, create, patch and delete on their configurations, get on
 // the Secret "<name>-webhooks", and list, watch and patch on customresourcedefinitions

@@ -45,9 +45,6 @@ func (b *builder) hooks() {
 		for _, g := range m.Decl.Grants {
 			b.grant(m, g)
 		}
-		if b.calls[m.Name].set {
-			b.starling.add(Rule{Resource: "secrets", Verbs: []string{"get"}, Why: []string{"what sets of objects consist of"}})
-		}
 	}
 	b.webhooks()
 }

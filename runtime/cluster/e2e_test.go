@@ -293,6 +293,17 @@ func TestRealSets(t *testing.T) {
 	w.write(w.configMap("theirs"))
 	w.refused(apply(w.configMap("a"), w.configMap("theirs")), "cannot apply ConfigMap "+w.ns+"/theirs: it is there, and set \"children\" of this hook did not make it")
 	w.expect(w.ref("v1", "ConfigMap", "theirs"), nil, "metadata", "labels")
+	// A copy with all marks, and with the field managers, which a create drops, under another name.
+	copied, metadata := withMetadata(w.get(w.ref("v1", "ConfigMap", "a")))
+	metadata["name"] = "copy"
+	delete(metadata, "uid")
+	delete(metadata, "resourceVersion")
+	w.write(effect.Write{Kind: effect.WriteCreate, Ref: effect.RefOf(copied), Object: copied})
+	w.write(effect.Write{Kind: effect.WritePatch, Ref: effect.RefOf(copied), Patch: &effect.Patch{Type: effect.PatchMerge,
+		Body: map[string]any{"metadata": map[string]any{"managedFields": metadata["managedFields"]}}}})
+	if appliedFields(w.get(effect.RefOf(copied)), "starling/web/f", "") == nil {
+		t.Error("the copy has no field managers")
+	}
 	w.writer = NewWriter(w.writer.o) // another process
 	w.write(apply(w.configMap("a"), w.configMap("b")))
 	w.expect(secret.Ref, map[string]any(nil))
@@ -305,5 +316,8 @@ func TestRealSets(t *testing.T) {
 	}
 	if w.get(w.ref("v1", "ConfigMap", "theirs")) == nil {
 		t.Error("what others made is gone")
+	}
+	if w.get(effect.RefOf(copied)) == nil {
+		t.Error("a copy is gone")
 	}
 }

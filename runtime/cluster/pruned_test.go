@@ -23,7 +23,7 @@ func sameOfAPart(t *testing.T, want map[string]any, ref effect.Ref, w *farWorld)
 	}
 	for _, manager := range []string{"starling/web/f", "them"} {
 		kept := object.Pack(Pruned(live, manager)).Unpack()
-		for _, want := range []map[string]any{want, withLabel(want, SetLabel, w.writer.setID("starling/web/f", "children"))} {
+		for _, want := range []map[string]any{want, w.writer.marksOf("starling/web/f", "children", false).on(want)} {
 			if of, is := Same(want, live, manager), Same(want, kept, manager); of != is {
 				t.Errorf("%s: the same of all: %t, of what is kept: %t\n%v", manager, of, is, kept)
 			}

@@ -121,7 +121,7 @@ func TestSetsDoWhatAnApplyDoes(t *testing.T) {
 			if err == nil && len(requests) == 1 {
 				quiet++
 			}
-			wanted := effect.Write{Kind: effect.WriteApply, Ref: ref, Force: true, Object: withLabel(asked, SetLabel, set.writer.setID("starling/web/f", "children"))}
+			wanted := effect.Write{Kind: effect.WriteApply, Ref: ref, Force: true, Object: set.writer.marksOf("starling/web/f", "children", false).on(asked)}
 			_, plainErr := plain.writer.o.Client.Write(ctx, "starling/web/f", wanted)
 			if (err == nil) != (plainErr == nil) {
 				t.Fatalf("seed %d, step %d: %v, but an apply: %v", seed, step, err, plainErr)

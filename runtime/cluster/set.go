@@ -3,10 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,35 +12,19 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-const (
-	// SetLabel marks the members of a set of objects that a hook applies. Its value
-	// is unique for instance, hook and name of the set.
-	SetLabel = "starling.dev/set"
-	// SetType is the type of the Secrets that record which objects a set consists
-	// of.
-	SetType = "starling.dev/set"
-	// setAnnotation says for people whose set a record is of.
-	setAnnotation = "starling.dev/set-of"
-	// keepAnnotation marks the record of a set that stays when its hook goes.
-	keepAnnotation = "starling.dev/set-keep"
-	// setKey holds the members.
-	setKey = "members"
-)
-
-// set is what is recorded of one set: every object that it may have made. A record
-// is written before the first object that it did not name, and shortened after the
-// last one that is to go has gone, so a crash in between forgets nothing.
+// set is what is known of one set: every object that it may have made. Sets of which
+// nothing is in memory have no members, once the places of their hook have been read.
 type set struct {
 	// Guarded by the writer's mutex:
-	users int    // that apply it or wait to
-	of    string // as in setAnnotation
-	owned bool
-	keeps bool   // as in keepAnnotation
-	at    uint64 // which of all applies was the last one of this set
-
-	mu      sync.Mutex // one apply at a time
-	loaded  bool
+	users   int    // that apply it or wait to
+	manager string // the field manager of its hook
+	name    string
+	owned   bool
+	keeps   bool     // it stays when its hook goes
+	at      uint64   // which of all applies was the last one of this set
 	members []member // in the order of the names of their objects
+
+	mu sync.Mutex // one apply at a time
 }
 
 // member is an object that the set has made, or, without a uid, may have made.
@@ -53,22 +33,17 @@ type member struct {
 	UID string `json:"uid,omitempty"`
 }
 
-// lockSet returns a set for one who applies it; unlock must be called. One that is
-// empty, or of which nothing is known, is not kept in memory: names of sets come and go
-// with the objects that hooks are about.
+// lockSet returns a set for one who applies it; unlock must be called. One without members
+// is not kept in memory: names of sets come and go with the objects that hooks are about.
 func (w *Writer) lockSet(id string) (s *set, unlock func()) {
 	w.mu.Lock()
-	s = w.sets[id]
-	if s == nil {
-		s = &set{}
-		w.sets[id] = s
-	}
+	s = w.setIn(id)
 	s.users++
 	w.mu.Unlock()
 	s.mu.Lock()
 	return s, func() {
 		w.mu.Lock()
-		if s.users--; s.users == 0 && (!s.loaded || len(s.members) == 0) {
+		if s.users--; s.users == 0 && len(s.members) == 0 {
 			delete(w.sets, id)
 		}
 		w.mu.Unlock()
@@ -76,56 +51,46 @@ func (w *Writer) lockSet(id string) (s *set, unlock func()) {
 	}
 }
 
-// setID is the value of the label: 32 characters.
-func (w *Writer) setID(manager, name string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []string{w.o.Instance, manager, name}))
-	return hex.EncodeToString(sum[:16])
+// setIn is called with the writer's mutex held.
+func (w *Writer) setIn(id string) *set {
+	s := w.sets[id]
+	if s == nil {
+		s = &set{}
+		w.sets[id] = s
+	}
+	return s
+}
+
+// remember says what the set consists of from now on.
+func (w *Writer) remember(s *set, all map[effect.Ref]string) {
+	members := membersOf(all)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.members = members
 }
 
 // set applies the members and deletes what the set made before and does not list
 // any more. Objects that it did not make are left alone: to list one is an error.
 func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error {
-	id := w.setID(manager, wr.Set.Name)
-	s, unlock := w.lockSet(id)
+	a := w.applying(manager, wr)
+	s, unlock := w.lockSet(a.marks.id)
 	defer unlock()
-	record := &setRecord{writer: w, id: id, of: manager + " " + wr.Set.Name, owned: wr.Owner != nil, keeps: wr.Set.Keep}
 	w.mu.Lock()
 	w.applied++
-	s.of, s.owned, s.at = record.of, record.owned, w.applied
+	s.manager, s.name, s.owned, s.keeps, s.at = manager, wr.Set.Name, wr.Owner != nil, wr.Set.Keep, w.applied
 	w.mu.Unlock()
-	if !s.loaded {
-		members, keeps, err := record.read(ctx)
-		if err != nil {
-			return err
-		}
-		s.members, s.keeps, s.loaded = members, keeps, true
-	}
-	known := map[effect.Ref]string{}
-	for _, m := range s.members {
-		known[m.Ref] = m.UID
-	}
-	keep := func(all map[effect.Ref]string) error {
-		next := membersOf(all)
-		if slices.Equal(next, s.members) && (len(next) == 0 || s.keeps == record.keeps) {
-			return nil
-		}
-		s.loaded = false // until it is certain what is stored
-		if err := record.write(ctx, next); err != nil {
-			return err
-		}
-		s.members, s.keeps, s.loaded = next, record.keeps, true
-		return nil
-	}
-
-	recorded, all := s.members, maps.Clone(known)
-	for _, m := range wr.Set.Members {
-		all[m.Ref] = known[m.Ref]
-	}
-	if err := keep(all); err != nil {
+	h, release, err := w.setsOf(ctx, manager)
+	if err != nil {
 		return err
 	}
-	a := &applying{writer: w, manager: manager, id: id, write: wr, known: known}
-	now, err := a.apply(ctx, recorded)
+	defer release()
+	if err := a.findOwner(ctx); err != nil {
+		return err
+	}
+	if a.known, err = h.enter(ctx, s, a); err != nil {
+		return err
+	}
+	now, err := a.apply(ctx)
 	if err != nil {
 		return fmt.Errorf("%w (%d of %d objects of set %q applied)", err, len(now), len(wr.Set.Members), wr.Set.Name)
 	}
@@ -133,33 +98,17 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	for _, m := range wr.Set.Members {
 		listed[anyVersion(m.Ref)] = true
 	}
-	gone := slices.DeleteFunc(slices.Clone(recorded), func(m member) bool {
+	gone := slices.DeleteFunc(membersOf(a.known), func(m member) bool {
 		return listed[anyVersion(m.Ref)] // if only in another version of its API
 	})
-	if err := w.prune(ctx, manager, id, gone, a.seen, wr.Cause); err != nil {
+	if err := w.prune(ctx, a.marks, gone, a.seen, wr.Cause); err != nil {
 		return fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name)
 	}
-	return keep(now)
-}
-
-// isMember says whether the set has made an object: it is the very one that is
-// recorded, or it carries the label.
-func isMember(live map[string]any, id, uid string) bool {
-	metadata, _ := live["metadata"].(map[string]any)
-	labels, _ := metadata["labels"].(map[string]any)
-	return uid != "" && uidOf(live) == uid || labels[SetLabel] == id
-}
-
-func withLabel(obj map[string]any, key, value string) map[string]any {
-	obj, metadata := withMetadata(obj)
-	given, _ := metadata["labels"].(map[string]any)
-	labels := maps.Clone(given)
-	if labels == nil {
-		labels = map[string]any{}
+	w.remember(s, now)
+	if err := w.forgetOld(ctx, a.marks.id); err != nil || len(gone) == 0 {
+		return err
 	}
-	labels[key] = value
-	metadata["labels"] = labels
-	return obj
+	return h.tidy(ctx)
 }
 
 // anyVersion is ref with the group in place of the API version.
@@ -177,81 +126,47 @@ func membersOf(all map[effect.Ref]string) []member {
 	for ref, uid := range all {
 		out = append(out, member{ref, uid})
 	}
-	slices.SortFunc(out, func(a, b member) int {
-		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind),
-			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(out, func(a, b member) int { return compareRefs(a.Ref, b.Ref) })
 	return out
 }
 
-// setRecord is the Secret that remembers a set. Its name is that of the instance
-// and the set's id.
-type setRecord struct {
-	writer *Writer
-	id, of string
-	owned  bool
-	keeps  bool
+func compareRefs(a, b effect.Ref) int {
+	return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// recordPrefix is what the names of all records of the instance begin with.
-func (w *Writer) recordPrefix() string { return w.o.Name + "-set-" }
-
-func (r *setRecord) ref() effect.Ref {
-	return effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: r.writer.o.Namespace, Name: r.writer.recordPrefix() + r.id}
+// knownOf is what the set may have made: also what an earlier version has recorded.
+func (w *Writer) knownOf(id string, s *set) map[effect.Ref]string {
+	known := map[effect.Ref]string{}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old := w.old[id]; old != nil {
+		for _, m := range old.members {
+			known[m.Ref] = m.UID
+		}
+	}
+	for _, m := range s.members {
+		if m.UID != "" || known[m.Ref] == "" {
+			known[m.Ref] = m.UID
+		}
+	}
+	return known
 }
 
-func (r *setRecord) read(ctx context.Context) (members []member, keeps bool, err error) {
-	obj, err := r.writer.o.Client.Get(ctx, r.ref())
-	if err != nil || obj == nil {
-		return nil, false, err
+// idsOf are the sets of a hook, sorted, also those that an earlier version has recorded.
+func (w *Writer) idsOf(manager string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ids := map[string]bool{}
+	for id, s := range w.sets {
+		if s.manager == manager {
+			ids[id] = true
+		}
 	}
-	data, _ := obj["data"].(map[string]any)
-	text, _ := data[setKey].(string)
-	value, err := base64.StdEncoding.DecodeString(text)
-	if err == nil {
-		err = json.Unmarshal(value, &members)
+	for id, old := range w.old {
+		if old.manager == manager {
+			ids[id] = true
+		}
 	}
-	if err != nil {
-		return nil, false, fmt.Errorf("%s, which records the objects of a set, cannot be read: restore it, or delete it and what carries the label %s=%s", r.ref(), SetLabel, r.id)
-	}
-	_, keeps = annotationsOf(obj)[keepAnnotation]
-	return members, keeps, nil
-}
-
-func annotationsOf(obj map[string]any) map[string]any {
-	meta, _ := obj["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	return annotations
-}
-
-func (r *setRecord) write(ctx context.Context, members []member) error {
-	if len(members) == 0 {
-		_, err := r.writer.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: r.ref()})
-		return err
-	}
-	text, err := json.Marshal(members)
-	if err != nil {
-		return err
-	}
-	if len(text) > valueLimit {
-		return fmt.Errorf("a set of %d objects is too large to be recorded: split it", len(members))
-	}
-	ref := r.ref()
-	annotations := map[string]any{setAnnotation: r.of}
-	if r.owned {
-		annotations[ownedAnnotation] = "true"
-	}
-	if r.keeps {
-		annotations[keepAnnotation] = "true"
-	}
-	_, err = r.writer.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteApply, Ref: ref, Force: true, Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "type": SetType,
-		"metadata": map[string]any{
-			"name": ref.Name, "namespace": ref.Namespace,
-			"labels":      map[string]any{effect.InstanceLabel: r.writer.o.Instance},
-			"annotations": annotations,
-		},
-		"data": map[string]any{setKey: base64.StdEncoding.EncodeToString(text)},
-	}})
-	return err
+	return slices.Sorted(maps.Keys(ids))
 }

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,31 +14,50 @@ import (
 
 // applying is one apply of a set.
 type applying struct {
-	writer      *Writer
-	manager, id string
-	write       effect.Write
-	known       map[effect.Ref]string // the uids that are recorded
-	seen        map[effect.Ref]sight
+	writer *Writer
+	marks  setMarks
+	write  effect.Write
+	asked  map[effect.Ref]effect.Write // the members
+	known  map[effect.Ref]string       // the uids of what the set may have made
+
+	mu   sync.Mutex // lists are read side by side
+	seen map[effect.Ref]sight
+}
+
+func (w *Writer) applying(manager string, wr effect.Write) *applying {
+	a := &applying{
+		writer: w, marks: w.marksOf(manager, wr.Set.Name, wr.Set.Keep), write: wr,
+		asked: make(map[effect.Ref]effect.Write, len(wr.Set.Members)), seen: map[effect.Ref]sight{},
+	}
+	for _, m := range wr.Set.Members {
+		a.asked[m.Ref] = m
+	}
+	return a
+}
+
+// see notes an object of the set that was found.
+func (a *applying) see(ctx context.Context, ref effect.Ref, obj map[string]any, certain bool) {
+	s := sightOf(a.marks, obj, certain)
+	if m, listed := a.asked[ref]; listed && obj != nil {
+		s.same = a.same(ctx, m, obj)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seen[ref] = s
 }
 
 // apply applies the members that are not as they should be, and returns the uids of all
 // that are now.
-func (a *applying) apply(ctx context.Context, recorded []member) (map[effect.Ref]string, error) {
+func (a *applying) apply(ctx context.Context) (map[effect.Ref]string, error) {
 	w, members := a.writer, a.write.Set.Members
-	if err := a.findOwner(ctx); err != nil {
-		return nil, err
-	}
-	refs, asked := make([]effect.Ref, len(members)), make(map[effect.Ref]effect.Write, len(members))
-	for i, m := range members {
-		refs[i], asked[m.Ref] = m.Ref, m
-	}
-	var err error
-	a.seen, err = w.look(ctx, a.id, recorded, func(ref effect.Ref, live map[string]any) bool {
-		m, listed := asked[ref]
-		return listed && a.same(ctx, m, live)
-	})
+	unseen := slices.DeleteFunc(membersOf(a.known), func(m member) bool { _, is := a.seen[m.Ref]; return is })
+	err := w.look(ctx, a.marks.id, unseen, func(ref effect.Ref, obj map[string]any, certain bool) { a.see(ctx, ref, obj, certain) })
 	if err != nil {
 		return nil, err
+	}
+	refs := make([]effect.Ref, len(members))
+	for i, m := range members {
+		refs[i] = m.Ref
 	}
 	var mu sync.Mutex
 	now := make(map[effect.Ref]string, len(members))
@@ -82,13 +103,13 @@ func (a *applying) same(ctx context.Context, m effect.Write, live map[string]any
 
 func (a *applying) begin(ctx context.Context, m effect.Write) (*pending, error) {
 	m.Owner, m.Cause = a.write.Owner, a.write.Cause
-	m.Object = withLabel(m.Object, SetLabel, a.id)
-	p, err := a.writer.o.Client.begin(ctx, a.manager, m)
+	m.Object = a.marks.on(m.Object)
+	p, err := a.writer.o.Client.begin(ctx, a.marks.manager, m)
 	if err != nil {
 		return nil, err
 	}
 	p.ours = func(live map[string]any) error {
-		if isMember(live, a.id, a.known[m.Ref]) {
+		if a.marks.claims(live, a.known[m.Ref]) {
 			return nil
 		}
 		return fmt.Errorf("cannot apply %s: it is there, and set %q of this hook did not make it: delete it, or give the member another name", m.Ref, a.write.Set.Name)
@@ -116,32 +137,38 @@ func (a *applying) member(ctx context.Context, m effect.Write) (uid string, err 
 	return uidOf(obj), nil
 }
 
-// prune deletes former members, kinds in the order of an uninstall.
-func (w *Writer) prune(ctx context.Context, manager, id string, gone []member, seen map[effect.Ref]sight, cause *effect.Cause) error {
+// prune deletes former members: kinds in the order of an uninstall, of one kind the newest
+// first.
+func (w *Writer) prune(ctx context.Context, marks setMarks, gone []member, seen map[effect.Ref]sight, cause *effect.Cause) error {
+	gone = slices.Clone(gone)
+	slices.SortFunc(gone, func(a, b member) int {
+		return cmp.Or(cmp.Compare(seen[b.Ref].created(), seen[a.Ref].created()), compareRefs(b.Ref, a.Ref))
+	})
 	refs := make([]effect.Ref, len(gone))
 	for i := range gone {
 		refs[i] = gone[i].Ref
 	}
 	return kindByKind(refs, w.o.SideBySide, true, func(i int) error {
-		return w.pruneOne(ctx, manager, id, gone[i], seen[refs[i]], cause)
+		return w.pruneOne(ctx, marks, gone[i], seen[refs[i]], cause)
 	})
 }
 
-// pruneOne deletes a former member. One that somebody else has put in its place stays.
-func (w *Writer) pruneOne(ctx context.Context, manager, id string, m member, s sight, cause *effect.Cause) error {
-	live := s.live
-	if live == nil && !s.certain { // it may have lost its label
-		var err error
-		if live, err = w.o.Client.Get(ctx, m.Ref); err != nil && !errors.Is(err, ErrNotServed) {
+// pruneOne deletes a former member. One that somebody else has put in its place stays, and so
+// does a copy.
+func (w *Writer) pruneOne(ctx context.Context, marks setMarks, m member, s sight, cause *effect.Cause) error {
+	if s.live == nil && !s.certain { // it may have lost its label
+		live, err := w.o.Client.Get(ctx, m.Ref)
+		if err != nil && !errors.Is(err, ErrNotServed) {
 			return err
 		}
+		s = sightOf(marks, live, true)
 	}
-	if live == nil || !isMember(live, id, m.UID) {
+	if s.live == nil || !s.made && (m.UID == "" || uidOf(s.live) != m.UID) {
 		return nil
 	}
 	asked := time.Now()
-	obj, err := w.o.Client.Write(ctx, manager, effect.Write{Kind: effect.WriteDelete, Ref: m.Ref,
-		Unchanged: &effect.Unchanged{UID: uidOf(live)}})
+	obj, err := w.o.Client.Write(ctx, marks.manager, effect.Write{Kind: effect.WriteDelete, Ref: m.Ref,
+		Unchanged: &effect.Unchanged{UID: uidOf(s.live)}})
 	if err == nil {
 		w.o.Observe(m.Ref, obj, cause, asked)
 	}

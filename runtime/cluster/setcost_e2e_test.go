@@ -79,8 +79,9 @@ func TestRealSetCosts(t *testing.T) {
 	expect("one differs", apply(objects), "GET configmaps", "PATCH m077")
 	w.writer = NewWriter(o)
 	objects[78] = changed(objects[78], "2")
-	id := "starling-set-" + w.writer.setID("starling/web/f", "children")
-	expect("one differs after a restart", apply(objects), "GET "+id, "GET configmaps", "PATCH m078")
+	expect("one differs after a restart", apply(objects), "GET secrets", "GET configmaps", "PATCH m078")
+	expect("one goes", apply(objects[:n-1]), "GET configmaps", "DELETE m199")
+	expect("one comes", apply(objects), "GET configmaps", "PATCH m199")
 	w.write(effect.Write{Kind: effect.WritePatch, Ref: effect.RefOf(objects[5]), Patch: &effect.Patch{Type: effect.PatchMerge,
 		Body: map[string]any{"data": map[string]any{"n": "theirs"}, "metadata": map[string]any{"labels": nil}}}})
 	expect("another's change", apply(objects), "GET configmaps", "PATCH m005", "GET m005", "PATCH m005")

@@ -33,6 +33,9 @@ type farAPI struct {
 	requests []string // but discovery
 	active   int
 	most     int // at a time
+	writes   int
+	left     int // writes until the connection ends; 0: it does not
+	carried  bool
 }
 
 func newFarAPI() *farAPI {
@@ -57,8 +60,15 @@ func (f *farAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 		f.mu.Unlock()
 		time.Sleep(away)
 		defer func() { f.mu.Lock(); f.active--; f.mu.Unlock() }()
+		if !f.alive(r, false) {
+			return nil, errDied
+		}
 	}
-	return f.next.RoundTrip(r)
+	answer, err := f.next.RoundTrip(r)
+	if !f.alive(r, true) {
+		return nil, errDied
+	}
+	return answer, err
 }
 
 // farWorld applies the set "children" through a [farAPI].
@@ -171,14 +181,20 @@ func TestSetCosts(t *testing.T) {
 				objects[77] = changed(objects[77], "2")
 				w.want("one differs", objects, list, "PATCH m077")
 				w.restart()
+				const records = "LIST namespaces/ops/secrets" // of all sets
+				w.want("nothing differs after a restart", objects, records, list)
+				w.restart()
 				objects[78] = changed(objects[78], "2")
-				id := w.writer.setID("starling/web/f", "children")
-				w.want("one differs after a restart", objects, "GET starling-set-"+id, list, "PATCH m078")
+				w.want("one differs after a restart", objects, records, list, "PATCH m078")
 				gone := objects[199]
 				objects = objects[:199]
-				w.want("one goes", objects, list, "DELETE m199", "PATCH starling-set-"+id)
+				w.want("one goes", objects, list, "DELETE m199")
 				objects = append(objects, gone)
-				w.want("one comes", objects, list, "PATCH m199", "PATCH starling-set-"+id, "PATCH starling-set-"+id)
+				w.want("one comes", objects, list, "PATCH m199")
+				asked, err = w.write("starling/web/f", effect.Write{Kind: effect.WriteSet, Set: &effect.Set{Name: "more", Members: appliesOf([]map[string]any{configMap("a", "x")})}})
+				if err != nil || !slices.Equal(asked, []string{"PATCH x"}) {
+					t.Errorf("another set asks for %q: %v", asked, err)
+				}
 			})
 		})
 	}
@@ -213,8 +229,7 @@ func TestSetHealsWhatDiffers(t *testing.T) {
 		if _, err := w.write("them", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
 			t.Fatal(err)
 		}
-		id := w.writer.setID("starling/web/f", "children")
-		w.want("the object", objects, list, "PATCH m003", "PATCH starling-set-"+id)
+		w.want("the object", objects, list, "PATCH m003")
 		w.want("nothing", objects, list)
 		if data := w.get(ref)["data"].(map[string]any); data["n"] != "1" {
 			t.Errorf("there is %v", data)
@@ -265,7 +280,7 @@ func TestSetOrderOfKinds(t *testing.T) {
 	if _, err := w.apply(); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"lease", "role", "map-a", "map-b", "secret", "space"}; !slices.Equal(deleted, want) {
+	if want := []string{"lease", "role", "map-b", "map-a", "secret", "space"}; !slices.Equal(deleted, want) {
 		t.Errorf("deleted are %q, want %q", deleted, want)
 	}
 }
@@ -328,9 +343,28 @@ func TestSetWithoutLists(t *testing.T) {
 	w.want("refused", objects, append(gets, "LIST configmaps", "LIST namespaces/a/configmaps", "LIST namespaces/b/configmaps")...)
 	w.want("known to be refused", objects, gets...)
 	w.restart()
+	w.api.store.FailNext("list", "ConfigMap", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no")), 2)
+	if _, err := w.apply(objects...); err == nil || !strings.Contains(err.Error(), "cannot list ConfigMap in namespace a: ") || !strings.Contains(err.Error(), "(sets of this hook may have objects there)") {
+		t.Errorf("after a restart: %v", err)
+	}
+	w.want("allowed again", objects, "LIST namespaces/a/configmaps", "LIST namespaces/b/configmaps")
+}
+
+// Where lists were never allowed each object is recorded, and read when a process begins.
+func TestSetOfNames(t *testing.T) {
+	w := newFarWorld(t)
+	objects := configMaps(3, "a")
 	w.api.store.FailNext("list", "ConfigMap", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no")), 1)
-	w.want("refused for all namespaces", objects, "GET starling-set-"+w.writer.setID("starling/web/f", "children"),
-		"LIST configmaps", "LIST namespaces/a/configmaps", "LIST namespaces/b/configmaps")
+	if _, err := w.apply(objects...); err != nil {
+		t.Fatal(err)
+	}
+	w.want("nothing differs", objects, "GET m000", "GET m001", "GET m002")
+	w.restart()
+	w.want("nothing differs after a restart", objects, "LIST namespaces/ops/secrets", "GET m000", "GET m001", "GET m002")
+	w.restart()
+	record := w.writer.recordOf("starling/web/f").Name
+	w.want("one goes", objects[:2], "LIST namespaces/ops/secrets", "GET m000", "GET m001", "GET m002", "DELETE m002", "PATCH "+record)
+	w.want("all go", nil, "LIST namespaces/a/configmaps", "DELETE m000", "DELETE m001", "DELETE "+record)
 }
 
 // The owner of all members is asked for once.

@@ -7,18 +7,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/starling-operator/starling/runtime/effect"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Sets of objects that hooks with for_each were about. When such an object is gone, what
-// it owned goes by itself, and the record of the set is of no more use. Sets without an
-// owner keep their records: their members stay, too.
+// it owned goes by itself, and is forgotten. Sets without an owner stay, with their members.
 
-// ownedAnnotation marks the record of a set whose members have an owner.
-const ownedAnnotation = "starling.dev/set-owned"
+// oldOwned marks the record of a set of an earlier version whose members have an owner.
+const oldOwned = "starling.dev/set-owned"
 
 // SetMark stands for all sets that were applied so far: what is applied later belongs to
 // an object that has come since.
@@ -29,73 +24,46 @@ func (w *Writer) SetMark() uint64 {
 }
 
 // DropSets forgets the sets with an owner that a hook has applied for an object of
-// for_each, before the mark. Of sets that an earlier process has applied nothing is known:
-// see [Writer.SweepSets].
+// for_each, before the mark.
 func (w *Writer) DropSets(ctx context.Context, manager, key string, mark uint64) error {
-	w.mu.Lock()
-	var ids []string
-	for id, s := range w.sets {
-		if s.owned && strings.HasPrefix(s.of, setsOf(manager, key)) {
-			ids = append(ids, id)
-		}
-	}
-	w.mu.Unlock()
-	slices.Sort(ids) // the same order each time
-	var errs []error
-	for _, id := range ids {
-		errs = append(errs, w.drop(ctx, id, effect.Unchanged{}, mark))
-	}
-	return errors.Join(errs...)
+	return w.dropSets(ctx, manager, mark, func(name string) bool { return strings.HasPrefix(name, key+" ") })
 }
 
 // SweepSets forgets the sets with an owner that a hook with for_each has applied for
 // objects that are not there any more: all but keys.
 func (w *Writer) SweepSets(ctx context.Context, manager string, keys map[string]bool, mark uint64) error {
-	found := map[string]effect.Unchanged{}
-	err := w.records(ctx, func(id, of string, obj map[string]any) {
-		rest, ours := strings.CutPrefix(of, manager+" ")
-		key, _, each := strings.Cut(rest, " ")
-		if !ours || !each || annotationsOf(obj)[ownedAnnotation] == nil || keys[key] {
-			return
-		}
-		meta, _ := obj["metadata"].(map[string]any)
-		version, _ := meta["resourceVersion"].(string)
-		found[id] = effect.Unchanged{UID: uidOf(obj), ResourceVersion: version}
-	})
-	if err != nil {
+	if err := w.readRecords(ctx); err != nil {
 		return err
 	}
+	return w.dropSets(ctx, manager, mark, func(name string) bool {
+		key, _, each := strings.Cut(name, " ")
+		return each && !keys[key]
+	})
+}
+
+func (w *Writer) dropSets(ctx context.Context, manager string, mark uint64, gone func(name string) bool) error {
+	ids := map[string]bool{}
+	w.mu.Lock()
+	for id, s := range w.sets {
+		if s.manager == manager && s.owned && gone(s.name) {
+			ids[id] = true
+		}
+	}
+	for id, old := range w.old {
+		if old.manager == manager && old.owned && w.sets[id] == nil && gone(old.name) {
+			ids[id] = true
+		}
+	}
+	w.mu.Unlock()
 	var errs []error
-	for _, id := range slices.Sorted(maps.Keys(found)) {
-		errs = append(errs, w.drop(ctx, id, found[id], mark))
+	for _, id := range slices.Sorted(maps.Keys(ids)) { // the same order each time
+		errs = append(errs, w.drop(ctx, id, mark))
 	}
 	return errors.Join(errs...)
 }
 
-// records lists the records of all sets of the instance: their ids, and of which hook and
-// name they are.
-func (w *Writer) records(ctx context.Context, take func(id, of string, obj map[string]any)) error {
-	secrets := Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
-	_, err := w.o.Client.Each(ctx, secrets, w.o.Namespace, metav1.ListOptions{
-		LabelSelector: effect.InstanceLabel + "=" + w.o.Instance, FieldSelector: "type=" + SetType,
-	}, func(obj map[string]any) error {
-		of, _ := annotationsOf(obj)[setAnnotation].(string)
-		if id, named := strings.CutPrefix(effect.RefOf(obj).Name, w.recordPrefix()); named {
-			take(id, of, obj)
-		}
-		return nil
-	})
-	if err != nil {
-		return w.o.Client.Explain(err, "list", secrets, w.o.Namespace)
-	}
-	return nil
-}
-
-// setsOf is what the names of the sets of one object begin with.
-func setsOf(manager, key string) string { return manager + " " + key + " " }
-
-// drop deletes the record of a set, unless the set was applied after the mark.
-func (w *Writer) drop(ctx context.Context, id string, seen effect.Unchanged, mark uint64) error {
+// drop forgets a set, unless it was applied after the mark.
+func (w *Writer) drop(ctx context.Context, id string, mark uint64) error {
 	s, unlock := w.lockSet(id)
 	defer unlock()
 	w.mu.Lock()
@@ -104,13 +72,9 @@ func (w *Writer) drop(ctx context.Context, id string, seen effect.Unchanged, mar
 	if later {
 		return nil
 	}
-	record := effect.Write{Kind: effect.WriteDelete, Ref: (&setRecord{writer: w, id: id}).ref()}
-	if seen.UID != "" {
-		record.Unchanged = &seen
-	}
-	if _, err := w.o.Client.Write(ctx, "", record); err != nil {
+	if err := w.forgetOld(ctx, id); err != nil {
 		return fmt.Errorf("the record of a set whose owner is gone stays: %w", err)
 	}
-	s.members, s.loaded = nil, true
+	w.remember(s, nil)
 	return nil
 }

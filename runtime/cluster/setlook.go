@@ -12,13 +12,34 @@ import (
 
 // sight is what was there of a member before its set was applied.
 type sight struct {
-	// live is identity, labels and mark of the object; nil: it was not found.
+	// live is the object, without its content if it carries the label of the set; nil: it
+	// was not found.
 	live map[string]any
 	// certain says that the object itself was asked for: a list does not show one that has
 	// lost its label.
 	certain bool
+	// made says that the hook has made the object for this set.
+	made bool
 	// same says that an apply would leave the object as it is.
 	same bool
+}
+
+func sightOf(marks setMarks, obj map[string]any, certain bool) sight {
+	s := sight{live: obj, certain: certain}
+	if obj != nil {
+		s.made = marks.made(obj)
+		if textOf(obj, "labels", SetLabel) == marks.id {
+			s.live = slim(obj)
+		}
+	}
+	return s
+}
+
+// created is a time that can be compared as a text.
+func (s sight) created() string {
+	metadata, _ := s.live["metadata"].(map[string]any)
+	created, _ := metadata["creationTimestamp"].(string)
+	return created
 }
 
 // reading is one request for members of one kind: a list, or one object.
@@ -35,25 +56,15 @@ type place struct {
 	namespace string
 }
 
-// look reads what is there of the members that are recorded: many of one kind with one
-// list. Same says of one that was found whether an apply would leave it as it is. Members
-// that may not be read, or are not served, are missing: their write meets the reason.
-func (w *Writer) look(ctx context.Context, id string, known []member, same func(effect.Ref, map[string]any) bool) (map[effect.Ref]sight, error) {
+// look reads what is there of members that are known: many of one kind with one list. See is
+// told of each, and of those that were not found. Members that may not be read, or are not
+// served, are missing: their write meets the reason.
+func (w *Writer) look(ctx context.Context, id string, known []member, see func(ref effect.Ref, obj map[string]any, certain bool)) error {
 	readings, err := w.readings(ctx, known)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var mu sync.Mutex
-	seen := make(map[effect.Ref]sight, len(known))
-	see := func(ref effect.Ref, obj map[string]any, certain bool) {
-		s := sight{certain: certain}
-		if obj != nil {
-			s.live, s.same = slim(obj), same(ref, obj)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		seen[ref] = s
-	}
 	for len(readings) > 0 {
 		var narrower []reading
 		err := sideBySide(len(readings), w.o.SideBySide, func(i int) error {
@@ -67,16 +78,16 @@ func (w *Writer) look(ctx context.Context, id string, known []member, same func(
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			w.refused(r)
+			w.refused(r.mapping, r.namespace)
 			narrower = append(narrower, w.narrow(r.mapping, r.refs)...)
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		readings = narrower
 	}
-	return seen, nil
+	return nil
 }
 
 // readings splits members, sorted, into requests.
@@ -144,10 +155,10 @@ func (w *Writer) mayList(m Mapping, namespace string) bool {
 
 // refused notes that a list is not allowed, so that nobody asks each time. Rights that come
 // later count after a restart.
-func (w *Writer) refused(r reading) {
+func (w *Writer) refused(m Mapping, namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.unlisted[place{r.mapping, r.namespace}] = true
+	w.unlisted[place{m, namespace}] = true
 }
 
 func (w *Writer) readOne(ctx context.Context, ref effect.Ref, see func(effect.Ref, map[string]any, bool)) error {
@@ -183,7 +194,7 @@ func (w *Writer) readList(ctx context.Context, id string, r reading, see func(ef
 		return nil
 	})
 	switch {
-	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
+	case notListed(err):
 		return false, nil
 	case missingResource(err):
 		return true, nil
@@ -196,13 +207,7 @@ func (w *Writer) readList(ctx context.Context, id string, r reading, see func(ef
 	return true, nil
 }
 
-// slim is what a write of a member asks of an object, without the object's content.
-func slim(obj map[string]any) map[string]any {
-	metadata, _ := obj["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	kept := map[string]any{"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"], "labels": metadata["labels"]}
-	if mark, ok := annotations[effect.MadeByAnnotation]; ok {
-		kept["annotations"] = map[string]any{effect.MadeByAnnotation: mark}
-	}
-	return map[string]any{"metadata": kept}
+// notListed says that a list was refused.
+func notListed(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -16,75 +13,74 @@ import (
 
 // SetManagers returns the field managers of the hooks whose sets go with them, sorted.
 func (w *Writer) SetManagers(ctx context.Context) ([]string, error) {
-	found := map[string]bool{}
-	err := w.records(ctx, func(_, of string, obj map[string]any) {
-		if annotationsOf(obj)[keepAnnotation] == nil {
-			found[managerOf(of)] = true
-		}
-	})
-	return slices.Sorted(maps.Keys(found)), err
-}
-
-// managerOf is the field manager in what a record says of its set. Paths of files may hold
-// spaces, names of functions do not.
-func managerOf(of string) string {
-	before, after, ok := strings.Cut(of, ".star:")
-	if !ok {
-		manager, _, _ := strings.Cut(of, " ")
-		return manager
+	if err := w.readRecords(ctx); err != nil {
+		return nil, err
 	}
-	function, _, _ := strings.Cut(after, " ")
-	return before + ".star:" + function
+	return w.setManagers(), nil
 }
 
 // RemoveSets deletes the objects of all sets that hooks with these field managers have
-// applied before the mark, and then their records. Sets that must be kept stay as they
-// are. An object that cannot be deleted stays recorded.
+// applied before the mark, and then what is recorded of the hooks. Sets that must be kept stay as
+// they are. A set of which an object cannot be deleted is known still.
 func (w *Writer) RemoveSets(ctx context.Context, managers []string, mark uint64) error {
-	found := map[string]string{}
-	err := w.records(ctx, func(id, of string, _ map[string]any) {
-		if slices.Contains(managers, managerOf(of)) {
-			found[id] = of
-		}
-	})
-	if err != nil {
-		return err
-	}
 	var errs []error
-	for _, id := range slices.Sorted(maps.Keys(found)) {
-		if err := w.removeSet(ctx, id, found[id], mark); err != nil {
-			errs = append(errs, fmt.Errorf("set %q: %w", strings.TrimPrefix(found[id], managerOf(found[id])+" "), err))
-		}
+	for _, manager := range managers {
+		errs = append(errs, w.removeSets(ctx, manager, mark))
 	}
 	return errors.Join(errs...)
 }
 
-// removeSet deletes one set.
-func (w *Writer) removeSet(ctx context.Context, id, of string, mark uint64) error {
-	s, unlock := w.lockSet(id)
-	defer unlock()
-	w.mu.Lock()
-	later := s.at > mark
-	w.mu.Unlock()
-	if later {
-		return nil
-	}
-	record := &setRecord{writer: w, id: id, of: of}
-	members, keeps, err := record.read(ctx)
-	if err != nil || keeps {
-		return err
-	}
-	s.loaded = false
-	seen, err := w.look(ctx, id, members, func(effect.Ref, map[string]any) bool { return false })
+func (w *Writer) removeSets(ctx context.Context, manager string, mark uint64) error {
+	h, release, err := w.setsOf(ctx, manager)
 	if err != nil {
 		return err
 	}
-	if err := w.prune(ctx, managerOf(of), id, members, seen, nil); err != nil {
+	defer release()
+	if err := h.look(ctx); err != nil {
 		return err
 	}
-	if err := record.write(ctx, nil); err != nil {
-		return err
+	var errs []error
+	for _, id := range w.idsOf(manager) {
+		if name, err := w.removeSet(ctx, manager, id, mark); err != nil {
+			errs = append(errs, fmt.Errorf("set %q: %w", name, err))
+		}
 	}
-	s.members, s.loaded = nil, true
-	return nil
+	return errors.Join(append(errs, h.tidy(ctx))...)
+}
+
+// look takes in all that there is of the hook's sets.
+func (h *hookSets) look(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.read(ctx, nil)
+}
+
+// removeSet deletes one set.
+func (w *Writer) removeSet(ctx context.Context, manager, id string, mark uint64) (name string, err error) {
+	s, unlock := w.lockSet(id)
+	defer unlock()
+	w.mu.Lock()
+	name, keeps, later := s.name, s.keeps, s.at > mark
+	if old := w.old[id]; old != nil && s.at == 0 {
+		name, keeps = old.name, keeps || old.keeps
+	}
+	w.mu.Unlock()
+	if later || keeps {
+		return name, nil
+	}
+	if err := w.brokenOld(id); err != nil {
+		return name, err
+	}
+	marks, seen := w.marksOf(manager, name, false), map[effect.Ref]sight{}
+	members := membersOf(w.knownOf(id, s))
+	a := &applying{writer: w, marks: marks, seen: seen}
+	err = w.look(ctx, id, members, func(ref effect.Ref, obj map[string]any, certain bool) { a.see(ctx, ref, obj, certain) })
+	if err != nil {
+		return name, err
+	}
+	if err := w.prune(ctx, marks, members, seen, nil); err != nil {
+		return name, err
+	}
+	w.remember(s, nil)
+	return name, w.forgetOld(ctx, id)
 }

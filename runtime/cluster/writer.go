@@ -42,8 +42,14 @@ type WriterOptions struct {
 type Writer struct {
 	o WriterOptions
 
+	reading sync.Mutex // held while the records are read
+
 	mu   sync.Mutex
 	sets map[string]*set // by id
+	// hooks are by their field managers, nil until the records were read.
+	hooks map[string]*hookSets
+	// old are the sets that an earlier version has recorded, by id.
+	old map[string]*oldSet
 	// unlisted are the lists that were refused.
 	unlisted map[place]bool
 	// applied counts the sets that were applied.

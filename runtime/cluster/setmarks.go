@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// Marks of the members of sets. All of them come with the apply that makes a member, so there is
+// no moment in which it is not known.
+
+const (
+	// SetLabel marks the members of a set of objects that a hook applies. Its value
+	// is unique for instance, hook and name of the set.
+	SetLabel = "starling.dev/set"
+	// hookLabel marks the members of all sets of one hook of one instance.
+	hookLabel = "starling.dev/set-hook"
+	// setAnnotation says "NAME of INSTANCE as NAMESPACE/NAME": which set, and which object.
+	// A copy under another name, even with its field managers, names the object that it was
+	// copied from.
+	setAnnotation = "starling.dev/set-of"
+	// keepAnnotation marks members that stay when their hook goes.
+	keepAnnotation = "starling.dev/set-keep"
+)
+
+// setMarks are those of one set.
+type setMarks struct {
+	manager, name, instance string
+	id, hook                string // the values of the labels
+	keep                    bool
+}
+
+func (w *Writer) marksOf(manager, name string, keep bool) setMarks {
+	return setMarks{
+		manager: manager, name: name, instance: w.o.Instance,
+		id: w.setID(manager, name), hook: w.hookID(manager), keep: keep,
+	}
+}
+
+// setID is the value of the label: 32 characters.
+func (w *Writer) setID(manager, name string) string { return digestOf(w.o.Instance, manager, name) }
+
+func (w *Writer) hookID(manager string) string { return digestOf(w.o.Instance, manager) }
+
+func digestOf(texts ...string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", texts))
+	return hex.EncodeToString(sum[:16])
+}
+
+// of is the annotation of an object of the set.
+func (k setMarks) of(obj map[string]any) string { return k.name + ofInstance(k.instance, obj) }
+
+func ofInstance(instance string, obj map[string]any) string {
+	ref := effect.RefOf(obj)
+	return " of " + instance + " as " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
+}
+
+// nameOf is the name of the set that a hook has made obj for.
+func (w *Writer) nameOf(manager string, obj map[string]any) (name string, is bool) {
+	name, ours := strings.CutSuffix(textOf(obj, "annotations", setAnnotation), ofInstance(w.o.Instance, obj))
+	return name, ours && w.marksOf(manager, name, false).made(obj)
+}
+
+// on returns a copy of obj with the marks.
+func (k setMarks) on(obj map[string]any) map[string]any {
+	obj, metadata := withMetadata(obj)
+	with := func(key string, marks map[string]any) {
+		given, _ := metadata[key].(map[string]any)
+		all := maps.Clone(given)
+		if all == nil {
+			all = map[string]any{}
+		}
+		maps.Copy(all, marks)
+		metadata[key] = all
+	}
+	with("labels", map[string]any{SetLabel: k.id, hookLabel: k.hook})
+	with("annotations", map[string]any{setAnnotation: k.of(obj)})
+	annotations := metadata["annotations"].(map[string]any)
+	delete(annotations, keepAnnotation) // of an object that was copied
+	if k.keep {
+		annotations[keepAnnotation] = "true"
+	}
+	return obj
+}
+
+// made says whether the hook has made live for this set: a copy that somebody else makes of a
+// member has its marks, but the hook does not own them. One mark that is left is enough, unless
+// another set claims the object.
+func (k setMarks) made(live map[string]any) bool {
+	a := appliedFields(live, k.manager, "")
+	if a == nil {
+		return false
+	}
+	switch textOf(live, "labels", SetLabel) {
+	case k.id:
+		return a.owns("labels", SetLabel)
+	case "":
+		return textOf(live, "annotations", setAnnotation) == k.of(live) && a.owns("annotations", setAnnotation)
+	}
+	return false
+}
+
+// claims says whether an apply may take live for a member: it is the very one that is known, it
+// carries the label, or it has been made for this set.
+func (k setMarks) claims(live map[string]any, uid string) bool {
+	return uid != "" && uidOf(live) == uid || textOf(live, "labels", SetLabel) == k.id || k.made(live)
+}
+
+func textOf(obj map[string]any, in, key string) string {
+	metadata, _ := obj["metadata"].(map[string]any)
+	texts, _ := metadata[in].(map[string]any)
+	text, _ := texts[key].(string)
+	return text
+}
+
+// slim is what a write of a member asks of an object that carries the label, without the
+// object's content.
+func slim(obj map[string]any) map[string]any {
+	metadata, _ := obj["metadata"].(map[string]any)
+	kept := map[string]any{
+		"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
+		"creationTimestamp": metadata["creationTimestamp"], "labels": metadata["labels"],
+	}
+	if mark := textOf(obj, "annotations", effect.MadeByAnnotation); mark != "" {
+		kept["annotations"] = map[string]any{effect.MadeByAnnotation: mark}
+	}
+	return map[string]any{"metadata": kept}
+}

@@ -1,0 +1,317 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The objects of sets say themselves whose they are. A process that begins has to find them once, by
+// the label of their hook: also those of kinds and namespaces that the hook does not name any more. So
+// a Secret for each hook, not for each set, names the places where its sets may have objects.
+// It is written before the first object in a new place.
+
+// setPlace is where sets of a hook may have objects: those of a kind in one namespace, in all of
+// them, or one object where lists are not allowed.
+type setPlace struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Namespace is "" for all, and for kinds that are in none.
+	Namespace string `json:"namespace,omitempty"`
+	// Name is "" where objects are listed.
+	Name string `json:"name,omitempty"`
+}
+
+// manyNamespaces is how many namespaces of a kind are listed one by one.
+const manyNamespaces = 8
+
+// hookSets is what is known of the sets of one hook.
+type hookSets struct {
+	writer  *Writer
+	manager string
+	users   int // who apply or remove its sets; guarded by the writer's mutex
+
+	mu sync.Mutex // one who reads or writes places at a time
+	// places are the recorded ones; true: this process knows what was there before it began.
+	places map[setPlace]bool
+	// goes says that the record tells of a set that goes with the hook.
+	goes bool
+	// certain says that the record says just this.
+	certain bool
+	broken  error
+}
+
+// enter makes sure that all members of a set may be found after a crash, and returns what the set
+// may have made before.
+func (h *hookSets) enter(ctx context.Context, s *set, a *applying) (map[effect.Ref]string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.read(ctx, a); err != nil {
+		return nil, err
+	}
+	if err := h.writer.brokenOld(a.marks.id); err != nil {
+		return nil, err
+	}
+	next := maps.Clone(h.places)
+	if err := h.widen(ctx, next, a); err != nil {
+		return nil, err
+	}
+	goes := h.goes || len(a.asked) > 0 && !a.write.Set.Keep
+	if err := h.record(ctx, next, goes); err != nil {
+		return nil, err
+	}
+	known := h.writer.knownOf(a.marks.id, s)
+	all := maps.Clone(known)
+	for ref := range a.asked {
+		all[ref] = known[ref]
+	}
+	h.writer.remember(s, all)
+	return known, nil
+}
+
+// read takes in what was there before this process began, once.
+func (h *hookSets) read(ctx context.Context, a *applying) error {
+	if h.broken != nil {
+		return h.broken
+	}
+	var unread []setPlace
+	for p, read := range h.places {
+		if !read {
+			unread = append(unread, p)
+		}
+	}
+	slices.SortFunc(unread, func(a, b setPlace) int { return compareRefs(effect.Ref(a), effect.Ref(b)) })
+	var mu sync.Mutex
+	return sideBySide(len(unread), h.writer.o.SideBySide, func(i int) error {
+		p := unread[i]
+		// The objects of a kind that is not served have gone with it.
+		if err := h.readPlace(ctx, p, a); err != nil && !errors.Is(err, ErrNotServed) {
+			return fmt.Errorf("%w (sets of this hook may have objects there)", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		h.places[p] = true
+		return nil
+	})
+}
+
+// readPlace takes in the members of the hook's sets that are in a place. Those of the set that is
+// being applied, if any, are seen.
+func (h *hookSets) readPlace(ctx context.Context, p setPlace, a *applying) error {
+	w := h.writer
+	m, err := w.o.Client.Mapping(ctx, p.APIVersion, p.Kind)
+	if err != nil {
+		return err
+	}
+	type found struct {
+		name    string
+		keeps   bool
+		members []member
+	}
+	sets := map[string]*found{}
+	take := func(obj map[string]any) error {
+		name, ok := w.nameOf(h.manager, obj)
+		if !ok {
+			return nil
+		}
+		id, ref := w.setID(h.manager, name), effect.RefOf(obj)
+		if sets[id] == nil {
+			sets[id] = &found{name: name}
+		}
+		sets[id].members = append(sets[id].members, member{ref, uidOf(obj)})
+		sets[id].keeps = sets[id].keeps || textOf(obj, "annotations", keepAnnotation) != ""
+		if a != nil && a.marks.id == id {
+			a.see(ctx, ref, obj, p.Name != "")
+		}
+		return nil
+	}
+	if p.Name != "" {
+		obj, err := w.o.Client.Get(ctx, effect.Ref(p))
+		if err != nil {
+			return err
+		}
+		if obj != nil {
+			_ = take(obj)
+		}
+	} else if _, err := w.o.Client.Each(ctx, m, p.Namespace, metav1.ListOptions{LabelSelector: hookLabel + "=" + w.hookID(h.manager)}, take); err != nil {
+		if missingResource(err) {
+			return notServed(p.APIVersion, p.Kind)
+		}
+		return w.o.Client.Explain(err, "list", m, p.Namespace)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, f := range sets {
+		s, all := w.setIn(id), map[effect.Ref]string{}
+		for _, m := range slices.Concat(f.members, s.members) {
+			all[m.Ref] = m.UID
+		}
+		s.members = membersOf(all)
+		if s.at == 0 { // not applied by this process
+			s.manager, s.name, s.keeps = h.manager, f.name, s.keeps || f.keeps
+		}
+	}
+	return nil
+}
+
+// widen adds the places of members that are not in places.
+func (h *hookSets) widen(ctx context.Context, places map[setPlace]bool, a *applying) error {
+	type kind struct{ apiVersion, kind string }
+	added := map[kind][]effect.Ref{}
+	for _, m := range a.write.Set.Members {
+		if _, is := placeOf(places, m.Ref); !is {
+			k := kind{m.Ref.APIVersion, m.Ref.Kind}
+			added[k] = append(added[k], m.Ref)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(added), func(a, b kind) int { return strings.Compare(a.kind+" "+a.apiVersion, b.kind+" "+b.apiVersion) }) {
+		if err := h.widenKind(ctx, places, added[k], a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// widenKind adds the places of objects of one kind. A list is tried, since it has to be possible when
+// the next process begins.
+func (h *hookSets) widenKind(ctx context.Context, places map[setPlace]bool, refs []effect.Ref, a *applying) error {
+	w, kind := h.writer, setPlace{APIVersion: refs[0].APIVersion, Kind: refs[0].Kind}
+	m, err := w.o.Client.Mapping(ctx, kind.APIVersion, kind.Kind)
+	unserved := errors.Is(err, ErrNotServed) // its definition may be a member
+	if err != nil && !unserved {
+		return err
+	}
+	add := func(p setPlace) (bool, error) {
+		if unserved {
+			places[p] = true
+			return true, nil
+		}
+		if !w.mayList(m, p.Namespace) {
+			return false, nil
+		}
+		err := h.readPlace(ctx, p, a)
+		switch {
+		case notListed(err):
+			w.refused(m, p.Namespace)
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+		places[p] = true
+		return true, nil
+	}
+	namespaces := map[string]bool{}
+	for p := range places {
+		if p.APIVersion == kind.APIVersion && p.Kind == kind.Kind {
+			namespaces[p.Namespace] = true
+		}
+	}
+	for _, ref := range refs {
+		namespaces[ref.Namespace] = true
+	}
+	if len(namespaces) > manyNamespaces && !unserved {
+		added, err := add(kind)
+		if err != nil {
+			return err
+		}
+		if added {
+			maps.DeleteFunc(places, func(p setPlace, _ bool) bool {
+				return p != kind && p.APIVersion == kind.APIVersion && p.Kind == kind.Kind
+			})
+			return nil
+		}
+	}
+	for _, ref := range refs {
+		if _, is := placeOf(places, ref); is {
+			continue
+		}
+		p := kind
+		if m.Namespaced || unserved {
+			p.Namespace = ref.Namespace
+		}
+		added, err := add(p)
+		if err != nil {
+			return err
+		}
+		if !added {
+			p.Name = ref.Name
+			places[p] = true
+		}
+	}
+	return nil
+}
+
+// placeOf is the place that an object is in.
+func placeOf(places map[setPlace]bool, ref effect.Ref) (p setPlace, is bool) {
+	for _, p := range []setPlace{
+		{ref.APIVersion, ref.Kind, "", ""}, {ref.APIVersion, ref.Kind, ref.Namespace, ""},
+		{ref.APIVersion, ref.Kind, ref.Namespace, ref.Name}, {ref.APIVersion, ref.Kind, "", ref.Name},
+	} {
+		if _, is := places[p]; is {
+			return p, true
+		}
+	}
+	return setPlace{}, false
+}
+
+// tidy drops the places in which no set has objects any more, and narrows those that are wider than
+// needed. All places have been read.
+func (h *hookSets) tidy(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next, goes := map[setPlace]bool{}, false
+	namespaces := map[setPlace]map[string]bool{}
+	h.writer.mu.Lock()
+	for _, s := range h.writer.sets {
+		if s.manager != h.manager {
+			continue
+		}
+		goes = goes || len(s.members) > 0 && !s.keeps
+		for _, m := range s.members {
+			p, is := placeOf(h.places, m.Ref)
+			if !is { // of an earlier version, which has recorded it
+				continue
+			}
+			if namespaces[p] == nil {
+				namespaces[p] = map[string]bool{}
+			}
+			namespaces[p][m.Namespace] = true
+		}
+	}
+	h.writer.mu.Unlock()
+	for p, in := range namespaces {
+		if p.Namespace != "" || p.Name != "" || in[""] || len(in) > manyNamespaces/2 {
+			next[p] = true
+			continue
+		}
+		for ns := range in {
+			next[setPlace{p.APIVersion, p.Kind, ns, ""}] = true
+		}
+	}
+	return h.record(ctx, next, goes)
+}
+
+// record writes down where sets may have objects, if that is not so already.
+func (h *hookSets) record(ctx context.Context, places map[setPlace]bool, goes bool) error {
+	names := func(places map[setPlace]bool) []setPlace {
+		return slices.SortedFunc(maps.Keys(places), func(a, b setPlace) int { return compareRefs(effect.Ref(a), effect.Ref(b)) })
+	}
+	all := names(places)
+	if h.certain && slices.Equal(all, names(h.places)) && (goes == h.goes || len(all) == 0) {
+		h.places = places
+		return nil
+	}
+	h.certain = false // until it is known what is stored
+	if err := h.writer.writeRecord(ctx, h.manager, all, !goes); err != nil {
+		return err
+	}
+	h.places, h.goes, h.certain = places, goes && len(all) > 0, true
+	return nil
+}

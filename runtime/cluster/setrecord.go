@@ -1,0 +1,217 @@
+package cluster
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	// SetType is the type of the Secrets that record where sets have objects.
+	SetType = "starling.dev/set"
+	// placesKey holds the places of a hook, oldKey the members of a set of an earlier version.
+	placesKey, oldKey = "places", "members"
+)
+
+// oldSet is what an earlier version has recorded of one set: each object that it may have made, in a
+// Secret of the set. The Secret goes once all of them are gone or carry the marks.
+type oldSet struct {
+	manager, name string
+	members       []member
+	owned, keeps  bool
+	broken        error
+}
+
+// readRecords takes in what earlier processes have recorded, once.
+func (w *Writer) readRecords(ctx context.Context) error {
+	w.reading.Lock()
+	defer w.reading.Unlock()
+	w.mu.Lock()
+	read := w.hooks != nil
+	w.mu.Unlock()
+	if read {
+		return nil
+	}
+	hooks, old := map[string]*hookSets{}, map[string]*oldSet{}
+	secrets := Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
+	_, err := w.o.Client.Each(ctx, secrets, w.o.Namespace, metav1.ListOptions{
+		LabelSelector: effect.InstanceLabel + "=" + w.o.Instance, FieldSelector: "type=" + SetType,
+	}, func(obj map[string]any) error {
+		name, of := effect.RefOf(obj).Name, textOf(obj, "annotations", setAnnotation)
+		_, keeps := annotationsOf(obj)[keepAnnotation]
+		id, named := strings.CutPrefix(name, w.o.Name+"-set-")
+		if name == w.recordOf(of).Name {
+			h := &hookSets{writer: w, manager: of, places: map[setPlace]bool{}, goes: !keeps, certain: true}
+			var places []setPlace
+			if h.broken = decodeRecord(obj, placesKey, &places); h.broken != nil {
+				h.broken = fmt.Errorf("%w: delete it, and look for objects that the hook has made and does not list any more: they carry the label %s=%s", h.broken, hookLabel, w.hookID(of))
+			}
+			for _, p := range places {
+				h.places[p] = false
+			}
+			hooks[of] = h
+		} else if named {
+			o := &oldSet{manager: managerOf(of), keeps: keeps, owned: annotationsOf(obj)[oldOwned] != nil}
+			o.name = strings.TrimPrefix(of, o.manager+" ")
+			if o.broken = decodeRecord(obj, oldKey, &o.members); o.broken != nil {
+				o.broken = fmt.Errorf("%w: restore it, or delete it and what carries the label %s=%s", o.broken, SetLabel, id)
+			}
+			old[id] = o
+		}
+		return nil
+	})
+	if err != nil {
+		return w.o.Client.Explain(err, "list", secrets, w.o.Namespace)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hooks, w.old = hooks, old
+	return nil
+}
+
+func decodeRecord(obj map[string]any, key string, into any) error {
+	data, _ := obj["data"].(map[string]any)
+	text, _ := data[key].(string)
+	value, err := base64.StdEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(value, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s, which records where sets of objects are, cannot be read", effect.RefOf(obj))
+	}
+	return nil
+}
+
+// setsOf returns what is known of the sets of a hook; release must be called. A hook of which
+// nothing is recorded is not kept in memory.
+func (w *Writer) setsOf(ctx context.Context, manager string) (h *hookSets, release func(), err error) {
+	if err := w.readRecords(ctx); err != nil {
+		return nil, nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h = w.hooks[manager]
+	if h == nil {
+		h = &hookSets{writer: w, manager: manager, places: map[setPlace]bool{}, certain: true}
+		w.hooks[manager] = h
+	}
+	h.users++
+	return h, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if h.users--; h.users == 0 && len(h.places) == 0 && h.certain && h.broken == nil {
+			delete(w.hooks, manager)
+		}
+	}, nil
+}
+
+func (w *Writer) recordOf(manager string) effect.Ref {
+	return effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: w.o.Namespace, Name: w.o.Name + "-set-of-" + w.hookID(manager)}
+}
+
+// writeRecord makes places all that is recorded of a hook; none delete the record.
+func (w *Writer) writeRecord(ctx context.Context, manager string, places []setPlace, keeps bool) error {
+	ref := w.recordOf(manager)
+	if len(places) == 0 {
+		_, err := w.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref})
+		return err
+	}
+	text, err := json.Marshal(places)
+	if err != nil {
+		return err
+	}
+	if len(text) > valueLimit {
+		return fmt.Errorf("the sets of this hook have objects in %d places, which are too many to be recorded: let it list %s in all namespaces (starling rbac)", len(places), places[0].Kind)
+	}
+	annotations := map[string]any{setAnnotation: manager}
+	if keeps {
+		annotations[keepAnnotation] = "true"
+	}
+	_, err = w.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteApply, Ref: ref, Force: true, Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": SetType,
+		"metadata": map[string]any{
+			"name": ref.Name, "namespace": ref.Namespace,
+			"labels":      map[string]any{effect.InstanceLabel: w.o.Instance},
+			"annotations": annotations,
+		},
+		"data": map[string]any{placesKey: base64.StdEncoding.EncodeToString(text)},
+	}})
+	return err
+}
+
+// forgetOld deletes what an earlier version has recorded of a set, whose members all carry the marks
+// or are gone.
+func (w *Writer) forgetOld(ctx context.Context, id string) error {
+	w.mu.Lock()
+	old := w.old[id]
+	w.mu.Unlock()
+	if old == nil {
+		return nil
+	}
+	ref := effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: w.o.Namespace, Name: w.o.Name + "-set-" + id}
+	if _, err := w.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.old, id)
+	return nil
+}
+
+// managerOf is the field manager in what an earlier version says of a set. Paths of files may hold
+// spaces, names of functions do not.
+func managerOf(of string) string {
+	before, after, ok := strings.Cut(of, ".star:")
+	if !ok {
+		manager, _, _ := strings.Cut(of, " ")
+		return manager
+	}
+	function, _, _ := strings.Cut(after, " ")
+	return before + ".star:" + function
+}
+
+func annotationsOf(obj map[string]any) map[string]any {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	return annotations
+}
+
+// brokenOld says which record of an earlier version cannot be read.
+func (w *Writer) brokenOld(id string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old := w.old[id]; old != nil {
+		return old.broken
+	}
+	return nil
+}
+
+// setManagers are the hooks whose sets go with them, sorted.
+func (w *Writer) setManagers() []string {
+	var out []string
+	w.mu.Lock()
+	hooks := slices.Collect(maps.Values(w.hooks))
+	for _, old := range w.old {
+		if !old.keeps {
+			out = append(out, old.manager)
+		}
+	}
+	w.mu.Unlock()
+	for _, h := range hooks {
+		h.mu.Lock()
+		if h.goes {
+			out = append(out, h.manager)
+		}
+		h.mu.Unlock()
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
