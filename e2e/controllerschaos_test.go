@@ -336,11 +336,11 @@ func (v *vandal) whole(all map[string]any) error {
 // Somebody edits, deletes, relabels and copies children of 200 parents, takes what says whose they are,
 // pauses, changes and deletes parents, takes off finalizers and edits their status. Meanwhile Starling
 // is stopped and killed, in turn. In the end all is as after a fresh start, nothing is left over, no
-// Secret was made twice, and nothing is written any more. CONTROLLER_CHAOS says how long: by default 4s,
-// with 50 parents.
+// Secret was made twice, and nothing is written any more. CONTROLLER_CHAOS says how long: by default 3s,
+// with 40 parents.
 func TestChaosOfControllers(t *testing.T) {
 	t.Parallel()
-	long, parents := 4*time.Second, 50
+	long, parents := 3*time.Second, 40
 	if text := os.Getenv("CONTROLLER_CHAOS"); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {
@@ -439,8 +439,9 @@ func TestChaosOfControllers(t *testing.T) {
 	for key := range v.theirs {
 		kind, name, _ := strings.Cut(key, " ")
 		live, err := v.client(kind).Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil || len(live.GetManagedFields()) != 1 {
-			t.Errorf("%s, which somebody has copied, is not left alone: %v", key, err)
+		others := func(e metav1.ManagedFieldsEntry) bool { return e.Manager != "vandal" }
+		if err != nil || slices.ContainsFunc(live.GetManagedFields(), others) {
+			t.Errorf("%s, which somebody has copied, is not left alone: %v %v", key, live, err)
 		}
 	}
 
