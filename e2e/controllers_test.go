@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/runtime/record"
 )
 
 var applications = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "applications"}
@@ -117,12 +120,36 @@ func TestApplication(t *testing.T) {
 			t.Errorf("the Application went before its %s: %v", what, err)
 		}
 	}
+	f.replayed(ns + "/blog")
 
 	// The page has the same by hand.
 	if err := apps.Delete(t.Context(), "taken", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	kubectl{t, ns}.session("../docs/controllers.md")
+}
+
+// replayed replays the first run about a parent.
+func (f *fixture) replayed(key string) {
+	f.t.Helper()
+	var runs []record.Header
+	out, err := f.process.Get(f.t.Context(), "runs", "apps")
+	if err == nil {
+		err = json.Unmarshal(out, &runs)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, run := range slices.Backward(runs) {
+		if run.Key != key {
+			continue
+		}
+		if out, err := f.replay(run.ID); err != nil || !strings.Contains(out, "\ndecided: create ") || !strings.Contains(out, key+": it is not there\n") || !strings.Contains(out, "# the same as recorded\n") {
+			f.t.Errorf("replay of %s: %v\n%s", run.ID, err, out)
+		}
+		return
+	}
+	f.t.Errorf("no run about %s is recorded: %+v", key, runs)
 }
 
 // columns are what kubectl get shows of the Applications in a namespace.
