@@ -13,14 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	aappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	acorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	ametav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -36,13 +34,13 @@ const ownerFinalizer = "bench.starling.dev/owner"
 
 // owner has the children of Apps as they should be, and writes nothing but what differs from its informers.
 type owner struct {
-	namespace   string
-	client      kubernetes.Interface
-	apps        dynamic.ResourceInterface
-	parents     cache.GenericNamespaceLister
-	configs     corelisters.ConfigMapNamespaceLister
-	services    corelisters.ServiceNamespaceLister
-	deployments appslisters.DeploymentNamespaceLister
+	namespace string
+	client    kubernetes.Interface
+	apps      dynamic.ResourceInterface
+	parents   cache.GenericNamespaceLister
+	configs   corelisters.ConfigMapNamespaceLister
+	services  corelisters.ServiceNamespaceLister
+	accounts  corelisters.ServiceAccountNamespaceLister
 }
 
 func runOwner(args []string) error {
@@ -112,16 +110,17 @@ func (o *owner) watch(client kubernetes.Interface, apps dynamic.Interface, add f
 	of := parents.ForResource(appResource())
 	o.parents = of.Lister().ByNamespace(o.namespace)
 	children := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(o.namespace), informers.WithTweakListOptions(bare))
-	configs, services, deployments := children.Core().V1().ConfigMaps(), children.Core().V1().Services(), children.Apps().V1().Deployments()
+	core := children.Core().V1()
+	configs, services, accounts := core.ConfigMaps(), core.Services(), core.ServiceAccounts()
 	o.configs, o.services = configs.Lister().ConfigMaps(o.namespace), services.Lister().Services(o.namespace)
-	o.deployments = deployments.Lister().Deployments(o.namespace)
+	o.accounts = accounts.Lister().ServiceAccounts(o.namespace)
 	follow := func(informer cache.SharedIndexInformer, name func(metav1.Object) string) {
 		if h, err := informer.AddEventHandler(changed(name)); err == nil { // it has not stopped
 			synced = append(synced, h.HasSynced)
 		}
 	}
 	follow(of.Informer(), metav1.Object.GetName)
-	for _, informer := range []cache.SharedIndexInformer{configs.Informer(), services.Informer(), deployments.Informer()} {
+	for _, informer := range []cache.SharedIndexInformer{configs.Informer(), services.Informer(), accounts.Informer()} {
 		follow(informer, func(obj metav1.Object) string {
 			if by := metav1.GetControllerOf(obj); by != nil {
 				return by.Name
@@ -146,7 +145,6 @@ func (o *owner) reconcile(ctx context.Context, name string) error {
 		_, err := o.apps.Patch(ctx, name, types.MergePatchType, finalizerPatch(app), metav1.PatchOptions{})
 		return err // its event brings us back
 	}
-	runs, _, _ := unstructured.NestedString(app.Object, "spec", "image")
 	stamp, _, _ := unstructured.NestedString(app.Object, "spec", stampKey)
 	if err := o.config(ctx, app, stamp); err != nil {
 		return err
@@ -154,7 +152,7 @@ func (o *owner) reconcile(ctx context.Context, name string) error {
 	if err := o.service(ctx, app); err != nil {
 		return err
 	}
-	if err := o.deployment(ctx, app, runs); err != nil {
+	if err := o.account(ctx, app); err != nil {
 		return err
 	}
 	return o.status(ctx, app)
@@ -175,45 +173,38 @@ func (o *owner) config(ctx context.Context, app *unstructured.Unstructured, stam
 }
 
 func (o *owner) service(ctx context.Context, app *unstructured.Unstructured) error {
-	selector := map[string]string{"app": app.GetName()}
-	if live, err := o.services.Get(app.GetName()); err == nil && metav1.IsControlledBy(live, app) && maps.Equal(live.Spec.Selector, selector) &&
-		len(live.Spec.Ports) == 1 && live.Spec.Ports[0].Port == 80 {
+	if live, err := o.services.Get(app.GetName()); err == nil && metav1.IsControlledBy(live, app) && len(live.Spec.Ports) == 1 && live.Spec.Ports[0].Port == 80 {
 		return nil
 	}
 	_, err := o.client.CoreV1().Services(o.namespace).Apply(ctx,
 		acorev1.Service(app.GetName(), o.namespace).WithOwnerReferences(ownedBy(app)).WithLabels(ownerLabels(app)).
-			WithSpec(acorev1.ServiceSpec().WithClusterIP("None").WithSelector(selector).WithPorts(acorev1.ServicePort().WithPort(80))), o.apply())
+			WithSpec(acorev1.ServiceSpec().WithClusterIP("None").WithPorts(acorev1.ServicePort().WithPort(80))), o.apply())
 	return err
 }
 
-func (o *owner) deployment(ctx context.Context, app *unstructured.Unstructured, runs string) error {
-	if live, err := o.deployments.Get(app.GetName()); err == nil && metav1.IsControlledBy(live, app) && image(live) == runs &&
-		live.Spec.Replicas != nil && *live.Spec.Replicas == 0 {
+func (o *owner) account(ctx context.Context, app *unstructured.Unstructured) error {
+	if live, err := o.accounts.Get(app.GetName()); err == nil && metav1.IsControlledBy(live, app) &&
+		live.AutomountServiceAccountToken != nil && !*live.AutomountServiceAccountToken {
 		return nil
 	}
-	labels := map[string]string{"app": app.GetName()}
-	_, err := o.client.AppsV1().Deployments(o.namespace).Apply(ctx,
-		aappsv1.Deployment(app.GetName(), o.namespace).WithOwnerReferences(ownedBy(app)).WithLabels(ownerLabels(app)).
-			WithSpec(aappsv1.DeploymentSpec().WithReplicas(0).WithSelector(ametav1.LabelSelector().WithMatchLabels(labels)).
-				WithTemplate(acorev1.PodTemplateSpec().WithLabels(labels).
-					WithSpec(acorev1.PodSpec().WithContainers(acorev1.Container().WithName("main").WithImage(runs))))), o.apply())
+	_, err := o.client.CoreV1().ServiceAccounts(o.namespace).Apply(ctx,
+		acorev1.ServiceAccount(app.GetName(), o.namespace).WithOwnerReferences(ownedBy(app)).WithLabels(ownerLabels(app)).
+			WithAutomountServiceAccountToken(false), o.apply())
 	return err
 }
 
-// status says how the children are, as kstatus has it. Nobody moves the Deployments of this control
-// plane, so they are never ready.
+// status says that all children are there: no controller of Kubernetes works on these kinds.
 func (o *owner) status(ctx context.Context, app *unstructured.Unstructured) error {
 	if seen, _, _ := unstructured.NestedInt64(app.Object, "status", "observedGeneration"); seen == app.GetGeneration() {
 		return nil
 	}
-	condition := func(kind, status string) any {
-		return map[string]any{"type": kind, "status": status, "reason": "Progressing", "message": "Deployment " + o.namespace + "/" + app.GetName() + " is not ready",
-			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}
+	condition := func(kind, status, message string) any {
+		return map[string]any{"type": kind, "status": status, "reason": "Ready", "message": message, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}
 	}
 	want := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": app.GetName(), "namespace": o.namespace},
 		"status": map[string]any{"observedGeneration": app.GetGeneration(), "children": int64(3), "conditions": []any{
-			condition("Ready", "Unknown"), condition("Reconciling", "True"), condition("Stalled", "False"),
+			condition("Ready", "True", "all children are as they should be"), condition("Reconciling", "False", ""), condition("Stalled", "False", ""),
 		}},
 	}}
 	want.SetGroupVersionKind(app.GroupVersionKind())

@@ -56,7 +56,7 @@ func (b *bench) beginOwners(ctx context.Context, name string, parents int) (*own
 			_, err := x.apps.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "bench.starling.dev/v1", "kind": "App",
 				"metadata": map[string]any{"name": x.parent(side, i), "labels": map[string]any{sideLabel: side}},
-				"spec":     map[string]any{"image": chartImage, stampKey: "0"},
+				"spec":     map[string]any{stampKey: "0"},
 			}}, metav1.CreateOptions{})
 			return err
 		})

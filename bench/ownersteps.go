@@ -157,7 +157,7 @@ func (x *owners) addMemory(ctx context.Context) error {
 			})
 		}
 		if runtime.GOOS == "linux" {
-			if err := x.b.settle(ctx); err != nil {
+			if err := errors.Join(x.b.settle(ctx), x.b.settle(ctx)); err != nil { // what the start has taken is given back
 				return err
 			}
 			m, err := s.memory()
@@ -194,16 +194,14 @@ func (x *owners) addRest(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(x.looks(ctx, s), pause(ctx, time.Second)); err != nil {
+	if err := errors.Join(x.looks(ctx, s), s.quiet(ctx, r)); err != nil {
 		return err
 	}
 	about := 0
 	for _, request := range r.take() {
 		if method, url, _ := strings.Cut(request, " "); method != http.MethodGet || strings.Contains(url, "/"+sideHook+"-") {
 			about++
-			if about <= 3 {
-				x.b.say("restart: %s", request)
-			}
+			x.b.say("restart: %s", request)
 		}
 	}
 	x.b.table.add(row{what: "… restart, requests that are no lists", starling: fmt.Sprint(about), aim: verdict("0", about == 0)})
@@ -211,10 +209,13 @@ func (x *owners) addRest(ctx context.Context) (err error) {
 	if err := pause(ctx, lasts); err != nil {
 		return err
 	}
-	asked := len(r.take())
+	asked := r.take()
+	for _, request := range asked {
+		x.b.say("at rest: %s", request)
+	}
 	x.b.table.add(row{
 		what:     fmt.Sprintf("… at rest for %.0f s, requests but those for the Lease", lasts.Seconds()),
-		starling: fmt.Sprint(asked), aim: verdict("0", asked == 0),
+		starling: fmt.Sprint(len(asked)), aim: verdict("0", len(asked) == 0),
 	})
 	return s.stop()
 }

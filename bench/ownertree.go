@@ -16,7 +16,7 @@ const appCRD = `{
 "spec": {"group": "bench.starling.dev", "names": {"kind": "App", "plural": "apps"}, "scope": "Namespaced", "versions": [{
   "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
   "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-    "spec": {"type": "object", "properties": {"image": {"type": "string"}, "stamp": {"type": "string"}}},
+    "spec": {"type": "object", "properties": {"stamp": {"type": "string"}}},
     "status": {"type": "object", "properties": {
       "observedGeneration": {"type": "integer", "format": "int64"}, "children": {"type": "integer"},
       "conditions": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"], "items": {"type": "object",
@@ -29,7 +29,6 @@ func ownersTree(namespace string) map[string]string {
 		"owners/module.star": "module(enabled = True)\n",
 		"owners/hooks/owner.star": `def desired(ctx, app):
     name = app.metadata.name
-    app_of = {"app": name}
 
     def child(api_version, kind, **fields):
         labels = {"app": name, "` + sideLabel + `": "` + sideHook + `"}
@@ -37,22 +36,15 @@ func ownersTree(namespace string) map[string]string {
 
     return [
         part(name = "config", obj = child("v1", "ConfigMap", data = {"` + stampKey + `": app.spec.` + stampKey + `})),
-        part(name = "service", obj = child("v1", "Service", spec = {"clusterIP": "None", "selector": app_of, "ports": [{"port": 80}]})),
-        part(name = "deployment", obj = child("apps/v1", "Deployment", spec = {
-            "replicas": 0,
-            "selector": {"matchLabels": app_of},
-            "template": {
-                "metadata": {"labels": app_of},
-                "spec": {"containers": [{"name": "main", "image": app.spec.image}]},
-            },
-        })),
+        part(name = "service", obj = child("v1", "Service", spec = {"clusterIP": "None", "ports": [{"port": 80}]})),
+        part(name = "account", obj = child("v1", "ServiceAccount", automountServiceAccountToken = False)),
     ]
 
 controller(
     "owner",
     ` + appWatch(namespace) + `,
     desired,
-    owns = [owns("v1", "ConfigMap"), owns("v1", "Service"), owns("apps/v1", "Deployment")],
+    owns = [owns("v1", "ConfigMap"), owns("v1", "Service"), owns("v1", "ServiceAccount")],
     status = lambda ctx, app: {"children": len(ctx.children)},
     parallel = ` + strconv.Itoa(ownerWorkers) + `,
 )

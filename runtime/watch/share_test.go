@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.starlark.net/starlark"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // A watch that takes the place of another one with the same filter, under another id, has
@@ -162,4 +165,29 @@ func TestAStreamHasOneGoroutine(t *testing.T) {
 			t.Errorf("%d streams have %d goroutines", streams, n)
 		}
 	})
+}
+
+// An object that comes from the stream and as the answer to our own write is filtered once.
+func TestOwnWritesAreFilteredOnce(t *testing.T) {
+	f := newFixture(t)
+	var calls atomic.Int32
+	spec := configMaps("w")
+	spec.Filter = func(obj map[string]any) (starlark.Value, bool, error) {
+		calls.Add(1)
+		return dataFilter(obj)
+	}
+	f.manager.Start(spec)
+	f.await("w synced served=true")
+	answer := f.api.Put(configMap("a", "x", "1"))
+	f.await(`w added a/x "1"`)
+	ref := effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"}
+	f.manager.Observe(ref, answer, nil, time.Now())
+	if n := calls.Load(); n != 1 {
+		t.Errorf("the filter was called %d times", n)
+	}
+	f.nothing()
+	f.manager.Observe(ref, f.api.Put(configMap("a", "x", "2")), nil, time.Now())
+	f.await(`w modified a/x "2"`)
+	f.nothing()
+	f.snapshot("w", `["2"]`)
 }

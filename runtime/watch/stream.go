@@ -218,13 +218,14 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 	var inline []*view
 	if obj != nil {
 		for _, v := range s.views {
-			if !v.apart {
+			if _, current := v.find(key); !v.apart && !v.known(key, current, version) {
 				inline = append(inline, v)
 			}
 		}
 	}
 	s.mu.Unlock()
-	// Filters may take a while: not under the lock, where snapshots wait.
+	// Filters may take a while: not under the lock, where snapshots wait. An object that the answer to our
+	// own write has shown is not filtered again.
 	outcomes := make(map[*view]outcome, len(inline))
 	for _, v := range inline {
 		outcomes[v] = v.run(obj)
@@ -249,7 +250,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 			}
 		default:
 			out, ok := outcomes[v]
-			if !ok { // joined in this very moment
+			if _, current := v.find(key); !ok && !v.known(key, current, version) { // joined in this very moment
 				out = v.run(obj)
 			}
 			tell = s.take(v, key, version, &out, seen, own, cause, tell)
