@@ -14,12 +14,13 @@ import (
 // mostFields is how many fields of state the engine and its machines may have. A machine
 // that needs more is two machines.
 var mostFields = map[string]int{
-	"runtime/engine":            72,
+	"runtime/engine":            73,
 	"runtime/engine/adoption":   25,
 	"runtime/engine/agenda":     10,
 	"runtime/engine/causes":     25,
 	"runtime/engine/finalizers": 25,
 	"runtime/engine/layers":     25,
+	"runtime/engine/lookups":    10,
 	"runtime/engine/persist":    25,
 	"runtime/engine/releases":   25,
 	"runtime/engine/repairs":    13,
@@ -33,7 +34,7 @@ var mostFields = map[string]int{
 }
 
 // mostFieldsTogether bounds the sum. One package with all of it had 212.
-const mostFieldsTogether = 216
+const mostFieldsTogether = 221
 
 func TestMachinesStaySmall(t *testing.T) {
 	dirs, err := filepath.Glob("runtime/engine/*/*.go")

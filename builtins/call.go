@@ -116,7 +116,7 @@ func phaseHint(in, allowed Phase) string {
 	case in == PhaseConvert && allowed&PhaseRun != 0:
 		return "is not available in a conversion, which may only look at its object"
 	case in == PhaseDesired && allowed&PhaseRun != 0:
-		return "is not available in desired, which neither reads nor writes, and knows no time"
+		return "is not available in desired, which neither reads nor writes, and knows no time; see reads= of controller(…), and ctx.reached(t)"
 	case in == PhaseFilter:
 		return "is not available in a filter, which may only look at its object; call it from a hook"
 	case allowed&PhaseRun == 0 && in != PhaseEnabled:

@@ -16,7 +16,7 @@ const defaultControllerParallel = 8
 // ControllerDecl is what a controller has beside other hooks with for_each. [HookDecl].Fn is its
 // desired function.
 type ControllerDecl struct {
-	// Owns are the kinds that its children may be of, with a watch each among the bindings.
+	// Owns are the kinds that its children may be of, with a watch each among the bindings, as what it reads.
 	Owns []reconcile.Kind
 	// Adopt has it take over objects that are there before it has made them.
 	Adopt bool `json:",omitempty"`
@@ -42,8 +42,9 @@ func controllerSpecs() []Spec {
 			Params: []Param{
 				{Name: "name", Type: TypeString, Doc: "The controller's id, unique among the hooks of its module. Children carry it: under another name it takes them for somebody else's."},
 				{Name: "parent", Type: TypeAny, Doc: "The parents: k8s.watch(…), without filter."},
-				{Name: "desired", Type: TypeFunction, Doc: "A function that takes ctx and the parent, and returns the list of its part(…) and rolling(…), or waiting(…), stalled(…) or None. It neither reads nor writes, and knows no time. ctx has .key, .object (the parent) and .children: a list of .kind, .namespace, .name, .ready, .reason and .deleting."},
+				{Name: "desired", Type: TypeFunction, Doc: "A function that takes ctx and the parent, and returns the list of its part(…) and rolling(…), or waiting(…), stalled(…) or None. It neither reads nor writes, and knows no time. ctx has .key, .object (the parent), .children (a list of .kind, .namespace, .name, .ready, .reason and .deleting), .reads (see reads=) and .reached(t): whether a time has come, which is a time or text as metadata.creationTimestamp; if not, desired is called again then. It may look at values, too, and is called again when they change."},
 				{Name: "owns", Type: TypeList, Keyword: true, Doc: "The kinds that children may be of: a list of owns(…). Starling needs no grant for them."},
+				{Name: "reads", Type: TypeDict, Default: "{}", Keyword: true, Doc: "Other objects that desired and status look at: a dict of k8s.watch(…) by name. ctx.reads.NAME.get(\"namespace/name\") is a row, what the filter has made of the object, or None; .by(index, value) is a list of those that an index= of the watch finds; .all() is a list of all, sorted by namespace and name. A change wakes those parents that have looked there, also where they found nothing."},
 				{Name: "adopt", Type: TypeBool, Default: "False", Keyword: true, Doc: "Takes over an object of a part's name that is there already, and deletes it in the end as any other child. One that has another controller, is of a Helm release or has fill= is left alone all the same."},
 				{Name: "drift", Type: TypeString, Default: `"repair"`, Keyword: true, Doc: "How changes of others in a child are treated: \"repair\" puts it right; \"report\" names it in the parent's status and lets it stand until desired wants another state. One that is gone is made anew in any case."},
 				{Name: "status", Type: TypeFunction, Default: "None", Keyword: true, Doc: "A function that takes ctx and the parent, as desired does, and returns a dict: fields of the parent's status. Starling writes observedGeneration and the conditions Ready, Reconciling and Stalled beside them. None: those alone, where crds/ of the module defines the kind of the parents; elsewhere their status is left alone."},
@@ -111,6 +112,9 @@ func callController(c *call) (starlark.Value, error) {
 	if err = c.owns(h); err != nil {
 		return nil, fmt.Errorf("owns: %w", err)
 	}
+	if err := c.reads(h); err != nil {
+		return nil, fmt.Errorf("reads: %w", err)
+	}
 	return nil, c.register(h)
 }
 
@@ -136,6 +140,8 @@ func (c *call) parent(h *HookDecl) error {
 		return errors.New("desired sees the whole object; leave filter and keep out")
 	case b.val.Watch.Events != nil || b.val.Watch.Quiet:
 		return errors.New("each change of a parent counts; leave events and sync out")
+	case b.val.Watch.Index != nil:
+		return errors.New("index is for reads; leave it out")
 	}
 	if b.val.Name == "" {
 		b.val.Name = b.val.defaultName()

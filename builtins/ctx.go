@@ -48,7 +48,7 @@ type ModuleInfo struct{ Name, Namespace, Release string }
 // Event is one reason for a run.
 type Event struct {
 	// Type is "startup", "schedule", "sync", "added", "modified", "deleted",
-	// "requeue", "request", or "helm", "delete" and "all" for the stages that Binding names.
+	// "requeue", "request", "values" for a controller that has looked at them, or "helm", "delete" and "all" for the stages that Binding names.
 	Type string
 	// Binding is the name of the binding that triggered.
 	Binding string

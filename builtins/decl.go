@@ -255,7 +255,11 @@ type WatchBinding struct {
 	// Require: a kind that is not served is waited for; else it counts as synced
 	// and empty.
 	Require bool
-	Pos     string
+	// Read is the name in ctx.reads of the controller whose functions look rows up, by Index and by name;
+	// "" for any other watch.
+	Read  string  `json:",omitempty"`
+	Index []Index `json:",omitempty"`
+	Pos   string
 }
 
 // Triggers says whether a change ("added", "modified", "deleted") triggers.

@@ -12,15 +12,20 @@ import (
 )
 
 // NewDesiredCtx returns the value that the functions of a controller are called with: the key of the
-// parent, the parent as its watch keeps it, and its children as they are. It is frozen.
-func NewDesiredCtx(key string, parent starlark.Value, children []reconcile.Child) starlark.Value {
+// parent, the parent as its watch keeps it, its children as they are, and what they may ask besides (nil: there is
+// nothing). It is frozen.
+func NewDesiredCtx(key string, parent starlark.Value, children []reconcile.Child, lookups *Lookups) starlark.Value {
+	if lookups == nil {
+		lookups = NewLookups(LookupsOptions{})
+	}
 	values := make([]starlark.Value, 0, len(children))
 	for _, c := range sortedChildren(children) {
 		if c.Foreign == "" {
 			values = append(values, childValue(c))
 		}
 	}
-	ctx := &ctxValue{starlark.StringDict{"key": starlark.String(key), "object": parent, "children": starlark.NewList(values)}}
+	ctx := &ctxValue{starlark.StringDict{"key": starlark.String(key), "object": parent, "children": starlark.NewList(values),
+		"reads": readsValue{lookups}, "reached": starlark.NewBuiltin("reached", lookups.reached)}}
 	ctx.fields.Freeze()
 	return ctx
 }

@@ -68,6 +68,9 @@ func callHook(c *call) (starlark.Value, error) {
 	if err := c.unusedOptions(h); err != nil {
 		return nil, err
 	}
+	if err := noIndex(h.Bindings); err != nil {
+		return nil, err
+	}
 	if err := c.hookFunction(h); err != nil {
 		return nil, fmt.Errorf("fn: %w", err)
 	}

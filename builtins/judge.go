@@ -138,6 +138,8 @@ type Question struct {
 	Parent starlark.Value
 	// Children are those that there are.
 	Children []reconcile.Child
+	// Lookups is what they may ask besides.
+	Lookups *Lookups
 	// Look is told what is wanted, and notes in Children who has changed them.
 	Look func(*Desired, []reconcile.Child) error
 	// Cleanup says that the parent is being deleted: None, or no part, means that all children may go.
@@ -146,7 +148,7 @@ type Question struct {
 
 // args are those of the functions that a controller is asked by.
 func (q Question) args() starlark.Tuple {
-	return starlark.Tuple{NewDesiredCtx(q.Key, q.Parent, q.Children), q.Parent}
+	return starlark.Tuple{NewDesiredCtx(q.Key, q.Parent, q.Children, q.Lookups), q.Parent}
 }
 
 // Decided is what has become of one parent.

@@ -64,6 +64,9 @@ type World interface {
 	Runs(hook string) ([]TestRun, error)
 	// Actions are what a controller has decided about a parent when it looked last.
 	Actions(controller, key string) ([]reconcile.Action, error)
+	// Reading has the functions of the controller with this desired function find objects in its reads=, by
+	// name; of another function there may be none.
+	Reading(ctx context.Context, desired starlark.Callable, objects map[string][]map[string]any) (LookupsOptions, error)
 	Metric(name string, labels map[string]string) (float64, bool)
 	// Release is what `helm get` would show of a module's release, nil without one.
 	Release(ctx context.Context, module string) (map[string]any, error)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
@@ -26,8 +27,16 @@ func callTestDesired(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("children: %w", err)
 	}
+	lookups, err := c.testLookups(t, fn)
+	if err != nil {
+		return nil, err
+	}
+	values, err := c.plainDict("values")
+	if err != nil {
+		return nil, err
+	}
 	ref := effect.RefOf(parent)
-	run := &Run{Module: t.World.Module(), Hook: fn.Name(), Namespace: ref.Namespace, Scope: t.World.Scope}
+	run := &Run{Module: t.World.Module(), Hook: fn.Name(), Namespace: ref.Namespace, Scope: t.World.Scope, Compose: func([]effect.ValueOp) (map[string]any, error) { return values, nil }}
 	key := ref.Name
 	if ref.Namespace == "" {
 		run.Namespace = "default"
@@ -42,8 +51,8 @@ func callTestDesired(c *call, t *Test) (starlark.Value, error) {
 		defer Attach(c.thread, c.ctx)
 		return do()
 	}
-	answer := &testAnswer{parent: o, key: key, ask: ask}
-	q, unspent := Question{Key: key, Parent: o, Children: children}, *run
+	answer := &testAnswer{parent: o, key: key, ask: ask, lookups: lookups}
+	q, unspent := Question{Key: key, Parent: o, Children: children, Lookups: lookups}, *run
 	err = ask(func() error {
 		v, err := starlark.Call(c.thread, fn, q.args(), nil)
 		if err == nil {
@@ -61,11 +70,38 @@ func callTestDesired(c *call, t *Test) (starlark.Value, error) {
 	return answer.value(children), nil
 }
 
+// testLookups is what the functions of a controller find in a test beside the parent and its children.
+func (c *call) testLookups(t *Test, fn starlark.Callable) (*Lookups, error) {
+	given, err := c.plainDict("reads")
+	if err != nil {
+		return nil, err
+	}
+	objects := map[string][]map[string]any{}
+	for name, of := range given {
+		if objects[name], err = objectsOf(object.FromPlain(of)); err != nil {
+			return nil, fmt.Errorf("reads: %s: %w", name, err)
+		}
+	}
+	o, err := t.World.Reading(t.Ctx, fn, objects)
+	if err != nil {
+		return nil, fmt.Errorf("reads: %w", err)
+	}
+	o.Now = t.World.Now()
+	if now := c.arg("now"); now != nil && now != starlark.None {
+		if o.Now, err = timeOf(now); err != nil {
+			return nil, fmt.Errorf("now: %w", err)
+		}
+	}
+	return NewLookups(o), nil
+}
+
 // testAnswer is what desired has answered in a test.
 type testAnswer struct {
 	Desired
 	key    string
 	parent starlark.Value
+	// lookups answers what it asks beside them.
+	lookups *Lookups
 	// ask does something in PhaseDesired.
 	ask func(func() error) error
 }
@@ -125,8 +161,12 @@ func (d *testAnswer) value(children []reconcile.Child) starlark.Value {
 		}
 		return starlark.String(text)
 	}
+	due := starlark.Value(starlark.None)
+	if _, at := d.lookups.Asked(); !at.IsZero() {
+		due = startime.Time(at)
+	}
 	return starlarkstruct.FromStringDict(starlark.String("desired"), starlark.StringDict{
-		"parts": starlark.NewList(parts), "objects": starlark.NewList(objects), "waiting": reason(d.Waiting), "stalled": reason(d.Stalled),
+		"due": due, "parts": starlark.NewList(parts), "objects": starlark.NewList(objects), "waiting": reason(d.Waiting), "stalled": reason(d.Stalled),
 		"actions": starlark.NewBuiltin("actions", func(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 			given := starlark.Value(starlark.None)
 			if err := starlark.UnpackArgs(b.Name(), args, kwargs, "children?", &given); err != nil {
@@ -150,7 +190,7 @@ func (d *testAnswer) actions(thread *starlark.Thread, children []reconcile.Child
 		return actionValues(actions), nil
 	}
 	err := d.ask(func() (err error) {
-		actions, err = d.Actions(thread, NewDesiredCtx(d.key, d.parent, children), reconcile.Inventory{Children: children})
+		actions, err = d.Actions(thread, NewDesiredCtx(d.key, d.parent, children, d.lookups), reconcile.Inventory{Children: children})
 		return err
 	})
 	return actionValues(actions), err

@@ -16,14 +16,15 @@ import (
 
 func valuesSpecs() []Spec {
 	const read = PhaseRun | PhaseEnabled | PhaseReview
+	const look = read | PhaseDesired
 	path := Param{Name: "path", Type: TypePath, Doc: "Dotted text, or a list of exact keys."}
 	value := Param{Name: "value", Type: TypeAny, Doc: "A value that JSON can hold: None, bool, int, float, string, list, dict, struct, object."}
 	dflt := Param{Name: "default", Type: TypeAny, Default: "None", Doc: "The result when nothing, or null, is there."}
 	return []Spec{
-		{Name: "values.get", Phases: read, Effect: EffectRead, call: callValuesGet,
+		{Name: "values.get", Phases: look, Effect: EffectRead, call: callValuesGet,
 			Returns: "the value, frozen, or default", Params: []Param{path, dflt},
 			Doc: "Reads the effective values: all layers, this run's own changes included. A module sees its section at the root and the global values under global."},
-		{Name: "values.has", Phases: read, Effect: EffectRead, call: callValuesHas,
+		{Name: "values.has", Phases: look, Effect: EffectRead, call: callValuesHas,
 			Returns: "True or False", Params: []Param{path},
 			Doc: "Reports whether a value is there that is not null."},
 		{Name: "values.set", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpSet),

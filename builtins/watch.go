@@ -30,6 +30,7 @@ func watchSpec() Spec {
 			{Name: "fields", Type: TypeSelector, Default: "None", Doc: "Field selector: a dict of equal values, or the text kubectl takes, with = and !=. Which fields there are is up to the API server: metadata.name and metadata.namespace for all kinds, more for some, such as spec.nodeName of a Pod."},
 			{Name: "filter", Type: TypeFilter, Default: "None", Doc: "The filter, which says what is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels, or a jq program, of which the first output counts. None: the whole object. While it fails on an object that has no result yet, the hook does not run; with for_each there is no run for that object."},
 			{Name: "wakes", Type: TypeWakes, Default: "None", Doc: "With for_each, of the other watches: which of its objects an event is for. A function of the watched object (pure, as filter) returns the key of one, as in ctx.key, or a list of up to 1,000 keys; None, or a key that no object has, wakes nobody. When the answer moves, the event is for those of before and those of now; snapshots are the same for all. An error in it counts as one of the filter. None: the objects that own the watched one by its ownerReferences; one without such an owner wakes all. \"all\": all of them, always."},
+			{Name: "index", Type: TypeDict, Default: "None", Doc: "In reads= of a controller: by which values ctx.reads.….by(index, value) finds rows. A dict of a path of the watched object, \"spec.nodeName\", or a function of it (pure, as filter), by the name of the index. A text, or each text of a list of up to 1,000, is a value under which the row is found."},
 			{Name: "keep", Type: TypeString, Default: `"result"`, Doc: "\"object\": events carry .object, too, and the object is kept beside what the filter makes of it, which costs its memory. Snapshots hold results."},
 			{Name: "events", Type: TypeStrings, Default: `["added", "modified", "deleted"]`, Doc: "The changes that trigger; []: none, for a snapshot only."},
 			{Name: "sync", Type: TypeBool, Default: "True", Doc: "Whether the first complete snapshot triggers, too. If not, the chart does not wait for a run of this watch."},
@@ -96,6 +97,9 @@ func callWatch(c *call) (starlark.Value, error) {
 	}
 	if err := c.wakes(w); err != nil {
 		return nil, fmt.Errorf("wakes: %w", err)
+	}
+	if err := c.indexes(w); err != nil {
+		return nil, fmt.Errorf("index: %w", err)
 	}
 	return binding(Binding{Name: name, Watch: w})
 }

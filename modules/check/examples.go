@@ -175,10 +175,15 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 			k, known := s.KindOf(schema.FromAPIVersionAndKind(apiVersion, kind))
 			return !known || k.Namespaced, nil
 		},
+		Compose: func([]effect.ValueOp) (map[string]any, error) { return c.view(m), nil },
 		// Without Owns all kinds are taken: each one that is missing is told.
 	}
 	var out builtins.Decided
-	q := builtins.Question{Key: key, Parent: object.New(parent), Look: func(*builtins.Desired, []reconcile.Child) error { return nil }}
+	look := func(*builtins.Desired, []reconcile.Child) error { return nil }
+	q := builtins.Question{
+		Key: key, Parent: object.New(parent), Look: look,
+		Lookups: builtins.NewLookups(builtins.LookupsOptions{Bindings: h.Bindings}), // there is nothing to find
+	}
 	_, _, err := c.gen.Host.Call(c.ctx, q.Decide(h.Fn, &out), nil, script.CallOptions{
 		Name:    h.ID,
 		Context: &builtins.Context{Phase: builtins.PhaseDesired, Run: run, Log: silent{}},

@@ -67,6 +67,9 @@ func (c *checker) phases() {
 				if b.Watch != nil {
 					note(b.Watch.Filter, builtins.PhaseFilter)
 					note(b.Watch.Wakes, builtins.PhaseFilter)
+					for _, x := range b.Watch.Index {
+						note(x.Fn, builtins.PhaseFilter)
+					}
 				}
 			}
 			note(h.Cleanup, builtins.PhaseRun)

@@ -36,6 +36,9 @@ func (e *Engine) runDone(in RunDone) {
 	h.took = in.Took
 	h.runs++
 	r.subject.Decide(reconcile.Outcome{Waits: in.Waits, Actions: in.Actions})
+	if h.gen.Controller != nil {
+		e.looked(r, &in)
+	}
 	if in.Err != nil && (h.gen.Controller == nil || len(in.Effects.Writes) == 0) {
 		e.runFailed(r, in.Err)
 		return
@@ -231,9 +234,12 @@ func (e *Engine) runSucceeded(r *asked) {
 	for _, t := range h.schedules.Ran(events) {
 		m.keepTick(t)
 	}
-	var next time.Time
-	if effects.Requeue > 0 && !m.leaving {
-		next = e.now.Add(effects.Requeue)
+	next := r.done.Due
+	if again := e.now.Add(effects.Requeue); effects.Requeue > 0 && (next.IsZero() || again.Before(next)) {
+		next = again
+	}
+	if m.leaving {
+		next = time.Time{}
 	}
 	e.requeueAt(s, next)
 	if r.call().Cleanup && r.done.Waits == "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/causes"
+	"github.com/starling-operator/starling/runtime/engine/lookups"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
@@ -26,7 +27,8 @@ type hook struct {
 	watches   watches.Set
 	schedules timers.Set
 
-	echoes causes.Echoes // of its subjects
+	echoes  causes.Echoes // of its subjects
+	lookups *lookups.Set  // of its parents
 
 	review *reviewed // how it answers reviews, as the driver knows it
 
@@ -40,7 +42,7 @@ type hook struct {
 }
 
 func newHook(m *module, g *generation.Hook) *hook {
-	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), echoes: causes.Echoes{}}
+	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), echoes: causes.Echoes{}, lookups: lookups.New()}
 	h.subjects = subjects.New(g.ID, h.forEach())
 	if g.MinInterval > 0 {
 		h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
@@ -105,6 +107,7 @@ func (h *hook) holds() bool {
 func (h *hook) reset() {
 	h.subjects.Reset()
 	clear(h.echoes)
+	h.lookups = lookups.New()
 	for _, w := range h.watches {
 		w.Reset()
 	}

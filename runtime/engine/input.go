@@ -116,6 +116,10 @@ type RunDone struct {
 	Waits string
 	// Actions are what a controller has decided about its parent.
 	Actions []reconcile.Action
+	// Lookups are where the functions of a controller have looked, Due is when one that has asked for a time looks
+	// again; zero: none has.
+	Lookups []effect.Lookup
+	Due     time.Time
 	// Gone says that the object of the run is not there any more: there was no
 	// run.
 	Gone bool

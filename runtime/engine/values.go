@@ -69,10 +69,12 @@ func (e *Engine) showLayers(m *module) {
 func (e *Engine) valuesMoved(names []string, causes ...*effect.Cause) {
 	for _, name := range names {
 		if name == globalName {
+			e.valuesRead(e.global, causes)
 			e.retrySoon(e.global)
 			continue
 		}
 		m := e.modules[name]
+		e.valuesRead(m, causes)
 		m.pass.Want(causes...)
 		e.retrySoon(m)
 		e.touch(m)

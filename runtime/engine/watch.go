@@ -74,6 +74,11 @@ func (e *Engine) watchChanged(in WatchChanged) {
 		e.eachChanged(h, w, in.Events)
 		return
 	}
+	if w.Decl.Read != "" {
+		e.rowsMoved(h, w, in.Events)
+		e.touch(h.module)
+		return
+	}
 	events := in.Events
 	if w.Decl.Events != nil {
 		events = slices.DeleteFunc(slices.Clone(events), func(ev builtins.Event) bool { return !w.Decl.Triggers(ev.Type) })

@@ -107,7 +107,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		switch {
 		case a.Hook.Controller == nil:
 			snapshots[binding] = x.o.Watches.Snapshot(id)
-		case binding != a.Each: // its own children, and no other parents
+		case binding != a.Each && !reads(a.Hook, binding): // its own children, and no other parents
 			snapshots[binding] = unpacked(x.o.Watches.About(id, uidOf(about)))
 		}
 		if name := x.o.Watches.Lacking(id); name != "" {
@@ -143,25 +143,29 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 			return m.Namespaced, err
 		},
 	}
+	var lost atomic.Bool
 	if a.Hook.Controller != nil {
-		request.Events = bare(a.Events)
+		request.Events, request.Rows = bare(a.Events), x.lookups(a, &lost)
 	}
 	request.Family, request.Twice = x.family(a, snapshots), x.o.Twice
 	if a.Values != nil {
 		request.Compose, request.Secrets = a.Values.Compose, a.SecretTexts
 	}
 	take := x.o.Record
-	if g.Hook(a.Hook.ID) != a.Hook {
-		take = nil // the tree that its code is in is not at hand
+	if g.Hook(a.Hook.ID) != a.Hook || readsRows(a.Hook) {
+		take = nil // the tree that its code is in is not at hand, or the rows that it looks up are not
 	}
 	trace := record.Start(take, a.Run, g.Number, &request)
 	result := hook.Run(x.charged(ctx, a.Module.Name), request)
+	if lost.Load() {
+		return engine.RunDone{Run: a.Run, Incomplete: true}, hook.Result{}
+	}
 	took := x.o.Now().Sub(began)
 	if ctx.Err() == nil && !result.Rests(a.Hook) { // else it was cut short, by a reason outside of it
 		trace.End(take, result, took)
 	}
 	return engine.RunDone{
-		Run: a.Run, Effects: result.Effects, Response: result.Response, Waits: result.Waits, Actions: result.Actions, Err: result.Err, Seen: result.Seen, Took: took,
+		Run: a.Run, Effects: result.Effects, Response: result.Response, Waits: result.Waits, Actions: result.Actions, Lookups: result.Lookups, Due: result.Due, Err: result.Err, Seen: result.Seen, Took: took,
 	}, result
 }
 

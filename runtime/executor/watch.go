@@ -16,16 +16,17 @@ import (
 func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spec {
 	spec := watchSpec(a.ID, a.Watch)
 	spec.Finalizer, spec.Each = a.Finalizer, a.Each
-	if a.Hook.Controller != nil && !a.Each {
+	ofChildren := a.Hook.Controller != nil && !a.Each && a.Watch.Read == ""
+	if ofChildren {
 		spec.Labels = x.ofChildren(a)
 	}
 	spec.Omit = func(obj map[string]any) bool {
 		return x.o.Instance.OwnsObject(a.Watch.APIVersion, a.Watch.Kind, obj)
 	}
-	spec.Apart, spec.Module = a.Watch.Filter != nil || a.Watch.Wakes != nil, a.Hook.Module // programs
+	spec.Apart, spec.Module = a.Watch.Filter != nil || a.Watch.WakesByCode(), a.Hook.Module // programs
 	ctx, log := x.metered(ctx, a.Hook.Module), x.o.Log(a.Hook.Module, a.Hook.ID)
 	spec.Filter = hook.Filter(ctx, x.host, a.Watch, log)
-	if a.Hook.Controller != nil && !a.Each {
+	if ofChildren {
 		spec.Filter, spec.FilterID = keepChildren(a)
 	}
 	spec.Wakes, spec.WakesID = hook.Wakes(ctx, x.host, a.Hook, a.Watch, log)
@@ -37,7 +38,7 @@ func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spe
 			return kept, keep, err
 		}
 	}
-	if wakes := spec.Wakes; a.Watch.Wakes != nil {
+	if wakes := spec.Wakes; a.Watch.WakesByCode() {
 		spec.Wakes = func(obj map[string]any) (whom *effect.Wakes, err error) {
 			err = x.marked("wakes"+of, a.Hook.Digest, func() (err error) { whom, err = wakes(obj); return err })
 			return whom, err

@@ -133,6 +133,9 @@ func (m *Module) remember(host *script.Host) {
 			}
 			identify(host, h.Digest, w.Filter, &w.FilterID)
 			identify(host, h.Digest, w.Wakes, &w.WakesID)
+			for j := range w.Index {
+				identify(host, h.Digest, w.Index[j].Fn, &w.Index[j].ID)
+			}
 		}
 	}
 	paths := slices.Clone(m.Tree.HookFiles)

@@ -14,7 +14,7 @@ func (m *Module) checkSecrets() {
 	for _, h := range m.Hooks {
 		for i := range h.Bindings {
 			w := h.Bindings[i].Watch
-			if h.Controller != nil && h.Bindings[i].Name != h.ForEach {
+			if h.Controller != nil && w.Read == "" && h.Bindings[i].Name != h.ForEach {
 				continue // desired does not see what its children hold
 			}
 			if w == nil || w.APIVersion != "v1" || w.Kind != "Secret" || m.maySee(w) {

@@ -46,6 +46,30 @@ func TestAWatchOfSecretsNeedsAGrant(t *testing.T) {
 	}
 }
 
+// So does what a controller reads; its children are seen without their data.
+func TestAControllerThatReadsSecretsNeedsAGrant(t *testing.T) {
+	for grants, want := range map[string]string{
+		"": "web/hooks/a.star:1: hook c may not watch Secrets in all namespaces; add to module.star: grant",
+		`grant("v1", "Secret", verbs = ["list", "watch"], namespaces = ["*"])`: "",
+	} {
+		read, err := tree.Read(fstest.MapFS{
+			"web/module.star":  {Data: []byte("module(grants = [" + grants + "])\n")},
+			"web/hooks/a.star": {Data: []byte(`controller("c", k8s.watch("v1", "Node"), lambda ctx, o: [], owns = [owns("v1", "Secret")], reads = {"s": k8s.watch("v1", "Secret")})` + "\n")},
+		}, tree.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := Load(t.Context(), Options{Tree: read, Log: func(string) builtins.Logger { return silentLog{} }})
+		got := ""
+		if err := g.Modules["web"].Err; err != nil {
+			got = err.Error()
+		}
+		if want == "" && got != "" || !strings.HasPrefix(got, want) {
+			t.Errorf("with %q: got %q, want %q", grants, got, want)
+		}
+	}
+}
+
 type silentLog struct{}
 
 func (silentLog) Log(builtins.Level, string, []builtins.Field) {}

@@ -61,6 +61,13 @@ type decision struct {
 
 // decide has the desired function called, and makes writes of what is done about the children.
 func decide(ctx context.Context, r Request, s *Seen) Result {
+	lookups := r.lookups(s)
+	result := decideBy(ctx, r, s, lookups)
+	result.Lookups, result.Due = lookups.Asked()
+	return result
+}
+
+func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups) Result {
 	whole, is := r.Object.(*object.Object)
 	if !is {
 		return Result{Err: errors.New("the parent is not there as a whole")}
@@ -93,6 +100,13 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 		Context: &builtins.Context{Phase: builtins.PhaseDesired, Log: r.Log, Run: &builtins.Run{
 			Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance,
 			Scope: r.Scope, Owns: r.Hook.Controller.Owns, Key: r.Key, Cleanup: r.Cleanup,
+			Compose: func(own []effect.ValueOp) (map[string]any, error) {
+				lookups.Values()
+				if r.Compose == nil {
+					return nil, nil
+				}
+				return r.Compose(own)
+			},
 		}},
 		Limits: script.Limits{Wall: r.Hook.Timeout}, Subject: r.Key,
 	}
@@ -103,7 +117,7 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 			fn = nil
 		}
 	}
-	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Look: d.look, Cleanup: r.Cleanup}
+	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Lookups: lookups, Look: d.look, Cleanup: r.Cleanup}
 	again := d.twice(q, options)
 	var out builtins.Decided
 	options.Of = fn // nobody else's: a deletion does not wait for a function that does not end

@@ -64,6 +64,8 @@ type Request struct {
 	// secrets; nil: there are none.
 	Secrets func() []string
 	Scope   func(apiVersion, kind string) (bool, error)
+	// Rows returns the rows at a place among those that a controller reads.
+	Rows func(effect.Lookup) ([]starlark.Value, error)
 	// Family is what a controller knows of the children of its parent; nil for any other hook.
 	Family *Family
 	// Twice has the desired function of a controller asked twice: an answer that differs is an error.
@@ -81,6 +83,10 @@ type Result struct {
 	Response builtins.Response
 	// Waits says why a controller has not done all about its parent, or "".
 	Waits string
+	// Lookups are where the functions of a controller have looked. Due is the soonest time for which they have
+	// asked, of those that had not come; zero: none.
+	Lookups []effect.Lookup
+	Due     time.Time
 	// Actions are what a controller has decided about its parent, Wanted are the children that it wants,
 	// nil while it holds.
 	Actions []reconcile.Action

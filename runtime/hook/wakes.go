@@ -33,6 +33,8 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 	switch {
 	case w == each:
 		return nil, ""
+	case w.Read != "":
+		return Indexed(ctx, host, w, log)
 	case h.Controller != nil: // its child names it, also where it cannot own it
 		return func(obj map[string]any) (*effect.Wakes, error) {
 			// The uid wakes nobody. It is what runs find their children by, whatever somebody has made
@@ -53,7 +55,7 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 		})
 		var keys []string
 		if err == nil {
-			keys, err = keysOf(w, v)
+			keys, err = textsOf(v, w.Pos, "a key as in ctx.key, a list of keys, or None", `; wakes = "all" wakes all objects`)
 		}
 		if i := slices.IndexFunc(keys, func(key string) bool { return len(key) > maxKey }); err == nil && i >= 0 {
 			err = fmt.Errorf("%s: got a key of %d bytes, longer than any of an object", w.Pos, len(keys[i]))
@@ -65,32 +67,33 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 	}, w.WakesID
 }
 
-// keysOf reads what a function has returned: None, a key or several.
-func keysOf(w *builtins.WatchBinding, v starlark.Value) (keys []string, err error) {
+// textsOf reads what a function at pos has returned: None, a text or several. Instead says what to do when they are
+// too many.
+func textsOf(v starlark.Value, pos, want, instead string) (texts []string, err error) {
 	wrong := func(v starlark.Value) error {
-		return fmt.Errorf("%s: got %s, want a key as in ctx.key, a list of keys, or None", w.Pos, v.Type())
+		return fmt.Errorf("%s: got %s, want %s", pos, v.Type(), want)
 	}
 	if v == starlark.None {
 		return nil, nil
 	}
-	if key, ok := starlark.AsString(v); ok {
-		return []string{key}, nil
+	if text, ok := starlark.AsString(v); ok {
+		return []string{text}, nil
 	}
 	list, ok := v.(starlark.Sequence)
 	if _, isDict := v.(starlark.IterableMapping); !ok || isDict {
 		return nil, wrong(v)
 	}
 	if n := list.Len(); n > maxKeys {
-		return nil, fmt.Errorf("%s: got %d keys, want %d at most; wakes = \"all\" wakes all objects", w.Pos, n, maxKeys)
+		return nil, fmt.Errorf("%s: got a list of %d, want %d at most%s", pos, n, maxKeys, instead)
 	}
 	for e := range starlark.Elements(list) {
-		key, ok := starlark.AsString(e)
+		text, ok := starlark.AsString(e)
 		if !ok {
 			return nil, wrong(e)
 		}
-		keys = append(keys, key)
+		texts = append(texts, text)
 	}
-	return keys, nil
+	return texts, nil
 }
 
 // owners wakes the objects of a kind that own this one; nil, for all, when there are none. An owner

@@ -85,7 +85,7 @@ func TestWakes(t *testing.T) {
 		"number": "wakes: web/hooks/a.star:27: got int, want a key",
 		"prints": "wakes: web/hooks/a.star:22:13: cannot say k3y",
 		"long":   "wakes: web/hooks/a.star:27: got a key of 508 bytes, longer than any of an object",
-		"many":   "wakes: web/hooks/a.star:27: got 1001 keys, want 1000 at most; wakes = \"all\" wakes all objects",
+		"many":   "wakes: web/hooks/a.star:27: got a list of 1001, want 1000 at most; wakes = \"all\" wakes all objects",
 	} {
 		obj := map[string]any{"metadata": map[string]any{"namespace": "ns"}, "data": map[string]any{"kind": kind, "key": "k3y"}}
 		if got := configMaps(obj); got != want && (want == "" || !strings.HasPrefix(got, want)) {

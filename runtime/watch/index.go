@@ -1,10 +1,6 @@
 package watch
 
-import (
-	"slices"
-
-	"go.starlark.net/starlark"
-)
+import "slices"
 
 // index has the rows of a view by the keys that they wake, sorted. Nil: nobody has asked since all rows
 // came anew.
@@ -55,18 +51,13 @@ func (v *view) exchange(i int, next *row) {
 	v.rows[i] = next
 }
 
-// about returns the values of the rows that wake a key. Those that wake all are not among them.
-func (v *view) about(key string) []starlark.Value {
+// about returns the rows that wake a key, sorted. Those that wake all are not among them.
+func (v *view) about(key string) []*row {
 	if v.index == nil {
 		v.index = make(index)
 		for _, r := range v.rows {
 			v.index.add(r)
 		}
 	}
-	named := v.index[key]
-	out := make([]starlark.Value, 0, len(named))
-	for _, r := range named {
-		out = append(out, r.value)
-	}
-	return out
+	return slices.Clone(v.index[key])
 }

@@ -83,7 +83,7 @@ func (l *Local) Snapshot() []starlark.Value {
 }
 
 // About is [Manager.About].
-func (l *Local) About(key string) []starlark.Value { return l.view.about(key) }
+func (l *Local) About(key string) []starlark.Value { return results(l.view.about(key)) }
 
 // Lacking is [Manager.Lacking].
 func (l *Local) Lacking() string {

@@ -231,13 +231,17 @@ func (m *Manager) Snapshot(id string) []starlark.Value {
 }
 
 // About returns what a watch keeps of the objects of which an event wakes a key, see [Spec].Wakes, without
-// those that wake all. It goes through no others.
+// those that wake all, sorted by namespace and name. It goes through no others.
 func (m *Manager) About(id, key string) []starlark.Value {
-	var out []starlark.Value
-	for _, p := range m.parts(id) {
-		out = append(out, p.stream.about(p.view, key)...)
+	var rows []*row
+	parts := m.parts(id)
+	for _, p := range parts {
+		rows = append(rows, p.stream.about(p.view, key)...)
 	}
-	return out
+	if len(parts) > 1 {
+		slices.SortFunc(rows, compareRows)
+	}
+	return results(rows)
 }
 
 // Entries returns what a watch keeps with the names of the objects, in the order of

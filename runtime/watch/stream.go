@@ -165,7 +165,7 @@ func (s *stream) snapshot(v *view) []starlark.Value {
 	return v.snapshot()
 }
 
-func (s *stream) about(v *view, key string) []starlark.Value {
+func (s *stream) about(v *view, key string) []*row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle(v)

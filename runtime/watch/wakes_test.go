@@ -248,10 +248,10 @@ func check(t *testing.T, before, after map[string]map[string]starlark.Value, eve
 // checkIndex holds what is found by keys against all rows.
 func checkIndex(t *testing.T, v *view) {
 	for _, key := range []string{"b", "c", "d", "nobody"} {
-		var want []starlark.Value
+		var want []*row
 		for _, r := range v.rows {
 			if r.wakes != nil && slices.Contains(r.wakes.Keys, key) {
-				want = append(want, r.value)
+				want = append(want, r)
 			}
 		}
 		if got := v.about(key); !slices.Equal(got, want) {

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/watches"
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// Parents of a controller look again when something moves where they have looked.
+
+// minLook is the least time from the end of a run to a time that it has asked for.
+const minLook = 100 * time.Millisecond
+
+// rowsMoved has those look again that have looked at rows which have changed.
+func (e *Engine) rowsMoved(h *hook, w *watches.Watch, events []builtins.Event) {
+	if h.module.leaving { // stages alone have it run
+		return
+	}
+	events = e.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events)
+	if len(events) <= maxEachEvents {
+		for _, ev := range events {
+			places := placesOf(ev)
+			ev.Wakes, ev.Result, ev.Object = nil, nil, nil
+			e.moved(h, w.Binding, places, ev)
+		}
+		return
+	}
+	var places []string
+	for _, ev := range events {
+		places = append(places, placesOf(ev)...)
+	}
+	e.moved(h, w.Binding, places, overflow(events)...)
+}
+
+// placesOf are the places of a row, those of before among them.
+func placesOf(ev builtins.Event) []string {
+	key := ev.Name
+	if ev.Namespace != "" {
+		key = ev.Namespace + "/" + ev.Name
+	}
+	places := []string{effect.AtObject(key)}
+	if ev.Wakes != nil {
+		places = append(places, ev.Wakes.Keys...)
+	}
+	return places
+}
+
+// moved queues events for those that have looked at places.
+func (e *Engine) moved(h *hook, watch string, places []string, events ...builtins.Event) {
+	for _, key := range h.lookups.Move(watch, places, e.ops, e.running(h)) {
+		if s := h.subjects.At(key); s != nil {
+			e.add(h, s, lane.Unordered, events...)
+			h.lane.RetrySoon(work(s), h.gen.Retry.Min)
+		}
+	}
+}
+
+// valuesRead has those look again that have looked at the values of a module.
+func (e *Engine) valuesRead(m *module, causes []*effect.Cause) {
+	if !m.started || m.leaving {
+		return
+	}
+	events := []builtins.Event{valuesEvent(nil)}
+	for i, cause := range causes {
+		if i == 0 {
+			events = nil
+		}
+		events = append(events, valuesEvent(cause))
+	}
+	for _, h := range m.hooks {
+		if h.gen.Controller != nil {
+			e.moved(h, "", nil, events...)
+			e.touch(m)
+		}
+	}
+}
+
+func valuesEvent(cause *effect.Cause) builtins.Event {
+	return builtins.Event{Type: "values", Binding: "values", Cause: cause}
+}
+
+// looked takes in where a run of a controller has looked, and for which time it has asked.
+func (e *Engine) looked(r *asked, in *RunDone) {
+	h, s := r.hook, r.subject
+	for _, l := range h.lookups.Ran(s.Key, in.Run, in.Lookups) {
+		ev := builtins.Event{Type: "modified", Binding: l.Watch}
+		if l.Watch == "" {
+			ev = valuesEvent(nil)
+		}
+		e.add(h, s, lane.Unordered, ev)
+	}
+	if soonest := e.now.Add(minLook); !in.Due.IsZero() && in.Due.Before(soonest) {
+		in.Due = soonest
+	}
+	e.requeueAt(s, in.Due)
+}
