@@ -84,11 +84,12 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 // errFound says that a child is there which was not seen.
 var errFound = errors.New("the child is there")
 
-// found has a child seen that was not: it has lost its label. The next run decides about it, with the
-// values that were made with the child.
+// found has a child seen that was not: it has lost its label, or the name of its parent, whom its events
+// wake. The next run decides about it, with the values that were made with the child.
 func (w *Writer) found(ctx context.Context, manager string, m effect.Write, live map[string]any) (map[string]any, error) {
 	label := labelOf(m.Object)
-	if labelOf(live) == label {
+	parent, _ := reconcile.ParentOf(m.Object)
+	if named, _ := reconcile.ParentOf(live); labelOf(live) == label && named == parent {
 		return live, nil
 	}
 	metadata, _ := live["metadata"].(map[string]any)
@@ -96,7 +97,9 @@ func (w *Writer) found(ctx context.Context, manager string, m effect.Write, live
 	p, err := w.o.Client.begin(ctx, manager, effect.Write{
 		Kind: effect.WritePatch, Ref: m.Ref, Pos: m.Pos, Unchanged: &effect.Unchanged{UID: uidOf(live), ResourceVersion: version},
 		Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{
-			"metadata": map[string]any{"labels": map[string]any{reconcile.ControllerLabel: label}},
+			"metadata": map[string]any{
+				"labels": map[string]any{reconcile.ControllerLabel: label}, "annotations": map[string]any{reconcile.ParentAnnotation: parent},
+			},
 		}},
 	})
 	if err != nil {
