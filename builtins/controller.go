@@ -173,10 +173,16 @@ func (c *call) owns(h *HookDecl) error {
 		}
 		seen[id] = true
 		h.Controller.Owns = append(h.Controller.Owns, kind)
-		h.Bindings = append(h.Bindings, Binding{
-			Name:  "children-" + strings.TrimSuffix(strings.ToLower(id), "."),
-			Watch: &WatchBinding{APIVersion: kind.APIVersion, Kind: kind.Kind, FilterID: "object", Pos: o.val.Pos},
-		})
+		h.Bindings = append(h.Bindings, ChildrenOf(kind, o.val.Pos))
 	}
 	return nil
+}
+
+// ChildrenOf is the watch of the children of a kind; pos is where that stands.
+func ChildrenOf(kind reconcile.Kind, pos string) Binding {
+	id := strings.ToLower(kind.Kind + "." + groupOf(kind.APIVersion))
+	return Binding{
+		Name:  "children-" + strings.TrimSuffix(id, "."),
+		Watch: &WatchBinding{APIVersion: kind.APIVersion, Kind: kind.Kind, FilterID: "object", Pos: pos},
+	}
 }

@@ -259,7 +259,10 @@ type WatchBinding struct {
 	// "" for any other watch.
 	Read  string  `json:",omitempty"`
 	Index []Index `json:",omitempty"`
-	Pos   string
+	// Former: of children of a kind that a controller does not own any more. No run waits for it. No builtin
+	// makes one.
+	Former bool `json:",omitempty"`
+	Pos    string
 }
 
 // Triggers says whether a change ("added", "modified", "deleted") triggers.

@@ -140,6 +140,8 @@ type Question struct {
 	Children []reconcile.Child
 	// Lookups is what they may ask besides.
 	Lookups *Lookups
+	// Unsynced are kinds of which nobody knows yet which children there are.
+	Unsynced []reconcile.Kind
 	// Look is told what is wanted, and notes in Children who has changed them.
 	Look func(*Desired, []reconcile.Child) error
 	// Cleanup says that the parent is being deleted: None, or no part, means that all children may go.
@@ -188,7 +190,7 @@ func (q Question) Decide(fn starlark.Callable, out *Decided) starlark.Callable {
 		if err := q.Look(&out.Desired, q.Children); err != nil {
 			return nil, err
 		}
-		actions, err := out.Desired.Actions(thread, args[0], reconcile.Inventory{Children: q.Children})
+		actions, err := out.Desired.Actions(thread, args[0], reconcile.Inventory{Children: q.Children, Unsynced: q.Unsynced})
 		out.Actions = actions
 		return starlark.None, err
 	})

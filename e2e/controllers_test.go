@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/runtime/record"
 )
@@ -98,9 +99,18 @@ func TestApplication(t *testing.T) {
 	shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: taken, namespace: %s}\nspec: {ports: [{port: 1}]}\n", ns))
 	apply("taken", "nginx:1")
 	f.eventually("an Application names the child that is in its way", says("taken", "False", "Service "+ns+"/taken: it is there"))
+	keep := func(finalizers string) {
+		t.Helper()
+		if _, err := services.Patch(t.Context(), "blog", types.MergePatchType, []byte(`{"metadata": {"finalizers": `+finalizers+`}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(`["example.org/hold"]`)
 	if err := apps.Delete(t.Context(), "blog", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	f.eventually("the Application names the child that stays, and why", says("blog", "False", "Service "+ns+"/blog: it is being deleted, and stays until finalizer example.org/hold"))
+	keep("null")
 	f.eventually("the Application goes", func() error {
 		if _, err := apps.Get(t.Context(), "blog", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %v", err)

@@ -37,6 +37,9 @@ func Pruned(live map[string]any, manager string) map[string]any {
 			own[key] = v
 		}
 	}
+	if v, there := metadata["finalizers"]; there && own["deletionTimestamp"] != nil { // they say for what it waits
+		own["finalizers"] = v
+	}
 	for _, in := range []string{"labels", "annotations"} {
 		if m, _ := metadata[in].(map[string]any); m != nil {
 			own[in] = union(own[in], marksOf(m))

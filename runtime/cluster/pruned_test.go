@@ -113,6 +113,10 @@ func TestWhatIsKeptOfAChild(t *testing.T) {
 	if object.Pack(Pruned(live, "us")) != kept {
 		t.Error("a label of somebody else counts")
 	}
+	metadata["deletionTimestamp"], metadata["finalizers"] = "2026-01-01T00:00:09Z", []any{"example.org/hold"}
+	if diff := cmp.Diff(told(live, "us"), told(Pruned(live, "us"), "us")); diff != "" {
+		t.Errorf("of one that goes (-of all +of what is kept):\n%s", diff)
+	}
 }
 
 // Of a Secret all is kept: values are made once, and its texts are hidden.

@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/generation"
 	hooks "github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // Action is something that the engine wants done. A driver starts it and hands
@@ -43,8 +44,11 @@ type RunHook struct {
 	// read from them as the run begins.
 	Watches map[string]string
 	// Synced by binding: false for a kind that is not served.
-	Synced  map[string]bool
-	Attempt int
+	Synced map[string]bool
+	// Unsynced are kinds of which nobody knows which children a controller has: one that it owned before, not
+	// listed yet, or one that is not served any more.
+	Unsynced []reconcile.Kind
+	Attempt  int
 	// Failed says why the run before this one has failed, of a controller alone; "" when it has not.
 	Failed string
 	// Now is the run's time.

@@ -40,6 +40,7 @@ func (e *Engine) runDone(in RunDone) {
 		e.looked(r, &in)
 	}
 	if in.Err != nil && (h.gen.Controller == nil || len(in.Effects.Writes) == 0) {
+		r.done = in
 		e.runFailed(r, in.Err)
 		return
 	}
@@ -287,6 +288,9 @@ func (e *Engine) runFailed(r *asked, err error) {
 	case failed != nil && failed.Permanent:
 		h.lane.AwaitChange(work)
 		then = "not tried again before something changes"
+		if again := r.done.Effects.Requeue; h.gen.Controller != nil && again > 0 { // its status cannot be written before
+			e.requeueAt(s, e.now.Add(again))
+		}
 	default:
 		backoff := lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}
 		delay := backoff.Delay(work.Attempt, e.opts.Jitter())

@@ -112,4 +112,12 @@ func TestAFailureOfAControllerIsWritten(t *testing.T) {
 			t.Errorf("%d runs, want %d", len(failed), want)
 		}
 	}
+	// A status that is not due yet is written later.
+	status = effect.Effects{Requeue: time.Second}
+	w.happens("modified", "x")
+	failed, status = nil, effect.Effects{}
+	w.advance(time.Hour)
+	if len(failed) != 1 {
+		t.Errorf("%d runs, want 1", len(failed))
+	}
 }

@@ -3,12 +3,16 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
+	"github.com/starling-operator/starling/runtime/engine/watches"
+	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // finalizerOf is the finalizer of a hook's cleanup; the name is "" without one.
@@ -20,7 +24,43 @@ func (e *Engine) finalizerOf(h *hook) finalizers.Finalizer {
 	return finalizers.Finalizer{
 		Hook: h.gen.ID, APIVersion: w.APIVersion, Kind: w.Kind,
 		Name: finalizers.Name(e.opts.Namespace, e.opts.Name, h.module.name, h.gen.ID),
+		Owns: finalizers.JoinKinds(owned(h.gen)),
 	}
+}
+
+// owned are the kinds of which a hook has children, as [finalizers.JoinKinds] takes them.
+func owned(g *generation.Hook) []string {
+	if g.Controller == nil {
+		return nil
+	}
+	var out []string
+	for _, k := range g.Controller.Owns {
+		out = append(out, k.APIVersion+"/"+k.Kind)
+	}
+	return out
+}
+
+// former are watches of children of kinds that a controller owned before: nobody wants them any more, and
+// somebody has to delete them.
+func (m *module) former(g *generation.Hook) (out []builtins.Binding) {
+	f, there := m.finalizers.Of(g.ID)
+	if g.Controller == nil || !there {
+		return nil
+	}
+	var groups []string
+	for _, k := range g.Controller.Owns {
+		groups = append(groups, builtins.ChildrenOf(k, "").Name)
+	}
+	for _, text := range f.Kinds() {
+		at := strings.LastIndexByte(text, '/')
+		b := builtins.ChildrenOf(reconcile.Kind{APIVersion: text[:max(at, 0)], Kind: text[at+1:]}, g.Pos)
+		if !slices.Contains(groups, b.Name) { // in another version it is the same kind
+			b.Watch.Former = true
+			out = append(out, b)
+			groups = append(groups, b.Name)
+		}
+	}
+	return out
 }
 
 // readFinalizer takes over one that was kept.
@@ -72,10 +112,26 @@ func (e *Engine) stepFinalizers(m *module) {
 	}
 }
 
+// watchFormer adds the watches of kinds that a controller owned before.
+func (h *hook) watchFormer() {
+	for _, b := range h.module.former(h.gen) {
+		if h.watches.Of(b.Name) == nil {
+			h.watches = append(h.watches, watches.New(b.Name, b.Watch))
+		}
+	}
+}
+
+// uses says whether a finalizer is that of a hook, whatever kinds it has owned.
+func (e *Engine) uses(h *hook, f finalizers.Finalizer) bool {
+	own := e.finalizerOf(h)
+	own.Owns = f.Owns
+	return own == f
+}
+
 // unholds says for what reason a finalizer may be taken off objects.
 func (e *Engine) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 	h := m.byKey[f.Hook]
-	useless := h == nil && m.broken == "" || h != nil && e.finalizerOf(h) != f
+	useless := h == nil && m.broken == "" || h != nil && !e.uses(h, f)
 	switch {
 	case useless, m.verdict.Do == verdicts.Forget && !m.started:
 		if e.mayHold(m, f.Hook) {

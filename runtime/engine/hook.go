@@ -15,6 +15,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // hook is the state of one hook.
@@ -119,6 +120,7 @@ func (h *hook) reset() {
 // startHook starts the watches and timers of a hook and queues its startup event.
 func (e *Engine) startHook(h *hook, incarnation uint64) {
 	e.willHold(h)
+	h.watchFormer()
 	e.startWatches(h, incarnation)
 	for _, s := range h.schedules {
 		e.startTimer(h, s)
@@ -282,6 +284,9 @@ func (e *Engine) runOf(h *hook, s *subjects.Subject) RunHook {
 	a.Memory = s.Memory()
 	for _, w := range h.watches {
 		a.Synced[w.Binding] = w.Served()
+		if h.gen.Controller != nil && w.Decl.Read == "" && !h.isEach(w) && w.Unsure() {
+			a.Unsynced = append(a.Unsynced, reconcile.Kind{APIVersion: w.Decl.APIVersion, Kind: w.Decl.Kind})
+		}
 	}
 	return a
 }

@@ -225,6 +225,10 @@ func (h *hook) take(g *generation.Hook, c *change) {
 			h.takeWatch(before, old, b, c)
 		}
 	}
+	former := h.module.former(g)
+	for i := range former {
+		h.takeWatch(before, old, &former[i], c)
+	}
 	for _, w := range before {
 		if !slices.Contains(h.watches, w) {
 			c.stop = append(c.stop, w)

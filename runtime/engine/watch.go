@@ -96,12 +96,16 @@ func (e *Engine) watchFailed(in WatchFailed) {
 		return
 	}
 	w := h.watches.At(in.ID)
+	unsure := w.Unsure()
 	changed, news := w.Fail(e.now, watches.Trouble{Reason: in.Reason, Lacks: in.Lacks})
 	if !changed {
 		return
 	}
 	if news {
 		e.note(builtins.LevelWarn, h.module, h.gen.ID, "watch "+w.Binding+": "+in.Reason)
+	}
+	if unsure && !w.Unsure() && h.watches.Synced() {
+		e.queue(h, builtins.Event{Type: "sync", Binding: w.Binding}) // nobody waits for it any more
 	}
 	e.touch(h.module)
 	if h.module == e.global {

@@ -49,6 +49,7 @@ type world struct {
 	actions []reconcile.Action         // and what it has decided
 	looks   map[string][]effect.Lookup // where the runs about an object look, by key
 	due     map[string]time.Time       // and for which time they ask
+	seen    func(RunHook)              // is told of each run; nil: nobody is
 	enabled map[string]func(values map[string]any) (builtins.Decision, error)
 	// served is false for watches of kinds that are not served.
 	unsynced  map[string]bool // ids of watches that stay incomplete
@@ -241,6 +242,9 @@ func (w *world) carryOut(a Action) Input {
 		var types []string
 		for _, ev := range a.Events {
 			types = append(types, ev.Type)
+		}
+		if w.seen != nil {
+			w.seen(a)
 		}
 		id := a.Hook.ID
 		if a.Key != "" {

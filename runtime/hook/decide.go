@@ -117,7 +117,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 			fn = nil
 		}
 	}
-	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Lookups: lookups, Look: d.look, Cleanup: r.Cleanup}
+	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Unsynced: r.Unsynced, Lookups: lookups, Look: d.look, Cleanup: r.Cleanup}
 	again := d.twice(q, options)
 	var out builtins.Decided
 	options.Of = fn // nobody else's: a deletion does not wait for a function that does not end
@@ -126,8 +126,10 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		err = again(ctx, fn, &out.Desired)
 	}
 	if err != nil { // what has not ended in time may go on, so nobody looks at its answer
-		result := Result{Usage: usage, Err: err}
-		d.status(&result.Effects, reconcile.Look{Failed: s.Err(err).Error(), Tries: r.Attempt}, nil)
+		result := Result{Usage: usage}
+		look := reconcile.Look{Failed: s.Err(err).Error(), Tries: r.Attempt}
+		result.Err, look.Final = final(err)
+		d.status(&result.Effects, look, nil)
 		return result
 	}
 	result := Result{Usage: usage, Actions: out.Actions}
@@ -146,9 +148,12 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	if out.Cleaned && len(result.Effects.Writes) > 0 && !r.Gone {
 		result.Effects.Writes = append([]effect.Write{d.cleaned()}, result.Effects.Writes...)
 	}
+	if result.Waits == "" {
+		result.Waits = reconcile.Unsure(r.Unsynced)
+	}
 	look := reconcile.Look{
 		Stalled: out.Stalled, Hold: out.Hold, Waiting: out.Waiting, Parts: out.Wanted().Parts, Actions: out.Actions,
-		Children: q.Children,
+		Children: q.Children, Unsure: reconcile.Unsure(r.Unsynced),
 	}
 	if r.Cleanup {
 		look.Deleting = result.Waits
@@ -165,11 +170,27 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		if _, _, err := r.Host.Call(ctx, q.Status(tell, &told), nil, options); err == nil {
 			fields = told
 		} else {
-			result.Err, look.Failed, look.Tries = err, s.Err(err).Error(), r.Attempt
+			look.Failed, look.Tries = s.Err(err).Error(), r.Attempt
+			result.Err, look.Final = final(err)
 		}
 	}
 	d.status(&result.Effects, look, fields)
 	return result
+}
+
+// final says whether another try would fail as well, and marks such an error: the functions are pure. Those of
+// limits, and of kinds that may be served later, are tried again.
+func final(err error) (marked error, is bool) {
+	var at *script.Error
+	var failed *builtins.FailError
+	switch {
+	case !errors.As(err, &at):
+		return err, false
+	case errors.As(err, &failed) && failed.RetryAfter == 0:
+	case errors.Unwrap(at) != nil:
+		return err, false
+	}
+	return fmt.Errorf("%w%w", &builtins.FailError{Permanent: true}, err), true
 }
 
 func text(m map[string]any, key string) string { v, _ := m[key].(string); return v }

@@ -28,6 +28,8 @@ type Request struct {
 	// Snapshots and Synced are by binding.
 	Snapshots map[string][]starlark.Value
 	Synced    map[string]bool
+	// Unsynced are kinds of which a controller does not know yet which children there are.
+	Unsynced []reconcile.Kind
 	// Lacking names, by binding, an object that a snapshot lacks; the hook must not
 	// conclude from it that the object is not there.
 	Lacking map[string]string

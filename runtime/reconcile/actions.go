@@ -120,7 +120,7 @@ func (d *decision) needOf(a *part) need {
 	case c.Foreign != "" && !c.Adopt:
 		return need{op: OpHold, why: "it belongs to " + c.Foreign + ", and is left alone"}
 	case c.Deleting:
-		return need{op: OpWait, why: "it is being deleted"}
+		return need{op: OpWait, why: c.going()}
 	case c.Foreign != "":
 		return d.tried(a, need{op: OpApply, why: "it is taken over from " + c.Foreign, adopt: true, news: true})
 	case a.Update == UpdateNever:
@@ -204,6 +204,14 @@ func (a *part) guilt() string {
 	return a.Name + " is not written: " + a.why
 }
 
+// Unsure says which kind is the first of which nobody knows which children there are, "" without one.
+func Unsure(kinds []Kind) string {
+	if len(kinds) == 0 {
+		return ""
+	}
+	return unsyncedWhy(kinds[0])
+}
+
 func unsyncedWhy(k Kind) string {
-	return "the watch of " + k.APIVersion + " " + k.Kind + " is not synced"
+	return "nobody knows which objects of " + k.APIVersion + " " + k.Kind + " there are: they are not listed yet, or not served any more"
 }

@@ -157,10 +157,10 @@ func TestActions(t *testing.T) {
 		{name: "which need not be ready", parts: []Part{wants("new")}, children: []Child{has("old"), has("new", unready("0 of 1"))},
 			want: "delete old: no part wants it\n"},
 		{name: "nothing goes that is not synced", children: []Child{has("old")}, unsynced: []Kind{{"v1", "Service"}},
-			want: "wait old: no part wants it, but the watch of v1 Service is not synced\n"},
+			want: "wait old: no part wants it, but nobody knows which objects of v1 Service there are: they are not listed yet, or not served any more\n"},
 		{name: "nothing is made that is not synced", parts: []Part{wants("a"), wants("b", func(p *Part) { p.ID.Kind = "StatefulSet" })},
 			unsynced: []Kind{{"apps/v1", "StatefulSet"}},
-			want:     "create a: it is not there\nwait StatefulSet shop/b: the watch of apps/v1 StatefulSet is not synced\n"},
+			want:     "create a: it is not there\nwait StatefulSet shop/b: nobody knows which objects of apps/v1 StatefulSet there are: they are not listed yet, or not served any more\n"},
 		{name: "nothing goes when not all was known", parts: []Part{wants("a")}, children: []Child{has("old")}, unknown: "reads.images is not synced",
 			want: "create a: it is not there\nwait old: no part wants it, but reads.images is not synced\n"},
 	} {

@@ -14,9 +14,13 @@ type Look struct {
 	// many have failed one after the other.
 	Failed string
 	Tries  int
+	// Final says that another try would fail as well.
+	Final bool
 	// Hold says that nothing is done now, Waiting why: "" when the controller gives no reason.
 	Hold    bool
 	Waiting string
+	// Unsure says of which kind nobody knows which children there are, or "".
+	Unsure string
 	// Parts, Children and Actions are what is wanted, what there is, and the answer of [Actions].
 	Parts    []Part
 	Children []Child
@@ -42,7 +46,7 @@ func Conditions(l Look) []Condition {
 		return conditions("False", "Paused", l.Paused, "")
 	case l.Stalled != "":
 		return conditions("False", "Stalled", l.Stalled, "Stalled")
-	case l.Failed != "" && l.Tries >= stalledAfter:
+	case l.Failed != "" && (l.Final || l.Tries >= stalledAfter):
 		return conditions("False", "Failing", l.Failed, "Stalled")
 	case l.Failed != "":
 		return conditions("False", "Failing", l.Failed, "Reconciling")
@@ -75,6 +79,9 @@ func Conditions(l Look) []Condition {
 		if a := &l.Actions[i]; !a.rests(children) {
 			return conditions("Unknown", "Progressing", a.String(), "Reconciling")
 		}
+	}
+	if l.Unsure != "" {
+		return conditions("Unknown", "Progressing", l.Unsure, "Reconciling")
 	}
 	for _, a := range l.Actions {
 		if c := children[a.ID.key()]; a.Op == OpHold && c != nil && c.Reported {

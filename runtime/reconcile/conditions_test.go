@@ -25,6 +25,8 @@ func TestConditions(t *testing.T) {
 		"stalled":          {Look{Stalled: "no such tier"}, "False Stalled Stalled no such tier"},
 		"fails":            {Look{Failed: "boom", Tries: 1}, "False Failing Reconciling boom"},
 		"fails for long":   {Look{Failed: "boom", Tries: 5}, "False Failing Stalled boom"},
+		"fails for good":   {Look{Failed: "boom", Tries: 1, Final: true}, "False Failing Stalled boom"},
+		"not known":        {Look{Parts: parts, Children: fine, Unsure: "nobody knows"}, "Unknown Progressing Reconciling nobody knows"},
 		"waits":            {Look{Hold: true, Waiting: "a host"}, "Unknown Waiting Reconciling waits for a host"},
 		"not now":          {Look{Hold: true}, "Unknown Waiting Reconciling its controller has answered None: not now"},
 		"nothing":          {Look{}, "True Ready - all children are as they should be"},

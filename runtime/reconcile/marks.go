@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -112,6 +113,9 @@ func ChildOf(obj map[string]any) Child {
 	}
 	status := kstatus.Of(obj)
 	c.Ready, c.Reason = status.Ready, status.Reason
+	if names, _ := meta["finalizers"].([]any); c.Deleting && len(names) > 0 {
+		c.Reason += fmt.Sprintf(", and stays until finalizer %v is taken off", names[0])
+	}
 	return c
 }
 

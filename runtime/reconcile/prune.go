@@ -34,7 +34,7 @@ func (d *decision) prune() (out []Action) {
 		failed := d.failedToGo(c)
 		switch {
 		case c.Deleting:
-			a.Op, a.Why = OpWait, "it is being deleted"
+			a.Op, a.Why = OpWait, c.going()
 		case why != "":
 			a.Op, a.Why = OpWait, "no part wants it, but "+why
 		case higher > 0:
@@ -66,6 +66,9 @@ func (d *decision) unpruned() string {
 	}
 	return ""
 }
+
+// going says of a child that is being deleted why it is still there, as far as that is known.
+func (c *Child) going() string { return cmp.Or(c.Reason, "it is being deleted") }
 
 // failedToGo says why a child was not deleted, while the next try is not due.
 func (d *decision) failedToGo(c *Child) string {

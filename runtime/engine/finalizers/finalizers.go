@@ -29,6 +29,21 @@ type Finalizer struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Name       string `json:"finalizer"`
+	// Owns are the kinds of which the hook, a controller, may have made children, as [JoinKinds] writes them.
+	Owns string `json:"owns,omitempty"`
+}
+
+// JoinKinds writes kinds such as "apps/v1/Deployment", sorted, each once; "" for none.
+func JoinKinds(kinds []string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(kinds))), ",")
+}
+
+// Kinds is the reverse of [JoinKinds].
+func (f Finalizer) Kinds() []string {
+	if f.Owns == "" {
+		return nil
+	}
+	return strings.Split(f.Owns, ",")
 }
 
 // Name names the finalizer of a hook. It holds the module's name for people, and tells
@@ -87,11 +102,19 @@ type Set struct {
 
 type state struct {
 	Finalizer
-	swept bool   // objects that the hook does not watch any more are without it
+	swept sweeping
 	under Reason // of the sweep under way
-	anew  bool   // its hook has come up since that began, and may watch others
 	retry lane.Retry
 }
+
+// sweeping is how far it has come that objects which the hook does not watch any more are without its finalizer.
+type sweeping int
+
+const (
+	unswept sweeping = iota // the hook has come up, and may watch others than before
+	sweeps
+	swept
+)
 
 // New returns a set without any. Sweeps that fail are spaced out by the backoff.
 func New(backoff lane.Backoff) *Set { return &Set{hooks: map[string]*state{}, backoff: backoff} }
@@ -115,15 +138,17 @@ func (s *Set) Adopt(f Finalizer) {
 	}
 }
 
-// Want adds the one that a hook is about to use. It says whether that has to be kept
-// first. One that is being taken off all objects, or is on those of another kind, goes first.
+// Want adds the one that a hook is about to use, beside the kinds that it owned before. It says whether
+// that has to be kept first. One that is being taken off all objects, or is on those of another kind, goes first.
 func (s *Set) Want(want Finalizer) bool {
 	f := s.hooks[want.Hook]
 	if f == nil {
 		s.hooks[want.Hook] = &state{Finalizer: want}
 		return true
 	}
-	f.swept, f.anew = false, true
+	f.swept = unswept
+	// Children may be of the kinds that it had before, too.
+	want.Owns = JoinKinds(append(f.Kinds(), want.Kinds()...))
 	if f.Finalizer == want || f.under == Useless || f.Name == want.Name && !f.sameKind(want) {
 		return false
 	}
@@ -174,11 +199,11 @@ func (s *Set) Begin(now time.Time, why func(Finalizer) Reason) []Sweep {
 		if f.under != None || f.retry.Waits(now) {
 			continue
 		}
-		if f.under = why(f.Finalizer); f.under == Unwatched && f.swept {
+		if f.under = why(f.Finalizer); f.under == Unwatched && f.swept == swept {
 			f.under = None
 		}
 		if f.under != None {
-			f.anew = false
+			f.swept = sweeps
 			out = append(out, Sweep{f.Finalizer, f.under})
 		}
 	}
@@ -198,7 +223,9 @@ func (s *Set) End(now time.Time, sweep Sweep, err error, jitter func() float64) 
 		f.retry.Failed(now, err, s.backoff, jitter())
 		return f.retry.Attempt, false
 	case sweep.Reason == Unwatched:
-		f.swept, f.retry = !f.anew, lane.Retry{}
+		if f.retry = (lane.Retry{}); f.swept == sweeps {
+			f.swept = swept
+		}
 		return 0, false
 	}
 	delete(s.hooks, sweep.Hook)

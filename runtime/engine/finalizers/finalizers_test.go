@@ -130,3 +130,20 @@ func TestASweepUnderWayCountsForNothingNew(t *testing.T) {
 		t.Error("it is not gone")
 	}
 }
+
+// Kinds that a controller has owned stay with what is kept.
+func TestKindsStay(t *testing.T) {
+	s := New(backoff)
+	one, other := pods, pods
+	one.Owns, other.Owns = JoinKinds([]string{"v1/Secret", "v1/ConfigMap", "v1/Secret"}), "apps/v1/Deployment"
+	if !s.Want(one) || !s.Want(other) || s.Want(other) || s.Want(one) {
+		t.Error("what has changed is not told")
+	}
+	f, _ := s.Of(pods.Hook)
+	if got := f.Kinds(); !slices.Equal(got, []string{"apps/v1/Deployment", "v1/ConfigMap", "v1/Secret"}) {
+		t.Errorf("kinds %v", got)
+	}
+	if pods.Kinds() != nil {
+		t.Error("there are kinds of nobody")
+	}
+}

@@ -66,8 +66,20 @@ func (w *Watch) Missing() bool { return w.state == absent || w.state == gone }
 func (w *Watch) Seen() bool { return w.state == present || w.state == gone }
 
 // Synced says that the snapshot shows all there is; never for a kind that is required and not
-// served.
-func (w *Watch) Synced() bool { return w.Served() || w.Missing() && !w.Decl.Require }
+// served. Nobody waits for that of a kind that a controller does not own any more.
+func (w *Watch) Synced() bool {
+	return w.Served() || w.Missing() && !w.Decl.Require || w.Decl.Former
+}
+
+// Unsure says that nobody knows which objects there are, though a run may begin. A kind that was served comes
+// back with its objects, unless somebody has deleted its definition. Of a kind of before that cannot be listed
+// none are known: the rights on it may have gone with the kind.
+func (w *Watch) Unsure() bool {
+	if w.Decl.Former {
+		return w.state == listing && w.trouble.Reason == ""
+	}
+	return w.state == gone
+}
 
 // Kind is the kind of its objects.
 func (w *Watch) Kind() string { return w.Decl.APIVersion + "/" + w.Decl.Kind }
