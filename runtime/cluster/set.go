@@ -104,11 +104,11 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	if err := w.prune(ctx, a.marks, gone, a.seen, wr.Cause); err != nil {
 		return fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name)
 	}
-	w.remember(s, now)
-	if err := w.forgetOld(ctx, a.marks.id); err != nil || len(gone) == 0 {
+	if err := w.forgetOld(ctx, a.marks.id); err != nil {
 		return err
 	}
-	return h.tidy(ctx)
+	w.remember(s, now)
+	return h.tidy(ctx, len(gone) > 0)
 }
 
 // anyVersion is ref with the group in place of the API version.

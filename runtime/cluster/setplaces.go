@@ -45,7 +45,10 @@ type hookSets struct {
 	goes bool
 	// certain says that the record says just this.
 	certain bool
-	broken  error
+	// untidy says that the record may name places without objects: an earlier process may have
+	// ended before it could shorten it, or the write has failed.
+	untidy bool
+	broken error
 }
 
 // enter makes sure that all members of a set may be found after a crash, and returns what the set
@@ -262,10 +265,13 @@ func placeOf(places map[setPlace]bool, ref effect.Ref) (p setPlace, is bool) {
 }
 
 // tidy drops the places in which no set has objects any more, and narrows those that are wider than
-// needed. All places have been read.
-func (h *hookSets) tidy(ctx context.Context) error {
+// needed, when objects have gone. All places have been read.
+func (h *hookSets) tidy(ctx context.Context, gone bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.untidy = h.untidy || gone; !h.untidy {
+		return nil
+	}
 	next, goes := map[setPlace]bool{}, false
 	namespaces := map[setPlace]map[string]bool{}
 	h.writer.mu.Lock()
@@ -295,7 +301,9 @@ func (h *hookSets) tidy(ctx context.Context) error {
 			next[setPlace{p.APIVersion, p.Kind, ns, ""}] = true
 		}
 	}
-	return h.record(ctx, next, goes)
+	err := h.record(ctx, next, goes)
+	h.untidy = err != nil
+	return err
 }
 
 // record writes down where sets may have objects, if that is not so already.

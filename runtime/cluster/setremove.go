@@ -45,7 +45,7 @@ func (w *Writer) removeSets(ctx context.Context, manager string, mark uint64) er
 			errs = append(errs, fmt.Errorf("set %q: %w", name, err))
 		}
 	}
-	return errors.Join(append(errs, h.tidy(ctx))...)
+	return errors.Join(append(errs, h.tidy(ctx, true))...)
 }
 
 // look takes in all that there is of the hook's sets.
