@@ -133,10 +133,8 @@ func (e *Engine) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 	h := m.byKey[f.Hook]
 	useless := h == nil && m.broken == "" || h != nil && !e.uses(h, f)
 	switch {
+	case e.mayHold(m, f.Hook):
 	case useless, m.verdict.Do == verdicts.Forget && !m.started:
-		if e.mayHold(m, f.Hook) {
-			return finalizers.None
-		}
 		return finalizers.Useless
 	case h != nil && m.started && h.watches.Complete() && h.eachWatch().Served():
 		return finalizers.Unwatched
@@ -188,11 +186,12 @@ func (e *Engine) held(r *asked) []effect.Write {
 	return writes
 }
 
-// mayHold says whether something is under way that may put the finalizer of a hook on an
-// object. The hook may be gone, or another one in its place.
+// mayHold says whether a run is under way that counts for nothing any more: its commit may put the
+// finalizer of the hook on an object, and nobody would take it off after a sweep. The hook may be gone,
+// or another one in its place.
 func (e *Engine) mayHold(m *module, id string) bool {
-	for h := range e.underWay(m) {
-		if h.gen.ID == id {
+	for _, a := range e.pending {
+		if a.module == m && a.hook != nil && a.hook.gen.ID == id && a.outdated() {
 			return true
 		}
 	}

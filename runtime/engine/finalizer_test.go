@@ -44,6 +44,25 @@ func TestAFinalizerIsTakenOffAfterTheLastCommit(t *testing.T) {
 	}
 }
 
+// So may one of a module that was switched off and on meanwhile, when its object has left the selection.
+func TestObjectsThatLeftAreSweptAfterTheLastCommit(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), eachHook("a", true)))
+	w.objects["a"] = Object{Name: "a"}
+	w.start()
+	run := w.committing("web/a", "a", effect.Effects{})
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"webEnabled": "false"}})
+	delete(w.objects, "a")
+	w.unheld = nil
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"webEnabled": "true"}})
+	if len(w.unheld) > 0 {
+		t.Error("it is swept while a commit is under way")
+	}
+	w.in(Committed{Run: run})
+	if len(w.unheld) != 1 {
+		t.Errorf("swept %v", w.unheld)
+	}
+}
+
 // The objects of a kind are not those of a kind of the same name in another group.
 func TestAFinalizerGoesFromTheKindOfAnotherGroup(t *testing.T) {
 	things := func(apiVersion string) *generation.Module {
