@@ -39,6 +39,8 @@ type Wanted struct {
 	Update reconcile.Update
 	// Judged says that the part says how to tell that the object is ready.
 	Judged bool
+	// Filled are the keys of a Secret's data that were made with it.
+	Filled []string
 }
 
 // wants are the parts of an answer, as they are written.
@@ -47,6 +49,9 @@ func (d *decision) wants(answer *builtins.Desired) []Wanted {
 	for i := range answer.Parts {
 		p := &answer.Parts[i]
 		out[i] = Wanted{Part: p.Name, Object: d.wanted[p.Name], Update: p.Update, Judged: p.Ready != builtins.ReadyAuto}
+		for _, f := range p.Fill {
+			out[i].Filled = append(out[i].Filled, f.Key)
+		}
 	}
 	return out
 }

@@ -108,7 +108,8 @@ func (w *World) run(ctx context.Context, a engine.RunHook) engine.Input {
 	}
 	i := len(w.Runs)
 	w.Runs = append(w.Runs, Run{Hook: a.Hook.ID, Key: a.Key, Cleanup: a.Cleanup, Asked: a.Request != nil})
-	done, _ := w.executor.RunHook(ctx, a)
+	done, result := w.executor.RunHook(ctx, a)
+	w.fills(result.Wanted)
 	done.Took = 0 // of the machine, not of the world
 	if done.Gone || done.Incomplete {
 		w.Runs = slices.Delete(w.Runs, i, i+1)

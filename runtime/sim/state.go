@@ -13,6 +13,8 @@ import (
 
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/reconcile"
 	"github.com/starling-operator/starling/runtime/sim/store"
 	"github.com/starling-operator/starling/runtime/sim/workloads"
 )
@@ -29,8 +31,8 @@ type Held struct {
 }
 
 // State is what the cluster holds, by name, without what depends on the way there:
-// versions, uids, times, who has written what, revisions of releases, Events. The
-// state that Starling keeps for its hooks is named in their words.
+// versions, uids, times, values that controllers make with a Secret, who has written what,
+// revisions of releases, Events. The state that Starling keeps for its hooks is named in their words.
 func (w *World) State() []Held {
 	var out []Held
 	all := map[string]map[string]any{}
@@ -72,11 +74,38 @@ func (w *World) State() []Held {
 			continue
 		}
 		if fields, ok := s.plainly(obj).(map[string]any); ok {
+			w.unfill(name, fields)
 			out = append(out, Held{Kind: text(obj["kind"]), Name: name, Fields: fields})
 		}
 	}
 	slices.SortFunc(out, func(a, b Held) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// fills notes which values controllers make with their Secrets: they are made by chance.
+func (w *World) fills(wanted []hook.Wanted) {
+	for _, part := range wanted {
+		if len(part.Filled) == 0 {
+			continue
+		}
+		if w.filled == nil {
+			w.filled = map[string][]string{}
+		}
+		w.filled[effect.RefOf(part.Object).String()] = part.Filled
+	}
+}
+
+// unfill leaves of such values only that they are there.
+func (w *World) unfill(name string, fields map[string]any) {
+	if _, parent := reconcile.ParentOf(fields); parent == "" { // somebody else's
+		return
+	}
+	data, _ := fields["data"].(map[string]any)
+	for _, key := range w.filled[name] {
+		if text(data[key]) != "" {
+			data[key] = "made with its object"
+		}
+	}
 }
 
 // helmRevision is one revision of a release: its number and its status.

@@ -108,6 +108,7 @@ type World struct {
 	moving        *workloads.Mover // nil: workloads stay as they are
 	requests      *counted
 	families      map[string]engine.RunHook // the last run of each controller about each parent
+	filled        map[string][]string       // keys of data that controllers make with Secrets, by the Secret's name
 	asking        bool                      // what is asked now is no run: nobody hears of it
 	// stale are the kinds that the next process lists from the past, with the version; past
 	// are those of this one.
