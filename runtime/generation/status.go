@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
 )
@@ -57,8 +58,10 @@ const statusYAML = `
                     lastTransitionTime: {type: string, format: date-time}`
 
 // checkStatus finds out which controllers write the status of their parents: those that say what it
-// holds, and those whose parents are of a kind of the module. That kind must have a status.
+// holds, and those whose parents are of a kind of the module. That kind must have a status, and one
+// controller that writes it.
 func (m *Module) checkStatus() {
+	writers := map[string]*Hook{} // by what they watch
 	for _, h := range m.Hooks {
 		if h.Controller == nil {
 			continue
@@ -66,6 +69,12 @@ func (m *Module) checkStatus() {
 		w := h.Binding(h.ForEach).Watch
 		path, version := versionOf(m.Tree.CRDs, w.APIVersion, w.Kind)
 		h.WritesStatus = h.Controller.Status != nil || version != nil
+		if parents := parentsOf(w); h.WritesStatus && writers[parents] != nil {
+			m.join(fmt.Errorf("%s: controllers %s and %s would both write the status of each %s: make them one, or give their watches labels that tell the parents apart",
+				w.Pos, writers[parents].HookDecl.ID, h.HookDecl.ID, w.Kind))
+		} else if h.WritesStatus {
+			writers[parents] = h
+		}
 		if version == nil || version.keepsStatus() {
 			continue
 		}
@@ -76,6 +85,12 @@ func (m *Module) checkStatus() {
 		m.join(fmt.Errorf("%s: controller %s writes the status of %s %s, and %s gives version %s none, or no conditions in it; %s",
 			w.Pos, h.HookDecl.ID, w.APIVersion, w.Kind, path, version.Name, help))
 	}
+}
+
+// parentsOf are the objects that a watch selects, in any version of their kind.
+func parentsOf(w *builtins.WatchBinding) string {
+	group, _, _ := strings.Cut(w.APIVersion, "/")
+	return fmt.Sprintf("%q", []any{group, w.Kind, w.Namespaces, w.ExcludeNamespaces, w.NamespaceLabels, w.Names, w.Labels, w.Fields})
 }
 
 // versionOf finds the version of the definition of a kind, nil when the files have none. A file that

@@ -72,3 +72,21 @@ func TestDeclaredParentsHaveAStatus(t *testing.T) {
 		}
 	}
 }
+
+// One controller writes the status of an object: two would write over each other for ever.
+func TestAStatusHasOneWriter(t *testing.T) {
+	for second, want := range map[string]string{
+		`k8s.watch("example.org/v1", "App")`:                 "web/hooks/a.star:5: controllers apps and more would both write the status of each App: make them one,",
+		`k8s.watch("example.org/v1", "App", labels = "a=b")`: "",
+		`k8s.watch("v1", "Namespace")`:                       "",
+	} {
+		m := load(t, map[string]string{
+			"web/module.star": "module()\ncrd(\"example.org/v1\", \"App\", {\"a\": \"string\"})\n",
+			"web/hooks/a.star": "def f(ctx, o):\n    return []\n\ncontroller(\"apps\", k8s.watch(\"example.org/v1\", \"App\"), f, owns = [owns(\"v1\", \"ConfigMap\")])\n" +
+				"controller(\"more\", " + second + ", f, owns = [owns(\"v1\", \"Secret\")])\n",
+		}).Modules["web"]
+		if want == "" && m.Err != nil || want != "" && (m.Err == nil || !strings.Contains(m.Err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", second, m.Err, want)
+		}
+	}
+}
