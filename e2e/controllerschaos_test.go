@@ -64,6 +64,7 @@ type vandal struct {
 	n      map[string]int // what spec.n of each parent should be, by name
 
 	theirs map[string]bool // objects of the vandal: copies, and what has the name of a child
+	unseen map[string]bool // children that have lost their label: one that is not wanted any more then stays
 	lost   map[string]bool // children that have lost what says whose they are
 	gone   map[string]bool // children that were deleted, on purpose or with their parents
 
@@ -147,7 +148,9 @@ func (v *vandal) act() {
 		body := map[string]string{"ConfigMap": `{"data": {"n": "vandal"}}`, "ServiceAccount": `{"automountServiceAccountToken": null}`, "Secret": `{"metadata": {"labels": {"shop": null}}}`}
 		v.patch(kind, name, body[kind])
 	case 4: // what the child says of itself
-		v.patch(kind, name, fmt.Sprintf(`{"metadata": {"labels": {%q: %s}}}`, reconcile.ControllerLabel, one(v, "null", `"vandal"`)))
+		if v.patch(kind, name, fmt.Sprintf(`{"metadata": {"labels": {%q: %s}}}`, reconcile.ControllerLabel, one(v, "null", `"vandal"`))) {
+			v.unseen[key] = true
+		}
 	case 5:
 		mark := one(v, reconcile.ParentAnnotation, reconcile.OrderAnnotation)
 		v.patch(kind, name, fmt.Sprintf(`{"metadata": {"annotations": {%q: %s}}}`, mark, one(v, "null", `"7"`, `"`+v.ns+"/"+v.parent()+`"`)))
@@ -221,6 +224,17 @@ func (v *vandal) repent() {
 		kind, name, _ := strings.Cut(key, " ")
 		v.delete(kind, name)
 		v.gone[key] = true
+	}
+	for _, key := range slices.Sorted(maps.Keys(v.unseen)) {
+		kind, name, _ := strings.Cut(key, " ")
+		live, err := v.client(kind).Get(v.t.Context(), name, metav1.GetOptions{})
+		if !v.done(err) {
+			continue
+		}
+		if label := live.GetLabels()[reconcile.ControllerLabel]; label == "" || label == "vandal" {
+			v.delete(kind, name)
+			v.gone[key] = true
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.theirs)) {
 		kind, name, _ := strings.Cut(key, " ")
@@ -350,7 +364,7 @@ func TestChaosOfControllers(t *testing.T) {
 	}
 	v := &vandal{
 		t: t, ns: shared.Namespace(t), random: rand.New(rand.NewPCG(1, uint64(long))), n: map[string]int{},
-		theirs: map[string]bool{}, lost: map[string]bool{}, gone: map[string]bool{},
+		theirs: map[string]bool{}, unseen: map[string]bool{}, lost: map[string]bool{}, gone: map[string]bool{},
 	}
 	t.Cleanup(v.tell)
 	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
