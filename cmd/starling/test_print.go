@@ -62,7 +62,7 @@ func (p *testPrinter) file(f testrunner.File) {
 		}
 		var explored *testrunner.ExploreError
 		if p.verbose && errors.As(r.Err, &explored) {
-			text += fmt.Sprintf("the log %s\n%s", explored.With(), indent(strings.Join(explored.Log, "\n")))
+			text += fmt.Sprintf("the log %s\n%s", strings.TrimSpace(explored.With()), indent(strings.Join(explored.Log, "\n")))
 		}
 		p.event("run", path, r.Name, 0, "")
 		if r.Err != nil || p.verbose {
