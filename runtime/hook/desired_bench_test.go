@@ -43,7 +43,7 @@ func BenchmarkDesired(b *testing.B) {
 				Name: "desired", Limits: script.Limits{Wall: time.Minute},
 				Context: &builtins.Context{Phase: builtins.PhaseDesired, Log: noLog{}, Run: &builtins.Run{Namespace: "shop", Scope: scope, Owns: m.Hooks[0].Controller.Owns}},
 			})
-			if err != nil || len(out.Parts) != 3 {
+			if err != nil || len(out.Parts) == 0 {
 				b.Fatal(err, len(out.Parts))
 			}
 		}
