@@ -168,9 +168,9 @@ type Run struct {
 	// let go when the run succeeds.
 	Key     string
 	Cleanup bool
-	// Owns are the kinds of which a controller may want children, in PhaseDesired; nil: all. Namespace is
-	// that of the parent there, if it has one.
-	Owns []reconcile.Kind
+	// Owns are the kinds of which a controller may want children, in PhaseDesired, Fields those of which it
+	// may want fields; nil: all. Namespace is that of the parent there, if it has one.
+	Owns, Fields []reconcile.Kind
 	// State is what the hook remembers, by key. Only read.
 	State map[string]any
 	// Request is what a request run answers; nil for any other run.

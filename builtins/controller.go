@@ -18,6 +18,8 @@ const defaultControllerParallel = 8
 type ControllerDecl struct {
 	// Owns are the kinds that its children may be of, with a watch each among the bindings, as what it reads.
 	Owns []reconcile.Kind
+	// Fields are the kinds of objects of others of which it may set fields, with a watch each, too.
+	Fields []reconcile.Kind `json:",omitempty"`
 	// Adopt has it take over objects that are there before it has made them.
 	Adopt bool `json:",omitempty"`
 	// Drift says what becomes of changes of others in children: [DriftReport], or else they are put right.
@@ -28,10 +30,14 @@ type ControllerDecl struct {
 	Cleanup starlark.Callable `json:"-"`
 }
 
+// FieldsBinding begins the names of the watches of [FieldsOf].
+const FieldsBinding = "fields-"
+
 // Owned is owns(…).
 type Owned struct {
 	reconcile.Kind
-	Pos string
+	Fields bool
+	Pos    string
 }
 
 func controllerSpecs() []Spec {
@@ -57,17 +63,18 @@ func controllerSpecs() []Spec {
 		},
 		{
 			Name: "owns", Phases: PhaseLoad, call: callOwns, Returns: "a kind, for controller(owns = […])",
-			Doc: "A kind of which a controller has children.",
+			Doc: "A kind of which a controller has children, or sets fields.",
 			Params: []Param{
 				{Name: "api_version", Type: TypeString, Doc: "API version, as in manifests: \"v1\", \"apps/v1\"."},
 				{Name: "kind", Type: TypeString, Doc: "Kind, as in manifests: \"Deployment\"."},
+				{Name: "fields", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether it is a kind for set_fields: objects of others, which are neither made nor deleted. Starling watches all of the kind."},
 			},
 		},
 	}
 }
 
 func callOwns(c *call) (starlark.Value, error) {
-	o := Owned{Kind: reconcile.Kind{APIVersion: c.str("api_version"), Kind: c.str("kind")}, Pos: c.pos()}
+	o := Owned{Kind: reconcile.Kind{APIVersion: c.str("api_version"), Kind: c.str("kind")}, Fields: c.boolOr("fields", false), Pos: c.pos()}
 	if err := checkKind(o.APIVersion, o.Kind.Kind); err != nil {
 		return nil, err
 	}
@@ -164,18 +171,29 @@ func (c *call) owns(h *HookDecl) error {
 			return fmt.Errorf("element %d: got %s, want owns(…)", i, list.Index(i).Type())
 		}
 		kind := o.val.Kind
-		id := kind.Kind + "." + groupOf(kind.APIVersion)
+		binding, to := ChildrenOf(kind, o.val.Pos), &h.Controller.Owns
+		if o.val.Fields {
+			binding, to = FieldsOf(kind, o.val.Pos), &h.Controller.Fields
+		}
 		switch {
-		case seen[id]:
+		case seen[binding.Name]:
 			return fmt.Errorf("element %d: %s %s is there twice", i, kind.APIVersion, kind.Kind)
-		case kind.Kind == parent.Kind && groupOf(kind.APIVersion) == groupOf(parent.APIVersion):
+		case !o.val.Fields && kind.Kind == parent.Kind && groupOf(kind.APIVersion) == groupOf(parent.APIVersion):
 			return fmt.Errorf("element %d: the parents are of that kind", i)
 		}
-		seen[id] = true
-		h.Controller.Owns = append(h.Controller.Owns, kind)
-		h.Bindings = append(h.Bindings, ChildrenOf(kind, o.val.Pos))
+		seen[binding.Name] = true
+		*to = append(*to, kind)
+		h.Bindings = append(h.Bindings, binding)
 	}
 	return nil
+}
+
+// FieldsOf is the watch of all objects of a kind of which a controller sets fields; pos is where that stands.
+func FieldsOf(kind reconcile.Kind, pos string) Binding {
+	b := ChildrenOf(kind, pos)
+	b.Name = FieldsBinding + strings.TrimPrefix(b.Name, "children-")
+	b.Watch.FilterID, b.Watch.HoldsFields = "fields", true
+	return b
 }
 
 // ChildrenOf is the watch of the children of a kind; pos is where that stands.

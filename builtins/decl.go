@@ -262,7 +262,9 @@ type WatchBinding struct {
 	// Former: of children of a kind that a controller does not own any more. No run waits for it. No builtin
 	// makes one.
 	Former bool `json:",omitempty"`
-	Pos    string
+	// HoldsFields: of objects of others of which a controller sets fields. No builtin makes one.
+	HoldsFields bool `json:",omitempty"`
+	Pos         string
 }
 
 // Triggers says whether a change ("added", "modified", "deleted") triggers.

@@ -34,10 +34,10 @@ func (d *Desired) Wanted() reconcile.Wanted {
 	return w
 }
 
-// Part is part(…).
+// Part is part(…), or set_fields(…).
 type Part struct {
 	reconcile.Part
-	// Object is the object, as plain JSON data.
+	// Object is the object, or what names one with the fields, as plain JSON data.
 	Object map[string]any
 	// Owner says whether the parent becomes the owner of the object; nil: where it can be.
 	Owner *bool
@@ -92,6 +92,7 @@ func desiredSpecs() []Spec {
 				{Name: "retain", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether it stays when desired does not list it any more, and when the parent is deleted."},
 				{Name: "fill", Type: TypeDict, Default: "{}", Keyword: true, Doc: "Keys of a Secret's data that Starling makes with the object, and that stay as they are from then on: {\"data.password\": generate.password()}."},
 			}},
+		fieldsSpec(),
 		{Name: "rolling", Phases: PhaseDesired, call: callRolling, Returns: "parts, for the list that desired returns",
 			Doc: "Has parts that are there come to a new state a few at a time; those whose turn has not come stay as they are. Parts that are not there are made at once. One that is not ready goes first.",
 			Params: []Param{
@@ -118,7 +119,7 @@ func callRolling(c *call) (starlark.Value, error) {
 	list := c.arg("parts").(starlark.Indexable)
 	for i := range list.Len() {
 		p, ok := list.Index(i).(*declared[Part])
-		if !ok {
+		if !ok || p.val.ID.Fields {
 			return nil, fmt.Errorf("parts: element %d: got %s, want part(…)", i, list.Index(i).Type())
 		}
 		r.parts = append(r.parts, p.val)
@@ -138,7 +139,7 @@ func callRolling(c *call) (starlark.Value, error) {
 	return &declared[rolling]{"rolling", r}, nil
 }
 
-// DesiredOf reads what desired returned: a list of part(…) and rolling(…), waiting("…"),
+// DesiredOf reads what desired returned: a list of part(…), set_fields(…) and rolling(…), waiting("…"),
 // stalled("…") or None. It refuses lists of more than [reconcile.MaxParts] parts, and those of which two
 // are the same or wait for each other.
 func DesiredOf(v starlark.Value) (Desired, error) {
@@ -156,7 +157,7 @@ func DesiredOf(v starlark.Value) (Desired, error) {
 	case *starlark.List, starlark.Tuple:
 		return desiredList(v.(starlark.Indexable))
 	}
-	return Desired{}, fmt.Errorf(`desired returned %s; it must return a list of part(…) and rolling(…), or waiting("…"), stalled("…") or None`, v.Type())
+	return Desired{}, fmt.Errorf(`desired returned %s; it must return a list of part(…), set_fields(…) and rolling(…), or waiting("…"), stalled("…") or None`, v.Type())
 }
 
 func desiredList(list starlark.Indexable) (d Desired, err error) {
@@ -175,7 +176,7 @@ func desiredList(list starlark.Indexable) (d Desired, err error) {
 		case *declared[Decision], *declared[stall]:
 			return Desired{}, fmt.Errorf("desired returned a list with %s at element %d; return %s(…) alone", v.Type(), i, v.Type())
 		default:
-			return Desired{}, fmt.Errorf("desired returned a list with %s at element %d; it must hold part(…) and rolling(…)", v.Type(), i)
+			return Desired{}, fmt.Errorf("desired returned a list with %s at element %d; it must hold part(…), set_fields(…) and rolling(…)", v.Type(), i)
 		}
 	}
 	if _, err := reconcile.Layers(d.Wanted().Parts); err != nil {
@@ -190,7 +191,14 @@ func (c *call) child(id reconcile.ID, object map[string]any) error {
 	if !c.run.Free && (in.Owns(ref) || in.LivesIn(ref) || in.OwnsObject(ref.APIVersion, ref.Kind, object)) {
 		return c.notCovered("own", ref)
 	}
-	if c.run.Owns == nil || slices.Contains(c.run.Owns, reconcile.Kind{APIVersion: ref.APIVersion, Kind: ref.Kind}) {
+	kind := reconcile.Kind{APIVersion: ref.APIVersion, Kind: ref.Kind}
+	if id.Fields {
+		if c.run.Fields == nil || slices.Contains(c.run.Fields, kind) {
+			return nil
+		}
+		return fmt.Errorf("%s is of a kind of which the controller has no fields; add owns(%q, %q, fields = True) to owns", ref, ref.APIVersion, ref.Kind)
+	}
+	if c.run.Owns == nil || slices.Contains(c.run.Owns, kind) {
 		return nil
 	}
 	return fmt.Errorf("%s is of a kind that the controller does not own; add owns(%q, %q) to owns", ref, ref.APIVersion, ref.Kind)

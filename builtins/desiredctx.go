@@ -20,7 +20,7 @@ func NewDesiredCtx(key string, parent starlark.Value, children []reconcile.Child
 	}
 	values := make([]starlark.Value, 0, len(children))
 	for _, c := range sortedChildren(children) {
-		if c.Foreign == "" {
+		if c.Foreign == "" && !c.Fields {
 			values = append(values, childValue(c))
 		}
 	}

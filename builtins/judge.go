@@ -142,8 +142,9 @@ type Question struct {
 	Lookups *Lookups
 	// Unsynced are kinds of which nobody knows yet which children there are.
 	Unsynced []reconcile.Kind
-	// Look is told what is wanted, and notes in Children who has changed them.
-	Look func(*Desired, []reconcile.Child) error
+	// Look is told what is wanted and what there is. It returns that with who has changed it, and with the
+	// objects of which fields are wanted.
+	Look func(*Desired, []reconcile.Child) ([]reconcile.Child, error)
 	// Cleanup says that the parent is being deleted: None, or no part, means that all children may go.
 	Cleanup bool
 }
@@ -157,6 +158,8 @@ func (q Question) args() starlark.Tuple {
 type Decided struct {
 	Desired
 	Actions []reconcile.Action
+	// Children are those that there are, as Look and the parts tell of them.
+	Children []reconcile.Child
 	// Cleaned says that nobody need be asked again about a parent that is being deleted.
 	Cleaned bool
 }
@@ -187,11 +190,12 @@ func (q Question) Decide(fn starlark.Callable, out *Decided) starlark.Callable {
 				return starlark.None, atFunction(fn, err)
 			}
 		}
-		if err := q.Look(&out.Desired, q.Children); err != nil {
+		children, err := q.Look(&out.Desired, q.Children)
+		if err != nil {
 			return nil, err
 		}
-		actions, err := out.Desired.Actions(thread, args[0], reconcile.Inventory{Children: q.Children, Unsynced: q.Unsynced})
-		out.Actions = actions
+		out.Actions, err = out.Desired.Actions(thread, args[0], reconcile.Inventory{Children: children, Unsynced: q.Unsynced})
+		out.Children = children
 		return starlark.None, err
 	})
 }

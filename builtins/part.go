@@ -52,11 +52,11 @@ func callPart(c *call) (starlark.Value, error) {
 	if p.Fill, err = c.fill(p.Object); err != nil {
 		return nil, fmt.Errorf("fill: %w", err)
 	}
-	return c.madePart(p)
+	return c.madePart("part", p)
 }
 
 // madePart is the value of a part that has all but its digest.
-func (c *call) madePart(p Part) (starlark.Value, error) {
+func (c *call) madePart(kind string, p Part) (starlark.Value, error) {
 	size := object.PlainSize(p.Object)
 	if size > maxPart {
 		return nil, fmt.Errorf("%s has %d bytes, more than the %d of an object", p.ID, size, maxPart)
@@ -71,7 +71,7 @@ func (c *call) madePart(p Part) (starlark.Value, error) {
 	}
 	sum := sha256.Sum256(text)
 	p.Digest = hex.EncodeToString(sum[:16])
-	return &declared[Part]{"part", p}, nil
+	return &declared[Part]{kind, p}, nil
 }
 
 // partName is name=, or what the child is called.

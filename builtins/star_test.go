@@ -287,6 +287,7 @@ func newTestRun(composed *int) *Run {
 			{APIVersion: "batch/v1", Kind: "CronJob", Verbs: []string{"get", "write"}, Owned: true},
 			{APIVersion: "batch/v1", Kind: "CronJob", Verbs: []string{"apply"}, Names: []string{"shared"}},
 		},
+		Fields: []reconcile.Kind{{APIVersion: "v1", Kind: "ConfigMap"}, {APIVersion: "apps/v1", Kind: "Deployment"}},
 		Owns: []reconcile.Kind{{APIVersion: "v1", Kind: "ConfigMap"}, {APIVersion: "v1", Kind: "Secret"}, {APIVersion: "v1", Kind: "Namespace"},
 			{APIVersion: "apps/v1", Kind: "Deployment"}, {APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}},
 		Reader: fakeReader{}, HTTP: fakeFetcher{}, Hosts: testHosts(),

@@ -153,6 +153,9 @@ func (d *testAnswer) value(children []reconcile.Child) starlark.Value {
 		parts = append(parts, starlarkstruct.FromStringDict(starlark.String("part"), starlark.StringDict{
 			"name": starlark.String(p.Name), "object": object.New(p.Object), "after": starlark.NewList(after),
 		}))
+		if p.ID.Fields {
+			continue
+		}
 		objects = append(objects, object.New(reconcile.Mark(p.Object, &wanted.Parts[i], layers[i], reconcile.Parent{})))
 	}
 	reason := func(text string) starlark.Value {

@@ -35,7 +35,7 @@ var (
 )
 
 // family has a Service as the parent of two children, one after the other, and of two that come to a new
-// state one by one.
+// state one by one. It sets a field of a ConfigMap that somebody else has made.
 const family = `
 def family(ctx, o):
     def child(kind, suffix = "", **fields):
@@ -47,10 +47,16 @@ def family(ctx, o):
         part(child("ConfigMap", data = {"port": str(o.spec.ports[0].port)}), name = "first"),
         part(child("ResourceQuota", spec = {"hard": {"pods": str(o.spec.ports[0].port)}}), ready = "exists", after = ["first"]),
         rolling([part(child("ServiceAccount", "-%d" % i, automountServiceAccountToken = odd)) for i in range(2)]),
+        set_fields("v1", "ConfigMap", "theirs", fields = {"data": {"port": str(o.spec.ports[0].port)}}),
     ]
 
+def cleanup(ctx, o):
+    if not ctx.children:
+        fail("it is asked again")
+
 controller("family", k8s.watch("v1", "Service", namespaces = ["$NS"], labels = {"family": "true"}), family,
-           owns = [owns("v1", "ConfigMap"), owns("v1", "ResourceQuota"), owns("v1", "ServiceAccount")])
+           owns = [owns("v1", "ConfigMap"), owns("v1", "ResourceQuota"), owns("v1", "ServiceAccount"), owns("v1", "ConfigMap", fields = True)],
+           cleanup = cleanup)
 `
 
 func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
@@ -61,6 +67,14 @@ func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 	r := newRelay(t, f)
 	f.start()
 	f.waitReady()
+	shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: %s}\ndata: {own: \"1\"}\n", ns))
+	theirs := func(port string) error {
+		o, err := shared.Client.CoreV1().ConfigMaps(ns).Get(t.Context(), "theirs", metav1.GetOptions{})
+		if err == nil && (o.Data["port"] != port || o.Data["own"] != "1" || (len(o.Annotations) > 0) != (port != "")) {
+			err = fmt.Errorf("the object of somebody else has %q and %q", o.Data, o.Annotations)
+		}
+		return err
+	}
 	parent := func(port int) {
 		shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: p, namespace: %s, labels: {family: \"true\"}}\nspec: {ports: [{name: web, port: %d}]}\n", ns, port))
 	}
@@ -94,6 +108,9 @@ func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 					t.Errorf("%s was made anew", key)
 				}
 			}
+			if err := theirs(fmt.Sprint(port)); err != nil {
+				return err
+			}
 			return r.rests(300 * time.Millisecond)
 		}
 	}
@@ -108,6 +125,9 @@ func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 					return fmt.Errorf("%s %s is there", what.Resource, o.GetName())
 				}
 			}
+		}
+		if err := theirs(""); err != nil {
+			return err
 		}
 		return r.rests(300 * time.Millisecond)
 	}
@@ -140,7 +160,7 @@ func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 		}
 	}
 	t.Logf("killed at %q", r.at)
-	for _, write := range []string{"PATCH resourcequotas/", "PATCH serviceaccounts/", "DELETE resourcequotas/", "DELETE serviceaccounts/"} { // side by side: in any order
+	for _, write := range []string{"PATCH resourcequotas/", "PATCH serviceaccounts/", "PATCH configmaps/theirs", "DELETE resourcequotas/", "DELETE serviceaccounts/"} { // side by side: in any order
 		if !slices.ContainsFunc(r.at, func(at string) bool { return strings.HasPrefix(at, write) }) {
 			t.Errorf("no process was killed at %s", write)
 		}

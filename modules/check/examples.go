@@ -179,7 +179,7 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 		// Without Owns all kinds are taken: each one that is missing is told.
 	}
 	var out builtins.Decided
-	look := func(*builtins.Desired, []reconcile.Child) error { return nil }
+	look := func(*builtins.Desired, []reconcile.Child) ([]reconcile.Child, error) { return nil, nil }
 	q := builtins.Question{
 		Key: key, Parent: object.New(parent), Look: look,
 		Lookups: builtins.NewLookups(builtins.LookupsOptions{Bindings: h.Bindings}), // there is nothing to find
@@ -205,9 +205,16 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 // were told.
 func (c *checker) part(m *generation.Module, h *generation.Hook, s *store.Store, p *builtins.Part, missing map[string]bool) {
 	kind := reconcile.Kind{APIVersion: p.ID.APIVersion, Kind: p.ID.Kind}
-	if owns := fmt.Sprintf("owns(%q, %q)", kind.APIVersion, kind.Kind); !slices.Contains(h.Controller.Owns, kind) && !missing[owns] {
+	owns, declared := fmt.Sprintf("owns(%q, %q)", kind.APIVersion, kind.Kind), h.Controller.Owns
+	if p.ID.Fields {
+		owns, declared = fmt.Sprintf("owns(%q, %q, fields = True)", kind.APIVersion, kind.Kind), h.Controller.Fields
+	}
+	if !slices.Contains(declared, kind) && !missing[owns] {
 		missing[owns] = true
 		c.addAt(Error, "examples", m.Name, p.Pos, fmt.Sprintf("part %q is of a kind that the controller does not own", p.Name), "add "+owns+" to owns")
+	}
+	if p.ID.Fields {
+		return // of an object that nobody has here
 	}
 	want := filled(p)
 	made, err := create(s, want)

@@ -40,6 +40,7 @@ func (b *builder) hooks() {
 			}
 			if h.Controller != nil {
 				b.children(h)
+				b.fields(h)
 			}
 		}
 		for _, g := range m.Decl.Grants {
@@ -128,6 +129,17 @@ func (b *builder) children(h *generation.Hook) {
 	for _, k := range h.Controller.Owns {
 		rule := b.resource(k.APIVersion, k.Kind).rule("get", "create", "patch", "delete")
 		rule.Why = []string{"children of controller " + h.ID}
+		b.add("", rule)
+	}
+}
+
+// fields need what a controller does about fields of objects of others.
+func (b *builder) fields(h *generation.Hook) {
+	for _, k := range h.Controller.Fields {
+		rule := b.resource(k.APIVersion, k.Kind).rule("patch")
+		rule.Why = []string{"fields that controller " + h.ID + " sets"}
+		b.add("", rule)
+		rule.Resource += "/status"
 		b.add("", rule)
 	}
 }

@@ -43,6 +43,9 @@ func (w *Writer) children(ctx context.Context, manager string, wr effect.Write) 
 }
 
 func (w *Writer) child(ctx context.Context, manager string, m effect.Write, cause *effect.Cause) error {
+	if m.Kind == effect.WriteFields {
+		return w.fields(ctx, m, cause)
+	}
 	p, err := w.o.Client.begin(ctx, manager, m)
 	if err != nil {
 		return err

@@ -3,13 +3,16 @@ package cluster
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"time"
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // ControllerLabel is the value of [reconcile.ControllerLabel] of a controller's children.
@@ -32,6 +35,17 @@ func FamilyOf(in effect.Instance, hookID string, snapshots map[string][]starlark
 				}
 			}
 		},
+		Find: func(ref effect.Ref) map[string]any {
+			for binding, rows := range snapshots {
+				for _, v := range rows {
+					if o, is := v.(*object.Object); is && strings.HasPrefix(binding, builtins.FieldsBinding) && effect.RefOf(o.Map()) == ref {
+						return o.Map()
+					}
+				}
+			}
+			return nil
+		},
+		Fields:     func(h reconcile.Holder) hook.Fields { return fieldsOf(h, h.Manager(hookID)) },
 		Same:       func(want, live map[string]any) bool { return Same(want, live, manager) },
 		Owns:       func(want, live map[string]any) bool { return Owns(want, live, manager) },
 		StatusSame: func(want, live map[string]any) bool { return StatusSame(want, live, manager) },
@@ -44,4 +58,28 @@ func FamilyOf(in effect.Instance, hookID string, snapshots map[string][]starlark
 			return w
 		},
 	}
+}
+
+// fieldsOf is what is known of the fields that a manager has for a holder.
+func fieldsOf(h reconcile.Holder, manager string) hook.Fields {
+	f := hook.Fields{
+		Manager: manager,
+		Writer: func(live map[string]any, mark string) (w hook.Written) {
+			w.Ours, w.At = FieldsWritten(live, manager, mark, h.Subresource)
+			if takers := Takers(live, manager); len(takers) > 0 {
+				w.By = takers[len(takers)-1]
+			}
+			return w
+		},
+		Same: func(want, live map[string]any) bool { return Same(want, live, manager) },
+		Owns: func(want, live map[string]any) bool { return Owns(want, live, manager) },
+		Rival: func(want, live map[string]any, mark string) (parent, field string) {
+			return Rival(want, live, mark, h.Subresource)
+		},
+	}
+	if h.Subresource == "status" {
+		f.Same = func(want, live map[string]any) bool { return StatusSame(want, live, manager) }
+		f.Owns = func(want, live map[string]any) bool { return StatusOwns(want, live, manager) }
+	}
+	return f
 }

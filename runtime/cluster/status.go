@@ -11,6 +11,11 @@ func StatusSame(want, live map[string]any, manager string) bool {
 	return sameAs(want, live, appliedFields(live, manager, "status"), equal)
 }
 
+// StatusOwns is StatusSame whatever the values are.
+func StatusOwns(want, live map[string]any, manager string) bool {
+	return sameAs(want, live, appliedFields(live, manager, "status"), func(_, _ any) bool { return true })
+}
+
 // StatusOf returns the fields of the status of live that manager has applied, and when they have changed
 // last; zero: not known.
 func StatusOf(live map[string]any, manager string) (fields map[string]any, at time.Time) {

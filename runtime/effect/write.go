@@ -32,6 +32,9 @@ const (
 	// WriteChildren carries out Children, side by side: one that fails holds up no other. No builtin
 	// makes one: it is what a controller does about a parent.
 	WriteChildren WriteKind = "children"
+	// WriteFields carries out Children, one after the other, as Manager: what a controller does about fields
+	// of an object that somebody else has made. No builtin makes one.
+	WriteFields WriteKind = "fields"
 	// WriteAddFinalizer puts Finalizer on an object that is there and not being deleted.
 	// No builtin makes one: it comes before the writes of a hook with a cleanup.
 	WriteAddFinalizer WriteKind = "hold"
@@ -101,6 +104,8 @@ type Write struct {
 	// Children are applies and deletes of children. An apply that is not held to a UID makes the object,
 	// and fails when somebody else has made it.
 	Children []Write `json:"children,omitempty"`
+	// Manager is the field manager of fields, which is that of the parent: those of the hook own children.
+	Manager string `json:"manager,omitempty"`
 	// Adopt has an apply of a child take over an object that is there, unless it belongs to somebody else.
 	Adopt bool `json:"adopt,omitempty"`
 	// Recreate deletes a child where the API server refuses an apply because a field cannot be changed:

@@ -37,6 +37,9 @@ func owned(g *generation.Hook) []string {
 	for _, k := range g.Controller.Owns {
 		out = append(out, k.APIVersion+"/"+k.Kind)
 	}
+	for _, k := range g.Controller.Fields {
+		out = append(out, builtins.FieldsBinding+k.APIVersion+"/"+k.Kind)
+	}
 	return out
 }
 
@@ -48,12 +51,17 @@ func (m *module) former(g *generation.Hook) (out []builtins.Binding) {
 		return nil
 	}
 	var groups []string
-	for _, k := range g.Controller.Owns {
-		groups = append(groups, builtins.ChildrenOf(k, "").Name)
+	for i := range g.Bindings {
+		groups = append(groups, g.Bindings[i].Name)
 	}
 	for _, text := range f.Kinds() {
+		text, fields := strings.CutPrefix(text, builtins.FieldsBinding)
 		at := strings.LastIndexByte(text, '/')
-		b := builtins.ChildrenOf(reconcile.Kind{APIVersion: text[:max(at, 0)], Kind: text[at+1:]}, g.Pos)
+		kind := reconcile.Kind{APIVersion: text[:max(at, 0)], Kind: text[at+1:]}
+		b := builtins.ChildrenOf(kind, g.Pos)
+		if fields {
+			b = builtins.FieldsOf(kind, g.Pos)
+		}
 		if !slices.Contains(groups, b.Name) { // in another version it is the same kind
 			b.Watch.Former = true
 			out = append(out, b)

@@ -128,3 +128,22 @@ func TestAKindOfBeforeWithoutRights(t *testing.T) {
 		t.Error("the parent is still there")
 	}
 }
+
+// Fields of objects of others are given back, too, when the controller sets none of that kind any more.
+func TestKindsOfFieldsOfBeforeAreWatched(t *testing.T) {
+	first := owner("1", "ConfigMap")
+	h, k := first.Hooks[0], reconcile.Kind{APIVersion: "v1", Kind: "ConfigMap"}
+	h.Controller.Fields, h.Bindings = []reconcile.Kind{k}, append(h.Bindings, builtins.FieldsOf(k, ""))
+	w := newWorld(t, first)
+	w.objects["x"] = Object{Name: "x"}
+	w.start()
+	w.reload(owner("2", "ConfigMap"))
+	if f := finalizers.Read(w.kept["web"]); len(f) != 1 || f[0].Owns != "fields-v1/ConfigMap,v1/ConfigMap" {
+		t.Errorf("kept %+v", f)
+	}
+	w.watched = nil
+	w.start()
+	if !slices.ContainsFunc(w.watched, func(id string) bool { return strings.HasPrefix(id, "+web/a#fields-configmap") }) {
+		t.Errorf("watched %v", w.watched)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/watch"
@@ -108,7 +110,11 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		case a.Hook.Controller == nil:
 			snapshots[binding] = x.o.Watches.Snapshot(id)
 		case binding != a.Each && !reads(a.Hook, binding): // its own children, and no other parents
-			snapshots[binding] = unpacked(x.o.Watches.About(id, uidOf(about)))
+			key := uidOf(about)
+			if strings.HasPrefix(binding, builtins.FieldsBinding) { // a parent that is made anew has them, too
+				key = a.Key
+			}
+			snapshots[binding] = unpacked(x.o.Watches.About(id, key))
 		}
 		if name := x.o.Watches.Lacking(id); name != "" {
 			if binding != a.Each { // since the run was wanted
@@ -161,6 +167,10 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		return engine.RunDone{Run: a.Run, Incomplete: true}, hook.Result{}
 	}
 	took := x.o.Now().Sub(began)
+	for _, obj := range result.Found { // a replay finds them there
+		binding := builtins.FieldsOf(kindOf(effect.RefOf(obj)), "").Name
+		snapshots[binding] = append(snapshots[binding], object.New(obj))
+	}
 	if ctx.Err() == nil && !result.Rests(a.Hook) { // else it was cut short, by a reason outside of it
 		trace.End(take, result, took)
 	}

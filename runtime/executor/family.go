@@ -7,6 +7,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/object"
@@ -34,7 +35,16 @@ func (x *Executor) family(a engine.RunHook, snapshots map[string][]starlark.Valu
 	if a.Hook.Controller == nil {
 		return nil
 	}
-	return cluster.FamilyOf(x.o.Instance, a.Hook.ID, snapshots)
+	f := cluster.FamilyOf(x.o.Instance, a.Hook.ID, snapshots)
+	f.Find = func(ref effect.Ref) (live map[string]any) {
+		binding := builtins.FieldsOf(kindOf(ref), "").Name
+		e, _, _ := x.o.Watches.Find(a.Watches[binding], ref.Namespace, ref.Name)
+		if o, is := e.Result.(*object.Object); is {
+			live = o.Map()
+		}
+		return live
+	}
+	return f
 }
 
 // bare are events without what they carry: a controller goes by what is there.
@@ -44,4 +54,8 @@ func bare(events []builtins.Event) []builtins.Event {
 		out[i].Result, out[i].Object = nil, nil
 	}
 	return out
+}
+
+func kindOf(ref effect.Ref) reconcile.Kind {
+	return reconcile.Kind{APIVersion: ref.APIVersion, Kind: ref.Kind}
 }

@@ -16,7 +16,7 @@ import (
 func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spec {
 	spec := watchSpec(a.ID, a.Watch)
 	spec.Finalizer, spec.Each = a.Finalizer, a.Each
-	ofChildren := a.Hook.Controller != nil && !a.Each && a.Watch.Read == ""
+	ofChildren := a.Hook.Controller != nil && !a.Each && a.Watch.Read == "" && !a.Watch.HoldsFields
 	if ofChildren {
 		spec.Labels = x.ofChildren(a)
 	}

@@ -33,6 +33,10 @@ type Family struct {
 	// controller has written, nil for none, and when they have changed last; zero: not known.
 	StatusSame func(want, live map[string]any) bool
 	StatusOf   func(live map[string]any) (fields map[string]any, at time.Time)
+	// Find returns an object of a kind of which the controller sets fields, nil when it is not there.
+	Find func(ref effect.Ref) (live map[string]any)
+	// Fields is what is known of the fields of a holder.
+	Fields func(reconcile.Holder) Fields
 }
 
 // Written is who has written a child.
@@ -56,7 +60,12 @@ type decision struct {
 	wanted   map[string]map[string]any // by the name of the part, as it is written
 	recreate map[string]bool
 	adopt    map[string]bool
-	again    time.Duration // 0, or when a child that is left may be put right
+	found    []map[string]any        // objects of which it wants fields, and has none
+	digests  map[string]string       // of the parts, by name
+	held     map[reconcile.ID]string // digests of fields that the parent has
+	// changedBy says that somebody has changed fields that the parent had.
+	changedBy map[reconcile.ID]bool
+	again     time.Duration // 0, or when a child that is left may be put right
 }
 
 // decide has the desired function called, and makes writes of what is done about the children.
@@ -75,7 +84,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	parent := whole.Map()
 	meta, _ := parent["metadata"].(map[string]any)
 	uid, _ := meta["uid"].(string)
-	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}}
+	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}, digests: map[string]string{}, held: map[reconcile.ID]string{}, changedBy: map[reconcile.ID]bool{}}
 	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller}
 	annotations, _ := meta["annotations"].(map[string]any)
 	if annotations[reconcile.PausedAnnotation] == "true" && !r.Cleanup {
@@ -90,6 +99,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 				s.saw(func(m *object.Mask) { m.Object(live) })
 			}
 		}
+		d.holds(live)
 	}
 	namespace := d.ref.Namespace
 	if namespace == "" {
@@ -99,7 +109,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		Name: r.Hook.ID,
 		Context: &builtins.Context{Phase: builtins.PhaseDesired, Log: r.Log, Run: &builtins.Run{
 			Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance,
-			Scope: r.Scope, Owns: r.Hook.Controller.Owns, Key: r.Key, Cleanup: r.Cleanup,
+			Scope: r.Scope, Owns: r.Hook.Controller.Owns, Fields: r.Hook.Controller.Fields, Key: r.Key, Cleanup: r.Cleanup,
 			Compose: func(own []effect.ValueOp) (map[string]any, error) {
 				lookups.Values()
 				if r.Compose == nil {
@@ -132,7 +142,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		d.status(&result.Effects, look, nil)
 		return result
 	}
-	result := Result{Usage: usage, Actions: out.Actions}
+	result := Result{Usage: usage, Found: d.found, Actions: out.Actions}
 	switch {
 	case out.Hold && r.Cleanup:
 		result.Waits = "cleanup waits for " + out.Waiting
@@ -153,7 +163,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	}
 	look := reconcile.Look{
 		Stalled: out.Stalled, Hold: out.Hold, Waiting: out.Waiting, Parts: out.Wanted().Parts, Actions: out.Actions,
-		Children: q.Children, Unsure: reconcile.Unsure(r.Unsynced),
+		Children: out.Children, Unsure: reconcile.Unsure(r.Unsynced),
 	}
 	if r.Cleanup {
 		look.Deleting = result.Waits
@@ -163,6 +173,9 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	}
 	if out.Stalled != "" {
 		result.Err = &builtins.FailError{Msg: out.Stalled, Permanent: true}
+	}
+	if !out.Hold {
+		q.Children = out.Children
 	}
 	var told, fields map[string]any
 	if tell := r.Hook.Controller.Status; tell != nil && !r.Cleanup {
@@ -198,7 +211,11 @@ func text(m map[string]any, key string) string { v, _ := m[key].(string); return
 // children are those that there are.
 func (d *decision) children() []reconcile.Child {
 	var out []reconcile.Child
-	for _, live := range d.live {
+	for id, live := range d.live {
+		if id.Fields {
+			out = append(out, reconcile.FieldsChild(live, id.Subresource, d.held[id]))
+			continue
+		}
 		c := reconcile.ChildOf(live)
 		if !d.r.Family.Writer(live).Ours {
 			c.Foreign = "somebody else, who has copied it"
@@ -210,18 +227,25 @@ func (d *decision) children() []reconcile.Child {
 }
 
 // look makes the objects as they are written, and finds who has changed children.
-func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) error {
+func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) ([]reconcile.Child, error) {
 	w := wanted.Wanted()
 	layers, err := reconcile.Layers(w.Parts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	parts := map[reconcile.ID]int{}
 	for i := range wanted.Parts {
 		p := &wanted.Parts[i]
+		parts[p.ID], d.digests[p.Name] = i, p.Digest
+		if p.ID.Fields {
+			if c := d.wantFields(p); c != nil {
+				children = append(children, *c)
+			}
+			continue
+		}
 		obj, err := d.filled(p)
 		if err != nil {
-			return fmt.Errorf("part %q: %w", p.Name, err)
+			return nil, fmt.Errorf("part %q: %w", p.Name, err)
 		}
 		parent := d.parent
 		if d.owns(p) {
@@ -230,39 +254,47 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) er
 		d.wanted[p.Name] = reconcile.Mark(obj, &w.Parts[i], layers[i], parent)
 		d.recreate[p.Name] = p.Update == reconcile.UpdateRecreate
 		d.adopt[p.Name] = d.r.Hook.Controller.Adopt && len(p.Fill) == 0 // those that are there are not known
-		parts[p.ID] = i
 	}
 	for i := range children {
 		c := &children[i]
 		at, is := parts[c.ID]
+		if is && c.Fields {
+			d.lookAtFields(c, &wanted.Parts[at])
+			continue
+		}
 		if !is || c.Foreign != "" || c.Digest != w.Parts[at].Digest {
 			continue
 		}
 		live := d.live[c.ID]
-		want, report := d.wanted[wanted.Parts[at].Name], d.r.Hook.Controller.Drift == builtins.DriftReport
-		switch {
+		switch want := d.wanted[wanted.Parts[at].Name]; {
 		case d.r.Family.Same(want, live):
 			c.Layer, c.Retain = layers[at], w.Parts[at].Retain // what somebody else has noted stays theirs
-			continue
 		case c.Layer != layers[at] || c.Retain != w.Parts[at].Retain:
-			continue
-		case report && d.r.Family.Owns(want, live): // it holds for long: it tells no value of which the API server keeps another form
-			continue
-		}
-		by := d.r.Family.Writer(live)
-		if c.Changed = by.By; c.Changed == "" {
-			c.Changed = "somebody"
-		}
-		if c.Reported = report; report {
-			c.Held = c.Changed + " has changed it; it stays so until another state is wanted, for drift = \"report\""
-			continue
-		}
-		if left := by.At.Add(settleFor).Sub(d.r.Now); left > 0 {
-			c.Held = c.Changed + " has changed it right after it was written; it is put right in a few seconds"
-			d.again = max(d.again, min(left, settleFor))
+		default:
+			d.changed(c, d.r.Family.Owns(want, live), d.r.Family.Writer(live))
 		}
 	}
-	return nil
+	return children, nil
+}
+
+// changed notes that somebody has changed a child; owned says that all fields are still the controller's.
+func (d *decision) changed(c *reconcile.Child, owned bool, by Written) {
+	report := d.r.Hook.Controller.Drift == builtins.DriftReport
+	if report && owned { // it holds for long: no value is told of which the API server keeps another form
+		return
+	}
+	if c.Changed = by.By; c.Changed == "" {
+		c.Changed = "somebody"
+	}
+	if c.Reported = report; report {
+		c.Held = c.Changed + " has changed it; it stays so until another state is wanted, for drift = \"report\""
+		return
+	}
+	d.changedBy[c.ID] = true
+	if left := by.At.Add(settleFor).Sub(d.r.Now); left > 0 {
+		c.Held = c.Changed + " has changed it right after it was written; it is put right in a few seconds"
+		d.again = max(d.again, min(left, settleFor))
+	}
 }
 
 // owns says whether the parent becomes the owner of a part. Nobody owns what stays when the parent goes.
@@ -320,11 +352,15 @@ func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, size
 		if a.UID != "" {
 			w.Unchanged = &effect.Unchanged{UID: a.UID}
 		}
-		switch a.Op {
-		case reconcile.OpCreate, reconcile.OpApply:
+		switch {
+		case a.Op == reconcile.OpRelease:
+			w = d.giveFields(a)
+		case a.Op == reconcile.OpApply && a.ID.Fields:
+			w = d.takeFields(a)
+		case a.Op == reconcile.OpCreate, a.Op == reconcile.OpApply:
 			w.Kind, w.Object, w.Force = effect.WriteApply, d.wanted[a.Part], true
 			w.Recreate, w.Adopt = d.recreate[a.Part], d.adopt[a.Part]
-		case reconcile.OpDelete, reconcile.OpRecreate:
+		case a.Op == reconcile.OpDelete, a.Op == reconcile.OpRecreate:
 			w.Kind = effect.WriteDelete
 		default:
 			if waits == "" && !(a.Part == "" && a.Op == reconcile.OpHold) { // else it is retained

@@ -38,7 +38,7 @@ func BenchmarkDesired(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			var out builtins.Decided
-			q := builtins.Question{Key: "shop/blog", Parent: app, Look: func(*builtins.Desired, []reconcile.Child) error { return nil }}
+			q := builtins.Question{Key: "shop/blog", Parent: app, Look: func(*builtins.Desired, []reconcile.Child) ([]reconcile.Child, error) { return nil, nil }}
 			_, _, err := g.Host.Call(b.Context(), q.Decide(m.Hooks[0].Fn, &out), nil, script.CallOptions{
 				Name: "desired", Limits: script.Limits{Wall: time.Minute},
 				Context: &builtins.Context{Phase: builtins.PhaseDesired, Log: noLog{}, Run: &builtins.Run{Namespace: "shop", Scope: scope, Owns: m.Hooks[0].Controller.Owns}},

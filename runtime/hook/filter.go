@@ -12,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -28,6 +29,10 @@ var askedLimits = script.Limits{Steps: 10_000_000, Wall: 5 * time.Second}
 // brought it.
 func Filter(ctx context.Context, host func() *script.Host, w *builtins.WatchBinding, log builtins.Logger) func(map[string]any) (starlark.Value, bool, error) {
 	switch {
+	case w.HoldsFields:
+		return func(obj map[string]any) (starlark.Value, bool, error) {
+			return object.New(reconcile.FieldsOf(obj)), true, nil
+		}
 	case w.Filter != nil:
 		return func(obj map[string]any) (starlark.Value, bool, error) {
 			v, _, err := host().Call(ctx, w.Filter, starlark.Tuple{object.New(obj)}, script.CallOptions{

@@ -89,6 +89,8 @@ type Result struct {
 	// asked, of those that had not come; zero: none.
 	Lookups []effect.Lookup
 	Due     time.Time
+	// Found are objects that a controller has asked [Family].Find for.
+	Found []map[string]any
 	// Actions are what a controller has decided about its parent, Wanted are the children that it wants,
 	// nil while it holds.
 	Actions []reconcile.Action

@@ -43,15 +43,19 @@ type Wanted struct {
 	Filled []string
 }
 
-// wants are the parts of an answer, as they are written.
+// wants are the children of an answer, as they are written.
 func (d *decision) wants(answer *builtins.Desired) []Wanted {
-	out := make([]Wanted, len(answer.Parts))
+	out := make([]Wanted, 0, len(answer.Parts)) // nil would be: nothing now
 	for i := range answer.Parts {
 		p := &answer.Parts[i]
-		out[i] = Wanted{Part: p.Name, Object: d.wanted[p.Name], Update: p.Update, Judged: p.Ready != builtins.ReadyAuto}
-		for _, f := range p.Fill {
-			out[i].Filled = append(out[i].Filled, f.Key)
+		if p.ID.Fields {
+			continue
 		}
+		want := Wanted{Part: p.Name, Object: d.wanted[p.Name], Update: p.Update, Judged: p.Ready != builtins.ReadyAuto}
+		for _, f := range p.Fill {
+			want.Filled = append(want.Filled, f.Key)
+		}
+		out = append(out, want)
 	}
 	return out
 }

@@ -35,6 +35,14 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 		return nil, ""
 	case w.Read != "":
 		return Indexed(ctx, host, w, log)
+	case w.HoldsFields:
+		return func(obj map[string]any) (*effect.Wakes, error) {
+			var keys []string
+			for _, held := range reconcile.HeldIn(obj) {
+				keys = append(keys, held.Key)
+			}
+			return effect.WakesKeys(keys...), nil
+		}, "holders"
 	case h.Controller != nil: // its child names it, also where it cannot own it
 		return func(obj map[string]any) (*effect.Wakes, error) {
 			// The uid wakes nobody. It is what runs find their children by, whatever somebody has made

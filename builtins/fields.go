@@ -1,0 +1,90 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
+)
+
+func fieldsSpec() Spec {
+	return Spec{Name: "set_fields", Phases: PhaseDesired, call: callSetFields, Returns: "a part, for the list that desired returns",
+		Doc: "Some fields of an object that somebody else has made. Starling sets them, keeps them so, and gives them back once desired does not list them any more: a field that nobody else sets is gone then. The object is never made; while it is not there, that is waited for. A field that somebody else sets to another value stays as it is, and is named as the failure.",
+		Params: []Param{
+			refParam("set_fields", "the parent's, or else the module's"),
+			{Name: "fields", Type: TypeDict, Doc: "The fields and their values: {\"spec\": {\"replicas\": 3}}. Of metadata only labels and annotations."},
+			{Name: "subresource", Type: TypeString, Default: "None", Keyword: true, Doc: "\"status\" has fields of the status set; None: those of the object itself."},
+		}}
+}
+
+func callSetFields(c *call) (starlark.Value, error) {
+	given, _, err := c.target()
+	if err != nil {
+		return nil, err
+	}
+	ref, namespaced, err := c.ref(given)
+	if err != nil {
+		return nil, fmt.Errorf("ref: %w", err)
+	}
+	p := Part{Ready: ReadyExists, Pos: c.pos()}
+	p.ID = reconcile.ID{Ref: ref, Fields: true, Subresource: c.str("subresource")}
+	p.Name, p.Update = p.ID.String(), reconcile.UpdateApply
+	if err := c.child(p.ID, nil); err != nil {
+		return nil, err
+	}
+	plain, err := object.ToPlainAt(c.arg("fields"), []string{"fields"})
+	if err != nil {
+		return nil, err
+	}
+	p.Object = plain.(map[string]any) // as its type was checked
+	if err := checkFields(p.Object, p.ID.Subresource); err != nil {
+		return nil, err
+	}
+	metadata, _ := p.Object["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		p.Object["metadata"] = metadata
+	}
+	p.Object["apiVersion"], p.Object["kind"], metadata["name"] = ref.APIVersion, ref.Kind, ref.Name
+	if namespaced {
+		metadata["namespace"] = ref.Namespace
+	}
+	return c.madePart("set_fields", p)
+}
+
+// checkFields makes sure that fields can be written to a subresource, "" for the object itself.
+func checkFields(fields map[string]any, subresource string) error {
+	if subresource != "" && subresource != "status" {
+		return fmt.Errorf(`subresource: got %q, want "status"; leave it out for fields of the object itself`, clip(subresource))
+	}
+	if len(fields) == 0 {
+		return errors.New("fields: there are none; leave the part out to give them back")
+	}
+	for _, name := range sortedKeys(fields) {
+		switch {
+		case name == "apiVersion", name == "kind":
+			return fmt.Errorf("fields: %s belongs to ref", name)
+		case name == "status" && subresource != "status":
+			return errors.New(`fields: status can only be written with subresource = "status"`)
+		case subresource == "status" && name != "status":
+			return fmt.Errorf("fields: %s cannot be written to the subresource %s", name, subresource)
+		}
+	}
+	v, given := fields["metadata"]
+	if !given {
+		return nil
+	}
+	metadata, is := v.(map[string]any)
+	if !is {
+		return errors.New("fields: metadata is no dict")
+	}
+	for _, name := range sortedKeys(metadata) {
+		if name != "labels" && name != "annotations" {
+			return fmt.Errorf("fields: metadata.%s cannot be set, only labels and annotations", name)
+		}
+	}
+	return nil
+}

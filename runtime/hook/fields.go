@@ -1,0 +1,143 @@
+package hook
+
+import (
+	"maps"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/reconcile"
+)
+
+// askFor is how often a parent looks for an object that is not there, or waits for fields that another
+// parent has. It asks the watch, and makes no request.
+const askFor = 10 * time.Second
+
+// Fields is what is known of the fields that one holder has of objects of others.
+type Fields struct {
+	// Manager is its field manager.
+	Manager string
+	// Writer says whether it has written a mark of this name, and who else writes the object.
+	Writer func(live map[string]any, mark string) Written
+	// Same says whether a write of want would leave live as it is, Owns whether the holder owns all fields
+	// of want, whatever their values.
+	Same, Owns func(want, live map[string]any) bool
+	// Rival names another parent that has a field of want with another value, and the field; "": there is none.
+	Rival func(want, live map[string]any, mark string) (parent, field string)
+}
+
+func (d *decision) holder(subresource string) reconcile.Holder {
+	return reconcile.Holder{Key: d.parent.Key, Controller: d.parent.Controller, Subresource: subresource}
+}
+
+func (d *decision) fields(subresource string) Fields { return d.r.Family.Fields(d.holder(subresource)) }
+
+// holds notes the fields that the parent has of an object.
+func (d *decision) holds(live map[string]any) {
+	for _, held := range reconcile.HeldIn(live) {
+		if held.Holder != d.holder(held.Subresource) || !d.fields(held.Subresource).Writer(live, held.Name).Ours {
+			continue
+		}
+		c := reconcile.FieldsChild(live, held.Subresource, held.Digest)
+		d.live[c.ID], d.held[c.ID] = live, held.Digest
+	}
+}
+
+// lookAgain has another look follow after a time, if none follows sooner.
+func (d *decision) lookAgain(after time.Duration) {
+	if d.again == 0 || d.again > after {
+		d.again = after
+	}
+}
+
+// wantFields makes the fields of a part as they are written. Of an object of which the parent has none so far
+// it returns the child, nil when it is not there.
+func (d *decision) wantFields(p *builtins.Part) *reconcile.Child {
+	obj := p.Object
+	if p.ID.Subresource == "" {
+		obj = marked(obj, d.holder(""), p.Digest)
+	}
+	d.wanted[p.Name] = obj
+	if _, there := d.held[p.ID]; there {
+		return nil
+	}
+	live := d.r.Family.Find(p.ID.Ref)
+	if live == nil {
+		d.lookAgain(askFor)
+		return nil
+	}
+	d.live[p.ID], d.found = live, append(d.found, live)
+	c := reconcile.FieldsChild(live, p.ID.Subresource, "")
+	return &c
+}
+
+// marked is an object with the mark of a holder.
+func marked(obj map[string]any, h reconcile.Holder, digest string) map[string]any {
+	name, value := h.Mark(digest)
+	meta, _ := obj["metadata"].(map[string]any)
+	given, _ := meta["annotations"].(map[string]any)
+	obj, meta = maps.Clone(obj), maps.Clone(meta)
+	annotations := map[string]any{name: value}
+	maps.Copy(annotations, given)
+	obj["metadata"], meta["annotations"] = meta, annotations
+	return obj
+}
+
+// lookAtFields finds who has changed fields of the parent, and who has those that it wants.
+func (d *decision) lookAtFields(c *reconcile.Child, p *builtins.Part) {
+	want, live, f := d.wanted[p.Name], d.live[c.ID], d.fields(c.Subresource)
+	mark, _ := d.holder(c.Subresource).Mark("")
+	if parent, field := f.Rival(want, live, mark); parent != "" {
+		c.Foreign = parent + ", which sets its " + field + " to another value"
+		d.lookAgain(askFor)
+		return
+	}
+	if c.Digest == p.Digest && !f.Same(want, live) {
+		d.changed(c, f.Owns(want, live), f.Writer(live, mark))
+	}
+}
+
+// bare names an object and nothing else.
+func bare(r effect.Ref) map[string]any {
+	meta := map[string]any{"name": r.Name}
+	if r.Namespace != "" {
+		meta["namespace"] = r.Namespace
+	}
+	return map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "metadata": meta}
+}
+
+// takeFields writes fields. Of a subresource the mark cannot come with them: it comes before them, and tells
+// of them once they are written.
+func (d *decision) takeFields(a reconcile.Action) effect.Write {
+	w, h := d.steps(a), d.holder(a.ID.Subresource)
+	if a.ID.Subresource == "" {
+		w.Children = []effect.Write{d.step(a, effect.WriteApply, d.wanted[a.Part])}
+		return w
+	}
+	if d.held[a.ID] == "" {
+		w.Children = append(w.Children, d.step(a, effect.WriteApply, marked(bare(a.ID.Ref), h, reconcile.Claimed)))
+	}
+	digest := d.digests[a.Part]
+	w.Children = append(w.Children, d.step(a, effect.WriteStatus, d.wanted[a.Part]), d.step(a, effect.WriteApply, marked(bare(a.ID.Ref), h, digest)))
+	return w
+}
+
+// giveFields gives fields back: who applies nothing has nothing. The mark goes last.
+func (d *decision) giveFields(a reconcile.Action) effect.Write {
+	w := d.steps(a)
+	if a.ID.Subresource != "" {
+		w.Children = append(w.Children, d.step(a, effect.WriteStatus, bare(a.ID.Ref)))
+	}
+	w.Children = append(w.Children, d.step(a, effect.WriteApply, bare(a.ID.Ref)))
+	return w
+}
+
+func (d *decision) steps(a reconcile.Action) effect.Write {
+	return effect.Write{Kind: effect.WriteFields, Ref: a.ID.Ref, Manager: d.fields(a.ID.Subresource).Manager}
+}
+
+// step is one write of fields. It takes nothing from others, but for fields that the parent had already. The
+// uid keeps it from making the object.
+func (d *decision) step(a reconcile.Action, kind effect.WriteKind, obj map[string]any) effect.Write {
+	return effect.Write{Kind: kind, Ref: a.ID.Ref, Object: obj, Force: d.changedBy[a.ID], Unchanged: &effect.Unchanged{UID: a.UID}}
+}
