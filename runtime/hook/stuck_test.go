@@ -2,6 +2,7 @@ package hook
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -58,12 +59,13 @@ func TestAFunctionThatDoesNotEndIsNotCalledAgain(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				released, goOn := make(chan struct{}), 0
+				released := make(chan struct{})
+				var goOn atomic.Int32 // calls that go on in goroutines of others
 				predeclared := builtins.Predeclared()
 				predeclared["wait"] = starlark.NewBuiltin("wait", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
-					goOn++
+					goOn.Add(1)
 					<-released
-					goOn--
+					goOn.Add(-1)
 					return starlark.None, nil
 				})
 				host := script.New(script.Options{
@@ -89,8 +91,8 @@ func TestAFunctionThatDoesNotEndIsNotCalledAgain(t *testing.T) {
 						}
 					}
 				}
-				if goOn != 2 {
-					t.Errorf("%d calls go on, want one for each subject", goOn)
+				if n := goOn.Load(); n != 2 {
+					t.Errorf("%d calls go on, want one for each subject", n)
 				}
 				if what == "desired" {
 					if err := try("a", true); err != nil {

@@ -98,10 +98,11 @@ func TestARunThatIsEndedWithinABuiltinSaysWhy(t *testing.T) {
 // counts as the function whose work it does.
 func TestACallThatDoesNotEndIsOfItsSubject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		released, entered := make(chan struct{}), 0
+		released := make(chan struct{})
+		var entered atomic.Int32
 		f := newFixture(t, map[string]string{"a.star": "def f():\n    wait()\n"}, func(o *Options) {
 			o.Predeclared["wait"] = starlark.NewBuiltin("wait", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
-				entered++
+				entered.Add(1)
 				<-released
 				return starlark.None, nil
 			})
@@ -130,8 +131,8 @@ func TestACallThatDoesNotEndIsOfItsSubject(t *testing.T) {
 				t.Errorf("call %d: %v does not say where", i, err)
 			}
 		}
-		if entered != maxStuck {
-			t.Errorf("%d calls go on, want %d", entered, maxStuck)
+		if n := entered.Load(); n != maxStuck {
+			t.Errorf("%d calls go on, want %d", n, maxStuck)
 		}
 		close(released)
 		synctest.Wait()
