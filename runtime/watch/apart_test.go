@@ -130,6 +130,7 @@ func TestASnapshotWaitsForTheFilterOfWhatWasWritten(t *testing.T) {
 	f.api.Put(configMap("a", "x", "1"))
 	f.api.Put(configMap("a", "y", "1"))
 	g := newGate()
+	defer close(g.open) // a stream that is late has the filter called once more
 	f.manager.Start(g.spec("w"))
 	g.let(f, "x", "y")
 	f.await("w synced served=true")
