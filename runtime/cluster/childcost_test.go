@@ -108,3 +108,26 @@ func TestAFinalizerGoesByWhatIsKnown(t *testing.T) {
 		}
 	})
 }
+
+// An object of somebody else that is taken over is never deleted: not when the API server refuses the
+// change, and the part says that a child is made anew then.
+func TestWhatIsTakenOverIsNotMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFarWorld(t)
+		theirs := configMap("a", "x")
+		theirs["data"], theirs["immutable"] = map[string]any{"n": "0"}, true
+		if _, err := w.write("somebody", effect.Write{Kind: effect.WriteApply, Ref: configRef, Object: theirs}); err != nil {
+			t.Fatal(err)
+		}
+		before := w.get(configRef)
+		children := appliesOf([]map[string]any{childOf("u1", "x", "1")})
+		children[0].Adopt, children[0].Recreate = true, true
+		got, err := w.write("starling/web/c", effect.Write{Kind: effect.WriteChildren, Children: children})
+		if err == nil || !strings.Contains(err.Error(), "immutable") || slices.Contains(got, "DELETE x") {
+			t.Errorf("%v, %v", got, err)
+		}
+		if diff := cmp.Diff(before, w.get(configRef)); diff != "" {
+			t.Errorf("the object has changed (-before +after):\n%s", diff)
+		}
+	})
+}

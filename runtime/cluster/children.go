@@ -74,7 +74,7 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	if errors.Is(err, errFound) {
 		obj, err = w.found(ctx, manager, m, found)
 	}
-	if m.Recreate && fixed(err) {
+	if m.Recreate && m.Unchanged != nil && fixed(err) { // only what is a child already
 		m.Kind, m.Recreate = effect.WriteDelete, false
 		return w.child(ctx, manager, m, cause)
 	}

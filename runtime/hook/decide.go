@@ -93,7 +93,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		return result
 	}
 	for live := range r.Family.Children {
-		if _, of := reconcile.ParentOf(live); of == uid {
+		if _, of := reconcile.ParentOf(live); of == uid && controllerOf(live) == r.Family.Controller {
 			d.live[reconcile.ChildOf(live).ID] = live
 			if isSecret(text(live, "apiVersion"), text(live, "kind")) {
 				s.saw(func(m *object.Mask) { m.Object(live) })
@@ -165,6 +165,12 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		Stalled: out.Stalled, Hold: out.Hold, Waiting: out.Waiting, Parts: out.Wanted().Parts, Actions: out.Actions,
 		Children: out.Children, Unsure: reconcile.Unsure(r.Unsynced),
 	}
+	s.use(func(m *object.Mask) { // the author's words may hold what a Secret does
+		look.Stalled, look.Waiting, result.Waits = m.Text(look.Stalled), m.Text(look.Waiting), m.Text(result.Waits)
+		for i := range out.Actions {
+			out.Actions[i].Why = m.Text(out.Actions[i].Why)
+		}
+	})
 	if r.Cleanup {
 		look.Deleting = result.Waits
 	}
@@ -204,6 +210,13 @@ func final(err error) (marked error, is bool) {
 		return err, false
 	}
 	return fmt.Errorf("%w%w", &builtins.FailError{Permanent: true}, err), true
+}
+
+// controllerOf is the controller whose child an object says that it is.
+func controllerOf(live map[string]any) string {
+	meta, _ := live["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	return text(labels, reconcile.ControllerLabel)
 }
 
 func text(m map[string]any, key string) string { v, _ := m[key].(string); return v }
@@ -359,7 +372,7 @@ func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, size
 			w = d.takeFields(a)
 		case a.Op == reconcile.OpCreate, a.Op == reconcile.OpApply:
 			w.Kind, w.Object, w.Force = effect.WriteApply, d.wanted[a.Part], true
-			w.Recreate, w.Adopt = d.recreate[a.Part], d.adopt[a.Part]
+			w.Recreate, w.Adopt = d.recreate[a.Part] && !a.Adopt, d.adopt[a.Part]
 		case a.Op == reconcile.OpDelete, a.Op == reconcile.OpRecreate:
 			w.Kind = effect.WriteDelete
 		default:
