@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 const readsID = "web/a#reads-pods"
@@ -195,4 +196,24 @@ func TestTimesAndRequeues(t *testing.T) {
 	w.ran("")
 	w.advance(1)
 	w.ran("web/a[x] requeue")
+}
+
+// Of a kind that is read and is not served any more nobody knows the rows: runs know that, so nothing is
+// deleted. A parent that is being deleted goes, for its deletion reads nothing.
+func TestAKindThatIsReadIsNotServedAnyMore(t *testing.T) {
+	w := readers(t, map[string]string{"x": "rows"})
+	var unsynced []reconcile.Kind
+	w.seen = func(a RunHook) {
+		unsynced = a.Unsynced
+		w.waits = reconcile.Unsure(a.Unsynced)
+	}
+	w.in(WatchSynced{ID: readsID})
+	if len(w.runs) == 0 || len(unsynced) != 1 || unsynced[0].Kind != "Pod" {
+		t.Errorf("runs %v, unsynced %v", w.runs, unsynced)
+	}
+	w.happens("deleted", "x")
+	w.advance(time.Hour)
+	if _, there := w.objects["x"]; there {
+		t.Error("the parent is still there")
+	}
 }
