@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string) error {
 		o := checkOptions{Out: os.Stdout}
 		fs.StringVar(&o.Layout, "layout", "", "`folder` with the OCI layout")
 		fs.StringVar(&o.Extract, "extract", "", "`file` to write the program of the first platform to")
-		most := fs.Int64("most", 26, "the most `MiB` that all layers of a platform may have, compressed")
+		most := fs.Int64("most", 28, "the most `MiB` that all layers of a platform may have, compressed")
 		_ = fs.Parse(args[1:])
 		o.Platforms, o.MaxBytes = strings.Split(*platforms, ","), *most<<20
 		return check(o)
