@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/base64"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -228,6 +229,12 @@ func TestSetWhoseKindIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.expect("b")
+	// It may be served again, with its objects.
+	record := s.api.Snapshot("v1", "Secret", func(o map[string]any) any { return o })[0].(map[string]any)
+	places, err := base64.StdEncoding.DecodeString(record["data"].(map[string]any)["places"].(string))
+	if err != nil || !strings.Contains(string(places), widget.Kind) {
+		t.Errorf("the record has forgotten the kind: %s, %v", places, err)
+	}
 }
 
 func TestEvents(t *testing.T) {

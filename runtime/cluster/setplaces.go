@@ -94,8 +94,11 @@ func (h *hookSets) read(ctx context.Context, a *applying) error {
 	var mu sync.Mutex
 	return sideBySide(len(unread), h.writer.o.SideBySide, func(i int) error {
 		p := unread[i]
-		// The objects of a kind that is not served have gone with it.
-		if err := h.readPlace(ctx, p, a); err != nil && !errors.Is(err, ErrNotServed) {
+		err := h.readPlace(ctx, p, a)
+		if errors.Is(err, ErrNotServed) {
+			return nil // it may be served again, with its objects
+		}
+		if err != nil {
 			return fmt.Errorf("%w (sets of this hook may have objects there)", err)
 		}
 		mu.Lock()
@@ -273,6 +276,11 @@ func (h *hookSets) tidy(ctx context.Context, gone bool) error {
 		return nil
 	}
 	next, goes := map[setPlace]bool{}, false
+	for p, read := range h.places {
+		if !read {
+			next[p], goes = false, h.goes
+		}
+	}
 	namespaces := map[setPlace]map[string]bool{}
 	h.writer.mu.Lock()
 	for _, s := range h.writer.sets {
