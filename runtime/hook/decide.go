@@ -15,37 +15,6 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 )
 
-// Family is what a run of a controller knows of the children of its parent.
-type Family struct {
-	// Controller is the value of [reconcile.ControllerLabel].
-	Controller string
-	// Children are objects with that label that name the uid of the parent, as they are; others are
-	// passed over.
-	Children func(yield func(map[string]any) bool)
-	// Writer says of a child who has written it: whether that was the controller, when it did so last,
-	// and who else does.
-	Writer func(live map[string]any) Written
-	// Same says whether a write of want would leave live as it is.
-	Same func(want, live map[string]any) bool
-	// Owns says whether the controller owns all fields of want in live, whatever their values.
-	Owns func(want, live map[string]any) bool
-	// StatusSame is Same for the status of the parent. StatusOf returns those fields of it that the
-	// controller has written, nil for none, and when they have changed last; zero: not known.
-	StatusSame func(want, live map[string]any) bool
-	StatusOf   func(live map[string]any) (fields map[string]any, at time.Time)
-	// Find returns an object of a kind of which the controller sets fields, nil when it is not there.
-	Find func(ref effect.Ref) (live map[string]any)
-	// Fields is what is known of the fields of a holder.
-	Fields func(reconcile.Holder) Fields
-}
-
-// Written is who has written a child.
-type Written struct {
-	Ours bool
-	At   time.Time // zero: not known
-	By   string    // "" for nobody else
-}
-
 // settleFor is how long a child is left as somebody has made it who changes it right after it was put
 // right: two who want different things would never rest.
 const settleFor = 5 * time.Second
@@ -93,7 +62,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		return result
 	}
 	for live := range r.Family.Children {
-		if _, of := reconcile.ParentOf(live); of == uid && controllerOf(live) == r.Family.Controller {
+		if _, of := reconcile.ParentOf(live); of == uid && controllerOf(live) == r.Family.Controller && d.hears(live) {
 			d.live[reconcile.ChildOf(live).ID] = live
 			if isSecret(text(live, "apiVersion"), text(live, "kind")) {
 				s.saw(func(m *object.Mask) { m.Object(live) })
@@ -212,32 +181,7 @@ func final(err error) (marked error, is bool) {
 	return fmt.Errorf("%w%w", &builtins.FailError{Permanent: true}, err), true
 }
 
-// controllerOf is the controller whose child an object says that it is.
-func controllerOf(live map[string]any) string {
-	meta, _ := live["metadata"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
-	return text(labels, reconcile.ControllerLabel)
-}
-
 func text(m map[string]any, key string) string { v, _ := m[key].(string); return v }
-
-// children are those that there are.
-func (d *decision) children() []reconcile.Child {
-	var out []reconcile.Child
-	for id, live := range d.live {
-		if id.Fields {
-			out = append(out, reconcile.FieldsChild(live, id.Subresource, d.held[id]))
-			continue
-		}
-		c := reconcile.ChildOf(live)
-		if !d.r.Family.Writer(live).Ours {
-			c.Foreign = "somebody else, who has copied it"
-			c.Adopt = d.r.Hook.Controller.Adopt && reconcile.Keeper(live, d.parent.UID) == ""
-		}
-		out = append(out, c)
-	}
-	return out
-}
 
 // look makes the objects as they are written, and finds who has changed children.
 func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) ([]reconcile.Child, error) {

@@ -1,0 +1,71 @@
+package hook
+
+import (
+	"time"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/reconcile"
+)
+
+// Family is what a run of a controller knows of the children of its parent.
+type Family struct {
+	// Controller is the value of [reconcile.ControllerLabel].
+	Controller string
+	// Children are objects with that label that name the uid of the parent, as they are; others are
+	// passed over.
+	Children func(yield func(map[string]any) bool)
+	// Writer says of a child who has written it: whether that was the controller, when it did so last,
+	// and who else does.
+	Writer func(live map[string]any) Written
+	// Same says whether a write of want would leave live as it is.
+	Same func(want, live map[string]any) bool
+	// Owns says whether the controller owns all fields of want in live, whatever their values.
+	Owns func(want, live map[string]any) bool
+	// StatusSame is Same for the status of the parent. StatusOf returns those fields of it that the
+	// controller has written, nil for none, and when they have changed last; zero: not known.
+	StatusSame func(want, live map[string]any) bool
+	StatusOf   func(live map[string]any) (fields map[string]any, at time.Time)
+	// Find returns an object of a kind of which the controller sets fields, nil when it is not there.
+	Find func(ref effect.Ref) (live map[string]any)
+	// Fields is what is known of the fields of a holder.
+	Fields func(reconcile.Holder) Fields
+}
+
+// Written is who has written a child.
+type Written struct {
+	Ours bool
+	At   time.Time // zero: not known
+	By   string    // "" for nobody else
+}
+
+// hears says whether the parent hears of it when somebody deletes an object with its uid. A write meets one that
+// it does not hear of, and is tried again.
+func (d *decision) hears(live map[string]any) bool {
+	named, _ := reconcile.ParentOf(live)
+	return named == d.r.Key || reconcile.ChildOf(live).Foreign == "" && d.r.Family.Writer(live).Ours
+}
+
+// controllerOf is the controller whose child an object says that it is.
+func controllerOf(live map[string]any) string {
+	meta, _ := live["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	return text(labels, reconcile.ControllerLabel)
+}
+
+// children are those that there are.
+func (d *decision) children() []reconcile.Child {
+	var out []reconcile.Child
+	for id, live := range d.live {
+		if id.Fields {
+			out = append(out, reconcile.FieldsChild(live, id.Subresource, d.held[id]))
+			continue
+		}
+		c := reconcile.ChildOf(live)
+		if !d.r.Family.Writer(live).Ours {
+			c.Foreign = "somebody else, who has copied it"
+			c.Adopt = d.r.Hook.Controller.Adopt && reconcile.Keeper(live, d.parent.UID) == ""
+		}
+		out = append(out, c)
+	}
+	return out
+}
