@@ -73,8 +73,8 @@ func fieldsOf(h reconcile.Holder, manager string) hook.Fields {
 		},
 		Same: func(want, live map[string]any) bool { return Same(want, live, manager) },
 		Owns: func(want, live map[string]any) bool { return Owns(want, live, manager) },
-		Rival: func(want, live map[string]any, mark string) (parent, field string) {
-			return Rival(want, live, mark, h.Subresource)
+		Rival: func(want, live map[string]any, mark string) hook.Rival {
+			return Rival(want, live, manager, mark, h.Subresource)
 		},
 	}
 	if h.Subresource == "status" {

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -52,47 +54,79 @@ func FieldsWritten(live map[string]any, manager, mark, subresource string) (is b
 }
 
 // Rival finds, among the parents that have fields of live, one but that of the mark which has a field of want
-// with another value. It names the parent and the field, "" for none.
-func Rival(want, live map[string]any, mark, subresource string) (parent, field string) {
+// with another value. Manager is that of the mark's parent.
+func Rival(want, live map[string]any, manager, mark, subresource string) (out hook.Rival) {
+	var own []string
+	if a := appliedFields(live, manager, subresource); a != nil {
+		own = clashes(want, live, a.fields, "")
+	}
+	parents := []string{manager}
 	for _, held := range reconcile.HeldIn(live) {
 		if held.Name == mark || held.Subresource != subresource {
 			continue
 		}
-		for _, manager := range Takers(live, "") {
-			a := appliedFields(live, manager, "")
+		for _, by := range Takers(live, "") {
+			a := appliedFields(live, by, "")
 			if a == nil || !a.owns("annotations", held.Name) {
 				continue
 			}
-			if a = appliedFields(live, manager, subresource); a == nil {
+			if a = appliedFields(live, by, subresource); a == nil {
 				continue
 			}
-			if field, is := clash(want, live, a.fields); is {
-				return held.Key, field
+			parents = append(parents, by)
+			for _, field := range clashes(want, live, a.fields, "") {
+				yields := mark < held.Name && slices.Contains(own, field)
+				if out.Parent == "" || !yields {
+					out = hook.Rival{Parent: held.Key, Field: field, Yields: yields}
+				}
+				if !yields {
+					return out
+				}
 			}
 		}
 	}
-	return "", ""
+	out.Yields = out.Yields && !othersClash(want, live, parents)
+	return out
 }
 
-// clash finds a value of want that another manager owns, and that is not so. Of items of lists the API server
-// says it.
-func clash(want, live any, owned map[string]any) (path string, is bool) {
-	given, isMap := want.(map[string]any)
+// othersClash says whether a manager, but for these, has a field of want with another value.
+func othersClash(want, live map[string]any, but []string) bool {
+	metadata, _ := live["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	return slices.ContainsFunc(entries, func(e any) bool {
+		entry, _ := e.(map[string]any)
+		by, _ := entry["manager"].(string)
+		fields, _ := entry["fieldsV1"].(map[string]any)
+		return !slices.Contains(but, by) && len(fields) > 0 && len(clashes(want, live, fields, "")) > 0
+	})
+}
+
+// clashes are the paths of values of want that are owned so, and that live has otherwise.
+func clashes(want, live any, owned map[string]any, path string) (out []string) {
 	if whole(owned) {
-		return "", !equal(want, live)
-	}
-	there, _ := live.(map[string]any)
-	if !isMap {
-		return "", false
-	}
-	for _, key := range slices.Sorted(maps.Keys(given)) {
-		fields, has := owned["f:"+key].(map[string]any)
-		if !has {
-			continue
+		if !equal(want, live) {
+			out = append(out, path)
 		}
-		if path, is := clash(given[key], there[key], fields); is {
-			return "." + key + path, true
+		return out
+	}
+	switch want := want.(type) {
+	case map[string]any:
+		there, _ := live.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			if fields, has := owned["f:"+key].(map[string]any); has {
+				out = append(out, clashes(want[key], there[key], fields, path+"."+key)...)
+			}
+		}
+	case []any:
+		there, _ := live.([]any)
+		for _, name := range slices.Sorted(maps.Keys(owned)) {
+			kind, text, _ := strings.Cut(name, ":")
+			at := slices.IndexFunc(want, func(item any) bool { return kind == "k" && names(kind, text, item) })
+			is := slices.IndexFunc(there, func(item any) bool { return isNamed(kind, text, item) })
+			if fields, has := owned[name].(map[string]any); has && at >= 0 && is >= 0 {
+				out = append(out, clashes(want[at], there[is], fields, path+"["+text+"]")...)
+			}
 		}
 	}
-	return "", false
+	return out
 }

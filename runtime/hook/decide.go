@@ -32,7 +32,7 @@ type decision struct {
 	found    []map[string]any        // objects of which it wants fields, and has none
 	digests  map[string]string       // of the parts, by name
 	held     map[reconcile.ID]string // digests of fields that the parent has
-	// changedBy says that somebody has changed fields that the parent had.
+	// changedBy says that somebody has changed fields that the parent had, or that others have them, too.
 	changedBy map[reconcile.ID]bool
 	again     time.Duration // 0, or when a child that is left may be put right
 }

@@ -22,8 +22,17 @@ type Fields struct {
 	// Same says whether a write of want would leave live as it is, Owns whether the holder owns all fields
 	// of want, whatever their values.
 	Same, Owns func(want, live map[string]any) bool
-	// Rival names another parent that has a field of want with another value, and the field; "": there is none.
-	Rival func(want, live map[string]any, mark string) (parent, field string)
+	// Rival finds another parent that has a field of want with another value.
+	Rival func(want, live map[string]any, mark string) Rival
+}
+
+// Rival is another parent that has a field with another value; the zero Rival is none.
+type Rival struct {
+	// Parent is its key, Field the path of the field.
+	Parent, Field string
+	// Yields says that the holder may take the field: it has all such fields, too, and its mark sorts before
+	// those of the others that have them. Two who share a field would else wait for each other.
+	Yields bool
 }
 
 func (d *decision) holder(subresource string) reconcile.Holder {
@@ -87,8 +96,10 @@ func marked(obj map[string]any, h reconcile.Holder, digest string) map[string]an
 func (d *decision) lookAtFields(c *reconcile.Child, p *builtins.Part) {
 	want, live, f := d.wanted[p.Name], d.live[c.ID], d.fields(c.Subresource)
 	mark, _ := d.holder(c.Subresource).Mark("")
-	if parent, field := f.Rival(want, live, mark); parent != "" {
-		c.Foreign = parent + ", which sets its " + field + " to another value"
+	if rival := f.Rival(want, live, mark); rival.Yields {
+		d.changedBy[c.ID] = true
+	} else if rival.Parent != "" {
+		c.Foreign = rival.Parent + ", which sets its " + rival.Field + " to another value"
 		d.lookAgain(askFor)
 		return
 	}
@@ -136,8 +147,8 @@ func (d *decision) steps(a reconcile.Action) effect.Write {
 	return effect.Write{Kind: effect.WriteFields, Ref: a.ID.Ref, Manager: d.fields(a.ID.Subresource).Manager}
 }
 
-// step is one write of fields. It takes nothing from others, but for fields that the parent had already. The
-// uid keeps it from making the object.
+// step is one write of fields. It takes nothing from others, but for fields that the parent had already, or has
+// as well. The uid keeps it from making the object.
 func (d *decision) step(a reconcile.Action, kind effect.WriteKind, obj map[string]any) effect.Write {
 	return effect.Write{Kind: kind, Ref: a.ID.Ref, Object: obj, Force: d.changedBy[a.ID], Unchanged: &effect.Unchanged{UID: a.UID}}
 }
