@@ -26,6 +26,9 @@ func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause
 		}
 		asked := time.Now()
 		obj, err := p.run(ctx)
+		if step.Kind == effect.WriteStatus && step.Object["status"] == nil && errors.Is(err, errNoSubresource) {
+			continue // nothing is there to be given back
+		}
 		var api apierrors.APIStatus
 		if apierrors.IsConflict(err) && errors.As(err, &api) {
 			if owners := conflictOwners(api.Status()); owners != "" {

@@ -18,6 +18,9 @@ import (
 // Find it with errors.Is.
 var ErrNotServed = errors.New("the API server does not serve this kind")
 
+// errNoSubresource says that a kind is served, but not the subresource.
+var errNoSubresource = errors.New("the kind has no such subresource")
+
 // Mapping says where the objects of a kind are.
 type Mapping struct {
 	// GVR is the resource, as in the URL: {apps v1 deployments}.

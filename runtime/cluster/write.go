@@ -125,7 +125,7 @@ func (p *pending) run(ctx context.Context) (map[string]any, error) {
 			p.client.forgetKind(p.mapping)
 			if sub := subresourceOf(w); sub != "" {
 				if _, other := p.client.target(ctx, w.Ref); other == nil {
-					return nil, &Error{Ref: w.Ref, Verb: p.act.verb, err: err,
+					return nil, &Error{Ref: w.Ref, Verb: p.act.verb, err: errors.Join(errNoSubresource, err),
 						msg: fmt.Sprintf("cannot %s: a %s has no subresource %q", p.act, w.Ref.Kind, sub)}
 				}
 			}
