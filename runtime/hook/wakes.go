@@ -30,6 +30,7 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 		return nil, ""
 	}
 	each := h.Binding(h.ForEach).Watch
+	group := groupOf(each.APIVersion)
 	switch {
 	case w == each:
 		return nil, ""
@@ -47,10 +48,13 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 		return func(obj map[string]any) (*effect.Wakes, error) {
 			// The uid wakes nobody. It is what runs find their children by, whatever somebody has made
 			// of the name.
-			return effect.WakesKeys(reconcile.ParentOf(obj)), nil
-		}, "parent"
+			key, uid := reconcile.ParentOf(obj)
+			if key == "" { // its owner is its parent
+				return effect.WakesKeys(append(ownerKeys(obj, group, each.Kind), uid)...), nil
+			}
+			return effect.WakesKeys(key, uid), nil
+		}, fmt.Sprintf("parent, owners %s/%s", group, each.Kind)
 	case w.Wakes == nil:
-		group := groupOf(each.APIVersion)
 		return func(obj map[string]any) (*effect.Wakes, error) {
 			return owners(obj, group, each.Kind), nil
 		}, fmt.Sprintf("owners %s/%s", group, each.Kind)
@@ -104,14 +108,21 @@ func textsOf(v starlark.Value, pos, want, instead string) (texts []string, err e
 	return texts, nil
 }
 
-// owners wakes the objects of a kind that own this one; nil, for all, when there are none. An owner
-// is in the same namespace or in none. Which of both is not known here, and need not be: a key
-// that no object has wakes nobody.
+// owners wakes the objects of a kind that own this one; nil, for all, when there are none.
 func owners(obj map[string]any, group, kind string) *effect.Wakes {
+	keys := ownerKeys(obj, group, kind)
+	if keys == nil {
+		return nil
+	}
+	return effect.WakesKeys(keys...)
+}
+
+// ownerKeys are keys of the objects of a kind that own this one. An owner is in the same namespace or in
+// none. Which of both is not known here, and need not be: a key that no object has wakes nobody.
+func ownerKeys(obj map[string]any, group, kind string) (keys []string) {
 	meta, _ := obj["metadata"].(map[string]any)
 	refs, _ := meta["ownerReferences"].([]any)
 	namespace, _ := meta["namespace"].(string)
-	var keys []string
 	for _, ref := range refs {
 		r, _ := ref.(map[string]any)
 		version, _ := r["apiVersion"].(string)
@@ -123,10 +134,7 @@ func owners(obj map[string]any, group, kind string) *effect.Wakes {
 			keys = append(keys, namespace+"/"+name)
 		}
 	}
-	if keys == nil {
-		return nil
-	}
-	return effect.WakesKeys(keys...)
+	return keys
 }
 
 // groupOf is the group of an API version, "" for that of v1.

@@ -3,9 +3,11 @@ package hook
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/script"
 )
@@ -125,6 +127,37 @@ func TestWakesByOwner(t *testing.T) {
 		"broken":              {"ns", []any{"a", map[string]any{"kind": 1}, ref("example.org/v1", "Widget", "")}, "<nil>"},
 	} {
 		whom, err := call(map[string]any{"metadata": map[string]any{"namespace": c.namespace, "name": "x", "ownerReferences": c.refs}})
+		if got := fmt.Sprint(whom); got != c.want || err != nil {
+			t.Errorf("%s: got %s, %v, want %s", name, got, err, c.want)
+		}
+	}
+}
+
+// A child is for the parent that it names. One that names none is for its owner of the parent's kind, and for
+// nobody without one.
+func TestWakesOfChildren(t *testing.T) {
+	g, _ := compile(t, `
+controller("web", k8s.watch("example.org/v1", "Widget"), lambda ctx, o: [], owns = [owns("v1", "ConfigMap")])
+`, `module()`)
+	h := g.Hook("web/web")
+	owned := slices.IndexFunc(h.Bindings, func(b builtins.Binding) bool { return b.Watch != nil && b.Watch.Kind == "ConfigMap" })
+	call, id := Wakes(context.Background(), func() *script.Host { return g.Host }, h, h.Bindings[owned].Watch, noLog{})
+	if id != "parent, owners example.org/Widget" {
+		t.Errorf("the id is %q", id)
+	}
+	owner := []any{map[string]any{"apiVersion": "example.org/v1", "kind": "Widget", "name": "p", "uid": "1", "controller": true}}
+	for name, c := range map[string]struct {
+		annotations map[string]any
+		refs        []any
+		want        string
+	}{
+		"all is there":      {map[string]any{"starling.dev/parent": "ns/p", "starling.dev/parent-uid": "1"}, owner, "&{[1 ns/p]}"},
+		"the name is gone":  {map[string]any{"starling.dev/parent-uid": "1"}, owner, "&{[1 ns/p p]}"},
+		"the owner is gone": {map[string]any{"starling.dev/parent": "ns/p", "starling.dev/parent-uid": "1"}, nil, "&{[1 ns/p]}"},
+		"both are gone":     {map[string]any{"starling.dev/parent-uid": "1"}, nil, "&{[1]}"},
+		"another name":      {map[string]any{"starling.dev/parent": "ns/q", "starling.dev/parent-uid": "1"}, owner, "&{[1 ns/q]}"},
+	} {
+		whom, err := call(map[string]any{"metadata": map[string]any{"namespace": "ns", "name": "x", "annotations": c.annotations, "ownerReferences": c.refs}})
 		if got := fmt.Sprint(whom); got != c.want || err != nil {
 			t.Errorf("%s: got %s, %v, want %s", name, got, err, c.want)
 		}
