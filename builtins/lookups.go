@@ -53,6 +53,30 @@ func (l *Lookups) Asked() (lookups []effect.Lookup, due time.Time) {
 	return lookups, l.due
 }
 
+// LookupText is a lookup of the controller with these bindings, as code. Hide leaves out the value of an index.
+func LookupText(bindings []Binding, l effect.Lookup, hide bool) string {
+	if l.Watch == "" {
+		return "values"
+	}
+	text := l.Watch
+	for _, b := range bindings {
+		if b.Name == l.Watch && b.Watch != nil {
+			text = "ctx.reads." + b.Watch.Read
+		}
+	}
+	if l.At == effect.Everywhere {
+		return text + ".all()"
+	}
+	if key, is := strings.CutPrefix(l.At, effect.AtObject("")); is {
+		return fmt.Sprintf("%s.get(%q)", text, key)
+	}
+	index, value, _ := strings.Cut(l.At, "=")
+	if hide || strings.HasPrefix(value, "\x00") { // or too long
+		return fmt.Sprintf("%s.by(%q, …)", text, index)
+	}
+	return fmt.Sprintf("%s.by(%q, %q)", text, index, value)
+}
+
 // Values notes that the values of the module were looked at.
 func (l *Lookups) Values() {
 	l.mu.Lock()

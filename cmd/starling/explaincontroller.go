@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,8 @@ func newExplainControllerCommand() *cobra.Command {
 		Short: "Say what controllers do about the children of a parent, and why",
 		Long: `Asks the starling that runs on this machine, through its local socket, what the controllers
 of a module have decided when they looked last at a parent: what is done about its
-children, and for what the rest waits. With --modules it asks nobody: the controllers of
+children, for what the rest waits, where desired has looked beside the children (a change
+there has it look again), and when it looks again by itself. With --modules it asks nobody: the controllers of
 the tree run in a simulated cluster, as those of starling explain values.
 
 KEY is NAMESPACE/NAME, or the name of a cluster-scoped parent.`,
@@ -62,6 +64,12 @@ func (f *explainFlags) controller(cmd *cobra.Command, module, key string) error 
 		case p.Failure == "":
 			say(cmd, "controller %s: nothing is left to be done", p.Controller)
 		}
+		for _, at := range p.Looked {
+			say(cmd, "  has looked at %s", at)
+		}
+		if p.Next != nil {
+			say(cmd, "  looks again at %s", p.Next.UTC().Format(time.RFC3339))
+		}
 	}
 	return nil
 }
@@ -87,6 +95,9 @@ func (f *explainFlags) parents(cmd *cobra.Command, module, key string) ([]status
 	for i := range parents { // errors may quote what a hook has read out of a Secret
 		p := &parents[i]
 		p.Failure, p.Waits = plan.MaskText(w, p.Failure), plan.MaskText(w, p.Waits)
+		for j, at := range p.Looked {
+			p.Looked[j] = plan.MaskText(w, at)
+		}
 	}
 	return parents, err
 }

@@ -1,6 +1,9 @@
 package status
 
-import "io"
+import (
+	"io"
+	"time"
+)
 
 // Parent is what a controller has decided about one of its parents when it looked last.
 type Parent struct {
@@ -11,6 +14,12 @@ type Parent struct {
 	Failure string `json:"failure,omitempty"`
 	// Waits says for what the rest waits, "" when nothing is left to be done.
 	Waits string `json:"waits,omitempty"`
+	// Looked says where that look has looked beside the children, as code: `ctx.reads.nodes.get("n1")`, or
+	// `values`. Many places of one watch are `.all()`; values of indexes that may be secret are left out.
+	Looked []string `json:"looked,omitempty"`
+	// Next is when it looks again though nothing changes, for ctx.reached or a child that is left for a
+	// moment; nil: never. Tries after a failure are not among it.
+	Next *time.Time `json:"next,omitempty"`
 	// Actions are what was to be done then, and why nothing was: none when all is as it should be.
 	Actions []Action `json:"actions"`
 }

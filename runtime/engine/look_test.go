@@ -133,17 +133,47 @@ func TestLookupsOfAnotherLife(t *testing.T) {
 	w.ran("web/a[x] modified")
 }
 
+// People are told where a parent has looked. A value that may come out of a Secret, or of the values, is left out.
+func TestPeopleAreToldWhereAParentHasLooked(t *testing.T) {
+	w := readers(t, map[string]string{"x": "/a/p zone=x", "y": "values zone=x *", "z": "values zone=x", "none": ""})
+	told := func(name string) string {
+		parents, err := w.e.Parents("web", name)
+		if err != nil || len(parents) != 1 {
+			t.Fatal(parents, err)
+		}
+		return strings.Join(parents[0].Looked, "; ")
+	}
+	for name, want := range map[string]string{
+		"x": `ctx.reads.pods.get("a/p"); ctx.reads.pods.by("zone", "x")`, "y": "values; ctx.reads.pods.all()",
+		"z": `values; ctx.reads.pods.by("zone", …)`, "none": "",
+	} {
+		if got := told(name); got != want {
+			t.Errorf("%s: told %s, want %s", name, got, want)
+		}
+	}
+	w.e.modules["web"].hooks[0].gen.Bindings[1].Watch.Kind = "Secret"
+	if got := told("x"); got != `ctx.reads.pods.get("a/p"); ctx.reads.pods.by("zone", …)` {
+		t.Errorf("told %s", got)
+	}
+}
+
 func TestATimeThatAControllerAsksFor(t *testing.T) {
 	w := readers(t, map[string]string{"x": "", "y": ""})
 	at := w.now.Add(time.Minute)
 	w.due["x"] = at
 	w.happens("modified", "x")
 	w.runs = nil
+	if parents, err := w.e.Parents("web", "x"); err != nil || parents[0].Next == nil || !parents[0].Next.Equal(at) {
+		t.Errorf("people are told %+v, %v", parents, err)
+	}
 	w.advance(59 * time.Second)
 	w.ran("")
 	delete(w.due, "x")
 	w.advance(time.Second)
 	w.ran("web/a[x] requeue")
+	if parents, err := w.e.Parents("web", "x"); err != nil || parents[0].Next != nil {
+		t.Errorf("people are told %+v, %v", parents, err)
+	}
 	w.advance(time.Hour)
 	w.ran("")
 

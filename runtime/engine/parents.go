@@ -3,9 +3,12 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -34,6 +37,10 @@ func (e *Engine) Parents(module, key string) ([]status.Parent, error) {
 			continue
 		}
 		p := status.Parent{Controller: h.gen.ID, Key: key, Failure: s.Why(), Waits: s.Waits(), Actions: []status.Action{}}
+		p.Looked = h.lookedAt(key)
+		if at := e.agenda.At(work(s)); !at.IsZero() {
+			p.Next = &at
+		}
 		for _, a := range s.Actions() {
 			p.Actions = append(p.Actions, status.Action{Op: string(a.Op), Child: a.ID.String(), Part: a.Part, Why: a.Why})
 		}
@@ -52,6 +59,20 @@ func (e *Engine) Parents(module, key string) ([]status.Parent, error) {
 		keys = append(keys[:shown], fmt.Sprintf("%d more", more))
 	}
 	return nil, fmt.Errorf("there is no parent %q; there are %s", key, strings.Join(keys, ", "))
+}
+
+// lookedAt says where the last look at a parent has looked. A value of an index may come out of a Secret, or out
+// of the values, if these were looked at.
+func (h *hook) lookedAt(key string) (out []string) {
+	lookups := h.lookups.Of(key)
+	hide := slices.ContainsFunc(lookups, func(l effect.Lookup) bool { return l.Watch == "" }) ||
+		slices.ContainsFunc(h.gen.Bindings, func(b builtins.Binding) bool {
+			return b.Watch != nil && b.Watch.Kind == "Secret" && (b.Watch.Read != "" || b.Name == h.gen.ForEach)
+		})
+	for _, l := range lookups {
+		out = append(out, builtins.LookupText(h.gen.Bindings, l, hide))
+	}
+	return out
 }
 
 // Actions returns what a controller has decided about a parent when it looked last; false: there is no such

@@ -81,6 +81,9 @@ func (t *Set) Ran(key string, run uint64, lookups []effect.Lookup) (stale []effe
 	return stale
 }
 
+// Of returns where the last run of a key has looked, sorted.
+func (t *Set) Of(key string) []effect.Lookup { return slices.Clone(t.of[key]) }
+
 // Forget drops a key.
 func (t *Set) Forget(key string) {
 	for _, l := range t.of[key] {

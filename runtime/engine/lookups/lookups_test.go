@@ -32,6 +32,10 @@ func TestThoseThatHaveLookedThereAreWoken(t *testing.T) {
 	wakes(t, s.Move("pods", []string{effect.AtObject("n2")}, 3, false))
 	wakes(t, s.Move("", nil, 3, false), "b")
 
+	if got, want := s.Of("b"), []effect.Lookup{at("", effect.Everywhere), at("nodes", effect.AtObject("n2"))}; !slices.Equal(got, want) {
+		t.Errorf("it has looked at %v, want %v", got, want)
+	}
+
 	s.Ran("c", 4, nil)
 	wakes(t, s.Move("nodes", []string{effect.AtObject("n1")}, 4, false), "a")
 	s.Forget("a")
