@@ -93,7 +93,7 @@ func (c *call) reads(h *HookDecl) error {
 			return fmt.Errorf("%s: nobody sees the events; leave keep out", name)
 		}
 		w.Read = name
-		h.Bindings = append(h.Bindings, Binding{Name: "reads-" + name, Watch: &w})
+		h.Bindings = append(h.Bindings, Binding{Name: readsBinding + name, Watch: &w})
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/starling-operator/starling/runtime/message"
 )
 
+// readsBinding begins the names of the bindings of reads=.
+const readsBinding = "reads-"
+
 // maxLookups bounds how many places one run looks at.
 const maxLookups = 10_000
 
@@ -53,17 +56,12 @@ func (l *Lookups) Asked() (lookups []effect.Lookup, due time.Time) {
 	return lookups, l.due
 }
 
-// LookupText is a lookup of the controller with these bindings, as code. Hide leaves out the value of an index.
-func LookupText(bindings []Binding, l effect.Lookup, hide bool) string {
+// LookupText is a lookup as code. Hide leaves out the value of an index.
+func LookupText(l effect.Lookup, hide bool) string {
 	if l.Watch == "" {
 		return "values"
 	}
-	text := l.Watch
-	for _, b := range bindings {
-		if b.Name == l.Watch && b.Watch != nil {
-			text = "ctx.reads." + b.Watch.Read
-		}
-	}
+	text := "ctx.reads." + strings.TrimPrefix(l.Watch, readsBinding)
 	if l.At == effect.Everywhere {
 		return text + ".all()"
 	}

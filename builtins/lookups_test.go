@@ -100,6 +100,23 @@ func TestLookups(t *testing.T) {
 	}
 }
 
+func TestLookupsAreToldAsCode(t *testing.T) {
+	for want, l := range map[string]effect.Lookup{
+		"values":                         {At: effect.Everywhere},
+		"ctx.reads.pods.all()":           {Watch: "reads-pods", At: effect.Everywhere},
+		`ctx.reads.pods.get("a/p")`:      {Watch: "reads-pods", At: effect.AtObject("a/p")},
+		`ctx.reads.pods.by("x", "a=\"")`: {Watch: "reads-pods", At: effect.AtIndex("x", `a="`)},
+		`ctx.reads.pods.by("x", …)`:      {Watch: "reads-pods", At: effect.AtIndex("x", strings.Repeat("y", 300))},
+	} {
+		if got := LookupText(l, false); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if got := LookupText(effect.Lookup{Watch: "reads-pods", At: effect.AtIndex("x", "s3cret")}, true); got != `ctx.reads.pods.by("x", …)` {
+		t.Errorf("got %s", got)
+	}
+}
+
 // Places of different values, and of names, are different, however long these are and whatever they hold.
 func TestPlaces(t *testing.T) {
 	long := strings.Repeat("x", 300)

@@ -70,7 +70,7 @@ func (h *hook) lookedAt(key string) (out []string) {
 			return b.Watch != nil && b.Watch.Kind == "Secret" && (b.Watch.Read != "" || b.Name == h.gen.ForEach)
 		})
 	for _, l := range lookups {
-		out = append(out, builtins.LookupText(h.gen.Bindings, l, hide))
+		out = append(out, builtins.LookupText(l, hide))
 	}
 	return out
 }

@@ -158,8 +158,8 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		request.Compose, request.Secrets = a.Values.Compose, a.SecretTexts
 	}
 	take := x.o.Record
-	if g.Hook(a.Hook.ID) != a.Hook || readsRows(a.Hook) {
-		take = nil // the tree that its code is in is not at hand, or the rows that it looks up are not
+	if g.Hook(a.Hook.ID) != a.Hook {
+		take = nil // the tree that its code is in is not at hand
 	}
 	trace := record.Start(take, a.Run, g.Number, &request)
 	result := hook.Run(x.charged(ctx, a.Module.Name), request)

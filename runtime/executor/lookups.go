@@ -2,13 +2,11 @@ package executor
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"sync/atomic"
 
 	"go.starlark.net/starlark"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -58,11 +56,6 @@ func (x *Executor) lookups(a engine.RunHook, lost *atomic.Bool) func(effect.Look
 		}
 		return rows, nil
 	}
-}
-
-// readsRows says whether the hook is a controller with reads=.
-func readsRows(h *generation.Hook) bool {
-	return slices.ContainsFunc(h.Bindings, func(b builtins.Binding) bool { return b.Watch != nil && b.Watch.Read != "" })
 }
 
 // reads says whether a binding is one of reads= of a controller.

@@ -36,6 +36,7 @@ type inputs struct {
 	Events    part              `cbor:"events"`    // []event
 	Snapshots map[string]Name   `cbor:"snapshots"` // lists of parts, each []value
 	Synced    map[string]bool   `cbor:"synced,omitempty"`
+	Unsynced  []reconcile.Kind  `cbor:"unsynced,omitempty"`
 	Lacking   map[string]string `cbor:"lacking,omitempty"`
 	Secrets   []string          `cbor:"secrets,omitempty"` // bindings that watch Secrets
 	Key       string            `cbor:"key,omitempty"`
@@ -66,8 +67,10 @@ type composed struct {
 // read is an answer of the world.
 type read struct {
 	question
-	Answer part   `cbor:"answer"`
+	Answer part   `cbor:"answer"` // of rows []value
 	Err    string `cbor:"err,omitempty"`
+	// List is the list of parts with all rows of a watch, each []value: other runs have most of them, too.
+	List *Name `cbor:"list,omitempty"`
 	// NoAnswer says that Err is a [builtins.NoAnswerError].
 	NoAnswer bool `cbor:"noAnswer,omitempty"`
 }

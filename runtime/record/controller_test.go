@@ -32,12 +32,7 @@ def one(ctx, o):
 controller("one", k8s.watch("example.org/v1", "Parent"), one, owns = [owns("v1", "ConfigMap"), owns("v1", "Secret")])
 `
 
-func controllerTree(t *testing.T, file string) *generation.Generation {
-	t.Helper()
-	read, err := tree.Read(fstest.MapFS{
-		"web/module.star":    {Data: []byte("module()\n")},
-		"web/hooks/one.star": {Data: []byte(file)},
-		"web/hooks/one_test.star": {Data: []byte(`
+const controllerTest = `
 def test_one(t):
     t.start()
     t.cluster.apply({"apiVersion": "example.org/v1", "kind": "Parent", "metadata": {"name": "p", "namespace": "a"}, "spec": {"password": "hush-hush"}})
@@ -45,7 +40,14 @@ def test_one(t):
     t.clock.advance("1m")
     print("made " + t.cluster.get("v1", "Secret", "s", "a").data.made)
     t.cluster.delete("example.org/v1", "Parent", "p", "a")
-`)},
+`
+
+func controllerTree(t *testing.T, file, test string) *generation.Generation {
+	t.Helper()
+	read, err := tree.Read(fstest.MapFS{
+		"web/module.star":         {Data: []byte("module(grants = [grant(\"v1\", \"Secret\", verbs = [\"get\", \"list\", \"watch\"], namespaces = [\"*\"])])\n")},
+		"web/hooks/one.star":      {Data: []byte(file)},
+		"web/hooks/one_test.star": {Data: []byte(test)},
 	}, tree.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +58,7 @@ def test_one(t):
 // A run of a controller has the parent and its children, and what was decided. The content of Secrets is
 // sealed, and shown to nobody.
 func TestControllersAreRecorded(t *testing.T) {
-	g := controllerTree(t, controllerFile)
+	g := controllerTree(t, controllerFile, controllerTest)
 	var traces []*record.Trace
 	var made string
 	err := testrunner.Run(t.Context(), testrunner.Options{Tree: g.Tree, Generation: g, Std: stdlib.FS, Record: func(tr *record.Trace) { traces = append(traces, tr) }}, func(f testrunner.File) {
@@ -101,7 +103,7 @@ func TestControllersAreRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var decided []string
-	other := controllerTree(t, strings.Replace(controllerFile, `name = "late", after`, `name = "renamed", after`, 1))
+	other := controllerTree(t, strings.Replace(controllerFile, `name = "late", after`, `name = "renamed", after`, 1), controllerTest)
 	differ := 0
 	for _, h := range slices.Backward(headers) {
 		r, err := record.Load(k.dir, h.ID, k.key)

@@ -18,6 +18,7 @@ type DumpInputs struct {
 	Events    []any            `json:"events,omitempty"`
 	Snapshots map[string][]any `json:"snapshots,omitempty"`
 	Synced    map[string]bool  `json:"synced,omitempty"`
+	Unsynced  []string         `json:"unsynced,omitempty"` // kinds of which it did not know all children
 	Object    any              `json:"object,omitempty"`
 	Cleanup   bool             `json:"cleanup,omitempty"`
 	Values    any              `json:"values,omitempty"`
@@ -58,6 +59,9 @@ func (r *Record) Dump() (*Dump, error) {
 		}
 		out.Inputs.Events = append(out.Inputs.Events, shown)
 	}
+	for _, k := range r.in.Unsynced {
+		out.Inputs.Unsynced = append(out.Inputs.Unsynced, k.APIVersion+" "+k.Kind)
+	}
 	for binding, list := range r.snapshots {
 		shown := make([]any, len(list))
 		for i, v := range list {
@@ -78,6 +82,13 @@ func (r *Record) Dump() (*Dump, error) {
 		one := DumpRead{Question: m.Text(a.String())}
 		if a.err != nil {
 			one.Error = m.Text(a.err.Error())
+		}
+		if a.Verb == "rows" {
+			shown := make([]any, len(a.rows))
+			for i, v := range a.rows {
+				shown[i] = m.Plain(plainOf(v))
+			}
+			one.Answer = shown
 		}
 		if a.data != nil {
 			if err := c.read(a.data, &one.Answer); err != nil {

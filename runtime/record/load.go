@@ -98,7 +98,8 @@ type view struct {
 type answer struct {
 	question
 	err  error
-	data []byte // as the codec writes it
+	data []byte           // as the codec writes it
+	rows []starlark.Value // in its place, of rows
 }
 
 // Load reads one run. Errors: a [NotFoundError]; a [VersionError]; the key is not that
@@ -175,7 +176,12 @@ func (l *loader) run(p *parsed) (*Record, error) {
 	}
 	for _, one := range b.Reads {
 		a := answer{question: one.question, err: one.err()}
-		if a.data, err = l.bytes(one.Answer); err != nil {
+		if one.Verb == "rows" {
+			a.rows, err = l.rows(one)
+		} else {
+			a.data, err = l.bytes(one.Answer)
+		}
+		if err != nil {
 			return nil, err
 		}
 		r.reads = append(r.reads, a)
@@ -206,19 +212,10 @@ func (l *loader) inputs(r *Record, in *inputs) error {
 	}
 	r.object = object.starlark()
 	for binding, name := range in.Snapshots {
-		_, refs, err := l.file(name)
-		if err != nil {
+		var err error
+		if r.snapshots[binding], err = l.snapshot(name); err != nil {
 			return err
 		}
-		var all []*value
-		for _, ref := range refs {
-			var some []*value
-			if err := l.part(part{File: &ref}, &some); err != nil {
-				return err
-			}
-			all = append(all, some...)
-		}
-		r.snapshots[binding] = frozen(all)
 	}
 	for _, one := range append(in.Composed, in.Values) {
 		v := view{err: one.Err}
@@ -228,6 +225,33 @@ func (l *loader) inputs(r *Record, in *inputs) error {
 		r.values[one.After] = v
 	}
 	return nil
+}
+
+// snapshot reads a list of parts.
+func (l *loader) snapshot(name Name) ([]starlark.Value, error) {
+	_, refs, err := l.file(name)
+	if err != nil {
+		return nil, err
+	}
+	var all []*value
+	for _, ref := range refs {
+		var some []*value
+		if err := l.part(part{File: &ref}, &some); err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return frozen(all), nil
+}
+
+// rows reads those that a controller has found.
+func (l *loader) rows(r read) ([]starlark.Value, error) {
+	if r.List != nil {
+		return l.snapshot(*r.List)
+	}
+	var some []*value
+	err := l.part(r.Answer, &some)
+	return frozen(some), err
 }
 
 // maxRead bounds what one record may become in memory.

@@ -28,6 +28,7 @@ func NewMask(r *Record, others ...Outcome) *Mask {
 	m.inputs(r.in.Secrets, r.snapshots, r.events, r.object, r.in.Request)
 	if c, err := newCodec(); err == nil {
 		for _, a := range r.reads {
+			m.rows(r.in.Secrets, a.question, a.rows)
 			var data any
 			if a.data == nil || c.read(a.data, &data) == nil {
 				m.answer(a.question, data)
@@ -49,6 +50,10 @@ func maskOf(t *Trace, in *inputs, o Outcome) *Mask {
 	}
 	m.inputs(in.Secrets, t.request.Snapshots, t.request.Events, t.request.Object, in.Request)
 	for _, r := range t.reads {
+		if rows, ok := r.answer.([]starlark.Value); ok {
+			m.rows(in.Secrets, r.question, rows)
+			continue
+		}
 		if list, ok := r.answer.([]map[string]any); ok {
 			for _, obj := range list {
 				m.Object(obj)
@@ -93,6 +98,13 @@ func (m *Mask) value(v starlark.Value, ofSecret bool) {
 		m.Object(o.Map())
 	case ofSecret:
 		m.Leaves(plainOf(v))
+	}
+}
+
+// rows takes in what a controller has found.
+func (m *Mask) rows(secrets []string, q question, rows []starlark.Value) {
+	for _, v := range rows {
+		m.value(v, slices.Contains(secrets, q.About))
 	}
 }
 

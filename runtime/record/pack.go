@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 
+	"go.starlark.net/starlark"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -136,7 +138,7 @@ func (p *packer) source(tx *tx, t *Trace) (Name, error) {
 func (p *packer) inputs(tx *tx, t *Trace, in *inputs) error {
 	r := &t.request
 	*in = inputs{
-		Namespace: r.Namespace, Instance: r.Instance, Attempt: r.Attempt, Now: momentOf(r.Now), Synced: r.Synced, Lacking: r.Lacking,
+		Namespace: r.Namespace, Instance: r.Instance, Attempt: r.Attempt, Now: momentOf(r.Now), Synced: r.Synced, Unsynced: r.Unsynced, Lacking: r.Lacking,
 		Key: r.Key, Cleanup: r.Cleanup, Gone: r.Gone, Failed: r.Failed, Switches: r.Switches, Random: t.random,
 		Snapshots: map[string]Name{},
 	}
@@ -235,6 +237,13 @@ func (p *packer) reads(tx *tx, t *Trace) ([]read, error) {
 		if r.err != nil {
 			one.Err, one.NoAnswer = r.err.Error(), errors.As(r.err, new(*builtins.NoAnswerError))
 		}
+		if rows, ok := r.answer.([]starlark.Value); ok {
+			if err := p.rows(tx, t.request.Hook.ID, &one, rows); err != nil {
+				return nil, err
+			}
+			out = append(out, one)
+			continue
+		}
 		answer := r.answer
 		if f, ok := answer.(builtins.Fetched); ok {
 			answer = fetched{f.Status, f.Headers, f.Body}
@@ -246,6 +255,23 @@ func (p *packer) reads(tx *tx, t *Trace) ([]read, error) {
 		out = append(out, one)
 	}
 	return out, nil
+}
+
+// rows keeps those that a controller has found.
+func (p *packer) rows(tx *tx, hook string, one *read, rows []starlark.Value) (err error) {
+	if one.Rest == effect.Everywhere {
+		name, err := p.snapshot(tx, hook+" "+one.About, rows)
+		one.List = &name
+		return err
+	}
+	list := make([]*value, len(rows))
+	for i, row := range rows {
+		if list[i], err = valueOf(row); err != nil {
+			return err
+		}
+	}
+	one.Answer, err = p.part(tx, list)
+	return err
 }
 
 // part keeps data in place, or as its own file.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // asksAll is a hook that uses every input that there is.
@@ -180,5 +181,16 @@ func TestAnObjectOfForEach(t *testing.T) {
 	r := opened(t, s, 1)
 	if again := replayed(t, r, ReplayOptions{}); !again.Same || r.Key != "a" || len(again.Logs) != 1 {
 		t.Errorf("%+v", again)
+	}
+}
+
+func TestKindsOfUnknownChildrenAreKept(t *testing.T) {
+	m, s := newModule(t, "pass"), newStore(t, StoreOptions{})
+	want := []reconcile.Kind{{APIVersion: "apps/v1", Kind: "Deployment"}}
+	put(t, s, m.run(t, nil, func(r *hook.Request) { r.Unsynced = want }))
+	r := opened(t, s, 1)
+	dump, err := r.Dump()
+	if err != nil || !slices.Equal(r.in.Unsynced, want) || !slices.Equal(dump.Inputs.Unsynced, []string{"apps/v1 Deployment"}) {
+		t.Errorf("%v, %v, %v", r.in.Unsynced, dump.Inputs.Unsynced, err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"go.starlark.net/starlark"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/hook"
@@ -68,6 +70,9 @@ func Start(take func(*Trace), run uint64, generation int, r *hook.Request) *Trac
 	if r.Scope != nil {
 		r.Scope = t.scope
 	}
+	if r.Rows != nil {
+		r.Rows = t.rows
+	}
 	return t
 }
 
@@ -123,6 +128,13 @@ func (t *Trace) scope(apiVersion, kind string) (bool, error) {
 	namespaced, err := t.request.Scope(apiVersion, kind)
 	t.note(scopeQuestion(apiVersion, kind), namespaced, err, 0)
 	return namespaced, err
+}
+
+// rows are those of a watch, which holds them anyway.
+func (t *Trace) rows(l effect.Lookup) ([]starlark.Value, error) {
+	found, err := t.request.Rows(l)
+	t.note(rowsQuestion(l), found, err, 1+len(found)>>6)
+	return found, err
 }
 
 // The others are the trace itself, under other names: a run costs no more memory than
@@ -183,7 +195,7 @@ func (l *tapLog) Log(level builtins.Level, msg string, fields []builtins.Field) 
 // question is what a run asks the world: what kind of question, and all that its
 // answer depends on.
 type question struct {
-	// Verb is "get", "list", "http" or "kind".
+	// Verb is "get", "list", "http", "kind" or "rows".
 	Verb string `cbor:"verb"`
 	// About names it for people, without what may be secret.
 	About string `cbor:"about"`
@@ -224,6 +236,11 @@ func scopeQuestion(apiVersion, kind string) question {
 	return question{Verb: "kind", About: apiVersion + " " + kind}
 }
 
+// rowsQuestion is that of a controller for rows of its reads=. About is the binding, Rest the place.
+func rowsQuestion(l effect.Lookup) question {
+	return question{Verb: "rows", About: l.Watch, Rest: l.At}
+}
+
 // String names the question as a hook asks it.
 func (q question) String() string {
 	switch q.Verb {
@@ -231,6 +248,9 @@ func (q question) String() string {
 		return "k8s." + q.Verb + " of " + q.About
 	case "http":
 		return "http.get of " + q.About
+	case "rows":
+		at, _ := q.Rest.(string)
+		return builtins.LookupText(effect.Lookup{Watch: q.About, At: at}, true)
 	}
 	return "whether " + q.About + " has namespaces"
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"go.starlark.net/starlark"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -58,27 +60,35 @@ func (e *notAskedError) Error() string {
 	return fmt.Sprintf("the record has no answer to %s: the recorded run did not ask", e.question)
 }
 
-// ask gives an answer of the record.
-func (w *world) ask(q question, into any) error {
+// next is the next answer of the record to a question.
+func (w *world) next(q question) (a answer, err error) {
 	key, err := w.key(q)
 	if err != nil {
-		return err
+		return a, err
 	}
 	known := w.answers[key]
 	if len(known) == 0 {
-		return &notAskedError{q}
+		return a, &notAskedError{q}
 	}
-	a := known[0]
 	if len(known) > 1 {
 		w.answers[key] = known[1:]
 	}
-	if a.err != nil {
-		return a.err
-	}
-	if a.data == nil {
-		return nil
+	return known[0], known[0].err
+}
+
+// ask gives an answer of the record.
+func (w *world) ask(q question, into any) error {
+	a, err := w.next(q)
+	if err != nil || a.data == nil {
+		return err
 	}
 	return w.codec.read(a.data, into)
+}
+
+// rows are those that the recorded run has found there.
+func (w *world) rows(l effect.Lookup) ([]starlark.Value, error) {
+	a, err := w.next(rowsQuestion(l))
+	return a.rows, err
 }
 
 // Get implements [builtins.Reader].
