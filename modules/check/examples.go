@@ -184,11 +184,12 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 		Key: key, Parent: object.New(parent), Look: look,
 		Lookups: builtins.NewLookups(builtins.LookupsOptions{Bindings: h.Bindings}), // there is nothing to find
 	}
-	_, _, err := c.gen.Host.Call(c.ctx, q.Decide(h.Fn, &out), nil, script.CallOptions{
+	options := script.CallOptions{
 		Name:    h.ID,
 		Context: &builtins.Context{Phase: builtins.PhaseDesired, Run: run, Log: silent{}},
 		Limits:  script.Limits{Wall: h.Timeout},
-	})
+	}
+	_, _, err := c.gen.Host.Call(c.ctx, q.Decide(h.Fn, &out), nil, options)
 	switch {
 	case err != nil:
 		c.addError("examples", m.Name, err)
@@ -198,6 +199,34 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 	missing := map[string]bool{}
 	for i := range out.Parts {
 		c.part(m, h, s, &out.Parts[i], missing)
+	}
+	if tell := h.Controller.Status; tell != nil && err == nil {
+		var told map[string]any
+		if _, _, err := c.gen.Host.Call(c.ctx, q.Status(tell, &told), nil, options); err != nil {
+			c.addError("examples", m.Name, err)
+			return
+		}
+		c.status(m, e, s, parent, told)
+	}
+}
+
+// status looks at the fields that a controller gives the status of an object.
+func (c *checker) status(m *generation.Module, e example, s *store.Store, parent, fields map[string]any) {
+	ref := effect.RefOf(parent)
+	k, known := s.KindOf(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if !known {
+		return
+	}
+	obj := maps.Clone(parent)
+	obj["status"] = fields
+	t := store.Target{GVR: k.GVR(), Namespace: ref.Namespace, Name: ref.Name, Subresource: "status"}
+	written, err := s.Update(t, obj, store.WriteOptions{Manager: "starling", DryRun: true})
+	if err != nil {
+		c.addAt(Error, "examples", m.Name, e.file, fmt.Sprintf("%s: the API server refuses its status: %s", ref, err), "")
+		return
+	}
+	for _, warning := range written.Warnings {
+		c.addAt(Warning, "examples", m.Name, e.file, fmt.Sprintf("%s: its status: %s", ref, warning), "")
 	}
 }
 
