@@ -24,7 +24,7 @@ type Desired struct {
 
 // Wanted is what [reconcile.Actions] takes of the answer.
 func (d *Desired) Wanted() reconcile.Wanted {
-	var w reconcile.Wanted
+	w := reconcile.Wanted{Parts: slices.Grow([]reconcile.Part(nil), len(d.Parts))} // nil without parts
 	for i := range d.Parts {
 		w.Parts = append(w.Parts, d.Parts[i].Part)
 	}

@@ -1,6 +1,9 @@
 package builtins
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -34,6 +37,33 @@ func TestPartsAreBounded(t *testing.T) {
 		"r = [part({'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'a'}, 'data': {'k': 'x' * 900}}) for _ in range(3)]")
 	if err == nil || !strings.Contains(err.Error(), "effects limit: larger than 2000 bytes together") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Children carry digests of parts. They are those of this text in each version of Starling: with others all
+// children would be written again after an upgrade.
+func TestDigestsStay(t *testing.T) {
+	yes, no := true, false
+	obj := map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a", "namespace": "b"},
+		"stringData": map[string]any{"n": int64(1), "f": 1.5, "text": "<ä>\n", "list": []any{nil, true}},
+	}
+	for name, p := range map[string]Part{
+		"bare":  {Object: obj},
+		"none":  {},
+		"owner": {Object: obj, Owner: &yes},
+		"not":   {Object: obj, Owner: &no, Ready: ReadyExists, Pos: "x.star:1"},
+		"fill":  {Object: obj, Owner: &no, Fill: []Fill{{"a", Generated{"password", 20}}, {"b<", Generated{"key", 32}}}},
+		"empty": {Object: obj, Fill: []Fill{}},
+	} {
+		text, err := json.Marshal([]any{p.Object, p.Fill, p.Owner})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(text)
+		if got, err := p.digest(); err != nil || got != hex.EncodeToString(sum[:16]) {
+			t.Errorf("%s: got %s and %v, not the digest of %s", name, got, err, text)
+		}
 	}
 }
 

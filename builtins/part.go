@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -65,13 +66,34 @@ func (c *call) madePart(kind string, p Part) (starlark.Value, error) {
 	if err := c.run.spend(0, "parts", size); err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal([]any{p.Object, p.Fill, p.Owner})
-	if err != nil {
+	var err error
+	if p.Digest, err = p.digest(); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.ID, err)
 	}
-	sum := sha256.Sum256(text)
-	p.Digest = hex.EncodeToString(sum[:16])
 	return &declared[Part]{kind, p}, nil
+}
+
+// digest stands for the object that a part asks for. Children carry it: one that is made in another way has
+// each of them written again.
+func (p *Part) digest() (string, error) {
+	var room [1024]byte
+	text, err := object.AppendJSON(append(room[:0], '['), p.Object)
+	if err != nil {
+		return "", err
+	}
+	fill, owner := []byte("null"), []byte("null")
+	if p.Fill != nil {
+		if fill, err = json.Marshal(p.Fill); err != nil {
+			return "", err
+		}
+	}
+	if p.Owner != nil {
+		owner = strconv.AppendBool(nil, *p.Owner)
+	}
+	text = append(append(text, ','), fill...)
+	text = append(append(text, ','), owner...)
+	sum := sha256.Sum256(append(text, ']'))
+	return hex.EncodeToString(sum[:16]), nil
 }
 
 // partName is name=, or what the child is called.

@@ -217,23 +217,39 @@ func (c *converter) mapping(v starlark.IterableMapping) (any, error) {
 	if err := c.enter(v); err != nil {
 		return nil, err
 	}
-	out := map[string]any{}
-	for _, item := range v.Items() {
-		k, ok := starlark.AsString(item[0])
-		if !ok {
-			return nil, fmt.Errorf("key %s: got %s, want string", message.Cut(item[0].String(), maxQuoted), item[0].Type())
+	out := make(map[string]any, max(0, min(starlark.Len(v), c.left/valueCost)))
+	if dict, is := v.(*starlark.Dict); is { // without a tuple for each item
+		it := dict.Iterate()
+		defer it.Done()
+		var key starlark.Value
+		for it.Next(&key) {
+			e, _, _ := dict.Get(key) // it is there
+			if err := c.item(out, key, e); err != nil {
+				return nil, err
+			}
 		}
-		if _, err := c.text(k); err != nil {
-			return nil, fmt.Errorf("key %s: %w", strconv.Quote(message.Cut(k, maxQuoted)), err)
+	} else {
+		for _, item := range v.Items() {
+			if err := c.item(out, item[0], item[1]); err != nil {
+				return nil, err
+			}
 		}
-		p, err := c.below(k, item[1])
-		if err != nil {
-			return nil, err
-		}
-		out[k] = p
 	}
 	c.leave()
 	return out, nil
+}
+
+// item puts one item of a mapping into out.
+func (c *converter) item(out map[string]any, key, v starlark.Value) (err error) {
+	k, ok := starlark.AsString(key)
+	if !ok {
+		return fmt.Errorf("key %s: got %s, want string", message.Cut(key.String(), maxQuoted), key.Type())
+	}
+	if err := c.valid(k); err != nil {
+		return fmt.Errorf("key %s: %w", strconv.Quote(message.Cut(k, maxQuoted)), err)
+	}
+	out[k], err = c.below(k, v)
+	return err
 }
 
 func (c *converter) fields(v *starlarkstruct.Struct) (any, error) {
@@ -297,14 +313,22 @@ func same(a, b starlark.Value) bool {
 	return a == b
 }
 
-func (c *converter) text(s string) (string, error) {
-	if err := c.pay(len(s)); err != nil {
-		return "", err
-	}
-	if !utf8.ValidString(s) {
-		return "", fmt.Errorf("text is not valid UTF-8; use base64.encode")
+func (c *converter) text(s string) (any, error) {
+	if err := c.valid(s); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// valid counts a text, and makes sure that JSON can hold it.
+func (c *converter) valid(s string) error {
+	if err := c.pay(len(s)); err != nil {
+		return err
+	}
+	if !utf8.ValidString(s) {
+		return errors.New("text is not valid UTF-8; use base64.encode")
+	}
+	return nil
 }
 
 func (c *converter) pay(n int) error {

@@ -55,9 +55,12 @@ func HeldIn(obj map[string]any) (out []Held) {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	for name, v := range annotations {
+		if !strings.HasPrefix(name, FieldsPrefix) { // those of each child are looked through at each run
+			continue
+		}
 		text, _ := v.(string)
 		words := strings.Split(text, " ")
-		if !strings.HasPrefix(name, FieldsPrefix) || len(words) != 4 {
+		if len(words) != 4 {
 			continue
 		}
 		h := Held{Holder{Key: words[3], Controller: words[0], Subresource: strings.TrimPrefix(words[2], ".")}, name, words[1]}
