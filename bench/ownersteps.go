@@ -118,10 +118,11 @@ func (x *owners) addSides(what string, took map[string][]time.Duration, aims map
 	}
 }
 
-// looks waits until a starling has looked at each parent.
+// looks waits until a starling has looked at each parent. It does not ask often: its processor time, which is
+// shown beside, holds the answers.
 func (x *owners) looks(ctx context.Context, s *starling) error {
 	for runs := 0; runs < x.parents; {
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 		var err error
