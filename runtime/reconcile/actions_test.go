@@ -144,6 +144,10 @@ func TestActions(t *testing.T) {
 			want: "release fields of a (scale): no part wants it\n"},
 		{name: "fields and the object are two children", parts: []Part{wants("a")}, children: []Child{has("a"), has("a", hasFields)},
 			want: "release fields of a (scale): no part wants it\n"},
+		{name: "fields of an object that is not there keep no child", parts: []Part{wants("a", ofFields)}, children: []Child{has("old"), has("b", hasFields)},
+			want: "wait fields of a (scale): the object is not there\nrelease fields of b (scale): no part wants it\ndelete old: no part wants it\n"},
+		{name: "those that somebody else has do", parts: []Part{wants("a", ofFields)}, children: []Child{has("old"), has("a", hasFields, foreign("a/p"))},
+			want: "hold fields of a (scale): it belongs to a/p, and is left alone\nwait old: no part wants it, but a is not written: it belongs to a/p, and is left alone\n"},
 
 		{name: "the last layer goes first", children: []Child{has("a"), has("b", layer(1)), has("c", layer(1)), has("d", layer(2), retains)},
 			want: "hold d: no part wants it, and it is retained\ndelete b: no part wants it\ndelete c: no part wants it\nwait a: no part wants it; it goes after b\n"},

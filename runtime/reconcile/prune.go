@@ -7,7 +7,8 @@ import (
 )
 
 // prune says what is done about children that no part wants: the last layer goes first, and must be
-// gone before the one below it goes. Nothing goes before all parts are written.
+// gone before the one below it goes. Nothing goes before all parts are written, but for fields of objects that
+// are not there.
 func (d *decision) prune() (out []Action) {
 	var going []*Child
 	for id, c := range d.children {
@@ -60,12 +61,16 @@ func (d *decision) unpruned() string {
 		return d.unknown
 	}
 	for i := range d.parts {
-		if a := &d.parts[i]; a.op != "" && !a.written {
+		if a := &d.parts[i]; a.op != "" && !a.written && !a.lacksTarget() {
 			return a.guilt()
 		}
 	}
 	return ""
 }
+
+// lacksTarget says that the part is fields of an object that is not there: it may never come, and children
+// would stay as long.
+func (a *part) lacksTarget() bool { return a.ID.Fields && a.child == nil }
 
 // going says of a child that is being deleted why it is still there, as far as that is known.
 func (c *Child) going() string { return cmp.Or(c.Reason, "it is being deleted") }
