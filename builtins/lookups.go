@@ -36,6 +36,8 @@ type LookupsOptions struct {
 	Bindings []Binding
 	// Rows returns the rows at a place, frozen, sorted by namespace and name. Nil: there are none.
 	Rows func(effect.Lookup) ([]starlark.Value, error)
+	// Namespaced says whether the objects of a kind are known to have a namespace. Nil: nobody knows.
+	Namespaced func(apiVersion, kind string) bool
 	// Now is the time of the run.
 	Now time.Time
 }
@@ -208,6 +210,10 @@ func (r readValue) get(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.V
 		return nil, err
 	}
 	rows, err := r.at(effect.AtObject(key))
+	w, scoped := r.b.Watch, r.l.o.Namespaced
+	if err == nil && len(rows) == 0 && !strings.Contains(key, "/") && scoped != nil && scoped(w.APIVersion, w.Kind) {
+		err = fmt.Errorf("the key of a %s is \"namespace/name\", got %q", w.Kind, clip(key))
+	}
 	if err != nil || len(rows) == 0 {
 		return starlark.None, err
 	}

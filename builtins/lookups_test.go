@@ -29,7 +29,8 @@ func TestLookups(t *testing.T) {
 	nodes := &WatchBinding{Read: "nodes", Index: []Index{{Name: "zone"}, {Name: "label"}}}
 	calls := 0
 	o := LookupsOptions{
-		Bindings: []Binding{{Name: "pod", Watch: &WatchBinding{}}, {Name: "reads-nodes", Watch: nodes}, {Name: "reads-pods", Watch: &WatchBinding{Read: "pods"}}},
+		Bindings:   []Binding{{Name: "pod", Watch: &WatchBinding{}}, {Name: "reads-nodes", Watch: nodes}, {Name: "reads-pods", Watch: &WatchBinding{Kind: "Pod", Read: "pods"}}},
+		Namespaced: func(_, kind string) bool { return kind == "Pod" },
 		Rows: func(l effect.Lookup) ([]starlark.Value, error) {
 			calls++
 			switch l {
@@ -56,6 +57,9 @@ func TestLookups(t *testing.T) {
 		`ctx.reads.pods.by("color", "x")`:                               `ctx.reads.pods.by: there is no index "color" (its watch has none: k8s.watch(…, index = {…}))`,
 		`ctx.reads.pods.all()`:                                          `ctx.reads.pods.all: boom`,
 		`ctx.reads.nodes.get(1)`:                                        `ctx.reads.nodes.get: get: for parameter key: got int, want string`,
+		`ctx.reads.nodes.get("n2")`:                                     `None at /n2`,
+		`ctx.reads.pods.get("a/web")`:                                   `None`,
+		`ctx.reads.pods.get("web")`:                                     `ctx.reads.pods.get: the key of a Pod is "namespace/name", got "web"`,
 		`ctx.reads.node`:                                                `reads has no .node field or method (did you mean .nodes?)`,
 		`ctx.reached("2026-01-31T12:00:00Z")`:                           `True`,
 		`ctx.reached("2026-01-31T13:00:00+01:00")`:                      `True`,

@@ -15,6 +15,12 @@ import (
 // lookups answers what the functions of a controller ask in one run. The Secrets that they find are seen.
 func (r *Request) lookups(s *Seen) *builtins.Lookups {
 	o := builtins.LookupsOptions{Bindings: r.Hook.Bindings, Now: r.Now}
+	if r.Scope != nil {
+		o.Namespaced = func(apiVersion, kind string) bool { // false of one that is not served
+			is, err := r.Scope(apiVersion, kind)
+			return is && err == nil
+		}
+	}
 	if r.Rows != nil {
 		o.Rows = func(l effect.Lookup) ([]starlark.Value, error) {
 			rows, err := r.Rows(l)

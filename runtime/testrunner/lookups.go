@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -60,6 +61,10 @@ func (w *world) Reading(ctx context.Context, desired starlark.Callable, objects 
 		}
 	}
 	o.Bindings = h.Bindings
+	o.Namespaced = func(apiVersion, kind string) bool {
+		k, known := w.w.Store().KindOf(schema.FromAPIVersionAndKind(apiVersion, kind))
+		return known && k.Namespaced
+	}
 	o.Rows = func(l effect.Lookup) ([]starlark.Value, error) { return executor.RowsAt(watches, l.Watch, l.At), nil }
 	return o, nil
 }
