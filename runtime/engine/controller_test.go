@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.starlark.net/starlark"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/reconcile"
@@ -64,6 +66,44 @@ func TestAParentGoesAfterItsChildren(t *testing.T) {
 	w.ran("web/a[x] cleanup")
 	if _, there := w.objects["x"]; there {
 		t.Error("still held")
+	}
+}
+
+// A parent gets the finalizer before its first child, and without children it goes at once. A function that
+// cleans up is asked about each.
+func TestAParentWithoutChildrenIsLeftAlone(t *testing.T) {
+	clean := starlark.NewBuiltin("clean", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
+		return starlark.None, nil
+	})
+	for _, test := range []struct {
+		decl      builtins.ControllerDecl
+		childless bool
+		held      bool
+	}{
+		{builtins.ControllerDecl{}, true, false}, {builtins.ControllerDecl{}, false, true}, {builtins.ControllerDecl{Cleanup: clean}, true, true},
+	} {
+		h := eachHook("a", false)
+		h.Controller = &test.decl
+		w := newWorld(t, mod("web", isOn(), h))
+		w.objects["x"] = Object{Name: "x"}
+		w.childless = test.childless
+		w.start()
+		if w.objects["x"].Held != test.held || test.held != (w.writes > 0) {
+			t.Fatalf("%+v: held %t after %d writes", test, w.objects["x"].Held, w.writes)
+		}
+		if test.held {
+			continue
+		}
+		w.childless = false
+		w.happens("modified", "x")
+		if !w.objects["x"].Held {
+			t.Error("its first child comes without the finalizer")
+		}
+		w.childless = true
+		w.happens("modified", "x")
+		if !w.objects["x"].Held || w.writes != 1 {
+			t.Errorf("held %t after %d writes", w.objects["x"].Held, w.writes)
+		}
 	}
 }
 

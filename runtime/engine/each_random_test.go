@@ -287,14 +287,22 @@ func (g *garden) run(a RunHook) Input {
 		g.t.Errorf("a run about %s, which is gone, is no cleanup", a.Key)
 		return RunDone{Run: a.Run, Gone: true}
 	}
-	write.Kind, write.Object = effect.WriteApply, map[string]any{"version": p.version}
 	eff := set("seen."+a.Key, p.version)
-	eff.Writes, eff.State = []effect.Write{write}, map[string]any{"version": p.version}
+	eff.State = map[string]any{"version": p.version}
+	if g.wants(p) {
+		write.Kind, write.Object = effect.WriteApply, map[string]any{"version": p.version}
+	}
+	if g.wants(p) || made {
+		eff.Writes = []effect.Write{write}
+	}
 	if g.chance(2) {
 		eff.Requeue = time.Minute
 	}
-	return RunDone{Run: a.Run, Effects: eff}
+	return RunDone{Run: a.Run, Effects: eff, Children: len(eff.Writes) > 0}
 }
+
+// wants says whether something is made for an object. Some parents want no child.
+func (g *garden) wants(p *plant) bool { return !g.controls() || p.version%3 != 0 }
 
 func (g *garden) write(w effect.Write) error {
 	name := w.Ref.Name
@@ -385,6 +393,10 @@ func (g *garden) check() {
 		case p.deleting && p.selected:
 			g.t.Errorf("%s is still there: %+v", name, *p)
 		case p.deleting:
+		case g.on && p.selected && !g.wants(p):
+			if _, made := g.made[name]; made {
+				g.t.Errorf("%s is %+v, and has a child", name, *p)
+			}
 		case g.on && p.selected && (!p.held || g.made[name] != p.version):
 			g.t.Errorf("%s is %+v, made %d", name, *p, g.made[name])
 		case (!g.on || !p.selected) && p.held:

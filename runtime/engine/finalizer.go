@@ -174,7 +174,8 @@ func (e *Engine) unheld(asked asked, in Unheld) {
 }
 
 // held adds to the writes of a run what has to be done about the finalizer: before the
-// first write for an object that has none, after the last one of a cleanup.
+// first write for an object that has none, after the last one of a cleanup. A parent gets it before its first
+// child, unless there is a function that cleans up.
 func (e *Engine) held(r *asked) []effect.Write {
 	writes := r.done.Effects.Writes
 	f := e.finalizerOf(r.hook)
@@ -188,6 +189,7 @@ func (e *Engine) held(r *asked) []effect.Write {
 	case r.call().Cleanup:
 		write.Kind = effect.WriteRemoveFinalizer
 		return append(slices.Clip(writes), write)
+	case r.hook.gen.Controller != nil && !r.hook.asks() && !r.done.Children:
 	case r.subject.Hold():
 		return append([]effect.Write{write}, writes...)
 	}

@@ -114,6 +114,9 @@ type RunDone struct {
 	// Waits says why a controller has not done all about its parent, or "". A parent that is being deleted
 	// stays until nothing is left to be done.
 	Waits string
+	// Children says that the parent of a controller has children, or may have some once Effects are written: a
+	// parent without any needs no finalizer.
+	Children bool
 	// Actions are what a controller has decided about its parent.
 	Actions []reconcile.Action
 	// Lookups are where the functions of a controller have looked, Due is when one that has asked for a time looks

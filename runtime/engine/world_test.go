@@ -44,13 +44,14 @@ type world struct {
 	notes     []string // for the log
 
 	// hooks stand in for the Starlark functions, by id.
-	hooks   map[string]func(RunHook) (effect.Effects, error)
-	waits   string                     // what each run says that it waits for
-	actions []reconcile.Action         // and what it has decided
-	looks   map[string][]effect.Lookup // where the runs about an object look, by key
-	due     map[string]time.Time       // and for which time they ask
-	seen    func(RunHook)              // is told of each run; nil: nobody is
-	enabled map[string]func(values map[string]any) (builtins.Decision, error)
+	hooks     map[string]func(RunHook) (effect.Effects, error)
+	waits     string                     // what each run says that it waits for
+	actions   []reconcile.Action         // and what it has decided
+	childless bool                       // and that its parent has no children
+	looks     map[string][]effect.Lookup // where the runs about an object look, by key
+	due       map[string]time.Time       // and for which time they ask
+	seen      func(RunHook)              // is told of each run; nil: nobody is
+	enabled   map[string]func(values map[string]any) (builtins.Decision, error)
 	// served is false for watches of kinds that are not served.
 	unsynced  map[string]bool // ids of watches that stay incomplete
 	commitErr error
@@ -263,10 +264,10 @@ func (w *world) carryOut(a Action) Input {
 		}
 		f := w.hooks[a.Hook.ID]
 		if f == nil {
-			return RunDone{Run: a.Run, Waits: w.waits, Actions: w.actions, Lookups: w.looks[a.Key], Due: w.due[a.Key]}
+			return RunDone{Run: a.Run, Waits: w.waits, Children: !w.childless, Actions: w.actions, Lookups: w.looks[a.Key], Due: w.due[a.Key]}
 		}
 		effects, err := f(a)
-		return RunDone{Run: a.Run, Effects: effects, Waits: w.waits, Actions: w.actions, Lookups: w.looks[a.Key], Due: w.due[a.Key], Err: err}
+		return RunDone{Run: a.Run, Effects: effects, Waits: w.waits, Children: !w.childless, Actions: w.actions, Lookups: w.looks[a.Key], Due: w.due[a.Key], Err: err}
 	case Commit:
 		if w.commitErr != nil {
 			return Committed{Run: a.Run, Err: w.commitErr}

@@ -175,7 +175,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		trace.End(take, result, took)
 	}
 	return engine.RunDone{
-		Run: a.Run, Effects: result.Effects, Response: result.Response, Waits: result.Waits, Actions: result.Actions, Lookups: result.Lookups, Due: result.Due, Err: result.Err, Seen: result.Seen, Took: took,
+		Run: a.Run, Effects: result.Effects, Response: result.Response, Waits: result.Waits, Children: result.Children, Actions: result.Actions, Lookups: result.Lookups, Due: result.Due, Err: result.Err, Seen: result.Seen, Took: took,
 	}, result
 }
 

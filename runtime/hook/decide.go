@@ -55,12 +55,6 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	uid, _ := meta["uid"].(string)
 	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}, digests: map[string]string{}, held: map[reconcile.ID]string{}, changedBy: map[reconcile.ID]bool{}}
 	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller}
-	annotations, _ := meta["annotations"].(map[string]any)
-	if annotations[reconcile.PausedAnnotation] == "true" && !r.Cleanup {
-		result := Result{Waits: "it is paused by its annotation " + reconcile.PausedAnnotation}
-		d.status(&result.Effects, reconcile.Look{Paused: result.Waits}, nil)
-		return result
-	}
 	for live := range r.Family.Children {
 		if _, of := reconcile.ParentOf(live); of == uid && controllerOf(live) == r.Family.Controller && d.hears(live) {
 			d.live[reconcile.ChildOf(live).ID] = live
@@ -69,6 +63,13 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 			}
 		}
 		d.holds(live)
+	}
+	has := len(d.live)+len(r.Unsynced) > 0 // what is not known may be there
+	annotations, _ := meta["annotations"].(map[string]any)
+	if annotations[reconcile.PausedAnnotation] == "true" && !r.Cleanup {
+		result := Result{Children: has, Waits: "it is paused by its annotation " + reconcile.PausedAnnotation}
+		d.status(&result.Effects, reconcile.Look{Paused: result.Waits}, nil)
+		return result
 	}
 	namespace := d.ref.Namespace
 	if namespace == "" {
@@ -105,13 +106,13 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		err = again(ctx, fn, &out.Desired)
 	}
 	if err != nil { // what has not ended in time may go on, so nobody looks at its answer
-		result := Result{Usage: usage}
+		result := Result{Children: has, Usage: usage}
 		look := reconcile.Look{Failed: s.Err(err).Error(), Tries: r.Attempt}
 		result.Err, look.Final = final(err)
 		d.status(&result.Effects, look, nil)
 		return result
 	}
-	result := Result{Usage: usage, Found: d.found, Actions: out.Actions}
+	result := Result{Children: has, Usage: usage, Found: d.found, Actions: out.Actions}
 	switch {
 	case out.Hold && r.Cleanup:
 		result.Waits = "cleanup waits for " + out.Waiting
@@ -120,6 +121,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	default:
 		result.Wanted = d.wants(&out.Desired)
 		result.Effects, result.Size, result.Waits = d.effects(out.Actions)
+		result.Children = has || len(result.Effects.Writes) > 0
 	}
 	if r.Cleanup && len(out.Parts) > 0 && result.Waits == "" {
 		result.Waits = "cleanup keeps " + out.Parts[0].ID.String()
