@@ -107,7 +107,7 @@ func TestAKindThatIsNotServedAnyMore(t *testing.T) {
 	}
 }
 
-// A kind of before that cannot be listed holds nobody up.
+// A kind of before that may not be listed holds nobody up. While the API server is overloaded, its children stay known.
 func TestAKindOfBeforeWithoutRights(t *testing.T) {
 	const former = "web/a#children-secret"
 	w := newWorld(t, owner("1", "ConfigMap", "Secret"))
@@ -122,7 +122,14 @@ func TestAKindOfBeforeWithoutRights(t *testing.T) {
 	if _, there := w.objects["x"]; !there {
 		t.Fatal("the parent has gone")
 	}
-	w.in(WatchFailed{ID: former, Reason: "forbidden"})
+	for _, reason := range []string{"the API server is overloaded", "", "the API server is overloaded again"} {
+		w.in(WatchFailed{ID: former, Reason: reason})
+		w.advance(time.Hour)
+		if _, there := w.objects["x"]; !there {
+			t.Fatalf("the parent has gone: %q", reason)
+		}
+	}
+	w.in(WatchFailed{ID: former, Reason: "forbidden", Refused: true})
 	w.advance(time.Hour)
 	if _, there := w.objects["x"]; there {
 		t.Error("the parent is still there")

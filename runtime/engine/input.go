@@ -100,6 +100,8 @@ type WatchFailed struct {
 	ID, Reason string
 	// Lacks: its snapshot lacks objects that are there, so that no run may see it.
 	Lacks bool
+	// Refused: Starling may not list its kind. That does not pass by itself, as other trouble does.
+	Refused bool
 }
 
 // Tick says that the time of the last [Wake] has come.

@@ -97,7 +97,7 @@ func (e *Engine) watchFailed(in WatchFailed) {
 	}
 	w := h.watches.At(in.ID)
 	unsure := w.Unsure()
-	changed, news := w.Fail(e.now, watches.Trouble{Reason: in.Reason, Lacks: in.Lacks})
+	changed, news := w.Fail(e.now, watches.Trouble{Reason: in.Reason, Lacks: in.Lacks, Refused: in.Refused})
 	if !changed {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"go.starlark.net/starlark"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -63,6 +64,15 @@ func Synced(id string, served bool, entries []watch.Entry) engine.WatchSynced {
 	in := engine.WatchSynced{ID: id, Served: served}
 	for _, e := range entries {
 		in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held, Lacks: e.Lacks})
+	}
+	return in
+}
+
+// Failed is what the engine hears of a watch with trouble; a nil error says that it is over.
+func Failed(id string, err error, lacks bool) engine.WatchFailed {
+	in := engine.WatchFailed{ID: id, Lacks: lacks}
+	if err != nil {
+		in.Reason, in.Refused = err.Error(), apierrors.IsForbidden(err)
 	}
 	return in
 }

@@ -2,12 +2,15 @@ package executor
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.starlark.net/starlark"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -27,6 +30,22 @@ func TestWatchSpecHoldsTheWholeBinding(t *testing.T) {
 	})
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(watch.Spec{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A list that is refused is told apart from one that fails: the next try would be refused as well.
+func TestRefusedLists(t *testing.T) {
+	secrets := schema.GroupResource{Resource: "secrets"}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false}, {errors.New("cut off"), false}, {apierrors.NewTooManyRequests("later", 1), false}, {apierrors.NewServiceUnavailable("down"), false},
+		{apierrors.NewForbidden(secrets, "", nil), true}, {fmt.Errorf("cannot list: %w", apierrors.NewForbidden(secrets, "", nil)), true},
+	} {
+		if in := Failed("w", c.err, true); in.Refused != c.want || (in.Reason == "") != (c.err == nil) || !in.Lacks || in.ID != "w" {
+			t.Errorf("%v: %+v", c.err, in)
+		}
 	}
 }
 

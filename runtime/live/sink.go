@@ -126,7 +126,7 @@ func (s sink) Failed(id string, err error, lacks bool) {
 	}
 	switch {
 	case id != configWatch:
-		s.d.inbox.put(engine.WatchFailed{ID: id, Reason: reason, Lacks: lacks})
+		s.d.inbox.put(executor.Failed(id, err, lacks))
 	case err == nil:
 		// Before the first sync an empty snapshot does not mean that there
 		// is no ConfigMap.

@@ -109,15 +109,12 @@ func (w *World) follow(f *follower) (out []engine.Input) {
 
 // failed tells of a failure that is new, or over.
 func (f *follower) failed(err error, lacks bool) []engine.Input {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text == f.failure && lacks == f.lacks {
+	in := executor.Failed(f.spec.ID, err, lacks)
+	if in.Reason == f.failure && lacks == f.lacks {
 		return nil
 	}
-	f.failure, f.lacks = text, lacks
-	return []engine.Input{engine.WatchFailed{ID: f.spec.ID, Reason: text, Lacks: lacks}}
+	f.failure, f.lacks = in.Reason, lacks
+	return []engine.Input{in}
 }
 
 // list returns what a watch is about, at a version of the cluster; "" means now.

@@ -31,6 +31,8 @@ type Trouble struct {
 	Reason string
 	// Lacks: the snapshot lacks objects that are there, for the filter fails on them.
 	Lacks bool
+	// Refused: the kind may not be listed.
+	Refused bool
 }
 
 // state is how far a watch has come.
@@ -72,11 +74,11 @@ func (w *Watch) Synced() bool {
 }
 
 // Unsure says that nobody knows which objects there are, though a run may begin. A kind that was served comes
-// back with its objects, unless somebody has deleted its definition. Of a kind of before that cannot be listed
-// none are known: the rights on it may have gone with the kind.
+// back with its objects, unless somebody has deleted its definition. Of a kind of before that may not be listed
+// none are known: the rights on it may have gone with the kind. Other trouble with it passes.
 func (w *Watch) Unsure() bool {
 	if w.Decl.Former {
-		return w.state == listing && w.trouble.Reason == ""
+		return w.state == listing && !w.trouble.Refused
 	}
 	return w.state == gone
 }

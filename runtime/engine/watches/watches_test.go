@@ -97,11 +97,11 @@ func TestWaitsAndTrouble(t *testing.T) {
 		trouble       Trouble
 		changed, news bool
 	}{
-		{0, Trouble{"x fails", false}, true, true},
-		{0, Trouble{"x fails", false}, false, false},
-		{time.Second, Trouble{"y fails", true}, true, false}, // too soon for the log
-		{time.Hour, Trouble{"y fails", true}, false, false},
-		{time.Hour, Trouble{"z fails", true}, true, true},
+		{0, Trouble{Reason: "x fails"}, true, true},
+		{0, Trouble{Reason: "x fails"}, false, false},
+		{time.Second, Trouble{Reason: "y fails", Lacks: true}, true, false}, // too soon for the log
+		{time.Hour, Trouble{Reason: "y fails", Lacks: true}, false, false},
+		{time.Hour, Trouble{Reason: "z fails", Lacks: true}, true, true},
 		{time.Hour, Trouble{}, true, false},
 	} {
 		now = now.Add(step.after)
