@@ -26,7 +26,7 @@ var mostFields = map[string]int{
 	"runtime/engine/repairs":    13,
 	"runtime/engine/sets":       25,
 	"runtime/engine/standings":  15,
-	"runtime/engine/subjects":   14,
+	"runtime/engine/subjects":   15,
 	"runtime/engine/timers":     25,
 	"runtime/engine/userconfig": 25,
 	"runtime/engine/verdicts":   15,
@@ -34,7 +34,7 @@ var mostFields = map[string]int{
 }
 
 // mostFieldsTogether bounds the sum. One package with all of it had 212.
-const mostFieldsTogether = 222
+const mostFieldsTogether = 223
 
 func TestMachinesStaySmall(t *testing.T) {
 	dirs, err := filepath.Glob("runtime/engine/*/*.go")

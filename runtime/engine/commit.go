@@ -249,10 +249,16 @@ func (e *Engine) runSucceeded(r *asked) {
 	m.pass.Ran(h.gen.ID, events, true)
 }
 
-// cleaned ends the life of an object for its hook, unless it has come back meanwhile.
+// cleaned ends the life of an object for its hook, unless it has come back meanwhile. One that was made anew
+// under its name begins its own.
 func (e *Engine) cleaned(h *hook, s *subjects.Subject) {
 	if s.Leaving() {
+		next := s.Next()
 		e.dropObject(h, s)
+		if w := h.eachWatch(); next != nil {
+			next.Binding = w.Binding
+			e.eachChanged(h, w, []builtins.Event{*next})
+		}
 		return
 	}
 	e.clearSubject(h.module, s)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/lane"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // maxEachEvents is how many events of another watch every object is told of, when they are for
@@ -113,6 +115,8 @@ func (e *Engine) observeObject(h *hook, o Object) *subjects.Subject {
 			e.dropObject(h, s)
 		}
 		return nil
+	case subjects.Behind:
+		return nil
 	case subjects.Waits:
 		h.lane.Forget(work(s))
 		e.requeueAt(s, time.Time{})
@@ -131,7 +135,8 @@ func (e *Engine) eachChanged(h *hook, w *watches.Watch, events []builtins.Event)
 			e.deleteObject(h, ev)
 			continue
 		}
-		s := e.observeObject(h, Object{Namespace: ev.Namespace, Name: ev.Name, Deleting: ev.Deleting, Held: ev.Held, Lacks: ev.Lacks})
+		uid := cmp.Or(object.UID(ev.Object), object.UID(ev.Result))
+		s := e.observeObject(h, Object{Namespace: ev.Namespace, Name: ev.Name, UID: uid, Deleting: ev.Deleting, Held: ev.Held, Lacks: ev.Lacks})
 		if s == nil || ev.Same || s.Leaving() && !h.asks() || !w.Decl.Triggers(ev.Type) {
 			continue
 		}

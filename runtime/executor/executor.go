@@ -110,7 +110,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		case a.Hook.Controller == nil:
 			snapshots[binding] = x.o.Watches.Snapshot(id)
 		case binding != a.Each && !reads(a.Hook, binding): // its own children, and no other parents
-			key := uidOf(about)
+			key := object.UID(about)
 			if strings.HasPrefix(binding, builtins.FieldsBinding) { // a parent that is made anew has them, too
 				key = a.Key
 			}

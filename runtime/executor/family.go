@@ -19,17 +19,6 @@ func (x *Executor) ofChildren(a engine.StartWatch) (labels string) {
 	return reconcile.ControllerLabel + "=" + cluster.ControllerLabel(x.o.Instance, a.Hook.ID)
 }
 
-// uidOf is the uid of a parent, "" where there is none.
-func uidOf(parent starlark.Value) string {
-	whole, is := parent.(*object.Object)
-	if !is {
-		return ""
-	}
-	meta, _ := whole.Map()["metadata"].(map[string]any)
-	uid, _ := meta["uid"].(string)
-	return uid
-}
-
 // family is what a run of a controller knows of children; nil for any other hook.
 func (x *Executor) family(a engine.RunHook, snapshots map[string][]starlark.Value) *hook.Family {
 	if a.Hook.Controller == nil {

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 
 	"go.starlark.net/starlark"
@@ -10,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
@@ -63,7 +65,8 @@ func watchSpec(id string, w *builtins.WatchBinding) watch.Spec {
 func Synced(id string, served bool, entries []watch.Entry) engine.WatchSynced {
 	in := engine.WatchSynced{ID: id, Served: served}
 	for _, e := range entries {
-		in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, Deleting: e.Marks.Deleting, Held: e.Marks.Held, Lacks: e.Lacks})
+		uid := cmp.Or(object.UID(e.Object), object.UID(e.Result))
+		in.Objects = append(in.Objects, engine.Object{Namespace: e.Namespace, Name: e.Name, UID: uid, Deleting: e.Marks.Deleting, Held: e.Marks.Held, Lacks: e.Lacks})
 	}
 	return in
 }

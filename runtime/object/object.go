@@ -40,6 +40,17 @@ func New(m map[string]any) *Object { return &Object{m} }
 // Map returns the decoded map itself: read only.
 func (o *Object) Map() map[string]any { return o.m }
 
+// UID returns metadata.uid of an Object, "" of anything else.
+func UID(v starlark.Value) string {
+	o, is := v.(*Object)
+	if !is {
+		return ""
+	}
+	meta, _ := o.m["metadata"].(map[string]any)
+	uid, _ := meta["uid"].(string)
+	return uid
+}
+
 // String returns the object as a dict is written, keys sorted.
 func (o *Object) String() string {
 	var b strings.Builder

@@ -9,7 +9,9 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -31,7 +33,8 @@ type Subject struct {
 	phase     phase
 	finalizer holding
 	leaves    Left
-	last      starlark.Value // what was last seen of one that is not there any more
+	last      starlark.Value  // what was last seen of one that is not there any more
+	next      *builtins.Event // what has come in its place since, or nil
 }
 
 // phase is what runs about an object are.
@@ -94,6 +97,9 @@ func (s *Subject) Leaving() bool { return s.phase == leaving }
 
 // Last is what was last seen of an object that is not there any more, else nil.
 func (s *Subject) Last() starlark.Value { return s.last }
+
+// Next tells of the object that has come in the place of one that is not there any more; nil: there is none.
+func (s *Subject) Next() *builtins.Event { return s.next }
 
 // Decide notes what the last run has come to.
 func (s *Subject) Decide(o reconcile.Outcome) { s.outcome = o }
@@ -192,6 +198,8 @@ func (t *Set) object(key string) *Subject {
 // Object is one object that a hook is for, as it is.
 type Object struct {
 	Namespace, Name string
+	// UID is "" where the filter does not keep it.
+	UID string
 	// Deleting: it is being deleted. Held: it has the finalizer.
 	Deleting, Held bool
 	// Lacks: the filter has never given a result for it.
@@ -217,17 +225,26 @@ const (
 	Waits
 	// Leaves: its cleanup is due, and it has to hear that it is deleted.
 	Leaves
+	// Behind: it waits for the cleanup of the one that it has replaced.
+	Behind
 )
 
 // Observe takes in one object as it is; cleans says that the hook has a cleanup. Gone is one
 // that is being deleted, and that nothing of ours holds; it may be no subject.
 func (t *Set) Observe(o Object, cleans bool) (*Subject, News) {
+	if s := t.objects.at(key(o.Namespace, o.Name)); cleans && s != nil && s.replacedBy(o) {
+		s.next = nil
+		if !o.Deleting || o.Held { // else it goes by itself
+			s.next = &builtins.Event{Type: "added", Namespace: o.Namespace, Name: o.Name, Deleting: o.Deleting, Held: o.Held, Lacks: o.Lacks}
+		}
+		return s, Behind
+	}
 	if cleans && o.Deleting && !o.Held {
 		return t.objects.at(key(o.Namespace, o.Name)), Gone
 	}
 	s := t.object(key(o.Namespace, o.Name))
 	before := s.phase
-	s.phase, s.last = lives, nil
+	s.phase, s.last, s.next = lives, nil, nil
 	switch {
 	case o.Held:
 		s.finalizer = held
@@ -248,6 +265,12 @@ func (t *Set) Observe(o Object, cleans bool) (*Subject, News) {
 	return s, Here
 }
 
+// replacedBy says that an object is not the one whose cleanup is due, but was made anew under its name.
+func (s *Subject) replacedBy(o Object) bool {
+	before := object.UID(s.last)
+	return s.phase == leaving && before != "" && o.UID != "" && o.UID != before
+}
+
 // Delete takes in that an object is not there any more, of which this was last seen: somebody
 // has taken the finalizer off by hand, or the watch does not select it any more. cleans says
 // that there is a cleanup, and something to clean up by.
@@ -255,6 +278,10 @@ func (t *Set) Delete(namespace, name string, last starlark.Value, cleans bool) (
 	s := t.objects.at(key(namespace, name))
 	if s == nil || !cleans || s.finalizer == free {
 		return s, Gone
+	}
+	if s.replacedBy(Object{UID: object.UID(last)}) { // the cleanup of the former one goes on
+		s.next = nil
+		return s, Leaves
 	}
 	s.phase, s.last = leaving, last
 	return s, Leaves
@@ -293,7 +320,7 @@ func (t *Set) Reset() {
 	t.awaited, t.failing = nil, nil
 	for _, s := range append(t.All(), t.own) {
 		s.first, s.why = Untried, ""
-		s.phase, s.finalizer, s.last = lives, free, nil
+		s.phase, s.finalizer, s.last, s.next = lives, free, nil, nil
 	}
 }
 

@@ -1,12 +1,12 @@
 package subjects
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
-	"go.starlark.net/starlark"
-
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // objects are those of a hook with for_each.
@@ -27,7 +27,7 @@ func keys(list []*Subject) (out []string) {
 
 func TestWhatHappensToAnObject(t *testing.T) {
 	type step struct {
-		Object
+		Object      // UID "" stands for "1" of one that has gone
 		gone   bool // it is not there any more
 		cleans bool
 		want   News
@@ -50,6 +50,18 @@ func TestWhatHappensToAnObject(t *testing.T) {
 		"is not selected any more": {{Object: Object{Held: true}, cleans: true, want: Here}, {gone: true, cleans: true, want: Leaves}},
 		"goes before a run":        {{cleans: true, want: Here}, {gone: true, cleans: true, want: Gone}},
 		"comes back":               {{Object: Object{Held: true, Deleting: true}, cleans: true, want: Leaves}, {cleans: true, want: Here}},
+		"is made anew": {
+			{Object: Object{Held: true, UID: "1"}, cleans: true, want: Here}, {gone: true, cleans: true, want: Leaves},
+			{Object: Object{Held: true, UID: "1"}, cleans: true, want: Here}, {gone: true, cleans: true, want: Leaves},
+			{Object: Object{UID: "2"}, cleans: true, want: Behind}, {Object: Object{UID: "2", Deleting: true}, cleans: true, want: Behind},
+			{Object: Object{UID: "2"}, gone: true, cleans: true, want: Leaves},
+			{Object: Object{UID: "3"}, cleans: true, want: Behind}, {Object: Object{UID: "3"}, gone: true, cleans: true, want: Leaves},
+			{Object: Object{UID: "1"}, cleans: true, want: Here},
+		},
+		"is made anew without a cleanup": {
+			{Object: Object{Held: true, UID: "1"}, cleans: true, want: Here}, {gone: true, cleans: true, want: Leaves},
+			{Object: Object{UID: "2"}, want: Here},
+		},
 		"has no result for a while": {
 			{Object: Object{Held: true, Deleting: true}, cleans: true, want: Leaves},
 			{Object: Object{Held: true, Deleting: true, Lacks: true}, cleans: true, want: Waits},
@@ -60,7 +72,11 @@ func TestWhatHappensToAnObject(t *testing.T) {
 		for i, step := range steps {
 			var news News
 			if step.gone {
-				_, news = hook.Delete("ns", "x", starlark.None, step.cleans)
+				uid := cmp.Or(step.UID, "1")
+				_, news = hook.Delete("ns", "x", object.New(map[string]any{"metadata": map[string]any{"uid": uid}}), step.cleans)
+				if s := hook.At("ns/x"); news == Leaves && object.UID(s.Last()) != "1" {
+					t.Errorf("%s: after step %d the cleanup is about %s", name, i, s.Last())
+				}
 			} else {
 				step.Namespace, step.Name = "ns", "x"
 				_, news = hook.Observe(step.Object, step.cleans)
