@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -35,6 +36,8 @@ type decision struct {
 	// changedBy says that somebody has changed fields that the parent had, or that others have them, too.
 	changedBy map[reconcile.ID]bool
 	again     time.Duration // 0, or when a child that is left may be put right
+	// unanswered says that something outside of the functions could not answer them.
+	unanswered atomic.Bool
 }
 
 // decide has the desired function called, and makes writes of what is done about the children.
@@ -79,13 +82,10 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		Name: r.Hook.ID,
 		Context: &builtins.Context{Phase: builtins.PhaseDesired, Log: r.Log, Run: &builtins.Run{
 			Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance,
-			Scope: r.Scope, Owns: r.Hook.Controller.Owns, Fields: r.Hook.Controller.Fields, Key: r.Key, Cleanup: r.Cleanup,
+			Scope: d.scope, Owns: r.Hook.Controller.Owns, Fields: r.Hook.Controller.Fields, Key: r.Key, Cleanup: r.Cleanup,
 			Compose: func(own []effect.ValueOp) (map[string]any, error) {
 				lookups.Values()
-				if r.Compose == nil {
-					return nil, nil
-				}
-				return r.Compose(own)
+				return d.compose(own)
 			},
 		}},
 		Limits: script.Limits{Wall: r.Hook.Timeout}, Subject: r.Key,
@@ -108,7 +108,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	if err != nil { // what has not ended in time may go on, so nobody looks at its answer
 		result := Result{Children: has, Usage: usage}
 		look := reconcile.Look{Failed: s.Err(err).Error(), Tries: r.Attempt}
-		result.Err, look.Final = final(err)
+		result.Err, look.Final = d.final(ctx, err)
 		d.status(&result.Effects, look, nil)
 		return result
 	}
@@ -161,26 +161,11 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 			fields = told
 		} else {
 			look.Failed, look.Tries = s.Err(err).Error(), r.Attempt
-			result.Err, look.Final = final(err)
+			result.Err, look.Final = d.final(ctx, err)
 		}
 	}
 	d.status(&result.Effects, look, fields)
 	return result
-}
-
-// final says whether another try would fail as well, and marks such an error: the functions are pure. Those of
-// limits, and of kinds that may be served later, are tried again.
-func final(err error) (marked error, is bool) {
-	var at *script.Error
-	var failed *builtins.FailError
-	switch {
-	case !errors.As(err, &at):
-		return err, false
-	case errors.As(err, &failed) && failed.RetryAfter == 0:
-	case errors.Unwrap(at) != nil:
-		return err, false
-	}
-	return fmt.Errorf("%w%w", &builtins.FailError{Permanent: true}, err), true
 }
 
 func text(m map[string]any, key string) string { v, _ := m[key].(string); return v }

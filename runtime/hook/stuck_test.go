@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -86,8 +87,13 @@ func TestAFunctionThatDoesNotEndIsNotCalledAgain(t *testing.T) {
 				}
 				for range 3 {
 					for _, name := range []string{"a", "b"} {
-						if err := try(name, false); err == nil || !strings.Contains(err.Error(), "web/hooks/a.star:2:1: ") {
+						err := try(name, false)
+						if err == nil || !strings.Contains(err.Error(), "web/hooks/a.star:2:1: ") {
 							t.Errorf("%s: %v", name, err)
+						}
+						var failed *builtins.FailError
+						if errors.As(err, &failed) && failed.Permanent {
+							t.Errorf("%s: it is not tried again", name)
 						}
 					}
 				}

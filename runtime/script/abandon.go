@@ -17,8 +17,8 @@ const patience = time.Second
 // more, whatever it is about.
 const maxStuck = 4
 
-// errStuck is the answer to a call of which an earlier one does not end.
-var errStuck = errors.New("an earlier run has passed its time limit and does not end: it is in one step that takes very long; the next one begins once it has ended")
+// ErrStuck is why a call was not begun: an earlier one does not end.
+var ErrStuck = errors.New("an earlier run has passed its time limit and does not end: it is in one step that takes very long; the next one begins once it has ended")
 
 // work is a function of a file, and what it is called about.
 type work struct {

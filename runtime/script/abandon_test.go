@@ -56,7 +56,7 @@ func TestACallThatDoesNotEndIsGivenUp(t *testing.T) {
 		if time.Duration(more.Load()) != 10*time.Second {
 			t.Errorf("10 seconds later it has computed %s more", time.Duration(more.Load()))
 		}
-		if err := call(t.Context(), "f"); !errors.Is(err, errStuck) {
+		if err := call(t.Context(), "f"); !errors.Is(err, ErrStuck) {
 			t.Errorf("got %v: another call must not begin", err)
 		}
 		if err := call(t.Context(), "g"); err != nil {
@@ -124,7 +124,7 @@ func TestACallThatDoesNotEndIsOfItsSubject(t *testing.T) {
 		for i, subject := range []string{"a", "a", "b", "a", "c", "d", "e", "f", "b"} {
 			err := call(subject)
 			wantStuck := i == 1 || i == 3 || i > 5 // the same, or a fifth
-			if errors.Is(err, errStuck) != wantStuck {
+			if errors.Is(err, ErrStuck) != wantStuck {
 				t.Errorf("call %d, of %s: %v", i, subject, err)
 			}
 			if err == nil || !strings.HasPrefix(err.Error(), "a.star:1:1: ") {

@@ -204,7 +204,7 @@ func (h *Host) Call(ctx context.Context, fn starlark.Callable, args starlark.Tup
 		w.fn = o.Of
 	}
 	if h.stuck.has(w) {
-		return nil, Usage{}, h.diagnose(errStuck, nil, entry(w.fn))
+		return nil, Usage{}, h.diagnose(ErrStuck, nil, entry(w.fn))
 	}
 	r := newRun(ctx, h.governor, o.Limits)
 	r.share.module = moduleOf(o.Name)
