@@ -159,7 +159,8 @@ type Run struct {
 	Config map[string]any
 	// Reader reads the live cluster; nil where that is not allowed.
 	Reader Reader
-	// Scope asks whether a kind is namespaced. Nil means that all are.
+	// Scope asks whether a kind is namespaced; its errors are as those of [Reader]. Nil means
+	// that all are.
 	Scope func(apiVersion, kind string) (namespaced bool, err error)
 	// Enabled holds the <camelName>Enabled names of all modules: a global hook may
 	// set them, another may not.
@@ -213,7 +214,9 @@ func orDefault(n, dflt int) int {
 }
 
 // Reader reads live objects, as the cluster has them before the run's writes. The text that it
-// returns is kept and shown to Starlark lazily: nobody may change it afterwards.
+// returns is kept and shown to Starlark lazily: nobody may change it afterwards. An error with a
+// method Unreadable() bool that returns true says that nobody serves the kind, or that RBAC
+// forbids to read it.
 type Reader interface {
 	// Get returns the object, or nil when it is not there.
 	Get(ctx context.Context, ref effect.Ref) (map[string]any, error)

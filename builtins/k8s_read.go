@@ -17,6 +17,9 @@ import (
 func k8sReadSpecs() []Spec {
 	apiVersion := Param{Name: "api_version", Type: TypeString, Doc: "API version, as in manifests: \"v1\", \"apps/v1\"."}
 	kind := Param{Name: "kind", Type: TypeString, Doc: "Kind, as in manifests: \"ConfigMap\"."}
+	unread := func(more string) Param {
+		return Param{Name: "default", Type: TypeAny, Default: "None", Keyword: true, Doc: "The result when the cluster does not let the kind be read: nobody serves it, or RBAC forbids it; not given: that is an error." + more + " Without a grant it stays an error."}
+	}
 	return []Spec{
 		{Name: "k8s.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callGet,
 			Returns: "the object, or None when it is not there",
@@ -24,6 +27,7 @@ func k8sReadSpecs() []Spec {
 			Params: []Param{apiVersion, kind,
 				{Name: "name", Type: TypeString, Doc: "Name of the object."},
 				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Its namespace; None: the module's, in global hooks the operator's. Cluster-scoped kinds ignore it."},
+				unread(" An object that is not there is None, whatever default says."),
 			}},
 		{Name: "k8s.list", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callList,
 			Returns: "a list of objects, sorted by namespace and name",
@@ -32,6 +36,7 @@ func k8sReadSpecs() []Spec {
 				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: all namespaces. Cluster-scoped kinds ignore it."},
 				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Label selector: a dict of equal values, or the text kubectl takes."},
 				{Name: "fields", Type: TypeSelector, Default: "None", Doc: "Field selector: a dict of equal values, or the text kubectl takes."},
+				unread(""),
 			}},
 	}
 }
@@ -40,10 +45,21 @@ func callGet(c *call) (starlark.Value, error) {
 	m, _, err := c.readObject(effect.Ref{
 		APIVersion: c.str("api_version"), Kind: c.str("kind"), Name: c.str("name"), Namespace: c.str("namespace"),
 	})
-	if err != nil || m == nil {
+	switch {
+	case c.arg("default") != nil && Unanswered(err):
+		return c.arg("default"), nil
+	case err != nil || m == nil:
 		return starlark.None, err
 	}
 	return object.New(m), nil
+}
+
+// Unanswered reports whether err says that nobody answers a question which may be asked:
+// it is a [NoAnswerError], or one of a [Reader] or of [Run].Scope about a kind that cannot
+// be read. default= holds then.
+func Unanswered(err error) bool {
+	var kind interface{ Unreadable() bool }
+	return errors.As(err, new(*NoAnswerError)) || errors.As(err, &kind) && kind.Unreadable()
 }
 
 // readObject reads one object, nil when it is not there, and completes its
@@ -51,6 +67,11 @@ func callGet(c *call) (starlark.Value, error) {
 func (c *call) readObject(given effect.Ref) (map[string]any, effect.Ref, error) {
 	ref, namespaced, err := c.ref(given)
 	if err != nil {
+		if Unanswered(err) { // the grant is missed now, and not once the kind is served
+			if _, denied := c.guard("get", "get", ref, false, nil); denied != nil {
+				return nil, ref, denied
+			}
+		}
 		return nil, ref, err
 	}
 	guard, err := c.guard("get", "get", ref, namespaced, nil)
@@ -81,12 +102,28 @@ func (c *call) readObject(given effect.Ref) (map[string]any, effect.Ref, error) 
 }
 
 func callList(c *call) (starlark.Value, error) {
+	found, err := c.list()
+	switch {
+	case c.arg("default") != nil && Unanswered(err):
+		return c.arg("default"), nil
+	case err != nil:
+		return nil, err
+	}
+	return starlark.NewList(found), nil
+}
+
+func (c *call) list() ([]starlark.Value, error) {
 	kind := effect.Ref{APIVersion: c.str("api_version"), Kind: c.str("kind")}
 	if err := checkKind(kind.APIVersion, kind.Kind); err != nil {
 		return nil, err
 	}
 	namespaced, err := c.namespaced(kind.APIVersion, kind.Kind)
 	if err != nil {
+		if Unanswered(err) {
+			if denied := c.allowedList(kind, nil, false); denied != nil {
+				return nil, denied
+			}
+		}
 		return nil, err
 	}
 	namespaces := c.strings("namespaces")
@@ -133,7 +170,7 @@ func callList(c *call) (starlark.Value, error) {
 			elems = append(elems, object.New(m))
 		}
 	}
-	return starlark.NewList(elems), nil
+	return elems, nil
 }
 
 // ref completes a reference: the namespace of the run where none was given, none

@@ -286,14 +286,18 @@ func newTestRun(composed *int) *Run {
 			{APIVersion: "batch/v1", Kind: "Job", Verbs: []string{"*"}, Labels: "app=web"},
 			{APIVersion: "batch/v1", Kind: "CronJob", Verbs: []string{"get", "write"}, Owned: true},
 			{APIVersion: "batch/v1", Kind: "CronJob", Verbs: []string{"apply"}, Names: []string{"shared"}},
+			{APIVersion: "example.org/v1", Kind: "Gadget", Verbs: []string{"get", "list"}},
 		},
 		Fields: []reconcile.Kind{{APIVersion: "v1", Kind: "ConfigMap"}, {APIVersion: "apps/v1", Kind: "Deployment"}},
 		Owns: []reconcile.Kind{{APIVersion: "v1", Kind: "ConfigMap"}, {APIVersion: "v1", Kind: "Secret"}, {APIVersion: "v1", Kind: "Namespace"},
 			{APIVersion: "apps/v1", Kind: "Deployment"}, {APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}},
 		Reader: fakeReader{}, HTTP: fakeFetcher{}, Hosts: testHosts(),
 		Scope: func(_, kind string) (bool, error) {
-			if kind == "Widget" {
+			switch kind {
+			case "Widget":
 				return false, errors.New("kind Widget is not served")
+			case "Gadget", "Unserved":
+				return false, unreadable{"kind " + kind + " is not served"}
 			}
 			return kind != "Node" && kind != "Namespace", nil
 		},
@@ -319,12 +323,21 @@ func newTestRun(composed *int) *Run {
 	return run
 }
 
+// unreadable is the error of a cluster that does not let a kind be read.
+type unreadable struct{ text string }
+
+func (e unreadable) Error() string    { return e.text }
+func (e unreadable) Unreadable() bool { return true }
+
 // fakeReader holds the ConfigMaps web/there and kube-system/shared.
 type fakeReader struct{}
 
 func (fakeReader) Get(_ context.Context, ref effect.Ref) (map[string]any, error) {
 	if ref.Name == "broken" {
 		return nil, errors.New("the API server is down")
+	}
+	if ref.Name == "forbidden" {
+		return nil, unreadable{"not allowed to read it"}
 	}
 	if ref.Name == "labelled" {
 		return map[string]any{"metadata": map[string]any{"name": ref.Name, "labels": map[string]any{effect.InstanceLabel: "ops.other"}}}, nil
@@ -346,6 +359,9 @@ func (fakeReader) Get(_ context.Context, ref effect.Ref) (map[string]any, error)
 }
 
 func (r fakeReader) List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error) {
+	if slices.Equal(namespaces, []string{"forbidden"}) {
+		return nil, unreadable{"not allowed to read it"}
+	}
 	if slices.Equal(namespaces, []string{"owned"}) {
 		labelled, _ := r.Get(ctx, effect.Ref{Name: "labelled"})
 		return []map[string]any{labelled, {"metadata": map[string]any{"name": "free"}}, {"metadata": map[string]any{"name": "sh.helm.release.v1.x.v1"}}}, nil

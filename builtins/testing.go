@@ -122,7 +122,7 @@ func (e *ExpectError) Error() string {
 func testSpecs() []Spec {
 	obj := Param{Name: "*objs", Type: TypeAny, Doc: "Objects, lists of them, or YAML texts."}
 	module := Param{Name: "module", Type: TypeString, Default: "None", Doc: "Name of the module; None: the module of the test's file."}
-	get := k8sReadSpecs()
+	get := k8sReadSpecs() // but for default=: a test may read all
 	spec := func(name, doc string, do func(*call, *Test) (starlark.Value, error), params ...Param) Spec {
 		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: EffectWrite, Doc: doc, Params: params,
 			call: func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
@@ -145,8 +145,8 @@ func testSpecs() []Spec {
 		spec("cluster.delete", "Deletes an object as a user would, and settles. One that is not there is an error.", callTestDelete, refParam("t.cluster.delete", "default")),
 		spec("cluster.patch", "Changes an object by a JSON merge patch as a user would, and settles.", callTestPatch, refParam("t.cluster.patch", "default"),
 			Param{Name: "merge", Type: TypeDict, Keyword: true, Doc: "The merge patch."}),
-		read(spec("cluster.get", "Reads one object.", callTestGet, get[0].Params...), "the object, or None when it is not there"),
-		read(spec("cluster.list", "Reads the objects of a kind.", callTestList, get[1].Params...), "a list of objects, sorted by namespace and name"),
+		read(spec("cluster.get", "Reads one object.", callTestGet, get[0].Params[:len(get[0].Params)-1]...), "the object, or None when it is not there"),
+		read(spec("cluster.list", "Reads the objects of a kind.", callTestList, get[1].Params[:len(get[1].Params)-1]...), "a list of objects, sorted by namespace and name"),
 		spec("cluster.fail_next", "Has the next calls of Starling to the API server fail; the test's own are spared.", callTestFail,
 			Param{Name: "verb", Type: TypeString, Doc: "A verb as in grants: get, list, create, patch, apply, delete and the like."},
 			Param{Name: "kind", Type: TypeString, Doc: "A kind, such as \"ConfigMap\"."},

@@ -177,10 +177,22 @@ func TestWriteIsOneRequest(t *testing.T) {
 	if !apierrors.IsForbidden(err) {
 		t.Error("the status error cannot be found in it")
 	}
+	if !unreadable(err) {
+		t.Error("what is forbidden counts as readable")
+	}
 	_, err = c.Write(ctx, "", effect.Write{Kind: effect.WriteApply, Ref: effect.Ref{APIVersion: "example.com/v1", Kind: "Widget", Name: "x", Namespace: "a"}})
-	if !errors.Is(err, ErrNotServed) {
+	if !errors.Is(err, ErrNotServed) || !unreadable(err) {
 		t.Errorf("an unknown kind gives %v", err)
 	}
+	if unreadable(&Error{err: errors.New("down")}) {
+		t.Error("a server that is down counts as one that forbids")
+	}
+}
+
+// unreadable is how a hook's default= tells errors apart.
+func unreadable(err error) bool {
+	var kind interface{ Unreadable() bool }
+	return errors.As(err, &kind) && kind.Unreadable()
 }
 
 func TestErrorsDoNotQuoteTheObject(t *testing.T) {

@@ -42,6 +42,11 @@ func (e *Error) Error() string { return e.msg }
 // it.
 func (e *Error) Unwrap() error { return e.err }
 
+// Unreadable is for readers of hooks: the API server forbids the call, or serves no such kind.
+func (e *Error) Unreadable() bool {
+	return apierrors.IsForbidden(e.err) || errors.Is(e.err, ErrNotServed)
+}
+
 // action is what was tried, for the text of its error.
 type action struct {
 	verb    string // RBAC's

@@ -16,7 +16,15 @@ import (
 
 // ErrNotServed says that the API server serves no such kind (any more, or yet).
 // Find it with errors.Is.
-var ErrNotServed = errors.New("the API server does not serve this kind")
+var ErrNotServed error = notServedError{}
+
+type notServedError struct{}
+
+// Error says so.
+func (notServedError) Error() string { return "the API server does not serve this kind" }
+
+// Unreadable is for readers of hooks: no object of the kind can be read.
+func (notServedError) Unreadable() bool { return true }
 
 // errNoSubresource says that a kind is served, but not the subresource.
 var errNoSubresource = errors.New("the kind has no such subresource")

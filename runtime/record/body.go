@@ -71,7 +71,7 @@ type read struct {
 	Err    string `cbor:"err,omitempty"`
 	// List is the list of parts with all rows of a watch, each []value: other runs have most of them, too.
 	List *Name `cbor:"list,omitempty"`
-	// NoAnswer says that Err is a [builtins.NoAnswerError].
+	// NoAnswer says that nobody answered, see [builtins.Unanswered].
 	NoAnswer bool `cbor:"noAnswer,omitempty"`
 }
 

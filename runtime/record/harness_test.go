@@ -64,6 +64,12 @@ func load(t testing.TB, files map[string]string) *generation.Generation {
 // secretText is the content of every Secret in the world of run.
 const secretText = "hush-hush-1234"
 
+// forbidden is the error of a read that RBAC does not allow.
+type forbidden struct{}
+
+func (forbidden) Error() string    { return "not allowed to get configmaps" }
+func (forbidden) Unreadable() bool { return true }
+
 // live answers live reads.
 type live struct{}
 
@@ -71,6 +77,8 @@ func (live) Get(_ context.Context, ref effect.Ref) (map[string]any, error) {
 	switch {
 	case ref.Kind == "Secret":
 		return map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"k": "aHVzaC1odXNoLTEyMzQ="}}, nil
+	case ref.Name == "forbidden":
+		return nil, forbidden{}
 	case ref.Name == "missing":
 		return nil, nil
 	}

@@ -235,7 +235,7 @@ func (p *packer) reads(tx *tx, t *Trace) ([]read, error) {
 		kinds[r.About] = kinds[r.About] || r.Verb == "kind"
 		one := read{question: r.question}
 		if r.err != nil {
-			one.Err, one.NoAnswer = r.err.Error(), errors.As(r.err, new(*builtins.NoAnswerError))
+			one.Err, one.NoAnswer = r.err.Error(), builtins.Unanswered(r.err)
 		}
 		if rows, ok := r.answer.([]starlark.Value); ok {
 			if err := p.rows(tx, t.request.Hook.ID, &one, rows); err != nil {

@@ -68,6 +68,19 @@ func TestAServerThatWasDownIsDownAgain(t *testing.T) {
 	}
 }
 
+// A read that was forbidden in the run is forbidden in the replay: its default holds, or it
+// fails in the same words.
+func TestAReadThatWasForbiddenIsForbiddenAgain(t *testing.T) {
+	m, s := newModule(t, `values.set("x", k8s.get("v1", "ConfigMap", "forbidden", default = "unknown"))
+k8s.get("v1", "ConfigMap", "forbidden")`), newStore(t, StoreOptions{})
+	put(t, s, m.run(t, nil))
+	r := opened(t, s, 1)
+	again := replayed(t, r, ReplayOptions{})
+	if !again.Same || !strings.HasSuffix(again.Error, "k8s.get: not allowed to get configmaps") {
+		t.Errorf("same: %v, error %q", again.Same, again.Error)
+	}
+}
+
 func TestAFailedRunFailsAgain(t *testing.T) {
 	m, s := newModule(t, "log.info(\"before\")\nvalues.set(\"x\", 1)\nk8s.get(\"v1\", \"ConfigMap\", \"other\")"), newStore(t, StoreOptions{})
 	put(t, s, m.run(t, nil))
