@@ -21,7 +21,11 @@ func testHosts() effect.Hosts {
 // fakeFetcher answers with the request that it got.
 type fakeFetcher struct{}
 
-func (fakeFetcher) Fetch(_ context.Context, r effect.Request) (Fetched, error) {
+func (f fakeFetcher) Gather(_ context.Context, requests []effect.Request, _ int) []Gathered {
+	return InTurn(requests, f.fetch)
+}
+
+func (fakeFetcher) fetch(r effect.Request) (Fetched, error) {
 	switch {
 	case strings.Contains(r.URL, "/down"):
 		return Fetched{}, &NoAnswerError{"connection refused"}
@@ -55,6 +59,9 @@ func TestHTTPIsForRunsAlone(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "x = 1 if http.get('https://api.example.com', default = None) == None else fail('no')"); err != nil {
+		t.Errorf("got %v", err)
+	}
+	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "x = 1 if 'nobody answers' in http.request('POST', 'https://api.example.com').error else fail('no')"); err != nil {
 		t.Errorf("got %v", err)
 	}
 	run.Hosts = nil

@@ -3,6 +3,7 @@ package builtins
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
@@ -50,9 +51,9 @@ func testAskSpecs() []Spec {
 			Param{Name: "body", Type: TypeAny, Default: `""`, Doc: "A text, or data that is sent as JSON."},
 			Param{Name: "headers", Type: TypeDict, Default: "{}", Doc: "Headers by name."},
 			Param{Name: "method", Type: TypeString, Default: `"POST"`, Doc: "The method."}),
-		spec("http", "", "Has a function answer the requests of http.get to a host.", callTestHTTP,
+		spec("http", "", "Has a function answer the requests of http.get and http.request to a host, one after the other.", callTestHTTP,
 			Param{Name: "host", Type: TypeString, Doc: "The host, with its port if the URL has one."},
-			Param{Name: "fn", Type: TypeFunction, Doc: "Takes a request with .method, .url, .headers and .body; returns the body as a text, data that becomes JSON, or (status, body); or None: the server does not answer."}),
+			Param{Name: "fn", Type: TypeFunction, Doc: "Takes a request with .method, .url, .headers, .body (text) and .bytes; returns the body as a text, bytes, or data that becomes JSON, or (status, body), or (status, body, headers); or None: the server does not answer."}),
 		spec("plan", "the plan: .changes (a bool), .text (as people see it), and the lists .modules, .objects, .drift, .messages and .problems, as in `starling plan -o json`",
 			"Says what the process would change, and changes nothing: with t.start() to come, what a start would do; later, what a restart would.", callTestPlan,
 			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Start all modules of the tree, as t.start(all=True)."}),
@@ -206,7 +207,7 @@ func callTestHTTP(c *call, t *Test) (starlark.Value, error) {
 		Attach(thread, c.ctx)
 		v, err := starlark.Call(thread, fn, starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("request"), starlark.StringDict{
 			"method": starlark.String(r.Method), "url": starlark.String(r.URL),
-			"headers": object.FromPlain(headers), "body": starlark.String(r.Body),
+			"headers": object.FromPlain(headers), "body": starlark.String(strings.ToValidUTF8(string(r.Body), "\uFFFD")), "bytes": starlark.Bytes(r.Body),
 		})}, nil)
 		if err != nil {
 			return Fetched{}, err
@@ -222,14 +223,27 @@ func fetchedOf(v starlark.Value) (Fetched, error) {
 	}
 	out := Fetched{Status: 200, Headers: map[string]string{}}
 	if pair, ok := v.(starlark.Tuple); ok {
-		if len(pair) != 2 {
-			return out, errors.New("t.http: the function returned a tuple that is not (status, body)")
+		if len(pair) != 2 && len(pair) != 3 {
+			return out, errors.New("t.http: the function returned a tuple that is neither (status, body) nor (status, body, headers)")
 		}
 		status, err := starlark.AsInt32(pair[0])
 		if err != nil {
 			return out, fmt.Errorf("t.http: status: %w", err)
 		}
+		if len(pair) == 3 {
+			headers, err := httpHeaders(pair[2])
+			if err != nil {
+				return out, fmt.Errorf("t.http: headers: %w", err)
+			}
+			for name, value := range headers {
+				out.Headers[strings.ToLower(name)] = value
+			}
+		}
 		out.Status, v = status, pair[1]
+	}
+	if raw, is := v.(starlark.Bytes); is {
+		out.Body = []byte(raw)
+		return out, nil
 	}
 	body, err := bodyText(v)
 	out.Body = []byte(body)

@@ -138,7 +138,7 @@ func (f *rbacFlags) over(ctx context.Context) (func(*sim.Options), error) {
 	}
 	return func(o *sim.Options) {
 		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
-		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion()})
+		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion(), ReadOnly: true})
 	}, nil
 }
 

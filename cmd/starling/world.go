@@ -146,7 +146,7 @@ func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim
 			return nil, err
 		}
 		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
-		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion()})
+		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion(), ReadOnly: true})
 		return sim.New(o)
 	}
 	w, err := sim.New(o)

@@ -12,7 +12,7 @@ import (
 	"github.com/starling-operator/starling/runtime/plan"
 )
 
-// hosts answer http.get with files. A simulated cluster asks nobody.
+// hosts answer requests with files. A simulated cluster asks nobody.
 type hosts struct {
 	files map[string]string // by host
 	// asked are those that were asked and have no file, and whether people know that.
@@ -22,8 +22,12 @@ type hosts struct {
 // unanswered begins what a hook is told whose host has no file.
 const unanswered = "nobody answers http.get here"
 
-// Fetch implements [builtins.Fetcher].
-func (h *hosts) Fetch(_ context.Context, r effect.Request) (builtins.Fetched, error) {
+// Gather implements [builtins.Fetcher].
+func (h *hosts) Gather(_ context.Context, requests []effect.Request, _ int) []builtins.Gathered {
+	return builtins.InTurn(requests, h.fetch)
+}
+
+func (h *hosts) fetch(r effect.Request) (builtins.Fetched, error) {
 	host, err := r.Host()
 	if err != nil {
 		return builtins.Fetched{}, err

@@ -21,6 +21,17 @@ type Request struct {
 	// CA holds certificates in PEM that are trusted instead of the system's; ""
 	// means the system's.
 	CA string `json:"ca,omitempty"`
+	// Cert is a client certificate in PEM, with those between it and its authority, and
+	// CertKey its private key; "" both: none.
+	Cert    string `json:"cert,omitempty"`
+	CertKey string `json:"certKey,omitempty"`
+	// ServerName is the name for which the server's certificate must be; "" means the
+	// host of the URL.
+	ServerName string `json:"serverName,omitempty"`
+	// Insecure takes any certificate of the server.
+	Insecure bool `json:"insecure,omitempty"`
+	// MaxBytes bounds the body of the answer; 0 means 8 MiB.
+	MaxBytes int `json:"maxBytes,omitempty"`
 	// Timeout bounds the request, its answer and all redirects together.
 	Timeout time.Duration `json:"timeout"`
 	// Hosts are where the request, and redirects, may lead.
@@ -38,9 +49,13 @@ type Message struct {
 	Pos string `json:"pos,omitempty"`
 }
 
+// Special reports whether TLS is set up for one server: another one must not get the
+// request.
+func (r *Request) Special() bool { return r.Cert != "" || r.ServerName != "" || r.Insecure }
+
 // Size is how many bytes the request takes.
 func (r *Request) Size() int {
-	n := len(r.URL) + len(r.Body) + len(r.CA)
+	n := len(r.URL) + len(r.Body) + len(r.CA) + len(r.Cert) + len(r.CertKey)
 	for k, v := range r.Headers {
 		n += len(k) + len(v)
 	}

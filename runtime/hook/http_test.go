@@ -16,12 +16,14 @@ import (
 // fetcher fails, or waits for the end of the run.
 type fetcher struct{ hang bool }
 
-func (f fetcher) Fetch(ctx context.Context, _ effect.Request) (builtins.Fetched, error) {
-	if f.hang {
-		<-ctx.Done()
-		return builtins.Fetched{}, ctx.Err()
-	}
-	return builtins.Fetched{}, errors.New("connection refused")
+func (f fetcher) Gather(ctx context.Context, requests []effect.Request, _ int) []builtins.Gathered {
+	return builtins.InTurn(requests, func(effect.Request) (builtins.Fetched, error) {
+		if f.hang {
+			<-ctx.Done()
+			return builtins.Fetched{}, ctx.Err()
+		}
+		return builtins.Fetched{}, errors.New("connection refused")
+	})
 }
 
 func runHTTP(t *testing.T, statement string, timeout time.Duration, f fetcher) (Result, string) {
@@ -57,6 +59,9 @@ func TestHTTPShowsNoSecret(t *testing.T) {
 		`http.get("https://api.example.com/" + s)`, `http.get("https://" + s)`, `http.get(s)`, `http.get("https://api.example.com", headers = {"a": s + "\n"})`,
 		`http.get("https://api.example.com", headers = {s: "a"})`, `http.get("https://api.example.com", headers = [s])`, `http.get("https://api.example.com", ca = s)`, `http.get("https://api.example.com?a=b", timeout = s)`,
 		`http.send(s, "https://api.example.com")`, `http.send("POST", "https://" + s + "@api.example.com")`, `http.send("POST", "https://api.example.com", key = s)`,
+		`http.request("POST", "https://api.example.com/" + s)`, `http.request(s, "https://api.example.com")`,
+		`http.request("POST", "https://api.example.com", json = {"a": s, "b": len})`, `http.request("GET", "https://api.example.com", cert = s, key = s)`,
+		`http.request("GET", "https://api.example.com", server_name = s)`, `http.request("GET", "https://api.example.com", max_bytes = s)`,
 		`http.send("POST", "https://api.example.com", json = {"a": s, "b": len})`, `http.send("POST", "https://api.example.com/\n" + s)`,
 	} {
 		result, said := runHTTP(t, statement, time.Minute, fetcher{})

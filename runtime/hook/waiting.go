@@ -36,8 +36,8 @@ type waitingFetcher struct {
 	waiting *waiting
 }
 
-// Fetch asks a server.
-func (f waitingFetcher) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched, error) {
+// Gather asks servers.
+func (f waitingFetcher) Gather(ctx context.Context, requests []effect.Request, parallel int) []builtins.Gathered {
 	defer f.waiting.since(time.Now())
-	return f.Fetcher.Fetch(ctx, r)
+	return f.Fetcher.Gather(ctx, requests, parallel)
 }

@@ -12,22 +12,17 @@ package httpclient
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -47,6 +42,9 @@ type Options struct {
 	UserAgent string
 	// Resolver looks names up; nil means the system's way.
 	Resolver *net.Resolver
+	// ReadOnly is for simulated clusters, such as that of a plan: requests of runs that are
+	// none of GET, HEAD and OPTIONS have no answer.
+	ReadOnly bool
 }
 
 // Client makes requests. It may be used by many goroutines.
@@ -55,11 +53,13 @@ type Client struct{ o Options }
 // New returns a client.
 func New(o Options) *Client { return &Client{o} }
 
-var _ builtins.Fetcher = (*Client)(nil)
-
 // RefusedError says that a request may not go where it leads. To try again is of no
 // use.
-type RefusedError struct{ msg string }
+type RefusedError struct {
+	msg string
+	// theirs says that the server has led there.
+	theirs bool
+}
 
 // Error says where, and why not.
 func (e *RefusedError) Error() string { return e.msg }
@@ -88,31 +88,6 @@ func Permanent(err error) bool {
 		return status.Code < 500
 	}
 	return errors.As(err, new(*RefusedError))
-}
-
-// Fetch makes a request and returns the answer, whatever its status. Errors tell of
-// the request no more than its host. Those of the server, or of the way there, are
-// [builtins.NoAnswerError].
-func (c *Client) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched, error) {
-	var out builtins.Fetched
-	err := c.do(ctx, r, func(resp *http.Response) error {
-		body, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
-		if err != nil {
-			return err
-		}
-		if len(body) > MaxAnswer {
-			return fmt.Errorf("the answer is larger than %d MiB", MaxAnswer>>20)
-		}
-		out = builtins.Fetched{Status: resp.StatusCode, Body: body, Headers: map[string]string{}}
-		for name, values := range resp.Header {
-			out.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
-		}
-		return nil
-	})
-	if err != nil && ctx.Err() == nil && !errors.As(err, new(*RefusedError)) {
-		err = &builtins.NoAnswerError{Reason: err.Error()}
-	}
-	return out, err
 }
 
 // Send makes a request whose answer says no more than whether it was taken.
@@ -147,7 +122,7 @@ func (c *Client) do(ctx context.Context, r effect.Request, read func(*http.Respo
 func (c *Client) try(ctx context.Context, r effect.Request, read func(*http.Response) error) error {
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
 	if err != nil {
-		return &RefusedError{"the URL cannot be used"}
+		return &RefusedError{msg: "the URL cannot be used"}
 	}
 	if len(r.Body) == 0 {
 		req.Body, req.GetBody = nil, nil
@@ -161,20 +136,17 @@ func (c *Client) try(ctx context.Context, r effect.Request, read func(*http.Resp
 	if err := checkURL(req.URL, r.Hosts); err != nil {
 		return err
 	}
+	config, err := tlsConfig(r)
+	if err != nil {
+		return err
+	}
 	transport := &http.Transport{
 		DialContext:            c.dialer(r.Hosts),
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    10 * time.Second,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxAnswerHeaders,
-	}
-	if r.CA != "" {
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM([]byte(r.CA)) {
-			return &RefusedError{"ca holds no certificate"}
-		}
-		transport.TLSClientConfig.RootCAs = pool
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: redirects(r)}
 	resp, err := client.Do(req)
@@ -191,76 +163,21 @@ func (c *Client) dialer(hosts effect.Hosts) func(ctx context.Context, network, a
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
-			return nil, &RefusedError{"the host cannot be used"}
+			return nil, &RefusedError{msg: "the host cannot be used"}
 		}
 		d := &net.Dialer{Resolver: c.o.Resolver, Control: func(_, address string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(address)
 			if err != nil {
-				return &RefusedError{"the address cannot be used"}
+				return &RefusedError{msg: "the address cannot be used"}
 			}
 			if !hosts.AllowAddress(host, to.Addr(), to.Port()) {
-				return &RefusedError{fmt.Sprintf("%s leads to %s, which is no public address; add %q, or a range that holds it, to module(http = […]) if that is meant",
+				return &RefusedError{msg: fmt.Sprintf("%s leads to %s, which is no public address; add %q, or a range that holds it, to module(http = […]) if that is meant",
 					host, to.Addr(), to.Addr())}
 			}
 			return nil
 		}}
 		return d.DialContext(ctx, network, address)
 	}
-}
-
-// redirects decides which redirects are followed, and what goes along.
-func redirects(r effect.Request) func(*http.Request, []*http.Request) error {
-	return func(next *http.Request, via []*http.Request) error {
-		first := via[0]
-		if next.Method != first.Method {
-			return http.ErrUseLastResponse // what was to be sent would not arrive
-		}
-		if len(via) > maxRedirects {
-			return &RefusedError{fmt.Sprintf("more than %d redirects", maxRedirects)}
-		}
-		if err := checkURL(next.URL, r.Hosts); err != nil {
-			return &RefusedError{"a redirect is not followed: " + err.Error()}
-		}
-		next.Header.Del("Referer") // it would tell the next server of this URL
-		for _, hop := range slices.Concat(via[1:], []*http.Request{next}) {
-			if hop.URL.Scheme == first.URL.Scheme && hop.URL.Host == first.URL.Host {
-				continue
-			}
-			// From here on others have a say in where it goes.
-			if first.URL.Scheme == "https" && hop.URL.Scheme != "https" {
-				return &RefusedError{"a redirect from https to http is not followed"}
-			}
-			if len(r.Body) > 0 {
-				return &RefusedError{"a redirect to another host is not followed with a body"}
-			}
-			for name := range r.Headers {
-				next.Header.Del(name)
-			}
-		}
-		return nil
-	}
-}
-
-// checkURL looks the host of a URL up in the list.
-func checkURL(u *url.URL, hosts effect.Hosts) error {
-	port := uint64(80)
-	switch u.Scheme {
-	case "http":
-	case "https":
-		port = 443
-	default:
-		return &RefusedError{"only http and https URLs are"}
-	}
-	if text := u.Port(); text != "" {
-		var err error
-		if port, err = strconv.ParseUint(text, 10, 16); err != nil {
-			return &RefusedError{"the port is none"}
-		}
-	}
-	if !hosts.Allow(u.Hostname(), uint16(port)) {
-		return &RefusedError{fmt.Sprintf("the host %s is not listed in module(http = […])", clip(u.Host))}
-	}
-	return nil
 }
 
 // plain takes off an error what may tell of the URL or of what the server sent.

@@ -18,12 +18,12 @@ type fetcher struct {
 	marks *Marks
 }
 
-// Fetch implements [builtins.Fetcher].
-func (f fetcher) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched, error) {
+// Gather implements [builtins.Fetcher].
+func (f fetcher) Gather(ctx context.Context, requests []effect.Request, parallel int) []builtins.Gathered {
 	if h, is := ctx.Value(hookKey{}).(*generation.Hook); is {
 		defer f.marks.aside(h.ID, h.Digest)()
 	}
-	return f.Fetcher.Fetch(ctx, r)
+	return f.Fetcher.Gather(ctx, requests, parallel)
 }
 
 // aside says that one run of something only waits, until back is called. A mark of which all

@@ -89,7 +89,11 @@ func (live) List(context.Context, string, string, []string, string, string) ([]m
 	return []map[string]any{{"metadata": map[string]any{"name": "a"}, "n": int64(1), "x": 1.0}}, nil
 }
 
-func (live) Fetch(_ context.Context, r effect.Request) (builtins.Fetched, error) {
+func (l live) Gather(_ context.Context, requests []effect.Request, _ int) []builtins.Gathered {
+	return builtins.InTurn(requests, l.fetch)
+}
+
+func (live) fetch(r effect.Request) (builtins.Fetched, error) {
 	if strings.Contains(r.URL, "/down") {
 		return builtins.Fetched{}, &builtins.NoAnswerError{Reason: "connection refused"}
 	}

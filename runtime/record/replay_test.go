@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,32 @@ func TestAServerThatWasDownIsDownAgain(t *testing.T) {
 	again := replayed(t, opened(t, s, 1), ReplayOptions{})
 	if diff := cmp.Diff([]string{`values.set x = "down"`}, NewMask(opened(t, s, 1)).Lines(again.Outcome, false)); diff != "" || !again.Same {
 		t.Errorf("same: %v\n%s", again.Same, diff)
+	}
+}
+
+// Each request has its answer again: those that differ in their method or body are not one.
+func TestRequestsHaveTheirAnswersAgain(t *testing.T) {
+	body := `def ask(method, path, **rest):
+    r = http.request(method, "https://api.example.com/" + path, **rest)
+    return [r.ok, r.error, r.status, r.body]
+values.set("x", [ask("POST", "a", json = {"n": 1}), ask("POST", "a", json = {"n": 2}), ask("GET", "down"), ask("PUT", "b", body = b"\xff")])
+values.set("y", [[r.status, r.error] for r in http.gather(["https://api.example.com/a", "https://api.example.com/down", {"method": "POST", "url": "https://api.example.com/a", "json": {"n": 1}}])])
+print(http.request("POST", "https://api.example.com/a", body = "hush-body", headers = {"X": "hush-header"}).bytes)`
+	m, s := newModule(t, body), newStore(t, StoreOptions{})
+	put(t, s, m.run(t, nil))
+	r := opened(t, s, 1)
+	if again := replayed(t, r, ReplayOptions{}); !again.Same || again.Error != "" {
+		t.Errorf("came to %+v, was %+v", again, r.Outcome)
+	}
+	for _, one := range r.reads {
+		if text := fmt.Sprintf("%+v %+v", one.question, one.question.Rest); strings.Contains(text, "hush-body") {
+			t.Errorf("the record holds a body: %s", text)
+		}
+	}
+	other := newModule(t, strings.ReplaceAll(body, `"n": 2`, `"n": 3`))
+	again := replayed(t, r, ReplayOptions{Generation: other.g})
+	if want := "the record has no answer to http.request of POST https://api.example.com/a: the recorded run did not ask"; !strings.Contains(again.Error, want) {
+		t.Errorf("error is %q, want %q", again.Error, want)
 	}
 }
 

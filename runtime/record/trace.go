@@ -3,6 +3,8 @@ package record
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"sync"
 	"time"
@@ -164,11 +166,14 @@ func (r *tapReader) List(ctx context.Context, apiVersion, kind string, namespace
 	return found, err
 }
 
-// Fetch implements [builtins.Fetcher].
-func (h *tapHTTP) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched, error) {
-	got, err := h.request.HTTP.Fetch(ctx, r)
-	(*Trace)(h).note(httpQuestion(r), got, err, 1+len(got.Body)>>10)
-	return got, err
+// Gather implements [builtins.Fetcher]. Answers are noted in the order of the requests,
+// whichever has come first: so a replay gives each request its own.
+func (h *tapHTTP) Gather(ctx context.Context, requests []effect.Request, parallel int) []builtins.Gathered {
+	got := h.request.HTTP.Gather(ctx, requests, parallel)
+	for i, a := range got {
+		(*Trace)(h).note(httpQuestion(requests[i]), a.Fetched, a.Err, 1+len(a.Body)>>10)
+	}
+	return got
 }
 
 // Read implements [io.Reader].
@@ -224,12 +229,35 @@ func listQuestion(apiVersion, kind string, namespaces []string, labels, fields s
 	return question{Verb: "list", About: about}
 }
 
+// httpQuestion holds of a body and of a key no more than their digests. Parts that a request
+// does not have are left out, so that records of before have the same questions.
 func httpQuestion(r effect.Request) question {
 	headers := map[string]any{}
 	for k, v := range r.Headers {
 		headers[k] = v
 	}
-	return question{Verb: "http", About: r.Where(), Rest: map[string]any{"url": r.URL, "headers": headers, "ca": r.CA}}
+	rest := map[string]any{"url": r.URL, "headers": headers, "ca": r.CA}
+	if len(r.Body) > 0 {
+		rest["body"] = digestOf(r.Body)
+	}
+	if r.Cert != "" {
+		rest["cert"], rest["key"] = r.Cert, digestOf([]byte(r.CertKey))
+	}
+	if r.ServerName != "" {
+		rest["serverName"] = r.ServerName
+	}
+	if r.Insecure {
+		rest["insecure"] = true
+	}
+	if r.MaxBytes > 0 {
+		rest["maxBytes"] = int64(r.MaxBytes)
+	}
+	return question{Verb: "http", About: r.Where(), Rest: rest}
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 func scopeQuestion(apiVersion, kind string) question {
@@ -247,7 +275,10 @@ func (q question) String() string {
 	case "get", "list":
 		return "k8s." + q.Verb + " of " + q.About
 	case "http":
-		return "http.get of " + q.About
+		if strings.HasPrefix(q.About, "GET ") {
+			return "http.get of " + q.About
+		}
+		return "http.request of " + q.About
 	case "rows":
 		at, _ := q.Rest.(string)
 		return builtins.LookupText(effect.Lookup{Watch: q.About, At: at}, true)

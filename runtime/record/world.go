@@ -101,11 +101,13 @@ func (w *world) List(_ context.Context, apiVersion, kind string, namespaces []st
 	return found, w.ask(listQuestion(apiVersion, kind, namespaces, labels, fields), &found)
 }
 
-// Fetch implements [builtins.Fetcher].
-func (w *world) Fetch(_ context.Context, r effect.Request) (builtins.Fetched, error) {
-	var f fetched
-	err := w.ask(httpQuestion(r), &f)
-	return builtins.Fetched{Status: f.Status, Headers: f.Headers, Body: f.Body}, err
+// Gather implements [builtins.Fetcher].
+func (w *world) Gather(_ context.Context, requests []effect.Request, _ int) []builtins.Gathered {
+	return builtins.InTurn(requests, func(r effect.Request) (builtins.Fetched, error) {
+		var f fetched
+		err := w.ask(httpQuestion(r), &f)
+		return builtins.Fetched{Status: f.Status, Headers: f.Headers, Body: f.Body}, err
+	})
 }
 
 // scope says whether a kind has namespaces. Of the kinds that Kubernetes itself has that

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"context"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -8,7 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // handling is a world with one module, whose hooks handle errors.
@@ -35,7 +39,7 @@ func TestReadsHaveDefaults(t *testing.T) {
 	w := handling(t, `
 def reads(ctx):
     values.set("get", k8s.get("v1", "ConfigMap", "x", default = "unknown"))
-    values.set("list", k8s.list("v1", "ConfigMap", ["web"], default = "unknown"))
+    values.set("list", k8s.list("v1", "ConfigMap", ["starling-system"], default = "unknown"))
     values.set("unserved", k8s.get("example.org/v1", "Gadget", "x", default = "unserved"))
     values.set("none", k8s.list("example.org/v1", "Gadget", default = []))
 
@@ -66,5 +70,55 @@ hook(reads, on = [startup])
 	}
 	if err := w.Runs[0].Failure(); err == nil || !strings.Contains(err.Error(), "k8s.get: ") {
 		t.Errorf("without a default: %v", err)
+	}
+}
+
+// servers answers POST at api.example.com, and nothing else.
+type servers struct{ asked []effect.Request }
+
+func (s *servers) Gather(_ context.Context, requests []effect.Request, _ int) []builtins.Gathered {
+	s.asked = append(s.asked, requests...)
+	return builtins.InTurn(requests, func(r effect.Request) (builtins.Fetched, error) {
+		if r.Method != "POST" {
+			return builtins.Fetched{}, &builtins.NoAnswerError{Reason: "connection refused"}
+		}
+		return builtins.Fetched{Status: 201, Body: []byte("\xff")}, nil
+	})
+}
+
+// A run goes on whatever servers do.
+func TestRequestsThatFailEndNoRun(t *testing.T) {
+	w := handling(t, `
+def asks(ctx):
+    made = http.request("POST", "https://api.example.com/token", json = {"user": "a"})
+    down = http.request("DELETE", "https://other.example.com/x?token=hush")
+    values.set("made", [made.ok, made.status, made.error, hash.sha256(made.bytes)])
+    values.set("down", [down.ok, down.status, down.error])
+    got = http.gather(["https://api.example.com/a", {"method": "POST", "url": "https://api.example.com/b"}])
+    values.set("all", [r.ok for r in got])
+
+hook(asks, on = [startup])
+`)
+	web := &servers{}
+	w.o.HTTP = web
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Runs[0].Failure(); err != nil {
+		t.Fatal(err)
+	}
+	v := w.Values("web")
+	want := map[string]any{
+		"made": []any{true, int64(201), nil, "a8100ae6aa1940d0b663bb31cd466142ebbdbd5187131b92d93818987832eb89"}, // of the byte 0xff
+		"down": []any{false, int64(0), "DELETE https://other.example.com/x: connection refused"},
+		"all":  []any{false, true},
+	}
+	for name, one := range want {
+		if !reflect.DeepEqual(v[name], one) {
+			t.Errorf("%s is %v, want %v", name, v[name], one)
+		}
+	}
+	if len(web.asked) != 4 {
+		t.Errorf("asked %d times", len(web.asked))
 	}
 }

@@ -268,13 +268,17 @@ func (w *world) Request(ctx context.Context, method, path, body string, headers 
 	return *answer.Reply, nil
 }
 
-// HTTP has a function answer the requests of http.get to a host.
+// HTTP has a function answer the requests of runs to a host.
 func (w *world) HTTP(host string, answer func(effect.Request) (builtins.Fetched, error)) {
 	w.hosts[host] = answer
 }
 
-// Fetch implements [builtins.Fetcher].
-func (w *world) Fetch(_ context.Context, r effect.Request) (builtins.Fetched, error) {
+// Gather implements [builtins.Fetcher].
+func (w *world) Gather(_ context.Context, requests []effect.Request, _ int) []builtins.Gathered {
+	return builtins.InTurn(requests, w.fetch)
+}
+
+func (w *world) fetch(r effect.Request) (builtins.Fetched, error) {
 	where, err := r.Host()
 	if err != nil {
 		return builtins.Fetched{}, err

@@ -1,0 +1,223 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// Requests, made of the arguments of a call.
+
+// askedMethods are those of http.request.
+var askedMethods = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+// asked reads all arguments of http.request.
+func (c *call) asked() (effect.Request, error) {
+	method := c.str("method")
+	if !slices.Contains(askedMethods[:], method) {
+		return effect.Request{}, fmt.Errorf("method: %q is none; use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", clip(method))
+	}
+	r, err := c.askedWith(method)
+	if err == nil {
+		err = c.httpBody(&r, maxHTTPBody)
+	}
+	return r, err
+}
+
+// askedWith reads those of a request that is made in the run, but for its body.
+func (c *call) askedWith(method string) (effect.Request, error) {
+	r, err := c.httpRequest(method)
+	if err != nil {
+		return r, err
+	}
+	if c.arg("max_bytes") != nil {
+		if r.MaxBytes = c.intOr("max_bytes", 0); r.MaxBytes < 1 || r.MaxBytes > maxHTTPBody {
+			return r, fmt.Errorf("max_bytes: %d is not between 1 and %d", r.MaxBytes, maxHTTPBody)
+		}
+	}
+	return r, c.clientTLS(&r)
+}
+
+// clientTLS reads cert, key, server_name and insecure. Errors show nothing of a key.
+func (c *call) clientTLS(r *effect.Request) error {
+	r.Cert, r.CertKey, r.ServerName, r.Insecure = c.text("cert"), c.text("key"), c.str("server_name"), c.boolOr("insecure", false)
+	switch {
+	case (c.arg("cert") == nil) != (c.arg("key") == nil):
+		return errors.New("cert and key belong together; give both")
+	case r.Insecure && r.CA != "":
+		return errors.New("insecure and ca exclude each other")
+	case r.Insecure && r.ServerName != "":
+		return errors.New("insecure and server_name exclude each other")
+	case c.arg("server_name") != nil && !isServerName(r.ServerName):
+		return fmt.Errorf(`server_name: %q is no name of a server, as "api.example.com"`, clip(r.ServerName))
+	case r.Special() && !strings.HasPrefix(r.URL, "https:"):
+		return errors.New("cert, key, server_name and insecure are for https URLs")
+	case c.arg("cert") == nil:
+		return nil
+	}
+	certs, err := parseCerts(r.Cert)
+	if err != nil {
+		return fmt.Errorf("cert: %w", err)
+	}
+	key, err := parseKey(r.CertKey)
+	if err != nil {
+		return fmt.Errorf("key: %w", err)
+	}
+	if !belongs(key, certs[0]) {
+		return errors.New("key: it is not that of the first certificate of cert")
+	}
+	return nil
+}
+
+func isServerName(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return err == nil || len(validation.IsDNS1123Subdomain(strings.ToLower(name))) == 0
+}
+
+// httpBody reads json and body, and says in a header what it is unless the hook does.
+func (c *call) httpBody(r *effect.Request, most int) error {
+	contentType := ""
+	switch v := c.arg("json"); {
+	case v != nil && v != starlark.None && c.arg("body") != nil:
+		return errors.New("json and body exclude each other")
+	case v != nil && v != starlark.None:
+		plain, err := object.ToPlainAt(v, []string{"json"})
+		if err != nil {
+			return err
+		}
+		text, err := encodeJSON(plain)
+		if err != nil {
+			return err
+		}
+		r.Body, contentType = []byte(text), "application/json"
+	case c.arg("body") != nil:
+		r.Body, contentType = []byte(c.text("body")), "text/plain; charset=utf-8"
+		if _, raw := c.arg("body").(starlark.Bytes); raw {
+			contentType = "application/octet-stream"
+		}
+	}
+	if len(r.Body) > most {
+		return fmt.Errorf("the body is larger than %d MiB", most>>20)
+	}
+	if contentType != "" && r.Headers["Content-Type"] == "" {
+		if r.Headers == nil {
+			r.Headers = map[string]string{}
+		}
+		r.Headers["Content-Type"] = contentType
+	}
+	return nil
+}
+
+// httpRequest reads url, headers, timeout and ca, and makes sure that the host is
+// listed.
+func (c *call) httpRequest(method string) (effect.Request, error) {
+	r := effect.Request{Method: method, Timeout: c.durationOr("timeout", defaultHTTPTimeout), Hosts: c.run.Hosts}
+	if r.Timeout == 0 || r.Timeout > maxHTTPTimeout {
+		return r, fmt.Errorf("timeout: %s is not between 0 and %s", r.Timeout, maxHTTPTimeout)
+	}
+	_, r.Hidden = c.arg("url").(*object.Secret)
+	var err error
+	if r.URL, err = listedURL(c.text("url"), r.Hidden, c.run.Hosts); err != nil {
+		return r, fmt.Errorf("url: %w", err)
+	}
+	if r.Headers, err = httpHeaders(c.arg("headers")); err != nil {
+		return r, fmt.Errorf("headers: %w", err)
+	}
+	if c.arg("ca") != nil {
+		r.CA = c.text("ca")
+		if _, err := parseCerts(r.CA); err != nil {
+			return r, fmt.Errorf("ca: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// listedURL returns the URL as it is sent. Of a hidden one errors show nothing.
+func listedURL(text string, hidden bool, hosts effect.Hosts) (string, error) {
+	shown := "it"
+	if !hidden {
+		shown = strconv.Quote(clip(text))
+	}
+	if len(text) > maxURL {
+		return "", fmt.Errorf("is longer than %d KiB", maxURL>>10)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "" {
+		return "", fmt.Errorf(`%s is no http or https URL with a host, as "https://api.example.com/path"`, shown)
+	}
+	if u.User != nil {
+		return "", errors.New("a user or password does not belong into it; use headers")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	port := uint64(80)
+	if u.Scheme == "https" {
+		port = 443
+	}
+	if p := u.Port(); p != "" {
+		if port, err = strconv.ParseUint(p, 10, 16); err != nil || port == 0 {
+			return "", fmt.Errorf("%s has a port that is none", shown)
+		}
+	}
+	if !hosts.Allow(u.Hostname(), uint16(port)) {
+		if hidden {
+			return "", errors.New("its host is not listed; add it to module(http = […]) in module.star")
+		}
+		return "", fmt.Errorf("the host %s is not listed; add %q to module(http = […]) in module.star", clip(u.Host), clip(u.Host))
+	}
+	return u.String(), nil
+}
+
+// ownHeaders are those that follow from the request, and would be wrong if set.
+var ownHeaders = [...]string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer", "Keep-Alive", "Expect", "Accept-Encoding"}
+
+// httpHeaders reads headers=. Errors name headers, and never show what they hold.
+func httpHeaders(v starlark.Value) (map[string]string, error) {
+	m, ok := v.(starlark.IterableMapping)
+	if !ok {
+		return nil, nil
+	}
+	out, size := map[string]string{}, 0
+	for k, e := range starlark.Entries(m) {
+		name, ok := starlark.AsString(k)
+		if !ok || !isHeaderName(name) {
+			return nil, fmt.Errorf("%s is no name of a header", clip(k.String()))
+		}
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		value, ok := openText(e)
+		if !ok {
+			return nil, fmt.Errorf("%s: got %s, want %s", name, e.Type(), TypeSecretText)
+		}
+		_, twice := out[name]
+		switch {
+		case slices.Contains(ownHeaders[:], name) || strings.HasPrefix(name, "Proxy-"):
+			return nil, fmt.Errorf("%s is set by Starling; leave it out", name)
+		case twice:
+			return nil, fmt.Errorf("%s is given twice", name)
+		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			return nil, fmt.Errorf("%s: a header holds no line ends or other control characters", name)
+		}
+		out[name] = value
+		if size += len(name) + len(value); size > maxHeaders {
+			return nil, fmt.Errorf("are larger than %d KiB together", maxHeaders>>10)
+		}
+	}
+	return out, nil
+}
+
+func isHeaderName(name string) bool {
+	return name != "" && len(name) <= 200 && !strings.ContainsFunc(name, func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !letter && !strings.ContainsRune("-_!#$%&'*+.^`|~", r)
+	})
+}
