@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -138,7 +139,7 @@ func (f *rbacFlags) over(ctx context.Context) (func(*sim.Options), error) {
 	}
 	return func(o *sim.Options) {
 		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
-		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion(), ReadOnly: true})
+		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion(), Proxy: http.ProxyFromEnvironment, ReadOnly: true})
 	}, nil
 }
 

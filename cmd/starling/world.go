@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -146,7 +147,7 @@ func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim
 			return nil, err
 		}
 		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
-		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion(), ReadOnly: true})
+		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion(), Proxy: http.ProxyFromEnvironment, ReadOnly: true})
 		return sim.New(o)
 	}
 	w, err := sim.New(o)

@@ -4,9 +4,9 @@
 // The list is checked three times: the host of the URL when a hook gives it, the host
 // of each redirect, and, as a connection is made, the address that the name has led
 // to. So a name cannot lead to an address of a private network that is not listed,
-// however often its owner changes where it leads. A proxy would make that check
-// meaningless: HTTP_PROXY and the like are not looked at. Each request has its own
-// connection, so none is used by a module for which it was not checked.
+// however often its owner changes where it leads. Behind a proxy the first two checks
+// hold, and the third is the proxy's. Each request has its own connection, so none is used
+// by a module for which it was not checked.
 package httpclient
 
 import (
@@ -42,6 +42,8 @@ type Options struct {
 	UserAgent string
 	// Resolver looks names up; nil means the system's way.
 	Resolver *net.Resolver
+	// Proxy chooses the proxy of a request, as [http.Transport] has it; nil: there is none.
+	Proxy func(*http.Request) (*url.URL, error)
 	// ReadOnly is for simulated clusters, such as that of a plan: requests of runs that are
 	// none of GET, HEAD and OPTIONS have no answer.
 	ReadOnly bool
@@ -140,8 +142,10 @@ func (c *Client) try(ctx context.Context, r effect.Request, read func(*http.Resp
 	if err != nil {
 		return err
 	}
+	via := &proxies{}
 	transport := &http.Transport{
-		DialContext:            c.dialer(r.Hosts),
+		Proxy:                  via.of(c.o.Proxy, r),
+		DialContext:            c.dialer(r.Hosts, via),
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    10 * time.Second,
 		DisableKeepAlives:      true,
@@ -158,19 +162,20 @@ func (c *Client) try(ctx context.Context, r effect.Request, read func(*http.Resp
 }
 
 // dialer connects to an address only if the list has it. The check is made for the
-// address that the connection goes to, after the name was looked up.
-func (c *Client) dialer(hosts effect.Hosts) func(ctx context.Context, network, address string) (net.Conn, error) {
+// address that the connection goes to, after the name was looked up. A proxy may have any.
+func (c *Client) dialer(hosts effect.Hosts, via *proxies) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, &RefusedError{msg: "the host cannot be used"}
 		}
+		proxied := via.has(address)
 		d := &net.Dialer{Resolver: c.o.Resolver, Control: func(_, address string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(address)
 			if err != nil {
 				return &RefusedError{msg: "the address cannot be used"}
 			}
-			if !hosts.AllowAddress(host, to.Addr(), to.Port()) {
+			if !proxied && !hosts.AllowAddress(host, to.Addr(), to.Port()) {
 				return &RefusedError{msg: fmt.Sprintf("%s leads to %s, which is no public address; add %q, or a range that holds it, to module(http = […]) if that is meant",
 					host, to.Addr(), to.Addr())}
 			}

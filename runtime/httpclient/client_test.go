@@ -53,7 +53,7 @@ func wantError(t *testing.T, err error, want string, permanent bool) {
 }
 
 func TestFetch(t *testing.T) {
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // nobody looks at it
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // the client alone does not look at it
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("X-Many", "a")
 		w.Header().Add("X-Many", "b")

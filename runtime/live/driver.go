@@ -6,6 +6,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -168,7 +169,7 @@ func New(o Options) (*Driver, error) {
 	d.timer.Stop()
 	d.look.Stop()
 	d.work, d.stopWork = context.WithCancel(context.Background())
-	d.web = httpclient.New(httpclient.Options{UserAgent: "starling/" + o.Version})
+	d.web = httpclient.New(httpclient.Options{UserAgent: "starling/" + o.Version, Proxy: http.ProxyFromEnvironment})
 	d.outbox = newOutbox(outboxOptions{
 		send: func(ctx context.Context, r effect.Request) error {
 			return d.guard(func() error { return d.web.Send(ctx, r) })
