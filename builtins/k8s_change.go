@@ -27,14 +27,14 @@ func k8sChangeSpecs() []Spec {
 				{Name: "strategic", Type: TypeDict, Default: "None", Keyword: true, Doc: "Strategic merge patch, which knows the lists of built-in kinds; custom resources take none."},
 				{Name: "jq", Type: TypeString, Default: "None", Keyword: true, Doc: "jq program that gets the whole object, as it is at the commit, and returns the new object. It is repeated when others change the object meanwhile."},
 				{Name: "subresource", Type: TypeString, Default: "None", Keyword: true, Doc: "Subresource to patch: \"status\", \"scale\", …; with jq only \"status\"."},
-				unchangedParam,
+				unchangedParam, onErrorParam,
 			}},
 		{Name: "k8s.status", Phases: PhaseRun, Effect: EffectWrite, call: callStatus,
 			Doc: "Applies the status of an object that is there, once the run has succeeded: the fields that are given, and not given any more, are this hook's. Needs a grant of patch, apply or write.",
 			Params: []Param{
 				refParam("k8s.status", ofModule),
 				{Name: "status", Type: TypeDict, Doc: "The fields of status, as the hook wants them."},
-				unchangedParam,
+				unchangedParam, onErrorParam,
 			}},
 		{Name: "k8s.event", Phases: PhaseRun, Effect: EffectWrite, call: callEvent,
 			Doc: "Tells people something about an object in an Event, once the run has succeeded. The same, told again within an hour, is counted, once per minute at most. Needs a grant of create, apply or write for v1 Event in the object's namespace (of cluster-scoped objects: default).",
@@ -43,10 +43,11 @@ func k8sChangeSpecs() []Spec {
 				{Name: "reason", Type: TypeString, Doc: "Why, in one word for programs: \"CertificateRenewed\"."},
 				{Name: "message", Type: TypeString, Doc: "The news, for people; cut at 1,024 bytes."},
 				{Name: "type", Type: TypeString, Default: `"Normal"`, Doc: "\"Normal\" or \"Warning\"."},
+				onErrorParam,
 			}},
 		{Name: "k8s.evict", Phases: PhaseRun, Effect: EffectWrite, call: callEvict,
 			Doc:    "Evicts a Pod once the run has succeeded: deletes it as far as its PodDisruptionBudgets allow that; when they do not, the run is repeated. One that is not there is no error. Needs a grant of delete or write.",
-			Params: []Param{refParam("k8s.evict", ofModule)}},
+			Params: []Param{refParam("k8s.evict", ofModule), onErrorParam}},
 	}
 }
 

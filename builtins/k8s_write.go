@@ -23,20 +23,21 @@ func k8sWriteSpecs() []Spec {
 				{Name: "obj", Type: TypeDict, Doc: "The object: apiVersion, kind, metadata.name and the fields that the hook wants. metadata.namespace defaults to the module's, in global hooks to the operator's; metadata.managedFields is left out."},
 				{Name: "owner", Type: TypeDict, Default: "None", Keyword: true, Doc: ownerDoc},
 				{Name: "force", Type: TypeBool, Default: "True", Keyword: true, Doc: force},
-				unchangedParam,
+				unchangedParam, onErrorParam,
 			}},
 		{Name: "k8s.create", Phases: PhaseRun, Effect: EffectWrite, call: callCreate,
 			Doc: "Makes an object once the run has succeeded; one that is there is an error. A run that is repeated after some of its writes were made finds its own object there: use if_absent, or k8s.apply. Needs a grant of create, apply or write.",
 			Params: []Param{
 				{Name: "obj", Type: TypeDict, Doc: "The object, as in k8s.apply; metadata.resourceVersion and metadata.uid are left out, too."},
 				{Name: "if_absent", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether an object that is there is no error; it is left as it is."},
+				onErrorParam,
 			}},
 		{Name: "k8s.delete", Phases: PhaseRun, Effect: EffectWrite, call: callDelete,
 			Doc: "Deletes an object once the run has succeeded; one that is not there is no error. Needs a grant of delete or write.",
 			Params: []Param{
 				refParam("k8s.delete", ofModule),
 				{Name: "propagation", Type: TypeString, Default: `"background"`, Keyword: true, Doc: "The end of objects that this one owns: \"background\" and \"foreground\" delete it, \"orphan\" keeps it."},
-				unchangedParam,
+				unchangedParam, onErrorParam,
 			}},
 		{Name: "k8s.apply_set", Phases: PhaseRun, Effect: EffectWrite, call: callApplySet,
 			Doc: "Makes these objects, once the run has succeeded, all that a set of objects consists of: applies them by force, and deletes what the set has made before and does not list any more. Objects that others have made are never taken over: to list one is an error. Only objects that differ are written, up to 8 at a time: kinds in the order in which Helm installs them, whatever the order of the list. Members carry the label starling.dev/set, by which the next process finds them. Needs grants of apply and delete, or write, for each object.",
@@ -46,9 +47,13 @@ func k8sWriteSpecs() []Spec {
 				{Name: "owner", Type: TypeDict, Default: "None", Keyword: true, Doc: ownerDoc},
 				{Name: "allow_empty", Type: TypeBool, Default: "True", Keyword: true, Doc: "Whether the list may be empty, which deletes all that the set has made."},
 				{Name: "keep", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether the objects stay when the hook is gone from the tree, or its module is switched off or gone; else they are deleted then."},
+				onErrorParam,
 			}},
 	}, k8sChangeSpecs()...)
 }
+
+// onErrorParam is for all writes.
+var onErrorParam = Param{Name: "on_error", Type: TypeString, Default: `"stop"`, Keyword: true, Doc: "Whether the writes after this one are made when it fails: \"stop\" makes none of them, \"continue\" makes them. The run fails in both cases, with all errors, and is repeated; values, metrics and messages of it do not count."}
 
 const ownerDoc = "The object with whose end this one is deleted, as its controller: one of the same namespace, or a cluster-scoped one."
 
@@ -193,6 +198,13 @@ func callApplySet(c *call) (starlark.Value, error) {
 
 // record keeps one write until the run has succeeded.
 func (c *call) record(w effect.Write) error {
+	switch then := c.strOr("on_error", "stop"); then {
+	case "stop":
+	case "continue":
+		w.Continue = true
+	default:
+		return fmt.Errorf(`on_error: %q is none; use "stop" or "continue"`, clip(then))
+	}
 	w.Pos = c.pos()
 	size := len(w.Ref.Name) + len(w.Ref.Namespace)
 	if w.Object != nil {

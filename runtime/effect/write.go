@@ -113,6 +113,9 @@ type Write struct {
 	Recreate bool `json:"recreate,omitempty"`
 	// Finalizer is that of hold and release.
 	Finalizer string `json:"finalizer,omitempty"`
+	// Continue has the writes after this one made though it has failed; the commit fails all
+	// the same.
+	Continue bool `json:"continue,omitempty"`
 	// Guard is what the grants ask of the object as it is in the cluster; nil:
 	// nothing.
 	Guard *Guard `json:"guard,omitempty"`

@@ -7,31 +7,61 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
-// Commit writes objects in call order. The first failing write ends it.
+// Commit writes objects in call order. The first failing write ends it, unless that write
+// says that those after it are made.
 func (x *Executor) Commit(ctx context.Context, a engine.Commit) error {
 	return a.Seen.Err(x.commit(ctx, a)) // the API server quotes what it refuses
 }
 
 func (x *Executor) commit(ctx context.Context, a engine.Commit) error {
 	manager := effect.Manager(a.Hook.ID)
-	for i, w := range a.Writes {
+	written, failed := 0, []error(nil)
+	for _, w := range a.Writes {
+		if len(failed) > 0 && w.Kind == effect.WriteRemoveFinalizer {
+			break // what had to be done before the object goes is not done
+		}
 		w.Cause = a.Cause
-		if err := x.write(ctx, a.Module, manager, w); err != nil {
-			at := ""
-			if w.Pos != "" {
-				at = w.Pos + ": "
-			}
-			if len(a.Writes) > 1 {
-				return fmt.Errorf("%s%w (%d of %d written)", at, err, i, len(a.Writes))
-			}
-			return fmt.Errorf("%s%w", at, err)
+		err := x.write(ctx, a.Module, manager, w)
+		if err == nil {
+			written++
+			continue
+		}
+		at := ""
+		if w.Pos != "" {
+			at = w.Pos + ": "
+		}
+		failed = append(failed, fmt.Errorf("%s%w", at, err))
+		if !w.Continue || ctx.Err() != nil || errors.Is(err, cluster.ErrFenced) {
+			break
 		}
 	}
-	return nil
+	return notWritten(failed, written, len(a.Writes))
+}
+
+// maxErrors is how many errors of one commit are shown.
+const maxErrors = 5
+
+// notWritten is the error of a commit, in one line; nil when nothing has failed.
+func notWritten(failed []error, written, all int) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	err := failed[0]
+	for _, next := range failed[1:min(len(failed), maxErrors)] {
+		err = fmt.Errorf("%w; %w", err, next)
+	}
+	if more := len(failed) - maxErrors; more > 0 {
+		err = fmt.Errorf("%w; and %d more", err, more)
+	}
+	if all > 1 {
+		err = fmt.Errorf("%w (%d of %d written)", err, written, all)
+	}
+	return err
 }
 
 // Save keeps what a module's hooks have set.
