@@ -16,6 +16,8 @@ import (
 
 // Writes to objects that are there.
 
+var missingParam = Param{Name: "ignore_missing", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether an object that is not there is no error."}
+
 func k8sChangeSpecs() []Spec {
 	return []Spec{
 		{Name: "k8s.patch", Phases: PhaseRun, Effect: EffectWrite, call: callPatch,
@@ -27,14 +29,14 @@ func k8sChangeSpecs() []Spec {
 				{Name: "strategic", Type: TypeDict, Default: "None", Keyword: true, Doc: "Strategic merge patch, which knows the lists of built-in kinds; custom resources take none."},
 				{Name: "jq", Type: TypeString, Default: "None", Keyword: true, Doc: "jq program that gets the whole object, as it is at the commit, and returns the new object. It is repeated when others change the object meanwhile."},
 				{Name: "subresource", Type: TypeString, Default: "None", Keyword: true, Doc: "Subresource to patch: \"status\", \"scale\", …; with jq only \"status\"."},
-				unchangedParam, onErrorParam,
+				unchangedParam, missingParam, onErrorParam,
 			}},
 		{Name: "k8s.status", Phases: PhaseRun, Effect: EffectWrite, call: callStatus,
 			Doc: "Applies the status of an object that is there, once the run has succeeded: the fields that are given, and not given any more, are this hook's. Needs a grant of patch, apply or write.",
 			Params: []Param{
 				refParam("k8s.status", ofModule),
 				{Name: "status", Type: TypeDict, Doc: "The fields of status, as the hook wants them."},
-				unchangedParam, onErrorParam,
+				unchangedParam, missingParam, onErrorParam,
 			}},
 		{Name: "k8s.event", Phases: PhaseRun, Effect: EffectWrite, call: callEvent,
 			Doc: "Tells people something about an object in an Event, once the run has succeeded. The same, told again within an hour, is counted, once per minute at most. Needs a grant of create, apply or write for v1 Event in the object's namespace (of cluster-scoped objects: default).",
@@ -80,7 +82,7 @@ func callPatch(c *call) (starlark.Value, error) {
 	if !c.run.Free && c.run.Instance.AsksForToken(w.Ref, patch.Body) {
 		return nil, c.notCovered("patch", w.Ref)
 	}
-	w.Patch = patch
+	w.Patch, w.IgnoreMissing = patch, c.boolOr("ignore_missing", false)
 	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
 		return nil, err
 	}
@@ -180,7 +182,7 @@ func callStatus(c *call) (starlark.Value, error) {
 	if w.Ref.Namespace != "" {
 		metadata["namespace"] = w.Ref.Namespace
 	}
-	w.Force = true
+	w.Force, w.IgnoreMissing = true, c.boolOr("ignore_missing", false)
 	w.Object = map[string]any{"apiVersion": w.Ref.APIVersion, "kind": w.Ref.Kind, "metadata": metadata, "status": status}
 	return nil, c.record(w)
 }

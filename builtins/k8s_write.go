@@ -25,10 +25,11 @@ func k8sWriteSpecs() []Spec {
 				{Name: "force", Type: TypeBool, Default: "True", Keyword: true, Doc: force},
 				unchangedParam, onErrorParam,
 			}},
-		{Name: "k8s.create", Phases: PhaseRun, Effect: EffectWrite, call: callCreate,
+		{Name: "k8s.create", Phases: PhaseRun, Effect: EffectWrite, call: callCreate, Returns: "the name of the object",
 			Doc: "Makes an object once the run has succeeded; one that is there is an error. A run that is repeated after some of its writes were made finds its own object there: use if_absent, or k8s.apply. Needs a grant of create, apply or write.",
 			Params: []Param{
 				{Name: "obj", Type: TypeDict, Doc: "The object, as in k8s.apply; metadata.resourceVersion and metadata.uid are left out, too."},
+				{Name: "generate_name", Type: TypeString, Default: "None", Keyword: true, Doc: "The beginning of a name that the run makes up, with five characters more, in the place of metadata.name. A run that is repeated makes another object: give such objects an owner, or a label by which a later run finds them."},
 				{Name: "if_absent", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether an object that is there is no error; it is left as it is."},
 				onErrorParam,
 			}},
@@ -76,7 +77,11 @@ func callApply(c *call) (starlark.Value, error) {
 }
 
 func callCreate(c *call) (starlark.Value, error) {
-	w, namespaced, err := c.given(c.arg("obj"), "obj")
+	name, err := c.generated()
+	if err != nil {
+		return nil, fmt.Errorf("generate_name: %w", err)
+	}
+	w, namespaced, err := c.named(c.arg("obj"), "obj", name)
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +92,43 @@ func callCreate(c *call) (starlark.Value, error) {
 	delete(metadata, "resourceVersion") // the API server takes none of these in a create
 	delete(metadata, "uid")
 	w.Kind, w.IfAbsent = effect.WriteCreate, c.boolOr("if_absent", false)
-	return nil, c.record(w)
+	return starlark.String(w.Ref.Name), c.record(w)
+}
+
+const (
+	// generatedLength is how many characters follow generate_name, out of generatedLetters:
+	// as the API server makes names up.
+	generatedLength  = 5
+	generatedLetters = "bcdfghjklmnpqrstvwxz2456789"
+)
+
+// generated makes a name up, "" where none is wanted. The API server could do so, too, but
+// then the run would not know whom it writes.
+func (c *call) generated() (string, error) {
+	if c.arg("generate_name") == nil {
+		return "", nil
+	}
+	name := c.str("generate_name")
+	if name == "" || len(name) > 63-generatedLength {
+		return "", fmt.Errorf("must have 1 to %d characters", 63-generatedLength)
+	}
+	for range generatedLength {
+		i, err := c.run.below(uint64(len(generatedLetters)))
+		if err != nil {
+			return "", err
+		}
+		name += generatedLetters[i : i+1]
+	}
+	return name, nil
 }
 
 // given reads an object to apply or create.
 func (c *call) given(v starlark.Value, at string) (effect.Write, bool, error) {
+	return c.named(v, at, "")
+}
+
+// named reads one that gets a name, if it is not "".
+func (c *call) named(v starlark.Value, at, name string) (effect.Write, bool, error) {
 	var w effect.Write
 	if err := openIdentity(v); err != nil {
 		return w, false, fmt.Errorf("%s: %w", at, err)
@@ -103,6 +140,20 @@ func (c *call) given(v starlark.Value, at string) (effect.Write, bool, error) {
 	obj, ok := plain.(map[string]any)
 	if !ok {
 		return w, false, fmt.Errorf("%s: got %s, want %s", at, v.Type(), TypeDict)
+	}
+	if name != "" {
+		metadata, ok := obj["metadata"].(map[string]any)
+		switch {
+		case obj["metadata"] == nil:
+			metadata = map[string]any{}
+			obj["metadata"] = metadata
+		case ok && metadata["name"] != nil:
+			return w, false, fmt.Errorf("%s: metadata.name and generate_name exclude each other", at)
+		}
+		if metadata != nil { // else identity says what is wrong
+			delete(metadata, "generateName")
+			metadata["name"] = name
+		}
 	}
 	id, err := identity(obj)
 	if err != nil {

@@ -174,7 +174,7 @@ func identity(obj map[string]any) (effect.Ref, error) {
 		return ref, errors.New("metadata is missing or no dict")
 	}
 	if name, _ := metadata["name"].(string); name == "" && metadata["generateName"] != nil {
-		return ref, errors.New("metadata.generateName makes another object on each run; give metadata.name")
+		return ref, errors.New("metadata.generateName makes another object on each run; give metadata.name, or generate_name= to k8s.create")
 	}
 	for _, f := range []struct {
 		path     string

@@ -22,7 +22,7 @@ const maxTries = 5
 // the object as it is now, or nil where there is none to show. That is so after a
 // delete of what is gone or never was there (an object that finalizers or a grace
 // period still hold is returned), a create that has left an object alone, an
-// eviction, and a patch of a subresource that is no part of the object. manager is
+// eviction, a change of nothing that may be missing, and a patch of a subresource that is no part of the object. manager is
 // the field manager, "" for the client's own.
 //
 // It is one request, and where w has a guard a read before it: the write then holds
@@ -121,6 +121,8 @@ func (p *pending) run(ctx context.Context) (map[string]any, error) {
 		switch {
 		case err == nil:
 			return obj, nil
+		case w.IgnoreMissing && apierrors.IsNotFound(err) && !missingResource(err):
+			return nil, nil
 		case missingResource(err):
 			p.client.forgetKind(p.mapping)
 			if sub := subresourceOf(w); sub != "" {

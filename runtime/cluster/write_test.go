@@ -44,6 +44,7 @@ func TestWrites(t *testing.T) {
 	ifUnchanged := func(w effect.Write) effect.Write { w.Unchanged = passed; return w }
 	very := &effect.Unchanged{UID: "of nothing", ResourceVersion: "1"} // the object before the write
 	veryObject := func(w effect.Write) effect.Write { w.Unchanged = very; return w }
+	ifThere := func(w effect.Write) effect.Write { w.IgnoreMissing = true; return w }
 	create := effect.Write{Kind: effect.WriteCreate, Object: plain}
 	apply := effect.Write{Kind: effect.WriteApply, Object: plain}
 	del := effect.Write{Kind: effect.WriteDelete}
@@ -65,6 +66,10 @@ func TestWrites(t *testing.T) {
 		{"json patch", plain, addM, data{"n": "1", "m": "2"}, "patch", ""},
 		{"strategic patch", plain, patchOf(effect.PatchStrategic, data{"data": data{"m": "2"}}), data{"n": "1", "m": "2"}, "patch", ""},
 		{"patch of nothing", nil, setM, nil, "patch", `cannot patch ConfigMap a/x: configmaps "x" not found`},
+		{"patch of what may be missing", nil, ifThere(setM), nil, "patch", ""},
+		{"jq patch of what may be missing", nil, ifThere(patchOf(effect.PatchJQ, "1")), nil, "get", ""},
+		{"guarded patch of what may be missing", nil, ifThere(guarded(setM)), nil, "get", ""},
+		{"patch of what may be missing, and is there", plain, ifThere(setM), data{"m": "2"}, "patch", ""},
 		{"jq patch", plain, patchOf(effect.PatchJQ, "2"), data{"n": "2"}, "get put", ""},
 		{"jq patch that changes nothing", plain, patchOf(effect.PatchJQ, "1"), data{"n": "1"}, "get", ""},
 		{"jq patch that fails", plain, patchOf(effect.PatchJQ, "fail"), data{"n": "1"}, "get", "cannot patch ConfigMap a/x: the jq program: cannot iterate over: string"},

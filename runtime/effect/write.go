@@ -90,6 +90,8 @@ type Write struct {
 	Force bool `json:"force,omitempty"`
 	// IfAbsent leaves an object alone that is there (create).
 	IfAbsent bool `json:"ifAbsent,omitempty"`
+	// IgnoreMissing has an object that is not there be no error (patch, status).
+	IgnoreMissing bool `json:"ignoreMissing,omitempty"`
 	// Patch is the change of a patch.
 	Patch *Patch `json:"patch,omitempty"`
 	// Propagation is "background", "foreground" or "orphan" (delete).
