@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.starlark.net/starlark"
 
@@ -38,6 +39,7 @@ func k8sWriteSpecs() []Spec {
 			Params: []Param{
 				refParam("k8s.delete", ofModule),
 				{Name: "propagation", Type: TypeString, Default: `"background"`, Keyword: true, Doc: "The end of objects that this one owns: \"background\" and \"foreground\" delete it, \"orphan\" keeps it."},
+				{Name: "wait", Type: TypeDuration, Default: "None", Keyword: true, Doc: "How long to wait until the object is gone, at most 5m, with propagation \"foreground\" after all that it owns: the writes after this one come then. One that is still there after that time fails the run. The hook's queue waits, too. Needs the right to get the object. None: nobody waits."},
 				unchangedParam, onErrorParam,
 			}},
 		{Name: "k8s.apply_set", Phases: PhaseRun, Effect: EffectWrite, call: callApplySet,
@@ -178,6 +180,9 @@ func (c *call) named(v starlark.Value, at, name string) (effect.Write, bool, err
 	return effect.Write{Ref: ref, Object: obj}, namespaced, nil
 }
 
+// maxWait bounds wait= of k8s.delete.
+const maxWait = 5 * time.Minute
+
 func callDelete(c *call) (starlark.Value, error) {
 	propagation := c.strOr("propagation", "background")
 	switch propagation {
@@ -191,6 +196,11 @@ func callDelete(c *call) (starlark.Value, error) {
 	}
 	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
 		return nil, err
+	}
+	if c.arg("wait") != nil {
+		if w.Wait = c.durationOr("wait", 0); w.Wait == 0 || w.Wait > maxWait {
+			return nil, fmt.Errorf("wait: %s is not between 0 and %s", w.Wait, maxWait)
+		}
 	}
 	w.Propagation = propagation
 	return nil, c.record(w)

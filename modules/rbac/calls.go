@@ -15,7 +15,7 @@ import (
 // calls are what the files of a module call, where a grant alone does not say which
 // rights that takes.
 type calls struct {
-	create, jq, set, event, evict bool
+	create, jq, set, event, evict, wait bool
 	// subresources are those that are written, each with the kinds that are written
 	// out, "" for one that is not.
 	subresources map[string][]string
@@ -71,6 +71,8 @@ func (c *calls) see(call *syntax.CallExpr) {
 		c.event = true
 	case "evict":
 		c.evict = true
+	case "delete":
+		c.wait = c.wait || keyword(call, "wait") != nil
 	case "status":
 		c.write("status", call)
 	case "patch":

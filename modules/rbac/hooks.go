@@ -156,6 +156,9 @@ func (b *builder) grant(m *generation.Module, g builtins.Grant) {
 	if g.Kind == "Event" && g.APIVersion == "v1" && called.event && slices.Contains(verbs, "create") {
 		verbs = append(verbs, "get", "patch") // one that is there is counted
 	}
+	if called.wait && granted(verbs, "delete") {
+		verbs = append(verbs, "get") // it is looked for until it is gone
+	}
 	if called.set && granted(verbs, "create") && granted(verbs, "patch") && granted(verbs, "delete") {
 		verbs = append(verbs, "get")
 		if g.Names == nil { // a list cannot be held to names: such members are read one by one

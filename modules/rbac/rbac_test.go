@@ -301,3 +301,19 @@ func TestSetsReadTheirMembers(t *testing.T) {
 		}
 	}
 }
+
+// An object whose end is waited for is looked at.
+func TestDeletesThatWaitReadTheirObject(t *testing.T) {
+	for wait, want := range map[string]string{"": "verbs: [delete]", ", wait = \"1m\"": "verbs: [get, delete]"} {
+		read, err := tree.Read(fstest.MapFS{
+			"a/module.star":  {Data: []byte("module(grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"delete\"])])\n")},
+			"a/hooks/a.star": {Data: []byte("def f(ctx):\n    k8s.delete(\"v1\", \"ConfigMap\", \"x\"" + wait + ")\n\nhook(f, on = [startup()])\n")},
+		}, tree.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := print(t, Options{Tree: read}); !strings.Contains(text, "resources: [configmaps]\n  "+want) {
+			t.Errorf("%q: no %q in\n%s", wait, want, text)
+		}
+	}
+}

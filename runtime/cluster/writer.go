@@ -32,6 +32,9 @@ type WriterOptions struct {
 	JQ func(ctx context.Context, program string, obj map[string]any) (map[string]any, error)
 	// Now is the clock of Events; nil means time.Now.
 	Now func() time.Time
+	// Pause waits between two looks at an object whose end is waited for; nil: by the
+	// system's clock.
+	Pause func(ctx context.Context, d time.Duration) error
 	// SideBySide is how many members of a set are read, written or deleted at a time; 0
 	// means 8. With 1 the order of all requests is the same each time.
 	SideBySide int
@@ -63,6 +66,9 @@ func NewWriter(o WriterOptions) *Writer {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Pause == nil {
+		o.Pause = pause
 	}
 	if o.SideBySide == 0 {
 		o.SideBySide = defaultSideBySide
@@ -98,6 +104,10 @@ func (w *Writer) Write(ctx context.Context, manager string, wr effect.Write) err
 	obj, err := p.run(ctx)
 	if err != nil {
 		return err
+	}
+	if obj != nil && wr.Wait > 0 {
+		// Watches tell of its end, and of one that has its name since.
+		return w.gone(ctx, wr, uidOf(obj))
 	}
 	if obj != nil || wr.Kind == effect.WriteDelete {
 		w.o.Observe(wr.Ref, obj, wr.Cause, asked)

@@ -3,6 +3,7 @@ package effect
 import (
 	"cmp"
 	"strings"
+	"time"
 )
 
 // WriteKind names what a [Write] does.
@@ -96,6 +97,8 @@ type Write struct {
 	Patch *Patch `json:"patch,omitempty"`
 	// Propagation is "background", "foreground" or "orphan" (delete).
 	Propagation string `json:"propagation,omitempty"`
+	// Wait is how long the object may take to be gone; 0: it is not waited for (delete).
+	Wait time.Duration `json:"wait,omitempty"`
 	// Unchanged makes the write fail with a conflict when the object is not as
 	// it was seen any more (apply, patch, status, delete).
 	Unchanged *Unchanged `json:"unchanged,omitempty"`

@@ -122,3 +122,91 @@ hook(asks, on = [startup])
 		t.Errorf("asked %d times", len(web.asked))
 	}
 }
+
+// Writes go on after one that has failed, and the run fails with all errors.
+func TestWritesGoOn(t *testing.T) {
+	w := handling(t, `
+def cm(name, **data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+def writes(ctx):
+    k8s.patch("v1", "ConfigMap", "missing", merge = {"data": {"a": "b"}}, on_error = "continue")
+    k8s.patch("v1", "ConfigMap", "ignored", merge = {"data": {"a": "b"}}, ignore_missing = True)
+    k8s.apply(cm("after"))
+    name = k8s.create(cm("x") | {"metadata": {}}, generate_name = "made-") if ctx.attempt == 1 else ""
+    k8s.apply(cm("names", name = name))
+    values.set("written", True)
+
+hook(writes, on = [startup], allow_failure = True)
+`)
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Runs[0].Failure(); err == nil || !strings.Contains(err.Error(), "missing") || !strings.Contains(err.Error(), "(4 of 5 written)") {
+		t.Errorf("the run came to %v", err)
+	}
+	get := func(name string) map[string]any {
+		obj, err := w.Get(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "starling-system", Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return obj
+	}
+	if get("after") == nil || get("names") == nil {
+		t.Fatal("what comes after the failed write is not written")
+	}
+	name, _ := get("names")["data"].(map[string]any)["name"].(string)
+	if !strings.HasPrefix(name, "made-") || get(name) == nil {
+		t.Errorf("there is no object %q", name)
+	}
+	if w.Values("web")["written"] != nil {
+		t.Error("the values of a run that has failed count")
+	}
+}
+
+// A write that waits for the end of an object comes before those after it.
+func TestADeleteIsWaitedFor(t *testing.T) {
+	w := handling(t, `
+def deletes(ctx):
+    k8s.delete("v1", "ConfigMap", "old", propagation = "foreground", wait = "10s")
+    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}})
+
+hook(deletes, on = [startup], allow_failure = True)
+`)
+	cm := func(name string, metadata map[string]any) map[string]any {
+		metadata["name"], metadata["namespace"] = name, "starling-system"
+		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+	}
+	there := func(name string) bool {
+		obj, err := w.Get(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "starling-system", Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return obj != nil
+	}
+	if err := w.Apply(cm("old", map[string]any{"finalizers": []any{"example.com/x"}})); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Runs[0].Failure(); err == nil || !strings.Contains(err.Error(), "still there after 10s, held by the finalizer") || there("new") {
+		t.Errorf("what is held: %v", err)
+	}
+	w = handling(t, `
+def deletes(ctx):
+    k8s.delete("v1", "ConfigMap", "old", propagation = "foreground", wait = "10s")
+    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}})
+
+hook(deletes, on = [startup])
+`)
+	if err := w.Apply(cm("old", map[string]any{})); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Runs[0].Failure(); err != nil || there("old") || !there("new") {
+		t.Errorf("what is free: %v; old is there: %v, new: %v", err, there("old"), there("new"))
+	}
+}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -46,6 +47,14 @@ func (w *World) RecoverPods(namespace, labels string) error {
 }
 
 var errNotMoving = errors.New("workloads do not move in this cluster; call t.workloads() first")
+
+// pause lets the cluster work while a write waits. The clock stands still: what takes time
+// does not come, and the wait is over soon.
+func (w *World) pause(ctx context.Context, _ time.Duration) error {
+	w.store.Settle()
+	w.move()
+	return ctx.Err()
+}
 
 // move lets a controller of the cluster do what it wants, and says whether there was one.
 func (w *World) move() bool { return w.moving != nil && w.moving.Move() }
