@@ -13,6 +13,8 @@ type FailError struct {
 	RetryAfter time.Duration
 	// Permanent means that trying again is of no use before something changes.
 	Permanent bool
+	// Keep has the effects that the run has recorded so far be committed all the same.
+	Keep bool
 }
 
 // Error returns the message.

@@ -14,11 +14,12 @@ import (
 func runSpecs() []Spec {
 	return []Spec{
 		{Name: "fail", Phases: PhaseAny, call: callFail,
-			Doc: "Ends the run, or whatever is going on, with an error. A run that fails changes nothing and is repeated.",
+			Doc: "Ends the run, or whatever is going on, with an error. A run that fails changes nothing, unless keep says so, and is repeated.",
 			Params: []Param{
 				{Name: "msg", Type: TypeAny, Doc: "The mistake."},
 				{Name: "retry_after", Type: TypeDuration, Default: "None", Doc: "When to try again, in 100ms at the soonest; None: as the hook's retry says."},
 				{Name: "permanent", Type: TypeBool, Default: "False", Doc: "Whether trying again is of no use before something changes."},
+				{Name: "keep", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether all that the run has recorded so far is committed though it fails, such as a status or a metric that tells of the error: writes, values, state, metrics and messages. A run that is repeated commits it again: write the same for the same error, and give messages a key. In a cleanup the object stays, and values and state do not count. Only in runs."},
 			}},
 		{Name: "requeue", Phases: PhaseRun, Effect: EffectWrite, call: callRequeue,
 			Doc:    "Asks for another run after some time, if this one succeeds. Of several calls the soonest counts. Not in a cleanup: fail(…, retry_after = …) tries that again.",
@@ -31,6 +32,10 @@ func callFail(c *call) (starlark.Value, error) {
 		Msg:        textOf(c.arg("msg")),
 		RetryAfter: c.durationOr("retry_after", 0),
 		Permanent:  c.boolOr("permanent", false),
+		Keep:       c.boolOr("keep", false),
+	}
+	if e.Keep && (c.ctx == nil || c.ctx.Phase&(PhaseRun|PhaseReceive) == 0) {
+		return nil, errors.New("keep: only the run of a hook has effects that can be kept")
 	}
 	if e.RetryAfter > 0 {
 		e.RetryAfter = max(e.RetryAfter, minRequeue)

@@ -39,7 +39,7 @@ func (e *Engine) runDone(in RunDone) {
 	if h.gen.Controller != nil {
 		e.looked(r, &in)
 	}
-	if in.Err != nil && (h.gen.Controller == nil || len(in.Effects.Writes) == 0) {
+	if in.Err != nil && !h.keeps(&in) {
 		r.done = in
 		e.runFailed(r, in.Err)
 		return
@@ -53,6 +53,16 @@ func (e *Engine) runDone(in RunDone) {
 	r.done = in
 	r.done.Effects.Writes = e.held(r)
 	e.commit(r)
+}
+
+// keeps says whether a run that has failed has its effects committed all the same: a controller does what it
+// can, and tells of the error.
+func (h *hook) keeps(in *RunDone) bool {
+	if h.gen.Controller != nil {
+		return len(in.Effects.Writes) > 0
+	}
+	failed, is := errors.AsType[*builtins.FailError](in.Err)
+	return is && failed.Keep
 }
 
 // commit has the objects written that a run asks for, unless its values would be refused.
@@ -128,12 +138,8 @@ func (e *Engine) committed(in Committed) {
 	case r == nil:
 	case r.outdated():
 		e.drop(r)
-	case r.done.Err != nil && in.Err != nil: // a controller's: what could not be written is tried again
-		e.commitFailed(r, fmt.Errorf("%v; %w", r.done.Err, in.Err))
 	case in.Err != nil:
 		e.commitFailed(r, in.Err)
-	case r.done.Err != nil:
-		e.runFailed(r, r.done.Err)
 	default:
 		e.written(r)
 	}
@@ -145,7 +151,7 @@ func (e *Engine) written(r *asked) {
 	s, m := r.subject, r.module
 	layer := r.nextLayer(m.layer(s))
 	if values.Equal(m.layer(s), layer) && r.nextMemory().Equal(s.Memory()) {
-		e.runSucceeded(r)
+		e.runCommitted(r)
 		return
 	}
 	until := e.now
@@ -199,6 +205,16 @@ func (e *Engine) end(r *asked) {
 	e.touch(r.module)
 }
 
+// runCommitted ends a run whose effects are committed.
+func (e *Engine) runCommitted(r *asked) {
+	if r.done.Err == nil {
+		e.runSucceeded(r)
+		return
+	}
+	e.count(r)
+	e.runFailed(r, r.done.Err)
+}
+
 // runSucceeded makes the effects of a run count.
 func (e *Engine) runSucceeded(r *asked) {
 	e.end(r)
@@ -212,19 +228,7 @@ func (e *Engine) runSucceeded(r *asked) {
 			e.note(builtins.LevelInfo, m, h.gen.ID, s.Said("runs again"))
 		}
 	}
-	s.Remember(r.nextMemory())
-	if layer := r.nextLayer(m.layer(s)); !values.Equal(m.layer(s), layer) {
-		e.setLayer(m, s, layer, r.cause)
-	} else {
-		m.values.Relocate(s.ID(), layer)
-	}
-	if len(effects.Metrics) > 0 {
-		s.Leave(subjects.Metrics)
-		e.do(Publish{Module: m.name, Hook: h.gen.ID, Key: s.Key, Metrics: effects.Metrics})
-	}
-	if len(effects.Messages) > 0 {
-		e.do(Send{Module: m.name, Hook: h.gen.ID, Messages: effects.Messages})
-	}
+	e.count(r)
 	if r.request != 0 {
 		if effects.Requeue > 0 {
 			e.requeueAt(s, e.now.Add(effects.Requeue))
@@ -249,6 +253,24 @@ func (e *Engine) runSucceeded(r *asked) {
 	m.pass.Ran(h.gen.ID, events, true)
 }
 
+// count makes what a run sets, remembers, publishes and sends count.
+func (e *Engine) count(r *asked) {
+	h, s, m, effects := r.hook, r.subject, r.module, &r.done.Effects
+	s.Remember(r.nextMemory())
+	if layer := r.nextLayer(m.layer(s)); !values.Equal(m.layer(s), layer) {
+		e.setLayer(m, s, layer, r.cause)
+	} else {
+		m.values.Relocate(s.ID(), layer)
+	}
+	if len(effects.Metrics) > 0 {
+		s.Leave(subjects.Metrics)
+		e.do(Publish{Module: m.name, Hook: h.gen.ID, Key: s.Key, Metrics: effects.Metrics})
+	}
+	if len(effects.Messages) > 0 {
+		e.do(Send{Module: m.name, Hook: h.gen.ID, Messages: effects.Messages})
+	}
+}
+
 // cleaned ends the life of an object for its hook, unless it has come back meanwhile. One that was made anew
 // under its name begins its own.
 func (e *Engine) cleaned(h *hook, s *subjects.Subject) {
@@ -264,10 +286,14 @@ func (e *Engine) cleaned(h *hook, s *subjects.Subject) {
 	e.clearSubject(h.module, s)
 }
 
-// commitFailed ends a run that has failed after its hook had succeeded.
+// commitFailed ends a run whose effects could not be committed.
 func (e *Engine) commitFailed(r *asked, err error) {
 	err = r.done.Seen.Err(err)
-	e.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: r.hook.gen.ID, Err: err})
+	if r.done.Err == nil {
+		e.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: r.hook.gen.ID, Err: err})
+	} else { // known to have failed; it is tried again, though it may say that this is of no use
+		err = fmt.Errorf("%v; %w", r.done.Err, err)
+	}
 	e.runFailed(r, err)
 }
 

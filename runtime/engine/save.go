@@ -73,7 +73,7 @@ func (e *Engine) saved(a asked, in Saved) {
 			e.commitFailed(r, fmt.Errorf("values and state are not kept: %w", err))
 		default:
 			m.store.Count(change)
-			e.runSucceeded(r)
+			e.runCommitted(r)
 		}
 	}
 	if failed == 1 && len(runs) == 0 { // else the hooks say so

@@ -5,6 +5,7 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -76,7 +77,7 @@ type Request struct {
 }
 
 // Result is what a call asked for, or why it failed. A failed one asks for
-// nothing, but for what a controller does all the same.
+// nothing, unless it has called fail(keep = True), but for what a controller does all the same.
 type Result struct {
 	Effects effect.Effects
 	// Size is how much memory Effects take, about, in bytes.
@@ -186,7 +187,11 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 			err = fmt.Errorf("%s%w", placeOf(fn), err)
 		}
 	}
-	if err != nil {
+	var failed *builtins.FailError
+	switch {
+	case errors.As(err, &failed) && failed.Keep:
+		return Result{Usage: usage, Effects: run.Effects, Size: run.Size(), Err: err}
+	case err != nil:
 		return Result{Usage: usage, Err: err}
 	}
 	return Result{Usage: usage, Effects: run.Effects, Size: run.Size(), Response: run.Response}

@@ -102,9 +102,9 @@ func TestErrorsCarryAllThatTheEngineLooksFor(t *testing.T) {
 			}
 		}
 	}
-	in := engine.RunDone{Err: fmt.Errorf("a.star:3: %w", &builtins.FailError{Msg: "no", RetryAfter: time.Minute, Permanent: true})}
+	in := engine.RunDone{Err: fmt.Errorf("a.star:3: %w", &builtins.FailError{Msg: "no", RetryAfter: time.Minute, Permanent: true, Keep: true})}
 	var failed *builtins.FailError
-	if back := carried(t, in).Err; back.Error() != in.Err.Error() || !errors.As(back, &failed) || failed.RetryAfter != time.Minute || !failed.Permanent {
+	if back := carried(t, in).Err; back.Error() != in.Err.Error() || !errors.As(back, &failed) || failed.RetryAfter != time.Minute || !failed.Permanent || !failed.Keep {
 		t.Errorf("%v comes back as %v", in.Err, back)
 	}
 	if back := carried(t, engine.RunDone{Err: errors.New("plain")}).Err; errors.As(back, &failed) || back.Error() != "plain" {

@@ -95,6 +95,18 @@ print(http.request("POST", "https://api.example.com/a", body = "hush-body", head
 	}
 }
 
+// A run that has failed and keeps its effects does so again.
+func TestARunThatKeepsItsEffectsKeepsThemAgain(t *testing.T) {
+	m, s := newModule(t, `values.set("x", 1)
+fail("unreachable", keep = True)`), newStore(t, StoreOptions{})
+	put(t, s, m.run(t, nil))
+	r := opened(t, s, 1)
+	again := replayed(t, r, ReplayOptions{})
+	if lines := NewMask(r).Lines(again.Outcome, false); !again.Same || !r.Failed() || len(lines) != 2 || lines[0] != "values.set x = 1" || !strings.Contains(lines[1], "unreachable") {
+		t.Errorf("same: %v, %q", again.Same, lines)
+	}
+}
+
 // A read that was forbidden in the run is forbidden in the replay: its default holds, or it
 // fails in the same words.
 func TestAReadThatWasForbiddenIsForbiddenAgain(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -208,5 +209,40 @@ hook(deletes, on = [startup])
 	}
 	if err := w.Runs[0].Failure(); err != nil || there("old") || !there("new") {
 		t.Errorf("what is free: %v; old is there: %v, new: %v", err, there("old"), there("new"))
+	}
+}
+
+// A run that fails may say so in the cluster, and is repeated.
+func TestAFailedRunMayKeepItsEffects(t *testing.T) {
+	w := handling(t, `
+def asks(ctx):
+    answer = http.get("https://api.example.com/", default = None)
+    status = "reachable" if answer else "unreachable"
+    k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "status"}, "data": {"status": status}})
+    values.set("status", status)
+    metrics.set("up", 1 if answer else 0)
+    if not answer:
+        fail("the API is " + status, keep = True)
+
+hook(asks, on = [startup])
+`)
+	web := &servers{}
+	w.o.HTTP = web
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	obj, err := w.Get(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "starling-system", Name: "status"})
+	if err != nil || obj == nil || w.Values("web")["status"] != "unreachable" {
+		t.Errorf("the ConfigMap is %v (%v), values %v", obj, err, w.Values("web"))
+	}
+	if failing := w.Failures(); len(failing) == 0 || !strings.Contains(failing[0].Reason, "the API is unreachable") {
+		t.Errorf("failures are %v", failing)
+	}
+	n := len(w.Runs)
+	if err := w.Advance(t.Context(), 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.Runs) <= n {
+		t.Error("it is not repeated")
 	}
 }
