@@ -39,16 +39,16 @@ func handling(t *testing.T, hooks string) *World {
 func TestReadsHaveDefaults(t *testing.T) {
 	w := handling(t, `
 def reads(ctx):
-    values.set("get", k8s.get("v1", "ConfigMap", "x", default = "unknown"))
-    values.set("list", k8s.list("v1", "ConfigMap", ["starling-system"], default = "unknown"))
+    values.set("get", k8s.get("v1", "Pod", "x", default = "unknown"))
+    values.set("list", k8s.list("v1", "Pod", ["starling-system"], default = "unknown"))
     values.set("unserved", k8s.get("example.org/v1", "Gadget", "x", default = "unserved"))
     values.set("none", k8s.list("example.org/v1", "Gadget", default = []))
 
 hook(reads, on = [startup])
 `)
-	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "x", nil)
-	w.Store().FailNext("get", "ConfigMap", denied, 1)
-	w.Store().FailNext("list", "ConfigMap", denied, 1)
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", nil)
+	w.Store().FailNext("get", "Pod", denied, 1)
+	w.Store().FailNext("list", "Pod", denied, 1)
 	if err := w.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +61,11 @@ hook(reads, on = [startup])
 	}
 	w = handling(t, `
 def reads(ctx):
-    k8s.get("v1", "ConfigMap", "x")
+    k8s.get("v1", "Pod", "x")
 
 hook(reads, on = [startup])
 `)
-	w.Store().FailNext("get", "ConfigMap", denied, 1)
+	w.Store().FailNext("get", "Pod", denied, 1)
 	if err := w.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ def writes(ctx):
     k8s.patch("v1", "ConfigMap", "ignored", merge = {"data": {"a": "b"}}, ignore_missing = True)
     k8s.apply(cm("after"))
     name = k8s.create(cm("x") | {"metadata": {}}, generate_name = "made-") if ctx.attempt == 1 else ""
-    k8s.apply(cm("names", name = name))
+    k8s.apply(cm("names", made = name))
     values.set("written", True)
 
 hook(writes, on = [startup], allow_failure = True)
@@ -156,7 +156,7 @@ hook(writes, on = [startup], allow_failure = True)
 	if get("after") == nil || get("names") == nil {
 		t.Fatal("what comes after the failed write is not written")
 	}
-	name, _ := get("names")["data"].(map[string]any)["name"].(string)
+	name, _ := get("names")["data"].(map[string]any)["made"].(string)
 	if !strings.HasPrefix(name, "made-") || get(name) == nil {
 		t.Errorf("there is no object %q", name)
 	}
