@@ -70,6 +70,8 @@ type Context struct {
 	Phase Phase
 	// File collects what the file declares, in PhaseLoad.
 	File *File
+	// Files are those of the module that the file belongs to, in PhaseLoad. The script host sets it.
+	Files Files
 	// Run is what the call serves, in PhaseRun and PhaseEnabled (which only
 	// reads values there).
 	Run *Run
@@ -86,6 +88,14 @@ type Context struct {
 	Room func(bytes int) error
 
 	logged int // bytes
+}
+
+// Files reads what lies below the folder of one module. Errors are for people.
+type Files interface {
+	// Read returns the file at a path, "templates/a.txt".
+	Read(path string) ([]byte, error)
+	// Match returns the files that a pattern names, "crds/*.yaml", by their paths.
+	Match(pattern string) (map[string][]byte, error)
 }
 
 // contextKey is the thread-local name of the Context.

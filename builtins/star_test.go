@@ -147,10 +147,24 @@ func (f *starFile) readComments(src string) {
 	run.Enabled = []string{"webEnabled", "certManagerEnabled"}
 	switch f.context.Phase {
 	case PhaseLoad:
-		f.context.File = file
+		f.context.File, f.context.Files = file, testFiles{}
 	case PhaseRun, PhaseEnabled, PhaseDesired:
 		f.context.Run = run
 	}
+}
+
+// testFiles are those of module.file.
+type testFiles struct{}
+
+func (testFiles) Read(path string) ([]byte, error) {
+	if path == "none" {
+		return nil, errors.New("there is no none")
+	}
+	return []byte("text of " + path), nil
+}
+
+func (testFiles) Match(string) (map[string][]byte, error) {
+	return map[string][]byte{"b.txt": []byte("b"), "a.txt": []byte("a")}, nil
 }
 
 // helpers are the functions of the data files: eq, declared, effects, logs.

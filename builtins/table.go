@@ -101,7 +101,7 @@ func (e EffectClass) String() string { return [...]string{"none", "read", "write
 // that knows them.
 func Table() []Spec {
 	return slices.Concat(
-		declareSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
+		declareSpecs(), fileSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
 		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), secretSpecs(), stateSpecs(), httpSpecs(), receiveSpecs(), desiredSpecs(),
@@ -130,7 +130,12 @@ func Predeclared() starlark.StringDict {
 		ns := spaces[space]
 		if ns == nil {
 			ns = &namespace{name: space, members: starlark.StringDict{}}
-			spaces[space], env[space] = ns, ns
+			spaces[space] = ns
+			if fn, both := env[space].(*starlark.Builtin); both {
+				env[space] = &callable{fn, ns}
+			} else {
+				env[space] = ns
+			}
 		}
 		ns.members[member] = v
 	}
@@ -161,6 +166,20 @@ func Names() []string {
 // unbound says that a name of the table is no predeclared one: it belongs to the
 // argument of a hook or of a test.
 func unbound(space string) bool { return space == "ctx" || space == "t" || space == "expect" }
+
+// callable is a function that is a namespace, too: module. The table names it before its members.
+type callable struct {
+	*starlark.Builtin
+	space *namespace
+}
+
+var _ starlark.HasAttrs = (*callable)(nil)
+
+// Attr returns one of its builtins.
+func (c *callable) Attr(name string) (starlark.Value, error) { return c.space.Attr(name) }
+
+// AttrNames are the names of its builtins.
+func (c *callable) AttrNames() []string { return c.space.AttrNames() }
 
 // namespace is a predeclared name whose attributes are builtins: k8s, values.
 type namespace struct {

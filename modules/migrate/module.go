@@ -201,7 +201,7 @@ func (m *module) hook(below string, f oldFile) {
 		m.note(f.path).add(Left, "it is not executable, so it was no hook; if it is one, say chmod +x and begin again")
 		return
 	case !isGo && (!f.executable || inLib || strings.HasPrefix(base, ".") || slices.Contains([]string{".yaml", ".json", ".md", ".txt"}, path.Ext(base))):
-		m.note(f.path).add(Left, "it is no hook: write anew what hooks share or read")
+		m.note(f.path).add(Left, "it is no hook: functions that hooks share go to lib/, and module.file(…) reads a text as the hook is loaded")
 		return
 	}
 	h, ok := translateHook(m.note(f.path), f.data, place{module: m.name, global: m.name == "global", chart: m.hasChart()}, m.o)

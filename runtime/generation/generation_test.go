@@ -214,7 +214,12 @@ func TestTheDigestOfALoadCoversWhatIsLoaded(t *testing.T) {
 		}
 		return codeDigest(all, "web")
 	}
-	for name, want := range map[string]bool{"web/hooks/a.star": true, "web/lib/y.star": true, "global/lib/x.star": true, "db/lib/z.star": true, "db/hooks/b.star": false} {
+	files["web/a.txt"] = "a"
+	if digest("web/a.txt") != digest("") {
+		t.Error("nobody reads a file, and it counts")
+	}
+	files["web/lib/y.star"] += "text = module.file(\"a.txt\")\n"
+	for name, want := range map[string]bool{"web/a.txt": true, "web/hooks/a.star": true, "web/lib/y.star": true, "global/lib/x.star": true, "db/lib/z.star": true, "db/hooks/b.star": false} {
 		if got := digest(name) != digest(""); got != want {
 			t.Errorf("%s: another digest: %v", name, got)
 		}

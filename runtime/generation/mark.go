@@ -1,6 +1,7 @@
 package generation
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -41,20 +42,25 @@ var loadLabel = regexp.MustCompile(`\bload\s*\(\s*r?["']+([^"'\n]+\.star)["']`)
 
 // codeDigest is that of all that a load evaluates: the module's own code and schemas, the
 // code that the tree's modules share, and what these name in load statements, wherever it
-// lies.
+// lies; and where any of it reads files of the module, all of these.
 func codeDigest(files fs.FS, dir string) string {
 	code := map[string][]byte{}
 	var todo []string
-	for _, root := range []string{dir, "lib"} {
+	add := func(root string, wanted func(p string) bool) {
 		// A file that cannot be read is an error of its module already.
 		_ = fs.WalkDir(files, root, func(p string, d fs.DirEntry, err error) error {
-			schema := strings.HasPrefix(p, dir+"/openapi/")
-			if err == nil && !d.IsDir() && (schema || strings.HasSuffix(p, ".star")) {
+			if err == nil && !d.IsDir() && wanted(p) {
 				todo = append(todo, p)
 			}
 			return nil
 		})
 	}
+	evaluated := func(p string) bool {
+		return strings.HasPrefix(p, dir+"/openapi/") || strings.HasSuffix(p, ".star")
+	}
+	add(dir, evaluated)
+	add("lib", evaluated)
+	whole := false
 	for ; len(todo) > 0; todo = todo[1:] {
 		file := todo[0]
 		if code[file] != nil {
@@ -65,6 +71,13 @@ func codeDigest(files fs.FS, dir string) string {
 			continue
 		}
 		code[file] = append([]byte{}, data...)
+		if !whole && strings.HasSuffix(file, ".star") && bytes.Contains(data, []byte("module.file")) {
+			whole = true
+			add(dir, func(string) bool { return true })
+		}
+		if !strings.HasSuffix(file, ".star") {
+			continue
+		}
 		for _, label := range loadLabel.FindAllSubmatch(data, -1) {
 			if at, ok := strings.CutPrefix(string(label[1]), "//"); ok {
 				todo = append(todo, path.Clean(at))

@@ -17,8 +17,7 @@ import (
 // A module that has not changed since the generation before is taken over from it: the pointer
 // of a module that is the same in both says that there is nothing to do.
 
-// inputs are the .star files that were read to load a module, with the SHA-256 of
-// their content.
+// inputs are what was read to load a module, see [script.Sum].
 type inputs map[string][sha256.Size]byte
 
 // contents reads the files of one tree, each once.
@@ -36,11 +35,10 @@ func (c *contents) same(in inputs) bool {
 		}
 		now, known := c.sums[path]
 		if !known {
-			data, err := fs.ReadFile(c.files, path)
-			if err != nil {
+			var err error
+			if now, err = script.Sum(c.files, path); err != nil {
 				return false
 			}
-			now = sha256.Sum256(data)
 			c.sums[path] = now
 		}
 		if now != sum {

@@ -203,6 +203,40 @@ hook(run, for_each = "node", on = [k8s.watch("v1", "Node"), k8s.watch("v1", "Pod
 	}
 }
 
+// A file that a hook reads as it loads is as much an input as its code.
+func TestFilesThatAreReadAreInputs(t *testing.T) {
+	files := twoModules()
+	files["web/lib/texts.star"] = "texts = module.files(\"texts/*\")\n"
+	files["web/hooks/a.star"] = "load(\"../lib/texts.star\", \"texts\")\ntext = module.file(\"a.txt\")\n" + hookText
+	files["web/a.txt"], files["web/texts/b"] = "a", "b"
+	before := next(t, files, nil)
+	for _, step := range []struct {
+		path, text string
+		want       bool
+	}{
+		{"web/other.txt", "nobody reads it", false},
+		{"web/a.txt", "another", true},
+		{"web/texts/b", "another", true},
+		{"web/texts/c", "", true},
+		{"shop/a.txt", "of another module", false},
+	} {
+		files[step.path] = step.text
+		now := next(t, files, before)
+		web, was := now.Modules["web"], before.Modules["web"]
+		if web.Err != nil {
+			t.Fatal(web.Err)
+		}
+		if got := web != was && web.Hooks[0].Digest != was.Hooks[0].Digest; got != step.want {
+			t.Errorf("%s: the hook is another one: %v", step.path, got)
+		}
+		before = now
+	}
+	delete(files, "web/a.txt")
+	if broken := next(t, files, before).Modules["web"]; broken.Err == nil || !strings.Contains(broken.Err.Error(), "there is no file web/a.txt") {
+		t.Errorf("got %v", broken.Err)
+	}
+}
+
 // A library that modules load is there once, whichever generations they come from.
 func TestLibrariesAreTakenOver(t *testing.T) {
 	files := twoModules()

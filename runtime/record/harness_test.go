@@ -36,9 +36,9 @@ const header = "module(enabled = True, grants = [grant(\"v1\", k, verbs = [\"*\"
 
 func newModule(t testing.TB, body string) *module {
 	t.Helper()
-	return &module{g: load(t, map[string]string{"m/module.star": header, "m/hooks/a.star": "load(\"//lib/x.star\", \"helper\")\n" +
+	return &module{g: load(t, map[string]string{"m/module.star": header, "m/hooks/a.star": "load(\"//lib/x.star\", \"helper\"); text = module.file(\"a.txt\")\n" +
 		"def f(ctx):\n    " + strings.ReplaceAll(body, "\n", "\n    ") + "\n\nhook(f, on = [k8s.watch(\"v1\", \"Node\", name = \"nodes\")])\n",
-		"lib/x.star": "def helper(x):\n    return x\n"})}
+		"m/a.txt": "of the module", "lib/x.star": "def helper(x):\n    return x\n"})}
 }
 
 func load(t testing.TB, files map[string]string) *generation.Generation {

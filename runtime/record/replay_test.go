@@ -53,7 +53,7 @@ func TestReplayComesToTheSame(t *testing.T) {
 	if strings.Contains(details, secretText) || !strings.Contains(details, "    stringData:\n        p: '***'") && !strings.Contains(details, "      p: '***'") {
 		t.Error(details)
 	}
-	if r.Sources["lib/x.star"] == nil || r.Cause != "nodes: modified" || r.Failed() {
+	if r.Sources["lib/x.star"] == nil || string(r.Sources["m/a.txt"]) != "of the module" || r.Cause != "nodes: modified" || r.Failed() {
 		t.Errorf("record %+v", r.Header)
 	}
 }

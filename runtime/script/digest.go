@@ -9,7 +9,7 @@ import (
 )
 
 // Inputs adds the files that were read to load the one at this path, that one
-// included, with the SHA-256 of their content. It says ok false for a file that was
+// included, with the SHA-256 of their content, see [Sum]. It says ok false for a file that was
 // not loaded, or not without an error: what it would have read is not known.
 func (h *Host) Inputs(path string, into map[string][sha256.Size]byte) (ok bool) {
 	l := h.loaded(path)
@@ -20,6 +20,7 @@ func (h *Host) Inputs(path string, into map[string][sha256.Size]byte) (ok bool) 
 		return true
 	}
 	into[path] = l.sum
+	maps.Copy(into, l.reads)
 	for _, other := range l.loads {
 		if !h.Inputs(other, into) {
 			return false
@@ -29,7 +30,7 @@ func (h *Host) Inputs(path string, into map[string][sha256.Size]byte) (ok bool) 
 }
 
 // Digest identifies what the file at this path does: its content and that of all it
-// loads, wherever they lie. It is "" for a file that was not loaded without an error.
+// loads and reads, wherever they lie. It is "" for a file that was not loaded without an error.
 func (h *Host) Digest(path string) string {
 	known := map[string]string{}
 	var of func(path string) string
@@ -45,6 +46,9 @@ func (h *Host) Digest(path string) string {
 		sum.Write(l.sum[:])
 		for _, other := range l.loads {
 			fmt.Fprintf(sum, "%s\n", of(other))
+		}
+		for _, input := range slices.Sorted(maps.Keys(l.reads)) {
+			fmt.Fprintf(sum, "%s %x\n", input, l.reads[input])
 		}
 		known[path] = fmt.Sprintf("%x", sum.Sum(nil)[:16])
 		return known[path]
@@ -92,6 +96,11 @@ func (h *Host) takeOver(previous *Host, keep func(path string) bool) {
 		}
 		for _, other := range l.loads {
 			if !unchanged(other) {
+				return false
+			}
+		}
+		for input, sum := range l.reads {
+			if now, err := Sum(h.files, input); err != nil || now != sum {
 				return false
 			}
 		}

@@ -21,6 +21,9 @@ type load struct {
 	// sum and loads are the content of the file, and the paths that it loads.
 	sum   [sha256.Size]byte
 	loads []string
+	// reads are the files of the module that it has read besides, or the patterns that name them, with
+	// the sum of their content.
+	reads map[string][sha256.Size]byte
 	// cut: the run was cancelled, so err says nothing about the file.
 	cut bool
 	// waits is the load that this one waits for, in its own goroutine or in
@@ -180,7 +183,10 @@ func (h *Host) exec(r *run, label string, l *load) (starlark.StringDict, error) 
 		l.loads = append(l.loads, path)
 		return h.load(r, label, path, l)
 	}
-	err = r.thread(l.path, h.context(l.path), loader, func(t *starlark.Thread) error {
+	l.reads = map[string][sha256.Size]byte{}
+	c := h.context(l.path)
+	c.Files = moduleFiles{h, l}
+	err = r.thread(l.path, c, loader, func(t *starlark.Thread) error {
 		var err error
 		globals, err = prog.Init(t, h.predeclared)
 		if err != nil {

@@ -5,12 +5,14 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.starlark.net/syntax"
 )
 
 // Sources returns the files at these paths, and all that they load, by path: those of
-// the standard library begin with "@std//". Nothing is run. A file that is not there is
+// the standard library begin with "@std//". Nothing is run; of those that were loaded, the files
+// that they read while they were are there, too. A file that is not there is
 // left out, and what a broken one loads is not known.
 func (h *Host) Sources(paths ...string) (map[string][]byte, error) {
 	out := map[string][]byte{}
@@ -29,13 +31,20 @@ func (h *Host) Sources(paths ...string) (map[string][]byte, error) {
 			return nil, err
 		}
 		out[path] = slices.Concat([]byte{}, data)
-		todo = append(todo, loadsOf(path, data)...)
+		read, err := h.filesOf(path)
+		if err != nil {
+			return nil, err
+		}
+		todo = append(append(todo, loadsOf(path, data)...), read...)
 	}
 	return out, nil
 }
 
 // loadsOf are the paths that a file names in its load statements, sorted.
 func loadsOf(path string, data []byte) []string {
+	if !strings.HasSuffix(path, ".star") {
+		return nil
+	}
 	file, err := dialect().Parse(path, data, 0)
 	if err != nil {
 		return nil
