@@ -1,7 +1,12 @@
 package testrunner
 
 import (
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/fstest"
+
+	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
@@ -40,5 +45,74 @@ func testTree(t *testing.T, dir string, explore int) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+const remembering = `
+def one(ctx, o):
+    return [part({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}})]
+
+controller("one", k8s.watch("example.org/v1", "Parent"), one, owns = [owns("v1", "ConfigMap")])
+`
+
+const rememberingTest = `
+def test_one(t):
+    t.start()
+    t.cluster.apply({"apiVersion": "example.org/v1", "kind": "Parent", "metadata": {"name": "p", "namespace": "a"}})
+`
+
+// Tests find a desired function that remembers how often it was asked, and explorations do when it remembers only
+// once the test is over.
+func TestADesiredThatRemembersIsFound(t *testing.T) {
+	read, err := tree.Read(fstest.MapFS{
+		"web/module.star":         {Data: []byte("module()\n")},
+		"web/hooks/one.star":      {Data: []byte(remembering)},
+		"web/hooks/one_test.star": {Data: []byte(rememberingTest)},
+	}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return discard{} }})
+	h := gen.Hook("web/one")
+	if h == nil {
+		t.Fatal(gen.Modules["web"].Err)
+	}
+	const never = 1 << 30
+	var calls, from atomic.Int64 // it answers None at each second call after so many
+	fn := h.Fn
+	h.Fn = starlark.NewBuiltin("one", func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		if n := calls.Add(1); n > from.Load() && n%2 == 0 {
+			return starlark.None, nil
+		}
+		return starlark.Call(thread, fn, args, nil)
+	})
+	run := func(explore int, after int64) (found error) {
+		t.Helper()
+		calls.Store(0)
+		from.Store(after)
+		err := Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: explore}, func(f File) {
+			if f.Err != nil || len(f.Tests) != 1 {
+				t.Fatalf("%s: %v, %d tests", f.Path, f.Err, len(f.Tests))
+			}
+			found = f.Tests[0].Err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if err := run(0, never); err != nil {
+		t.Fatal(err)
+	}
+	calledByTest := calls.Load()
+	if err := run(1, never); err != nil {
+		t.Fatal(err)
+	}
+	for explore, after := range []int64{0, calledByTest} {
+		err := run(explore, after)
+		const want = `desired is not deterministic: asked twice about the same parent, it answers ["ConfigMap a/x"], then None`
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("with %d explorations: %v", explore, err)
+		}
 	}
 }
