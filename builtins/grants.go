@@ -207,7 +207,7 @@ func (c *call) refused(verb, what, why string, ref effect.Ref, namespaces []stri
 	if c.run.Global {
 		file = "global/module.star"
 	}
-	return finalf("hook %s/%s may not %s%s; add to %s: %s)", c.run.Module, c.run.Hook, what, why, file, line)
+	return finalf("hook %s/%s may not %s%s; add to the grants of %s: %s)", c.run.Module, c.run.Hook, what, why, file, line)
 }
 
 func contains(list []string, s string) bool { return slices.Contains(list, s) }

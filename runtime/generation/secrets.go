@@ -24,7 +24,7 @@ func (m *Module) checkSecrets() {
 			if m.Global {
 				file = "global/module.star"
 			}
-			m.join(fmt.Errorf("%s: hook %s may not watch Secrets %s; add to %s: %s", w.Pos, h.HookDecl.ID, places(w), file, grantLine(m, w)))
+			m.join(fmt.Errorf("%s: hook %s may not watch Secrets %s; add to the grants of %s: %s", w.Pos, h.HookDecl.ID, places(w), file, grantLine(m, w)))
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // line that would do.
 func TestAWatchOfSecretsNeedsAGrant(t *testing.T) {
 	for name, c := range map[string]struct{ module, watch, want string }{
-		"none":                {"", "", `add to module.star: grant("v1", "Secret", verbs = ["get", "list", "watch"], namespaces = ["*"])`},
+		"none":                {"", "", `add to the grants of module.star: grant("v1", "Secret", verbs = ["get", "list", "watch"], namespaces = ["*"])`},
 		"all":                 {`grant("v1", "Secret", verbs = ["list", "watch"], namespaces = ["*"])`, "", ""},
 		"one verb of two":     {`grant("v1", "Secret", verbs = ["get", "list"], namespaces = ["*"])`, "", "may not watch Secrets in all namespaces"},
 		"two grants":          {`grant("v1", "Secret", verbs = ["list"], namespaces = ["*"]), grant("v1", "Secret", verbs = ["watch"], namespaces = ["*"])`, "", ""},
@@ -49,7 +49,7 @@ func TestAWatchOfSecretsNeedsAGrant(t *testing.T) {
 // So does what a controller reads; its children are seen without their data.
 func TestAControllerThatReadsSecretsNeedsAGrant(t *testing.T) {
 	for grants, want := range map[string]string{
-		"": "web/hooks/a.star:1: hook c may not watch Secrets in all namespaces; add to module.star: grant",
+		"": "web/hooks/a.star:1: hook c may not watch Secrets in all namespaces; add to the grants of module.star: grant",
 		`grant("v1", "Secret", verbs = ["list", "watch"], namespaces = ["*"])`: "",
 	} {
 		read, err := tree.Read(fstest.MapFS{

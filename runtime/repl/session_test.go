@@ -199,7 +199,7 @@ func TestWhatALineCausesIsTold(t *testing.T) {
 		{`:time soon`, `error: :time: "soon" is no time to move on by; write 30s, 5m or 1h30m`},
 		{`:time -1h`, `error: :time: "-1h" is no time to move on by; write 30s, 5m or 1h30m`},
 		{`k8s.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}})`,
-			`error: repl:26:10: hook web/repl may not apply Namespace a; add to module.star: grant("v1", "Namespace", verbs = ["apply"])`},
+			`error: repl:26:10: hook web/repl may not apply Namespace a; add to the grants of module.star: grant("v1", "Namespace", verbs = ["apply"])`},
 		{`:apply -`, ``},
 		{"apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n.", "applied Namespace a\nran hooks/each.star:one of a: apply v1 ConfigMap starling-system/a"},
 		{`:run one`, `error: :run: hook web/hooks/each.star:one runs for each object of spaces: say for which; there are a`},
