@@ -41,11 +41,13 @@ func (c *checker) examples() {
 		if m.Err != nil || !slices.ContainsFunc(m.Hooks, func(h *generation.Hook) bool { return h.Controller != nil }) {
 			continue
 		}
-		for _, e := range c.readExamples(m) {
-			if builtinKinds == nil {
-				builtinKinds = store.NewBuiltins()
-			}
-			c.example(m, e, c.server(builtinKinds))
+		found := c.readExamples(m)
+		if builtinKinds == nil && len(found) > 0 {
+			builtinKinds = store.NewBuiltins()
+		}
+		lookups := c.finds(m, found, builtinKinds)
+		for _, e := range found {
+			c.example(m, e, c.server(builtinKinds), lookups)
 		}
 	}
 }
@@ -141,7 +143,7 @@ func create(s *store.Store, obj map[string]any) (store.Result, error) {
 }
 
 // example tries the controllers of one kind on one object.
-func (c *checker) example(m *generation.Module, e example, s *store.Store) {
+func (c *checker) example(m *generation.Module, e example, s *store.Store, lookups map[*generation.Hook]builtins.LookupsOptions) {
 	ref := effect.RefOf(e.object)
 	c.kind(m.Name, e.file, "examples/: ", ref.APIVersion, ref.Kind)
 	made, err := create(s, e.object)
@@ -156,12 +158,12 @@ func (c *checker) example(m *generation.Module, e example, s *store.Store) {
 		if h.Controller == nil || h.Bindings[0].Watch.Kind != ref.Kind || groupOf(h.Bindings[0].Watch.APIVersion) != groupOf(ref.APIVersion) {
 			continue
 		}
-		c.desired(m, h, e, s, made.Object)
+		c.desired(m, h, e, s, made.Object, builtins.NewLookups(lookups[h]))
 	}
 }
 
 // desired has a controller say which children an object gets, and looks at them.
-func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s *store.Store, parent map[string]any) {
+func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s *store.Store, parent map[string]any, lookups *builtins.Lookups) {
 	ref := effect.RefOf(parent)
 	key := ref.Name
 	if ref.Namespace != "" {
@@ -180,10 +182,7 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 	}
 	var out builtins.Decided
 	look := func(*builtins.Desired, []reconcile.Child) ([]reconcile.Child, error) { return nil, nil }
-	q := builtins.Question{
-		Key: key, Parent: object.New(parent), Look: look,
-		Lookups: builtins.NewLookups(builtins.LookupsOptions{Bindings: h.Bindings}), // there is nothing to find
-	}
+	q := builtins.Question{Key: key, Parent: object.New(parent), Look: look, Lookups: lookups}
 	options := script.CallOptions{
 		Name:    h.ID,
 		Context: &builtins.Context{Phase: builtins.PhaseDesired, Run: run, Log: silent{}},
@@ -195,6 +194,15 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 		c.addError("examples", m.Name, err)
 	case out.Stalled != "":
 		c.addAt(Note, "examples", m.Name, e.file, fmt.Sprintf("%s: the controller is stalled: %s", ref, out.Stalled), "")
+	case out.Hold:
+		why, hint := "answers None", ""
+		if out.Waiting != "" {
+			why = "waits for " + out.Waiting
+		}
+		if reads(h) {
+			hint = "put what it waits for into examples/, too: reads= finds it there"
+		}
+		c.addAt(Note, "examples", m.Name, e.file, fmt.Sprintf("%s: the controller %s, so no child is checked", ref, why), hint)
 	}
 	missing := map[string]bool{}
 	for i := range out.Parts {

@@ -119,13 +119,19 @@ func (f *follower) failed(err error, lacks bool) []engine.Input {
 
 // list returns what a watch is about, at a version of the cluster; "" means now.
 func (w *World) list(spec watch.Spec, at string) ([]map[string]any, error) {
+	return Selected(w.store, spec, at)
+}
+
+// Selected returns the objects of a store that a watch selects, at a version of it; "" means now. The error is
+// [cluster.ErrNotServed] for a kind that is not served.
+func Selected(s *store.Store, spec watch.Spec, at string) ([]map[string]any, error) {
 	gv, err := schema.ParseGroupVersion(spec.APIVersion)
 	if err != nil {
 		return nil, err
 	}
-	k, served := w.store.KindOf(gv.WithKind(spec.Kind))
+	k, served := s.KindOf(gv.WithKind(spec.Kind))
 	if !served {
-		return nil, cmp.Or(w.store.Unavailable(gv), cluster.ErrNotServed)
+		return nil, cmp.Or(s.Unavailable(gv), cluster.ErrNotServed)
 	}
 	namespaces := []string{""}
 	if k.Namespaced {
@@ -133,7 +139,7 @@ func (w *World) list(spec watch.Spec, at string) ([]map[string]any, error) {
 			namespaces = spec.Namespaces
 		}
 		if spec.NamespaceLabels != "" {
-			if namespaces, err = w.labelled(spec.NamespaceLabels, namespaces); err != nil {
+			if namespaces, err = labelled(s, spec.NamespaceLabels, namespaces); err != nil {
 				return nil, err
 			}
 		}
@@ -149,7 +155,7 @@ func (w *World) list(spec watch.Spec, at string) ([]map[string]any, error) {
 	var out []map[string]any
 	for _, ns := range namespaces {
 		for _, fields := range selectors {
-			list, err := w.store.List(store.Target{GVR: k.GVR(), Namespace: ns, Spared: true}, store.ListOptions{
+			list, err := s.List(store.Target{GVR: k.GVR(), Namespace: ns, Spared: true}, store.ListOptions{
 				Selection: store.Selection{Labels: spec.Labels, Fields: fields}, Version: at, Match: matchOf(at),
 			})
 			if err != nil {
@@ -181,8 +187,8 @@ var (
 )
 
 // labelled returns the namespaces with these labels, of those that are given.
-func (w *World) labelled(labels string, of []string) ([]string, error) {
-	list, err := w.store.List(store.Target{GVR: namespaceResource, Spared: true}, store.ListOptions{Selection: store.Selection{Labels: labels}})
+func labelled(s *store.Store, labels string, of []string) ([]string, error) {
+	list, err := s.List(store.Target{GVR: namespaceResource, Spared: true}, store.ListOptions{Selection: store.Selection{Labels: labels}})
 	if err != nil {
 		return nil, err
 	}

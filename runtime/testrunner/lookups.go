@@ -12,24 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/generation"
-	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/watch"
 )
-
-// shown are watches of objects that a test hands over, by binding.
-type shown map[string]*watch.Local
-
-func (s shown) Snapshot(id string) []starlark.Value   { return s[id].Snapshot() }
-func (s shown) About(id, key string) []starlark.Value { return s[id].About(key) }
-
-func (s shown) Find(id, namespace, name string) (watch.Entry, bool, bool) {
-	found, there := s[id].Find(namespace, name)
-	return found, there, true
-}
 
 // Reading implements [builtins.World].
 func (w *world) Reading(ctx context.Context, desired starlark.Callable, objects map[string][]map[string]any) (o builtins.LookupsOptions, err error) {
@@ -40,20 +27,14 @@ func (w *world) Reading(ctx context.Context, desired starlark.Callable, objects 
 		}
 		return o, err
 	}
-	watches, names := shown{}, []string{}
-	for _, b := range h.Bindings {
-		if b.Watch.Read == "" {
-			continue
-		}
-		host, log := func() *script.Host { return w.o.Generation.Host }, lines{w.say}
-		spec := watch.Spec{ID: b.Name, APIVersion: b.Watch.APIVersion, Kind: b.Watch.Kind, Filter: hook.Filter(ctx, host, b.Watch, log)}
-		spec.Wakes, spec.WakesID = hook.Indexed(ctx, host, b.Watch, log)
-		watches[b.Name] = watch.NewLocal(spec)
-		watches[b.Name].Replace(objects[b.Watch.Read], w.Now())
-		if err, _ := watches[b.Name].Failure(); err != nil {
-			return o, fmt.Errorf("%s: %w", b.Watch.Read, err)
-		}
-		names = append(names, b.Watch.Read)
+	var names []string
+	host := func() *script.Host { return w.o.Generation.Host }
+	o.Rows, err = executor.RowsOf(ctx, host, h, lines{w.say}, w.Now(), func(read string, _ watch.Spec) ([]map[string]any, error) {
+		names = append(names, read)
+		return objects[read], nil
+	})
+	if err != nil {
+		return o, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		if !slices.Contains(names, name) {
@@ -65,7 +46,6 @@ func (w *world) Reading(ctx context.Context, desired starlark.Callable, objects 
 		k, known := w.w.Store().KindOf(schema.FromAPIVersionAndKind(apiVersion, kind))
 		return known && k.Namespaced
 	}
-	o.Rows = func(l effect.Lookup) ([]starlark.Value, error) { return executor.RowsAt(watches, l.Watch, l.At), nil }
 	return o, nil
 }
 
