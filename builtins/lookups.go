@@ -26,8 +26,14 @@ const maxLookups = 10_000
 type Lookups struct {
 	o     LookupsOptions
 	mu    sync.Mutex
-	asked map[effect.Lookup][]starlark.Value // with the answers
+	asked map[effect.Lookup]answer
 	due   time.Time
+}
+
+// answer is that of one lookup.
+type answer struct {
+	rows []starlark.Value
+	err  error
 }
 
 // LookupsOptions configures [Lookups].
@@ -44,7 +50,7 @@ type LookupsOptions struct {
 
 // NewLookups makes what one run asks.
 func NewLookups(o LookupsOptions) *Lookups {
-	return &Lookups{o: o, asked: map[effect.Lookup][]starlark.Value{}}
+	return &Lookups{o: o, asked: map[effect.Lookup]answer{}}
 }
 
 // Asked returns where the functions have looked, and the soonest time of those that they have asked for and
@@ -81,26 +87,25 @@ func LookupText(l effect.Lookup, hide bool) string {
 func (l *Lookups) Values() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked[effect.Lookup{At: effect.Everywhere}] = nil
+	l.asked[effect.Lookup{At: effect.Everywhere}] = answer{}
 }
 
 // rows looks at a place. The same question has the same answer throughout the run.
 func (l *Lookups) rows(asked effect.Lookup) ([]starlark.Value, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rows, known := l.asked[asked]
+	a, known := l.asked[asked]
 	switch {
 	case known:
-		return rows, nil
+		return a.rows, a.err
 	case len(l.asked) >= maxLookups:
 		return nil, fmt.Errorf("more than %d lookups in one run; ctx.reads.….all() is one", maxLookups)
 	}
-	var err error
 	if l.o.Rows != nil {
-		rows, err = l.o.Rows(asked)
+		a.rows, a.err = l.o.Rows(asked)
 	}
-	l.asked[asked] = rows
-	return rows, err
+	l.asked[asked] = a
+	return a.rows, a.err
 }
 
 // reached is ctx.reached.

@@ -99,6 +99,12 @@ func TestLookups(t *testing.T) {
 	if asked, _ := l.Asked(); len(asked) != 2 || !slices.Contains(asked, effect.Lookup{At: effect.Everywhere}) {
 		t.Errorf("asked %v", asked)
 	}
+	fails := NewLookups(LookupsOptions{Bindings: o.Bindings, Rows: func(effect.Lookup) ([]starlark.Value, error) { return nil, errors.New("not now") }})
+	for range 2 { // another function of the same run asks again
+		if got, err := lookAt(t, fails, `ctx.reads.nodes.all()`); err == nil || !strings.Contains(err.Error(), "not now") {
+			t.Errorf("%s, error %v", got, err)
+		}
+	}
 	if _, err := lookAt(t, NewLookups(o), `[ctx.reads.nodes.get(str(i)) for i in range(20000)]`); err == nil || !strings.Contains(err.Error(), "more than 10000 lookups in one run") {
 		t.Errorf("error %v", err)
 	}

@@ -48,6 +48,8 @@ type RunHook struct {
 	// Unsynced are kinds of which nobody knows which children a controller has: one that it owned before, not
 	// listed yet, or one that is not served any more.
 	Unsynced []reconcile.Kind
+	// Unserved are bindings of reads= whose kind was served, and is not any more.
+	Unserved []string
 	Attempt  int
 	// Failed says why the run before this one has failed, of a controller alone; "" when it has not.
 	Failed string

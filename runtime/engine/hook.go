@@ -284,6 +284,9 @@ func (e *Engine) runOf(h *hook, s *subjects.Subject) RunHook {
 	a.Memory = s.Memory()
 	for _, w := range h.watches {
 		a.Synced[w.Binding] = w.Served()
+		if w.Decl.Read != "" && w.Unsure() {
+			a.Unserved = append(a.Unserved, w.Binding)
+		}
 		// Nothing is deleted while a kind that is read has gone; a deletion reads none.
 		if h.gen.Controller != nil && (w.Decl.Read == "" || !s.Leaving()) && !h.isEach(w) && w.Unsure() {
 			a.Unsynced = append(a.Unsynced, reconcile.Kind{APIVersion: w.Decl.APIVersion, Kind: w.Decl.Kind})

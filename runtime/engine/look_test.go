@@ -229,13 +229,16 @@ func TestTimesAndRequeues(t *testing.T) {
 }
 
 // Of a kind that is read and is not served any more nobody knows the rows: runs know that, so nothing is
-// deleted. A parent that is being deleted goes, for its deletion reads nothing.
+// deleted. A parent that is being deleted goes, unless its cleanup looks there.
 func TestAKindThatIsReadIsNotServedAnyMore(t *testing.T) {
 	w := readers(t, map[string]string{"x": "rows"})
 	var unsynced []reconcile.Kind
 	w.seen = func(a RunHook) {
 		unsynced = a.Unsynced
 		w.waits = reconcile.Unsure(a.Unsynced)
+		if len(a.Unserved) != 1 || !strings.HasSuffix(readsID, "#"+a.Unserved[0]) {
+			t.Errorf("unserved %v of a cleanup: %t", a.Unserved, a.Cleanup)
+		}
 	}
 	w.in(WatchSynced{ID: readsID})
 	if len(w.runs) == 0 || len(unsynced) != 1 || unsynced[0].Kind != "Pod" {

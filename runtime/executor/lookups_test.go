@@ -91,6 +91,11 @@ func TestARunLooksRowsUp(t *testing.T) {
 	if got := strings.Join(at, ", "); got != " *, reads-nodes /a/n1, reads-nodes /n1, reads-nodes zone=z, reads-pods *" {
 		t.Errorf("has looked at %s", got)
 	}
+	a.Unserved = []string{"reads-pods"}
+	if done, _ = x.RunHook(t.Context(), a); done.Err != nil || done.Waits != "v1 Pod, which is not served any more" || len(done.Lookups) == 0 {
+		t.Errorf("waits for %q, error %v, has looked at %v", done.Waits, done.Err, done.Lookups)
+	}
+	a.Unserved = nil
 	cluster.ends, cluster.handed = true, 0
 	if done, _ = x.RunHook(t.Context(), a); !done.Incomplete || done.Waits != "" {
 		t.Errorf("a run whose watch ends is %+v", done)

@@ -105,6 +105,10 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	if err == nil && r.Twice && !r.Cleanup {
 		err = again(ctx, fn, &out.Desired)
 	}
+	var unserved *unservedError
+	if errors.As(err, &unserved) {
+		out, err = builtins.Decided{Desired: builtins.Desired{Hold: true, Waiting: unserved.Error()}, Children: q.Children}, nil
+	}
 	if err != nil { // what has not ended in time may go on, so nobody looks at its answer
 		result := Result{Children: has, Usage: usage}
 		look := reconcile.Look{Failed: s.Err(err).Error(), Tries: r.Attempt}
@@ -159,6 +163,8 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		options.Of = tell
 		if _, _, err := r.Host.Call(ctx, q.Status(tell, &told), nil, options); err == nil {
 			fields = told
+		} else if errors.As(err, &unserved) {
+			look.Hold, look.Waiting = true, unserved.Error()
 		} else {
 			look.Failed, look.Tries = s.Err(err).Error(), r.Attempt
 			result.Err, look.Final = d.final(ctx, err)

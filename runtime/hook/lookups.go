@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"go.starlark.net/starlark"
 
@@ -23,8 +24,12 @@ func (r *Request) lookups(s *Seen) *builtins.Lookups {
 	}
 	if r.Rows != nil {
 		o.Rows = func(l effect.Lookup) ([]starlark.Value, error) {
+			w := r.Hook.Binding(l.Watch).Watch
+			if slices.Contains(r.Unserved, l.Watch) {
+				return nil, &unservedError{w.APIVersion + " " + w.Kind}
+			}
 			rows, err := r.Rows(l)
-			if w := r.Hook.Binding(l.Watch).Watch; isSecret(w.APIVersion, w.Kind) {
+			if isSecret(w.APIVersion, w.Kind) {
 				s.saw(func(m *object.Mask) {
 					for _, v := range rows {
 						take(m, v)
@@ -36,6 +41,11 @@ func (r *Request) lookups(s *Seen) *builtins.Lookups {
 	}
 	return builtins.NewLookups(o)
 }
+
+// unservedError says that a function has looked for rows which nobody knows: their kind is not served any more.
+type unservedError struct{ kind string }
+
+func (e *unservedError) Error() string { return e.kind + ", which is not served any more" }
 
 // Indexed returns what says at which places a watch of reads= has the row of an object, beside that of its
 // name, and an id: equal ids say the same. Host is that of [Filter].

@@ -31,6 +31,8 @@ type Request struct {
 	Synced    map[string]bool
 	// Unsynced are kinds of which a controller does not know yet which children there are.
 	Unsynced []reconcile.Kind
+	// Unserved are bindings of reads= whose kind was served, and is not any more: nobody knows their rows.
+	Unserved []string
 	// Lacking names, by binding, an object that a snapshot lacks; the hook must not
 	// conclude from it that the object is not there.
 	Lacking map[string]string

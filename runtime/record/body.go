@@ -37,6 +37,7 @@ type inputs struct {
 	Snapshots map[string]Name   `cbor:"snapshots"` // lists of parts, each []value
 	Synced    map[string]bool   `cbor:"synced,omitempty"`
 	Unsynced  []reconcile.Kind  `cbor:"unsynced,omitempty"`
+	Unserved  []string          `cbor:"unserved,omitempty"`
 	Lacking   map[string]string `cbor:"lacking,omitempty"`
 	Secrets   []string          `cbor:"secrets,omitempty"` // bindings that watch Secrets
 	Key       string            `cbor:"key,omitempty"`

@@ -57,7 +57,7 @@ func Replay(ctx context.Context, r *Record, o ReplayOptions) (*Replayed, error) 
 	}
 	logs := &lines{}
 	request := hook.Request{
-		Host: g.Host, Module: module, Hook: h, Events: r.events, Snapshots: r.snapshots, Synced: r.in.Synced, Unsynced: r.in.Unsynced, Lacking: r.in.Lacking,
+		Host: g.Host, Module: module, Hook: h, Events: r.events, Snapshots: r.snapshots, Synced: r.in.Synced, Unsynced: r.in.Unsynced, Unserved: r.in.Unserved, Lacking: r.in.Lacking,
 		Attempt: r.in.Attempt, Key: r.in.Key, Object: r.object, Cleanup: r.in.Cleanup, Now: r.in.Now.time(),
 		Namespace: r.in.Namespace, Instance: r.in.Instance, Compose: w.compose, Config: r.config, State: r.state, Secrets: func() []string { return r.known }, Switches: r.in.Switches,
 		Request: r.in.Request.request(), Reader: w, HTTP: w, Random: w, Scope: w.scope, Log: logs,

@@ -265,7 +265,7 @@ func (f followers) About(id, key string) []starlark.Value {
 
 func (f followers) Complete(id string) bool {
 	one := f.w.watches[id]
-	return one != nil && one.synced
+	return one != nil && one.synced && one.served
 }
 
 func (f followers) Find(id, namespace, name string) (watch.Entry, bool, bool) {
