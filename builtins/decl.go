@@ -49,16 +49,18 @@ const (
 
 // ModuleDecl is one call of module().
 type ModuleDecl struct {
-	Enabled   bool
-	Weight    *int // nil: not ordered by weight
-	After     []string
-	Requires  []string
-	Namespace string // empty: the operator's
-	ValuesKey string // empty: values at the root
-	Release   string // empty: the module's name
-	Adopt     bool   // take over what is there
-	Wait      bool   // wait for the release's objects to be ready
-	Timeout   time.Duration
+	Enabled  bool
+	Weight   *int // nil: not ordered by weight
+	After    []string
+	Requires []string // each is a [Requirement]
+	// LostUninstalls: while a requirement does not hold, the release goes; else it stays as it is.
+	LostUninstalls bool
+	Namespace      string // empty: the operator's
+	ValuesKey      string // empty: values at the root
+	Release        string // empty: the module's name
+	Adopt          bool   // take over what is there
+	Wait           bool   // wait for the release's objects to be ready
+	Timeout        time.Duration
 	// Drift says what becomes of changes of others in objects of the release: [DriftReport],
 	// [DriftIgnore], or else they are put right. Ignore is left to others in any case.
 	Drift  string

@@ -31,7 +31,8 @@ func declareSpecs() []Spec {
 				{Name: "enabled", Type: TypeBool, Default: "False", Doc: "Whether the module is on when neither values nor config say so in `<camelName>Enabled`."},
 				{Name: "weight", Type: TypeInt, Default: "None", Doc: "Order among modules, small first, 0 or more; default: the number that the folder's name begins with."},
 				{Name: "after", Type: TypeStrings, Default: "[]", Doc: "Modules that are handled first, when they are on."},
-				{Name: "requires", Type: TypeStrings, Default: "[]", Doc: "Modules without which this one is off, and on whose readiness it waits."},
+				{Name: "requires", Type: TypeStrings, Default: "[]", Doc: "Modules without which this one is off, and on whose readiness it waits. \"nats|kafka\" is one of several, \"!legacy\" a module that must be off, and gone."},
+				{Name: "on_requirement_lost", Type: TypeString, Default: `"keep"`, Doc: "The release of a module that is off because of requires stays as it is, \"keep\", or is taken away, \"uninstall\"."},
 				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Namespace of the release, made when missing, never deleted; default: the operator's. Of a module without a chart nothing makes it: it must be there."},
 				{Name: "values_key", Type: TypeString, Default: "None", Doc: "Key under which the chart finds the module's values; default: at its root."},
 				{Name: "release", Type: TypeString, Default: "None", Doc: "Name of the Helm release; default: the module's name."},
@@ -141,11 +142,9 @@ func callModule(c *call) (starlark.Value, error) {
 	if m.Timeout == 0 || m.Timeout > maxReleaseTimeout {
 		return nil, fmt.Errorf("timeout: %s is not between 0 and %s", m.Timeout, maxReleaseTimeout)
 	}
-	for _, param := range []string{"after", "requires"} {
-		for _, name := range c.strings(param) {
-			if err := dnsLabel(name, 63); err != nil {
-				return nil, fmt.Errorf("%s: %w", param, err)
-			}
+	for _, name := range m.After {
+		if err := dnsLabel(name, 63); err != nil {
+			return nil, fmt.Errorf("after: %w", err)
 		}
 	}
 	for _, name := range []struct {
@@ -166,6 +165,9 @@ func callModule(c *call) (starlark.Value, error) {
 		}
 	}
 	var err error
+	if m.LostUninstalls, err = c.requirements(); err != nil {
+		return nil, err
+	}
 	for _, list := range []struct {
 		param string
 		to    *[]Grant
@@ -201,62 +203,6 @@ func dnsLabel(name string, most int) error {
 	}
 	if len(validation.IsDNS1123Label(name)) > 0 {
 		return fmt.Errorf("%q is no valid name: lower case letters, digits and -", clip(name))
-	}
-	return nil
-}
-
-// grants returns the grants of a parameter of module().
-func (c *call) grants(param string, check func(*Grant) error) (out []Grant, err error) {
-	list, ok := c.arg(param).(starlark.Indexable)
-	if !ok {
-		return nil, nil
-	}
-	for i := range list.Len() {
-		g, ok := list.Index(i).(*declared[Grant])
-		if !ok {
-			return nil, fmt.Errorf("%s: element %d: got %s, want grant(…)", param, i, list.Index(i).Type())
-		}
-		one := g.val
-		if err := check(&one); err != nil {
-			return nil, fmt.Errorf("%s: element %d, grant(%q, %q): %w", param, i, one.APIVersion, one.Kind, err)
-		}
-		out = append(out, one)
-	}
-	return out, nil
-}
-
-func forHooks(g *Grant) error {
-	if g.Verbs == nil {
-		return errors.New(`verbs is missing: verbs = ["get"]`)
-	}
-	return nil
-}
-
-func forInstalls(g *Grant) error {
-	if g.Verbs != nil {
-		return errors.New("leave verbs out: a release makes, changes and deletes its objects")
-	}
-	return forChart(g)
-}
-
-func forLookup(g *Grant) error {
-	if g.Verbs == nil {
-		g.Verbs = []string{"get"}
-		if g.Names == nil {
-			g.Verbs = append(g.Verbs, "list")
-		}
-	}
-	for _, v := range g.Verbs {
-		if v != "get" && v != "list" {
-			return fmt.Errorf("verbs: a lookup is a get or a list, not %q", v)
-		}
-	}
-	return forChart(g)
-}
-
-func forChart(g *Grant) error {
-	if g.Labels != "" || g.Owned {
-		return errors.New("labels and owned are for hooks; name the objects with names")
 	}
 	return nil
 }

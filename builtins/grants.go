@@ -1,9 +1,13 @@
 package builtins
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -211,3 +215,59 @@ func (c *call) refused(verb, what, why string, ref effect.Ref, namespaces []stri
 }
 
 func contains(list []string, s string) bool { return slices.Contains(list, s) }
+
+// grants returns the grants of a parameter of module().
+func (c *call) grants(param string, check func(*Grant) error) (out []Grant, err error) {
+	list, ok := c.arg(param).(starlark.Indexable)
+	if !ok {
+		return nil, nil
+	}
+	for i := range list.Len() {
+		g, ok := list.Index(i).(*declared[Grant])
+		if !ok {
+			return nil, fmt.Errorf("%s: element %d: got %s, want grant(…)", param, i, list.Index(i).Type())
+		}
+		one := g.val
+		if err := check(&one); err != nil {
+			return nil, fmt.Errorf("%s: element %d, grant(%q, %q): %w", param, i, one.APIVersion, one.Kind, err)
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+func forHooks(g *Grant) error {
+	if g.Verbs == nil {
+		return errors.New(`verbs is missing: verbs = ["get"]`)
+	}
+	return nil
+}
+
+func forInstalls(g *Grant) error {
+	if g.Verbs != nil {
+		return errors.New("leave verbs out: a release makes, changes and deletes its objects")
+	}
+	return forChart(g)
+}
+
+func forLookup(g *Grant) error {
+	if g.Verbs == nil {
+		g.Verbs = []string{"get"}
+		if g.Names == nil {
+			g.Verbs = append(g.Verbs, "list")
+		}
+	}
+	for _, v := range g.Verbs {
+		if v != "get" && v != "list" {
+			return fmt.Errorf("verbs: a lookup is a get or a list, not %q", v)
+		}
+	}
+	return forChart(g)
+}
+
+func forChart(g *Grant) error {
+	if g.Labels != "" || g.Owned {
+		return errors.New("labels and owned are for hooks; name the objects with names")
+	}
+	return nil
+}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/builtins"
 )
 
 // Lines of an enabled script that say nothing about the answer.
@@ -13,14 +15,14 @@ var answer = regexp.MustCompile(`^echo ["']?(true|false)["']? *> *["']?\$\{?MODU
 
 const says = ` *> *["']?\$\{?MODULE_ENABLED_RESULT\}?["']?`
 
-// has asks whether a module is on.
-var has = regexp.MustCompile(`^values::array_has "?global\.enabledModules"? "?([a-z0-9-]+)"?$`)
+// has asks whether a module is on, or off.
+var has = regexp.MustCompile(`^(! *)?values::array_has "?global\.enabledModules"? "?([a-z0-9-]+)"?$`)
 
 // required is a script that says true if some modules are on, and else false.
 var required = regexp.MustCompile(`^if (.+?) *; *then\necho ["']?true["']?` + says + `\nelse\necho ["']?false["']?` + says + `\nfi$`)
 
-// requirements are the modules that must be on for the script to say true; nil where it decides
-// by anything else.
+// requirements are what module(requires=) says for a script that says true by which modules are on; nil
+// where it decides by anything else.
 func requirements(source string) (names []string) {
 	var lines []string
 	for line := range strings.Lines(source) {
@@ -33,11 +35,22 @@ func requirements(source string) (names []string) {
 		return nil
 	}
 	for _, condition := range strings.Split(m[1], " && ") {
-		name := has.FindStringSubmatch(strings.TrimSpace(condition))
-		if name == nil {
+		var any []string
+		for _, one := range strings.Split(condition, " || ") {
+			name := has.FindStringSubmatch(strings.TrimSpace(one))
+			if name == nil {
+				return nil
+			}
+			if name[1] != "" {
+				name[2] = "!" + name[2]
+			}
+			any = append(any, name[2])
+		}
+		// The shell reads && and || from left to right, and requires= has no "not this, or that".
+		if len(any) > 1 && (strings.Contains(m[1], " && ") || strings.Contains(strings.Join(any, ""), "!")) {
 			return nil
 		}
-		names = append(names, name[1])
+		names = append(names, strings.Join(any, "|"))
 	}
 	return names
 }
@@ -46,10 +59,11 @@ func requirements(source string) (names []string) {
 // true or false is translated, and one that asks whether other modules of the tree are on; of any
 // other the function holds the script, and waits.
 func enabledFunction(n *notes, source string, modules map[string]string) (function string, requires []string) {
-	names := requirements(source)
+	requires = requirements(source)
+	names := slices.Collect(builtins.Required(requires))
 	if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return modules[name] == "" }) {
 		n.add(Done, "it is module(requires = …)")
-		return "", names
+		return "", requires
 	}
 	result, plain := "", true
 	for line := range strings.Lines(source) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 )
 
@@ -64,7 +65,7 @@ func (m *module) moduleFile() string {
 
 // unmet is a module that this one requires, and that is not brought over.
 func (m *module) unmet() string {
-	for _, name := range m.requires {
+	for name := range builtins.Required(m.requires) {
 		if m.modules[name] == "" {
 			return name
 		}

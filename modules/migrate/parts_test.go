@@ -126,7 +126,10 @@ func TestRequirements(t *testing.T) {
 	for condition, want := range map[string][]string{
 		`values::array_has global.enabledModules "cert-manager-crd"`:                                    {"cert-manager-crd"},
 		`values::array_has "global.enabledModules" web && values::array_has global.enabledModules "db"`: {"web", "db"},
-		`! values::array_has global.enabledModules "web"`:                                               nil,
+		`! values::array_has global.enabledModules "web"`:                                               {"!web"},
+		`values::array_has global.enabledModules "web" || values::array_has global.enabledModules db`:   {"web|db"},
+		`! values::array_has global.enabledModules a && values::array_has global.enabledModules db`:     {"!a", "db"},
+		`! values::array_has global.enabledModules a || values::array_has global.enabledModules db`:     nil,
 		`values::array_has global.enabledModules "web" || values::has a`:                                nil,
 		`values::array_has global.enabledModules "web" && kubectl get x`:                                nil,
 		"values::array_has global.enabledModules \"web\" ; then\n exit 1\n fi\n if true":                nil,

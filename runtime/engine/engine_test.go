@@ -211,6 +211,47 @@ func TestARequirementThatIsOffKeepsTheRelease(t *testing.T) {
 	}
 }
 
+func TestARequirementThatIsOffMayUninstall(t *testing.T) {
+	web, app := isOn(), isOn()
+	app.Requires, app.LostUninstalls = []string{"db|store"}, true
+	web.Requires, web.LostUninstalls = []string{"app"}, true
+	w := newWorld(t, mod("app", app), mod("db", isOn()), mod("store", isOn()), mod("web", web))
+	w.helmErr["db"] = errBoom
+	w.start()
+	w.state("app", status.ModuleReady, "") // one of the two suffices
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"storeEnabled": "false"}})
+	w.state("app", status.ModuleReady, "") // it is the other one's turn, which fails: that is no no
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"storeEnabled": "false", "dbEnabled": "false"}})
+	w.state("app", status.ModuleOff, "requires one of db, store, which are all off")
+	if diff := cmp.Diff([]string{"store", "web", "app", "db"}, w.gone); diff != "" {
+		t.Error(diff)
+	}
+	w.helmErr["db"] = nil
+	w.in(Config{State: ConfigPresent})
+	w.state("web", status.ModuleReady, "")
+}
+
+// A module that requires that another one is off comes once that is gone, and makes room for it.
+func TestAModuleThatMustBeOff(t *testing.T) {
+	app := isOn()
+	app.Requires, app.LostUninstalls = []string{"!old"}, true
+	w := newWorld(t, mod("app", app), mod("old", isOn(), code("1", hk("bye", onStage(builtins.StageBeforeDelete)))))
+	w.hooks["old/bye"] = func(RunHook) (effect.Effects, error) { return effect.Effects{}, errBoom }
+	w.start()
+	w.state("app", status.ModuleOff, "requires old to be off, and it is on")
+	w.wantReleased("old#1")
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"oldEnabled": "false"}})
+	w.state("app", status.ModuleBlocked, "waits until old is off and gone")
+	delete(w.hooks, "old/bye")
+	w.advance(time.Hour)
+	w.state("app", status.ModuleReady, "")
+	w.in(Config{State: ConfigPresent})
+	w.state("app", status.ModuleOff, "requires old to be off, and it is on")
+	if diff := cmp.Diff([]string{"old", "app"}, w.gone); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWeightsOrderFirstInstalls(t *testing.T) {
 	weight := func(n int) builtins.ModuleDecl { return builtins.ModuleDecl{Enabled: true, Weight: &n} }
 	w := newWorld(t, mod("a", weight(30)), mod("b", weight(20)), mod("c", weight(10)))

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
@@ -18,6 +19,8 @@ func (e *Engine) facts(m *module) verdicts.Facts {
 		Enabled:     m.answer(),
 		ConfigKnown: e.config.Known(),
 		Global:      e.globals,
+
+		LostUninstalls: m.gen.Decl.LostUninstalls,
 	}
 	if e.config.State() == ConfigUnreadable && !e.config.Held() {
 		f.ConfigUnread = e.config.Reason()
@@ -81,19 +84,12 @@ func (m *module) answer() verdicts.Answer {
 
 // before finds the module that comes before another one: a requirement, or one that is ordered so.
 func (e *Engine) before(m *module) (out verdicts.Before) {
-	for _, name := range m.gen.Decl.Requires {
-		r := e.module(name)
-		switch {
-		case r == nil: // the graph has made m broken
-		case r.verdict.State == status.ModuleOff:
-			return verdicts.Before{Module: name, Is: verdicts.RequiredOff}
-		case r.verdict.Do.Runs() && e.paused(name) && r.pass.Installed():
-			// Its release is left as it is: there is nothing to wait for.
-		case r.pass.Ready() || out.Is != verdicts.Free:
-		case r.settled():
-			out = verdicts.Before{Module: name, Is: verdicts.RequiredStuck}
-		default:
-			out = verdicts.Before{Module: name, Is: verdicts.RequiredComes}
+	for _, text := range m.gen.Decl.Requires {
+		switch need := e.requirement(builtins.Requirement(text)); {
+		case need.Lost() != "":
+			return need
+		case out.Is == verdicts.Free:
+			out = need
 		}
 	}
 	if out.Is != verdicts.Free {
@@ -103,6 +99,43 @@ func (e *Engine) before(m *module) (out verdicts.Before) {
 		out = verdicts.Before{Module: name, Is: verdicts.Earlier}
 	}
 	return out
+}
+
+// requirement says what is missing of one requirement: of several names as little as of any of them.
+func (e *Engine) requirement(r builtins.Requirement) (out verdicts.Before) {
+	out = verdicts.Before{Module: strings.TrimPrefix(string(r), "!"), Is: verdicts.RequiredOff}
+	for name := range r.Names() {
+		switch is := e.required(name, r.Off()); {
+		case is == verdicts.Free:
+			return verdicts.Before{}
+		case out.Is == verdicts.RequiredOff, is == verdicts.RequiredComes:
+			out.Is = is
+		}
+	}
+	return out
+}
+
+// required says what is missing of a module that must be on, or off.
+func (e *Engine) required(name string, off bool) verdicts.Need {
+	r := e.module(name)
+	switch {
+	case r == nil: // the graph has made broken who requires it
+	case off && r.verdict.Is == verdicts.IsOn:
+		return verdicts.RequiredOn
+	case off && (r.verdict.Is != verdicts.IsOff || r.verdict.Do.Goes()):
+		return verdicts.RequiredGoes
+	case off:
+	case r.verdict.State == status.ModuleOff:
+		return verdicts.RequiredOff
+	case r.verdict.Do.Runs() && e.paused(name) && r.pass.Installed():
+		// Its release is left as it is: there is nothing to wait for.
+	case r.pass.Ready():
+	case r.settled():
+		return verdicts.RequiredStuck
+	default:
+		return verdicts.RequiredComes
+	}
+	return verdicts.Free
 }
 
 // settled is false while the module is on its way and nothing is wrong.
@@ -166,7 +199,7 @@ func (e *Engine) stand(m *module) {
 	case e.modules[m.name] != m: // it is forgotten
 		e.standings.Forget(m.name)
 	default:
-		for _, name := range slices.Concat(m.gen.Decl.Requires, []string{m.verdict.For}) {
+		for _, name := range slices.AppendSeq([]string{m.verdict.For}, builtins.Required(m.gen.Decl.Requires)) {
 			if other := e.modules[name]; other != nil {
 				e.standings.Await(m.name, name)
 			}
@@ -190,6 +223,7 @@ func (e *Engine) standing(m *module) (out standings.Standing) {
 	}
 	settled := m.settled()
 	note(standings.Off, m.verdict.State == status.ModuleOff)
+	note(standings.On, m.verdict.Is == verdicts.IsOn)
 	note(standings.Settled, settled)
 	note(standings.Ready, m.pass.Ready())
 	note(standings.There, m.there())

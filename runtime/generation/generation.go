@@ -90,7 +90,7 @@ func (g *Generation) Nodes() []graph.Node {
 	nodes := make([]graph.Node, 0, len(g.Names))
 	for _, name := range g.Names {
 		d := g.Modules[name].Decl
-		nodes = append(nodes, graph.Node{Name: name, Weight: d.Weight, After: d.After, Requires: d.Requires})
+		nodes = append(nodes, graph.Node{Name: name, Weight: d.Weight, After: d.After, Requires: slices.Collect(builtins.Required(d.Requires))})
 	}
 	return nodes
 }

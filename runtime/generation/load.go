@@ -232,7 +232,7 @@ func (m *Module) checkQueues() {
 func (g *Generation) checkReferences() {
 	for _, name := range g.Names {
 		m := g.Modules[name]
-		for _, other := range m.Decl.Requires {
+		for other := range builtins.Required(m.Decl.Requires) {
 			if g.Modules[other] == nil {
 				m.join(fmt.Errorf("%s: requires=: there is no module %s%s", m.Decl.Pos, other, g.didYouMean(other)))
 			}

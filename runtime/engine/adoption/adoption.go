@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -38,7 +39,7 @@ type adoption struct {
 func Decide(in Input) *generation.Generation {
 	a := &adoption{in, map[string]string{}, map[string]string{}, map[string][]string{}}
 	for _, name := range in.Next.Names {
-		for _, r := range in.Next.Modules[name].Decl.Requires {
+		for r := range builtins.Required(in.Next.Modules[name].Decl.Requires) {
 			if in.Changed[name] {
 				a.followers[r] = append(a.followers[r], name)
 			}
@@ -98,7 +99,7 @@ func (a *adoption) hold(name, why string) {
 		}
 	}
 	if m := a.Before.Modules[name]; m != nil {
-		for _, r := range m.Decl.Requires {
+		for r := range builtins.Required(m.Decl.Requires) {
 			if !a.next(r) && a.Before.Modules[r] != nil {
 				a.hold(r, fmt.Sprintf("it is gone, while module %s, which is not as in the tree, requires it", name))
 			}

@@ -14,6 +14,7 @@ type Standing uint
 // These can be true of a module.
 const (
 	Off     Standing = 1 << iota
+	On               // which is not known of one that is not decided
 	Settled          // it is at rest, or something is wrong with it
 	Ready
 	There  // something of it is in the cluster
@@ -22,7 +23,7 @@ const (
 	Coming // of the tree: it was never released, is not off, and nothing is wrong
 
 	// dependents go by these.
-	dependents = Off | Settled | Ready | There | Going
+	dependents = Off | On | Settled | Ready | There | Going
 )
 
 // Standings are those of all modules.

@@ -62,7 +62,7 @@ func (p Places) Exits() *graph.Graph {
 	nodes := make([]graph.Node, 0, len(p))
 	for name, place := range p {
 		// A module that is required and gone is no mistake here.
-		nodes = append(nodes, graph.Node{Name: name, Weight: place.Weight, After: slices.Concat(place.Requires, place.After)})
+		nodes = append(nodes, graph.Node{Name: name, Weight: place.Weight, After: slices.AppendSeq(slices.Clone(place.After), builtins.Required(place.Requires))})
 	}
 	return graph.New(nodes)
 }

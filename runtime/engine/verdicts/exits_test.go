@@ -13,7 +13,7 @@ import (
 func TestExits(t *testing.T) {
 	light, heavy := 1, 2
 	places := Places{
-		"db": {Weight: &light}, "app": {Requires: []string{"db", "gone"}}, "web": {After: []string{"app"}}, "log": {Weight: &heavy}, "other": {},
+		"db": {Weight: &light}, "app": {Requires: []string{"x|db", "!gone"}}, "web": {After: []string{"app"}}, "log": {Weight: &heavy}, "other": {},
 	}
 	kept := ReadPlaces(places.Encode())
 	if _, there := kept["other"]; there || len(kept) != 4 {

@@ -3,7 +3,11 @@
 // alone.
 package verdicts
 
-import "github.com/starling-operator/starling/modules/values"
+import (
+	"strings"
+
+	"github.com/starling-operator/starling/modules/values"
+)
 
 // Facts are what a module's fate depends on.
 type Facts struct {
@@ -20,6 +24,8 @@ type Facts struct {
 	Switch  values.Switch
 	Enabled Answer
 	Before  Before
+	// LostUninstalls: a requirement that does not hold is an explicit no.
+	LostUninstalls bool
 
 	ConfigKnown  bool   // the user's ConfigMap was looked at
 	ConfigUnread string // why it cannot be read, while none was ever accepted, or ""
@@ -49,7 +55,8 @@ const (
 	Release
 )
 
-// Before is a module that comes before this one, and in which way; the first of the strongest.
+// Before is what comes before this one, and in which way; the first of the strongest. Module is a name, or
+// the text of a requirement.
 type Before struct {
 	Module string
 	Is     Need
@@ -58,15 +65,30 @@ type Before struct {
 // Need says what of another module is missing.
 type Need int
 
-// A requirement is off, not ready and at rest, or not ready yet; a module that merely comes
-// first has not settled.
+// A requirement is off, or on where it must be off; not ready and at rest, or not ready yet; it must
+// be off, and is not gone yet; a module that merely comes first has not settled.
 const (
 	Free Need = iota
 	RequiredOff
+	RequiredOn
 	RequiredStuck
 	RequiredComes
+	RequiredGoes
 	Earlier
 )
+
+// Lost says why a requirement does not hold, or "".
+func (b Before) Lost() string {
+	switch {
+	case b.Is == RequiredOff && strings.Contains(b.Module, "|"):
+		return "requires one of " + strings.ReplaceAll(b.Module, "|", ", ") + ", which are all off"
+	case b.Is == RequiredOff:
+		return "requires " + b.Module + ", which is off"
+	case b.Is == RequiredOn:
+		return "requires " + b.Module + " to be off, and it is on"
+	}
+	return ""
+}
 
 // Global is how far the global hooks are.
 type Global struct {

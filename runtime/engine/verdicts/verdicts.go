@@ -2,6 +2,7 @@ package verdicts
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
@@ -21,7 +22,20 @@ type Verdict struct {
 	Settled bool
 	// Asks has def enabled() asked, if there is one.
 	Asks bool
+	Is   Decided
 }
+
+// Decided says whether a module of the tree is on.
+type Decided int
+
+// Of a module that is neither on nor off, because it waits or something is wrong with it, stays
+// what is there.
+const (
+	Undecided Decided = iota
+	IsOff
+	IsOn
+	Stays
+)
 
 // Do is what shall be done.
 type Do int
@@ -62,25 +76,49 @@ func Decide(f Facts) Verdict {
 	if f.Gone != InTree {
 		return decideGone(f)
 	}
-	if v, stops := decideBefore(f); stops {
+	v, stops := decideBefore(f)
+	if stops {
+		v.Is = decided(v)
 		return v
 	}
-	v := decideOn(f)
+	v = decideOn(f)
 	v.Asks = f.Global.Pending == "" // else the values may lack what a global hook sets
 	return v
 }
 
+// decided says what a module is that is not on.
+func decided(v Verdict) Decided {
+	switch v.State {
+	case status.ModuleStarting:
+		return Undecided
+	case status.ModuleOff, status.ModulePaused:
+		return IsOff
+	}
+	return Stays
+}
+
 // decideOn is about a module that is switched on.
 func decideOn(f Facts) Verdict {
-	if v, stops := decideEnabled(f); stops {
+	v, stops := decideEnabled(f)
+	if stops {
+		v.Is = decided(v)
 		return v
 	}
+	v = decideOrder(f)
+	v.Is = IsOn
+	return v
+}
+
+// decideOrder is about a module that is on: others may come first.
+func decideOrder(f Facts) Verdict {
 	if !f.Started {
 		switch name := f.Before.Module; {
 		case f.ConfigUnread != "" && f.There != Release:
 			return hold(status.ModuleBlocked, true, "not installed while the user's ConfigMap cannot be read: "+f.ConfigUnread)
 		case f.Before.Is == RequiredStuck, f.Before.Is == RequiredComes:
-			return hold(status.ModuleBlocked, f.Before.Is == RequiredStuck, "waits for "+name+" to be ready")
+			return hold(status.ModuleBlocked, f.Before.Is == RequiredStuck, "waits for "+strings.ReplaceAll(name, "|", " or ")+" to be ready")
+		case f.Before.Is == RequiredGoes:
+			return hold(status.ModuleBlocked, false, "waits until "+name+" is off and gone")
 		case f.Before.Is == Earlier:
 			v := hold(status.ModuleBlocked, false, "comes after "+name)
 			v.For = name
@@ -137,8 +175,10 @@ func decideBefore(f Facts) (v Verdict, stops bool) {
 		return uninstalls(f, fmt.Sprintf("%sEnabled: false in %s", f.Key, f.Switch.Source)), true
 	case !f.Switch.On:
 		return off("add `%sEnabled: true` to values.yaml or module(enabled=True)", f.Key)
-	case f.Before.Is == RequiredOff:
-		return off("requires %s, which is off", f.Before.Module)
+	case f.Before.Lost() != "" && f.LostUninstalls && f.ConfigUnread == "" && f.Global == (Global{}):
+		return uninstalls(f, f.Before.Lost()), true
+	case f.Before.Lost() != "":
+		return off("%s", f.Before.Lost())
 	}
 	return Verdict{}, false
 }

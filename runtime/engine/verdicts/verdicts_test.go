@@ -46,6 +46,25 @@ func TestDecide(t *testing.T) {
 		{"no switch any more", on(func(f *Facts) { f.Switch, f.There = unset, Release }), status.ModuleOff, "release stays", false, false, false, false},
 		{"requirement off", on(func(f *Facts) { f.Before, f.There, f.Started = Before{"db", RequiredOff}, Release, true }),
 			status.ModuleOff, "requires db, which is off; its release stays", false, false, false, false},
+		{"requirement off, which uninstalls", on(func(f *Facts) { f.Before, f.There, f.LostUninstalls = Before{"db", RequiredOff}, Release, true }),
+			status.ModuleOff, "requires db, which is off", false, false, true, false},
+		{"requirement off, which uninstalls, paused", on(func(f *Facts) {
+			f.Before, f.There, f.LostUninstalls, f.Paused = Before{"db", RequiredOff}, Release, true, true
+		}), status.ModulePaused, "requires db, which is off; paused", false, false, false, false},
+		{"requirement off while the config cannot be read", on(func(f *Facts) {
+			f.Before, f.There, f.LostUninstalls, f.ConfigUnread = Before{"db", RequiredOff}, Release, true, "forbidden"
+		}), status.ModuleOff, "its release stays", false, false, false, false},
+		{"requirement off while a global hook fails", on(func(f *Facts) {
+			f.Before, f.There, f.LostUninstalls, f.Global.Failing = Before{"db", RequiredOff}, Release, true, "global/a"
+		}), status.ModuleOff, "its release stays", false, false, false, false},
+		{"all of several are off", on(func(f *Facts) { f.Before = Before{"db|store", RequiredOff} }),
+			status.ModuleOff, "requires one of db, store, which are all off", false, false, false, false},
+		{"one that must be off is on", on(func(f *Facts) { f.Before, f.There, f.Started = Before{"old", RequiredOn}, Release, true }),
+			status.ModuleOff, "requires old to be off, and it is on; its release stays", false, false, false, false},
+		{"one that must be off is not gone", on(func(f *Facts) { f.Before = Before{"old", RequiredGoes} }),
+			status.ModuleBlocked, "waits until old is off and gone", false, false, false, true},
+		{"one that must be off is looked at anew", on(func(f *Facts) { f.Before, f.Started = Before{"old", RequiredGoes}, true }), "", "", true, true, false, true},
+		{"none of several is ready", on(func(f *Facts) { f.Before = Before{"db|store", RequiredComes} }), status.ModuleBlocked, "waits for db or store to be ready", false, false, false, true},
 		{"requirement not ready", on(func(f *Facts) { f.Before = Before{"db", RequiredComes} }), status.ModuleBlocked, "waits for db", false, false, false, true},
 		{"requirement failing", on(func(f *Facts) { f.Before = Before{"db", RequiredStuck} }),
 			status.ModuleBlocked, "waits for db", false, false, false, false},
@@ -103,7 +122,7 @@ func TestDecideUninstallsOnlyAfterAnExplicitNo(t *testing.T) {
 		f := Facts{
 			Key: "web", Broken: text(), Started: is(), There: There(one(3)), Paused: is(),
 			Switch:  values.Switch{On: is(), Explicit: is(), Source: []string{"config", values.SourceTree}[one(2)]},
-			Enabled: Answer{Says: Says(one(6))}, Before: Before{"db", Need(one(5))},
+			Enabled: Answer{Says: Says(one(6))}, Before: Before{"db", Need(one(7))}, LostUninstalls: is(),
 			ConfigKnown: is(), ConfigUnread: text(), Global: Global{text(), text()},
 			Gone: Gone(one(6)), NewBroken: text(),
 		}
@@ -111,7 +130,8 @@ func TestDecideUninstallsOnlyAfterAnExplicitNo(t *testing.T) {
 			return
 		}
 		v := Decide(f)
-		saidNo := f.Broken == "" && f.ConfigKnown && (!f.Paused || f.There == None) && (!f.Switch.On && f.Switch.Explicit || f.Enabled.Says == Disabled)
+		lost := f.LostUninstalls && f.Before.Lost() != "" && f.ConfigUnread == "" && f.Global == Global{}
+		saidNo := f.Broken == "" && f.ConfigKnown && (!f.Paused || f.There == None) && (!f.Switch.On && f.Switch.Explicit || f.Enabled.Says == Disabled || lost)
 		switch f.Gone {
 		case Leaving:
 			saidNo = true // an uninstall that has begun goes on
