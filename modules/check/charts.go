@@ -17,7 +17,6 @@ import (
 
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
-	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
 )
@@ -61,8 +60,7 @@ func (c *checker) charts() {
 func (c *checker) chart(m *generation.Module) (crds []string, files []tree.File) {
 	ctx, cancel := context.WithTimeout(c.ctx, renderTime)
 	defer cancel()
-	global := c.values["global"].composer.Compose()
-	view, err := hook.ChartValues(ctx, c.gen.Host, m, values.ModuleView(c.values[m.Name].composer.Compose(), global), nil, time.Unix(0, 0), silent{})
+	view, err := hook.ChartValues(ctx, c.gen.Host, m, c.view(m), nil, time.Unix(0, 0), silent{})
 	if err != nil {
 		c.addError("charts", m.Name, err)
 		return nil, nil

@@ -190,3 +190,21 @@ func BenchmarkCheck100Modules(b *testing.B) {
 		}
 	}
 }
+
+// A schema of the global values need not have the names of the modules that are on.
+func TestWhichModulesAreOnIsThere(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	files := fstest.MapFS{
+		"global/openapi/config-values.yaml": file("type: object\nproperties:\n  zone: {type: string}\n"),
+		"web/Chart.yaml":                    file("apiVersion: v2\nname: web\nversion: 0.1.0\n"),
+		"web/module.star":                   file("module(enabled = True, namespace = \"web\")\n\ndef enabled():\n    return \"db\" not in values.get(\"global.enabledModules\", [])\n"),
+		"web/templates/a.yaml":              file("{{- if has \"db\" .Values.global.enabledModules }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n{{- end }}\n"),
+	}
+	read, err := tree.Read(files, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range run(t, Options{Tree: read}).Findings {
+		t.Errorf("%s: %s", f.Severity, f.Render(nil))
+	}
+}

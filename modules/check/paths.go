@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -70,6 +71,10 @@ func (s *source) asValueCall(n syntax.Node, shape map[string]any) (valueCall, bo
 // view is what hooks of a module see as values before any has run.
 func (c *checker) view(m *generation.Module) map[string]any {
 	global := c.values["global"].composer.Compose()
+	if _, set := global[values.EnabledModules]; !set && c.gen.Lists {
+		global = maps.Clone(global)
+		global[values.EnabledModules] = []any{}
+	}
 	if m.Global {
 		return values.GlobalView(global)
 	}

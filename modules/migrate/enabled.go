@@ -89,7 +89,7 @@ func enabledFunction(n *notes, source string, modules map[string]string) (functi
 		}
 	}
 	if strings.Contains(source, "enabledModules") {
-		n.add(Left, "it asks which modules are on; where it asks for modules that must be on, module(requires = […]) says the same")
+		n.add(Left, "it asks which modules are on: values.get(\"global.enabledModules\") names those that come before this one; module(requires = […]) says which ones must be on, or off")
 	}
 	return "\ndef enabled():\n    # TODO: write in Starlark what the old script below does; values.get reads values.\n" +
 		"    return waiting(" + starlark("not yet written: "+n.path) + ")\n\n# The old script:\n#\n" + oldBody(source), nil

@@ -178,11 +178,6 @@ func (m *module) crd(rel string, f oldFile) {
 // chartFile brings a file of the chart over.
 func (m *module) chartFile(rel string, f oldFile) {
 	m.write(rel, f.path, f.data)
-	if bytes.Contains(f.data, []byte("enabledModules")) {
-		m.note(f.path).add(Left, "it reads global.enabledModules, which Starling does not have")
-		m.lacks(f.path)
-		return
-	}
 	m.note(m.dir).add(Done, "the chart, as it is")
 }
 

@@ -241,6 +241,20 @@ func (s *snapshot) below(dir string, keep func(p string, dir bool) bool) []strin
 	return out
 }
 
+// Mentions reports whether a text stands in a file of the tree. Archives are not looked into.
+func (t *Tree) Mentions(text string) bool {
+	s, ok := t.Files.(*snapshot)
+	if !ok {
+		return false
+	}
+	for _, e := range s.entries {
+		if bytes.Contains(e.data, []byte(text)) {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *snapshot) digest() string {
 	var all []string
 	for p, e := range s.entries {

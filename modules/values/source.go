@@ -20,6 +20,8 @@ const (
 	LayerSchema = "schema default"
 	// LayerDefault is values.default of a hook.
 	LayerDefault = "hook default"
+	// LayerEnabled are the names of the modules that are on.
+	LayerEnabled = "modules that are on"
 	// LayerConfig is the user's ConfigMap, LayerObject the Module object, which counts in its place.
 	LayerConfig = "config"
 	LayerObject = "module object"

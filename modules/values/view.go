@@ -14,6 +14,9 @@ import (
 // in the tree's values.yaml and in the user's config.
 const GlobalKey = "global"
 
+// EnabledModules is the key below "global" of the names of the modules that are on, in their order.
+const EnabledModules = "enabledModules"
+
 // enabledSuffix ends the name of a module's switch.
 const enabledSuffix = "Enabled"
 

@@ -18,8 +18,12 @@ func (e *Engine) evaluate(m *module) {
 	if m.gen.Enabled == nil || ev.Running || (ev.Done && ev.version == m.values.Version() && ev.Err == "") || ev.Waits(e.now) {
 		return
 	}
+	view, known := e.viewOfEnabled(m)
+	if !known {
+		return // listModules has it looked at again
+	}
 	ev.Running = true
-	e.ask(m, Evaluate{Op: e.op(), Module: m.gen, Values: m.values.View(), Secrets: m.values.Secrets()})
+	e.ask(m, Evaluate{Op: e.op(), Module: m.gen, Values: view, Secrets: m.values.Secrets()})
 }
 
 func (e *Engine) evaluated(a asked, in Evaluated) {

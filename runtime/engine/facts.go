@@ -20,7 +20,7 @@ func (e *Engine) facts(m *module) verdicts.Facts {
 		ConfigKnown: e.config.Known(),
 		Global:      e.globals,
 
-		LostUninstalls: m.gen.Decl.LostUninstalls,
+		LostUninstalls: m.gen.Decl.LostUninstalls, Unlisted: e.unlisted(m),
 	}
 	if e.config.State() == ConfigUnreadable && !e.config.Held() {
 		f.ConfigUnread = e.config.Reason()
@@ -205,6 +205,9 @@ func (e *Engine) stand(m *module) {
 			}
 		}
 		if waiting, moved := e.standings.Note(m.name, e.standing(m)); moved {
+			if e.gen.Lists {
+				e.touch(e.global)
+			}
 			for _, name := range slices.Concat(waiting, e.agenda.Others()) {
 				if other := e.modules[name]; other != nil && other != m {
 					e.touch(other)

@@ -197,6 +197,7 @@ func (e *Engine) step(m *module) {
 	}
 	if m == e.global {
 		e.beginAll()
+		e.listModules()
 	}
 	e.stepFinalizers(m)
 	e.stepSets(m)

@@ -25,7 +25,7 @@ func (e *Engine) staticValues(g *generation.Module) (static *values.Composer, br
 
 // renewValues puts other values below those that hooks have set.
 func (m *module) renewValues(static *values.Composer) {
-	there := map[string]bool{}
+	there := map[string]bool{values.LayerEnabled: true}
 	for _, h := range m.hooks {
 		for _, s := range h.subjects.All() {
 			there[s.ID()] = true

@@ -61,6 +61,8 @@ type Generation struct {
 	Names []string
 	// Problems are what is odd and stops nothing, in the order of paths.
 	Problems []tree.Problem
+	// Lists says that a file of the tree names global.enabledModules, so there is this value.
+	Lists bool
 	// Held says of modules that are as an earlier generation has them, by name, why: see
 	// [Generation.Merge]. Unfit are new modules that could not be used yet.
 	Held, Unfit map[string]string
@@ -152,7 +154,7 @@ func Load(ctx context.Context, o Options) *Generation {
 	g := &Generation{
 		Number: o.Number, Tree: o.Tree, Host: l.host,
 		Modules: map[string]*Module{}, hooks: map[string]*Hook{},
-		Problems: slices.Clone(o.Tree.Problems),
+		Problems: slices.Clone(o.Tree.Problems), Lists: o.Tree.Mentions(values.EnabledModules),
 	}
 	all := slices.Clone(o.Tree.Modules)
 	if o.Tree.Global != nil {

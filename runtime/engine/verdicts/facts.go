@@ -26,6 +26,8 @@ type Facts struct {
 	Before  Before
 	// LostUninstalls: a requirement that does not hold is an explicit no.
 	LostUninstalls bool
+	// Unlisted: it reads which modules are on, and that is not known yet.
+	Unlisted bool
 
 	ConfigKnown  bool   // the user's ConfigMap was looked at
 	ConfigUnread string // why it cannot be read, while none was ever accepted, or ""

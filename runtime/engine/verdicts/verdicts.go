@@ -115,6 +115,8 @@ func decideOrder(f Facts) Verdict {
 		switch name := f.Before.Module; {
 		case f.ConfigUnread != "" && f.There != Release:
 			return hold(status.ModuleBlocked, true, "not installed while the user's ConfigMap cannot be read: "+f.ConfigUnread)
+		case f.Unlisted:
+			return hold(status.ModuleStarting, false, "waits until it is known which modules are on")
 		case f.Before.Is == RequiredStuck, f.Before.Is == RequiredComes:
 			return hold(status.ModuleBlocked, f.Before.Is == RequiredStuck, "waits for "+strings.ReplaceAll(name, "|", " or ")+" to be ready")
 		case f.Before.Is == RequiredGoes:

@@ -46,6 +46,8 @@ func TestDecide(t *testing.T) {
 		{"no switch any more", on(func(f *Facts) { f.Switch, f.There = unset, Release }), status.ModuleOff, "release stays", false, false, false, false},
 		{"requirement off", on(func(f *Facts) { f.Before, f.There, f.Started = Before{"db", RequiredOff}, Release, true }),
 			status.ModuleOff, "requires db, which is off; its release stays", false, false, false, false},
+		{"others not decided", on(func(f *Facts) { f.Unlisted = true }), status.ModuleStarting, "which modules are on", false, false, false, true},
+		{"others not decided later", on(func(f *Facts) { f.Unlisted, f.Started = true, true }), "", "", true, true, false, true},
 		{"requirement off, which uninstalls", on(func(f *Facts) { f.Before, f.There, f.LostUninstalls = Before{"db", RequiredOff}, Release, true }),
 			status.ModuleOff, "requires db, which is off", false, false, true, false},
 		{"requirement off, which uninstalls, paused", on(func(f *Facts) {
@@ -122,7 +124,7 @@ func TestDecideUninstallsOnlyAfterAnExplicitNo(t *testing.T) {
 		f := Facts{
 			Key: "web", Broken: text(), Started: is(), There: There(one(3)), Paused: is(),
 			Switch:  values.Switch{On: is(), Explicit: is(), Source: []string{"config", values.SourceTree}[one(2)]},
-			Enabled: Answer{Says: Says(one(6))}, Before: Before{"db", Need(one(7))}, LostUninstalls: is(),
+			Enabled: Answer{Says: Says(one(6))}, Before: Before{"db", Need(one(7))}, LostUninstalls: is(), Unlisted: is(),
 			ConfigKnown: is(), ConfigUnread: text(), Global: Global{text(), text()},
 			Gone: Gone(one(6)), NewBroken: text(),
 		}

@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
+)
+
+// The names of the modules that are on are a global value, as if a global hook had called values.default:
+// so layers, readers and explanations know of it. It is there in trees that mention it.
+
+// listed are the modules that are on, in their order: those before a module, or all for "". A module that
+// waits, or with which something is wrong, is among them while its release is there. Known is false while
+// one of them is not decided.
+func (e *Engine) listed(before string) (names []any, known bool) {
+	names = []any{}
+	for _, name := range e.order() {
+		if name == before {
+			break
+		}
+		switch m := e.modules[name]; {
+		case m.verdict.Is == verdicts.Undecided:
+			return nil, false
+		case m.verdict.Is == verdicts.IsOn, m.verdict.Is == verdicts.Stays && m.pass.Installed():
+			names = append(names, name)
+		}
+	}
+	return names, true
+}
+
+// listModules makes the names of the modules that are on a value, once all are decided. Global hooks come
+// first in each sweep: so modules that move in one sweep are one change.
+func (e *Engine) listModules() {
+	if !e.gen.Lists {
+		return
+	}
+	if names, known := e.listed(""); known {
+		ops := []effect.ValueOp{{Op: effect.OpDefault, Path: []string{values.GlobalKey, values.EnabledModules}, Value: names}}
+		if !values.Equal(e.global.values.Layer(values.LayerEnabled), ops) {
+			e.global.values.Set(values.LayerEnabled, ops)
+			e.valuesMoved(e.global.values.Show(), nil)
+		}
+	}
+	for _, name := range e.order() { // enabled() may wait for those before it
+		if m := e.modules[name]; m.gen.Enabled != nil && m.verdict.Asks && !m.eval.Done && !m.eval.Running {
+			e.touch(m)
+		}
+	}
+}
+
+// readsList says whether the module may read which modules are on.
+func (e *Engine) readsList(m *module) bool {
+	if _, set := e.config.Accepted().Global[values.EnabledModules]; set || !e.gen.Lists {
+		return false
+	}
+	keys, all := m.gen.Reads.Keys()
+	return all || slices.Contains(keys, values.EnabledModules)
+}
+
+// unlisted says whether the module reads which modules are on, while that is not known: a chart that was
+// rendered without it could take objects away.
+func (e *Engine) unlisted(m *module) bool {
+	return e.gen.Lists && len(e.global.values.Layer(values.LayerEnabled)) == 0 && e.readsList(m)
+}
+
+// viewOfEnabled are the values that enabled() sees. Which modules are on hangs on its answer: it sees those
+// before it in the order, once they are decided.
+func (e *Engine) viewOfEnabled(m *module) (view map[string]any, known bool) {
+	view = m.values.View()
+	if !e.readsList(m) {
+		return view, true
+	}
+	names, known := e.listed(m.name)
+	global := map[string]any{}
+	if all, isMap := view[values.GlobalKey].(map[string]any); isMap {
+		maps.Copy(global, all)
+	}
+	global[values.EnabledModules] = names
+	view[values.GlobalKey] = global
+	return view, known
+}
