@@ -143,8 +143,8 @@ func (c *call) parent(h *HookDecl) error {
 	switch {
 	case !is || b.val.Watch == nil:
 		return fmt.Errorf("got %s, want k8s.watch(…)", c.arg("parent").Type())
-	case b.val.Watch.Filter != nil || b.val.Watch.FilterFields != nil || b.val.Watch.KeepObject:
-		return errors.New("desired sees the whole object; leave filter and keep out")
+	case b.val.Watch.Filter != nil || b.val.Watch.FilterFields != nil || b.val.Watch.KeepObject || b.val.Watch.Old:
+		return errors.New("desired sees the whole object as it is; leave filter, keep and old out")
 	case b.val.Watch.Events != nil || b.val.Watch.Quiet:
 		return errors.New("each change of a parent counts; leave events and sync out")
 	case b.val.Watch.Index != nil:

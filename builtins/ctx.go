@@ -58,8 +58,10 @@ type Event struct {
 	// Result is what the watch keeps of the object, for added, modified and
 	// deleted; frozen.
 	Result starlark.Value
-	// Object is the object that Result was made of, with keep="object"; else nil.
+	// Object is the object that Result was made of, with keep="object" or "both"; else nil.
 	Object starlark.Value
+	// Old is what Result was before, for modified, with old=True; else nil.
+	Old starlark.Value
 	// Deleting, of a watch with a finalizer: the object is being deleted. Held: it
 	// has the finalizer. Same: nothing but these has changed.
 	Deleting, Held, Same bool
@@ -127,6 +129,11 @@ func (e Event) value() starlark.Value {
 		}
 		if e.Object != nil {
 			fields["object"] = e.Object
+		}
+		if e.Old != nil {
+			fields["old"] = e.Old
+		} else if e.Type == "modified" {
+			fields["old"] = starlark.None
 		}
 	}
 	return starlarkstruct.FromStringDict(starlark.String("event"), fields)

@@ -247,6 +247,10 @@ type WatchBinding struct {
 	WakesAll bool
 	// KeepObject has events carry the object, too (keep="object").
 	KeepObject bool
+	// KeepBoth has results hold the object, too (keep="both"); KeepObject is true then.
+	KeepBoth bool
+	// Old has modified events carry the result of before (old=True).
+	Old bool
 	// Events are the changes that trigger: added, modified, deleted, in this
 	// order. Nil means all, an empty list none.
 	Events []string

@@ -89,8 +89,8 @@ func (c *call) reads(h *HookDecl) error {
 			return fmt.Errorf("%s: each change counts; leave events, sync and gate out", name)
 		case w.Wakes != nil || w.WakesAll:
 			return fmt.Errorf("%s: a change wakes those that have looked there; leave wakes out", name)
-		case w.KeepObject:
-			return fmt.Errorf("%s: nobody sees the events; leave keep out", name)
+		case w.KeepObject || w.Old:
+			return fmt.Errorf("%s: nobody sees the events; leave keep and old out", name)
 		}
 		w.Read = name
 		h.Bindings = append(h.Bindings, Binding{Name: readsBinding + name, Watch: &w})

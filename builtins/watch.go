@@ -31,7 +31,8 @@ func watchSpec() Spec {
 			{Name: "filter", Type: TypeFilter, Default: "None", Doc: "The filter, which says what is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels, or a jq program, of which the first output counts. None: the whole object. While it fails on an object that has no result yet, the hook does not run; with for_each there is no run for that object."},
 			{Name: "wakes", Type: TypeWakes, Default: "None", Doc: "With for_each, of the other watches: which of its objects an event is for. A function of the watched object (pure, as filter) returns the key of one, as in ctx.key, or a list of up to 1,000 keys; None, or a key that no object has, wakes nobody. When the answer moves, the event is for those of before and those of now; snapshots are the same for all. An error in it counts as one of the filter. None: the objects that own the watched one by its ownerReferences; one without such an owner wakes all. \"all\": all of them, always."},
 			{Name: "index", Type: TypeDict, Default: "None", Doc: "In reads= of a controller: by which values ctx.reads.….by(index, value) finds rows. A dict of a path of the watched object, \"spec.nodeName\", or a function of it (pure, as filter), by the name of the index. A text, or each text of a list of up to 1,000, is a value under which the row is found."},
-			{Name: "keep", Type: TypeString, Default: `"result"`, Doc: "\"object\": events carry .object, too, and the object is kept beside what the filter makes of it, which costs its memory. Snapshots hold results."},
+			{Name: "keep", Type: TypeString, Default: `"result"`, Doc: "\"object\": events carry .object, too, and the object is kept beside what the filter makes of it, which costs its memory. Snapshots hold results. \"both\": rows of snapshots, ctx.object and .result of events hold two: the object in .object, and what the filter makes of it in .result. A change of the object alone triggers nothing; the next run finds it in the snapshot. It needs a filter, and Secrets do not have it."},
+			{Name: "old", Type: TypeBool, Default: "False", Doc: "Whether modified events carry .old, what .result was before. It is None when that is not known. A change that came while Starling, or the module, was not running is in no such event."},
 			{Name: "events", Type: TypeStrings, Default: `["added", "modified", "deleted"]`, Doc: "The changes that trigger; []: none, for a snapshot only."},
 			{Name: "sync", Type: TypeBool, Default: "True", Doc: "Whether the first complete snapshot triggers, too. If not, the chart does not wait for a run of this watch."},
 			{Name: "gate", Type: TypeBool, Default: "True", Doc: "Whether the chart, or with a global hook the modules, wait for the success of the first run. If not, that run comes all the same. The chart waits when another watch of the hook, or startup(), says so."},
@@ -48,6 +49,7 @@ func callWatch(c *call) (starlark.Value, error) {
 		Names:      c.strings("object_names"),
 		Quiet:      !c.boolOr("sync", true),
 		NoGate:     !c.boolOr("gate", true),
+		Old:        c.boolOr("old", false),
 		Require:    c.boolOr("require", false),
 		Pos:        c.pos(),
 	}
@@ -85,15 +87,14 @@ func callWatch(c *call) (starlark.Value, error) {
 	if w.Events, err = c.watchEvents(); err != nil {
 		return nil, fmt.Errorf("events: %w", err)
 	}
-	switch keep := c.strOr("keep", "result"); keep {
-	case "result":
-	case "object":
-		w.KeepObject = true
-	default:
-		return nil, fmt.Errorf("keep: got %q, want \"result\" or \"object\"", clip(keep))
+	if w.Old && !w.Triggers("modified") {
+		return nil, errors.New("old: only modified events have it; name \"modified\" in events")
 	}
 	if err := c.filter(w); err != nil {
 		return nil, fmt.Errorf("filter: %w", err)
+	}
+	if err := c.keep(w); err != nil {
+		return nil, fmt.Errorf("keep: %w", err)
 	}
 	if err := c.wakes(w); err != nil {
 		return nil, fmt.Errorf("wakes: %w", err)
@@ -102,6 +103,26 @@ func callWatch(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("index: %w", err)
 	}
 	return binding(Binding{Name: name, Watch: w})
+}
+
+// keep reads keep= into w.
+func (c *call) keep(w *WatchBinding) error {
+	switch keep := c.strOr("keep", "result"); keep {
+	case "result":
+	case "object":
+		w.KeepObject = true
+	case "both":
+		w.KeepObject, w.KeepBoth = true, true
+		switch {
+		case w.FilterID == "object":
+			return errors.New("there is no filter beside which the object could be kept; without one the result is the object")
+		case w.APIVersion == "v1" && w.Kind == "Secret":
+			return errors.New("\"both\" is not for Secrets; have the filter return all that the hook needs")
+		}
+	default:
+		return fmt.Errorf("got %q, want \"result\", \"object\" or \"both\"", clip(keep))
+	}
+	return nil
 }
 
 // wakes reads wakes= into w.

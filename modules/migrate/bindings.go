@@ -227,7 +227,7 @@ func (b *binder) filter(call *call, name string, w watched) {
 		b.add(Changed, "objects for which the filter of %q gives null are left out of the snapshot", name)
 	}
 	if !w.KeepFullObjects.is(false) {
-		b.add(Changed, "snapshots of %q hold what the filter gives, and no object beside it; keep = \"object\" adds .object to events", name)
+		b.add(Changed, "snapshots of %q hold what the filter gives, and no object beside it; keep = \"both\" adds it, and rows have .object and .result then", name)
 	}
 }
 

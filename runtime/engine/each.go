@@ -149,7 +149,7 @@ func (e *Engine) eachChanged(h *hook, w *watches.Watch, events []builtins.Event)
 // deleteObject has an object cleaned up that is not there any more.
 func (e *Engine) deleteObject(h *hook, ev builtins.Event) {
 	last := ev.Result
-	if ev.Object != nil {
+	if ev.Object != nil && !h.gen.Binding(h.gen.ForEach).Watch.KeepBoth {
 		last = ev.Object
 	}
 	s, news := h.subjects.Delete(ev.Namespace, ev.Name, last, h.cleans() && !ev.Lacks)

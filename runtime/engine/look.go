@@ -23,7 +23,7 @@ func (e *Engine) rowsMoved(h *hook, w *watches.Watch, events []builtins.Event) {
 	if len(events) <= maxEachEvents {
 		for _, ev := range events {
 			places := placesOf(ev)
-			ev.Wakes, ev.Result, ev.Object = nil, nil, nil
+			ev.Wakes, ev.Result, ev.Object, ev.Old = nil, nil, nil, nil
 			e.moved(h, w.Binding, places, ev)
 		}
 		return

@@ -268,7 +268,7 @@ func (h *hook) takeWatch(old watches.Set, before *generation.Hook, b *builtins.B
 func sees(a, b *builtins.WatchBinding) bool {
 	return sameKind(a, b) && a.Labels == b.Labels && a.NamespaceLabels == b.NamespaceLabels && a.Fields == b.Fields &&
 		slices.Equal(a.Names, b.Names) && slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.ExcludeNamespaces, b.ExcludeNamespaces) &&
-		a.FilterID == b.FilterID && (a.Filter == nil) == (b.Filter == nil) && a.KeepObject == b.KeepObject &&
+		a.FilterID == b.FilterID && (a.Filter == nil) == (b.Filter == nil) && a.KeepObject == b.KeepObject && a.KeepBoth == b.KeepBoth && a.Old == b.Old &&
 		slices.EqualFunc(a.Index, b.Index, func(x, y builtins.Index) bool { return x.Name == y.Name && x.ID == y.ID }) && a.Read == b.Read &&
 		a.WakesID == b.WakesID && a.WakesAll == b.WakesAll && (a.Wakes == nil) == (b.Wakes == nil)
 }

@@ -200,7 +200,7 @@ func (x *Executor) subject(a engine.RunHook) (starlark.Value, bool) {
 	if e.Lacks {
 		return nil, false
 	}
-	if e.Object != nil {
+	if e.Object != nil && !a.Hook.Binding(a.Each).Watch.KeepBoth {
 		return e.Object, there
 	}
 	return e.Result, there

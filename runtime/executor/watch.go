@@ -56,7 +56,7 @@ func watchSpec(id string, w *builtins.WatchBinding) watch.Spec {
 		ID: id, APIVersion: w.APIVersion, Kind: w.Kind,
 		Namespaces: w.Namespaces, ExcludeNamespaces: w.ExcludeNamespaces, NamespaceLabels: w.NamespaceLabels,
 		Names: w.Names, Labels: w.Labels, Fields: w.Fields,
-		FilterID: w.FilterID, KeepObject: w.KeepObject,
+		FilterID: w.FilterID, KeepObject: w.KeepObject, Both: w.KeepBoth, Old: w.Old,
 	}
 }
 
@@ -85,7 +85,7 @@ func Changed(id string, events []watch.Event) engine.WatchChanged {
 	in, binding := engine.WatchChanged{ID: id, Events: make([]builtins.Event, len(events))}, engine.WatchBinding(id)
 	for i, ev := range events {
 		in.Events[i] = builtins.Event{
-			Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object, Wakes: ev.Wakes,
+			Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object, Old: ev.Old, Wakes: ev.Wakes,
 			Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same, Lacks: ev.Lacks, Cause: ev.Cause,
 		}
 	}

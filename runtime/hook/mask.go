@@ -83,6 +83,7 @@ func (s *Seen) given(r *Request) (asked func(binding string)) {
 			if secret[e.Binding] {
 				take(m, e.Result)
 				take(m, e.Object)
+				take(m, e.Old)
 			}
 		}
 		if secret[r.Hook.ForEach] {

@@ -101,18 +101,20 @@ type event struct {
 	Name      string `cbor:"name,omitempty"`
 	Result    *value `cbor:"result,omitempty"`
 	Object    *value `cbor:"object,omitempty"`
+	Old       *value `cbor:"old,omitempty"`
 }
 
 func eventOf(e builtins.Event) (event, error) {
 	result, err := valueOf(e.Result)
 	obj, errObject := valueOf(e.Object)
-	return event{e.Type, e.Binding, e.Namespace, e.Name, result, obj}, errors.Join(err, errObject)
+	old, errOld := valueOf(e.Old)
+	return event{e.Type, e.Binding, e.Namespace, e.Name, result, obj, old}, errors.Join(err, errObject, errOld)
 }
 
 func (e event) event() builtins.Event {
 	return builtins.Event{
 		Type: e.Type, Binding: e.Binding, Namespace: e.Namespace, Name: e.Name,
-		Result: e.Result.starlark(), Object: e.Object.starlark(),
+		Result: e.Result.starlark(), Object: e.Object.starlark(), Old: e.Old.starlark(),
 	}
 }
 

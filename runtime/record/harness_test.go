@@ -116,7 +116,7 @@ func (m *module) run(t testing.TB, snapshot []starlark.Value, change ...func(*ho
 	section := values.Section{Static: []values.Layer{{Name: "chart", Data: map[string]any{"a": map[string]any{"b": int64(1)}}}}}
 	r := hook.Request{
 		Host: m.g.Host, Module: mod, Hook: mod.Hooks[0], Namespace: "ns", Attempt: 1,
-		Events:    []builtins.Event{{Type: "modified", Binding: "nodes", Name: "a", Result: object.New(map[string]any{"n": int64(1)})}},
+		Events:    []builtins.Event{{Type: "modified", Binding: "nodes", Name: "a", Result: object.New(map[string]any{"n": int64(1)}), Old: object.New(map[string]any{"n": int64(0)})}},
 		Snapshots: map[string][]starlark.Value{"nodes": snapshot}, Synced: map[string]bool{"nodes": true},
 		Now:     time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("CET", 3600)),
 		Compose: func(own []effect.ValueOp) (map[string]any, error) { return section.ComposeFor("f", own) },

@@ -83,6 +83,7 @@ func (m *Mask) inputs(secrets []string, snapshots map[string][]starlark.Value, e
 	for _, e := range events {
 		m.value(e.Result, slices.Contains(secrets, e.Binding))
 		m.value(e.Object, slices.Contains(secrets, e.Binding))
+		m.value(e.Old, slices.Contains(secrets, e.Binding))
 	}
 	m.value(about, false)
 	if q != nil && q.Review != nil {

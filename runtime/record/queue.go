@@ -49,7 +49,7 @@ func weighRequest(r *hook.Request) int {
 	}
 	for _, e := range r.Events {
 		size += 10 * pointer
-		for _, v := range [...]starlark.Value{e.Result, e.Object} {
+		for _, v := range [...]starlark.Value{e.Result, e.Object, e.Old} {
 			if v != nil {
 				n, _ := object.TextSize(v, enough)
 				size += n

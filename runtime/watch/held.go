@@ -100,10 +100,10 @@ func (s *stream) overfull(v *view, why error, tell []*subscription) []*subscript
 	return s.showFilter(v, tell)
 }
 
-// weigh notes about how many bytes of memory the result takes.
-func (o *outcome) weigh() {
+// weigh notes about how many bytes of memory the result takes, which may hold the object.
+func (o *outcome) weigh(both bool) {
 	o.size = weighValue(o.value)
-	if o.object != nil && o.object != o.value {
+	if o.object != nil && o.object != o.value && !both {
 		o.size += weighValue(o.object)
 	}
 	if o.wakes != nil {

@@ -95,10 +95,10 @@ func (v *view) take(current *row, e entry, seen time.Time, force bool) (next *ro
 	case current == nil, current.lacks:
 		return next, next.event(Added, seen), true
 	case (e.version == 0 || current.version != e.version) && !v.same(current.value, next.value):
-		return next, next.after(current, seen), true
+		return next, v.after(current, next, seen), true
 	}
-	if next.value = current.value; !current.wakes.Equal(next.wakes) {
-		return next, next.after(current, seen), true
+	if v.keepSame(current, next); !current.wakes.Equal(next.wakes) {
+		return next, v.after(current, next, seen), true
 	}
 	return next, next.marked(seen), current.marks != next.marks
 }

@@ -66,9 +66,12 @@ func (r *row) event(typ EventType, seen time.Time) Event {
 }
 
 // after tells of a change: it is for those that the object has concerned before, too.
-func (r *row) after(before *row, seen time.Time) Event {
+func (v *view) after(before, r *row, seen time.Time) Event {
 	ev := r.event(Modified, seen)
 	ev.Wakes = before.wakes.And(r.wakes)
+	if v.old {
+		ev.Old = before.value
+	}
 	return ev
 }
 

@@ -106,7 +106,7 @@ func viewKey(spec Spec) string {
 	if len(names) <= MaxNames {
 		names = nil // the stream has them
 	}
-	return fmt.Sprintf("%q %q %t %t %t %q %q %q", unique(spec.ExcludeNamespaces), names, spec.Omit != nil, spec.KeepObject, spec.Each, spec.Finalizer, what, wakes)
+	return fmt.Sprintf("%q %q %t %t %t %t %t %q %q %q", unique(spec.ExcludeNamespaces), names, spec.Omit != nil, spec.KeepObject, spec.Both, spec.Old, spec.Each, spec.Finalizer, what, wakes)
 }
 
 // leave takes a subscription off; rows are what it kept, and empty says that

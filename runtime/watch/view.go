@@ -36,6 +36,8 @@ type view struct {
 	only    map[string]bool // the names of the others, when they are selected here
 	omit    func(map[string]any) bool
 	objects bool // the objects are kept, too
+	both    bool // results hold them
+	old     bool // events of changes tell the result of before
 	each    bool // an object without a result is kept as one
 	subs    map[*subscription]bool
 	synced  bool
@@ -62,7 +64,7 @@ type view struct {
 
 // newView makes the view of what a subscription wants kept.
 func newView(spec Spec) *view {
-	v := &view{began: time.Now(), filter: spec.Filter, wakes: spec.Wakes, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, each: spec.Each, subs: map[*subscription]bool{},
+	v := &view{began: time.Now(), filter: spec.Filter, wakes: spec.Wakes, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, both: spec.Both, old: spec.Old, each: spec.Each, subs: map[*subscription]bool{},
 		apart: spec.Apart && (spec.Filter != nil || spec.Wakes != nil)}
 	for _, namespace := range spec.ExcludeNamespaces {
 		if v.exclude == nil {
@@ -125,7 +127,7 @@ func (v *view) run(obj map[string]any) (out outcome) {
 		marks := marksOf(obj, v.holder)
 		defer func() { out.marks = marks }()
 	}
-	defer func() { out.weigh() }()
+	defer func() { out.weigh(v.both) }()
 	what := "the filter"
 	defer func() {
 		if r := recover(); r != nil {
@@ -160,11 +162,21 @@ func (v *view) keep(obj map[string]any) (out outcome) {
 	if err == nil && keep && value == nil {
 		value = starlark.None
 	}
+	if err == nil && keep && v.both {
+		plain, err := object.ToPlain(value)
+		if err != nil {
+			return outcome{err: err}
+		}
+		value = object.New(map[string]any{"object": obj, resultKey: plain})
+	}
 	if value != nil {
 		value.Freeze()
 	}
 	return outcome{value: value, object: whole, keep: keep, err: err}
 }
+
+// resultKey is where a value of [Spec].Both has what the filter has made of its object.
+const resultKey = "result"
 
 // results are the values of rows that have one.
 func results(rows []*row) []starlark.Value {
@@ -253,13 +265,11 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		return next.event(Added, seen), true
 	}
 	if v.same(current.value, out.value) {
-		// Keep the old value: what is equal shares its memory with what
-		// snapshots hold.
-		next.value = current.value
+		v.keepSame(current, next)
 		v.exchange(i, next)
 		switch {
 		case !current.wakes.Equal(next.wakes):
-			return next.after(current, seen), true
+			return v.after(current, next, seen), true
 		case current.marks == next.marks:
 			return Event{}, false
 		}
@@ -267,7 +277,17 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 	}
 	v.exchange(i, next)
 	v.values = nil
-	return next.after(current, seen), true
+	return v.after(current, next, seen), true
+}
+
+// keepSame keeps the old value: it is equal, and shares its memory with what snapshots hold. One
+// that holds the object is another.
+func (v *view) keepSame(current, next *row) {
+	if v.both {
+		v.values = nil
+	} else {
+		next.value = current.value
+	}
 }
 
 // same says whether two results are equal; what cannot be compared is not. Whole
@@ -276,8 +296,15 @@ func (v *view) same(a, b starlark.Value) bool {
 	if v.filter == nil {
 		return false
 	}
+	if v.both {
+		a, b = resultIn(a), resultIn(b)
+	}
 	equal, err := object.Equal(a, b)
 	return err == nil && equal
+}
+
+func resultIn(both starlark.Value) starlark.Value {
+	return object.FromPlain(both.(*object.Object).Map()[resultKey])
 }
 
 // remove takes out an object that was deleted at this version.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // A snapshot is put together once for all runs until a value changes, and what a run has
@@ -82,5 +84,43 @@ func TestAnObjectWithoutAResultIsKeptAsOne(t *testing.T) {
 	}
 	if err, _ := v.trouble("Node"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A result that holds the object is shown as it is now, and only what the filter makes of it counts as a
+// change; an event of a change tells the result of before.
+func TestResultsWithTheirObjectsAndOfBefore(t *testing.T) {
+	spec := configMaps("w")
+	spec.KeepObject, spec.Both, spec.Old = true, true, true
+	local := NewLocal(spec)
+	put := func(d, noise, version string) []Event {
+		obj := configMap("a", "x", d)
+		obj["data"].(map[string]any)["noise"] = noise
+		obj["metadata"].(map[string]any)["resourceVersion"] = version
+		return local.Replace([]map[string]any{obj}, time.Time{})
+	}
+	shown := func(v starlark.Value) string {
+		both := v.(*object.Object).Map()
+		return fmt.Sprint(both["result"], " of ", both["object"].(map[string]any)["data"].(map[string]any)["noise"])
+	}
+	if events := put("1", "quiet", "1"); len(events) != 1 || events[0].Type != Added || events[0].Old != nil || shown(events[0].Result) != "1 of quiet" {
+		t.Errorf("got %v", events)
+	}
+	if events := put("1", "loud", "2"); len(events) != 0 || shown(local.view.snapshot()[0]) != "1 of loud" {
+		t.Errorf("got %v, and the snapshot %v", events, local.view.snapshot())
+	}
+	events := put("2", "loud", "3")
+	if len(events) != 1 || shown(events[0].Result) != "2 of loud" || shown(events[0].Old) != "1 of loud" {
+		t.Errorf("got %v", events)
+	}
+	// By a stream it is the same.
+	obj := configMap("a", "x", "2")
+	obj["data"].(map[string]any)["noise"] = "silent"
+	if ev, changed := local.view.put(objectKey{"a", "x"}, 4, local.view.run(obj), time.Time{}, false); changed || shown(local.view.snapshot()[0]) != "2 of silent" {
+		t.Errorf("got %v, and the snapshot %v", ev, local.view.snapshot())
+	}
+	out, plain := local.view.run(obj), newView(configMaps("w")).run(obj)
+	if size := weigh(obj); out.size < size || out.size > 2*size+plain.size {
+		t.Errorf("the object of %d bytes is counted as %d", size, out.size)
 	}
 }

@@ -82,6 +82,11 @@ type Spec struct {
 	// KeepObject keeps the object beside what the filter makes of it, for the
 	// events.
 	KeepObject bool
+	// Both has the result of the filter hold the object, too: {"object": …, "result": …}. When only the
+	// object changes, the snapshot shows it, and there is no event.
+	Both bool
+	// Old has events of changes tell the result of before.
+	Old bool
 	// Finalizer, when set, has events tell whether objects are being deleted and
 	// have it: see [Marks].
 	Finalizer string
@@ -127,6 +132,8 @@ type Event struct {
 	// Object is the object that Result was made of, with [Spec].KeepObject; else
 	// nil. When only the object changes, there is no event.
 	Object starlark.Value
+	// Old is what Result was before, of Modified with [Spec].Old; else nil.
+	Old starlark.Value
 	// Marks are those of the object, with [Spec].Finalizer.
 	Marks Marks
 	// Same says that nothing but the marks has changed.
