@@ -69,6 +69,8 @@ type ModuleDecl struct {
 	// Lookup is what the chart may look up, Installs which objects the release may hold
 	// beside [Everyday] ones.
 	Lookup, Installs []Grant
+	// CRDFilter are patterns of names, see [path.Match]: files of crds/ that are left out.
+	CRDFilter []string
 	// Hosts are where http.get and http.send may go to.
 	Hosts effect.Hosts
 	// Chart is of a registry or a chart repository, in the place of one in the folder.

@@ -34,7 +34,7 @@ func declareSpecs() []Spec {
 				{Name: "requires", Type: TypeStrings, Default: "[]", Doc: "Modules without which this one is off, and on whose readiness it waits. \"nats|kafka\" is one of several, \"!legacy\" a module that must be off, and gone."},
 				{Name: "on_requirement_lost", Type: TypeString, Default: `"keep"`, Doc: "The release of a module that is off because of requires stays as it is, \"keep\", or is taken away, \"uninstall\"."},
 				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Namespace of the release, made when missing, never deleted; default: the operator's. Of a module without a chart nothing makes it: it must be there."},
-				{Name: "values_key", Type: TypeString, Default: "None", Doc: "Key under which the chart finds the module's values; default: at its root."},
+				{Name: "values_key", Type: TypeString, Default: "None", Doc: "Key under which the chart finds the module's values, and under which values.yaml of the module may have them; default: at the root."},
 				{Name: "release", Type: TypeString, Default: "None", Doc: "Name of the Helm release; default: the module's name."},
 				{Name: "adopt", Type: TypeBool, Default: "False", Doc: "Takes over a release of this name that was installed with helm, and objects of the chart that are there already. If not, both are errors."},
 				{Name: "wait", Type: TypeBool, Default: "False", Doc: "Whether a release waits until its objects are ready."},
@@ -44,6 +44,7 @@ func declareSpecs() []Spec {
 				{Name: "grants", Type: TypeList, Default: "[]", Doc: "Objects that the hooks of the module may read and write besides those that they watch: a list of grant(…)."},
 				{Name: "installs", Type: TypeList, Default: "[]", Doc: "Objects that the chart may hold besides the everyday kinds of Kubernetes in its own namespace: a list of grant(…) without verbs. Name roles, custom resources, objects without a namespace, and objects in another namespace here; else the release is refused before Helm sees it."},
 				{Name: "lookup", Type: TypeList, Default: "[]", Doc: "Objects that the chart's templates may read with lookup: a list of grant(…), with the verbs get, list, or, without verbs, both. Any other lookup is an error."},
+				{Name: "crd_filter", Type: TypeStrings, Default: "[]", Doc: "Files of crds/ that are left out, by their names: \"old-*.yaml\", where * is any text. Names that begin with doc- or _, and kustomization.yaml, are left out without it."},
 				{Name: "http", Type: TypeStrings, Default: "[]", Doc: "Hosts that http.get and http.send may reach: \"api.example.com\", \"*.example.com\" (any name below), an address or a range, \"10.0.0.0/8\"; each with \":8080\" for that port only. A name must lead to a public address, unless the range of the address is listed, too; \"localhost\" is this machine."},
 				{Name: "chart", Type: TypeString, Default: "None", Doc: "Chart that somebody else publishes: the registry or the repository and, after the last slash, its name: \"oci://ghcr.io/org/charts/web\", or \"https://example.com/charts/web\" for chart web of the repository whose index is https://example.com/charts/index.yaml. The folder then holds no chart; its values.yaml is laid over that of the chart. starling fetch gets it, and notes it in starling.lock."},
 				{Name: "version", Type: TypeString, Default: "None", Doc: "Version of the chart, \"1.2.3\", or a range, \"~1.2\", of which starling fetch chooses the newest. It must be there when chart is."},
@@ -163,6 +164,12 @@ func callModule(c *call) (starlark.Value, error) {
 		if m.ValuesKey = c.str("values_key"); !keyPattern.MatchString(m.ValuesKey) {
 			return nil, fmt.Errorf("values_key: %q is no key: letters, digits, - and _", clip(m.ValuesKey))
 		}
+	}
+	for _, pattern := range c.strings("crd_filter") {
+		if _, err := path.Match(pattern, ""); err != nil || strings.Contains(pattern, "/") {
+			return nil, fmt.Errorf(`crd_filter: %q is no pattern of file names, such as "old-*.yaml"`, clip(pattern))
+		}
+		m.CRDFilter = append(m.CRDFilter, pattern)
 	}
 	var err error
 	if m.LostUninstalls, err = c.requirements(); err != nil {

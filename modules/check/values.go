@@ -64,7 +64,8 @@ func (c *checker) section(m *generation.Module, tree map[string]any) section {
 		}
 		c.addProblem(Warning, p, c.tree.ValuesFile)
 	}
-	for _, p := range all.Unknown(m.Tree.Values) {
+	own, _ := m.OwnValues()
+	for _, p := range all.Unknown(own) {
 		c.addProblem(Warning, p, m.Tree.ValuesFile)
 	}
 	for _, p := range out.composer.CheckConfig(nil, nil) {
@@ -108,15 +109,21 @@ func (c *checker) keyed(file, message string) string {
 }
 
 // above is the key under which a values file has the values of a module: those of the tree
-// have one.
+// have one, and that of a module may have one.
 func (c *checker) above(file, module string) string {
+	key := values.GlobalKey
+	for _, m := range c.modules {
+		switch {
+		case m.Name != module || m.Global:
+		case file == m.Tree.ValuesFile:
+			_, key = m.OwnValues()
+			return key
+		default:
+			key = m.Key
+		}
+	}
 	if file != c.tree.ValuesFile {
 		return ""
 	}
-	for _, m := range c.modules {
-		if m.Name == module && !m.Global {
-			return m.Key
-		}
-	}
-	return values.GlobalKey
+	return key
 }

@@ -10,7 +10,7 @@ func TestHelmIgnore(t *testing.T) {
 	files := fstest.MapFS{
 		"web/module.star":                 {Data: []byte("module()\n")},
 		"web/Chart.yaml":                  {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
-		"web/.helmignore":                 {Data: []byte("# no drafts\n*.bak\ndrafts/\n/notes.md\ntemplates/old-*.yaml\ncrds/kustomization.yaml\n")},
+		"web/.helmignore":                 {Data: []byte("# no drafts\n*.bak\ndrafts/\n/notes.md\ntemplates/old-*.yaml\ncrds/more.yaml\n")},
 		"web/notes.md":                    {},
 		"web/files/notes.md":              {},
 		"web/drafts/a.yaml":               {},
@@ -25,7 +25,7 @@ func TestHelmIgnore(t *testing.T) {
 		"web/charts/sub/.helmignore":      {Data: []byte("*.yaml\n")}, // Helm reads the outer one only
 		"web/templates/_helpers.tpl":      {},
 		"web/crds/a.yaml":                 {},
-		"web/crds/kustomization.yaml":     {},
+		"web/crds/more.yaml":              {},
 		"web/crds/drafts/b.yaml":          {},
 	}
 	tr, err := Read(files, Options{})
@@ -66,7 +66,7 @@ func TestHelmIgnore(t *testing.T) {
 			delete(files, name)
 		}
 	}
-	if got := crds(); got != " web/crds/a.yaml web/crds/drafts/b.yaml web/crds/kustomization.yaml web/chart/crds/c.yaml" {
+	if got := crds(); got != " web/crds/a.yaml web/crds/drafts/b.yaml web/crds/more.yaml web/chart/crds/c.yaml" {
 		t.Errorf("the CRDs are%s", got)
 	}
 	delete(files, "web/chart/Chart.yaml")

@@ -171,8 +171,13 @@ func ofChart(p string, isDir, shared bool) bool {
 	return !strings.HasSuffix(p, ".star")
 }
 
+// isCRDFile leaves out what lies beside definitions in trees of others: READMEs, descriptions (doc-…), parts
+// (_…), files of kustomize.
 func isCRDFile(p string, isDir bool) bool {
-	return isDir || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p))
+	base := path.Base(p)
+	name, ext := strings.TrimSuffix(base, path.Ext(base)), path.Ext(base)
+	return isDir || slices.Contains([]string{".yaml", ".yml", ".json"}, ext) &&
+		!strings.HasPrefix(base, "doc-") && !strings.HasPrefix(base, "_") && strings.ToLower(name) != "kustomization"
 }
 
 // files returns the files at these paths, with the prefix taken off.

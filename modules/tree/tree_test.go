@@ -58,6 +58,7 @@ func TestFullModule(t *testing.T) {
 		"020-ingress-nginx/lib/c.star: x",
 		"020-ingress-nginx/openapi/values.yaml: schema", "020-ingress-nginx/openapi/config-values.yaml: config",
 		"020-ingress-nginx/crds/crd.yaml: crd", "020-ingress-nginx/crds/README.md: x",
+		"020-ingress-nginx/crds/doc-ru-crd.yaml: x", "020-ingress-nginx/crds/_part.yaml: x", "020-ingress-nginx/crds/kustomization.yaml: x", "020-ingress-nginx/crds/old/Kustomization.yml: x",
 		"020-ingress-nginx/Chart.yaml: {apiVersion: v2, name: nginx, version: 1.2.3}",
 		"020-ingress-nginx/values.yaml: {big: 9007199254740993, half: 0.5, list: [1, {a: 2}]}",
 		"020-ingress-nginx/templates/_helpers.tpl: x", "020-ingress-nginx/templates/a.yaml: x",

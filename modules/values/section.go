@@ -24,8 +24,9 @@ type Layer struct {
 	Name string
 	// File is the path of the file in the tree, "" when there is none.
 	File string
-	// Data is plain data.
+	// Data is plain data. Key is that below which it stands in the file, "" for the root.
 	Data map[string]any
+	Key  string
 }
 
 // Section holds all sources of the values of one module, or of the global ones.

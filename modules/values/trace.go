@@ -28,8 +28,11 @@ func newTracer(in SectionSources, read func(string) []byte) *tracer {
 	lazy := &lines{read: read, known: map[string]*positions{}}
 	for _, l := range in.Static {
 		var prefix []string
-		if l.Name == LayerTree {
+		switch {
+		case l.Name == LayerTree:
 			prefix = []string{in.Key}
+		case l.Key != "":
+			prefix = []string{l.Key}
 		}
 		t.merge(l.Data, func(path []string) Source {
 			return Source{Layer: l.Name, File: l.File, Line: lazy.of(l.File).nearest(append(slices.Clip(prefix), path...))}

@@ -42,8 +42,28 @@ func (m *Module) FileValues() []values.Layer {
 	if len(t.ChartValues) > 0 {
 		out = append(out, values.Layer{Name: values.LayerChart, File: t.ChartValuesFile, Data: t.ChartValues})
 	}
-	if len(t.Values) > 0 {
-		out = append(out, values.Layer{Name: own, File: t.ValuesFile, Data: t.Values})
+	if data, key := m.OwnValues(); len(data) > 0 {
+		out = append(out, values.Layer{Name: own, File: t.ValuesFile, Data: data, Key: key})
 	}
 	return out
+}
+
+// OwnValues are the values of the module in its values.yaml. With module(values_key=) the file may be as the
+// chart sees it: then they are below that key, and what is beside it the chart alone sees.
+func (m *Module) OwnValues() (data map[string]any, key string) {
+	section, there := m.Tree.Values[m.Decl.ValuesKey]
+	if !there || m.Decl.ValuesKey == "" {
+		return m.Tree.Values, ""
+	}
+	data, _ = section.(map[string]any)
+	return data, m.Decl.ValuesKey
+}
+
+// checkOwnValues holds the section in the module's values.yaml against what a section is.
+func (m *Module) checkOwnValues() {
+	if section := m.Tree.Values[m.Decl.ValuesKey]; section != nil && m.Decl.ValuesKey != "" {
+		if _, isMap := section.(map[string]any); !isMap {
+			m.join(fmt.Errorf("%s: %s must be a map; put what it holds below a key", m.Tree.ValuesFile, m.Decl.ValuesKey))
+		}
+	}
 }

@@ -100,14 +100,18 @@ func TestFileValues(t *testing.T) {
 	g := load(t, locked(t, map[string]string{
 		"web/module.star": `module(chart = "https://charts.example.com/stable/redis", version = "1.3.0")`, "web/values.yaml": "replicas: 2\n",
 		"own/Chart.yaml": "apiVersion: v2\nname: own\nversion: 0.1.0\n", "own/values.yaml": "replicas: 3\n", "none/module.star": "module()",
+		"keyed/Chart.yaml": "apiVersion: v2\nname: keyed\nversion: 0.1.0\n", "keyed/values.yaml": "keyed:\n  replicas: 4\nbeside: 1\n", "keyed/module.star": `module(values_key = "keyed")`,
+		"root/Chart.yaml": "apiVersion: v2\nname: root\nversion: 0.1.0\n", "root/values.yaml": "replicas: 5\n", "root/module.star": `module(values_key = "root")`,
 	}))
 	for name, want := range map[string][]values.Layer{
 		"web": {
 			{Name: "chart values.yaml", File: "redis-1.3.0.tgz/values.yaml", Data: map[string]any{"replicas": int64(1)}},
 			{Name: "module values.yaml", File: "web/values.yaml", Data: map[string]any{"replicas": int64(2)}},
 		},
-		"own":  {{Name: "chart values.yaml", File: "own/values.yaml", Data: map[string]any{"replicas": int64(3)}}},
-		"none": nil,
+		"own":   {{Name: "chart values.yaml", File: "own/values.yaml", Data: map[string]any{"replicas": int64(3)}}},
+		"none":  nil,
+		"keyed": {{Name: "chart values.yaml", File: "keyed/values.yaml", Data: map[string]any{"replicas": int64(4)}, Key: "keyed"}},
+		"root":  {{Name: "chart values.yaml", File: "root/values.yaml", Data: map[string]any{"replicas": int64(5)}}},
 	} {
 		if err := g.Modules[name].Err; err != nil {
 			t.Error(err)
@@ -143,5 +147,28 @@ func TestChartOfModule(t *testing.T) {
 	g := load(t, map[string]string{"web/module.star": "module()", "global/module.star": `module(chart = "https://example.com/redis")`})
 	if g.Global.Err == nil || !strings.Contains(g.Global.Err.Error(), "chart: global hooks are no module") {
 		t.Errorf("got %v", g.Global.Err)
+	}
+}
+
+// A section below values_key is a map, as all sections are.
+func TestASectionOfAModuleIsAMap(t *testing.T) {
+	g := load(t, map[string]string{
+		"web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n", "web/values.yaml": "web: [1]\n", "web/module.star": `module(values_key = "web")`,
+	})
+	if err := g.Modules["web"].Err; err == nil || !strings.Contains(err.Error(), "web/values.yaml: web must be a map") {
+		t.Error(err)
+	}
+}
+
+func TestFilesOfCRDsAreLeftOut(t *testing.T) {
+	g := load(t, map[string]string{
+		"web/module.star": `module(crd_filter = ["old-*"])`, "web/crds/old-a.yaml": "x", "web/crds/deep/old-b.yaml": "x", "web/crds/new.yaml": "x",
+	})
+	var got []string
+	for _, f := range g.Modules["web"].Tree.CRDs {
+		got = append(got, f.Path)
+	}
+	if diff := cmp.Diff([]string{"web/crds/new.yaml"}, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -150,14 +151,31 @@ func (l *loader) moduleFile(ctx context.Context, m *Module, path string) {
 	if file.Module != nil {
 		m.Decl = *file.Module
 	}
+	m.filterCRDs()
 	m.declareKinds(file.CRDs)
 	m.checkChart()
+	m.checkOwnValues()
 	if m.Enabled, err = function(globals, path, "enabled", 0); err != nil {
 		m.join(err)
 	}
 	if m.ChartValues, err = function(globals, path, "chart_values", 1); err != nil {
 		m.join(err)
 	}
+}
+
+// filterCRDs leaves out the files of crds/ that module(crd_filter=) names.
+func (m *Module) filterCRDs() {
+	if len(m.Decl.CRDFilter) == 0 {
+		return
+	}
+	folder := *m.Tree
+	folder.CRDs = slices.DeleteFunc(slices.Clone(folder.CRDs), func(f tree.File) bool {
+		return slices.ContainsFunc(m.Decl.CRDFilter, func(pattern string) bool {
+			is, _ := path.Match(pattern, path.Base(f.Path)) // module() has checked the pattern
+			return is
+		})
+	})
+	m.Tree = &folder
 }
 
 // declareKinds puts the kinds that module.star declares beside those of crds/.
