@@ -17,12 +17,32 @@ import (
 type access struct {
 	kubeconfig string
 	context    string
+	// qps and burst bound the requests; 0: the defaults of package cluster.
+	qps   float32
+	burst int
 }
 
 // addFlags declares --kubeconfig and --context.
 func (a *access) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.kubeconfig, "kubeconfig", "", "`file` that says where the cluster is (default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
 	fs.StringVar(&a.context, "context", "", "`context` of the kubeconfig (default: its current one)")
+}
+
+// addLimits declares --kube-api-qps and --kube-api-burst.
+func (a *access) addLimits(fs *pflag.FlagSet) {
+	fs.Float32Var(&a.qps, "kube-api-qps", cluster.DefaultQPS, "requests a second that are sent to the API server at most, those of all hooks and releases together")
+	fs.IntVar(&a.burst, "kube-api-burst", 0, "`requests` that may be sent at once, above --kube-api-qps (default: twice --kube-api-qps)")
+}
+
+// checkLimits refuses limits that would let no request through.
+func (a *access) checkLimits() error {
+	if !(a.qps > 0) {
+		return fmt.Errorf("--kube-api-qps %v lets no request through; give a number above 0, as %d", a.qps, cluster.DefaultQPS)
+	}
+	if a.burst < 0 {
+		return fmt.Errorf("--kube-api-burst %d lets no request through; give a number above 0, or leave it out for twice --kube-api-qps", a.burst)
+	}
+	return nil
 }
 
 // connect finds the API server and makes sure that it answers and has our
@@ -39,7 +59,7 @@ func (a *access) connect(ctx context.Context, namespace string, log zerolog.Logg
 	if err := cluster.CheckReachable(ctx, config); err != nil {
 		return nil, err
 	}
-	client, err := cluster.New(cluster.Options{Config: config, Log: log})
+	client, err := cluster.New(cluster.Options{Config: config, QPS: a.qps, Burst: a.burst, Log: log})
 	if err != nil {
 		return nil, err
 	}

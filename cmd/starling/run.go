@@ -1,30 +1,22 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	stdlog "log"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	_ "time/tzdata" // schedules have time zones, images need not
-	"unicode"
 
-	"github.com/go-logr/zerologr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/term"
-	"helm.sh/helm/v3/pkg/kube"
-	"k8s.io/klog/v2"
 
 	"github.com/starling-operator/starling/modules/fetch"
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -39,8 +31,9 @@ type runFlags struct {
 	access   access
 	webhooks webhookFlags
 	receive  receiveFlags
-	listen   string
-	logLevel string
+	listen   listenFlags
+	log      logFlags
+	history  int
 	pause    []string
 	dryRun   bool
 	reload   bool
@@ -76,10 +69,12 @@ or deleting, starling touches nothing that runs.`,
 	f.instance.addFlags(fs)
 	fs.StringVar(&f.modules, "modules", "", "`folder` of the module tree (required)")
 	f.access.addFlags(fs)
+	f.access.addLimits(fs)
 	f.webhooks.addFlags(fs)
 	f.receive.addFlags(fs)
-	fs.StringVar(&f.listen, "listen", "127.0.0.1:9115", "`address` of /metrics, /healthz and /readyz; port 0 takes a free one")
-	fs.StringVar(&f.logLevel, "log-level", "info", "least `level` that is logged: debug, info, warn or error")
+	f.listen.addFlags(fs)
+	f.log.addFlags(fs)
+	fs.IntVar(&f.history, "history-max", release.DefaultHistory, "how many `revisions` of a release are kept in the cluster, as helm history shows them")
 	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
 	fs.Lookup("pause").NoOptDefVal = pauseAll
 	fs.BoolVar(&f.reload, "reload", true, "follow changes of the module tree; --reload=false keeps to what it was at the start")
@@ -99,7 +94,13 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err := f.instance.complete(podNamespaceFile); err != nil {
 		return err
 	}
-	log, err := newLogger(stderr, f.logLevel)
+	if err := f.access.checkLimits(); err != nil {
+		return err
+	}
+	if f.history < 1 {
+		return fmt.Errorf("--history-max %d is less than the revision that is deployed; give 1 or more", f.history)
+	}
+	log, err := f.log.open(stderr)
 	if err != nil {
 		return err
 	}
@@ -132,6 +133,10 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	shown, err := f.listen.gatherer(registry)
+	if err != nil {
+		return err
+	}
 	metrics, err := live.NewMetrics(registry, shortVersion())
 	if err != nil {
 		return err
@@ -152,7 +157,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	all := slices.Contains(f.pause, pauseAll)
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
-		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause, ModuleObjects: f.objects,
+		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause, ModuleObjects: f.objects, History: f.history,
 		Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Metrics: metrics, Log: log,
 		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: shortVersion(), Log: log}),
 	})
@@ -160,9 +165,9 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	srv, err := admin.New(admin.Options{
-		Listen: f.listen, Metrics: registry, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
+		Listen: f.listen.address, CertDir: f.listen.certDir, ClientCA: f.listen.clients, Metrics: shown, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
 		Healthy: driver.Healthy, Ready: driver.Ready,
-		Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, RecordsKey: driver.RecordsKey, Log: log,
+		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, RecordsKey: driver.RecordsKey, Log: log,
 	})
 	if err != nil {
 		return err
@@ -222,60 +227,6 @@ func checkPause(pause []string, gen *generation.Generation) error {
 		if name != pauseAll && gen.Modules[name] == nil {
 			return fmt.Errorf("--pause=%s: there is no such module; the tree has %s", name, strings.Join(gen.Names, ", "))
 		}
-	}
-	return nil
-}
-
-// newLogger logs JSON, on a terminal lines for people, and takes over what
-// client-go and Helm log: their loggers are the process's, so this happens once.
-func newLogger(w io.Writer, level string) (zerolog.Logger, error) {
-	at, err := zerolog.ParseLevel(level)
-	if err != nil || at < zerolog.DebugLevel || at > zerolog.ErrorLevel {
-		return zerolog.Logger{}, fmt.Errorf("--log-level %q is not known; use debug, info, warn or error", level)
-	}
-	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		w = zerolog.ConsoleWriter{
-			Out: w, TimeFormat: "15:04:05.000", NoColor: os.Getenv("NO_COLOR") != "",
-			FieldsExclude: []string{live.TraceField}, FormatExtra: printTrace, FormatPrepare: tidyMessage,
-		}
-	}
-	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00" // whole seconds hide what took long
-	log := zerolog.New(w).Level(at).With().Timestamp().Logger()
-	tameLibraries()
-	// Messages of client-go are for debugging.
-	quiet := log.With().Str("from", "client-go").Logger()
-	if at > zerolog.DebugLevel {
-		quiet = quiet.Level(zerolog.WarnLevel)
-	}
-	klog.SetLogger(onceLogger(zerologr.New(&quiet)))
-	return log, nil
-}
-
-// tameLibraries has Helm write as us, and keeps it from warning through the standard
-// logger, where it quotes values. Both are the process's, so this happens once.
-func tameLibraries() {
-	stdlog.SetOutput(io.Discard)
-	kube.ManagedFieldsManager = "starling"
-}
-
-// tidyMessage keeps what a hook says from looking like more than one line of the log, and
-// from what else control characters do to a terminal: further lines are indented.
-func tidyMessage(fields map[string]any) error {
-	message, _ := fields[zerolog.MessageFieldName].(string)
-	fields[zerolog.MessageFieldName] = strings.Map(func(r rune) rune {
-		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
-			return '\uFFFD'
-		}
-		return r
-	}, strings.ReplaceAll(message, "\n", "\n      "))
-	return nil
-}
-
-// printTrace puts the long form of an error below its line, indented.
-func printTrace(fields map[string]any, out *bytes.Buffer) error {
-	trace, _ := fields[live.TraceField].(string)
-	for line := range strings.Lines(trace) {
-		out.WriteString("\n      " + strings.TrimRight(line, "\n"))
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/live"
 )
@@ -14,7 +16,8 @@ import (
 // A process that must not run beside another one leaves its marks alone: what the other one
 // evaluates has ended no process.
 func TestASecondProcessLeavesTheMarksOfTheFirstOneAlone(t *testing.T) {
-	f := runFlags{instance: instance{Namespace: "ops", Name: "starling", StateDir: t.TempDir()}, logLevel: "error"}
+	f := runFlags{instance: instance{Namespace: "ops", Name: "starling", StateDir: t.TempDir()}, log: logFlags{level: "error"}, access: access{qps: 1}, history: 1}
+	t.Cleanup(func() { zerolog.SetGlobalLevel(zerolog.TraceLevel) })
 	lock, err := admin.Lock(f.instance.socket(), "starling")
 	if err != nil {
 		t.Fatal(err)

@@ -30,15 +30,20 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"starling": func() { os.Exit(starling()) },
+		"starling":  func() { os.Exit(starling()) },
+		"until":     func() { os.Exit(until(os.Args[1], os.Args[2], os.Args[3:])) },
+		"gunzipped": func() { os.Exit(gunzipped()) },
+		"webget":    func() { os.Exit(webGet(os.Args[1], append(os.Args[2:], "")[0])) },
 	})
 }
 
 // TestScripts runs the command line as people do. A script's line
 // "instance FOLDER FILE" starts a fake running instance: it answers on the socket
 // in FOLDER with the status in FILE. "cluster KUBECONFIG FILE" starts a small API
-// server with the objects of the list in FILE. "records FOLDER TREE KEYFILE" keeps runs
-// in FOLDER. "repository CHART.YAML" serves a repository of charts, to whose URL CHARTS turns in that file.
+// server, whose URL is in API, with the objects of the list in FILE. "records FOLDER TREE KEYFILE" keeps runs
+// in FOLDER. "freeport NAME" keeps a free port in NAME, "certificate FOLDER"
+// makes one. "exec until REGEXP COMMAND" runs a command until its output is like that, "exec
+// webget URL [FOLDER]" shows what is there, for the client with that certificate. "repository CHART.YAML" serves a repository of charts, to whose URL CHARTS turns in that file.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -66,8 +71,12 @@ func TestScripts(t *testing.T) {
 			"plant":      plant,
 			"repository": func(ts *testscript.TestScript, _ bool, args []string) { serveRepository(ts, args[0]) },
 			"seed":       seed,
-			"cluster":    func(ts *testscript.TestScript, _ bool, args []string) { serveCluster(t, ts, args[0], args[1]) },
-			"records":    func(ts *testscript.TestScript, _ bool, args []string) { makeRecords(t, ts, args) },
+			"freeport":   freePort,
+			"certificate": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(writeCertificate(ts.MkAbs(args[0])))
+			},
+			"cluster": func(ts *testscript.TestScript, _ bool, args []string) { serveCluster(t, ts, args[0], args[1]) },
+			"records": func(ts *testscript.TestScript, _ bool, args []string) { makeRecords(t, ts, args) },
 			"uidfolder": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Setenv("UIDFOLDER", filepath.Join(ts.Getenv("TMPDIR"), filepath.Base(instancesDir())))
 			},
@@ -130,6 +139,7 @@ func serveCluster(t *testing.T, ts *testscript.TestScript, kubeconfig, file stri
 	config.Clusters["c"] = &clientcmdapi.Cluster{Server: api.Config().Host}
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c"}
 	config.CurrentContext = "c"
+	ts.Setenv("API", api.Config().Host)
 	ts.Check(clientcmd.WriteToFile(*config, ts.MkAbs(kubeconfig)))
 }
 

@@ -41,7 +41,7 @@ type Options struct {
 	Namespace string
 	// Name is the instance's name; the records are in ConfigMap "<Name>-releases".
 	Name string
-	// History is how many revisions of a release are kept; 0 means 10.
+	// History is how many revisions of a release are kept; 0 means [DefaultHistory].
 	History int
 	// Converts says of which CustomResourceDefinitions the conversion is set by
 	// somebody else, whatever crds/ says; nil: of none.
@@ -54,8 +54,10 @@ type Options struct {
 	Log      zerolog.Logger
 }
 
+// DefaultHistory is how many revisions of a release are kept where nothing is said.
+const DefaultHistory = 10
+
 const (
-	defaultHistory = 10
 	defaultTimeout = 10 * time.Minute
 	// grace is how long an action that is stopped has to write down that it
 	// failed.
@@ -96,7 +98,7 @@ type Manager struct {
 // Config cannot be used.
 func New(o Options) (*Manager, error) {
 	if o.History == 0 {
-		o.History = defaultHistory
+		o.History = DefaultHistory
 	}
 	m := &Manager{o: o}
 	m.stopped, m.stop = context.WithCancelCause(context.Background())

@@ -8,6 +8,7 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/tlsfiles"
 )
 
 const (
@@ -32,10 +34,17 @@ const (
 	headerLimit = 16 << 10
 )
 
-// Options say what a [Server] serves, and where. All fields but Log are needed.
+// Options say what a [Server] serves, and where. All fields but
+// CertDir, ClientCA, Locked and Log are needed.
 type Options struct {
 	// Listen is the HTTP address, HOST:PORT; port 0 takes a free one.
 	Listen string
+	// CertDir is a folder with tls.crt and tls.key, with which that address speaks TLS; empty:
+	// it speaks plain HTTP.
+	CertDir string
+	// ClientCA is a file with the authorities of which those must show a certificate who ask for
+	// /metrics; empty: anybody may ask. It needs CertDir.
+	ClientCA string
 	// Metrics is what /metrics shows.
 	Metrics prometheus.Gatherer
 	// Healthy says whether /healthz answers 200, and if not, why not.
@@ -49,6 +58,9 @@ type Options struct {
 	Locked bool
 	// Name is the instance's --name, for messages.
 	Name string
+	// LogLevel sets the least level that is logged, unless it is empty, and returns what it
+	// was. An error says which there are.
+	LogLevel func(level string) (was string, err error)
 	// Status is what GET /v1/status of the admin API answers.
 	Status func(context.Context) (status.Status, error)
 	// Explain is what GET /v1/explain is made from, by the module's name.
@@ -79,7 +91,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	webLn, err := Listen(o.Listen, "--listen")
+	webLn, err := listenWeb(o)
 	if err != nil {
 		sock.Close()
 		return nil, err
@@ -88,6 +100,33 @@ func New(o Options) (*Server, error) {
 	s.web = s.newHTTP(webHandler(o))
 	s.admin = s.newHTTP(adminHandler(o))
 	return s, nil
+}
+
+// listenWeb opens the HTTP address.
+func listenWeb(o Options) (net.Listener, error) {
+	if o.CertDir == "" {
+		if o.ClientCA != "" {
+			return nil, errors.New("--metrics-client-ca needs --metrics-cert-dir: without TLS nobody shows a certificate")
+		}
+		return Listen(o.Listen, "--listen")
+	}
+	pair, err := tlsfiles.OpenPair(o.CertDir, "--metrics-cert-dir")
+	if err != nil {
+		return nil, err
+	}
+	config := pair.Config()
+	if o.ClientCA != "" {
+		clients, err := tlsfiles.OpenAuthorities(o.ClientCA, "--metrics-client-ca")
+		if err != nil {
+			return nil, err
+		}
+		config = clients.Ask(config, config.NextProtos...)
+	}
+	ln, err := Listen(o.Listen, "--listen")
+	if err != nil {
+		return nil, err
+	}
+	return tls.NewListener(ln, config), nil
 }
 
 // newHTTP returns a server whose every phase has an end: no client holds a

@@ -87,42 +87,68 @@ func (c *Client) RecordsKey(ctx context.Context) ([]byte, error) {
 	return key, c.ask(ctx, recordsKeyPath, &key)
 }
 
+// LogLevel asks for the least level that is logged. With another level it has that one logged
+// from now on, and returns what it was. Errors are those of [Client.Status], and that there is
+// no such level.
+func (c *Client) LogLevel(ctx context.Context, level string) (was string, err error) {
+	if level == "" {
+		err = c.ask(ctx, logLevelPath, &was)
+	} else {
+		err = c.do(ctx, http.MethodPut, logLevelPath+"?"+url.Values{"level": {level}}.Encode(), &was)
+	}
+	return was, err
+}
+
 // ask reads the answer at a path into v.
 func (c *Client) ask(ctx context.Context, path string, v any) error {
-	if err := checkSocketPath(c.socket); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	// The host is not used: the socket is the address.
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://starling"+path, nil)
+	return c.do(ctx, http.MethodGet, path, v)
+}
+
+// do sends a request and reads its answer into v.
+func (c *Client) do(ctx context.Context, method, path string, v any) error {
+	body, err := c.send(ctx, method, path)
 	if err != nil {
 		return err
-	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		return c.explain(ctx, err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, answerLimit+1))
-	if err != nil {
-		return c.explain(ctx, err)
-	}
-	if len(body) > answerLimit {
-		return fmt.Errorf("the answer on %s is larger than %d MiB; ask for less or read /metrics", c.socket, answerLimit>>20)
-	}
-	if res.StatusCode != http.StatusOK {
-		var f failure
-		if json.Unmarshal(body, &f) != nil || f.Error == "" {
-			f.Error = res.Status
-		}
-		return fmt.Errorf("starling on %s answered: %s", c.socket, f.Error)
 	}
 	// Integers stay integers.
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, v); err != nil {
 		return fmt.Errorf("cannot read the answer on %s: %w; is the running starling of another version?", c.socket, err)
 	}
 	return nil
+}
+
+// send sends a request and returns the body of its answer.
+func (c *Client) send(ctx context.Context, method, path string) ([]byte, error) {
+	if err := checkSocketPath(c.socket); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	// The host is not used: the socket is the address.
+	req, err := http.NewRequestWithContext(ctx, method, "http://starling"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.explain(ctx, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, answerLimit+1))
+	if err != nil {
+		return nil, c.explain(ctx, err)
+	}
+	if len(body) > answerLimit {
+		return nil, fmt.Errorf("the answer on %s is larger than %d MiB; ask for less or read /metrics", c.socket, answerLimit>>20)
+	}
+	if res.StatusCode != http.StatusOK {
+		var f failure
+		if json.Unmarshal(body, &f) != nil || f.Error == "" {
+			f.Error = res.Status
+		}
+		return nil, fmt.Errorf("starling on %s answered: %s", c.socket, f.Error)
+	}
+	return body, nil
 }
 
 // explain turns a failure to reach the instance into what it means.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
+
+	"github.com/starling-operator/starling/runtime/tlsfiles"
 )
 
 const (
@@ -20,6 +22,10 @@ const (
 	parentsPath = "/v1/parents"
 )
 
+// logLevelPath is where it answers with the least level that is logged, and takes another
+// one as ?level= of a PUT.
+const logLevelPath = "/v1/log-level"
+
 // recordsKeyPath is where it answers with the key of the records of runs. A process that may
 // open the socket may read the process' memory.
 const recordsKeyPath = "/v1/records-key"
@@ -27,12 +33,19 @@ const recordsKeyPath = "/v1/records-key"
 // webHandler answers what any neighbour may ask: metrics and health.
 func webHandler(o Options) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{
+	metrics := promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{
 		ErrorLog: errorLog(o.Log),
 		// One broken metric of a hook must not hide all others.
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: 4,
-	}))
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if o.ClientCA != "" && !tlsfiles.Known(r.TLS) {
+			text(w, http.StatusForbidden, "the client shows no certificate of --metrics-client-ca")
+			return
+		}
+		metrics.ServeHTTP(w, r)
+	})
 	probe := func(what string, asked func() (bool, string)) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			if ok, reason := asked(); !ok {
@@ -77,6 +90,16 @@ func adminHandler(o Options) http.Handler {
 		}
 		answer(w, http.StatusOK, parents)
 	})
+	logLevel := func(w http.ResponseWriter, level string) {
+		was, err := o.LogLevel(level)
+		if err != nil {
+			answer(w, http.StatusBadRequest, failure{Error: err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, was)
+	}
+	mux.HandleFunc("GET "+logLevelPath, func(w http.ResponseWriter, _ *http.Request) { logLevel(w, "") })
+	mux.HandleFunc("PUT "+logLevelPath, func(w http.ResponseWriter, r *http.Request) { logLevel(w, r.URL.Query().Get("level")) })
 	mux.HandleFunc("GET "+recordsKeyPath, func(w http.ResponseWriter, _ *http.Request) {
 		key, err := o.RecordsKey()
 		if err != nil {
@@ -85,6 +108,7 @@ func adminHandler(o Options) http.Handler {
 		}
 		answer(w, http.StatusOK, key)
 	})
+	mux.HandleFunc("GET "+profilePath, profile)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusNotFound, failure{Error: fmt.Sprintf("the admin API has no %s %s", r.Method, r.URL.Path)})
 	})

@@ -22,8 +22,10 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
+// DefaultQPS is the limit of requests a second where none is given.
+const DefaultQPS = 1000
+
 const (
-	defaultQPS          = 1000
 	defaultFieldManager = "starling"
 	// requestTimeout bounds one request whose context has no deadline. Watches
 	// are not bounded by it.
@@ -34,10 +36,10 @@ const (
 type Options struct {
 	// Config is where the API server is and who we are. It is copied. Required.
 	Config *rest.Config
-	// QPS is the client-side limit in requests a second; 0 means 1000. The real
+	// QPS is the client-side limit in requests a second; 0 means [DefaultQPS]. The real
 	// limit is the server's priority and fairness.
 	QPS float32
-	// Burst is how many requests may exceed QPS at once; 0 means twice QPS.
+	// Burst is how many requests may exceed QPS at once; 0 means twice QPS, and at least one.
 	Burst int
 	// FieldManager is the manager of writes that name none; "" means "starling".
 	FieldManager string
@@ -74,11 +76,11 @@ func New(o Options) (*Client, error) {
 	}
 	unfenced.QPS = o.QPS
 	if unfenced.QPS == 0 {
-		unfenced.QPS = defaultQPS
+		unfenced.QPS = DefaultQPS
 	}
 	unfenced.Burst = o.Burst
 	if unfenced.Burst == 0 {
-		unfenced.Burst = int(2 * unfenced.QPS)
+		unfenced.Burst = max(1, int(2*unfenced.QPS))
 	}
 	c := &Client{
 		unfenced: unfenced,

@@ -31,7 +31,7 @@ import (
 	"github.com/starling-operator/starling/runtime/webhook"
 )
 
-// Options configures a [Driver]. All fields but Paused, PauseAll, ModuleObjects, Renderer,
+// Options configures a [Driver]. All fields but Paused, PauseAll, History, ModuleObjects, Renderer,
 // Webhooks, Receive and Inputs are required.
 type Options struct {
 	Client     *cluster.Client
@@ -49,6 +49,8 @@ type Options struct {
 	// PauseAll leaves every release alone, Paused those of some modules.
 	PauseAll bool
 	Paused   []string
+	// History is how many revisions of a release are kept; 0: the default of package release.
+	History int
 	// ModuleObjects keeps a Module object per module, and takes in its spec.
 	ModuleObjects bool
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
@@ -182,7 +184,7 @@ func New(o Options) (*Driver, error) {
 	if d.releases, err = release.New(release.Options{
 		Config: o.Client.Config(), Discovery: o.Client.Discovery(), Mapper: o.Client.Mapper(),
 		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,
-		Renderer: o.Renderer,
+		Renderer: o.Renderer, History: o.History,
 		Converts: func(crd string) bool { return d.generation.Load().Converts(crd) },
 	}); err != nil {
 		return nil, err

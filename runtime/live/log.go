@@ -42,7 +42,7 @@ func FileLog(log zerolog.Logger) func(path string) builtins.Logger {
 // Log writes one line.
 func (l hookLog) Log(level builtins.Level, msg string, fields []builtins.Field) {
 	at := [...]zerolog.Level{zerolog.DebugLevel, zerolog.InfoLevel, zerolog.WarnLevel, zerolog.ErrorLevel}[level]
-	if at < l.log.GetLevel() || l.budget != nil && !l.budget.spend(msg, fields) {
+	if at < max(l.log.GetLevel(), zerolog.GlobalLevel()) || l.budget != nil && !l.budget.spend(msg, fields) {
 		return
 	}
 	line := l.log.WithLevel(at)

@@ -19,6 +19,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/tlsfiles"
 	"github.com/starling-operator/starling/runtime/watch"
 )
 
@@ -116,7 +117,7 @@ func New(o Options) (*Manager, error) {
 	m.gen.Store(o.Generation)
 	m.o.Generation = nil // there may soon be another one
 	if o.ClientCA != "" {
-		clients, err := openAuthorities(o.ClientCA)
+		clients, err := tlsfiles.OpenAuthorities(o.ClientCA, clientsFlag)
 		if err != nil {
 			return nil, err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/httplimit"
+	"github.com/starling-operator/starling/runtime/tlsfiles"
 )
 
 const (
@@ -97,7 +98,7 @@ type server struct {
 	slots                       chan struct{}
 	// clients are the authorities of which clients must show a certificate; nil: anybody
 	// may ask.
-	clients *authorities
+	clients *tlsfiles.Authorities
 	http    *http.Server
 	stopped sync.WaitGroup
 }
@@ -165,8 +166,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "starling: the API server asks by POST", http.StatusMethodNotAllowed)
 		return
 	}
-	if s.clients != nil && !to.convert && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
-		http.Error(w, "starling: the client shows no certificate of --webhook-client-ca", http.StatusForbidden)
+	if s.clients != nil && !to.convert && !tlsfiles.Known(r.TLS) {
+		http.Error(w, "starling: the client shows no certificate of "+clientsFlag, http.StatusForbidden)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), waits(r))

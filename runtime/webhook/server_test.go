@@ -28,6 +28,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/tlsfiles"
 )
 
 const reviewBody = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
@@ -427,7 +428,7 @@ func TestClientsShowACertificate(t *testing.T) {
 	})
 	s.stop()
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	if _, err := openAuthorities(file); err == nil || err.Error() != "--webhook-client-ca "+file+" cannot be read" {
+	if _, err := tlsfiles.OpenAuthorities(file, clientsFlag); err == nil || err.Error() != "--webhook-client-ca "+file+" cannot be read" {
 		t.Error(err)
 	}
 	issue := func() (authority []byte, client tls.Certificate) {
@@ -450,7 +451,7 @@ func TestClientsShowACertificate(t *testing.T) {
 	if err := os.WriteFile(file, authority, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	clients, err := openAuthorities(file)
+	clients, err := tlsfiles.OpenAuthorities(file, clientsFlag)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	stdlog "log"
+	"os"
+	"strings"
+	"unicode"
+
+	"github.com/go-logr/zerologr"
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/klog/v2"
+
+	"github.com/starling-operator/starling/runtime/live"
+)
+
+// The forms of --log-format.
+const (
+	logJSON    = "json"
+	logConsole = "console"
+)
+
+// logFlags say what is logged, and how.
+type logFlags struct {
+	level  string
+	format string
+}
+
+func (f *logFlags) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&f.level, "log-level", "info", "least `level` that is logged: debug, info, warn or error; starling log-level changes it while starling runs")
+	fs.StringVar(&f.format, "log-format", "", "`form` of the log: json, or console, lines for people (default: console on a terminal, else json)")
+}
+
+// open starts the log, and takes over what client-go and Helm log: their loggers are
+// the process's, and so is the level, so this happens once.
+func (f *logFlags) open(w io.Writer) (zerolog.Logger, error) {
+	if _, err := setLogLevel(f.level); err != nil {
+		return zerolog.Logger{}, fmt.Errorf("--log-level: %w", err)
+	}
+	file, ok := w.(*os.File)
+	terminal := ok && term.IsTerminal(int(file.Fd()))
+	switch {
+	case f.format == logConsole, f.format == "" && terminal:
+		w = zerolog.ConsoleWriter{
+			Out: w, TimeFormat: "15:04:05.000", NoColor: !terminal || os.Getenv("NO_COLOR") != "",
+			FieldsExclude: []string{live.TraceField}, FormatExtra: printTrace, FormatPrepare: tidyMessage,
+		}
+	case f.format != "" && f.format != logJSON:
+		return zerolog.Logger{}, fmt.Errorf("--log-format %q is not known; use json or console", f.format)
+	}
+	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00" // whole seconds hide what took long
+	log := zerolog.New(w).With().Timestamp().Logger()
+	tameLibraries()
+	quiet := log.With().Str("from", "client-go").Logger().Sample(forDebugging{})
+	klog.SetLogger(onceLogger(zerologr.New(&quiet)))
+	return log, nil
+}
+
+// setLogLevel sets the level of all loggers of the process, and returns what it was. An
+// empty one changes nothing.
+func setLogLevel(level string) (was string, err error) {
+	now := zerolog.GlobalLevel()
+	if level == "" {
+		return now.String(), nil
+	}
+	at, err := zerolog.ParseLevel(level)
+	if err != nil || at < zerolog.DebugLevel || at > zerolog.ErrorLevel {
+		return "", fmt.Errorf("level %q is not known; use debug, info, warn or error", level)
+	}
+	zerolog.SetGlobalLevel(at)
+	return now.String(), nil
+}
+
+// forDebugging leaves out what client-go says below a warning, unless all is logged.
+type forDebugging struct{}
+
+// Sample says whether a line of that level is logged.
+func (forDebugging) Sample(level zerolog.Level) bool {
+	return level >= zerolog.WarnLevel || zerolog.GlobalLevel() <= zerolog.DebugLevel
+}
+
+// tameLibraries has Helm write as us, and keeps it from warning through the standard
+// logger, where it quotes values. Both are the process's, so this happens once.
+func tameLibraries() {
+	stdlog.SetOutput(io.Discard)
+	kube.ManagedFieldsManager = "starling"
+}
+
+// tidyMessage keeps what a hook says from looking like more than one line of the log, and
+// from what else control characters do to a terminal: further lines are indented.
+func tidyMessage(fields map[string]any) error {
+	message, _ := fields[zerolog.MessageFieldName].(string)
+	fields[zerolog.MessageFieldName] = strings.Map(func(r rune) rune {
+		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			return '\uFFFD'
+		}
+		return r
+	}, strings.ReplaceAll(message, "\n", "\n      "))
+	return nil
+}
+
+// printTrace puts the long form of an error below its line, indented.
+func printTrace(fields map[string]any, out *bytes.Buffer) error {
+	trace, _ := fields[live.TraceField].(string)
+	for line := range strings.Lines(trace) {
+		out.WriteString("\n      " + strings.TrimRight(line, "\n"))
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+// Package tlsfiles reads certificates and authorities from files that may change while they
+// are used, as those of a mounted Secret do.
+package tlsfiles
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/bounded"
+)
+
+// reread is how often files are read again.
+const reread = 10 * time.Second
+
+// Pair is a certificate with its key, in the files tls.crt and tls.key of a folder. It is safe
+// for concurrent use.
+type Pair struct {
+	dir, flag string
+
+	mu   sync.Mutex
+	cert *tls.Certificate
+	read time.Time
+}
+
+// OpenPair reads the files of a folder once. Errors name the flag that the folder comes from.
+func OpenPair(dir, flag string) (*Pair, error) {
+	p := &Pair{dir: dir, flag: flag}
+	_, err := p.get()
+	return p, err
+}
+
+// Config returns what a server shows the certificate with: TLS 1.2 or newer, HTTP/1.1.
+func (p *Pair) Config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.get() },
+	}
+}
+
+// get returns the certificate; while the files are broken the last good one.
+func (p *Pair) get() (*tls.Certificate, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cert != nil && time.Since(p.read) < reread {
+		return p.cert, nil
+	}
+	files, err := bounded.Volume(p.dir, bounded.MaxPEM, "tls.crt", "tls.key")
+	var cert tls.Certificate
+	if err == nil {
+		cert, err = tls.X509KeyPair(files["tls.crt"], files["tls.key"])
+	}
+	p.read = time.Now()
+	switch {
+	case err == nil:
+		p.cert = &cert
+	case p.cert == nil:
+		return nil, fmt.Errorf("%s %s: tls.crt and tls.key cannot be read as a certificate and its key", p.flag, p.dir)
+	}
+	return p.cert, nil
+}
+
+// Authorities are those of which clients show a certificate, in a file. They are safe for
+// concurrent use.
+type Authorities struct {
+	file, flag string
+
+	mu   sync.Mutex
+	pool *x509.CertPool
+	read time.Time
+}
+
+// OpenAuthorities reads a file in PEM once. Errors name the flag that the file comes from.
+func OpenAuthorities(file, flag string) (*Authorities, error) {
+	a := &Authorities{file: file, flag: flag}
+	_, err := a.get()
+	return a, err
+}
+
+// Ask has a server that goes by base ask clients for a certificate. One of another authority is
+// refused before anything is read; whether there is one at all is for [Known] to say. protos are
+// those of base.
+func (a *Authorities) Ask(base *tls.Config, protos ...string) *tls.Config {
+	out := base.Clone()
+	out.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		pool, err := a.get()
+		if err != nil {
+			return nil, err
+		}
+		config := base.Clone()
+		config.NextProtos = protos
+		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, pool
+		return config, nil
+	}
+	return out
+}
+
+// Known says whether the client of a connection has shown a certificate of the authorities.
+func Known(conn *tls.ConnectionState) bool { return conn != nil && len(conn.VerifiedChains) > 0 }
+
+// get returns the authorities; while the file is broken the last good ones.
+func (a *Authorities) get() (*x509.CertPool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.pool != nil && time.Since(a.read) < reread {
+		return a.pool, nil
+	}
+	a.read = time.Now()
+	data, err := os.ReadFile(a.file)
+	pool := x509.NewCertPool()
+	switch {
+	case err == nil && pool.AppendCertsFromPEM(data):
+		a.pool = pool
+	case a.pool == nil && err != nil:
+		return nil, fmt.Errorf("%s %s cannot be read", a.flag, a.file)
+	case a.pool == nil:
+		return nil, fmt.Errorf("%s %s holds no certificate in PEM", a.flag, a.file)
+	}
+	return a.pool, nil
+}
