@@ -56,6 +56,15 @@ func (c *checker) section(m *generation.Module, tree map[string]any) section {
 		out.broken = true
 		return out
 	}
+	said := map[string]bool{} // a schema that extends the other has its keywords, too
+	for _, r := range []*values.SchemaError{config.Remarks(), all.Remarks()} {
+		for i := 0; r != nil && i < len(r.Mistakes); i++ {
+			if mistake := r.Mistakes[i]; !said[mistake] {
+				said[mistake] = true
+				c.add(Finding{Severity: Warning, Check: "values", Module: m.Name, File: r.File, Line: r.Lines[i], Message: mistake})
+			}
+		}
+	}
 	s.ConfigSchema, s.Schema = config, all
 	out = section{composer: values.NewComposer(s), config: config, schema: all}
 	for _, p := range config.Unknown(tree) {

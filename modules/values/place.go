@@ -90,6 +90,10 @@ func lineInSchema(data []byte, mistake string) int {
 func schemaChild(node *yaml.Node, step string, merges *int) (*yaml.Node, int) {
 	if step != "[*]" {
 		fields, _ := child(node, "properties", merges)
+		if field, line := child(fields, step, merges); field != nil {
+			return field, line
+		}
+		fields, _ = child(node, "patternProperties", merges)
 		return child(fields, step, merges)
 	}
 	if items, line := child(node, "items", merges); items != nil {
@@ -111,7 +115,7 @@ type SchemaError struct {
 // Error returns one line.
 func (e *SchemaError) Error() string { return e.File + ": " + strings.Join(e.Mistakes, "; ") }
 
-func newSchemaError(file string, data []byte, mistakes ...string) error {
+func newSchemaError(file string, data []byte, mistakes ...string) *SchemaError {
 	e := &SchemaError{File: file, Mistakes: mistakes}
 	for _, m := range mistakes {
 		e.Lines = append(e.Lines, lineInSchema(data, strings.TrimPrefix(m, notStructural)))

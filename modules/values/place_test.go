@@ -48,7 +48,9 @@ func TestSchemaErrorsHaveLines(t *testing.T) {
 	}{
 		{"propertes:\n  a: {}\n", []int{1}},
 		{"type: object\nproperties:\n  web:\n    type: objct\n", []int{4}},
-		{"type: object\nproperties:\n  a:\n    $ref: x\n  l:\n    type: array\n    items:\n      type: integer\n      minimum: many\n", []int{4, 9}},
+		{"type: object\nproperties:\n  a:\n    type: x\n  l:\n    type: array\n    items:\n      type: integer\n      minimum: many\n", []int{4, 9}},
+		{"type: object\nproperties:\n  a:\n    title: A\n    $ref: x\n", []int{5}},
+		{"type: object\nproperties:\n  m:\n    type: object\n    patternProperties:\n      ^a:\n        type: text\n", []int{7}},
 		{"type: object\nproperties:\n  l:\n    type: array\n", []int{3}},
 		{"type: object\nproperties:\n  m:\n    type: object\n    additionalProperties:\n      type: text\n", []int{6}},
 		{"type: object\nproperties:\n  a.b:\n    type: integer\n    default: x\n", []int{5}},

@@ -36,7 +36,7 @@ func (f *filler) refill(in, was, filled value, touched []*edit, room *room) valu
 	for k, below := range edits {
 		field, known := f.fields[k]
 		if !known {
-			field = f.rest
+			field = f.of(k, room)
 		}
 		old := valueIn(done, k)
 		next := valueIn(now, k)

@@ -6,17 +6,29 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Schema is a Kubernetes structural schema of values: defaults, validation, CEL
-// rules. All its methods work on nil, which allows everything. A Schema never
-// changes and may be used from several goroutines.
+// Schema is a schema of values: defaults, validation, CEL rules. All its methods
+// work on nil, which allows everything. A Schema never changes and may be used from
+// several goroutines.
 type Schema struct {
 	file     string
-	root     *structural.Structural
+	root     *structural.Structural // as far as Kubernetes has a form for it
+	known    *knownFields
 	defaults *filler
 	spec     *spec.Schema
-	patterns map[string]int // how many instructions each has
+	patterns map[string]int // of texts: how many instructions each has
+	keys     map[string]keyPattern
 	rules    *cel.Validator // nil: no rules
 	helm     *required      // nil: nothing is required for Helm
+	remarks  *SchemaError   // nil: none
+}
+
+// Remarks are keywords that values are not checked for, each with its place; nil: there
+// are none.
+func (s *Schema) Remarks() *SchemaError {
+	if s == nil {
+		return nil
+	}
+	return s.remarks
 }
 
 // File returns the name of the file that the schema was read from.

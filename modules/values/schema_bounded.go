@@ -26,10 +26,15 @@ const (
 	patternWork = 3
 )
 
+// tooMuch is the problem of values that take more than maxWork.
+const tooMuch = "there is too much to check: these values are too many for the schema, or some texts too long for " +
+	"its patterns; make them fewer or shorter, bound texts with maxLength, or let others be with x-kubernetes-preserve-unknown-fields"
+
 // check is one validation of some values. The validator asks it for the validator of each
-// item and each field.
+// item and each field; alternatives and patterns of keys are looked at here, value by value.
 type check struct {
 	patterns map[string]int // how many instructions each has
+	keys     map[string]keyPattern
 	work     int
 	mistakes int
 }
@@ -38,8 +43,7 @@ type check struct {
 func (c *check) validate(s *spec.Schema, v any) []Problem {
 	ps := resultProblems(c.node(s, "", strfmt.Default).Validate(v))
 	if c.work > maxWork {
-		return []Problem{{Message: "there is too much to check: these values are too many for the schema, or some texts too long for " +
-			"its patterns; make them fewer or shorter, bound texts with maxLength, or let others be with x-kubernetes-preserve-unknown-fields"}}
+		return []Problem{{Message: tooMuch}}
 	}
 	return ps
 }
@@ -78,59 +82,19 @@ func (n *checkedNode) Applies(any, reflect.Kind) bool { return true }
 func (n *checkedNode) Validate(v any) *validate.Result {
 	c := n.check
 	if !c.over() {
-		c.look(n.schema, v)
+		c.keywords(n.schema, v)
 	}
 	if c.over() {
 		return &validate.Result{}
 	}
 	before := c.mistakes
-	r := validate.NewSchemaValidator(n.schema, nil, n.path, n.formats, c.hook).Validate(v)
+	r := validate.NewSchemaValidator(alone(n.schema), nil, n.path, n.formats, c.hook).Validate(v)
+	if v != nil && !c.over() {
+		n.alternatives(v, r)
+		n.patterns(v, r)
+	}
 	c.mistakes = max(c.mistakes, before+len(r.Errors)) // those of items and fields have counted
 	return r
-}
-
-// look counts the work of looking at v, items and fields aside: they come one by one. Those
-// below an alternative (anyOf and the like) do not, so they are counted at once.
-func (c *check) look(s *spec.Schema, v any) {
-	c.keywords(s, v)
-	for _, of := range alternatives(s) {
-		values := 0
-		for i := range of {
-			values += c.lookBelow(&of[i], v)
-		}
-		c.work += values * values
-	}
-}
-
-// lookBelow counts the work of all of v, and returns how many values there are.
-func (c *check) lookBelow(s *spec.Schema, v any) int {
-	if s == nil || c.over() {
-		return 0
-	}
-	values := 1
-	c.keywords(s, v)
-	for _, of := range alternatives(s) {
-		for i := range of {
-			values += c.lookBelow(&of[i], v)
-		}
-	}
-	switch v := v.(type) {
-	case []any:
-		if s.Items != nil && s.Items.Schema != nil {
-			for _, e := range v {
-				values += c.lookBelow(s.Items.Schema, e)
-			}
-		}
-	case map[string]any:
-		for k, e := range v {
-			if field, known := s.Properties[k]; known {
-				values += c.lookBelow(&field, e)
-			} else if s.AdditionalProperties != nil {
-				values += c.lookBelow(s.AdditionalProperties.Schema, e)
-			}
-		}
-	}
-	return values
 }
 
 // keywords counts the work that is for one value alone.
@@ -148,7 +112,7 @@ func (c *check) keywords(s *spec.Schema, v any) {
 	}
 }
 
-func alternatives(s *spec.Schema) [][]spec.Schema {
+func alternativesOf(s *spec.Schema) [][]spec.Schema {
 	out := [][]spec.Schema{s.AllOf, s.AnyOf, s.OneOf}
 	if s.Not != nil {
 		out = append(out, []spec.Schema{*s.Not})
@@ -173,7 +137,10 @@ func patternSizes(s *spec.Schema, sizes map[string]int) {
 	if s.Items != nil {
 		patternSizes(s.Items.Schema, sizes)
 	}
-	for _, of := range alternatives(s) {
+	for _, field := range s.PatternProperties {
+		patternSizes(&field, sizes)
+	}
+	for _, of := range alternativesOf(s) {
 		for i := range of {
 			patternSizes(&of[i], sizes)
 		}

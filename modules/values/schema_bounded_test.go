@@ -7,6 +7,50 @@ import (
 	"time"
 )
 
+// deepMap is a map in a map, so many times.
+func deepMap(n int) map[string]any {
+	if n == 0 {
+		return map[string]any{}
+	}
+	return map[string]any{"a": deepMap(n - 1)}
+}
+
+// Copies of what $ref names are bounded, too: each definition here names the one before
+// twice, or holds a large text.
+func TestReferencesAreBounded(t *testing.T) {
+	var doubling strings.Builder
+	doubling.WriteString("definitions:\n  d0: {type: string}\n")
+	for i := 1; i <= 60; i++ {
+		fmt.Fprintf(&doubling, "  d%d: {type: object, properties: {a: {$ref: '#/definitions/d%d'}, b: {$ref: '#/definitions/d%d'}}}\n", i, i-1, i-1)
+	}
+	var chain strings.Builder
+	chain.WriteString("definitions:\n  d0: {type: string}\n")
+	for i := 1; i <= 5000; i++ {
+		fmt.Fprintf(&chain, "  d%d: {$ref: '#/definitions/d%d'}\n", i, i-1)
+	}
+	large := "definitions:\n  d: {type: string, description: " + strings.Repeat("x", 500_000) + "}\nproperties:\n"
+	for i := range 100 {
+		large += fmt.Sprintf("  p%d: {$ref: '#/definitions/d'}\n", i)
+	}
+	for _, tt := range []struct{ name, schema, want string }{
+		{"doubling", doubling.String() + "properties: {a: {$ref: '#/definitions/d60'}}", "with each $ref written out the schema has more than 100000 parts"},
+		{"a chain", chain.String() + "properties: {a: {$ref: '#/definitions/d5000'}}", "more than 100 schemas refer to each other in a row"},
+		{"large texts", large, "or 32 MiB of text"},
+		{"the whole file", "properties: {a: {$ref: '#'}}", "# refers to itself"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			start := time.Now()
+			_, err := ParseSchema("values.yaml", []byte(tt.schema), nil)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || len(err.Error()) > 1000 {
+				t.Errorf("got %.300v, want %s", err, tt.want)
+			}
+			if took := time.Since(start); took > time.Minute {
+				t.Error(took)
+			}
+		})
+	}
+}
+
 // A check that everybody waits for ends soon, whatever the values and the schema.
 func TestChecksOfValuesAreBounded(t *testing.T) {
 	wrong, texts, maps, fields := make([]any, 100_000), make([]any, 100_000), make([]any, 100_000), map[string]any{}
@@ -40,7 +84,11 @@ func TestChecksOfValuesAreBounded(t *testing.T) {
 		{"a large enum and much that passes", `{properties: {l: {type: array, items: {type: string, enum: [` + strings.Join(names, ", ") + `, "x"]}}}}`,
 			map[string]any{"l": wrong}, 1, "there is too much to check"},
 		{"alternatives that look at all items", `{properties: {l: {type: array, items: {type: string}, anyOf: [{items: {maxLength: 1}}, {items: {maxLength: 2}}]}}}`,
-			map[string]any{"l": texts}, 1, "there is too much to check"},
+			map[string]any{"l": texts}, 1, "must match one of the alternatives in anyOf"},
+		{"keys and a large pattern", `{properties: {m: {type: object, patternProperties: {"^(([ab]?){1000}|c)*d$": {type: integer}}, x-kubernetes-preserve-unknown-fields: true}}}`,
+			map[string]any{"m": map[string]any{long: int64(1)}}, 1, "there is too much to check"},
+		{"patterns below patterns", `{` + strings.Repeat(`patternProperties: {"a": {type: object, `, 30) + strings.Repeat(`}}`, 30) + `}`,
+			deepMap(30), 0, ""},
 		{"many small texts", `{properties: {l: {type: array, items: {type: string, pattern: "^[a-z]([-a-z0-9]*[a-z0-9])?$"}}}}`,
 			map[string]any{"l": texts}, 0, ""},
 		{"a long text in order", `{properties: {t: {type: string, pattern: "^([a-z]{1,64}[.]?)*$"}}}`,

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -41,13 +40,13 @@ func (s *Schema) fill(v map[string]any, room *room) map[string]any {
 	return out
 }
 
-// room is what defaults may still take.
-type room struct{ values, bytes int }
+// room is what defaults, or copies of parts of a schema, may still take.
+type room struct{ values, bytes, work int }
 
-func newRoom() *room { return &room{values: maxDefaults, bytes: maxDefaultBytes} }
+func newRoom() *room { return &room{values: maxDefaults, bytes: maxDefaultBytes, work: maxWork} }
 
-// used says that it is used up: there are more defaults than fit in.
-func (r *room) used() bool { return r.values < 0 || r.bytes < 0 }
+// used says that it is used up: there are more of them than fit in.
+func (r *room) used() bool { return r.values < 0 || r.bytes < 0 || r.work < 0 }
 
 // take notes a default.
 func (r *room) take(v any) {
@@ -73,28 +72,54 @@ type filler struct {
 	value    any // the default, nil for none
 	nullable bool
 	fields   map[string]*filler
-	rest     *filler // additionalProperties
+	patterns []patternFiller // in the order of their texts; the first one counts
+	rest     *filler         // additionalProperties
 	items    *filler
 	names    []string // of fields, sorted
 }
 
-func newFiller(s *structural.Structural) *filler {
-	if s == nil {
-		return nil
-	}
-	f := &filler{value: s.Default.Object, nullable: s.Nullable, items: newFiller(s.Items)}
-	for name := range s.Properties {
-		p := s.Properties[name]
+type patternFiller struct {
+	keyPattern
+	*filler
+}
+
+// newFiller makes the filler of a shape.
+func newFiller(m map[string]any, keys map[string]keyPattern) *filler {
+	f := &filler{value: m["default"], nullable: m["nullable"] == true}
+	fields, _ := m["properties"].(map[string]any)
+	for name, v := range fields {
 		if f.fields == nil {
 			f.fields = map[string]*filler{}
 		}
-		f.fields[name] = newFiller(&p)
+		c, _ := v.(map[string]any)
+		f.fields[name] = newFiller(c, keys)
 	}
 	f.names = slices.Sorted(maps.Keys(f.fields))
-	if s.AdditionalProperties != nil {
-		f.rest = newFiller(s.AdditionalProperties.Structural)
+	patterns, _ := m["patternProperties"].(map[string]any)
+	for _, text := range slices.Sorted(maps.Keys(patterns)) {
+		c, _ := patterns[text].(map[string]any)
+		f.patterns = append(f.patterns, patternFiller{keys[text], newFiller(c, keys)})
+	}
+	if c, ok := m["additionalProperties"].(map[string]any); ok {
+		f.rest = newFiller(c, keys)
+	}
+	if c, ok := m["items"].(map[string]any); ok {
+		f.items = newFiller(c, keys)
 	}
 	return f
+}
+
+// of returns the filler of a field without a name in the schema, nil for none.
+func (f *filler) of(key string, room *room) *filler {
+	for _, p := range f.patterns {
+		if room.work -= p.work(key); room.used() {
+			return nil
+		}
+		if p.MatchString(key) {
+			return p.filler
+		}
+	}
+	return f.rest
 }
 
 // fill returns v, or a changed copy.
@@ -134,16 +159,20 @@ func (f *filler) fillMap(m map[string]any, room *room) any {
 			put(k, now, keep)
 		}
 	}
-	if f.rest == nil {
+	if f.rest == nil && len(f.patterns) == 0 {
 		return out
 	}
 	for k, was := range m {
 		if _, known := f.fields[k]; known {
 			continue
 		}
-		now, keep := f.rest.gap(was, true, room)
+		field := f.of(k, room)
+		if field == nil {
+			continue
+		}
+		now, keep := field.gap(was, true, room)
 		if keep {
-			now = f.rest.fill(now, room)
+			now = field.fill(now, room)
 		}
 		if !keep || !same(now, was) {
 			put(k, now, keep)

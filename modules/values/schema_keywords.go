@@ -3,18 +3,19 @@ package values
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/message"
 )
 
-// keywords are the keys that an object of a structural schema may hold, and the
-// kind of their values.
+// keywords are the keys that a schema may hold, and the kind of their values.
 var keywords = map[string]keyword{
 	"additionalProperties": schemaOrBool,
 	"allOf":                schemaList,
 	"anyOf":                schemaList,
+	"const":                anything,
 	"default":              anything,
 	"description":          text,
 	"enum":                 list,
@@ -38,12 +39,14 @@ var keywords = map[string]keyword{
 	"nullable":             boolean,
 	"oneOf":                schemaList,
 	"pattern":              text,
+	"patternProperties":    schemaMap,
 	"properties":           schemaMap,
 	"required":             textList,
 	"title":                text,
 	"type":                 typeName,
 	"uniqueItems":          boolean,
 	"x-required-for-helm":  textList,
+	foreignRules:           list,
 
 	"x-kubernetes-embedded-resource":       boolean,
 	"x-kubernetes-int-or-string":           boolean,
@@ -54,14 +57,16 @@ var keywords = map[string]keyword{
 	"x-kubernetes-validations":             list,
 }
 
-// refusedKeywords are keys that people try, and what to do instead.
-var refusedKeywords = map[string]string{
-	"$ref":                    "references are not possible in a structural schema: write the schema out, or use x-extend at the root",
-	"patternProperties":       "use additionalProperties",
-	"x-deckhouse-validations": "write x-kubernetes-validations with rule instead of expression",
-	"x-extend":                "it stands at the root only",
-	"const":                   "use enum with one value",
-}
+// foreignRules are rules in CEL as addon-operator has them: expression in the place of rule.
+const foreignRules = "x-deckhouse-validations"
+
+// annotations are keys that say nothing of values.
+var annotations = []string{"$comment", "$defs", "$id", "$schema", "contentEncoding", "contentMediaType", "definitions",
+	"deprecated", "discriminator", "id", "readOnly", "writeOnly", "xml"}
+
+// elsewhere are keys of JSON schemas that Starling does not look at.
+var elsewhere = []string{"additionalItems", "contains", "dependencies", "dependentRequired", "dependentSchemas", "else", "if",
+	"maxContains", "minContains", "prefixItems", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"}
 
 type keyword uint8
 
@@ -84,10 +89,14 @@ var typeNames = []string{"array", "boolean", "integer", "number", "object", "str
 // schemaParser looks for what the decoder would silently drop or report without
 // a place.
 type schemaParser struct {
-	errs  []string
-	nodes int // schemas in the schema
-	slow  int // rules and patterns
-	steps int // instructions of patterns
+	errs    []string
+	remarks []string // of what values are not checked for
+	nodes   int      // schemas in the schema
+	slow    int      // rules and patterns
+	steps   int      // instructions of patterns
+
+	alternatives int // how many of allOf, anyOf, oneOf and not are above
+	patterns     int // how many patternProperties are
 }
 
 const (
@@ -116,14 +125,33 @@ func (p *schemaParser) fail(path, format string, args ...any) {
 	if path != "" {
 		msg = path + ": " + msg
 	}
-	p.errs = append(p.errs, msg)
+	if len(p.errs) < maxProblems { // each is looked for in the text
+		p.errs = append(p.errs, msg)
+	}
+}
+
+// remark is fail for what does no harm.
+func (p *schemaParser) remark(path, format string, args ...any) {
+	msg := fmt.Sprintf(format, args...)
+	if path != "" {
+		msg = path + ": " + msg
+	}
+	if len(p.remarks) < maxProblems {
+		p.remarks = append(p.remarks, msg)
+	}
 }
 
 // node checks the schema of the values at path.
 func (p *schemaParser) node(path string, m map[string]any) {
 	p.nodes++
-	if rules, _ := m["x-kubernetes-validations"].([]any); len(rules) > 0 {
+	for _, key := range []string{"x-kubernetes-validations", foreignRules} {
+		rules, _ := m[key].([]any)
 		p.slow += len(rules)
+	}
+	keys, _ := m["patternProperties"].(map[string]any)
+	for pattern := range keys {
+		p.slow++
+		p.steps += patternSize(pattern)
 	}
 	if pattern, ok := m["pattern"].(string); ok {
 		p.slow++
@@ -142,20 +170,35 @@ func (p *schemaParser) node(path string, m map[string]any) {
 	}
 }
 
+// unknown refuses a key that Kubernetes may come to know, or that may be a slip in one that
+// says which fields there are; others that are not known are common in schemas from
+// elsewhere, which checks of their authors never look at.
 func (p *schemaParser) unknown(path, key string) {
-	if why, ok := refusedKeywords[key]; ok {
-		p.fail(path, "%s: %s", key, why)
-		return
+	near := message.Nearest(key, slices.Sorted(maps.Keys(keywords)))
+	switch kind := keywords[near]; {
+	case key == "x-extend":
+		p.fail(path, "x-extend: it stands at the root only")
+	case foreign(key), slices.Contains(annotations, key):
+	case slices.Contains(elsewhere, key):
+		p.remark(path, "%q is no keyword that Starling knows: values are not checked for it", key)
+	case strings.HasPrefix(key, "x-kubernetes-"), kind >= typeName:
+		p.fail(path, "%q is no keyword of a schema%s", key, didYouMean(near))
+	default:
+		p.remark(path, "%q is no keyword that Starling knows: values are not checked for it%s", key, didYouMean(near))
 	}
-	if foreign(key) {
-		return
-	}
-	p.fail(path, "%q is no keyword of a structural schema%s", key,
-		didYouMean(message.Nearest(key, slices.Sorted(maps.Keys(keywords)))))
 }
 
 func (p *schemaParser) value(path, key string, kind keyword, v any) {
 	ok := true
+	p.place(path, key, v)
+	if kind == schemaList || key == "not" {
+		p.alternatives++
+		defer func() { p.alternatives-- }()
+	}
+	if key == "patternProperties" {
+		p.patterns++
+		defer func() { p.patterns-- }()
+	}
 	switch kind {
 	case text:
 		_, ok = v.(string)
@@ -172,10 +215,7 @@ func (p *schemaParser) value(path, key string, kind keyword, v any) {
 		l, ok = v.([]any)
 		ok = ok && len(texts(l)) == len(l)
 	case typeName:
-		s, isText := v.(string)
-		if !isText || !slices.Contains(typeNames, s) {
-			p.fail(path, "type must be one of %s (nullable: true allows null)", strings.Join(typeNames, ", "))
-		}
+		p.types(path, v)
 	case schemaOrBool:
 		if _, isBool := v.(bool); !isBool {
 			ok = p.child(path+"[*]", v)
@@ -199,6 +239,53 @@ func (p *schemaParser) value(path, key string, kind keyword, v any) {
 	}
 	if !ok {
 		p.fail(path, "%s does not take %s", key, kindOf(v))
+	}
+}
+
+// types checks what type says: a name, or a list of some with "null" at most once.
+func (p *schemaParser) types(path string, v any) {
+	names, null := typeList(v)
+	l, isList := v.([]any)
+	_, isText := v.(string)
+	ok := len(names) > 0 && (isText || isList && len(texts(l)) == len(l))
+	for _, name := range names {
+		ok = ok && (slices.Contains(typeNames, name) || name == "null" && !null && p.alternatives > 0)
+	}
+	if !ok {
+		p.fail(path, "type must be one of %s, or a list of them (nullable: true allows null)", strings.Join(typeNames, ", "))
+	}
+}
+
+// place checks what Starling does not look at everywhere.
+func (p *schemaParser) place(path, key string, v any) {
+	broken := func(pattern string) {
+		if _, err := regexp.Compile(pattern); err != nil {
+			p.fail(path, "%s must be valid regular expressions (RE2), but: %s", key, message.Line(err.Error()))
+		}
+	}
+	text, _ := v.(string)
+	switch {
+	case key == "patternProperties":
+		m, _ := v.(map[string]any)
+		for _, pattern := range slices.Sorted(maps.Keys(m)) {
+			broken(pattern)
+		}
+	case key == "pattern" && p.alternatives > 0: // others are checked as those of CRDs
+		broken(text)
+	case p.alternatives > 0 && (key == "x-kubernetes-validations" || key == foreignRules):
+		p.fail(path, "%s does not work inside allOf, anyOf, oneOf and not: write it beside them", key)
+	case p.alternatives > 0 && key == "default":
+		p.remark(path, "default does nothing inside allOf, anyOf, oneOf and not: write it beside them")
+	case p.alternatives+p.patterns > 0 && key == "x-required-for-helm":
+		p.remark(path, "x-required-for-helm does nothing inside alternatives and patternProperties")
+	case key == foreignRules:
+		l, _ := v.([]any)
+		for _, e := range l {
+			m, _ := e.(map[string]any)
+			if rule, _ := m["expression"].(string); rule == "" {
+				p.fail(path, "%s: each one must have an expression", key)
+			}
+		}
 	}
 }
 

@@ -31,33 +31,14 @@ func resultProblems(r *validate.Result) []Problem {
 
 func resultProblem(err error) Problem {
 	var v *openapi.Validation
-	if !errors.As(err, &v) {
-		return branchProblem(err)
-	}
-	return Problem{Path: strings.Trim(v.Name, "."), Message: validationMessage(v)}
-}
-
-// branchProblem says what the validator says about alternatives, which it
-// reports as text: `"web.any" must validate one and only one schema (oneOf)…`.
-func branchProblem(err error) Problem {
-	p := Problem{Message: "does not pass the schema"}
-	msg := err.Error()
-	if quoted, e := strconv.QuotedPrefix(msg); e == nil {
-		if name, e := strconv.Unquote(quoted); e == nil {
-			p.Path = strings.Trim(name, ".")
-		}
-	}
+	var branch *branchError
 	switch {
-	case strings.Contains(msg, "(oneOf)"):
-		p.Message = "must match exactly one of the alternatives in oneOf"
-	case strings.Contains(msg, "(anyOf)"):
-		p.Message = "must match one of the alternatives in anyOf"
-	case strings.Contains(msg, "(allOf)"):
-		p.Message = "must match all parts of allOf"
-	case strings.Contains(msg, "(not)"):
-		p.Message = "must not match what stands under not"
+	case errors.As(err, &v):
+		return Problem{Path: strings.Trim(v.Name, "."), Message: validationMessage(v)}
+	case errors.As(err, &branch):
+		return Problem{Path: strings.Trim(branch.path, "."), Message: branch.message}
 	}
-	return p
+	return Problem{Message: "does not pass the schema"}
 }
 
 func validationMessage(v *openapi.Validation) string {
@@ -80,6 +61,8 @@ func validationMessage(v *openapi.Validation) string {
 		return fmt.Sprintf("must have at most %v fields", v.Valid)
 	case openapi.TooFewPropertiesCode:
 		return fmt.Sprintf("must have at least %v fields", v.Valid)
+	case openapi.UnallowedPropertyCode:
+		return fmt.Sprintf("must not have the field %q", v.Value)
 	case openapi.UniqueFailCode:
 		return "must not hold the same item twice"
 	case openapi.PatternFailCode, openapi.MaxFailCode, openapi.MinFailCode, openapi.MultipleOfFailCode:

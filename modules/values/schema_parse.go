@@ -17,6 +17,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/starling-operator/starling/runtime/message"
@@ -30,6 +32,10 @@ const wrapKey = "values"
 // ParseSchema reads a schema: YAML or JSON in the dialect of CRDs. A root without
 // a type is an object. Besides what CRDs know there are
 //
+//   - $ref: "#/definitions/port", or with the name of a file beside this one before the #,
+//     which load reads; a schema that refers to itself is refused;
+//   - lists of types, const, patternProperties, additionalProperties beside properties,
+//     types and fields of alternatives (allOf, anyOf, oneOf, not);
 //   - x-extend: {schema: config-values.yaml}, at the root: this schema is laid
 //     over that one, properties deeply; load reads a file by the name given;
 //   - x-required-for-helm: [a, b], on any object: required by
@@ -38,8 +44,8 @@ const wrapKey = "values"
 //     refused anyway.
 //
 // Other keys that begin with "x-", but not with "x-kubernetes-", are left to
-// other tools. file names the schema in errors, which give the path of the place
-// that is wrong.
+// other tools; keys that nobody knows are [Schema.Remarks]. file names the schema in
+// errors, which give the path of the place that is wrong.
 func ParseSchema(file string, data []byte, load func(name string) ([]byte, error)) (*Schema, error) {
 	raw, err := readSchema(file, data, load, nil)
 	if err != nil {
@@ -64,6 +70,9 @@ func ParseSchema(file string, data []byte, load func(name string) ([]byte, error
 		return nil, err
 	}
 	s.helm = requiredForHelm(raw)
+	if len(p.remarks) > 0 {
+		s.remarks = newSchemaError(file, data, p.remarks...)
+	}
 	return s, nil
 }
 
@@ -72,6 +81,9 @@ func readSchema(file string, data []byte, load func(string) ([]byte, error), see
 	raw, err := parseYAML(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if raw, err = withoutRefs(file, data, raw, load); err != nil {
+		return nil, err
 	}
 	ext, ok := raw["x-extend"]
 	if !ok {
@@ -172,9 +184,46 @@ func texts(list []any) []string {
 
 const notStructural = "not a structural schema: "
 
-// buildSchema makes the schema from its cleaned tree.
+// buildSchema makes the schema from its tree, in which the parser has found no mistake.
 func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) {
-	data, err := json.Marshal(clean(raw, false))
+	full := normalSchema(raw, false)
+	keys := map[string]keyPattern{}
+	keyPatterns(full, keys)
+	shaped := shape(full)
+	var p schemaParser
+	tree := structure("", shaped, p.fail)
+	if len(p.errs) > 0 {
+		return nil, newSchemaError(file, text, p.errs...)
+	}
+	root, err := structuralSchema(file, text, tree)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRules(root); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	s := &Schema{
+		file:     file,
+		root:     root,
+		known:    newKnownFields(shaped, keys),
+		defaults: newFiller(shaped, keys),
+		patterns: map[string]int{},
+		keys:     keys,
+		rules:    cel.NewValidator(root, false, celconfig.PerCallLimit),
+	}
+	if s.spec, err = validationSchema(file, full); err != nil {
+		return nil, err
+	}
+	patternSizes(s.spec, s.patterns)
+	if wrong := wrongDefaults(&check{patterns: s.patterns, keys: keys}, s.spec, ""); len(wrong) > 0 {
+		return nil, newSchemaError(file, text, wrong...)
+	}
+	return s, nil
+}
+
+// propsOf decodes a schema as that of a CustomResourceDefinition.
+func propsOf(file string, raw map[string]any) (*apiextensions.JSONSchemaProps, error) {
+	data, err := json.Marshal(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: a number is infinite or not a number", file)
 	}
@@ -186,12 +235,21 @@ func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) 
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&v1, &props, nil); err != nil {
 		return nil, fmt.Errorf("%s: not a valid schema: %s", file, message.Line(err.Error()))
 	}
+	return &props, nil
+}
+
+// structuralSchema checks a structure as Kubernetes does, with its defaults.
+func structuralSchema(file string, text []byte, tree map[string]any) (*structural.Structural, error) {
+	props, err := propsOf(file, tree)
+	if err != nil {
+		return nil, err
+	}
 	wrapped, err := structural.NewStructural(&apiextensions.JSONSchemaProps{
 		Type:       "object",
-		Properties: map[string]apiextensions.JSONSchemaProps{wrapKey: props},
+		Properties: map[string]apiextensions.JSONSchemaProps{wrapKey: *props},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: not a structural schema: %s", file, message.Line(err.Error()))
+		return nil, fmt.Errorf("%s: %s%s", file, notStructural, message.Line(err.Error()))
 	}
 	if errs := structural.ValidateStructural(nil, wrapped); len(errs) > 0 {
 		mistakes := fieldErrors(errs)
@@ -206,58 +264,60 @@ func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) 
 	if len(errs) > 0 {
 		return nil, newSchemaError(file, text, fieldErrors(errs)...)
 	}
-	if err := checkRules(&root); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	return &root, nil
+}
+
+// validationSchema makes what the validator looks at of a normal schema.
+func validationSchema(file string, full map[string]any) (*spec.Schema, error) {
+	props, err := propsOf(file, full)
+	if err != nil {
+		return nil, err
 	}
-	_, openAPI, err := validation.NewSchemaValidator(&props)
+	strip := validation.StripUnsupportedFormatsPostProcessorForVersion(environment.DefaultCompatibilityVersion())
+	out := &spec.Schema{}
+	err = validation.ConvertJSONSchemaPropsWithPostProcess(props, out, func(s *spec.Schema) error {
+		if len(s.Type) == 1 {
+			s.Type = strings.Split(s.Type[0], ",")
+		}
+		return strip(s)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: not a valid schema: %s", file, message.Line(err.Error()))
 	}
-	patterns := map[string]int{}
-	patternSizes(openAPI, patterns)
-	return &Schema{
-		file:     file,
-		root:     &root,
-		defaults: newFiller(&root),
-		spec:     openAPI,
-		patterns: patterns,
-		rules:    cel.NewValidator(&root, false, celconfig.PerCallLimit),
-	}, nil
+	return out, nil
 }
 
-// clean copies a schema without what is ours or nobody's: additionalProperties:
-// false and foreign extensions. named says that the keys of m are names of
-// fields.
-func clean(m map[string]any, named bool) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		switch {
-		case named:
-		case k == "additionalProperties" && v == false, k == "examples", foreign(k):
-			continue
-		case k == "default", k == "enum", k == "example":
-			out[k] = v
-			continue
-		}
-		switch v := v.(type) {
-		case map[string]any:
-			out[k] = clean(v, !named && (k == "properties"))
-		case []any:
-			out[k] = cleanList(v)
-		default:
-			out[k] = v
+// wrongDefaults finds defaults that do not pass where Kubernetes has not looked: below
+// patterns, and of several types.
+func wrongDefaults(c *check, n *spec.Schema, path string) []string {
+	var out []string
+	if n.Default != nil {
+		c.mistakes = 0
+		for _, p := range c.validate(n, n.Default) {
+			p.Path = strings.TrimPrefix(path+"."+p.Path, ".")
+			p.Path = strings.TrimSuffix(p.Path, ".")
+			p.Message = "default " + p.Message
+			out = append(out, p.String())
 		}
 	}
-	return out
-}
-
-func cleanList(list []any) []any {
-	out := make([]any, len(list))
-	for i, v := range list {
-		if m, ok := v.(map[string]any); ok {
-			v = clean(m, false)
+	below := func(field *spec.Schema, path string) {
+		if field != nil && len(out) < maxProblems {
+			out = append(out, wrongDefaults(c, field, path)...)
 		}
-		out[i] = v
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.Properties)) {
+		field := n.Properties[name]
+		below(&field, joinKey(path, name))
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(n.PatternProperties)) {
+		field := n.PatternProperties[pattern]
+		below(&field, joinKey(path, pattern))
+	}
+	if n.AdditionalProperties != nil {
+		below(n.AdditionalProperties.Schema, path+"[*]")
+	}
+	if n.Items != nil {
+		below(n.Items.Schema, path+"[*]")
 	}
 	return out
 }

@@ -19,14 +19,16 @@ func TestPartialChecksSayWhatWholeOnesSay(t *testing.T) {
 		"type: object\nproperties: {a: {type: object, default: {}, additionalProperties: {" + object + ", properties: {a: {type: integer, default: 7}}}}, b: {" + object + "}, c: {" + object + ", required: [a, b]}}",
 		"type: object\nrequired: [a]\nproperties: {a: {" + object + ", minProperties: 1, maxProperties: 2}, b: {type: object, additionalProperties: {" + object + "}}, c: {" + open + "}}",
 		"type: object\nproperties: {a: {" + object + ", properties: {b: {" + open + "}, c: {type: integer, maximum: 1}}, x-kubernetes-validations: [{rule: '!has(self.c) || self.c != 1'}]}, b: {" + object + ", anyOf: [{required: [a]}, {required: [b]}]}, c: {type: integer, nullable: true, x-kubernetes-validations: [{rule: 'self >= oldSelf'}]}}",
+		"type: object\npatternProperties: {'^[ab]$': {type: [integer, object], properties: {a: {" + object + "}, b: {" + open + "}, c: {type: integer, default: 3}}}, c: {" + object + ", oneOf: [{required: [a], properties: {a: {type: integer}}}, {required: [b]}]}}",
+		"type: object\nproperties: {a: {" + open + "}}\nadditionalProperties: {" + object + ", properties: {a: {type: [object, string], " + open + ", default: x}}, additionalProperties: {type: [integer, object], " + open + "}}",
 	}
-	refused, passed := 0, 0
+	refused, passed, n := 0, 0, uint64(len(schemas))
 	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 25))
 		s := Section{Name: "web", Key: "web", Static: []Layer{{Name: LayerChart, Data: map[string]any{"a": map[string]any{"a": int64(1)}}}}}
-		s.Schema = mustSchema(t, schemas[seed%4])
+		s.Schema = mustSchema(t, schemas[seed%n])
 		if seed%3 == 0 {
-			s.ConfigSchema = mustSchema(t, schemas[(seed+1)%4])
+			s.ConfigSchema = mustSchema(t, schemas[(seed+1)%n])
 		}
 		c := NewComposer(s)
 		layers := map[string][]effect.ValueOp{}

@@ -1,0 +1,379 @@
+package values
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A schema has three forms. The normal one has all that values are checked for. In the
+// shape, alternatives (allOf, anyOf, oneOf) are put together: it says which fields there
+// are, and what their defaults are. The structure is the shape as Kubernetes takes it in a
+// CustomResourceDefinition, for rules in CEL and for lists that are sets or maps.
+
+var alternativeKeys = []string{"allOf", "anyOf", "oneOf"}
+
+// normalSchema copies a schema with one way to say each thing: a type is text ("integer,string"
+// for a list of both), const is an enum. nested says that m stands in an alternative: only
+// there additionalProperties: false tells values apart, for unknown fields are refused
+// anyway.
+func normalSchema(m map[string]any, nested bool) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		kind, known := keywords[k]
+		if !known {
+			continue
+		}
+		switch {
+		case k == "additionalProperties" && v == false && !nested, k == "examples", k == "const", k == foreignRules:
+			continue
+		case k == "type":
+			types, null := typeList(v)
+			if out[k] = strings.Join(types, ","); null {
+				out["nullable"] = true
+			}
+			continue
+		case k == "nullable" && out[k] == true: // "null" is in the list of types
+			continue
+		}
+		switch kind {
+		case schemaOne, schemaOrBool:
+			if c, ok := v.(map[string]any); ok {
+				v = normalSchema(c, nested || k == "not")
+			}
+		case schemaList:
+			v = eachSchema(v, func(c map[string]any) map[string]any { return normalSchema(c, true) })
+		case schemaMap:
+			v = eachField(v, func(c map[string]any) map[string]any { return normalSchema(c, nested) })
+		}
+		out[k] = v
+	}
+	if one, ok := m["const"]; ok {
+		if _, both := out["enum"]; both {
+			all, _ := out["allOf"].([]any)
+			out["allOf"] = append(slices.Clip(all), map[string]any{"enum": []any{one}})
+		} else {
+			out["enum"] = []any{one}
+		}
+	}
+	if rules, ok := m[foreignRules].([]any); ok {
+		own, _ := out["x-kubernetes-validations"].([]any)
+		own = slices.Clip(own)
+		for _, rule := range rules {
+			r, _ := rule.(map[string]any)
+			own = append(own, map[string]any{"rule": r["expression"], "message": r["message"]})
+		}
+		out["x-kubernetes-validations"] = own
+	}
+	return out
+}
+
+// typeList takes what type says apart: names in order, and whether null is one beside
+// others.
+func typeList(v any) (types []string, null bool) {
+	switch v := v.(type) {
+	case string:
+		return []string{v}, false
+	case []any:
+		types = texts(v)
+	}
+	slices.Sort(types)
+	types = slices.Compact(types)
+	if i := slices.Index(types, "null"); i >= 0 && len(types) > 1 {
+		return slices.Delete(types, i, i+1), true
+	}
+	return types, false
+}
+
+func eachSchema(v any, f func(map[string]any) map[string]any) any {
+	l, _ := v.([]any)
+	out := make([]any, len(l))
+	for i, e := range l {
+		if m, ok := e.(map[string]any); ok {
+			e = f(m)
+		}
+		out[i] = e
+	}
+	return out
+}
+
+func eachField(v any, f func(map[string]any) map[string]any) any {
+	m, _ := v.(map[string]any)
+	out := make(map[string]any, len(m))
+	for k, e := range m {
+		if c, ok := e.(map[string]any); ok {
+			e = f(c)
+		}
+		out[k] = e
+	}
+	return out
+}
+
+// shape puts the alternatives of a normal schema together. Some are left in allOf without
+// a content: they mark that the schema looks at a value as a whole.
+func shape(m map[string]any) map[string]any {
+	out, alternatives := make(map[string]any, len(m)), map[string]any(nil)
+	split := m["not"] != nil
+	for k, v := range m {
+		switch keywords[k] {
+		case schemaList:
+			continue
+		case schemaMap:
+			v = eachField(v, shape)
+		case schemaOne, schemaOrBool:
+			if k == "not" {
+				continue
+			}
+			if c, ok := v.(map[string]any); ok {
+				v = shape(c)
+			} else if v == false {
+				continue // the validator alone looks at it
+			}
+		}
+		out[k] = v
+	}
+	for _, k := range alternativeKeys {
+		l, _ := m[k].([]any)
+		for _, e := range l {
+			split = true
+			c, _ := e.(map[string]any)
+			if c = shape(c); alternatives == nil {
+				alternatives = c
+			} else {
+				unite(alternatives, c, true)
+			}
+		}
+	}
+	unite(out, alternatives, false)
+	if split {
+		out["allOf"] = []any{map[string]any{}}
+	}
+	if m["type"] == "null" {
+		out["nullable"] = true
+	}
+	delete(out, "x-kubernetes-int-or-string")
+	delete(out, "type")
+	if types := typesOf(m); len(types) > 0 {
+		out["type"] = strings.Join(types, ",")
+	}
+	return out
+}
+
+// unite adds the fields of a shape to another one. alike says that both are alternatives,
+// so that neither says more than the other; else the fields of out count.
+func unite(out, other map[string]any, alike bool) {
+	for _, k := range []string{"properties", "patternProperties"} {
+		fields, ok := other[k].(map[string]any)
+		if !ok {
+			continue
+		}
+		has, _ := out[k].(map[string]any)
+		if has == nil {
+			has = map[string]any{}
+			out[k] = has
+		}
+		for name, v := range fields {
+			uniteAt(has, name, v, alike)
+		}
+	}
+	for _, k := range []string{"items", "additionalProperties"} {
+		if v, ok := other[k]; ok {
+			uniteAt(out, k, v, alike)
+		}
+	}
+	for _, k := range []string{"nullable", open} {
+		if other[k] == true {
+			out[k] = true
+		}
+	}
+}
+
+// open lets all fields be.
+const open = "x-kubernetes-preserve-unknown-fields"
+
+func uniteAt(in map[string]any, k string, v any, alike bool) {
+	was, there := in[k]
+	a, isSchema := was.(map[string]any)
+	b, also := v.(map[string]any)
+	switch {
+	case !there:
+		in[k] = v
+	case isSchema && also:
+		unite(a, b, alike)
+		one, other := splitTypes(a), splitTypes(b)
+		switch {
+		case alike && (len(one) == 0 || len(other) == 0): // one of them takes everything
+			delete(a, "type")
+			a[open] = true
+		case alike:
+			types, _ := typeList(anys(append(one, other...)))
+			a["type"] = strings.Join(types, ",")
+		case len(one) == 0 && len(other) > 0:
+			a["type"] = b["type"]
+		}
+	}
+}
+
+func anys(l []string) []any {
+	out := make([]any, len(l))
+	for i, s := range l {
+		out[i] = s
+	}
+	return out
+}
+
+// splitTypes are the types that a normal schema or a shape names.
+func splitTypes(m map[string]any) []string {
+	text, _ := m["type"].(string)
+	if text == "" || text == "null" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// typesOf are the types that a normal schema allows, as far as it says: itself, by the
+// values of its enum, or in its alternatives. nil: it does not say.
+func typesOf(m map[string]any) []string {
+	types := splitTypes(m)
+	enum, _ := m["enum"].([]any)
+	switch {
+	case len(types) > 0:
+	case m["x-kubernetes-int-or-string"] == true:
+		return []string{"integer", "string"}
+	case len(enum) > 0:
+		for _, v := range enum {
+			if v != nil {
+				types = append(types, typeOf(v))
+			}
+		}
+	default:
+		for _, k := range alternativeKeys {
+			if types = append(types, alternativeTypes(k, m[k])...); len(types) > 0 {
+				break
+			}
+		}
+	}
+	types, _ = typeList(anys(types))
+	if i := slices.Index(types, "integer"); i >= 0 && slices.Contains(types, "number") {
+		types = slices.Delete(types, i, i+1)
+	}
+	return types
+}
+
+// alternativeTypes are the types of all alternatives, or nil when one does not say its own.
+func alternativeTypes(key string, v any) []string {
+	l, _ := v.([]any)
+	var out []string
+	for _, e := range l {
+		c, _ := e.(map[string]any)
+		types := typesOf(c)
+		switch {
+		case c["type"] == "null":
+		case key == "allOf" && len(types) > 0:
+			return types
+		case key != "allOf" && len(types) == 0:
+			return nil
+		}
+		out = append(out, types...)
+	}
+	return out
+}
+
+func typeOf(v any) string {
+	switch v.(type) {
+	case bool:
+		return "boolean"
+	case int64:
+		return "integer"
+	case float64:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	}
+	return "object"
+}
+
+// structure is what Kubernetes takes of a shape. Fields that it has no form for, those of
+// several patterns or beside named ones, are left open: the validator looks at them. fail
+// hears of rules that would not be looked at.
+func structure(path string, m map[string]any, fail func(path, format string, args ...any)) map[string]any {
+	out := make(map[string]any, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		v := m[k]
+		switch c, isSchema := v.(map[string]any); {
+		case k == "patternProperties":
+			continue
+		case k == "properties":
+			fields := make(map[string]any, len(c))
+			for _, name := range slices.Sorted(maps.Keys(c)) {
+				field, _ := c[name].(map[string]any)
+				fields[name] = structure(joinKey(path, name), field, fail)
+			}
+			v = fields
+		case isSchema && (k == "items" || k == "additionalProperties"):
+			v = structure(path+"[*]", c, fail)
+		}
+		out[k] = v
+	}
+	switch types := splitTypes(m); {
+	case slices.Equal(types, []string{"integer", "string"}):
+		delete(out, "type")
+		out["x-kubernetes-int-or-string"] = true
+	case len(types) > 1:
+		delete(out, "type")
+		out[open] = true
+		if hasRules(m) {
+			fail(path, "x-kubernetes-validations and x-kubernetes-list-type need one type, here and below, not several (%s)", strings.Join(types, ", "))
+		}
+	}
+	fields, _ := m["properties"].(map[string]any)
+	patterns, _ := m["patternProperties"].(map[string]any)
+	more := m["additionalProperties"]
+	switch {
+	case len(patterns) == 1 && len(fields) == 0 && more == nil:
+		for _, v := range patterns {
+			c, _ := v.(map[string]any)
+			out["additionalProperties"] = structure(path+"[*]", c, fail)
+		}
+	case len(patterns) > 0, len(fields) > 0 && more != nil:
+		delete(out, "additionalProperties")
+		out[open] = true
+		c, _ := more.(map[string]any)
+		hidden := hasRules(c)
+		for _, v := range patterns {
+			c, _ := v.(map[string]any)
+			hidden = hidden || hasRules(c)
+		}
+		if hidden {
+			fail(path, "x-kubernetes-validations and x-kubernetes-list-type do not work below additionalProperties beside properties, nor below several "+
+				"patternProperties: write the rules beside them")
+		}
+	}
+	return out
+}
+
+// hasRules says whether a shape has, in it or below, what the structure alone looks at.
+func hasRules(m map[string]any) bool {
+	if l, _ := m["x-kubernetes-validations"].([]any); len(l) > 0 {
+		return true
+	}
+	if kind := m["x-kubernetes-list-type"]; kind != nil && kind != "atomic" {
+		return true
+	}
+	for _, k := range []string{"items", "additionalProperties"} {
+		if c, ok := m[k].(map[string]any); ok && hasRules(c) {
+			return true
+		}
+	}
+	for _, k := range []string{"properties", "patternProperties"} {
+		fields, _ := m[k].(map[string]any)
+		for _, v := range fields {
+			if c, ok := v.(map[string]any); ok && hasRules(c) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,194 @@
+package values
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// References: $ref names a schema of the same file (#/definitions/port), or of one beside
+// it (config-values.yaml#/definitions/port). It is put in their place before anything else
+// looks at the schema, so that all that reads schemas knows none. A schema that refers to
+// itself has no end and is refused.
+
+// document is one file that a reference may name.
+type document struct {
+	file string
+	root map[string]any
+}
+
+// references puts what $ref names in its place.
+type references struct {
+	load  func(string) ([]byte, error)
+	files map[string]*document
+	room  *room // what the copies may take
+	errs  []string
+}
+
+// withoutRefs returns the schema of a file with all references carried out. text is that
+// of the file, for the lines of mistakes.
+func withoutRefs(file string, text []byte, raw map[string]any, load func(string) ([]byte, error)) (map[string]any, error) {
+	doc := &document{file: file, root: raw}
+	r := &references{load: load, files: map[string]*document{file: doc}, room: newRoom()}
+	out := r.schema("", raw, doc, []string{file + "#"})
+	switch {
+	case r.room.used():
+		return nil, newSchemaError(file, text, fmt.Sprintf("with each $ref written out the schema has more than %d parts or %d MiB of text; "+
+			"refer to fewer, or let others be with x-kubernetes-preserve-unknown-fields", maxDefaults, maxDefaultBytes>>20))
+	case len(r.errs) > 0:
+		return nil, newSchemaError(file, text, r.errs...)
+	case depth(out, maxDepth) < 0:
+		return nil, newSchemaError(file, text, fmt.Sprintf("with each $ref written out the schema is nested deeper than %d levels", maxDepth))
+	}
+	return out, nil
+}
+
+func (r *references) fail(at, format string, args ...any) {
+	msg := fmt.Sprintf(format, args...)
+	if at != "" {
+		msg = at + ": " + msg
+	}
+	r.errs = append(r.errs, msg)
+}
+
+// schema returns m, which describes the values at a path, without references. chain are
+// those that led to it.
+func (r *references) schema(at string, m map[string]any, in *document, chain []string) map[string]any {
+	if r.room.used() {
+		return m
+	}
+	if ref, refers := m["$ref"]; refers {
+		rest := maps.Clone(m)
+		delete(rest, "$ref")
+		out := r.named(at, ref, in, chain)
+		if len(rest) == 0 {
+			return out
+		}
+		return extend(out, r.schema(at, rest, in, chain))
+	}
+	out := make(map[string]any, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out[k] = r.below(at, k, m[k], in, chain)
+	}
+	return out
+}
+
+// below returns the value of a keyword without references.
+func (r *references) below(at, key string, v any, in *document, chain []string) any {
+	child := func(at string, v any) any {
+		if m, ok := v.(map[string]any); ok {
+			return r.schema(at, m, in, chain)
+		}
+		return v
+	}
+	switch keywords[key] {
+	case schemaOne, schemaOrBool:
+		return child(at+"[*]", v)
+	case schemaList:
+		l, ok := v.([]any)
+		if !ok {
+			return v
+		}
+		out := make([]any, len(l))
+		for i, e := range l {
+			out[i] = child(at, e)
+		}
+		return out
+	case schemaMap:
+		m, ok := v.(map[string]any)
+		if !ok {
+			return v
+		}
+		out := make(map[string]any, len(m))
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			out[k] = child(joinKey(at, k), m[k])
+		}
+		return out
+	}
+	return v
+}
+
+// named returns the schema that ref names, without references.
+func (r *references) named(at string, ref any, in *document, chain []string) map[string]any {
+	text, ok := ref.(string)
+	if !ok {
+		r.fail(at, "$ref does not take %s", kindOf(ref))
+		return map[string]any{}
+	}
+	name, pointer, _ := strings.Cut(text, "#")
+	doc, err := r.document(name, in)
+	if err != nil {
+		r.fail(at, "$ref: %s: %s", text, err)
+		return map[string]any{}
+	}
+	found, err := doc.at(pointer)
+	id := doc.file + "#" + strings.TrimSuffix(pointer, "/")
+	switch {
+	case err != nil:
+		r.fail(at, "$ref: %s: %s", text, err)
+	case slices.Contains(chain, id):
+		r.fail(at, "$ref: %s refers to itself, so it has no end: write out as many levels as there are, or let the rest be with "+
+			"x-kubernetes-preserve-unknown-fields", text)
+	case len(chain) > maxDepth:
+		r.fail(at, "$ref: %s: more than %d schemas refer to each other in a row", text, maxDepth)
+	default:
+		r.room.take(found)
+		return r.schema(at, found, doc, append(slices.Clip(chain), id))
+	}
+	return map[string]any{}
+}
+
+// document returns the file that a reference in another one names; "" is that file.
+func (r *references) document(name string, in *document) (*document, error) {
+	if name == "" {
+		return in, nil
+	}
+	file := path.Join(path.Dir(in.file), name)
+	if doc := r.files[file]; doc != nil {
+		return doc, nil
+	}
+	if r.load == nil || strings.Contains(name, "/") {
+		return nil, errors.New("only files beside this one can be read")
+	}
+	data, err := r.load(name)
+	if err != nil {
+		return nil, err
+	}
+	root, err := parseYAML(data)
+	if err != nil {
+		return nil, err
+	}
+	r.files[file] = &document{file: file, root: root}
+	return r.files[file], nil
+}
+
+// at returns the schema that a JSON pointer names.
+func (d *document) at(pointer string) (map[string]any, error) {
+	if unescaped, err := url.PathUnescape(pointer); err == nil {
+		pointer = unescaped
+	}
+	if pointer = strings.TrimSuffix(pointer, "/"); pointer == "" {
+		return d.root, nil
+	}
+	if !strings.HasPrefix(pointer, "/") {
+		return nil, errors.New("after # a path must follow, such as #/definitions/port")
+	}
+	var v any = d.root
+	for step := range strings.SplitSeq(pointer[1:], "/") {
+		m, _ := v.(map[string]any)
+		next, there := m[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		if !there {
+			return nil, fmt.Errorf("%s has nothing there", d.file)
+		}
+		v = next
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s has no schema there, but %s", d.file, kindOf(v))
+	}
+	return m, nil
+}
