@@ -1,20 +1,14 @@
 package builtins
 
 import (
-	"crypto"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"strings"
 	"time"
 
-	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
-	"go.starlark.net/starlarkstruct"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -32,35 +26,56 @@ const (
 	maxCertNames = 100
 	// maxCommonName is what X.509 allows.
 	maxCommonName = 64
+	// maxDepth bounds how many authorities may stand below one.
+	maxDepth = 8
 	// certBackdate lets clocks that are late take a certificate at once.
 	certBackdate = 5 * time.Minute
 )
 
 func tlsSpecs() []Spec {
 	const (
-		caReturns = "a struct: cert (PEM), key (a secret, PEM), not_before and not_after (times)"
+		caReturns = "a struct: cert (PEM), chain (PEM: cert, and after it the authorities between it and the one that signs itself), key (a secret, PEM), not_before and not_after (times)"
 		ofRun     = " It begins five minutes before the time of the run, for clocks that are late."
 	)
 	pems := Param{Name: "pem", Type: TypeSecretText, Doc: "Certificates in PEM, at most 1 MiB and 1000 of them."}
 	return []Spec{
 		{Name: "tls.ca", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callCA, Returns: caReturns,
-			Doc: "Makes a certificate authority with a new ECDSA P-256 key, which may sign certificates, but no further authorities." + ofRun + " It is another one in each run, so keep it in a Secret, and make it when it is not there.",
-			Params: []Param{
+			Doc: "Makes a certificate authority with a new key, which may sign certificates." + ofRun + " It is another one in each run, so keep it in a Secret, and make it when it is not there.",
+			Params: append([]Param{
 				{Name: "name", Type: TypeString, Doc: "Its common name, 1 to 64 characters."},
 				{Name: "days", Type: TypeInt, Default: "3650", Doc: "How long it lasts, 1 to 36500."},
-			}},
+				{Name: "ca", Type: TypeAny, Default: "None", Keyword: true, Doc: "The authority that signs it, as tls.cert takes it: the new one stands between that and the certificates. None: it signs itself."},
+				{Name: "depth", Type: TypeInt, Default: "0", Keyword: true, Doc: "How many authorities may stand between it and a certificate, 0 to 8."},
+			}, subjectParams()...)},
 		{Name: "tls.cert", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callCert, Returns: caReturns,
-			Doc: "Makes a certificate with a new ECDSA P-256 key, signed by an authority." + ofRun + " It ends with the authority at the latest. One of dns, ips and name must be given.",
-			Params: []Param{
+			Doc: "Makes a certificate with a new key, signed by an authority." + ofRun + " It ends with the authority at the latest. One of dns, ips and name must be given. A server below an authority that another one has signed shows chain.",
+			Params: append([]Param{
 				{Name: "ca", Type: TypeAny, Doc: "The authority: what tls.ca returned, or a struct or dict with cert and key (texts in PEM, secret or not)."},
 				{Name: "dns", Type: TypeStrings, Default: "[]", Doc: "DNS names, lower case; \"*.\" may stand in front."},
 				{Name: "ips", Type: TypeStrings, Default: "[]", Doc: "IP addresses; with dns at most 100."},
 				{Name: "days", Type: TypeInt, Default: "365", Doc: "How long it lasts, 1 to 36500."},
 				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Its common name, at most 64 characters; None: the first DNS name that is no longer."},
 				{Name: "usages", Type: TypeStrings, Default: `["server"]`, Keyword: true, Doc: "Its usages: \"server\", \"client\" or both."},
+			}, subjectParams()...)},
+		{Name: "tls.csr", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRequest,
+			Returns: "a struct: request (PEM) and key (a secret, PEM)",
+			Doc:     "Makes a certificate request with a new key, for an authority that is elsewhere. One of dns, ips and name must be given.",
+			Params: append([]Param{
+				{Name: "dns", Type: TypeStrings, Default: "[]", Doc: "DNS names, lower case; \"*.\" may stand in front."},
+				{Name: "ips", Type: TypeStrings, Default: "[]", Doc: "IP addresses; with dns at most 100."},
+				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Its common name, at most 64 characters; None: the first DNS name that is no longer."},
+			}, subjectParams()...)},
+		{Name: "tls.sign", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callSign,
+			Returns: "a struct: cert (PEM), chain (PEM, as of tls.cert), not_before and not_after (times)",
+			Doc:     "Signs a certificate request of somebody else, whose subject, names and addresses it takes as they are: look at the request, or know who asks." + ofRun + " It ends with the authority at the latest.",
+			Params: []Param{
+				{Name: "request", Type: TypeSecretText, Doc: "The request in PEM, which its key must have signed."},
+				{Name: "ca", Type: TypeAny, Doc: "The authority, as tls.cert takes it."},
+				{Name: "days", Type: TypeInt, Default: "365", Doc: "How long it lasts, 1 to 36500."},
+				{Name: "usages", Type: TypeStrings, Default: `["server"]`, Keyword: true, Doc: "Its usages: \"server\", \"client\" or both."},
 			}},
 		{Name: "tls.info", Phases: PhaseAny, call: callCertInfo, Params: []Param{pems},
-			Returns: "a struct: subject, issuer, name (the common name), serial and sha256 (hex), not_before and not_after (times), dns and ips (lists), is_ca",
+			Returns: "a struct: subject, issuer, name (the common name), organizations, units and countries (lists), algorithm (as tls.cert takes it, \"\" for others), serial and sha256 (hex), not_before and not_after (times), dns and ips (lists), is_ca",
 			Doc:     "Tells what a certificate says. Of several it is the first, which in a chain is the one that a server shows. A text that is no certificate is an error."},
 		{Name: "tls.split", Phases: PhaseAny, call: callCertSplit, Params: []Param{pems},
 			Returns: "a list of texts in PEM, each with a line end",
@@ -82,63 +97,79 @@ func callCA(c *call) (starlark.Value, error) {
 	if name == "" {
 		return nil, errors.New("name: is empty")
 	}
-	template, err := c.certTemplate(name)
+	subject, err := c.subject(name)
 	if err != nil {
 		return nil, err
 	}
-	template.IsCA, template.MaxPathLenZero = true, true
+	template, err := c.certTemplate(subject)
+	if err != nil {
+		return nil, err
+	}
+	depth := c.intOr("depth", 0)
+	if depth < 0 || depth > maxDepth {
+		return nil, fmt.Errorf("depth: %d is not between 0 and %d", depth, maxDepth)
+	}
+	template.IsCA, template.MaxPathLen, template.MaxPathLenZero = true, depth, depth == 0
 	template.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign | x509.KeyUsageCRLSign
-	key, err := c.run.newKey()
+	if v := c.arg("ca"); v == nil || v == starlark.None {
+		key, err := c.newKey()
+		if err != nil {
+			return nil, err
+		}
+		return c.run.issue(template, template, key, key, "")
+	}
+	by, err := c.signer()
 	if err != nil {
 		return nil, err
 	}
-	return c.run.issue(template, template, key, key)
+	if left := by.cert.MaxPathLen; (left > 0 || by.cert.MaxPathLenZero) && depth >= left {
+		return nil, fmt.Errorf("ca: %d authorities may stand below it, and this one and those below it are %d; make it with a larger depth=", left, depth+1)
+	}
+	return c.issueBy(template, by)
 }
 
 func callCert(c *call) (starlark.Value, error) {
-	parent, signer, err := authority(c.arg("ca"))
-	if err != nil {
-		return nil, fmt.Errorf("ca: %w", err)
-	}
-	if now := c.run.Now; now.After(parent.NotAfter) || now.Before(parent.NotBefore) {
-		return nil, fmt.Errorf("ca: it is good from %s to %s, and now is %s; make a new one",
-			parent.NotBefore.Format(time.RFC3339), parent.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
-	}
-	dns, ips, err := c.certNames()
+	by, err := c.signer()
 	if err != nil {
 		return nil, err
 	}
-	name := c.str("name")
-	if name == "" && len(dns) > 0 && len(dns[0]) <= maxCommonName {
-		name = dns[0]
+	name, dns, ips, err := c.certIdentity()
+	if err != nil {
+		return nil, err
 	}
-	if name == "" && len(dns)+len(ips) == 0 {
-		return nil, errors.New("it would be for nobody; give dns, ips or name")
+	subject, err := c.subject(name)
+	if err != nil {
+		return nil, err
 	}
-	template, err := c.certTemplate(name)
+	template, err := c.certTemplate(subject)
 	if err != nil {
 		return nil, err
 	}
 	template.DNSNames, template.IPAddresses = dns, ips
 	template.KeyUsage = x509.KeyUsageDigitalSignature
+	if strings.HasPrefix(c.str("algorithm"), "rsa") {
+		template.KeyUsage |= x509.KeyUsageKeyEncipherment // for servers of TLS 1.2 without ECDHE
+	}
 	if template.ExtKeyUsage, err = c.certUsages(); err != nil {
 		return nil, err
 	}
-	if template.NotAfter.After(parent.NotAfter) {
-		template.NotAfter = parent.NotAfter
+	return c.issueBy(template, by)
+}
+
+// issueBy signs a certificate for a new key.
+func (c *call) issueBy(template *x509.Certificate, by *signer) (starlark.Value, error) {
+	if template.NotAfter.After(by.cert.NotAfter) {
+		template.NotAfter = by.cert.NotAfter
 	}
-	key, err := c.run.newKey()
+	key, err := c.newKey()
 	if err != nil {
 		return nil, err
 	}
-	return c.run.issue(template, parent, key, signer)
+	return c.run.issue(template, by.cert, key, by.key, by.chain)
 }
 
-// certTemplate is what all certificates have: a name, and an end.
-func (c *call) certTemplate(name string) (*x509.Certificate, error) {
-	if n := len([]rune(name)); n > maxCommonName {
-		return nil, fmt.Errorf("name: %q has %d characters, a certificate takes %d", clip(name), n, maxCommonName)
-	}
+// certTemplate is what all certificates have: a subject, and an end.
+func (c *call) certTemplate(subject pkix.Name) (*x509.Certificate, error) {
 	dflt := 365
 	if c.spec.Name == "tls.ca" {
 		dflt = 3650
@@ -149,33 +180,11 @@ func (c *call) certTemplate(name string) (*x509.Certificate, error) {
 	}
 	now := c.run.Now.UTC().Truncate(time.Second)
 	return &x509.Certificate{
-		Subject:               pkix.Name{CommonName: name},
+		Subject:               subject,
 		NotBefore:             now.Add(-certBackdate),
 		NotAfter:              now.Add(time.Duration(days) * 24 * time.Hour),
 		BasicConstraintsValid: true,
 	}, nil
-}
-
-// certNames reads dns and ips.
-func (c *call) certNames() ([]string, []net.IP, error) {
-	dns := c.strings("dns")
-	if n := len(dns) + len(c.strings("ips")); n > maxCertNames {
-		return nil, nil, fmt.Errorf("dns and ips have %d elements, a certificate is for %d at most", n, maxCertNames)
-	}
-	for i, name := range dns {
-		if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
-			return nil, nil, fmt.Errorf("dns: element %d: %q is no DNS name: lower case letters, digits, - and dots", i, clip(name))
-		}
-	}
-	var ips []net.IP
-	for i, text := range c.strings("ips") {
-		ip, err := netip.ParseAddr(text)
-		if err != nil || ip.Zone() != "" {
-			return nil, nil, fmt.Errorf("ips: element %d: %q is no IP address", i, clip(text))
-		}
-		ips = append(ips, ip.AsSlice())
-	}
-	return dns, ips, nil
 }
 
 // certUsages reads usages.
@@ -199,34 +208,6 @@ func (c *call) certUsages() ([]x509.ExtKeyUsage, error) {
 		return nil, errors.New(`usages: give "server", "client" or both, once each`)
 	}
 	return out, nil
-}
-
-// authority reads what tls.ca returned, or what is like it. Of a bundle of
-// certificates it is the one that belongs to the key.
-func authority(v starlark.Value) (*x509.Certificate, crypto.Signer, error) {
-	cert, okCert := openText(member(v, "cert"))
-	text, okKey := openText(member(v, "key"))
-	if !okCert || !okKey {
-		return nil, nil, fmt.Errorf("got %s, want what tls.ca returns, or a struct or dict with the texts cert and key", v.Type())
-	}
-	bundle, err := parseCerts(cert)
-	if err != nil {
-		return nil, nil, fmt.Errorf("cert: %w", err)
-	}
-	key, err := parseKey(text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("key: %w", err)
-	}
-	for _, ca := range bundle {
-		switch {
-		case !belongs(key, ca):
-		case !ca.IsCA || ca.KeyUsage != 0 && ca.KeyUsage&x509.KeyUsageCertSign == 0:
-			return nil, nil, errors.New("its certificate is no authority's")
-		default:
-			return ca, key, nil
-		}
-	}
-	return nil, nil, errors.New("the key is not that of its certificate")
 }
 
 // openText returns the text of a string, bytes or secret.
@@ -301,31 +282,4 @@ func callCertVerify(c *call) (starlark.Value, error) {
 		}
 	}
 	return starlark.True, nil
-}
-
-// certInfo is the value of tls.info.
-func certInfo(cert *x509.Certificate) starlark.Value {
-	text := func(s string) starlark.Value { return starlark.String(strings.ToValidUTF8(s, "?")) }
-	dns := make([]starlark.Value, len(cert.DNSNames))
-	for i, name := range cert.DNSNames {
-		dns[i] = text(name)
-	}
-	ips := make([]starlark.Value, len(cert.IPAddresses))
-	for i, ip := range cert.IPAddresses {
-		ips[i] = starlark.String(ip.String())
-	}
-	v := starlarkstruct.FromStringDict(starlarkstruct.Default, starlark.StringDict{
-		"subject":    text(cert.Subject.String()),
-		"issuer":     text(cert.Issuer.String()),
-		"name":       text(cert.Subject.CommonName),
-		"serial":     starlark.String(cert.SerialNumber.Text(16)),
-		"sha256":     starlark.String(fingerprint(cert)),
-		"not_before": startime.Time(cert.NotBefore),
-		"not_after":  startime.Time(cert.NotAfter),
-		"dns":        starlark.NewList(dns),
-		"ips":        starlark.NewList(ips),
-		"is_ca":      starlark.Bool(cert.IsCA),
-	})
-	v.Freeze()
-	return v
 }

@@ -2,8 +2,6 @@ package builtins
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
@@ -35,46 +33,49 @@ const (
 	maxRSA = 8192
 )
 
-// newKey makes an ECDSA P-256 key of random bytes of the run. A number that is no key
-// of the curve, one of four billion, is passed over.
-func (r *Run) newKey() (crypto.Signer, error) {
-	for range 8 {
-		b, err := r.random(32)
-		if err != nil {
-			return nil, err
-		}
-		if key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), b); err == nil {
-			return key, nil
-		}
-	}
-	return nil, errors.New("the random bytes make no key")
-}
-
-// issue signs a certificate for key. Without a random source signatures are the same
-// for the same certificate (RFC 6979).
-func (r *Run) issue(template, parent *x509.Certificate, key, signer crypto.Signer) (starlark.Value, error) {
+// sign signs a certificate for a public key. Without a random source signatures are the
+// same for the same certificate (RFC 6979).
+func (r *Run) sign(template, parent *x509.Certificate, public crypto.PublicKey, signer crypto.Signer) ([]byte, error) {
 	serial, err := r.random(16)
 	if err != nil {
 		return nil, err
 	}
 	serial[0] = serial[0]&0x7f | 0x40 // positive, and always as long
 	template.SerialNumber = new(big.Int).SetBytes(serial)
-	der, err := x509.CreateCertificate(nil, template, parent, key.Public(), signer)
+	der, err := x509.CreateCertificate(nil, template, parent, public, signer)
 	if err != nil {
 		return nil, fmt.Errorf("cannot sign: %s", strings.TrimPrefix(err.Error(), "x509: "))
 	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	return der, nil
+}
+
+// issue signs a certificate for key; chain are the certificates that go with it.
+func (r *Run) issue(template, parent *x509.Certificate, key, signer crypto.Signer, chain string) (starlark.Value, error) {
+	der, err := r.sign(template, parent, key.Public(), signer)
 	if err != nil {
-		return nil, errors.New("the key cannot be written")
+		return nil, err
+	}
+	text, err := keyPEM(key)
+	if err != nil {
+		return nil, err
 	}
 	v := starlarkstruct.FromStringDict(starlarkstruct.Default, starlark.StringDict{
 		"cert":       starlark.String(certPEM(der)),
-		"key":        object.NewSecret(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))),
+		"chain":      starlark.String(string(certPEM(der)) + chain),
+		"key":        object.NewSecret(text),
 		"not_before": startime.Time(template.NotBefore),
 		"not_after":  startime.Time(template.NotAfter),
 	})
 	v.Freeze()
 	return v, nil
+}
+
+func keyPEM(key crypto.Signer) (string, error) {
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return "", errors.New("the key cannot be written")
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})), nil
 }
 
 func certPEM(der []byte) []byte {

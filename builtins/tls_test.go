@@ -34,7 +34,10 @@ func TestCertificatesComeFromTheRun(t *testing.T) {
 	const src = `
 ca = tls.ca("CA")
 c = tls.cert(ca, dns = ["web"])
-r = [ca.cert, reveal(ca.key), c.cert, reveal(c.key)]
+q = tls.csr(dns = ["web"], algorithm = "ecdsa-p384")
+e = tls.ca("E", algorithm = "ed25519")
+s = tls.ca("R", algorithm = "rsa-2048")
+r = [ca.cert, reveal(ca.key), c.cert, reveal(c.key), q.request, reveal(q.key), reveal(e.key), e.cert, s.cert, reveal(s.key)]
 `
 	issue := func(seed byte, now time.Time) string {
 		t.Helper()
@@ -45,7 +48,7 @@ r = [ca.cert, reveal(ca.key), c.cert, reveal(c.key)]
 		return v.String()
 	}
 	first := issue(1, testNow)
-	for range 20 { // what is random by half would show
+	for range 3 { // what is random by half would show
 		if issue(1, testNow) != first {
 			t.Fatal("the same clock and random bytes made other certificates")
 		}
@@ -61,6 +64,41 @@ r = [ca.cert, reveal(ca.key), c.cert, reveal(c.key)]
 	run.Random = strings.NewReader("short")
 	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, src); err == nil || !strings.Contains(err.Error(), "no random bytes") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A key of RSA is one that the library takes for right, and a request holds what was asked.
+func TestKeysAndRequests(t *testing.T) {
+	v, err := exec(t, tlsRun(3, testNow), `
+k = tls.ca("R", algorithm = "rsa-2048")
+q = tls.csr(dns = ["web", "web.web.svc"], ips = ["10.0.0.1"], name = "system:node:web", organizations = ["system:nodes"], units = ["u"], country = "DE")
+r = (reveal(k.key), q.request, reveal(q.key))
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(i int) string { return string(v.(starlark.Tuple)[i].(starlark.String)) }
+	signer, err := parseKey(text(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := signer.(*rsa.PrivateKey)
+	if err := key.Validate(); err != nil || key.N.BitLen() != 2048 || key.Primes[0].Cmp(key.Primes[1]) == 0 {
+		t.Errorf("%v, %d bits", err, key.N.BitLen())
+	}
+	block, _ := pem.Decode([]byte(text(1)))
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := request.CheckSignature(); err != nil {
+		t.Error(err)
+	}
+	if got := request.Subject.String(); got != "CN=system:node:web,OU=u,O=system:nodes,C=DE" || len(request.DNSNames) != 2 || len(request.IPAddresses) != 1 {
+		t.Errorf("%s, %v, %v", got, request.DNSNames, request.IPAddresses)
+	}
+	if own, err := parseKey(text(2)); err != nil || !own.Public().(*ecdsa.PublicKey).Equal(request.PublicKey) {
+		t.Errorf("the key is another one: %v", err)
 	}
 }
 
