@@ -1,12 +1,16 @@
 package builtins
 
 import (
+	"crypto/hmac"
 	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"hash"
 
 	"go.starlark.net/starlark"
 
@@ -26,7 +30,7 @@ func encodingSpecs() []Spec {
 				return nil, err
 			}
 			encoded := e.EncodeToString([]byte(data))
-			if _, hidden := c.arg("data").(*object.Secret); hidden {
+			if c.hidden("data") {
 				return object.NewSecret(encoded), nil
 			}
 			return starlark.String(encoded), nil
@@ -64,5 +68,42 @@ func encodingSpecs() []Spec {
 		{Name: "hash.md5", Phases: PhaseAny, Params: text, Returns: "32 hex digits",
 			Doc:  "The MD5 of text or bytes: for names and old protocols, not against forgery.",
 			call: sum(func(s string) []byte { h := md5.Sum([]byte(s)); return h[:] })},
+		{Name: "hash.hmac", Phases: PhaseAny, call: callHMAC, Returns: "hex digits, text in base64, or bytes",
+			Doc: "The HMAC of text or bytes: what signs requests to many servers. With a secret key, or secret data, the result is secret; it may be the key of another one.",
+			Params: []Param{
+				{Name: "key", Type: TypeSecretText, Doc: "The key, text or bytes."},
+				{Name: "data", Type: TypeSecretText, Doc: "Text, taken as UTF-8, or bytes."},
+				{Name: "algorithm", Type: TypeString, Default: `"sha256"`, Keyword: true, Doc: "\"sha256\", \"sha384\", \"sha512\" or, for old protocols, \"sha1\"."},
+				{Name: "encoding", Type: TypeString, Default: `"hex"`, Keyword: true, Doc: "\"hex\", \"base64\" or \"bytes\"."},
+			}},
 	}
+}
+
+func callHMAC(c *call) (starlark.Value, error) {
+	hashes := map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha384": sha512.New384, "sha512": sha512.New}
+	algorithm := c.strOr("algorithm", "sha256")
+	if hashes[algorithm] == nil {
+		return nil, fmt.Errorf(`algorithm: %q is none; use "sha256", "sha384", "sha512" or "sha1"`, clip(algorithm))
+	}
+	mac := hmac.New(hashes[algorithm], []byte(c.text("key")))
+	mac.Write([]byte(c.text("data")))
+	sum := mac.Sum(nil)
+	var text string
+	switch encoding := c.strOr("encoding", "hex"); encoding {
+	case "hex":
+		text = hex.EncodeToString(sum)
+	case "base64":
+		text = base64.StdEncoding.EncodeToString(sum)
+	case "bytes":
+		if !c.hidden("key") && !c.hidden("data") {
+			return starlark.Bytes(sum), nil
+		}
+		text = string(sum)
+	default:
+		return nil, fmt.Errorf(`encoding: %q is none; use "hex", "base64" or "bytes"`, clip(encoding))
+	}
+	if c.hidden("key") || c.hidden("data") {
+		return object.NewSecret(text), nil
+	}
+	return starlark.String(text), nil
 }

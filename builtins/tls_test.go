@@ -37,7 +37,8 @@ c = tls.cert(ca, dns = ["web"])
 q = tls.csr(dns = ["web"], algorithm = "ecdsa-p384")
 e = tls.ca("E", algorithm = "ed25519")
 s = tls.ca("R", algorithm = "rsa-2048")
-r = [ca.cert, reveal(ca.key), c.cert, reveal(c.key), q.request, reveal(q.key), reveal(e.key), e.cert, s.cert, reveal(s.key)]
+r = [ca.cert, reveal(ca.key), c.cert, reveal(c.key), q.request, reveal(q.key), reveal(e.key), e.cert, s.cert, reveal(s.key),
+    bcrypt.hash("x", cost = 4), reveal(jwt.sign({"sub": "x"}, s.key))]
 `
 	issue := func(seed byte, now time.Time) string {
 		t.Helper()

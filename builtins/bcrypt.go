@@ -1,0 +1,111 @@
+package builtins
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"go.starlark.net/starlark"
+	"golang.org/x/crypto/bcrypt"
+	//lint:ignore SA1019 bcrypt is made of this cipher; nothing is encrypted with it here
+	"golang.org/x/crypto/blowfish"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// Hashes of passwords: bcrypt. The library of Go takes its salt from the system, so that a
+// run that is played again would make another hash: the salt comes from the run here, and
+// the library checks.
+
+const (
+	minBcryptCost, maxBcryptCost = 4, 12
+	// maxBcryptText is what bcrypt looks at; it would cut the rest.
+	maxBcryptText = 72
+	// bcryptSum is how much of the last block a hash shows.
+	bcryptSum = 23
+)
+
+// bcryptText is the alphabet of hashes.
+var bcryptText = base64.NewEncoding("./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789").WithPadding(base64.NoPadding)
+
+func bcryptSpecs() []Spec {
+	password := Param{Name: "password", Type: TypeSecretText, Doc: "The password, 1 to 72 bytes."}
+	return []Spec{
+		{Name: "bcrypt.hash", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callBcryptHash,
+			Returns: "the hash, \"$2a$…\", 60 characters, as htpasswd and many servers take it",
+			Doc:     "Hashes a password with bcrypt and a new salt. It is another hash in each run, so keep it, and make it anew when bcrypt.verify says that it is not of the password.",
+			Params: []Param{password,
+				{Name: "cost", Type: TypeInt, Default: "10", Doc: "How long it takes, 4 to 12: one more takes twice as long. 10 takes some 60 ms."},
+			}},
+		{Name: "bcrypt.verify", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callBcryptVerify, Returns: "True or False",
+			Doc: "Reports whether a hash is that of a password. A text that is no hash gives False, and so does a cost of more than 12.",
+			Params: []Param{password,
+				{Name: "hash", Type: TypeSecretText, Doc: "The hash, \"$2a$…\", \"$2b$…\" or \"$2y$…\"."},
+			}},
+	}
+}
+
+func (c *call) password() ([]byte, error) {
+	password := c.text("password")
+	if n := len(password); n < 1 || n > maxBcryptText {
+		return nil, fmt.Errorf("password: it has %d bytes, bcrypt takes 1 to %d", n, maxBcryptText)
+	}
+	return []byte(password), nil
+}
+
+func callBcryptHash(c *call) (starlark.Value, error) {
+	password, err := c.password()
+	if err != nil {
+		return nil, err
+	}
+	cost := c.intOr("cost", bcrypt.DefaultCost)
+	if cost < minBcryptCost || cost > maxBcryptCost {
+		return nil, fmt.Errorf("cost: %d is not between %d and %d", cost, minBcryptCost, maxBcryptCost)
+	}
+	salt, err := c.run.random(16)
+	if err != nil {
+		return nil, err
+	}
+	hash, err := bcryptHash(password, salt, cost)
+	return starlark.String(hash), err
+}
+
+// bcryptHash is the function of Provos and Mazières: a cipher whose key is set up 2^cost
+// times, of password and salt in turn, encrypts a text 64 times.
+func bcryptHash(password, salt []byte, cost int) (string, error) {
+	key := append(append([]byte{}, password...), 0)
+	cipher, err := blowfish.NewSaltedCipher(key, salt)
+	if err != nil {
+		return "", errors.New("the password cannot be hashed")
+	}
+	for range uint64(1) << cost {
+		blowfish.ExpandKey(key, cipher)
+		blowfish.ExpandKey(salt, cipher)
+	}
+	text := []byte("OrpheanBeholderScryDoubt")
+	for at := 0; at < len(text); at += blowfish.BlockSize {
+		for range 64 {
+			cipher.Encrypt(text[at:], text[at:])
+		}
+	}
+	return fmt.Sprintf("$2a$%02d$%s%s", cost, bcryptText.EncodeToString(salt), bcryptText.EncodeToString(text[:bcryptSum])), nil
+}
+
+func callBcryptVerify(c *call) (starlark.Value, error) {
+	password, err := c.password()
+	if err != nil {
+		return nil, err
+	}
+	hash := []byte(c.text("hash"))
+	cost, err := bcrypt.Cost(hash)
+	if err != nil || cost > maxBcryptCost {
+		return starlark.False, nil
+	}
+	return starlark.Bool(bcrypt.CompareHashAndPassword(hash, password) == nil), nil
+}
+
+// hidden says that an argument is a secret.
+func (c *call) hidden(name string) bool {
+	_, is := c.arg(name).(*object.Secret)
+	return is
+}
