@@ -59,7 +59,7 @@ func tlsSpecs() []Spec {
 			}, subjectParams()...)},
 		{Name: "tls.csr", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRequest,
 			Returns: "a struct: request (PEM) and key (a secret, PEM)",
-			Doc:     "Makes a certificate request with a new key, for an authority that is elsewhere. One of dns, ips and name must be given.",
+			Doc:     "Makes a certificate request with a new key, for an authority that is elsewhere. One of dns, ips and name must be given. request of @std//certs.star sends it as a CertificateSigningRequest and waits.",
 			Params: append([]Param{
 				{Name: "dns", Type: TypeStrings, Default: "[]", Doc: "DNS names, lower case; \"*.\" may stand in front."},
 				{Name: "ips", Type: TypeStrings, Default: "[]", Doc: "IP addresses; with dns at most 100."},
