@@ -149,7 +149,7 @@ func schemas(files map[string]oldFile, note func(p string) *notes) map[string][]
 			continue
 		}
 		n := note(f.path)
-		_, err := values.ParseSchema("openapi/"+name, f.data, func(other string) ([]byte, error) {
+		schema, err := values.ParseSchema("openapi/"+name, f.data, func(other string) ([]byte, error) {
 			if data, is := out[path.Base(other)]; is {
 				return data, nil
 			}
@@ -161,6 +161,9 @@ func schemas(files map[string]oldFile, note func(p string) *notes) map[string][]
 		}
 		out[name] = f.data
 		n.add(Done, "the schema, as it is")
+		if r := schema.Remarks(); r != nil {
+			n.add(Changed, "values are not checked for all of it: %s", message.Cut(message.Line(strings.Join(r.Mistakes, "; ")), 400))
+		}
 	}
 	return out
 }
