@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"strings"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -24,6 +25,10 @@ func keepChildren(a engine.StartWatch) (filter func(map[string]any) (starlark.Va
 	}, "children of " + manager
 }
 
+// isUID says that runs find children by a key: by the uid of their parent, and not by its name. Keys of
+// objects without a namespace are as good.
+func isUID(key string) bool { return !strings.Contains(key, "/") }
+
 // unpacked are children as runs see them.
 func unpacked(rows []starlark.Value) []starlark.Value {
 	out := make([]starlark.Value, len(rows))
@@ -38,6 +43,9 @@ func unpacked(rows []starlark.Value) []starlark.Value {
 
 // Size is about the memory that is taken. See [watch.Sized].
 func (c *child) Size() int64 { return 16 + int64(len(c.packed)) }
+
+// Text returns a text in the memory of the child, where it has that. See [watch.Sharing].
+func (c *child) Text(s string) string { return c.packed.Text(s) }
 
 // String is for people who debug.
 func (c *child) String() string { return fmt.Sprintf("a child in %d bytes", len(c.packed)) }

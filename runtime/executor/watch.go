@@ -31,6 +31,7 @@ func (x *Executor) WatchSpec(ctx context.Context, a engine.StartWatch) watch.Spe
 	spec.Filter = hook.Filter(ctx, x.host, a.Watch, log)
 	if ofChildren {
 		spec.Filter, spec.FilterID = keepChildren(a)
+		spec.Asked = isUID
 	}
 	spec.Wakes, spec.WakesID = hook.Wakes(ctx, x.host, a.Hook, a.Watch, log)
 	// Not by its id, which is another one after a restart.

@@ -2,10 +2,12 @@ package object
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"maps"
 	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Packed is plain JSON data in little memory: a tenth of what its maps take. Equal data is packed to equal
@@ -25,6 +27,9 @@ const (
 	packedField // "f:" and a text
 	packedOwner // `k:{"uid":"…"}`
 	packedAgain
+	packedHex  // a text of pairs of lower-case hex digits
+	packedUID  // the value of "uid"
+	packedTime // the value of "time"
 	packedMap
 	packedList
 )
@@ -70,6 +75,14 @@ func (p Packed) Unpack() map[string]any {
 	return obj
 }
 
+// Text returns a text equal to s, in the memory of p where it is there as it is.
+func (p Packed) Text(s string) string {
+	if i := strings.Index(string(p), s); i >= 0 {
+		return string(p[i : i+len(s)])
+	}
+	return s
+}
+
 // seen are texts that may come again: a uid, a name.
 type seen struct {
 	texts [32]string
@@ -109,7 +122,7 @@ func (p *packer) value(v any) {
 		p.add(packedMap, len(v))
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			p.text(key)
-			p.value(v[key])
+			p.field(key, v[key])
 		}
 	case []any:
 		p.add(packedList, len(v))
@@ -119,6 +132,60 @@ func (p *packer) value(v any) {
 	default:
 		p.out = append(p.out, packedNil)
 	}
+}
+
+// field is the value of a field. Other texts that look like a uid stay as they are: see [Packed.Text].
+func (p *packer) field(key string, v any) {
+	text, is := v.(string)
+	if !is || key != "uid" && key != "time" || slices.Contains(p.seen.texts[:p.seen.n], text) {
+		p.value(v)
+		return
+	}
+	if id, is := uidBytes(text); is && key == "uid" {
+		p.seen.note(text)
+		p.out = append(append(p.out, packedUID), id...)
+		return
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil && timeText(at.Unix()) == text {
+		p.seen.note(text)
+		p.out = binary.AppendVarint(append(p.out, packedTime), at.Unix())
+		return
+	}
+	p.value(v)
+}
+
+// uidBytes are those that a uid is the text of, if it is one.
+func uidBytes(text string) ([]byte, bool) {
+	if len(text) != 36 {
+		return nil, false
+	}
+	id, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
+	return id, err == nil && len(id) == 16 && uidText(id) == text
+}
+
+func uidText(id []byte) string {
+	out := make([]byte, 0, 36)
+	for i, b := range id {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			out = append(out, '-')
+		}
+		out = hex.AppendEncode(out, []byte{b})
+	}
+	return string(out)
+}
+
+func timeText(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }
+
+// leastHex is the length of texts that are worth a look whether they are hex.
+const leastHex = 16
+
+// hexBytes are those that a text is the lower-case hex of, if it is that.
+func hexBytes(text string) ([]byte, bool) {
+	if len(text) < leastHex || strings.ContainsFunc(text, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') }) {
+		return nil, false
+	}
+	out, err := hex.DecodeString(text)
+	return out, err == nil
 }
 
 const ownerBefore, ownerAfter = `k:{"uid":"`, `"}`
@@ -143,6 +210,11 @@ func (p *packer) text(s string) {
 		return
 	}
 	p.seen.note(s)
+	if digest, is := hexBytes(s); is {
+		p.add(packedHex, len(digest))
+		p.out = append(p.out, digest...)
+		return
+	}
 	p.add(packedText, len(s))
 	p.out = append(p.out, s...)
 }
@@ -178,6 +250,12 @@ func (u *unpacker) number() int {
 	}
 }
 
+// signed is a number as binary.Varint has it.
+func (u *unpacker) signed() int64 {
+	n := uint64(u.number())
+	return int64(n>>1) ^ -int64(n&1)
+}
+
 func (u *unpacker) take(n int) string {
 	s := u.left[:n]
 	u.left = u.left[n:]
@@ -189,11 +267,10 @@ func (u *unpacker) value() any {
 	case packedFalse, packedTrue:
 		return tag == packedTrue
 	case packedInt:
-		n := uint64(u.number()) // as binary.Varint has it
-		return int64(n>>1) ^ -int64(n&1)
+		return u.signed()
 	case packedFloat:
 		return math.Float64frombits(binary.BigEndian.Uint64([]byte(u.take(8))))
-	case packedText, packedWord, packedField, packedOwner, packedAgain:
+	case packedText, packedWord, packedField, packedOwner, packedAgain, packedHex, packedUID, packedTime:
 		return u.text(tag)
 	case packedMap:
 		n := u.number()
@@ -227,7 +304,20 @@ func (u *unpacker) text(tag byte) string {
 	case packedAgain:
 		return u.seen.texts[u.number()]
 	}
-	s := u.take(u.number())
+	s := u.first(tag)
 	u.seen.note(s)
 	return s
+}
+
+// first is a text that was not there before.
+func (u *unpacker) first(tag byte) string {
+	switch tag {
+	case packedHex:
+		return hex.EncodeToString([]byte(u.take(u.number())))
+	case packedUID:
+		return uidText([]byte(u.take(16)))
+	case packedTime:
+		return timeText(u.signed())
+	}
+	return u.take(u.number())
 }

@@ -51,7 +51,7 @@ func (s *stream) hold(v *view, more int64) error {
 func (s *stream) recount(v *view) error {
 	sum := int64(0)
 	for _, r := range v.rows {
-		sum += r.size
+		sum += r.weight()
 	}
 	v.full = nil
 	return s.hold(v, sum-v.held)
@@ -64,7 +64,7 @@ func (s *stream) listedOne(v *view, key objectKey, out *outcome) {
 	defer s.mu.Unlock()
 	more := out.size
 	if _, r := v.find(key); r != nil {
-		more -= r.size
+		more -= r.weight()
 	}
 	if v.over == nil && v.full == nil {
 		v.full = s.hold(v, more)

@@ -6,11 +6,15 @@ import "slices"
 // came anew.
 type index map[string][]*row
 
-func (x index) add(r *row) {
+// add puts a row under those of its keys that are asked for; nil: all.
+func (x index) add(r *row, asked func(key string) bool) {
 	if x == nil || r.wakes == nil {
 		return
 	}
 	for _, key := range r.wakes.Keys {
+		if asked != nil && !asked(key) {
+			continue
+		}
 		if i, found := x.find(key, r); !found {
 			x[key] = slices.Insert(x[key], i, r)
 		}
@@ -27,8 +31,10 @@ func (x index) drop(r *row) {
 		case !found:
 		case len(x[key]) == 1:
 			delete(x, key)
-		default:
-			x[key] = slices.Delete(x[key], i, i+1)
+		default: // the key is that of a row which stays: it may lie in the memory of its result
+			rest := slices.Delete(x[key], i, i+1)
+			at, _ := slices.BinarySearch(rest[0].wakes.Keys, key)
+			x[rest[0].wakes.Keys[at]] = rest
 		}
 	}
 }
@@ -40,14 +46,14 @@ func (x index) find(key string, r *row) (int, bool) {
 
 // insert puts the row of an object that has none at its place.
 func (v *view) insert(i int, next *row) {
-	v.index.add(next)
+	v.index.add(next, v.asked)
 	v.rows = slices.Insert(v.rows, i, next)
 }
 
 // exchange puts a row in the place of that of the same object.
 func (v *view) exchange(i int, next *row) {
 	v.index.drop(v.rows[i])
-	v.index.add(next)
+	v.index.add(next, v.asked)
 	v.rows[i] = next
 }
 
@@ -56,7 +62,7 @@ func (v *view) about(key string) []*row {
 	if v.index == nil {
 		v.index = make(index)
 		for _, r := range v.rows {
-			v.index.add(r)
+			v.index.add(r, v.asked)
 		}
 	}
 	return slices.Clone(v.index[key])

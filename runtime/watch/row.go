@@ -2,6 +2,7 @@ package watch
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -28,8 +29,8 @@ type row struct {
 	value   starlark.Value
 	object  starlark.Value // what value was made of, when the view keeps that
 	wakes   *effect.Wakes
-	size    int64
 	seen    time.Duration // when it came, since the view began
+	size    int32         // in memory; the most stands for more
 	marks   Marks
 	lacks   bool // the filter fails on it, and never gave a result: value is nil
 }
@@ -42,7 +43,7 @@ func (r *row) weight() int64 {
 	if r == nil {
 		return 0
 	}
-	return r.size
+	return int64(r.size)
 }
 
 func compareKeys(a, b objectKey) int {
@@ -53,12 +54,25 @@ func compareRows(a, b *row) int { return compareKeys(a.objectKey, b.objectKey) }
 
 // row is what is kept of an object at a version.
 func (o outcome) row(key objectKey, version uint64, seen time.Duration) *row {
-	return &row{objectKey: key, version: version, value: o.value, object: o.object, wakes: o.wakes, marks: o.marks, size: o.size, seen: seen}
+	if texts, is := o.value.(Sharing); is {
+		key = objectKey{texts.Text(key.namespace), texts.Text(key.name)}
+	}
+	size := int32(min(o.size, math.MaxInt32))
+	return &row{objectKey: key, version: version, value: o.value, object: o.object, wakes: o.wakes, marks: o.marks, size: size, seen: seen}
+}
+
+// keep has the row of an object keep the result that the row before it has, for they are equal, and the texts
+// that lie in its memory.
+func (r *row) keep(before *row) {
+	r.objectKey, r.value = before.objectKey, before.value
+	if before.wakes.Equal(r.wakes) {
+		r.wakes = before.wakes
+	}
 }
 
 // outcome is what the filter has made of the object.
 func (r *row) outcome() outcome {
-	return outcome{value: r.value, object: r.object, keep: true, wakes: r.wakes, marks: r.marks, size: r.size}
+	return outcome{value: r.value, object: r.object, keep: true, wakes: r.wakes, marks: r.marks, size: int64(r.size)}
 }
 
 func (r *row) event(typ EventType, seen time.Time) Event {

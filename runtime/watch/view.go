@@ -31,9 +31,10 @@ type view struct {
 	began   time.Time
 	filter  Filter
 	wakes   Wakes
-	holder  string          // the finalizer of marks, or ""
-	exclude map[string]bool // namespaces whose objects are left out
-	only    map[string]bool // the names of the others, when they are selected here
+	asked   func(key string) bool // of keys, see [Spec].Asked
+	holder  string                // the finalizer of marks, or ""
+	exclude map[string]bool       // namespaces whose objects are left out
+	only    map[string]bool       // the names of the others, when they are selected here
 	omit    func(map[string]any) bool
 	objects bool // the objects are kept, too
 	both    bool // results hold them
@@ -64,7 +65,7 @@ type view struct {
 
 // newView makes the view of what a subscription wants kept.
 func newView(spec Spec) *view {
-	v := &view{began: time.Now(), filter: spec.Filter, wakes: spec.Wakes, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, both: spec.Both, old: spec.Old, each: spec.Each, subs: map[*subscription]bool{},
+	v := &view{began: time.Now(), filter: spec.Filter, wakes: spec.Wakes, asked: spec.Asked, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, both: spec.Both, old: spec.Old, each: spec.Each, subs: map[*subscription]bool{},
 		apart: spec.Apart && (spec.Filter != nil || spec.Wakes != nil)}
 	for _, namespace := range spec.ExcludeNamespaces {
 		if v.exclude == nil {
@@ -142,7 +143,21 @@ func (v *view) run(obj map[string]any) (out outcome) {
 	if out.wakes, out.err = v.wakes(obj); out.err != nil {
 		return outcome{err: out.err}
 	}
+	out.share()
 	return out
+}
+
+// share has whom the object concerns said in texts that the result holds.
+func (o *outcome) share() {
+	texts, is := o.value.(Sharing)
+	if !is || o.wakes == nil {
+		return
+	}
+	keys := make([]string, len(o.wakes.Keys))
+	for i, key := range o.wakes.Keys {
+		keys[i] = texts.Text(key)
+	}
+	o.wakes = &effect.Wakes{Keys: keys}
 }
 
 // keep is what the view keeps of an object, without whom that concerns.
@@ -286,7 +301,7 @@ func (v *view) keepSame(current, next *row) {
 	if v.both {
 		v.values = nil
 	} else {
-		next.value = current.value
+		next.keep(current)
 	}
 }
 

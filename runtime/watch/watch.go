@@ -66,6 +66,9 @@ type Spec struct {
 	Wakes Wakes
 	// WakesID is for Wakes what FilterID is for Filter.
 	WakesID string
+	// Asked says of which keys [Manager.About] may be asked; nil: of all. It goes with Wakes: the same
+	// WakesID has the same one.
+	Asked func(key string) bool
 	// Apart has the filter and Wakes called by their own goroutine, so that nobody else waits
 	// for them. Module is who waits: one module has few such calls at a time.
 	Apart  bool
@@ -110,6 +113,13 @@ type Wakes func(obj map[string]any) (*effect.Wakes, error)
 
 // Sized is a result that knows how many bytes of memory are kept of one object, elsewhere too.
 type Sized interface{ Size() int64 }
+
+// Sharing is a result that holds texts of its object. Names and keys that are kept beside it are kept there
+// where it can be.
+type Sharing interface {
+	// Text returns a text that is equal to s.
+	Text(s string) string
+}
 
 // EventType says what happened to an object, as seen through the filter: one that
 // the filter begins to keep is Added, one that it no longer keeps is Deleted.
