@@ -124,8 +124,8 @@ func ownedItem(item any, owned map[string]any) (any, bool) {
 		}
 		m = maps.Clone(m)
 		keys, _ := decodeKeys(text)
-		for key := range keys { // some are given by default, and owned by nobody
-			m[key] = item.(map[string]any)[key]
+		for _, k := range keys { // some are given by default, and owned by nobody
+			m[k.name] = item.(map[string]any)[k.name]
 		}
 		return m, true
 	}

@@ -151,8 +151,8 @@ func names(kind, text string, item any) bool {
 		if !ok || err != nil {
 			return false
 		}
-		for key, value := range keys {
-			if has, there := fields[key]; there && !equal(has, value) {
+		for _, k := range keys {
+			if has, there := fields[k.name]; there && !equal(has, k.value) {
 				return false
 			}
 		}
@@ -168,18 +168,12 @@ func isNamed(kind, text string, item any) bool {
 	}
 	fields, _ := item.(map[string]any)
 	keys, err := decodeKeys(text)
-	for key, value := range keys {
-		if there, ok := fields[key]; !ok || !equal(value, there) {
+	for _, k := range keys {
+		if there, ok := fields[k.name]; !ok || !equal(k.value, there) {
 			return false
 		}
 	}
 	return err == nil
-}
-
-func decodeKeys(text string) (map[string]any, error) {
-	var keys map[string]any
-	err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &keys)
-	return keys, err
 }
 
 func decodeAny(text string) (any, error) {

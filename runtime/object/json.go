@@ -49,14 +49,9 @@ func appendText(out []byte, s string) ([]byte, error) {
 
 func appendMap(out []byte, m map[string]any) ([]byte, error) {
 	var room [16]string
-	keys := room[:0]
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
 	var err error
 	out = append(out, '{')
-	for i, key := range keys {
+	for i, key := range appendKeys(room[:0], m) {
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -69,6 +64,15 @@ func appendMap(out []byte, m map[string]any) ([]byte, error) {
 		}
 	}
 	return append(out, '}'), nil
+}
+
+// appendKeys appends the keys of m to out, which is empty, in their order.
+func appendKeys(out []string, m map[string]any) []string {
+	for key := range m {
+		out = append(out, key)
+	}
+	slices.Sort(out)
+	return out
 }
 
 func appendList(out []byte, list []any) ([]byte, error) {

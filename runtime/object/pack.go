@@ -3,7 +3,6 @@ package object
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -120,7 +119,8 @@ func (p *packer) value(v any) {
 		p.text(v)
 	case map[string]any:
 		p.add(packedMap, len(v))
-		for _, key := range slices.Sorted(maps.Keys(v)) {
+		var room [16]string
+		for _, key := range appendKeys(room[:0], v) {
 			p.text(key)
 			p.field(key, v[key])
 		}

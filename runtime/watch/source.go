@@ -247,16 +247,20 @@ type frames struct {
 func (f *frames) next() (watch.EventType, map[string]any, error) {
 	var frame struct {
 		Type   watch.EventType `json:"type"`
-		Object map[string]any  `json:"object"`
+		Object any             `json:"object"` // a map would be filled by reflection
 	}
-	if f.decoder.Decode(&frame) != nil || frame.Object == nil {
+	if f.decoder.Decode(&frame) != nil {
+		return "", nil, errEnded
+	}
+	obj, is := frame.Object.(map[string]any)
+	if !is {
 		return "", nil, errEnded
 	}
 	f.idle.Reset(f.patient)
 	if frame.Type == watch.Error {
-		return "", nil, apierrors.FromObject(statusOf(frame.Object))
+		return "", nil, apierrors.FromObject(statusOf(obj))
 	}
-	return frame.Type, frame.Object, nil
+	return frame.Type, obj, nil
 }
 
 func (f *frames) close() {

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"strconv"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// listKey is a field that an item of a list is known by.
+type listKey struct {
+	name  string
+	value any
+}
+
+// decodeKeys reads the fields in the name of an item. It runs several times for each child in each run of its
+// parent, so names as the API server writes nearly all of them are read without the decoder of JSON.
+func decodeKeys(text string) ([]listKey, error) {
+	if keys := plainKeys(text); keys != nil {
+		return keys, nil
+	}
+	var fields map[string]any
+	err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &fields)
+	keys := make([]listKey, 0, len(fields))
+	for name, value := range fields {
+		keys = append(keys, listKey{name, value})
+	}
+	return keys, err
+}
+
+// plainKeys reads names like {"port":80,"protocol":"TCP"}; nil for others.
+func plainKeys(text string) []listKey {
+	rest, is := strings.CutPrefix(text, "{")
+	var keys []listKey
+	for is {
+		var k listKey
+		if k.name, rest, is = plainText(rest); !is || has(keys, k.name) || !strings.HasPrefix(rest, ":") {
+			return nil
+		}
+		if k.value, rest, is = plainValue(rest[1:]); !is {
+			return nil
+		}
+		if keys = append(keys, k); rest == "}" {
+			return keys
+		}
+		rest, is = strings.CutPrefix(rest, ",")
+	}
+	return nil
+}
+
+func has(keys []listKey, name string) bool {
+	for _, k := range keys {
+		if k.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// plainText reads a text in quotes that stands for itself.
+func plainText(s string) (text, rest string, is bool) {
+	for i := 1; i < len(s) && s[0] == '"'; i++ {
+		switch b := s[i]; {
+		case b == '"':
+			return s[1:i], s[i+1:], true
+		case b < ' ', b > '~', b == '\\':
+			return "", "", false
+		}
+	}
+	return "", "", false
+}
+
+// plainValue reads such a text, or a number without a sign.
+func plainValue(s string) (value any, rest string, is bool) {
+	if text, rest, is := plainText(s); is {
+		return text, rest, true
+	}
+	end := strings.IndexAny(s, ",}")
+	if end <= 0 || s[0] < '1' || s[0] > '9' {
+		return nil, "", false
+	}
+	n, err := strconv.ParseInt(s[:end], 10, 64)
+	return n, s[end:], err == nil
+}
