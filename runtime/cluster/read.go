@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -206,12 +207,16 @@ func decodeItems(d kjson.Decoder, fn func(map[string]any) error) error {
 		return fmt.Errorf("the API server's list cannot be read: items is no list")
 	}
 	for d.More() {
-		var obj map[string]any
-		if err := d.Decode(&obj); err != nil {
+		var item any // a map would be filled by reflection
+		if err := d.Decode(&item); err != nil {
 			return fmt.Errorf("the API server's list cannot be read: %w", err)
 		}
-		if obj == nil {
+		if item == nil {
 			continue
+		}
+		obj, is := item.(map[string]any)
+		if !is {
+			return errors.New("the API server's list cannot be read: an item is no object")
 		}
 		if err := fn(obj); err != nil {
 			return err

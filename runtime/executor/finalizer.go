@@ -50,6 +50,7 @@ func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer,
 	} else if err != nil {
 		return err
 	}
+	m.Metadata = true // each start lists all objects of the kind
 	var refs []effect.Ref
 	_, err = c.Each(ctx, m, "", metav1.ListOptions{}, func(obj map[string]any) error {
 		held, _ := object.Get(obj, []string{"metadata", "finalizers"})
