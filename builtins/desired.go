@@ -86,7 +86,7 @@ func desiredSpecs() []Spec {
 				{Name: "obj", Type: TypeDict, Doc: "The object: apiVersion, kind, metadata.name and the fields that it should have; others may set all other fields. Its kind must be in owns. metadata.namespace defaults to the parent's, or else to the module's."},
 				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the part, unique in the list, for after= and messages; None: kind, namespace and name, \"Deployment shop/web\"."},
 				{Name: "after", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Names of parts that must be written and ready before this one is made, or comes to a new state. To put back what somebody has changed waits for none of them. Parts are deleted in the reverse order."},
-				{Name: "ready", Type: TypeAny, Default: `"auto"`, Keyword: true, Doc: "How to tell that it is ready: \"auto\", by its status; \"exists\", once it is there; or a function that takes the child and returns True or False."},
+				{Name: "ready", Type: TypeAny, Default: `"auto"`, Keyword: true, Doc: "How to tell that it is ready: \"auto\", by its status; \"exists\", once it is there; or a function that takes the child and returns True or False. The child has .kind, .namespace, .name, .ready and .reason, as \"auto\" tells them, and .deleting; its spec and status are in a row of reads=, which a function inside of desired may look at, too."},
 				{Name: "update", Type: TypeString, Default: `"apply"`, Keyword: true, Doc: "How it comes to a new state: \"apply\" changes it; \"recreate\" changes it too, and where the API server refuses that, because a field cannot be changed, deletes it and makes it anew; \"never\" leaves it as it was made."},
 				{Name: "owner", Type: TypeBool, Default: "None", Keyword: true, Doc: "Whether the parent becomes its owner, so that Kubernetes deletes it with the parent; None: where that is possible, in the parent's namespace or below a cluster-scoped parent. Without it Starling deletes it, for which a finalizer keeps the parent."},
 				{Name: "retain", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether it stays when desired does not list it any more, and when the parent is deleted."},
@@ -98,11 +98,11 @@ func desiredSpecs() []Spec {
 			Params: []Param{
 				{Name: "parts", Type: TypeList, Doc: "The parts: a list of part(…)."},
 				{Name: "max_unavailable", Type: TypeInt, Default: "1", Keyword: true, Doc: "How many of them may be on their way, or not ready, at a time."},
-				{Name: "order", Type: TypeFunction, Default: "None", Keyword: true, Doc: "A function that takes a child and returns an int or a text; small ones go first. None: as they are listed."},
+				{Name: "order", Type: TypeFunction, Default: "None", Keyword: true, Doc: "A function that takes a child, as that of part(ready=) does, and returns an int or a text; small ones go first. None: as they are listed."},
 				{Name: "pause", Type: TypeFunction, Default: "None", Keyword: true, Doc: "A function that takes ctx and returns why no other one begins now, or None."},
 			}},
 		{Name: "stalled", Phases: PhaseDesired, call: callStalled, Returns: answer,
-			Doc:    "Answer of desired: there is nothing to be done before somebody changes the parent. Nothing is written or deleted.",
+			Doc:    "Answer of desired: nothing can be done before something changes at which desired has looked, most often the parent. Nothing is written or deleted.",
 			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason, for people; shown as a failure."}}},
 	}, generateSpecs()...)
 }

@@ -16,8 +16,8 @@ import (
 
 func watchSpec() Spec {
 	return Spec{
-		Name: "k8s.watch", Phases: PhaseLoad, call: callWatch, Returns: "a binding for hook(on = […])",
-		Doc: "Triggers when an object appears, changes as far as its filter shows it, or goes away, and keeps the snapshot ctx.snapshots[name] of all of them, sorted by namespace and name. Secrets need a grant of list and watch. Objects of Starling itself are left out.",
+		Name: "k8s.watch", Phases: PhaseLoad, call: callWatch, Returns: "a binding for hook(on = […]), or for parent= and reads= of controller(…)",
+		Doc: "Triggers when an object appears, changes as far as its filter shows it, or goes away, and keeps the snapshot ctx.snapshots[name] of all of them, sorted by namespace and name. For a controller it selects the parents, or the rows of one name of reads=. Secrets need a grant of list and watch. Objects of Starling itself are left out.",
 		Params: []Param{
 			{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
 			{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},
