@@ -224,7 +224,7 @@ func (s *Store) crdChanged(before, after map[string]any) {
 		if v.Served {
 			s.kinds[k.GVR()] = k
 		}
-		if v.Storage && before != nil {
+		if v.Storage && (before != nil || s.over == nil) { // a new one may be of a kind that was made up, see [Store.Serve]
 			s.readAgain(k)
 		}
 	}
@@ -235,11 +235,21 @@ func (s *Store) crdChanged(before, after map[string]any) {
 func (s *Store) readAgain(k *kind) {
 	t := s.table(k.groupResource())
 	for _, key := range t.keys {
-		obj := runtime.DeepCopyJSON(t.objects[key])
-		if _, err := decodeCustom(k.crd, obj); err == nil {
-			t.objects[key] = obj
+		before := t.objects[key]
+		t.objects[key] = asDefined(k, before)
+		if known := s.knownIn(k); known[key] != nil && versionOf(known[key]) == versionOf(before) {
+			known[key] = t.objects[key]
 		}
 	}
+}
+
+// asDefined is a copy of a stored object as the schema of its kind makes it.
+func asDefined(k *kind, obj map[string]any) map[string]any {
+	out := runtime.DeepCopyJSON(obj)
+	if _, err := decodeCustom(k.crd, out); err != nil {
+		return obj
+	}
+	return out
 }
 
 // establish gives a CRD the status that the real server's controllers give it.

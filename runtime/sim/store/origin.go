@@ -226,6 +226,9 @@ func (s *Store) take(k *kind, key string, obj map[string]any) {
 		return
 	}
 	obj = storedForm(k, obj)
+	if k.crd != nil && s.defines(k) {
+		obj = asDefined(k, obj)
+	}
 	known[key], t.objects[key] = obj, obj
 	at, _ := slices.BinarySearch(t.keys, key)
 	t.keys = slices.Insert(t.keys, at, key)
@@ -233,6 +236,20 @@ func (s *Store) take(k *kind, key string, obj map[string]any) {
 	if version, err := strconv.ParseInt(versionOf(obj), 10, 64); err == nil && version > s.version {
 		s.version = version
 	}
+}
+
+// defines says whether the definition of a kind is not the origin's.
+func (s *Store) defines(k *kind) bool {
+	crds := s.kind(crdGVR)
+	return crds != nil && versionOf(s.table(crdResource).objects[k.crd.name]) != versionOf(s.knownIn(crds)[k.crd.name])
+}
+
+// knownIn are the objects of a kind as they were found, nil when there is no origin.
+func (s *Store) knownIn(k *kind) map[string]map[string]any {
+	if s.over == nil {
+		return nil
+	}
+	return s.over.known[k.keptIn()]
 }
 
 // lost says whether an owner that is not found is gone for certain. In an origin it

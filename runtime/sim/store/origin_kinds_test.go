@@ -161,3 +161,34 @@ func decoded(t *testing.T, text string) map[string]any {
 	}
 	return out
 }
+
+// Objects that were there before their definition are as it says once it comes: it sets defaults when they are
+// read. That changes none of them.
+func TestADefinitionComesAfterItsObjects(t *testing.T) {
+	b := sharedBuiltins()
+	below := New(Options{Builtins: b})
+	below.Serve(Kind{Group: "example.com", Version: "v1", Kind: "Thing", Plural: "things", Namespaced: true})
+	of := Target{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}, Namespace: "default"}
+	thing := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "old", "namespace": "default"}, "spec": map[string]any{}}
+	if _, err := below.Create(of, thing, WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	over, err := Over(Options{Builtins: b}, below.AsOrigin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range []*Store{over, below} {
+		if _, err := s.Create(Target{GVR: crdGVR}, decoded(t, manyVersions), WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.List(of, ListOptions{})
+		if err != nil || len(list.Items) != 1 || fmt.Sprint(list.Items[0]["spec"]) != "map[n:3]" {
+			t.Errorf("%d: %v, error %v", i, list.Items, err)
+		}
+	}
+	for _, d := range over.Differences() {
+		if d.Kind.Kind == "Thing" {
+			t.Errorf("changed: %+v", d)
+		}
+	}
+}
