@@ -192,8 +192,16 @@ func (d *testAnswer) actions(thread *starlark.Thread, children []reconcile.Child
 	if d.Hold {
 		return actionValues(actions), nil
 	}
+	ctx := NewDesiredCtx(d.key, d.parent, children, d.lookups)
+	for i := range d.Parts { // objects of others, of which it has no fields yet
+		id := d.Parts[i].ID
+		at := slices.IndexFunc(children, func(c reconcile.Child) bool { return id.Fields && !c.Fields && c.Ref == id.Ref })
+		if at >= 0 {
+			children = append(children, reconcile.Child{ID: id, UID: children[at].UID, Deleting: children[at].Deleting, Ready: true})
+		}
+	}
 	err := d.ask(func() (err error) {
-		actions, err = d.Actions(thread, NewDesiredCtx(d.key, d.parent, children, d.lookups), reconcile.Inventory{Children: children})
+		actions, err = d.Actions(thread, ctx, reconcile.Inventory{Children: children})
 		return err
 	})
 	return actionValues(actions), err
