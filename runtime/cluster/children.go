@@ -55,11 +55,14 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 		p.seen = true // the watch shows none; an apply for no object meets a conflict where one is, which then is read
 		p.ours = func(live map[string]any) error {
 			if !madeFor(live, m.Object, manager) {
-				_, of := reconcile.ParentOf(m.Object)
-				keeper := reconcile.Keeper(live, of)
+				parent := reconcile.Parent{Controller: labelOf(m.Object)}
+				parent.Key, parent.UID = reconcile.ParentOf(m.Object)
+				keeper := reconcile.Keeper(live, parent)
 				switch {
 				case m.Adopt && keeper == "":
 					return nil
+				case keeper == "":
+					return fmt.Errorf("cannot apply %s: it is there, and this controller did not make it for this parent: delete it, give the child another name, or say adopt = True, if the part has no fill", m.Ref)
 				case m.Adopt:
 					return fmt.Errorf("cannot apply %s: it is there, and is not taken over, as %s: delete it, or give the child another name", m.Ref, keeper)
 				}

@@ -63,7 +63,7 @@ func (d *decision) children() []reconcile.Child {
 		c := reconcile.ChildOf(live)
 		if !d.r.Family.Writer(live).Ours {
 			c.Foreign = "somebody else, who has copied it"
-			c.Adopt = d.r.Hook.Controller.Adopt && reconcile.Keeper(live, d.parent.UID) == ""
+			c.Adopt = d.r.Hook.Controller.Adopt && reconcile.Keeper(live, d.parent) == ""
 		}
 		out = append(out, c)
 	}

@@ -119,19 +119,23 @@ func ChildOf(obj map[string]any) Child {
 	return c
 }
 
-// Keeper says why an object that is there is not taken over for the parent with a uid, "" when it may be.
-func Keeper(obj map[string]any, uid string) string {
+// Keeper says why an object that is there is not taken over for a parent, "" when it may be. An object that a
+// former parent of this name has left, for it is retained, may be.
+func Keeper(obj map[string]any, parent Parent) string {
 	meta, _ := obj["metadata"].(map[string]any)
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	owners, _ := meta["ownerReferences"].([]any)
 	for _, o := range owners {
-		if owner, _ := o.(map[string]any); owner["controller"] == true && owner["uid"] != uid {
+		if owner, _ := o.(map[string]any); owner["controller"] == true && owner["uid"] != parent.UID {
 			return "it belongs to " + text(owner, "kind") + " " + text(owner, "name")
 		}
 	}
 	annotations, _ := meta["annotations"].(map[string]any)
-	switch key, of := ParentOf(obj); {
-	case of != "" && of != uid:
+	labels, _ := meta["labels"].(map[string]any)
+	key, of := ParentOf(obj)
+	left := text(annotations, RetainAnnotation) == "true" && key == parent.Key && text(labels, ControllerLabel) == parent.Controller
+	switch {
+	case of != "" && of != parent.UID && !left:
 		return "it is a child of " + key
 	case text(annotations, effect.MadeByAnnotation) != "":
 		return "it is made by a hook"

@@ -76,16 +76,23 @@ func TestKeeper(t *testing.T) {
 	owner := func(uid string, controller bool) []any {
 		return []any{map[string]any{"kind": "Deployment", "name": "web", "uid": uid, "controller": controller}}
 	}
+	child := func(parent, controller, retain string) map[string]any {
+		return map[string]any{"metadata": map[string]any{
+			"labels":      map[string]any{ControllerLabel: controller},
+			"annotations": map[string]any{ParentAnnotation: parent, ParentUIDAnnotation: "v", RetainAnnotation: retain},
+		}}
+	}
 	for want, objects := range map[string][]map[string]any{
-		"":                              {{}, meta("ownerReferences", owner("u", true)), meta("ownerReferences", owner("v", false)), meta("annotations", map[string]any{ParentUIDAnnotation: "u"})},
+		"":                              {{}, meta("ownerReferences", owner("u", true)), meta("ownerReferences", owner("v", false)), meta("annotations", map[string]any{ParentUIDAnnotation: "u"}), child("shop/blog", "c", "true")},
 		"it belongs to Deployment web":  {meta("ownerReferences", owner("v", true))},
-		"it is a child of shop/wiki":    {meta("annotations", map[string]any{ParentAnnotation: "shop/wiki", ParentUIDAnnotation: "v"})},
+		"it is a child of shop/wiki":    {meta("annotations", map[string]any{ParentAnnotation: "shop/wiki", ParentUIDAnnotation: "v"}), child("shop/wiki", "c", "true")},
+		"it is a child of shop/blog":    {child("shop/blog", "c", "false"), child("shop/blog", "d", "true")},
 		"it is of the Helm release web": {meta("annotations", map[string]any{"meta.helm.sh/release-name": "web"})},
 		"it is made by a hook":          {meta("annotations", map[string]any{effect.MadeByAnnotation: "x"})},
 		"it is being deleted":           {meta("deletionTimestamp", "2026-01-01T00:00:00Z")},
 	} {
 		for i, obj := range objects {
-			if got := Keeper(obj, "u"); got != want {
+			if got := Keeper(obj, Parent{Key: "shop/blog", UID: "u", Controller: "c"}); got != want {
 				t.Errorf("%d: %q, want %q", i, got, want)
 			}
 		}
