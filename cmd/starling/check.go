@@ -20,6 +20,7 @@ type checkFlags struct {
 	output  string
 	strict  bool
 	openapi string
+	links   bool
 }
 
 // maxOpenAPI bounds the file of --openapi; that of a large cluster has 10 MiB.
@@ -30,7 +31,8 @@ func newCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [TREE...]",
 		Short: "Look at module trees without a cluster, and tell all that is wrong",
-		Long: `Loads each module tree (the default is the current folder) as starling run does,
+		Long: `Loads each module tree (the default is the current folder; a:b is one tree in the
+folders a and b) as starling run does,
 and tells all errors at once, with their lines: what does not load, kinds and values
 that there are not, hooks that set the same value, charts that do not render,
 comparisons that are always False, loads that nobody uses. Nothing is written and no
@@ -43,6 +45,7 @@ Errors make the exit code 1; warnings do with --strict; notes never do.`,
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text or json")
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "count warnings as errors")
+	linksFlag(cmd.Flags(), &f.links)
 	cmd.Flags().StringVar(&f.openapi, "openapi", "", "`file` with what a cluster serves, from kubectl get --raw /openapi/v2: kinds are looked up there")
 	return cmd
 }
@@ -89,7 +92,7 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 	var errors, warnings int
 	renderer := newRenderer()
 	for _, dir := range args {
-		read, err := tree.ReadDir(dir, tree.Options{})
+		read, err := tree.ReadDir(dir, tree.Options{FollowLinks: f.links})
 		if err != nil {
 			return err
 		}

@@ -30,6 +30,7 @@ const devQuiet = 50 * time.Millisecond
 type devFlags struct {
 	instance instance
 	http     []string
+	links    bool
 	cluster  devCluster
 }
 
@@ -54,6 +55,7 @@ what is in it besides. No real cluster is asked. Ctrl-C ends it.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	fs := cmd.Flags()
+	linksFlag(fs, &f.links)
 	fs.StringArrayVarP(&f.cluster.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster")
 	fs.StringVar(&f.cluster.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
 	fs.StringArrayVar(&f.http, "http", nil, "`HOST=FILE`: what the host answers http.get with; others give no answer")
@@ -71,7 +73,7 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 	}
 	tameLibraries()
 	tuneTests()
-	if _, err := tree.ReadDir(dir, tree.Options{Empty: true}); err != nil {
+	if _, err := tree.ReadDir(dir, tree.Options{Empty: true, FollowLinks: f.links}); err != nil {
 		return err
 	}
 	shared := store.NewBuiltins()
@@ -84,7 +86,7 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 		dir: dir, out: cmd.OutOrStdout(), color: colorful(cmd),
 	}
 	reload.Run(cmd.Context(), reload.Options{
-		Dir: dir, Tree: tree.Options{Empty: true}, Files: append(f.cluster.paths(), slices.Collect(maps.Values(answers))...), Quiet: devQuiet,
+		Dir: dir, Tree: tree.Options{Empty: true, FollowLinks: f.links}, Files: append(f.cluster.paths(), slices.Collect(maps.Values(answers))...), Quiet: devQuiet,
 		Changed: d.look, Failed: d.unreadable, Log: zerolog.Nop(),
 	})
 	return nil // Ctrl-C

@@ -33,6 +33,9 @@ line for each module that it has changed; a module with an error stays as it is.
   starling fetch --modules addons --update web`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneFolder(o.Dir); err != nil {
+				return err
+			}
 			o.Modules = args
 			stdlog.SetOutput(io.Discard) // Helm tells there of entries of an index that it skips
 			results, err := fetch.Tree(cmd.Context(), o)
@@ -52,6 +55,7 @@ line for each module that it has changed; a module with an error stays as it is.
 		},
 	}
 	cmd.Flags().StringVar(&o.Dir, "modules", ".", "`folder` with all modules")
+	linksFlag(cmd.Flags(), &o.FollowLinks)
 	cmd.Flags().BoolVar(&o.Update, "update", false, "choose the newest versions that module() and Chart.yaml allow, whatever the locks name")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long the charts of one module may take")
 	return cmd

@@ -30,6 +30,7 @@ printed, and MIGRATION.md in the new folder has it, too.`,
 	}
 	from.flags(cmd)
 	cmd.PersistentFlags().StringVar(&modules, "modules", ".", "`folder` with all modules")
+	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return oneFolder(modules) }
 	cmd.AddCommand(&cobra.Command{
 		Use:   "module NAME",
 		Short: "Write a module: chart, values, schemas and a hook",

@@ -27,6 +27,7 @@ type rbacFlags struct {
 	files          []string
 	live           bool
 	makeNamespaces bool
+	links          bool
 }
 
 func newRBACCommand() *cobra.Command {
@@ -54,6 +55,7 @@ among them, are given for the whole cluster.`,
 		RunE: f.run,
 	}
 	f.instance.addNames(cmd.Flags())
+	linksFlag(cmd.Flags(), &f.links)
 	cmd.Flags().StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap says, as in a tree's values.yaml: charts are rendered with it; - is stdin")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
 	cmd.Flags().BoolVar(&f.live, "live", false, "let hooks look for values in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
@@ -78,7 +80,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	tameLibraries()
 	klog.SetLogger(logr.Discard())
-	read, err := tree.ReadDir(args[0], tree.Options{})
+	read, err := tree.ReadDir(args[0], tree.Options{FollowLinks: f.links})
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (f *runFlags) follow(ctx context.Context, driver *live.Driver, digest strin
 		cache.Keep(t)
 	}
 	reload.Run(ctx, reload.Options{
-		Dir: f.modules, Tree: tree.Options{Archives: cache.Archive}, Wake: cache.Changed(),
+		Dir: f.modules, Tree: tree.Options{Archives: cache.Archive, FollowLinks: f.links}, Wake: cache.Changed(),
 		Digest: digest, Changed: changed, Failed: driver.ReloadFailed, Log: log,
 	})
 }

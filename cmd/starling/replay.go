@@ -25,6 +25,7 @@ type replayFlags struct {
 	instance instance
 	keys     recordKeyFlags
 	modules  string
+	links    bool
 	output   string
 }
 
@@ -53,7 +54,8 @@ tree would have answered. Exits with 1 when it is not the same.`,
 	f.instance.addFlags(cmd.Flags())
 	f.keys.addFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text, json or yaml")
-	cmd.Flags().StringVar(&f.modules, "modules", "", "`folder` of a module tree, whose hook is run instead of the recorded one")
+	cmd.Flags().StringVar(&f.modules, "modules", "", modulesUsage+", whose hook is run instead of the recorded one")
+	linksFlag(cmd.Flags(), &f.links)
 	return cmd
 }
 
@@ -79,7 +81,7 @@ func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, id stri
 	}
 	o := record.ReplayOptions{Governor: script.NewGovernor(script.GovernorOptions{})}
 	if f.modules != "" {
-		t, err := tree.ReadDir(f.modules, tree.Options{})
+		t, err := tree.ReadDir(f.modules, tree.Options{FollowLinks: f.links})
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,7 @@ import (
 type runFlags struct {
 	instance instance
 	modules  string
+	links    bool
 	access   access
 	webhooks webhookFlags
 	receive  receiveFlags
@@ -67,7 +68,8 @@ or deleting, starling touches nothing that runs.`,
 	}
 	fs := cmd.Flags()
 	f.instance.addFlags(fs)
-	fs.StringVar(&f.modules, "modules", "", "`folder` of the module tree (required)")
+	fs.StringVar(&f.modules, "modules", "", modulesUsage+" (required)")
+	linksFlag(fs, &f.links)
 	f.access.addFlags(fs)
 	f.access.addLimits(fs)
 	f.webhooks.addFlags(fs)
@@ -86,7 +88,7 @@ or deleting, starling touches nothing that runs.`,
 
 // plan is a run that writes nothing.
 func (f *runFlags) plan(cmd *cobra.Command) error {
-	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, live: true, pause: f.pause}}
+	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, links: f.links, live: true, pause: f.pause}}
 	return p.run(cmd)
 }
 
@@ -121,7 +123,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	loader := newLoader(log, marks)
 	cache := fetch.NewCache(fetch.CacheOptions{Dir: filepath.Join(f.instance.StateDir, "charts"), Log: log})
 	go cache.Run(ctx) // no end waits for a server that does not answer
-	gen, err := f.load(ctx, loader, tree.Options{Archives: cache.Archive})
+	gen, err := f.load(ctx, loader, tree.Options{Archives: cache.Archive, FollowLinks: f.links})
 	switch {
 	case ctx.Err() != nil:
 		return nil // told to stop meanwhile

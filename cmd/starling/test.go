@@ -37,6 +37,7 @@ type testFlags struct {
 	seed     uint64
 	cover    bool
 	page     string
+	links    bool
 }
 
 // goFlags are those that may be written as Go people type them, with one dash.
@@ -65,6 +66,7 @@ one module or of a whole tree, or a folder with /... for all below it; the defau
 	flags.IntVar(&f.explore, "explore", 0, "run each test also in `n` other orders of events, with failing calls and crashes; the end must be the same")
 	flags.Uint64Var(&f.seed, "seed", 0, "run each test also in the order of this `seed`, which --explore has named")
 	flags.BoolVar(&f.cover, "cover", false, "tell how many statements of each .star file the tests have run, and the lines of the others")
+	linksFlag(flags, &f.links)
 	flags.StringVar(&f.page, "cover-html", "", "write what --cover tells, and the files in colours, to the HTML page `file`")
 	return cmd
 }
@@ -122,7 +124,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 	go shared.Warm() // while the trees load
 	cache, governor := script.NewCache(), script.NewGovernor(script.GovernorOptions{Soft: testHeap()})
 	for _, root := range roots {
-		t, err := tree.ReadDir(root.dir, tree.Options{Empty: true})
+		t, err := tree.ReadDir(root.dir, tree.Options{Empty: true, FollowLinks: f.links})
 		if err != nil {
 			return err
 		}

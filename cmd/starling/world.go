@@ -41,6 +41,7 @@ type worldFlags struct {
 	instance instance
 	access   access
 	modules  string
+	links    bool // follow those that lead out of the tree
 	config   string
 	// text is what the file of config holds, once the world is open.
 	text    []byte
@@ -58,7 +59,8 @@ func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 	if f.scratch {
 		needed = ""
 	}
-	fs.StringVar(&f.modules, "modules", "", "`folder` of the module tree"+needed)
+	fs.StringVar(&f.modules, "modules", "", modulesUsage+needed)
+	linksFlag(fs, &f.links)
 	fs.StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
 	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml; - is stdin")
 	f.instance.addNames(fs)
@@ -122,7 +124,7 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 
 // load reads and compiles the module tree as it is now.
 func (f *worldFlags) load(ctx context.Context, number int) (*generation.Generation, error) {
-	read := func() (*tree.Tree, error) { return tree.ReadDir(f.modules, tree.Options{}) }
+	read := func() (*tree.Tree, error) { return tree.ReadDir(f.modules, tree.Options{FollowLinks: f.links}) }
 	if f.modules == "" {
 		read = func() (*tree.Tree, error) { return tree.Read(embed.FS{}, tree.Options{Empty: true}) }
 	}

@@ -33,6 +33,8 @@ type Options struct {
 	// Update takes the newest versions that module() and Chart.yaml allow, in the place of those that
 	// the locks name.
 	Update bool
+	// FollowLinks is that of [tree.Options].
+	FollowLinks bool
 	// Timeout bounds the work on one module; default one minute.
 	Timeout time.Duration
 	// Transport carries the requests; nil means [http.DefaultTransport].
@@ -60,7 +62,7 @@ func Tree(ctx context.Context, o Options) ([]Result, error) {
 		o.Timeout = time.Minute
 	}
 	// Without its lock: that may not fit, and is what is made here.
-	t, err := tree.ReadDir(o.Dir, tree.Options{Unlocked: true})
+	t, err := tree.ReadDir(o.Dir, tree.Options{Unlocked: true, FollowLinks: o.FollowLinks})
 	if err != nil {
 		return nil, err
 	}

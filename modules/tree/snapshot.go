@@ -149,7 +149,7 @@ func (r *reader) entry(p, name string, d fs.DirEntry) (*entry, error) {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil, errors.New("the link leads nowhere")
 			}
-			return nil, fmt.Errorf("cannot follow the link: %w", plain(err))
+			return nil, fmt.Errorf("cannot follow the link: %w%s", plain(err), r.out(p))
 		}
 		mode = info.Mode().Type()
 		if mode.IsDir() && r.leadsUp(p) {
@@ -177,6 +177,15 @@ func (r *reader) entry(p, name string, d fs.DirEntry) (*entry, error) {
 	}
 	r.bytes += int64(len(data))
 	return &entry{name: name, data: data}, nil
+}
+
+// out says what to do about a link that leads out of the folder; "" for other links.
+func (r *reader) out(p string) string {
+	target, err := fs.ReadLink(r.fsys, p)
+	if err != nil || r.o.FollowLinks || !path.IsAbs(target) && fs.ValidPath(path.Join(path.Dir(p), target)) {
+		return ""
+	}
+	return "; --follow-links follows links that lead out of the folder"
 }
 
 // leadsUp reports whether the link at p leads to a folder that holds it.

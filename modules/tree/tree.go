@@ -44,6 +44,9 @@ type Options struct {
 	// Archives gives the archive of a chart that the lock names and the tree lacks, or says why
 	// it does not; nil: there are none but those of the tree. It may be called for each read.
 	Archives func(Locked) ([]byte, error)
+	// FollowLinks has [ReadDir] follow links that lead out of the folder: then those who write links have files
+	// of this machine read as files of the tree.
+	FollowLinks bool
 	// Unlocked leaves the lock and its archives unread: modules have no other charts than
 	// those in their folders.
 	Unlocked bool
@@ -173,9 +176,9 @@ type Chart struct {
 	Digest string
 }
 
-// ReadDir reads the tree in a folder of the disk. Links that lead out of the
-// folder are not followed. For a mounted ConfigMap (a folder with a link named
-// ..data) it reads the folder behind that link, which never changes: an update
+// ReadDir reads the tree in a folder of the disk, or in several, with the separator of lists of paths (a colon)
+// between them. Links that lead out of a folder are followed with o.FollowLinks alone. For a mounted ConfigMap
+// (a folder with a link named ..data) it reads the folder behind that link, which never changes: an update
 // puts a new one in its place, which is then read instead. So it does where dir itself is
 // a link.
 func ReadDir(dir string, o Options) (*Tree, error) {
@@ -184,35 +187,57 @@ func ReadDir(dir string, o Options) (*Tree, error) {
 	}
 	for range 3 {
 		resolved := current(dir)
-		t, err := readRoot(resolved, o)
+		t, err := readRoots(dir, resolved, o)
 		// A folder that was replaced meanwhile was perhaps half removed when it
 		// was read: what is missing in it says nothing.
-		if current(dir) == resolved {
+		if slices.Equal(current(dir), resolved) {
 			return t, err
 		}
 	}
 	return nil, fmt.Errorf("modules folder %s changes faster than it can be read", o.Name)
 }
 
-// current returns the folder behind the ..data link, or dir without one, with all links
-// on the way followed: git-sync replaces one of them with each update.
-func current(dir string) string {
-	if target, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
-		return target
+// Folders are the folders that a text names, one or more.
+func Folders(dir string) []string {
+	if list := filepath.SplitList(dir); len(list) > 1 {
+		return list
 	}
-	if target, err := filepath.EvalSymlinks(dir); err == nil {
-		return target
-	}
-	return dir
+	return []string{dir}
 }
 
-func readRoot(dir string, o Options) (*Tree, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the modules folder %s: %w", o.Name, plain(err))
+// current returns the folders behind the ..data links, or those of dir without one, with all links
+// on the way followed: git-sync replaces one of them with each update.
+func current(dir string) (out []string) {
+	for _, one := range Folders(dir) {
+		if target, err := filepath.EvalSymlinks(filepath.Join(one, "..data")); err == nil {
+			one = target
+		} else if target, err := filepath.EvalSymlinks(one); err == nil {
+			one = target
+		}
+		out = append(out, one)
 	}
-	defer root.Close()
-	return Read(root.FS(), o)
+	return out
+}
+
+// readRoots reads the folders that dir names, and that are these by now.
+func readRoots(dir string, resolved []string, o Options) (*Tree, error) {
+	all := folders{names: Folders(dir)}
+	for i, one := range resolved {
+		root, err := os.OpenRoot(one)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the modules folder %s: %w", all.names[i], plain(err))
+		}
+		defer root.Close()
+		if o.FollowLinks {
+			all.roots = append(all.roots, os.DirFS(one))
+		} else {
+			all.roots = append(all.roots, root.FS())
+		}
+	}
+	if len(all.roots) == 1 {
+		return Read(all.roots[0], o)
+	}
+	return Read(all, o)
 }
 
 // Read reads the tree whose root is fsys. It fails when the tree as a whole is of
@@ -253,6 +278,8 @@ func ofFiles(s *snapshot, o Options) (*Tree, error) {
 	}
 	for _, b := range s.broken {
 		switch {
+		case inside(b.path, "lib"):
+			t.problem(b.path, "", "%v", b.err)
 		case strings.Contains(b.path, "/") || s.hasDir(b.path) || b.path == "values.yaml":
 		case !b.link:
 			t.problem(b.path, "", "%v", b.err)

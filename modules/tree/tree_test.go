@@ -320,7 +320,7 @@ func TestLinks(t *testing.T) {
 	}
 	want := []string{
 		"api: <nil>", "broken: broken: the link leads nowhere",
-		"out: out: cannot follow the link: path escapes from parent",
+		"out: out: cannot follow the link: path escapes from parent; --follow-links follows links that lead out of the folder",
 		"same: <nil>",
 		"api/templates: the link leads to a folder above it and is ignored",
 		"same/templates: the link leads to a folder above it and is ignored",

@@ -27,13 +27,21 @@ const dataLink = "..data"
 // the folder that it would be in does.
 func placesOf(dir string) places {
 	p := places{}
+	for _, one := range tree.Folders(dir) {
+		p.add(one)
+	}
+	return p
+}
+
+// add adds those of one folder.
+func (p places) add(dir string) {
 	root, ok := p.follow(dir)
 	if !ok {
-		return p
+		return
 	}
 	if _, err := os.Lstat(filepath.Join(root, dataLink)); err == nil {
 		p.name(root, dataLink)
-		return p
+		return
 	}
 	// A file that cannot be read is found when the tree is read.
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -49,7 +57,6 @@ func placesOf(dir string) places {
 	if charts := filepath.Join(root, filepath.FromSlash(tree.ChartsDir)); isDir(charts) {
 		p[charts] = nil
 	}
-	return p
 }
 
 func isDir(path string) bool {

@@ -19,7 +19,7 @@ import (
 
 // Options configures [Run]. Dir, Changed and Failed are required.
 type Options struct {
-	// Dir is the folder of the module tree, or a link to it.
+	// Dir is the folder of the module tree, or a link to it, or several, see [tree.Folders].
 	Dir string
 	// Tree is how it is read.
 	Tree tree.Options

@@ -353,6 +353,18 @@ func TestBrokenModulesAreHandedOver(t *testing.T) {
 	f.await("shop=2 web=2", "shop=")
 }
 
+// Changes are heard of in each of several folders.
+func TestSeveralFolders(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	put(t, a+"/web/module.star", "1")
+	put(t, b+"/shop/module.star", "1")
+	f := watch(t, a+":"+b)
+	put(t, a+"/web/module.star", "2")
+	f.await("shop=1 web=2")
+	put(t, b+"/shop/module.star", "2")
+	f.await("shop=2 web=2")
+}
+
 // A tree over the limits is refused as a whole, and read to the limit only.
 func TestTooLargeTree(t *testing.T) {
 	dir := t.TempDir()
