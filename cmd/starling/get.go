@@ -26,20 +26,21 @@ func newGetCommand() *cobra.Command {
 	flags := &getFlags{}
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "Show modules, hooks or runs of a starling",
+		Short: "Show modules, hooks, runs, queues, snapshots or releases of a starling",
 		Long: `Asks the starling that runs on this machine, through its local socket, and needs
 no access to the cluster. Give --namespace, --name and --state-dir as to the run
 that is asked; both commands have the same defaults.`,
 		Example: `  starling get modules
   starling get module ingress-nginx -o yaml
   starling get hooks ingress-nginx
-  starling get runs --failed`,
+  starling get runs --failed
+  starling get queues -w`,
 		Args: cobra.ArbitraryArgs,
 		RunE: groupOf,
 	}
 	flags.instance.addFlags(cmd.PersistentFlags())
 	cmd.PersistentFlags().StringVarP(&flags.output, "output", "o", "table", "`format`: table, yaml or json")
-	cmd.AddCommand(newGetModulesCommand(flags), newGetHooksCommand(flags), newGetRunsCommand(flags))
+	cmd.AddCommand(newGetModulesCommand(flags), newGetHooksCommand(flags), newGetRunsCommand(flags), newGetQueuesCommand(flags), newGetSnapshotsCommand(flags), newGetReleasesCommand(flags))
 	return cmd
 }
 
@@ -53,18 +54,31 @@ func atMostOneName(cmd *cobra.Command, args []string) error {
 
 // ask checks the flags, then asks the running instance for its status.
 func (f *getFlags) ask(cmd *cobra.Command) (status.Status, error) {
-	if err := checkFormat(f.output); err != nil {
+	client, err := f.client()
+	if err != nil {
 		return status.Status{}, err
+	}
+	st, err := client.Status(cmd.Context())
+	return st, f.instance.explain(err)
+}
+
+// client checks the flags and says whom to ask.
+func (f *getFlags) client() (*admin.Client, error) {
+	if err := checkFormat(f.output); err != nil {
+		return nil, err
 	}
 	if err := f.instance.complete(podNamespaceFile); err != nil {
-		return status.Status{}, err
+		return nil, err
 	}
-	client := admin.NewClient(admin.ClientOptions{Socket: f.instance.socket()})
-	st, err := client.Status(cmd.Context())
+	return admin.NewClient(admin.ClientOptions{Socket: f.instance.socket()}), nil
+}
+
+// explain says what to do when nobody answers.
+func (i *instance) explain(err error) error {
 	if errors.Is(err, admin.ErrNotRunning) {
-		return st, f.instance.notRunning()
+		return i.notRunning()
 	}
-	return st, err
+	return err
 }
 
 // notRunning says that nobody answers, and what to do: name the instance that

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -32,10 +31,8 @@ starling that starts begins with its --log-level again.`,
 			level := append(args, "")[0]
 			was, err := admin.NewClient(admin.ClientOptions{Socket: i.socket()}).LogLevel(cmd.Context(), level)
 			switch {
-			case errors.Is(err, admin.ErrNotRunning):
-				return i.notRunning()
 			case err != nil:
-				return err
+				return i.explain(err)
 			case level == "":
 				fmt.Fprintln(cmd.OutOrStdout(), was)
 			default:

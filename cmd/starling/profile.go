@@ -43,11 +43,8 @@ and trace is for go tool trace.`,
 			if err := i.complete(podNamespaceFile); err != nil {
 				return err
 			}
-			err := admin.NewClient(admin.ClientOptions{Socket: i.socket()}).Profile(cmd.Context(), cmd.OutOrStdout(), args[0], over)
-			if errors.Is(err, admin.ErrNotRunning) {
-				return i.notRunning()
-			}
-			return err
+			client := admin.NewClient(admin.ClientOptions{Socket: i.socket()})
+			return i.explain(client.Profile(cmd.Context(), cmd.OutOrStdout(), args[0], over))
 		},
 	}
 	i.addFlags(cmd.Flags())

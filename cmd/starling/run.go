@@ -169,7 +169,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	srv, err := admin.New(admin.Options{
 		Listen: f.listen.address, CertDir: f.listen.certDir, ClientCA: f.listen.clients, Metrics: shown, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
 		Healthy: driver.Healthy, Ready: driver.Ready,
-		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, RecordsKey: driver.RecordsKey, Log: log,
+		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, Log: log,
 	})
 	if err != nil {
 		return err

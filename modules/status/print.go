@@ -89,7 +89,8 @@ func PrintHooks(w io.Writer, hooks []Hook, o Options) error {
 }
 
 // Encode writes v in the form that -o asks for: "json" or "yaml", the same
-// fields in both, of anything; "" or "table" the table of a []Module or []Hook.
+// fields in both, of anything; "" or "table" the table of a []Module, []Hook,
+// []Queue, []Snapshot or []ModuleRelease.
 func Encode(w io.Writer, format string, v any, o Options) error {
 	switch format {
 	case "", "table":
@@ -98,6 +99,12 @@ func Encode(w io.Writer, format string, v any, o Options) error {
 			return PrintModules(w, v, o)
 		case []Hook:
 			return PrintHooks(w, v, o)
+		case []Queue:
+			return PrintQueues(w, v, o)
+		case []Snapshot:
+			return PrintSnapshots(w, v, o)
+		case []ModuleRelease:
+			return PrintReleases(w, v, o)
 		}
 		return errors.New("this has no table: use -o json or -o yaml")
 	case "json", "yaml":

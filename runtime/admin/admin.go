@@ -67,6 +67,10 @@ type Options struct {
 	Explain func(ctx context.Context, module string) (values.ExplainInput, error)
 	// Parents is what GET /v1/parents answers, by the module's name and the key of a parent.
 	Parents func(ctx context.Context, module, key string) ([]status.Parent, error)
+	// Queues is what GET /v1/queues answers.
+	Queues func(context.Context) ([]status.Queue, error)
+	// Snapshots is what GET /v1/snapshots answers, by the hook's id.
+	Snapshots func(ctx context.Context, hook string) ([]status.Snapshot, error)
 	// RecordsKey is what GET /v1/records-key answers.
 	RecordsKey func() ([]byte, error)
 	// Log gets what goes wrong while serving. The zero value logs nothing.

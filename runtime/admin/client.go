@@ -80,6 +80,21 @@ func (c *Client) Parents(ctx context.Context, module, key string) ([]status.Pare
 	return parents, c.ask(ctx, parentsPath+"?"+url.Values{"module": {module}, "key": {key}}.Encode(), &parents)
 }
 
+// Queues asks what waits in the lanes of all modules, and why. Errors are those of [Client.Status].
+func (c *Client) Queues(ctx context.Context) ([]status.Queue, error) {
+	var queues []status.Queue
+	err := c.ask(ctx, queuesPath, &queues)
+	return queues, err
+}
+
+// Snapshots asks for the snapshots of a hook by its id, without secrets. Errors are those of
+// [Client.Status], and that there is no such hook.
+func (c *Client) Snapshots(ctx context.Context, hook string) ([]status.Snapshot, error) {
+	var snapshots []status.Snapshot
+	err := c.ask(ctx, snapshotsPath+"?"+url.Values{"hook": {hook}}.Encode(), &snapshots)
+	return snapshots, err
+}
+
 // RecordsKey asks for the key of the records of runs. Errors are those of
 // [Client.Status], and that there is none.
 func (c *Client) RecordsKey(ctx context.Context) ([]byte, error) {

@@ -20,6 +20,10 @@ const (
 	explainPath = "/v1/explain"
 	// parentsPath is where it answers what controllers of ?module= have decided about ?key=.
 	parentsPath = "/v1/parents"
+	// queuesPath is where it answers what waits in the lanes of all modules.
+	queuesPath = "/v1/queues"
+	// snapshotsPath is where it answers with the snapshots of ?hook=.
+	snapshotsPath = "/v1/snapshots"
 )
 
 // logLevelPath is where it answers with the least level that is logged, and takes another
@@ -107,6 +111,22 @@ func adminHandler(o Options) http.Handler {
 			return
 		}
 		answer(w, http.StatusOK, key)
+	})
+	mux.HandleFunc("GET "+queuesPath, func(w http.ResponseWriter, r *http.Request) {
+		queues, err := o.Queues(r.Context())
+		if err != nil {
+			answer(w, http.StatusInternalServerError, failure{Error: err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, queues)
+	})
+	mux.HandleFunc("GET "+snapshotsPath, func(w http.ResponseWriter, r *http.Request) {
+		snapshots, err := o.Snapshots(r.Context(), r.URL.Query().Get("hook"))
+		if err != nil {
+			answer(w, http.StatusNotFound, failure{Error: err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, snapshots)
 	})
 	mux.HandleFunc("GET "+profilePath, profile)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

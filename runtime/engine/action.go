@@ -114,7 +114,9 @@ type Commit struct {
 type Uncommitted struct {
 	Run          uint64
 	Module, Hook string
-	Err          error
+	// Allowed: the hook has allow_failure=.
+	Allowed bool
+	Err     error
 }
 
 // Save keeps data for a module in the place of all that was kept; answered by [Saved].

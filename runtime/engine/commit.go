@@ -290,12 +290,15 @@ func (e *Engine) cleaned(h *hook, s *subjects.Subject) {
 func (e *Engine) commitFailed(r *asked, err error) {
 	err = r.done.Seen.Err(err)
 	if r.done.Err == nil {
-		e.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: r.hook.gen.ID, Err: err})
+		e.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: r.hook.gen.ID, Allowed: r.allowed(), Err: err})
 	} else { // known to have failed; it is tried again, though it may say that this is of no use
 		err = fmt.Errorf("%v; %w", r.done.Err, err)
 	}
 	e.runFailed(r, err)
 }
+
+// allowed says that the run may fail.
+func (r *asked) allowed() bool { return r.hook.gen.AllowFailure && !r.call().Cleanup }
 
 // runFailed keeps the events for the next try and leaves everything else as it was.
 func (e *Engine) runFailed(r *asked, err error) {
@@ -307,7 +310,7 @@ func (e *Engine) runFailed(r *asked, err error) {
 	}
 	call, work := r.call(), r.work()
 	delete(e.pending, call.Run)
-	allowed := h.gen.AllowFailure && !call.Cleanup
+	allowed := r.allowed()
 	h.subjects.Fail(s, err.Error(), allowed)
 	h.failures++
 	level, then := builtins.LevelError, ""

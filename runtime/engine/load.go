@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"cmp"
+
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -9,6 +12,11 @@ import (
 type Load struct {
 	Modules []ModuleLoad
 	Lanes   []LaneLoad
+	// Refused is how many parts of the user's config are not in force, because they are not
+	// right, by module; "global" too. ConfigHeld says that what it has said last stays in
+	// force, for it is gone or cannot be read.
+	Refused    map[string]int
+	ConfigHeld bool
 	// Echoing are the hooks that wake themselves, maybe by way of others, and are slowed down.
 	Echoing []HookLoad
 }
@@ -35,12 +43,25 @@ type LaneLoad struct {
 	Waiting       []lane.Queued
 }
 
+// AtRest says that no module has anything to do: each one is released, off, or waits for something
+// outside. Before [Start] none has.
+func (e *Engine) AtRest() bool { return e.gen == nil || e.standings.AtRest() }
+
 // Load returns the state of all modules and what waits in their lanes; nothing
 // before [Start].
 func (e *Engine) Load() Load {
 	var out Load
 	if e.gen == nil {
 		return out
+	}
+	out.ConfigHeld = e.configStatus().State == status.ConfigHeld
+	out.Refused = map[string]int{}
+	for name, texts := range e.config.Problems() {
+		for _, text := range texts {
+			if !values.IsUnused(text) {
+				out.Refused[cmp.Or(name, globalName)]++
+			}
+		}
 	}
 	lanes := func(m *module) {
 		for name, l := range m.queues {

@@ -229,6 +229,15 @@ func future(at, now time.Time) *time.Time {
 	return &at
 }
 
+// Secrets returns the texts of the values of a module that are known to be secret, those of global
+// values among them.
+func (e *Engine) Secrets(module string) []string {
+	if m := e.module(module); m != nil && e.gen != nil {
+		return m.values.Secrets().Texts()
+	}
+	return nil
+}
+
 // Values returns the values of a module as its hooks see them, those of the global
 // hooks for "global"; nil for a module that is not there. Only read.
 func (e *Engine) Values(module string) map[string]any {

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -37,5 +38,32 @@ func TestQueue(t *testing.T) {
 	l.Add(ID{Group: "a"}, 0, 3)
 	if got := queue(); len(got) != 1 || got[0].ID.Group != "a" {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestLineIsInTheOrderInWhichWorkIsTaken(t *testing.T) {
+	l := newLane()
+	l.Add(ID{Group: "failing"}, Unordered, "1")
+	l.Failed(next(t, l, t0), t0.Add(time.Minute))
+	l.Add(ID{Group: "late"}, Unordered, "1")
+	l.Add(ID{Group: "first"}, 1, "1")
+	l.Add(ID{Group: "later"}, Unordered, "1")
+	l.Ask(ID{Group: "asked", Ask: 7})
+	var got []string
+	for _, w := range l.Line() {
+		got = append(got, fmt.Sprint(w.ID.Group, w.Failures, w.NotBefore.Equal(t0.Add(time.Minute))))
+	}
+	if want := []string{"asked0 false", "first0 false", "late0 false", "later0 false", "failing1 true"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, want := range []string{"asked", "first", "late", "later"} {
+		w := next(t, l, t0)
+		if taken := l.Taken(); w.ID.Group != want || !slices.Equal(taken, []ID{w.ID}) {
+			t.Errorf("took %v, under way are %v, want %s", w.ID, taken, want)
+		}
+		l.Done(w)
+	}
+	if len(l.Line()) != 1 || len(l.Taken()) != 0 {
+		t.Errorf("left: %v, %v", l.Line(), l.Taken())
 	}
 }

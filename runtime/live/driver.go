@@ -231,6 +231,7 @@ func (d *Driver) handle(in engine.Input) {
 		d.marks.use(start.Generation)
 	}
 	d.objects.Changed()
+	d.metrics.rests(time.Now(), d.engine.AtRest())
 	// Once a second at most, and after the last input too.
 	if !d.looking {
 		d.looking = true

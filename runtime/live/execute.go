@@ -50,7 +50,7 @@ func (d *Driver) do(a engine.Action) {
 			func(err error) engine.Input { return engine.Committed{Run: a.Run, Err: err} })
 	case engine.Uncommitted:
 		d.recorder.Uncommitted(a.Run, a.Err)
-		d.metrics.failed(a.Module, a.Hook)
+		d.metrics.failed(a.Module, a.Hook, a.Allowed)
 	case engine.Save:
 		d.start(func() error { return d.executor.Save(d.work, a) },
 			func(err error) engine.Input { return engine.Saved{Op: a.Op, Err: err} })
@@ -181,7 +181,7 @@ func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
 	ran := !done.Gone && !done.Incomplete
 	// A hook that has gone meanwhile must not come back to the metrics.
 	if ran && d.generation.Load().Hook(a.Hook.ID) != nil {
-		d.metrics.ran(a.Module.Name, a.Hook.ID, done.Took, result)
+		d.metrics.ran(a.Module.Name, a.Hook.ID, done.Took, result, a.Hook.AllowFailure && !a.Cleanup)
 	}
 	if unmarked != nil {
 		return done, result.Usage.Wall - result.Usage.Waited

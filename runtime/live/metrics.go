@@ -35,6 +35,7 @@ type Metrics struct {
 
 	runs     *prometheus.CounterVec
 	failures *prometheus.CounterVec
+	allowed  *prometheus.CounterVec
 	retries  *prometheus.CounterVec
 	steps    *prometheus.CounterVec
 	limits   *prometheus.CounterVec
@@ -47,6 +48,9 @@ type Metrics struct {
 
 	watchErrors *prometheus.CounterVec
 	requests    *prometheus.CounterVec
+	requesting  *prometheus.HistogramVec
+	converging  prometheus.Gauge
+	convergence prometheus.Histogram
 	releases    *prometheus.CounterVec
 	pending     *prometheus.GaugeVec
 	messages    *prometheus.CounterVec
@@ -54,6 +58,10 @@ type Metrics struct {
 	records     *prometheus.CounterVec
 	logs        *logBudgets
 	releasing   *prometheus.HistogramVec
+
+	// busySince is when the first module began with what they are at now; zero: all are at
+	// rest. It is the engine's goroutine's.
+	busySince time.Time
 
 	mu sync.Mutex
 	// arrived is when the first change came that a hook has not run for yet.
@@ -91,6 +99,7 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m.reloadFailed = gauge("starling_reload_failed", "1 while the module tree is not as the one in force, because some of it or all of it cannot be used.")
 	m.runs = counter("starling_hook_runs_total", "Runs of a hook, failed ones included.", ofHook...)
 	m.failures = counter("starling_hook_failures_total", "Failed runs of a hook.", ofHook...)
+	m.allowed = counter("starling_hook_allowed_failures_total", "Those of the failed runs that allow_failure= lets pass.", ofHook...)
 	m.retries = counter("starling_hook_retries_total", "Runs that repeat a failed one.", ofHook...)
 	m.steps = counter("starling_hook_steps_total", "Steps of Starlark that the runs of a hook have taken.", ofHook...)
 	m.limits = counter("starling_hook_limits_total", "Runs that were ended by a limit: steps, time, memory or effects.", "module", "hook", "limit")
@@ -104,6 +113,12 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m.certificate = gauge("starling_webhook_certificate_expires", "When the certificate that webhooks are served with ends, in seconds since 1970; 0 while there is none.")
 	m.watchErrors = counter("starling_watch_errors_total", "Errors of the watches of a hook, those of filters included.", ofHook...)
 	m.requests = counter("starling_api_requests_total", "Requests to the API server, by verb (get, watch, post, put, patch, delete) and status code; error when there was no answer.", "verb", "code")
+	m.requesting = histogram("starling_api_request_seconds", "Time from a request to the API server to the beginning of its answer, by verb.",
+		[]float64{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30}, "verb")
+	m.converging = gauge("starling_converging", "1 while some module is at work: on its way to what the tree, the values and the cluster ask of it.")
+	m.convergence = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "starling_convergence_seconds", Help: "Time from the first module that begins to work until all are at rest, failed ones included.",
+		Buckets: []float64{.03, .1, .3, 1, 3, 10, 30, 100, 300, 1000}})
+	m.own = append(m.own, m.convergence)
 	m.releases = counter("starling_release_actions_total", "Results of Helm: installed, upgraded, unchanged, uninstalled, failed and so on.", "module", "action")
 	m.pending = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "starling_messages_pending", Help: "Messages of http.send that wait, or are under way."}, []string{"module"})
 	m.own = append(m.own, m.pending)
@@ -123,17 +138,20 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 
 // Transport counts the requests that go through next.
 func (m *Metrics) Transport(next http.RoundTripper) http.RoundTripper {
-	return countingTransport{m.requests, next}
+	return countingTransport{m.requests, m.requesting, next}
 }
 
 type countingTransport struct {
 	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
 	next     http.RoundTripper
 }
 
 // RoundTrip sends the request and counts its answer.
 func (t countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	began := time.Now()
 	resp, err := t.next.RoundTrip(r)
+	took := time.Since(began)
 	verb, code := "other", "error"
 	switch r.Method {
 	case http.MethodGet:
@@ -148,6 +166,7 @@ func (t countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		code = strconv.Itoa(resp.StatusCode)
 	}
 	t.requests.WithLabelValues(verb, code).Inc()
+	t.seconds.WithLabelValues(verb).Observe(took.Seconds())
 	return resp, err
 }
 
@@ -184,17 +203,36 @@ func (m *Metrics) begins(module, hook string, attempt int, now time.Time) {
 	}
 }
 
-// failed counts a run that has failed, as a function or as its effects were written.
-func (m *Metrics) failed(module, id string) { m.failures.WithLabelValues(module, id).Inc() }
+// failed counts a run that has failed, as a function or as its effects were written. Allowed
+// says that it may.
+func (m *Metrics) failed(module, id string, allowed bool) {
+	m.failures.WithLabelValues(module, id).Inc()
+	if allowed {
+		m.allowed.WithLabelValues(module, id).Inc()
+	}
+}
 
-func (m *Metrics) ran(module, id string, took time.Duration, result hook.Result) {
+// rests notes whether all modules are at rest.
+func (m *Metrics) rests(now time.Time, rest bool) {
+	switch {
+	case rest && !m.busySince.IsZero():
+		m.convergence.Observe(now.Sub(m.busySince).Seconds())
+		m.busySince = time.Time{}
+		m.converging.Set(0)
+	case !rest && m.busySince.IsZero():
+		m.busySince = now
+		m.converging.Set(1)
+	}
+}
+
+func (m *Metrics) ran(module, id string, took time.Duration, result hook.Result, allowed bool) {
 	m.runs.WithLabelValues(module, id).Inc()
 	m.seconds.WithLabelValues(module, id).Observe(took.Seconds())
 	m.steps.WithLabelValues(module, id).Add(float64(result.Usage.Steps))
 	if result.Err == nil {
 		return
 	}
-	m.failed(module, id)
+	m.failed(module, id, allowed)
 	if limit := limitOf(result.Err); limit != "" {
 		m.limits.WithLabelValues(module, id, limit).Inc()
 	}

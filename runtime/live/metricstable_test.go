@@ -84,14 +84,17 @@ func TestMetricsOfRuns(t *testing.T) {
 	m.changed("web/a", at)
 	m.changed("web/a", at.Add(time.Second)) // the first one counts
 	m.begins("web", "web/a", 1, at.Add(2*time.Second))
-	m.ran("web", "web/a", time.Second, hook.Result{Usage: script.Usage{Steps: 7}, Err: fmt.Errorf("x: %w", &script.LimitError{Limit: "steps"})})
+	m.ran("web", "web/a", time.Second, hook.Result{Usage: script.Usage{Steps: 7}, Err: fmt.Errorf("x: %w", &script.LimitError{Limit: "steps"})}, true)
 	m.begins("web", "web/a", 2, at.Add(3*time.Second))
-	m.ran("web", "web/a", time.Second, hook.Result{Err: &builtins.LimitError{Limit: "effects"}})
-	m.ran("web", "web/a", time.Second, hook.Result{Err: errors.New("else")})
+	m.ran("web", "web/a", time.Second, hook.Result{Err: &builtins.LimitError{Limit: "effects"}}, false)
+	m.ran("web", "web/a", time.Second, hook.Result{Err: errors.New("else")}, false)
 	m.watchFailed("web/a")
 	m.released("web", "installed", time.Second, nil)
 	m.released("web", "", time.Second, errors.New("no"))
 	want := `
+# HELP starling_hook_allowed_failures_total Those of the failed runs that allow_failure= lets pass.
+# TYPE starling_hook_allowed_failures_total counter
+starling_hook_allowed_failures_total{hook="web/a",module="web"} 1
 # HELP starling_hook_failures_total Failed runs of a hook.
 # TYPE starling_hook_failures_total counter
 starling_hook_failures_total{hook="web/a",module="web"} 3
@@ -113,7 +116,7 @@ starling_release_actions_total{action="installed",module="web"} 1
 # TYPE starling_watch_errors_total counter
 starling_watch_errors_total{hook="web/a",module="web"} 1
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "starling_hook_failures_total", "starling_hook_limits_total", "starling_hook_retries_total",
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "starling_hook_allowed_failures_total", "starling_hook_failures_total", "starling_hook_limits_total", "starling_hook_retries_total",
 		"starling_hook_steps_total", "starling_release_actions_total", "starling_watch_errors_total"); err != nil {
 		t.Error(err)
 	}
@@ -143,12 +146,15 @@ func TestMetricsOfTheEngine(t *testing.T) {
 	load := func(waiting ...lane.Queued) engine.Load {
 		return engine.Load{
 			Modules: []engine.ModuleLoad{{Name: "web", State: status.ModuleReady, Drifted: 3, Contested: map[string]int{"kubectl-edit": 2, "": 1}}},
-			Lanes:   []engine.LaneLoad{{Module: "web", Waiting: waiting}, {Module: "web", Queue: "slow"}},
+			Refused: map[string]int{"web": 2}, ConfigHeld: true,
+			Lanes: []engine.LaneLoad{{Module: "web", Waiting: waiting}, {Module: "web", Queue: "slow"}},
 		}
 	}
 	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 1}), at)
 	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 1}, lane.Queued{ID: lane.ID{Group: "web/b"}, Seq: 2}), at.Add(5*time.Second))
 	if got := s.texts(t, at.Add(7*time.Second)); !slices.Equal(got, []string{
+		"starling_config_held 1",
+		"starling_config_refused module=web 2",
 		"starling_module_contested_objects manager=kubectl-edit module=web 2",
 		"starling_module_contested_objects manager=somebody module=web 1",
 		"starling_module_drifted_objects module=web 3",
@@ -234,5 +240,33 @@ starling_api_requests_total{code="error",verb="post"} 1
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "starling_api_requests_total"); err != nil {
 		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(reg, "starling_api_request_seconds"); n != 5 || err != nil {
+		t.Errorf("times of %d verbs, %v", n, err)
+	}
+}
+
+// One convergence lasts from the first module that works until all are at rest.
+func TestConvergenceIsMeasured(t *testing.T) {
+	m, reg := newTestMetrics(t)
+	at := time.Unix(1000, 0)
+	for i, rest := range []bool{true, false, false, true, true, false} {
+		m.rests(at.Add(time.Duration(i)*time.Second), rest)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		switch one := f.Metric[0]; f.GetName() {
+		case "starling_convergence_seconds":
+			if one.Histogram.GetSampleCount() != 1 || one.Histogram.GetSampleSum() != 2 {
+				t.Errorf("got %v", one)
+			}
+		case "starling_converging":
+			if one.Gauge.GetValue() != 1 {
+				t.Errorf("got %v", one)
+			}
+		}
 	}
 }

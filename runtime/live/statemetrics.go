@@ -14,7 +14,7 @@ import (
 // stateMetrics shows what the driver has last seen of the engine. A scrape never
 // waits for the engine.
 type stateMetrics struct {
-	moduleState, drifted, contested, queueLength, queueAge, snapshot, echoing *prometheus.Desc
+	moduleState, refused, held, drifted, contested, queueLength, queueAge, snapshot, echoing *prometheus.Desc
 
 	mu      sync.Mutex
 	load    engine.Load
@@ -39,6 +39,8 @@ func newStateMetrics() *stateMetrics {
 	}
 	return &stateMetrics{
 		moduleState: desc("starling_module_state", "1 for the state that a module is in.", "module", "state"),
+		refused:     desc("starling_config_refused", "Parts of the user's config of a module that are not in force, because they are not right; none has no series.", "module"),
+		held:        desc("starling_config_held", "1 while the user's ConfigMap is gone or cannot be read, and what it has said last is in force."),
 		drifted:     desc("starling_module_drifted_objects", "Objects of a module's release that others have changed or deleted, and that are not put right; none has no series.", "module"),
 		contested:   desc("starling_module_contested_objects", "Objects of a module's release that somebody changes again and again, by the field manager that writes them.", "module", "manager"),
 		queueLength: desc("starling_queue_length", "Hooks that wait in a lane of a module.", "module", "queue"),
@@ -89,7 +91,7 @@ func (s *stateMetrics) watched(id string) {
 
 // Describe sends what Collect may send.
 func (s *stateMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.moduleState, s.drifted, s.contested, s.queueLength, s.queueAge, s.snapshot, s.echoing} {
+	for _, d := range []*prometheus.Desc{s.moduleState, s.refused, s.held, s.drifted, s.contested, s.queueLength, s.queueAge, s.snapshot, s.echoing} {
 		out <- d
 	}
 }
@@ -117,6 +119,14 @@ func (s *stateMetrics) collect(now time.Time) []prometheus.Metric {
 			add(s.contested, float64(n), m.Name, cmp.Or(by, "somebody"))
 		}
 	}
+	for name, n := range s.load.Refused {
+		add(s.refused, float64(n), name)
+	}
+	held := 0.0
+	if s.load.ConfigHeld {
+		held = 1
+	}
+	add(s.held, held)
 	for _, h := range s.load.Echoing {
 		add(s.echoing, 1, h.Module, h.Hook)
 	}

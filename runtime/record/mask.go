@@ -66,6 +66,31 @@ func maskOf(t *Trace, in *inputs, o Outcome) *Mask {
 	return m
 }
 
+// OfSecrets returns the names of the bindings that watch Secrets.
+func OfSecrets(bindings []builtins.Binding) (names []string) {
+	for _, b := range bindings {
+		if b.Watch != nil && b.Watch.Kind == "Secret" {
+			names = append(names, b.Name)
+		}
+	}
+	return names
+}
+
+// Shown shows snapshots as people read them: without what is known to be secret, and without all
+// that the bindings of secrets have made of Secrets.
+func Shown(known, secrets []string, snapshots map[string][]starlark.Value) map[string][]any {
+	m := &Mask{}
+	m.knows(known)
+	m.inputs(secrets, snapshots, nil, nil, nil)
+	out := map[string][]any{}
+	for binding, list := range snapshots {
+		for _, v := range list {
+			out[binding] = append(out[binding], m.Plain(plainOf(v)))
+		}
+	}
+	return out
+}
+
 func (m *Mask) knows(known []string) {
 	for _, text := range known {
 		m.Secret(text)

@@ -142,11 +142,7 @@ func (p *packer) inputs(tx *tx, t *Trace, in *inputs) error {
 		Key: r.Key, Cleanup: r.Cleanup, Gone: r.Gone, Failed: r.Failed, Switches: r.Switches, Random: t.random,
 		Snapshots: map[string]Name{},
 	}
-	for _, b := range r.Hook.Bindings {
-		if b.Watch != nil && b.Watch.Kind == "Secret" {
-			in.Secrets = append(in.Secrets, b.Name)
-		}
-	}
+	in.Secrets = OfSecrets(r.Hook.Bindings)
 	events := make([]event, len(r.Events))
 	for i, e := range r.Events {
 		var err error

@@ -131,6 +131,9 @@ func (s *Standings) Coming(order []string) string {
 	return ""
 }
 
+// AtRest says that no module is at work.
+func (s *Standings) AtRest() bool { return s.atWork == 0 }
+
 // Begin says whether hooks of before_all are due, once they may run: that is so the first time.
 func (s *Standings) Begin() bool {
 	first := !s.begun

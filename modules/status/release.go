@@ -1,0 +1,41 @@
+package status
+
+import (
+	"fmt"
+	"io"
+)
+
+// ModuleRelease is the Helm release of a module.
+type ModuleRelease struct {
+	Release
+	Module string `json:"module"`
+	// State, Reason and Drifted are the module's.
+	State   ModuleState `json:"state"`
+	Reason  string      `json:"reason,omitempty"`
+	Drifted []Drifted   `json:"drifted,omitempty"`
+}
+
+// Releases returns the releases of modules, in their order; those without one are left out.
+func Releases(modules []Module) []ModuleRelease {
+	out := []ModuleRelease{}
+	for _, m := range modules {
+		if m.Release != nil {
+			out = append(out, ModuleRelease{*m.Release, m.Name, m.State, m.Reason, m.Drifted})
+		}
+	}
+	return out
+}
+
+// PrintReleases writes a table of releases, as helm list would: NAMESPACE NAME REVISION MODULE
+// STATE DRIFT. A revision that this process has not seen yet is left out.
+func PrintReleases(w io.Writer, releases []ModuleRelease, o Options) error {
+	t := table{{"NAMESPACE", "NAME", "REVISION", "MODULE", "STATE", "DRIFT"}}
+	for _, r := range releases {
+		revision := ""
+		if r.Revision > 0 {
+			revision = fmt.Sprint(r.Revision)
+		}
+		t = append(t, []string{r.Namespace, r.Name, revision, r.Module, string(r.State), drift(r.Drifted)})
+	}
+	return t.write(w, 4, o)
+}

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// Line is one lane of a module, for people to look at: what is under way in it, and what waits.
+type Line struct {
+	// Module is "global" for global hooks; Queue is empty for the lane that every module has,
+	// else queue= of its hooks.
+	Module, Queue string
+	Taken         []lane.ID
+	// Waiting is in the order in which it is taken, as far as that is known.
+	Waiting []Waiting
+}
+
+// Waiting is work that waits in a line.
+type Waiting struct {
+	lane.Waiting
+	// Why says what it waits for, Next is when that ends where it is a time; zero: not known.
+	Why  string
+	Next time.Time
+}
+
+// Lines returns the lanes of all modules, sorted by module, global hooks first, and by name;
+// nothing before [Start].
+func (e *Engine) Lines() []Line {
+	if e.gen == nil {
+		return nil
+	}
+	var out []Line
+	for _, m := range e.everyone() {
+		for _, name := range slices.Sorted(maps.Keys(m.queues)) {
+			l := m.queues[name]
+			line := Line{Module: m.name, Queue: name, Taken: l.Taken()}
+			for _, w := range l.Line() {
+				why, next := e.whyItWaits(m, w, line.Taken)
+				line.Waiting = append(line.Waiting, Waiting{w, why, next})
+			}
+			out = append(out, line)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Line) int {
+		if (a.Module == globalName) != (b.Module == globalName) {
+			if a.Module == globalName {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.Module, b.Module)
+	})
+	return out
+}
+
+// whyItWaits says what work waits for, in the order of [module.ready].
+func (e *Engine) whyItWaits(m *module, w lane.Waiting, taken []lane.ID) (why string, next time.Time) {
+	h := m.byKey[w.ID.Group]
+	switch {
+	case h == nil:
+		return "its hook is gone", time.Time{}
+	case len(h.before) > 0:
+		return "a run of the hook as it was before the last change of the module tree has not ended", time.Time{}
+	case !m.started:
+		return "the module runs no hooks now", time.Time{}
+	case h.barred != "":
+		return h.barred, time.Time{}
+	case h.watches.Trouble() != "":
+		return h.watches.Trouble(), time.Time{}
+	case h.watches.Waits() != "":
+		return "the hook " + h.watches.Waits(), time.Time{}
+	case !h.watches.Complete():
+		return "the first list of its watches is not complete", time.Time{}
+	case w.NotBefore.After(e.now) && w.Failures > 0:
+		return "it has failed, and is tried again", w.NotBefore
+	case w.NotBefore.After(e.now):
+		return "the hook wakes itself, and is slowed down", w.NotBefore
+	case w.ID.Ask == 0 && h.allowedAt(e.now).After(e.now):
+		return "min_interval= of the hook", h.allowedAt(e.now)
+	case m.leaving && !h.leaves():
+		return "the module goes", time.Time{}
+	case len(taken) > 0:
+		return "the run of " + strings.TrimPrefix(taken[0].Group, m.name+"/") + " has not ended", time.Time{}
+	case !m.ready(w.ID, e.now):
+		return "startup hooks with a lower order= go first, or what the module keeps is being written", time.Time{}
+	}
+	return "others go first", time.Time{}
+}
