@@ -159,6 +159,8 @@ type Run struct {
 	// of somebody who tries things out.
 	Grants []Grant
 	Free   bool
+	// Labels are put on objects that the run makes.
+	Labels map[string]string
 	// Instance is whose run it is: no grant covers what belongs to it.
 	Instance effect.Instance
 	// Compose returns the effective values as this run sees them, given its own

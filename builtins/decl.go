@@ -69,6 +69,8 @@ type ModuleDecl struct {
 	// Lookup is what the chart may look up, Installs which objects the release may hold
 	// beside [Everyday] ones.
 	Lookup, Installs []Grant
+	// Labels are put on all that the module makes: objects of the release, of crds/ and of hooks.
+	Labels map[string]string
 	// CRDFilter are patterns of names, see [path.Match]: files of crds/ that are left out.
 	CRDFilter []string
 	// Hosts are where http.get and http.send may go to.

@@ -177,6 +177,7 @@ func (c *call) named(v starlark.Value, at, name string) (effect.Write, bool, err
 	if annotations, ok := metadata["annotations"].(map[string]any); ok {
 		delete(annotations, effect.MadeByAnnotation) // decided at the commit
 	}
+	c.run.labelled(metadata)
 	return effect.Write{Ref: ref, Object: obj}, namespaced, nil
 }
 

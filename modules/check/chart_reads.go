@@ -28,6 +28,8 @@ func (c *checker) chartReads(m *generation.Module, reads []release.Read) {
 		switch key := m.Decl.ValuesKey; {
 		case path[0] == values.GlobalKey:
 			path, schema = path[1:], c.values[values.GlobalKey].schema
+		case key != "" && path[0] != key && m.BesideOwn()[path[0]] != nil:
+			continue
 		case key != "" && path[0] != key:
 			c.chartRead(m, r, fmt.Sprintf("the chart sees the module's values below %s (values_key)", key))
 			continue

@@ -36,6 +36,13 @@ func inputsDigest(t Target, f facts, caps *chartutil.Capabilities) (string, erro
 	if f.capabilities || strings.Contains(string(values), "Capabilities") { // tpl
 		part(h, strings.Join(caps.APIVersions, "\n"))
 	}
+	if len(t.Labels) > 0 {
+		labels, err := json.Marshal(t.Labels)
+		if err != nil {
+			return "", err
+		}
+		part(h, string(labels))
+	}
 	return sum(h), nil
 }
 

@@ -176,7 +176,7 @@ func (r *reconcile) definitions() (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return r.m.applyCRDs(r.ctx, ofChart(r.t.Module), crds)
+	return r.m.applyCRDs(r.ctx, ofChart(r.t.Module), Label(crds, r.t.Labels))
 }
 
 // render renders the chart after its own CustomResourceDefinitions are there, as

@@ -174,6 +174,8 @@ type Target struct {
 	Wait bool
 	// Timeout ends the whole action, waits and hooks included; 0 means 10 minutes.
 	Timeout time.Duration
+	// Labels are put on all objects, see [Label].
+	Labels map[string]string
 	// Ignore is what drift does not count in.
 	Ignore []owned.Ignore
 	// IgnoreDrift leaves the objects without the label by which they are watched, and

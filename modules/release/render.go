@@ -177,6 +177,9 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	if err := m.limit(t, objects); err != nil {
 		return read, err
 	}
+	if out.Files, err = labelAll(out.Files, t.Labels); err != nil {
+		return read, errors.New(tidy(newMask(t, read).Text(err.Error())))
+	}
 	return rendering{
 		files: out.Files, notes: out.Notes, objects: objects, digest: manifestDigest(out.Files),
 		lookups: lookups.used.Load(), lookedUp: read.lookedUp,

@@ -23,7 +23,7 @@ func (x *Executor) ApplyCRDs(ctx context.Context, a engine.ApplyCRDs) error {
 }
 
 func (x *Executor) applyCRDs(ctx context.Context, m *generation.Module) error {
-	changed, err := x.o.Releases.ApplyCRDs(ctx, m.Name, m.Tree.CRDs)
+	changed, err := x.o.Releases.ApplyCRDs(ctx, m.Name, release.Label(m.Tree.CRDs, m.Decl.Labels))
 	if changed {
 		x.o.Client.Refresh()
 		x.o.Releases.ResetDiscovery()
@@ -57,7 +57,7 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	result, err := x.o.Releases.Reconcile(ctx, release.Target{
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
 		Chart: a.Module.Tree.Chart, Values: vals, Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, Adopt: decl.Adopt, Wait: decl.Wait, Timeout: decl.Timeout,
-		Ignore: decl.Ignore, IgnoreDrift: !watched,
+		Labels: decl.Labels, Ignore: decl.Ignore, IgnoreDrift: !watched,
 	})
 	if err == nil && watched {
 		x.o.Drift.Expect(ref, result.Objects)

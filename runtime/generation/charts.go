@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
@@ -57,6 +58,18 @@ func (m *Module) OwnValues() (data map[string]any, key string) {
 	}
 	data, _ = section.(map[string]any)
 	return data, m.Decl.ValuesKey
+}
+
+// BesideOwn are the values in the values.yaml of the module that stand beside those of [Module.OwnValues].
+func (m *Module) BesideOwn() map[string]any {
+	_, key := m.OwnValues()
+	if key == "" {
+		return nil
+	}
+	out := maps.Clone(m.Tree.Values)
+	delete(out, key)
+	delete(out, values.EnabledKey(key))
+	return out
 }
 
 // checkOwnValues holds the section in the module's values.yaml against what a section is.

@@ -81,7 +81,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	options := script.CallOptions{
 		Name: r.Hook.ID,
 		Context: &builtins.Context{Phase: builtins.PhaseDesired, Log: r.Log, Run: &builtins.Run{
-			Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance,
+			Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance, Labels: r.Module.Decl.Labels,
 			Scope: d.scope, Owns: r.Hook.Controller.Owns, Fields: r.Hook.Controller.Fields, Key: r.Key, Cleanup: r.Cleanup,
 			Compose: func(own []effect.ValueOp) (map[string]any, error) {
 				lookups.Values()

@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
@@ -122,11 +123,13 @@ func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, v
 	if key := m.Decl.ValuesKey; key != "" {
 		nested := map[string]any{}
 		for k, v := range view {
-			if k != "global" {
+			if k != values.GlobalKey {
 				nested[k] = v
 			}
 		}
-		view = map[string]any{key: nested, "global": view["global"]}
+		global, _ := view[values.GlobalKey].(map[string]any)
+		view = values.ModuleView(m.BesideOwn(), global)
+		view[key] = nested
 	}
 	if m.ChartValues == nil {
 		return view, nil

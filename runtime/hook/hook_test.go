@@ -295,4 +295,29 @@ func TestChartValues(t *testing.T) {
 	if got, err := ChartValues(context.Background(), g.Host, &plain, view, nil, time.Time{}, noLog{}); err != nil || !cmp.Equal(got, view) {
 		t.Errorf("got %v %v", got, err)
 	}
+	// The chart alone sees what stands beside the section in the module's own file.
+	keyed, folder := plain, *m.Tree
+	folder.Values = map[string]any{"web": map[string]any{"nodes": "z"}, "webEnabled": true, "other": int64(1), "global": map[string]any{"domain": "y", "port": int64(1)}}
+	keyed.Decl.ValuesKey, keyed.Tree = "web", &folder
+	got, err = ChartValues(context.Background(), g.Host, &keyed, view, nil, time.Time{}, noLog{})
+	want := map[string]any{"web": map[string]any{"nodes": []any{"a", "b"}}, "other": int64(1), "global": map[string]any{"domain": "x", "port": int64(1)}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+// Objects that hooks make have the labels of their module.
+func TestLabelsOfAModule(t *testing.T) {
+	result := run(t, "discover", func(r *Request) {
+		m := *r.Module
+		m.Decl.Labels = map[string]string{"heritage": "us"}
+		r.Module, r.Snapshots, r.Synced = &m, map[string][]starlark.Value{"nodes": nil}, map[string]bool{"nodes": true}
+	})
+	if result.Err != nil || len(result.Effects.Writes) != 1 {
+		t.Fatalf("%v, %v", result.Err, result.Effects.Writes)
+	}
+	got, _ := object.Get(result.Effects.Writes[0].Object, []string{"metadata", "labels"})
+	if diff := cmp.Diff(map[string]any{"heritage": "us"}, got); diff != "" {
+		t.Error(diff)
+	}
 }

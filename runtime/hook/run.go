@@ -148,7 +148,7 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 	}
 	run := &builtins.Run{
 		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global,
-		Namespace: r.Namespace, Instance: r.Instance, Now: r.Now, Grants: r.Module.Decl.Grants,
+		Namespace: r.Namespace, Instance: r.Instance, Now: r.Now, Grants: r.Module.Decl.Grants, Labels: r.Module.Decl.Labels,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
 		Enabled: r.Switches, State: r.State, Key: r.Key, Cleanup: r.Cleanup,
 		Random: r.Random, HTTP: r.HTTP, Hosts: r.Module.Decl.Hosts, Free: r.Hook.Free,
