@@ -5,8 +5,8 @@
 // of each redirect, and, as a connection is made, the address that the name has led
 // to. So a name cannot lead to an address of a private network that is not listed,
 // however often its owner changes where it leads. Behind a proxy the first two checks
-// hold, and the third is the proxy's. Each request has its own connection, so none is used
-// by a module for which it was not checked.
+// hold, and the third is the proxy's. Connections are kept for requests with the same list
+// and the same TLS, so none is used by a module for which it was not checked.
 package httpclient
 
 import (
@@ -50,10 +50,13 @@ type Options struct {
 }
 
 // Client makes requests. It may be used by many goroutines.
-type Client struct{ o Options }
+type Client struct {
+	o    Options
+	kept transports
+}
 
 // New returns a client.
-func New(o Options) *Client { return &Client{o} }
+func New(o Options) *Client { return &Client{o: o} }
 
 // RefusedError says that a request may not go where it leads. To try again is of no
 // use.
@@ -138,19 +141,9 @@ func (c *Client) try(ctx context.Context, r effect.Request, read func(*http.Resp
 	if err := checkURL(req.URL, r.Hosts); err != nil {
 		return err
 	}
-	config, err := tlsConfig(r)
+	transport, err := c.transport(r)
 	if err != nil {
 		return err
-	}
-	via := &proxies{}
-	transport := &http.Transport{
-		Proxy:                  via.of(c.o.Proxy, r),
-		DialContext:            c.dialer(r.Hosts, via),
-		TLSClientConfig:        config,
-		TLSHandshakeTimeout:    10 * time.Second,
-		DisableKeepAlives:      true,
-		DisableCompression:     true,
-		MaxResponseHeaderBytes: maxAnswerHeaders,
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: redirects(r)}
 	resp, err := client.Do(req)

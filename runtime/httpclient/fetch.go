@@ -48,7 +48,7 @@ func (c *Client) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched,
 
 // fetch takes what it reads from left, which others use, too.
 func (c *Client) fetch(ctx context.Context, r effect.Request, left *atomic.Int64) (builtins.Fetched, error) {
-	if c.o.ReadOnly && !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
+	if c.o.ReadOnly && !slices.Contains(readMethods, r.Method) {
 		return builtins.Fetched{}, &builtins.NoAnswerError{Reason: "only GET, HEAD and OPTIONS requests leave a simulated cluster"}
 	}
 	most := MaxAnswer

@@ -212,6 +212,7 @@ func (d *Driver) stop(grace time.Duration) (clean bool) {
 	if lost := d.outbox.stop(ctx); lost > 0 {
 		d.o.Log.Warn().Int("messages", lost).Msg("messages that have not arrived are lost")
 	}
+	d.web.Close()
 	if _, hung := d.pulse.hung(); hung {
 		d.marks.Stay() // they say at what
 	}
