@@ -103,35 +103,58 @@ r = (reveal(k.key), q.request, reveal(q.key))
 	}
 }
 
-// A server with such a certificate is trusted by a client with the authority.
+// A server with such a certificate is trusted by a client with the authority, and the client by
+// the server: an authority of RSA, another one below it, keys of all kinds.
 func TestCertificatesServe(t *testing.T) {
 	v, err := exec(t, tlsRun(1, time.Now()), `
-ca = tls.ca("CA", days = 1)
-c = tls.cert(ca, dns = ["web.local"], days = 10)
-r = (ca.cert, c.cert, reveal(c.key))
+ca = tls.ca("CA", days = 1, algorithm = "rsa-2048", depth = 1)
+low = tls.ca("low", ca = ca, algorithm = "ecdsa-p384")
+c = tls.cert(ca, dns = ["web.local"], days = 10, algorithm = "rsa-2048")
+e = tls.cert(low, name = "hook", organizations = ["web:auth"], usages = ["client"], algorithm = "ed25519")
+r = (ca.cert, c.cert, reveal(c.key), e.chain, reveal(e.key), e.cert)
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := func(i int) []byte { return []byte(v.(starlark.Tuple)[i].(starlark.String)) }
-	pair, err := tls.X509KeyPair(text(1), text(2))
-	if err != nil {
-		t.Fatal(err)
+	pair := func(cert, key int) tls.Certificate {
+		t.Helper()
+		out, err := tls.X509KeyPair(text(cert), text(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(text(0))
-	left, right := net.Pipe()
-	defer left.Close()
-	defer right.Close()
-	server := tls.Server(left, &tls.Config{Certificates: []tls.Certificate{pair}})
-	served := make(chan error, 1)
-	go func() { served <- server.HandshakeContext(t.Context()) }()
-	client := tls.Client(right, &tls.Config{RootCAs: roots, ServerName: "web.local"})
-	if err := client.HandshakeContext(t.Context()); err != nil {
-		t.Fatal(err) // the server may wait for ever
+	meet := func(of tls.Certificate) (*tls.Conn, error) {
+		left, right := net.Pipe()
+		t.Cleanup(func() { left.Close(); right.Close() })
+		server := tls.Server(left, &tls.Config{Certificates: []tls.Certificate{pair(1, 2)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots})
+		served := make(chan error, 1)
+		go func() {
+			err := server.HandshakeContext(t.Context())
+			left.Close()
+			served <- err
+		}()
+		client := tls.Client(right, &tls.Config{RootCAs: roots, ServerName: "web.local", Certificates: []tls.Certificate{of}})
+		if err := client.HandshakeContext(t.Context()); err != nil {
+			t.Error(err)
+		}
+		right.Close()
+		return server, <-served
 	}
-	if err := <-served; err != nil {
-		t.Error(err)
+	server, err := meet(pair(3, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := server.ConnectionState().PeerCertificates[0].Subject; got.CommonName != "hook" || len(got.Organization) != 1 || got.Organization[0] != "web:auth" {
+		t.Errorf("the client is %s", got)
+	}
+	for what, of := range map[string]tls.Certificate{"without the authority between": pair(5, 4), "of a server": pair(1, 2)} {
+		if _, err := meet(of); err == nil {
+			t.Errorf("a client with a certificate %s is trusted", what)
+		}
 	}
 }
 
