@@ -283,6 +283,12 @@ var testNow = time.Date(2026, time.March, 1, 10, 30, 0, 0, time.UTC)
 
 func newTestRun(composed *int) *Run {
 	run := &Run{
+		Env: func(name string) (string, error) {
+			if name != "REGION" {
+				return "", errors.New("hooks may not read " + name)
+			}
+			return "north", nil
+		},
 		Module: "web", Hook: "hooks/a.star:f", Namespace: "web", Instance: effect.Instance{Namespace: "ops", Name: "starling"}, Now: testNow,
 		Config: map[string]any{"replicas": int64(3), "none": nil},
 		Grants: []Grant{

@@ -104,7 +104,7 @@ func Table() []Spec {
 		declareSpecs(), fileSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), timeSpecs(), mathSpecs(),
-		semverSpecs(), namesSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), jwtSpecs(), bcryptSpecs(), secretSpecs(), stateSpecs(), httpSpecs(), receiveSpecs(), desiredSpecs(),
+		semverSpecs(), namesSpecs(), envSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), jwtSpecs(), bcryptSpecs(), secretSpecs(), stateSpecs(), httpSpecs(), receiveSpecs(), desiredSpecs(),
 		testSpecs(), expectSpecs(nil), assertSpecs(),
 	)
 }

@@ -74,9 +74,10 @@ type World interface {
 	Admit(ctx context.Context, obj, old map[string]any, operation string, by ReviewUser) (TestReview, error)
 	Convert(ctx context.Context, obj map[string]any, to string) (map[string]any, error)
 	// Request sends an HTTP request to a hook, HTTP has a function answer those of
-	// hooks to a host, Sent are the messages of hooks so far.
+	// hooks to a host, Env gives them an environment variable, Sent are their messages so far.
 	Request(ctx context.Context, method, path, body string, headers map[string]string) (Reply, error)
 	HTTP(host string, answer func(effect.Request) (Fetched, error))
+	Env(name, text string)
 	Sent() []SentMessage
 	// Plan says what a process would change that begins now.
 	// It has what [World.Start] would give it.

@@ -54,6 +54,12 @@ func testAskSpecs() []Spec {
 		spec("http", "", "Has a function answer the requests of http.get and http.request to a host, one after the other.", callTestHTTP,
 			Param{Name: "host", Type: TypeString, Doc: "The host, with its port if the URL has one."},
 			Param{Name: "fn", Type: TypeFunction, Doc: "Takes a request with .method, .url, .headers, .body (text) and .bytes; returns the body as a text, bytes, or data that becomes JSON, or (status, body), or (status, body, headers); or None: the server does not answer."}),
+		spec("env", "", "Gives hooks an environment variable.", func(c *call, t *Test) (starlark.Value, error) {
+			t.World.Env(c.str("name"), c.str("text"))
+			return nil, nil
+		},
+			Param{Name: "name", Type: TypeString, Doc: "Name of the variable."},
+			Param{Name: "text", Type: TypeString, Doc: "The text that env(name) returns from now on."}),
 		spec("plan", "the plan: .changes (a bool), .text (as people see it), and the lists .modules, .objects, .drift, .messages and .problems, as in `starling plan -o json`",
 			"Says what the process would change, and changes nothing: with t.start() to come, what a start would do; later, what a restart would.", callTestPlan,
 			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Start all modules of the tree, as t.start(all=True)."}),

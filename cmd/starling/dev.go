@@ -32,6 +32,7 @@ type devFlags struct {
 	http     []string
 	links    bool
 	cluster  devCluster
+	env      hookEnv
 }
 
 func newDevCommand() *cobra.Command {
@@ -60,6 +61,7 @@ what is in it besides. No real cluster is asked. Ctrl-C ends it.`,
 	fs.StringVar(&f.cluster.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
 	fs.StringArrayVar(&f.http, "http", nil, "`HOST=FILE`: what the host answers http.get with; others give no answer")
 	f.instance.addNames(fs)
+	f.env.addFlags(fs)
 	return cmd
 }
 
@@ -68,6 +70,10 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 		return err
 	}
 	answers, err := httpFiles(f.http)
+	if err != nil {
+		return err
+	}
+	env, err := f.env.lookup()
 	if err != nil {
 		return err
 	}
@@ -80,7 +86,7 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 	go shared.Warm()
 	d := &devLoop{
 		loop: dev.New(dev.Options{
-			Builtins: shared, Renderer: newRenderer(), Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.cluster.prepare, Update: f.cluster.update, Keep: f.cluster.keep, HTTP: answers,
+			Builtins: shared, Renderer: newRenderer(), Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.cluster.prepare, Update: f.cluster.update, Keep: f.cluster.keep, HTTP: answers, Env: env,
 			Parallel: runtime.GOMAXPROCS(0), Golden: golden{dir, false},
 		}),
 		dir: dir, out: cmd.OutOrStdout(), color: colorful(cmd),

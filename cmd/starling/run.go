@@ -40,6 +40,7 @@ type runFlags struct {
 	reload   bool
 	inputs   string
 	objects  bool
+	env      hookEnv
 }
 
 // pauseAll is what a bare --pause means.
@@ -77,6 +78,7 @@ or deleting, starling touches nothing that runs.`,
 	f.listen.addFlags(fs)
 	f.log.addFlags(fs)
 	fs.IntVar(&f.history, "history-max", release.DefaultHistory, "how many `revisions` of a release are kept in the cluster, as helm history shows them")
+	f.env.addFlags(fs)
 	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
 	fs.Lookup("pause").NoOptDefVal = pauseAll
 	fs.BoolVar(&f.reload, "reload", true, "follow changes of the module tree; --reload=false keeps to what it was at the start")
@@ -88,7 +90,7 @@ or deleting, starling touches nothing that runs.`,
 
 // plan is a run that writes nothing.
 func (f *runFlags) plan(cmd *cobra.Command) error {
-	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, links: f.links, live: true, pause: f.pause}}
+	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, links: f.links, live: true, pause: f.pause, env: f.env}}
 	return p.run(cmd)
 }
 
@@ -103,6 +105,10 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		return fmt.Errorf("--history-max %d is less than the revision that is deployed; give 1 or more", f.history)
 	}
 	log, err := f.log.open(stderr)
+	if err != nil {
+		return err
+	}
+	env, err := f.env.lookup()
 	if err != nil {
 		return err
 	}
@@ -160,7 +166,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
 		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause, ModuleObjects: f.objects, History: f.history,
-		Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Metrics: metrics, Log: log,
+		Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Log: log,
 		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: shortVersion(), Log: log}),
 	})
 	if err != nil {

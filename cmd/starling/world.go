@@ -50,6 +50,7 @@ type worldFlags struct {
 	offline bool
 	scratch bool // without --modules there are none, instead of an error
 	pause   []string
+	env     hookEnv
 }
 
 // addFlags declares the flags. A command that looks at a real cluster by default can be told
@@ -65,6 +66,7 @@ func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml; - is stdin")
 	f.instance.addNames(fs)
 	f.access.addFlags(fs)
+	f.env.addFlags(fs)
 	f.live = live
 	if live {
 		fs.BoolVar(&f.offline, "offline", false, "ask no cluster: begin with an empty one")
@@ -139,8 +141,12 @@ func (f *worldFlags) load(ctx context.Context, number int) (*generation.Generati
 
 // base is the cluster that the command begins with.
 func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim.World, error) {
+	env, err := f.env.lookup()
+	if err != nil {
+		return nil, err
+	}
 	o := sim.Options{
-		Generation: gen, Builtins: store.NewBuiltins(), Namespace: f.instance.Namespace, Name: f.instance.Name,
+		Env: env, Generation: gen, Builtins: store.NewBuiltins(), Namespace: f.instance.Namespace, Name: f.instance.Name,
 		Renderer: newRenderer(), PauseAll: slices.Contains(f.pause, pauseAll), Paused: f.pause,
 	}
 	if f.live && !f.offline {

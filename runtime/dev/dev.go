@@ -45,6 +45,8 @@ type Options struct {
 	Keep func(*sim.World) error
 	// HTTP are files that answer http.get, by host.
 	HTTP map[string]string
+	// Env looks up an environment variable for a hook; nil: none may be read.
+	Env func(name string) (string, error)
 	// Parallel is how many tests run at a time.
 	Parallel int
 	// Golden reads golden files; nil: there are none.
@@ -192,7 +194,7 @@ func (l *Loop) follow(ctx context.Context) error {
 
 // begin makes a new cluster.
 func (l *Loop) begin(ctx context.Context) error {
-	w, err := sim.New(sim.Options{Generation: l.gen, Builtins: l.o.Builtins, Namespace: l.o.Namespace, Name: l.o.Name, Renderer: l.o.Renderer, HTTP: l.hosts})
+	w, err := sim.New(sim.Options{Generation: l.gen, Builtins: l.o.Builtins, Namespace: l.o.Namespace, Name: l.o.Name, Renderer: l.o.Renderer, HTTP: l.hosts, Env: l.o.Env})
 	if err != nil {
 		return err
 	}

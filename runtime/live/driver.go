@@ -61,6 +61,8 @@ type Options struct {
 	Receive net.Listener
 	// Metrics takes the driver's own metrics and those of hooks.
 	Metrics *Metrics
+	// Env looks up an environment variable for a hook; nil: none may be read.
+	Env func(name string) (string, error)
 	// Inputs writes down what the engine is given; nil: nobody does.
 	Inputs *inputs.Recorder
 	Log    zerolog.Logger
@@ -204,7 +206,7 @@ func New(o Options) (*Driver, error) {
 	d.openRecorder(instance)
 	d.executor = executor.New(executor.Options{
 		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Drift: d.drift, Watches: d.watches,
-		Generation: o.Generation, Instance: own, HTTP: fetcher{d.web, d.marks}, Now: time.Now, Log: d.hookLog,
+		Generation: o.Generation, Instance: own, HTTP: fetcher{d.web, d.marks}, Env: o.Env, Now: time.Now, Log: d.hookLog,
 		Record: d.recorder.Take, Mark: d.marks.Evaluating, Charge: d.slots.charge,
 	})
 	d.openReceive(o.Receive)

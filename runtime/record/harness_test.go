@@ -122,6 +122,7 @@ func (m *module) run(t testing.TB, snapshot []starlark.Value, change ...func(*ho
 		Compose: func(own []effect.ValueOp) (map[string]any, error) { return section.ComposeFor("f", own) },
 		Config:  map[string]any{"c": "d"}, State: map[string]any{"s": int64(7)},
 		Reader: live{}, HTTP: live{}, Random: endless{},
+		Env:   func(name string) (string, error) { return "the " + name, nil },
 		Scope: func(string, string) (bool, error) { return true, nil }, Log: noLog{},
 	}
 	for _, f := range change {

@@ -25,7 +25,7 @@ values.set("password", secret)
 ctx.state.set("t", ctx.state.get("s"))
 metrics.set("m", len(found), labels = {"x": "y"})
 log.warn("says", now = str(ctx.now), one = found[0]["x"], n = found[0]["n"], config = config.get("c"), event = ctx.events[0].result, old = ctx.events[0].old.n)
-print(answer.body, missing, secret)
+print(answer.body, missing, secret, env("REGION"))
 k8s.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "made"}, "stringData": {"p": random.string(8)}})
 k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": helper("cm")}, "data": {"uuid": random.uuid()}})
 http.send("POST", "https://api.example.com/hook", json = {"a": 1})
@@ -44,7 +44,7 @@ func TestReplayComesToTheSame(t *testing.T) {
 		`values.set a.c = ["a","b"]`, `values.set a.d = {"b":1,"c":["a","b"]}`, `values.set password = "***"`,
 		`ctx.state = {"s":7,"t":7}`, `metrics.set m{x="y"} 1`, "http.send POST https://api.example.com/hook", "requeue in 5m0s",
 		`warn: says now="2026-01-02 03:04:05.000000006 +0100 CET" one=1 n=1 config="d" event={"n":1} old=0`,
-		"info: \ufffd{} None ***",
+		"info: \ufffd{} None *** the REGION",
 	}
 	if diff := cmp.Diff(want, NewMask(r).Lines(again.Outcome, false)); diff != "" {
 		t.Error(diff)

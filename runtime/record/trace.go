@@ -65,6 +65,9 @@ func Start(take func(*Trace), run uint64, generation int, r *hook.Request) *Trac
 	if r.HTTP != nil {
 		r.HTTP = (*tapHTTP)(t)
 	}
+	if r.Env != nil {
+		r.Env = t.env
+	}
 	r.Random, r.Log = (*tapRandom)(t), (*tapLog)(t)
 	if r.Compose != nil {
 		r.Compose = t.compose
@@ -130,6 +133,12 @@ func (t *Trace) scope(apiVersion, kind string) (bool, error) {
 	namespaced, err := t.request.Scope(apiVersion, kind)
 	t.note(scopeQuestion(apiVersion, kind), namespaced, err, 0)
 	return namespaced, err
+}
+
+func (t *Trace) env(name string) (string, error) {
+	text, err := t.request.Env(name)
+	t.note(envQuestion(name), text, err, 1+len(text)>>10)
+	return text, err
 }
 
 // rows are those of a watch, which holds them anyway.
@@ -264,6 +273,8 @@ func scopeQuestion(apiVersion, kind string) question {
 	return question{Verb: "kind", About: apiVersion + " " + kind}
 }
 
+func envQuestion(name string) question { return question{Verb: "env", About: name} }
+
 // rowsQuestion is that of a controller for rows of its reads=. About is the binding, Rest the place.
 func rowsQuestion(l effect.Lookup) question {
 	return question{Verb: "rows", About: l.Watch, Rest: l.At}
@@ -279,6 +290,8 @@ func (q question) String() string {
 			return "http.get of " + q.About
 		}
 		return "http.request of " + q.About
+	case "env":
+		return "env of " + q.About
 	case "rows":
 		at, _ := q.Rest.(string)
 		return builtins.LookupText(effect.Lookup{Watch: q.About, At: at}, true)

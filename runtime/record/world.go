@@ -110,6 +110,11 @@ func (w *world) Gather(_ context.Context, requests []effect.Request, _ int) []bu
 	})
 }
 
+// env is an environment variable as it was.
+func (w *world) env(name string) (text string, err error) {
+	return text, w.ask(envQuestion(name), &text)
+}
+
 // scope says whether a kind has namespaces. Of the kinds that Kubernetes itself has that
 // is known without a record: another version of a hook may write others than it did.
 func (w *world) scope(apiVersion, kind string) (namespaced bool, err error) {

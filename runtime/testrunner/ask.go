@@ -273,6 +273,17 @@ func (w *world) HTTP(host string, answer func(effect.Request) (builtins.Fetched,
 	w.hosts[host] = answer
 }
 
+// Env has hooks read an environment variable.
+func (w *world) Env(name, text string) { w.env[name] = text }
+
+func (w *world) lookEnv(name string) (string, error) {
+	text, given := w.env[name]
+	if !given {
+		return "", fmt.Errorf("the test gives no %s; give it: t.env(%q, \"…\")", name, name)
+	}
+	return text, nil
+}
+
 // Gather implements [builtins.Fetcher].
 func (w *world) Gather(_ context.Context, requests []effect.Request, _ int) []builtins.Gathered {
 	return builtins.InTurn(requests, w.fetch)
