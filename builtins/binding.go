@@ -27,8 +27,9 @@ func bindingSpecs() []Spec {
 		hookSpec(),
 		{
 			Name: "startup", Phases: PhaseLoad, call: callStartup, Returns: returns,
-			Doc:    "Triggers once, when the module starts.",
-			Params: []Param{order},
+			Doc: "Triggers once, when the module starts.",
+			Params: []Param{order,
+				{Name: "when_off", Type: TypeBool, Default: "False", Doc: "Whether it triggers in a module that is off, too: once, as Starling starts or as the module is switched off, and again as the module starts. It is for migrations, in hooks of modules, and the only trigger of its hook. While the module is off, CRDs are not applied, and values, ctx.state and sets of the hook need not last: let it look in the cluster for what is still to be done."}},
 		},
 		{
 			Name: "schedule", Phases: PhaseLoad, call: callSchedule, Returns: returns,
@@ -52,7 +53,7 @@ func bindingSpecs() []Spec {
 }
 
 func callStartup(c *call) (starlark.Value, error) {
-	return binding(Binding{Startup: &StartupBinding{Order: c.intOr("order", 0)}})
+	return binding(Binding{Startup: &StartupBinding{Order: c.intOr("order", 0), WhenOff: c.boolOr("when_off", false)}})
 }
 
 func callStage(s Stage) func(*call) (starlark.Value, error) {

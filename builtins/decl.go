@@ -172,7 +172,11 @@ type Binding struct {
 }
 
 // StartupBinding is startup(order=0).
-type StartupBinding struct{ Order int }
+type StartupBinding struct {
+	Order int
+	// WhenOff triggers in a module that is off, too. The hook has no other binding.
+	WhenOff bool
+}
 
 // StageBinding is before_helm(order=0), after_helm(order=0) and the like: it
 // triggers as something is about to be done, or has been.

@@ -65,6 +65,9 @@ func callHook(c *call) (starlark.Value, error) {
 	if h.Bindings, err = c.bindings(); err != nil {
 		return nil, fmt.Errorf("on: %w", err)
 	}
+	if len(h.Bindings) > 1 && slices.ContainsFunc(h.Bindings, func(b Binding) bool { return b.Startup != nil && b.Startup.WhenOff }) {
+		return nil, errors.New("on: startup(when_off = True) is the only trigger of its hook, for a module that is off has no others; register another hook for them")
+	}
 	if err := c.unusedOptions(h); err != nil {
 		return nil, err
 	}

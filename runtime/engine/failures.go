@@ -61,7 +61,7 @@ func (m *module) failures() (out []Failure) {
 			}
 		}
 		switch {
-		case !m.started:
+		case !h.awake():
 		case h.barred != "":
 			add("", h.barred)
 		case h.watches.Trouble() != "":

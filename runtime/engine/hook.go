@@ -160,7 +160,7 @@ func (m *module) ready(id lane.ID, now time.Time) bool {
 	if asked && h.gen.Session {
 		return true
 	}
-	if !m.started || h.barred != "" || !h.watches.Complete() || !m.remembersFinalizer(h) || m.store.Has(upKey) && !m.store.Stands(upKey) {
+	if !h.awake() || h.barred != "" || !h.watches.Complete() || !m.remembersFinalizer(h) || m.store.Has(upKey) && !m.store.Stands(upKey) {
 		return false
 	}
 	if asked {
@@ -177,7 +177,7 @@ func (m *module) ready(id lane.ID, now time.Time) bool {
 		return true
 	}
 	for _, other := range m.hooks {
-		if b := other.startup(); b != nil && b.Order < own.Order && !other.subjects.First().Tried() && other.trouble() == "" {
+		if b := other.startup(); b != nil && b.Order < own.Order && other.awake() && !other.subjects.First().Tried() && other.trouble() == "" {
 			return false
 		}
 	}

@@ -199,6 +199,7 @@ func (e *Engine) step(m *module) {
 		e.beginAll()
 		e.listModules()
 	}
+	e.startOff(m)
 	e.stepFinalizers(m)
 	e.stepSets(m)
 	m.noteUp()
@@ -222,6 +223,7 @@ func (e *Engine) bringUp(m *module) {
 		e.applyCRDs(m)
 		return
 	}
+	e.endOff(m)
 	m.started = true
 	for _, h := range m.hooks {
 		e.startHook(h, m.incarnation)

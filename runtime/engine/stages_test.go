@@ -230,3 +230,75 @@ func TestAQuarantinedHookOfAStage(t *testing.T) {
 	w.wantReleased("web#1", "web#2")
 	w.state("web", status.ModuleReady, "")
 }
+
+// A module that is off runs nothing but hooks of startup(when_off=True), once until it comes up.
+func TestHooksOfAModuleThatIsOff(t *testing.T) {
+	migrates := func(order int) builtins.Binding {
+		b := onStartup(order)
+		b.Startup.WhenOff = true
+		return b
+	}
+	fails := true
+	w := newWorld(t, mod("web", builtins.ModuleDecl{}, hk("migrate", migrates(2)), hk("early", migrates(1)), hk("first", onStartup(0)), hk("nodes", onWatch("nodes"))))
+	w.hooks["web/migrate"] = func(RunHook) (effect.Effects, error) {
+		if fails {
+			return effect.Effects{}, errBoom
+		}
+		return set("n", int64(1)), nil
+	}
+	w.start()
+	w.wantRuns("web/early startup", "web/migrate startup")
+	if got := w.e.Failures(); len(got) != 1 || got[0].Hook != "web/migrate" {
+		t.Errorf("fails: %+v", got)
+	}
+	fails = false
+	w.advance(2 * time.Second)
+	w.wantRuns("web/migrate startup")
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"web": "{a: 1}"}})
+	w.advance(time.Hour)
+	w.wantRuns()
+	w.wantReleased()
+	w.state("web", status.ModuleOff, "add `webEnabled: true` to values.yaml or module(enabled=True)")
+
+	// It comes up: they run again, and the first render waits for them.
+	fails = true
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"webEnabled": "true"}})
+	w.wantReleased()
+	w.runs = nil
+	fails = false
+	w.advance(2 * time.Second)
+	w.wantRuns("web/migrate startup")
+	w.wantReleased("web#1")
+
+	// And again when it was switched off, after its uninstall.
+	w.hooks["web/migrate"] = func(RunHook) (effect.Effects, error) {
+		if len(w.gone) == 0 {
+			t.Error("it runs before the uninstall")
+		}
+		return effect.Effects{}, nil
+	}
+	off(w, "web")
+	w.wantRuns("web/early startup", "web/migrate startup")
+	w.advance(time.Hour)
+	w.wantRuns()
+}
+
+// A run that is under way as its module comes up counts for nothing.
+func TestAModuleComesUpDuringARunOfBefore(t *testing.T) {
+	b := onStartup(0)
+	b.Startup.WhenOff = true
+	w := newWorld(t, mod("web", builtins.ModuleDecl{}, hk("migrate", b)))
+	n := int64(0)
+	w.hooks["web/migrate"] = func(RunHook) (effect.Effects, error) {
+		if n++; n == 1 {
+			w.queue = append(w.queue, w.e.Handle(w.now, Config{State: ConfigPresent, Data: map[string]string{"webEnabled": "true"}})...)
+		}
+		return set("n", n), nil
+	}
+	w.start()
+	w.wantRuns("web/migrate startup", "web/migrate startup")
+	w.wantReleased("web#1")
+	if got := w.e.Values("web")["n"]; got != int64(2) {
+		t.Errorf("n is %v", got)
+	}
+}

@@ -195,7 +195,7 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 	}
 	out.NextTry = future(notBefore, e.now)
 	switch {
-	case !m.started:
+	case !h.awake():
 		out.State = status.HookOff
 	case h.lane.Busy(h.gen.ID):
 		out.State = status.HookRunning

@@ -65,15 +65,16 @@ func (m *module) nextWake(now time.Time) (at time.Time) {
 	}
 	sooner(m.retry(now))
 	sooner(m.store.Until())
-	if m.started {
-		for _, h := range m.hooks {
-			if h.limit != nil && h.lane.Waits(h.gen.ID) {
-				sooner(h.allowedAt(now))
-			}
-			sooner(h.echoes.Next())
-			for _, s := range h.schedules {
-				sooner(s.Next())
-			}
+	for _, h := range m.hooks {
+		if !h.awake() {
+			continue
+		}
+		if h.limit != nil && h.lane.Waits(h.gen.ID) {
+			sooner(h.allowedAt(now))
+		}
+		sooner(h.echoes.Next())
+		for _, s := range h.schedules {
+			sooner(s.Next())
 		}
 	}
 	return at

@@ -130,6 +130,8 @@ func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Modul
 	for _, h := range m.Hooks {
 		for _, b := range h.Bindings {
 			switch {
+			case global && b.Startup != nil && b.Startup.WhenOff:
+				m.join(fmt.Errorf("%s: hook %s: startup(when_off = True) is for hooks of modules; global hooks are always on", h.Pos, h.HookDecl.ID))
 			case b.Stage == nil:
 			case b.Stage.Stage.Global() != global:
 				m.join(fmt.Errorf("%s: hook %s: %s is for %s", h.Pos, h.HookDecl.ID, b.Stage.Stage,
