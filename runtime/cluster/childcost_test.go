@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"bytes"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+	"k8s.io/client-go/rest"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/reconcile"
@@ -54,6 +59,64 @@ func TestAChildIsMadeWithOneRequest(t *testing.T) {
 			t.Errorf("the object has changed (-before +after):\n%s", diff)
 		}
 	})
+}
+
+// refusing is an API server that takes no version with an object that it makes, as some aggregated ones do.
+type refusing struct {
+	*farAPI
+	message string
+}
+
+func (f *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPatch {
+		return f.farAPI.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	get := r.Clone(r.Context())
+	get.Method, get.Body, get.URL.RawQuery = http.MethodGet, nil, ""
+	there, err := f.next.RoundTrip(get)
+	if err != nil || there.StatusCode == http.StatusOK || !strings.Contains(string(body), `"resourceVersion":"1"`) {
+		return f.farAPI.RoundTrip(r)
+	}
+	f.mu.Lock()
+	f.requests = append(f.requests, "refused")
+	f.mu.Unlock()
+	return &http.Response{
+		StatusCode: http.StatusInternalServerError, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500, "message": "` + f.message + `"}`)),
+	}, nil
+}
+
+// Such a server makes the child once it is known that none is there; what is there stays as it is.
+func TestAChildOfAServerThatTakesNoVersion(t *testing.T) {
+	for message, want := range map[string][]string{
+		"resourceVersion should not be set on objects to be created":                                   {"refused", "GET y", "PATCH y"},
+		"error with field Metadata.ResourceVersion = '1' (field must not be set for a Create request)": {"refused", "GET y", "PATCH y"},
+		"out of order": {"refused"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newFarWorld(t)
+			client, err := New(Options{Config: &rest.Config{Host: "http://sim", Transport: &refusing{w.api, message}}, Log: zerolog.Nop()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.write("somebody", effect.Write{Kind: effect.WriteApply, Ref: configRef, Object: configMap("a", "x")}); err != nil {
+				t.Fatal(err)
+			}
+			w.writer = NewWriter(WriterOptions{Client: client, Namespace: "ops", Name: "starling", Instance: "ops.starling"})
+			got, err := w.write("starling/web/c", effect.Write{Kind: effect.WriteChildren, Children: appliesOf([]map[string]any{childOf("u1", "y", "1")})})
+			if !slices.Equal(got, want) || (err == nil) != (len(want) > 1) {
+				t.Errorf("%s: %v, %v", message, got, err)
+			}
+			if _, err = w.write("starling/web/c", effect.Write{Kind: effect.WriteChildren, Children: appliesOf([]map[string]any{childOf("u1", "x", "1")})}); err == nil {
+				t.Errorf("%s: the object of somebody else is taken", message)
+			}
+		})
+	}
 }
 
 // A finalizer takes one request where a watch shows the object, and more where that is behind.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -93,6 +94,8 @@ type pending struct {
 	live map[string]any
 	// seen says that live was read just now.
 	seen bool
+	// plain says that the API server takes no version with an object that it makes.
+	plain bool
 	// sent is the body of the last request.
 	sent any
 }
@@ -133,6 +136,9 @@ func (p *pending) run(ctx context.Context) (map[string]any, error) {
 			}
 			return nil, notServed(w.Ref.APIVersion, w.Ref.Kind)
 		case reads && w.Unchanged == nil && try < maxTries && changedMeanwhile(err):
+			continue
+		case p.unseen() && !p.plain && refusesVersion(err):
+			p.plain = true // the next try reads what is there
 			continue
 		}
 		act := p.act
@@ -194,6 +200,18 @@ func changedMeanwhile(err error) bool {
 // conflict where one is.
 const noVersion = "1"
 
+// unseen says that the write makes the object, and changes none that is there.
+func (p *pending) unseen() bool { return p.ours != nil && p.live == nil && p.write.Unchanged == nil }
+
+// refusesVersion tells that an API server wants no version with an object that it makes: aggregated ones with
+// a storage that is not that of Kubernetes. They have no reason for that, only words.
+func refusesVersion(err error) bool {
+	var api apierrors.APIStatus
+	return errors.As(err, &api) && versionRefused.MatchString(api.Status().Message)
+}
+
+var versionRefused = regexp.MustCompile(`(?i)resourceversion.*(should|must) not be set`)
+
 // fence returns the state of the object for which the write holds: uid and
 // resourceVersion, "" for any.
 func (p *pending) fence() (uid, version string) {
@@ -203,7 +221,7 @@ func (p *pending) fence() (uid, version string) {
 		}
 		return u.UID, u.ResourceVersion
 	}
-	if p.ours != nil && p.live == nil {
+	if p.unseen() && !p.plain {
 		return "", noVersion
 	}
 	checked := p.ours != nil || p.write.Guard != nil && len(p.write.Guard.Any) > 0 || p.write.Kind == effect.WritePatch
