@@ -4,6 +4,13 @@ package cluster
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
 	"os"
 	"strings"
 	"testing"
@@ -139,6 +146,51 @@ func TestRealCreateAndPatch(t *testing.T) {
 	missing := patchOf(effect.PatchMerge, map[string]any{})
 	missing.Ref = ref
 	w.refused(missing, "cannot patch ConfigMap "+w.ns+`/x: configmaps "x" not found`)
+	missing.IgnoreMissing = true
+	w.write(missing)
+
+	held := configMap(w.ns, "held")
+	held["metadata"].(map[string]any)["finalizers"] = []any{"example.com/a"}
+	ref = w.ref("v1", "ConfigMap", "held")
+	w.write(effect.Write{Kind: effect.WriteCreate, Ref: ref, Object: held})
+	del = effect.Write{Kind: effect.WriteDelete, Ref: ref, Wait: 200 * time.Millisecond}
+	w.refused(del, "ConfigMap "+w.ns+"/held is deleted, but still there after 200ms, held by the finalizer example.com/a")
+	free := patchOf(effect.PatchMerge, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	free.Ref = ref
+	w.write(free)
+	w.write(del)
+	w.expect(ref, map[string]any(nil))
+}
+
+// The writes of request of @std//certs.star, and the approval that stands beside it.
+func TestRealCertificateRequests(t *testing.T) {
+	w := newRealWorld(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "web"}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := effect.Ref{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest", Name: w.ns}
+	text := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+	w.write(effect.Write{Kind: effect.WriteApply, Force: true, Ref: ref, Object: map[string]any{
+		"apiVersion": ref.APIVersion, "kind": ref.Kind, "metadata": map[string]any{"name": ref.Name},
+		"spec": map[string]any{"request": text, "signerName": "example.org/clients", "usages": []any{"client auth"}, "expirationSeconds": int64(86400)},
+	}})
+	w.expect(ref, text, "spec", "request")
+	approve := patchOf(effect.PatchMerge, map[string]any{"status": map[string]any{"conditions": []any{
+		map[string]any{"type": "Approved", "status": "True", "reason": "Web", "message": "asked for by module web"},
+	}}})
+	approve.Ref, approve.Patch.Subresource = ref, "approval"
+	w.write(approve)
+	status, _ := w.get(ref)["status"].(map[string]any)
+	if conditions, _ := status["conditions"].([]any); len(conditions) != 1 || conditions[0].(map[string]any)["type"] != "Approved" {
+		t.Errorf("status is %v", status)
+	}
+	w.write(effect.Write{Kind: effect.WriteDelete, Ref: ref, Wait: 10 * time.Second})
+	w.expect(ref, map[string]any(nil))
 }
 
 const realCRD = `apiVersion: apiextensions.k8s.io/v1
