@@ -240,7 +240,7 @@ func TestWithoutAModuleNothingBinds(t *testing.T) {
 		{`values.set("webEnabled", True)`, "~ values.set webEnabled\ninfo: web/hooks/nodes.star:discover: looked n=0\nran web/hooks/nodes.star:discover: values internal.nodes\ninfo: web: ready"},
 		{`:values web`, "global: {}\ninternal:\n  nodes: []"},
 		{`:values other`, "global: {}"},
-		{`k8s.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "z"}})`, `error: repl:9: cannot create Namespace z: it is there already: use if_absent=True to leave it alone, or k8s.apply to change it`},
+		{`k8s.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "z"}})`, "\"z\"\n" + `error: repl:9: cannot create Namespace z: it is there already: use if_absent=True to leave it alone, or k8s.apply to change it`},
 	}.check(t, f)
 }
 
