@@ -34,7 +34,8 @@ func newBuiltin(spec *Spec) *starlark.Builtin {
 		if err == nil {
 			return v, nil
 		}
-		if errors.As(err, &final) || errors.As(err, &fail) {
+		_, inner := err.(*starlark.EvalError) // of a function that it has called: that says where it has failed
+		if inner || errors.As(err, &final) || errors.As(err, &fail) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%s: %w", spec.Name, err)

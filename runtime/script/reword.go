@@ -42,6 +42,8 @@ func rewordings() []rewording {
 		{re(`^object value does not support item assignment$`), "", "dict(o) makes a copy you may change"},
 		{re(`^"event" struct has no \.object attribute`), "", `events of a watch with keep = "object" have it; .result is what the filter kept`},
 		{re(`^"event" struct has no \.(result|namespace|name) attribute`), "", `only events about objects have it: added, modified and deleted; see .type`},
+		{re(`^"child" struct has no \.\w+ attribute`), "", "a child has .kind, .namespace, .name, .ready, .reason and .deleting; a row of reads= shows the rest of it"},
+		{re(`^ctx has no \.(events|snapshots|synced|state|now|module|attempt|request) field or method`), "", "the ctx of a controller has .key, .object, .children, .reads and .reached(t); reads= finds other objects"},
 		{re(`^unhandled index operation module\[`), "", `call what it has: .get("key"), .set("key", value)`},
 		{re(`^got string literal, want newline$`), "", `there is no f"…": use "%s" % x; texts are joined with +`},
 		{re(`^this Starlark dialect does not support while loops`), "there is no while loop", "use for i in range(n), and break"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // The error of a change to an object of the cluster says how to get a copy that may be changed.
@@ -24,14 +25,17 @@ func TestObjectsAreNotChanged(t *testing.T) {
 // Parts of ctx that are not there, or not to be had in that way, say what is.
 func TestPartsOfCtxAreExplained(t *testing.T) {
 	for expr, want := range map[string]string{
-		"ctx.events[0].object": `(events of a watch with keep = "object" have it; .result is what the filter kept)`,
-		"ctx.events[1].result": `(only events about objects have it: added, modified and deleted; see .type)`,
-		`ctx.state["n"]`:       `(call what it has: .get("key"), .set("key", value))`,
+		"desired.children[0].status": "(a child has .kind, .namespace, .name, .ready, .reason and .deleting; a row of reads= shows the rest of it)",
+		"desired.snapshots":          "(the ctx of a controller has .key, .object, .children, .reads and .reached(t); reads= finds other objects)",
+		"ctx.events[0].object":       `(events of a watch with keep = "object" have it; .result is what the filter kept)`,
+		"ctx.events[1].result":       `(only events about objects have it: added, modified and deleted; see .type)`,
+		`ctx.state["n"]`:             `(call what it has: .get("key"), .set("key", value))`,
 	} {
 		f := newFixture(t, map[string]string{"a.star": "def f():\n    " + expr + "\n"}, func(o *Options) {
 			o.Predeclared["ctx"] = builtins.NewCtx(builtins.CtxOptions{Events: []builtins.Event{
 				{Type: "added", Binding: "nodes", Name: "a", Result: starlark.None}, {Type: "startup", Binding: "startup"},
 			}})
+			o.Predeclared["desired"] = builtins.NewDesiredCtx("a", starlark.None, make([]reconcile.Child, 1), nil)
 		})
 		_, _, err := f.call(t, t.Context(), Limits{})
 		if err == nil || !strings.Contains(err.Error(), "a.star:2:") || !strings.HasSuffix(err.Error(), want) {

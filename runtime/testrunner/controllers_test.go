@@ -25,6 +25,27 @@ func TestControllers(t *testing.T) {
 // Each mistake is a condition of the parent that makes it, and the others go on.
 func TestBadParents(t *testing.T) { testTree(t, "testdata/bad", 0) }
 
+// An error of a function that a test has called names the place where it happened.
+func TestAnErrorOfDesiredHasItsPlace(t *testing.T) {
+	read, err := tree.Read(fstest.MapFS{
+		"web/module.star":       {Data: []byte("module(enabled = True)\n")},
+		"web/hooks/own.star":    {Data: []byte("def own(ctx, o):\n    return o.spec\n\ncontroller(\"own\", k8s.watch(\"v1\", \"Node\"), own, owns = [owns(\"v1\", \"Secret\")])\n")},
+		"web/hooks/a_test.star": {Data: []byte("load(\"./own.star\", \"own\")\n\ndef test_own(t):\n    t.desired(own, {\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {\"name\": \"a\"}})\n")},
+	}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return discard{} }})
+	err = Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS}, func(f File) {
+		if len(f.Tests) != 1 || f.Tests[0].Err == nil || !strings.HasPrefix(f.Tests[0].Err.Error(), "web/hooks/own.star:2:13: object has no field \"spec\"") {
+			t.Errorf("%v, %+v", f.Err, f.Tests)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // testTree runs the tests of a tree, each in so many other orders.
 func testTree(t *testing.T, dir string, explore int) {
 	t.Helper()
