@@ -77,7 +77,7 @@ func TestDumpHidesSecrets(t *testing.T) {
 			t.Errorf("%q is shown", secret)
 		}
 	}
-	if len(dump.Reads) != 4 || dump.Reads[0].Question != "k8s.get of v1 Secret ns/s" || dump.Inputs.Snapshots["nodes"] == nil || dump.Inputs.Events == nil {
+	if len(dump.Reads) != 5 || dump.Reads[0].Question != "k8s.get of v1 Secret ns/s" || dump.Inputs.Snapshots["nodes"] == nil || dump.Inputs.Events == nil {
 		t.Errorf("%+v", dump)
 	}
 }
