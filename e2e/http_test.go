@@ -272,10 +272,10 @@ hook(open, on = [http.receive("/open", public = True)])
 	}
 }
 
-// Hooks go to listed hosts, and to nowhere else.
+// Hooks go to listed hosts, and to nowhere else; by way of the proxy that the environment names.
 func TestRequestsGoToListedHostsOnly(t *testing.T) {
 	t.Parallel()
-	out, inside := newOutside(t), newOutside(t)
+	out, inside, proxy := newOutside(t), newOutside(t), newOutside(t)
 	_, port, err := net.SplitHostPort(inside.address())
 	if err != nil {
 		t.Fatal(err)
@@ -285,11 +285,13 @@ func TestRequestsGoToListedHostsOnly(t *testing.T) {
 	}
 	f := newFixture(t, trees(mirror("web", `module(enabled = True, http = ["`+out.address()+`", "*.example.com"])`), mirror("local", `module(enabled = True, http = ["localhost"])`), map[string]string{
 		"web/hooks/a.star": get("listed", "http://"+out.address()+"/config") + get("redirected", "http://"+out.address()+"/away") +
-			get("loopback", "http://127.0.0.1:"+port+"/config") + get("named", "http://localhost:"+port+"/config"),
+			get("proxied", "http://api.example.com/config") + get("loopback", "http://127.0.0.1:"+port+"/config") + get("named", "http://localhost:"+port+"/config"),
 		"local/hooks/a.star": get("named", "http://localhost:"+port+"/config"),
 	}))
+	f.env = []string{"HTTP_PROXY=http://" + proxy.address()} // which is not for this machine
 	f.start()
 	f.waitRuns("web/hooks/a.star:listed", 1)
+	f.waitRuns("web/hooks/a.star:proxied", 1)
 	f.waitRuns("local/hooks/a.star:named", 1)
 	for hook, want := range map[string]string{
 		"redirected": "GET http://" + out.address() + "/away: a redirect is not followed: the host unlisted.example is not listed",
@@ -306,6 +308,9 @@ func TestRequestsGoToListedHostsOnly(t *testing.T) {
 	}
 	if heard := inside.heard(); len(heard) != 1 { // from the module that lists it
 		t.Errorf("heard %q", heard)
+	}
+	if heard := proxy.heard(); len(heard) != 1 {
+		t.Errorf("the proxy heard %q", heard)
 	}
 }
 
