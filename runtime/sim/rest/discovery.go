@@ -128,6 +128,9 @@ type subresource struct {
 
 func subresources(k store.Kind) []subresource {
 	var out []subresource
+	if k.Builtin && k.Group == "certificates.k8s.io" && k.Plural == "certificatesigningrequests" {
+		out = append(out, subresource{"approval", k.GVK(), []string{"get", "patch", "update"}})
+	}
 	if k.Builtin && k.Group == "" && k.Plural == "pods" {
 		out = append(out, subresource{"eviction", schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"}, []string{"create"}})
 	}

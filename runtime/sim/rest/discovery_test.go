@@ -18,11 +18,10 @@ import (
 //	go test -tags e2e ./runtime/sim/rest -run TestDiscoveryReal -update
 const discoveryFile = "testdata/discovery.txt"
 
-// notSimulated are the resources of Kubernetes that need a kubelet, a scheduler or a signer.
+// notSimulated are the resources of Kubernetes that need a kubelet or a scheduler.
 var notSimulated = []string{
 	"v1 bindings", "v1 namespaces/finalize", "v1 nodes/proxy", "v1 pods/attach", "v1 pods/binding", "v1 pods/ephemeralcontainers", "v1 pods/exec",
 	"v1 pods/log", "v1 pods/portforward", "v1 pods/proxy", "v1 pods/resize", "v1 serviceaccounts/token", "v1 services/proxy",
-	"certificates.k8s.io/v1 certificatesigningrequests/approval",
 }
 
 // TestDiscoverySimulated holds the table of built-in kinds to the discovery of the real

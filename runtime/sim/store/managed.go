@@ -61,6 +61,8 @@ func (m *managers) reset(subresource string) *fieldpath.Set {
 	switch {
 	case subresource == "" && k.Status:
 		return fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+	case subresource == approval:
+		return beyondApproval
 	case subresource != "status":
 		return nil
 	case m.typed == nil || k.Plural == crdResource.Resource || k.Plural == apiServices:

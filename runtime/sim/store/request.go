@@ -19,7 +19,7 @@ type Target struct {
 	Namespace string
 	// Name is "" for the collection.
 	Name string
-	// Subresource is "", "status", "scale" or "eviction".
+	// Subresource is "", "status", "scale", "eviction" or "approval".
 	Subresource string
 	// Spared calls are not hit by injected errors: a test's own.
 	Spared bool
@@ -62,7 +62,7 @@ func (s *Store) find(t Target) (*kind, error) {
 	case k.crd != nil && (t.Subresource == "status" && !k.Status || t.Subresource == "scale" && !k.Scale):
 		return nil, notFound(k, t.Name)
 	case t.Subresource == "", t.Subresource == "status" && k.Status, t.Subresource == "scale" && k.Scale,
-		t.Subresource == "eviction" && k.Builtin && k.Plural == "pods":
+		t.Subresource == "eviction" && k.Builtin && k.Plural == "pods", t.Subresource == approval && approvable(k):
 		return k, s.load(k, t.Namespace, t.Name)
 	}
 	return nil, noSuchPath()

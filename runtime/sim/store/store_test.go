@@ -290,6 +290,37 @@ func TestEvictionRespectsBudgets(t *testing.T) {
 	}
 }
 
+// Approvals write conditions, with their times, and leave the rest of a certificate request as it is.
+func TestApprovals(t *testing.T) {
+	f := setup(t, Options{})
+	request := Target{GVR: schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}, Name: "web"}
+	_, err := f.Create(Target{GVR: request.GVR}, map[string]any{"metadata": map[string]any{"name": "web"},
+		"spec": map[string]any{"request": "eA==", "signerName": "example.org/clients", "usages": []any{"client auth"}}}, WriteOptions{Manager: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	approval := request
+	approval.Subresource = "approval"
+	since := f.now.Format(time.RFC3339)
+	for _, reason := range []string{"One", "Two"} {
+		f.patch(approval, `{"spec":{"signerName":"other"},"status":{"certificate":"eA==","conditions":[{"type":"Approved","status":"True","reason":"`+reason+`"}]}}`)
+		got, err := f.Get(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{"conditions": []any{map[string]any{"type": "Approved", "status": "True", "reason": reason,
+			"lastUpdateTime": f.now.Format(time.RFC3339), "lastTransitionTime": since}}}
+		if diff := cmp.Diff(want, got["status"]); diff != "" || nested(got, "spec", "signerName") != "example.org/clients" {
+			t.Errorf("the request is %v (-want +got):\n%s", got["spec"], diff)
+		}
+		f.now = f.now.Add(time.Hour)
+	}
+	approval.GVR, approval.Namespace = pods, "default"
+	if _, err := f.Patch(approval, types.MergePatchType, []byte("{}"), WriteOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("approval of a Pod: %v", err)
+	}
+}
+
 func TestScale(t *testing.T) {
 	f := setup(t, Options{})
 	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}

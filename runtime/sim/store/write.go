@@ -289,7 +289,7 @@ func passedOn(k *kind, old, obj map[string]any) bool {
 }
 
 // withinReach undoes what the endpoint cannot change: the main one the status, that
-// of the status all else.
+// of the status all else, that of approvals all but conditions.
 func (w *write) withinReach(old, obj map[string]any) map[string]any {
 	k := w.kind
 	if w.target.Subresource == "" {
@@ -297,6 +297,9 @@ func (w *write) withinReach(old, obj map[string]any) map[string]any {
 			return obj
 		}
 		return withField(obj, "status", old)
+	}
+	if w.target.Subresource == approval {
+		return w.store.approved(old, obj)
 	}
 	if w.target.Subresource != "status" {
 		return obj
