@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -65,6 +66,28 @@ func example(t *testing.T, name string) *fixture {
 	t.Helper()
 	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: filepath.Join("..", "examples", name)}
 	f.grantPrinted()
+	return f
+}
+
+// copied makes an instance that runs one of our examples with other texts in the place of some: old, new,
+// old, new. It has no rights yet.
+func copied(t *testing.T, name string, oldnew ...string) *fixture {
+	t.Helper()
+	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
+	files, root := map[string]string{}, filepath.Join("..", "examples", name)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "README.md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(root, path)
+		files[rel] = strings.NewReplacer(oldnew...).Replace(string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(files)
 	return f
 }
 

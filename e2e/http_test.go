@@ -7,12 +7,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -324,24 +321,7 @@ func TestHTTPReceiver(t *testing.T) {
 		_ = shared.Dynamic.Resource(definitions).Delete(context.Background(), "builds.starling.dev", metav1.DeleteOptions{})
 	})
 	out := newOutside(t)
-	files := map[string]string{}
-	root := filepath.Join("..", "examples", "http-receiver")
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		name, _ := filepath.Rel(root, path)
-		// The chat is here.
-		files[name] = strings.NewReplacer("https://chat.example.com", out.URL, "chat.example.com", out.address()).Replace(string(text))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	delete(files, "README.md")
-	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
-	f.write(files)
+	f := copied(t, "http-receiver", "https://chat.example.com", out.URL, "chat.example.com", out.address()) // the chat is here
 	f.grantPrinted()
 	f.secret("builds", map[string]string{"webhook-secret": token, "chat-token": chat})
 	f.start("--receive-address", "127.0.0.1:0")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,6 +70,35 @@ func TestExamplesLoad(t *testing.T) {
 			}
 			loadExample(t, name)
 		})
+	}
+}
+
+// Pages say of these examples that they have at most 80 lines: module.star and hooks, without tests.
+func TestSmallExamples(t *testing.T) {
+	seen := 0
+	for _, name := range []string{"application", "controllers", "from-go"} {
+		read, err := tree.ReadDir(examples+name, tree.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range read.Modules {
+			seen++
+			lines := 0
+			err := filepath.WalkDir(filepath.Join(examples+name, m.Dir), func(path string, _ fs.DirEntry, err error) error {
+				if err != nil || filepath.Ext(path) != ".star" || strings.HasSuffix(path, "_test.star") {
+					return err
+				}
+				text, err := os.ReadFile(path)
+				lines += bytes.Count(text, []byte("\n"))
+				return err
+			})
+			if err != nil || lines == 0 || lines > 80 {
+				t.Errorf("%s/%s has %d lines, want at most 80 (%v)", name, m.Dir, lines, err)
+			}
+		}
+	}
+	if seen != 12 {
+		t.Errorf("%d modules were counted, want 12", seen)
 	}
 }
 
