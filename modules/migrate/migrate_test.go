@@ -269,14 +269,19 @@ func TestHooksOfThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile("(?ms)^```bash\n(.*?)^```").FindAllStringSubmatch(string(page), -1)
-	if len(found) < 7 {
+	if len(found) < 10 {
 		t.Errorf("there are %d hooks", len(found))
 	}
-	old := fstest.MapFS{"web/templates/a.yaml": {}}
+	old, global := fstest.MapFS{"web/templates/a.yaml": {}}, fstest.MapFS{}
 	for i, m := range found {
-		old[fmt.Sprintf("web/hooks/h%d.sh", i)] = &fstest.MapFile{Data: []byte("#!/bin/bash\n" + m[1]), Mode: 0o755}
+		file := &fstest.MapFile{Data: []byte("#!/bin/bash\n" + m[1]), Mode: 0o755}
+		if name := fmt.Sprintf("h%d.sh", i); strings.Contains(m[1], "beforeAll") {
+			global[name] = file
+		} else {
+			old["web/hooks/"+name] = file
+		}
 	}
-	r, err := AddonOperator(t.Context(), old, nil, Options{})
+	r, err := AddonOperator(t.Context(), old, global, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
