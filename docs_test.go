@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -90,8 +91,11 @@ func TestStarlarkInDocsLoads(t *testing.T) {
 		n++
 		path := "docs/hooks/page.star"
 		files := fstest.MapFS{"docs/module.star": {Data: []byte(`module(grants = [grant("v1", "Secret", verbs = ["list", "watch"], namespaces = ["*"])])`)}}
-		if strings.Contains(b.text, "module(") {
+		switch {
+		case strings.Contains(b.text, "module("):
 			path = "docs/module.star"
+		case strings.Contains(b.text, "before_all("):
+			path = "global/hooks/page.star"
 		}
 		isTest := strings.Contains(b.text, "def test_")
 		files[path] = &fstest.MapFile{Data: []byte(b.text)}
@@ -298,6 +302,36 @@ func TestEachRowOfFromPagesHasAProofOrAReason(t *testing.T) {
 		if rows < least {
 			t.Errorf("%s: there are %d rows", page, rows)
 		}
+	}
+}
+
+// Each feature that a user of shell-operator or addon-operator may miss has a row in one of the two pages: its
+// first two cells hold the words that testdata/features.txt names.
+func TestEachFeatureHasARow(t *testing.T) {
+	var rows []string
+	for _, page := range []string{"docs/hooks.md", "docs/from-addon-operator.md"} {
+		for line := range strings.Lines(read(t, page)) {
+			if cells := strings.SplitN(strings.ReplaceAll(line, `\|`, "/"), "|", 4); len(cells) == 4 && !strings.HasPrefix(line, "|---") {
+				rows = append(rows, cells[1]+"|"+cells[2])
+			}
+		}
+	}
+	features := 0
+	for line := range strings.Lines(read(t, "testdata/features.txt")) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		features++
+		cells := strings.Split(line, "\t")
+		if len(cells) != 3 || cells[2] == "" {
+			t.Errorf("testdata/features.txt: %q: want a part, a feature and words of its row, with tabs between them", line)
+		} else if !slices.ContainsFunc(rows, func(row string) bool { return strings.Contains(row, cells[2]) }) {
+			t.Errorf("%s %s: no row of docs/hooks.md or docs/from-addon-operator.md holds %q", cells[0], cells[1], cells[2])
+		}
+	}
+	if features < 454 {
+		t.Errorf("there are %d features", features)
 	}
 }
 
