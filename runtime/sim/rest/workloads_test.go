@@ -22,8 +22,10 @@ import (
 // A workloadWorld is one in which controllers work. Cases of testdata/workloads are written
 // as those of testdata/parity, with two requests more: REST waits until nothing changes any
 // more, and "SHOW path field,field" shows these fields of the objects of a list, in an order
-// that does not depend on their names. Of all else but GET only the code counts. They are
-// recorded from the real controller manager:
+// that does not depend on their names. Of all else but GET only the code counts. A case shows
+// no field for which the real controllers have two answers: after a Recreate the condition
+// Progressing depends on whether the Deployment controller saw the old Pods go or gone. The
+// cases are recorded from the real controller manager:
 //
 //	go test -tags e2e ./runtime/sim/rest -run TestWorkloadsReal -update
 type workloadWorld interface {
