@@ -2,8 +2,10 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.starlark.net/starlark"
@@ -93,6 +95,35 @@ func TestEnabledModules(t *testing.T) {
 	w.state("b", status.ModuleReady, "")
 	if got := listOf(w.e.Values("b")); got != "[a b c d]" {
 		t.Errorf("b sees %s while enabled() fails", got)
+	}
+}
+
+// A reload may have a module that runs read the list for the first time, and bring one that is not decided
+// yet: the release of the reader waits until the list is known.
+func TestEnabledModulesAfterAReload(t *testing.T) {
+	hooked := func() *generation.Module { return mod("a", isOn(), code("1", hk("before", onBefore()))) }
+	w := newWorld(t, plain(hooked()))
+	w.start()
+	w.released = nil
+	var ask Evaluate
+	w.told = func(a Action) {
+		if a, is := a.(Evaluate); is {
+			ask = a
+		}
+	}
+	w.lists, w.holdEvaluate = true, true
+	b := plain(mod("b", isOn()))
+	b.Enabled = &starlark.Builtin{}
+	w.reload(lists(hooked()), b)
+	w.advance(time.Minute)
+	w.wantReleased()
+	w.state("a", status.ModuleReady, "")
+	w.state("b", status.ModuleStarting, "asking enabled()")
+	w.in(Evaluated{Op: ask.Op})
+	slices.Sort(w.released)
+	w.wantReleased("a#2", "b#1")
+	if !strings.Contains(w.released[0], "enabledModules:[a b]") {
+		t.Errorf("released %s", w.released[0])
 	}
 }
 

@@ -47,7 +47,11 @@ func (e *Engine) advance(m *module) {
 			}
 		}
 	}
-	for facts := m.passFacts(); ; {
+	facts := m.passFacts()
+	if e.unlisted(m) { // after a reload that made its chart the first reader
+		facts.Open, facts.Asking = false, true
+	}
+	for {
 		switch step := m.pass.Next(facts, e.now); step.Do {
 		case releases.RunStage:
 			m.pass.Wait(step.Stage, e.queueStage(m, step.Stage, step.Always))

@@ -35,6 +35,7 @@ func (w *world) reload(mods ...*generation.Module) {
 		gen.Names = append(gen.Names, m.Name)
 	}
 	slices.Sort(gen.Names)
+	gen.Lists = w.lists
 	w.next = gen
 	w.in(Reload{Generation: gen})
 }

@@ -82,6 +82,8 @@ type world struct {
 	// holdHelm names a module whose release stays under way, as heldHelm.
 	holdHelm string
 	heldHelm Release
+	// holdEvaluate has enabled() stay without an answer.
+	holdEvaluate bool
 	// holdUninstall has uninstalls stay under way, the last one as heldUninstall.
 	holdUninstall bool
 	heldUninstall Uninstall
@@ -96,6 +98,7 @@ type world struct {
 	crds    []string // modules whose CRDs were applied
 	hollow  []string
 	values  map[string]any // of the next tree; nil: as before
+	lists   bool           // whether the next tree mentions global.enabledModules
 }
 
 func newWorld(t *testing.T, mods ...*generation.Module) *world {
@@ -295,6 +298,9 @@ func (w *world) carryOut(a Action) Input {
 		w.kept[a.Module] = a.Data
 		return Saved{Op: a.Op}
 	case Evaluate:
+		if w.holdEvaluate {
+			return nil
+		}
 		d, err := w.enabled[a.Module.Name](a.Values)
 		return Evaluated{Op: a.Op, Decision: d, Err: err}
 	case Release:

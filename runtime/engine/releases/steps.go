@@ -19,7 +19,7 @@ type Module struct {
 	// Sets says that hooks have sets of objects in the cluster.
 	Sets bool
 	// Open says that a pass may begin, Release that it may go on, Asking that enabled() has not
-	// answered for the values as they are: they must not reach Helm before it has.
+	// answered for the values as they are, or that they are not whole: they must not reach Helm.
 	Open, Release, Asking bool
 	Chart                 bool
 	// Seen are the values as far as the module reads them.
