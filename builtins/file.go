@@ -12,14 +12,17 @@ import (
 
 func fileSpecs() []Spec {
 	return []Spec{
-		{Name: "module.file", Phases: PhaseLoad, call: callFile, Returns: "the text",
-			Doc:    "Reads a file of the module that the loading file belongs to, of at most 1 MiB of text. A change of it is one of the hooks of the file that reads it. There are no files of other modules, nor outside of the tree.",
-			Params: []Param{{Name: "path", Type: TypeString, Doc: "Path below the folder of the module: \"templates/a.txt\"."}}},
-		{Name: "module.files", Phases: PhaseLoad, call: callFiles, Returns: "a dict of the texts by their paths, in their order; empty when there is no such file",
+		{Name: "module.file", Phases: PhaseLoad, call: callFile, Returns: "the text, or its bytes",
+			Doc:    "Reads a file of the module that the loading file belongs to, of at most 1 MiB. A change of it is one of the hooks of the file that reads it. There are no files of other modules, nor outside of the tree.",
+			Params: []Param{{Name: "path", Type: TypeString, Doc: "Path below the folder of the module: \"templates/a.txt\"."}, asBytes}},
+		{Name: "module.files", Phases: PhaseLoad, call: callFiles, Returns: "a dict of the texts, or bytes, by their paths, in their order; empty when there is no such file",
 			Doc:    "Reads the files of the module that a pattern names, as module.file does: at most 1,000, and 8 MiB.",
-			Params: []Param{{Name: "pattern", Type: TypeString, Doc: "Pattern of paths below the folder of the module, \"crds/*.yaml\": * stands for any characters but /, ? for one, [a-z] for one of these."}}},
+			Params: []Param{{Name: "pattern", Type: TypeString, Doc: "Pattern of paths below the folder of the module, \"crds/*.yaml\": * stands for any characters but /, ? for one, [a-z] for one of these."}, asBytes}},
 	}
 }
+
+// asBytes has a file read that need not be text.
+var asBytes = Param{Name: "bytes", Type: TypeBool, Default: "False", Keyword: true, Doc: "Returns bytes in the place of text, which must be UTF-8: base64.encode takes them."}
 
 var errNoFiles = errors.New("there are no files here")
 
@@ -32,7 +35,7 @@ func callFile(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.fileText(path, data)
+	return c.content(path, data)
 }
 
 func callFiles(c *call) (starlark.Value, error) {
@@ -43,25 +46,29 @@ func callFiles(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	texts := starlark.NewDict(len(found))
+	out := starlark.NewDict(len(found))
 	for _, path := range sortedKeys(found) {
-		text, err := c.fileText(path, found[path])
+		content, err := c.content(path, found[path])
 		if err != nil {
 			return nil, err
 		}
-		if err := texts.SetKey(starlark.String(path), text); err != nil {
+		if err := out.SetKey(starlark.String(path), content); err != nil {
 			return nil, err
 		}
 	}
-	return texts, nil
+	return out, nil
 }
 
-func (c *call) fileText(path string, data []byte) (starlark.Value, error) {
-	if !utf8.Valid(data) {
-		return nil, fmt.Errorf("%s is no text in UTF-8", path)
+func (c *call) content(path string, data []byte) (starlark.Value, error) {
+	raw := c.boolOr("bytes", false)
+	if !raw && !utf8.Valid(data) {
+		return nil, fmt.Errorf("%s is no text in UTF-8; read it with bytes = True", path)
 	}
 	if err := c.room(len(data)); err != nil {
 		return nil, err
+	}
+	if raw {
+		return starlark.Bytes(data), nil
 	}
 	return starlark.String(data), nil
 }

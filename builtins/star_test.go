@@ -157,8 +157,11 @@ func (f *starFile) readComments(src string) {
 type testFiles struct{}
 
 func (testFiles) Read(path string) ([]byte, error) {
-	if path == "none" {
+	switch path {
+	case "none":
 		return nil, errors.New("there is no none")
+	case "raw":
+		return []byte("\xff\x00"), nil
 	}
 	return []byte("text of " + path), nil
 }

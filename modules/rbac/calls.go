@@ -19,6 +19,8 @@ type calls struct {
 	// subresources are those that are written, each with the kinds that are written
 	// out, "" for one that is not.
 	subresources map[string][]string
+	// signers are those of certificate requests, as far as the code names them.
+	signers []string
 }
 
 // callsOf reads the files of each module. Files in a lib folder, or in global/, may
@@ -41,8 +43,13 @@ func callsOf(gen *generation.Generation) map[string]calls {
 			}
 			if file, err := script.Parse(p, src); err == nil { // else nobody loads it
 				syntax.Walk(file, func(n syntax.Node) bool {
-					if call, ok := n.(*syntax.CallExpr); ok {
-						c.see(call)
+					switch n := n.(type) {
+					case *syntax.CallExpr:
+						c.see(n)
+					case *syntax.DictEntry:
+						if textOf(n.Key) == "signerName" {
+							c.sign(n.Value)
+						}
 					}
 					return true
 				})
@@ -55,6 +62,13 @@ func callsOf(gen *generation.Generation) map[string]calls {
 }
 
 func (c *calls) see(call *syntax.CallExpr) {
+	if fn, ok := call.Fn.(*syntax.Ident); ok && fn.Name == "request" { // of @std//certs.star
+		if signer := keyword(call, "signer"); signer != nil {
+			c.sign(signer)
+		} else if len(call.Args) > 1 {
+			c.sign(call.Args[1])
+		}
+	}
 	dot, ok := call.Fn.(*syntax.DotExpr)
 	if !ok {
 		return
@@ -77,21 +91,33 @@ func (c *calls) see(call *syntax.CallExpr) {
 		c.write("status", call)
 	case "patch":
 		c.jq = c.jq || keyword(call, "jq") != nil
-		if sub, ok := keyword(call, "subresource").(*syntax.Literal); ok {
-			if name, ok := sub.Value.(string); ok {
-				c.write(name, call)
-			}
+		if sub := textOf(keyword(call, "subresource")); sub != "" {
+			c.write(sub, call)
 		}
 	}
+}
+
+// sign notes a signer, which is named as "example.org/name".
+func (c *calls) sign(signer syntax.Expr) {
+	if name := textOf(signer); strings.Contains(name, "/") && !slices.Contains(c.signers, name) {
+		c.signers = append(c.signers, name)
+	}
+}
+
+// textOf is a text that stands in the code, or "".
+func textOf(x syntax.Expr) string {
+	if lit, ok := x.(*syntax.Literal); ok {
+		text, _ := lit.Value.(string)
+		return text
+	}
+	return ""
 }
 
 // write notes that a subresource is written.
 func (c *calls) write(subresource string, call *syntax.CallExpr) {
 	kind := ""
 	if len(call.Args) > 1 {
-		if lit, ok := call.Args[1].(*syntax.Literal); ok {
-			kind, _ = lit.Value.(string)
-		}
+		kind = textOf(call.Args[1])
 	}
 	c.subresources[subresource] = append(c.subresources[subresource], kind)
 }

@@ -184,11 +184,23 @@ func (b *builder) grant(m *generation.Module, g builtins.Grant) {
 		for sub, kinds := range called.subresources {
 			if patches && b.writes(m, g.Kind, sub, kinds, r) {
 				b.add(namespace, Rule{Group: r.group, Resource: r.plural + "/" + sub, Names: g.Names, Verbs: []string{"patch"}, Why: why})
+				b.approves(m, r, sub, called.signers)
 			}
 		}
 		if called.evict && r.group == "" && r.plural == "pods" && granted(verbs, "delete") {
 			b.add(namespace, Rule{Resource: "pods/eviction", Names: g.Names, Verbs: []string{"create"}, Why: why})
 		}
+	}
+}
+
+// approves needs what the API server asks of those that approve certificate requests: a right for each signer.
+func (b *builder) approves(m *generation.Module, r resource, sub string, signers []string) {
+	switch {
+	case sub != "approval" || r.group != "certificates.k8s.io" || r.plural != "certificatesigningrequests":
+	case len(signers) == 0:
+		b.lack("module %s approves certificate requests, and its code names no signer: add the verb approve on the resource signers of certificates.k8s.io, with the name of the signer", m.Name)
+	default:
+		b.add("", Rule{Group: r.group, Resource: "signers", Names: signers, Verbs: []string{"approve"}, Why: []string{"certificate requests that " + m.Name + " approves"}})
 	}
 }
 

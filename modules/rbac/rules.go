@@ -7,7 +7,7 @@ import (
 )
 
 // order is how verbs are printed.
-var order = [...]string{"*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind"}
+var order = [...]string{"*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind", "approve"}
 
 // rules are those of one role, each resource, names and URL once.
 type rules struct{ list []Rule }
