@@ -172,7 +172,7 @@ func testSpecs() []Spec {
 		spec("expect_error", "Fails unless the call of fn ends in an error that matches.", callExpectError,
 			Param{Name: "fn", Type: TypeFunction, Doc: "A function without parameters."},
 			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2) that the error's text must match somewhere."}),
-		spec("varies", "Has -explore leave out fields that rightly differ from one order to the next: times, and what depends on them or on chance, such as certificates. Fields whose names end in Time, those that the API server makes up, and values of part(fill=) are left out without.", callTestVaries,
+		spec("varies", "Has -explore leave out fields that rightly differ from one order to the next: times, and what depends on them or on chance, such as certificates. With metadata.name, which k8s.create makes up by generate_name, objects of the kind are compared by all else that they have. Fields whose names end in Time, those that the API server makes up, and values of part(fill=) are left out without.", callTestVaries,
 			Param{Name: "kind", Type: TypeString, Doc: "Kind of the objects, such as \"Secret\", whose data is compared decoded; \"values\" and \"state\": what hooks have set, and what ctx.state keeps."},
 			Param{Name: "*paths", Type: TypeAny, Doc: "Paths of the fields, as in values.get."}),
 		spec("golden", "Compares a value, as YAML, with the golden file testdata/NAME.golden beside the test; `starling test -update` writes it. Fields that the API server makes up (uid, resourceVersion, creationTimestamp, managedFields) are left out.", callGolden,

@@ -1,10 +1,13 @@
 package testrunner
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.starlark.net/starlark"
 
@@ -152,8 +155,10 @@ func end(ctx context.Context, o Options, host *script.Host, file, name string, f
 	out.changes = w.changes
 	out.state, out.failures = w.w.State(), map[string]string{}
 	for i, held := range out.state {
+		out.state[i].Name = w.nameOf(held)
 		out.state[i].Fields = w.without(held)
 	}
+	number(out.state)
 	for _, f := range w.look() {
 		out.failures[f.Module+" "+f.Hook+" "+f.Key] = said(f)
 	}
@@ -214,6 +219,41 @@ func (w *world) without(held sim.Held) map[string]any {
 		}
 	}
 	return held.Fields
+}
+
+// aName stands for names that differ from one order to the next, and may.
+const aName = "(a name that varies)"
+
+// nameOf is the name of what is held, without one that may differ.
+func (w *world) nameOf(held sim.Held) string {
+	for _, v := range w.varying {
+		name, is := v.path.Get(held.Fields)
+		if is && v.kind == held.Kind && slices.Equal(v.path.Resolve(held.Fields), []string{"metadata", "name"}) {
+			return strings.TrimSuffix(held.Name, fmt.Sprint(name)) + aName
+		}
+	}
+	return held.Name
+}
+
+// number tells those apart whose names may differ, by what they hold.
+func number(state []sim.Held) {
+	of := map[string][]*sim.Held{}
+	for i, held := range state {
+		if strings.HasSuffix(held.Name, aName) {
+			of[held.Name] = append(of[held.Name], &state[i])
+		}
+	}
+	for _, list := range of {
+		slices.SortFunc(list, func(a, b *sim.Held) int { return bytes.Compare(asJSON(a.Fields), asJSON(b.Fields)) })
+		for i, held := range list {
+			held.Name += fmt.Sprint(" ", i+1)
+		}
+	}
+}
+
+func asJSON(fields map[string]any) []byte {
+	data, _ := json.Marshal(fields) // they come from JSON
+	return data
 }
 
 func remove(fields map[string]any, keys []string) {
