@@ -73,6 +73,8 @@ type ModuleDecl struct {
 	Labels map[string]string
 	// CRDFilter are patterns of names, see [path.Match]: files of crds/ that are left out.
 	CRDFilter []string
+	// Exports are paths of the module's values that other modules may read, as dotted text.
+	Exports []string
 	// Hosts are where http.get and http.send may go to.
 	Hosts effect.Hosts
 	// Chart is of a registry or a chart repository, in the place of one in the folder.

@@ -46,6 +46,7 @@ func declareSpecs() []Spec {
 				{Name: "lookup", Type: TypeList, Default: "[]", Doc: "Objects that the chart's templates may read with lookup: a list of grant(…), with the verbs get, list, or, without verbs, both. Any other lookup is an error."},
 				{Name: "labels", Type: TypeDict, Default: "{}", Doc: "Labels on all that the module makes: objects of its release, definitions of crds/, objects that its hooks apply, create or want as parts. A label of that key that an object has itself stays."},
 				{Name: "crd_filter", Type: TypeStrings, Default: "[]", Doc: "Files of crds/ that are left out, by their names: \"old-*.yaml\", where * is any text. Names that begin with doc- or _, and kustomization.yaml, are left out without it."},
+				{Name: "exports", Type: TypeStrings, Default: "[]", Doc: "Paths of the module's values, \"domain\" or \"auth.url\", that other modules may read: their hooks by values.of, their charts below global.exports. While another module has no such value there is nothing."},
 				{Name: "http", Type: TypeStrings, Default: "[]", Doc: "Hosts that http.get and http.send may reach: \"api.example.com\", \"*.example.com\" (any name below), an address or a range, \"10.0.0.0/8\"; each with \":8080\" for that port only. A name must lead to a public address, unless the range of the address is listed, too; \"localhost\" is this machine."},
 				{Name: "chart", Type: TypeString, Default: "None", Doc: "Chart that somebody else publishes: the registry or the repository and, after the last slash, its name: \"oci://ghcr.io/org/charts/web\", or \"https://example.com/charts/web\" for chart web of the repository whose index is https://example.com/charts/index.yaml. The folder then holds no chart; its values.yaml is laid over that of the chart. starling fetch gets it, and notes it in starling.lock."},
 				{Name: "version", Type: TypeString, Default: "None", Doc: "Version of the chart, \"1.2.3\", or a range, \"~1.2\", of which starling fetch chooses the newest. It must be there when chart is."},
@@ -197,6 +198,9 @@ func callModule(c *call) (starlark.Value, error) {
 			return nil, fmt.Errorf("ignore: %w", err)
 		}
 		m.Ignore = append(m.Ignore, ignore)
+	}
+	if m.Exports, err = c.exports(); err != nil {
+		return nil, err
 	}
 	if m.Hosts, err = effect.ParseHosts(c.strings("http")); err != nil {
 		return nil, fmt.Errorf("http: %w", err)

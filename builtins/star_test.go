@@ -328,7 +328,7 @@ func newTestRun(composed *int) *Run {
 	base := map[string]any{
 		"replicas": int64(1), "hosts": []any{"a", map[string]any{"name": "b"}}, "none": nil,
 		"labels": map[string]any{"app.kubernetes.io/name": "web"},
-		"global": map[string]any{"domain": "example.org"},
+		"global": map[string]any{"domain": "example.org", "exports": map[string]any{"certManager": map[string]any{"issuer": map[string]any{"name": "main"}}}},
 	}
 	run.Compose = func(own []effect.ValueOp) (map[string]any, error) {
 		*composed++

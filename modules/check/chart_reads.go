@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -26,6 +27,11 @@ func (c *checker) chartReads(m *generation.Module, reads []release.Read) {
 	for _, r := range reads {
 		path, schema := r.Path, c.values[m.Name].schema
 		switch key := m.Decl.ValuesKey; {
+		case path[0] == values.GlobalKey && len(path) > 1 && path[1] == builtins.ExportsKey:
+			if why := c.exportRead(path[2:]); why != "" {
+				c.chartRead(m, r, why)
+			}
+			continue
 		case path[0] == values.GlobalKey:
 			path, schema = path[1:], c.values[values.GlobalKey].schema
 		case key != "" && path[0] != key && m.BesideOwn()[path[0]] != nil:

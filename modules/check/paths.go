@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -70,11 +69,7 @@ func (s *source) asValueCall(n syntax.Node, shape map[string]any) (valueCall, bo
 
 // view is what hooks of a module see as values before any has run.
 func (c *checker) view(m *generation.Module) map[string]any {
-	global := c.values["global"].composer.Compose()
-	if _, set := global[values.EnabledModules]; !set && c.gen.Lists {
-		global = maps.Clone(global)
-		global[values.EnabledModules] = []any{}
-	}
+	global := c.withDerived(c.values["global"].composer.Compose())
 	if m.Global {
 		return values.GlobalView(global)
 	}
@@ -101,6 +96,7 @@ func (c *checker) valuePaths() {
 				if v, ok := s.asValueCall(n, shape); ok {
 					c.valuePath(m, s, v, shape, switches)
 				}
+				c.exportCall(s, n)
 				return true
 			})
 		}
@@ -229,7 +225,7 @@ func (c *checker) conflictsAmong(m *generation.Module, all []setting) {
 				severity, what = Error, "sets"
 			}
 			c.at(severity, "values", b.pos, fmt.Sprintf("hook %s sets %s, and hook %s %s %s (%s:%d): the second one to run fails",
-				b.hook.HookDecl.ID, object.KeysText(b.path), a.hook.HookDecl.ID, what, object.KeysText(a.path), a.pos.Filename(), a.pos.Line), "let one hook set it")
+				b.hook.HookDecl.ID, object.KeysText(b.path), a.hook.HookDecl.ID, what, object.KeysText(a.path), a.pos.Filename(), a.pos.Line), "let one hook set it, or let both give keys of one dict to values.merge")
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/builtins"
 )
 
 // globalKey is the key of the global values.
@@ -68,51 +70,77 @@ func (s *script) call(c *syntax.CallExpr) {
 	case writers[name]:
 		s.known[of] = true
 	case name == "get" || name == "has":
-		s.known[of] = s.reads(pathArgument(c))
+		s.known[of] = s.reads(argumentOf(c, 0, "path"))
+	case name == "of":
+		s.known[of] = s.exported(argumentOf(c, 0, "module"), argumentOf(c, 1, "path"))
 	}
 }
 
 // reads notes the path of a call. False: it is not known.
 func (s *script) reads(e syntax.Expr) bool {
-	if text, ok := literal(e); ok {
-		if text == globalKey {
-			return false
-		}
-		if below, ok := strings.CutPrefix(text, globalKey+"."); ok {
-			s.out.paths = append(s.out.paths, place{dotted: below})
-		}
-		return true
-	}
-	list, ok := e.(*syntax.ListExpr)
-	if !ok {
+	text, keys, known := pathOf(e)
+	if !known || text == globalKey || len(keys) == 1 && keys[0] == globalKey {
 		return false
 	}
-	var keys []string
-	for _, e := range list.List {
-		key, ok := literal(e)
-		if !ok {
-			return false
-		}
-		keys = append(keys, key)
+	if below, ok := strings.CutPrefix(text, globalKey+"."); ok {
+		s.out.paths = append(s.out.paths, place{dotted: below})
 	}
 	if len(keys) > 1 && keys[0] == globalKey {
 		s.out.paths = append(s.out.paths, place{keys: keys[1:]})
 	}
-	return len(keys) != 1 || keys[0] != globalKey
+	return true
 }
 
-// pathArgument is the first argument, or that of the name path; nil: it is not known.
-func pathArgument(c *syntax.CallExpr) syntax.Expr {
+// exported notes what a call of values.of reads, which stands below `global`. False: it is not
+// known.
+func (s *script) exported(module, e syntax.Expr) bool {
+	name, isText := literal(module)
+	text, keys, known := pathOf(e)
+	if !isText || !known {
+		return false
+	}
+	at := builtins.ExportsPath(name)[1:]
+	if keys != nil {
+		s.out.paths = append(s.out.paths, place{keys: append(at, keys...)})
+	} else {
+		s.out.paths = append(s.out.paths, place{dotted: strings.Join(append(at, text), ".")})
+	}
+	return true
+}
+
+// pathOf is a path that is written out, as text or as a list of keys. Nothing of it is known of
+// another one, nor of nil.
+func pathOf(e syntax.Expr) (text string, keys []string, known bool) {
+	if text, ok := literal(e); ok {
+		return text, nil, true
+	}
+	list, ok := e.(*syntax.ListExpr)
+	if !ok {
+		return "", nil, false
+	}
+	keys = []string{}
+	for _, e := range list.List {
+		key, ok := literal(e)
+		if !ok {
+			return "", nil, false
+		}
+		keys = append(keys, key)
+	}
+	return "", keys, true
+}
+
+// argumentOf is the one at a place, or that of a name; nil: it is not known.
+func argumentOf(c *syntax.CallExpr, at int, name string) syntax.Expr {
 	for i, arg := range c.Args {
 		if u, ok := arg.(*syntax.UnaryExpr); ok && (u.Op == syntax.STAR || u.Op == syntax.STARSTAR) {
 			return nil
 		}
 		b, named := arg.(*syntax.BinaryExpr)
-		if named = named && b.Op == syntax.EQ; !named && i == 0 {
+		if named = named && b.Op == syntax.EQ; !named && i == at {
 			return arg
 		}
 		if named {
-			if id, ok := b.X.(*syntax.Ident); ok && id.Name == "path" {
+			if id, ok := b.X.(*syntax.Ident); ok && id.Name == name {
 				return b.Y
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // maxName is Helm's limit for the name of a release.
@@ -47,15 +49,5 @@ func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-'
 }
 
-// Key returns the name by which values and config call a module: its name in
-// camel case, "ingressNginx" for "ingress-nginx".
-func Key(name string) string {
-	var b strings.Builder
-	for i, part := range strings.FieldsFunc(name, func(r rune) bool { return r == '-' }) {
-		if i > 0 {
-			part = strings.ToUpper(part[:1]) + part[1:]
-		}
-		b.WriteString(part)
-	}
-	return b.String()
-}
+// Key returns the name by which values and config call a module, see [object.CamelKey].
+func Key(name string) string { return object.CamelKey(name) }

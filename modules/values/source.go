@@ -22,6 +22,8 @@ const (
 	LayerDefault = "hook default"
 	// LayerEnabled are the names of the modules that are on.
 	LayerEnabled = "modules that are on"
+	// LayerExports, a space and the name of a module are what that module exports.
+	LayerExports = "exports of module"
 	// LayerConfig is the user's ConfigMap, LayerObject the Module object, which counts in its place.
 	LayerConfig = "config"
 	LayerObject = "module object"

@@ -278,7 +278,7 @@ func (c *calls) on(path []string) []call {
 // hookSource is the place of an operation, or of the later call that changed what is at
 // rest in its value.
 func hookSource(layer, hook string, op effect.ValueOp, rest []string) Source {
-	if hook == LayerEnabled { // it is no hook
+	if hook == LayerEnabled || strings.HasPrefix(hook, LayerExports+" ") { // it is no hook
 		return Source{Layer: hook}
 	}
 	s := Source{Layer: layer, Hook: hook}

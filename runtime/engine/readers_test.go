@@ -177,3 +177,30 @@ func TestReadersMissNothing(t *testing.T) {
 		}
 	}
 }
+
+// A value that a module exports concerns the modules that read it, and no others.
+func TestAnExportedValueHasReaders(t *testing.T) {
+	auth := mod("auth", builtins.ModuleDecl{Enabled: true, Exports: []string{"url"}}, hk("find", onWatch("nodes")))
+	auth.Reads = reading("a: 1")
+	w := newWorld(t, auth, withReads("web", "a: {{ .Values.global.exports.auth.url }}"), withReads("none", "a: 1"))
+	w.hooks["auth/find"] = func(RunHook) (effect.Effects, error) { return set("url", "https://a"), nil }
+	w.start()
+	before := maps.Clone(w.revision)
+	w.hooks["auth/find"] = func(RunHook) (effect.Effects, error) { return set("url", "https://b"), nil }
+	w.runAgain("auth/find")
+	for name, looks := range map[string]bool{"auth": true, "web": true, "none": false} {
+		if got := w.revision[name] != before[name]; got != looks {
+			t.Errorf("%s was looked at: %t", name, got)
+		}
+	}
+	if got := fmt.Sprint(w.e.Values("web")["global"]); got != "map[exports:map[auth:map[url:https://b]]]" {
+		t.Errorf("web sees %s", got)
+	}
+	in, err := w.e.Explain("web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entries, _, err := in.Explain().Find("global.exports.auth.url"); err != nil || entries[0].Chain[0].From() != "exports of module auth" {
+		t.Errorf("%+v, %v", entries, err)
+	}
+}

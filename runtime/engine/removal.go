@@ -143,6 +143,7 @@ func (e *Engine) forgetGone(m *module) {
 	}
 	delete(e.modules, m.name)
 	e.layers.Drop(m.values)
+	e.valuesMoved(e.layers.Unexport(m.name), nil)
 	e.arrange()
 	if e.config.Drop(m.name) {
 		e.keepConfig()

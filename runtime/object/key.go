@@ -22,3 +22,16 @@ func DataKey(prefix, id string) string {
 	}
 	return prefix + readable + "." + hex.EncodeToString(sum[:6])
 }
+
+// CamelKey is the name by which values and config call a module: its name in camel case,
+// "ingressNginx" for "ingress-nginx".
+func CamelKey(name string) string {
+	var b strings.Builder
+	for i, part := range strings.FieldsFunc(name, func(r rune) bool { return r == '-' }) {
+		if i > 0 {
+			part = strings.ToUpper(part[:1]) + part[1:]
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}

@@ -83,7 +83,10 @@ func (m *Module) Keep(subject string, ops []effect.ValueOp) { m.set[subject] = o
 // Renew puts other values below those that hooks set, see [Layers.Prepare]. Of these stay
 // those of subjects that are there.
 func (m *Module) Renew(gen *generation.Module, static *values.Composer, there map[string]bool) {
-	maps.DeleteFunc(m.set, func(subject string, ops []effect.ValueOp) bool { return !there[subject] || len(ops) == 0 })
+	maps.DeleteFunc(m.set, func(subject string, ops []effect.ValueOp) bool {
+		_, derived := exporter(subject)
+		return !there[subject] && !derived || len(ops) == 0
+	})
 	if m.in.modules[m.name] == m {
 		m.in.readers.drop(m)
 		defer m.in.readers.add(m)
@@ -159,7 +162,7 @@ func (m *Module) Show() (moved []string) {
 	case !below || m.compose(): // global values may hide what is below `global`
 		m.composed = now
 		m.moved()
-		return []string{m.name}
+		return m.in.export([]string{m.name})
 	}
 	return nil
 }
@@ -183,7 +186,7 @@ func (l *Layers) Configure(config values.Config) (moved []string) {
 			}
 		}
 	}
-	return append(moved, compose(look)...)
+	return l.export(append(moved, compose(look)...))
 }
 
 // Compose composes all values anew, after other ones have come in below. It returns as
@@ -194,7 +197,7 @@ func (l *Layers) Compose() (moved []string) {
 		moved = append(moved, l.global.name)
 	}
 	l.global.composed = now
-	return append(moved, compose(l.modules)...)
+	return l.exportAll(append(moved, compose(l.modules)...))
 }
 
 // compose composes the values of modules anew, and returns the names of those that have moved.

@@ -1,0 +1,57 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// Exports of modules stand among the global values: so layers, readers and explanations need
+// nothing for them.
+
+// ExportsKey is the key below "global" of what modules export.
+const ExportsKey = "exports"
+
+// ExportsPath is where the values that a module exports stand: ["global", "exports", "certManager"].
+func ExportsPath(module string) []string {
+	return []string{"global", ExportsKey, object.CamelKey(module)}
+}
+
+// exports reads exports= of module().
+func (c *call) exports() ([]string, error) {
+	paths := c.strings("exports")
+	for _, path := range paths {
+		switch first, _, _ := strings.Cut(path, "."); {
+		case path == "":
+			return nil, errors.New("exports: a path is empty")
+		case first == "global":
+			return nil, fmt.Errorf("exports: %q: all modules see the global values; name values of this one", clip(path))
+		}
+	}
+	return paths, nil
+}
+
+// valuesOfSpec is values.of; the parameters are those of values.get.
+func valuesOfSpec(phases Phase, path, dflt Param) Spec {
+	return Spec{Name: "values.of", Phases: phases, Effect: EffectRead, call: callValuesOf,
+		Returns: "the value, frozen, or default",
+		Params: []Param{
+			{Name: "module", Type: TypeString, Doc: "Name of the module, \"cert-manager\"."},
+			path, dflt,
+		},
+		Doc: "Reads a value of another module, which must name it in module(exports = […]). All layers count, and what is kept of its hooks, whether the module is on or not. It is values.get of a path below global.exports; in a test it stands there."}
+}
+
+func callValuesOf(c *call) (starlark.Value, error) {
+	root, err := c.run.values()
+	if err != nil {
+		return nil, err
+	}
+	exported, _ := object.Get(root, ExportsPath(c.str("module")))
+	below, _ := exported.(map[string]any)
+	return c.plainAt(below), nil
+}

@@ -1,0 +1,103 @@
+package check
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// exported are the values below global.exports that are there before any hook has run.
+func (c *checker) exported() map[string]any {
+	out := map[string]any{}
+	for _, name := range c.gen.Names {
+		m := c.gen.Modules[name]
+		if len(m.Decl.Exports) == 0 || c.values[name].broken {
+			continue
+		}
+		own, all := c.values[name].composer.Compose(), map[string]any{}
+		for _, text := range m.Decl.Exports {
+			path := object.Dotted(text).Resolve(own)
+			if v, _ := object.Get(own, path); v != nil {
+				all = values.Merge(all, nested(path, v))
+			}
+		}
+		out[m.Key] = all
+	}
+	return out
+}
+
+// nested is v below the keys of path.
+func nested(path []string, v any) map[string]any {
+	for _, key := range slices.Backward(path) {
+		v = map[string]any{key: v}
+	}
+	out, _ := v.(map[string]any)
+	return out
+}
+
+// exportCall holds a call of values.of that is written out to what the other module exports.
+func (c *checker) exportCall(s *source, n syntax.Node) {
+	call, ok := n.(*syntax.CallExpr)
+	if !ok || s.builtin(call.Fn) != "values.of" {
+		return
+	}
+	arg := argument(call, 0, "module")
+	name, ok := text(arg)
+	if !ok {
+		return
+	}
+	pos, _ := arg.Span()
+	other := c.gen.Modules[name]
+	if other == nil {
+		c.at(Warning, "values", pos, "there is no module "+name, message.DidYouMean(name, c.gen.Names, ""))
+		return
+	}
+	path, ok := text(argument(call, 1, "path"))
+	if !ok || c.isExported(other, path) {
+		return
+	}
+	c.at(Error, "values", pos, "module "+name+" does not export "+path, "add it to module(exports = […]) of "+other.Tree.Dir+"/module.star")
+}
+
+// exportRead says what is wrong with a path below global.exports that a template names, or "".
+func (c *checker) exportRead(path []string) string {
+	if len(path) == 0 {
+		return ""
+	}
+	for _, name := range c.gen.Names {
+		if m := c.gen.Modules[name]; m.Key == path[0] {
+			if len(path) == 1 || c.isExported(m, strings.Join(path[1:], ".")) {
+				return ""
+			}
+			return "module " + name + " does not export " + strings.Join(path[1:], ".")
+		}
+	}
+	return "no module of the tree has the key " + path[0]
+}
+
+// isExported says whether a module exports a path, something that holds it, or something in it.
+func (c *checker) isExported(m *generation.Module, path string) bool {
+	return slices.ContainsFunc(m.Decl.Exports, func(e string) bool {
+		return e == path || strings.HasPrefix(path, e+".") || strings.HasPrefix(e, path+".")
+	})
+}
+
+// withDerived are the global values with those that Starling puts there.
+func (c *checker) withDerived(global map[string]any) map[string]any {
+	out := maps.Clone(global)
+	if _, set := global[values.EnabledModules]; !set && c.gen.Lists {
+		out[values.EnabledModules] = []any{}
+	}
+	if exported := c.exported(); len(exported) > 0 {
+		out[builtins.ExportsKey] = exported
+	}
+	return out
+}
