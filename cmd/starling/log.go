@@ -36,9 +36,9 @@ func (f *logFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.format, "log-format", "", "`form` of the log: json, or console, lines for people (default: console on a terminal, else json)")
 }
 
-// open starts the log, and takes over what client-go and Helm log: their loggers are
-// the process's, and so is the level, so this happens once.
-func (f *logFlags) open(w io.Writer) (zerolog.Logger, error) {
+// open starts the log, of which kept gets each line as JSON, and takes over what client-go and
+// Helm log: their loggers are the process's, and so is the level, so this happens once.
+func (f *logFlags) open(w, kept io.Writer) (zerolog.Logger, error) {
 	if _, err := setLogLevel(f.level); err != nil {
 		return zerolog.Logger{}, fmt.Errorf("--log-level: %w", err)
 	}
@@ -46,19 +46,24 @@ func (f *logFlags) open(w io.Writer) (zerolog.Logger, error) {
 	terminal := ok && term.IsTerminal(int(file.Fd()))
 	switch {
 	case f.format == logConsole, f.format == "" && terminal:
-		w = zerolog.ConsoleWriter{
-			Out: w, TimeFormat: "15:04:05.000", NoColor: !terminal || os.Getenv("NO_COLOR") != "",
-			FieldsExclude: []string{live.TraceField}, FormatExtra: printTrace, FormatPrepare: tidyMessage,
-		}
+		w = consoleWriter(w, terminal)
 	case f.format != "" && f.format != logJSON:
 		return zerolog.Logger{}, fmt.Errorf("--log-format %q is not known; use json or console", f.format)
 	}
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00" // whole seconds hide what took long
-	log := zerolog.New(w).With().Timestamp().Logger()
+	log := zerolog.New(zerolog.MultiLevelWriter(w, kept)).With().Timestamp().Logger()
 	tameLibraries()
 	quiet := log.With().Str("from", "client-go").Logger().Sample(forDebugging{})
 	klog.SetLogger(onceLogger(zerologr.New(&quiet)))
 	return log, nil
+}
+
+// consoleWriter makes lines for people of lines of JSON.
+func consoleWriter(w io.Writer, terminal bool) io.Writer {
+	return zerolog.ConsoleWriter{
+		Out: w, TimeFormat: "15:04:05.000", NoColor: !terminal || os.Getenv("NO_COLOR") != "",
+		FieldsExclude: []string{live.TraceField}, FormatExtra: printTrace, FormatPrepare: tidyMessage,
+	}
 }
 
 // setLogLevel sets the level of all loggers of the process, and returns what it was. An

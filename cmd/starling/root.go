@@ -22,7 +22,7 @@ upgrades the release whenever that differs.`,
 		RunE:          groupOf,
 	}
 	root.SetFlagErrorFunc(explainFlag)
-	root.AddCommand(newRunCommand(), newEvaluateChartsCommand(), newPlanCommand(), newDevCommand(), newRenderCommand(), newReplayCommand(), newTestCommand(), newReplCommand(), newGetCommand(), newExplainCommand(), newLogLevelCommand(), newProfileCommand(), newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newFetchCommand(), newRBACCommand(), newDetachCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newEvaluateChartsCommand(), newPlanCommand(), newDevCommand(), newRenderCommand(), newReplayCommand(), newTestCommand(), newReplCommand(), newGetCommand(), newExplainCommand(), newLogsCommand(), newTopCommand(), newLogLevelCommand(), newProfileCommand(), newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newFetchCommand(), newRBACCommand(), newDetachCommand(), newVersionCommand())
 	root.SetHelpCommand(newHelpCommand())
 	return root
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/inputs"
 	"github.com/starling-operator/starling/runtime/live"
+	"github.com/starling-operator/starling/runtime/logs"
 )
 
 // runFlags are the flags of `starling run`.
@@ -104,7 +105,8 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if f.history < 1 {
 		return fmt.Errorf("--history-max %d is less than the revision that is deployed; give 1 or more", f.history)
 	}
-	log, err := f.log.open(stderr)
+	kept := logs.New(logs.Options{})
+	log, err := f.log.open(stderr, kept)
 	if err != nil {
 		return err
 	}
@@ -175,7 +177,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	srv, err := admin.New(admin.Options{
 		Listen: f.listen.address, CertDir: f.listen.certDir, ClientCA: f.listen.clients, Metrics: shown, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
 		Healthy: driver.Healthy, Ready: driver.Ready,
-		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, Log: log,
+		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, Logs: linesOf(kept), Log: log,
 	})
 	if err != nil {
 		return err

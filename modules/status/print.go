@@ -90,7 +90,7 @@ func PrintHooks(w io.Writer, hooks []Hook, o Options) error {
 
 // Encode writes v in the form that -o asks for: "json" or "yaml", the same
 // fields in both, of anything; "" or "table" the table of a []Module, []Hook,
-// []Queue, []Snapshot or []ModuleRelease.
+// []Queue, []Snapshot, []ModuleRelease or []HookUsage.
 func Encode(w io.Writer, format string, v any, o Options) error {
 	switch format {
 	case "", "table":
@@ -105,6 +105,8 @@ func Encode(w io.Writer, format string, v any, o Options) error {
 			return PrintSnapshots(w, v, o)
 		case []ModuleRelease:
 			return PrintReleases(w, v, o)
+		case []HookUsage:
+			return PrintUsage(w, v, o)
 		}
 		return errors.New("this has no table: use -o json or -o yaml")
 	case "json", "yaml":

@@ -202,6 +202,8 @@ type Hook struct {
 	// that failed.
 	Runs     int `json:"runs"`
 	Failures int `json:"failures"`
+	// Usage is what its runs have taken since the process started.
+	Usage Usage `json:"usage,omitzero"`
 	// Objects counts those that the hook has runs for, with for_each, Failing
 	// those whose last run failed; nil for other hooks.
 	Objects *int `json:"objects,omitempty"`

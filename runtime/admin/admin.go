@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"net/http"
 	"os"
@@ -71,6 +72,10 @@ type Options struct {
 	Queues func(context.Context) ([]status.Queue, error)
 	// Snapshots is what GET /v1/snapshots answers, by the hook's id.
 	Snapshots func(ctx context.Context, hook string) ([]status.Snapshot, error)
+	// Logs yields the lines that GET /v1/logs answers with, each with its end: the last tail, or all
+	// with a negative one, of a module, or of all with "", and with follow those that come until
+	// ctx ends.
+	Logs func(ctx context.Context, module string, tail int, follow bool) iter.Seq[[]byte]
 	// RecordsKey is what GET /v1/records-key answers.
 	RecordsKey func() ([]byte, error)
 	// Log gets what goes wrong while serving. The zero value logs nothing.
@@ -102,7 +107,9 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{log: o.Log, webLn: webLn, sock: sock}
 	s.web = s.newHTTP(webHandler(o))
-	s.admin = s.newHTTP(adminHandler(o))
+	stopping, stop := context.WithCancel(context.Background())
+	s.admin = s.newHTTP(adminHandler(stopping, o))
+	s.admin.RegisterOnShutdown(stop)
 	return s, nil
 }
 

@@ -134,11 +134,21 @@ func (c *Client) do(ctx context.Context, method, path string, v any) error {
 
 // send sends a request and returns the body of its answer.
 func (c *Client) send(ctx context.Context, method, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	res, err := c.open(ctx, method, path)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	return c.read(ctx, res)
+}
+
+// open sends a request, and returns an answer that is a success.
+func (c *Client) open(ctx context.Context, method, path string) (*http.Response, error) {
 	if err := checkSocketPath(c.socket); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	// The host is not used: the socket is the address.
 	req, err := http.NewRequestWithContext(ctx, method, "http://starling"+path, nil)
 	if err != nil {
@@ -148,20 +158,29 @@ func (c *Client) send(ctx context.Context, method, path string) ([]byte, error) 
 	if err != nil {
 		return nil, c.explain(ctx, err)
 	}
+	if res.StatusCode == http.StatusOK {
+		return res, nil
+	}
 	defer res.Body.Close()
+	body, err := c.read(ctx, res)
+	if err != nil {
+		return nil, err
+	}
+	var f failure
+	if json.Unmarshal(body, &f) != nil || f.Error == "" {
+		f.Error = res.Status
+	}
+	return nil, fmt.Errorf("starling on %s answered: %s", c.socket, f.Error)
+}
+
+// read returns the body of an answer.
+func (c *Client) read(ctx context.Context, res *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(res.Body, answerLimit+1))
 	if err != nil {
 		return nil, c.explain(ctx, err)
 	}
 	if len(body) > answerLimit {
 		return nil, fmt.Errorf("the answer on %s is larger than %d MiB; ask for less or read /metrics", c.socket, answerLimit>>20)
-	}
-	if res.StatusCode != http.StatusOK {
-		var f failure
-		if json.Unmarshal(body, &f) != nil || f.Error == "" {
-			f.Error = res.Status
-		}
-		return nil, fmt.Errorf("starling on %s answered: %s", c.socket, f.Error)
 	}
 	return body, nil
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -67,8 +68,8 @@ func webHandler(o Options) http.Handler {
 	return mux
 }
 
-// adminHandler answers on the socket only.
-func adminHandler(o Options) http.Handler {
+// adminHandler answers on the socket only. Answers that go on for long end with stopping.
+func adminHandler(stopping context.Context, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
 		st, err := o.Status(r.Context())
@@ -129,6 +130,7 @@ func adminHandler(o Options) http.Handler {
 		answer(w, http.StatusOK, snapshots)
 	})
 	mux.HandleFunc("GET "+profilePath, profile)
+	mux.HandleFunc("GET "+logsPath, logs(stopping, o))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusNotFound, failure{Error: fmt.Sprintf("the admin API has no %s %s", r.Method, r.URL.Path)})
 	})

@@ -24,6 +24,7 @@ import (
 type Metrics struct {
 	hooks *metrics.Hooks
 	state *stateMetrics
+	usage *usages
 	// own are the collectors of Starling's own metrics.
 	own []prometheus.Collector
 
@@ -70,7 +71,7 @@ type Metrics struct {
 
 // NewMetrics registers the metrics. Version is that of the binary.
 func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
-	m := &Metrics{hooks: metrics.New(), state: newStateMetrics(), arrived: map[string]time.Time{}}
+	m := &Metrics{hooks: metrics.New(), state: newStateMetrics(), usage: newUsages(), arrived: map[string]time.Time{}}
 	ofHook := []string{"module", "hook"}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -226,6 +227,7 @@ func (m *Metrics) rests(now time.Time, rest bool) {
 }
 
 func (m *Metrics) ran(module, id string, took time.Duration, result hook.Result, allowed bool) {
+	m.usage.add(module, id, took, result.Usage.Steps)
 	m.runs.WithLabelValues(module, id).Inc()
 	m.seconds.WithLabelValues(module, id).Observe(took.Seconds())
 	m.steps.WithLabelValues(module, id).Add(float64(result.Usage.Steps))
@@ -281,6 +283,7 @@ func (m *Metrics) gone(module, hook string) {
 			c.DeletePartialMatch(labels)
 		}
 	}
+	m.usage.forget(module, hook)
 	if hook == "" {
 		m.logs.forget(module)
 	}

@@ -154,9 +154,11 @@ func (s sink) config() {
 }
 
 // addSizes fills in how many objects each snapshot of a hook holds, by the ids of
-// its watches.
+// its watches, and what the hook has taken.
 func (d *Driver) addSizes(h *status.Hook, watches map[string]string) {
+	h.Usage = d.metrics.usage.get(h.Module, h.ID)
 	for binding, id := range watches {
+		h.Usage.Memory += d.watches.Bytes(id)
 		if h.Snapshots == nil {
 			h.Snapshots = map[string]int{}
 		}

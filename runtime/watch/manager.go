@@ -314,6 +314,15 @@ func (m *Manager) Size(id string) int {
 	return n
 }
 
+// Bytes returns about how many bytes of memory a watch keeps; what it shares with others counts in
+// full.
+func (m *Manager) Bytes(id string) (bytes int64) {
+	for _, p := range m.parts(id) {
+		bytes += p.stream.bytes(p.view)
+	}
+	return bytes
+}
+
 func (m *Manager) parts(id string) []*part {
 	m.mu.Lock()
 	sub := m.subs[id]

@@ -144,6 +144,12 @@ func (s *stream) size(v *view) int {
 	return len(v.rows)
 }
 
+func (s *stream) bytes(v *view) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return v.held
+}
+
 func (s *stream) at() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

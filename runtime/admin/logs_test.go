@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lines yields what it was asked for, then its lines; with follow it waits for the end.
+func lines(ended chan<- struct{}) func(context.Context, string, int, bool) iter.Seq[[]byte] {
+	return func(ctx context.Context, module string, tail int, follow bool) iter.Seq[[]byte] {
+		return func(yield func([]byte) bool) {
+			for _, text := range []string{`{"of":"` + module + `"}`, `{"n":2}`} {
+				if !yield([]byte(text + "\n")) {
+					return
+				}
+			}
+			if follow {
+				<-ctx.Done()
+				close(ended)
+			}
+		}
+	}
+}
+
+func TestLogs(t *testing.T) {
+	o := options(t)
+	o.Logs = lines(nil)
+	start(t, o)
+	c := NewClient(ClientOptions{Socket: o.Socket})
+	var got []string
+	take := func(line []byte) error { got = append(got, string(line)); return nil }
+	if err := c.Logs(t.Context(), LogsOptions{Module: "web", Tail: -1}, take); err != nil || !slices.Equal(got, []string{`{"of":"web"}`, `{"n":2}`}) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	no := errors.New("no")
+	if err := c.Logs(t.Context(), LogsOptions{}, func([]byte) error { return no }); !errors.Is(err, no) {
+		t.Errorf("the reader's error became %v", err)
+	}
+	if err := c.ask(t.Context(), logsPath+"?tail=x", &got); err == nil || !strings.Contains(err.Error(), `tail "x" is no number`) {
+		t.Errorf("got %v", err)
+	}
+	if err := NewClient(ClientOptions{Socket: o.Socket + "2"}).Logs(t.Context(), LogsOptions{}, take); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Following ends with the server, which does not wait for its patience to end, and with the client.
+func TestFollowingLogsEnds(t *testing.T) {
+	for _, who := range []string{"the server", "the client"} {
+		t.Run(who, func(t *testing.T) {
+			o, ended := options(t), make(chan struct{})
+			o.Logs = lines(ended)
+			_, stop := start(t, o)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			came, done := make(chan struct{}, 2), make(chan error, 1)
+			go func() {
+				done <- NewClient(ClientOptions{Socket: o.Socket}).Logs(ctx, LogsOptions{Follow: true, Tail: -1}, func([]byte) error { came <- struct{}{}; return nil })
+			}()
+			<-came
+			<-came
+			began := time.Now()
+			if who == "the server" {
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			} else {
+				cancel()
+			}
+			<-ended
+			if err := <-done; err != nil {
+				t.Errorf("it ends with %v", err)
+			}
+			if took := time.Since(began); took >= stopWithin {
+				t.Errorf("it ends after %v", took)
+			}
+		})
+	}
+}
