@@ -24,7 +24,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
@@ -45,9 +44,7 @@ func TestFromGo(t *testing.T) {
 	registry := newRegistry(t, refresh, map[string]string{"version": "1.2.3", "bin/tool": "\x7fELF\x00\xff"})
 	f := copied(t, "from-go",
 		"https://registry.example.com", registry.URL, "registry.example.com", registry.Listener.Addr().String(), "*.example.com", "127.0.0.1")
-	f.grantPrintedAnd([]rbacv1.PolicyRule{{
-		APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, ResourceNames: []string{"kubernetes.io/kube-apiserver-client"}, Verbs: []string{"approve"},
-	}})
+	f.grantPrinted()
 	f.secret("registry", map[string]string{"refresh-token": refresh})
 	f.start()
 	f.waitReady()
