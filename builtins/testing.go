@@ -123,7 +123,8 @@ func (e *ExpectError) Error() string {
 func testSpecs() []Spec {
 	obj := Param{Name: "*objs", Type: TypeAny, Doc: "Objects, lists of them, or YAML texts."}
 	module := Param{Name: "module", Type: TypeString, Default: "None", Doc: "Name of the module; None: the module of the test's file."}
-	get := k8sReadSpecs() // but for default=: a test may read all
+	get := k8sReadSpecs()                                                                  // but for default=: a test may read all
+	get[0].Params[3].Doc = "Its namespace; None: default. Cluster-scoped kinds ignore it." // a test is no module
 	spec := func(name, doc string, do func(*call, *Test) (starlark.Value, error), params ...Param) Spec {
 		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: EffectWrite, Doc: doc, Params: params,
 			call: func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
