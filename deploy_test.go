@@ -89,27 +89,16 @@ func replaceSection(t *testing.T, all, name, text string) string {
 func configMapOf(t *testing.T, files fs.FS) (configMap, items string) {
 	t.Helper()
 	var data, paths strings.Builder
-	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.Contains(path, "/") || strings.HasSuffix(path, "_test.star") {
-			return err
-		}
-		text, err := fs.ReadFile(files, path)
-		if err != nil {
-			return err
-		}
+	for path, text := range filesOf(t, files) {
 		key := strings.ReplaceAll(path, "/", ".")
 		fmt.Fprintf(&data, "  %s: |\n", key)
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(text) {
 			if line != "\n" {
 				line = "    " + line
 			}
 			data.WriteString(line)
 		}
 		fmt.Fprintf(&paths, "- key: %s\n  path: %s\n", key, path)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	const head = "# The files of examples/quickstart.\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: starling-modules\n  namespace: starling-system\n" +
 		"  labels:\n    app.kubernetes.io/name: starling\ndata:\n"
@@ -123,14 +112,19 @@ func objectsOf(t *testing.T, path string) []unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []unstructured.Unstructured
+	return decodeObjects(t, path, text)
+}
+
+// decodeObjects reads the objects of a YAML stream that has come from path.
+func decodeObjects(t *testing.T, path string, text []byte) (out []unstructured.Unstructured) {
+	t.Helper()
 	docs := k8syaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
 		var obj unstructured.Unstructured
 		if err := docs.Decode(&obj.Object); errors.Is(err, io.EOF) {
 			return out
 		} else if err != nil {
-			t.Fatalf("%s: %v", path, err)
+			t.Fatalf("%s: %v\n%s", path, err, text)
 		}
 		if obj.Object != nil {
 			out = append(out, obj)

@@ -28,7 +28,14 @@ type rbacFlags struct {
 	live           bool
 	makeNamespaces bool
 	links          bool
+	output         string
 }
+
+// The forms of -o.
+const (
+	rbacRoles  = "roles"
+	rbacValues = "values"
+)
 
 func newRBACCommand() *cobra.Command {
 	f := &rbacFlags{}
@@ -47,11 +54,14 @@ stderr. Exit code 2: rights are missing for it, or guessed.
 
 A Role needs its namespace: the first lines name those that must be there first. With
 --make-namespaces Starling may make them, and the rights of their releases, all Secrets
-among them, are given for the whole cluster.`,
+among them, are given for the whole cluster.
+
+-o values prints the rights of the modules as values of the Helm chart of Starling.`,
 		Example: `  starling rbac addons > roles.yaml && kubectl apply -f roles.yaml
   starling rbac addons --live -f expected-objects.yaml > roles.yaml
   starling rbac addons ingress-nginx -n infra --name addons
-  starling rbac addons --make-namespaces`,
+  starling rbac addons --make-namespaces
+  starling rbac addons -o values > rights.yaml && helm upgrade starling deploy/chart -f rights.yaml`,
 		RunE: f.run,
 	}
 	f.instance.addNames(cmd.Flags())
@@ -61,12 +71,16 @@ among them, are given for the whole cluster.`,
 	cmd.Flags().BoolVar(&f.live, "live", false, "let hooks look for values in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
 	f.access.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&f.makeNamespaces, "make-namespaces", false, "let Starling make the namespaces of releases, whose rights are then for the whole cluster")
+	cmd.Flags().StringVarP(&f.output, "output", "o", rbacRoles, "`form`: roles, for kubectl apply, or values, for the Helm chart of Starling")
 	return cmd
 }
 
 func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("the module tree is missing, such as: starling rbac addons")
+	}
+	if f.output != rbacRoles && f.output != rbacValues {
+		return fmt.Errorf("--output %q is not known; use roles or values", f.output)
 	}
 	if err := f.instance.completeNames(podNamespaceFile); err != nil {
 		return err
@@ -102,7 +116,11 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	for _, note := range result.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+note)
 	}
-	if err := result.Write(cmd.OutOrStdout()); err != nil {
+	write := result.Write
+	if f.output == rbacValues {
+		write = result.WriteValues
+	}
+	if err := write(cmd.OutOrStdout()); err != nil {
 		return err
 	}
 	if result.Incomplete {

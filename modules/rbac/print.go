@@ -31,6 +31,55 @@ func (r Result) Write(w io.Writer) error {
 	return err
 }
 
+// WriteValues prints the rights of the modules as values of the chart in deploy/chart, which
+// gives Starling itself its rights. The same result gives the same text.
+func (r Result) WriteValues(w io.Writer) error {
+	p := &printer{result: r}
+	p.line("# Rights of the modules of instance %s/%s of Starling, as `starling rbac -o values` prints it.", r.Namespace, r.Name)
+	p.line("# Modules: %s.", strings.Join(r.Modules, ", "))
+	for _, note := range r.Notes {
+		p.wrapped("Not known here: " + note + ".")
+	}
+	cluster, namespaced := r.ofModules()
+	p.line("rbac:")
+	if len(cluster) == 0 {
+		p.line("  cluster: []")
+	} else {
+		p.line("  cluster:")
+		p.rules("  ", cluster)
+	}
+	if len(namespaced) == 0 {
+		p.line("  namespaces: []")
+	} else {
+		p.line("  namespaces:")
+	}
+	for _, role := range namespaced {
+		p.line("  - name: %s", scalar(role.Namespace))
+		if slices.Contains(r.Namespaces, role.Namespace) {
+			p.line("    # Made by the chart, and left when the chart goes; false: it is there.")
+			p.line("    create: true")
+		}
+		p.line("    rules:")
+		p.rules("    ", role.Rules)
+	}
+	_, err := w.Write(p.out.Bytes())
+	return err
+}
+
+// ofModules are the rules for the whole cluster, and the roles in namespaces, without
+// Starling's own.
+func (r Result) ofModules() (cluster []Rule, namespaced []Role) {
+	for _, role := range r.Roles {
+		switch {
+		case role.Namespace == "":
+			cluster = role.Rules
+		case role.Namespace != r.Namespace || role.Name != r.Name:
+			namespaced = append(namespaced, role)
+		}
+	}
+	return cluster, namespaced
+}
+
 type printer struct {
 	out    bytes.Buffer
 	result Result
@@ -60,19 +109,7 @@ func (p *printer) role(role Role) {
 	p.wrapped(role.About)
 	p.head(kind, role)
 	p.line("rules:")
-	for _, r := range role.Rules {
-		p.line("# %s", plain(strings.Join(short(r.Why), "; ")))
-		if r.URL != "" {
-			p.line("- nonResourceURLs: [%s]", scalar(r.URL))
-		} else {
-			p.line("- apiGroups: [%s]", scalar(r.Group))
-			p.line("  resources: [%s]", scalar(r.Resource))
-		}
-		if r.Names != nil {
-			p.line("  resourceNames: [%s]", scalars(r.Names))
-		}
-		p.line("  verbs: [%s]", scalars(r.Verbs))
-	}
+	p.rules("", role.Rules)
 	p.line("---")
 	p.head(kind+"Binding", role)
 	p.line("roleRef:")
@@ -83,6 +120,23 @@ func (p *printer) role(role Role) {
 	p.line("- kind: ServiceAccount")
 	p.line("  name: %s", scalar(p.result.Name))
 	p.line("  namespace: %s", scalar(p.result.Namespace))
+}
+
+// rules prints a list of rules, each line after the indent.
+func (p *printer) rules(indent string, rules []Rule) {
+	for _, r := range rules {
+		p.line("%s# %s", indent, plain(strings.Join(short(r.Why), "; ")))
+		if r.URL != "" {
+			p.line("%s- nonResourceURLs: [%s]", indent, scalar(r.URL))
+		} else {
+			p.line("%s- apiGroups: [%s]", indent, scalar(r.Group))
+			p.line("%s  resources: [%s]", indent, scalar(r.Resource))
+		}
+		if r.Names != nil {
+			p.line("%s  resourceNames: [%s]", indent, scalars(r.Names))
+		}
+		p.line("%s  verbs: [%s]", indent, scalars(r.Verbs))
+	}
 }
 
 func (p *printer) head(kind string, role Role) {
