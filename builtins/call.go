@@ -107,7 +107,7 @@ func phaseHint(in, allowed Phase) string {
 	case allowed == PhaseDesired:
 		return "is only available in the desired function of a controller"
 	case allowed == PhaseEnabled|PhaseDesired:
-		return "is only available in enabled() of a module.star, and in the desired function of a controller"
+		return "is only available in enabled() and readiness() of a module.star, and in the desired function of a controller"
 	case allowed == PhaseEnabled:
 		return "is only available in enabled() of a module.star"
 	case allowed&(PhaseReview|PhaseReceive) != 0 && allowed&PhaseRun == 0:
@@ -123,11 +123,11 @@ func phaseHint(in, allowed Phase) string {
 	case allowed&PhaseRun == 0 && in != PhaseEnabled:
 		return "is only available while a file is loading; call it outside the hook's function"
 	case allowed&PhaseRun == 0:
-		return "is only available while a file is loading; call it outside enabled()"
+		return "is only available while a file is loading; call it outside enabled() and readiness()"
 	case in == PhaseLoad:
 		return "is not available while a file is loading; call it from a hook"
 	}
-	return "is not available in enabled(), which may only read; call it from a hook"
+	return "is not available in enabled() and readiness(), which may only read; call it from a hook"
 }
 
 // bind puts the arguments in the places of the parameters and checks their types.

@@ -23,7 +23,7 @@ const (
 	PhaseFilter
 	// PhaseRun: a hook runs.
 	PhaseRun
-	// PhaseEnabled: def enabled() of a module.star decides.
+	// PhaseEnabled: def enabled() of a module.star decides, or def readiness().
 	PhaseEnabled
 	// PhaseReview: a hook answers an admission request. It may read, not write.
 	PhaseReview

@@ -288,10 +288,12 @@ func (w *WatchBinding) Triggers(change string) bool {
 	return w.Events == nil || slices.Contains(w.Events, change)
 }
 
-// Decision is what def enabled() of a module.star answered.
+// Decision is what def enabled() of a module.star answered, and def readiness().
 type Decision struct {
 	Answer Answer
 	Reason string
+	// Unready says why the module is not ready for others by readiness(), or "".
+	Unready string `json:",omitempty"`
 }
 
 // Answer is one of enabled()'s three answers.

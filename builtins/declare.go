@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -76,8 +77,8 @@ func declareSpecs() []Spec {
 			},
 		},
 		{
-			Name: "waiting", Phases: PhaseEnabled | PhaseDesired, call: callDecision(AnswerWaiting), Returns: "an answer of enabled(), or of desired",
-			Doc:    "Answer of enabled(): not yet. Nothing is installed, upgraded or uninstalled. Answer of a controller's desired: not yet. Nothing is written or deleted.",
+			Name: "waiting", Phases: PhaseEnabled | PhaseDesired, call: callDecision(AnswerWaiting), Returns: "an answer of enabled() or readiness(), or of desired",
+			Doc:    "Answer of enabled(): not yet. Nothing is installed, upgraded or uninstalled. Answer of readiness(): the release goes on, and modules that require this one wait. Answer of a controller's desired: not yet. Nothing is written or deleted.",
 			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason why the module, or the parent, waits; shown in the status of the module, or of the controller."}},
 		},
 		{
@@ -340,7 +341,7 @@ func callRetry(c *call) (starlark.Value, error) {
 
 func callDecision(answer Answer) func(*call) (starlark.Value, error) {
 	return func(c *call) (starlark.Value, error) {
-		return &declared[Decision]{c.spec.Name, Decision{answer, c.str("reason")}}, nil
+		return &declared[Decision]{c.spec.Name, Decision{Answer: answer, Reason: c.str("reason")}}, nil
 	}
 }
 
@@ -357,4 +358,20 @@ func DecisionOf(v starlark.Value) (Decision, error) {
 		return v.val, nil
 	}
 	return Decision{}, fmt.Errorf(`enabled() returned %s; it must return True, waiting("…"), disabled("…") or False`, v.Type())
+}
+
+// UnreadyOf reads what readiness() returned: "" for True, the reason of waiting("…").
+func UnreadyOf(v starlark.Value) (string, error) {
+	switch v := v.(type) {
+	case starlark.Bool:
+		if v {
+			return "", nil
+		}
+		return "", errors.New(`readiness() returned False; say why with waiting("…")`)
+	case *declared[Decision]:
+		if v.val.Answer == AnswerWaiting {
+			return cmp.Or(v.val.Reason, "waiting"), nil
+		}
+	}
+	return "", fmt.Errorf(`readiness() returned %s; it must return True or waiting("…")`, v.Type())
 }

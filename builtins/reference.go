@@ -20,7 +20,7 @@ Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test . -run
 - ` + "`load`" + `: while a file runs from top to bottom
 - ` + "`filter`" + `: in the filter of a watch, and in ` + "`def chart_values(v)`" + ` of a module.star
 - ` + "`run`" + `: in a hook
-- ` + "`enabled`" + `: in ` + "`def enabled()`" + ` of a module.star
+- ` + "`enabled`" + `: in ` + "`def enabled()` and `def readiness()`" + ` of a module.star
 - ` + "`review`" + `: in a hook that answers k8s.validate or k8s.mutate
 - ` + "`convert`" + `: in a function of k8s.convert
 - ` + "`receive`" + `: in a hook that answers http.receive, which may do all that a run may

@@ -45,6 +45,7 @@ func (c *checker) phases() {
 	}
 	for _, m := range c.modules {
 		note(m.Enabled, builtins.PhaseEnabled)
+		note(m.Readiness, builtins.PhaseEnabled)
 		note(m.ChartValues, builtins.PhaseFilter)
 		for _, h := range m.Hooks {
 			for _, b := range h.Bindings {

@@ -73,7 +73,7 @@ const (
 	// says otherwise.
 	ModuleOff ModuleState = "off"
 	// ModuleWaiting: enabled() waits for something; nothing is installed,
-	// upgraded or uninstalled.
+	// upgraded or uninstalled. Or readiness() does; the release is as it should be.
 	ModuleWaiting ModuleState = "waiting"
 	// ModuleStarting: watches or first hook runs are not done yet.
 	ModuleStarting ModuleState = "starting"

@@ -144,7 +144,7 @@ type Unhold struct {
 	Cleans bool
 }
 
-// Evaluate calls def enabled() of a module.star; answered by [Evaluated].
+// Evaluate calls def enabled() and def readiness() of a module.star; answered by [Evaluated].
 type Evaluate struct {
 	Op     uint64
 	Module *generation.Module

@@ -66,11 +66,11 @@ func (m *module) answer() verdicts.Answer {
 	switch {
 	case m.gen.Enabled == nil:
 		return verdicts.Answer{}
-	case v.Err != "" && !m.started:
+	case v.failed() && !m.started:
 		return verdicts.Answer{Says: verdicts.Failed, Reason: v.Err}
 	case !v.Done:
 		return verdicts.Answer{Says: verdicts.Unasked}
-	case v.Err != "":
+	case v.failed():
 		return verdicts.Answer{}
 	case v.decision.Answer == builtins.AnswerWaiting:
 		return verdicts.Answer{Says: verdicts.Waiting, Reason: v.decision.Reason}
@@ -129,7 +129,7 @@ func (e *Engine) required(name string, off bool) verdicts.Need {
 		return verdicts.RequiredOff
 	case r.verdict.Do.Runs() && e.paused(name) && r.pass.Installed():
 		// Its release is left as it is: there is nothing to wait for.
-	case r.pass.Ready():
+	case r.isReady():
 	case r.settled():
 		return verdicts.RequiredStuck
 	default:
@@ -228,7 +228,7 @@ func (e *Engine) standing(m *module) (out standings.Standing) {
 	note(standings.Off, m.verdict.State == status.ModuleOff)
 	note(standings.On, m.verdict.Is == verdicts.IsOn)
 	note(standings.Settled, settled)
-	note(standings.Ready, m.pass.Ready())
+	note(standings.Ready, m.isReady())
 	note(standings.There, m.there())
 	note(standings.Going, m.verdict.Do.Goes())
 	note(standings.AtWork, !m.removed && !(settled && m.pass.Idle()))

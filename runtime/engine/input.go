@@ -179,7 +179,8 @@ type Committed struct {
 type Evaluated struct {
 	Op       uint64
 	Decision builtins.Decision
-	Err      error
+	// Err is why enabled() has failed; with a Decision.Unready, which says so, why readiness() has.
+	Err error
 }
 
 // CRDsApplied ends an [ApplyCRDs].

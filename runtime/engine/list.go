@@ -44,8 +44,8 @@ func (e *Engine) listModules() {
 			e.valuesMoved(e.global.values.Show(), nil)
 		}
 	}
-	for _, name := range e.order() { // enabled() may wait for those before it
-		if m := e.modules[name]; m.gen.Enabled != nil && m.verdict.Asks && !m.eval.Done && !m.eval.Running {
+	for _, name := range e.order() { // enabled() and readiness() may wait for those before it
+		if m := e.modules[name]; m.asks() && m.verdict.Asks && !m.eval.Done && !m.eval.Running {
 			e.touch(m)
 		}
 	}

@@ -22,7 +22,7 @@ func (m *module) gate() string {
 // asking says that enabled() has not answered for the values as they are now: they
 // must not reach Helm before it has, for the answer may be no.
 func (m *module) asking() bool {
-	return m.gen.Enabled != nil && m.eval.Err == "" && m.eval.version != m.values.Version()
+	return m.gen.Enabled != nil && !m.eval.failed() && m.eval.version != m.values.Version()
 }
 
 // passFacts are what the next step of the module's release hangs on.

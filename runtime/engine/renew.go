@@ -63,14 +63,14 @@ func (e *Engine) renew(m *module, d draft) *change {
 }
 
 // renewPass has the module's release looked at: what is in force of it, and what
-// enabled() said, rests on files that are not the same any more.
+// enabled() and readiness() said, rests on files that are not the same any more.
 func (e *Engine) renewPass(m *module, old *generation.Module) {
 	m.values.Outdate() // whoever is asked, or under way, does not answer for what is now
 	switch {
-	case m.gen.Enabled == nil:
+	case !m.asks():
 		m.eval = evaluation{}
-	case old.Enabled == nil && m.started:
-		// It goes on, without a release, until the first answer.
+	case old.Enabled == nil && old.Readiness == nil && m.started:
+		// It goes on until the first answer, without a release if enabled() gives that.
 		m.eval = evaluation{Task: lane.Task{Done: true}, version: m.values.Version() - 1}
 	default:
 		m.eval.At = time.Time{}

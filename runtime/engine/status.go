@@ -63,9 +63,11 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 			}
 		}
 	}
-	switch {
+	switch state, why := m.unready(); {
 	case p.Held() != "" && !p.Ready():
 		return status.ModuleWaiting, p.Held()
+	case p.Ready() && why != "":
+		return state, why
 	case p.Ready():
 		return status.ModuleReady, p.Held()
 	}

@@ -208,14 +208,25 @@ func (x *Executor) subject(a engine.RunHook) (starlark.Value, bool) {
 	return e.Result, there
 }
 
-// Evaluate calls def enabled() of a module.
+// Evaluate calls def enabled() of a module and, unless that says no, its def readiness().
 func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evaluated {
-	var decision builtins.Decision
-	err := x.marked("enabled() of "+a.Module.Name, x.host().Digest(a.Module.Tree.ModuleFile), func() (err error) {
-		decision, err = hook.Enabled(x.metered(ctx, a.Module.Name), x.host(), a.Module, a.Values, a.Secrets.Texts, x.o.Now(), x.o.Log(a.Module.Name, ""))
-		return err
-	})
-	return engine.Evaluated{Op: a.Op, Decision: decision, Err: err}
+	m, out := a.Module, engine.Evaluated{Op: a.Op}
+	digest, log := x.host().Digest(m.Tree.ModuleFile), x.o.Log(m.Name, "")
+	if ctx = x.metered(ctx, m.Name); m.Enabled != nil {
+		out.Err = x.marked("enabled() of "+m.Name, digest, func() (err error) {
+			out.Decision, err = hook.Enabled(ctx, x.host(), m, a.Values, a.Secrets.Texts, x.o.Now(), log)
+			return err
+		})
+	}
+	if m.Readiness != nil && out.Err == nil && out.Decision.Answer == builtins.AnswerOn {
+		if out.Err = x.marked("readiness() of "+m.Name, digest, func() (err error) {
+			out.Decision.Unready, err = hook.Readiness(ctx, x.host(), m, a.Values, a.Secrets.Texts, x.o.Now(), log)
+			return err
+		}); out.Err != nil {
+			out.Decision.Unready = "readiness(): " + out.Err.Error()
+		}
+	}
+	return out
 }
 
 // metered has what is computed with ctx charged to a module.

@@ -110,9 +110,9 @@ type Module struct {
 	Decl builtins.ModuleDecl
 	// Hooks are sorted by id.
 	Hooks []*Hook
-	// Enabled is def enabled() of module.star, ChartValues def chart_values(v);
-	// nil without them.
-	Enabled, ChartValues starlark.Callable
+	// Enabled is def enabled() of module.star, Readiness def readiness(), ChartValues
+	// def chart_values(v); nil without them.
+	Enabled, Readiness, ChartValues starlark.Callable
 	// Err is what makes the module unusable: all its errors, each with its
 	// place.
 	Err error

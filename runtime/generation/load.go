@@ -160,6 +160,9 @@ func (l *loader) moduleFile(ctx context.Context, m *Module, path string) {
 	if m.Enabled, err = function(globals, path, "enabled", 0); err != nil {
 		m.join(err)
 	}
+	if m.Readiness, err = function(globals, path, "readiness", 0); err != nil {
+		m.join(err)
+	}
 	if m.ChartValues, err = function(globals, path, "chart_values", 1); err != nil {
 		m.join(err)
 	}

@@ -54,7 +54,7 @@ func (g *Generation) Merge(before *Generation, held, unfit map[string]string) *G
 		if one.Err == nil {
 			one.Err = errors.New(why)
 		}
-		one.Hooks, one.Enabled, one.ChartValues = nil, nil, nil
+		one.Hooks, one.Enabled, one.Readiness, one.ChartValues = nil, nil, nil, nil
 		one.Decl.Requires, one.Decl.After = nil, nil
 		out.Modules[name] = &one
 	}

@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync"
@@ -276,6 +277,30 @@ func TestEnabled(t *testing.T) {
 		got, err := Enabled(context.Background(), g.Host, m, c.view, nil, time.Time{}, noLog{})
 		if err != nil || got.Answer != c.want {
 			t.Errorf("%v: got %v %v, want %v", c.view, got, err, c.want)
+		}
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	g, m := compile(t, nodes, moduleStar+`
+def readiness():
+    up = values.get("up")
+    if up == "no":
+        return disabled("no")
+    return True if up else False if up == False else waiting("not up: %s" % values.get("password"))
+`)
+	for _, c := range []struct {
+		view map[string]any
+		want string
+	}{
+		{map[string]any{"up": true}, " <nil>"},
+		{map[string]any{"password": "hunter2hunter2"}, "not up: *** <nil>"},
+		{map[string]any{"up": false}, ` readiness() returned False; say why with waiting("…")`},
+		{map[string]any{"up": "no"}, ` readiness() returned disabled; it must return True or waiting("…")`},
+	} {
+		got, err := Readiness(context.Background(), g.Host, m, c.view, func() []string { return []string{"hunter2hunter2"} }, time.Time{}, noLog{})
+		if text := fmt.Sprint(got, " ", err); text != c.want {
+			t.Errorf("%v: got %q, want %q", c.view, text, c.want)
 		}
 	}
 }

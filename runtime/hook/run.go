@@ -1,5 +1,5 @@
 // Package hook calls the functions of one module: its hooks, the filters of their
-// watches, and enabled() and chart_values() of module.star. A call gets all that it
+// watches, and enabled(), readiness() and chart_values() of module.star. A call gets all that it
 // may see in a request and returns what it asked for; nothing is carried out here.
 package hook
 
@@ -211,21 +211,44 @@ func placeOf(fn starlark.Callable) string {
 
 // Enabled calls def enabled() of a module.star. Texts that secrets returns are hidden in its log,
 // its error and its reason.
-func Enabled(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (builtins.Decision, error) {
+func Enabled(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (out builtins.Decision, err error) {
+	err = ask(ctx, host, m, "enabled", m.Enabled, view, secrets, now, log, func(v starlark.Value) (*string, error) {
+		var err error
+		out, err = builtins.DecisionOf(v)
+		return &out.Reason, err
+	})
+	return out, err
+}
+
+// Readiness calls def readiness() of a module.star, and returns why the module is not ready for others, or
+// "". Secrets are those of [Enabled].
+func Readiness(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (unready string, err error) {
+	err = ask(ctx, host, m, "readiness", m.Readiness, view, secrets, now, log, func(v starlark.Value) (*string, error) {
+		var err error
+		unready, err = builtins.UnreadyOf(v)
+		return &unready, err
+	})
+	return unready, err
+}
+
+// ask calls a function of a module.star that reads values. Read takes its answer in, and says where its
+// reason is.
+func ask(ctx context.Context, host *script.Host, m *generation.Module, name string, fn starlark.Callable, view map[string]any,
+	secrets func() []string, now time.Time, log builtins.Logger, read func(starlark.Value) (reason *string, err error)) error {
 	s := &Seen{}
 	s.known(secrets)
-	v, _, err := host.Call(ctx, m.Enabled, nil, script.CallOptions{
-		Name: m.Name + "/enabled",
+	v, _, err := host.Call(ctx, fn, nil, script.CallOptions{
+		Name: m.Name + "/" + name,
 		Context: &builtins.Context{Phase: builtins.PhaseEnabled, Log: seenLog{log, s}, Run: &builtins.Run{
-			Module: m.Name, Hook: "enabled", Now: now,
+			Module: m.Name, Hook: name, Now: now,
 			Compose: func([]effect.ValueOp) (map[string]any, error) { return view, nil },
 		}},
 		Limits: askedLimits,
 	})
 	if err != nil {
-		return builtins.Decision{}, s.Err(err)
+		return s.Err(err)
 	}
-	decision, err := builtins.DecisionOf(v)
-	s.use(func(m *object.Mask) { decision.Reason = m.Text(decision.Reason) })
-	return decision, s.Err(err)
+	reason, err := read(v)
+	s.use(func(m *object.Mask) { *reason = m.Text(*reason) })
+	return s.Err(err)
 }

@@ -136,7 +136,7 @@ func actionName(a engine.Action) string {
 	case engine.Save:
 		return "what is kept of " + a.Module
 	case engine.Evaluate:
-		return "enabled() of " + a.Module.Name
+		return "enabled() and readiness() of " + a.Module.Name
 	case engine.ApplyCRDs:
 		return "the definitions of " + a.Module.Name
 	case engine.Release:
