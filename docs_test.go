@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -212,20 +211,7 @@ func checkFlags(t *testing.T, help map[string]string, words []string, fail func(
 
 // Each test that a page names as proof is there.
 func TestProofsInDocsExist(t *testing.T) {
-	tests := map[string]bool{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
-			tests[m[1]] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tests := namesOfTests(t)
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -239,8 +225,7 @@ func TestProofsInDocsExist(t *testing.T) {
 			if !tests[m[1]] {
 				t.Errorf("%s names %s, which is no test", page, m[1])
 			}
-			script := "cmd/starling/testdata/script" + m[2] + ".txtar"
-			if _, err := os.Stat(script); m[1] == "TestScripts" && m[2] != "" && err != nil {
+			if script := scriptOf(m[1] + m[2]); script != "" && !exists(script) {
 				t.Errorf("%s names %s%s, and there is no %s", page, m[1], m[2], script)
 			}
 		}

@@ -79,6 +79,20 @@ func TestPairsOfThePageRun(t *testing.T) {
 	}
 }
 
+// The global hook of docs/from-addon-operator.md that keeps global.discovery.apiVersions.
+func TestKindsAreAValue(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, "docs/from-addon-operator.md"), "\n### Kinds that are there\n")
+	_, hook, _ := strings.Cut(section, "```python\n")
+	hook, _, _ = strings.Cut(hook, "```")
+	runTests(t, fstest.MapFS{
+		"global/hooks/kinds.star":      {Data: []byte(hook)},
+		"global/hooks/kinds_test.star": {Data: []byte(read(t, "testdata/hooks/kinds.star"))},
+		"values.yaml":                  {Data: []byte("webEnabled: true\n")},
+		"web/templates/config.yaml":    {Data: []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: chart}, data: {found: "{{ has "example.org/v1/Thing" .Values.global.discovery.apiVersions }}"}}`)},
+		"web/module.star":              {Data: []byte(`module(namespace = "web")`)},
+	})
+}
+
 // runTests runs the tests of a tree in simulated clusters.
 func runTests(t *testing.T, files fstest.MapFS) {
 	t.Helper()
