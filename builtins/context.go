@@ -167,7 +167,8 @@ type Run struct {
 	// changes so far. It is called when something changed, and its result is only
 	// read. Nil means no values.
 	Compose func(own []effect.ValueOp) (map[string]any, error)
-	// Config is what the user set, for config.get. Only read.
+	// Config is what the user set, for config.get, with what the run changes of it. Its data is only
+	// read.
 	Config map[string]any
 	// Reader reads the live cluster; nil where that is not allowed.
 	Reader Reader
@@ -194,6 +195,8 @@ type Run struct {
 	Env func(name string) (string, error)
 	// Hosts are where requests of the module may go to.
 	Hosts effect.Hosts
+	// MayConfigure are the paths of Config that the run may change, as dotted text.
+	MayConfigure []string
 	// Response is what a request run answers, as far as builtins have said.
 	Response Response
 	// Effects is what the run has asked for so far.

@@ -75,6 +75,8 @@ type ModuleDecl struct {
 	CRDFilter []string
 	// Exports are paths of the module's values that other modules may read, as dotted text.
 	Exports []string
+	// Config are paths of the user's config that the hooks may change, as dotted text.
+	Config []string
 	// Hosts are where http.get and http.send may go to.
 	Hosts effect.Hosts
 	// Chart is of a registry or a chart repository, in the place of one in the folder.

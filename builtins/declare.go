@@ -27,7 +27,7 @@ func declareSpecs() []Spec {
 	return []Spec{
 		{
 			Name: "module", Phases: PhaseLoad, call: callModule,
-			Doc: "Declares the module that this module.star belongs to. Called at most once; a folder without it is a module with all defaults. In global/module.star only grants and http may be given.",
+			Doc: "Declares the module that this module.star belongs to. Called at most once; a folder without it is a module with all defaults. In global/module.star only grants, http and config may be given.",
 			Params: []Param{
 				{Name: "enabled", Type: TypeBool, Default: "False", Doc: "Whether the module is on when neither values nor config say so in `<camelName>Enabled`."},
 				{Name: "weight", Type: TypeInt, Default: "None", Doc: "Order among modules, small first, 0 or more; default: the number that the folder's name begins with."},
@@ -48,6 +48,7 @@ func declareSpecs() []Spec {
 				{Name: "labels", Type: TypeDict, Default: "{}", Doc: "Labels on all that the module makes: objects of its release, definitions of crds/, objects that its hooks apply, create or want as parts. A label of that key that an object has itself stays."},
 				{Name: "crd_filter", Type: TypeStrings, Default: "[]", Doc: "Files of crds/ that are left out, by their names: \"old-*.yaml\", where * is any text. Names that begin with doc- or _, and kustomization.yaml, are left out without it."},
 				{Name: "exports", Type: TypeStrings, Default: "[]", Doc: "Paths of the module's values, \"domain\" or \"auth.url\", that other modules may read: their hooks by values.of, their charts below global.exports. While another module has no such value there is nothing."},
+				{Name: "config", Type: TypeStrings, Default: "[]", Doc: "Paths of the user's config, \"password\" or \"tls\" with all below it, that the hooks may change by config.set and config.remove; in global/module.star \"global.zone\"."},
 				{Name: "http", Type: TypeStrings, Default: "[]", Doc: "Hosts that http.get and http.send may reach: \"api.example.com\", \"*.example.com\" (any name below), an address or a range, \"10.0.0.0/8\"; each with \":8080\" for that port only. A name must lead to a public address, unless the range of the address is listed, too; \"localhost\" is this machine."},
 				{Name: "chart", Type: TypeString, Default: "None", Doc: "Chart that somebody else publishes: the registry or the repository and, after the last slash, its name: \"oci://ghcr.io/org/charts/web\", or \"https://example.com/charts/web\" for chart web of the repository whose index is https://example.com/charts/index.yaml. The folder then holds no chart; its values.yaml is laid over that of the chart. starling fetch gets it, and notes it in starling.lock."},
 				{Name: "version", Type: TypeString, Default: "None", Doc: "Version of the chart, \"1.2.3\", or a range, \"~1.2\", of which starling fetch chooses the newest. It must be there when chart is."},
@@ -120,10 +121,11 @@ func callModule(c *call) (starlark.Value, error) {
 	case file.Module != nil:
 		return nil, fmt.Errorf("called twice; the first call is at %s", file.Module.Pos)
 	}
-	if path.Dir(file.Path) == "global" {
+	global := path.Dir(file.Path) == "global"
+	if global {
 		for i, p := range c.spec.Params {
-			if c.args[i] != nil && p.Name != "grants" && p.Name != "http" {
-				return nil, fmt.Errorf("%s: global hooks are no module; only grants and http may be given here", p.Name)
+			if c.args[i] != nil && p.Name != "grants" && p.Name != "http" && p.Name != "config" {
+				return nil, fmt.Errorf("%s: global hooks are no module; only grants, http and config may be given here", p.Name)
 			}
 		}
 	}
@@ -201,6 +203,9 @@ func callModule(c *call) (starlark.Value, error) {
 		m.Ignore = append(m.Ignore, ignore)
 	}
 	if m.Exports, err = c.exports(); err != nil {
+		return nil, err
+	}
+	if m.Config, err = c.configPaths(global); err != nil {
 		return nil, err
 	}
 	if m.Hosts, err = effect.ParseHosts(c.strings("http")); err != nil {

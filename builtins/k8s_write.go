@@ -275,6 +275,9 @@ func (c *call) record(w effect.Write) error {
 	if w.Patch != nil {
 		size += len(w.Patch.Program) + object.PlainSize(w.Patch.Body)
 	}
+	if w.Config != nil {
+		size += object.PlainSize(w.Config.Value) + sizeOf(w.Config.Path)
+	}
 	if w.Event != nil {
 		size += len(w.Event.Message)
 	}

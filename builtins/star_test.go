@@ -293,7 +293,7 @@ func newTestRun(composed *int) *Run {
 			return "north", nil
 		},
 		Module: "web", Hook: "hooks/a.star:f", Namespace: "web", Instance: effect.Instance{Namespace: "ops", Name: "starling"}, Now: testNow,
-		Config: map[string]any{"replicas": int64(3), "none": nil},
+		Config: map[string]any{"replicas": int64(3), "none": nil}, MayConfigure: []string{"password", "tls", "hosts"},
 		Grants: []Grant{
 			{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get", "list", "apply", "delete"}},
 			{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get"}, Namespaces: []string{"kube-system"}, Names: []string{"shared"}},

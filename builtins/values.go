@@ -142,19 +142,8 @@ func (r *Run) change(op effect.ValueOp, shape map[string]any) error {
 	if err := r.mayChange(op); err != nil {
 		return err
 	}
-	if n := len(op.Path); n > object.MaxDepth { // each level is looked at often, as values are composed
-		return fmt.Errorf("path has %d keys, more than %d", n, object.MaxDepth)
-	}
-	for i, key := range op.Path {
-		if key == "" {
-			return fmt.Errorf("path %s holds an empty key", object.KeysText(op.Path))
-		}
-		if i == 0 {
-			continue
-		}
-		if v, _ := object.Get(shape, op.Path[:i]); isSlice(v) {
-			return fmt.Errorf("%s is a list; set it as a whole", object.KeysText(op.Path[:i]))
-		}
+	if err := checkKeys(op.Path, shape); err != nil {
+		return err
 	}
 	if err := r.spend(len(r.Effects.Values), "value changes", object.PlainSize(op.Value)+sizeOf(op.Path)); err != nil {
 		return err
@@ -165,6 +154,25 @@ func (r *Run) change(op effect.ValueOp, shape map[string]any) error {
 		r.view.sets = append(r.view.sets, op)
 	} else {
 		r.view = valueView{}
+	}
+	return nil
+}
+
+// checkKeys says why nothing can be set at a path of values that have this shape.
+func checkKeys(path []string, shape map[string]any) error {
+	if n := len(path); n > object.MaxDepth { // each level is looked at often, as values are composed
+		return fmt.Errorf("path has %d keys, more than %d", n, object.MaxDepth)
+	}
+	for i, key := range path {
+		if key == "" {
+			return fmt.Errorf("path %s holds an empty key", object.KeysText(path))
+		}
+		if i == 0 {
+			continue
+		}
+		if v, _ := object.Get(shape, path[:i]); isSlice(v) {
+			return fmt.Errorf("%s is a list; set it as a whole", object.KeysText(path[:i]))
+		}
 	}
 	return nil
 }

@@ -67,6 +67,29 @@ func (c *checker) exportCall(s *source, n syntax.Node) {
 	c.at(Error, "values", pos, "module "+name+" does not export "+path, "add it to module(exports = […]) of "+other.Tree.Dir+"/module.star")
 }
 
+// configCall holds a call of config.set or config.remove that is written out to module(config = […]).
+func (c *checker) configCall(m *generation.Module, s *source, n syntax.Node) {
+	call, ok := n.(*syntax.CallExpr)
+	if !ok {
+		return
+	}
+	if name := s.builtin(call.Fn); name != "config.set" && name != "config.remove" {
+		return
+	}
+	arg := argument(call, 0, "path")
+	path, ok := text(arg)
+	if !ok || covered(m.Decl.Config, path) {
+		return
+	}
+	pos, _ := arg.Span()
+	c.at(Error, "values", pos, "hooks of "+m.Name+" may not change "+path+" in the user's config", "add it to module(config = […]) of "+m.Tree.Dir+"/module.star")
+}
+
+// covered says whether one of some paths is this one, or holds it.
+func covered(paths []string, path string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return p == path || strings.HasPrefix(path, p+".") })
+}
+
 // exportRead says what is wrong with a path below global.exports that a template names, or "".
 func (c *checker) exportRead(path []string) string {
 	if len(path) == 0 {
@@ -85,9 +108,7 @@ func (c *checker) exportRead(path []string) string {
 
 // isExported says whether a module exports a path, something that holds it, or something in it.
 func (c *checker) isExported(m *generation.Module, path string) bool {
-	return slices.ContainsFunc(m.Decl.Exports, func(e string) bool {
-		return e == path || strings.HasPrefix(path, e+".") || strings.HasPrefix(e, path+".")
-	})
+	return covered(m.Decl.Exports, path) || slices.ContainsFunc(m.Decl.Exports, func(e string) bool { return strings.HasPrefix(e, path+".") })
 }
 
 // withDerived are the global values with those that Starling puts there.

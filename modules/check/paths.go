@@ -97,6 +97,7 @@ func (c *checker) valuePaths() {
 					c.valuePath(m, s, v, shape, switches)
 				}
 				c.exportCall(s, n)
+				c.configCall(m, s, n)
 				return true
 			})
 		}

@@ -46,8 +46,20 @@ func (b *builder) hooks() {
 		for _, g := range m.Decl.Grants {
 			b.grant(m, g)
 		}
+		if len(m.Decl.Config) > 0 {
+			b.userConfig(m)
+		}
 	}
 	b.webhooks()
+}
+
+// userConfig needs to change the user's ConfigMap, or the Module object that stands in its place.
+func (b *builder) userConfig(m *generation.Module) {
+	why := []string{"config.set of " + m.Name}
+	b.starling.add(Rule{Resource: "configmaps", Names: []string{b.o.Name}, Verbs: []string{"get", "patch"}, Why: why})
+	if !m.Global {
+		b.add("", Rule{Group: "starling.dev", Resource: "modules", Names: []string{m.Name}, Verbs: []string{"get", "patch"}, Why: why})
+	}
 }
 
 // resource looks a kind up, and says when it is guessed.

@@ -36,6 +36,8 @@ const (
 	// WriteFields carries out Children, one after the other, as Manager: what a controller does about fields
 	// of an object that somebody else has made. No builtin makes one.
 	WriteFields WriteKind = "fields"
+	// WriteConfig changes a value of the user's config, as Config says. Ref is the object that holds it.
+	WriteConfig WriteKind = "config"
 	// WriteAddFinalizer puts Finalizer on an object that is there and not being deleted.
 	// No builtin makes one: it comes before the writes of a hook with a cleanup.
 	WriteAddFinalizer WriteKind = "hold"
@@ -116,6 +118,8 @@ type Write struct {
 	// Recreate deletes a child where the API server refuses an apply because a field cannot be changed:
 	// once it is gone it is made anew.
 	Recreate bool `json:"recreate,omitempty"`
+	// Config is the change of config.
+	Config *ConfigChange `json:"config,omitempty"`
 	// Finalizer is that of hold and release.
 	Finalizer string `json:"finalizer,omitempty"`
 	// Continue has the writes after this one made though it has failed; the commit fails all

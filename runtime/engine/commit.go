@@ -83,6 +83,10 @@ func (e *Engine) commit(r *asked) {
 			return
 		}
 	}
+	if err := e.configured(r); err != nil {
+		e.commitFailed(r, err)
+		return
+	}
 	commit := Commit{Run: r.done.Run, Module: m.name, Hook: r.hook.gen, Writes: r.done.Effects.Writes, Cause: r.cause, Seen: r.done.Seen}
 	e.applies(r.hook, commit.Writes)
 	if r.ownsSets() {

@@ -247,6 +247,13 @@ func written(m *object.Mask, w *effect.Write) {
 			m.Leaves(w.Patch.Body)
 		}
 	}
+	if w.Config != nil {
+		for _, at := range w.Config.Secrets {
+			if text, ok := object.Inside(w.Config.Value, at).(string); ok {
+				m.Secret(text)
+			}
+		}
+	}
 	if w.Set != nil {
 		for i := range w.Set.Members {
 			written(m, &w.Set.Members[i])

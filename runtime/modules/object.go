@@ -15,8 +15,8 @@ import (
 
 const (
 	// APIVersion and Kind are those of Module objects.
-	APIVersion = "starling.dev/v1alpha1"
-	Kind       = "Module"
+	APIVersion = effect.ModuleAPIVersion
+	Kind       = effect.ModuleKind
 	// ReconcileAnnotation has the module looked at now, whatever its value; it is taken off as that
 	// begins.
 	ReconcileAnnotation = "starling.dev/reconcile"

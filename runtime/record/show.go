@@ -104,6 +104,8 @@ func (s *shown) write(w *effect.Write, prefix string) {
 	switch w.Kind {
 	case effect.WriteEvent:
 		text += fmt.Sprintf(": %s %s: %s", w.Event.Type, w.Event.Reason, s.m.Text(w.Event.Message))
+	case effect.WriteConfig:
+		text = prefix + "config." + s.config(w.Config)
 	case effect.WriteChildren:
 		text = fmt.Sprintf("%schildren of %s", prefix, w.Ref.Name)
 	case effect.WriteSet:
@@ -135,6 +137,13 @@ func (s *shown) write(w *effect.Write, prefix string) {
 			s.body(w.Object)
 		}
 	}
+}
+
+func (s *shown) config(c *effect.ConfigChange) string {
+	if c.Remove {
+		return "remove " + c.Key + " " + values.PathString(c.Path)
+	}
+	return "set " + c.Key + " " + values.PathString(c.Path) + " = " + s.short(c.Value)
 }
 
 func (s *shown) value(op effect.ValueOp) {

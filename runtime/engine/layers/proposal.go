@@ -1,7 +1,7 @@
 package layers
 
 import (
-	"fmt"
+	"errors"
 	"maps"
 	"strings"
 
@@ -65,6 +65,11 @@ func (p *Proposal) Check(subject, hook, digest string, ops []effect.ValueOp) err
 		}
 		return nil
 	})
+	return refused("values refused: ", problems, err)
+}
+
+// refused is the error about problems; without one it is err.
+func refused(what string, problems []values.Problem, err error) error {
 	if len(problems) == 0 {
 		return err
 	}
@@ -72,7 +77,7 @@ func (p *Proposal) Check(subject, hook, digest string, ops []effect.ValueOp) err
 	for _, p := range problems {
 		texts = append(texts, p.String())
 	}
-	return fmt.Errorf("values refused: %s", strings.Join(texts, "; "))
+	return errors.New(what + strings.Join(texts, "; "))
 }
 
 // conflict says whether another subject of the module sets what ops set.

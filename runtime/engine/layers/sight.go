@@ -73,6 +73,20 @@ func (m *Module) CheckConfig(next, last map[string]any) []values.Problem {
 	return m.values.CheckConfig(next, last)
 }
 
+// RefuseConfig says why what a hook makes of the user's config would not come into force. The hook is
+// whose code has asked for it, digest identifies that.
+func (m *Module) RefuseConfig(hook, digest string, next, last map[string]any) error {
+	var problems []values.Problem
+	parts := func() []string { return []string{digest, m.gen.SchemasDigest()} }
+	err := m.in.o.Evaluate("config of hook "+hook, parts, func() error {
+		if problems = m.CheckConfig(next, last); len(problems) > 0 {
+			return problems[0]
+		}
+		return nil
+	})
+	return refused("config refused: ", problems, err)
+}
+
 // Composer composes the values as they are now. It does not change, and may be used from any
 // goroutine.
 func (m *Module) Composer() *values.Composer { return m.values }

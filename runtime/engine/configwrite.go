@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// configured has what a run changes of the user's config go to the object that holds the section of
+// its module, or says why nothing must be changed. A change that the schema refuses would not come into force.
+func (e *Engine) configured(r *asked) error {
+	changes := func(w effect.Write) bool { return w.Kind == effect.WriteConfig }
+	if !slices.ContainsFunc(r.done.Effects.Writes, changes) {
+		return nil
+	}
+	m, config := r.module, e.config
+	from, last := config.ValuesFrom(m.name), config.Accepted().Sections[m.name]
+	if m == e.global {
+		last = config.Accepted().Global
+	}
+	switch {
+	case from != "":
+	case config.State() == ConfigUnreadable:
+		return fmt.Errorf("the user's config cannot be changed: %s cannot be read", e.opts.configWhere())
+	case config.State() == ConfigMissing && config.Held():
+		return fmt.Errorf("the user's config cannot be changed: %s is gone, and what it said last stays in force; create it again", e.opts.configWhere())
+	}
+	next, writes := last, slices.Clone(r.done.Effects.Writes)
+	for i := range writes {
+		w := &writes[i]
+		if !changes(*w) {
+			continue
+		}
+		change := *w.Config
+		if from != "" {
+			change.Object = true
+			w.Ref = effect.Ref{APIVersion: effect.ModuleAPIVersion, Kind: effect.ModuleKind, Name: m.name}
+		}
+		change.Create = config.State() == ConfigMissing
+		w.Config, next = &change, values.Configured(next, &change)
+	}
+	if err := m.values.RefuseConfig(r.hook.gen.ID, r.hook.gen.Digest, next, last); err != nil {
+		return errors.New(hidden(err.Error(), m.values.Secrets().Texts()))
+	}
+	r.done.Effects.Writes = writes
+	return nil
+}
