@@ -278,6 +278,8 @@ func transportError(err error, host string) string {
 	switch {
 	case errors.Is(err, ErrFenced):
 		return ErrFenced.Error()
+	case errors.Is(err, ErrStandby):
+		return ErrStandby.Error()
 	case errors.Is(err, context.Canceled):
 		return "stopped"
 	case errors.Is(err, context.DeadlineExceeded):

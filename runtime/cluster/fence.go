@@ -3,18 +3,24 @@ package cluster
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"time"
 )
 
-// ErrFenced is returned for a write after [Client.Shut] or [Client.Fence].
+// ErrFenced is returned for a write after [Client.Shut] or [Client.Fence], or past the time of
+// [Client.WritesUntil].
 var ErrFenced = errors.New("starling is stopping and writes nothing any more")
+
+// ErrStandby is returned for a write between [Client.Hold] and the first [Client.WritesUntil].
+var ErrStandby = errors.New("starling stands by and writes nothing before it holds the lease")
 
 // fence lets mutating requests pass until it is closed, and knows how many are
 // under way.
 type fence struct {
 	mu     sync.Mutex
+	held   bool // nothing passes yet
 	closed bool
 	until  time.Time // nothing passes after it; zero: no end is known
 	active int
@@ -23,14 +29,24 @@ type fence struct {
 
 func newFence() *fence { return &fence{idle: make(chan struct{})} }
 
-func (f *fence) enter() bool {
+func (f *fence) enter() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || f.over(time.Now()) {
-		return false
+	switch {
+	case f.closed || f.over(time.Now()):
+		return ErrFenced
+	case f.held:
+		return ErrStandby
 	}
 	f.active++
-	return true
+	return nil
+}
+
+// late says whether the time is over for a request that has passed already.
+func (f *fence) late() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over(time.Now())
 }
 
 // over goes by both clocks: one stands still while the machine is suspended, the other
@@ -65,12 +81,21 @@ func (f *fence) close() {
 // [ErrFenced]. Reads and watches go on, and so do writes that are under way.
 func (c *Client) Shut() { c.fence.close() }
 
+// Hold has no mutating request leave the process before the first [Client.WritesUntil]; they fail
+// with [ErrStandby]. Reads and watches go on.
+func (c *Client) Hold() {
+	c.fence.mu.Lock()
+	defer c.fence.mu.Unlock()
+	c.fence.held = true
+}
+
 // WritesUntil says until when writes may leave the process, so that one that has been
-// stopped for a while does not write before it knows that it has lost the Lease.
+// stopped for a while does not write before it knows that it has lost the Lease. A body
+// that has not been sent by then is not sent.
 func (c *Client) WritesUntil(t time.Time) {
 	c.fence.mu.Lock()
 	defer c.fence.mu.Unlock()
-	c.fence.until = t
+	c.fence.until, c.fence.held = t, false
 }
 
 // Fence is [Client.Shut], and returns when the writes that were under way have been
@@ -94,20 +119,56 @@ type fencedTransport struct {
 	next  http.RoundTripper
 }
 
-// RoundTrip refuses mutating requests once the fence is closed.
+// RoundTrip refuses mutating requests before the fence opens, and once it is closed.
 func (t *fencedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch req.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return t.next.RoundTrip(req)
 	}
-	if !t.fence.enter() {
+	if err := t.fence.enter(); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
-		return nil, ErrFenced
+		return nil, err
 	}
 	defer t.fence.leave()
-	return t.next.RoundTrip(req)
+	return t.next.RoundTrip(t.guarded(req))
+}
+
+// guarded returns the request with a body that looks at the fence again as it is sent: the
+// process may have been stopped, or have waited for a connection, since the request passed.
+func (t *fencedTransport) guarded(req *http.Request) *http.Request {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req
+	}
+	out := req.WithContext(req.Context()) // a transport leaves the request of its caller alone
+	out.Body = &lateBody{ReadCloser: req.Body, fence: t.fence}
+	if again := req.GetBody; again != nil {
+		out.GetBody = func() (io.ReadCloser, error) {
+			body, err := again()
+			if err != nil {
+				return nil, err
+			}
+			return &lateBody{ReadCloser: body, fence: t.fence}, nil
+		}
+	}
+	return out
+}
+
+// lateBody ends with an error once the time of the fence is over. The API server carries out no
+// request whose body is not complete.
+type lateBody struct {
+	io.ReadCloser
+	fence *fence
+}
+
+// Read reads what is sent next.
+func (b *lateBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.fence.late() {
+		return 0, ErrFenced
+	}
+	return n, err
 }
 
 // WrappedRoundTripper lets client-go look through the fence, to close idle

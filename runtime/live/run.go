@@ -22,6 +22,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.o.Client.Hold()
 	led := make(chan struct{})
 	leaseCtx, stopRenewing := context.WithCancel(context.Background())
 	defer stopRenewing()
