@@ -1,4 +1,4 @@
-// Package alerts holds the test of deploy/prometheus. It is a Go module apart, so that the versions
+// Package alerts holds the tests of deploy/prometheus. It is a Go module apart, so that the versions
 // that Prometheus asks for are neither those of the product nor those of the other tools.
 package alerts
 
@@ -13,67 +13,110 @@ import (
 )
 
 var (
-	rule   = regexp.MustCompile(`(?m)^ +- alert: (\w+)\n +expr: (.+)\n`)
+	alert  = regexp.MustCompile(`(?m)^ +- alert: (\w+)\n +expr: (.+)\n`)
 	family = regexp.MustCompile("(?m)^\\| `(starling_[a-z_]+)` \\| (\\w+) \\| ([^|]*)\\|")
 	used   = regexp.MustCompile(`\$labels\.(\w+)`)
 )
 
-// Prometheus takes each rule, and the metrics that it asks for, with their labels, are those of
-// docs/operations.md, which a test holds to the code.
-func TestAlerts(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/prometheus/alerts.yaml")
-	if err != nil {
-		t.Fatal(err)
+// query is what Prometheus is asked, by the name of the rule or panel.
+type query struct {
+	name, expr string
+	// names are the labels that texts about its series use.
+	names []string
+}
+
+// rules returns those of alerts.yaml.
+func rules(t *testing.T) (out []query) {
+	t.Helper()
+	text := read(t, "../../deploy/prometheus/alerts.yaml")
+	found := alert.FindAllStringSubmatchIndex(text, -1)
+	if len(found) < 12 || len(found) != strings.Count(text, "expr:") {
+		t.Fatalf("found %d rules", len(found))
 	}
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	labels := map[string]string{}
-	for _, row := range family.FindAllStringSubmatch(string(page), -1) {
-		labels[row[1]] = row[3]
-	}
-	rules := rule.FindAllStringSubmatchIndex(string(text), -1)
-	if len(rules) < 12 || len(rules) != strings.Count(string(text), "expr:") {
-		t.Fatalf("found %d rules", len(rules))
-	}
-	for i, at := range rules {
-		name, expr, end := string(text[at[2]:at[3]]), string(text[at[4]:at[5]]), len(text)
-		if i+1 < len(rules) {
-			end = rules[i+1][0]
+	for i, at := range found {
+		end := len(text)
+		if i+1 < len(found) {
+			end = found[i+1][0]
 		}
-		parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
+		out = append(out, query{text[at[2]:at[3]], text[at[4]:at[5]], namesIn(used, text[at[0]:end])})
+	}
+	return out
+}
+
+func namesIn(pattern *regexp.Regexp, text string) (out []string) {
+	for _, found := range pattern.FindAllStringSubmatch(text, -1) {
+		out = append(out, found[1])
+	}
+	return out
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// families are the metrics with the cell of their labels, of docs/operations.md, which a test holds
+// to the code, and those of the process.
+func families(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{"process_resident_memory_bytes": "", "process_cpu_seconds_total": ""}
+	for _, row := range family.FindAllStringSubmatch(read(t, "../../docs/operations.md"), -1) {
+		if row[2] != "histogram" {
+			out[row[1]] = row[3]
 			continue
 		}
-		known := ""
-		parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
-			if v, ok := n.(*parser.VectorSelector); ok {
-				of, there := labels[v.Name]
-				if !there {
-					t.Errorf("%s: there is no metric %s", name, v.Name)
-				}
-				known += of
-				for _, m := range v.LabelMatchers {
-					if m.Name != "__name__" && !strings.Contains(of, "`"+m.Name+"`") {
-						t.Errorf("%s: %s has no label %s", name, v.Name, m.Name)
-					}
-				}
-			}
+		out[row[1]+"_bucket"], out[row[1]+"_sum"], out[row[1]+"_count"] = row[3]+"`le`", row[3], row[3]
+	}
+	return out
+}
+
+// check has Prometheus read a query: the metrics that it asks for, with their labels, are there, and
+// so are the labels that texts about it use.
+func (q query) check(t *testing.T, families map[string]string) {
+	t.Helper()
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(q.expr)
+	if err != nil {
+		t.Errorf("%s: %v", q.name, err)
+		return
+	}
+	known := ""
+	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
+		v, ok := n.(*parser.VectorSelector)
+		if !ok {
 			return nil
-		})
-		for _, label := range used.FindAllStringSubmatch(string(text[at[0]:end]), -1) {
-			if !strings.Contains(known, "`"+label[1]+"`") {
-				t.Errorf("%s: its series have no label %s", name, label[1])
+		}
+		of, there := families[v.Name]
+		if !there {
+			t.Errorf("%s: there is no metric %s", q.name, v.Name)
+		}
+		known += of
+		for _, m := range v.LabelMatchers {
+			if m.Name != "__name__" && !strings.Contains(of, "`"+m.Name+"`") {
+				t.Errorf("%s: %s has no label %s", q.name, v.Name, m.Name)
 			}
 		}
+		return nil
+	})
+	for _, name := range q.names {
+		if !strings.Contains(known, "`"+name+"`") && name != "instance" { // which each scrape adds
+			t.Errorf("%s: its series have no label %s", q.name, name)
+		}
 	}
+}
+
+// Prometheus takes each rule, and each has one name.
+func TestAlerts(t *testing.T) {
+	all, known := rules(t), families(t)
 	var names []string
-	for _, at := range rules {
-		names = append(names, string(text[at[2]:at[3]]))
+	for _, q := range all {
+		q.check(t, known)
+		names = append(names, q.name)
 	}
-	if slices.Sort(names); len(slices.Compact(names)) != len(rules) {
+	if slices.Sort(names); len(slices.Compact(names)) != len(all) {
 		t.Errorf("two rules have one name: %v", names)
 	}
 }
