@@ -24,22 +24,17 @@ var bindingsOfOthers = []string{
 // docs/hooks.md has hooks in both languages for each binding. Ours work as the page shows them, with the
 // grants that it names: the tests of each section are in testdata/hooks.
 func TestPairsOfThePageRun(t *testing.T) {
-	intro, pairs, found := strings.Cut(read(t, "docs/hooks.md"), "\n## Hooks in both languages\n")
-	if !found {
-		t.Fatal("docs/hooks.md has no hooks in both languages")
-	}
-	pairs, _, _ = strings.Cut(pairs, "\n## ")
-	bash, python := regexp.MustCompile("(?ms)^```bash\n(.*?)^```"), regexp.MustCompile("(?ms)^```python\n(.*?)^```")
+	intro, sections := pairsOfThePage(t)
 	grants := regexp.MustCompile("`(module|global/module).star` needs\\s+`grants = (\\[[^`]*\\])`")
 	shown := map[string]bool{}
-	for _, section := range strings.Split(pairs, "\n### ")[1:] {
+	for _, section := range sections {
 		heading, _, _ := strings.Cut(section, "\n")
 		t.Run(heading, func(t *testing.T) {
 			anchor := strings.ToLower(strings.ReplaceAll(heading, " ", "-"))
 			if !strings.Contains(intro, "](#"+anchor+")") {
 				t.Errorf("no link at the head of the page leads to #%s", anchor)
 			}
-			theirs, ours := bash.FindAllStringSubmatch(section, -1), python.FindAllStringSubmatch(section, -1)
+			theirs, ours := inBash.FindAllStringSubmatch(section, -1), inStarlark.FindAllStringSubmatch(section, -1)
 			if len(theirs) == 0 || len(theirs) != len(ours) {
 				t.Fatalf("it has %d hooks of shell-operator and %d of Starling", len(theirs), len(ours))
 			}
@@ -77,6 +72,22 @@ func TestPairsOfThePageRun(t *testing.T) {
 			t.Errorf("%s has no hook in both languages", binding)
 		}
 	}
+}
+
+var (
+	inBash     = regexp.MustCompile("(?ms)^```bash\n(.*?)^```")
+	inStarlark = regexp.MustCompile("(?ms)^```python\n(.*?)^```")
+)
+
+// pairsOfThePage returns the text of docs/hooks.md before the hooks in both languages, and a section per binding.
+func pairsOfThePage(t *testing.T) (intro string, sections []string) {
+	t.Helper()
+	intro, pairs, found := strings.Cut(read(t, "docs/hooks.md"), "\n## Hooks in both languages\n")
+	if !found {
+		t.Fatal("docs/hooks.md has no hooks in both languages")
+	}
+	pairs, _, _ = strings.Cut(pairs, "\n## ")
+	return intro, strings.Split(pairs, "\n### ")[1:]
 }
 
 // The global hook of docs/from-addon-operator.md that keeps global.discovery.apiVersions.

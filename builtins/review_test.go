@@ -227,6 +227,7 @@ func TestWhatConversionsReturn(t *testing.T) {
 		{body: `return {"metadata": {"labels": []}}`, err: "metadata.labels is no dict"},
 		{body: `return {"spec": len}`, err: "spec: a builtin_function_or_method cannot be stored as JSON"},
 		{body: `o.spec.x`, err: `no field "x"`},
+		{body: `fail("it has no schedule")`, err: "it has no schedule"},
 		{body: `k8s.get("v1", "Node", "a")`, err: "k8s.get is not available in a conversion, which may only look at its object"},
 	} {
 		globals := loadSource(t, "def f(o):\n    "+c.body+"\n")
