@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	stdlog "log"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +15,7 @@ import (
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/format"
 	"github.com/starling-operator/starling/modules/migrate"
+	"github.com/starling-operator/starling/modules/tree"
 )
 
 // newFrom holds the flags of `starling new` that bring old trees over.
@@ -24,16 +24,18 @@ type newFrom struct {
 	shellOperator string
 	globalHooks   string
 	name          string
+	links         bool // follow those that lead out of the old tree
 	lambdas       bool
 	quiet         bool
 }
 
 func (f *newFrom) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.addonOperator, "from-addon-operator", "", "`folder` with modules of addon-operator, its MODULES_DIR, to bring over")
+	flags.StringVar(&f.addonOperator, "from-addon-operator", "", "`folder` with modules of addon-operator to bring over, or several with : between them, as its MODULES_DIR")
 	flags.StringVar(&f.globalHooks, "global-hooks", "", "with --from-addon-operator: `folder` of the global hooks, its GLOBAL_HOOKS_DIR")
 	flags.StringVar(&f.shellOperator, "from-shell-operator", "", "`folder` with hooks of shell-operator to bring over, as one module that is on")
 	flags.StringVar(&f.name, "name", "hooks", "with --from-shell-operator: `name` of the module")
+	flags.BoolVar(&f.links, "follow-links", false, "follow links in the old tree that lead out of its folder: whoever writes them has files of this machine read")
 	flags.BoolVar(&f.lambdas, "lambdas", false, "turn jq filters into Starlark lambdas where both mean the same; else they stay jq")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the summary alone")
 }
@@ -50,8 +52,8 @@ func (f *newFrom) run(cmd *cobra.Command, args []string, modules string) error {
 		return errors.New("--global-hooks means nothing without --from-addon-operator")
 	case flags.Changed("name") && f.shellOperator == "":
 		return errors.New("--name means nothing without --from-shell-operator")
-	case (f.lambdas || f.quiet) && f.addonOperator+f.shellOperator == "":
-		return errors.New("--lambdas and --quiet mean nothing without --from-addon-operator or --from-shell-operator")
+	case (f.lambdas || f.quiet || f.links) && f.addonOperator+f.shellOperator == "":
+		return errors.New("--lambdas, --quiet and --follow-links mean nothing without --from-addon-operator or --from-shell-operator")
 	case f.addonOperator != "":
 		return f.fromAddonOperator(cmd, modules)
 	case f.shellOperator != "":
@@ -61,16 +63,16 @@ func (f *newFrom) run(cmd *cobra.Command, args []string, modules string) error {
 }
 
 func (f *newFrom) fromAddonOperator(cmd *cobra.Command, modules string) error {
-	old, closeOld, err := oldTree(f.addonOperator)
+	old, closeOld, err := tree.Open(f.addonOperator, f.links)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot read %w", err)
 	}
 	defer closeOld()
 	var global fs.FS
 	if f.globalHooks != "" {
 		var closeGlobal func()
-		if global, closeGlobal, err = oldTree(f.globalHooks); err != nil {
-			return err
+		if global, closeGlobal, err = tree.Open(f.globalHooks, f.links); err != nil {
+			return fmt.Errorf("cannot read %w", err)
 		}
 		defer closeGlobal()
 	}
@@ -82,9 +84,9 @@ func (f *newFrom) fromAddonOperator(cmd *cobra.Command, modules string) error {
 }
 
 func (f *newFrom) fromShellOperator(cmd *cobra.Command, modules string) error {
-	hooks, closeHooks, err := oldTree(f.shellOperator)
+	hooks, closeHooks, err := tree.Open(f.shellOperator, f.links)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot read %w", err)
 	}
 	defer closeHooks()
 	r, err := migrate.ShellOperator(cmd.Context(), hooks, f.name, migrate.Options{Lambdas: f.lambdas})
@@ -92,19 +94,6 @@ func (f *newFrom) fromShellOperator(cmd *cobra.Command, modules string) error {
 		return fmt.Errorf("%s: %w", f.shellOperator, err)
 	}
 	return f.write(cmd, r, modules)
-}
-
-// oldTree opens a folder; links that lead out of it are not followed.
-func oldTree(dir string) (fs.FS, func(), error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return nil, nil, fmt.Errorf("cannot read %s: %w", dir, err)
-	}
-	return root.FS(), func() { root.Close() }, nil
 }
 
 // write formats and writes the new tree, and says what is left to do.

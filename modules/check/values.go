@@ -27,7 +27,8 @@ func (c *checker) allValues() {
 		if m.Global {
 			tree = config.Global
 		}
-		c.values[m.Name] = c.section(m, tree)
+		on := config.Enabled[m.Name] || m.Global || m.Decl.Enabled
+		c.values[m.Name] = c.section(m, tree, on)
 	}
 }
 
@@ -38,8 +39,9 @@ func static(module []values.Layer, treeFile string, tree map[string]any) []value
 	return module
 }
 
-// section checks the values of one module, as they are before anybody has set any.
-func (c *checker) section(m *generation.Module, tree map[string]any) section {
+// section checks the values of one module, as they are before anybody has set any. A module that is
+// off in the tree may need values of the user who switches it on.
+func (c *checker) section(m *generation.Module, tree map[string]any, on bool) section {
 	s := values.Section{Name: m.Name, Key: m.Key, Static: static(m.FileValues(), c.tree.ValuesFile, tree)}
 	out := section{composer: values.NewComposer(s)}
 	config, all, err := m.Schemas()
@@ -78,8 +80,13 @@ func (c *checker) section(m *generation.Module, tree map[string]any) section {
 		c.addProblem(Warning, p, m.Tree.ValuesFile)
 	}
 	for _, p := range out.composer.CheckConfig(nil, nil) {
-		c.addProblem(Error, p, config.File())
 		out.broken = true
+		if !on && p.Message == values.MessageRequired {
+			p.Message += " of those who switch the module on"
+			c.addProblem(Note, p, config.File())
+			continue
+		}
+		c.addProblem(Error, p, config.File())
 	}
 	return out
 }

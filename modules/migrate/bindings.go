@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/migrate/jq"
+	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/schedule"
 )
@@ -21,14 +22,18 @@ type binder struct {
 	custom  []customKind
 	lambdas bool
 	used    map[string]bool // names of bindings
+	objects bool            // the old hook reads objects beside what filters give
 	secrets []raw           // grants for Secrets that are watched
 }
 
 // place says where a hook stands, on which the stages that it may have depend.
 type place struct {
-	module string
-	global bool // among the global hooks
-	chart  bool // in a module with a chart
+	module  string
+	global  bool            // among the global hooks
+	chart   bool            // in a module with a chart
+	folder  string          // of the hook, in the module
+	folders *goFolders      // for hooks in Go
+	queues  map[string]bool // of the hooks of the module so far
 }
 
 // noChart is why a module has no stages of Helm.
@@ -135,8 +140,12 @@ func (b *binder) schedule(s scheduled) (string, bool) {
 	return call.text(8), true
 }
 
-// watch is one watch.
-func (b *binder) watch(w watched) string {
+// watch is one watch; false where nothing says of which kind.
+func (b *binder) watch(w watched) (string, bool) {
+	if w.Kind == "" {
+		b.add(Left, "the watch %q: its kind is not in the file; write k8s.watch(…) by hand", w.Name)
+		return "", false
+	}
 	version, kind, how := resolveKind(w.APIVersion, w.Kind, b.custom)
 	call := &call{name: "k8s.watch", args: []string{starlark(version), starlark(kind)}}
 	name := b.name(w.Name, strings.ToLower(kind))
@@ -167,7 +176,7 @@ func (b *binder) watch(w watched) string {
 	if version == "v1" && kind == "Secret" {
 		b.secrets = append(b.secrets, secretGrant(w))
 	}
-	return call.text(8)
+	return call.text(8), true
 }
 
 // triggers says which changes run the hook.
@@ -226,8 +235,9 @@ func (b *binder) filter(call *call, name string, w watched) {
 	if !strings.HasPrefix(filter, "{") && !strings.HasPrefix(filter, "[") {
 		b.add(Changed, "objects for which the filter of %q gives null are left out of the snapshot", name)
 	}
-	if !w.KeepFullObjects.is(false) {
-		b.add(Changed, "snapshots of %q hold what the filter gives, and no object beside it; keep = \"both\" adds it, and rows have .object and .result then", name)
+	if b.objects && !w.KeepFullObjects.is(false) {
+		call.set("keep", "both")
+		b.add(Changed, "rows of the snapshot %q have .object and .result, which was filterResult", name)
 	}
 }
 
@@ -250,7 +260,12 @@ func (b *binder) options(call *call, c *config) {
 	for _, w := range c.Kubernetes {
 		each(w.common)
 	}
-	if len(queues) > 0 {
+	switch {
+	case len(queues) == 0:
+	case !b.place.queues[queues[0]] && len(b.place.queues) >= generation.MaxQueues:
+		b.add(Changed, "the queue %q is left out: the hooks of a module have at most %d, and those without one share the module's", queues[0], generation.MaxQueues)
+	default:
+		b.place.queues[queues[0]] = true
 		call.set("queue", queues[0])
 		b.add(Changed, "the queue %q is the hook's, for all its bindings, and no other module shares it", queues[0])
 	}

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ var _ = sdk.RegisterFunc(&go_hook.HookConfig{
 		WaitForSynchronization: ptr.To(false),
 	}},
 }, run)
-`))
+`), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,20 +45,32 @@ var _ = sdk.RegisterFunc(&go_hook.HookConfig{
 	}
 }
 
+// Texts that are put together of each other stay small.
+func TestGoConfigLongTexts(t *testing.T) {
+	source := "package hooks\nconst a0 = \"" + strings.Repeat("x", 1000) + "\"\n"
+	for i := range 20 {
+		source += fmt.Sprintf("const a%d = a%d + a%d\n", i+1, i, i)
+	}
+	_, computed, _, err := goConfig([]byte(source+"var _ = sdk.RegisterFunc(&C{Queue: fmt.Sprintf(\"%s%s\", a20, a2), Settings: a2}, run)"), "", nil)
+	if err != nil || !slices.Contains(computed, "Queue") {
+		t.Errorf("got %v, %v", computed, err)
+	}
+}
+
 func TestGoConfigErrors(t *testing.T) {
 	for source, want := range map[string]string{
 		"package":       "it is no Go",
 		"package hooks": "RegisterFunc is called 0 times",
-		"package hooks\nvar _ = tls.RegisterTLSHook(x)":                                       "RegisterTLSHook, a library, registers its hook",
+		"package hooks\nvar _ = tls.RegisterTLSHook(x)":                                       "tls.RegisterTLSHook, a library, registers its hook; write hook(…) by hand; @std//certs.star has certificates",
 		"package hooks\nvar _ = sdk.RegisterFunc(config, run)":                                "its config is computed",
 		"package hooks\nvar _ = sdk.RegisterFunc(&C{}, a)\nvar _ = sdk.RegisterFunc(&C{}, b)": "RegisterFunc is called 2 times",
 	} {
-		if _, _, _, err := goConfig([]byte(source)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, _, err := goConfig([]byte(source), "", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", source, err, want)
 		}
 	}
 	// Constants that name each other end.
-	_, computed, _, err := goConfig([]byte("package hooks\nconst a = b + b\nconst b = a + a\nvar _ = sdk.RegisterFunc(&C{Queue: a}, run)"))
+	_, computed, _, err := goConfig([]byte("package hooks\nconst a = b + b\nconst b = a + a\nvar _ = sdk.RegisterFunc(&C{Queue: a}, run)"), "", nil)
 	if err != nil || !slices.Equal(computed, []string{"Queue"}) {
 		t.Errorf("got %v, %v", computed, err)
 	}
@@ -67,6 +80,6 @@ func TestGoConfigErrors(t *testing.T) {
 func FuzzGoConfig(f *testing.F) {
 	f.Add([]byte("package hooks\nvar _ = sdk.RegisterFunc(&go_hook.HookConfig{OnStartup: &go_hook.OrderedConfig{Order: 1}, Kubernetes: []K{{Name: \"a\", Values: []string{x}}}}, run)"))
 	f.Fuzz(func(_ *testing.T, source []byte) {
-		_, _, _, _ = goConfig(source)
+		_, _, _, _ = goConfig(source, "", nil)
 	})
 }

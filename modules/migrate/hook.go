@@ -48,7 +48,7 @@ func translateHook(n *notes, source []byte, at place, o Options) (h hookFile, ok
 
 // translateGoHook is translateHook for a hook in Go.
 func translateGoHook(n *notes, source []byte, at place, o Options) (h hookFile, ok bool) {
-	c, computed, filters, err := goConfig(source)
+	c, computed, filters, err := goConfig(source, at.folder, at.folders)
 	if err != nil {
 		n.add(Left, "%v", err)
 		return hookFile{}, false
@@ -68,7 +68,8 @@ func translateGoHook(n *notes, source []byte, at place, o Options) (h hookFile, 
 
 // printHook prints the file of a hook.
 func printHook(n *notes, c *config, source string, at place, o Options) hookFile {
-	b := &binder{notes: n, place: at, custom: o.custom, lambdas: o.Lambdas, used: map[string]bool{}}
+	b := &binder{notes: n, place: at, custom: o.custom, lambdas: o.Lambdas, used: map[string]bool{},
+		objects: path.Ext(n.path) != ".go" && readsObjects.MatchString(source)}
 	base := path.Base(n.path)
 	fn := functionName(strings.TrimSuffix(base, path.Ext(base)))
 	bindings := b.stages(c)
@@ -78,7 +79,9 @@ func printHook(n *notes, c *config, source string, at place, o Options) hookFile
 		}
 	}
 	for _, w := range c.Kubernetes {
-		bindings = append(bindings, b.watch(w))
+		if text, ok := b.watch(w); ok {
+			bindings = append(bindings, text)
+		}
 	}
 	runs := len(bindings) > 0 // not only to answer requests
 	for _, r := range c.Validating {
@@ -141,6 +144,9 @@ func (b *binder) registered(text string, answers bool) string {
 
 // setsValues are the ways in which old hooks set values.
 var setsValues = regexp.MustCompile(`\bVALUES_JSON_PATCH_PATH\b|\bvalues::(set|unset|json)|\.Values\.(Set|Remove)\(`)
+
+// readsObjects are the ways in which old hooks read the objects beside what their filters give.
+var readsObjects = regexp.MustCompile(`\.object\b|\[["']object["']\]|\.get\(["']object["']`)
 
 // oldBody is the source of the old hook as comments.
 func oldBody(source string) string {

@@ -108,6 +108,9 @@ func AddonOperator(ctx context.Context, modules, globalHooks fs.FS, o Options) (
 		}
 	}
 	if len(names) == 0 && !slices.ContainsFunc(r.modules, func(m *module) bool { return m.hooks > 0 }) {
+		if slices.ContainsFunc(beside, func(f oldFile) bool { return f.path == "Chart.yaml" }) {
+			return nil, errors.New("the folder is a module itself: name the one above it, which holds folders with modules")
+		}
 		return nil, fmt.Errorf("there is no module in the folder: a module is a folder with a chart, hooks or an enabled script%s", first(r.besides))
 	}
 	for _, f := range beside {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,6 +32,8 @@ type module struct {
 	requires          []string
 	besides           map[string]any // values of the chart outside of the module's section
 	secrets           []raw
+	queues            map[string]bool
+	folders           *goFolders
 	installs, lookups []string
 	hooks             int
 	answers           bool // a hook answers requests of the API server
@@ -39,7 +42,9 @@ type module struct {
 }
 
 func newModule(o Options, dir string) *module {
-	return &module{o: o, dir: dir, files: map[string]oldFile{}, from: map[string]string{}, refused: map[string]bool{}}
+	files := map[string]oldFile{}
+	return &module{o: o, dir: dir, files: files, from: map[string]string{}, refused: map[string]bool{},
+		queues: map[string]bool{}, folders: &goFolders{files: files, read: map[string]*goPackage{}}}
 }
 
 // lacks says that a part of the old tree is missing.
@@ -155,11 +160,11 @@ func (m *module) values(rel string, f oldFile) {
 // crd brings a file of crds/ over.
 func (m *module) crd(rel string, f oldFile) {
 	base := path.Base(rel)
-	n := m.note(f.path)
-	if strings.HasPrefix(base, "doc-") || strings.HasPrefix(base, "_") {
-		n.add(Left, "addon-operator leaves such files out of crds/, too")
+	if strings.HasPrefix(base, "doc-") || strings.HasPrefix(base, "_") { // no definitions for either of them
+		m.write(rel, f.path, f.data)
 		return
 	}
+	n := m.note(f.path)
 	sums, err := release.CheckCRDs(release.File{Path: f.path, Data: f.data})
 	switch {
 	case !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(base)):
@@ -181,15 +186,18 @@ func (m *module) chartFile(rel string, f oldFile) {
 	m.note(m.dir).add(Done, "the chart, as it is")
 }
 
+// registers is a call in Go that registers a hook.
+var registers = regexp.MustCompile(`\bRegister\w*\(`)
+
 // hook brings a file of the folder of hooks over. below is its path there.
 func (m *module) hook(below string, f oldFile) {
 	base := path.Base(below)
-	isGo := path.Ext(base) == ".go" && bytes.Contains(f.data, []byte("Register"))
+	isGo := path.Ext(base) == ".go" && registers.Match(f.data)
 	inLib := slices.Contains(strings.Split(path.Dir(below), "/"), "lib")
 	switch {
 	case strings.HasSuffix(base, "_test.go"):
 		return
-	case isGo && bytes.Contains(f.data, []byte("RegisterEnsureCRDsHook(")):
+	case isGo && bytes.Contains(f.data, []byte("RegisterEnsureCRDsHook")):
 		m.note(f.path).add(Done, "it applies crds/, which Starling does itself")
 		return
 	case !isGo && !f.executable && looksLikeConfig(string(f.data)):
@@ -199,7 +207,9 @@ func (m *module) hook(below string, f oldFile) {
 		m.note(f.path).add(Left, "it is no hook: functions that hooks share go to lib/, and module.file(…) reads a text as the hook is loaded")
 		return
 	}
-	h, ok := translateHook(m.note(f.path), f.data, place{module: m.name, global: m.name == "global", chart: m.hasChart()}, m.o)
+	at := place{module: m.name, global: m.name == "global", chart: m.hasChart(), folders: m.folders, queues: m.queues}
+	at.folder = path.Dir(strings.TrimPrefix(f.path, m.dir+"/"))
+	h, ok := translateHook(m.note(f.path), f.data, at, m.o)
 	if !ok {
 		m.lacks(f.path)
 		return

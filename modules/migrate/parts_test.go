@@ -198,7 +198,7 @@ func FuzzHook(f *testing.F) {
 		f.Add([]byte(source), true)
 	}
 	f.Fuzz(func(t *testing.T, source []byte, lambdas bool) {
-		h, ok := translateHook(&notes{path: "web/hooks/a.sh"}, source, place{global: true, chart: true}, Options{Lambdas: lambdas})
+		h, ok := translateHook(&notes{path: "web/hooks/a.sh"}, source, place{global: true, chart: true, queues: map[string]bool{}}, Options{Lambdas: lambdas})
 		if !ok {
 			return
 		}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/modules/tree"
@@ -26,54 +28,91 @@ type oldFile struct {
 	executable bool
 }
 
+// reader reads an old tree.
+type reader struct {
+	fsys   fs.FS
+	prefix string
+	out    []oldFile
+	left   []Note
+	seen   int // files and folders
+	size   int
+}
+
 // read reads an old tree, in order of paths. Files that cannot be read, or that are too
 // large, are notes.
 func read(fsys fs.FS, prefix string) (out []oldFile, left []Note, err error) {
-	size := 0
-	err = fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
-		note := func(why string) { left = append(left, Note{path.Join(prefix, p), Left, why}) }
-		switch {
-		case err != nil && p == ".":
-			return err
-		case err != nil:
-			note("it cannot be read: " + reason(err).Error())
-			return nil
-		case d.IsDir() && p != "." && strings.HasPrefix(path.Base(p), ".git"):
-			return fs.SkipDir
-		case d.IsDir() && strings.Count(p, "/") >= maxDepth:
-			note(fmt.Sprintf("the folder lies more than %d deep", maxDepth))
-			return fs.SkipDir
-		case d.IsDir():
-			return nil
-		case strings.HasPrefix(path.Base(p), ".git"):
-			return nil
-		case len(out) >= maxFiles:
+	r := &reader{fsys: fsys, prefix: prefix}
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, nil, err
+	}
+	var above []fs.FileInfo
+	if root, err := fs.Stat(fsys, "."); err == nil {
+		above = append(above, root)
+	}
+	err = r.folder("", entries, above)
+	return r.out, r.left, err
+}
+
+func (r *reader) note(p, why string) {
+	r.left = append(r.left, Note{path.Join(r.prefix, p), Left, why})
+}
+
+// folder reads what is in a folder that lies in these ones.
+func (r *reader) folder(dir string, entries []fs.DirEntry, above []fs.FileInfo) error {
+	for _, e := range entries {
+		p := path.Join(dir, e.Name())
+		if strings.HasPrefix(e.Name(), ".git") {
+			continue
+		}
+		if r.seen++; r.seen > maxFiles {
 			return fmt.Errorf("it holds more than %d files; name the folder of the modules alone", maxFiles)
 		}
-		info, err := fs.Stat(fsys, p) // of the file behind a link
+		info, err := fs.Stat(r.fsys, p) // of what is behind a link
+		link := e.Type()&fs.ModeSymlink != 0
 		switch {
+		case err != nil && link:
+			r.note(p, "it is a link that cannot be followed: "+reason(err).Error()+"; --follow-links follows those that lead out of the tree")
 		case err != nil:
-			note("it cannot be read: " + reason(err).Error() + "; links that lead out of the tree are not followed")
-			return nil
+			r.note(p, "it cannot be read: "+reason(err).Error())
+		case info.IsDir() && len(above) > maxDepth:
+			r.note(p, fmt.Sprintf("the folder lies more than %d deep", maxDepth))
+		case info.IsDir() && link && slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }):
+			r.note(p, "it is a link to a folder in which it lies")
 		case info.IsDir():
-			note("it is a link to a folder: copy the folder, and begin again")
-			return nil
-		case !info.Mode().IsRegular() || info.Size() > tree.MaxFileBytes:
-			note(fmt.Sprintf("it is no file of at most %d MiB", tree.MaxFileBytes>>20))
-			return nil
+			below, err := fs.ReadDir(r.fsys, p)
+			if err != nil {
+				r.note(p, "it cannot be read: "+reason(err).Error())
+				continue
+			}
+			if err := r.folder(p, below, append(slices.Clip(above), info)); err != nil {
+				return err
+			}
+		default:
+			if err := r.file(p, info); err != nil {
+				return err
+			}
 		}
-		data, err := contents(fsys, p)
-		if err != nil {
-			note("it cannot be read: " + reason(err).Error())
-			return nil
-		}
-		if size += len(data); size > maxBytes {
-			return fmt.Errorf("it holds more than %d MiB; name the folder of the modules alone", maxBytes>>20)
-		}
-		out = append(out, oldFile{p, data, info.Mode()&0o111 != 0})
+	}
+	return nil
+}
+
+// file reads one file.
+func (r *reader) file(p string, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() || info.Size() > tree.MaxFileBytes {
+		r.note(p, fmt.Sprintf("it is no file of at most %d MiB", tree.MaxFileBytes>>20))
 		return nil
-	})
-	return out, left, err
+	}
+	data, err := contents(r.fsys, p)
+	if err != nil {
+		r.note(p, "it cannot be read: "+reason(err).Error())
+		return nil
+	}
+	if r.size += len(data); r.size > maxBytes {
+		return fmt.Errorf("it holds more than %d MiB; name the folder of the modules alone", maxBytes>>20)
+	}
+	r.out = append(r.out, oldFile{p, data, info.Mode()&0o111 != 0})
+	return nil
 }
 
 // contents reads a file that may grow meanwhile.

@@ -221,23 +221,46 @@ func current(dir string) (out []string) {
 
 // readRoots reads the folders that dir names, and that are these by now.
 func readRoots(dir string, resolved []string, o Options) (*Tree, error) {
-	all := folders{names: Folders(dir)}
+	fsys, closeAll, err := open(Folders(dir), resolved, o.FollowLinks)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the modules folder %w", err)
+	}
+	defer closeAll()
+	return Read(fsys, o)
+}
+
+// Open opens a folder of the disk, or several as one, as [ReadDir] takes them. Links that lead out of a
+// folder are followed with followLinks alone. The caller closes it.
+func Open(dir string, followLinks bool) (fsys fs.FS, closeAll func(), err error) {
+	return open(Folders(dir), Folders(dir), followLinks)
+}
+
+// open opens folders, of which an error says the names.
+func open(names, resolved []string, followLinks bool) (fs.FS, func(), error) {
+	all := folders{names: names}
+	var opened []*os.Root
+	closeAll := func() {
+		for _, root := range opened {
+			root.Close()
+		}
+	}
 	for i, one := range resolved {
 		root, err := os.OpenRoot(one)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read the modules folder %s: %w", all.names[i], plain(err))
+			closeAll()
+			return nil, nil, fmt.Errorf("%s: %w", names[i], plain(err))
 		}
-		defer root.Close()
-		if o.FollowLinks {
+		opened = append(opened, root)
+		if followLinks {
 			all.roots = append(all.roots, os.DirFS(one))
 		} else {
 			all.roots = append(all.roots, root.FS())
 		}
 	}
 	if len(all.roots) == 1 {
-		return Read(all.roots[0], o)
+		return all.roots[0], closeAll, nil
 	}
-	return Read(all, o)
+	return all, closeAll, nil
 }
 
 // Read reads the tree whose root is fsys. It fails when the tree as a whole is of

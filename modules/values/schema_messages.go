@@ -41,10 +41,13 @@ func resultProblem(err error) Problem {
 	return Problem{Message: "does not pass the schema"}
 }
 
+// MessageRequired is the message about a field that is required and not there.
+const MessageRequired = "is required"
+
 func validationMessage(v *openapi.Validation) string {
 	switch v.Code() {
 	case openapi.RequiredFailCode:
-		return "is required"
+		return MessageRequired
 	case openapi.InvalidTypeCode:
 		return typeMessage(v)
 	case openapi.EnumFailCode:

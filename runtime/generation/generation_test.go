@@ -65,7 +65,7 @@ func TestQueuesAreCapped(t *testing.T) {
 		}
 		return map[string]string{"web/hooks/a.star": text}
 	}
-	if err := load(t, queues(maxQueues)).Modules["web"].Err; err != nil {
+	if err := load(t, queues(MaxQueues)).Modules["web"].Err; err != nil {
 		t.Error(err)
 	}
 	err := load(t, queues(40)).Modules["web"].Err

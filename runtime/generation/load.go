@@ -231,9 +231,9 @@ func (l *loader) hookFile(ctx context.Context, m *Module, path string) {
 	}
 }
 
-// maxQueues is how many queues the hooks of one module may name: each is a line of runs
+// MaxQueues is how many queues the hooks of one module may name: each is a line of runs
 // beside the others.
-const maxQueues = 8
+const MaxQueues = 8
 
 // checkQueues refuses a module with too many lines of work.
 func (m *Module) checkQueues() {
@@ -242,9 +242,9 @@ func (m *Module) checkQueues() {
 		if h.Queue != "" {
 			queues[h.Queue] = true
 		}
-		if len(queues) > maxQueues {
+		if len(queues) > MaxQueues {
 			m.join(fmt.Errorf("%s: hook %s: queue %s is one more than the %d queues that the hooks of a module may have; let hooks share one",
-				h.Pos, h.HookDecl.ID, h.Queue, maxQueues))
+				h.Pos, h.HookDecl.ID, h.Queue, MaxQueues))
 			return
 		}
 	}
