@@ -3,7 +3,6 @@ package builtins
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -57,11 +56,11 @@ type AdmissionRule struct {
 type MatchCondition struct{ Name, Expression string }
 
 // requestDoc says what ctx.request holds in a review.
-const requestDoc = " ctx.request has operation (\"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"), object and old_object (None where there is none), namespace, name (\"\" when the server makes it up), api_version, kind, resource, subresource (\"\" without), user (name, uid, groups, extra), dry_run, options (an object or None) and uid."
+const requestDoc = " ctx.request has operation (\"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"), object and old_object (None where there is none), namespace, name (\"\" when the server makes it up), api_version, kind, resource, resource_api_version, subresource (\"\" without), user (name, uid, groups, extra), dry_run, options (an object or None) and uid. request_api_version, request_kind, request_resource, request_resource_api_version and request_subresource are as the client has asked: they differ when the API server has converted the object for the hook."
 
 func webhookSpecs() []Spec {
 	return []Spec{
-		admissionSpec("k8s.validate", "Has the API server ask the hook about changes before it makes them. The hook returns None to let one pass, or deny(…). It may warn(…), read what the module's grants allow, and write nothing."+requestDoc),
+		admissionSpec("k8s.validate", "Has the API server ask the hook about changes before it makes them. The hook returns None to let one pass, or deny(…). It may warn(…), read what the module's grants allow, add to its metrics, and write nothing else."+requestDoc),
 		admissionSpec("k8s.mutate", "Has the API server ask the hook about changes before it makes them. The hook returns the new object, as a rule a changed dict(ctx.request.object), or None to leave it as it is, or deny(…). It may read, and write nothing; it must give the same answer when it sees its own result."+requestDoc,
 			Param{Name: "reinvoke", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether to ask again when others have changed the object after this hook."}),
 		convertSpec(),
@@ -88,7 +87,7 @@ func admissionSpec(name, doc string, more ...Param) Spec {
 		{Name: "rules", Type: TypeList, Default: "None", Keyword: true, Doc: "Instead of api_version, kind, resources, operations and scope: a list of dicts with apiGroups, apiVersions, resources, operations and scope, as in a ValidatingWebhookConfiguration."},
 		{Name: "scope", Type: TypeString, Default: `"*"`, Keyword: true, Doc: "\"Namespaced\" or \"Cluster\": only objects of this scope."},
 		{Name: "labels", Type: TypeSelector, Default: "None", Keyword: true, Doc: "Only objects whose labels match, before the change or after it."},
-		{Name: "namespaces", Type: TypeStrings, Default: "None", Keyword: true, Doc: "Only objects in these namespaces; None: all. kube-system and the operator's own namespace are never covered. Cluster-scoped objects are not asked for their namespace, all but namespaces themselves."},
+		{Name: "namespaces", Type: TypeStrings, Default: "None", Keyword: true, Doc: "Only objects in these namespaces; None: all but kube-system, which must be named: think of failure_policy there, without kube-system nothing gets going again. The operator's own namespace is never covered. Cluster-scoped objects are not asked for their namespace, all but namespaces themselves."},
 		{Name: "exclude_namespaces", Type: TypeStrings, Default: "None", Keyword: true, Doc: "Not the objects in these."},
 		{Name: "namespace_labels", Type: TypeSelector, Default: "None", Keyword: true, Doc: "Only objects in namespaces whose labels match."},
 		{Name: "match_conditions", Type: TypeConditions, Default: "None", Keyword: true, Doc: "Expressions in CEL that must all hold for the hook to be asked, by their names: {\"by people\": \"!request.userInfo.username.startsWith('system:')\"}; or a list of dicts with name and expression. At most 64."},
@@ -178,10 +177,6 @@ func (c *call) admissionSelectors(b *AdmissionBinding) error {
 		return fmt.Errorf("exclude_namespaces: %w", err)
 	}
 	b.ExcludeNamespaces = w.ExcludeNamespaces
-	left := func(ns string) bool { return ns != "kube-system" && !contains(b.ExcludeNamespaces, ns) }
-	if b.Namespaces != nil && !slices.ContainsFunc(b.Namespaces, left) {
-		return errors.New("namespaces: kube-system is never covered, so nothing is left")
-	}
 	return nil
 }
 

@@ -26,14 +26,37 @@ type Review struct {
 	Name string
 	// APIVersion and Kind are those of Object.
 	APIVersion, Kind string
-	Resource         string
-	Subresource      string
-	User             ReviewUser
-	DryRun           bool
-	Options          map[string]any
+	// Resource is the plural name, in ResourceAPIVersion.
+	Resource, ResourceAPIVersion string
+	Subresource                  string
+	// Asked is the request as its client has made it: in another version, or on another resource,
+	// when the API server has converted it for the hook. Nil: as it is here.
+	Asked   *ReviewTarget
+	User    ReviewUser
+	DryRun  bool
+	Options map[string]any
 	// Late, when set, decodes "old_object" or "options" once a hook looks at it:
 	// most do not. OldObject and Options are nil then.
 	Late func(name string) (map[string]any, error)
+}
+
+// ReviewTarget is what a request is about.
+type ReviewTarget struct {
+	APIVersion, Kind             string
+	Resource, ResourceAPIVersion string
+	Subresource                  string
+}
+
+// asked is what the client has asked for.
+func (r *Review) asked() ReviewTarget {
+	if r.Asked != nil {
+		return *r.Asked
+	}
+	version := r.ResourceAPIVersion
+	if version == "" {
+		version = r.APIVersion
+	}
+	return ReviewTarget{r.APIVersion, r.Kind, r.Resource, version, r.Subresource}
 }
 
 // ReviewUser is who makes the change.
@@ -45,7 +68,19 @@ type ReviewUser struct {
 
 // Request makes the request that a hook answers at the binding of that name.
 func (r *Review) Request(binding string) *Request {
+	asked := r.asked()
+	version := r.ResourceAPIVersion
+	if version == "" {
+		version = asked.ResourceAPIVersion
+	}
 	fields := starlark.StringDict{
+		"resource_api_version":         starlark.String(version),
+		"request_api_version":          starlark.String(asked.APIVersion),
+		"request_kind":                 starlark.String(asked.Kind),
+		"request_resource":             starlark.String(asked.Resource),
+		"request_resource_api_version": starlark.String(asked.ResourceAPIVersion),
+		"request_subresource":          starlark.String(asked.Subresource),
+
 		"uid":         starlark.String(r.UID),
 		"operation":   starlark.String(r.Operation),
 		"object":      objectOrNone(r.Object),

@@ -43,7 +43,7 @@ func (b *binder) review(builtin, otherwise string, r reviewed) string {
 	if r.Timeout != nil {
 		call.set("timeout", strconv.Itoa(*r.Timeout)+"s")
 	}
-	b.add(Changed, "the review %q never covers kube-system and the namespace of Starling", name)
+	b.add(Changed, "the review %q covers kube-system only where namespaces names it, and never the namespace of Starling", name)
 	if builtin == "k8s.mutate" {
 		b.add(Changed, "the review %q returns the changed object, and no patch", name)
 	}

@@ -141,6 +141,7 @@ func (d *Driver) runAnswer(ctx context.Context, a engine.RunHook, name string) (
 	if !d.busy.Go(func() {
 		done := d.runHook(a)
 		d.answered(a, done, name)
+		d.publish(a, done)
 		answered <- done
 	}) {
 		return builtins.Response{}, errStopping
@@ -154,6 +155,15 @@ func (d *Driver) runAnswer(ctx context.Context, a engine.RunHook, name string) (
 	case <-ctx.Done(): // the run ends by its own limit
 		return builtins.Response{}, ctx.Err()
 	}
+}
+
+// publish makes the metrics of a review count. One that has failed publishes none.
+func (d *Driver) publish(a engine.RunHook, done engine.RunDone) {
+	metrics := done.Effects.Metrics
+	if done.Err != nil || done.Incomplete || len(metrics) == 0 || d.generation.Load().Hook(a.Hook.ID) == nil {
+		return
+	}
+	d.do(engine.Publish{Module: a.Hook.Module, Hook: a.Hook.ID, Metrics: metrics})
 }
 
 // answered counts a run and logs its error, unless the last one was the same: the API

@@ -94,3 +94,39 @@ func TestReviewsNeedNoEngine(t *testing.T) {
 		}
 	})
 }
+
+// Metrics of a review count once it has been answered, and not when it fails.
+func TestReviewsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, map[string]string{"web/module.star": "module(enabled = True)\n", "web/hooks/a.star": `
+def check(ctx):
+    metrics.add("asked", 1, labels = {"op": ctx.request.operation})
+    if ctx.request.object.get("broken"):
+        fail("broken as asked")
+    return deny("no")
+
+hook(check, on = [k8s.validate("v1", "Pod", failure_policy = "ignore")])
+`})
+		h := f.driver.generation.Load().Modules["web"].Hooks[0]
+		f.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for _, object := range []map[string]any{{}, {"broken": true}, {}} {
+			review := &builtins.Review{UID: "1", Operation: "CREATE", Object: object, APIVersion: "v1", Kind: "Pod"}
+			_, _ = f.driver.answer(t.Context(), h.ID, review.Request(h.Bindings[0].Name))
+		}
+		var text strings.Builder
+		families, err := f.driver.metrics.Gatherer().Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == "asked" {
+				text.WriteString(family.String())
+			}
+		}
+		if !strings.Contains(text.String(), `value:2`) {
+			t.Errorf("metrics: %s", text.String())
+		}
+	})
+}

@@ -80,6 +80,8 @@ func (w *World) review(ctx context.Context, h *generation.Hook, r *builtins.Requ
 	}
 	if done.Err != nil {
 		w.o.Log(h.Module, h.ID, builtins.LevelError, done.Err.Error()+" (the request failed)", nil)
+	} else if metrics := done.Effects.Metrics; len(metrics) > 0 {
+		w.carryOut(ctx, engine.Publish{Module: h.Module, Hook: h.ID, Metrics: metrics})
 	}
 	return done.Response, done.Err
 }

@@ -132,7 +132,8 @@ func (w *world) reviews(b *builtins.AdmissionBinding, obj map[string]any, operat
 	if ns == "" {
 		return true
 	}
-	if ns == namespace || ns == "kube-system" || slices.Contains(b.ExcludeNamespaces, ns) || b.Namespaces != nil && !slices.Contains(b.Namespaces, ns) {
+	named := slices.Contains(b.Namespaces, ns)
+	if ns == namespace || ns == "kube-system" && !named || slices.Contains(b.ExcludeNamespaces, ns) || b.Namespaces != nil && !named {
 		return false
 	}
 	if b.NamespaceLabels == "" {

@@ -174,9 +174,9 @@ func texts(list []string) []any {
 	return out
 }
 
-// namespaces is the selector of namespaces. Never covered are kube-system, without
-// which nothing gets going again, and the operator's own namespace: a webhook that
-// does not answer must not keep the one from being started who would answer.
+// namespaces is the selector of namespaces. Not covered are kube-system, without which
+// nothing gets going again, unless it is named, and never the operator's own namespace: a
+// webhook that does not answer must not keep the one from being started who would answer.
 func (s shape) namespaces(a *builtins.AdmissionBinding) (map[string]any, error) {
 	out, err := selector(a.NamespaceLabels)
 	if err != nil {
@@ -186,7 +186,10 @@ func (s shape) namespaces(a *builtins.AdmissionBinding) (map[string]any, error) 
 	if a.Namespaces != nil {
 		expressions = append(expressions, expression("In", a.Namespaces))
 	}
-	never := append([]string{kubeSystem, s.namespace}, a.ExcludeNamespaces...)
+	never := append([]string{s.namespace}, a.ExcludeNamespaces...)
+	if !slices.Contains(a.Namespaces, kubeSystem) {
+		never = append(never, kubeSystem)
+	}
 	slices.Sort(never)
 	out["matchExpressions"] = append(expressions, expression("NotIn", slices.Compact(never)))
 	return out, nil

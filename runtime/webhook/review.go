@@ -23,16 +23,18 @@ type admissionReview struct {
 }
 
 type admissionRequest struct {
-	UID      string   `json:"uid"`
-	Kind     kindName `json:"kind"`
-	Resource struct {
-		Resource string `json:"resource"`
-	} `json:"resource"`
-	SubResource string `json:"subResource"`
-	Name        string `json:"name"`
-	Namespace   string `json:"namespace"`
-	Operation   string `json:"operation"`
-	UserInfo    struct {
+	UID         string       `json:"uid"`
+	Kind        kindName     `json:"kind"`
+	Resource    resourceName `json:"resource"`
+	SubResource string       `json:"subResource"`
+	// The request as the client has made it.
+	RequestKind        *kindName     `json:"requestKind"`
+	RequestResource    *resourceName `json:"requestResource"`
+	RequestSubResource string        `json:"requestSubResource"`
+	Name               string        `json:"name"`
+	Namespace          string        `json:"namespace"`
+	Operation          string        `json:"operation"`
+	UserInfo           struct {
 		Username string              `json:"username"`
 		UID      string              `json:"uid"`
 		Groups   []string            `json:"groups"`
@@ -65,11 +67,31 @@ type kindName struct {
 	Kind    string `json:"kind"`
 }
 
-func (k kindName) apiVersion() string {
-	if k.Group == "" {
-		return k.Version
+func (k kindName) apiVersion() string { return apiVersion(k.Group, k.Version) }
+
+type resourceName struct {
+	Group    string `json:"group"`
+	Version  string `json:"version"`
+	Resource string `json:"resource"`
+}
+
+func apiVersion(group, version string) string {
+	if group == "" {
+		return version
 	}
-	return k.Group + "/" + k.Version
+	return group + "/" + version
+}
+
+// asked is the request as the client has made it; nil where the API server does not say.
+func (r *admissionRequest) asked() *builtins.ReviewTarget {
+	if r.RequestKind == nil || r.RequestResource == nil {
+		return nil
+	}
+	kind, resource := r.RequestKind, r.RequestResource
+	return &builtins.ReviewTarget{
+		APIVersion: kind.apiVersion(), Kind: kind.Kind, Resource: resource.Resource,
+		ResourceAPIVersion: apiVersion(resource.Group, resource.Version), Subresource: r.RequestSubResource,
+	}
 }
 
 // admissionAnswer is an AdmissionReview as it goes out.
@@ -113,7 +135,8 @@ func parseReview(body []byte) (*builtins.Review, error) {
 		return &builtins.Review{
 			UID: r.UID, Operation: r.Operation, Object: r.Object, Late: r.late,
 			Namespace: r.Namespace, Name: r.Name, APIVersion: r.Kind.apiVersion(), Kind: r.Kind.Kind,
-			Resource: r.Resource.Resource, Subresource: r.SubResource,
+			Resource: r.Resource.Resource, ResourceAPIVersion: apiVersion(r.Resource.Group, r.Resource.Version), Subresource: r.SubResource,
+			Asked:  r.asked(),
 			User:   builtins.ReviewUser{Name: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups, Extra: r.UserInfo.Extra},
 			DryRun: r.DryRun != nil && *r.DryRun,
 		}, nil

@@ -489,3 +489,53 @@ func TestClientsShowACertificate(t *testing.T) {
 		}
 	}
 }
+
+// ctx.request has all fields of an AdmissionRequest, those of the client among them.
+func TestReviewsHaveAllFields(t *testing.T) {
+	review, err := parseReview([]byte(`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "1", "operation": "UPDATE",
+		"kind": {"group": "apps", "version": "v1", "kind": "Deployment"}, "resource": {"group": "apps", "version": "v1", "resource": "deployments"}, "subResource": "scale",
+		"requestKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"}, "requestResource": {"group": "apps", "version": "v1beta1", "resource": "deployments"},
+		"requestSubResource": "scale", "name": "web", "namespace": "a", "userInfo": {"username": "me"}, "object": {}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := review.Request("validate").Fields
+	for name, want := range map[string]string{
+		"api_version": "apps/v1", "kind": "Deployment", "resource": "deployments", "resource_api_version": "apps/v1", "subresource": "scale",
+		"request_api_version": "autoscaling/v1", "request_kind": "Scale", "request_resource": "deployments",
+		"request_resource_api_version": "apps/v1beta1", "request_subresource": "scale",
+	} {
+		if text, _ := starlark.AsString(got[name]); text != want {
+			t.Errorf("%s is %q, want %q", name, text, want)
+		}
+	}
+	// An API server that does not say has converted nothing.
+	plain := (&builtins.Review{APIVersion: "v1", Kind: "Pod", Resource: "pods"}).Request("validate").Fields
+	if fmt.Sprintf("%v %v %v", plain["request_kind"], plain["request_resource"], plain["request_resource_api_version"]) != `"Pod" "pods" "v1"` {
+		t.Errorf("%v", plain)
+	}
+}
+
+// kube-system is covered when it is named, the operator's own namespace never.
+func TestKubeSystemIsNamed(t *testing.T) {
+	for _, tt := range []struct {
+		operator string
+		named    []string
+		want     string
+	}{
+		{"ns", nil, "[kube-system ns]"},
+		{"ns", []string{"a"}, "[kube-system ns]"},
+		{"ns", []string{"kube-system"}, "[ns]"},
+		{"kube-system", []string{"kube-system"}, "[kube-system]"},
+	} {
+		got, err := shape{namespace: tt.operator}.namespaces(&builtins.AdmissionBinding{Namespaces: tt.named})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expressions := got["matchExpressions"].([]any)
+		last := expressions[len(expressions)-1].(map[string]any)
+		if last["operator"] != "NotIn" || fmt.Sprint(last["values"]) != tt.want {
+			t.Errorf("%v in %s: %v", tt.named, tt.operator, got)
+		}
+	}
+}
