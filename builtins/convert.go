@@ -21,9 +21,17 @@ type ConvertBinding struct {
 	CRD string
 	// Steps are the functions by the versions they lead from and to, without the
 	// group: {"v1alpha1", "v1"}.
+	// Of the first hook of a module that converts the CRD they are those of all its hooks.
 	Steps map[[2]string]starlark.Callable `json:"-"`
-	Pos   string
+	// Joined says that another hook of the module answers, with the functions of this one.
+	Joined bool
+	// Snapshots names watches of the hook whose snapshots the functions are given; nil: none.
+	Snapshots []string
+	Pos       string
 }
+
+// Converts says that requests for conversions come to the binding.
+func (b *Binding) Converts() bool { return b.Convert != nil && !b.Convert.Joined }
 
 // Group is the API group of the CRD's objects.
 func (b *ConvertBinding) Group() string {
@@ -34,20 +42,36 @@ func (b *ConvertBinding) Group() string {
 func convertSpec() Spec {
 	return Spec{
 		Name: "k8s.convert", Phases: PhaseLoad, call: callConvert, Returns: "a binding for hook(on = […])",
-		Doc: "Has the API server convert the objects of a CustomResourceDefinition between its versions by these functions. Each takes an object and returns it in the other version, as a rule a changed dict(object); apiVersion, kind and metadata are kept by Starling, of metadata only labels and annotations may change. Functions are put together to chains, the shortest counts: v1alpha1 to v1beta1 and v1beta1 to v1 are enough for v1alpha1 to v1. They see nothing but the object. A hook whose only bindings are such needs no its own function.",
+		Doc: "Has the API server convert the objects of a CustomResourceDefinition between its versions by these functions. Each takes an object and returns it in the other version, as a rule a changed dict(object); apiVersion, kind and metadata are kept by Starling, of metadata only labels and annotations may change. Functions are put together to chains, the shortest counts: v1alpha1 to v1beta1 and v1beta1 to v1 are enough for v1alpha1 to v1. They see nothing but the object, and with snapshots= those. Several hooks of a module may give functions for one definition. A hook that nothing else triggers has no function beside them.",
 		Params: []Param{
 			{Name: "crd", Type: TypeString, Doc: "Name of the CustomResourceDefinition: \"crontabs.stable.example.com\"."},
 			{Name: "functions", Type: TypeDict, Doc: "The functions by the versions they lead from and to: {(\"v1alpha1\", \"v1\"): up, (\"v1\", \"v1alpha1\"): down}."},
+			{Name: "snapshots", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Names of watches of the hook. The functions then take the object and a dict of their snapshots, as in ctx.snapshots, and one hook alone converts the definition. While the module is off or its watches are not complete, objects cannot be converted."},
 			{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the binding, unique in its hook; default: \"convert\"."},
 		},
 	}
+}
+
+// convertSnapshots holds snapshots= of k8s.convert to the watches of the hook.
+func (h *HookDecl) convertSnapshots() error {
+	for _, b := range h.Bindings {
+		if b.Convert == nil {
+			continue
+		}
+		for _, name := range b.Convert.Snapshots {
+			if w := h.Binding(name); w == nil || w.Watch == nil {
+				return fmt.Errorf("%s: snapshots: the hook has no watch %q; give one name= and put it into on=", b.Convert.Pos, clip(name))
+			}
+		}
+	}
+	return nil
 }
 
 // maxSteps bounds the functions of one binding.
 const maxSteps = 100
 
 func callConvert(c *call) (starlark.Value, error) {
-	b := &ConvertBinding{CRD: c.str("crd"), Steps: map[[2]string]starlark.Callable{}, Pos: c.pos()}
+	b := &ConvertBinding{CRD: c.str("crd"), Steps: map[[2]string]starlark.Callable{}, Snapshots: c.strings("snapshots"), Pos: c.pos()}
 	name, err := c.bindingName()
 	if err != nil {
 		return nil, err
@@ -69,7 +93,11 @@ func callConvert(c *call) (starlark.Value, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s: got %s, want function", at, v.Type())
 		}
-		if err := takesOne(fn, "the object"); err != nil {
+		err = takesOne(fn, "the object")
+		if len(b.Snapshots) > 0 {
+			err = takes(fn, 2, "two, the object and the snapshots")
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
 		b.Steps[step] = fn
@@ -154,6 +182,7 @@ type conversion struct {
 	b      *ConvertBinding
 	to     string // the version, without the group
 	chains map[string][]string
+	more   starlark.Tuple // what functions are given beside the object
 }
 
 // First is the function of the lowest pair of versions: it stands for all.
@@ -166,14 +195,17 @@ func (b *ConvertBinding) First() starlark.Callable {
 
 // Converted returns a function of Starlark that converts all objects of a request
 // and keeps what comes out in response. It takes no arguments. Called this way, the
-// limits of a run are those of the whole request.
-func (b *ConvertBinding) Converted(r *Request, response *Response) starlark.Callable {
+// limits of a run are those of the whole request. Of o only the snapshots count.
+func (b *ConvertBinding) Converted(r *Request, o CtxOptions, response *Response) starlark.Callable {
 	return starlark.NewBuiltin("k8s.convert", func(t *starlark.Thread, _ *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		group, to, _ := strings.Cut(r.To, "/")
 		if group != b.Group() {
 			return nil, finalf("the API server asks for %s; the functions are for %s", clip(r.To), b.CRD)
 		}
 		c := conversion{b: b, to: to, chains: map[string][]string{}}
+		if len(b.Snapshots) > 0 {
+			c.more = starlark.Tuple{b.snapshots(o)}
+		}
 		out := make([]map[string]any, len(r.Objects))
 		for i, obj := range r.Objects {
 			var err error
@@ -184,6 +216,15 @@ func (b *ConvertBinding) Converted(r *Request, response *Response) starlark.Call
 		response.Objects = out
 		return starlark.None, nil
 	})
+}
+
+// snapshots are what functions see of those of the hook.
+func (b *ConvertBinding) snapshots(o CtxOptions) starlark.Value {
+	named := make(map[string]starlark.Value, len(b.Snapshots))
+	for _, name := range b.Snapshots {
+		named[name] = nil // made when it is asked for
+	}
+	return &watches{"snapshots", named, o.Snapshots, o.Lacking, o.Asked}
 }
 
 // object converts one object along its chain.
@@ -213,7 +254,7 @@ func (c *conversion) object(t *starlark.Thread, obj map[string]any) (map[string]
 // step calls one function and checks what it returns.
 func (c *conversion) step(t *starlark.Thread, obj map[string]any, from, to string) (map[string]any, error) {
 	given := object.New(obj)
-	v, err := starlark.Call(t, c.b.Steps[[2]string{from, to}], starlark.Tuple{given}, nil)
+	v, err := starlark.Call(t, c.b.Steps[[2]string{from, to}], append(starlark.Tuple{given}, c.more...), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -77,6 +77,9 @@ func callHook(c *call) (starlark.Value, error) {
 	if err := c.hookFunction(h); err != nil {
 		return nil, fmt.Errorf("fn: %w", err)
 	}
+	if err := h.convertSnapshots(); err != nil {
+		return nil, err
+	}
 	if err := c.forEach(h); err != nil {
 		return nil, err
 	}
@@ -159,7 +162,7 @@ func (c *call) bindings() ([]Binding, error) {
 
 // hookFunction reads fn=, which only conversions do without.
 func (c *call) hookFunction(h *HookDecl) error {
-	converts := !slices.ContainsFunc(h.Bindings, func(b Binding) bool { return b.Convert == nil })
+	converts := !slices.ContainsFunc(h.Bindings, func(b Binding) bool { return b.Convert == nil && b.triggers() })
 	fn, given := c.arg("fn").(starlark.Callable)
 	switch {
 	case !given && converts:
@@ -186,7 +189,8 @@ func (c *call) hookID(h *HookDecl) (string, error) {
 	what := ""
 	switch {
 	case h.Fn == nil:
-		what = h.Bindings[0].Convert.CRD
+		i := slices.IndexFunc(h.Bindings, func(b Binding) bool { return b.Convert != nil })
+		what = h.Bindings[i].Convert.CRD
 	case h.Fn.Name() == "lambda":
 		return "", errors.New("name: a lambda has no name; give one")
 	default:

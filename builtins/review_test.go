@@ -148,7 +148,7 @@ func convertAll(b *ConvertBinding, to string, objects ...map[string]any) ([]map[
 	var response Response
 	thread := &starlark.Thread{}
 	Attach(thread, &Context{Phase: PhaseConvert, Log: &memoryLog{}})
-	_, err := starlark.Call(thread, b.Converted(&Request{Objects: objects, To: to}, &response), nil, nil)
+	_, err := starlark.Call(thread, b.Converted(&Request{Objects: objects, To: to}, CtxOptions{}, &response), nil, nil)
 	return response.Objects, err
 }
 

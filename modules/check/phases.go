@@ -54,6 +54,7 @@ func (c *checker) phases() {
 					note(h.Fn, builtins.PhaseReview)
 				case b.Receive != nil:
 					note(h.Fn, builtins.PhaseReceive)
+				case b.Convert != nil && b.Convert.Joined: // they are among those of the first one
 				case b.Convert != nil:
 					for _, step := range b.Convert.Steps {
 						note(step, builtins.PhaseConvert)

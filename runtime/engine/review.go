@@ -30,7 +30,7 @@ func (r *Review) Answer(run uint64, now time.Time, in *builtins.Request) (RunHoo
 	if r.Refused != "" {
 		return RunHook{}, fmt.Errorf("hook %s: %s: %w", r.Hook.ID, r.Refused, ErrNotReady)
 	}
-	if b := r.Hook.Binding(in.Binding); b == nil || b.Admission == nil {
+	if b := r.Hook.Binding(in.Binding); b == nil || !beside(b) {
 		return RunHook{}, fmt.Errorf("hook %s takes no requests at %q", r.Hook.ID, in.Binding)
 	}
 	a := r.Run
@@ -74,9 +74,15 @@ func (e *Engine) publishReviews(m *module) {
 	}
 }
 
-// reviews says whether a binding of the hook takes reviews.
+// reviews says whether a binding of the hook takes reviews, or conversions that see snapshots.
 func (h *hook) reviews() bool {
-	return slices.ContainsFunc(h.gen.Bindings, func(b builtins.Binding) bool { return b.Admission != nil })
+	return slices.ContainsFunc(h.gen.Bindings, func(b builtins.Binding) bool { return beside(&b) })
+}
+
+// beside says that requests to a binding are answered beside the engine, as its Review says. Other
+// conversions need nothing of it.
+func beside(b *builtins.Binding) bool {
+	return b.Admission != nil || b.Convert != nil && len(b.Convert.Snapshots) > 0
 }
 
 // same says whether a review is answered the same way.

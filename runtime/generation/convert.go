@@ -2,23 +2,62 @@ package generation
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 )
 
-// checkConversions refuses two bindings that would convert the same
+// joinConversions has the first of several hooks that convert one CustomResourceDefinition answer
+// with the functions of all: the API server asks one place.
+func (m *Module) joinConversions() {
+	first, by := map[string]*builtins.ConvertBinding{}, map[string]*Hook{}
+	for _, h := range m.Hooks {
+		for i := range h.Bindings {
+			b := h.Bindings[i].Convert
+			if b == nil {
+				continue
+			}
+			one := first[b.CRD]
+			switch {
+			case one == nil:
+				joined := *b
+				joined.Steps = maps.Clone(b.Steps)
+				first[b.CRD], by[b.CRD], h.Bindings[i].Convert = &joined, h, &joined
+				continue
+			case len(one.Snapshots)+len(b.Snapshots) > 0:
+				m.join(fmt.Errorf("%s: hook %s: %s is converted by hook %s (%s), too, and one of them has snapshots=; put all functions into one k8s.convert",
+					b.Pos, h.HookDecl.ID, b.CRD, by[b.CRD].HookDecl.ID, one.Pos))
+				continue
+			}
+			for _, step := range slices.SortedFunc(maps.Keys(b.Steps), func(x, y [2]string) int { return slices.Compare(x[:], y[:]) }) {
+				if one.Steps[step] != nil {
+					m.join(fmt.Errorf("%s: hook %s: (%q, %q) of %s is converted by hook %s (%s) already", b.Pos, h.HookDecl.ID, step[0], step[1], b.CRD, by[b.CRD].HookDecl.ID, one.Pos))
+					continue
+				}
+				one.Steps[step] = b.Steps[step]
+			}
+			other := *b
+			other.Joined = true
+			h.Bindings[i].Convert = &other
+		}
+	}
+}
+
+// checkConversions refuses modules that would convert the same
 // CustomResourceDefinition, and says which versions no function leads to.
 func (g *Generation) checkConversions() {
 	first := map[string]*Hook{}
 	for _, m := range g.All() {
 		for _, h := range m.Hooks {
 			for _, b := range h.Bindings {
-				if b.Convert == nil {
+				if !b.Converts() {
 					continue
 				}
 				if other := first[b.Convert.CRD]; other != nil {
-					m.join(fmt.Errorf("%s: hook %s: %s is converted by hook %s (%s) already; put all functions into one k8s.convert",
+					m.join(fmt.Errorf("%s: hook %s: %s is converted by hook %s (%s) already; hooks of one module convert a definition",
 						b.Convert.Pos, h.HookDecl.ID, b.Convert.CRD, other.ID, other.Pos))
 					continue
 				}

@@ -28,7 +28,35 @@ func TestConversionsThatLeadNowhereAreNamed(t *testing.T) {
 	}
 }
 
-func TestOneHookConvertsADefinition(t *testing.T) {
+// Several hooks of a module give functions for one definition, and the first one answers.
+func TestSeveralHooksConvertADefinition(t *testing.T) {
+	down := strings.ReplaceAll(strings.ReplaceAll(convertsOneWay, `("v1alpha1", "v1")`, `("v1", "v1alpha1")`), "up", "down")
+	g := load(t, map[string]string{"web/hooks/a.star": convertsOneWay, "web/hooks/b.star": down})
+	if err := g.Modules["web"].Err; err != nil || len(g.Problems) > 0 {
+		t.Fatal(err, g.Problems)
+	}
+	a, b := &g.Modules["web"].Hooks[0].Bindings[0], &g.Modules["web"].Hooks[1].Bindings[0]
+	if !a.Converts() || b.Converts() || len(a.Convert.Steps) != 2 || len(a.Convert.Unreachable()) > 0 {
+		t.Errorf("a %+v, b %+v", a.Convert, b.Convert)
+	}
+
+	g = load(t, map[string]string{"web/hooks/a.star": convertsOneWay, "web/hooks/b.star": convertsOneWay})
+	if err := g.Modules["web"].Err; err == nil || !strings.Contains(err.Error(), `("v1alpha1", "v1") of lamps.example.com.x is converted by hook hooks/a.star:lamps.example.com.x`) {
+		t.Error(err)
+	}
+	sees := `
+def up(o, snapshots):
+    return o
+
+hook(on = [k8s.watch("v1", "ConfigMap", name = "settings", events = [], sync = False), k8s.convert("lamps.example.com.x", {("v1", "v2"): up}, snapshots = ["settings"])])
+`
+	g = load(t, map[string]string{"web/hooks/a.star": convertsOneWay, "web/hooks/b.star": sees})
+	if err := g.Modules["web"].Err; err == nil || !strings.Contains(err.Error(), "one of them has snapshots=; put all functions into one k8s.convert") {
+		t.Error(err)
+	}
+}
+
+func TestOneModuleConvertsADefinition(t *testing.T) {
 	g := load(t, map[string]string{"a/hooks/a.star": convertsOneWay, "b/hooks/a.star": convertsOneWay})
 	if err := g.Modules["a"].Err; err != nil {
 		t.Error(err)

@@ -135,7 +135,7 @@ func (m *Module) claims() []string {
 			switch b := &h.Bindings[i]; {
 			case b.Receive != nil:
 				claims = append(claims, "the path "+b.Receive.Path)
-			case b.Convert != nil:
+			case b.Converts():
 				claims = append(claims, "the conversion of "+b.Convert.CRD)
 			}
 		}

@@ -168,7 +168,7 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 		phase = binding.Phase()
 	}
 	if phase == builtins.PhaseConvert {
-		return convert(ctx, r, binding.Convert)
+		return convert(ctx, r, binding.Convert, asked)
 	}
 	run.Request = r.Request
 	wall := r.Hook.Timeout

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
@@ -116,7 +117,9 @@ hook(check, on = [k8s.validate("v1", "Pod", failure_policy = "ignore")])
 			_, _ = f.driver.answer(t.Context(), h.ID, review.Request(h.Bindings[0].Name))
 		}
 		var text strings.Builder
-		families, err := f.driver.metrics.Gatherer().Gather()
+		reg := prometheus.NewRegistry()
+		reg.MustRegister(f.driver.metrics.hooks)
+		families, err := reg.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}

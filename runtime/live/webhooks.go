@@ -72,9 +72,10 @@ func (d *Driver) answer(ctx context.Context, id string, r *builtins.Request) (bu
 	return response, err
 }
 
+// converts says that a request is a conversion that sees its object alone.
 func converts(h *generation.Hook, binding string) bool {
 	b := h.Binding(binding)
-	return b != nil && b.Convert != nil
+	return b != nil && b.Convert != nil && len(b.Convert.Snapshots) == 0
 }
 
 // convert answers a conversion without the engine: it depends on its functions alone,

@@ -15,11 +15,11 @@ import (
 // depends on its functions alone.
 func (w *World) Ask(ctx context.Context, h *generation.Hook, r *builtins.Request) (builtins.Response, error) {
 	switch b := h.Binding(r.Binding); {
-	case b != nil && b.Convert != nil:
+	case b != nil && b.Convert != nil && len(b.Convert.Snapshots) == 0:
 		return w.convert(ctx, h, r)
 	case w.engine == nil:
 		return builtins.Response{}, errors.New("no starling runs here")
-	case b != nil && b.Admission != nil:
+	case b != nil && (b.Admission != nil || b.Convert != nil):
 		return w.review(ctx, h, r)
 	}
 	w.asked++

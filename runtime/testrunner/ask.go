@@ -214,7 +214,7 @@ func (w *world) converter(obj map[string]any, group string) (hook *generation.Ho
 	for _, h := range w.w.AllHooks() {
 		for _, b := range h.Bindings {
 			switch {
-			case err != nil || b.Convert == nil:
+			case err != nil || !b.Converts():
 			case b.Convert.CRD == crd:
 				return h, b.Name
 			case !served && strings.HasSuffix(b.Convert.CRD, "."+group):

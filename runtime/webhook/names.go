@@ -94,7 +94,7 @@ func objectName(instance string, h *generation.Hook, b *builtins.Binding) string
 func routesOf(h *generation.Hook, admissions, conversions bool, into map[string]route) {
 	for i := range h.Bindings {
 		b := &h.Bindings[i]
-		if b.Admission != nil && admissions || b.Convert != nil && conversions {
+		if b.Admission != nil && admissions || b.Converts() && conversions {
 			into[pathOf(h, b)] = route{
 				module: h.Module, hook: h.ID, binding: b.Name,
 				convert: b.Convert != nil, mutate: b.Admission != nil && b.Admission.Mutate,

@@ -24,7 +24,7 @@ func boundOf(hooks []*generation.Hook) []bound {
 	var out []bound
 	for _, h := range hooks {
 		for i := range h.Bindings {
-			if b := &h.Bindings[i]; b.Admission != nil || b.Convert != nil {
+			if b := &h.Bindings[i]; b.Admission != nil || b.Converts() {
 				out = append(out, bound{h, b})
 			}
 		}
