@@ -18,7 +18,8 @@ Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test . -run
 *Phases* say when a builtin may be called:
 
 - ` + "`load`" + `: while a file runs from top to bottom
-- ` + "`filter`" + `: in the filter of a watch, and in ` + "`def chart_values(v)`" + ` of a module.star
+- ` + "`filter`" + `: in the filter of a watch, and in ` + "`def chart_values(v)`" + ` and
+  ` + "`def settings_check(old, new)`" + ` of a module.star
 - ` + "`run`" + `: in a hook
 - ` + "`enabled`" + `: in ` + "`def enabled()` and `def readiness()`" + ` of a module.star
 - ` + "`review`" + `: in a hook that answers k8s.validate or k8s.mutate

@@ -40,6 +40,11 @@ def lenient(ctx):
 
 hook(lenient, on = [k8s.mutate("v1", "ConfigMap", ["CREATE"], failure_policy = "ignore", namespace_labels = "e2e=$NS")])
 `
+	judged["mo-judged/module.star"] += `
+def settings_check(old, new):
+    if new.get("text") == old.get("text", "") + "!":
+        return "it was loud enough"
+`
 	f := withObjects(t, shared.Namespace(t), "starling", judged)
 	args := webhookArgs(t)
 	f.start(args...)
@@ -67,6 +72,7 @@ hook(lenient, on = [k8s.mutate("v1", "ConfigMap", ["CREATE"], failure_policy = "
 	bad("nested deeper", string(deep))
 	f.patchObject("mo-judged", `{"spec":{"values":{"text":"good"}}}`)
 	f.waitData("mo-judged", map[string]string{"text": "good"})
+	bad("it was loud enough", `{"spec":{"values":{"text":"good!"}}}`)
 
 	// Not asked about: the object of another instance, one of no module.
 	for name, spec := range map[string]string{"mo-foreign": `{"instance":"nobody/here","values":{"text":7}}`, "mo-nomodule": `{"instance":"` + f.ns + `/starling","values":{"text":7}}`} {

@@ -47,6 +47,7 @@ func (c *checker) phases() {
 		note(m.Enabled, builtins.PhaseEnabled)
 		note(m.Readiness, builtins.PhaseEnabled)
 		note(m.ChartValues, builtins.PhaseFilter)
+		note(m.SettingsCheck, builtins.PhaseFilter)
 		for _, h := range m.Hooks {
 			for _, b := range h.Bindings {
 				switch {

@@ -153,6 +153,17 @@ type Evaluate struct {
 	Secrets layers.Secrets
 }
 
+// CheckSettings calls def settings_check(old, new) of a module.star; answered by [SettingsChecked]. Until then
+// what was in force of the module's config stays so.
+type CheckSettings struct {
+	Op     uint64
+	Module *generation.Module
+	// Question tells it from earlier ones.
+	Question string
+	// Old is the section of the user's config that is in force, New the one that would be; nil: none. Only read.
+	Old, New map[string]any
+}
+
 // ApplyCRDs applies a module's crds/; answered by [CRDsApplied].
 type ApplyCRDs struct {
 	Op     uint64
@@ -266,28 +277,29 @@ type Note struct {
 	Err error
 }
 
-func (StartWatch) action()  {}
-func (StopWatch) action()   {}
-func (RunHook) action()     {}
-func (Serve) action()       {}
-func (Unhold) action()      {}
-func (Review) action()      {}
-func (Respond) action()     {}
-func (Commit) action()      {}
-func (Uncommitted) action() {}
-func (Save) action()        {}
-func (Evaluate) action()    {}
-func (ApplyCRDs) action()   {}
-func (Release) action()     {}
-func (Repair) action()      {}
-func (Uninstall) action()   {}
-func (Publish) action()     {}
-func (Send) action()        {}
-func (Unpublish) action()   {}
-func (DropSets) action()    {}
-func (RemoveSets) action()  {}
-func (Adopted) action()     {}
-func (Refused) action()     {}
-func (Gone) action()        {}
-func (Wake) action()        {}
-func (Note) action()        {}
+func (StartWatch) action()    {}
+func (StopWatch) action()     {}
+func (RunHook) action()       {}
+func (Serve) action()         {}
+func (Unhold) action()        {}
+func (Review) action()        {}
+func (Respond) action()       {}
+func (Commit) action()        {}
+func (Uncommitted) action()   {}
+func (Save) action()          {}
+func (Evaluate) action()      {}
+func (CheckSettings) action() {}
+func (ApplyCRDs) action()     {}
+func (Release) action()       {}
+func (Repair) action()        {}
+func (Uninstall) action()     {}
+func (Publish) action()       {}
+func (Send) action()          {}
+func (Unpublish) action()     {}
+func (DropSets) action()      {}
+func (RemoveSets) action()    {}
+func (Adopted) action()       {}
+func (Refused) action()       {}
+func (Gone) action()          {}
+func (Wake) action()          {}
+func (Note) action()          {}

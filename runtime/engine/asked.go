@@ -47,6 +47,8 @@ func (e *Engine) answered(op uint64, in Input) {
 	switch in := in.(type) {
 	case Evaluated:
 		e.evaluated(a, in)
+	case SettingsChecked:
+		e.settingsChecked(a, in)
 	case CRDsApplied:
 		e.crdsApplied(a, in)
 	case Released:

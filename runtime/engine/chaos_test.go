@@ -54,10 +54,10 @@ func newChaos(t *testing.T, r *rand.Rand) *chaos {
 	db := mod("db", on(1), hk("nodes", onWatch("nodes"), onReceive("/db")), hk("start", onStartup(0)), hk("before", onBefore()), hk("after", onAfter()))
 	db.Hooks[0].Queue = "slow"
 	db.Tree.CRDs = []tree.File{{Path: "crds/a.yaml"}}
-	web := mod("web", on(0, "db"), hk("nodes", onStartup(1), onWatch("nodes"), onAfter(), onReceive("/web")))
+	web := checking(mod("web", on(0, "db"), hk("nodes", onStartup(1), onWatch("nodes"), onAfter(), onReceive("/web"))))
 	web.Enabled = noFunction{}
 	w := newWorld(t, mod(globalName, builtins.ModuleDecl{}, hk("g", onStartup(0), onWatch("nodes"))),
-		db, web, mod("dyn", builtins.ModuleDecl{}, hk("a", onStartup(0))), mod("safe", on(2)), mod("quick", on(0), hk("nodes", onWatch("nodes"), onReceive("/quick"))))
+		db, web, mod("dyn", builtins.ModuleDecl{}, hk("a", onStartup(0))), mod("safe", on(2)), readying(mod("quick", on(0), hk("nodes", onWatch("nodes"), onReceive("/quick")))))
 	return &chaos{t: t, r: r, w: w, calm: r == nil, now: w.now,
 		kept: map[string]map[string][]byte{}, releases: map[ReleaseRef]string{}}
 }
@@ -283,14 +283,23 @@ func (c *chaos) carryOut(a Action) Input {
 			return Saved{Op: a.Op, Err: errChaos}
 		}
 		return Saved{Op: a.Op}
+	case CheckSettings:
+		return SettingsChecked{Op: a.Op}
 	case Evaluate:
-		if c.fails(5) {
+		failed := c.fails(5)
+		if failed && a.Module.Readiness != nil {
+			return Evaluated{Op: a.Op, Decision: unready("readiness(): " + errChaos.Error()), Err: errChaos}
+		}
+		if failed {
 			return Evaluated{Op: a.Op, Err: errChaos}
 		}
 		answers := []builtins.Decision{{Answer: builtins.AnswerWaiting, Reason: "no nodes"}, {Answer: builtins.AnswerOn}, {Answer: builtins.AnswerOn},
 			{Answer: builtins.AnswerDisabled, Reason: "too many"}}
 		global, _ := a.Values["global"].(map[string]any)
 		n, _ := global["nodes"].(int64)
+		if a.Module.Readiness != nil {
+			return Evaluated{Op: a.Op, Decision: unready([]string{"no nodes", "", "", "too many"}[n])}
+		}
 		return Evaluated{Op: a.Op, Decision: answers[n]}
 	case ApplyCRDs:
 		if c.fails(5) {

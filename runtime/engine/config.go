@@ -31,6 +31,9 @@ func (e *Engine) applyConfig() {
 	case e.config.Held():
 		e.note(builtins.LevelWarn, e.global, "", e.opts.configWhere()+" is gone: "+held+"; create it again, empty to go back to the defaults")
 	}
+	for _, q := range out.Questions {
+		e.ask(e.modules[q.Module], CheckSettings{Op: e.op(), Module: e.modules[q.Module].gen, Question: q.ID, Old: q.Old, New: q.New})
+	}
 	for _, p := range out.Problems {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Config: true, Message: p.Text + "; " + values.Outcome(p.Text)})
 	}
@@ -61,12 +64,27 @@ func (e *Engine) applyConfig() {
 func (e *Engine) configSections() []userconfig.Section {
 	var out []userconfig.Section
 	for _, m := range e.all() {
-		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m == e.global, Schemas: m.gen.SchemasDigest(), Check: m.values.CheckConfig})
+		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m == e.global, Schemas: m.gen.SchemasDigest(), Check: m.values.CheckConfig, Asks: m.gen.SettingsDigest})
 	}
 	for _, m := range e.gone() {
 		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Gone: true})
 	}
 	return out
+}
+
+// settingsChecked takes in what a module says about its section.
+func (e *Engine) settingsChecked(a asked, in SettingsChecked) {
+	if e.config.Answer(a.module.name, a.action.(CheckSettings).Question, in.against()) {
+		e.applyConfig()
+	}
+}
+
+// against is why the section must not be in force, or "".
+func (in SettingsChecked) against() string {
+	if in.Err != nil {
+		return "settings_check(): " + in.Err.Error()
+	}
+	return in.Against
 }
 
 // keepConfig keeps the config that is in force.
@@ -106,6 +124,9 @@ func (e *Engine) reconcile(in Reconcile) {
 	}
 	m.pass.Renew()
 	e.touch(m)
+	if e.config.Again(m.name) {
+		e.applyConfig()
+	}
 }
 
 // applySections puts the accepted config into the values.

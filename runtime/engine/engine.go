@@ -165,6 +165,8 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		e.committed(in)
 	case Evaluated:
 		e.answered(in.Op, in)
+	case SettingsChecked:
+		e.answered(in.Op, in)
 	case CRDsApplied:
 		e.answered(in.Op, in)
 	case Released:

@@ -17,7 +17,7 @@ func (e *Engine) facts(m *module) verdicts.Facts {
 		Paused:      e.paused(m.name) && (m.removed || m.hasChart() || m.pass.Installed()),
 		Switch:      e.resolveSwitch(m),
 		Enabled:     m.answer(),
-		ConfigKnown: e.config.Known(),
+		ConfigKnown: e.config.Known() && (m.started || m.verdict.Is != verdicts.Undecided || !e.config.Asking(m.name)),
 		Global:      e.globals,
 
 		LostUninstalls: m.gen.Decl.LostUninstalls, Unlisted: e.unlisted(m),

@@ -183,6 +183,14 @@ type Evaluated struct {
 	Err error
 }
 
+// SettingsChecked ends a [CheckSettings].
+type SettingsChecked struct {
+	Op uint64
+	// Against says why the section must not be in force; "": it may.
+	Against string
+	Err     error
+}
+
 // CRDsApplied ends an [ApplyCRDs].
 type CRDsApplied struct {
 	Op  uint64
@@ -242,23 +250,24 @@ type SetsRemoved struct {
 	Err error
 }
 
-func (Start) input()        {}
-func (Reload) input()       {}
-func (Config) input()       {}
-func (Reconcile) input()    {}
-func (WatchSynced) input()  {}
-func (WatchChanged) input() {}
-func (WatchFailed) input()  {}
-func (Tick) input()         {}
-func (RunDone) input()      {}
-func (Requested) input()    {}
-func (Unheld) input()       {}
-func (Committed) input()    {}
-func (Evaluated) input()    {}
-func (CRDsApplied) input()  {}
-func (Released) input()     {}
-func (Drift) input()        {}
-func (Repaired) input()     {}
-func (Uninstalled) input()  {}
-func (Saved) input()        {}
-func (SetsRemoved) input()  {}
+func (Start) input()           {}
+func (Reload) input()          {}
+func (Config) input()          {}
+func (Reconcile) input()       {}
+func (WatchSynced) input()     {}
+func (WatchChanged) input()    {}
+func (WatchFailed) input()     {}
+func (Tick) input()            {}
+func (RunDone) input()         {}
+func (Requested) input()       {}
+func (Unheld) input()          {}
+func (Committed) input()       {}
+func (Evaluated) input()       {}
+func (SettingsChecked) input() {}
+func (CRDsApplied) input()     {}
+func (Released) input()        {}
+func (Drift) input()           {}
+func (Repaired) input()        {}
+func (Uninstalled) input()     {}
+func (Saved) input()           {}
+func (SetsRemoved) input()     {}

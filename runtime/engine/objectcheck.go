@@ -6,9 +6,9 @@ import (
 )
 
 // ObjectCheck says what is wrong with spec.values of a Module object, given as JSON, as its condition
-// ValuesValid would; mark is as in [Options]. It goes by schemas and values as they were when it was
+// ValuesValid would; mark is as in [Options], settings carries out a CheckSettings. It goes by schemas and values as they were when it was
 // made, needs the engine no more, and may be called from any goroutine.
-type ObjectCheck func(values string, mark Mark) []string
+type ObjectCheck func(values string, mark Mark, settings func(CheckSettings) SettingsChecked) []string
 
 // CheckObject returns the check of a module's object; nil: there is no such module.
 func (e *Engine) CheckObject(module string) ObjectCheck {
@@ -17,10 +17,13 @@ func (e *Engine) CheckObject(module string) ObjectCheck {
 		return nil
 	}
 	last, secrets := e.config.Accepted().Sections[module], m.values.Secrets()
-	s := userconfig.Section{Name: m.name, Key: m.gen.Key, Schemas: m.gen.SchemasDigest(), Check: m.values.Composer().CheckConfig}
-	return func(values string, mark Mark) []string {
+	s := userconfig.Section{Name: m.name, Key: m.gen.Key, Schemas: m.gen.SchemasDigest(), Check: m.values.Composer().CheckConfig, Asks: m.gen.SettingsDigest}
+	gen := m.gen
+	return func(values string, mark Mark, settings func(CheckSettings) SettingsChecked) []string {
 		wrong := userconfig.CheckObject(s, values, last, func(what string, parts []string, evaluate func() error) error {
 			return mark.around(what, func() string { return digestOf(parts...) }, evaluate)
+		}, func(q userconfig.Question) string {
+			return settings(CheckSettings{Module: gen, Old: q.Old, New: q.New}).against()
 		})
 		if texts := secrets.Texts(); len(wrong) > 0 && len(texts) > 0 {
 			hide(wrong, texts) // a rule may quote what a hook has set

@@ -27,7 +27,7 @@ func TestReadinessHoldsThoseThatRequireTheModule(t *testing.T) {
 	answer := unready("no primary yet")
 	w.enabled["db"] = func(map[string]any) (builtins.Decision, error) { return answer, nil }
 	move := func(n string) {
-		w.in(Config{State: ConfigPresent, Data: map[string]string{"db": "n: " + n}})
+		w.in(Config{State: ConfigPresent, Data: map[string]string{"db": "size: " + n}})
 	}
 	w.start()
 	w.state("db", status.ModuleWaiting, "no primary yet")
@@ -87,7 +87,7 @@ func TestReadinessBesideEnabledThatFails(t *testing.T) {
 	w.enabled["db"] = func(map[string]any) (builtins.Decision, error) { return answer, failure }
 	w.start()
 	answer, failure = builtins.Decision{}, errBoom
-	w.in(Config{State: ConfigPresent, Data: map[string]string{"db": "n: 1"}})
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"db": "size: 1"}})
 	w.state("db", status.ModuleWaiting, "no primary yet")
 	answer, failure = builtins.Decision{Answer: builtins.AnswerDisabled, Reason: "no"}, nil
 	w.advance(time.Minute)

@@ -52,6 +52,10 @@ type world struct {
 	due       map[string]time.Time       // and for which time they ask
 	seen      func(RunHook)              // is told of each run; nil: nobody is
 	enabled   map[string]func(values map[string]any) (builtins.Decision, error)
+	// settings is asked about sections of modules with def settings_check(); holdSettings has it stay without
+	// an answer.
+	settings     func(CheckSettings) SettingsChecked
+	holdSettings bool
 	// served is false for watches of kinds that are not served.
 	unsynced  map[string]bool // ids of watches that stay incomplete
 	commitErr error
@@ -303,6 +307,13 @@ func (w *world) carryOut(a Action) Input {
 		}
 		d, err := w.enabled[a.Module.Name](a.Values)
 		return Evaluated{Op: a.Op, Decision: d, Err: err}
+	case CheckSettings:
+		if w.holdSettings {
+			return nil
+		}
+		in := w.settings(a)
+		in.Op = a.Op
+		return in
 	case Release:
 		if w.holdHelm == a.Ref.Module {
 			w.heldHelm = a

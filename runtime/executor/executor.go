@@ -229,6 +229,16 @@ func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evalu
 	return out
 }
 
+// CheckSettings calls def settings_check(old, new) of a module.
+func (x *Executor) CheckSettings(ctx context.Context, a engine.CheckSettings) engine.SettingsChecked {
+	m, out := a.Module, engine.SettingsChecked{Op: a.Op}
+	out.Err = x.marked("settings_check() of "+m.Name, m.SettingsDigest, func() (err error) {
+		out.Against, err = hook.CheckSettings(x.metered(ctx, m.Name), x.host(), m, a.Old, a.New, x.o.Log(m.Name, ""))
+		return err
+	})
+	return out
+}
+
 // metered has what is computed with ctx charged to a module.
 func (x *Executor) metered(ctx context.Context, module string) context.Context {
 	if x.o.Charge == nil {

@@ -111,8 +111,10 @@ type Module struct {
 	// Hooks are sorted by id.
 	Hooks []*Hook
 	// Enabled is def enabled() of module.star, Readiness def readiness(), ChartValues
-	// def chart_values(v); nil without them.
-	Enabled, Readiness, ChartValues starlark.Callable
+	// def chart_values(v), SettingsCheck def settings_check(old, new); nil without them.
+	Enabled, Readiness, ChartValues, SettingsCheck starlark.Callable
+	// SettingsDigest identifies the code of SettingsCheck; empty without it.
+	SettingsDigest string
 	// Err is what makes the module unusable: all its errors, each with its
 	// place.
 	Err error

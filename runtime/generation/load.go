@@ -167,6 +167,13 @@ func (l *loader) moduleFile(ctx context.Context, m *Module, path string) {
 	if m.ChartValues, err = function(globals, path, "chart_values", 1); err != nil {
 		m.join(err)
 	}
+	if m.SettingsCheck, err = function(globals, path, "settings_check", 2); err != nil {
+		m.join(err)
+	}
+	if m.SettingsCheck != nil && m.Global {
+		m.join(fmt.Errorf("%s: settings_check is for modules; schemas check the global values", path))
+		m.SettingsCheck = nil
+	}
 }
 
 // filterCRDs leaves out the files of crds/ that module(crd_filter=) names.
@@ -208,7 +215,7 @@ func function(globals starlark.StringDict, path, name string, params int) (starl
 		return nil, fmt.Errorf("%s: %s is a %s; starling calls it, so it must be a function", path, name, v.Type())
 	}
 	if fn.NumParams() != params || fn.HasVarargs() || fn.HasKwargs() {
-		return nil, fmt.Errorf("%s: def %s must take %s", fn.Position(), name, [...]string{"no parameters", "one parameter, the values"}[params])
+		return nil, fmt.Errorf("%s: def %s must take %s", fn.Position(), name, [...]string{"no parameters", "one parameter, the values", "two parameters, the section as it is and as it would be"}[params])
 	}
 	return fn, nil
 }

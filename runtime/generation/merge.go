@@ -55,6 +55,7 @@ func (g *Generation) Merge(before *Generation, held, unfit map[string]string) *G
 			one.Err = errors.New(why)
 		}
 		one.Hooks, one.Enabled, one.Readiness, one.ChartValues = nil, nil, nil, nil
+		one.SettingsCheck, one.SettingsDigest = nil, ""
 		one.Decl.Requires, one.Decl.After = nil, nil
 		out.Modules[name] = &one
 	}

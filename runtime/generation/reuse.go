@@ -136,6 +136,9 @@ func (m *Module) remember(host *script.Host) {
 			}
 		}
 	}
+	if m.SettingsCheck != nil {
+		m.SettingsDigest = host.Digest(m.Tree.ModuleFile)
+	}
 	paths := slices.Clone(m.Tree.HookFiles)
 	if m.Tree.ModuleFile != "" {
 		paths = append(paths, m.Tree.ModuleFile)

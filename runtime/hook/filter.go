@@ -21,7 +21,7 @@ import (
 // event of its watch.
 var filterLimits = script.Limits{Steps: 1_000_000, Wall: time.Second}
 
-// askedLimits bound enabled() and chart_values(), which are asked again and again.
+// askedLimits bound the functions of module.star, which are asked again and again.
 var askedLimits = script.Limits{Steps: 10_000_000, Wall: 5 * time.Second}
 
 // Filter returns what a watch keeps of an object, nil for the object itself. The result that a

@@ -58,6 +58,10 @@ func (d *Driver) do(a engine.Action) {
 		done := engine.Evaluated{Op: a.Op}
 		d.start(func() error { done = d.executor.Evaluate(d.work, a); return done.Err },
 			func(err error) engine.Input { done.Err = err; return done })
+	case engine.CheckSettings:
+		done := engine.SettingsChecked{Op: a.Op}
+		d.start(func() error { done = d.executor.CheckSettings(d.work, a); return done.Err },
+			func(err error) engine.Input { done.Err = err; return done })
 	case engine.ApplyCRDs:
 		d.start(func() error { return d.executor.ApplyCRDs(d.work, a) },
 			func(err error) engine.Input { return engine.CRDsApplied{Op: a.Op, Err: err} })

@@ -97,5 +97,6 @@ func (d *Driver) checkModule(ctx context.Context, plain map[string]any) (refused
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	return modules.Refusal(check(values, d.marks.Evaluating)), nil
+	settings := func(a engine.CheckSettings) engine.SettingsChecked { return d.executor.CheckSettings(ctx, a) }
+	return modules.Refusal(check(values, d.marks.Evaluating, settings)), nil
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
-// enabled(), chart_values() and a filter that were there when two processes ended are
+// Functions of module.star and a filter that were there when two processes ended are
 // evaluated no more by the third one.
 func TestEvaluationsAreQuarantined(t *testing.T) {
 	files := map[string]string{
-		"web/module.star":      "def enabled():\n    return True\n\ndef chart_values(v):\n    return v\n\nmodule()\n",
+		"web/module.star": "def enabled():\n    return True\n\ndef readiness():\n    return True\n\ndef settings_check(old, new):\n    pass\n\n" +
+			"def chart_values(v):\n    return v\n\nmodule()\n",
 		"web/hooks/a.star":     "hook(lambda ctx: None, name = \"a\", on = [k8s.watch(\"v1\", \"ConfigMap\", filter = lambda o: o.data)])\n",
 		"web/templates/a.yaml": "{}\n",
 	}
@@ -24,9 +25,13 @@ func TestEvaluationsAreQuarantined(t *testing.T) {
 		h := m.Hooks[0]
 		spec := d.executor.WatchSpec(t.Context(), engine.StartWatch{ID: h.ID + "#cms#1", Watch: h.Bindings[0].Watch, Hook: h})
 		_, _, filtered := spec.Filter(map[string]any{"data": map[string]any{}})
+		ready := *m
+		ready.Enabled = nil
 		released, _ := d.executor.Release(t.Context(), engine.Release{Module: m, Values: map[string]any{}})
 		return map[string]error{
 			"enabled() of web":        d.executor.Evaluate(t.Context(), engine.Evaluate{Module: m, Values: map[string]any{}}).Err,
+			"readiness() of web":      d.executor.Evaluate(t.Context(), engine.Evaluate{Module: &ready, Values: map[string]any{}}).Err,
+			"settings_check() of web": d.executor.CheckSettings(t.Context(), engine.CheckSettings{Module: m}).Err,
 			"chart_values() of web":   released.Err,
 			"the filter of web/a#cms": filtered,
 		}
@@ -56,7 +61,7 @@ func TestEvaluationsAreQuarantined(t *testing.T) {
 	for range 2 { // killed during all of them
 		marks := open(t, f.dir)
 		for what, digest := range map[string]string{
-			"enabled() of web": star, "chart_values() of web": star, "the filter of web/a#cms": module.Hooks[0].Digest,
+			"enabled() of web": star, "readiness() of web": star, "settings_check() of web": star, "chart_values() of web": star, "the filter of web/a#cms": module.Hooks[0].Digest,
 		} {
 			if err := marks.begin(what, digest); err != nil {
 				t.Fatal(err)

@@ -32,6 +32,8 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 		return engine.Saved{Op: a.Op, Err: w.executor.Save(ctx, a)}
 	case engine.Evaluate:
 		return w.executor.Evaluate(ctx, a)
+	case engine.CheckSettings:
+		return w.executor.CheckSettings(ctx, a)
 	case engine.ApplyCRDs:
 		return engine.CRDsApplied{Op: a.Op, Err: w.executor.ApplyCRDs(ctx, a)}
 	case engine.Release:

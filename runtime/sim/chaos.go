@@ -137,6 +137,8 @@ func actionName(a engine.Action) string {
 		return "what is kept of " + a.Module
 	case engine.Evaluate:
 		return "enabled() and readiness() of " + a.Module.Name
+	case engine.CheckSettings:
+		return "settings_check() of " + a.Module.Name
 	case engine.ApplyCRDs:
 		return "the definitions of " + a.Module.Name
 	case engine.Release:

@@ -134,9 +134,9 @@ func (c *Config) where(key string) string {
 
 // CheckObject says what is wrong with spec.values of the Module object of a section, given as JSON,
 // in the words of [Config.Problems]; last is what is in force of the section, which always passes; evaluate is as
-// in [Options].
+// in [Options]; ask answers a question of the section, for one that has some.
 func CheckObject(s Section, spec string, last map[string]any,
-	evaluate func(what string, parts []string, evaluate func() error) error) (texts []string) {
+	evaluate func(what string, parts []string, evaluate func() error) error, ask func(Question) (against string)) (texts []string) {
 	each := func(_ string, f func() error) error {
 		return evaluate("review of Module "+s.Name, []string{spec, s.Schemas}, f)
 	}
@@ -147,6 +147,11 @@ func CheckObject(s Section, spec string, last map[string]any,
 	next := parsed.Sections[s.Name]
 	if len(texts) == 0 && (last == nil || !same(next, last)) {
 		texts = check(s, next, last, each)
+		if len(texts) == 0 && s.Asks != "" {
+			if against := ask(Question{Module: s.Name, Old: last, New: next}); against != "" {
+				texts = []string{refused(s, against)}
+			}
+		}
 	}
 	for i, text := range texts {
 		texts[i] = fmt.Sprintf("Module %s: %s", s.Name, text)

@@ -218,18 +218,33 @@ func TestTheCheckOfAnObject(t *testing.T) {
 		"large":    {`{"x":"` + strings.Repeat("x", MaxSection) + `"}`, nil, "KiB"},
 		"huge":     {`{"x":"` + strings.Repeat("x", 2<<20) + `"}`, nil, "is larger than 1024 KiB"},
 	} {
-		texts := CheckObject(web, tt.spec, tt.last, direct)
+		texts := CheckObject(web, tt.spec, tt.last, direct, nil)
 		if got := strings.Join(texts, "; "); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 	barred := func(what string, _ []string, _ func() error) error { return errors.New(what + " ended the process") }
-	if texts := CheckObject(web, `{"x":1}`, nil, barred); len(texts) != 1 || !strings.Contains(texts[0], "review of Module web ended the process") {
+	if texts := CheckObject(web, `{"x":1}`, nil, barred, nil); len(texts) != 1 || !strings.Contains(texts[0], "review of Module web ended the process") {
 		t.Errorf("barred: %q", texts)
+	}
+	web.Asks = "code"
+	asked := 0
+	ask := func(q Question) string {
+		asked++
+		return fmt.Sprint("x was ", q.Old["x"], ", and would be ", q.New["x"])
+	}
+	if texts := CheckObject(web, `{"x":2}`, map[string]any{"x": int64(1)}, direct, ask); fmt.Sprint(texts) != "[Module web: config web: x was 1, and would be 2]" {
+		t.Errorf("asked: %q", texts)
+	}
+	for _, spec := range []string{`{"x":1}`, `{"bad":true}`} {
+		CheckObject(web, spec, map[string]any{"x": int64(1)}, direct, ask)
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times: also about what is in force, or does not pass the schemas", asked)
 	}
 	c := newConfig()
 	c.with(Present, nil, Present, &Object{Values: `{"bad":true}`})
-	if got := CheckObject(web, `{"bad":true}`, nil, direct); fmt.Sprint(got) != fmt.Sprint(c.Problems()["web"]) {
+	if got := CheckObject(web, `{"bad":true}`, nil, direct, nil); fmt.Sprint(got) != fmt.Sprint(c.Problems()["web"]) {
 		t.Errorf("%q, but the condition says %q", got, c.Problems()["web"])
 	}
 }

@@ -58,10 +58,14 @@ type Config struct {
 	accepted values.Config
 	origins  map[string]origin // of what is accepted, by module
 	problems map[string][]string
+	// questions are those of sections that are not in force, by module.
+	questions map[string]question
 }
 
 // New returns a config of which nothing is known.
-func New(o Options) *Config { return &Config{o: o, problems: map[string][]string{}} }
+func New(o Options) *Config {
+	return &Config{o: o, problems: map[string][]string{}, questions: map[string]question{}}
+}
 
 // See takes over what the ConfigMap and the Module objects are now. Apply makes it count.
 func (c *Config) See(in Input) {
@@ -142,6 +146,8 @@ type Section struct {
 	Gone bool
 	// Check checks what the section would be; last is what it is now.
 	Check func(next, last map[string]any) []values.Problem
+	// Asks identifies the code that has to be asked about the section, see [Question]; empty: there is none.
+	Asks string
 }
 
 // Problem is one that was not there before.
@@ -160,6 +166,8 @@ type Outcome struct {
 	Lost bool
 	// Problems are new.
 	Problems []Problem
+	// Questions have to be asked.
+	Questions []Question
 }
 
 // Apply makes what the ConfigMap and the Module objects say count, as far as it passes. Sections are
@@ -181,7 +189,8 @@ func (c *Config) Apply(sections []Section) Outcome {
 	}
 	var origins map[string]origin
 	c.view, origins = c.compose(sections)
-	next, problems := c.read(sections, last)
+	next, problems, questions := c.read(sections, last)
+	out.Questions = questions
 	out.Problems = added(problems, c.problems)
 	out.Moved = moved(next, c.accepted, origins, c.origins)
 	out.All = state != c.seen.State || c.seen.State == Unreadable || !samePauses(origins, c.origins) || !maps.EqualFunc(next.Policies, c.accepted.Policies, samePause)
@@ -194,7 +203,7 @@ func (c *Config) Apply(sections []Section) Outcome {
 
 // read reads what there is. A section that does not pass is as it is now. So is one that has passed
 // and says what it said before, unless that is nil: to read them all costs much with many modules.
-func (c *Config) read(sections []Section, before *view) (values.Config, map[string][]string) {
+func (c *Config) read(sections []Section, before *view) (values.Config, map[string][]string, []Question) {
 	var known []values.KnownModule
 	schemas, stays := map[string]string{}, map[string]bool{} // by key
 	for _, s := range sections {
@@ -204,7 +213,7 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 		if _, shared := stays[s.Key]; !shared {
 			stays[s.Key] = c.view.says(before, s.Key)
 		}
-		stays[s.Key] = stays[s.Key] && len(c.problems[s.Name]) == 0
+		stays[s.Key] = stays[s.Key] && len(c.problems[s.Name]) == 0 && c.questions[s.Name].id == ""
 		schemas[s.Key] = s.Schemas
 		if !s.Global {
 			known = append(known, values.KnownModule{Name: s.Name, Key: s.Key})
@@ -229,6 +238,7 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 		report(p.Module, p.Key, p.String())
 		bad[p.Key] = true
 	}
+	var questions []Question
 	next := values.Config{Sections: map[string]map[string]any{}, Enabled: maps.Clone(parsed.Enabled), Policies: maps.Clone(parsed.Policies)}
 	for _, s := range sections {
 		key := values.EnabledKey(s.Key)
@@ -255,6 +265,17 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 			for _, text := range texts {
 				report(s.Name, s.Key, text)
 			}
+		} else {
+			against, asks := c.consult(s, section, last)
+			if questions = append(questions, asks...); against != "" {
+				report(s.Name, s.Key, against)
+			}
+			if against != "" || c.Asking(s.Name) {
+				section = last
+			}
+			if c.Asking(s.Name) {
+				c.stay(&next, s.Name)
+			}
 		}
 		switch {
 		case s.Global:
@@ -267,7 +288,16 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 			delete(problems, s.Name)
 		}
 	}
-	return next, problems
+	return next, problems, questions
+}
+
+// stay has the switch and the policy of a module be those that are in force.
+func (c *Config) stay(next *values.Config, name string) {
+	delete(next.Enabled, name)
+	if on, set := c.accepted.Enabled[name]; set {
+		next.Enabled[name] = on
+	}
+	setPolicy(next, name, c.accepted.Policies[name])
 }
 
 // Drop takes away what is in force for a module that is gone for good. It says whether there was
@@ -283,6 +313,7 @@ func (c *Config) Drop(name string) bool {
 	delete(a.Policies, name)
 	c.origins = maps.Clone(c.origins)
 	delete(c.origins, name)
+	delete(c.questions, name)
 	return section || enabled || policy
 }
 
