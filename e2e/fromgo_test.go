@@ -3,6 +3,7 @@ package e2e
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto"
 	"crypto/rsa"
@@ -13,6 +14,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -214,7 +216,8 @@ func closedAddress(t *testing.T) string {
 func newRegistry(t *testing.T, refresh string, files map[string]string) *httptest.Server {
 	t.Helper()
 	var layer bytes.Buffer
-	w := tar.NewWriter(&layer)
+	packed := gzip.NewWriter(&layer)
+	w := tar.NewWriter(packed)
 	for name, text := range files {
 		err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))})
 		if err == nil {
@@ -224,7 +227,7 @@ func newRegistry(t *testing.T, refresh string, files map[string]string) *httptes
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := errors.Join(w.Close(), packed.Close()); err != nil {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(layer.Bytes())
