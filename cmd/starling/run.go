@@ -42,6 +42,7 @@ type runFlags struct {
 	inputs   string
 	objects  bool
 	env      hookEnv
+	traces   traceFlags
 }
 
 // pauseAll is what a bare --pause means.
@@ -78,6 +79,7 @@ or deleting, starling touches nothing that runs.`,
 	f.receive.addFlags(fs)
 	f.listen.addFlags(fs)
 	f.log.addFlags(fs)
+	f.traces.addFlags(fs)
 	fs.IntVar(&f.history, "history-max", release.DefaultHistory, "how many `revisions` of a release are kept in the cluster, as helm history shows them")
 	f.env.addFlags(fs)
 	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
@@ -151,6 +153,10 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	traces, err := f.traces.open(&f.instance, metrics, log)
+	if err != nil {
+		return err
+	}
 	webhooks, err := f.webhooks.options(f.instance.Name, podNamespaceFile)
 	if err != nil {
 		return err
@@ -168,7 +174,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
 		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause, ModuleObjects: f.objects, History: f.history,
-		Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Log: log,
+		Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Traces: traces, Log: log,
 		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: shortVersion(), Log: log}),
 	})
 	if err != nil {
@@ -196,8 +202,11 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	go releaseStart(ctx, driver.Ready)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error { return srv.Run(serving) })
+	if traces != nil {
+		group.Go(func() error { traces.Run(serving); return nil })
+	}
 	group.Go(func() error {
-		// Health and metrics are there until the last write is out.
+		// Health and metrics are there until the last write is out, and spans of it are sent.
 		defer stopServing()
 		return driver.Run(ctx)
 	})

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // "instance FOLDER FILE" starts a fake running instance: it answers on the socket
 // in FOLDER with the status in FILE. "cluster KUBECONFIG FILE" starts a small API
 // server, whose URL is in API, with the objects of the list in FILE. "records FOLDER TREE KEYFILE" keeps runs
-// in FOLDER. "freeport NAME" keeps a free port in NAME, "certificate FOLDER"
+// in FOLDER. "freeport NAME" keeps a free port in NAME, "collector NAME FILE" serves one of spans, "certificate FOLDER"
 // makes one. "exec until REGEXP COMMAND" runs a command until its output is like that, "exec
 // webget URL [FOLDER]" shows what is there, for the client with that certificate. "repository CHART.YAML" serves a repository of charts, to whose URL CHARTS turns in that file.
 func TestScripts(t *testing.T) {
@@ -72,6 +72,7 @@ func TestScripts(t *testing.T) {
 			"repository": func(ts *testscript.TestScript, _ bool, args []string) { serveRepository(ts, args[0]) },
 			"seed":       seed,
 			"freeport":   freePort,
+			"collector":  serveCollector,
 			"certificate": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(writeCertificate(ts.MkAbs(args[0])))
 			},

@@ -177,6 +177,8 @@ type Release struct {
 	Ref    ReleaseRef
 	// Drift says what becomes of changes of others, as module(drift=…) does.
 	Drift string
+	// Cause is that of the change of values that has led to it; nil: nothing that a hook has set.
+	Cause *effect.Cause
 	// Values are what the chart sees, `global` included; read only.
 	Values map[string]any
 	// Secrets are those of Values.

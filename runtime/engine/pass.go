@@ -103,7 +103,7 @@ const valuesRefused = "values: "
 func (e *Engine) helm(m *module, step releases.Step) {
 	switch step.Do {
 	case releases.Install:
-		e.ask(m, Release{Op: e.op(), Module: m.gen, Ref: step.Ref, Drift: e.drift(m), Values: m.values.View(), Secrets: m.values.Secrets()})
+		e.ask(m, Release{Op: e.op(), Module: m.gen, Ref: step.Ref, Drift: e.drift(m), Cause: m.pass.Cause(), Values: m.values.View(), Secrets: m.values.Secrets()})
 	case releases.Uninstall:
 		e.ask(m, Uninstall{Op: e.op(), Ref: step.Ref, Timeout: m.gen.Decl.Timeout})
 	}

@@ -27,12 +27,13 @@ import (
 	"github.com/starling-operator/starling/runtime/inputs"
 	"github.com/starling-operator/starling/runtime/modules"
 	"github.com/starling-operator/starling/runtime/record"
+	"github.com/starling-operator/starling/runtime/tracing"
 	"github.com/starling-operator/starling/runtime/watch"
 	"github.com/starling-operator/starling/runtime/webhook"
 )
 
 // Options configures a [Driver]. All fields but Paused, PauseAll, History, ModuleObjects, Renderer,
-// Webhooks, Receive and Inputs are required.
+// Webhooks, Receive, Traces and Inputs are required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -63,6 +64,8 @@ type Options struct {
 	Metrics *Metrics
 	// Env looks up an environment variable for a hook; nil: none may be read.
 	Env func(name string) (string, error)
+	// Traces makes spans of what is done; nil: there are none.
+	Traces *tracing.Tracer
 	// Inputs writes down what the engine is given; nil: nobody does.
 	Inputs *inputs.Recorder
 	Log    zerolog.Logger
@@ -81,6 +84,7 @@ type Driver struct {
 	metrics  *Metrics
 	executor *executor.Executor
 	recorder *record.Recorder
+	traces   *traces
 	process  string // what the ids of runs begin with
 	marks    *Marks
 	unmarked atomic.Bool // the last run could not be marked
@@ -204,6 +208,7 @@ func New(o Options) (*Driver, error) {
 		Observe: d.watches.Observe, Known: d.watches.Whole, JQ: builtins.PatchJQ,
 	})
 	d.openRecorder(instance)
+	d.traces = newTraces(o.Traces, d.process)
 	d.executor = executor.New(executor.Options{
 		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Drift: d.drift, Watches: d.watches,
 		Generation: o.Generation, Instance: own, HTTP: fetcher{d.web, d.marks}, Env: o.Env, Now: time.Now, Log: d.hookLog,

@@ -46,13 +46,13 @@ func (d *Driver) do(a engine.Action) {
 	case engine.Respond:
 		d.requests.respond(a)
 	case engine.Commit:
-		d.start(func() error { return d.executor.Commit(d.work, a) },
+		d.start(func() error { return d.traces.commit(a, func() error { return d.executor.Commit(d.work, a) }) },
 			func(err error) engine.Input { return engine.Committed{Run: a.Run, Err: err} })
 	case engine.Uncommitted:
 		d.recorder.Uncommitted(a.Run, a.Err)
 		d.metrics.failed(a.Module, a.Hook, a.Allowed)
 	case engine.Save:
-		d.start(func() error { return d.executor.Save(d.work, a) },
+		d.start(func() error { return d.traces.save(a, func() error { return d.executor.Save(d.work, a) }) },
 			func(err error) engine.Input { return engine.Saved{Op: a.Op, Err: err} })
 	case engine.Evaluate:
 		done := engine.Evaluated{Op: a.Op}
@@ -180,9 +180,12 @@ func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
 		// A disk that is full is no reason to stop every hook.
 		d.o.Log.Error().Err(unmarked).Msg("runs cannot be marked in --state-dir: they go on, and a hook that takes the process with it is not known afterwards")
 	}
-	d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
+	came := d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
 	done, result := d.executor.RunHook(context.WithValue(d.work, hookKey{}, a.Hook), a)
 	ran := !done.Gone && !done.Incomplete
+	if ran {
+		d.traces.ran(a, came, began, done, result)
+	}
 	// A hook that has gone meanwhile must not come back to the metrics.
 	if ran && d.generation.Load().Hook(a.Hook.ID) != nil {
 		d.metrics.ran(a.Module.Name, a.Hook.ID, done.Took, result, a.Hook.AllowFailure && !a.Cleanup)
@@ -205,6 +208,7 @@ func (d *Driver) release(a engine.Release) engine.Released {
 	began := time.Now()
 	done, result := d.executor.Release(release.OnWait(d.work, aside), a)
 	d.metrics.released(a.Ref.Module, string(result.Action), time.Since(began), done.Err)
+	d.traces.helm("release", a.Ref, a.Cause, began, done.Err, named("action", string(result.Action)), named("revision", result.Revision))
 	if done.Err == nil && done.Changed {
 		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).
 			Int("revision", result.Revision).Stringer("took", result.Duration.Round(time.Millisecond)).Msg(string(result.Action))
@@ -223,6 +227,7 @@ func (d *Driver) repair(a engine.Repair) engine.Repaired {
 	done := d.executor.Repair(release.OnWait(d.work, aside), a)
 	if len(done.Written) > 0 || done.Err != nil {
 		d.metrics.released(a.Ref.Module, "repaired", time.Since(began), done.Err)
+		d.traces.helm("repair", a.Ref, nil, began, done.Err, named("objects", len(done.Written)))
 	}
 	if n := len(done.Written); n > 0 {
 		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).Int("objects", n).
@@ -242,6 +247,7 @@ func (d *Driver) uninstall(a engine.Uninstall) error {
 	done, err := d.executor.Uninstall(release.OnWait(d.work, aside), a)
 	if done || err != nil {
 		d.metrics.released(a.Ref.Module, "uninstalled", time.Since(began), err)
+		d.traces.helm("uninstall", a.Ref, nil, began, err)
 	}
 	if done {
 		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).Msg("uninstalled")

@@ -57,6 +57,7 @@ type Metrics struct {
 	messages    *prometheus.CounterVec
 	received    *prometheus.CounterVec
 	records     *prometheus.CounterVec
+	spans       *prometheus.CounterVec
 	logs        *logBudgets
 	releasing   *prometheus.HistogramVec
 
@@ -126,6 +127,7 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m.messages = counter("starling_messages_total", "Messages of http.send that are done with, by how they ended: sent, failed, replaced by a later one, dropped because too many waited.", "module", "outcome")
 	m.received = counter("starling_received_requests_total", "Requests to the paths of http.receive, by the status of the answer.", "module", "hook", "code")
 	m.records = counter("starling_records_total", "Runs of hooks that were to be recorded: kept, dropped because there was no time for them, failed because they could not be written.", "outcome")
+	m.spans = counter("starling_spans_total", "Spans for the collector of --traces-endpoint: sent, dropped because too many waited, failed because the collector did not take them.", "outcome")
 	m.logs = &logBudgets{all: map[string]*logBudget{}, dropped: counter("starling_log_lines_dropped_total", "Log lines of hooks that were left out, because their module logs too much.", "module")}
 	m.releasing = histogram("starling_release_seconds", "Time that Helm took, by what it did.",
 		[]float64{.03, .1, .3, 1, 3, 10, 30, 100, 300, 1000}, "action")
@@ -174,6 +176,9 @@ func (t countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the connections below.
 func (t countingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
+// Spans counts those that were sent, or not.
+func (m *Metrics) Spans(outcome string, n int) { m.spans.WithLabelValues(outcome).Add(float64(n)) }
+
 // changed notes that a change has come for a hook.
 func (m *Metrics) changed(hook string, now time.Time) {
 	m.mu.Lock()
@@ -190,18 +195,20 @@ func (m *Metrics) forget(hook string) {
 	delete(m.arrived, hook)
 }
 
-// begins notes that a run of the hook begins.
-func (m *Metrics) begins(module, hook string, attempt int, now time.Time) {
+// begins notes that a run of the hook begins, and returns when the first change came that it is for;
+// zero: there was none.
+func (m *Metrics) begins(module, hook string, attempt int, now time.Time) (came time.Time) {
 	if attempt > 1 {
 		m.retries.WithLabelValues(module, hook).Inc()
 	}
 	m.mu.Lock()
-	came := m.arrived[hook]
+	came = m.arrived[hook]
 	delete(m.arrived, hook)
 	m.mu.Unlock()
 	if !came.IsZero() {
 		m.latency.WithLabelValues(module).Observe(now.Sub(came).Seconds())
 	}
+	return came
 }
 
 // failed counts a run that has failed, as a function or as its effects were written. Allowed

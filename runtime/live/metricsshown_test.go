@@ -122,6 +122,8 @@ func (m *Metrics) trouble() {
 	m.received.WithLabelValues("web", "web/a", "500").Inc()
 	m.records.WithLabelValues("kept").Inc()
 	m.records.WithLabelValues("dropped").Inc()
+	m.Spans("sent", 3)
+	m.Spans("dropped", 1)
 	m.logs.dropped.WithLabelValues("web").Inc()
 	m.state.sizes(func(string) int { return 13 })
 	m.state.watching(engine.StartWatch{ID: "web/a#nodes", Hook: &generation.Hook{ID: "web/a", Module: "web"}})
