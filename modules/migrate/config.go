@@ -2,9 +2,12 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -169,13 +172,30 @@ func parseConfig(text string) (c *config, unknown []string, err error) {
 		return nil, nil, fmt.Errorf("the config is no YAML: %s", message.Line(err.Error()))
 	}
 	c = &config{}
-	if err := json.Unmarshal(raw, c); err != nil {
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(raw, c); {
+	case errors.As(err, &wrong):
+		return nil, nil, fmt.Errorf("the config: %s must not be %s", cmp.Or(wrong.Field, "it"), wrong.Value)
+	case err != nil:
 		return nil, nil, fmt.Errorf("the config: %s", message.Line(err.Error()))
 	}
 	if c.ConfigVersion != "v1" {
 		return nil, nil, errors.New("the config is not of configVersion v1: bring it to v1 first")
 	}
 	return c, unknownFields(raw), nil
+}
+
+var yamlLine = regexp.MustCompile(`\bline (\d+)\b`)
+
+// inFile says where in the file of a hook an error of its config is, which begins at a line.
+func inFile(err error, begins int) string {
+	text := err.Error()
+	if at := yamlLine.FindStringSubmatchIndex(text); at != nil {
+		if line, err := strconv.Atoi(text[at[2]:at[3]]); err == nil {
+			return text[:at[2]] + strconv.Itoa(begins+line-1) + text[at[3]:]
+		}
+	}
+	return fmt.Sprintf("line %d: %s", begins, text)
 }
 
 // maxUnknown is how many fields are named.

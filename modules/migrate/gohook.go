@@ -22,7 +22,7 @@ import (
 func goConfig(source []byte, folder string, folders *goFolders) (c *config, computed []string, filters map[string]string, err error) {
 	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("it is no Go: %s", message.Line(err.Error()))
+		return nil, nil, nil, fmt.Errorf("it is no Go: line %s", message.Line(err.Error()))
 	}
 	of := &goPackage{map[string]goConstant{}}
 	if folders != nil {

@@ -30,14 +30,14 @@ func translateHook(n *notes, source []byte, at place, o Options) (h hookFile, ok
 	if path.Ext(n.path) == ".go" {
 		return translateGoHook(n, source, at, o)
 	}
-	text, err := configText(source, at.module)
+	text, line, err := configText(source, at.module)
 	if err != nil {
 		n.add(Left, "%v", err)
 		return hookFile{}, false
 	}
 	c, unknown, err := parseConfig(text)
 	if err != nil {
-		n.add(Left, "%v", err)
+		n.add(Left, "%s", inFile(err, line))
 		return hookFile{}, false
 	}
 	for _, field := range unknown {

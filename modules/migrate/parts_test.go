@@ -30,7 +30,7 @@ func TestConfigText(t *testing.T) {
 		{"large", strings.Repeat("#", maxSource+1), "", "larger than 256 KiB"},
 		{"binary", "\x7fELF", "", "a binary"},
 	} {
-		got, err := configText([]byte(tt.source), "web")
+		got, _, err := configText([]byte(tt.source), "web")
 		switch {
 		case tt.err == "" && (err != nil || got != tt.want):
 			t.Errorf("%s: got %q, %v; want %q", tt.name, got, err, tt.want)

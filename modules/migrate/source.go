@@ -10,14 +10,14 @@ import (
 )
 
 // configText returns the text that a hook of a module prints for --config, as far as it stands in
-// the file as it is: in a here-document of a shell, or in a text in quotes. Nothing is run. The
-// error says why there is none, for the report.
-func configText(source []byte, module string) (string, error) {
+// the file as it is: in a here-document of a shell, or in a text in quotes. Nothing is run. line is where it
+// begins. The error says why there is none, for the report.
+func configText(source []byte, module string) (text string, line int, err error) {
 	switch {
 	case len(source) > maxSource:
-		return "", fmt.Errorf("it is larger than %d KiB", maxSource>>10)
+		return "", 0, fmt.Errorf("it is larger than %d KiB", maxSource>>10)
 	case bytes.HasPrefix(source, []byte("\x7fELF")) || !utf8.Valid(source):
-		return "", errors.New("it is a binary: run it with --config, and write hook(…) by hand")
+		return "", 0, errors.New("it is a binary: run it with --config, and write hook(…) by hand")
 	}
 	// The one thing that many hooks compute is a queue with the name of their module.
 	src := strings.NewReplacer("\r\n", "\n", "$(module::name::kebab_case)", module).Replace(string(source))
@@ -29,13 +29,13 @@ func configText(source []byte, module string) (string, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return "", errors.New("no text with configVersion stands in it: its config is computed; run it with --config, and write hook(…) by hand")
+		return "", 0, errors.New("no text with configVersion stands in it: its config is computed; run it with --config, and write hook(…) by hand")
 	case len(found) > 1:
-		return "", fmt.Errorf("%d texts with configVersion stand in it, at lines %d and %d: which one counts is decided as it runs", len(found), found[0].line, found[1].line)
+		return "", 0, fmt.Errorf("%d texts with configVersion stand in it, at lines %d and %d: which one counts is decided as it runs", len(found), found[0].line, found[1].line)
 	case found[0].computed != "":
-		return "", fmt.Errorf("line %d: its config is computed: it holds %s", found[0].line, found[0].computed)
+		return "", 0, fmt.Errorf("line %d: its config is computed: it holds %s", found[0].line, found[0].computed)
 	}
-	return found[0].text, nil
+	return found[0].text, found[0].begins, nil
 }
 
 // maxSource is the largest hook that is looked at.
@@ -43,8 +43,9 @@ const maxSource = 256 << 10
 
 // candidate is a text of a source file that may be a config.
 type candidate struct {
-	text string
-	line int
+	text   string
+	line   int // of the call
+	begins int // the line of the text
 	// computed is what the program would replace in it; "" for a text that stays as it is.
 	computed string
 }
@@ -73,7 +74,7 @@ func hereDocuments(src string) []candidate {
 				line = strings.TrimLeft(line, "\t")
 			}
 			if line == end || m[1] == "~" && strings.TrimSpace(line) == end {
-				c := candidate{text: strings.Join(body, "\n"), line: i + 1}
+				c := candidate{text: strings.Join(body, "\n"), line: i + 1, begins: i + 2}
 				if !quoted {
 					c.text, c.computed = expandShell(c.text)
 				}
@@ -121,6 +122,7 @@ func quotedTexts(src string) []candidate {
 	rest := []byte(src)
 	for _, at := range pythonText.FindAllStringSubmatchIndex(src, -1) {
 		c := candidate{line: 1 + strings.Count(src[:at[0]], "\n")}
+		c.begins = c.line
 		body := 6
 		if at[body] < 0 {
 			body = 8
@@ -152,10 +154,12 @@ var printedDouble = regexp.MustCompile(`(?m)(?:echo|print)(?:[ \t]+-\w+)*[ \t(]+
 func shellTexts(src string) []candidate {
 	var out []candidate
 	for _, at := range printed.FindAllStringSubmatchIndex(src, -1) {
-		out = append(out, candidate{text: src[at[2]:at[3]], line: 1 + strings.Count(src[:at[0]], "\n")})
+		line := 1 + strings.Count(src[:at[0]], "\n")
+		out = append(out, candidate{text: src[at[2]:at[3]], line: line, begins: line})
 	}
 	for _, at := range printedDouble.FindAllStringSubmatchIndex(src, -1) {
-		c := candidate{line: 1 + strings.Count(src[:at[0]], "\n")}
+		line := 1 + strings.Count(src[:at[0]], "\n")
+		c := candidate{line: line, begins: line}
 		c.text, c.computed = expandShell(strings.ReplaceAll(src[at[2]:at[3]], `\"`, `"`))
 		out = append(out, c)
 	}

@@ -27,7 +27,7 @@ type sections struct {
 func moduleValues(n *notes, data []byte, key string) (v sections) {
 	parsed, err := tree.ParseValues(n.path, data)
 	if err != nil {
-		n.add(Left, "it is broken: %s", strings.TrimPrefix(message.Line(err.Error()), n.path+":"))
+		n.add(Left, "%s", broken(n.path, err))
 		return v
 	}
 	doc, err := parseNode(data)
@@ -70,6 +70,15 @@ func moduleValues(n *notes, data []byte, key string) (v sections) {
 	return v
 }
 
+// broken says where a file is broken.
+func broken(file string, err error) string {
+	text, is := strings.CutPrefix(message.Line(err.Error()), file+":")
+	if is && text != "" && text[0] >= '0' && text[0] <= '9' {
+		text = "line " + text
+	}
+	return "it is broken: " + strings.TrimSpace(text)
+}
+
 // parseNode parses YAML with its comments.
 func parseNode(data []byte) (doc *yaml.Node, err error) {
 	defer func() {
@@ -98,7 +107,7 @@ func printNode(file string, section *yaml.Node) ([]byte, error) {
 func treeValues(n *notes, data []byte, keys map[string]bool) []byte {
 	parsed, err := tree.ParseValues(n.path, data)
 	if err != nil {
-		n.add(Left, "it is broken: %s", strings.TrimPrefix(message.Line(err.Error()), n.path+":"))
+		n.add(Left, "%s", broken(n.path, err))
 		return nil
 	}
 	var wrong []string
@@ -156,7 +165,12 @@ func schemas(files map[string]oldFile, note func(p string) *notes) map[string][]
 			return nil, fmt.Errorf("%s was not brought over", other)
 		})
 		if err != nil {
-			n.add(Left, "the schema: %s", message.Cut(message.Line(err.Error()), 400))
+			text := strings.TrimPrefix(message.Line(err.Error()), "openapi/"+name+": ")
+			var wrong *values.SchemaError
+			if errors.As(err, &wrong) && len(wrong.Lines) > 0 && wrong.Lines[0] > 0 {
+				text = fmt.Sprintf("line %d: %s", wrong.Lines[0], text)
+			}
+			n.add(Left, "the schema: %s", message.Cut(text, 400))
 			continue
 		}
 		out[name] = f.data

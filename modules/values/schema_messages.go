@@ -166,6 +166,9 @@ func fieldErrors(errs field.ErrorList) []string {
 			break
 		}
 		detail := message.Line(e.Detail)
+		if detail == "" && e.Type == field.ErrorTypeRequired {
+			detail = MessageRequired
+		}
 		if _, after, ok := strings.Cut(" "+detail, " in body "); ok {
 			detail = after
 		}

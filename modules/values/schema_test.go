@@ -23,6 +23,7 @@ func TestParseSchemaErrors(t *testing.T) {
 		{"no map", `[a]`, "openapi/values.yaml: must be a map, not a list"},
 		{"no type", `{properties: {web: {properties: {a: {type: string}}}}}`, "openapi/values.yaml: not a structural schema: web: type must not be empty for specified object fields"},
 		{"no type of items", `{properties: {l: {type: array, items: {}}}}`, "openapi/values.yaml: not a structural schema: l[*]: type must not be empty for specified array items"},
+		{"a default without what is required", `{properties: {a: {type: object, default: {}, required: [b], properties: {b: {type: string}}}}}`, "openapi/values.yaml: a: default.b is required"},
 		{"no items", `{properties: {l: {type: array}}}`, "openapi/values.yaml: not a structural schema: l: items must be specified"},
 		{"unknown type", `{properties: {web: {type: objct}}}`, "openapi/values.yaml: web: type must be one of array, boolean, integer, number, object, string, or a list of them (nullable: true allows null)"},
 		{"root is no object", `{type: string}`, "openapi/values.yaml: type must be object at the root"},
