@@ -16,6 +16,9 @@ import (
 // whose, ?tail= how many, and with ?follow=true it goes on with those that come.
 const logsPath = "/v1/logs"
 
+// lastLines is how long a stop waits for a reader that stands still.
+const lastLines = time.Second
+
 // LogsOptions say which lines [Client.Logs] asks for.
 type LogsOptions struct {
 	// Module is whose; empty: all of the process.
@@ -37,13 +40,16 @@ func logs(stopping context.Context, o Options) http.HandlerFunc {
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		defer context.AfterFunc(stopping, cancel)()
 		follow := q.Get("follow") == "true"
 		control := http.NewResponseController(w)
 		if follow { // for as long as somebody reads
 			_ = control.SetReadDeadline(time.Time{})
 			_ = control.SetWriteDeadline(time.Time{})
 		}
+		defer context.AfterFunc(stopping, func() {
+			cancel()
+			_ = control.SetWriteDeadline(time.Now().Add(lastLines))
+		})()
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		w.WriteHeader(http.StatusOK)
 		_ = control.Flush()

@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -81,4 +83,40 @@ func TestFollowingLogsEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A reader that stands still, as a pager does, holds up no stop.
+func TestAReaderThatStandsStill(t *testing.T) {
+	o := options(t)
+	var wrote atomic.Int64
+	line := append(bytes.Repeat([]byte("x"), 64<<10), '\n')
+	o.Logs = func(ctx context.Context, _ string, _ int, _ bool) iter.Seq[[]byte] {
+		return func(yield func([]byte) bool) {
+			for ctx.Err() == nil && yield(line) {
+				wrote.Store(time.Now().UnixNano())
+			}
+		}
+	}
+	_, stop := start(t, o)
+	goOn, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = NewClient(ClientOptions{Socket: o.Socket}).Logs(t.Context(), LogsOptions{Follow: true}, func([]byte) error {
+			<-goOn
+			return nil
+		})
+	}()
+	for last := int64(-1); last != wrote.Load(); { // until the socket takes no more
+		last = wrote.Load()
+		time.Sleep(50 * time.Millisecond)
+	}
+	began := time.Now()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took >= stopWithin {
+		t.Errorf("the stop takes %v", took)
+	}
+	close(goOn)
+	<-done
 }

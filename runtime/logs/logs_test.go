@@ -3,6 +3,7 @@ package logs
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -137,4 +138,23 @@ func TestSlowReader(t *testing.T) {
 	if lines < 50 || lines > 20_000/perLine {
 		t.Errorf("%d lines of %d bytes are kept", lines, b.bytes)
 	}
+}
+
+// The limit is that of memory: short lines take more than their text.
+func TestShortLinesTakeMemoryToo(t *testing.T) {
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	b := New(Options{})
+	for n := range 60_000 {
+		write(b, fmt.Sprint(n%7), 0)
+	}
+	if took := int64(heap()) - int64(before); took < keep/2 || took > keep*3/2 {
+		t.Errorf("%d lines take %d bytes", len(texts(b, "", -1)), took)
+	}
+	runtime.KeepAlive(b)
 }
