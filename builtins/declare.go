@@ -61,7 +61,7 @@ func declareSpecs() []Spec {
 			Params: []Param{
 				{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
 				{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},
-				{Name: "verbs", Type: TypeStrings, Default: "None", Doc: "In grants: RBAC's verbs (get, list, create, patch, update, delete, …, \"*\"), apply (create and patch), or write (all that change objects). Status takes patch, an eviction delete."},
+				{Name: "verbs", Type: TypeStrings, Default: "None", Doc: "In grants: RBAC's verbs (get, list, create, patch, update, delete, …, \"*\"), apply (create and patch), or write (all that change objects). Status takes patch, an eviction delete. For v1 Pods also exec and logs, which \"*\" does not hold."},
 				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: the module's own namespace only; [\"*\"]: everywhere. Cluster-scoped kinds ignore it."},
 				{Name: "names", Type: TypeStrings, Default: "None", Doc: "Names of the objects; None: all. A grant with names, labels or owned does not allow lists."},
 				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Only objects with these labels: a dict of equal values, or the text kubectl takes. The object in the cluster must have them when it is read or written, and what is applied or created must bring them."},
@@ -230,7 +230,7 @@ func dnsLabel(name string, most int) error {
 
 // grantVerbs are RBAC's verbs for objects, and ours.
 var grantVerbs = [...]string{
-	"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*", "apply", "write",
+	"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*", "apply", "write", "exec", "logs",
 }
 
 func callGrant(c *call) (starlark.Value, error) {
@@ -254,6 +254,9 @@ func callGrant(c *call) (starlark.Value, error) {
 				hint = " (did you mean " + near + "?)"
 			}
 			return nil, fmt.Errorf("verbs: %q is no verb%s", clip(v), hint)
+		}
+		if slices.Contains(PodVerbs, v) && (g.APIVersion != "v1" || g.Kind != "Pod") {
+			return nil, fmt.Errorf(`verbs: %q is for Pods alone: grant("v1", "Pod", verbs = [%q])`, v, v)
 		}
 	}
 	if err := checkNamespaces(g.Namespaces); err != nil {

@@ -180,9 +180,10 @@ func Granted(grants []Grant, verb, apiVersion, kind string) bool {
 }
 
 // verbAllowed reports whether the granted verbs include the one that a call
-// needs: apply is create and patch, write is all that change objects.
+// needs: apply is create and patch, write is all that change objects, "*" all that are about
+// objects.
 func verbAllowed(verb string, granted []string) bool {
-	if contains(granted, "*") || contains(granted, verb) {
+	if contains(granted, verb) || contains(granted, "*") && !contains(PodVerbs, verb) {
 		return true
 	}
 	switch verb {

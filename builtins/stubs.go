@@ -119,7 +119,7 @@ func (t Type) python() string {
 		return "Callable | list[str] | str"
 	case TypeWakes:
 		return "Callable | str"
-	case TypeRef:
+	case TypeRef, TypePod:
 		return "dict | str"
 	case TypeConditions:
 		return "dict | list[dict]"

@@ -71,7 +71,9 @@ const (
 	TypeFilter   Type = "function, list of strings or jq program"
 	TypeWakes    Type = "function or \"all\""
 	TypeRef      Type = "object, dict or string"
-	TypeRetry    Type = "retry"
+	// TypePod names a Pod.
+	TypePod   Type = "string, object or dict"
+	TypeRetry Type = "retry"
 	// TypeConditions are named expressions.
 	TypeConditions Type = "dict or list of dicts"
 	TypeTime       Type = "time"
@@ -101,7 +103,7 @@ func (e EffectClass) String() string { return [...]string{"none", "read", "write
 // that knows them.
 func Table() []Spec {
 	return slices.Concat(
-		declareSpecs(), fileSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), configSpecs(), k8sReadSpecs(), k8sWriteSpecs(),
+		declareSpecs(), fileSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), configSpecs(), k8sReadSpecs(), podSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), gzipSpecs(), timeSpecs(), mathSpecs(),
 		semverSpecs(), namesSpecs(), envSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), jwtSpecs(), bcryptSpecs(), secretSpecs(), stateSpecs(), httpSpecs(), receiveSpecs(), desiredSpecs(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	startime "go.starlark.net/lib/time"
@@ -78,6 +79,9 @@ type World interface {
 	Request(ctx context.Context, method, path, body string, headers map[string]string) (Reply, error)
 	HTTP(host string, answer func(effect.Request) (Fetched, error))
 	Env(name, text string)
+	// AnswerExec has a function answer k8s.exec of hooks, AnswerLogs k8s.logs.
+	AnswerExec(answer func(effect.Exec) (Executed, error))
+	AnswerLogs(answer func(effect.LogQuery) ([]byte, error))
 	Sent() []SentMessage
 	// Plan says what a process would change that begins now.
 	// It has what [World.Start] would give it.
@@ -179,7 +183,7 @@ func testSpecs() []Spec {
 		spec("golden", "Compares a value, as YAML, with the golden file testdata/NAME.golden beside the test; `starling test -update` writes it. Fields that the API server makes up (uid, resourceVersion, creationTimestamp, managedFields) are left out.", callGolden,
 			Param{Name: "name", Type: TypeString, Doc: "Name of the file, without its end."},
 			Param{Name: "value", Type: TypeAny, Doc: "Plain data or an object; a text is compared as it is."}),
-	}, append(testAskSpecs(), testWorkloadSpecs()...)...)
+	}, slices.Concat(testAskSpecs(), testPodSpecs(), testWorkloadSpecs())...)
 }
 
 func worldDoes(do func(World, context.Context) error) func(*call, *Test) (starlark.Value, error) {

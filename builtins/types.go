@@ -54,7 +54,7 @@ func (t Type) check(v starlark.Value) error {
 		ok = callable || isString(v)
 	case TypeConditions:
 		ok = isList(v) || isDict(v)
-	case TypeRef:
+	case TypeRef, TypePod:
 		ok = isString(v) || isDict(v)
 	case TypeRetry:
 		_, ok = v.(*declared[Retry])

@@ -17,6 +17,7 @@ import (
 var verbs = map[string]string{
 	"k8s.get": "get", "k8s.list": "list", "k8s.secret": "get", "k8s.apply": "apply", "k8s.create": "create", "k8s.apply_set": "apply",
 	"k8s.patch": "patch", "k8s.status": "patch", "k8s.delete": "delete", "k8s.evict": "delete", "k8s.event": "create",
+	"k8s.exec": "exec", "k8s.logs": "logs",
 }
 
 // literal is a kind that is written out.
@@ -43,6 +44,8 @@ func objectsOf(name string, call *syntax.CallExpr) []literal {
 		return []literal{{"v1", "Secret", pos}}
 	case "k8s.event":
 		return []literal{{"v1", "Event", pos}}
+	case "k8s.exec", "k8s.logs":
+		return []literal{{"v1", "Pod", pos}}
 	case "k8s.apply", "k8s.create":
 		return identity(argument(call, 0, "obj"))
 	case "k8s.apply_set":

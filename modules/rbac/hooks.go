@@ -202,6 +202,11 @@ func (b *builder) grant(m *generation.Module, g builtins.Grant) {
 		if called.evict && r.group == "" && r.plural == "pods" && granted(verbs, "delete") {
 			b.add(namespace, Rule{Resource: "pods/eviction", Names: g.Names, Verbs: []string{"create"}, Why: why})
 		}
+		for _, verb := range g.Verbs {
+			if sub, is := containers[verb]; is {
+				b.add(namespace, Rule{Resource: sub.Resource, Names: g.Names, Verbs: sub.Verbs, Why: why})
+			}
+		}
 	}
 }
 
@@ -214,6 +219,13 @@ func (b *builder) approves(m *generation.Module, r resource, sub string, signers
 	default:
 		b.add("", Rule{Group: r.group, Resource: "signers", Names: signers, Verbs: []string{"approve"}, Why: []string{"certificate requests that " + m.Name + " approves"}})
 	}
+}
+
+// containers are the rights of verbs that RBAC knows as subresources of Pods. A command runs over
+// a WebSocket, which is a get, and since Kubernetes 1.35 must be allowed to create, too.
+var containers = map[string]Rule{
+	"exec": {Resource: "pods/exec", Verbs: []string{"create", "get"}},
+	"logs": {Resource: "pods/log", Verbs: []string{"get"}},
 }
 
 func granted(verbs []string, verb string) bool {
@@ -229,6 +241,8 @@ func verbsOf(g builtins.Grant, called calls) []string {
 			out = append(out, "create", "patch")
 		case "write":
 			out = append(out, "create", "patch", "delete")
+		case "exec", "logs":
+			out = append(out, "get") // the Pod is looked at first
 		default:
 			out = append(out, verb)
 		}

@@ -317,3 +317,33 @@ func TestDeletesThatWaitReadTheirObject(t *testing.T) {
 		}
 	}
 }
+
+// Questions to containers are separate rights, which "*" does not hold. The Pod is looked at first.
+func TestQuestionsToContainers(t *testing.T) {
+	read, err := tree.Read(fstest.MapFS{
+		"a/module.star": {Data: []byte(`module(grants = [
+    grant("v1", "Pod", verbs = ["exec"], names = ["db-0"]),
+    grant("v1", "Pod", verbs = ["logs"], namespaces = ["web"]),
+    grant("v1", "Pod", verbs = ["*"], namespaces = ["all"]),
+])
+`)},
+	}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := print(t, Options{Tree: read})
+	for _, want := range []string{
+		"resources: [pods]\n  resourceNames: [db-0]\n  verbs: [get]",
+		"resources: [pods/exec]\n  resourceNames: [db-0]\n  verbs: [get, create]",
+		"resources: [pods]\n  verbs: [get]",
+		"resources: [pods/log]\n  verbs: [get]",
+		"resources: [pods]\n  verbs: [\"*\"]",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "pods/"); n != 2 {
+		t.Errorf("%d rights on subresources of Pods, want 2:\n%s", n, text)
+	}
+}

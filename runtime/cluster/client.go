@@ -55,6 +55,7 @@ type Client struct {
 	manager   string
 	log       zerolog.Logger
 	rest      *rest.RESTClient
+	streams   http.RoundTripper // of HTTP/1.1, of which a connection can become a WebSocket
 	dynamic   dynamic.Interface
 	discovery *discoveryCache
 	mapper    *mapper
@@ -109,6 +110,11 @@ func New(o Options) (*Client, error) {
 
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
+		return nil, fmt.Errorf("cannot set up the connection to %s: %w", cfg.Host, err)
+	}
+	old := rest.CopyConfig(cfg)
+	old.NextProtos = []string{"http/1.1"}
+	if c.streams, err = rest.TransportFor(old); err != nil {
 		return nil, fmt.Errorf("cannot set up the connection to %s: %w", cfg.Host, err)
 	}
 	raw := rest.CopyConfig(cfg)
@@ -170,4 +176,5 @@ func (c *Client) Refresh() {
 // Close closes the connections that are idle. Requests that are under way go on.
 func (c *Client) Close() {
 	utilnet.CloseIdleConnectionsFor(c.rest.Client.Transport)
+	utilnet.CloseIdleConnectionsFor(c.streams)
 }

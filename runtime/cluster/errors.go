@@ -138,6 +138,9 @@ func (c *Client) describe(err error, a action) string {
 			return fmt.Sprintf("not allowed to %s %s %s: give Starling's ServiceAccount this right (apiGroups: [%q], resources: [%q], verbs: [%q]; it acts as %s)",
 				m[2], m[3], where, m[4], m[3], m[2], m[1])
 		}
+		if a.word == "exec in" && strings.HasSuffix(strings.TrimSpace(status.Message), "is forbidden:") { // it names no right
+			return fmt.Sprintf("not allowed to create pods/exec in namespace %s: give Starling's ServiceAccount this right, beside get", a.ref.Namespace)
+		}
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("cannot %s: the API server at %s does not accept our credentials: renew the token or certificate", a, c.config.Host)
 	case apierrors.IsConflict(err):

@@ -82,6 +82,14 @@ func (i Instance) LivesIn(ref Ref) bool {
 	return i.Namespace != "" && ref.APIVersion == "v1" && ref.Kind == "Namespace" && ref.Name == i.Namespace
 }
 
+// RunsIn reports whether a Pod runs Starling itself: it is in the operator's namespace, and has the
+// label of the Deployment that is shipped. A module that could run commands there could read all
+// that the instance keeps.
+func (i Instance) RunsIn(pod map[string]any) bool {
+	metadata, _ := pod["metadata"].(map[string]any)
+	return i.Namespace != "" && metadata["namespace"] == i.Namespace && texts(metadata["labels"])["app.kubernetes.io/name"] == "starling"
+}
+
 // serviceAccount names, as an annotation of a Secret, whose token it holds.
 const serviceAccount = "kubernetes.io/service-account.name"
 

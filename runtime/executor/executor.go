@@ -46,7 +46,7 @@ type Watches interface {
 	Kick()
 }
 
-// Options configures an [Executor]. All fields but Env, Random, Twice, Record, Mark and Charge are required.
+// Options configures an [Executor]. All fields but Pods, Env, Random, Twice, Record, Mark and Charge are required.
 type Options struct {
 	Client   *cluster.Client
 	Writer   *cluster.Writer
@@ -60,6 +60,8 @@ type Options struct {
 	Instance effect.Instance
 	// HTTP answers http.get.
 	HTTP builtins.Fetcher
+	// Pods asks containers; nil: nobody answers.
+	Pods builtins.Pods
 	// Env looks up an environment variable for a hook; nil: none may be read.
 	Env func(name string) (string, error)
 	// Random returns where the random values of a run come from; nil: from the
@@ -145,7 +147,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		Snapshots: snapshots, Lacking: lacking, Synced: a.Synced, Unsynced: a.Unsynced, Unserved: a.Unserved, Attempt: a.Attempt, Failed: a.Failed, Now: a.Now,
 		Namespace: a.Namespace, Instance: x.o.Instance, Config: a.Config, State: a.State, Switches: a.Switches,
 		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup, Gone: a.Object != nil,
-		Random: random, HTTP: x.o.HTTP, Env: x.o.Env, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
+		Random: random, HTTP: x.o.HTTP, Pods: x.o.Pods, Env: x.o.Env, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
 		Scope: func(apiVersion, kind string) (bool, error) {
 			m, err := x.o.Client.Mapping(ctx, apiVersion, kind)
 			return m.Namespaced, err

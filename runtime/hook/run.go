@@ -65,6 +65,8 @@ type Request struct {
 	Random io.Reader
 	// HTTP makes the requests of http.get; nil: none are made.
 	HTTP builtins.Fetcher
+	// Pods asks containers; nil: nobody answers.
+	Pods builtins.Pods
 	// Env looks up an environment variable; nil: none may be read.
 	Env func(name string) (string, error)
 	// Secrets returns texts of the values and of State that earlier runs have set as
@@ -148,12 +150,15 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 	if r.HTTP != nil {
 		r.HTTP = waitingFetcher{r.HTTP, &waited}
 	}
+	if r.Pods != nil {
+		r.Pods = waitingPods{r.Pods, &waited}
+	}
 	run := &builtins.Run{
 		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global,
 		Namespace: r.Namespace, Instance: r.Instance, Now: r.Now, Grants: r.Module.Decl.Grants, Labels: r.Module.Decl.Labels,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
 		Enabled: r.Switches, State: r.State, Key: r.Key, Cleanup: r.Cleanup,
-		Random: r.Random, HTTP: r.HTTP, Env: r.Env, Hosts: r.Module.Decl.Hosts, MayConfigure: r.Module.Decl.Config, Free: r.Hook.Free,
+		Random: r.Random, HTTP: r.HTTP, Pods: r.Pods, Env: r.Env, Hosts: r.Module.Decl.Hosts, MayConfigure: r.Module.Decl.Config, Free: r.Hook.Free,
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
 		Events: r.Events, Snapshots: r.Snapshots, Lacking: r.Lacking, Asked: asked, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,

@@ -41,3 +41,20 @@ func (f waitingFetcher) Gather(ctx context.Context, requests []effect.Request, p
 	defer f.waiting.since(time.Now())
 	return f.Fetcher.Gather(ctx, requests, parallel)
 }
+
+type waitingPods struct {
+	builtins.Pods
+	waiting *waiting
+}
+
+// Exec runs a command.
+func (p waitingPods) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
+	defer p.waiting.since(time.Now())
+	return p.Pods.Exec(ctx, e)
+}
+
+// Logs reads a log.
+func (p waitingPods) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
+	defer p.waiting.since(time.Now())
+	return p.Pods.Logs(ctx, q)
+}

@@ -20,10 +20,34 @@ type fetcher struct {
 
 // Gather implements [builtins.Fetcher].
 func (f fetcher) Gather(ctx context.Context, requests []effect.Request, parallel int) []builtins.Gathered {
-	if h, is := ctx.Value(hookKey{}).(*generation.Hook); is {
-		defer f.marks.aside(h.ID, h.Digest)()
-	}
+	defer f.marks.waits(ctx)()
 	return f.Fetcher.Gather(ctx, requests, parallel)
+}
+
+// pods does the same while the hook waits for a container.
+type pods struct {
+	builtins.Pods
+	marks *Marks
+}
+
+// Exec implements [builtins.Pods].
+func (p pods) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
+	defer p.marks.waits(ctx)()
+	return p.Pods.Exec(ctx, e)
+}
+
+// Logs implements [builtins.Pods].
+func (p pods) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
+	defer p.marks.waits(ctx)()
+	return p.Pods.Logs(ctx, q)
+}
+
+// waits says that the run that ctx belongs to only waits, until back is called.
+func (m *Marks) waits(ctx context.Context) (back func()) {
+	if h, is := ctx.Value(hookKey{}).(*generation.Hook); is {
+		return m.aside(h.ID, h.Digest)
+	}
+	return func() {}
 }
 
 // aside says that one run of something only waits, until back is called. A mark of which all

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
 )
 
 // A process that is killed while a hook waits for a server has nothing against the hook.
@@ -87,5 +91,39 @@ func BenchmarkMarkAside(b *testing.B) {
 	}
 	for b.Loop() {
 		m.aside("web/a", "code")()
+	}
+}
+
+// watched looks at the marks while it answers.
+type watched struct{ look func() }
+
+func (w watched) Exec(context.Context, effect.Exec) (builtins.Executed, error) {
+	w.look()
+	return builtins.Executed{}, nil
+}
+
+func (w watched) Logs(context.Context, effect.LogQuery) ([]byte, error) {
+	w.look()
+	return nil, nil
+}
+
+// A hook that waits for a container is not marked meanwhile.
+func TestAHookThatWaitsForAContainerIsNotMarked(t *testing.T) {
+	m := open(t, t.TempDir())
+	if err := m.begin("web/a", "code"); err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	p := pods{marks: m, Pods: watched{func() {
+		looked++
+		if left, err := readMarks(m.book.path); err != nil || left[markOf("web/a", "code")] {
+			t.Errorf("%v %v, want it unmarked", left, err)
+		}
+	}}}
+	ctx := context.WithValue(t.Context(), hookKey{}, &generation.Hook{ID: "web/a", Digest: "code"})
+	_, err1 := p.Exec(ctx, effect.Exec{})
+	_, err2 := p.Logs(ctx, effect.LogQuery{})
+	if left, err := readMarks(m.book.path); err1 != nil || err2 != nil || looked != 2 || err != nil || !left[markOf("web/a", "code")] {
+		t.Errorf("%v, %v, %v: looked %d times, left %v", err1, err2, err, looked, left)
 	}
 }

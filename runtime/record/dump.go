@@ -94,11 +94,7 @@ func (r *Record) Dump() (*Dump, error) {
 			if err := c.read(a.data, &one.Answer); err != nil {
 				return nil, err
 			}
-			if f, ok := one.Answer.(map[string]any); ok && a.Verb == "http" {
-				body, _ := f["body"].([]byte)
-				f["body"] = string(body)
-			}
-			one.Answer = m.Plain(one.Answer)
+			one.Answer = m.Plain(shownAnswer(a.Verb, one.Answer))
 		}
 		out.Reads = append(out.Reads, one)
 	}

@@ -241,8 +241,11 @@ func (p *packer) reads(tx *tx, t *Trace) ([]read, error) {
 			continue
 		}
 		answer := r.answer
-		if f, ok := answer.(builtins.Fetched); ok {
-			answer = fetched{f.Status, f.Headers, f.Body}
+		switch a := answer.(type) {
+		case builtins.Fetched:
+			answer = fetched{a.Status, a.Headers, a.Body}
+		case builtins.Executed:
+			answer = executed{a.Code, a.Stdout, a.Stderr}
 		}
 		var err error
 		if one.Answer, err = p.part(tx, answer); err != nil {

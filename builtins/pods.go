@@ -1,0 +1,301 @@
+package builtins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// Questions to containers: k8s.exec runs a command, k8s.logs reads a log. Both look at the Pod
+// first, so that grants, errors and simulated clusters go by the Pod that is there.
+
+// Pods asks the containers of Pods. An error that the Pod, its node or the command may cause is a
+// [NoAnswerError], or Unreadable as those of [Reader]. Errors need not name the Pod.
+type Pods interface {
+	// Exec runs a command and waits for its end.
+	Exec(ctx context.Context, e effect.Exec) (Executed, error)
+	// Logs returns the log of a container.
+	Logs(ctx context.Context, q effect.LogQuery) ([]byte, error)
+}
+
+// Executed is a command that has ended.
+type Executed struct {
+	Code           int
+	Stdout, Stderr []byte
+}
+
+// PodVerbs are verbs of grants for questions to containers: RBAC knows them as subresources of Pods,
+// and "*" does not hold them.
+var PodVerbs = []string{"exec", "logs"}
+
+const (
+	// defaultExecTimeout is timeout= of k8s.exec and of k8s.logs.
+	defaultExecTimeout = 10 * time.Second
+	// defaultOutput is max_bytes= of both.
+	defaultOutput = 1 << 20
+	// maxArgv bounds argv, in bytes: it is a part of a URL.
+	maxArgv = 8 << 10
+	// maxTail bounds tail=.
+	maxTail = 1_000_000
+	// defaultContainer is the annotation of a Pod that names the container which kubectl asks.
+	defaultContainer = "kubectl.kubernetes.io/default-container"
+)
+
+func podSpecs() []Spec {
+	params := func(more ...Param) []Param {
+		return append(append([]Param{{Name: "pod", Type: TypePod, Doc: "Name of the Pod, or the Pod: an object, or a dict with name and namespace (these may be under metadata)."}}, more...),
+			Param{Name: "container", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the container; None: that of the annotation " + defaultContainer + ", or the only one."},
+			Param{Name: "namespace", Type: TypeString, Default: "None", Keyword: true, Doc: "Namespace of a Pod that is given by its name; None: the module's, in global hooks the operator's."},
+			Param{Name: "timeout", Type: TypeDuration, Default: `"10s"`, Keyword: true, Doc: "How long it may take, at most 5m; the run has its own limit, timeout= of hook."},
+			Param{Name: "max_bytes", Type: TypeInt, Default: "1048576", Keyword: true, Doc: "How much may come, at most 32 MiB."})
+	}
+	return []Spec{
+		{Name: "k8s.exec", Phases: PhaseRun, Effect: EffectRead, call: callExec,
+			Returns: "what came of it, frozen: .ok (whether it has ended with 0), .code (its exit code, or None), .error (why there is no exit code, or None), .stdout and .stderr (text), .bytes (stdout as it came), .json() (what stdout holds)",
+			Doc:     "Runs a command in a container, at once: a run that fails later, or is repeated, has run it all the same. A command that fails, a Pod that is not there or goes away, more output than max_bytes and no end within the timeout are no errors: .code and .error say it. After the timeout nobody listens any more, and the command may go on; argv = [\"timeout\", \"10\", …] ends it. From the simulated cluster of a command nothing is run. Needs a grant of exec on Pods, which \"*\" does not hold; Pods of Starling itself are refused.",
+			Params: append(params(Param{Name: "argv", Type: TypeStrings, Doc: "The command and its arguments, at most 8 KiB; no shell looks at them. The API server's audit log shows them: a secret goes through stdin."}),
+				Param{Name: "stdin", Type: TypeSecretText, Default: "None", Keyword: true, Doc: "The input of the command, at most 32 MiB; None: it has none."})},
+		{Name: "k8s.logs", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callLogs,
+			Returns: "the log, a text",
+			Doc:     "Reads the log of a container, as it is now. A Pod that is not there, a container that has not started, and a log larger than max_bytes are errors unless default is given. From the simulated cluster of a command no log is read. Needs a grant of logs on Pods, which \"*\" does not hold; Pods of Starling itself are refused.",
+			Params: append(params(),
+				Param{Name: "tail", Type: TypeInt, Default: "None", Keyword: true, Doc: "How many of the last lines, at least 1; None: all."},
+				Param{Name: "since", Type: TypeDuration, Default: "None", Keyword: true, Doc: "How far back, in whole seconds; None: from the beginning."},
+				Param{Name: "previous", Type: TypeBool, Default: "False", Keyword: true, Doc: "Reads the log of the container before its last restart."},
+				Param{Name: "default", Type: TypeAny, Default: "None", Keyword: true, Doc: "The result when there is no log; not given: that is an error. Without a grant it stays an error."})},
+	}
+}
+
+func callExec(c *call) (starlark.Value, error) {
+	e := effect.Exec{Argv: c.strings("argv")}
+	if err := checkArgv(e.Argv); err != nil {
+		return nil, fmt.Errorf("argv: %w", err)
+	}
+	if c.arg("stdin") != nil {
+		e.Stdin = []byte(c.text("stdin"))
+	}
+	if len(e.Stdin) > maxText {
+		return nil, fmt.Errorf("stdin: is larger than %d MiB", maxText>>20)
+	}
+	var err error
+	if e.Timeout, e.MaxBytes, err = c.podLimits(); err != nil {
+		return nil, err
+	}
+	var got Executed
+	if e.Pod, e.Container, err = c.pod("exec", "exec in"); err == nil {
+		got, err = c.pods().Exec(c.run.context(), e)
+		err = of(e.Pod, err)
+	}
+	switch {
+	case Unanswered(err):
+		return &execution{err: err.Error()}, nil
+	case err != nil:
+		return nil, err
+	}
+	return &execution{code: got.Code, stdout: string(got.Stdout), stderr: string(got.Stderr)}, c.room(len(got.Stdout) + len(got.Stderr))
+}
+
+// TooMuchOutput is the error about a command that writes more than it may.
+func TooMuchOutput(most int) error {
+	return &NoAnswerError{fmt.Sprintf("the output is larger than max_bytes, %d; nobody listens any more, and the command may go on", most)}
+}
+
+// TooLargeLog is the error about a log that is larger than it may be.
+func TooLargeLog(most int) error {
+	return &NoAnswerError{fmt.Sprintf("the log is larger than max_bytes, %d; tail= asks for its last lines, since= for its latest", most)}
+}
+
+// of says of which Pod an error is.
+func of(pod effect.Ref, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", pod, err)
+}
+
+// checkArgv refuses what no container could run. Its errors show nothing of it.
+func checkArgv(argv []string) error {
+	size := 0
+	for _, arg := range argv {
+		if strings.ContainsRune(arg, 0) {
+			return errors.New("an argument holds a NUL")
+		}
+		size += len(arg) + 1
+	}
+	switch {
+	case len(argv) == 0 || argv[0] == "":
+		return errors.New(`names no command; write ["df", "-h"]`)
+	case size > maxArgv:
+		return fmt.Errorf("is longer than %d KiB; what is long goes through stdin", maxArgv>>10)
+	}
+	return nil
+}
+
+func callLogs(c *call) (starlark.Value, error) {
+	q := effect.LogQuery{Previous: c.boolOr("previous", false), Since: c.durationOr("since", 0)}
+	if c.arg("tail") != nil {
+		if q.Tail = c.intOr("tail", 0); q.Tail < 1 || q.Tail > maxTail {
+			return nil, fmt.Errorf("tail: %d is not between 1 and %d", q.Tail, maxTail)
+		}
+	}
+	if c.arg("since") != nil && (q.Since < time.Second || q.Since%time.Second != 0) {
+		return nil, fmt.Errorf("since: %s is no number of whole seconds, at least 1", q.Since)
+	}
+	var err error
+	if q.Timeout, q.MaxBytes, err = c.podLimits(); err != nil {
+		return nil, err
+	}
+	var text []byte
+	if q.Pod, q.Container, err = c.pod("logs", "read the log of"); err == nil {
+		text, err = c.pods().Logs(c.run.context(), q)
+		err = of(q.Pod, err)
+	}
+	switch {
+	case c.arg("default") != nil && Unanswered(err):
+		return c.arg("default"), nil
+	case errors.Is(err, errNoPods):
+		return nil, fmt.Errorf("%w; default= says what holds then", err)
+	case err != nil:
+		return nil, err
+	}
+	return starlark.String(strings.ToValidUTF8(string(text), "\uFFFD")), c.room(len(text))
+}
+
+// podLimits reads timeout and max_bytes.
+func (c *call) podLimits() (timeout time.Duration, most int, err error) {
+	timeout, most = c.durationOr("timeout", defaultExecTimeout), c.intOr("max_bytes", defaultOutput)
+	switch {
+	case timeout <= 0 || timeout > maxHTTPTimeout:
+		return 0, 0, fmt.Errorf("timeout: %s is not between 0 and %s", timeout, maxHTTPTimeout)
+	case most < 1 || most > maxText:
+		return 0, 0, fmt.Errorf("max_bytes: %d is not between 1 and %d", most, maxText)
+	}
+	return timeout, most, nil
+}
+
+// pod looks at the Pod that is asked, and returns which container of it; verb is the grant's.
+func (c *call) pod(verb, word string) (ref effect.Ref, container string, err error) {
+	if c.arg("container") != nil {
+		container = c.str("container")
+		if err := dnsLabel(container, 63); err != nil {
+			return ref, "", fmt.Errorf("container: %w", err)
+		}
+	}
+	given, err := c.podRef()
+	if err != nil {
+		return ref, "", fmt.Errorf("pod: %w", err)
+	}
+	ref, namespaced, err := c.ref(given)
+	if err != nil {
+		return ref, "", err
+	}
+	guard, err := c.guard(verb, word, ref, namespaced, nil)
+	if err != nil {
+		return ref, "", err
+	}
+	if c.run.Reader == nil {
+		return ref, "", errors.New("the cluster cannot be read here")
+	}
+	m, err := c.run.Reader.Get(c.run.context(), ref)
+	switch {
+	case err != nil:
+		return ref, "", err
+	case m == nil:
+		return ref, "", &NoAnswerError{ref.String() + " is not there"}
+	case !c.run.Free && c.run.Instance.RunsIn(m):
+		return ref, "", c.notCovered(word, ref)
+	case !guard.Passes(m):
+		return ref, "", finalf("%s", guard.Refused)
+	}
+	container, err = containerOf(m, container)
+	if err != nil {
+		return ref, "", fmt.Errorf("%s: %w", ref, err)
+	}
+	return ref, container, nil
+}
+
+// podRef reads pod and namespace.
+func (c *call) podRef() (effect.Ref, error) {
+	ref := effect.Ref{APIVersion: "v1", Kind: "Pod", Namespace: c.str("namespace")}
+	if name, is := c.arg("pod").(starlark.String); is {
+		ref.Name = string(name)
+		return ref, nil
+	}
+	if c.arg("namespace") != nil {
+		return ref, errors.New("the Pod says its namespace; leave namespace out")
+	}
+	plain, err := object.ToPlain(c.arg("pod"))
+	if err != nil {
+		return ref, err
+	}
+	m := plain.(map[string]any) // as its type was checked
+	if kind, named := m["kind"].(string); named && kind != ref.Kind {
+		return ref, fmt.Errorf("got a %s, want a Pod", clip(kind))
+	}
+	if metadata, nested := m["metadata"].(map[string]any); nested {
+		m = metadata
+	}
+	name, named := m["name"].(string)
+	namespace, placed := m["namespace"].(string)
+	if !named || !placed && m["namespace"] != nil {
+		return ref, errors.New("it has no name, or one that is no text")
+	}
+	ref.Name, ref.Namespace = name, namespace
+	return ref, nil
+}
+
+// containerOf is the container of a Pod that is asked; "" means that none is named. One that the
+// Pod does not have may come, as ephemeral ones do.
+func containerOf(pod map[string]any, name string) (string, error) {
+	spec, _ := pod["spec"].(map[string]any)
+	var all, main []string
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		containers, _ := spec[list].([]any)
+		for _, one := range containers {
+			one, _ := one.(map[string]any)
+			if text, _ := one["name"].(string); text != "" {
+				all = append(all, text)
+			}
+		}
+		if main == nil {
+			main = slices.Clone(all)
+		}
+	}
+	if name == "" {
+		metadata, _ := pod["metadata"].(map[string]any)
+		annotations, _ := metadata["annotations"].(map[string]any)
+		name, _ = annotations[defaultContainer].(string)
+	}
+	switch {
+	case name == "" && len(main) == 1:
+		return main[0], nil
+	case name == "":
+		return "", fmt.Errorf("container: it has %d; name one: %s", len(main), strings.Join(main, ", "))
+	case !slices.Contains(all, name):
+		return "", &NoAnswerError{fmt.Sprintf("it has no container %q, but %s", clip(name), strings.Join(all, ", "))}
+	}
+	return name, nil
+}
+
+// pods are asked. Nobody answers where there is no cluster, or a simulated one.
+func (c *call) pods() Pods {
+	if c.run.Pods == nil {
+		return noPods{}
+	}
+	return c.run.Pods
+}
+
+type noPods struct{}
+
+var errNoPods error = &NoAnswerError{"no container answers in a simulated cluster"}
+
+func (noPods) Exec(context.Context, effect.Exec) (Executed, error)   { return Executed{}, errNoPods }
+func (noPods) Logs(context.Context, effect.LogQuery) ([]byte, error) { return nil, errNoPods }

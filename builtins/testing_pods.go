@@ -1,0 +1,121 @@
+package builtins
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+func testPodSpecs() []Spec {
+	spec := func(name, doc, fn string, do func(*call, *Test) (starlark.Value, error)) Spec {
+		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: EffectWrite, Doc: doc,
+			Params: []Param{{Name: "fn", Type: TypeFunction, Doc: fn}},
+			call:   func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
+	}
+	return []Spec{
+		spec("exec", "Has a function answer k8s.exec of hooks. A Pod that is not in the test's cluster, or lacks the container, is not asked.",
+			"Takes a command with .pod (the Pod's name), .namespace, .container, .argv and .stdin (text, or None); returns stdout as a text, bytes, or data that becomes JSON, or (code, stdout), or (code, stdout, stderr); or None: the connection ends before the command does.", callTestExec),
+		spec("logs", "Has a function answer k8s.logs of hooks. A Pod that is not in the test's cluster, or lacks the container, is not asked.",
+			"Takes a question with .pod (the Pod's name), .namespace, .container, .tail (or None), .since (seconds, or None) and .previous; returns the log as a text or bytes; or None: there is no log.", callTestLogs),
+	}
+}
+
+// asksPod calls the function of a test about a container.
+func (c *call) asksPod(pod effect.Ref, container string, more starlark.StringDict) (starlark.Value, error) {
+	more["pod"], more["namespace"], more["container"] = starlark.String(pod.Name), starlark.String(pod.Namespace), starlark.String(container)
+	// The test waits in its own call meanwhile.
+	thread := &starlark.Thread{Name: c.spec.Name}
+	Attach(thread, c.ctx)
+	return starlark.Call(thread, c.arg("fn"), starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("question"), more)}, nil)
+}
+
+func callTestExec(c *call, t *Test) (starlark.Value, error) {
+	t.World.AnswerExec(func(e effect.Exec) (Executed, error) {
+		argv := make([]any, len(e.Argv))
+		for i, arg := range e.Argv {
+			argv[i] = arg
+		}
+		stdin := starlark.Value(starlark.None)
+		if e.Stdin != nil {
+			stdin = starlark.String(strings.ToValidUTF8(string(e.Stdin), "\uFFFD"))
+		}
+		v, err := c.asksPod(e.Pod, e.Container, starlark.StringDict{"argv": object.FromPlain(argv), "stdin": stdin})
+		if err != nil {
+			return Executed{}, err
+		}
+		out, err := executedOf(v)
+		if err == nil && len(out.Stdout)+len(out.Stderr) > e.MaxBytes {
+			return Executed{}, TooMuchOutput(e.MaxBytes)
+		}
+		return out, err
+	})
+	return nil, nil
+}
+
+// executedOf reads what the function of t.exec has returned.
+func executedOf(v starlark.Value) (out Executed, err error) {
+	if v == starlark.None {
+		return out, &NoAnswerError{"the connection ended before the command: the function of t.exec returned None"}
+	}
+	var stderr starlark.Value
+	if parts, ok := v.(starlark.Tuple); ok {
+		if len(parts) != 2 && len(parts) != 3 {
+			return out, errors.New("t.exec: the function returned a tuple that is neither (code, stdout) nor (code, stdout, stderr)")
+		}
+		if out.Code, err = starlark.AsInt32(parts[0]); err != nil {
+			return out, fmt.Errorf("t.exec: code: %w", err)
+		}
+		if len(parts) == 3 {
+			stderr = parts[2]
+		}
+		v = parts[1]
+	}
+	if out.Stdout, err = outputOf(v); err == nil && stderr != nil {
+		out.Stderr, err = outputOf(stderr)
+	}
+	if err != nil {
+		return out, fmt.Errorf("t.exec: %w", err)
+	}
+	return out, nil
+}
+
+// outputOf is bytes as they are, a text, and all else as JSON.
+func outputOf(v starlark.Value) ([]byte, error) {
+	if raw, is := v.(starlark.Bytes); is {
+		return []byte(raw), nil
+	}
+	text, err := bodyText(v)
+	return []byte(text), err
+}
+
+func callTestLogs(c *call, t *Test) (starlark.Value, error) {
+	t.World.AnswerLogs(func(q effect.LogQuery) ([]byte, error) {
+		given := func(n int) starlark.Value {
+			if n == 0 {
+				return starlark.None
+			}
+			return starlark.MakeInt(n)
+		}
+		v, err := c.asksPod(q.Pod, q.Container, starlark.StringDict{"tail": given(q.Tail), "since": given(int(q.Since.Seconds())), "previous": starlark.Bool(q.Previous)})
+		switch {
+		case err != nil:
+			return nil, err
+		case v == starlark.None:
+			return nil, &NoAnswerError{"there is no log: the function of t.logs returned None"}
+		case !isText(v):
+			return nil, fmt.Errorf("t.logs: the function returned %s, want %s or None", v.Type(), TypeText)
+		}
+		text, _ := openText(v)
+		if len(text) > q.MaxBytes {
+			return nil, TooLargeLog(q.MaxBytes)
+		}
+		return []byte(text), nil
+	})
+	return nil, nil
+}

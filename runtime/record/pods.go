@@ -1,0 +1,78 @@
+package record
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// Questions to containers, in a run and in its replay.
+
+// Exec implements [builtins.Pods].
+func (p *tapPods) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
+	got, err := p.request.Pods.Exec(ctx, e)
+	(*Trace)(p).note(execQuestion(e), got, err, 1+(len(got.Stdout)+len(got.Stderr))>>10)
+	return got, err
+}
+
+// Logs implements [builtins.Pods].
+func (p *tapPods) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
+	text, err := p.request.Pods.Logs(ctx, q)
+	(*Trace)(p).note(logsQuestion(q), text, err, 1+len(text)>>10)
+	return text, err
+}
+
+// Exec implements [builtins.Pods]. Nothing is run.
+func (w *world) Exec(_ context.Context, e effect.Exec) (builtins.Executed, error) {
+	var x executed
+	err := w.ask(execQuestion(e), &x)
+	return builtins.Executed{Code: x.Code, Stdout: x.Stdout, Stderr: x.Stderr}, err
+}
+
+// Logs implements [builtins.Pods].
+func (w *world) Logs(_ context.Context, q effect.LogQuery) (text []byte, err error) {
+	return text, w.ask(logsQuestion(q), &text)
+}
+
+// execQuestion holds of an input no more than its digest.
+func execQuestion(e effect.Exec) question {
+	argv := make([]any, len(e.Argv))
+	for i, arg := range e.Argv {
+		argv[i] = arg
+	}
+	rest := map[string]any{"argv": argv, "maxBytes": int64(e.MaxBytes)}
+	if e.Stdin != nil {
+		rest["stdin"] = digestOf(e.Stdin)
+	}
+	return question{Verb: "exec", About: fmt.Sprintf("%q in %s, container %s", e.Argv[0], e.Pod, e.Container), Rest: rest}
+}
+
+func logsQuestion(q effect.LogQuery) question {
+	return question{Verb: "logs", About: fmt.Sprintf("%s, container %s", q.Pod, q.Container), Rest: map[string]any{
+		"tail": int64(q.Tail), "since": q.Since.String(), "previous": q.Previous, "maxBytes": int64(q.MaxBytes),
+	}}
+}
+
+// executed is a [builtins.Executed].
+type executed struct {
+	Code   int    `cbor:"code"`
+	Stdout []byte `cbor:"stdout,omitempty"`
+	Stderr []byte `cbor:"stderr,omitempty"`
+}
+
+// shownAnswer is an answer with text where it holds bytes.
+func shownAnswer(verb string, answer any) any {
+	if log, is := answer.([]byte); is && verb == "logs" {
+		return string(log)
+	}
+	m, _ := answer.(map[string]any)
+	for _, key := range map[string][]string{"http": {"body"}, "exec": {"stdout", "stderr"}}[verb] {
+		if m != nil {
+			data, _ := m[key].([]byte)
+			m[key] = string(data)
+		}
+	}
+	return answer
+}
