@@ -21,6 +21,60 @@ var has = regexp.MustCompile(`^(! *)?values::array_has "?global\.enabledModules"
 // required is a script that says true if some modules are on, and else false.
 var required = regexp.MustCompile(`^if (.+?) *; *then\necho ["']?true["']?` + says + `\nelse\necho ["']?false["']?` + says + `\nfi$`)
 
+// guard is a call of the library of Deckhouse that switches the module off, or ends the script.
+var guard = regexp.MustCompile(`^enabled::(disable_module_if_cluster_is_not_bootstraped|disable_module_in_kubernetes_versions_less_than|fail_if_values_are_not_set) *(.*)$`)
+
+var (
+	globalPaths = regexp.MustCompile(`^"?global(\.[A-Za-z0-9]+)+"?( "?global(\.[A-Za-z0-9]+)+"?)*$`)
+	oldVersion  = regexp.MustCompile(`^"?1\.([12]?[0-9])(\.[0-9]+)?"?$`) // older than all that Starling runs on
+)
+
+// condition is a global value that must be true, or only there.
+type condition struct {
+	path   string
+	isTrue bool
+}
+
+// text is what def enabled() says of a condition. It waits, and does not switch the module off, as the
+// script did: nothing is uninstalled because the hook that sets the value is not written.
+func (c condition) text() string {
+	if c.isTrue {
+		return "    if values.get(" + starlark(c.path) + ") != True:\n        return waiting(" + starlark(c.path+" is not true") + ")\n"
+	}
+	return "    if values.get(" + starlark(c.path) + ") == None:\n        return waiting(" + starlark(c.path+" is not set") + ")\n"
+}
+
+// guards takes the guards at the beginning of a script apart: conditions, and the script without them.
+// ok is false for a guard that is not understood.
+func guards(source string) (conditions []condition, rest string, ok bool) {
+	var kept strings.Builder
+	begun := false
+	for line := range strings.Lines(source) {
+		text := strings.TrimSpace(line)
+		m := guard.FindStringSubmatch(text)
+		if m == nil {
+			kept.WriteString(line)
+			begun = begun || !noise.MatchString(text)
+			continue
+		}
+		argument := strings.TrimSpace(m[2])
+		switch {
+		case begun:
+			return nil, "", false
+		case m[1] == "disable_module_if_cluster_is_not_bootstraped" && argument == "":
+			conditions = append(conditions, condition{"global.clusterIsBootstrapped", true})
+		case m[1] == "disable_module_in_kubernetes_versions_less_than" && oldVersion.MatchString(argument):
+		case m[1] == "fail_if_values_are_not_set" && globalPaths.MatchString(argument):
+			for _, p := range strings.Fields(argument) {
+				conditions = append(conditions, condition{strings.Trim(p, `"`), false})
+			}
+		default:
+			return nil, "", false
+		}
+	}
+	return conditions, kept.String(), true
+}
+
 // requirements are what module(requires=) says for a script that says true by which modules are on; nil
 // where it decides by anything else.
 func requirements(source string) (names []string) {
@@ -55,18 +109,26 @@ func requirements(source string) (names []string) {
 	return names
 }
 
-// enabledFunction makes def enabled() of an enabled script, or requirements. A script that only says
-// true or false is translated, and one that asks whether other modules of the tree are on; of any
+// enabledFunction makes def enabled() of an enabled script, requirements, or conditions. A script that only
+// says true or false is translated, and one that asks whether other modules of the tree are on; of any
 // other the function holds the script, and waits.
-func enabledFunction(n *notes, source string, modules map[string]string) (function string, requires []string) {
-	requires = requirements(source)
+func enabledFunction(n *notes, source string, modules map[string]string) (function string, requires []string, conditions []condition) {
+	conditions, rest, understood := guards(source)
+	requires = requirements(rest)
 	names := slices.Collect(builtins.Required(requires))
+	if len(conditions) > 0 {
+		defer func() {
+			if conditions != nil {
+				n.add(Changed, "the script switched the module off while a global value was missing; enabled() waits for it")
+			}
+		}()
+	}
 	if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return modules[name] == "" }) {
 		n.add(Done, "it is module(requires = …)")
-		return "", requires
+		return "", requires, conditions
 	}
-	result, plain := "", true
-	for line := range strings.Lines(source) {
+	result, plain := "", understood
+	for line := range strings.Lines(rest) {
 		line = strings.TrimSpace(line)
 		if m := answer.FindStringSubmatch(line); m != nil && result == "" {
 			result = m[1]
@@ -75,12 +137,14 @@ func enabledFunction(n *notes, source string, modules map[string]string) (functi
 		plain = plain && noise.MatchString(line)
 	}
 	switch {
+	case plain && result == "true" && len(conditions) > 0:
+		return "", nil, conditions
 	case plain && result == "true":
 		n.add(Done, "the script always says true")
-		return "\ndef enabled():\n    return True\n", nil
+		return "\ndef enabled():\n    return True\n", nil, nil
 	case plain && result == "false":
 		n.add(Done, "the script always says false")
-		return "\ndef enabled():\n    return disabled(\"the old enabled script always said false\")\n", nil
+		return "\ndef enabled():\n    return disabled(\"the old enabled script always said false\")\n", nil, nil
 	}
 	n.add(Left, "the script decides as it runs; enabled() waits until it is written")
 	for _, name := range names {
@@ -92,5 +156,5 @@ func enabledFunction(n *notes, source string, modules map[string]string) (functi
 		n.add(Left, "it asks which modules are on: values.get(\"global.enabledModules\") names those that come before this one; module(requires = […]) says which ones must be on, or off")
 	}
 	return "\ndef enabled():\n    # TODO: write in Starlark what the old script below does; values.get reads values.\n" +
-		"    return waiting(" + starlark("not yet written: "+n.path) + ")\n\n# The old script:\n#\n" + oldBody(source), nil
+		"    return waiting(" + starlark("not yet written: "+n.path) + ")\n\n# The old script:\n#\n" + oldBody(source), nil, nil
 }

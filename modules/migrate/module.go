@@ -30,6 +30,7 @@ type module struct {
 	enabled           *bool
 	function          string
 	requires          []string
+	conditions        []condition
 	besides           map[string]any // values of the chart outside of the module's section
 	secrets           []raw
 	queues            map[string]bool
@@ -110,7 +111,7 @@ func (m *module) file(rel string, f oldFile) {
 	base := path.Base(rel)
 	switch {
 	case rel == "enabled":
-		m.function, m.requires = enabledFunction(m.note(f.path), string(f.data), m.modules)
+		m.function, m.requires, m.conditions = enabledFunction(m.note(f.path), string(f.data), m.modules)
 	case rel == "values.yaml":
 		m.values(rel, f)
 	case rel == ".namespace":

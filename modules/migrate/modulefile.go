@@ -88,12 +88,24 @@ func (m *module) enabledText() string {
 	case m.answers:
 		why = "hooks that answer the API server"
 	}
+	wait := "    # TODO: return True once all that MIGRATION.md lists is written. Until then nothing happens.\n" +
+		"    return waiting(" + starlark("not yet written: "+why) + ")\n"
+	if len(m.conditions) > 0 {
+		var b strings.Builder
+		b.WriteString("\ndef enabled():\n")
+		for _, c := range m.conditions {
+			b.WriteString(c.text())
+		}
+		if why == "" {
+			wait = "    return True\n"
+		}
+		return b.String() + wait
+	}
 	answers := strings.Contains(m.function, "return waiting(") || strings.Contains(m.function, "return disabled(")
 	if why == "" || answers || m.name == "global" {
 		return m.function
 	}
-	return "\ndef enabled():\n    # TODO: return True once all that MIGRATION.md lists is written. Until then nothing happens.\n" +
-		"    return waiting(" + starlark("not yet written: "+why) + ")\n"
+	return "\ndef enabled():\n" + wait
 }
 
 // chartValues is def chart_values(v), where the chart has values outside of the module's

@@ -109,7 +109,7 @@ func TestEnabledFunction(t *testing.T) {
 		{"#!/bin/bash\nif values::array_has global.enabledModules \"gone\" ; then\n  echo \"true\" > $MODULE_ENABLED_RESULT\nelse\n  echo \"false\" > $MODULE_ENABLED_RESULT\nfi\n", "return waiting("},
 		{"", "return waiting("},
 	} {
-		got, _ := enabledFunction(&notes{path: "web/enabled"}, tt.source, nil)
+		got, _, _ := enabledFunction(&notes{path: "web/enabled"}, tt.source, nil)
 		if !strings.Contains(got, tt.want) {
 			t.Errorf("%q: got %s", tt.source, got)
 		}
@@ -138,7 +138,7 @@ func TestRequirements(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", condition, got, want)
 		}
 	}
-	function, requires := enabledFunction(&notes{}, ask(`values::array_has global.enabledModules "web"`), map[string]string{"web": "010-web"})
+	function, requires, _ := enabledFunction(&notes{}, ask(`values::array_has global.enabledModules "web"`), map[string]string{"web": "010-web"})
 	if function != "" || !slices.Equal(requires, []string{"web"}) {
 		t.Errorf("got %q, %q", function, requires)
 	}
