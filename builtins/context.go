@@ -197,6 +197,8 @@ type Run struct {
 	Env func(name string) (string, error)
 	// Hosts are where requests of the module may go to.
 	Hosts effect.Hosts
+	// HostSources say where more of them are written.
+	HostSources []HostSource
 	// MayConfigure are the paths of Config that the run may change, as dotted text.
 	MayConfigure []string
 	// Response is what a request run answers, as far as builtins have said.
@@ -207,7 +209,8 @@ type Run struct {
 	Limits Limits
 
 	view  valueView
-	bytes int // size of all effects
+	bytes int          // size of all effects
+	found effect.Hosts // by HostSources; nil: not looked for yet
 }
 
 // Limits bounds what one run may ask for.

@@ -77,8 +77,9 @@ type ModuleDecl struct {
 	Exports []string
 	// Config are paths of the user's config that the hooks may change, as dotted text.
 	Config []string
-	// Hosts are where http.get and http.send may go to.
-	Hosts effect.Hosts
+	// Hosts are where http.get and http.send may go to, HostSources where more of them are written.
+	Hosts       effect.Hosts
+	HostSources []HostSource
 	// Chart is of a registry or a chart repository, in the place of one in the folder.
 	Chart RemoteChart
 	Pos   string // "file:line" of the call

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/starling-operator/starling/modules/release/owned"
-	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -49,7 +48,7 @@ func declareSpecs() []Spec {
 				{Name: "crd_filter", Type: TypeStrings, Default: "[]", Doc: "Files of crds/ that are left out, by their names: \"old-*.yaml\", where * is any text. Names that begin with doc- or _, and kustomization.yaml, are left out without it."},
 				{Name: "exports", Type: TypeStrings, Default: "[]", Doc: "Paths of the module's values, \"domain\" or \"auth.url\", that other modules may read: their hooks by values.of, their charts below global.exports. While another module has no such value there is nothing."},
 				{Name: "config", Type: TypeStrings, Default: "[]", Doc: "Paths of the user's config, \"password\" or \"tls\" with all below it, that the hooks may change by config.set and config.remove; in global/module.star \"global.zone\"."},
-				{Name: "http", Type: TypeStrings, Default: "[]", Doc: "Hosts that http.get and http.send may reach: \"api.example.com\", \"*.example.com\" (any name below), an address or a range, \"10.0.0.0/8\"; each with \":8080\" for that port only. A name must lead to a public address, unless the range of the address is listed, too; \"localhost\" is this machine."},
+				{Name: "http", Type: TypeList, Default: "[]", Doc: "Hosts that http.get and http.send may reach: \"api.example.com\", \"*.example.com\" (any name below), an address or a range, \"10.0.0.0/8\"; each with \":8080\" for that port only. A name must lead to a public address, unless the range of the address is listed, too; \"localhost\" is this machine. http.pods, http.services, http.objects and http.from_config name hosts that are found as a hook runs."},
 				{Name: "chart", Type: TypeString, Default: "None", Doc: "Chart that somebody else publishes: the registry or the repository and, after the last slash, its name: \"oci://ghcr.io/org/charts/web\", or \"https://example.com/charts/web\" for chart web of the repository whose index is https://example.com/charts/index.yaml. The folder then holds no chart; its values.yaml is laid over that of the chart. starling fetch gets it, and notes it in starling.lock."},
 				{Name: "version", Type: TypeString, Default: "None", Doc: "Version of the chart, \"1.2.3\", or a range, \"~1.2\", of which starling fetch chooses the newest. It must be there when chart is."},
 				{Name: "digest", Type: TypeString, Default: "None", Doc: "SHA-256 of the archive of the chart: \"sha256:\" and 64 hex digits, as starling.lock has it; any other archive is an error. Default: that of starling.lock."},
@@ -208,7 +207,7 @@ func callModule(c *call) (starlark.Value, error) {
 	if m.Config, err = c.configPaths(global); err != nil {
 		return nil, err
 	}
-	if m.Hosts, err = effect.ParseHosts(c.strings("http")); err != nil {
+	if m.Hosts, m.HostSources, err = c.listedHosts(); err != nil {
 		return nil, fmt.Errorf("http: %w", err)
 	}
 	if m.Chart, err = c.remoteChart(); err == nil {

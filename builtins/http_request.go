@@ -122,13 +122,16 @@ func (c *call) httpBody(r *effect.Request, most int) error {
 // httpRequest reads url, headers, timeout and ca, and makes sure that the host is
 // listed.
 func (c *call) httpRequest(method string) (effect.Request, error) {
-	r := effect.Request{Method: method, Timeout: c.durationOr("timeout", defaultHTTPTimeout), Hosts: c.run.Hosts}
+	r := effect.Request{Method: method, Timeout: c.durationOr("timeout", defaultHTTPTimeout)}
 	if r.Timeout == 0 || r.Timeout > maxHTTPTimeout {
 		return r, fmt.Errorf("timeout: %s is not between 0 and %s", r.Timeout, maxHTTPTimeout)
 	}
 	_, r.Hidden = c.arg("url").(*object.Secret)
 	var err error
-	if r.URL, err = listedURL(c.text("url"), r.Hidden, c.run.Hosts); err != nil {
+	if r.Hosts, err = c.hosts(); err != nil {
+		return r, err
+	}
+	if r.URL, err = listedURL(c.text("url"), r.Hidden, r.Hosts); err != nil {
 		return r, fmt.Errorf("url: %w", err)
 	}
 	if r.Headers, err = httpHeaders(c.arg("headers")); err != nil {

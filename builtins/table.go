@@ -106,7 +106,7 @@ func Table() []Spec {
 		declareSpecs(), fileSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), configSpecs(), k8sReadSpecs(), podSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), gzipSpecs(), timeSpecs(), mathSpecs(),
-		semverSpecs(), namesSpecs(), envSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), jwtSpecs(), bcryptSpecs(), secretSpecs(), stateSpecs(), httpSpecs(), receiveSpecs(), desiredSpecs(),
+		semverSpecs(), namesSpecs(), envSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), jwtSpecs(), bcryptSpecs(), secretSpecs(), stateSpecs(), httpSpecs(), hostSpecs(), receiveSpecs(), desiredSpecs(),
 		testSpecs(), expectSpecs(nil), assertSpecs(),
 	)
 }

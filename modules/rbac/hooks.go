@@ -46,11 +46,30 @@ func (b *builder) hooks() {
 		for _, g := range m.Decl.Grants {
 			b.grant(m, g)
 		}
+		for _, s := range m.Decl.HostSources {
+			b.hosts(m, s)
+		}
 		if len(m.Decl.Config) > 0 {
 			b.userConfig(m)
 		}
 	}
 	b.webhooks()
+}
+
+// hosts need to list the objects in which they are written.
+func (b *builder) hosts(m *generation.Module, s builtins.HostSource) {
+	if s.Kind == "" {
+		return
+	}
+	r, namespaces := b.resource(s.APIVersion, s.Kind), s.Namespaces
+	if namespaces == nil {
+		namespaces = []string{b.namespace(m)}
+	}
+	rule := r.rule("list")
+	rule.Why = []string{"hosts of " + m.Name}
+	for _, namespace := range places(r, namespaces) {
+		b.add(namespace, rule)
+	}
 }
 
 // userConfig needs to change the user's ConfigMap, or the Module object that stands in its place.

@@ -20,6 +20,8 @@ type Host struct {
 	name, suffix string
 	ranges       netip.Prefix
 	port         uint16 // 0: any
+	// named: somebody has written the name who may mean a private network, see [FoundText].
+	named bool
 }
 
 // maxHosts bounds the list, and maxHostName is what DNS allows.
@@ -155,7 +157,7 @@ func (hs Hosts) AllowAddress(host string, addr netip.Addr, port uint16) bool {
 	if hs.lists(addr, port) {
 		return true
 	}
-	return CanonicalHost(host) == "localhost" && addr.IsLoopback()
+	return hs.leads(host, addr, port) || CanonicalHost(host) == "localhost" && addr.IsLoopback()
 }
 
 // lists says whether a range holds the address.
@@ -209,6 +211,8 @@ func (h Host) MarshalText() ([]byte, error) { return []byte(h.text), nil }
 
 // UnmarshalText reads an entry.
 func (h *Host) UnmarshalText(text []byte) (err error) {
-	*h, err = parseHost(string(text))
+	name, named := strings.CutPrefix(string(text), namedPrefix)
+	*h, err = parseHost(name)
+	h.text, h.named = string(text), named
 	return err
 }

@@ -158,7 +158,8 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 		Namespace: r.Namespace, Instance: r.Instance, Now: r.Now, Grants: r.Module.Decl.Grants, Labels: r.Module.Decl.Labels,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
 		Enabled: r.Switches, State: r.State, Key: r.Key, Cleanup: r.Cleanup,
-		Random: r.Random, HTTP: r.HTTP, Pods: r.Pods, Env: r.Env, Hosts: r.Module.Decl.Hosts, MayConfigure: r.Module.Decl.Config, Free: r.Hook.Free,
+		Random: r.Random, HTTP: r.HTTP, Pods: r.Pods, Env: r.Env, Hosts: r.Module.Decl.Hosts, HostSources: r.Module.Decl.HostSources,
+		MayConfigure: r.Module.Decl.Config, Free: r.Hook.Free,
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
 		Events: r.Events, Snapshots: r.Snapshots, Lacking: r.Lacking, Asked: asked, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,

@@ -107,6 +107,27 @@ func TestOnlyListedHostsAreReached(t *testing.T) {
 	}
 }
 
+// A name that a user has written, and that leads to this machine or to the link by now, is not asked.
+func TestNamesThatAreFoundMayLeadElsewhereLater(t *testing.T) {
+	reached := 0
+	s := serve(t, func(http.ResponseWriter, *http.Request) { reached++ })
+	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
+	c := New(Options{Resolver: resolver(t, map[string]string{"ldap.corp.": "127.0.0.1", "link.corp.": "169.254.169.254"})})
+	for url, want := range map[string]string{"http://ldap.corp:" + port: "ldap.corp leads to 127.0.0.1", "http://link.corp": "link.corp leads to 169.254.169.254"} {
+		found, err := effect.FoundText(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := request(t, url)
+		r.Hosts = effect.Hosts{found}
+		_, err = c.Fetch(t.Context(), r)
+		wantError(t, err, want, true)
+	}
+	if reached > 0 {
+		t.Error("reached")
+	}
+}
+
 func TestRedirects(t *testing.T) {
 	type seen struct{ path, token, authorization, referer, body string }
 	var got []seen
