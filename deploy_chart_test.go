@@ -124,6 +124,8 @@ func TestDeployChartValues(t *testing.T) {
 			holds: []string{"- --modules=/git/tree\n"}, lacks: []string{"/etc/git-secret"}},
 		"another instance": {release: "addons.a",
 			holds: []string{"- --name=addons.a\n", "name: addons-a\n", "name: infra.addons.a\n", "- addons.a-releases\n"}},
+		"names that YAML takes for numbers": {release: "1.5", values: `{priorityClassName: "7", state: {claim: "0x1"}, registrySecret: "null", rbac: {namespaces: [{name: "12", rules: []}]}}`,
+			holds: []string{"name: \"1.5\"\n", "priorityClassName: \"7\"\n", "claimName: \"0x1\"\n", "secretName: \"null\"\n", "namespace: \"12\"\n", "instance: \"1.5\"\n"}},
 		"rights of modules": {values: `{modules: {from: image}, rbac: {cluster: [{apiGroups: [""], resources: [nodes], verbs: [list]}],
 			namespaces: [{name: web, create: true, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}, {name: infra, rules: [{apiGroups: [""], resources: [services], verbs: [get]}]},
 			{name: default, rules: [{apiGroups: [""], resources: [events], verbs: [get, create, patch]}]}]}}`,

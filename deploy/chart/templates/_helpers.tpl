@@ -1,6 +1,6 @@
 {{- define "starling.labels" -}}
 app.kubernetes.io/name: starling
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "starling.image" -}}
@@ -70,8 +70,8 @@ namespaces:
 {{- define "starling.binding" -}}
 subjects:
 - kind: ServiceAccount
-  name: {{ .Release.Name }}
-  namespace: {{ .Release.Namespace }}
+  name: {{ .Release.Name | quote }}
+  namespace: {{ .Release.Namespace | quote }}
 {{- end }}
 
 {{- /* One of the two containers that git-sync is: the first one ends with the first commit. It is
