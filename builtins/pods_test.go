@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -172,6 +173,19 @@ func TestQuestionsToContainersElsewhere(t *testing.T) {
 	}
 	if _, err := exec(t, &Context{Phase: PhaseReview, Run: run, Log: &memoryLog{}}, `k8s.exec("db-0", ["a"])`); err == nil {
 		t.Error("a review runs a command")
+	}
+	for phase, want := range map[Phase]string{
+		PhaseLoad:    "is not available while a file is loading; call it from a hook",
+		PhaseFilter:  "is not available in a filter, which may only look at its object; call it from a hook",
+		PhaseEnabled: "is not available in enabled() and readiness(), which may only read",
+		PhaseConvert: "is not available in a conversion, which may only look at its object",
+		PhaseDesired: "is not available in desired, which neither reads nor writes",
+	} {
+		for name, src := range map[string]string{"k8s.exec": `k8s.exec("db-0", ["a"])`, "k8s.logs": `k8s.logs("db-0")`} {
+			if _, err := exec(t, &Context{Phase: phase, Run: run, Log: &memoryLog{}}, src); err == nil || !strings.Contains(err.Error(), name+" "+want) {
+				t.Errorf("%s in %s: %v, want %s", name, phase, err, want)
+			}
+		}
 	}
 	run.Pods = nil
 	v, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, `r = [k8s.exec("db-0", ["a"]).error, k8s.logs("db-0", default = "none")]`)

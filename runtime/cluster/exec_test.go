@@ -181,15 +181,16 @@ func TestExecWithoutEnd(t *testing.T) {
 		unanswered(t, err, "the output is larger than max_bytes, 1000")
 	}
 	e.MaxBytes, e.Timeout = 1<<20, 100*time.Millisecond
-	began := time.Now()
 	_, err := executes(t, e, func(p *e2e.Socket) {
 		p.Say(1, "it begins")
 		_, _, _ = p.Hear() // until the client has had enough
 	})
-	unanswered(t, err, "the command has not ended within 100ms")
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	unanswered(t, err, "within 100ms") // a loaded machine may not even begin it
+	_, err = executes(t, e, func(p *e2e.Socket) {
+		for p.Frame(0x80|opPing, "still there?") { // and never reads an answer
+		}
+	})
+	unanswered(t, err, "within 100ms")
 	ctx, cancel := context.WithCancel(t.Context())
 	c := tlsClient(t, func(w http.ResponseWriter, r *http.Request) {
 		p := e2e.OpenSocket(w, r)

@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"log"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -219,4 +220,53 @@ func TestGatheredAnswersHaveABoundTogether(t *testing.T) {
 		}
 	}
 	wantError(t, got[len(got)-1].Err, "the answers are larger than 64 MiB together", false)
+}
+
+// A hook waits no longer than timeout=, and reads no more than max_bytes=, of servers without an end.
+func TestServersWithoutEnd(t *testing.T) {
+	sent := make(chan int64, 1)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/drips": // something always comes
+			for r.Context().Err() == nil {
+				w.Write([]byte("x"))
+				w.(http.Flusher).Flush()
+				time.Sleep(time.Millisecond)
+			}
+		case "/gigabyte":
+			w.Header().Set("Content-Length", "1073741824")
+			n := int64(0)
+			for chunk := bytes.Repeat([]byte("x"), 1<<20); n < 1<<30; n += 1 << 20 {
+				if _, err := w.Write(chunk); err != nil {
+					break
+				}
+			}
+			sent <- n
+		}
+	})
+	r := request(t, s.URL+"/drips", "127.0.0.1")
+	r.Timeout = 100 * time.Millisecond
+	_, err := New(Options{}).Fetch(t.Context(), r)
+	wantError(t, err, "no whole answer within 100ms", false)
+	_, err = New(Options{}).Fetch(t.Context(), request(t, s.URL+"/gigabyte", "127.0.0.1"))
+	wantError(t, err, "the answer is larger than 8 MiB", false)
+	if n := <-sent; n == 1<<30 {
+		t.Error("the server could send all of it")
+	}
+}
+
+// A server that is reached by a name which its certificate does not have has not answered.
+func TestServersOfOtherNames(t *testing.T) {
+	reached := false
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	r := request(t, strings.Replace(s.URL, "127.0.0.1", "wrong.test", 1), "wrong.test", "127.0.0.1")
+	r.CA = ca(s)
+	_, err := New(Options{Resolver: resolver(t, map[string]string{"wrong.test.": "127.0.0.1"})}).Fetch(t.Context(), r)
+	wantError(t, err, "not wrong.test", false)
+	if !errors.As(err, new(*builtins.NoAnswerError)) || reached {
+		t.Errorf("%v; reached: %t", err, reached)
+	}
 }
