@@ -1,12 +1,19 @@
 package e2e
 
 import (
+	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/itchyny/gojq"
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/storage"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/starling-operator/starling/modules/status"
 )
@@ -91,12 +98,14 @@ func TestReleaseOfPlainHelm(t *testing.T) {
 	}
 }
 
-// With module(adopt = True) a release of plain Helm is upgraded in place, and an object
-// that is there already is taken into the release.
+// With module(adopt = True) a release of plain Helm is upgraded in place, also one whose records were in
+// ConfigMaps, and an object that is there already is taken into the release.
 func TestReleaseOfPlainHelmIsAdopted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, trees(mirror("web", `module(enabled = True, namespace = "$NS", adopt = True)`), probe()))
-	install := action.NewInstall(helm(f.ns))
+	inConfigMaps := helm(f.ns) // as HELM_DRIVER=configmap has it
+	inConfigMaps.Releases = storage.Init(driver.NewConfigMaps(shared.Client.CoreV1().ConfigMaps(f.ns)))
+	install := action.NewInstall(inConfigMaps)
 	install.ReleaseName, install.Namespace = "web", f.ns
 	if _, err := install.RunWithContext(t.Context(), &chart.Chart{
 		Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: "theirs", Version: "1.0.0"},
@@ -105,6 +114,7 @@ func TestReleaseOfPlainHelmIsAdopted(t *testing.T) {
 	}, nil); err != nil {
 		t.Fatal(err)
 	}
+	f.makeSecrets()
 	shared.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: "+f.ns+"}\ndata: {old: \"1\"}\n")
 	f.start()
 	f.waitReady()
@@ -119,6 +129,47 @@ func TestReleaseOfPlainHelmIsAdopted(t *testing.T) {
 	f.restart()
 	f.waitReady()
 	f.waitRevision(f.ns, "web", 2)
+}
+
+// makeSecrets makes Secrets of the records of releases in ConfigMaps, by the program of docs/from-addon-operator.md.
+func (f *fixture) makeSecrets() {
+	f.t.Helper()
+	page, err := os.ReadFile("../docs/from-addon-operator.md")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "| jq '")
+	program, _, found := strings.Cut(rest, "' | kubectl create")
+	query, err := gojq.Parse(program)
+	if err != nil || !found {
+		f.t.Fatalf("the page has no program: %v", err)
+	}
+	list, err := shared.Client.CoreV1().ConfigMaps(f.ns).List(f.t.Context(), metav1.ListOptions{LabelSelector: "owner=helm"})
+	if err != nil || len(list.Items) != 1 {
+		f.t.Fatalf("%d records, %v", len(list.Items), err)
+	}
+	var plain any
+	through(f.t, list, &plain)
+	made, _ := query.Run(plain).Next()
+	var secrets corev1.SecretList
+	through(f.t, made, &secrets)
+	for _, s := range secrets.Items {
+		if _, err := shared.Client.CoreV1().Secrets(f.ns).Create(f.t.Context(), &s, metav1.CreateOptions{}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// through reads JSON of one thing as another one.
+func through(t *testing.T, from, into any) {
+	t.Helper()
+	data, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A tree that lost all its modules, or is gone, is a mistake, never a wish: the start
