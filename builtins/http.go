@@ -134,6 +134,8 @@ func httpSpecs() []Spec {
 				headers,
 				{Name: "key", Type: TypeString, Default: "None", Keyword: true, Doc: "A name: while a message of the hook waits, a later one with the same key takes its place. None: each is sent."},
 				timeout, ca,
+				{Name: "cert", Type: TypeSecretText, Default: "None", Keyword: true, Doc: "A client certificate in PEM, with those between it and its authority; with cert_key."},
+				{Name: "cert_key", Type: TypeSecretText, Default: "None", Keyword: true, Doc: "The private key of cert in PEM; key is the name of the message."},
 			}},
 	}
 }

@@ -49,22 +49,36 @@ func (c *call) askedWith(method string) (effect.Request, error) {
 	return r, c.clientTLS(&r)
 }
 
-// clientTLS reads cert, key, server_name and insecure. Errors show nothing of a key.
+// clientTLS reads cert, key, server_name and insecure.
 func (c *call) clientTLS(r *effect.Request) error {
-	r.Cert, r.CertKey, r.ServerName, r.Insecure = c.text("cert"), c.text("key"), c.str("server_name"), c.boolOr("insecure", false)
+	r.ServerName, r.Insecure = c.str("server_name"), c.boolOr("insecure", false)
 	switch {
-	case (c.arg("cert") == nil) != (c.arg("key") == nil):
-		return errors.New("cert and key belong together; give both")
 	case r.Insecure && r.CA != "":
 		return errors.New("insecure and ca exclude each other")
 	case r.Insecure && r.ServerName != "":
 		return errors.New("insecure and server_name exclude each other")
 	case c.arg("server_name") != nil && !isServerName(r.ServerName):
 		return fmt.Errorf(`server_name: %q is no name of a server, as "api.example.com"`, clip(r.ServerName))
-	case r.Special() && !strings.HasPrefix(r.URL, "https:"):
-		return errors.New("cert, key, server_name and insecure are for https URLs")
+	}
+	if err := c.clientCert(r, "key"); err != nil {
+		return err
+	}
+	if r.Special() && !strings.HasPrefix(r.URL, "https:") {
+		return errors.New("server_name and insecure are for https URLs")
+	}
+	return nil
+}
+
+// clientCert reads cert, and its key from the argument of that name. Errors show nothing of a key.
+func (c *call) clientCert(r *effect.Request, of string) error {
+	r.Cert, r.CertKey = c.text("cert"), c.text(of)
+	switch {
+	case (c.arg("cert") == nil) != (c.arg(of) == nil):
+		return fmt.Errorf("cert and %s belong together; give both", of)
 	case c.arg("cert") == nil:
 		return nil
+	case !strings.HasPrefix(r.URL, "https:"):
+		return fmt.Errorf("cert and %s are for https URLs", of)
 	}
 	certs, err := parseCerts(r.Cert)
 	if err != nil {
@@ -72,10 +86,10 @@ func (c *call) clientTLS(r *effect.Request) error {
 	}
 	key, err := parseKey(r.CertKey)
 	if err != nil {
-		return fmt.Errorf("key: %w", err)
+		return fmt.Errorf("%s: %w", of, err)
 	}
 	if !belongs(key, certs[0]) {
-		return errors.New("key: it is not that of the first certificate of cert")
+		return fmt.Errorf("%s: it is not that of the first certificate of cert", of)
 	}
 	return nil
 }

@@ -65,6 +65,9 @@ func TestClientCertificates(t *testing.T) {
 	if got, err := c.Fetch(t.Context(), r); err != nil || string(got.Body) != "hook" {
 		t.Errorf("%s, %v", got.Body, err)
 	}
+	if err := c.Send(t.Context(), r); err != nil {
+		t.Errorf("sent: %v", err)
+	}
 	_, other := clientCert(t)
 	r.CertKey = other
 	_, err = c.Fetch(t.Context(), r)
