@@ -1,8 +1,10 @@
 package tree
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -43,8 +45,13 @@ func (t *Tree) readCommon(s *snapshot, m *Module) {
 	m.ConfigSchema = s.file(m.Dir + "/openapi/config-values.yaml")
 	m.ValuesSchema = s.file(m.Dir + "/openapi/values.yaml")
 	for _, c := range s.children(m.Dir + "/openapi") {
-		if c.Name() != "config-values.yaml" && c.Name() != "values.yaml" {
-			t.problem(m.Dir+"/openapi/"+c.Name(), m.Name, "not used: the schemas are openapi/config-values.yaml and openapi/values.yaml")
+		p := m.Dir + "/openapi/" + c.Name()
+		switch f := s.file(p); {
+		case c.Name() == "config-values.yaml" || c.Name() == "values.yaml":
+		case f != nil && s.namedBeside(p):
+			m.Definitions = append(m.Definitions, f)
+		default:
+			t.problem(p, m.Name, "not used: the schemas are openapi/config-values.yaml and openapi/values.yaml")
 		}
 	}
 	for _, b := range s.broken {
@@ -52,6 +59,14 @@ func (t *Tree) readCommon(s *snapshot, m *Module) {
 			m.fail(b.path, b.err)
 		}
 	}
+}
+
+// namedBeside says whether another file of the folder has the name of a file in its text.
+func (s *snapshot) namedBeside(p string) bool {
+	return slices.ContainsFunc(s.children(path.Dir(p)), func(c fs.DirEntry) bool {
+		f := s.file(path.Join(path.Dir(p), c.Name()))
+		return f != nil && f.Path != p && bytes.Contains(f.Data, []byte(path.Base(p)))
+	})
 }
 
 // readGlobal reads the folder global/.

@@ -148,6 +148,8 @@ type Module struct {
 	// ConfigSchema and ValuesSchema are openapi/config-values.yaml and
 	// openapi/values.yaml; nil without them.
 	ConfigSchema, ValuesSchema *File
+	// Definitions are files beside them that one of them, or of these, names, as $ref does.
+	Definitions []*File
 	// Err is what makes this module unusable, each error with its path; the other
 	// modules go on.
 	Err error

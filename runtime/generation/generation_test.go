@@ -235,3 +235,34 @@ func TestStagesWithoutAChart(t *testing.T) {
 		t.Errorf("problems %v", g.Problems)
 	}
 }
+
+// A schema may refer to files beside it, which refer to others; one that refers to itself by way of them breaks its
+// module alone, with its place.
+func TestSchemasReferToFilesBeside(t *testing.T) {
+	g := load(t, map[string]string{
+		"web/module.star":         "module()\n",
+		"web/openapi/values.yaml": "properties: {port: {$ref: 'ports.yaml#/port'}}\n",
+		"web/openapi/ports.yaml":  "port: {$ref: 'bounds.json#/port'}\n",
+		"web/openapi/bounds.json": `{"port": {"type": "integer", "maximum": 9}}`,
+
+		"loop/module.star":         "module()\n",
+		"loop/openapi/values.yaml": "properties: {port: {$ref: 'ports.yaml#/port'}}\n",
+		"loop/openapi/ports.yaml":  "port: {properties: {port: {$ref: 'ports.yaml#/port'}}}\n",
+
+		"lost/module.star":         "module()\n",
+		"lost/openapi/values.yaml": "properties: {port: {$ref: 'port.yaml#/port'}}\n",
+	})
+	for name, want := range map[string]string{
+		"web":  "<nil>",
+		"loop": "loop/openapi/values.yaml: port.port: $ref: ports.yaml#/port refers to itself",
+		"lost": "port: $ref: port.yaml#/port: there is no openapi/port.yaml in the module",
+	} {
+		_, _, err := g.Modules[name].Schemas()
+		if got := fmt.Sprint(err); !strings.Contains(got, want) {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	if _, all, _ := g.Modules["web"].Schemas(); all == nil || len(all.Validate(map[string]any{"port": int64(10)}, nil)) != 1 {
+		t.Error("the bound of the file beside is not checked")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
 
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
@@ -28,9 +29,9 @@ func newSchemas(t *tree.Module) *schemas {
 	s := &schemas{}
 	s.config, s.all, s.err = readSchemas(t)
 	sum := sha256.New()
-	for _, f := range []*tree.File{t.ConfigSchema, t.ValuesSchema} {
+	for _, f := range append([]*tree.File{t.ConfigSchema, t.ValuesSchema}, t.Definitions...) {
 		if f != nil {
-			fmt.Fprintf(sum, "%d:", len(f.Data))
+			fmt.Fprintf(sum, "%q %d:", f.Path, len(f.Data))
 			sum.Write(f.Data)
 		}
 	}
@@ -50,6 +51,9 @@ func (m *Module) Schemas() (config, all *values.Schema, err error) {
 // readSchemas takes seconds where schemas are large: it is part of a module's load.
 func readSchemas(t *tree.Module) (config, all *values.Schema, err error) {
 	files := map[string]*tree.File{"config-values.yaml": t.ConfigSchema, "values.yaml": t.ValuesSchema}
+	for _, f := range t.Definitions {
+		files[path.Base(f.Path)] = f
+	}
 	load := func(name string) ([]byte, error) {
 		if f := files[name]; f != nil {
 			return f.Data, nil
