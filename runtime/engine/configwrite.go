@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -40,6 +43,10 @@ func (e *Engine) configured(r *asked) error {
 			w.Ref = effect.Ref{APIVersion: effect.ModuleAPIVersion, Kind: effect.ModuleKind, Name: m.name}
 		}
 		change.Create = config.State() == ConfigMissing
+		if stands, _ := values.Stands(next, &change); !stands && !r.hook.paced(e.now, change.Path) {
+			return fmt.Errorf("config %s of section %s is changed again and again: a change of the config has the hook run again; set the same value for the same config",
+				values.PathString(change.Path), change.Key)
+		}
 		w.Config, next = &change, values.Configured(next, &change)
 	}
 	if err := m.values.RefuseConfig(r.hook.gen.ID, r.hook.gen.Digest, next, last); err != nil {
@@ -47,4 +54,20 @@ func (e *Engine) configured(r *asked) error {
 	}
 	r.done.Effects.Writes = writes
 	return nil
+}
+
+// configEvery and configBurst bound how often a hook changes one value of the user's config: hooks that
+// run for a change of the config may go round in a circle.
+const (
+	configEvery = 10 * time.Second
+	configBurst = 10
+)
+
+// paced says whether the hook may change a value of the config now.
+func (h *hook) paced(now time.Time, path []string) bool {
+	at := values.PathString(path)
+	if h.limits[at] == nil {
+		h.limits[at] = rate.NewLimiter(rate.Every(configEvery), configBurst)
+	}
+	return h.limits[at].AllowN(now, 1)
 }

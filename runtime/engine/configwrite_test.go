@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
@@ -75,4 +77,33 @@ func TestConfigWritesAreChecked(t *testing.T) {
 		t.Errorf("%d writes", w.writes)
 	}
 	w.state("web", status.ModuleFailed, "config refused")
+}
+
+// A hook that runs for a change of the config, and changes the config each time, is slowed down; one that
+// sets the same value is not.
+func TestAConfigThatWakesItsHook(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), hk("a", onBefore())))
+	n := 0
+	next := func() any { return int64(n + 1) }
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) {
+		return effect.Effects{Writes: []effect.Write{{Kind: effect.WriteConfig, Config: &effect.ConfigChange{Key: "web", Path: []string{"count"}, Value: next(), Was: int64(n)}}}}, nil
+	}
+	w.start()
+	round := func(times int) int {
+		before := w.writes
+		for range times { // the write comes back as config
+			n++
+			w.in(Config{State: ConfigPresent, Data: map[string]string{"web": fmt.Sprintf("count: %d", n)}})
+		}
+		return w.writes - before
+	}
+	if got := round(3 * configBurst); got > configBurst || got < configBurst-1 {
+		t.Errorf("%d changes at once", got)
+	}
+	w.state("web", status.ModuleFailed, "config count of section web is changed again and again")
+	w.advance(time.Hour) // the hook is tried again
+	next = func() any { return int64(n) }
+	if got := round(3 * configBurst); got < 3*configBurst {
+		t.Errorf("of the same value %d", got)
+	}
 }

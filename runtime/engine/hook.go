@@ -33,8 +33,9 @@ type hook struct {
 
 	review *reviewed // how it answers reviews, as the driver knows it
 
-	barred string        // why it must not run, or ""
-	limit  *rate.Limiter // nil: none
+	barred string // why it must not run, or ""
+	// limits are by what they limit: runs of the hook, and changes of a value of the user's config, by its path.
+	limits map[string]*rate.Limiter
 
 	lastRun  time.Time
 	took     time.Duration
@@ -42,11 +43,14 @@ type hook struct {
 	failures int
 }
 
+// ofRuns is the key of the limit of runs.
+const ofRuns = ""
+
 func newHook(m *module, g *generation.Hook) *hook {
-	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), echoes: causes.Echoes{}, lookups: lookups.New()}
+	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), echoes: causes.Echoes{}, lookups: lookups.New(), limits: map[string]*rate.Limiter{}}
 	h.subjects = subjects.New(g.ID, h.forEach())
 	if g.MinInterval > 0 {
-		h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
+		h.limits[ofRuns] = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
 	}
 	for i := range g.Bindings {
 		b := &g.Bindings[i]
@@ -186,10 +190,10 @@ func (m *module) ready(id lane.ID, now time.Time) bool {
 
 // allowedAt returns when min_interval= lets the hook run; zero means now.
 func (h *hook) allowedAt(now time.Time) time.Time {
-	if h.limit == nil {
+	if h.limits[ofRuns] == nil {
 		return time.Time{}
 	}
-	missing := 1 - h.limit.TokensAt(now)
+	missing := 1 - h.limits[ofRuns].TokensAt(now)
 	if missing <= 1e-9 {
 		return time.Time{}
 	}
@@ -239,8 +243,8 @@ func (e *Engine) dispatch(m *module) {
 					e.do(Respond{ID: work.ID.Ask, Err: err})
 					continue
 				}
-			} else if h.limit != nil {
-				h.limit.AllowN(e.now, 1)
+			} else if h.limits[ofRuns] != nil {
+				h.limits[ofRuns].AllowN(e.now, 1)
 			}
 			e.startRun(h, work)
 		}

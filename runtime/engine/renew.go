@@ -209,9 +209,9 @@ func (h *hook) take(g *generation.Hook, c *change) {
 	old := h.gen
 	h.gen = g
 	if old.MinInterval != g.MinInterval || old.Burst != g.Burst {
-		h.limit = nil
+		delete(h.limits, ofRuns)
 		if g.MinInterval > 0 {
-			h.limit = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
+			h.limits[ofRuns] = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
 		}
 	}
 	before, ticks := h.watches, h.schedules

@@ -69,7 +69,7 @@ func (m *module) nextWake(now time.Time) (at time.Time) {
 		if !h.awake() {
 			continue
 		}
-		if h.limit != nil && h.lane.Waits(h.gen.ID) {
+		if h.limits[ofRuns] != nil && h.lane.Waits(h.gen.ID) {
 			sooner(h.allowedAt(now))
 		}
 		sooner(h.echoes.Next())
