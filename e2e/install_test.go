@@ -74,6 +74,16 @@ func TestInstall(t *testing.T) {
 	f.waitState("hello", status.ModuleReady)
 	f.waitHello([]string{"fake-0"}, "Hello from Starling")
 	shared.AddNode(t, "install", map[string]string{"kubernetes.io/os": "linux"})
+	t.Cleanup(func() { // a pod goes before its node: without it, it would stay for a minute
+		deleteAll(t, objects)
+		cluster.Eventually(t, soon, "no pod is left", func() error {
+			pods, err := shared.Client.CoreV1().Pods(ns).List(context.Background(), metav1.ListOptions{})
+			if err == nil && len(pods.Items) > 0 {
+				err = fmt.Errorf("there are %d", len(pods.Items))
+			}
+			return err
+		})
+	})
 	f.waitHello([]string{"fake-0", "install"}, "Hello from Starling")
 	f.configure(map[string]string{"hello": "greeting: Good morning"})
 	f.waitHello([]string{"fake-0", "install"}, "Good morning")
