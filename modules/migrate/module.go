@@ -92,7 +92,7 @@ func (m *module) isModule() bool {
 // translate brings all files over.
 func (m *module) translate() {
 	taken := schemas(m.files, m.note)
-	for _, name := range []string{"config-values.yaml", "values.yaml"} {
+	for _, name := range schemaNames {
 		if f, is := m.files["openapi/"+name]; is && taken[name] == nil {
 			m.lacks(f.path)
 		}
@@ -126,7 +126,7 @@ func (m *module) file(rel string, f oldFile) {
 	case first == "hooks" && inFolder:
 		m.hook(below, f)
 	case first == "openapi" && inFolder:
-		if below != "config-values.yaml" && below != "values.yaml" {
+		if !slices.Contains(schemaNames, below) && m.from[path.Join(m.dir, rel)] == "" {
 			m.note(f.path).add(Left, "Starling does not use it")
 		}
 	case first == "crds" && inFolder:

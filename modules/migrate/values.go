@@ -149,18 +149,25 @@ func treeValues(n *notes, data []byte, keys map[string]bool) []byte {
 	return printed
 }
 
-// schemas returns those of openapi/ that Starling takes, by their names.
+var schemaNames = []string{"config-values.yaml", "values.yaml"} // the second may extend the first
+
+// schemas returns those of openapi/ that Starling takes, and files that they refer to, by their names.
 func schemas(files map[string]oldFile, note func(p string) *notes) map[string][]byte {
 	out := map[string][]byte{}
-	for _, name := range []string{"config-values.yaml", "values.yaml"} { // the second may extend the first
+	for _, name := range schemaNames {
 		f, is := files["openapi/"+name]
 		if !is {
 			continue
 		}
-		n := note(f.path)
+		n, beside := note(f.path), map[string]oldFile{}
 		schema, err := values.ParseSchema("openapi/"+name, f.data, func(other string) ([]byte, error) {
-			if data, is := out[path.Base(other)]; is {
+			other = path.Base(other)
+			if data, is := out[other]; is {
 				return data, nil
+			}
+			if f, is := files["openapi/"+other]; is && !slices.Contains(schemaNames, other) {
+				beside[other] = f
+				return f.data, nil
 			}
 			return nil, fmt.Errorf("%s was not brought over", other)
 		})
@@ -175,6 +182,10 @@ func schemas(files map[string]oldFile, note func(p string) *notes) map[string][]
 		}
 		out[name] = f.data
 		n.add(Done, "the schema, as it is")
+		for other, f := range beside {
+			out[other] = f.data
+			note(f.path).add(Done, "as it is: a schema refers to it")
+		}
 		if r := schema.Remarks(); r != nil {
 			n.add(Changed, "values are not checked for all of it: %s", message.Cut(message.Line(strings.Join(r.Mistakes, "; ")), 400))
 		}

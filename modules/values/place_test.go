@@ -51,7 +51,7 @@ func TestSchemaErrorsHaveLines(t *testing.T) {
 		{"type: object\nproperties:\n  a:\n    type: x\n  l:\n    type: array\n    items:\n      type: integer\n      minimum: many\n", []int{4, 9}},
 		{"type: object\nproperties:\n  a:\n    title: A\n    $ref: x\n", []int{5}},
 		{"type: object\nproperties:\n  m:\n    type: object\n    patternProperties:\n      ^a:\n        type: text\n", []int{7}},
-		{"type: object\nproperties:\n  l:\n    type: array\n", []int{3}},
+		{"type: object\nproperties:\n  l:\n    type: string\n    pattern: (\n", []int{5}},
 		{"type: object\nproperties:\n  m:\n    type: object\n    additionalProperties:\n      type: text\n", []int{6}},
 		{"type: object\nproperties:\n  a.b:\n    type: integer\n    default: x\n", []int{5}},
 		{"title: x\ntype: string\n", []int{2}},

@@ -1,6 +1,7 @@
 package values
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -295,9 +296,9 @@ func typeOf(v any) string {
 	return "object"
 }
 
-// structure is what Kubernetes takes of a shape. Fields that it has no form for, those of
-// several patterns or beside named ones, are left open: the validator looks at them. fail
-// hears of rules that would not be looked at.
+// structure is what Kubernetes takes of a shape. Fields that it has no form for, those of no
+// type or several, of several patterns or beside named ones, are left open: the validator
+// looks at them. fail hears of rules that would not be looked at.
 func structure(path string, m map[string]any, fail func(path, format string, args ...any)) map[string]any {
 	out := make(map[string]any, len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -321,12 +322,15 @@ func structure(path string, m map[string]any, fail func(path, format string, arg
 	case slices.Equal(types, []string{"integer", "string"}):
 		delete(out, "type")
 		out["x-kubernetes-int-or-string"] = true
-	case len(types) > 1:
+	case len(types) == 0 && m[open] == true:
+	case len(types) != 1:
 		delete(out, "type")
 		out[open] = true
 		if hasRules(m) {
-			fail(path, "x-kubernetes-validations and x-kubernetes-list-type need one type, here and below, not several (%s)", strings.Join(types, ", "))
+			fail(path, "x-kubernetes-validations and x-kubernetes-list-type need one type, here and below, not %s", cmp.Or(strings.Join(types, ", "), "none"))
 		}
+	case types[0] == "array" && m["items"] == nil:
+		out["items"] = map[string]any{open: true}
 	}
 	fields, _ := m["properties"].(map[string]any)
 	patterns, _ := m["patternProperties"].(map[string]any)

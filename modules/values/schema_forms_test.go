@@ -59,6 +59,10 @@ properties:
       required: [token]
       additionalProperties: false
       properties: {token: {type: string}}
+  any: {}
+  list: {type: array}
+  mixed: {type: array, items: {}}
+  web: {properties: {a: {type: string}, b: {minLength: 2}}}
   maybe:
     anyOf: [{type: "null"}, {type: array, items: {type: integer}}]
   rules:
@@ -107,6 +111,9 @@ properties:
 		{"two at once", object{"auth": object{"token": "x", "user": "y"}}, []string{"auth: must match exactly one of the alternatives in oneOf", `auth: must not have the field `}},
 		{"of none", object{"auth": object{"pass": "x", "user": "y"}}, []string{
 			"auth.pass: unknown field, did you mean \"password\"?", "auth: must match exactly one of the alternatives in oneOf", `auth: must not have the field "pass"`}},
+		{"no type", object{"any": object{"x": true}, "list": []any{object{"x": int64(1)}, "x"}, "mixed": []any{object{"x": int64(1)}, "x"}, "web": object{"a": "x", "b": int64(1)}}, nil},
+		{"no type, and wrong", object{"list": "x", "mixed": object{}, "web": object{"a": int64(1), "b": "x", "c": true}}, []string{
+			"list: must be a list", "mixed: must be a list", "web.a: must be a string", "web.b: must be at least 2", "web.c: unknown field; the schema has a, b"}},
 		{"null or a list", object{"maybe": nil}, nil},
 		{"a list", object{"maybe": []any{int64(1)}}, nil},
 		{"neither", object{"maybe": "x"}, []string{"maybe: must match one of the alternatives in anyOf"}},

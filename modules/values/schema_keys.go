@@ -73,7 +73,7 @@ type knownPattern struct {
 func newKnownFields(m map[string]any, keys map[string]keyPattern) *knownFields {
 	types := splitTypes(m)
 	k := &knownFields{
-		all:      m[open] == true || m["additionalProperties"] == true,
+		all:      m[open] == true || m["additionalProperties"] == true || len(types) == 0 && saysNothingOfFields(m),
 		embedded: m["x-kubernetes-embedded-resource"] == true,
 		scalar:   len(types) > 0 && !slices.Contains(types, "object"),
 	}
@@ -97,6 +97,11 @@ func newKnownFields(m map[string]any, keys map[string]keyPattern) *knownFields {
 		k.items = newKnownFields(c, keys)
 	}
 	return k
+}
+
+// saysNothingOfFields says that a shape names no field: without a type it takes every value.
+func saysNothingOfFields(m map[string]any) bool {
+	return m["properties"] == nil && m["patternProperties"] == nil && m["additionalProperties"] == nil
 }
 
 // unknowns are fields that a schema does not have.
