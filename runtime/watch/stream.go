@@ -224,7 +224,7 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 	var inline []*view
 	if obj != nil {
 		for _, v := range s.views {
-			if _, current := v.find(key); !v.apart && !v.known(key, current, version) {
+			if _, current := v.find(key); !v.apart && !v.known(key, current, version) && !s.outrun(v, current, version, own) {
 				inline = append(inline, v)
 			}
 		}
@@ -243,20 +243,22 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 	}
 	var tell []*subscription
 	for _, v := range s.views {
+		_, current := v.find(key)
 		switch {
 		case v.over != nil:
+		case obj != nil && s.outrun(v, current, version, own):
 		case obj == nil && v.apart:
 			tell = s.take(v, key, v.queue.gone(key, version), nil, seen, own, cause, tell)
 		case obj == nil:
 			tell = s.take(v, key, version, nil, seen, own, cause, tell)
 		case v.apart:
-			if _, current := v.find(key); !v.leavesOut(key) && !v.known(key, current, version) {
+			if !v.leavesOut(key) && !v.known(key, current, version) {
 				v.queue.add(key, version, obj, seen, own, cause)
 				s.wake(v)
 			}
 		default:
 			out, ok := outcomes[v]
-			if _, current := v.find(key); !ok && !v.known(key, current, version) { // joined in this very moment
+			if !ok && !v.known(key, current, version) { // joined in this very moment
 				out = v.run(obj)
 			}
 			tell = s.take(v, key, version, &out, seen, own, cause, tell)
@@ -264,6 +266,13 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 	}
 	s.mu.Unlock()
 	flush(tell)
+}
+
+// outrun says that the stream has come past the version that our own write made of an object, and that the
+// view has no such object: it has gone, or left the selection, before the answer to the write came.
+// Called with s.mu held.
+func (s *stream) outrun(v *view, current *row, version uint64, own bool) bool {
+	return own && current == nil && version <= s.position && !v.behind()
 }
 
 // gone takes out an object that our own write has deleted, at a version that is not

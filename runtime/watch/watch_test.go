@@ -354,6 +354,27 @@ func TestObserveTakesTheNewerVersion(t *testing.T) {
 	f.nothing()
 }
 
+// The answer to a write may come after the stream has told that the object is gone, or has left the selection.
+func TestAnAnswerIsNotNewerThanTheEndOfItsObject(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		f := newFixture(t)
+		spec := configMaps("w")
+		spec.Apart = apart
+		f.manager.Start(spec)
+		f.await("w synced served=true")
+		answer := f.api.Put(configMap("a", "x", "1"))
+		f.await(`w added a/x "1"`)
+		f.api.Remove("v1", "ConfigMap", "a", "x")
+		f.await(`w deleted a/x "1"`)
+		f.manager.Observe(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"}, answer, nil, time.Now())
+		f.nothing()
+		f.snapshot("w", "[]")
+		f.api.Put(configMap("a", "x", "2"))
+		f.await(`w added a/x "2"`)
+		f.nothing()
+	}
+}
+
 func TestSilentWatchIsOpenedAnew(t *testing.T) {
 	f := newFixture(t)
 	f.manager.o.Idle = 20 * time.Millisecond
