@@ -240,49 +240,51 @@ func TestSetHealsWhatDiffers(t *testing.T) {
 // Kinds come in Helm's order, and go in the opposite one; within a kind the call's order is
 // that of the beginnings.
 func TestSetOrderOfKinds(t *testing.T) {
-	w := newFarWorld(t)
-	w.writer.o.SideBySide = 1
-	object := func(apiVersion, kind, name string, rest map[string]any) map[string]any {
-		obj := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}
-		if kind != "Namespace" {
-			obj["metadata"].(map[string]any)["namespace"] = "a"
+	synctest.Test(t, func(t *testing.T) { // of one kind the newest goes first, so all is made in one second
+		w := newFarWorld(t)
+		w.writer.o.SideBySide = 1
+		object := func(apiVersion, kind, name string, rest map[string]any) map[string]any {
+			obj := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}
+			if kind != "Namespace" {
+				obj["metadata"].(map[string]any)["namespace"] = "a"
+			}
+			for key, value := range rest {
+				obj[key] = value
+			}
+			return obj
 		}
-		for key, value := range rest {
-			obj[key] = value
+		rules := map[string]any{"rules": []any{}}
+		objects := []map[string]any{
+			object("rbac.authorization.k8s.io/v1", "Role", "role", rules),
+			object("v1", "ConfigMap", "map-b", nil),
+			object("coordination.k8s.io/v1", "Lease", "lease", nil),
+			object("v1", "ConfigMap", "map-a", nil),
+			object("v1", "Namespace", "space", nil),
+			object("v1", "Secret", "secret", nil),
 		}
-		return obj
-	}
-	rules := map[string]any{"rules": []any{}}
-	objects := []map[string]any{
-		object("rbac.authorization.k8s.io/v1", "Role", "role", rules),
-		object("v1", "ConfigMap", "map-b", nil),
-		object("coordination.k8s.io/v1", "Lease", "lease", nil),
-		object("v1", "ConfigMap", "map-a", nil),
-		object("v1", "Namespace", "space", nil),
-		object("v1", "Secret", "secret", nil),
-	}
-	var written, deleted []string
-	w.writer.o.Observe = func(ref effect.Ref, obj map[string]any, _ *effect.Cause, _ time.Time) {
-		if obj == nil || ref.Kind == "Namespace" && len(written) == len(objects) {
-			deleted = append(deleted, ref.Name)
-		} else {
-			written = append(written, ref.Name)
+		var written, deleted []string
+		w.writer.o.Observe = func(ref effect.Ref, obj map[string]any, _ *effect.Cause, _ time.Time) {
+			if obj == nil || ref.Kind == "Namespace" && len(written) == len(objects) {
+				deleted = append(deleted, ref.Name)
+			} else {
+				written = append(written, ref.Name)
+			}
 		}
-	}
-	for range 2 { // nothing is written anew
-		if _, err := w.apply(objects...); err != nil {
+		for range 2 { // nothing is written anew
+			if _, err := w.apply(objects...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := []string{"space", "secret", "map-b", "map-a", "role", "lease"}; !slices.Equal(written, want) {
+			t.Errorf("written are %q, want %q", written, want)
+		}
+		if _, err := w.apply(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if want := []string{"space", "secret", "map-b", "map-a", "role", "lease"}; !slices.Equal(written, want) {
-		t.Errorf("written are %q, want %q", written, want)
-	}
-	if _, err := w.apply(); err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"lease", "role", "map-b", "map-a", "secret", "space"}; !slices.Equal(deleted, want) {
-		t.Errorf("deleted are %q, want %q", deleted, want)
-	}
+		if want := []string{"lease", "role", "map-b", "map-a", "secret", "space"}; !slices.Equal(deleted, want) {
+			t.Errorf("deleted are %q, want %q", deleted, want)
+		}
+	})
 }
 
 // After a failure no member is begun any more; the error is that of the first in order.
