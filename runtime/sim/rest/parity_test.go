@@ -294,6 +294,9 @@ func steady(v any, key, ns string) any {
 		for i, e := range v {
 			v[i] = steady(e, "", ns)
 		}
+		if key == "endpoints" { // a set: the controller writes it in any order
+			slices.SortStableFunc(v, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
 	case string:
 		switch {
 		case key == "resourceVersion" && v != "" && v != "0":
