@@ -294,8 +294,8 @@ func steady(v any, key, ns string) any {
 		for i, e := range v {
 			v[i] = steady(e, "", ns)
 		}
-		if key == "endpoints" { // a set: the controller writes it in any order
-			slices.SortStableFunc(v, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		if key == "endpoints" || key == "conditions" { // sets: controllers write them in any order
+			slices.SortStableFunc(v, func(a, b any) int { return strings.Compare(setKey(a), setKey(b)) })
 		}
 	case string:
 		switch {
@@ -317,6 +317,12 @@ func steady(v any, key, ns string) any {
 func managerOf(entry any) string {
 	m, _ := entry.(map[string]any)
 	return fmt.Sprint(m["operation"], " ", m["time"] != nil, " ", m["manager"], " ", m["subresource"])
+}
+
+// setKey orders the entries of a set: conditions by their type, endpoints by all that they hold.
+func setKey(entry any) string {
+	m, _ := entry.(map[string]any)
+	return fmt.Sprint(m["type"], m)
 }
 
 // transportWorld is a parityWorld behind an HTTP transport.
