@@ -269,15 +269,27 @@ func (f *fixture) waitRuns(id string, least int) (runs int) {
 	return runs
 }
 
-// waitReady waits until /readyz answers 200.
+// waitReady waits until /readyz of a process that leads answers 200.
 func (f *fixture) waitReady() {
+	f.t.Helper()
+	f.waitReadyAs(true)
+}
+
+// waitReadyAs waits until /readyz answers 200, of a process that leads, or of one that stands by.
+func (f *fixture) waitReadyAs(leader bool) {
 	f.t.Helper()
 	f.eventually("/readyz answers 200", func() error {
 		code, body, err := f.http("/readyz")
-		if err == nil && code != http.StatusOK {
-			err = fmt.Errorf("%d: %s", code, body)
+		switch {
+		case err != nil:
+			return err
+		case code != http.StatusOK:
+			return fmt.Errorf("%d: %s", code, body)
 		}
-		return err
+		if st, err := f.status(); err != nil || st.Leader != leader {
+			return fmt.Errorf("it leads is %t, want %t: %v", st.Leader, leader, err)
+		}
+		return nil
 	})
 }
 

@@ -13,10 +13,10 @@ import (
 //
 // In the operator's own namespace, for itself:
 //
-//	leases (coordination.k8s.io)  create; get and update on the one of its name
+//	leases (coordination.k8s.io)  create; get, list, watch and update on the one of its name
 //	configmaps                    list and watch on the user's, which has its name;
 //	                              create; get and patch on "<name>-releases", the records
-//	secrets                       list, create, patch, delete: what is kept for hooks,
+//	secrets                       list, watch, create, patch, delete: what is kept for hooks,
 //	                              one Secret a module ("<name>-kept-<module>")
 //
 // In each namespace that a module is released to:
@@ -71,11 +71,11 @@ func (l least) access(ns, name string) cluster.Access {
 	a := cluster.Access{
 		Namespaced: map[string][]rbacv1.PolicyRule{ns: {
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{name}, Verbs: []string{"get", "update"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{name}, Verbs: []string{"get", "list", "watch", "update"}},
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{name}, Verbs: []string{"list", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{name + "-releases"}, Verbs: []string{"get", "patch"}},
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "create", "patch", "delete"}},
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch", "create", "patch", "delete"}},
 		}},
 		Cluster: l.Hooks,
 	}

@@ -24,6 +24,12 @@ func TestWebhooksExample(t *testing.T) {
 	t.Cleanup(func() {
 		_ = shared.Dynamic.Resource(definitions).Delete(context.Background(), "backups.example.starling.dev", metav1.DeleteOptions{})
 	})
+	t.Cleanup(func() { // they hold for all namespaces, and nobody answers any more
+		own := metav1.ListOptions{LabelSelector: "starling.dev/instance=" + f.ns + ".starling"}
+		registered := shared.Client.AdmissionregistrationV1()
+		_ = registered.ValidatingWebhookConfigurations().DeleteCollection(context.Background(), metav1.DeleteOptions{}, own)
+		_ = registered.MutatingWebhookConfigurations().DeleteCollection(context.Background(), metav1.DeleteOptions{}, own)
+	})
 	f.start(webhookArgs(t)...)
 	f.waitState("backups", status.ModuleReady)
 	f.waitConfigurations(2)

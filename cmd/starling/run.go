@@ -33,6 +33,7 @@ type runFlags struct {
 	access   access
 	webhooks webhookFlags
 	receive  receiveFlags
+	lease    leaseFlags
 	listen   listenFlags
 	log      logFlags
 	history  int
@@ -77,6 +78,7 @@ or deleting, starling touches nothing that runs.`,
 	f.access.addLimits(fs)
 	f.webhooks.addFlags(fs)
 	f.receive.addFlags(fs)
+	f.lease.addFlags(fs)
 	f.listen.addFlags(fs)
 	f.log.addFlags(fs)
 	f.traces.addFlags(fs)
@@ -102,6 +104,9 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	if err := f.access.checkLimits(); err != nil {
+		return err
+	}
+	if err := f.lease.check(); err != nil {
 		return err
 	}
 	if f.history < 1 {
@@ -174,7 +179,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
 		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause, ModuleObjects: f.objects, History: f.history,
-		Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Traces: traces, Log: log,
+		Lease: f.lease.times, Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Traces: traces, Log: log,
 		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: shortVersion(), Log: log}),
 	})
 	if err != nil {
@@ -182,7 +187,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	srv, err := admin.New(admin.Options{
 		Listen: f.listen.address, CertDir: f.listen.certDir, ClientCA: f.listen.clients, Metrics: shown, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
-		Healthy: driver.Healthy, Ready: driver.Ready,
+		Healthy: driver.Healthy, Ready: driver.Ready, Answers: driver.Answers,
 		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, Logs: linesOf(kept), Log: log,
 	})
 	if err != nil {

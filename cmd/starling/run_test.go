@@ -16,7 +16,7 @@ import (
 // A process that must not run beside another one leaves its marks alone: what the other one
 // evaluates has ended no process.
 func TestASecondProcessLeavesTheMarksOfTheFirstOneAlone(t *testing.T) {
-	f := runFlags{instance: instance{Namespace: "ops", Name: "starling", StateDir: t.TempDir()}, log: logFlags{level: "error"}, access: access{qps: 1}, history: 1}
+	f := runFlags{instance: instance{Namespace: "ops", Name: "starling", StateDir: t.TempDir()}, log: logFlags{level: "error"}, access: access{qps: 1}, history: 1, lease: leaseFlags{live.DefaultLeaseTimes()}}
 	t.Cleanup(func() { zerolog.SetGlobalLevel(zerolog.TraceLevel) })
 	lock, err := admin.Lock(f.instance.socket(), "starling")
 	if err != nil {

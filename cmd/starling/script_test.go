@@ -154,6 +154,7 @@ func serveInstance(ts *testscript.TestScript, neg bool, args []string) {
 		Listen:  "127.0.0.1:0",
 		Metrics: prometheus.NewRegistry(),
 		Ready:   func() (bool, string) { return true, "" },
+		Answers: func() (bool, string) { return true, "" },
 		Socket:  socketIn(args[0]),
 		Name:    defaultName,
 		Status:  func(context.Context) (status.Status, error) { return st, nil },

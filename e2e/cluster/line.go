@@ -17,10 +17,21 @@ type Line struct {
 	server   string
 
 	mu      sync.Mutex
+	moved   *sync.Cond // down or stalled is another
 	down    bool
+	stalled map[Way]bool
 	refused int // connections since it was cut
 	open    map[net.Conn]bool
 }
+
+// Way is a direction on a line.
+type Way int
+
+// Up is the way of requests, Down that of answers.
+const (
+	Up Way = iota
+	Down
+)
 
 // NewLine makes a line to the server of a kubeconfig file, and returns it with a
 // kubeconfig file that goes by it. It is cut when the test ends.
@@ -34,7 +45,8 @@ func NewLine(t testing.TB, kubeconfig string) (*Line, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Line{listener: listener, open: map[net.Conn]bool{}}
+	l := &Line{listener: listener, open: map[net.Conn]bool{}, stalled: map[Way]bool{}}
+	l.moved = sync.NewCond(&l.mu)
 	t.Cleanup(func() { l.Cut(); _ = listener.Close() })
 	for _, c := range k.Clusters {
 		u, err := url.Parse(c.Server)
@@ -78,29 +90,65 @@ func (l *Line) carry(conn net.Conn) {
 	}
 	l.open[conn], l.open[out] = true, true
 	l.mu.Unlock()
-	go func() { _, _ = io.Copy(out, conn); _ = out.Close() }()
-	_, _ = io.Copy(conn, out)
+	go func() { l.copy(out, conn, Up); _ = out.Close() }()
+	l.copy(conn, out, Down)
 	l.mu.Lock()
 	delete(l.open, conn)
 	delete(l.open, out)
 	l.mu.Unlock()
 }
 
-// Cut closes all connections, and every new one at once.
+// copy copies until one side is closed.
+func (l *Line) copy(to io.Writer, from io.Reader, way Way) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 && l.passes(way) {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// passes waits while the line is stalled. It returns false for bytes that wait as the line is cut.
+func (l *Line) passes(way Way) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.stalled[way] && !l.down {
+		l.moved.Wait()
+	}
+	return !l.down
+}
+
+// Stall lets nothing through in one direction, and closes nothing: neither side hears of it.
+func (l *Line) Stall(way Way) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stalled[way] = true
+}
+
+// Cut closes all connections, and every new one at once. Bytes that a stall has held back are lost.
 func (l *Line) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = true
+	l.moved.Broadcast()
 	for conn := range l.open {
 		_ = conn.Close()
 	}
 }
 
-// Mend lets connections through again.
+// Mend lets connections through again, and what a stall has held back.
 func (l *Line) Mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down, l.refused = false, 0
+	clear(l.stalled)
+	l.moved.Broadcast()
 }
 
 // Refused is how many connections were refused since the line was cut.

@@ -200,13 +200,13 @@ func (b *builder) lack(format string, args ...any) { b.notes[fmt.Sprintf(format,
 func (b *builder) own() {
 	name, s := b.o.Name, b.starling
 	s.add(Rule{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"create"}, Why: []string{"one process at a time"}})
-	s.add(Rule{Group: "coordination.k8s.io", Resource: "leases", Names: []string{name}, Verbs: []string{"get", "update"}, Why: []string{"one process at a time"}})
+	s.add(Rule{Group: "coordination.k8s.io", Resource: "leases", Names: []string{name}, Verbs: []string{"get", "list", "watch", "update"}, Why: []string{"one process at a time"}})
 	s.add(Rule{Resource: "configmaps", Names: []string{name}, Verbs: []string{"get", "list", "watch"}, Why: []string{"the user's config"}})
 	s.add(Rule{Resource: "configmaps", Verbs: []string{"create"}, Why: []string{"which releases there are"}})
 	s.add(Rule{Resource: "configmaps", Names: []string{name + "-releases"}, Verbs: []string{"get", "patch"}, Why: []string{"which releases there are"}})
 	s.add(Rule{Group: "apps", Resource: "deployments", Names: []string{name}, Verbs: []string{"get"}, Why: []string{"an Event when a new module tree, or the user's ConfigMap, cannot be used"}})
 	s.add(Rule{Resource: "events", Verbs: []string{"get", "create", "patch"}, Why: []string{"an Event when a new module tree, or the user's ConfigMap, cannot be used"}})
-	s.add(Rule{Resource: "secrets", Verbs: []string{"list", "create", "patch", "delete"}, Why: []string{"what hooks keep"}})
+	s.add(Rule{Resource: "secrets", Verbs: []string{"list", "watch", "create", "patch", "delete"}, Why: []string{"what hooks keep"}})
 }
 
 // objects are the rights for Module objects. Their Events are where those of all objects without a

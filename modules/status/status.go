@@ -15,7 +15,7 @@ type Status struct {
 	// Leader is true while this process holds the Lease and may write.
 	Leader bool `json:"leader"`
 	// Ready is true once this process holds the Lease and every module is
-	// released, off, or has a reason.
+	// released, off, or has a reason; of one that stands by, once it answers reviews.
 	Ready bool `json:"ready"`
 	// Generation is the number of the module tree in force, from 1; 0 before
 	// the first.

@@ -42,6 +42,7 @@ func options(t *testing.T) Options {
 		Metrics: prometheus.NewRegistry(),
 		Healthy: func() (bool, string) { return true, "" },
 		Ready:   func() (bool, string) { return true, "" },
+		Answers: func() (bool, string) { return true, "" },
 		Socket:  filepath.Join(shortDir(t), "admin", "starling.sock"),
 		Name:    "starling",
 		Status:  func(context.Context) (status.Status, error) { return status.Status{}, nil },
@@ -126,7 +127,7 @@ func TestHTTP(t *testing.T) {
 		{"/readyz", 503, "not ready: module hello is starting\n"},
 		{"/readyz", 200, "ok\n"},
 		{"/metrics", 200, "\nready_nodes 2\n"},
-		{"/v1/status", 404, "nothing here; there are GET /metrics, /healthz and /readyz\n"},
+		{"/v1/status", 404, "nothing here; there are GET /metrics, /healthz, /readyz and /readyz/webhooks\n"},
 	} {
 		code, body := get(t, s, c.path)
 		if code != c.code || !strings.Contains(body, c.body) {

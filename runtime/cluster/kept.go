@@ -128,6 +128,30 @@ func (k *Kept) Load(ctx context.Context) (map[string]map[string][]byte, error) {
 	return out, nil
 }
 
+// Instance is the value of the label starling.dev/instance.
+func (k *Kept) Instance() string { return k.o.Instance }
+
+// KeptModule is the module whose data a Secret holds.
+func KeptModule(secret map[string]any) string {
+	meta, _ := secret["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	module, _ := labels[KeptLabel].(string)
+	return module
+}
+
+// Read returns what these Secrets hold, by module and key, as [Kept.Load] does; it may be
+// called without the Lease, and changes nothing. Of a Secret that cannot be read the error tells,
+// and the others are read.
+func (k *Kept) Read(secrets []map[string]any) (map[string]map[string][]byte, error) {
+	out := map[string]map[string][]byte{}
+	modules := map[string]*keptModule{}
+	var errs []error
+	for _, obj := range secrets {
+		errs = append(errs, k.read(obj, modules, out))
+	}
+	return out, errors.Join(errs...)
+}
+
 type keptError struct{ msg string }
 
 func (e *keptError) Error() string { return e.msg }

@@ -204,7 +204,7 @@ func (e *Engine) begin(h *hook) {
 		_, waits := h.lane.Waiting(work(s))
 		return waits
 	})
-	if !begins || !h.eachWatch().Served() {
+	if !begins || e.standsBy() || !h.eachWatch().Served() {
 		return
 	}
 	keys := map[string]bool{}

@@ -20,7 +20,7 @@ func leads(cause *effect.Cause, s *subjects.Subject, events []builtins.Event) *e
 // add queues events for the subject's next run. One without a result has its run when it gets
 // one.
 func (e *Engine) add(h *hook, s *subjects.Subject, order int, events ...builtins.Event) {
-	if s.Lacks() {
+	if s.Lacks() || e.standsBy() {
 		return
 	}
 	h.lane.Add(work(s), order, events...)

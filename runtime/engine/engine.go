@@ -143,6 +143,8 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	switch in := in.(type) {
 	case Start:
 		e.start(in)
+	case Kept:
+		e.followKept(in)
 	case Reload:
 		e.reload(in)
 	case Config:
@@ -203,6 +205,9 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 func (e *Engine) start(in Start) {
 	e.gen = in.Generation.Whole()
 	e.adopt(in)
+	if in.Standby {
+		e.numberStandby()
+	}
 	for _, m := range e.all() {
 		e.bar(m.hooks, in.Barred)
 	}

@@ -92,7 +92,7 @@ func (e *Engine) before(m *module) (out verdicts.Before) {
 			out = need
 		}
 	}
-	if out.Is != verdicts.Free {
+	if out.Is != verdicts.Free || e.standsBy() {
 		return out
 	}
 	if name := e.gen.Graph.WaitsFor(m.name, func(name string) bool { return e.modules[name].settled() }); name != "" {
@@ -122,11 +122,12 @@ func (e *Engine) required(name string, off bool) verdicts.Need {
 	case r == nil: // the graph has made broken who requires it
 	case off && r.verdict.Is == verdicts.IsOn:
 		return verdicts.RequiredOn
+	case !off && r.verdict.State == status.ModuleOff:
+		return verdicts.RequiredOff
+	case e.standsBy(): // whose turn it is, the one that leads says
 	case off && (r.verdict.Is != verdicts.IsOff || r.verdict.Do.Goes()):
 		return verdicts.RequiredGoes
 	case off:
-	case r.verdict.State == status.ModuleOff:
-		return verdicts.RequiredOff
 	case r.verdict.Do.Runs() && e.paused(name) && r.pass.Installed():
 		// Its release is left as it is: there is nothing to wait for.
 	case r.isReady():
@@ -163,6 +164,9 @@ func (e *Engine) paused(name string) bool {
 func (e *Engine) globalState() (out verdicts.Global) {
 	if e.global.broken != "" {
 		return verdicts.Global{Failing: "global: " + e.global.broken}
+	}
+	if e.standsBy() {
+		return verdicts.Global{} // what global hooks have set is kept, and no run is waited for
 	}
 	first := func(h *hook) {
 		if out.Pending == "" {

@@ -32,6 +32,16 @@ type Start struct {
 	Sets map[string][]string
 	// Installed are the releases of this instance, from its records.
 	Installed []ReleaseRef
+	// Standby says that another process holds the Lease: see standby.go. Such an engine
+	// never leads; the one that does begins with another Start.
+	Standby bool
+}
+
+// Kept is all that is kept of a module now, for an engine that stands by: it takes the place of what
+// was kept of it before.
+type Kept struct {
+	Module string
+	Data   map[string][]byte
 }
 
 // Reload puts the next generation into the place of the one before, module by module: see package
@@ -251,6 +261,7 @@ type SetsRemoved struct {
 }
 
 func (Start) input()           {}
+func (Kept) input()            {}
 func (Reload) input()          {}
 func (Config) input()          {}
 func (Reconcile) input()       {}

@@ -52,23 +52,29 @@ func (m *module) readKey(key string, data []byte) (known bool, err error) {
 
 // readLayer takes over the layer of a subject.
 func (m *module) readLayer(data []byte) (known bool, err error) {
+	s, layer, err := m.decodeLayer(data)
+	if s == nil || err != nil {
+		return false, err
+	}
+	m.values.Keep(s.ID(), layer)
+	return true, nil
+}
+
+// decodeLayer reads the layer of a subject; nil: there is no such subject any more.
+func (m *module) decodeLayer(data []byte) (*subjects.Subject, []effect.ValueOp, error) {
 	k, err := subjects.DecodeLayer(data)
 	if err != nil {
-		return false, err
+		return nil, nil, err
 	}
 	s := m.subject(k.Hook, k.Key)
 	if s == nil {
-		return false, nil
+		return nil, nil, nil
 	}
 	layer, err := values.DecodeOps(k.Ops)
 	if err == nil && m.gen.Global {
 		_, _, err = values.SplitGlobal(layer) // from here on it holds for every layer
 	}
-	if err != nil {
-		return false, err
-	}
-	m.values.Keep(s.ID(), layer)
-	return true, nil
+	return s, layer, err
 }
 
 // readState takes over the state of a subject.

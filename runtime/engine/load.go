@@ -44,8 +44,8 @@ type LaneLoad struct {
 }
 
 // AtRest says that no module has anything to do: each one is released, off, or waits for something
-// outside. Before [Start] none has.
-func (e *Engine) AtRest() bool { return e.gen == nil || e.standings.AtRest() }
+// outside. Before [Start] none has, and none of a standby.
+func (e *Engine) AtRest() bool { return e.gen == nil || e.standsBy() || e.standings.AtRest() }
 
 // Load returns the state of all modules and what waits in their lanes; nothing
 // before [Start].

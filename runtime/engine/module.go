@@ -176,6 +176,11 @@ func (e *Engine) step(m *module) {
 	}
 	v := m.verdict
 	switch leaves := m.leaves(); {
+	case e.standsBy() && v.Do.Runs() && !m.started:
+		e.follow(m)
+	case e.standsBy() && !v.Do.Runs() && m.started:
+		e.takeDown(m)
+	case e.standsBy():
 	case leaves && !m.leaving:
 		e.beginLeaving(m)
 	case m.leaving && !leaves:
@@ -191,6 +196,10 @@ func (e *Engine) step(m *module) {
 	}
 	if v.Asks {
 		e.evaluate(m)
+	}
+	if e.standsBy() {
+		e.answerOnly(m)
+		return
 	}
 	if v.Do == verdicts.Forget {
 		e.forgetLayers(m)

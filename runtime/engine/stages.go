@@ -86,7 +86,7 @@ func (e *Engine) beginAll() {
 // endAll queues the after_all hooks when all modules have come to rest. It says
 // whether there is more to look at.
 func (e *Engine) endAll() bool {
-	if !slices.ContainsFunc(e.global.hooks, func(h *hook) bool { return h.stage(builtins.StageAfterAll) != nil }) {
+	if e.standsBy() || !slices.ContainsFunc(e.global.hooks, func(h *hook) bool { return h.stage(builtins.StageAfterAll) != nil }) {
 		return false
 	}
 	switch round := e.standings.Rest(); {

@@ -15,6 +15,9 @@ import (
 // moduleState is what people are shown of a module.
 func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	v, p := m.verdict, m.pass
+	if e.standsBy() && (v.Do.Runs() || v.Do.Goes()) {
+		return status.ModuleWaiting, standsBy
+	}
 	if m.leaving {
 		if why := m.leavingReason(); why != "" {
 			if m.removed {
@@ -77,13 +80,15 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 // Ready says whether every module has once been released, off, or had a reason in the
 // status; if not, which one is still on its way. A later change, such as a module
 // that is switched on, changes it no more: an upgrade is no reason to be taken out of
-// service.
+// service. A standby is ready once it answers.
 func (e *Engine) Ready() (bool, string) {
 	switch {
 	case e.gen == nil:
 		return false, "does not hold the lease"
 	case !e.config.Known():
 		return false, "reading the configuration"
+	case e.standsBy():
+		return e.Answers()
 	}
 	if e.standings.AllReady() {
 		return true, ""
@@ -108,7 +113,7 @@ func (e *Engine) onItsWay(m *module) bool {
 
 // Status returns what people are shown. Snapshot sizes are the driver's to add.
 func (e *Engine) Status() status.Status {
-	out := status.Status{Leader: e.gen != nil}
+	out := status.Status{Leader: e.gen != nil && !e.standsBy()}
 	out.Ready, _ = e.Ready()
 	if e.gen == nil {
 		return out

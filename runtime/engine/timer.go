@@ -12,6 +12,9 @@ const tickPrefix = "tick."
 
 // startTimer plans the first tick, and makes up for those that were missed.
 func (e *Engine) startTimer(h *hook, t *timers.Timer) {
+	if e.standsBy() {
+		return
+	}
 	if t.Start(e.now) {
 		e.fire(h, t, e.now)
 	}

@@ -52,6 +52,9 @@ func (e *Engine) watchSynced(in WatchSynced) {
 	w := h.watches.At(in.ID)
 	due := h.watches.Sync(w, in.Served)
 	e.touch(h.module)
+	if e.standsBy() {
+		return // the one that leads says which objects are gone
+	}
 	if h.isEach(w) {
 		e.syncObjects(h, in.Objects)
 	}
@@ -66,7 +69,7 @@ func (e *Engine) watchSynced(in WatchSynced) {
 
 func (e *Engine) watchChanged(in WatchChanged) {
 	h := e.watches[in.ID]
-	if h == nil {
+	if h == nil || e.standsBy() {
 		return
 	}
 	w := h.watches.At(in.ID)

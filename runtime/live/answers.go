@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,10 @@ type answers struct {
 type answering struct {
 	module string
 	review *engine.Review // nil: the engine has said nothing of it yet
+	// inherited: the engine that stood by has said so. It counts until the one that leads is sure of
+	// another; next is what that one has said last.
+	inherited bool
+	next      *engine.Review
 
 	runs, failures int
 	began          time.Time // of the last run
@@ -45,7 +50,39 @@ func (a *answers) of(h *generation.Hook) *answering {
 func (a *answers) review(r engine.Review) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.of(r.Hook).review = &r
+	h := a.of(r.Hook)
+	if h.inherited && r.Refused != "" {
+		h.next = &r
+		return
+	}
+	h.review, h.next, h.inherited = &r, nil, false
+}
+
+// inherit has all that the engine has said count until another one is sure.
+func (a *answers) inherit() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, h := range a.hooks {
+		h.inherited = h.review != nil
+	}
+}
+
+// serve takes in which hooks of a module answer: of the others it is sure that they do not.
+func (a *answers) serve(module *generation.Module, hooks []*generation.Hook) {
+	a.settle(func(id string, h *answering) bool {
+		return h.module == module.Name && !slices.ContainsFunc(hooks, func(g *generation.Hook) bool { return g.ID == id })
+	})
+}
+
+// settle has those count that were said last.
+func (a *answers) settle(which func(id string, h *answering) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, h := range a.hooks {
+		if h.inherited && which(id, h) {
+			h.review, h.next, h.inherited = h.next, nil, false
+		}
+	}
 }
 
 // reviewOf returns how a hook answers reviews; nil before the engine has said so.
@@ -122,7 +159,7 @@ func (d *Driver) review(ctx context.Context, id string, r *builtins.Request) (bu
 	switch {
 	case h == nil:
 		return builtins.Response{}, fmt.Errorf("there is no hook %s: %w", id, engine.ErrNotReady)
-	case !d.started.Load():
+	case !d.answering.Load():
 		return builtins.Response{}, fmt.Errorf("hook %s: this starling does not hold the lease: %w", id, engine.ErrNotReady)
 	case review == nil:
 		return builtins.Response{}, fmt.Errorf("hook %s: module %s is not running: %w", id, h.Module, engine.ErrNotReady)

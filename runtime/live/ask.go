@@ -52,8 +52,12 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 	}
 	out.ReloadFailed = d.reloads.get()
 	out.Instance, out.Version = d.o.Namespace+"/"+d.o.Name, d.o.Version
+	told, _ := d.user.known()
 	for i := range out.Modules {
 		m := &out.Modules[i]
+		if !out.Leader {
+			told[m.Name].Tell(d.user.own, m)
+		}
 		waiting, problems := d.outbox.state(m.Name)
 		m.PendingMessages, m.Problems = waiting, slices.Concat(m.Problems, problems)
 		if taken := d.objects.Problem(m.Name); taken != "" {

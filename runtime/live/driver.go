@@ -33,7 +33,7 @@ import (
 )
 
 // Options configures a [Driver]. All fields but Paused, PauseAll, History, ModuleObjects, Renderer,
-// Webhooks, Receive, Traces and Inputs are required.
+// Lease, Webhooks, Receive, Traces and Inputs are required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -56,6 +56,8 @@ type Options struct {
 	ModuleObjects bool
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
 	Renderer *release.Renderer
+	// Lease are the times of the Lease; zero: those of [DefaultLeaseTimes].
+	Lease LeaseTimes
 	// Webhooks says how the API server reaches hooks.
 	Webhooks WebhookOptions
 	// Receive is where requests for http.receive come in; nil: nowhere.
@@ -73,9 +75,12 @@ type Options struct {
 
 // Driver runs one instance.
 type Driver struct {
-	o        Options
-	inbox    *inbox
+	o     Options
+	inbox *inbox
+	// engine is the one that is given inputs: leading, or while this process stands by another
+	// one. leading has no Start before the Lease is held.
 	engine   *engine.Engine
+	leading  *engine.Engine
 	watches  *watch.Manager
 	drift    *drift.Tracker
 	kept     *cluster.Kept
@@ -101,8 +106,18 @@ type Driver struct {
 	reloads    reloads
 	// eventWarned: the last Event about the module tree says that something is wrong.
 	eventWarned atomic.Bool
-	// started: the engine has begun. Only its goroutine sets it.
+	// started: the engine that leads has begun. Only its goroutine sets it.
 	started atomic.Bool
+	// begun: the engine has had its Start. For the engine's goroutine alone.
+	begun bool
+	// answering: the engine says who answers reviews, or one before it has said so.
+	answering atomic.Bool
+	// freed says that nobody holds the Lease.
+	freed chan struct{}
+	// stayed is how ready this process has been, and is therefore still.
+	stayed readiness
+	// outgoing are the watches of the engine that stood by, until the one that leads has its own.
+	outgoing []string
 	// timer ends the sleep until wakeAt; zero: nothing is waited for.
 	timer  *time.Timer
 	wakeAt time.Time
@@ -143,21 +158,26 @@ const (
 	stopGrace = 8 * time.Second
 	// stopPatience is how long a stop waits for work that writes nothing any more.
 	stopPatience = time.Second
-	// lostGrace is the same when the Lease is lost: after it another process
-	// may write.
-	lostGrace = leaseDuration - renewDeadline - retryPeriod - time.Second
 )
+
+// engine are the options of an engine.
+func (o *Options) engine() engine.Options {
+	return engine.Options{
+		Namespace: o.Namespace, Name: o.Name, PauseAll: o.PauseAll, Paused: o.Paused,
+		Grace: goneFor, Jitter: rand.Float64, Mark: o.Marks.Evaluating,
+	}
+}
 
 // New prepares a driver. Nothing runs before [Driver.Run].
 func New(o Options) (*Driver, error) {
+	if o.Lease == (LeaseTimes{}) {
+		o.Lease = DefaultLeaseTimes()
+	}
 	own := effect.Instance{Namespace: o.Namespace, Name: o.Name}
 	instance := own.Label()
 	d := &Driver{
 		o: o, inbox: newInbox(),
-		engine: engine.New(o.Inputs.Options(engine.Options{
-			Namespace: o.Namespace, Name: o.Name, PauseAll: o.PauseAll, Paused: o.Paused,
-			Grace: goneFor, Jitter: rand.Float64, Mark: o.Marks.Evaluating,
-		})),
+		leading:   engine.New(o.Inputs.Options(o.engine())),
 		metrics:   o.Metrics,
 		requests:  newRequests(),
 		answers:   newAnswers(),
@@ -168,9 +188,11 @@ func New(o Options) (*Driver, error) {
 		asks:      make(chan func(*engine.Engine)),
 		checks:    make(chan struct{}, 2),
 		pulse:     newPulse(),
+		freed:     make(chan struct{}, 1),
 		lost:      make(chan struct{}),
 		done:      make(chan struct{}),
 	}
+	d.engine = d.leading
 	var once sync.Once
 	d.lose = func(err error) { once.Do(func() { d.loseNow(err) }) }
 	d.kept = cluster.NewKept(cluster.KeptOptions{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance, Conflict: d.lose})
@@ -221,17 +243,24 @@ func New(o Options) (*Driver, error) {
 
 func (d *Driver) handle(in engine.Input) {
 	if start, ok := in.(engine.Start); ok {
+		if start.Standby != d.standsBy() || d.begun {
+			return // the Lease has come meanwhile, or there was one
+		}
+		if start.Standby {
+			start.Kept = d.whatIsKept(anyModule) // as it is now: changes come later
+		}
 		// With the tree as it is now: it may have changed while the Lease was waited for.
 		start.Generation = d.generation.Load()
 		start.Barred = d.barred(start.Generation)
 		d.metrics.generation.Set(float64(start.Generation.Number))
-		in = start
-		d.started.Store(true)
+		in, d.begun = start, true
+		d.started.Store(!start.Standby)
+		d.answering.Store(true)
 	}
 	if of, ok := in.(engine.Drift); ok {
 		in = d.drift.Drift(of.Module) // as it is now: many changes may have come since
 	}
-	for _, a := range d.o.Inputs.Handle(d.engine, time.Now(), in) {
+	for _, a := range d.decide(in) {
 		d.do(a)
 	}
 	if start, ok := in.(engine.Start); ok {
@@ -244,4 +273,12 @@ func (d *Driver) handle(in engine.Input) {
 		d.looking = true
 		d.look.Reset(time.Second)
 	}
+}
+
+// decide hands an input to the engine. Those of the one that leads are written down.
+func (d *Driver) decide(in engine.Input) []engine.Action {
+	if d.standsBy() {
+		return d.engine.Handle(time.Now(), in)
+	}
+	return d.o.Inputs.Handle(d.engine, time.Now(), in)
 }

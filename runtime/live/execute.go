@@ -105,6 +105,9 @@ func (d *Driver) do(a engine.Action) {
 		d.sleep(a.At)
 	case engine.Note:
 		d.note(a)
+		if d.standsBy() {
+			break // the process that leads makes the Event
+		}
 		if a.Config {
 			d.tellOfConfig(a.Message)
 		}

@@ -27,6 +27,9 @@ type inbox struct {
 	signal chan struct{}
 }
 
+// slotOfConfig is the slot of the user's config.
+const slotOfConfig = " config"
+
 // maxRequests bounds the requests that wait for the engine.
 const maxRequests = 1000
 
@@ -67,7 +70,9 @@ func (b *inbox) put(in engine.Input) {
 	case engine.WatchFailed:
 		e.slot = in.ID + " failed"
 	case engine.Config:
-		e.slot = " config"
+		e.slot = slotOfConfig
+	case engine.Kept: // all that there is
+		e.slot = " kept of " + in.Module
 	case engine.Drift: // which says what differs as it is handled
 		e.slot = " drift of " + in.Module
 	}
@@ -95,6 +100,16 @@ func (b *inbox) append(e *entry) {
 	b.queue = append(b.queue, e)
 	if e.slot != "" {
 		b.last[e.slot] = e
+	}
+}
+
+// drop takes back what waits in a slot.
+func (b *inbox) drop(slot string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if before := b.last[slot]; before != nil {
+		b.queue = slices.DeleteFunc(b.queue, func(e *entry) bool { return e == before })
+		delete(b.last, slot)
 	}
 }
 

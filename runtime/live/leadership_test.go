@@ -93,7 +93,7 @@ func TestAStolenLeaseWhileTheLoopIsStuck(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.steal()
-		time.Sleep(retryPeriod + time.Second)
+		time.Sleep(times.Retry + time.Second)
 		if err := f.write(); !errors.Is(err, cluster.ErrFenced) {
 			t.Errorf("a write after the Lease is lost ends with %v", err)
 		}
@@ -145,7 +145,7 @@ func TestNothingIsWrittenPastTheLease(t *testing.T) {
 		if err := f.write(); !errors.Is(err, cluster.ErrFenced) {
 			t.Errorf("the write ends with %v", err)
 		}
-		time.Sleep(2 * retryPeriod)
+		time.Sleep(2 * times.Retry)
 		if err := f.write(); err != nil {
 			t.Errorf("after a renewal: %v", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,17 +20,6 @@ import (
 
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
-)
-
-// The Lease's times: a crashed holder is followed after leaseDuration, and a holder
-// that cannot renew stops before it.
-const (
-	leaseDuration = 15 * time.Second
-	renewDeadline = 10 * time.Second
-	retryPeriod   = 2 * time.Second
-	// leaseRequest bounds one request, so that one that hangs leaves time for
-	// another before the Lease is lost, and nobody waits for a Lease for ever.
-	leaseRequest = renewDeadline / 2
 )
 
 // leaseLock returns the Lease of the instance, under a name of this process's own. Its writes
@@ -51,7 +41,7 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 		Labels:     map[string]string{effect.InstanceLabel: effect.Instance{Namespace: d.o.Namespace, Name: d.o.Name}.Label()},
 	}
 	leases := cluster.Mapping{GVR: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease", Namespaced: true}
-	return tellingLock{Interface: lock, tell: func(verb string, err error) error {
+	return tellingLock{Interface: lock, within: d.o.Lease.request(), tell: func(verb string, err error) error {
 		return d.o.Client.Explain(err, verb, leases, d.o.Namespace)
 	}}, nil
 }
@@ -60,12 +50,13 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 // its place.
 type tellingLock struct {
 	resourcelock.Interface
-	tell func(verb string, err error) error
+	within time.Duration
+	tell   func(verb string, err error) error
 }
 
 // Get reads the Lease.
 func (l tellingLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, leaseRequest)
+	ctx, cancel := context.WithTimeout(ctx, l.within)
 	defer cancel()
 	record, raw, err := l.Interface.Get(ctx)
 	return record, raw, l.tell("get", err)
@@ -73,25 +64,31 @@ func (l tellingLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 
 // Create makes the Lease.
 func (l tellingLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	ctx, cancel := context.WithTimeout(ctx, leaseRequest)
+	ctx, cancel := context.WithTimeout(ctx, l.within)
 	defer cancel()
 	return l.tell("create", l.Interface.Create(ctx, record))
 }
 
 // Update writes the Lease.
 func (l tellingLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	ctx, cancel := context.WithTimeout(ctx, leaseRequest)
+	ctx, cancel := context.WithTimeout(ctx, l.within)
 	defer cancel()
 	return l.tell("update", l.Interface.Update(ctx, record))
 }
 
 // leadOptions say how to hold the Lease, and whom to tell.
 type leadOptions struct {
-	name string
-	lock resourcelock.Interface
-	log  zerolog.Logger
+	name  string
+	lock  resourcelock.Interface
+	times LeaseTimes
+	log   zerolog.Logger
 	// led is called, in its own goroutine, once the Lease is held.
 	led func()
+	// waits is called, in its own goroutine and once, when another process is seen to hold the
+	// Lease before this one has had it.
+	waits func()
+	// free has the Lease asked for at once: nobody holds it. Nil: it is asked for each Retry.
+	free <-chan struct{}
 	// until is called after each renewal with the time until which nobody else can
 	// have the Lease, and this process has time to stop.
 	until func(time.Time)
@@ -109,32 +106,59 @@ var errTaken = errors.New("another process has taken the lease; this one ends")
 func lead(ctx context.Context, o leadOptions) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	lock := &watchedLock{Interface: o.lock, end: end, until: o.until}
-	waiting := false
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+	lock := &watchedLock{Interface: o.lock, lasts: o.times.Duration - o.times.grace(), end: end, until: o.until}
+	led := sync.OnceFunc(o.led)
+	var waiting sync.Once
+	config := leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: o.times.Duration, RenewDeadline: o.times.Renew, RetryPeriod: o.times.Retry,
 		Name: o.name,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { o.led() },
+			OnStartedLeading: func(context.Context) { led() },
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(holder string) {
-				if holder != lock.Identity() && !waiting {
-					waiting = true
-					o.log.Info().Str("holder", holder).Msg("another process holds the lease; this one waits")
+				if holder == lock.Identity() {
+					return
 				}
+				waiting.Do(func() {
+					o.log.Info().Str("holder", holder).Msg("another process holds the lease; this one waits")
+					o.waits()
+				})
 			},
 		},
-	})
-	if err != nil {
-		return fmt.Errorf("lease: %w", err)
 	}
-	elector.Run(ctx)
-	return context.Cause(ctx)
+	for {
+		elector, err := leaderelection.NewLeaderElector(config)
+		if err != nil {
+			return fmt.Errorf("lease: %w", err)
+		}
+		if !lock.elect(ctx, elector, o.free) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// elect has the elector run until ctx ends, or the Lease is lost. It returns true when the next one
+// should ask at once: one that waits cannot be told to.
+func (l *watchedLock) elect(ctx context.Context, elector *leaderelection.LeaderElector, free <-chan struct{}) (again bool) {
+	try, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		select {
+		case <-free:
+			if !l.held.Load() {
+				end()
+			}
+		case <-try.Done():
+		}
+	}()
+	elector.Run(try)
+	return try.Err() != nil && ctx.Err() == nil
 }
 
 // watchedLock tells what the answers about the Lease mean.
 type watchedLock struct {
 	resourcelock.Interface
+	lasts time.Duration // after a renewal: then this process has stopped before another one begins
 	end   func(cause error)
 	until func(time.Time)
 	held  atomic.Bool // then a refusal may be a passing one: the renewals go on
@@ -163,7 +187,7 @@ func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 func (l *watchedLock) written(began time.Time, err error) error {
 	if err == nil {
 		l.held.Store(true)
-		l.until(began.Add(leaseDuration - lostGrace))
+		l.until(began.Add(l.lasts))
 	}
 	return l.refused(err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -69,11 +70,14 @@ func (l *memoryLock) RecordEvent(string) {}
 func (l *memoryLock) Identity() string   { return l.id }
 func (l *memoryLock) Describe() string   { return "ops/starling" }
 
+// times are those of the tests.
+var times = DefaultLeaseTimes()
+
 func leading(lock resourcelock.Interface, led func()) leadOptions {
-	return leadOptions{name: "starling", lock: tellingLock{Interface: lock, tell: func(_ string, err error) error { return err }}, log: zerolog.Nop(), led: led, until: func(time.Time) {}}
+	return leadOptions{name: "starling", times: times, lock: tellingLock{Interface: lock, within: times.request(), tell: func(_ string, err error) error { return err }}, log: zerolog.Nop(), led: led, waits: func() {}, until: func(time.Time) {}}
 }
 
-// Another process may take the Lease leaseDuration after the last renewal: this one
+// Another process may take the Lease its Duration after the last renewal: this one
 // must know before that it has lost it, and have time to stop.
 func TestALostLeaseIsKnownInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,8 +94,8 @@ func TestALostLeaseIsKnownInTime(t *testing.T) {
 		if err := <-lost; err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(renewed); took+lostGrace > leaseDuration {
-			t.Errorf("the loss is known after %s; with %s to stop that is more than %s", took, lostGrace, leaseDuration)
+		if took := time.Since(renewed); took+times.grace() > times.Duration {
+			t.Errorf("the loss is known after %s; with %s to stop that is more than %s", took, times.grace(), times.Duration)
 		}
 	})
 }
@@ -113,9 +117,9 @@ func TestALeaseRequestThatHangsIsGivenUp(t *testing.T) {
 			t.Error("the Lease is not had")
 		}
 		lock.set(true, nil)
-		time.Sleep(retryPeriod + time.Second) // a renewal hangs
+		time.Sleep(times.Retry + time.Second) // a renewal hangs
 		lock.set(false, nil)
-		time.Sleep(leaseDuration)
+		time.Sleep(times.Duration)
 		select {
 		case err := <-lost:
 			t.Errorf("the Lease is lost by one request: %v", err)
@@ -123,6 +127,42 @@ func TestALeaseRequestThatHangsIsGivenUp(t *testing.T) {
 		}
 		cancel()
 		<-lost
+	})
+}
+
+// A process that is told that the Lease is free has it at once; told so while it holds it, it goes on.
+func TestAFreeLeaseIsTakenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		now := metav1.Now()
+		lock := &memoryLock{id: "b", record: &resourcelock.LeaderElectionRecord{
+			HolderIdentity: "a", LeaseDurationSeconds: int(times.Duration.Seconds()), RenewTime: now, AcquireTime: now}}
+		free, led, waits := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+		o := leading(lock, func() { close(led) })
+		o.free, o.waits = free, func() { close(waits) }
+		lost := make(chan error, 1)
+		go func() { lost <- lead(ctx, o) }()
+		<-waits
+		time.Sleep(times.Retry / 4)
+		synctest.Wait()
+		lock.record = &resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now}
+		began := time.Now()
+		free <- struct{}{}
+		<-led
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("it took %s", took)
+		}
+		free <- struct{}{}
+		time.Sleep(times.Duration)
+		select {
+		case err := <-lost:
+			t.Errorf("given up: %v", err)
+		default:
+		}
+		cancel()
+		if err := <-lost; err != context.Canceled {
+			t.Errorf("ended with %v", err)
+		}
 	})
 }
 
@@ -159,9 +199,9 @@ func TestALeaseThatMayNotBeHad(t *testing.T) {
 		go func() { lost <- lead(ctx, leading(lock, func() { close(led) })) }()
 		<-led
 		lock.set(false, denied)
-		time.Sleep(2 * retryPeriod)
+		time.Sleep(2 * times.Retry)
 		lock.set(false, nil)
-		time.Sleep(leaseDuration)
+		time.Sleep(times.Duration)
 		select {
 		case err := <-lost:
 			t.Errorf("given up: %v", err)

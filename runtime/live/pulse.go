@@ -1,11 +1,10 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/starling-operator/starling/runtime/engine"
 )
 
 const (
@@ -29,11 +28,16 @@ type pulse struct {
 type readiness struct {
 	ready bool
 	why   string
+	// answers: it answers all that the API server may ask; cold says why not.
+	answers bool
+	cold    string
+	// standby: it is that of a process that stands by.
+	standby bool
 }
 
 func newPulse() *pulse {
 	p := &pulse{base: time.Now().Add(-1)}
-	p.ready.Store(&readiness{why: "does not hold the lease"})
+	p.ready.Store(&readiness{why: "does not hold the lease", cold: "does not hold the lease"})
 	return p
 }
 
@@ -59,11 +63,33 @@ func (p *pulse) hung() (reason string, yes bool) {
 }
 
 // note takes over whether the engine is ready.
-func (p *pulse) note(e *engine.Engine) {
-	ready, why := e.Ready()
-	if last := p.ready.Load(); last.ready != ready || last.why != why {
-		p.ready.Store(&readiness{ready, why})
+func (p *pulse) note(now readiness) {
+	if *p.ready.Load() != now {
+		p.ready.Store(&now)
 	}
+}
+
+// noteReady takes over whether the engine is ready. A process that was ready as it stood by is so while it takes
+// over, and one that has once been able to answer is able: a module that is switched on later is no reason to be
+// taken out of service.
+func (d *Driver) noteReady() {
+	now := readiness{standby: d.standsBy(), answers: d.stayed.answers}
+	if !now.answers {
+		now.answers, now.cold = d.engine.Answers()
+		d.stayed.answers = now.answers
+	}
+	if now.standby {
+		now.ready, now.why = now.answers, now.cold
+		d.pulse.note(now)
+		return
+	}
+	if now.ready, now.why = d.engine.Ready(); now.ready {
+		d.endOutgoing()
+	}
+	if d.stayed.ready {
+		now.ready, now.why = true, ""
+	}
+	d.pulse.note(now)
 }
 
 // Ready answers /readyz. It never waits for the engine.
@@ -72,7 +98,23 @@ func (d *Driver) Ready() (ready bool, why string) {
 		return false, fmt.Sprintf("the engine has been at one step for %s", age.Round(time.Second))
 	}
 	r := d.pulse.ready.Load()
+	if r.ready && r.standby {
+		why := cmp.Or(d.unanswered(), d.unreceived())
+		return why == "", why
+	}
 	return r.ready, r.why
+}
+
+// Answers answers /readyz/webhooks: whether the API server may ask this process. It never waits for the engine.
+func (d *Driver) Answers() (answers bool, why string) {
+	if age := d.pulse.age(); age > slowAfter {
+		return false, fmt.Sprintf("the engine has been at one step for %s", age.Round(time.Second))
+	}
+	if r := d.pulse.ready.Load(); !r.answers {
+		return false, r.cold
+	}
+	why = d.unanswered()
+	return why == "", why
 }
 
 // Healthy answers /healthz: no means that the process does not get on by itself.

@@ -69,8 +69,11 @@ func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 // follow has a generation take the place of another one. It runs on the engine's
 // goroutine.
 func (d *Driver) follow(before, next *generation.Generation) {
-	if d.started.Load() {
+	if d.begun {
 		d.handle(engine.Reload{Generation: next, Barred: d.barred(next)})
+		if now := d.generation.Load(); d.standsBy() && now != before {
+			d.o.Inputs.Followed(before, next, now) // the engine that leads later begins with it
+		}
 		return
 	}
 	o := d.o.Inputs.Options(engine.Options{Namespace: d.o.Namespace, Name: d.o.Name, Mark: d.marks.Evaluating})

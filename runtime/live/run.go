@@ -23,13 +23,14 @@ func (d *Driver) Run(ctx context.Context) error {
 		return err
 	}
 	d.o.Client.Hold()
-	led := make(chan struct{})
+	led, waits := make(chan struct{}), make(chan struct{})
 	leaseCtx, stopRenewing := context.WithCancel(context.Background())
 	defer stopRenewing()
 	var lease sync.WaitGroup
 	lease.Go(func() {
 		err := lead(leaseCtx, leadOptions{
-			name: d.o.Name, lock: lock, log: d.o.Log, led: func() { close(led) }, until: d.o.Client.WritesUntil,
+			name: d.o.Name, lock: lock, times: d.o.Lease, log: d.o.Log, led: func() { close(led) }, waits: func() { close(waits) },
+			free: d.freed, until: d.o.Client.WritesUntil,
 		})
 		if err == nil {
 			err = errLost
@@ -37,18 +38,18 @@ func (d *Driver) Run(ctx context.Context) error {
 		d.lose(err) // here, and not in the loop, which may be at something else
 	})
 	looped := make(chan struct{})
-	go func() { defer close(looped); d.loop(ctx, led) }()
+	go func() { defer close(looped); d.loop(ctx, led, waits) }()
 
 	err = d.supervise(ctx, looped)
 	grace := stopGrace
 	if err != nil {
-		grace = lostGrace
+		grace = d.o.Lease.grace()
 	}
 	clean := d.stop(grace)
 	stopRenewing()
 	lease.Wait()
 	if clean {
-		ctx, cancel := context.WithTimeout(context.Background(), retryPeriod)
+		ctx, cancel := context.WithTimeout(context.Background(), d.o.Lease.Retry)
 		defer cancel()
 		if err := giveBack(ctx, lock); err != nil {
 			d.o.Log.Warn().Err(err).Msg("the lease could not be given back; another process follows once it has run out")
@@ -110,9 +111,9 @@ func (d *Driver) supervise(ctx context.Context, looped chan struct{}) error {
 }
 
 // loop hands one input after the other to the engine. It is the engine's only goroutine.
-func (d *Driver) loop(ctx context.Context, led chan struct{}) {
+func (d *Driver) loop(ctx context.Context, led, waits chan struct{}) {
 	stopping, drained := ctx.Done(), (<-chan struct{})(nil)
-	step := func(f func()) { d.pulse.step(func() { f(); d.pulse.note(d.engine) }) }
+	step := func(f func()) { d.pulse.step(func() { f(); d.noteReady() }) }
 	for {
 		select {
 		case <-stopping:
@@ -121,12 +122,15 @@ func (d *Driver) loop(ctx context.Context, led chan struct{}) {
 			return
 		case <-d.lost:
 			return
+		case <-waits:
+			waits = nil
+			step(d.standBy)
 		case <-led:
-			led = nil
+			led, waits = nil, nil
 			d.o.Log.Debug().Msg("holds the lease")
 			d.metrics.leader.Set(1)
-			d.busy.Go(d.begin)
-			d.busy.Go(func() { d.webhooks.Run(d.work) })
+			step(d.takeOver)
+			d.busy.Go(func() { d.begin(d.readStart) })
 			d.busy.Go(func() { d.recorder.Run(d.work) })
 			if d.o.ModuleObjects {
 				d.busy.Go(func() { d.objects.Run(d.work) })
@@ -147,10 +151,10 @@ func (d *Driver) loop(ctx context.Context, led chan struct{}) {
 }
 
 // begin reads what earlier processes kept and lets the engine start.
-func (d *Driver) begin() {
+func (d *Driver) begin(read func() (engine.Start, error)) {
 	wait := time.Second
 	for {
-		start, err := d.readStart()
+		start, err := read()
 		if err == nil {
 			d.inbox.put(start)
 			return
@@ -184,11 +188,7 @@ func (d *Driver) readStart() (engine.Start, error) {
 	if err != nil {
 		return engine.Start{}, fmt.Errorf("records of sets: %w", err)
 	}
-	in := engine.Start{Kept: kept, Sets: sets}
-	for _, r := range refs {
-		in.Installed = append(in.Installed, engine.ReleaseRef(r))
-	}
-	return in, nil
+	return engine.Start{Kept: kept, Sets: sets, Installed: refsOf(refs)}, nil
 }
 
 // stop ends all work: no new write leaves the process, what is under way may end

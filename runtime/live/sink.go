@@ -40,7 +40,18 @@ func (s sink) Synced(id string, served bool) {
 		s.config()
 		return
 	}
+	if id == keptWatch {
+		s.d.keptSynced()
+		return
+	}
+	if id == leaseWatch {
+		s.d.lookAtLease()
+		return
+	}
 	if id == objectsWatch {
+		if served && !s.d.watches.Complete(id) {
+			return // it has begun anew
+		}
 		s.d.user.list(s.d.watches.Entries(id), served)
 		s.d.objects.Changed()
 		return
@@ -68,6 +79,14 @@ func (s sink) Synced(id string, served bool) {
 func (s sink) Changed(id string, events []watch.Event) {
 	if id == configWatch {
 		s.config()
+		return
+	}
+	if id == keptWatch {
+		s.d.keptChanged(events)
+		return
+	}
+	if id == leaseWatch {
+		s.d.lookAtLease()
 		return
 	}
 	if drift.IsWatch(id) {
@@ -111,6 +130,18 @@ func (s sink) Failed(id string, err error, lacks bool) {
 		s.d.drift.Failed(id, err)
 		return
 	}
+	if id == keptWatch {
+		if err != nil {
+			s.d.o.Log.Warn().Err(err).Msg("this starling stands by and does not see what is kept: it answers no reviews, or by what was kept before")
+		}
+		return
+	}
+	if id == leaseWatch {
+		if err != nil {
+			s.d.o.Log.Debug().Err(err).Msg("a lease that is free is not seen at once")
+		}
+		return
+	}
 	if id == objectsWatch {
 		if s.d.user.failed(err) && err != nil {
 			s.d.o.Log.Warn().Err(err).Msg("Module objects cannot be read: what they said last stays in force")
@@ -140,6 +171,9 @@ func (s sink) Failed(id string, err error, lacks bool) {
 
 // config reads the ConfigMap out of its watch.
 func (s sink) config() {
+	if !s.d.watches.Complete(configWatch) {
+		return // it has begun anew, and an empty snapshot does not mean that there is none
+	}
 	found := s.d.watches.Snapshot(configWatch)
 	if len(found) == 0 {
 		s.d.user.read(executor.ConfigOf(nil))

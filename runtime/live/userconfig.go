@@ -52,6 +52,23 @@ func (u *userConfig) tell() {
 	u.put(in)
 }
 
+// again has another engine know.
+func (u *userConfig) again() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.tell()
+}
+
+// forget has all be read again, and nothing told before that.
+func (u *userConfig) forget() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.configMap = nil
+	if u.state != "" {
+		u.state = unread
+	}
+}
+
 // list takes in all objects; served is false when the API server does not know them.
 func (u *userConfig) list(entries []watch.Entry, served bool) {
 	u.mu.Lock()

@@ -48,7 +48,7 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 	if err != nil {
 		return err
 	}
-	d.requests.listeners = append(d.requests.listeners, d.webhooks.Serve)
+	d.requests.listeners = append(d.requests.listeners, d.webhooks.Serve, d.answers.serve)
 	return nil
 }
 

@@ -127,6 +127,7 @@ func (s *stream) begin(v *view) (t *task, tell []*subscription) {
 				entries = append(entries, entry{item.objectKey, max(out.version, versionNumber(item.version)), out})
 			}
 		}
+		v.renewal = max(v.renewal, l.renewal)
 		tell = s.fill(v, entries, l.version, false, tell)
 	}
 }
@@ -248,7 +249,7 @@ func (s *stream) catchUpApart(ctx context.Context, v *view) error {
 	l := newListing()
 	s.mu.Lock()
 	v.queue.giveUp(v.queue.list)
-	v.queue.list = l
+	v.queue.list, l.renewal = l, s.renewals
 	_ = s.recount(v)
 	s.mu.Unlock()
 	var items []*listed

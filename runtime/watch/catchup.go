@@ -21,12 +21,13 @@ func (s *stream) fill(v *view, entries []entry, version uint64, force bool, tell
 	if why := s.recount(v); why != nil {
 		return s.overfull(v, why, tell)
 	}
-	first := !v.synced
 	v.synced = true
 	tell = s.showFilter(v, tell)
 	for sub := range v.subs {
-		if first {
-			sub.viewSynced(v)
+		if !sub.filled(v) {
+			if v.renewal == s.renewals { // else the list that it waits for is still to come
+				sub.viewSynced(v)
+			}
 			continue
 		}
 		if len(events) > 0 {
@@ -103,6 +104,7 @@ func (s *stream) catchUp(v *view) error {
 	}
 	s.mu.Lock()
 	_ = s.recount(v)
+	renewal := s.renewals
 	s.mu.Unlock()
 	var entries []entry
 	version, err := s.m.o.Client.Each(s.ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
@@ -121,6 +123,7 @@ func (s *stream) catchUp(v *view) error {
 	s.mu.Lock()
 	var tell []*subscription
 	if !v.again && !v.stale {
+		v.renewal = max(v.renewal, renewal)
 		tell = s.fill(v, entries, versionNumber(version), false, nil)
 	}
 	s.mu.Unlock()

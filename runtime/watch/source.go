@@ -36,13 +36,16 @@ type source struct {
 	version  string    // up to which objects are known; "": nothing is
 	failures int       // in a row
 	failed   time.Time // when it did last
+	renewal  uint64    // of the stream, as the last list was asked for
 }
 
 // run lists and watches until the stream is cancelled.
 func (s *source) run() {
 	for s.ctx.Err() == nil {
 		s.round()
-		s.pause()
+		if !s.outdated() {
+			s.pause()
+		}
 	}
 }
 
@@ -63,6 +66,9 @@ func (s *source) pause() {
 
 // round lists, and watches as long as each watch goes on where the one before has ended.
 func (s *source) round() {
+	if s.outdated() {
+		s.version = "" // else a list need not be newer
+	}
 	w, err := s.streamList()
 	if err != nil && s.ctx.Err() == nil {
 		err = s.list()
@@ -75,6 +81,9 @@ func (s *source) round() {
 			err = s.follow(w)
 		}
 		w = nil
+		if s.outdated() {
+			return
+		}
 		if retriable(err) {
 			s.pause()
 			err = s.ctx.Err()
@@ -95,6 +104,7 @@ func unknownVersion(err error) bool {
 // streamList opens a watch that begins with the objects that there are, and takes them in.
 func (s *source) streamList() (*frames, error) {
 	for {
+		s.asks()
 		w, err := s.open(true)
 		if err != nil {
 			return nil, err // a list says what is wrong
@@ -102,7 +112,7 @@ func (s *source) streamList() (*frames, error) {
 		items, version, err := s.collect(w)
 		if err == nil {
 			s.version = version
-			s.replace(items, version)
+			s.replace(items, version, s.renewal)
 			return w, nil
 		}
 		w.close()
@@ -160,6 +170,7 @@ func (s *source) list() error {
 	var version string
 	var err error
 	for range 2 {
+		s.asks()
 		s.cover()
 		items = nil
 		version, err = s.m.o.Client.Each(s.ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
@@ -175,7 +186,7 @@ func (s *source) list() error {
 		return err
 	}
 	s.version = version
-	s.replace(items, version)
+	s.replace(items, version, s.renewal)
 	return nil
 }
 
@@ -218,11 +229,12 @@ func (s *source) open(initial bool) (*frames, error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	// The timer also covers a server that accepts the request and never answers.
 	idle := time.AfterFunc(s.m.o.Idle, cancel)
+	s.cuts(cancel)
 	body, err := s.m.o.Client.Watch(ctx, s.mapping, s.key.namespace, s.options(o))
 	if err != nil {
 		idle.Stop()
 		cancel()
-		if !initial {
+		if !initial && !s.outdated() {
 			s.broken(err, "watch")
 		}
 		return nil, err

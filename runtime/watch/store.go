@@ -58,8 +58,8 @@ func (s *stream) filtered(obj map[string]any) *listed {
 	return out
 }
 
-// replace takes in a whole list.
-func (s *stream) replace(all []*listed, resourceVersion string) {
+// replace takes in a whole list, which was asked for after a renewal.
+func (s *stream) replace(all []*listed, resourceVersion string, renewal uint64) {
 	s.report(nil)
 	version := versionNumber(resourceVersion)
 	s.mu.Lock()
@@ -79,7 +79,7 @@ func (s *stream) replace(all []*listed, resourceVersion string) {
 				s.listFor(v)
 				continue
 			}
-			l.complete, l.items, l.at, l.version = true, all, i, version
+			l.complete, l.items, l.at, l.version, l.renewal = true, all, i, version, renewal
 			s.wake(v)
 			continue
 		}
@@ -89,6 +89,7 @@ func (s *stream) replace(all []*listed, resourceVersion string) {
 				entries = append(entries, entry{l.objectKey, versionNumber(l.version), l.outcomes[i]})
 			}
 		}
+		v.renewal = max(v.renewal, renewal)
 		tell = s.fill(v, entries, version, force, tell)
 		if v.listing && v.over == nil {
 			v.again, v.stale = false, true

@@ -38,8 +38,11 @@ type stream struct {
 	mu    sync.Mutex
 	views map[string]*view // by what their filter does, see viewKey
 	// covered are the views that the source's current list is filtered for.
-	covered  []covered
-	listed   bool   // the first list is in
+	covered []covered
+	listed  bool // the first list is in
+	// renewals is how often a new list was asked for, see [Manager.Renew]; cut ends the watch that is open.
+	renewals uint64
+	cut      context.CancelFunc
 	position uint64 // version up to which the stream has come
 	failed   error
 }
@@ -82,7 +85,7 @@ func (s *stream) join(sub *subscription) {
 	}
 	v.subs[sub] = true
 	broken, lacks := v.trouble(s.key.kind)
-	sub.add(&part{stream: s, view: v, synced: v.synced, failed: s.failed, broken: broken, lacks: lacks})
+	sub.add(&part{stream: s, view: v, synced: v.synced && v.renewal == s.renewals, failed: s.failed, broken: broken, lacks: lacks})
 }
 
 // viewKey says which subscriptions share results.

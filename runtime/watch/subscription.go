@@ -147,6 +147,18 @@ func (s *subscription) stop() {
 	s.queue = nil
 }
 
+// filled says whether the part of a view has its objects.
+func (s *subscription) filled(v *view) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		if p.view == v {
+			return p.synced
+		}
+	}
+	return false
+}
+
 // viewSynced marks the part of a view. Called with the lock of its stream held.
 func (s *subscription) viewSynced(v *view) {
 	s.mu.Lock()

@@ -34,6 +34,7 @@ type listing struct {
 	items    []*listed
 	at       int
 	version  uint64
+	renewal  uint64        // of the stream, as the list was asked for
 	filled   chan struct{} // closed when it has been taken in, or given up
 }
 

@@ -42,9 +42,10 @@ type view struct {
 	each    bool // an object without a result is kept as one
 	subs    map[*subscription]bool
 	synced  bool
-	listing bool // a goroutine lists for this view alone
-	again   bool // that list is outdated already: once more
-	stale   bool // that list is older than what the stream has brought: forget it
+	listing bool   // a goroutine lists for this view alone
+	again   bool   // that list is outdated already: once more
+	stale   bool   // that list is older than what the stream has brought: forget it
+	renewal uint64 // the last renewal of the stream that a list of this view has followed
 
 	apart bool          // the filter is called by its own goroutine
 	turn  chan struct{} // of its module, for that

@@ -59,9 +59,9 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Manager runs the server and keeps certificates, webhook configurations and the
-// conversions of CustomResourceDefinitions as they should be. Only the holder of the
-// Lease may run it.
+// Manager runs the server. Once [Manager.Lead] is called it also keeps certificates, webhook
+// configurations and the conversions of CustomResourceDefinitions as they should be; before that
+// it writes nothing.
 type Manager struct {
 	o       Options
 	gen     atomic.Pointer[generation.Generation]
@@ -69,18 +69,25 @@ type Manager struct {
 	source  source
 	watches *watch.Manager
 	signal  chan struct{}
+	leads   atomic.Bool
+	ready   atomic.Bool // see [Manager.Ready]
 
 	mu sync.Mutex
 	// served are the hooks that take requests now, by module. A module of which
 	// nothing was said yet is not in it.
 	served map[string][]*generation.Hook
-	synced map[string]bool // watches
-	broken map[string]string
+	// inherited are modules of which that was said before this manager led: they are answered, and their
+	// registrations stay as they are.
+	inherited map[string]bool
+	synced    map[string]bool // watches
+	broken    map[string]string
 
 	// The fields below belong to the goroutine of Run.
 	running   bool
 	watching  bool
-	converted []string // definitions that are watched
+	led       bool      // it has once looked as the one that leads
+	looked    time.Time // for certificates, the last time
+	converted []string  // definitions that are watched
 	certs     certificates
 	published []byte // the bundle that all objects have
 	known     map[string]string
@@ -100,7 +107,7 @@ const (
 )
 
 // New prepares a manager. With Always a port in use is an error at once. The address is
-// not kept open before Run: who waits for the Lease had better refuse connections than
+// not kept open before Run: a process that cannot answer had better refuse connections than
 // let them wait.
 func New(o Options) (*Manager, error) {
 	if o.Now == nil {
@@ -158,6 +165,7 @@ func (m *Manager) listen() (net.Listener, error) {
 func (m *Manager) Serve(module *generation.Module, hooks []*generation.Hook) {
 	m.mu.Lock()
 	m.served[module.Name] = hooks
+	delete(m.inherited, module.Name)
 	m.mu.Unlock()
 	m.Wake()
 }
@@ -224,13 +232,19 @@ func (m *Manager) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		var next time.Time
 		bindings := m.bindings()
+		if m.leads.Load() && !m.led {
+			m.led, m.certs.next = true, time.Time{} // what has fallen due of them is its work now
+		}
 		switch {
+		case !m.led:
+			next = m.standBy(ctx, bindings)
 		case len(bindings) > 0 || m.o.Always || m.watching:
 			m.watch(bindings)
 			next = m.step(ctx)
 		case swept:
 			next = m.o.Now().Add(time.Hour)
 		default:
+			m.ready.Store(true) // nobody asks
 			if swept = m.sweep(ctx); !swept {
 				next = m.again(m.o.Now())
 			}
@@ -290,6 +304,7 @@ func (m *Manager) step(ctx context.Context) time.Time {
 		if len(want.all) > 0 {
 			m.tell("reach", fmt.Errorf("nothing is registered: %s", m.o.Unreachable))
 		}
+		m.ready.Store(true)
 		return now.Add(time.Hour)
 	}
 	if !want.synced {
@@ -301,6 +316,7 @@ func (m *Manager) step(ctx context.Context) time.Time {
 		}
 		m.server.setRoutes(want.routes)
 	}
+	m.ready.Store(true)
 	waiting, err := m.reconcile(ctx, want)
 	if err != nil {
 		return m.again(now)
@@ -343,8 +359,7 @@ func (m *Manager) tell(about string, err error) error {
 // serve sees to certificates and to the server.
 func (m *Manager) serve(ctx context.Context, now time.Time) error {
 	if m.certs.served == nil || !now.Before(m.certs.next) {
-		published := m.published != nil && bytes.Equal(m.published, m.certs.bundle)
-		got, err := m.source.look(ctx, now, published)
+		got, err := m.look(ctx, now)
 		if got.served == nil {
 			return err
 		}

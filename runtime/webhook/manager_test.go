@@ -81,6 +81,7 @@ type world struct {
 	client  *cluster.Client
 	gen     *generation.Generation
 	manager *Manager
+	standby bool // the manager does not lead
 	log     buffer
 	stop    func()
 }
@@ -112,6 +113,9 @@ func (w *world) run(change ...func(*Options)) {
 	var err error
 	if w.manager, err = New(o); err != nil {
 		w.t.Fatal(err)
+	}
+	if !w.standby {
+		w.manager.Lead()
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})

@@ -28,6 +28,9 @@ type source interface {
 	// look returns what to serve and trust now. published says that all
 	// clients know the bundle that look returned last.
 	look(ctx context.Context, now time.Time, published bool) (certificates, error)
+	// find returns what there is to serve and trust, and makes nothing; without certificates
+	// that can be used, nothing of both.
+	find(ctx context.Context, now time.Time) (certificates, error)
 }
 
 // errConflict says that somebody else has changed the Secret.
@@ -94,6 +97,21 @@ func (o *ownCertificates) look(ctx context.Context, now time.Time, published boo
 		published = false
 	}
 	return certificates{}, errors.New("certificates of webhooks: the Secret changes all the time")
+}
+
+func (o *ownCertificates) find(ctx context.Context, now time.Time) (certificates, error) {
+	data, _, err := o.store.get(ctx)
+	if err != nil {
+		return certificates{}, err
+	}
+	m := parseMaterial(data)
+	if m.leafTrouble(now, o.names) != "" {
+		return certificates{}, nil
+	}
+	o.last = data
+	// Those that follow them are made elsewhere, once these fall due.
+	next := m.plan(now, o.names, false).next
+	return certificates{served: newServed(m.serving()), bundle: m.bundle(), next: now.Add(max(next.Sub(now), lookForCertificates))}, nil
 }
 
 // secretStore is a Secret of the operator's namespace.

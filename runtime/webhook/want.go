@@ -61,8 +61,11 @@ func (m *Manager) wanted() want {
 	}
 	for _, mod := range m.gen.Load().All() {
 		hooks, served := m.served[mod.Name]
+		served = served && !m.inherited[mod.Name]
 		w.decided[mod.Name] = mod.Err == nil && (served || len(boundOf(mod.Hooks)) == 0)
-		w.all = append(w.all, boundOf(hooks)...)
+		if served {
+			w.all = append(w.all, boundOf(hooks)...)
+		}
 		for _, h := range hooks {
 			routesOf(h, true, true, w.routes)
 		}

@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/persist"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
+)
+
+// A standby is an engine of a process that waits for the Lease. It takes in what the one that leads
+// takes in: the tree, what is kept, what users ask for, watches. So it answers reviews as that one
+// does. It withholds all else: no event is queued, no hook runs, nothing is written. It starts watches,
+// asks enabled(), and says which hooks answer. A process that gets the Lease goes on with another
+// engine, as after a restart: nothing of the standby can be wrong there.
+
+// standsBy is what people are shown of a module on a standby.
+const standsBy = "this starling stands by; the one that holds the lease works"
+
+// standbyNumbers is where the numbers of a standby's actions and watches begin: those of the engine
+// that leads later in the same process must be others.
+const standbyNumbers = 1 << 62
+
+// standsBy says that the engine is a standby: its numbers are those of one.
+func (e *Engine) standsBy() bool { return e.ops >= standbyNumbers }
+
+// numberStandby gives the watches of all modules names of the standby's own.
+func (e *Engine) numberStandby() {
+	e.ops = standbyNumbers
+	for _, m := range e.all() {
+		m.incarnation = e.op()
+	}
+}
+
+// follow starts the watches of a module that runs where the Lease is. CRDs have come from there.
+func (e *Engine) follow(m *module) {
+	m.started = true
+	for _, h := range m.hooks {
+		e.startWatches(h, m.incarnation)
+	}
+}
+
+// answerOnly is the end of a look at a module of a standby.
+func (e *Engine) answerOnly(m *module) {
+	if m == e.global {
+		e.listModules()
+	}
+	e.publishReviews(m)
+	e.serve(m)
+	e.stand(m)
+}
+
+// Answers says whether reviews of all modules that run are answered by whole snapshots; if not, whose are not.
+func (e *Engine) Answers() (bool, string) {
+	if e.gen == nil {
+		return false, "does not hold the lease"
+	}
+	why := e.cold()
+	return why == "", why
+}
+
+// cold says why reviews cannot be answered yet, or "". A watch with trouble keeps its own hook from answering, and
+// nobody else.
+func (e *Engine) cold() string {
+	if !e.config.Known() {
+		return "reading the configuration"
+	}
+	for _, name := range e.agenda.Tree() { // global is the first
+		m := e.any(name)
+		if m.verdict.State == status.ModuleStarting {
+			return "module " + m.name + " is starting: " + m.verdict.Reason
+		}
+		if !m.started {
+			continue
+		}
+		for _, h := range m.hooks {
+			if !h.watches.Complete() && h.trouble() == "" {
+				return "hook " + h.gen.ID + ": its snapshots are not complete"
+			}
+		}
+	}
+	return ""
+}
+
+// followKept has layers and states of a module be those that the one that leads has kept.
+func (e *Engine) followKept(in Kept) {
+	m := e.any(in.Module)
+	if m == nil || !e.standsBy() {
+		return
+	}
+	before := m.store.Data()
+	note := func(key string, err error) {
+		if err != nil {
+			e.note(builtins.LevelWarn, m, "", fmt.Sprintf("what is kept as %s cannot be read: %v", key, err))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if in.Data[key] == nil {
+			note(key, e.followKey(m, key, before[key], true))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(in.Data)) {
+		if !bytes.Equal(before[key], in.Data[key]) {
+			note(key, e.followKey(m, key, in.Data[key], false))
+		}
+	}
+	m.store = persist.New(in.Data, releaseRetry)
+	e.touch(m)
+}
+
+// followKey has one layer or state count from now on, or no more; data is the last that was kept of it.
+func (e *Engine) followKey(m *module, key string, data []byte, gone bool) error {
+	switch {
+	case strings.HasPrefix(key, subjects.LayerKey):
+		s, layer, err := m.decodeLayer(data)
+		if s == nil || err != nil {
+			return err
+		}
+		if gone {
+			layer = nil
+		}
+		e.setLayer(m, s, layer, nil)
+	case !strings.HasPrefix(key, subjects.StateKey):
+	case gone:
+		k, err := subjects.DecodeState(data)
+		if s := m.subject(k.Hook, k.Key); s != nil && err == nil {
+			s.Remember(effect.Memory{})
+		}
+		return err
+	default:
+		_, err := m.readState(data)
+		return err
+	}
+	return nil
+}

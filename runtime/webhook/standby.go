@@ -1,0 +1,105 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
+
+// lookForCertificates is how often those that stand by look for certificates that should be there.
+const lookForCertificates = 10 * time.Second
+
+// Lead has the manager write from now on: the Lease is held. [Manager.Serve] says again what modules serve;
+// requests are answered as before until then.
+func (m *Manager) Lead() {
+	m.mu.Lock()
+	m.inherited = map[string]bool{}
+	for name := range m.served {
+		m.inherited[name] = true
+	}
+	m.mu.Unlock()
+	m.leads.Store(true)
+	m.Wake()
+}
+
+// Ready says whether the manager has come to answer all that it may be asked.
+func (m *Manager) Ready() bool { return m.ready.Load() }
+
+// standBy answers with the certificates that the process that leads has made, once there are some. It
+// returns when to come again at the latest.
+func (m *Manager) standBy(ctx context.Context, bindings []bound) time.Time {
+	now := m.o.Now()
+	if m.o.Unreachable != "" || len(bindings) == 0 && !m.o.Always {
+		m.ready.Store(true)
+		return now.Add(time.Hour)
+	}
+	m.watch(bindings)
+	want := m.wanted()
+	if !want.synced {
+		return now.Add(time.Hour) // a watch wakes us
+	}
+	if len(want.all) == 0 && !want.converting && !m.o.Always && !m.running {
+		m.ready.Store(true)
+		return now.Add(time.Hour)
+	}
+	again := m.looked.Add(lookForCertificates)
+	outdated := m.outdated()
+	if outdated && !now.Before(again) {
+		m.certs.next = now
+	}
+	if err := m.serve(ctx, now); m.tell("serve", err) != nil {
+		m.ready.Store(m.running)
+		return m.again(now)
+	}
+	m.attempt = 0
+	m.server.setRoutes(want.routes)
+	m.ready.Store(m.running)
+	switch {
+	case !m.running || !m.certs.next.After(now):
+		return now.Add(lookForCertificates) // certificates are not made yet, or have gone
+	case outdated && again.After(now):
+		return again
+	}
+	return m.certs.next
+}
+
+// look returns the certificates, and makes them if that is its work.
+func (m *Manager) look(ctx context.Context, now time.Time) (certificates, error) {
+	m.looked = now
+	if !m.led {
+		return m.source.find(ctx, now)
+	}
+	return m.source.look(ctx, now, m.published != nil && bytes.Equal(m.published, m.certs.bundle))
+}
+
+// outdated says whether the API server is told to trust other certificates than those that are
+// served here: there are new ones.
+func (m *Manager) outdated() bool {
+	bundle := base64.StdEncoding.EncodeToString(m.certs.bundle)
+	other := func(client any) bool {
+		c, is := client.(map[string]any)
+		return is && c["caBundle"] != bundle
+	}
+	for _, id := range []string{watchValidating, watchMutating} {
+		for _, v := range m.watches.Snapshot(id) {
+			hooks, _ := v.(*object.Object).Map()["webhooks"].([]any)
+			for _, hook := range hooks {
+				if h, _ := hook.(map[string]any); other(h["clientConfig"]) {
+					return true
+				}
+			}
+		}
+	}
+	for _, v := range m.watches.Snapshot(watchDefinitions) {
+		obj := v.(*object.Object).Map()
+		conversion, _ := obj["conversion"].(map[string]any)
+		webhook, _ := conversion["webhook"].(map[string]any)
+		if obj["instance"] == m.o.Instance && other(webhook["clientConfig"]) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,110 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// beside is another process on the same API server, with the same tree, that stands by.
+func (w *world) beside() *world {
+	return &world{t: w.t, api: w.api, client: w.client, gen: w.gen, standby: true}
+}
+
+// serves says why the other one does not serve the certificate of this one.
+func (w *world) serves(other *world) func() error {
+	return func() error {
+		here, there := w.manager.server.cert.Load(), other.manager.server.cert.Load()
+		if here == nil || !here.same(there) {
+			return errors.New("the certificates differ")
+		}
+		return nil
+	}
+}
+
+// A manager that stands by answers with the certificates of the one that leads, those that come
+// later among them, and writes nothing before it leads itself.
+func TestAStandbyAnswersAndWritesNothing(t *testing.T) {
+	w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks})
+	putDefinition(w, nil)
+	second := w.beside()
+	var ahead atomic.Int64 // of the clock of the second, in nanoseconds
+	second.run(func(o *Options) { o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) } })
+	second.serve("web", true)
+	second.eventually("it has looked for certificates", func() error {
+		if w.api.Count("get secrets") == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if second.manager.Ready() {
+		t.Error("ready without a certificate")
+	}
+	if got := writes(w.api); len(got) > 0 {
+		t.Errorf("it has written %v", got)
+	}
+
+	w.run()
+	w.serve("web", true)
+	ahead.Store(int64(time.Hour)) // it looks no more than once in a while
+	w.eventually("both serve the same", second.serves(w))
+	w.eventually("the second is ready", func() error {
+		if !second.manager.Ready() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if diff := cmp.Diff(*w.manager.server.routes.Load(), *second.manager.server.routes.Load(), cmp.AllowUnexported(route{})); diff != "" {
+		t.Errorf("routes (-leads +stands by):\n%s", diff)
+	}
+
+	// Another process has lost the Secret, and makes new certificates.
+	w.stop()
+	w.api.Remove("v1", "Secret", "ns", "starling-webhooks")
+	before := second.manager.server.cert.Load()
+	ahead.Store(int64(2 * time.Hour))
+	w.run()
+	w.serve("web", true)
+	w.eventually("both serve the new one", second.serves(w))
+	if before.same(second.manager.server.cert.Load()) {
+		t.Error("it is the certificate from before")
+	}
+	w.stop()
+
+	// The second one leads: mistakes are mended.
+	n := len(writes(w.api))
+	w.api.Remove(registration, kindValidating, "", validating)
+	second.manager.Lead()
+	second.serve("web", true) // as it has said before: nothing of it is registered by that alone
+	second.eventually("mended", func() error {
+		for _, name := range second.names() {
+			if name == validating {
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %q", second.names())
+	})
+	if got := writes(w.api)[n:]; len(got) != 1 {
+		t.Errorf("it has written %v", got)
+	}
+}
+
+// A tree that is asked nothing needs no certificate and no port.
+func TestAStandbyThatIsAskedNothing(t *testing.T) {
+	w := newWorld(t, map[string]string{"web/hooks/a.star": "def f(ctx):\n    pass\nhook(f, on = [startup])\n"}).beside()
+	w.run()
+	w.eventually("ready", func() error {
+		if !w.manager.Ready() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	w.stop()
+	if got := w.api.Requests(); len(got) > 0 {
+		t.Errorf("it has asked for %v", got)
+	}
+}
