@@ -134,9 +134,14 @@ func TestDeployChartValues(t *testing.T) {
 		"no Module objects":     {values: `{modules: {from: image}, moduleObjects: false}`, holds: []string{"- --module-objects=false\n"}, lacks: []string{"starling.dev", "namespace: default"}},
 		"no webhooks":           {values: `{webhooks: {enabled: false}}`, lacks: []string{"9443", "port: 443\n"}},
 		"certificates of yours": {values: `{webhooks: {certSecret: certs}}`, holds: []string{"- --webhook-cert-dir=/webhook-certs\n", "secretName: certs\n"}},
-		"the rest": {values: `{replicas: 2, args: ["--log-level=debug"], env: [{name: REGION, value: eu}], state: {claim: kept}, podAnnotations: {a: b}, imagePullSecrets: [{name: pull}], priorityClassName: system-cluster-critical,
+		"one replica": {holds: []string{"type: Recreate\n", "publishNotReadyAddresses: true\n", "path: /readyz\n"},
+			lacks: []string{"kind: PodDisruptionBudget\n", "preStop"}},
+		"two replicas": {values: `{replicas: 2}`,
+			holds: []string{"replicas: 2\n", "type: RollingUpdate\n", "maxUnavailable: 0\n", "kind: PodDisruptionBudget\n", "minAvailable: 1\n", "topologyKey: kubernetes.io/hostname\n", "path: /readyz/webhooks\n", "preStop:\n"},
+			lacks: []string{"publishNotReadyAddresses", "Recreate"}},
+		"the rest": {values: `{replicas: 1, args: ["--log-level=debug"], env: [{name: REGION, value: eu}], state: {claim: kept}, podAnnotations: {a: b}, imagePullSecrets: [{name: pull}], priorityClassName: system-cluster-critical,
 			tolerations: [{operator: Exists}], affinity: {podAntiAffinity: {}}, serviceAccount: {annotations: {c: d}}}`,
-			holds: []string{"replicas: 2\n", "- --log-level=debug\n", "name: REGION\n", "claimName: kept\n", "a: b\n", "name: pull\n", "priorityClassName: system-cluster-critical\n", "operator: Exists\n", "c: d\n"}},
+			holds: []string{"replicas: 1\n", "- --log-level=debug\n", "name: REGION\n", "claimName: kept\n", "a: b\n", "name: pull\n", "priorityClassName: system-cluster-critical\n", "operator: Exists\n", "c: d\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			release := c.release
@@ -168,11 +173,12 @@ func TestDeployChartValues(t *testing.T) {
 // Values that cannot be meant are refused, with their names.
 func TestDeployChartRefuses(t *testing.T) {
 	for values, want := range map[string]string{
-		`{replcas: 2}`:                    "replcas",
-		`{modules: {from: configmap}}`:    "from",
-		`{modules: {from: configMaps}}`:   "modules.configMaps is empty",
-		`{modules: {from: git}}`:          "modules.git.repository is missing",
-		`{rbac: {cluster: [{verb: []}]}}`: "verb",
+		`{replcas: 2}`:                     "replcas",
+		`{modules: {from: configmap}}`:     "from",
+		`{modules: {from: configMaps}}`:    "modules.configMaps is empty",
+		`{modules: {from: git}}`:           "modules.git.repository is missing",
+		`{rbac: {cluster: [{verb: []}]}}`:  "verb",
+		`{replicas: 2, state: {claim: a}}`: "replicas: 1",
 	} {
 		if _, err := tryChart("starling", []byte(values)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", values, err, want)

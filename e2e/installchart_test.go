@@ -56,13 +56,14 @@ func TestInstallChart(t *testing.T) {
 
 	for name, values := range map[string]map[string]any{
 		"image":        {"modules": map[string]any{"from": "image"}},
+		"two replicas": {"modules": map[string]any{"from": "image"}, "replicas": 2, "state": map[string]any{"claim": ""}},
 		"image volume": {"modules": map[string]any{"from": "image", "image": map[string]any{"mount": "registry.example.com/modules:v1"}}},
 		"ConfigMaps": {"modules": map[string]any{"from": "configMaps", "configMaps": []any{
 			map[string]any{"name": "addons-note", "items": []any{map[string]any{"key": "module.star", "path": "note/module.star"}}},
 		}}},
 		"git": {"modules": map[string]any{"from": "git", "git": map[string]any{"repository": "https://example.com/addons.git", "secret": "git"}}},
 	} {
-		other := map[string]any{"replicas": 2, "webhooks": map[string]any{"certSecret": "certs"}, "state": map[string]any{"claim": "kept"}}
+		other := map[string]any{"replicas": 1, "webhooks": map[string]any{"certSecret": "certs"}, "state": map[string]any{"claim": "kept"}}
 		maps.Copy(other, values)
 		render := action.NewInstall(helm(ns))
 		render.ReleaseName, render.Namespace, render.DryRun = "other", ns, true
