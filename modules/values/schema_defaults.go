@@ -83,8 +83,10 @@ type patternFiller struct {
 	*filler
 }
 
-// newFiller makes the filler of a shape.
-func newFiller(m map[string]any, keys map[string]keyPattern) *filler {
+// newFiller makes the filler of a shape. Defaults of the shape itself get those inside them, so
+// that whoever checks a default sees it as values will have it. They take from the room; once
+// that is used up, defaults stay as they stand in the schema.
+func newFiller(m map[string]any, keys map[string]keyPattern, room *room) *filler {
 	f := &filler{value: m["default"], nullable: m["nullable"] == true}
 	fields, _ := m["properties"].(map[string]any)
 	for name, v := range fields {
@@ -92,19 +94,26 @@ func newFiller(m map[string]any, keys map[string]keyPattern) *filler {
 			f.fields = map[string]*filler{}
 		}
 		c, _ := v.(map[string]any)
-		f.fields[name] = newFiller(c, keys)
+		f.fields[name] = newFiller(c, keys, room)
 	}
 	f.names = slices.Sorted(maps.Keys(f.fields))
 	patterns, _ := m["patternProperties"].(map[string]any)
 	for _, text := range slices.Sorted(maps.Keys(patterns)) {
 		c, _ := patterns[text].(map[string]any)
-		f.patterns = append(f.patterns, patternFiller{keys[text], newFiller(c, keys)})
+		f.patterns = append(f.patterns, patternFiller{keys[text], newFiller(c, keys, room)})
 	}
 	if c, ok := m["additionalProperties"].(map[string]any); ok {
-		f.rest = newFiller(c, keys)
+		f.rest = newFiller(c, keys, room)
 	}
 	if c, ok := m["items"].(map[string]any); ok {
-		f.items = newFiller(c, keys)
+		f.items = newFiller(c, keys, room)
+	}
+	if f.value == nil {
+		return f
+	}
+	if whole := f.fill(f.value, room); !room.used() {
+		f.value = whole
+		m["default"] = whole
 	}
 	return f
 }

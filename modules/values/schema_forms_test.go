@@ -142,6 +142,47 @@ properties:
 	}
 }
 
+// A default need not hold what a default inside it gives.
+func TestDefaultsAreCheckedWithThoseInside(t *testing.T) {
+	const inner = "default: {}, required: [a], properties: {a: {type: integer, default: 1}}"
+	for _, c := range []struct {
+		name, schema string
+		in, want     object
+	}{
+		{"a map", "properties: {x: {type: object, " + inner + "}}", nil, object{"x": object{"a": int64(1)}}},
+		{"maps in maps", "properties: {w: {type: object, default: {}, required: [x], properties: {x: {type: object, " + inner + "}}}}", nil,
+			object{"w": object{"x": object{"a": int64(1)}}}},
+		{"a list", "properties: {x: {type: array, default: [{}], items: {type: object, " + inner + "}}}", nil, object{"x": []any{object{"a": int64(1)}}}},
+		{"a rule", "properties: {x: {type: object, " + inner + ", x-kubernetes-validations: [{rule: self.a > 0}]}}", nil, object{"x": object{"a": int64(1)}}},
+		{"several types", "properties: {x: {type: [object, string], " + inner + "}}", nil, object{"x": object{"a": int64(1)}}},
+		{"patterns", "properties: {x: {type: object, default: {k1: {}}, patternProperties: {^k: {type: object, " + inner + "}, ^l: {type: string}}}}", nil,
+			object{"x": object{"k1": object{"a": int64(1)}}}},
+		{"further fields", "properties: {x: {type: object, properties: {b: {type: string}}, additionalProperties: {type: object, " + inner + "}}}",
+			object{"x": object{"k": nil}}, object{"x": object{"k": object{"a": int64(1)}}}},
+		{"an alternative that requires", "properties: {x: {type: object, default: {}, properties: {a: {type: integer, default: 1}, b: {type: string}}, " +
+			"oneOf: [{required: [a]}, {required: [b]}]}}", nil, object{"x": object{"a": int64(1)}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := mustSchema(t, c.schema)
+			got := s.Default(c.in)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if ps := s.Validate(got, nil); len(ps) > 0 {
+				t.Errorf("the values do not pass: %v", ps)
+			}
+		})
+	}
+	for schema, want := range map[string]string{
+		"properties: {x: {type: object, default: {}, required: [a, b], properties: {a: {type: integer, default: 1}, b: {type: string}}}}": "x: default.b is required",
+		"properties: {x: {type: [object, string], default: {}, properties: {a: {type: integer, default: 1}}, maxProperties: 0}}":          "x: default must have at most 0 fields",
+	} {
+		if _, err := ParseSchema("values.yaml", []byte(schema), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", schema, err, want)
+		}
+	}
+}
+
 // A keyword that nobody knows is a remark with its line; a slip in one that says which
 // fields there are is a mistake.
 func TestUnknownKeywords(t *testing.T) {

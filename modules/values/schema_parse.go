@@ -190,6 +190,7 @@ func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) 
 	keys := map[string]keyPattern{}
 	keyPatterns(full, keys)
 	shaped := shape(full)
+	defaults := newFiller(shaped, keys, newRoom())
 	var p schemaParser
 	tree := structure("", shaped, p.fail)
 	if len(p.errs) > 0 {
@@ -206,7 +207,7 @@ func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) 
 		file:     file,
 		root:     root,
 		known:    newKnownFields(shaped, keys),
-		defaults: newFiller(shaped, keys),
+		defaults: defaults,
 		patterns: map[string]int{},
 		keys:     keys,
 		rules:    cel.NewValidator(root, false, celconfig.PerCallLimit),
@@ -215,7 +216,7 @@ func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) 
 		return nil, err
 	}
 	patternSizes(s.spec, s.patterns)
-	if wrong := wrongDefaults(&check{patterns: s.patterns, keys: keys}, s.spec, ""); len(wrong) > 0 {
+	if wrong := wrongDefaults(&check{patterns: s.patterns, keys: keys}, s.spec, defaults, ""); len(wrong) > 0 {
 		return nil, newSchemaError(file, text, wrong...)
 	}
 	return s, nil
@@ -288,36 +289,40 @@ func validationSchema(file string, full map[string]any) (*spec.Schema, error) {
 }
 
 // wrongDefaults finds defaults that do not pass where Kubernetes has not looked: below
-// patterns, and of several types.
-func wrongDefaults(c *check, n *spec.Schema, path string) []string {
+// patterns, and of several types. f has them with those inside them.
+func wrongDefaults(c *check, n *spec.Schema, f *filler, path string) []string {
+	if f == nil {
+		f = &filler{}
+	}
 	var out []string
-	if n.Default != nil {
+	if f.value != nil {
 		c.mistakes = 0
-		for _, p := range c.validate(n, n.Default) {
+		for _, p := range c.validate(n, f.value) {
 			p.Path = strings.TrimPrefix(path+"."+p.Path, ".")
 			p.Path = strings.TrimSuffix(p.Path, ".")
 			p.Message = "default " + p.Message
 			out = append(out, p.String())
 		}
 	}
-	below := func(field *spec.Schema, path string) {
+	below := func(field *spec.Schema, f *filler, path string) {
 		if field != nil && len(out) < maxProblems {
-			out = append(out, wrongDefaults(c, field, path)...)
+			out = append(out, wrongDefaults(c, field, f, path)...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.Properties)) {
 		field := n.Properties[name]
-		below(&field, joinKey(path, name))
+		below(&field, f.fields[name], joinKey(path, name))
 	}
-	for _, pattern := range slices.Sorted(maps.Keys(n.PatternProperties)) {
-		field := n.PatternProperties[pattern]
-		below(&field, joinKey(path, pattern))
+	for _, p := range f.patterns {
+		if field, own := n.PatternProperties[p.String()]; own {
+			below(&field, p.filler, joinKey(path, p.String()))
+		}
 	}
 	if n.AdditionalProperties != nil {
-		below(n.AdditionalProperties.Schema, path+"[*]")
+		below(n.AdditionalProperties.Schema, f.rest, path+"[*]")
 	}
 	if n.Items != nil {
-		below(n.Items.Schema, path+"[*]")
+		below(n.Items.Schema, f.items, path+"[*]")
 	}
 	return out
 }
