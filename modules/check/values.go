@@ -48,8 +48,8 @@ func (c *checker) section(m *generation.Module, tree map[string]any, on bool) se
 	var wrong *values.SchemaError
 	switch {
 	case errors.As(err, &wrong):
-		for i, mistake := range wrong.Mistakes {
-			c.add(Finding{Severity: Error, Check: "values", Module: m.Name, File: wrong.File, Line: wrong.Lines[i], Message: mistake})
+		for _, mistake := range wrong.Mistakes {
+			c.add(Finding{Severity: Error, Check: "values", Module: m.Name, File: mistake.File, Line: mistake.Line, Message: mistake.Message})
 		}
 	case err != nil:
 		c.addError("values", m.Name, err)
@@ -61,9 +61,9 @@ func (c *checker) section(m *generation.Module, tree map[string]any, on bool) se
 	said := map[string]bool{} // a schema that extends the other has its keywords, too
 	for _, r := range []*values.SchemaError{config.Remarks(), all.Remarks()} {
 		for i := 0; r != nil && i < len(r.Mistakes); i++ {
-			if mistake := r.Mistakes[i]; !said[mistake] {
-				said[mistake] = true
-				c.add(Finding{Severity: Warning, Check: "values", Module: m.Name, File: r.File, Line: r.Lines[i], Message: mistake})
+			if mistake := r.Mistakes[i]; !said[mistake.Message] {
+				said[mistake.Message] = true
+				c.add(Finding{Severity: Warning, Check: "values", Module: m.Name, File: mistake.File, Line: mistake.Line, Message: mistake.Message})
 			}
 		}
 	}

@@ -174,8 +174,8 @@ func schemas(files map[string]oldFile, note func(p string) *notes) map[string][]
 		if err != nil {
 			text := strings.TrimPrefix(message.Line(err.Error()), "openapi/"+name+": ")
 			var wrong *values.SchemaError
-			if errors.As(err, &wrong) && len(wrong.Lines) > 0 && wrong.Lines[0] > 0 {
-				text = fmt.Sprintf("line %d: %s", wrong.Lines[0], text)
+			if errors.As(err, &wrong) && wrong.Mistakes[0].File == wrong.File && wrong.Mistakes[0].Line > 0 {
+				text = fmt.Sprintf("line %d: %s", wrong.Mistakes[0].Line, text)
 			}
 			n.add(Left, "the schema: %s", message.Cut(text, 400))
 			continue
@@ -187,7 +187,7 @@ func schemas(files map[string]oldFile, note func(p string) *notes) map[string][]
 			note(f.path).add(Done, "as it is: a schema refers to it")
 		}
 		if r := schema.Remarks(); r != nil {
-			n.add(Changed, "values are not checked for all of it: %s", message.Cut(message.Line(strings.Join(r.Mistakes, "; ")), 400))
+			n.add(Changed, "values are not checked for all of it: %s", message.Cut(message.Line(strings.TrimPrefix(r.Error(), r.File+": ")), 400))
 		}
 	}
 	return out

@@ -3,6 +3,8 @@ package values
 import (
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -62,8 +64,61 @@ func TestSchemaErrorsHaveLines(t *testing.T) {
 			t.Errorf("%s: %v", c.schema, err)
 			continue
 		}
-		if !slices.Equal(wrong.Lines, c.want) {
-			t.Errorf("%s: %v: got lines %v, want %v", c.schema, wrong, wrong.Lines, c.want)
+		var lines []int
+		for _, m := range wrong.Mistakes {
+			lines = append(lines, m.Line)
 		}
+		if !slices.Equal(lines, c.want) {
+			t.Errorf("%s: %v: got lines %v, want %v", c.schema, wrong, lines, c.want)
+		}
+	}
+}
+
+// A mistake in a file that a schema refers to, or extends, has the place there.
+func TestMistakesInOtherFilesHaveTheirPlace(t *testing.T) {
+	files := map[string]string{
+		"config-values.yaml": "type: object\nproperties:\n  host:\n    type: txt\n  port:\n    $ref: ports.yaml#/port\n",
+		"ports.yaml": "port:\n  type: integer\n  minimum: low\nrange:\n  type: object\n  properties:\n    from: {$ref: \"#/port\"}\n" +
+			"    to:\n      $ref: gone.yaml#/x\nrule:\n  type: integer\n  x-kubernetes-validations:\n  - rule: self > foo\n" +
+			"a/b:\n  type: string\n  default: 5\ncircle: {$ref: values.yaml#/circle}\n",
+	}
+	load := func(name string) ([]byte, error) {
+		data, there := files[name]
+		if !there {
+			return nil, errors.New("no such file")
+		}
+		return []byte(data), nil
+	}
+	for _, c := range []struct {
+		name, schema string
+		want         []string
+	}{
+		{"a keyword", "properties:\n  p: {$ref: ports.yaml#/port}\n", []string{"openapi/ports.yaml:3"}},
+		{"below a list", "properties:\n  l:\n    type: array\n    items:\n      $ref: ports.yaml#/port\n", []string{"openapi/ports.yaml:3"}},
+		{"one that refers on, and a file that is not there", "properties:\n  r: {$ref: ports.yaml#/range}\n", []string{"openapi/ports.yaml:9"}},
+		{"a rule", "properties:\n  r: {$ref: ports.yaml#/rule}\n", []string{"openapi/ports.yaml:12"}},
+		{"a default, and a key with a slash", "properties:\n  s: {$ref: ports.yaml#/a~1b}\n", []string{"openapi/ports.yaml:16"}},
+		{"beside the reference", "properties:\n  r:\n    $ref: ports.yaml#/rule\n    minimum: low\n    x-kubernetes-validations: []\n", []string{"openapi/values.yaml:4"}},
+		{"a schema that is extended", "x-extend: {schema: config-values.yaml}\nproperties:\n  own:\n    type: txt\n",
+			[]string{"openapi/config-values.yaml:4", "openapi/values.yaml:4", "openapi/ports.yaml:3"}},
+		{"in a circle", "circle: {$ref: ports.yaml#/circle}\nproperties:\n  c: {$ref: \"#/circle\"}\n", []string{"openapi/ports.yaml:17"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParseSchema("openapi/values.yaml", []byte(c.schema), load)
+			var wrong *SchemaError
+			if !errors.As(err, &wrong) {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, m := range wrong.Mistakes {
+				got = append(got, m.File+":"+strconv.Itoa(m.Line))
+				if in := "(" + m.File + ":"; m.File != wrong.File != strings.Contains(wrong.Error(), in) {
+					t.Errorf("%v does not name %s", wrong, m.File)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v: got %v, want %v", wrong, got, c.want)
+			}
+		})
 	}
 }

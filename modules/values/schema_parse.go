@@ -47,7 +47,8 @@ const wrapKey = "values"
 // other tools; keys that nobody knows are [Schema.Remarks]. file names the schema in
 // errors, which give the path of the place that is wrong.
 func ParseSchema(file string, data []byte, load func(name string) ([]byte, error)) (*Schema, error) {
-	raw, err := readSchema(file, data, load, nil)
+	text := &schemaText{file: file, data: data, load: load}
+	raw, err := readSchema(text, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -55,34 +56,34 @@ func ParseSchema(file string, data []byte, load func(name string) ([]byte, error
 		raw["type"] = "object"
 	}
 	if raw["type"] != "object" {
-		return nil, newSchemaError(file, data, "type must be object at the root")
+		return nil, text.wrong("type must be object at the root")
 	}
 	p := &schemaParser{}
 	p.node("", raw)
 	if why := p.size(); why != "" {
-		return nil, newSchemaError(file, data, why)
+		return nil, text.wrong(why)
 	}
 	if len(p.errs) > 0 {
-		return nil, newSchemaError(file, data, p.errs...)
+		return nil, text.wrong(p.errs...)
 	}
-	s, err := buildSchema(file, data, raw)
+	s, err := buildSchema(text, raw)
 	if err != nil {
 		return nil, err
 	}
 	s.helm = requiredForHelm(raw)
 	if len(p.remarks) > 0 {
-		s.remarks = newSchemaError(file, data, p.remarks...)
+		s.remarks = text.wrong(p.remarks...)
 	}
 	return s, nil
 }
 
 // readSchema reads the file and lays it over the one that it extends.
-func readSchema(file string, data []byte, load func(string) ([]byte, error), seen []string) (map[string]any, error) {
-	raw, err := parseYAML(data)
+func readSchema(text *schemaText, seen []string) (map[string]any, error) {
+	raw, err := parseYAML(text.data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", text.file, err)
 	}
-	if raw, err = withoutRefs(file, data, raw, load); err != nil {
+	if raw, err = withoutRefs(text, raw); err != nil {
 		return nil, err
 	}
 	ext, ok := raw["x-extend"]
@@ -93,20 +94,20 @@ func readSchema(file string, data []byte, load func(string) ([]byte, error), see
 	m, _ := ext.(map[string]any)
 	name, _ := m["schema"].(string)
 	if name == "" || len(m) != 1 {
-		return nil, fmt.Errorf("%s: x-extend must look like {schema: config-values.yaml}", file)
+		return nil, fmt.Errorf("%s: x-extend must look like {schema: config-values.yaml}", text.file)
 	}
-	other := path.Join(path.Dir(file), name)
-	if other == file || slices.Contains(seen, other) {
-		return nil, fmt.Errorf("%s: x-extend: %s extends itself", file, name)
+	other := path.Join(path.Dir(text.file), name)
+	if other == text.file || slices.Contains(seen, other) {
+		return nil, fmt.Errorf("%s: x-extend: %s extends itself", text.file, name)
 	}
-	if load == nil {
-		return nil, fmt.Errorf("%s: x-extend: %s cannot be read from here", file, name)
+	if text.load == nil {
+		return nil, fmt.Errorf("%s: x-extend: %s cannot be read from here", text.file, name)
 	}
-	below, err := load(name)
+	below, err := text.load(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: x-extend: %s cannot be read: %w", file, name, err)
+		return nil, fmt.Errorf("%s: x-extend: %s cannot be read: %w", text.file, name, err)
 	}
-	base, err := readSchema(other, below, load, append(seen, file))
+	base, err := readSchema(&schemaText{file: other, data: below, load: text.load}, append(seen, text.file))
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +186,7 @@ func texts(list []any) []string {
 const notStructural = "not a structural schema: "
 
 // buildSchema makes the schema from its tree, in which the parser has found no mistake.
-func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) {
+func buildSchema(text *schemaText, raw map[string]any) (*Schema, error) {
 	full := normalSchema(raw, false)
 	keys := map[string]keyPattern{}
 	keyPatterns(full, keys)
@@ -194,17 +195,17 @@ func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) 
 	var p schemaParser
 	tree := structure("", shaped, p.fail)
 	if len(p.errs) > 0 {
-		return nil, newSchemaError(file, text, p.errs...)
+		return nil, text.wrong(p.errs...)
 	}
-	root, err := structuralSchema(file, text, tree)
+	root, err := structuralSchema(text, tree)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRules(root); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	if wrong := brokenRules(root); len(wrong) > 0 {
+		return nil, text.wrong(wrong...)
 	}
 	s := &Schema{
-		file:     file,
+		file:     text.file,
 		root:     root,
 		known:    newKnownFields(shaped, keys),
 		defaults: defaults,
@@ -212,12 +213,12 @@ func buildSchema(file string, text []byte, raw map[string]any) (*Schema, error) 
 		keys:     keys,
 		rules:    cel.NewValidator(root, false, celconfig.PerCallLimit),
 	}
-	if s.spec, err = validationSchema(file, full); err != nil {
+	if s.spec, err = validationSchema(text.file, full); err != nil {
 		return nil, err
 	}
 	patternSizes(s.spec, s.patterns)
 	if wrong := wrongDefaults(&check{patterns: s.patterns, keys: keys}, s.spec, defaults, ""); len(wrong) > 0 {
-		return nil, newSchemaError(file, text, wrong...)
+		return nil, text.wrong(wrong...)
 	}
 	return s, nil
 }
@@ -240,8 +241,8 @@ func propsOf(file string, raw map[string]any) (*apiextensions.JSONSchemaProps, e
 }
 
 // structuralSchema checks a structure as Kubernetes does, with its defaults.
-func structuralSchema(file string, text []byte, tree map[string]any) (*structural.Structural, error) {
-	props, err := propsOf(file, tree)
+func structuralSchema(text *schemaText, tree map[string]any) (*structural.Structural, error) {
+	props, err := propsOf(text.file, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -250,20 +251,20 @@ func structuralSchema(file string, text []byte, tree map[string]any) (*structura
 		Properties: map[string]apiextensions.JSONSchemaProps{wrapKey: *props},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s%s", file, notStructural, message.Line(err.Error()))
+		return nil, fmt.Errorf("%s: %s%s", text.file, notStructural, message.Line(err.Error()))
 	}
 	if errs := structural.ValidateStructural(nil, wrapped); len(errs) > 0 {
 		mistakes := fieldErrors(errs)
 		mistakes[0] = notStructural + mistakes[0]
-		return nil, newSchemaError(file, text, mistakes...)
+		return nil, text.wrong(mistakes...)
 	}
 	root := wrapped.Properties[wrapKey]
 	errs, err := defaulting.ValidateDefaults(context.Background(), nil, wrapped, false, true)
 	if err != nil {
-		return nil, fmt.Errorf("%s: a default cannot be checked: %s", file, message.Line(err.Error()))
+		return nil, fmt.Errorf("%s: a default cannot be checked: %s", text.file, message.Line(err.Error()))
 	}
 	if len(errs) > 0 {
-		return nil, newSchemaError(file, text, fieldErrors(errs)...)
+		return nil, text.wrong(fieldErrors(errs)...)
 	}
 	return &root, nil
 }

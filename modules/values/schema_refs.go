@@ -29,20 +29,20 @@ type references struct {
 	errs  []string
 }
 
-// withoutRefs returns the schema of a file with all references carried out. text is that
-// of the file, for the lines of mistakes.
-func withoutRefs(file string, text []byte, raw map[string]any, load func(string) ([]byte, error)) (map[string]any, error) {
-	doc := &document{file: file, root: raw}
-	r := &references{load: load, files: map[string]*document{file: doc}, room: newRoom()}
-	out := r.schema("", raw, doc, []string{file + "#"})
+// withoutRefs returns the schema of a file, which was read into raw, with all references
+// carried out.
+func withoutRefs(text *schemaText, raw map[string]any) (map[string]any, error) {
+	doc := &document{file: text.file, root: raw}
+	r := &references{load: text.load, files: map[string]*document{text.file: doc}, room: newRoom()}
+	out := r.schema("", raw, doc, []string{text.file + "#"})
 	switch {
 	case r.room.used():
-		return nil, newSchemaError(file, text, fmt.Sprintf("with each $ref written out the schema has more than %d parts or %d MiB of text; "+
+		return nil, text.wrong(fmt.Sprintf("with each $ref written out the schema has more than %d parts or %d MiB of text; "+
 			"refer to fewer, or let others be with x-kubernetes-preserve-unknown-fields", maxDefaults, maxDefaultBytes>>20))
 	case len(r.errs) > 0:
-		return nil, newSchemaError(file, text, r.errs...)
+		return nil, text.wrong(r.errs...)
 	case depth(out, maxDepth) < 0:
-		return nil, newSchemaError(file, text, fmt.Sprintf("with each $ref written out the schema is nested deeper than %d levels", maxDepth))
+		return nil, text.wrong(fmt.Sprintf("with each $ref written out the schema is nested deeper than %d levels", maxDepth))
 	}
 	return out, nil
 }
@@ -168,19 +168,13 @@ func (r *references) document(name string, in *document) (*document, error) {
 
 // at returns the schema that a JSON pointer names.
 func (d *document) at(pointer string) (map[string]any, error) {
-	if unescaped, err := url.PathUnescape(pointer); err == nil {
-		pointer = unescaped
-	}
-	if pointer = strings.TrimSuffix(pointer, "/"); pointer == "" {
-		return d.root, nil
-	}
-	if !strings.HasPrefix(pointer, "/") {
+	if pointer != "" && !strings.HasPrefix(pointer, "/") {
 		return nil, errors.New("after # a path must follow, such as #/definitions/port")
 	}
 	var v any = d.root
-	for step := range strings.SplitSeq(pointer[1:], "/") {
+	for _, step := range pointerSteps(pointer) {
 		m, _ := v.(map[string]any)
-		next, there := m[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		next, there := m[step]
 		if !there {
 			return nil, fmt.Errorf("%s has nothing there", d.file)
 		}
@@ -191,4 +185,19 @@ func (d *document) at(pointer string) (map[string]any, error) {
 		return nil, fmt.Errorf("%s has no schema there, but %s", d.file, kindOf(v))
 	}
 	return m, nil
+}
+
+// pointerSteps are the keys of a JSON pointer, as it stands in a URL.
+func pointerSteps(pointer string) []string {
+	if unescaped, err := url.PathUnescape(pointer); err == nil {
+		pointer = unescaped
+	}
+	if pointer = strings.Trim(pointer, "/"); pointer == "" {
+		return nil
+	}
+	steps := strings.Split(pointer, "/")
+	for i := range steps {
+		steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[i])
+	}
+	return steps
 }

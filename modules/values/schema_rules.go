@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
@@ -15,9 +14,9 @@ import (
 	"github.com/starling-operator/starling/runtime/message"
 )
 
-// checkRules compiles the rules of a schema, so that a broken one is found when
+// brokenRules compiles the rules of a schema, so that a broken one is found when
 // the schema is read and not when values are.
-func checkRules(s *structural.Structural) error {
+func brokenRules(s *structural.Structural) []string {
 	var errs []string
 	eachRules(s, "", func(path string, n *structural.Structural) {
 		where := "x-kubernetes-validations"
@@ -40,10 +39,7 @@ func checkRules(s *structural.Structural) error {
 			}
 		}
 	})
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s", strings.Join(errs, "; "))
+	return errs
 }
 
 // eachRules calls f for every part of the schema that has rules.
