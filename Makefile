@@ -18,6 +18,7 @@ FUZZTIME ?= 30s
 FUZZ     ?=
 SEEDS    ?= 10
 ORDERS   ?= 5000
+FAULTS   ?= 10
 VULNDB   ?= https://vuln.go.dev
 # Of make image.
 BASE        ?= scratch
@@ -31,7 +32,7 @@ COMPRESSION ?= gzip
 HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
 UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
 # Packages with tests on the real control plane, behind the build tag e2e.
-ON_CLUSTER = ./e2e ./e2e/cluster ./runtime/sim/rest ./bench ./modules/release ./runtime/cluster ./runtime/watch
+ON_CLUSTER = ./e2e ./e2e/cluster ./e2e/proxy ./e2e/faults ./runtime/sim/rest ./bench ./modules/release ./runtime/cluster ./runtime/watch
 # Compiling Helm and its dependencies once more for the race detector takes
 # minutes: make race does, make test does not. Packages that start no goroutine have no races,
 # and their random tests take ten times as long with the detector.
@@ -44,7 +45,7 @@ VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
 .NOTPARALLEL:
-.PHONY: help run smoke test lint lint-devcluster unit examples race random explore e2e hostile fuzz fuzz-short bench build devcluster image image-check vuln clean
+.PHONY: help run smoke test lint lint-devcluster unit examples race random explore e2e faults hostile fuzz fuzz-short bench build devcluster image image-check vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-15s %s\n' "$$t" "$$d"; done
@@ -99,6 +100,9 @@ explore: build ## every test of a module in ORDERS other orders (default 5000), 
 e2e: build devcluster ## tests on a real control plane
 	go -C cmd/devcluster $(TEST) ./test
 	go $(TEST) -p 2 -parallel 4 -tags e2e -skip '^TestQuickFar$$' $(ON_CLUSTER)
+
+faults: build devcluster ## FAULTS rounds (default 10) of each fault of networks and API servers, at random; FAULTS_SEED=n, which it prints, has the same lots drawn again
+	FAULTS=$(FAULTS) go $(TEST) -v -parallel 2 -tags e2e ./e2e/faults
 
 hostile: build devcluster ## attacks on Starling in a memory cgroup, on a real control plane; takes seven minutes
 	go $(TEST) -tags e2e ./e2e/hostile

@@ -1,16 +1,11 @@
 package e2e
 
 import (
-	"encoding/pem"
 	"fmt"
-	"io"
-	"log"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,16 +18,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/starling-operator/starling/e2e/proxy"
 	"github.com/starling-operator/starling/modules/status"
 )
 
 // relay stands between a process and the API server, and kills the process at one of its writes.
 // Those of the Lease do not count.
 type relay struct {
-	next http.Handler
 	// counts says whether a write to this path counts; nil: all do.
 	counts func(path string) bool
 	// killed is how many processes were killed. A write that came from one of them is dropped.
@@ -49,42 +42,16 @@ type relay struct {
 // newRelay has the process of f reach the API server by a relay.
 func newRelay(t *testing.T, f *fixture) *relay {
 	t.Helper()
-	target, err := url.Parse(shared.Config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The rights are those of the token that the process sends.
-	transport, err := rest.TransportFor(rest.AnonymousClientConfig(shared.Config))
-	if err != nil {
-		t.Fatal(err)
-	}
-	quiet := log.New(io.Discard, "", 0)
-	r := &relay{next: &httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1, ErrorLog: quiet,
-		Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target) },
-	}}
-	server := httptest.NewUnstartedServer(r)
-	server.EnableHTTP2, server.Config.ErrorLog = true, quiet
-	server.StartTLS()
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	config, err := clientcmd.LoadFromFile(f.kube)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range config.Clusters {
-		c.Server = server.URL
-		c.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	}
-	f.kube = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, f.kube); err != nil {
-		t.Fatal(err)
-	}
+	r := &relay{}
+	var p *proxy.Proxy
+	p, f.kube = proxy.New(t, f.kube, 0)
+	p.Inject(proxy.Fault{Name: "kills", On: proxy.But(proxy.Writes, proxy.Leases), Strike: r.serve})
 	return r
 }
 
-func (r *relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if req.Method == http.MethodGet || strings.Contains(req.URL.Path, "/leases") || r.counts != nil && !r.counts(req.URL.Path) {
-		r.next.ServeHTTP(w, req)
+func (r *relay) serve(w http.ResponseWriter, req *http.Request, next http.Handler, _ *rand.Rand) {
+	if r.counts != nil && !r.counts(req.URL.Path) {
+		next.ServeHTTP(w, req)
 		return
 	}
 	killed := r.killed.Load()
@@ -95,11 +62,11 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.last = time.Now()
 	if r.countdown--; r.countdown != 0 {
-		r.next.ServeHTTP(w, req)
+		next.ServeHTTP(w, req)
 		return
 	}
 	if r.after {
-		r.next.ServeHTTP(httptest.NewRecorder(), req)
+		next.ServeHTTP(httptest.NewRecorder(), req)
 	}
 	_, object, namespaced := strings.Cut(req.URL.Path, "/namespaces/")
 	if _, object, _ = strings.Cut(object, "/"); !namespaced {
