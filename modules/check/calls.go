@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // These checks compare calls with the table of builtins: members, arguments.
@@ -117,10 +118,10 @@ func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) stri
 				return true
 			}
 			slices.Sort(members)
-			hint := ""
-			if near := message.Nearest(n.Name.Name, members); near != "" {
+			hint := script.MemberHint(space, n.Name.Name)
+			if near := message.Nearest(n.Name.Name, members); hint == "" && near != "" {
 				hint = "did you mean " + space + "." + near + "?"
-			} else if len(members) <= 12 {
+			} else if hint == "" && len(members) <= 12 {
 				hint = "it has " + strings.Join(members, ", ")
 			}
 			c.named(n.Name.NamePos, fmt.Sprintf("%s has no %s", space, n.Name.Name), hint)

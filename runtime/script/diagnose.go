@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
@@ -19,6 +20,14 @@ import (
 // is why the run was cancelled, or nil; at is the place to name when the error
 // has none.
 func (h *Host) diagnose(err, cause error, at Frame) *Error {
+	return h.diagnoseIn(h.sourceLine, err, cause, at)
+}
+
+// lines finds the lines of files, "" for those that it does not know.
+type lines func(file string, line int) string
+
+// diagnoseIn is diagnose for code whose lines are elsewhere.
+func (h *Host) diagnoseIn(source lines, err, cause error, at Frame) *Error {
 	if e, ok := err.(*Error); ok {
 		return e
 	}
@@ -28,14 +37,14 @@ func (h *Host) diagnose(err, cause error, at Frame) *Error {
 	case errors.As(err, &resolveErrs):
 		all := make([]*Error, len(resolveErrs))
 		for i, re := range resolveErrs {
-			all[i] = h.at(re.Pos, re.Msg)
+			all[i] = h.at(source, re.Pos, re.Msg)
 		}
 		slices.SortStableFunc(all, func(a, b *Error) int { return cmp.Or(a.Line-b.Line, a.Col-b.Col) })
 		first := all[0]
 		first.More = all[1:]
 		return first
 	case errors.As(err, &syntaxErr):
-		return h.at(syntaxErr.Pos, syntaxErr.Msg)
+		return h.at(source, syntaxErr.Pos, syntaxErr.Msg)
 	}
 
 	out := &Error{File: at.File, Line: at.Line, Col: at.Col}
@@ -69,8 +78,8 @@ func (h *Host) diagnose(err, cause error, at Frame) *Error {
 		out.cause, out.Msg = cause, stopMessage(cause)
 	}
 	out.Msg = message.Cut(message.Line(out.Msg), maxMessage)
-	h.reword(out)
-	out.Source = h.sourceLine(out.File, out.Line)
+	out.Source = source(out.File, out.Line)
+	reword(out)
 	return out
 }
 
@@ -93,7 +102,7 @@ func stopMessage(cause error) string {
 	return "stopped: " + cause.Error()
 }
 
-func (h *Host) at(pos syntax.Position, msg string) *Error {
+func (h *Host) at(source lines, pos syntax.Position, msg string) *Error {
 	e := &Error{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Msg: message.Cut(message.Line(msg), maxMessage)}
 	if name, ok := undefinedName(e.Msg); ok {
 		theirs := ""
@@ -103,8 +112,12 @@ func (h *Host) at(pos syntax.Position, msg string) *Error {
 		e.Msg = "undefined: " + name
 		e.Hint = h.hintFor(name, theirs)
 	}
-	h.reword(e)
-	e.Source = h.sourceLine(e.File, e.Line)
+	if e.Col == 1 && e.Line > 1 && strings.HasPrefix(e.Msg, "got newline, want ") {
+		e.Line-- // the parser is behind the line that lacks something
+		e.Col = 1 + utf8.RuneCountInString(source(e.File, e.Line))
+	}
+	e.Source = source(e.File, e.Line)
+	reword(e)
 	return e
 }
 

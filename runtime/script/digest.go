@@ -78,7 +78,7 @@ func (h *Host) loaded(path string) *load {
 // takeOver begins with what another host has, so that what both have in common is there
 // once: modules of many generations live side by side.
 func (h *Host) takeOver(previous *Host, keep func(path string) bool) {
-	h.predeclared, h.names, h.rewordings = previous.predeclared, previous.names, previous.rewordings
+	h.predeclared, h.names = previous.predeclared, previous.names
 	h.stuck = previous.stuck // unchanged functions are the same
 	same := map[string]bool{}
 	var unchanged func(path string) bool

@@ -60,7 +60,6 @@ type Host struct {
 	predeclared starlark.StringDict
 	cover       *Cover
 	names       []string // predeclared and universal names, for suggestions
-	rewordings  []rewording
 
 	stuck *stuck // of all hosts that follow each other
 
@@ -73,8 +72,8 @@ func New(o Options) *Host {
 	h := &Host{
 		files: o.Files, std: o.Std, context: o.Context, limits: o.Limits, cover: o.Cover,
 		governor: o.Governor, cache: o.Cache, predeclared: o.Predeclared,
-		stuck:      &stuck{calls: map[work]int{}},
-		rewordings: rewordings(), loads: make(map[string]*load),
+		stuck: &stuck{calls: map[work]int{}},
+		loads: make(map[string]*load),
 	}
 	if h.cache == nil {
 		h.cache = NewCache()

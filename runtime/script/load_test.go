@@ -101,8 +101,8 @@ func TestLoadErrors(t *testing.T) {
 		{"many.star", "many.star:1:1: undefined: vlues (did you mean values?) (and 3 more errors in this file)"},
 		{"syntax.star", "syntax.star:1:8: got ':', want ')'"},
 		{"while.star", "while.star:2:5: there is no while loop (use for i in range(n), and break)"},
-		{"import.star", `import.star:1:1: got import, want primary expression (use load("//path/file.star", "name"))`},
-		{"fstring.star", `fstring.star:1:9: got string literal, want newline (there is no f"…": use "%s" % x; texts are joined with +)`},
+		{"import.star", `import.star:1:1: there is no import (env("NAME") reads a variable of the environment; leave the line out)`},
+		{"fstring.star", `fstring.star:1:5: there are no f-strings (write "%s: %d" % (a, b), or "{}: {}".format(a, b))`},
 		{"top.star", "top.star:1:1: if statement not within a function (put it into a def; at the top of a file stand only assignments, defs, loads and calls)"},
 		{"large.star", `large.star: cannot load "large.star": the file is larger than 1024 KiB`},
 	}

@@ -20,14 +20,12 @@ func Parse(path string, src []byte) (*syntax.File, error) {
 	if err == nil {
 		return file, nil
 	}
-	h := &Host{rewordings: rewordings()}
 	var at syntax.Error
 	if !errors.As(err, &at) {
 		return nil, &Error{File: path, Msg: message.Cut(message.Line(err.Error()), maxMessage), cause: err}
 	}
-	e := h.at(at.Pos, at.Msg)
-	e.Source = SourceLine(src, e.Line)
-	return nil, e
+	source := func(_ string, line int) string { return SourceLine(src, line) }
+	return nil, new(Host).at(source, at.Pos, at.Msg)
 }
 
 func parse(path string, src []byte) (file *syntax.File, err error) {

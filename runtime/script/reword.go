@@ -2,67 +2,52 @@ package script
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
-// foreignHint helps with undefined names that people bring along from Python, Go
-// and JSON; "" for any other.
-func foreignHint(name string) string {
-	switch name {
-	case "null", "nil", "undefined":
-		return "use None"
-	case "true":
-		return "did you mean True?"
-	case "false":
-		return "did you mean False?"
-	case "isinstance":
-		return `use type(x) == "dict"`
-	case "sum":
-		return "add up in a for loop"
-	case "open", "os", "sys", "subprocess", "requests":
-		return "hooks reach files, processes and the network only through builtins"
-	}
-	return ""
-}
-
-// rewording changes a message of go.starlark.net for people who write hooks.
+// rewording says in better words what go.starlark.net says, for people who know another language.
 type rewording struct {
+	// match is the message, since go.starlark.net has no error types for them.
 	match *regexp.Regexp
-	msg   string // empty: keep the message
-	hint  string
+	// line is the line of the file with the mistake; nil: any. The error then has the place of the match, or of
+	// its group "at".
+	line *regexp.Regexp
+	// msg is empty to keep the message. $1 is a group of line, or of match.
+	msg, hint string
 }
 
-// rewordings returns the table. Messages are matched, since go.starlark.net has
-// no error types for them.
-func rewordings() []rewording {
-	re := regexp.MustCompile
-	return []rewording{
-		{re(`cannot .* frozen (hash table|list)$`), "this value is shared and cannot be changed", "copy(x) makes a copy you may change"},
-		{re(`cannot .* (hash table|list) during iteration$`), "this value cannot be changed while a loop goes over it", "loop over list(x) instead"},
-		{re(`^object value does not support item assignment$`), "", "dict(o) makes a copy you may change"},
-		{re(`^"event" struct has no \.object attribute`), "", `events of a watch with keep = "object" have it; .result is what the filter kept`},
-		{re(`^"event" struct has no \.(result|namespace|name) attribute`), "", `only events about objects have it: added, modified and deleted; see .type`},
-		{re(`^"child" struct has no \.\w+ attribute`), "", "a child has .kind, .namespace, .name, .ready, .reason and .deleting; a row of reads= shows the rest of it"},
-		{re(`^ctx has no \.(events|snapshots|synced|state|now|module|attempt|request) field or method`), "", "the ctx of a controller has .key, .object, .children, .reads and .reached(t); reads= finds other objects"},
-		{re(`^unhandled index operation module\[`), "", `call what it has: .get("key"), .set("key", value)`},
-		{re(`^got string literal, want newline$`), "", `there is no f"…": use "%s" % x; texts are joined with +`},
-		{re(`^this Starlark dialect does not support while loops`), "there is no while loop", "use for i in range(n), and break"},
-		{re(`^function \S+ called recursively$`), "", "recursion is off: use a loop"},
-		{re(`^(if|for) (statement|loop) not within a function$`), "", "put it into a def; at the top of a file stand only assignments, defs, loads and calls"},
-		{re(`^cannot reassign (global|top-level) `), "", "give it another name, or put it into a def"},
-		{re(`^excessive repeat `), "", "the result would be too large"},
-		{re(`^got (import|from),? `), "", `use load("//path/file.star", "name")`},
-		{re(`^got (try|except|raise|finally),? `), "", "errors are not caught: a failed run is repeated; use fail(msg) to fail"},
-		{re(`^got (class|with|async|await|yield|global|nonlocal|del|assert|is),? `), "", "Starlark has no such statement"},
-	}
-}
+// rewordings is the table; the first that matches counts.
+var rewordings = sync.OnceValue(func() []rewording {
+	return slices.Concat(grammarRewordings(), valueRewordings())
+})
 
 // reword changes the message of e where the table has better words. A hint that
 // is there stays.
-func (h *Host) reword(e *Error) {
-	for _, r := range h.rewordings {
-		if !r.match.MatchString(e.Msg) {
+func reword(e *Error) {
+	if rewordMember(e) {
+		return
+	}
+	for _, r := range rewordings() {
+		groups := r.match.FindStringSubmatchIndex(e.Msg)
+		if groups == nil {
 			continue
+		}
+		pattern, text := r.match, e.Msg
+		if r.line != nil {
+			if pattern, text, groups = r.line, e.Source, before(r.line, e); groups == nil {
+				continue
+			}
+			e.Col = 1 + utf8.RuneCountInString(text[:mistakeAt(r.line, text, groups)])
+		}
+		if e.Hint == "" {
+			e.Hint = string(pattern.ExpandString(nil, r.hint, text, groups))
 		}
 		if r.msg != "" {
 			// "append: cannot append to frozen list" keeps who says it.
@@ -70,11 +55,61 @@ func (h *Host) reword(e *Error) {
 			if who, _, ok := strings.Cut(e.Msg, ": "); ok && !strings.Contains(who, " ") {
 				prefix = who + ": "
 			}
-			e.Msg = prefix + r.msg
-		}
-		if e.Hint == "" {
-			e.Hint = r.hint
+			e.Msg = prefix + string(pattern.ExpandString(nil, r.msg, text, groups))
 		}
 		return
 	}
+}
+
+// before finds the last match in the line of e that begins before its column: the parser sees a mistake
+// where it ends, or later.
+func before(line *regexp.Regexp, e *Error) (groups []int) {
+	for _, m := range line.FindAllStringSubmatchIndex(e.Source, -1) {
+		if utf8.RuneCountInString(e.Source[:m[0]]) < e.Col {
+			groups = m
+		}
+	}
+	return groups
+}
+
+// mistakeAt is where in the line the mistake is.
+func mistakeAt(line *regexp.Regexp, text string, groups []int) int {
+	if at := line.SubexpIndex("at"); at >= 0 {
+		return groups[2*at]
+	}
+	match := text[groups[0]:]
+	return groups[0] + len(match) - len(strings.TrimLeft(match, " \t"))
+}
+
+var (
+	absentMember = regexp.MustCompile(`^(\S+) has no \.(\w+)( field or method)?( \(.*\))?$`)
+	absentField  = regexp.MustCompile(`^object has no field "([\w-]+)"`)
+)
+
+// rewordMember does the same for members that a value does not have.
+func rewordMember(e *Error) bool {
+	if m := absentField.FindStringSubmatch(e.Msg); m != nil {
+		e.Hint = MemberHint("object", m[1])
+		if e.Hint == "" && !strings.Contains(e.Msg, "did you mean") {
+			e.Hint = `.get("` + m[1] + `") is None where it is absent`
+		}
+		return true
+	}
+	m := absentMember.FindStringSubmatch(e.Msg)
+	if m == nil {
+		return false
+	}
+	of, name := m[1], m[2]
+	hint := MemberHint(of, name)
+	switch {
+	case hint != "":
+	case of == "dict" && message.Nearest(name, (*starlark.Dict)(nil).AttrNames()) == "":
+		hint = `["` + name + `"] reads a key, .get("` + name + `") one that may be absent`
+	case of == "NoneType":
+		hint = `the value before .` + name + ` is None; o.get("a.b") of an object goes past what is absent, d.get("a", {}) of a dict has a default`
+	default:
+		return false
+	}
+	e.Msg, e.Hint = of+" has no ."+name+m[3], hint
+	return true
 }

@@ -147,7 +147,7 @@ func (s *Scope) Compile(ctx context.Context, text string) (*Piece, error) {
 		return sessionDialect().Parse(s.file, syntax.FilePortion{Content: []byte(text + "\n"), FirstLine: int32(first), FirstCol: 1}, 0)
 	})
 	if err != nil {
-		return nil, s.Explain(s.host.diagnose(err, nil, Frame{File: s.file, Line: first}))
+		return nil, s.Explain(s.host.diagnoseIn(s.sourceLine, err, nil, Frame{File: s.file, Line: first}))
 	}
 	p := &Piece{loads: map[string]starlark.StringDict{}}
 	for _, stmt := range file.Stmts {
@@ -163,7 +163,7 @@ func (s *Scope) Compile(ctx context.Context, text string) (*Piece, error) {
 	guard(file)
 	defer s.dropCarried(p)
 	if p.prog, err = s.program(file); err != nil {
-		return nil, s.Explain(s.host.diagnose(err, nil, Frame{File: s.file, Line: first}))
+		return nil, s.Explain(s.host.diagnoseIn(s.sourceLine, err, nil, Frame{File: s.file, Line: first}))
 	}
 	return p, nil
 }
@@ -207,8 +207,8 @@ func (s *Scope) Explain(err error) error {
 		return err
 	}
 	for _, one := range append([]*Error{e}, e.More...) {
-		if one.File == s.file && one.Line > s.first && one.Line <= s.first+len(s.lines) {
-			one.Source = s.lines[one.Line-s.first-1]
+		if line := s.sourceLine(one.File, one.Line); line != "" {
+			one.Source = line
 		}
 		if name, ok := undefinedName(one.Msg); ok && one.Hint == "" {
 			if near := message.Nearest(name, s.Names()); len(near) > 1 {
@@ -217,6 +217,17 @@ func (s *Scope) Explain(err error) error {
 		}
 	}
 	return e
+}
+
+// sourceLine returns a line of the session, or of a file.
+func (s *Scope) sourceLine(file string, line int) string {
+	if file != s.file {
+		return s.host.sourceLine(file, line)
+	}
+	if line <= s.first || line > s.first+len(s.lines) {
+		return ""
+	}
+	return s.lines[line-s.first-1]
 }
 
 // note keeps the text for errors of later lines.
