@@ -20,7 +20,8 @@ func objects(w *sim.World, m *masker) []Object {
 		if d.Kind.Kind == "Namespace" && d.Kind.Group == "" && d.Name == instance.Namespace {
 			continue // where Starling itself would be
 		}
-		if own(d.Before) || own(d.After) || d.Kind.Kind == "Event" || len(d.By) == 0 {
+		config := m.userConfig(instance, d)
+		if len(config) == 0 && (own(d.Before) || own(d.After)) || d.Kind.Kind == "Event" || len(d.By) == 0 {
 			continue
 		}
 		o := Object{
@@ -28,6 +29,11 @@ func objects(w *sim.World, m *masker) []Object {
 			Ref: effect.Ref{APIVersion: d.Kind.APIVersion(), Kind: d.Kind.Kind, Namespace: d.Namespace, Name: d.Name},
 		}
 		switch {
+		case len(config) > 0 && d.After != nil:
+			o.UserConfig, o.Fields = true, config
+			if d.Before == nil {
+				o.Action = Create
+			}
 		case d.Before == nil:
 			o.Action, o.Object = Create, m.created(d.Asked)
 		case d.After == nil, deleting(d.After) && !deleting(d.Before):

@@ -92,9 +92,13 @@ type Object struct {
 	// have done its work.
 	ChangedBy []string `json:"changedBy,omitempty"`
 	Left      bool     `json:"left,omitempty"`
-	// Fields are what differs in an object that is updated, or has been changed.
+	// UserConfig says that the object holds the user's config: the ConfigMap of the instance, or a Module
+	// object. The paths of its Fields begin with the section, "web.replicas", or with "spec".
+	UserConfig bool `json:"userConfig,omitempty"`
+	// Fields are what differs in an object that is updated, or has been changed, and all that is in a
+	// ConfigMap of the user's config that is created.
 	Fields []Field `json:"fields,omitempty"`
-	// Object is one that is created, as it was asked for: without what the API
+	// Object is any other one that is created, as it was asked for: without what the API
 	// server fills in.
 	Object map[string]any `json:"object,omitempty"`
 }

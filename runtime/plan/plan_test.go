@@ -218,6 +218,16 @@ hook(f, on = [startup()])
 `,
 		},
 		{
+			name: "a hook makes the user's config", changes: true,
+			files: web(map[string]string{
+				"web/module.star":  strings.Replace(webModule, "module(", `module(config = ["size"], `, 1),
+				"web/hooks/b.star": "def f(ctx):\n    config.set(\"size\", 5)\n\nhook(f, on = [startup()])\n"}),
+			want: `+ v1 ConfigMap starling-system/starling  # the user's config, created by hook web/hooks/b.star:f
+    + web.size: 5
+
+Plan: 1 to create, 0 to update,`,
+		},
+		{
 			name: "a hook fails", failed: true,
 			files: web(map[string]string{"web/hooks/b.star": "def f(ctx):\n    fail(\"no way\")\n\nhook(f, on = [startup()])\n"}),
 			want:  "no way\n\nNo changes are known. Something fails: the plan is not the whole one.\n",
@@ -275,6 +285,35 @@ spec:
 				t.Errorf("%v %s", err, data)
 			}
 		})
+	}
+}
+
+// Changes of the user's config by hooks are shown value by value, and what sounds like a secret is not.
+func TestPlansShowWhatHooksChangeOfTheUsersConfig(t *testing.T) {
+	w := running(t, web(nil), thing("Node", "", "a", nil))
+	if err := w.Configure(map[string]string{"web": "# of the user\ncolor: red\nold: [1]\nsize: {max: 3, min: 1}\n", "other": "- x"}); err != nil {
+		t.Fatal(err)
+	}
+	p, text := planned(t, w, web(map[string]string{
+		"web/module.star": strings.Replace(webModule, "module(", `module(config = ["password", "size", "old"], `, 1),
+		"web/hooks/b.star": `
+def f(ctx):
+    config.set("password", "abc")
+    config.set("size.max", 5)
+    config.remove("old")
+
+hook(f, on = [startup()])
+`}), nil)
+	want := `~ v1 ConfigMap starling-system/starling  # the user's config, updated by hook web/hooks/b.star:f
+    - web.old: [1]
+    + web.password: "***"
+    ~ web.size.max: 3 -> 5
+`
+	if !strings.Contains(text, want) {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+	if len(p.Objects) == 0 || !p.Objects[0].UserConfig && !p.Objects[len(p.Objects)-1].UserConfig {
+		t.Errorf("no object is the user's config: %+v", p.Objects)
 	}
 }
 

@@ -155,7 +155,11 @@ func (p *printer) module(m Module) {
 }
 
 func (p *printer) object(o Object) {
-	p.line(0, actionSigns[o.Action], "%s %s  # %s by %s", o.APIVersion, o.Ref, o.Action+"d", strings.Join(o.By, ", "))
+	what := ""
+	if o.UserConfig {
+		what = "the user's config, "
+	}
+	p.line(0, actionSigns[o.Action], "%s %s  # %s%s by %s", o.APIVersion, o.Ref, what, o.Action+"d", strings.Join(o.By, ", "))
 	for _, f := range o.Fields {
 		p.field(1, f, "")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
@@ -92,6 +93,34 @@ print(http.request("POST", "https://api.example.com/a", body = "hush-body", head
 	again := replayed(t, r, ReplayOptions{Generation: other.g})
 	if want := "the record has no answer to http.request of POST https://api.example.com/a: the recorded run did not ask"; !strings.Contains(again.Error, want) {
 		t.Errorf("error is %q, want %q", again.Error, want)
+	}
+}
+
+// A run that changes the user's config does so again, with what it has seen of it then.
+func TestChangesOfTheUsersConfigAreReplayed(t *testing.T) {
+	body := `if config.get("c") == "d":
+    config.set("size", {"min": 1, "max": 2.5, "names": ["a"]})
+config.remove("c")
+config.set("token", k8s.secret("s", "k"))
+values.set("seen", [config.get("c"), config.get("size.min")])`
+	s := newStore(t, StoreOptions{})
+	of := func(body string) *module {
+		return &module{g: load(t, map[string]string{"m/module.star": strings.Replace(header, "module(", `module(config = ["c", "size", "token"], `, 1),
+			"m/hooks/a.star": "def f(ctx):\n    " + strings.ReplaceAll(body, "\n", "\n    ") + "\n\nhook(f, on = [k8s.watch(\"v1\", \"Node\", name = \"nodes\")])\n"})}
+	}
+	put(t, s, of(body).run(t, nil, func(r *hook.Request) { r.Instance = effect.Instance{Namespace: "ns", Name: "starling"} }))
+	r := opened(t, s, 1)
+	again := replayed(t, r, ReplayOptions{})
+	want := []string{`config.set m size = {"max":2.5,"min":1,"names":["a"]}`, "config.remove m c", `config.set m token = "***"`, "values.set seen = [null,1]"}
+	if diff := cmp.Diff(want, NewMask(r).Lines(again.Outcome, false)); diff != "" || !again.Same || again.Error != "" {
+		t.Errorf("same: %v, error %q\n%s", again.Same, again.Error, diff)
+	}
+	if was := again.Effects.Writes[1].Config.Was; was != "d" {
+		t.Errorf("it was %v", was)
+	}
+	other := replayed(t, r, ReplayOptions{Generation: of(strings.Replace(body, `"min": 1`, `"min": 3`, 1)).g})
+	if diff := Diff(NewMask(r).Lines(r.Outcome, false), NewMask(r).Lines(other.Outcome, false)); other.Same || len(diff) < 2 {
+		t.Errorf("another version: same %v, %q", other.Same, diff)
 	}
 }
 

@@ -105,7 +105,7 @@ func (s *shown) write(w *effect.Write, prefix string) {
 	case effect.WriteEvent:
 		text += fmt.Sprintf(": %s %s: %s", w.Event.Type, w.Event.Reason, s.m.Text(w.Event.Message))
 	case effect.WriteConfig:
-		text = prefix + "config." + s.config(w.Config)
+		text = "config." + s.config(w.Config)
 	case effect.WriteChildren:
 		text = fmt.Sprintf("%schildren of %s", prefix, w.Ref.Name)
 	case effect.WriteSet:
