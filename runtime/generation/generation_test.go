@@ -266,3 +266,18 @@ func TestSchemasReferToFilesBeside(t *testing.T) {
 		t.Error("the bound of the file beside is not checked")
 	}
 }
+
+// Nobody would call functions in global/module.star, so they are mistakes.
+func TestFunctionsOfGlobalModules(t *testing.T) {
+	for def, want := range map[string]string{
+		"enabled()":                "global/module.star: enabled is for modules; the global hooks are always on",
+		"readiness()":              "global/module.star: readiness is for modules; modules wait for the first runs of global hooks",
+		"chart_values(v)":          "global/module.star: chart_values is for modules; there is no chart here",
+		"settings_check(old, new)": "global/module.star: settings_check is for modules; schemas check the global values",
+	} {
+		g := load(t, map[string]string{"global/module.star": "module()\n\ndef " + def + ":\n    return True\n", "global/a.star": hookOnStartup})
+		if err := g.Global.Err; err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", def, err, want)
+		}
+	}
+}

@@ -170,9 +170,23 @@ func (l *loader) moduleFile(ctx context.Context, m *Module, path string) {
 	if m.SettingsCheck, err = function(globals, path, "settings_check", 2); err != nil {
 		m.join(err)
 	}
-	if m.SettingsCheck != nil && m.Global {
-		m.join(fmt.Errorf("%s: settings_check is for modules; schemas check the global values", path))
-		m.SettingsCheck = nil
+	if m.Global {
+		m.refuseFunctions(globals, path)
+	}
+}
+
+// refuseFunctions says of functions in global/module.star that nobody would call them.
+func (m *Module) refuseFunctions(globals starlark.StringDict, path string) {
+	m.Enabled, m.Readiness, m.ChartValues, m.SettingsCheck = nil, nil, nil, nil
+	for _, f := range []struct{ name, why string }{
+		{"enabled", "the global hooks are always on"},
+		{"readiness", "modules wait for the first runs of global hooks, and for no more; let a hook set a global value, and enabled() of a module wait for it"},
+		{"chart_values", "there is no chart here"},
+		{"settings_check", "schemas check the global values"},
+	} {
+		if globals[f.name] != nil {
+			m.join(fmt.Errorf("%s: %s is for modules; %s", path, f.name, f.why))
+		}
 	}
 }
 
