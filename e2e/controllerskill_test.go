@@ -136,13 +136,15 @@ func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 			t.Fatal(err)
 		}
 	}
-	for n, killed := 1, true; killed; n++ {
+	phases := []struct {
+		change func()
+		ends   func() error
+		known  map[string]bool // writes at which a process was killed
+	}{{func() { parent(1) }, follows(1), map[string]bool{}}, {func() { parent(2) }, follows(2), map[string]bool{}}, {remove, gone, map[string]bool{}}}
+	for killed := true; killed; {
 		killed = false
-		for _, phase := range []struct {
-			change func()
-			ends   func() error
-		}{{func() { parent(1) }, follows(1)}, {func() { parent(2) }, follows(2)}, {remove, gone}} {
-			before := r.killAt(n, after, f.process.Kill, phase.change)
+		for _, phase := range phases {
+			before := r.killNew(phase.known, after, f.process.Kill, phase.change)
 			f.eventually("the change is carried out, or the process is killed", func() error {
 				if r.killed.Load() > before {
 					return nil

@@ -28,12 +28,17 @@ import (
 type relay struct {
 	// counts says whether a write to this path counts; nil: all do.
 	counts func(path string) bool
+	// atRest says that the process may be killed: it is waited for, and no write that does not count is under way
+	// then. Nil: at once.
+	atRest func() bool
 	// killed is how many processes were killed. A write that came from one of them is dropped.
 	killed atomic.Int64
+	others sync.RWMutex // held for reading during a write that does not count
 
-	mu        sync.Mutex // held during a write, so that they come one after another
-	countdown int        // writes until the kill; 0 and below: no kill
-	after     bool       // the write reaches the API server, its answer does not come back
+	mu        sync.Mutex           // held during a write, so that they come one after another
+	countdown int                  // writes until the kill; 0 and below: no kill
+	aims      func(at string) bool // nil, or says at which write to kill; then nothing is counted
+	after     bool                 // the write reaches the API server, its answer does not come back
 	kill      func()
 	last      time.Time // the last write
 	at        []string  // the writes at which processes were killed
@@ -50,40 +55,73 @@ func newRelay(t *testing.T, f *fixture) *relay {
 }
 
 func (r *relay) serve(w http.ResponseWriter, req *http.Request, next http.Handler, _ *rand.Rand) {
+	killed := r.killed.Load()
 	if r.counts != nil && !r.counts(req.URL.Path) {
+		r.others.RLock()
+		defer r.others.RUnlock()
+		if r.killed.Load() != killed {
+			panic(http.ErrAbortHandler)
+		}
 		next.ServeHTTP(w, req)
 		return
 	}
-	killed := r.killed.Load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.killed.Load() != killed {
 		panic(http.ErrAbortHandler)
 	}
 	r.last = time.Now()
-	if r.countdown--; r.countdown != 0 {
+	_, object, namespaced := strings.Cut(req.URL.Path, "/namespaces/")
+	if _, object, _ = strings.Cut(object, "/"); !namespaced {
+		object = req.URL.Path
+	}
+	at := req.Method + " " + object
+	r.countdown--
+	if r.aims == nil && r.countdown != 0 || r.aims != nil && !r.aims(at) {
 		next.ServeHTTP(w, req)
 		return
 	}
 	if r.after {
 		next.ServeHTTP(httptest.NewRecorder(), req)
 	}
-	_, object, namespaced := strings.Cut(req.URL.Path, "/namespaces/")
-	if _, object, _ = strings.Cut(object, "/"); !namespaced {
-		object = req.URL.Path
+	r.at, r.aims = append(r.at, at), nil
+	r.others.Lock()
+	for began := time.Now(); r.atRest != nil && !r.atRest() && time.Since(began) < soon; {
+		r.others.Unlock()
+		time.Sleep(20 * time.Millisecond)
+		r.others.Lock()
 	}
-	r.at = append(r.at, req.Method+" "+object)
 	r.kill()
 	r.killed.Add(1)
+	r.others.Unlock()
 	panic(http.ErrAbortHandler)
 }
 
 // killAt kills the process at the n-th write after a change, all of which is there before the
 // first write. It returns how many were killed before.
 func (r *relay) killAt(n int, after bool, kill, change func()) int64 {
+	return r.arm(n, nil, after, kill, change)
+}
+
+// killNew does the same at the first write that is not in known, and adds it there; of one that comes several times
+// after a change the first two. So a process is killed at each write, in whatever order they come.
+func (r *relay) killNew(known map[string]bool, after bool, kill, change func()) int64 {
+	times := map[string]int{}
+	return r.arm(0, func(at string) bool {
+		times[at]++
+		at = fmt.Sprint(at, " ", min(times[at], 2))
+		if known[at] {
+			return false
+		}
+		known[at] = true
+		return true
+	}, after, kill, change)
+}
+
+func (r *relay) arm(n int, aims func(at string) bool, after bool, kill, change func()) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.countdown, r.after, r.kill = n, after, kill
+	r.countdown, r.aims, r.after, r.kill = n, aims, after, kill
 	change()
 	r.last = time.Now()
 	return r.killed.Load()

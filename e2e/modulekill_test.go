@@ -62,7 +62,16 @@ func newLifeOf(t *testing.T, name string, reaches bool) *lifeOf {
 		_, object, _ := strings.Cut(path, "/modules/")
 		return strings.HasSuffix(path, "/modules") || strings.Split(object, "/")[0] == name || strings.HasSuffix(path, "/events")
 	}
+	l.atRest = l.noRelease
 	return l
+}
+
+// noRelease says that no release is under way: one whose process is killed has another revision afterwards.
+func (l *lifeOf) noRelease() bool {
+	pending, err := shared.Client.CoreV1().Secrets(l.ns).List(l.t.Context(), metav1.ListOptions{
+		LabelSelector: "owner=helm,status in (pending-install,pending-upgrade)",
+	})
+	return err == nil && len(pending.Items) == 0
 }
 
 // live leads the object through its life.
