@@ -238,34 +238,79 @@ func TestReceivedRequestsAreWrittenBeforeTheyAreAnswered(t *testing.T) {
 	noSecrets(t, append([]byte(said+page+f.process.Output()), all...), token, chat)
 }
 
-// Of two processes the one that holds the Lease receives; when it is killed, the other.
-func TestOnlyTheLeaderReceives(t *testing.T) {
+// Of two processes the one that holds the Lease answers requests, whichever of them they come to. While the other one
+// takes over they wait: each is answered by one run, or by two when the answer of the first was lost.
+func TestRequestsGoToTheProcessThatLeads(t *testing.T) {
 	t.Parallel()
+	const token = "hush-forward-65"
 	f := newFixture(t, map[string]string{
-		"web/module.star": on,
+		"web/module.star": `module(enabled = True, grants = [grant("v1", "Secret", verbs = ["get"])])`,
 		"web/hooks/a.star": `
-def open(ctx):
+def count(ctx):
     n = ctx.state.get("n", 0) + 1
     ctx.state.set("n", n)
     return reply(200, "request %d" % n)
 
-hook(open, on = [http.receive("/open", public = True)])
+hook(count, on = [http.receive("/count", secret = secret_ref("hook", "token"), rate = 1000)])
 `,
-	})
+	}, receiveRole)
+	f.secret("hook", map[string]string{"token": token})
 	f.start("--receive-address", "127.0.0.1:0")
-	f.waitAnswer(200, "/open", "", "")
+	f.waitAnswer(200, "/count", "", token)
 	first := f.process
-	f.process = nil // the second one has its own state folder
-	f.start("--receive-address", "127.0.0.1:0")
-	f.waitAnswer(503, "/open", "", "")
-	if code, text := f.deliver("/other", "", ""); code != 404 {
-		t.Errorf("got %d %s", code, text)
+	second := &fixture{t: t, ns: f.ns, name: f.name, modules: f.modules, kube: f.kube} // with a state folder for itself
+	second.start("--receive-address", "127.0.0.1:0")
+	second.waitReadyAs(false)
+	if code, text := second.deliver("/count", "", token); code != 200 || text != "request 2" {
+		t.Errorf("got %d %s, want the second request of both processes", code, text)
 	}
+	if code, text := second.deliver("/count", "", "other"); code != 401 {
+		t.Errorf("a wrong signature: %d %s", code, text)
+	}
+	if code, text := second.deliver("/other", "", token); code != 404 {
+		t.Errorf("another path: %d %s", code, text)
+	}
+
+	var senders sync.WaitGroup
+	var mu sync.Mutex
+	answers := map[string]int{}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	for range 4 {
+		senders.Go(func() {
+			for ctx.Err() == nil {
+				code, text := second.deliver("/count", "", token)
+				mu.Lock()
+				answers[fmt.Sprint(code, " ", text)]++
+				mu.Unlock()
+			}
+		})
+	}
+	many := func(more int) {
+		t.Helper()
+		mu.Lock()
+		had := len(answers)
+		mu.Unlock()
+		f.eventually("requests are answered", func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(answers) < had+more {
+				return fmt.Errorf("there are %d answers, and were %d", len(answers), had)
+			}
+			return nil
+		})
+	}
+	many(20)
 	first.Kill()
 	f.freeLease()
-	f.waitAnswer(200, "/open", "", "")
-	if code, text := f.deliver("/open", "", ""); code != 200 || text != "request 3" {
-		t.Errorf("got %d %s, want the third of both processes", code, text)
+	second.waitReady()
+	many(20)
+	stop()
+	senders.Wait()
+	for answer, n := range answers {
+		if n > 1 || !strings.HasPrefix(answer, "200 request ") {
+			t.Errorf("%d times: %s", n, answer)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"net"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
@@ -21,7 +20,7 @@ func (f *receiveFlags) addFlags(fs *pflag.FlagSet) {
 }
 
 // listen opens the address before anything is started; nil when there is none.
-func (f *receiveFlags) listen(log zerolog.Logger) (net.Listener, error) {
+func (f *receiveFlags) listen(log zerolog.Logger) (*httpserver.Listener, error) {
 	if f.address == "" {
 		if f.certs != "" {
 			return nil, errors.New("--receive-certs means nothing without --receive-address")

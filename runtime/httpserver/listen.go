@@ -8,11 +8,21 @@ import (
 	"github.com/starling-operator/starling/runtime/tlsfiles"
 )
 
+// Listener is where requests come in.
+type Listener struct {
+	net.Listener
+	pair *tlsfiles.Pair // nil: plain HTTP
+}
+
 // Listen opens the address for a [Server]. With certs, a folder that holds tls.crt and
 // tls.key, as a volume of a Secret does, it speaks TLS; the files may change.
-func Listen(address, certs string) (net.Listener, error) {
+func Listen(address, certs string) (*Listener, error) {
 	if certs == "" {
-		return admin.Listen(address, "--receive-address")
+		ln, err := admin.Listen(address, "--receive-address")
+		if err != nil {
+			return nil, err
+		}
+		return &Listener{Listener: ln}, nil
 	}
 	pair, err := tlsfiles.OpenPair(certs, "--receive-certs")
 	if err != nil {
@@ -22,5 +32,28 @@ func Listen(address, certs string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tls.NewListener(ln, pair.Config()), nil
+	return &Listener{tls.NewListener(ln, pair.Config()), pair}, nil
+}
+
+// Reached is the address under which other machines reach the listener. One that listens on all addresses
+// is reached under that from which this machine reaches a server, "host:port": nothing is sent for it. It is ""
+// when there is none.
+func (l *Listener) Reached(server string) string {
+	own, is := l.Addr().(*net.TCPAddr)
+	if !is {
+		return ""
+	}
+	if !own.IP.IsUnspecified() {
+		return own.String()
+	}
+	conn, err := dialer.Dial("udp", server)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	from, is := conn.LocalAddr().(*net.UDPAddr)
+	if !is || from.IP.IsLoopback() {
+		return ""
+	}
+	return (&net.TCPAddr{IP: from.IP, Port: own.Port, Zone: from.Zone}).String()
 }

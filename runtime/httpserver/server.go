@@ -37,19 +37,32 @@ const (
 	readPace  = 64 << 10
 	// readWithin is how long a client may take for its request.
 	readWithin = 15 * time.Second
-	// answerWithin is how long a request waits for its hook.
-	answerWithin = 60 * time.Second
+	// AnswerWithin is how long a request waits for its hook.
+	AnswerWithin = 60 * time.Second
 	// stopWithin is how long answers may take when the server stops.
 	stopWithin = 2 * time.Second
 	// tryAgain is what clients are told when a hook does not answer now.
 	tryAgain = 10 * time.Second
 )
 
+// Incoming is a request that a hook shall answer.
+type Incoming struct {
+	Hook    string // its id
+	Request *builtins.Request
+	// HTTP is the request as it came, and Body what was read of it.
+	HTTP *http.Request
+	Body []byte
+}
+
 // Options configures a [Server]. All fields are required.
 type Options struct {
-	// Answer has a hook, by its id, answer a request. It returns when that is done, or
+	// Answer has a hook answer a request, here or elsewhere. It returns when that is done, or
 	// when no hook answers any more; then [Server.Stop] may be called.
-	Answer func(ctx context.Context, hook string, r *builtins.Request) (builtins.Response, error)
+	Answer func(ctx context.Context, in Incoming) (builtins.Response, error)
+	// Moves says that hooks answer elsewhere, or soon here: all requests go to Answer.
+	Moves func() bool
+	// Leads says whether this process leads, under a name.
+	Leads func(name string) bool
 	// Reader reads the Secrets that requests are signed with.
 	Reader builtins.Reader
 	// Namespace is the operator's: where the Secrets of modules without a namespace are.
@@ -90,7 +103,7 @@ func New(o Options) *Server {
 		Handler:           s,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       readWithin,
-		WriteTimeout:      readWithin + answerWithin + 10*time.Second,
+		WriteTimeout:      readWithin + AnswerWithin + 10*time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          stdlog.New(io.Discard, "", 0), // what strangers do is no news
@@ -213,9 +226,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply, err := s.handle(w, r, to, ready)
 	switch {
 	case err != nil:
-		refused := s.refusalOf(to, err)
-		code = refused.code
-		refuse(w, refused)
+		why := s.refusalOf(to, err)
+		code = why.code
+		if r.Header.Get(forwardedHeader) != "" {
+			w.Header().Set(forwardedHeader, saysOf(err))
+		}
+		refuse(w, why)
 	case reply == nil:
 		code = http.StatusOK
 		w.Header().Set("Content-Length", "0")
@@ -242,7 +258,10 @@ func refuse(w http.ResponseWriter, r *refusal) {
 
 // handle checks a request and has the hook answer it.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, to *route, ready bool) (*builtins.Reply, error) {
-	if !ready {
+	if name := r.Header.Get(forwardedHeader); name != "" && !s.o.Leads(name) {
+		return nil, ErrAway
+	}
+	if !ready && !s.o.Moves() {
 		return nil, &refusal{http.StatusServiceUnavailable, "this path is not served now, try again later", tryAgain}
 	}
 	if !slices.Contains(to.decl.Methods, r.Method) {
@@ -271,15 +290,15 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, to *route, ready
 		hold.Release()
 		return nil, err
 	}
-	return s.answer(r, to, received(r, body).Request(to.binding), func(ok bool) {
+	return s.answer(Incoming{Hook: to.hook, Request: received(r, body).Request(to.binding), HTTP: r, Body: body}, func(ok bool) {
 		to.taken.end(mark, ok)
 		hold.Release()
 	})
 }
 
-// answer waits for the hook, but not longer than the client, or than answerWithin. The
+// answer waits for the hook, but not longer than the client, or than AnswerWithin. The
 // request stays in line then, and counts until it has been worked on: then done is called.
-func (s *Server) answer(r *http.Request, to *route, request *builtins.Request, done func(ok bool)) (reply *builtins.Reply, err error) {
+func (s *Server) answer(in Incoming, done func(ok bool)) (reply *builtins.Reply, err error) {
 	type answer struct {
 		reply *builtins.Reply
 		err   error
@@ -289,19 +308,19 @@ func (s *Server) answer(r *http.Request, to *route, request *builtins.Request, d
 		taken := false
 		end := sync.OnceFunc(func() { done(taken) })
 		defer end()
-		response, err := s.o.Answer(context.WithoutCancel(r.Context()), to.hook, request)
+		response, err := s.o.Answer(context.WithoutCancel(in.HTTP.Context()), in)
 		// A sender tries again what is answered so.
 		taken = err == nil && (response.Reply == nil || response.Reply.Status < 500 && response.Reply.Status != http.StatusTooManyRequests)
 		end() // before the sender hears of it, who may try again at once
 		answered <- answer{response.Reply, err}
 	})
-	late := time.NewTimer(answerWithin)
+	late := time.NewTimer(AnswerWithin)
 	defer late.Stop()
 	select {
 	case a := <-answered:
 		return a.reply, a.err
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	case <-in.HTTP.Context().Done():
+		return nil, in.HTTP.Context().Err()
 	case <-late.C:
 		return nil, context.DeadlineExceeded
 	}
@@ -326,6 +345,11 @@ func (s *Server) refusalOf(to *route, err error) *refusal {
 		return &refusal{http.StatusServiceUnavailable, "try again later", failed.RetryAfter}
 	case errors.Is(err, engine.ErrBusy):
 		return &refusal{http.StatusServiceUnavailable, "too many requests wait, try again later", time.Second}
+	case errors.Is(err, ErrAway):
+		to.troubles.Do(func() {
+			s.o.Log.Warn().Str("module", to.module).Str("hook", to.hook).Err(err).Msg("a request to " + to.decl.Path + " is answered nowhere, and refused")
+		})
+		return &refusal{http.StatusServiceUnavailable, "there is no answer now, try again later", time.Second}
 	case errors.Is(err, engine.ErrNotReady), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &refusal{http.StatusServiceUnavailable, "there is no answer now, try again later", tryAgain}
 	}
@@ -333,7 +357,7 @@ func (s *Server) refusalOf(to *route, err error) *refusal {
 }
 
 // secretHeaders are what a hook does not see.
-var secretHeaders = [...]string{"Authorization", "Proxy-Authorization", "Cookie", "X-Gitlab-Token"}
+var secretHeaders = [...]string{"Authorization", "Proxy-Authorization", "Cookie", "X-Gitlab-Token", forwardedHeader}
 
 // received is the request as the hook sees it.
 func received(r *http.Request, body []byte) *builtins.Received {

@@ -45,6 +45,10 @@ type world struct {
 	mu     sync.Mutex // of asked and observed, while requests come side by side
 	asked  []*builtins.Request
 	answer func(*builtins.Request) (builtins.Response, error)
+
+	name string // in the Lease
+	// other hands requests to another process; nil: this one leads.
+	other func(context.Context, Incoming) (builtins.Response, error)
 }
 
 func newWorld(t testing.TB, bindings ...*builtins.ReceiveBinding) *world {
@@ -57,12 +61,17 @@ func newWorld(t testing.TB, bindings ...*builtins.ReceiveBinding) *world {
 			defer w.mu.Unlock()
 			w.observed = append(w.observed, fmt.Sprintf("%s %s %d", module, hook, code))
 		},
-		Answer: func(_ context.Context, hook string, r *builtins.Request) (builtins.Response, error) {
+		Answer: func(ctx context.Context, in Incoming) (builtins.Response, error) {
+			if w.other != nil {
+				return w.other(ctx, in)
+			}
 			w.mu.Lock()
-			w.asked = append(w.asked, r)
+			w.asked = append(w.asked, in.Request)
 			w.mu.Unlock()
-			return w.answer(r)
+			return w.answer(in.Request)
 		},
+		Moves: func() bool { return w.other != nil },
+		Leads: func(name string) bool { return w.other == nil && name == w.name },
 	})
 	hook := &generation.Hook{HookDecl: &builtins.HookDecl{ID: "a"}, Module: "web", ID: "web/a"}
 	for i, b := range bindings {
@@ -447,7 +456,7 @@ func TestBodiesCountUntilTheyAreWorkedOn(t *testing.T) {
 		w.answer = func(*builtins.Request) (builtins.Response, error) { <-open; return builtins.Response{}, nil }
 		began := time.Now()
 		resp, text := w.do("POST", "/x", "0123456789")
-		if resp.StatusCode != 503 || text != "there is no answer now, try again later" || time.Since(began) != answerWithin {
+		if resp.StatusCode != 503 || text != "there is no answer now, try again later" || time.Since(began) != AnswerWithin {
 			t.Errorf("got %d %s after %s", resp.StatusCode, text, time.Since(began))
 		}
 		if w.s.held.Hold().Try(maxHeld) == nil {

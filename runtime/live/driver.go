@@ -5,7 +5,6 @@ package live
 import (
 	"context"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -61,7 +60,7 @@ type Options struct {
 	// Webhooks says how the API server reaches hooks.
 	Webhooks WebhookOptions
 	// Receive is where requests for http.receive come in; nil: nowhere.
-	Receive net.Listener
+	Receive *httpserver.Listener
 	// Metrics takes the driver's own metrics and those of hooks.
 	Metrics *Metrics
 	// Env looks up an environment variable for a hook; nil: none may be read.
@@ -100,6 +99,10 @@ type Driver struct {
 	webhooks *webhook.Manager
 	answers  *answers
 	receive  *httpserver.Server
+	// forwarder hands requests for http.receive to the process that leads.
+	forwarder *httpserver.Forwarder
+	holder    *holder
+	identity  string // of this process, in the Lease
 	// generation is the one in force. Only the engine's goroutine puts another one
 	// there.
 	generation atomic.Pointer[generation.Generation]
@@ -177,6 +180,8 @@ func New(o Options) (*Driver, error) {
 	instance := own.Label()
 	d := &Driver{
 		o: o, inbox: newInbox(),
+		holder:    newHolder(),
+		identity:  identity(o.Receive, o.Client.UnfencedConfig()),
 		leading:   engine.New(o.Inputs.Options(o.engine())),
 		metrics:   o.Metrics,
 		requests:  newRequests(),

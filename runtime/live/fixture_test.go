@@ -16,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/httpserver"
 	"github.com/starling-operator/starling/runtime/inputs"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim/rest"
@@ -36,6 +37,7 @@ type fixture struct {
 	stop      context.CancelFunc
 	ended     chan error                          // what Run returned
 	answered  func(*http.Request, *http.Response) // is called with each answer; may be nil
+	receive   *httpserver.Listener                // nil in a bubble
 }
 
 var builtinKinds = sync.OnceValue(store.NewBuiltins)
@@ -75,6 +77,7 @@ func (f *fixture) newDriver(files map[string]string) *Driver {
 		Client: f.newClient(), Generation: loadTree(f.T, files), Namespace: f.namespace, Name: "starling", Version: "test",
 		Inputs:   f.inputs(),
 		Webhooks: WebhookOptions{Unreachable: "there is no socket"}, // nothing listens
+		Receive:  f.receive,
 		StateDir: f.dir, Marks: marks, Metrics: metrics, Log: zerolog.New(zerolog.NewTestWriter(f.T)),
 	})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -22,7 +20,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// leaseLock returns the Lease of the instance, under a name of this process's own. Its writes
+// leaseLock returns the Lease of the instance, under the name of this process. Its writes
 // are not those of [cluster.Client]: they say when its fence opens and closes, so they go past it,
 // and client-go knows when to renew.
 func (d *Driver) leaseLock() (resourcelock.Interface, error) {
@@ -30,14 +28,10 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lease: %w", err)
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "starling"
-	}
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
 		Client:     client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: d.identity},
 		Labels:     map[string]string{effect.InstanceLabel: effect.Instance{Namespace: d.o.Namespace, Name: d.o.Name}.Label()},
 	}
 	leases := cluster.Mapping{GVR: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease", Namespaced: true}

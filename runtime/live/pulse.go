@@ -85,6 +85,7 @@ func (d *Driver) noteReady() {
 	}
 	if now.ready, now.why = d.engine.Ready(); now.ready {
 		d.endOutgoing()
+		d.holder.becomes(works)
 	}
 	if d.stayed.ready {
 		now.ready, now.why = true, ""
@@ -99,7 +100,8 @@ func (d *Driver) Ready() (ready bool, why string) {
 	}
 	r := d.pulse.ready.Load()
 	if r.ready && r.standby {
-		why := cmp.Or(d.unanswered(), d.unreceived())
+		is, _ := d.holder.now()
+		why := cmp.Or(d.unanswered(), d.unreceived(is))
 		return why == "", why
 	}
 	return r.ready, r.why

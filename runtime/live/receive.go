@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
+	"time"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -13,20 +13,23 @@ import (
 )
 
 // openReceive prepares the server of http.receive. It listens from the start, and
-// answers 503 while this process does not hold the Lease.
-func (d *Driver) openReceive(ln net.Listener) {
+// answers 503 before this process has seen the Lease.
+func (d *Driver) openReceive(ln *httpserver.Listener) {
 	if ln == nil {
 		d.warnOfPaths()
 		return
 	}
+	d.forwarder = httpserver.NewForwarder(ln)
 	d.receive = httpserver.New(httpserver.Options{
 		Namespace: d.o.Namespace, Reader: d.o.Client, Log: d.o.Log,
-		Answer: func(ctx context.Context, hook string, r *builtins.Request) (builtins.Response, error) {
-			response, err := d.Request(ctx, hook, r)
-			if errors.Is(err, errStopping) {
-				err = fmt.Errorf("%w: %w", err, engine.ErrNotReady)
-			}
-			return response, err
+		Answer: d.answerReceived,
+		Moves: func() bool {
+			is, _ := d.holder.now()
+			return is.role == waits || is.role == takesOver
+		},
+		Leads: func(name string) bool {
+			is, _ := d.holder.now()
+			return name == d.identity && (is.role == takesOver || is.role == works)
 		},
 		Observe: func(module, hook string, code int) {
 			d.metrics.received.WithLabelValues(module, hook, strconv.Itoa(code)).Inc()
@@ -34,6 +37,98 @@ func (d *Driver) openReceive(ln net.Listener) {
 	})
 	d.receive.Know(d.generation.Load())
 	d.requests.listeners = append(d.requests.listeners, d.receive.Serve)
+}
+
+const (
+	// firstPause and lastPause are between two tries to have a request answered.
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// answerReceived has a hook answer a request, here or where the Lease is held. A request waits while another
+// process takes over: it may have been taken by the one before, and is then taken twice.
+func (d *Driver) answerReceived(ctx context.Context, in httpserver.Incoming) (builtins.Response, error) {
+	late := time.Now().Add(httpserver.AnswerWithin)
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		is, moved := d.holder.now()
+		response, again, err := d.tryReceived(ctx, in, is, moved, late)
+		if !again || time.Now().Add(pause).After(late) {
+			return response, err
+		}
+		next := time.NewTimer(pause)
+		select {
+		case <-moved:
+			pause = firstPause
+		case <-next.C:
+		case <-d.work.Done():
+			return response, fmt.Errorf("%w: %w", errStopping, httpserver.ErrAway)
+		}
+		next.Stop()
+	}
+}
+
+// tryReceived has a hook answer a request where it is answered now. It returns true when another try may find it
+// answered.
+func (d *Driver) tryReceived(ctx context.Context, in httpserver.Incoming, is holding, moved <-chan struct{}, late time.Time) (response builtins.Response, again bool, err error) {
+	if is.role != waits {
+		response, err = d.Request(ctx, in.Hook, in.Request)
+		if errors.Is(err, errStopping) {
+			err = fmt.Errorf("%w: %w", err, httpserver.ErrAway)
+		}
+		return response, is.role == takesOver && errors.Is(err, engine.ErrNotReady), err
+	}
+	if why := d.unreceived(is); why != "" {
+		return response, !is.seen, fmt.Errorf("%w: %s", httpserver.ErrAway, why)
+	}
+	if is.name == "" || is.name == d.identity {
+		return response, true, fmt.Errorf("%w: nobody holds it yet", httpserver.ErrAway)
+	}
+	to := httpserver.Peer{Name: is.name, Address: addressOf(is.name)}
+	ctx, end := context.WithDeadline(ctx, late)
+	defer end()
+	defer context.AfterFunc(d.work, end)()
+	go func() { // an answer of a process that does not lead any more may never come
+		select {
+		case <-moved:
+			end()
+		case <-ctx.Done():
+		}
+	}()
+	response, err = d.forwarder.Forward(ctx, to, in)
+	return response, errors.Is(err, httpserver.ErrAway), err
+}
+
+// unreceived says why a process that stands by has requests of http.receive answered by nobody, or "".
+func (d *Driver) unreceived(is holding) string {
+	path := d.receivesAt()
+	if d.receive == nil || path == "" {
+		return ""
+	}
+	switch {
+	case !is.seen:
+		return fmt.Sprintf("requests to %s are answered where the lease is held, and this process has not seen who holds it", path)
+	case is.name == "" || is.name == d.identity: // the next one takes them, which may be this one
+		return ""
+	case addressOf(is.name) == "":
+		return fmt.Sprintf("requests to %s are answered where the lease is held, by %s, which says no address", path, is.name)
+	case addressOf(is.name) == addressOf(d.identity):
+		return fmt.Sprintf("requests to %s are answered where the lease is held, at %s, which is the address of this process, too", path, addressOf(is.name))
+	}
+	return ""
+}
+
+// receivesAt is a path of http.receive, or "".
+func (d *Driver) receivesAt() string {
+	for _, m := range d.generation.Load().All() {
+		for _, h := range m.Hooks {
+			for i := range h.Bindings {
+				if r := h.Bindings[i].Receive; r != nil {
+					return r.Path
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // warnOfPaths names hooks that nobody can reach.
@@ -55,5 +150,5 @@ func (d *Driver) startReceive() (stop func()) {
 		return func() {}
 	}
 	d.receive.Start(d.o.Receive)
-	return d.receive.Stop
+	return func() { d.receive.Stop(); d.forwarder.Close() }
 }

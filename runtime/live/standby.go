@@ -29,6 +29,7 @@ func (d *Driver) standsBy() bool { return d.engine != d.leading }
 // standBy begins to stand by.
 func (d *Driver) standBy() {
 	d.engine = engine.New(d.o.engine())
+	d.holder.becomes(waits)
 	d.user.again()
 	d.busy.Go(func() { d.webhooks.Run(d.work) })
 	d.watches.Start(watch.Spec{
@@ -40,15 +41,17 @@ func (d *Driver) standBy() {
 	})
 }
 
-// lookAtLease has the Lease asked for when it is free.
+// lookAtLease notes who holds the Lease, and has it asked for when it is free.
 func (d *Driver) lookAtLease() {
+	name := ""
 	for _, v := range d.watches.Snapshot(leaseWatch) {
 		if o, is := v.(*object.Object); is {
 			spec, _ := o.Map()["spec"].(map[string]any)
-			if holder, _ := spec["holderIdentity"].(string); holder != "" {
-				return
-			}
+			name, _ = spec["holderIdentity"].(string)
 		}
+	}
+	if d.holder.sees(name); name != "" {
+		return
 	}
 	select {
 	case d.freed <- struct{}{}:
@@ -61,6 +64,7 @@ func (d *Driver) lookAtLease() {
 func (d *Driver) takeOver() {
 	d.webhooks.Lead()
 	if !d.standsBy() {
+		d.holder.becomes(works)
 		d.busy.Go(func() { d.webhooks.Run(d.work) })
 		return
 	}
@@ -78,6 +82,7 @@ func (d *Driver) takeOver() {
 	d.answers.inherit()
 	d.sleep(time.Time{})
 	d.engine, d.begun = d.leading, false
+	d.holder.becomes(takesOver)
 	d.lookAnew()
 }
 
@@ -107,23 +112,6 @@ func (d *Driver) endOutgoing() {
 func (d *Driver) unanswered() string {
 	if !d.webhooks.Ready() {
 		return "webhooks have no certificate yet"
-	}
-	return ""
-}
-
-// unreceived says which requests of others a process that stands by does not answer, or "".
-func (d *Driver) unreceived() string {
-	if d.receive == nil {
-		return ""
-	}
-	for _, m := range d.generation.Load().All() {
-		for _, h := range m.Hooks {
-			for i := range h.Bindings {
-				if r := h.Bindings[i].Receive; r != nil {
-					return fmt.Sprintf("requests to %s are answered where the lease is held", r.Path)
-				}
-			}
-		}
 	}
 	return ""
 }

@@ -3,6 +3,7 @@
 package tlsfiles
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -38,6 +39,24 @@ func (p *Pair) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.get() },
+	}
+}
+
+// Peer returns what a client goes by that reaches a server with this certificate, and no other one. Names,
+// authorities and times say nothing: who has the key is meant.
+func (p *Pair) Peer() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, InsecureSkipVerify: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			own, err := p.get()
+			if err != nil {
+				return err
+			}
+			if !bytes.Equal(state.PeerCertificates[0].Raw, own.Certificate[0]) {
+				return fmt.Errorf("the other process has another certificate than that of %s", p.flag)
+			}
+			return nil
+		},
 	}
 }
 

@@ -1,0 +1,134 @@
+package live
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/starling-operator/starling/runtime/httpserver"
+	"github.com/starling-operator/starling/runtime/sim/store"
+)
+
+// receiver is a process that receives requests, on this API server.
+func receiver(t *testing.T, files map[string]string, on *store.Store) *fixture {
+	t.Helper()
+	ln, err := httpserver.Listen("127.0.0.1:0", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{T: t, dir: t.TempDir(), ended: make(chan error, 1), namespace: "ops", store: on, receive: ln}
+	f.config = &clientrest.Config{Host: "http://sim", Transport: f}
+	f.driver = f.newDriver(files)
+	return f
+}
+
+// send is a request to /count, and its answer.
+func (f *fixture) send() string {
+	resp, err := http.Post("http://"+f.receive.Addr().String()+"/count", "text/plain", http.NoBody)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return fmt.Sprint(resp.StatusCode, " ", string(body))
+}
+
+// Requests that come to a process that stands by are answered where the Lease is held; those that come as it takes over
+// wait for its hooks.
+func TestRequestsAreForwardedToTheProcessThatLeads(t *testing.T) {
+	counting := map[string]string{
+		"web/module.star": "module(enabled = True)\n",
+		"web/hooks/a.star": `
+def count(ctx):
+    n = ctx.state.get("n", 0) + 1
+    ctx.state.set("n", n)
+    return reply(200, "request %d" % n)
+
+hook(count, on = [http.receive("/count", public = True, rate = 1000, burst = 1000)])
+`,
+	}
+	wait := func(what string, is func() bool) {
+		t.Helper()
+		for began := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
+			if time.Since(began) > time.Minute {
+				t.Fatal(what)
+			}
+		}
+	}
+	ready := func(f *fixture) func() bool {
+		return func() bool { yes, _ := f.driver.Ready(); return yes }
+	}
+	f := receiver(t, counting, store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true}))
+	f.start()
+	wait("the first process is not ready", ready(f))
+	g := receiver(t, counting, f.store)
+	for is, want := range map[holding]string{
+		{}: "has not seen who holds it", {seen: true}: "", {seen: true, name: "a_b"}: "by a_b, which says no address",
+		{seen: true, name: "a_b_" + g.receive.Addr().String()}: "which is the address of this process, too",
+		{seen: true, name: g.driver.identity}:                  "", {seen: true, name: f.driver.identity}: "",
+	} {
+		if got := g.driver.unreceived(is); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%+v: %q, want %q", is, got, want)
+		}
+	}
+	g.start()
+	wait("the second process is not ready", ready(g))
+	if got := g.send(); got != "200 request 1" || g.leads() {
+		t.Errorf("got %s, and it leads is %t", got, g.leads())
+	}
+
+	stopped := make(chan struct{})
+	var senders sync.WaitGroup
+	var mu sync.Mutex
+	answers := map[string]int{}
+	for range 4 {
+		senders.Go(func() {
+			for after := 0; after < 5; { // a few as it has taken over
+				select {
+				case <-stopped:
+					after++
+				default:
+				}
+				got := g.send()
+				mu.Lock()
+				answers[got]++
+				mu.Unlock()
+			}
+		})
+	}
+	time.Sleep(50 * time.Millisecond)
+	f.stop()
+	if err := <-f.ended; err != nil {
+		t.Error(err)
+	}
+	wait("it does not take over", g.leads)
+	close(stopped)
+	senders.Wait()
+	for answer, n := range answers {
+		if n > 1 || !strings.HasPrefix(answer, "200 request ") {
+			t.Errorf("%d times: %s", n, answer)
+		}
+	}
+	g.stop()
+	if err := <-g.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// The name of a process in the Lease ends with the address of its listener, if it has one.
+func TestAddressesOfHolders(t *testing.T) {
+	for name, want := range map[string]string{
+		"starling-7d_0b0c": "", "": "", "a_b_10.1.2.3:8080": "10.1.2.3:8080", "a_b_[fd00::1]:8080": "[fd00::1]:8080",
+		"a_b_[fe80::1%eth0]:8080": "[fe80::1%eth0]:8080", "a_b_evil.example:80": "", "a_b_10.1.2.3": "",
+	} {
+		if got := addressOf(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
