@@ -125,7 +125,7 @@ func httpSpecs() []Spec {
 				{Name: "parallel", Type: TypeInt, Default: "8", Keyword: true, Doc: "How many at a time, at most 32."},
 			}},
 		{Name: "http.send", Phases: PhaseRun, Effect: EffectWrite, call: callHTTPSend,
-			Doc: "Sends a message once the run has succeeded and all that it wrote is written. It is sent again, with growing delays, for an hour, until the server answers 2xx (or 303); an answer 4xx, other than 408, 425 and 429, ends it at once. Messages that wait when Starling is killed are lost. At most 100 messages per run.",
+			Doc: "Sends a message once the run has succeeded and all that it wrote is written. It is sent again, with growing delays, for an hour, until the server answers 2xx (or 303); an answer 4xx, other than 408, 425 and 429, ends it at once. Messages that wait are kept across restarts, up to 64 KiB of a module's. At most 100 messages per run.",
 			Params: []Param{
 				{Name: "method", Type: TypeString, Doc: "GET, POST, PUT, PATCH or DELETE."},
 				url,

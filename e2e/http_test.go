@@ -239,16 +239,22 @@ func TestReceivedRequestsAreWrittenBeforeTheyAreAnswered(t *testing.T) {
 }
 
 // Of two processes the one that holds the Lease answers requests, whichever of them they come to. While the other one
-// takes over they wait: each is answered by one run, or by two when the answer of the first was lost.
+// takes over they wait: each is answered by one run, or by two when the answer of the first was lost. Messages that have
+// not arrived are sent by the one that takes over.
 func TestRequestsGoToTheProcessThatLeads(t *testing.T) {
 	t.Parallel()
 	const token = "hush-forward-65"
+	chat := newOutside(t)
+	chat.fail = 1000
 	f := newFixture(t, map[string]string{
-		"web/module.star": `module(enabled = True, grants = [grant("v1", "Secret", verbs = ["get"])])`,
+		"web/module.star": `module(enabled = True, http = ["` + chat.address() + `"], grants = [grant("v1", "Secret", verbs = ["get"])])`,
 		"web/hooks/a.star": `
 def count(ctx):
     n = ctx.state.get("n", 0) + 1
     ctx.state.set("n", n)
+    if n == 1:
+        for word in ["old", "new"]:
+            http.send("POST", "http://` + chat.address() + `/chat", body = word, key = "k")
     return reply(200, "request %d" % n)
 
 hook(count, on = [http.receive("/count", secret = secret_ref("hook", "token"), rate = 1000)])
@@ -307,6 +313,15 @@ hook(count, on = [http.receive("/count", secret = secret_ref("hook", "token"), r
 	many(20)
 	stop()
 	senders.Wait()
+	chat.mu.Lock()
+	chat.fail, chat.got = 0, nil
+	chat.mu.Unlock()
+	f.eventually("the message of the first process arrives, of its key the last one", func() error {
+		if heard := chat.heard(); len(heard) == 0 || heard[0] != "POST /chat new" {
+			return fmt.Errorf("heard %q", heard)
+		}
+		return nil
+	})
 	for answer, n := range answers {
 		if n > 1 || !strings.HasPrefix(answer, "200 request ") {
 			t.Errorf("%d times: %s", n, answer)

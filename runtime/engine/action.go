@@ -221,10 +221,21 @@ type Publish struct {
 	Metrics           []effect.Metric
 }
 
-// Send sends the messages of a run that is committed.
+// Send sends the messages of a run that is committed, or those that an earlier process has kept. Each that is
+// kept is answered by [Sent].
 type Send struct {
 	Module, Hook string
-	Messages     []effect.Message
+	Messages     []Message
+}
+
+// Message is a message that has to arrive.
+type Message struct {
+	effect.Message
+	// At is when the hook has said it.
+	At time.Time
+	// Name is that under which it is kept, and Sum tells it from others of that name; "" both: it is in memory
+	// alone.
+	Name, Sum string
 }
 
 // Unpublish takes away the metrics of a module's hooks, or those of one object of one

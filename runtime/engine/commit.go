@@ -150,11 +150,11 @@ func (e *Engine) committed(in Committed) {
 }
 
 // written goes on once the objects are written: what the run sets and remembers is kept,
-// when it differs.
+// when it differs, and what it says.
 func (e *Engine) written(r *asked) {
 	s, m := r.subject, r.module
 	layer := r.nextLayer(m.layer(s))
-	if values.Equal(m.layer(s), layer) && r.nextMemory().Equal(s.Memory()) {
+	if values.Equal(m.layer(s), layer) && r.nextMemory().Equal(s.Memory()) && len(r.done.Effects.Messages) == 0 {
 		e.runCommitted(r)
 		return
 	}
@@ -162,7 +162,7 @@ func (e *Engine) written(r *asked) {
 	if s.Key != "" && r.request == 0 {
 		until = e.now.Add(gatherFor)
 	}
-	m.store.Join(r.done.Run, object.PlainSize(r.done.Effects.State)+sizeOf(layer), until)
+	m.store.Join(r.done.Run, object.PlainSize(r.done.Effects.State)+sizeOf(layer)+sizeOfMessages(r.done.Effects.Messages), until)
 	// Its objects are written: those behind it need not wait for what is kept of it.
 	if !m.store.Full() {
 		r.hook.lane.Yield(r.work())
@@ -179,6 +179,15 @@ func sizeOf(layer []effect.ValueOp) int {
 	n := 0
 	for _, op := range layer {
 		n += object.PlainSize(op.Value)
+	}
+	return n
+}
+
+// sizeOfMessages is that of messages.
+func sizeOfMessages(messages []effect.Message) int {
+	n := 0
+	for i := range messages {
+		n += messages[i].Size()
 	}
 	return n
 }
@@ -270,9 +279,7 @@ func (e *Engine) count(r *asked) {
 		s.Leave(subjects.Metrics)
 		e.do(Publish{Module: m.name, Hook: h.gen.ID, Key: s.Key, Metrics: effects.Metrics})
 	}
-	if len(effects.Messages) > 0 {
-		e.do(Send{Module: m.name, Hook: h.gen.ID, Messages: effects.Messages})
-	}
+	e.send(r)
 }
 
 // cleaned ends the life of an object for its hook, unless it has come back meanwhile. One that was made anew

@@ -183,6 +183,8 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		e.answered(in.Op, in)
 	case SetsRemoved:
 		e.answered(in.Op, in)
+	case Sent:
+		e.sent(in)
 	case Unheld:
 		e.answered(in.Op, in)
 	}
@@ -214,6 +216,11 @@ func (e *Engine) start(in Start) {
 	e.adoptConfig()
 	e.valuesMoved(e.layers.Compose(), nil)
 	e.findRemoved(in)
+	if !in.Standby {
+		for _, m := range e.everyone() {
+			e.sendKept(m)
+		}
+	}
 	e.noteOrder()
 	e.touchAll()
 	e.applyConfig()

@@ -254,6 +254,13 @@ type Saved struct {
 	Err error
 }
 
+// Sent says that messages which are kept have arrived, or are not tried any more.
+type Sent struct {
+	Module string
+	// Sums are theirs, by their names.
+	Sums map[string]string
+}
+
 // SetsRemoved ends a [RemoveSets].
 type SetsRemoved struct {
 	Op  uint64
@@ -281,4 +288,5 @@ func (Drift) input()           {}
 func (Repaired) input()        {}
 func (Uninstalled) input()     {}
 func (Saved) input()           {}
+func (Sent) input()            {}
 func (SetsRemoved) input()     {}

@@ -38,6 +38,9 @@ func (m *module) readKey(key string, data []byte) (known bool, err error) {
 		return true, nil
 	case m.gen.Global && (userconfig.IsKey(key) || key == orderKey):
 		return true, nil
+	case strings.HasPrefix(key, messageKey): // whichever hook has said it
+		_, err := decodeMessage(data)
+		return true, err
 	case strings.HasPrefix(key, tickPrefix):
 		return m.readTick(data)
 	case strings.HasPrefix(key, finalizers.Key):

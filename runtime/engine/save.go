@@ -29,7 +29,7 @@ func (e *Engine) save(m *module) {
 // may come into force. Each is checked against the layers as they are once the runs before
 // it count.
 func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks []*generation.Hook) {
-	layers := m.values.Propose()
+	layers, messages := m.values.Propose(), m.messageSizes()
 	for _, id := range m.store.Take() {
 		r := e.run(id)
 		if r.outdated() {
@@ -48,6 +48,7 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 			continue
 		}
 		layers.Set(s.ID(), layer)
+		r.keepMessages(change, messages)
 		runs, changes, hooks = append(runs, id), append(changes, change), append(hooks, r.hook.gen)
 	}
 	return runs, changes, hooks
@@ -63,6 +64,9 @@ func (e *Engine) saved(a asked, in Saved) {
 		change := persist.Change{}
 		for _, key := range r.subject.Keys() {
 			change[key] = save.Data[key]
+		}
+		for _, said := range r.messages() {
+			change[said.name] = save.Data[said.name]
 		}
 		switch {
 		case r.outdated():

@@ -41,6 +41,7 @@ type world struct {
 	last      map[string]string
 	metrics   map[string]float64
 	said      []string // messages and answers, in order
+	away      bool     // nobody takes messages
 	notes     []string // for the log
 
 	// hooks stand in for the Starlark functions, by id.
@@ -363,6 +364,9 @@ func (w *world) carryOut(a Action) Input {
 	case Send:
 		for _, m := range a.Messages {
 			w.said = append(w.said, a.Hook+" sends "+m.URL)
+		}
+		if !w.away {
+			return Sent{Module: a.Module, Sums: a.Kept()}
 		}
 	case Respond:
 		w.said = append(w.said, fmt.Sprintf("request %d: %v", a.ID, a.Err))

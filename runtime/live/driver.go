@@ -209,6 +209,9 @@ func New(o Options) (*Driver, error) {
 		send: func(ctx context.Context, r effect.Request) error {
 			return d.guard(func() error { return d.web.Send(ctx, r) })
 		},
+		done: func(module string, m engine.Message) {
+			d.inbox.put(engine.Sent{Module: module, Sums: map[string]string{m.Name: m.Sum}})
+		},
 		log: d.log, jitter: rand.Float64, metrics: o.Metrics,
 	})
 	d.generation.Store(o.Generation)

@@ -17,14 +17,16 @@ import (
 )
 
 // outbox sends what hooks have said with http.send, each message until it is taken, for
-// an hour at most. It is in memory: what waits when the process ends is lost.
+// an hour at most. The engine keeps those that wait, as far as there is room: the next process
+// sends them.
 type outbox struct {
 	o outboxOptions
 
 	mu      sync.Mutex
 	modules map[string]*moduleBox
 	closed  bool
-	lost    int
+	// lost are messages that were in memory alone, left those that the next process sends.
+	lost, left int
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -34,7 +36,9 @@ type outbox struct {
 }
 
 type outboxOptions struct {
-	send    func(context.Context, effect.Request) error
+	send func(context.Context, effect.Request) error
+	// done is told of each message that waits no more.
+	done    func(module string, m engine.Message)
 	log     func(module, hook string) builtins.Logger
 	jitter  func() float64
 	metrics *Metrics
@@ -43,6 +47,7 @@ type outboxOptions struct {
 // moduleBox holds what one module's messages share.
 type moduleBox struct {
 	waiting int
+	unkept  int // of those that wait, in memory alone
 	bytes   int
 	slots   chan struct{}
 	keyed   map[messageKey]*pending
@@ -58,8 +63,7 @@ type messageKey struct{ hook, key string }
 type pending struct {
 	module, hook string
 	box          *moduleBox
-	message      effect.Message
-	began        time.Time
+	message      engine.Message
 	version      int
 	replaced     chan struct{}
 }
@@ -109,11 +113,12 @@ func (b *outbox) send(a engine.Send) {
 }
 
 // take lets one message in, if there is room.
-func (b *outbox) take(box *moduleBox, a engine.Send, m effect.Message) bool {
+func (b *outbox) take(box *moduleBox, a engine.Send, m engine.Message) bool {
 	key := messageKey{a.Hook, m.Key}
 	if old := box.keyed[key]; m.Key != "" && old != nil {
 		box.bytes += m.Size() - old.message.Size()
-		old.message, old.began = m, time.Now()
+		box.unkept += unkept(m) - unkept(old.message)
+		old.message = m
 		old.version++
 		b.o.metrics.messages.WithLabelValues(a.Module, "replaced").Inc()
 		select {
@@ -123,13 +128,15 @@ func (b *outbox) take(box *moduleBox, a engine.Send, m effect.Message) bool {
 		return true
 	}
 	if b.closed || box.waiting >= maxPending || box.bytes+m.Size() > maxPendingBytes {
+		b.done(a.Module, m)
 		return false
 	}
-	p := &pending{module: a.Module, hook: a.Hook, box: box, message: m, began: time.Now(), replaced: make(chan struct{}, 1)}
+	p := &pending{module: a.Module, hook: a.Hook, box: box, message: m, replaced: make(chan struct{}, 1)}
 	if m.Key != "" {
 		box.keyed[key] = p
 	}
 	box.waiting++
+	box.unkept += unkept(m)
 	box.bytes += m.Size()
 	b.busy.Go(func() { b.deliver(p) })
 	return true
@@ -169,7 +176,8 @@ func (b *outbox) deliver(p *pending) {
 		case <-b.stopping:
 			delay.Stop()
 			b.mu.Lock()
-			b.lost++
+			b.lost += unkept(p.message)
+			b.left += 1 - unkept(p.message)
 			b.leave(p)
 			b.mu.Unlock()
 			return
@@ -189,7 +197,7 @@ func sendDelay(err error, try int, jitter float64) time.Duration {
 
 // settle notes how a try has ended, and says whether it was the message's last one.
 // Of a message that was replaced meanwhile nothing is tried again.
-func (b *outbox) settle(p *pending, m effect.Message, err error, replaced bool) (done bool) {
+func (b *outbox) settle(p *pending, m engine.Message, err error, replaced bool) (done bool) {
 	count := func(outcome string) { b.o.metrics.messages.WithLabelValues(p.module, outcome).Inc() }
 	log := b.o.log(p.module, p.hook)
 	if err == nil {
@@ -199,6 +207,7 @@ func (b *outbox) settle(p *pending, m effect.Message, err error, replaced bool) 
 			log.Log(builtins.LevelInfo, "messages arrive again", nil)
 		}
 		if !replaced {
+			b.done(p.module, m)
 			b.leave(p)
 		}
 		return !replaced
@@ -209,11 +218,13 @@ func (b *outbox) settle(p *pending, m effect.Message, err error, replaced bool) 
 	case httpclient.Permanent(err):
 		count("failed")
 		log.Log(builtins.LevelError, what+" (the message is not sent again)", nil)
+		b.done(p.module, m)
 		b.leave(p)
 		return true
-	case time.Since(p.began) >= giveUpAfter:
+	case time.Since(m.At) >= giveUpAfter:
 		count("failed")
 		log.Log(builtins.LevelError, fmt.Sprintf("%s (the message is given up after %s)", what, giveUpAfter), nil)
+		b.done(p.module, m)
 		b.leave(p)
 		return true
 	case p.box.failing[p.hook] != what:
@@ -223,9 +234,25 @@ func (b *outbox) settle(p *pending, m effect.Message, err error, replaced bool) 
 	return false
 }
 
+// unkept counts a message that is in memory alone.
+func unkept(m engine.Message) int {
+	if m.Name == "" {
+		return 1
+	}
+	return 0
+}
+
+// done has a message forgotten that is kept.
+func (b *outbox) done(module string, m engine.Message) {
+	if m.Name != "" {
+		b.o.done(module, m)
+	}
+}
+
 // leave takes a message out.
 func (b *outbox) leave(p *pending) {
 	p.box.waiting--
+	p.box.unkept -= unkept(p.message)
 	p.box.bytes -= p.message.Size()
 	if p.message.Key != "" {
 		delete(p.box.keyed, messageKey{p.hook, p.message.Key})
@@ -269,12 +296,15 @@ func (b *outbox) state(module string) (waiting int, problems []string) {
 		problems = append(problems, fmt.Sprintf("messages of %s wait (%d of the module): %s", strings.TrimPrefix(hook, module+"/"), box.waiting, what))
 	}
 	slices.Sort(problems)
+	if box.unkept > 0 {
+		problems = append(problems, fmt.Sprintf("messages that wait are lost when this process ends (%d of the module): no more than %d KiB of a module's are kept", box.unkept, engine.MaxKeptMessages>>10))
+	}
 	return box.waiting, problems
 }
 
-// stop lets tries that are under way, or come first, end while ctx does. The rest
-// is lost; it returns how many messages that is.
-func (b *outbox) stop(ctx context.Context) (lost int) {
+// stop lets tries that are under way, or come first, end while ctx does. It returns how many
+// messages of the rest are lost, and how many are left to the next process.
+func (b *outbox) stop(ctx context.Context) (lost, left int) {
 	b.mu.Lock()
 	b.closed = true
 	b.mu.Unlock()
@@ -287,5 +317,5 @@ func (b *outbox) stop(ctx context.Context) (lost int) {
 	}
 	b.cancel()
 	<-idle
-	return b.lost
+	return b.lost, b.left
 }

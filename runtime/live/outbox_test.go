@@ -32,12 +32,13 @@ type post struct {
 	lines  []string
 	most   int // at once
 	now    int
+	done   []string // names of those that wait no more
 }
 
 func newPost(t *testing.T) *post {
 	m, _ := newTestMetrics(t)
 	p := &post{t: t, metrics: m, began: time.Now(), answer: func(context.Context, string) error { return nil }}
-	p.box = newOutbox(outboxOptions{send: p.send, jitter: func() float64 { return 0 }, metrics: m,
+	p.box = newOutbox(outboxOptions{send: p.send, done: p.sent, jitter: func() float64 { return 0 }, metrics: m,
 		log: func(module, hook string) builtins.Logger { return postLog{p, module + " " + hook} }})
 	return p
 }
@@ -56,6 +57,12 @@ func (p *post) send(ctx context.Context, r effect.Request) error {
 	return err
 }
 
+func (p *post) sent(module string, m engine.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = append(p.done, module+" "+m.Name+" "+m.Sum)
+}
+
 type postLog struct {
 	p    *post
 	from string
@@ -67,11 +74,20 @@ func (l postLog) Log(level builtins.Level, msg string, _ []builtins.Field) {
 	l.p.lines = append(l.p.lines, level.String()+" "+l.from+": "+msg)
 }
 
-func newMessage(key, body string) effect.Message {
-	return effect.Message{Key: key, Pos: "web/hooks/a.star:3", Request: effect.Request{Method: "POST", URL: "https://chat.example/hook?token=hush", Body: []byte(body)}}
+func newMessage(key, body string) engine.Message {
+	return engine.Message{At: time.Now(), Message: effect.Message{
+		Key: key, Pos: "web/hooks/a.star:3", Request: effect.Request{Method: "POST", URL: "https://chat.example/hook?token=hush", Body: []byte(body)},
+	}}
 }
 
-func (p *post) say(messages ...effect.Message) {
+// newKept is a message that is kept.
+func newKept(name, key, body string) engine.Message {
+	m := newMessage(key, body)
+	m.Name, m.Sum = name, body
+	return m
+}
+
+func (p *post) say(messages ...engine.Message) {
 	p.box.send(engine.Send{Module: "web", Hook: "web/a", Messages: messages})
 }
 
@@ -97,7 +113,7 @@ func TestMessagesAreSentAgainUntilTheyArrive(t *testing.T) {
 		answer(&httpclient.StatusError{Code: 503, RetryAfter: 30 * time.Second})
 		p.say(newMessage("", "a"))
 		synctest.Wait()
-		if waiting, problems := p.box.state("web"); waiting != 1 || len(problems) != 1 || !strings.Contains(problems[0], "messages of a wait (1 of the module): web/hooks/a.star:3: POST https://chat.example/hook: the server answered 503") {
+		if waiting, problems := p.box.state("web"); waiting != 1 || len(problems) != 2 || !strings.Contains(problems[0], "messages of a wait (1 of the module): web/hooks/a.star:3: POST https://chat.example/hook: the server answered 503") {
 			t.Errorf("%d, %q", waiting, problems)
 		}
 		time.Sleep(30 * time.Second) // as asked for
@@ -192,7 +208,7 @@ func TestMessagesHaveBounds(t *testing.T) {
 		for range maxPending + 5 {
 			p.say(newMessage("", "x"))
 		}
-		p.box.send(engine.Send{Module: "other", Hook: "other/a", Messages: []effect.Message{newMessage("", "o")}})
+		p.box.send(engine.Send{Module: "other", Hook: "other/a", Messages: []engine.Message{newMessage("", "o")}})
 		synctest.Wait()
 		p.mu.Lock()
 		if p.count("dropped") != 5 || len(p.lines) != 5 || p.lines[0] != "error web web/a: messages are dropped (1): 1000 of the module wait already" {
@@ -230,7 +246,7 @@ func TestAStopLetsFirstTriesEnd(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil
 		}
-		p.say(newMessage("", "down"))
+		p.say(newMessage("", "down"), newKept("n", "", "down"))
 		synctest.Wait()
 		for range 6 { // more than go at once
 			p.say(newMessage("", "slow"))
@@ -238,12 +254,52 @@ func TestAStopLetsFirstTriesEnd(t *testing.T) {
 		p.say(newMessage("", "hangs"))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if lost := p.box.stop(ctx); lost != 2 || p.count("sent") != 6 {
-			t.Errorf("%d lost, %v sent", lost, p.count("sent"))
+		if lost, left := p.box.stop(ctx); lost != 2 || left != 1 || p.count("sent") != 6 {
+			t.Errorf("%d lost, %d left, %v sent", lost, left, p.count("sent"))
 		}
 		p.say(newMessage("", "late"))
 		if p.count("dropped") != 1 {
 			t.Error("a message after the stop is taken")
 		}
+	})
+}
+
+// A message that is kept is told of once, as it waits no more; one that a later one has replaced is not. Those
+// that are in memory alone are shown.
+func TestTheEngineHearsOfMessagesThatAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		down := true
+		p.answer = func(_ context.Context, body string) error {
+			switch {
+			case body == "bad":
+				return &httpclient.StatusError{Code: 404}
+			case down:
+				return errors.New("connection refused")
+			}
+			return nil
+		}
+		old := newKept("old", "", "1")
+		old.At = old.At.Add(-giveUpAfter) // by an earlier process
+		p.say(newKept("k", "k", "1"), newKept("bad", "", "bad"), newMessage("", "x"), old)
+		synctest.Wait()
+		p.say(newKept("k", "k", "2"))
+		synctest.Wait()
+		slices.Sort(p.done)
+		p.want("done", p.done, []string{"web bad bad", "web old 1"})
+		if _, problems := p.box.state("web"); len(problems) != 2 || problems[1] != "messages that wait are lost when this process ends (1 of the module): no more than 64 KiB of a module's are kept" {
+			t.Errorf("problems: %q", problems)
+		}
+		down, p.done = false, nil
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		p.want("done", p.done, []string{"web k 2"})
+		if _, problems := p.box.state("web"); problems != nil {
+			t.Errorf("problems: %q", problems)
+		}
+		large := newKept("large", "", strings.Repeat("x", maxPendingBytes+1))
+		large.Sum, p.done = "s", nil
+		p.say(large)
+		p.want("dropped", p.done, []string{"web large s"})
 	})
 }

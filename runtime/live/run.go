@@ -210,8 +210,12 @@ func (d *Driver) stop(grace time.Duration) (clean bool) {
 		d.o.Log.Warn().Err(err).Msg("a write did not end in time")
 	}
 	patiently(func() { <-idle })
-	if lost := d.outbox.stop(ctx); lost > 0 {
+	lost, left := d.outbox.stop(ctx)
+	if lost > 0 {
 		d.o.Log.Warn().Int("messages", lost).Msg("messages that have not arrived are lost")
+	}
+	if left > 0 {
+		d.o.Log.Info().Int("messages", left).Msg("messages that have not arrived are sent by the next process")
 	}
 	d.web.Close()
 	if _, hung := d.pulse.hung(); hung {

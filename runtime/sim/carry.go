@@ -68,6 +68,7 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 		return engine.SetsRemoved{Op: a.Op, Err: w.executor.RemoveSets(ctx, a.RemoveSets, a.mark)}
 	case engine.Send:
 		w.Sent = append(w.Sent, a)
+		return engine.Sent{Module: a.Module, Sums: a.Kept()}
 	case engine.Note:
 		w.o.Log(a.Module, a.Hook, a.Level, a.Message, nil)
 	}
