@@ -20,6 +20,8 @@ type Cause struct {
 	// were. Nobody waits for a row of those: it is ended.
 	Stage string
 	Again int
+	// OfStages is how many runs in a row, up to the last one, were part of any stage.
+	OfStages int
 	// At is where Back was last, and Reach how many runs are waited for it.
 	At, Reach int
 }
@@ -32,6 +34,9 @@ func (c *Cause) Then(run string, waits bool, stage string) *Cause {
 		next = *c
 	}
 	next.Stage, next.Again = stage, c.InARow(stage)+1
+	if next.OfStages++; stage == "" {
+		next.OfStages = 0
+	}
 	next.Run = run
 	next.Depth++
 	switch {
@@ -58,6 +63,14 @@ func (c *Cause) InARow(stage string) int {
 		return 0
 	}
 	return c.Again
+}
+
+// Row is how many runs in a row were part of stages, up to the last one.
+func (c *Cause) Row() int {
+	if c == nil {
+		return 0
+	}
+	return c.OfStages
 }
 
 // Compare orders causes by the length of the row, then by what is known of it.

@@ -35,11 +35,14 @@ func TestARowOfRunsThatGoesRoundIsFound(t *testing.T) {
 func TestRunsOfAStageInARow(t *testing.T) {
 	var cause *Cause
 	for i, c := range []struct {
-		stage string
-		want  int
-	}{{"after_helm", 1}, {"after_helm", 2}, {"", 0}, {"after_helm", 1}, {"before_helm", 0}, {"after_helm", 1}} {
+		stage     string
+		want, row int
+	}{{"after_helm", 1, 1}, {"after_helm", 2, 2}, {"", 0, 0}, {"after_helm", 1, 1}, {"before_helm", 0, 2}, {"after_helm", 1, 3}} {
 		if cause = cause.Then("a", false, c.stage); cause.InARow("after_helm") != c.want {
 			t.Errorf("run %d: %d in a row, want %d", i, cause.InARow("after_helm"), c.want)
+		}
+		if cause.Row() != c.row {
+			t.Errorf("run %d: %d of stages in a row, want %d", i, cause.Row(), c.row)
 		}
 	}
 }

@@ -62,11 +62,16 @@ func (e *Engine) showLayers(m *module) {
 	}
 	causes := m.moves
 	m.moves = nil
-	e.valuesMoved(m.values.Show(), causes...)
+	e.valuesMovedBy(m, m.values.Show(), causes...)
 }
 
 // valuesMoved has modules look at their values, which are others now, each for all of these causes.
 func (e *Engine) valuesMoved(names []string, causes ...*effect.Cause) {
+	e.valuesMovedBy(nil, names, causes...)
+}
+
+// valuesMovedBy is valuesMoved for what hooks of a module have set.
+func (e *Engine) valuesMovedBy(by *module, names []string, causes ...*effect.Cause) {
 	for _, name := range names {
 		if name == globalName {
 			e.valuesRead(e.global, causes)
@@ -75,7 +80,11 @@ func (e *Engine) valuesMoved(names []string, causes ...*effect.Cause) {
 		}
 		m := e.modules[name]
 		e.valuesRead(m, causes)
-		m.pass.Want(causes...)
+		if m == by {
+			m.pass.Want(causes...)
+		} else {
+			m.pass.WantOfOthers(causes...)
+		}
 		e.retrySoon(m)
 		e.touch(m)
 	}

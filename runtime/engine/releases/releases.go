@@ -20,6 +20,10 @@ import (
 // MaxRounds is how often in a row hooks may have the same work done once more.
 const MaxRounds = 3
 
+// MaxRow is how many runs of such hooks, of several modules that read what the others export, may lead
+// to each other.
+const MaxRow = 40
+
 // Ref names one release of one module.
 type Ref struct{ Module, Name, Namespace string }
 
@@ -112,6 +116,21 @@ func (p *Pass) Want(causes ...*effect.Cause) {
 			continue
 		}
 		if !p.wanted && p.phase != beforeHelm || compare(p.cause, cause) > 0 {
+			p.cause = cause
+		}
+		p.wanted = true
+	}
+}
+
+// WantOfOthers is Want for values of other modules that have moved. Hooks of before_helm that run, or
+// have, may rest on the old ones.
+func (p *Pass) WantOfOthers(causes ...*effect.Cause) {
+	for _, cause := range causes {
+		if p.phase != beforeHelm || cause.InARow(string(builtins.StageBeforeHelm)) == 0 {
+			p.Want(cause)
+			continue
+		}
+		if !p.wanted || compare(p.cause, cause) > 0 {
 			p.cause = cause
 		}
 		p.wanted = true

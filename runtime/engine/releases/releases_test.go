@@ -255,6 +255,38 @@ func TestHooksAfterHelmThatMoveTheValuesWithoutEnd(t *testing.T) {
 	w.want("install web")
 }
 
+// Hooks of several modules that set each other off without end, by what they export, are stopped,
+// whatever their stages are; one that moves while ours run has them run once more.
+func TestModulesThatMoveEachOthersValuesWithoutEnd(t *testing.T) {
+	for _, other := range []builtins.Stage{builtins.StageBeforeHelm, builtins.StageAfterHelm} {
+		w := newWorld(t)
+		w.has[builtins.StageBeforeHelm] = []string{"b"}
+		w.p.Begin()
+		w.steps()
+		rounds := 0
+		for ; w.p.Held() == "" && rounds < MaxRow; rounds++ {
+			w.ran("b", builtins.StageBeforeHelm, true, true)
+			w.released(nil, true)
+			w.m.Seen = map[string]any{"v": w.m.Seen["v"].(int) + 1}
+			w.p.WantOfOthers(w.p.Cause().Then("b", false, string(builtins.StageBeforeHelm)).Then("db/a", false, string(other)))
+			w.steps()
+		}
+		if why := w.p.Held(); rounds != MaxRow/2 || !strings.Contains(why, "after 40 runs of before_helm and after_helm hooks") || !strings.Contains(why, ": v;") {
+			t.Errorf("after %d rounds held: %q", rounds, why)
+		}
+		w.done = nil
+		w.move()
+		w.steps()
+		w.want("before_helm")
+		var cause *effect.Cause
+		w.p.WantOfOthers(cause.Then("db/a", false, string(builtins.StageBeforeHelm)))
+		w.ran("b", builtins.StageBeforeHelm, true, true)
+		w.want("before_helm")
+		w.ran("b", builtins.StageBeforeHelm, true, true)
+		w.want("install web")
+	}
+}
+
 // Values that somebody else has changed as well are no row of after_helm hooks, however that goes
 // on, and whichever is heard of first.
 func TestOthersEndARowOfPasses(t *testing.T) {

@@ -85,6 +85,11 @@ func (p *Pass) begin(m Module) Step {
 	case !m.Chart:
 		p.wanted, p.ready, p.retry = false, true, lane.Retry{}
 		return Step{}
+	case p.cause.Row() >= MaxRow:
+		p.wanted = false
+		p.hold = fmt.Sprintf("values still move after %d runs of before_helm and after_helm hooks that have set each other off: %s; let modules that read each other's exports come to the same values again",
+			MaxRow, firstDifference(p.seen, m.Seen))
+		return Step{Do: Hold}
 	}
 	p.again = 0
 	return Step{Do: RunStage, Stage: builtins.StageBeforeHelm}
