@@ -17,10 +17,11 @@ import (
 )
 
 type checkFlags struct {
-	output  string
-	strict  bool
-	openapi string
-	links   bool
+	output   string
+	strict   bool
+	openapi  string
+	links    bool
+	selector selectorFlag
 }
 
 // maxOpenAPI bounds the file of --openapi; that of a large cluster has 10 MiB.
@@ -46,6 +47,7 @@ Errors make the exit code 1; warnings do with --strict; notes never do.`,
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text or json")
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "count warnings as errors")
 	linksFlag(cmd.Flags(), &f.links)
+	addSelectorFlag(cmd.Flags(), &f.selector)
 	cmd.Flags().StringVar(&f.openapi, "openapi", "", "`file` with what a cluster serves, from kubectl get --raw /openapi/v2: kinds are looked up there")
 	return cmd
 }
@@ -92,7 +94,7 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 	var errors, warnings int
 	renderer := newRenderer()
 	for _, dir := range args {
-		read, err := tree.ReadDir(dir, tree.Options{FollowLinks: f.links})
+		read, err := tree.ReadDir(dir, tree.Options{FollowLinks: f.links, Selector: f.selector.Selector})
 		if err != nil {
 			return err
 		}

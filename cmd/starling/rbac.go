@@ -28,6 +28,7 @@ type rbacFlags struct {
 	live           bool
 	makeNamespaces bool
 	links          bool
+	selector       selectorFlag
 	output         string
 }
 
@@ -66,6 +67,7 @@ among them, are given for the whole cluster.
 	}
 	f.instance.addNames(cmd.Flags())
 	linksFlag(cmd.Flags(), &f.links)
+	addSelectorFlag(cmd.Flags(), &f.selector)
 	cmd.Flags().StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap says, as in a tree's values.yaml: charts are rendered with it; - is stdin")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
 	cmd.Flags().BoolVar(&f.live, "live", false, "let hooks look for values in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
@@ -94,7 +96,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	tameLibraries()
 	klog.SetLogger(logr.Discard())
-	read, err := tree.ReadDir(args[0], tree.Options{FollowLinks: f.links})
+	read, err := tree.ReadDir(args[0], tree.Options{FollowLinks: f.links, Selector: f.selector.Selector})
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (f *runFlags) follow(ctx context.Context, driver *live.Driver, digest strin
 		cache.Keep(t)
 	}
 	reload.Run(ctx, reload.Options{
-		Dir: f.modules, Tree: tree.Options{Archives: cache.Archive, FollowLinks: f.links}, Wake: cache.Changed(),
+		Dir: f.modules, Tree: f.tree(cache), Wake: cache.Changed(),
 		Digest: digest, Changed: changed, Failed: driver.ReloadFailed, Log: log,
 	})
 }
@@ -66,7 +66,7 @@ func (f *runFlags) complete(ctx context.Context, driver *live.Driver, t *tree.Tr
 		case <-ctx.Done():
 			return
 		}
-		next, err := t.Again(tree.Options{Name: f.modules, Archives: cache.Archive})
+		next, err := t.Again(tree.Options{Name: f.modules, Archives: cache.Archive, Selector: f.selector.Selector})
 		switch {
 		case err != nil:
 			driver.ReloadFailed(err)

@@ -30,6 +30,7 @@ type runFlags struct {
 	instance instance
 	modules  string
 	links    bool
+	selector selectorFlag
 	access   access
 	webhooks webhookFlags
 	receive  receiveFlags
@@ -74,6 +75,7 @@ or deleting, starling touches nothing that runs.`,
 	f.instance.addFlags(fs)
 	fs.StringVar(&f.modules, "modules", "", modulesUsage+" (required)")
 	linksFlag(fs, &f.links)
+	addSelectorFlag(fs, &f.selector)
 	f.access.addFlags(fs)
 	f.access.addLimits(fs)
 	f.webhooks.addFlags(fs)
@@ -95,7 +97,7 @@ or deleting, starling touches nothing that runs.`,
 
 // plan is a run that writes nothing.
 func (f *runFlags) plan(cmd *cobra.Command) error {
-	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, links: f.links, live: true, pause: f.pause, env: f.env}}
+	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, links: f.links, selector: f.selector, live: true, pause: f.pause, env: f.env}}
 	return p.run(cmd)
 }
 
@@ -138,11 +140,14 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	loader := newLoader(log, marks)
 	cache := fetch.NewCache(fetch.CacheOptions{Dir: filepath.Join(f.instance.StateDir, "charts"), Log: log})
 	go cache.Run(ctx) // no end waits for a server that does not answer
-	gen, err := f.load(ctx, loader, tree.Options{Archives: cache.Archive, FollowLinks: f.links})
+	gen, err := f.load(ctx, loader, f.tree(cache))
 	switch {
 	case ctx.Err() != nil:
 		return nil // told to stop meanwhile
 	case err != nil:
+		return err
+	}
+	if err := f.selector.someModule(gen); err != nil {
 		return err
 	}
 	if err := checkPause(f.pause, gen); err != nil {
@@ -220,6 +225,11 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	log.Info().Msg("stopped; everything that runs stays as it is")
 	return nil
+}
+
+// tree is how the module tree is read.
+func (f *runFlags) tree(cache *fetch.Cache) tree.Options {
+	return tree.Options{Archives: cache.Archive, FollowLinks: f.links, Selector: f.selector.Selector}
 }
 
 // load reads and compiles the module tree. A module that is broken does not stop

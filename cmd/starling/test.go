@@ -38,6 +38,7 @@ type testFlags struct {
 	cover    bool
 	page     string
 	links    bool
+	selector selectorFlag
 }
 
 // goFlags are those that may be written as Go people type them, with one dash.
@@ -67,6 +68,7 @@ one module or of a whole tree, or a folder with /... for all below it; the defau
 	flags.Uint64Var(&f.seed, "seed", 0, "run each test also in the order of this `seed`, which --explore has named")
 	flags.BoolVar(&f.cover, "cover", false, "tell how many statements of each .star file the tests have run, and the lines of the others")
 	linksFlag(flags, &f.links)
+	addSelectorFlag(flags, &f.selector)
 	flags.StringVar(&f.page, "cover-html", "", "write what --cover tells, and the files in colours, to the HTML page `file`")
 	return cmd
 }
@@ -124,7 +126,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 	go shared.Warm() // while the trees load
 	cache, governor := script.NewCache(), script.NewGovernor(script.GovernorOptions{Soft: testHeap()})
 	for _, root := range roots {
-		t, err := tree.ReadDir(root.dir, tree.Options{Empty: true, FollowLinks: f.links})
+		t, err := tree.ReadDir(root.dir, tree.Options{Empty: true, FollowLinks: f.links, Selector: f.selector.Selector})
 		if err != nil {
 			return err
 		}
@@ -136,7 +138,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		p.broken(root, gen)
 		p.root = root.dir
 		if err := testrunner.Run(ctx, testrunner.Options{
-			Tree: t, Generation: gen, Std: stdlib.FS, Only: root.has, Run: pattern, Count: f.count, Parallel: f.parallel, Explore: f.explore, Seed: f.seed,
+			Tree: t, Generation: gen, Std: stdlib.FS, Only: func(file string) bool { return root.has(file) && !elsewhere(gen, file) }, Run: pattern, Count: f.count, Parallel: f.parallel, Explore: f.explore, Seed: f.seed,
 			Golden: golden{root.dir, f.update}, Builtins: shared, Renderer: renderer, Cover: cover, Cache: cache,
 		}, p.file); err != nil {
 			return err
@@ -165,6 +167,12 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		return fmt.Errorf("no test's name matches --run %s", f.run)
 	}
 	return nil
+}
+
+// elsewhere says whether a file is one of a module that --modules-selector leaves out.
+func elsewhere(gen *generation.Generation, file string) bool {
+	dir, _, _ := strings.Cut(file, "/")
+	return slices.ContainsFunc(gen.Tree.Modules, func(m *tree.Module) bool { return m.Dir == dir && gen.Elsewhere[m.Name] })
 }
 
 // golden keeps golden files in testdata/ beside the test.

@@ -42,6 +42,7 @@ type worldFlags struct {
 	access   access
 	modules  string
 	links    bool // follow those that lead out of the tree
+	selector selectorFlag
 	config   string
 	// text is what the file of config holds, once the world is open.
 	text    []byte
@@ -62,6 +63,7 @@ func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 	}
 	fs.StringVar(&f.modules, "modules", "", modulesUsage+needed)
 	linksFlag(fs, &f.links)
+	addSelectorFlag(fs, &f.selector)
 	fs.StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
 	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml; - is stdin")
 	f.instance.addNames(fs)
@@ -99,6 +101,9 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := f.selector.someModule(gen); err != nil {
+		return nil, nil, err
+	}
 	if err := checkPause(f.pause, gen); err != nil {
 		return nil, nil, err
 	}
@@ -126,7 +131,9 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 
 // load reads and compiles the module tree as it is now.
 func (f *worldFlags) load(ctx context.Context, number int) (*generation.Generation, error) {
-	read := func() (*tree.Tree, error) { return tree.ReadDir(f.modules, tree.Options{FollowLinks: f.links}) }
+	read := func() (*tree.Tree, error) {
+		return tree.ReadDir(f.modules, tree.Options{FollowLinks: f.links, Selector: f.selector.Selector})
+	}
 	if f.modules == "" {
 		read = func() (*tree.Tree, error) { return tree.Read(embed.FS{}, tree.Options{Empty: true}) }
 	}

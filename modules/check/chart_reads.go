@@ -20,10 +20,7 @@ func (c *checker) chartReads(m *generation.Module, reads []release.Read) {
 		return // the chart sees what a function makes up
 	}
 	shape := c.view(m)
-	var switches []string
-	for _, name := range c.gen.Names {
-		switches = append(switches, values.EnabledKey(c.gen.Modules[name].Key))
-	}
+	switches := c.gen.Switches()
 	for _, r := range reads {
 		path, schema := r.Path, c.values[m.Name].schema
 		switch key := m.Decl.ValuesKey; {

@@ -123,6 +123,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	for _, s := range c.files {
 		c.literalKinds(s)
 	}
+	c.leaveOut()
 	return Result{Findings: c.sorted(), Modules: len(c.gen.Names), Hooks: hooks, Installs: c.installs, Lookups: c.lookups}, nil
 }
 
@@ -151,6 +152,15 @@ func (c *checker) definitions() {
 			c.kinds.addCRDs(f.Data)
 		}
 	}
+}
+
+// leaveOut drops the findings in modules that another instance has.
+func (c *checker) leaveOut() {
+	c.findings = slices.DeleteFunc(c.findings, func(f Finding) bool {
+		return slices.ContainsFunc(c.tree.Modules, func(m *tree.Module) bool {
+			return c.gen.Elsewhere[m.Name] && (f.Module == m.Name || strings.HasPrefix(f.File, m.Dir+"/"))
+		})
+	})
 }
 
 // parse reads all .star files, those among them that nobody loads.

@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
@@ -56,6 +57,10 @@ func (c *checker) exportCall(s *source, n syntax.Node) {
 	}
 	pos, _ := arg.Span()
 	other := c.gen.Modules[name]
+	if c.gen.Elsewhere[name] {
+		c.at(Warning, "values", pos, c.gen.NotHere(name)+"; nothing of its values is known here", "")
+		return
+	}
 	if other == nil {
 		c.at(Warning, "values", pos, "there is no module "+name, message.DidYouMean(name, c.gen.Names, ""))
 		return
@@ -101,6 +106,11 @@ func (c *checker) exportRead(path []string) string {
 				return ""
 			}
 			return "module " + name + " does not export " + strings.Join(path[1:], ".")
+		}
+	}
+	for name := range c.gen.Elsewhere {
+		if tree.Key(name) == path[0] {
+			return c.gen.NotHere(name) + "; nothing of its values is known here"
 		}
 	}
 	return "no module of the tree has the key " + path[0]

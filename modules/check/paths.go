@@ -78,10 +78,7 @@ func (c *checker) view(m *generation.Module) map[string]any {
 
 // valuePaths holds the paths that hook files write out to the schemas.
 func (c *checker) valuePaths() {
-	var switches []string
-	for _, name := range c.gen.Names {
-		switches = append(switches, values.EnabledKey(c.gen.Modules[name].Key))
-	}
+	switches := c.gen.Switches()
 	for _, m := range c.modules {
 		if c.values[m.Name].broken {
 			continue

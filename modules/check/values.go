@@ -14,13 +14,7 @@ import (
 
 // allValues looks at values.yaml of the tree and of the modules, and at the schemas.
 func (c *checker) allValues() {
-	known := make([]values.KnownModule, 0, len(c.modules))
-	for _, m := range c.modules {
-		if !m.Global {
-			known = append(known, values.KnownModule{Name: m.Name, Key: m.Key})
-		}
-	}
-	config, _ := values.ParseTree(c.tree.Values, c.tree.ValuesFile, known) // what is wrong with it, the tree has said
+	config, _ := values.ParseTree(c.tree.Values, c.tree.ValuesFile, c.gen.Known()) // what is wrong with it, the tree has said
 	c.values["global"] = section{composer: values.NewComposer(values.Section{Name: "global", Key: values.GlobalKey, Static: static(nil, c.tree.ValuesFile, config.Global)})}
 	for _, m := range c.modules {
 		tree := config.Sections[m.Name]

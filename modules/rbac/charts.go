@@ -109,13 +109,7 @@ func (b *builder) charts() error {
 
 // sections are the values of all modules, as they are before any hook has set some.
 func (b *builder) sections() (map[string]*values.Composer, error) {
-	var known []values.KnownModule
-	for _, m := range b.gen.All() {
-		if !m.Global {
-			known = append(known, values.KnownModule{Name: m.Name, Key: m.Key})
-		}
-	}
-	t := b.gen.Tree
+	known, t := b.gen.Known(), b.gen.Tree
 	config, _ := values.ParseTree(t.Values, t.ValuesFile, known) // starling check says what is wrong
 	user, problems := values.ParseConfig(b.o.Config, known)
 	out := map[string]*values.Composer{"global": values.NewComposer(values.Section{Name: "global", Key: values.GlobalKey, Static: static(t.ValuesFile, config.Global), Config: user.Global})}

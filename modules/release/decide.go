@@ -98,6 +98,12 @@ func owner(labels map[string]string, instance, module string) string {
 	return ""
 }
 
+// givenBack says whether an instance that had the module has given the release back: it has no instance,
+// and still names the module.
+func givenBack(labels map[string]string, module string) bool {
+	return labels[effect.InstanceLabel] == "" && labels[effect.ModuleLabel] == module
+}
+
 // decide names the next step for a release and why. It is a pure function: last
 // is what is there, w what should be. A caller carries the step out and, unless
 // it ends the reconcile, asks again.
@@ -105,7 +111,8 @@ func decide(last revision, w want) (step, string) {
 	if last.Number == 0 {
 		return rendered(w, stepInstall, "not installed")
 	}
-	if who := owner(last.Labels, w.Instance, w.Module); who != "" {
+	back := givenBack(last.Labels, w.Module)
+	if who := owner(last.Labels, w.Instance, w.Module); who != "" && !back {
 		if !w.Adopt || last.Labels[effect.InstanceLabel] != "" {
 			return stepRefuse, who
 		}
@@ -127,6 +134,9 @@ func decide(last revision, w want) (step, string) {
 	case helmrelease.StatusDeployed:
 	default: // pending-install, -upgrade, -rollback, unknown
 		return stepRecover, fmt.Sprintf("the last revision is %s and nobody works on it", last.Status)
+	}
+	if back { // its objects get the labels of this instance, too
+		return rendered(w, stepUpgrade, "given back by another instance")
 	}
 	if last.Labels[LabelInputs] == w.Inputs {
 		return stepNothing, "inputs unchanged"

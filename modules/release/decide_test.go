@@ -14,6 +14,9 @@ func TestDecide(t *testing.T) {
 			effect.InstanceLabel: "ops.starling", effect.ModuleLabel: "web", LabelInputs: inputs, LabelManifest: manifest,
 		}}
 	}
+	given := func(status helmrelease.Status, module string) revision {
+		return revision{Number: 3, Status: status, Labels: map[string]string{effect.ModuleLabel: module, LabelInputs: "i2", LabelManifest: "m"}}
+	}
 	before := want{Instance: "ops.starling", Module: "web", Inputs: "i2"}
 	after := func(manifest string, lookups bool) want {
 		w := before
@@ -43,6 +46,11 @@ func TestDecide(t *testing.T) {
 			before, stepRefuse, "the starling instance x.starling"},
 		{"another module", revision{Number: 1, Status: helmrelease.StatusFailed,
 			Labels: map[string]string{effect.InstanceLabel: "ops.starling", effect.ModuleLabel: "db"}}, before, stepRefuse, "module db"},
+		{"given back", given(helmrelease.StatusDeployed, "web"), before, stepRender, "given back by another instance"},
+		{"given back, rendered", given(helmrelease.StatusDeployed, "web"), after("m", false), stepUpgrade, "given back by another instance"},
+		{"given back, failed", given(helmrelease.StatusFailed, "web"), after("m", false), stepUpgrade, "the last revision failed"},
+		{"given back, of another module", given(helmrelease.StatusDeployed, "db"), before, stepRefuse,
+			"no starling (it was installed with helm or by another operator)"},
 		{"pending install", ours(helmrelease.StatusPendingInstall, "i2", "m"), before, stepRecover,
 			"the last revision is pending-install and nobody works on it"},
 		{"pending upgrade, same inputs", ours(helmrelease.StatusPendingUpgrade, "i2", "m"), before, stepRecover,

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // MaxFileBytes is the largest file of a tree, where [Options] names no other size.
@@ -50,6 +52,8 @@ type Options struct {
 	// Unlocked leaves the lock and its archives unread: modules have no other charts than
 	// those in their folders.
 	Unlocked bool
+	// Selector is that of the tree, see [Tree].
+	Selector labels.Selector
 }
 
 func (o Options) withDefaults() Options {
@@ -95,6 +99,9 @@ type Tree struct {
 	Hollow []string
 	// Digest is the SHA-256, in hex, of all paths and contents.
 	Digest string
+	// Selector says which modules an instance has, by their labels, which are known once they are loaded;
+	// nil: all. The others are read, too.
+	Selector labels.Selector
 	// Problems are what is odd and changes nothing, by path.
 	Problems []Problem
 }
@@ -280,7 +287,7 @@ func Read(fsys fs.FS, o Options) (*Tree, error) {
 
 // ofFiles makes a tree of its files.
 func ofFiles(s *snapshot, o Options) (*Tree, error) {
-	t := &Tree{Files: s, Digest: s.digest(), Problems: s.problems, Values: map[string]any{}}
+	t := &Tree{Files: s, Digest: s.digest(), Selector: o.Selector, Problems: s.problems, Values: map[string]any{}}
 	if t.Digest == o.Known {
 		return t, nil
 	}

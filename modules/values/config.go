@@ -16,6 +16,8 @@ type KnownModule struct {
 	Name string
 	// Key is its key in configs: "ingressNginx".
 	Key string
+	// Elsewhere: another instance has it; what a config says of it is not looked at.
+	Elsewhere bool
 }
 
 // Config is what one config (the user's ConfigMap, or the tree's values.yaml)
@@ -65,11 +67,18 @@ func ParseConfigWith(data map[string]string, known []KnownModule, section func(k
 	r.policies = map[string]string{}
 	for _, m := range known {
 		for _, key := range PolicyKeys(m.Key) {
+			if m.Elsewhere {
+				r.others[key] = true
+				continue
+			}
 			r.policies[key] = m.Name
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text := data[key]
+		if r.others[key] {
+			continue
+		}
 		if module, ok := r.switches[key]; ok {
 			if on, ok := r.boolean(module, key, text); ok {
 				r.config.Enabled[module] = on
@@ -99,6 +108,9 @@ func ParseConfigWith(data map[string]string, known []KnownModule, section func(k
 func ParseTree(values map[string]any, file string, known []KnownModule) (Config, []Problem) {
 	r := newConfigReader(known)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if r.others[key] {
+			continue
+		}
 		if module, ok := r.switches[key]; ok {
 			if on, ok := values[key].(bool); ok {
 				r.config.Enabled[module] = on
@@ -126,6 +138,7 @@ type configReader struct {
 	sections map[string]string // key → module
 	switches map[string]string // key → module
 	policies map[string]string // key → module; nil where there are none
+	others   map[string]bool   // keys of modules that other instances have
 	config   Config
 	problems []Problem
 }
@@ -135,9 +148,14 @@ func newConfigReader(known []KnownModule) *configReader {
 		known:    known,
 		sections: map[string]string{GlobalKey: GlobalKey},
 		switches: map[string]string{},
+		others:   map[string]bool{},
 		config:   Config{Sections: map[string]map[string]any{}, Enabled: map[string]bool{}},
 	}
 	for _, m := range known {
+		if m.Elsewhere {
+			r.others[m.Key], r.others[EnabledKey(m.Key)] = true, true
+			continue
+		}
 		r.sections[m.Key] = m.Name
 		r.switches[EnabledKey(m.Key)] = m.Name
 	}

@@ -1,13 +1,14 @@
 package values
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-var known = []KnownModule{{"ingress-nginx", "ingressNginx"}, {"web", "web"}}
+var known = []KnownModule{{Name: "ingress-nginx", Key: "ingressNginx"}, {Name: "web", Key: "web"}}
 
 func texts2(ps []Problem) []string {
 	var out []string
@@ -102,6 +103,18 @@ func TestParseConfig(t *testing.T) {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A config may speak about modules that another instance has: that is neither read nor a mistake.
+func TestConfigOfAModuleElsewhere(t *testing.T) {
+	all := append(slices.Clip(known), KnownModule{Key: "shop", Elsewhere: true})
+	got, ps := ParseConfig(map[string]string{"shop": "[", "shopEnabled": "maybe", "shopDrift": "no", "shopPaused": "?", "web": "a: 1"}, all)
+	if len(ps) > 0 || len(got.Sections) != 1 || len(got.Enabled)+len(got.Policies) > 0 {
+		t.Errorf("%+v, problems %v", got, texts2(ps))
+	}
+	if got, ps := ParseTree(object{"shop": "x", "shopEnabled": 1, "web": object{}}, "values.yaml", all); len(ps) > 0 || len(got.Sections) != 1 {
+		t.Errorf("%+v, problems %v", got, texts2(ps))
 	}
 }
 

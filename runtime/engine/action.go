@@ -211,6 +211,9 @@ func (r Repair) Refs() (refs []effect.Ref) {
 type Uninstall struct {
 	Op  uint64
 	Ref ReleaseRef
+	// GiveBack leaves the release as it is: it is not one of this instance any more, and another one
+	// that has the module may take it over.
+	GiveBack bool
 	// Timeout bounds it; 0 means the driver's default.
 	Timeout time.Duration
 }

@@ -69,6 +69,9 @@ func (e *Engine) configSections() []userconfig.Section {
 	for _, m := range e.gone() {
 		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Gone: true})
 	}
+	for _, key := range e.gen.ElsewhereKeys() {
+		out = append(out, userconfig.Section{Key: key, Elsewhere: true})
+	}
 	return out
 }
 

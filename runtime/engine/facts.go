@@ -40,6 +40,8 @@ func (e *Engine) goneness(m *module) verdicts.Gone {
 		return verdicts.InTree
 	case m.leaving:
 		return verdicts.Leaving
+	case e.elsewhere(m):
+		return verdicts.Elsewhere
 	case m.hollow:
 		return verdicts.Hollow
 	case m.stays.After(e.now):

@@ -142,7 +142,7 @@ func (e *Engine) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 	useless := h == nil && m.broken == "" || h != nil && !e.uses(h, f)
 	switch {
 	case e.mayHold(m, f.Hook):
-	case useless, m.verdict.Do == verdicts.Forget && !m.started:
+	case useless, m.verdict.Do == verdicts.Forget && !m.started, m.verdict.Do == verdicts.GiveBack:
 		return finalizers.Useless
 	case h != nil && m.started && h.watches.Complete() && h.eachWatch().Served():
 		return finalizers.Unwatched

@@ -286,7 +286,7 @@ func (e *Engine) takeDown(m *module) {
 
 // show logs a change of a module's state, once.
 func (e *Engine) show(m *module) {
-	if m == e.global || !m.visible() {
+	if m == e.global || !e.visible(m) {
 		return
 	}
 	state, reason := e.moduleState(m)

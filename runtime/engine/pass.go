@@ -29,8 +29,9 @@ func (m *module) asking() bool {
 func (m *module) passFacts() releases.Module {
 	return releases.Module{
 		Ends: m.leaving || m.verdict.Do == verdicts.Uninstall && m.there(), Leaving: m.leaving, Sets: m.sets.Any(),
-		Open:    m.started && m.verdict.Do == verdicts.Install && m.gate() == "" && !m.asking() && !m.wantsCRDs(),
-		Release: m.verdict.Do == verdicts.Install, Asking: m.asking(),
+		GivesBack: m.verdict.Do == verdicts.GiveBack,
+		Open:      m.started && m.verdict.Do == verdicts.Install && m.gate() == "" && !m.asking() && !m.wantsCRDs(),
+		Release:   m.verdict.Do == verdicts.Install, Asking: m.asking(),
 		Chart: m.hasChart(), Seen: m.values.Seen(),
 	}
 }
@@ -106,6 +107,8 @@ func (e *Engine) helm(m *module, step releases.Step) {
 		e.ask(m, Release{Op: e.op(), Module: m.gen, Ref: step.Ref, Drift: e.drift(m), Cause: m.pass.Cause(), Values: m.values.View(), Secrets: m.values.Secrets()})
 	case releases.Uninstall:
 		e.ask(m, Uninstall{Op: e.op(), Ref: step.Ref, Timeout: m.gen.Decl.Timeout})
+	case releases.GiveBack:
+		e.ask(m, Uninstall{Op: e.op(), Ref: step.Ref, Timeout: m.gen.Decl.Timeout, GiveBack: true})
 	}
 }
 

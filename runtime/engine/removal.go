@@ -65,6 +65,9 @@ func (e *Engine) remove(m *module) {
 	}
 	e.do(Gone{Module: m.name})
 	m.absent(e.now, e.opts.Grace)
+	if e.elsewhere(m) {
+		m.values.Withhold()
+	}
 	for _, id := range m.store.Take() {
 		e.drop(e.run(id)) // else it would stay occupied until the write under way has ended
 	}
@@ -89,6 +92,7 @@ func (e *Engine) comeBack(m *module) {
 // being written.
 func (e *Engine) lookAtFolders() {
 	for _, m := range e.gone() {
+		e.lookElsewhere(m)
 		hollow := slices.Contains(e.gen.Tree.Hollow, m.name)
 		switch {
 		case hollow && !m.hollow && m.there():
@@ -97,6 +101,21 @@ func (e *Engine) lookAtFolders() {
 			m.stays = e.now.Add(e.opts.Grace)
 		}
 		m.hollow = hollow
+	}
+}
+
+// elsewhere says whether another instance may have the module: it is in the tree, and the selector of this
+// instance leaves it out.
+func (e *Engine) elsewhere(m *module) bool { return m.removed && e.gen.Elsewhere[m.name] }
+
+// lookElsewhere notes whether another instance may have a module: nothing of it is taken away then, and its
+// hooks of before_delete do not run here any more.
+func (e *Engine) lookElsewhere(m *module) {
+	switch {
+	case e.elsewhere(m):
+		m.store.Put(upKey, nil)
+	case m.verdict.Do == verdicts.GiveBack:
+		m.stays = e.now.Add(e.opts.Grace)
 	}
 }
 

@@ -29,6 +29,8 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	switch {
 	case v.Do == verdicts.Uninstall && p.Err() != "" && !p.Uninstalling():
 		return status.ModuleFailed, "uninstall: " + p.Err()
+	case v.Do == verdicts.GiveBack && p.Err() != "":
+		return status.ModuleFailed, "its release is not given back: " + p.Err()
 	case v.Do.Goes(), m.leaving, p.Uninstalling(): // or about to, once Helm has ended what it does
 		return status.ModuleUninstalling, v.Reason
 	case v.State != "":
@@ -125,7 +127,7 @@ func (e *Engine) Status() status.Status {
 		out.Hooks = append(out.Hooks, e.hookStatus(h))
 	}
 	for _, m := range e.everyone() {
-		if m != e.global && m.visible() {
+		if m != e.global && e.visible(m) {
 			out.Modules = append(out.Modules, e.moduleStatus(m))
 		}
 		for _, h := range m.hooks {
@@ -157,7 +159,9 @@ func (e *Engine) configStatus() status.Config {
 
 // visible says whether people are shown the module: one that is not in the tree as long as
 // something of it is there.
-func (m *module) visible() bool { return !m.removed || m.there() }
+func (e *Engine) visible(m *module) bool {
+	return !m.removed || m.pass.Installed() || m.there() && !e.elsewhere(m)
+}
 
 func (e *Engine) moduleStatus(m *module) status.Module {
 	state, reason := e.moduleState(m)

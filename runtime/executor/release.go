@@ -96,12 +96,15 @@ func (x *Executor) Repair(ctx context.Context, a engine.Repair) engine.Repaired 
 	return engine.Repaired{Op: a.Op, Err: err, Lost: result.Lost, Waits: result.Waits, Written: result.Written}
 }
 
-// Uninstall takes a release away. Done is false when there was none.
+// Uninstall takes a release away, or gives it back. Done is false when there was none.
 func (x *Executor) Uninstall(ctx context.Context, a engine.Uninstall) (done bool, err error) {
 	timeout := a.Timeout
 	if timeout == 0 {
 		timeout = uninstallTimeout
 	}
 	x.o.Drift.Forget(release.Ref(a.Ref))
+	if a.GiveBack {
+		return x.o.Releases.GiveBack(ctx, release.Ref(a.Ref), timeout)
+	}
 	return x.o.Releases.Uninstall(ctx, release.Ref(a.Ref), timeout)
 }

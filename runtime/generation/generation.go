@@ -59,6 +59,8 @@ type Generation struct {
 	Modules map[string]*Module
 	// Names are the keys of Modules, sorted.
 	Names []string
+	// Elsewhere are the modules of the tree that its selector leaves out: another instance may have them.
+	Elsewhere map[string]bool
 	// Problems are what is odd and stops nothing, in the order of paths.
 	Problems []tree.Problem
 	// Lists says that a file of the tree names global.enabledModules, so there is this value.
@@ -122,6 +124,8 @@ type Module struct {
 	// scripts of the module read; nil: all of them.
 	ChartReads, Reads *reads.Reads
 
+	elsewhere bool // the selector leaves it out
+
 	folder  *tree.Module // as it was read
 	inputs  inputs       // nil: not all of its files could be loaded
 	schemas *schemas     // nil: not read yet
@@ -179,11 +183,11 @@ func Load(ctx context.Context, o Options) *Generation {
 	busy.Wait()
 	g.found = foundIn(l.problems)
 	for i, m := range loaded {
-		if taken[i] == nil {
+		if taken[i] == nil && !m.elsewhere {
 			m.remember(l.host)
 			l.findReads(m)
-		} else if found := o.Previous.found[m.Name]; found != nil {
-			g.found[m.Name] = found
+		} else if taken[i] != nil && o.Previous.found[m.Name] != nil {
+			g.found[m.Name] = o.Previous.found[m.Name]
 		}
 		if m.Global {
 			g.Global = m
@@ -201,12 +205,14 @@ func Load(ctx context.Context, o Options) *Generation {
 	for _, found := range g.found {
 		g.Problems = append(g.Problems, found...)
 	}
+	g.leaveOut()
 	restore := g.unchecked(taken)
 	g.checkReferences()
 	g.checkReleases()
 	g.checkPaths()
 	g.checkConversions()
 	g.checkConditions()
+	g.checkLists()
 	restore()
 	slices.SortStableFunc(g.Problems, byPath)
 	return g

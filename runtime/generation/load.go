@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/reads"
@@ -33,6 +34,10 @@ type loader struct {
 	log   func(path string) builtins.Logger
 	roles map[string]builtins.Role
 	tree  fs.FS
+	// selector says which modules are loaded, nil: all. had says of those of the generation before whether
+	// they were.
+	selector labels.Selector
+	had      map[string]bool
 
 	mu       sync.Mutex
 	files    map[string]*builtins.File // what each file declared when it ran last
@@ -41,7 +46,7 @@ type loader struct {
 }
 
 func newLoader(o Options) *loader {
-	l := &loader{log: o.Log, roles: rolesOf(o.Tree), tree: o.Tree.Files, files: map[string]*builtins.File{}, reads: map[string]*reads.Reads{}}
+	l := &loader{log: o.Log, roles: rolesOf(o.Tree), tree: o.Tree.Files, selector: o.Tree.Selector, had: map[string]bool{}, files: map[string]*builtins.File{}, reads: map[string]*reads.Reads{}}
 	so := script.Options{
 		Files: o.Tree.Files, Std: o.Std, Governor: o.Governor, Cache: o.Cache, Cover: o.Cover, Context: l.context,
 	}
@@ -50,6 +55,14 @@ func newLoader(o Options) *loader {
 		before := rolesOf(o.Previous.Tree)
 		so.Previous, so.Keep = o.Previous.Host, func(path string) bool {
 			return l.roles[path] == builtins.RoleLib && before[path] == builtins.RoleLib
+		}
+	}
+	if o.Previous != nil && l.selector != nil {
+		for name := range o.Previous.Modules {
+			l.had[name] = true
+		}
+		for name := range o.Previous.Elsewhere {
+			l.had[name] = false
 		}
 	}
 	l.host = script.New(so)
@@ -117,6 +130,9 @@ func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Modul
 	}
 	if m.Decl.Weight == nil {
 		m.Decl.Weight = t.Weight
+	}
+	if m.elsewhere = !l.selects(m); m.elsewhere {
+		return m
 	}
 	for _, path := range t.HookFiles {
 		l.hookFile(ctx, m, path)
@@ -278,12 +294,18 @@ func (g *Generation) checkReferences() {
 	for _, name := range g.Names {
 		m := g.Modules[name]
 		for other := range builtins.Required(m.Decl.Requires) {
-			if g.Modules[other] == nil {
+			if g.Elsewhere[other] {
+				m.join(fmt.Errorf("%s: requires=: %s; what it requires must be in the same instance: select both here, or neither", m.Decl.Pos, g.NotHere(other)))
+			} else if g.Modules[other] == nil {
 				m.join(fmt.Errorf("%s: requires=: there is no module %s%s", m.Decl.Pos, other, g.didYouMean(other)))
 			}
 		}
 		for _, other := range m.Decl.After {
-			if g.Modules[other] == nil {
+			if g.Elsewhere[other] {
+				g.Problems = append(g.Problems, tree.Problem{
+					Path: m.Decl.Pos, Module: name, Msg: "after=: " + g.NotHere(other) + "; this one does not wait for it",
+				})
+			} else if g.Modules[other] == nil {
 				g.Problems = append(g.Problems, tree.Problem{
 					Path: m.Decl.Pos, Module: name, Msg: "after=: there is no module " + other + g.didYouMean(other),
 				})

@@ -1,8 +1,6 @@
 package generation
 
 import (
-	"slices"
-
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/values"
 )
@@ -21,15 +19,8 @@ type Whole struct {
 
 // Whole looks at all modules together.
 func (g *Generation) Whole() *Whole {
-	w := &Whole{Generation: g, Graph: graph.New(g.Nodes())}
-	var known []values.KnownModule
-	for _, name := range g.Names {
-		key := g.Modules[name].Key
-		known = append(known, values.KnownModule{Name: name, Key: key})
-		w.Switches = append(w.Switches, values.EnabledKey(key))
-	}
-	slices.Sort(w.Switches)
-	w.Values, w.Unknown = values.ParseTree(g.Tree.Values, g.Tree.ValuesFile, known)
+	w := &Whole{Generation: g, Graph: graph.New(g.Nodes()), Switches: g.Switches()}
+	w.Values, w.Unknown = values.ParseTree(g.Tree.Values, g.Tree.ValuesFile, g.Known())
 	return w
 }
 

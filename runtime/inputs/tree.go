@@ -19,7 +19,9 @@ import (
 type tree struct {
 	Number int    `cbor:"number"`
 	Digest string `cbor:"digest"`
-	Files  []file `cbor:"files"`
+	// Selector is the text of --modules-selector, "" without it.
+	Selector string `cbor:"selector,omitempty"`
+	Files    []file `cbor:"files"`
 	// Modules say what became of each, to be compared with what becomes of it again.
 	Modules []string `cbor:"modules"`
 }
@@ -36,6 +38,9 @@ type file struct {
 // known holds was there in the tree before.
 func treeOf(g, before *generation.Generation, known map[[sha256.Size]byte]bool) (t *tree, all map[[sha256.Size]byte]bool, err error) {
 	t = &tree{Number: g.Number, Digest: g.Tree.Digest, Modules: became(g, before)}
+	if g.Tree.Selector != nil {
+		t.Selector = g.Tree.Selector.String()
+	}
 	all = map[[sha256.Size]byte]bool{}
 	err = fs.WalkDir(g.Tree.Files, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == "." {
@@ -99,7 +104,11 @@ func (t *tree) compile(ctx context.Context, before *generation.Generation, known
 		}
 		files[f.Path] = &fstest.MapFile{Data: data}
 	}
-	read, err := modules.Read(files, modules.Options{Name: "of the file"})
+	selector, err := modules.ParseSelector(t.Selector)
+	if err != nil {
+		return nil, err
+	}
+	read, err := modules.Read(files, modules.Options{Name: "of the file", Selector: selector})
 	if err != nil {
 		return nil, err
 	}

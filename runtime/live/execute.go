@@ -248,12 +248,16 @@ func (d *Driver) uninstall(a engine.Uninstall) error {
 	defer leave()
 	began := time.Now()
 	done, err := d.executor.Uninstall(release.OnWait(d.work, aside), a)
-	if done || err != nil {
-		d.metrics.released(a.Ref.Module, "uninstalled", time.Since(began), err)
+	did := "uninstalled"
+	if a.GiveBack {
+		did = "given back"
+	}
+	if (done || err != nil) && !a.GiveBack {
+		d.metrics.released(a.Ref.Module, did, time.Since(began), err)
 		d.traces.helm("uninstall", a.Ref, nil, began, err)
 	}
 	if done {
-		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).Msg("uninstalled")
+		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).Msg(did)
 	}
 	return err
 }

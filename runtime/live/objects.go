@@ -19,6 +19,7 @@ func (d *Driver) openObjects(own effect.Instance) {
 	d.objects = modules.New(modules.Options{
 		Instance: own, Client: d.o.Client, Define: d.defineObjects, Objects: d.user.known,
 		Facts:     d.objectFacts,
+		Elsewhere: func(module string) bool { return d.generation.Load().Elsewhere[module] },
 		Reconcile: func(module string) { d.inbox.put(engine.Reconcile{Module: module}) },
 		Event: func(about effect.Ref, e effect.Event) {
 			d.event(func(context.Context) (effect.Ref, string) { return about, e.UID }, e)

@@ -33,6 +33,9 @@ type Options struct {
 	// Facts are those of all modules, by name; false: they are not known yet. Ready says that all
 	// modules have been looked at once.
 	Facts func(ctx context.Context) (facts map[string]Facts, ready, known bool)
+	// Elsewhere says whether another instance may have a module of the tree, because it is not one of
+	// this instance.
+	Elsewhere func(module string) bool
 	// Reconcile has a module looked at now. It does not wait.
 	Reconcile func(module string)
 	// Event makes an Event about the object of a module. It does not wait.
@@ -150,7 +153,7 @@ func (m *Manager) round(ctx context.Context, now time.Time) (next time.Time) {
 	if m.began.IsZero() {
 		m.began = now
 	}
-	w := &world{instance: m.o.Instance, objects: objects, facts: facts, names: slices.Sorted(maps.Keys(facts)), now: now}
+	w := &world{instance: m.o.Instance, objects: objects, facts: facts, names: slices.Sorted(maps.Keys(facts)), elsewhere: m.o.Elsewhere, now: now}
 	w.starting = !ready && now.Sub(m.began) < startFor
 	m.note(w)
 	left := mostWrites

@@ -52,6 +52,7 @@ func (s *server) manager(client Writer, log *strings.Builder) *Manager {
 			return out, true
 		},
 		Facts:     func(context.Context) (map[string]Facts, bool, bool) { return s.facts, s.ready, true },
+		Elsewhere: func(string) bool { return false },
 		Reconcile: func(module string) { s.looks = append(s.looks, module) },
 		Event:     func(about effect.Ref, e effect.Event) { s.events = append(s.events, about.Name+" "+e.Reason) },
 		Log:       zerolog.New(log),

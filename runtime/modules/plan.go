@@ -62,8 +62,10 @@ type world struct {
 	objects  map[string]Object
 	facts    map[string]Facts
 	names    []string // of the modules, sorted
-	starting bool     // not all modules have been looked at once, and it is too soon to say so
-	now      time.Time
+	// elsewhere says whether another instance may have a module.
+	elsewhere func(module string) bool
+	starting  bool // not all modules have been looked at once, and it is too soon to say so
+	now       time.Time
 }
 
 // step decides about the object of this name. Soon says that it wants another look before
@@ -119,6 +121,13 @@ func (w *world) ofNone(o Object, e *entry) (s step, soon bool) {
 	s.module, s.uid = o.Name, o.UID
 	owner, ours := o.Owner(w.instance)
 	if o.Deleting || owner != "" && !ours {
+		return s, false
+	}
+	if w.elsewhere(o.Name) {
+		e.gone = time.Time{}
+		if o.Label == w.instance.Label() && o.Instance == "" { // else the user has chosen the instance
+			s.patch = map[string]any{"metadata": map[string]any{"labels": map[string]any{effect.InstanceLabel: nil}}}
+		}
 		return s, false
 	}
 	if e.gone.IsZero() {

@@ -28,7 +28,8 @@ func (s step) short() string {
 }
 
 func theWorld(o Object, now time.Time) *world {
-	w := &world{instance: own, objects: map[string]Object{}, facts: map[string]Facts{"web": web(status.ModuleReady, 1)}, names: []string{"web"}, now: now}
+	w := &world{instance: own, objects: map[string]Object{}, facts: map[string]Facts{"web": web(status.ModuleReady, 1)}, names: []string{"web"}, now: now,
+		elsewhere: func(module string) bool { return module == "shop" }}
 	if o.Name != "" {
 		w.objects[o.Name] = o
 	}
@@ -69,6 +70,9 @@ func TestAnObjectOfNoModule(t *testing.T) {
 		"it is gone, and a user wrote":  {Object{Name: "wep", Label: "ops.starling", Says: true, Spec: `{"enabled":true}`}, "status", "status"},
 		"a user named the wrong module": {Object{Name: "wep", Says: true, Spec: `{"enabled":true}`}, "", "status"},
 		"another instance said so":      {Object{Name: "wep", Status: `{"state":"no module"}`}, "", ""},
+		"another instance has it":       {Object{Name: "shop", UID: "1", Label: "ops.starling", Says: true}, "patch", "patch"},
+		"it was handed over":            {Object{Name: "shop", UID: "1", Status: `{"instance":"ops/starling"}`}, "", ""},
+		"a user keeps it here":          {Object{Name: "shop", UID: "1", Label: "ops.starling", Instance: "ops/starling"}, "", ""},
 		"it is of another instance":     {Object{Name: "wep", Label: "ops.other"}, "", ""},
 	} {
 		e := &entry{}

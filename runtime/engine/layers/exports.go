@@ -85,6 +85,14 @@ func (l *Layers) showExports(moved []string, differs bool) []string {
 	return moved
 }
 
+// Withhold has other modules see nothing of what this one exports, from the next [Layers.Compose] on: another
+// instance has it. [Module.Renew] ends that.
+func (m *Module) Withhold() {
+	gen := *m.gen
+	gen.Decl.Exports = nil
+	m.gen = &gen
+}
+
 // exports are the operations that put what the module exports into the global values.
 func (m *Module) exports() (ops []effect.ValueOp) {
 	if len(m.gen.Decl.Exports) == 0 {

@@ -38,6 +38,7 @@ const (
 	afterHelm
 	beforeDelete
 	uninstalling
+	givingBack
 	afterDelete
 )
 
@@ -95,8 +96,10 @@ func (p *Pass) Wanted() bool { return p.wanted }
 // Idle says that no pass is under way.
 func (p *Pass) Idle() bool { return p.phase == idle }
 
-// Working says that Helm works, or that sets of objects are being removed.
-func (p *Pass) Working() bool { return p.phase == inHelm || p.phase == uninstalling }
+// Working says that Helm works, that sets of objects are being removed, or a release given back.
+func (p *Pass) Working() bool {
+	return p.phase == inHelm || p.phase == uninstalling || p.phase == givingBack
+}
 
 // Uninstalling says that a release, or sets of objects, are being removed.
 func (p *Pass) Uninstalling() bool { return p.phase == uninstalling }

@@ -74,6 +74,9 @@ func (w *world) steps() {
 		case Uninstall:
 			w.done = append(w.done, "uninstall "+step.Ref.Name)
 			return
+		case GiveBack:
+			w.done = append(w.done, "give back "+step.Ref.Name)
+			return
 		case RemoveSets:
 			w.done = append(w.done, "sets")
 			w.p.Removing()
@@ -428,6 +431,28 @@ func TestTheWayOut(t *testing.T) {
 			w.steps()
 			w.want("end")
 		})
+	}
+}
+
+// A release that is given back is not there any more; one that could not be is tried again.
+func TestAReleaseIsGivenBack(t *testing.T) {
+	ref := Ref{Module: "web", Name: "web", Namespace: "web"}
+	w := newWorld(t, ref)
+	w.m = Module{GivesBack: true, Sets: true, Chart: true}
+	w.steps()
+	w.want("give back web")
+	if !w.p.Working() || w.p.Uninstalling() {
+		t.Error("it is no work, or an uninstall")
+	}
+	w.p.Uninstalled(ref, errors.New("boom"), w.now, 0)
+	w.now = w.p.RetryAt()
+	w.steps()
+	w.want("give back web")
+	w.p.Uninstalled(ref, nil, w.now, 0)
+	w.steps()
+	w.want()
+	if w.p.Installed() {
+		t.Error("it is still there")
 	}
 }
 

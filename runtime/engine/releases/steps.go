@@ -16,6 +16,8 @@ type Module struct {
 	// Ends says that nothing of the module shall stay; Leaving, that its hooks of
 	// before_delete and after_delete run for that.
 	Ends, Leaving bool
+	// GivesBack says that another instance has the module: its releases are given back.
+	GivesBack bool
 	// Sets says that hooks have sets of objects in the cluster.
 	Sets bool
 	// Open says that a pass may begin, Release that it may go on, Asking that enabled() has not
@@ -37,6 +39,7 @@ const (
 	Hold           // [Pass.Held] says why, and people should hear of it
 	Install        // or upgrade; then [Pass.Released]
 	Uninstall      // then [Pass.Uninstalled]
+	GiveBack       // then [Pass.Uninstalled]
 	RemoveSets     // then [Pass.Removed]
 	End            // nothing is left of the module
 )
@@ -80,6 +83,9 @@ func (p *Pass) begin(m Module) Step {
 	switch {
 	case m.Ends:
 		return p.leave(m)
+	case m.GivesBack && p.Installed():
+		p.phase = givingBack
+		return Step{Do: GiveBack, Ref: p.refs[0]}
 	case !p.wanted || !m.Open:
 		return Step{}
 	case !m.Chart:

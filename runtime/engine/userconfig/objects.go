@@ -42,6 +42,16 @@ type view struct {
 	from map[string]string
 }
 
+// elsewhere are the modules that other instances have.
+func elsewhere(sections []Section) (out []values.KnownModule) {
+	for _, s := range sections {
+		if s.Elsewhere {
+			out = append(out, values.KnownModule{Key: s.Key, Elsewhere: true})
+		}
+	}
+	return out
+}
+
 // compose puts together what is said. For each module spec.values and spec.enabled of its object
 // count in the place of the section and the switch of the ConfigMap, each as a whole: two halves of
 // one section in two places would be read by nobody.
@@ -51,6 +61,9 @@ func (c *Config) compose(sections []Section) (*view, map[string]origin) {
 		maps.Copy(v.data, c.seen.Data)
 	}
 	for _, s := range sections {
+		if s.Elsewhere {
+			continue
+		}
 		was, now := c.origins[s.Name], origin(0)
 		object, there := c.seen.Objects[s.Name]
 		asked := c.seen.ObjectsState == Present && there && !s.Global

@@ -144,6 +144,8 @@ type Section struct {
 	// Gone says that the module is not in the tree, and may come back: what is in force of
 	// its section and its switch stays, until [Config.Drop].
 	Gone bool
+	// Elsewhere says that another instance has the module: what the config says of it is not looked at.
+	Elsewhere bool
 	// Check checks what the section would be; last is what it is now.
 	Check func(next, last map[string]any) []values.Problem
 	// Asks identifies the code that has to be asked about the section, see [Question]; empty: there is none.
@@ -204,11 +206,11 @@ func (c *Config) Apply(sections []Section) Outcome {
 // read reads what there is. A section that does not pass is as it is now. So is one that has passed
 // and says what it said before, unless that is nil: to read them all costs much with many modules.
 func (c *Config) read(sections []Section, before *view) (values.Config, map[string][]string, []Question) {
-	var known []values.KnownModule
+	known := elsewhere(sections)
 	schemas, stays := map[string]string{}, map[string]bool{} // by key
 	for _, s := range sections {
-		if s.Gone {
-			continue // another module may have its key
+		if s.Gone || s.Elsewhere {
+			continue // another module may have the key of one that is gone
 		}
 		if _, shared := stays[s.Key]; !shared {
 			stays[s.Key] = c.view.says(before, s.Key)
@@ -241,6 +243,9 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 	var questions []Question
 	next := values.Config{Sections: map[string]map[string]any{}, Enabled: maps.Clone(parsed.Enabled), Policies: maps.Clone(parsed.Policies)}
 	for _, s := range sections {
+		if s.Elsewhere {
+			continue
+		}
 		key := values.EnabledKey(s.Key)
 		if on, set := c.accepted.Enabled[s.Name]; set && (s.Gone || bad[key] || c.view.held[key]) {
 			next.Enabled[s.Name] = on // a switch that cannot be read stays as it was

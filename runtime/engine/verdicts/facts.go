@@ -39,12 +39,13 @@ type Gone int
 
 // Of these the first that holds counts.
 const (
-	InTree  Gone = iota
-	Leaving      // its uninstall has begun, with its hooks
-	Hollow       // its folder is there, and empty
-	Moment       // it may come back in a moment
-	Busy         // others are on their way, or something of it is under way
-	Nothing      // nothing does
+	InTree    Gone = iota
+	Leaving        // its uninstall has begun, with its hooks
+	Elsewhere      // it is in the tree, and another instance has it
+	Hollow         // its folder is there, and empty
+	Moment         // it may come back in a moment
+	Busy           // others are on their way, or something of it is under way
+	Nothing        // nothing does
 )
 
 // There says what of a module is in the cluster.

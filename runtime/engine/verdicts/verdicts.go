@@ -54,6 +54,8 @@ const (
 	// Forget drops what its hooks have set: after an explicit no, once its
 	// release and its sets are gone.
 	Forget
+	// GiveBack leaves what there is of the module to another instance, and all of it as it is.
+	GiveBack
 )
 
 // Runs says whether hooks run.
@@ -210,9 +212,10 @@ func decideEnabled(f Facts) (v Verdict, stops bool) {
 
 // The reasons of modules that are not in the tree.
 const (
-	GoneReason   = "no longer in the module tree"
-	HollowReason = "its folder holds nothing of a module: its release stays as it is"
-	pausedReason = "; paused: its release stays as it is"
+	GoneReason      = "no longer in the module tree"
+	ElsewhereReason = "not one of --modules-selector: its release is given back, for another instance"
+	HollowReason    = "its folder holds nothing of a module: its release stays as it is"
+	pausedReason    = "; paused: its release stays as it is"
 )
 
 // decideGone is about a module that is not in the tree: it goes once it has been gone for a
@@ -222,6 +225,8 @@ func decideGone(f Facts) Verdict {
 	switch {
 	case f.Gone == Leaving:
 		v.Do = Uninstall
+	case f.Gone == Elsewhere:
+		v.State, v.Reason, v.Do = status.ModulePaused, ElsewhereReason, GiveBack
 	case f.Gone == Hollow:
 		v.State, v.Reason = status.ModulePaused, HollowReason
 	case f.Paused:

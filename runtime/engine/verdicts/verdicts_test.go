@@ -95,6 +95,7 @@ func TestDecide(t *testing.T) {
 		{"not in the tree, others are busy", Facts{Gone: Busy, There: Release}, status.ModuleUninstalling, GoneReason, false, false, false, false},
 		{"not in the tree", Facts{Gone: Nothing, There: Rest}, status.ModuleUninstalling, GoneReason, false, false, true, false},
 		{"not in the tree, paused", Facts{Gone: Nothing, There: Release, Paused: true}, status.ModulePaused, "stays", false, false, false, false},
+		{"another instance has it", Facts{Gone: Elsewhere, There: Release, Paused: true}, status.ModulePaused, ElsewhereReason, false, false, false, false},
 		{"an empty folder", Facts{Gone: Hollow, There: Release}, status.ModulePaused, HollowReason, false, false, false, false},
 		{"it may have another name", Facts{Gone: Nothing, There: Release, NewBroken: "site"}, status.ModulePaused, "mend or remove site", false, false, false, false},
 	} {
