@@ -34,26 +34,3 @@ func Listen(address, certs string) (*Listener, error) {
 	}
 	return &Listener{tls.NewListener(ln, pair.Config()), pair}, nil
 }
-
-// Reached is the address under which other machines reach the listener. One that listens on all addresses
-// is reached under that from which this machine reaches a server, "host:port": nothing is sent for it. It is ""
-// when there is none.
-func (l *Listener) Reached(server string) string {
-	own, is := l.Addr().(*net.TCPAddr)
-	if !is {
-		return ""
-	}
-	if !own.IP.IsUnspecified() {
-		return own.String()
-	}
-	conn, err := dialer.Dial("udp", server)
-	if err != nil {
-		return ""
-	}
-	defer conn.Close()
-	from, is := conn.LocalAddr().(*net.UDPAddr)
-	if !is || from.IP.IsLoopback() {
-		return ""
-	}
-	return (&net.TCPAddr{IP: from.IP, Port: own.Port, Zone: from.Zone}).String()
-}

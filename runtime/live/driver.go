@@ -103,6 +103,8 @@ type Driver struct {
 	forwarder *httpserver.Forwarder
 	holder    *holder
 	identity  string // of this process, in the Lease
+	// webhooksAt and receiveAt are where other processes reach this one; "": nowhere.
+	webhooksAt, receiveAt string
 	// generation is the one in force. Only the engine's goroutine puts another one
 	// there.
 	generation atomic.Pointer[generation.Generation]
@@ -181,7 +183,6 @@ func New(o Options) (*Driver, error) {
 	d := &Driver{
 		o: o, inbox: newInbox(),
 		holder:    newHolder(),
-		identity:  identity(o.Receive, o.Client.UnfencedConfig()),
 		leading:   engine.New(o.Inputs.Options(o.engine())),
 		metrics:   o.Metrics,
 		requests:  newRequests(),
@@ -198,6 +199,7 @@ func New(o Options) (*Driver, error) {
 		done:      make(chan struct{}),
 	}
 	d.engine = d.leading
+	d.findAddresses()
 	var once sync.Once
 	d.lose = func(err error) { once.Do(func() { d.loseNow(err) }) }
 	d.kept = cluster.NewKept(cluster.KeptOptions{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance, Conflict: d.lose})

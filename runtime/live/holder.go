@@ -1,49 +1,86 @@
 package live
 
 import (
+	"cmp"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 	clientrest "k8s.io/client-go/rest"
-
-	"github.com/starling-operator/starling/runtime/httpserver"
 )
 
-// identity is the name of this process in the Lease: its host, a part that no other process has, and where
-// other processes of the instance hand requests for http.receive to it, if they can.
-func identity(ln *httpserver.Listener, config *clientrest.Config) string {
+// identity is the name of a process in the Lease: its host, a part that no other process has, and where other
+// processes of the instance hand requests of the API server and those for http.receive to it. Both addresses may be
+// empty.
+func identity(webhooks, receive string) string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "starling"
 	}
-	name := host + "_" + string(uuid.NewUUID())
-	if ln == nil {
-		return name
+	return strings.Join([]string{host, string(uuid.NewUUID()), webhooks, receive}, "_")
+}
+
+// addressesOf is where the process of that name answers the API server, and takes requests for http.receive; "" where
+// it does not say so.
+func addressesOf(name string) (webhooks, receive string) {
+	parts := strings.Split(name, "_")
+	if len(parts) < 4 {
+		return "", ""
+	}
+	address := func(at string) string {
+		if _, err := netip.ParseAddrPort(at); err != nil {
+			return ""
+		}
+		return at
+	}
+	return address(parts[len(parts)-2]), address(parts[len(parts)-1])
+}
+
+// reached is where other machines reach what listens at an address, "IP:PORT" or ":PORT". On all addresses it is
+// reached under that from which this machine reaches the API server: nothing is sent for it. It is "" when there is
+// none.
+func reached(address string, config *clientrest.Config) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "0" {
+		return ""
+	}
+	ip, err := netip.ParseAddr(cmp.Or(host, "::"))
+	switch {
+	case err != nil:
+		return ""
+	case !ip.IsUnspecified():
+		return address
 	}
 	server, _, err := clientrest.DefaultServerUrlFor(config)
 	if err != nil {
-		return name
-	}
-	at := server.Host
-	if server.Port() == "" {
-		at = net.JoinHostPort(server.Hostname(), "443")
-	}
-	if address := ln.Reached(at); address != "" {
-		name += "_" + address
-	}
-	return name
-}
-
-// addressOf is where the process of that name takes requests for http.receive, or "".
-func addressOf(name string) string {
-	at := name[strings.LastIndex(name, "_")+1:]
-	if host, _, err := net.SplitHostPort(at); err != nil || net.ParseIP(strings.Split(host, "%")[0]) == nil {
 		return ""
 	}
-	return at
+	conn, err := net.DialTimeout("udp", net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443")), time.Second)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	from, err := netip.ParseAddrPort(conn.LocalAddr().String())
+	if err != nil || from.Addr().IsLoopback() {
+		return ""
+	}
+	return net.JoinHostPort(from.Addr().String(), port)
+}
+
+// findAddresses says where others reach this process.
+func (d *Driver) findAddresses() {
+	config := d.o.Client.UnfencedConfig()
+	if w := d.o.Webhooks; w.Unreachable == "" {
+		d.webhooksAt = reached(w.Address, config)
+	}
+	if d.o.Receive != nil {
+		d.receiveAt = reached(d.o.Receive.Addr().String(), config)
+	}
+	d.identity = identity(d.webhooksAt, d.receiveAt)
 }
 
 // role is what this process is.

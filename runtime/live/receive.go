@@ -83,7 +83,8 @@ func (d *Driver) tryReceived(ctx context.Context, in httpserver.Incoming, is hol
 	if is.name == "" || is.name == d.identity {
 		return response, true, fmt.Errorf("%w: nobody holds it yet", httpserver.ErrAway)
 	}
-	to := httpserver.Peer{Name: is.name, Address: addressOf(is.name)}
+	_, at := addressesOf(is.name)
+	to := httpserver.Peer{Name: is.name, Address: at}
 	ctx, end := context.WithDeadline(ctx, late)
 	defer end()
 	defer context.AfterFunc(d.work, end)()
@@ -104,15 +105,15 @@ func (d *Driver) unreceived(is holding) string {
 	if d.receive == nil || path == "" {
 		return ""
 	}
-	switch {
+	switch _, at := addressesOf(is.name); {
 	case !is.seen:
 		return fmt.Sprintf("requests to %s are answered where the lease is held, and this process has not seen who holds it", path)
 	case is.name == "" || is.name == d.identity: // the next one takes them, which may be this one
 		return ""
-	case addressOf(is.name) == "":
+	case at == "":
 		return fmt.Sprintf("requests to %s are answered where the lease is held, by %s, which says no address", path, is.name)
-	case addressOf(is.name) == addressOf(d.identity):
-		return fmt.Sprintf("requests to %s are answered where the lease is held, at %s, which is the address of this process, too", path, addressOf(is.name))
+	case at == d.receiveAt:
+		return fmt.Sprintf("requests to %s are answered where the lease is held, at %s, which is the address of this process, too", path, at)
 	}
 	return ""
 }

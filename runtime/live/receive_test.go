@@ -70,8 +70,8 @@ hook(count, on = [http.receive("/count", public = True, rate = 1000, burst = 100
 	g := receiver(t, counting, f.store)
 	for is, want := range map[holding]string{
 		{}: "has not seen who holds it", {seen: true}: "", {seen: true, name: "a_b"}: "by a_b, which says no address",
-		{seen: true, name: "a_b_" + g.receive.Addr().String()}: "which is the address of this process, too",
-		{seen: true, name: g.driver.identity}:                  "", {seen: true, name: f.driver.identity}: "",
+		{seen: true, name: "a_b__" + g.receive.Addr().String()}: "which is the address of this process, too",
+		{seen: true, name: g.driver.identity}:                   "", {seen: true, name: f.driver.identity}: "",
 	} {
 		if got := g.driver.unreceived(is); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%+v: %q, want %q", is, got, want)
@@ -121,14 +121,29 @@ hook(count, on = [http.receive("/count", public = True, rate = 1000, burst = 100
 	}
 }
 
-// The name of a process in the Lease ends with the address of its listener, if it has one.
+// The name of a process in the Lease ends with its addresses, if it has them.
 func TestAddressesOfHolders(t *testing.T) {
-	for name, want := range map[string]string{
-		"starling-7d_0b0c": "", "": "", "a_b_10.1.2.3:8080": "10.1.2.3:8080", "a_b_[fd00::1]:8080": "[fd00::1]:8080",
-		"a_b_[fe80::1%eth0]:8080": "[fe80::1%eth0]:8080", "a_b_evil.example:80": "", "a_b_10.1.2.3": "",
+	for name, want := range map[string][2]string{
+		"starling-7d_0b0c": {}, "": {}, "a_b__": {}, "a_b_10.1.2.3:9443_": {"10.1.2.3:9443", ""}, "a_b__10.1.2.3:8080": {"", "10.1.2.3:8080"},
+		"a_b_[fd00::1]:9443_[fe80::1%eth0]:8080": {"[fd00::1]:9443", "[fe80::1%eth0]:8080"}, "a_b_evil.example:80_10.1.2.3": {},
 	} {
-		if got := addressOf(name); got != want {
+		webhooks, receive := addressesOf(name)
+		if got := [2]string{webhooks, receive}; got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+	if webhooks, receive := addressesOf(identity("10.1.2.3:1", "10.1.2.3:2")); webhooks != "10.1.2.3:1" || receive != "10.1.2.3:2" {
+		t.Errorf("they are %q and %q", webhooks, receive)
+	}
+}
+
+// A listener on all addresses is reached under the one that leads to the API server, if that is not this machine alone.
+func TestReachedAddresses(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1:8080": "127.0.0.1:8080", "[fd00::1]:8080": "[fd00::1]:8080", ":8080": "", "[::]:8080": "", "localhost:8080": "", "127.0.0.1:0": "",
+	} {
+		if got := reached(address, &clientrest.Config{Host: "https://127.0.0.1:6443"}); got != want {
+			t.Errorf("%s is reached at %q, want %q", address, got, want)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 		CheckModule: checkModule,
 		Client:      d.o.Client, Generation: d.generation.Load(), Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
 		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir, ClientCA: w.ClientCA, Serving: w.Serving,
-		Answer: d.answer, Observe: d.metrics.answered, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
+		Leader: d.leader, Answer: d.answer, Observe: d.metrics.answered, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
 		Log: d.o.Log,
 	})
 	if err != nil {
@@ -50,6 +50,18 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 	}
 	d.requests.listeners = append(d.requests.listeners, d.webhooks.Serve, d.answers.serve)
 	return nil
+}
+
+// leader is where the process that leads answers the API server, while this one stands by.
+func (d *Driver) leader() string {
+	is, _ := d.holder.now()
+	if is.role != waits {
+		return ""
+	}
+	if at, _ := addressesOf(is.name); at != d.webhooksAt {
+		return at
+	}
+	return ""
 }
 
 // isAsked says whether the API server asks a hook.

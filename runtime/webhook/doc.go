@@ -6,7 +6,7 @@
 //	server.go, review.go, conversion.go, patch.go   what comes in over TLS, and goes out
 //	names.go, objects.go what the API server must know to ask: webhook configurations, CRDs
 //	manager.go, apply.go keep all that as it should be
-//	standby.go           answer without writing, before the Lease is held
+//	standby.go, forward.go   answer without writing, before the Lease is held
 //	detach.go            takes it away
 //
 // Which hook answers, and what, is decided elsewhere: a request becomes a

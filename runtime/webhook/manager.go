@@ -24,7 +24,7 @@ import (
 )
 
 // Options configures a [Manager]. All fields but Always, CertDir, ClientCA, CheckModule, Unreachable,
-// Expires, Serving and Now are required.
+// Expires, Leader, Serving and Now are required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -52,6 +52,9 @@ type Options struct {
 	Observe func(Observation)
 	// Expires is told when the certificate that is served ends.
 	Expires func(time.Time)
+	// Leader is where the process that leads listens, HOST:PORT: it is asked what no hook of this process answers.
+	// "": that is this process, or the address is not known. Nil: nobody is asked.
+	Leader func() string
 	// Serving is called once the server answers.
 	Serving func()
 	Log     zerolog.Logger
@@ -121,6 +124,9 @@ func New(o Options) (*Manager, error) {
 		served: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]string{}, known: map[string]string{},
 	}
 	m.server.checkModule = o.CheckModule
+	if names := o.Reach.names(o.Namespace); o.Leader != nil && len(names) > 0 {
+		m.server.forwarder = newForwarder(o.Leader, names[0])
+	}
 	m.gen.Store(o.Generation)
 	m.o.Generation = nil // there may soon be another one
 	if o.ClientCA != "" {
@@ -368,6 +374,9 @@ func (m *Manager) serve(ctx context.Context, now time.Time) error {
 			m.o.Expires(got.served.ends())
 		}
 		m.certs = got
+		if f := m.server.forwarder; f != nil {
+			f.trust(got.bundle)
+		}
 	}
 	if m.running {
 		return nil

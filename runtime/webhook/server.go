@@ -68,6 +68,8 @@ type route struct {
 	modules bool
 	convert bool
 	mutate  bool
+	// leader is where it is answered; "": here.
+	leader string
 }
 
 // served is a certificate that a server shows.
@@ -99,8 +101,10 @@ type server struct {
 	// clients are the authorities of which clients must show a certificate; nil: anybody
 	// may ask.
 	clients *tlsfiles.Authorities
-	http    *http.Server
-	stopped sync.WaitGroup
+	// forwarder asks the process that leads; nil: nobody is asked.
+	forwarder *forwarder
+	http      *http.Server
+	stopped   sync.WaitGroup
 }
 
 func newServer(own effect.Instance, answer Answer, observe func(Observation), log zerolog.Logger) *server {
@@ -159,6 +163,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	to, known := (*s.routes.Load())[r.URL.Path]
 	if !known {
+		to, known = s.elsewhere(r)
+	}
+	if !known {
 		http.Error(w, "starling: no hook answers here; it may be gone, or not run yet", http.StatusNotFound)
 		return
 	}
@@ -185,7 +192,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body) // who hung up needs no answer
 	}
-	s.observe(Observation{Module: to.module, Hook: to.hook, Result: result, Took: time.Since(began)})
+	if to.leader == "" {
+		s.observe(Observation{Module: to.module, Hook: to.hook, Result: result, Took: time.Since(began)})
+	}
 }
 
 // waits is how long the API server waits for the answer.
@@ -222,7 +231,11 @@ func (s *server) handle(ctx context.Context, to route, w http.ResponseWriter, r 
 	case <-ctx.Done():
 		return "", nil, badf(http.StatusTooManyRequests, "too many requests at once")
 	}
-	if to.convert {
+	switch {
+	case to.leader != "":
+		body, err = s.forward(ctx, to, r, data)
+		return "", body, err
+	case to.convert:
 		return s.convert(ctx, to, data)
 	}
 	return s.review(ctx, to, data)

@@ -1,0 +1,23 @@
+package e2e
+
+import "testing"
+
+// While the trees of two processes differ, hooks that only the one that leads has answer, whichever of the two the API
+// server asks.
+func TestAWebhookThatOnlyTheLeaderHas(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, map[string]string{"web/module.star": on, "web/hooks/guard.star": guard}, webhookRole(mirrors))
+	ns := f.labelled()
+	asked, led := webhookArgs(t), webhookArgs(t) // the API server knows the address of the second process alone
+	f.start(led[0], asked[1])
+	f.waitReady()
+	f.waitConfigurations(3)
+	second := &fixture{t: t, ns: f.ns, name: f.name, modules: t.TempDir(), kube: f.kube}
+	second.write(map[string]string{"web/module.star": on})
+	second.start(asked...)
+	second.waitReadyAs(false)
+	denied := newConfigMap("bad", map[string]string{"deny": "yes"})
+	f.refused(ns, denied, `admission webhook "validate.guard.check.web.starling.dev" denied the request: CREATE of bad by `)
+	second.write(map[string]string{"web/hooks/guard.star": guard})
+	f.refused(ns, newConfigMap("broken", map[string]string{"broken": "yes"}), "the hook is broken")
+}

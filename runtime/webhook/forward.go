@@ -1,0 +1,103 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// The tree of a process that stands by may be another one for a while. A request for a hook that it does not know goes
+// to the process that leads, which has registered the hook.
+
+// forwardedHeader says of a request that it was handed on: it goes no further.
+const forwardedHeader = "Starling-Forwarded"
+
+// connectWithin bounds how long the process that leads may take to take up a connection.
+const connectWithin = 2 * time.Second
+
+// forwarder asks the process that leads.
+type forwarder struct {
+	// leader is where that one listens; "" when it is this one, or not known.
+	leader func() string
+	name   string // that its certificate is for
+	roots  atomic.Pointer[x509.CertPool]
+	client *http.Client
+}
+
+// newForwarder makes a forwarder to servers with a certificate for this name.
+func newForwarder(leader func() string, name string) *forwarder {
+	f := &forwarder{leader: leader, name: name}
+	f.client = &http.Client{Transport: &http.Transport{
+		DialContext: (&net.Dialer{Timeout: connectWithin}).DialContext, TLSHandshakeTimeout: connectWithin,
+		MaxIdleConnsPerHost: 8, IdleConnTimeout: 30 * time.Second,
+		// The name is not that of the address, and authorities change: both are seen to in verify.
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, VerifyConnection: f.verify},
+	}}
+	return f
+}
+
+// trust has certificates of these authorities count from now on.
+func (f *forwarder) trust(bundle []byte) {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	f.roots.Store(roots)
+}
+
+// verify checks a server as the API server does.
+func (f *forwarder) verify(state tls.ConnectionState) error {
+	roots := f.roots.Load()
+	if roots == nil {
+		return errors.New("there is no certificate yet")
+	}
+	others := x509.NewCertPool()
+	for _, c := range state.PeerCertificates[1:] {
+		others.AddCert(c)
+	}
+	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: others, DNSName: f.name})
+	return err
+}
+
+// elsewhere returns the route of a path that the process that leads may know.
+func (s *server) elsewhere(r *http.Request) (route, bool) {
+	convert := strings.HasPrefix(r.URL.Path, "/convert/")
+	review := strings.HasPrefix(r.URL.Path, "/validate/") || strings.HasPrefix(r.URL.Path, "/mutate/")
+	// Where the API server must show a certificate nobody can ask in its place; for conversions it shows none.
+	if s.forwarder == nil || !convert && (!review || s.clients != nil) || r.Header.Get(forwardedHeader) != "" {
+		return route{}, false
+	}
+	leader := s.forwarder.leader()
+	return route{leader: leader, convert: convert}, leader != ""
+}
+
+// forward has the process that leads answer a request.
+func (s *server) forward(ctx context.Context, to route, r *http.Request, data []byte) ([]byte, error) {
+	at := url.URL{Scheme: "https", Host: to.leader, Path: r.URL.Path, RawQuery: r.URL.RawQuery}
+	asked, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	asked.Header.Set("Content-Type", r.Header.Get("Content-Type"))
+	asked.Header.Set(forwardedHeader, "1")
+	resp, err := s.forwarder.client.Do(asked)
+	if err != nil {
+		return nil, badf(http.StatusBadGateway, "this process does not have the hook, and the one that holds the lease gives no answer: %v", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 2*maxConversion))
+	switch {
+	case err != nil:
+		return nil, badf(http.StatusBadGateway, "this process does not have the hook, and the answer of the one that holds the lease breaks off: %v", err)
+	case resp.StatusCode != http.StatusOK:
+		return nil, badf(resp.StatusCode, "%s", strings.TrimPrefix(strings.TrimSpace(string(body)), "starling: "))
+	}
+	return body, nil
+}
