@@ -20,7 +20,8 @@ type Line struct {
 	moved   *sync.Cond // down or stalled is another
 	down    bool
 	stalled map[Way]bool
-	refused int // connections since it was cut
+	frozen  map[net.Conn]bool // by the side of the client
+	refused int               // connections since it was cut
 	open    map[net.Conn]bool
 }
 
@@ -45,7 +46,7 @@ func NewLine(t testing.TB, kubeconfig string) (*Line, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Line{listener: listener, open: map[net.Conn]bool{}, stalled: map[Way]bool{}}
+	l := &Line{listener: listener, open: map[net.Conn]bool{}, stalled: map[Way]bool{}, frozen: map[net.Conn]bool{}}
 	l.moved = sync.NewCond(&l.mu)
 	t.Cleanup(func() { l.Cut(); _ = listener.Close() })
 	for _, c := range k.Clusters {
@@ -90,20 +91,21 @@ func (l *Line) carry(conn net.Conn) {
 	}
 	l.open[conn], l.open[out] = true, true
 	l.mu.Unlock()
-	go func() { l.copy(out, conn, Up); _ = out.Close() }()
-	l.copy(conn, out, Down)
+	go func() { l.copy(out, conn, Up, conn); _ = out.Close() }()
+	l.copy(conn, out, Down, conn)
 	l.mu.Lock()
 	delete(l.open, conn)
 	delete(l.open, out)
+	delete(l.frozen, conn)
 	l.mu.Unlock()
 }
 
 // copy copies until one side is closed.
-func (l *Line) copy(to io.Writer, from io.Reader, way Way) {
+func (l *Line) copy(to io.Writer, from io.Reader, way Way, conn net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
-		if n > 0 && l.passes(way) {
+		if n > 0 && l.passes(way, conn) {
 			if _, err := to.Write(buf[:n]); err != nil {
 				return
 			}
@@ -114,11 +116,11 @@ func (l *Line) copy(to io.Writer, from io.Reader, way Way) {
 	}
 }
 
-// passes waits while the line is stalled. It returns false for bytes that wait as the line is cut.
-func (l *Line) passes(way Way) bool {
+// passes waits while the line is stalled, or the connection frozen. It returns false for bytes that wait as the line is cut.
+func (l *Line) passes(way Way, conn net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.stalled[way] && !l.down {
+	for (l.stalled[way] || l.frozen[conn]) && !l.down {
 		l.moved.Wait()
 	}
 	return !l.down
@@ -129,6 +131,16 @@ func (l *Line) Stall(way Way) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stalled[way] = true
+}
+
+// Freeze lets nothing through on the connections that are open, in either direction, and closes none, as a
+// router does that has lost its table. New ones work.
+func (l *Line) Freeze() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for conn := range l.open {
+		l.frozen[conn] = true
+	}
 }
 
 // Cut closes all connections, and every new one at once. Bytes that a stall has held back are lost.
@@ -148,6 +160,7 @@ func (l *Line) Mend() {
 	defer l.mu.Unlock()
 	l.down, l.refused = false, 0
 	clear(l.stalled)
+	clear(l.frozen)
 	l.moved.Broadcast()
 }
 

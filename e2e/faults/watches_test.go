@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/e2e/proxy"
 )
 
@@ -41,6 +42,28 @@ func TestWatchesThatAreCut(t *testing.T) {
 		proxy.Plain, proxy.Delayed, proxy.Halved, proxy.Garbled, proxy.Deaf, proxy.Silent)})
 	if long && unseen > mostUnseen {
 		t.Errorf("a change was unseen for %s", unseen)
+	}
+}
+
+// Row 2: connections die, and nobody is told: what is sent on them arrives nowhere. The process notices, and
+// keeps its Lease.
+func TestConnectionsThatAreHalfOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	line, kube := cluster.NewLine(t, w.kube)
+	w.kube = kube
+	w.begin()
+	var unseen time.Duration
+	for range rounds {
+		line.Freeze()
+		unseen = max(unseen, w.stamp())
+		w.changes(5)
+		w.settle()
+		line.Mend()
+	}
+	t.Logf("%d rounds: a change was unseen for %s at most", rounds, unseen.Round(time.Millisecond))
+	if long && (unseen > mostUnseen || w.starts > 1) {
+		t.Errorf("a change was unseen for %s, Starling was started %d times", unseen, w.starts)
 	}
 }
 

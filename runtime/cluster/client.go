@@ -71,6 +71,9 @@ func New(o Options) (*Client, error) {
 	if o.Config == nil {
 		return nil, fmt.Errorf("no API server is configured")
 	}
+	if err := askConnections(); err != nil {
+		return nil, fmt.Errorf("cannot set up the connection to %s: %w", o.Config.Host, err)
+	}
 	unfenced := rest.CopyConfig(o.Config)
 	if unfenced.UserAgent == "" {
 		unfenced.UserAgent = "starling"

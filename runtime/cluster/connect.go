@@ -1,11 +1,29 @@
 package cluster
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptrace"
+	"os"
 	"sync"
 	"time"
 )
+
+// liveness says after how many seconds without a byte a connection is asked whether it lives, and how many it
+// has to answer. A connection that has died, and of which nobody was told, is then closed after 8 seconds, and
+// the Lease renewed on a new one. With client-go's times, 30 and 15, the Lease is lost first: requests wait on
+// the dead connection, and so do their repetitions. client-go reads them from the environment alone.
+var liveness = [][2]string{{"HTTP2_READ_IDLE_TIMEOUT_SECONDS", "3"}, {"HTTP2_PING_TIMEOUT_SECONDS", "5"}}
+
+// askConnections has connections that are made from now on be asked whether they live.
+func askConnections() (err error) {
+	for _, setting := range liveness {
+		if os.Getenv(setting[0]) == "" { // else somebody knows better
+			err = cmp.Or(err, os.Setenv(setting[0], setting[1]))
+		}
+	}
+	return err
+}
 
 // connectPatience is how long a request that connects has others wait. After it the next one
 // connects too: the first one may hang.

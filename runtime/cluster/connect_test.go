@@ -104,6 +104,63 @@ func TestAConnectionThatHangs(t *testing.T) {
 	})
 }
 
+// A connection on which nothing arrives any more is closed before the Lease is lost, and so a watch on it ends. It
+// takes some 8 seconds; with client-go's times it took 45.
+func TestAConnectionThatHasDied(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	server.EnableHTTP2 = true
+	mute := &muteListener{Listener: server.Listener, quiet: make(chan struct{})}
+	server.Listener = mute
+	server.StartTLS()
+	defer server.Close()
+	defer server.CloseClientConnections()
+	c, err := New(Options{Config: &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true, NextProtos: []string{"h2"}}}, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := c.Watch(t.Context(), Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}, "web", metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	close(mute.quiet)
+	began := time.Now()
+	if _, err := body.Read(make([]byte, 1)); err == nil || time.Since(began) > 30*time.Second {
+		t.Errorf("the watch has ended after %s: %v", time.Since(began), err)
+	}
+}
+
+// muteListener has connections that write nothing any more once quiet is closed.
+type muteListener struct {
+	net.Listener
+	quiet chan struct{}
+}
+
+func (l *muteListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return &muteConn{conn, l}, err
+}
+
+type muteConn struct {
+	net.Conn
+	of *muteListener
+}
+
+func (c *muteConn) Write(b []byte) (int, error) {
+	select {
+	case <-c.of.quiet:
+		return len(b), nil
+	default:
+		return c.Conn.Write(b)
+	}
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
