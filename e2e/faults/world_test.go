@@ -77,6 +77,7 @@ type world struct {
 	proxy   *proxy.Proxy
 	process *cluster.Starling
 	starts  int
+	started time.Time
 	dice    *rand.Rand // of what users do
 
 	stamps int
@@ -166,12 +167,12 @@ func (w *world) start() {
 		o.StateDir = w.process.StateDir
 	}
 	w.process = shared.Starling(w.t, o)
-	w.starts++
+	w.starts, w.started = w.starts+1, time.Now()
 }
 
-// revive does what a kubelet does.
+// revive does what a kubelet does, which lets some time pass between two starts.
 func (w *world) revive() {
-	if !w.process.Alive() {
+	if !w.process.Alive() && time.Since(w.started) > time.Second {
 		w.start()
 	}
 }

@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// striker is the Strike of a [Fault].
-type striker = func(w http.ResponseWriter, r *http.Request, next http.Handler, dice *rand.Rand)
+// Striker deals with one request. next passes it on; dice are those of this request.
+type Striker = func(w http.ResponseWriter, r *http.Request, next http.Handler, dice *rand.Rand)
 
 // Refuse answers with a status code, and, when after is not 0, with the time after which to come back. The
 // request does not reach the server.
-func Refuse(code int, reason metav1.StatusReason, message string, after time.Duration) striker {
+func Refuse(code int, reason metav1.StatusReason, message string, after time.Duration) Striker {
 	return func(w http.ResponseWriter, r *http.Request, _ http.Handler, _ *rand.Rand) {
 		if after > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(after.Seconds())))
@@ -33,7 +33,7 @@ func Refuse(code int, reason metav1.StatusReason, message string, after time.Dur
 }
 
 // Page answers with a status code and a page of a load balancer, which is no JSON.
-func Page(code int) striker {
+func Page(code int) Striker {
 	return func(w http.ResponseWriter, r *http.Request, _ http.Handler, _ *rand.Rand) {
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(code)
@@ -51,7 +51,7 @@ func Unanswered(_ http.ResponseWriter, r *http.Request, next http.Handler, _ *ra
 }
 
 // Late keeps a request for a while before it reaches the server.
-func Late(least, most time.Duration) striker {
+func Late(least, most time.Duration) Striker {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler, dice *rand.Rand) {
 		wait(r, between(dice, least, most))
 		next.ServeHTTP(w, r)
@@ -59,7 +59,7 @@ func Late(least, most time.Duration) striker {
 }
 
 // LateAnswer keeps an answer for a while after the request has reached the server. It is for all but watches.
-func LateAnswer(least, most time.Duration) striker {
+func LateAnswer(least, most time.Duration) Striker {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler, dice *rand.Rand) {
 		answer := record(r, next)
 		wait(r, between(dice, least, most))
@@ -68,7 +68,7 @@ func LateAnswer(least, most time.Duration) striker {
 }
 
 // Slow sends an answer in parts, with a wait between them. It is for all but watches.
-func Slow(parts int, between time.Duration) striker {
+func Slow(parts int, between time.Duration) Striker {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler, _ *rand.Rand) {
 		answer := record(r, next)
 		body := answer.Body.Bytes()
@@ -104,7 +104,7 @@ func WrongBytes(w http.ResponseWriter, r *http.Request, next http.Handler, dice 
 }
 
 // SmallPages has lists come in pages of n objects.
-func SmallPages(n int) striker {
+func SmallPages(n int) Striker {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler, _ *rand.Rand) {
 		query := r.URL.Query()
 		query.Set("limit", strconv.Itoa(n))
@@ -116,7 +116,7 @@ func SmallPages(n int) striker {
 
 // Stale answers a list with what an earlier one has got, as a server that lags behind does. An answer is kept
 // for the next list of the same objects.
-func Stale() striker {
+func Stale() Striker {
 	var mu sync.Mutex
 	kept := map[string]*httptest.ResponseRecorder{}
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler, _ *rand.Rand) {

@@ -34,8 +34,8 @@ type Fault struct {
 	On func(*http.Request) bool
 	// Percent is how many of those it strikes; 0 and 100: each.
 	Percent int
-	// Strike deals with one request. next passes it on; dice are those of this request.
-	Strike func(w http.ResponseWriter, r *http.Request, next http.Handler, dice *rand.Rand)
+	// Strike deals with one of those.
+	Strike Striker
 }
 
 // Proxy passes on what comes, but for the faults in force. It may be used by parallel requests.

@@ -124,7 +124,7 @@ func TestWhatPasses(t *testing.T) {
 func TestFaultsOfRequests(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		strike  striker
+		strike  Striker
 		want    string
 		reaches int64
 	}{

@@ -15,7 +15,7 @@ import (
 // Life has each watch end after a while, by a cut or in good order, and behave until then in one of the
 // manners; without one it tells all as it is. Watches whose events are no JSON, as those of client-go's
 // own types, just end.
-func Life(least, most time.Duration, manners ...Manner) striker {
+func Life(least, most time.Duration, manners ...Manner) Striker {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler, dice *rand.Rand) {
 		ctx, cancel := context.WithTimeout(r.Context(), between(dice, least, most))
 		defer cancel()
