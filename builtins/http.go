@@ -83,13 +83,19 @@ func httpParams() (url, headers, timeout, ca Param) {
 		Param{Name: "ca", Type: TypeSecretText, Default: "None", Keyword: true, Doc: "Certificates in PEM to trust instead of the system's."}
 }
 
+// serverParams are those that say which certificate the server must have.
+func serverParams() (serverName, insecure Param) {
+	return Param{Name: "server_name", Type: TypeString, Default: "None", Keyword: true, Doc: "The name for which the server's certificate must be; None: the host of the URL."},
+		Param{Name: "insecure", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether the server may have any certificate: whoever is on the way can read and change all."}
+}
+
 func askedParams() []Param {
 	_, headers, timeout, ca := httpParams()
+	serverName, insecure := serverParams()
 	return []Param{headers, timeout, ca,
 		{Name: "cert", Type: TypeSecretText, Default: "None", Keyword: true, Doc: "A client certificate in PEM, with those between it and its authority; with key."},
 		{Name: "key", Type: TypeSecretText, Default: "None", Keyword: true, Doc: "The private key of cert in PEM."},
-		{Name: "server_name", Type: TypeString, Default: "None", Keyword: true, Doc: "The name for which the server's certificate must be; None: the host of the URL."},
-		{Name: "insecure", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether the server may have any certificate: whoever is on the way can read and change all."},
+		serverName, insecure,
 		{Name: "max_bytes", Type: TypeInt, Default: "8388608", Keyword: true, Doc: "How large the body of the answer may be, at most 32 MiB."},
 	}
 }
@@ -106,6 +112,7 @@ func requestParams() []Param {
 
 func httpSpecs() []Spec {
 	url, headers, timeout, ca := httpParams()
+	serverName, insecure := serverParams()
 	const answer = ".status (int), .headers (dict, names in lower case), .body (text), .bytes (the body as it came), .json() (what the body holds)"
 	return []Spec{
 		{Name: "http.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callHTTPGet,
@@ -136,6 +143,7 @@ func httpSpecs() []Spec {
 				timeout, ca,
 				{Name: "cert", Type: TypeSecretText, Default: "None", Keyword: true, Doc: "A client certificate in PEM, with those between it and its authority; with cert_key."},
 				{Name: "cert_key", Type: TypeSecretText, Default: "None", Keyword: true, Doc: "The private key of cert in PEM; key is the name of the message."},
+				serverName, insecure,
 			}},
 	}
 }

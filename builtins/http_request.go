@@ -46,11 +46,11 @@ func (c *call) askedWith(method string) (effect.Request, error) {
 			return r, fmt.Errorf("max_bytes: %d is not between 1 and %d", r.MaxBytes, maxHTTPBody)
 		}
 	}
-	return r, c.clientTLS(&r)
+	return r, c.clientTLS(&r, "key")
 }
 
-// clientTLS reads cert, key, server_name and insecure.
-func (c *call) clientTLS(r *effect.Request) error {
+// clientTLS reads server_name, insecure and cert, whose key is the argument of that name.
+func (c *call) clientTLS(r *effect.Request, key string) error {
 	r.ServerName, r.Insecure = c.str("server_name"), c.boolOr("insecure", false)
 	switch {
 	case r.Insecure && r.CA != "":
@@ -60,7 +60,7 @@ func (c *call) clientTLS(r *effect.Request) error {
 	case c.arg("server_name") != nil && !isServerName(r.ServerName):
 		return fmt.Errorf(`server_name: %q is no name of a server, as "api.example.com"`, clip(r.ServerName))
 	}
-	if err := c.clientCert(r, "key"); err != nil {
+	if err := c.clientCert(r, key); err != nil {
 		return err
 	}
 	if r.Special() && !strings.HasPrefix(r.URL, "https:") {

@@ -19,7 +19,7 @@ func callHTTPSend(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.clientCert(&r, "cert_key"); err != nil {
+	if err := c.clientTLS(&r, "cert_key"); err != nil {
 		return nil, err
 	}
 	if err := c.httpBody(&r, maxMessage); err != nil {

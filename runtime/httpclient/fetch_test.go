@@ -98,13 +98,15 @@ func TestServerNames(t *testing.T) {
 		r := request(t, s.URL, "127.0.0.1")
 		r.ServerName, r.Insecure, r.CA = test.name, test.insecure, test.ca
 		_, err := c.Fetch(t.Context(), r)
+		sent := c.Send(t.Context(), r)
 		if test.err == "" {
-			if err != nil {
-				t.Errorf("%+v: %v", test, err)
+			if err != nil || sent != nil {
+				t.Errorf("%+v: %v, sent: %v", test, err, sent)
 			}
 			continue
 		}
 		wantError(t, err, test.err, false)
+		wantError(t, sent, test.err, false)
 	}
 }
 
