@@ -90,8 +90,11 @@ func callExec(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	var got Executed
-	if e.Pod, e.Container, err = c.pod("exec", "exec in"); err == nil {
-		got, err = c.pods().Exec(c.run.context(), e)
+	var seen map[string]any
+	if e.Pod, e.Container, seen, err = c.pod("exec", "exec in"); err == nil {
+		if got, err = c.pods().Exec(c.run.context(), e); err == nil {
+			err = c.samePod(e.Pod, seen)
+		}
 		err = of(e.Pod, err)
 	}
 	switch {
@@ -101,6 +104,22 @@ func callExec(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	return &execution{code: got.Code, stdout: string(got.Stdout), stderr: string(got.Stderr)}, c.room(len(got.Stdout) + len(got.Stderr))
+}
+
+// samePod looks again at a Pod that has run a command: the API server takes no UID, and runs it in the
+// Pod that has the name then. The answer of one that is gone by now counts.
+func (c *call) samePod(ref effect.Ref, seen map[string]any) error {
+	now, err := c.run.Reader.Get(c.run.context(), ref)
+	if err != nil || now == nil || uidIn(now) == uidIn(seen) {
+		return err
+	}
+	return &NoAnswerError{"another Pod has its name by now, and one of the two has run the command; look whether it has to run again"}
+}
+
+func uidIn(obj map[string]any) string {
+	metadata, _ := obj["metadata"].(map[string]any)
+	uid, _ := metadata["uid"].(string)
+	return uid
 }
 
 // TooMuchOutput is the error about a command that writes more than it may.
@@ -154,7 +173,7 @@ func callLogs(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	var text []byte
-	if q.Pod, q.Container, err = c.pod("logs", "read the log of"); err == nil {
+	if q.Pod, q.Container, _, err = c.pod("logs", "read the log of"); err == nil {
 		text, err = c.pods().Logs(c.run.context(), q)
 		err = of(q.Pod, err)
 	}
@@ -181,45 +200,45 @@ func (c *call) podLimits() (timeout time.Duration, most int, err error) {
 	return timeout, most, nil
 }
 
-// pod looks at the Pod that is asked, and returns which container of it; verb is the grant's.
-func (c *call) pod(verb, word string) (ref effect.Ref, container string, err error) {
+// pod looks at the Pod that is asked, and returns it, and which container of it; verb is the grant's.
+func (c *call) pod(verb, word string) (ref effect.Ref, container string, seen map[string]any, err error) {
 	if c.arg("container") != nil {
 		container = c.str("container")
 		if err := dnsLabel(container, 63); err != nil {
-			return ref, "", fmt.Errorf("container: %w", err)
+			return ref, "", nil, fmt.Errorf("container: %w", err)
 		}
 	}
 	given, err := c.podRef()
 	if err != nil {
-		return ref, "", fmt.Errorf("pod: %w", err)
+		return ref, "", nil, fmt.Errorf("pod: %w", err)
 	}
 	ref, namespaced, err := c.ref(given)
 	if err != nil {
-		return ref, "", err
+		return ref, "", nil, err
 	}
 	guard, err := c.guard(verb, word, ref, namespaced, nil)
 	if err != nil {
-		return ref, "", err
+		return ref, "", nil, err
 	}
 	if c.run.Reader == nil {
-		return ref, "", errors.New("the cluster cannot be read here")
+		return ref, "", nil, errors.New("the cluster cannot be read here")
 	}
 	m, err := c.run.Reader.Get(c.run.context(), ref)
 	switch {
 	case err != nil:
-		return ref, "", err
+		return ref, "", nil, err
 	case m == nil:
-		return ref, "", &NoAnswerError{ref.String() + " is not there"}
+		return ref, "", nil, &NoAnswerError{ref.String() + " is not there"}
 	case !c.run.Free && c.run.Instance.RunsIn(m):
-		return ref, "", c.notCovered(word, ref)
+		return ref, "", nil, c.notCovered(word, ref)
 	case !guard.Passes(m):
-		return ref, "", finalf("%s", guard.Refused)
+		return ref, "", nil, finalf("%s", guard.Refused)
 	}
 	container, err = containerOf(m, container)
 	if err != nil {
-		return ref, "", fmt.Errorf("%s: %w", ref, err)
+		return ref, "", nil, fmt.Errorf("%s: %w", ref, err)
 	}
-	return ref, container, nil
+	return ref, container, m, nil
 }
 
 // podRef reads pod and namespace.

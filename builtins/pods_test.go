@@ -147,6 +147,36 @@ func TestQuestionsToContainersThatFail(t *testing.T) {
 	}
 }
 
+// replacedReader has another Pod of the name at each look.
+type replacedReader struct {
+	podReader
+	looks int
+}
+
+func (r *replacedReader) Get(ctx context.Context, ref effect.Ref) (map[string]any, error) {
+	p, err := r.podReader.Get(ctx, ref)
+	if r.looks++; p == nil || ref.Name == "other" && r.looks > 1 {
+		return nil, err
+	}
+	p["metadata"].(map[string]any)["uid"] = strings.Repeat("x", r.looks)
+	return p, err
+}
+
+// A Pod that is replaced between the look at it and the command is noticed.
+func TestExecInAPodThatIsReplaced(t *testing.T) {
+	for src, want := range map[string]string{
+		`e = k8s.exec("db-0", ["x"]); r = [e.ok, e.code, e.error, e.stdout]`: `[False, None, "Pod web/db-0: another Pod has its name by now, and one of the two has run the command; look whether it has to run again", ""]`,
+		`r = k8s.exec({"name": "other", "namespace": "ops"}, ["x"]).ok`:      `True`, // it is gone by now
+	} {
+		run := podRun()
+		run.Reader = &replacedReader{}
+		v, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, src)
+		if err != nil || v.String() != want {
+			t.Errorf("%s: %v, %v, want %s", src, v, err, want)
+		}
+	}
+}
+
 // A grant with labels is for Pods that have them.
 func TestQuestionsToContainersWithLabels(t *testing.T) {
 	run := podRun()
