@@ -178,14 +178,9 @@ func (c *checker) manifests(m *generation.Module, name, text string) (crds []str
 			c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Message: "what it renders to is no object: apiVersion or kind is missing"})
 		}
 		for _, u := range unknownFields(object) {
-			f := Finding{Severity: Warning, Check: "charts", Module: m.Name, File: c.chartFile(m, path),
-				Message: fmt.Sprintf("%s has no field %s: the API server drops it", kind, u.path)}
-			f.Line = lineOf(c.tree, f.File, u.path[strings.LastIndexByte(u.path, '.')+1:])
-			if u.near != "" {
-				f.Hint = "did you mean " + u.near + "?"
-			}
-			c.add(f)
+			c.unknownField(m, path, kind, u)
 		}
+		c.addCustom(customObject{m, path, object})
 		if kind == "CustomResourceDefinition" {
 			crds = append(crds, doc)
 		}

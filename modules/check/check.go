@@ -71,6 +71,7 @@ type checker struct {
 
 	mu                sync.Mutex
 	findings          []Finding
+	custom            []customObject
 	installs, lookups map[string][]string
 }
 
@@ -120,6 +121,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c.definitions()
 	c.allKinds()
 	c.examples()
+	c.customFields()
 	for _, s := range c.files {
 		c.literalKinds(s)
 	}

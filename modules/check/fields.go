@@ -2,19 +2,21 @@ package check
 
 import (
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
-	"io/fs"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
 // unknownField is a field that a kind of Kubernetes does not have.
@@ -114,22 +116,65 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// lineOf is the only line of a template that has a key, 0 when none has, or several.
-func lineOf(t *tree.Tree, file, key string) (line int) {
-	src, err := fs.ReadFile(t.Files, file)
-	if err != nil {
-		return 0
+// unknownField tells of a field that an object of a rendered template has, and its kind does not. In a chart of
+// somebody else it is a warning: nobody can put it right here.
+func (c *checker) unknownField(m *generation.Module, path, kind string, u unknownField) {
+	f := Finding{
+		Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path),
+		Message: fmt.Sprintf("%s has no field %s: the API server drops it", kind, u.path),
 	}
-	n := 0
-	for text := range strings.Lines(string(src)) {
-		n++
-		text = strings.TrimLeft(strings.TrimSpace(text), "- {")
-		if strings.HasPrefix(text, key+":") {
-			if line > 0 {
-				return 0
+	if f.File == m.Tree.Dir {
+		f.Severity = Warning
+	} else if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
+		f.Line = release.LineOf(src, kind, u.path)
+	}
+	if u.near != "" {
+		f.Hint = "did you mean " + u.near + "?"
+	}
+	c.add(f)
+}
+
+// customObject is one that a template renders, of a kind that Kubernetes itself does not have.
+type customObject struct {
+	module *generation.Module
+	path   string // of the template in the chart
+	object map[string]any
+}
+
+func (c *checker) addCustom(o customObject) {
+	version, _ := o.object["apiVersion"].(string)
+	kind, _ := o.object["kind"].(string)
+	if scheme.Scheme.Recognizes(schema.FromAPIVersionAndKind(version, kind)) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.custom = append(c.custom, o)
+}
+
+// customFields looks at the objects of custom kinds that charts render, once all definitions of the tree are known.
+func (c *checker) customFields() {
+	if len(c.custom) == 0 {
+		return
+	}
+	s := store.New(store.Options{Builtins: store.NewBuiltins(), MakeNamespaces: true})
+	for _, m := range c.modules {
+		for _, f := range slices.Concat(m.Tree.CRDs, c.subcharts[m.Name]) {
+			found, err := readObjects(f.Data)
+			if err != nil {
+				continue // definitions() says so
 			}
-			line = n
+			for _, crd := range found {
+				delete(crd, "status")
+				_, _ = create(s, crd) // of one that is refused the objects are not looked at
+			}
 		}
 	}
-	return line
+	for _, o := range c.custom {
+		for _, f := range s.UnknownFields(o.object) {
+			kind, _ := o.object["kind"].(string)
+			near := message.Nearest(f.Path[strings.LastIndexByte(f.Path, '.')+1:], f.Beside)
+			c.unknownField(o.module, o.path, kind, unknownField{f.Path, near})
+		}
+	}
 }

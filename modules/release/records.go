@@ -91,6 +91,8 @@ type record struct {
 	Digests *digests `json:"digests,omitempty"`
 	// Objects are those of a revision, without Seen; nil when they are not known.
 	Objects *Objects `json:"objects,omitempty"`
+	// Unknown are fields that the API server has dropped from the objects of the last revision.
+	Unknown []string `json:"unknown,omitempty"`
 }
 
 // digests are those of a revision whose inputs have changed since it was made, and whose

@@ -207,7 +207,10 @@ type Result struct {
 	// RenderSkipped: the inputs were unchanged.
 	RenderSkipped bool
 	// Objects are those of the release, by which drift is found.
-	Objects  Objects
+	Objects Objects
+	// Unknown says, for people, which fields the API server has dropped from the objects of the release:
+	// "web/templates/a.yaml:7: Deployment web has no field spec.replcias: …".
+	Unknown  []string
 	Duration time.Duration
 }
 

@@ -5,6 +5,7 @@ package release
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -278,6 +279,26 @@ data: {password: "{{ if $old }}{{ $old.data.password }}{{ else }}{{ randAlphaNum
 		t.Errorf("what was looked up changed: %+v", res)
 	}
 	f.refused(f.target(nil, `{{ lookup "no.such/v1" "Thing" "" "" }}`), "the cluster does not serve kind Thing of no.such/v1")
+}
+
+// Helm says nothing of a field that the API server drops; the release does, after a restart too.
+func TestReleaseUnknownFields(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	typo := configMapTemplate + "immutabel: true\n"
+	want := []string{"web/templates/0.yaml:5: ConfigMap web has no field immutabel: the API server drops it"}
+	has := func(after string, target Target, want []string) {
+		t.Helper()
+		if res := f.reconcile(target); !slices.Equal(res.Unknown, want) {
+			t.Errorf("after %s: %q, want %q", after, res.Unknown, want)
+		}
+	}
+	blue, red := map[string]any{"color": "blue"}, map[string]any{"color": "red"}
+	has("an install", f.target(blue, typo), want)
+	f.Manager = f.manager()
+	has("a restart", f.target(blue, typo), want)
+	has("an upgrade", f.target(red, typo), want)
+	has("a correction", f.target(red, configMapTemplate), nil)
 }
 
 func TestReleaseErrors(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,7 +134,27 @@ func (r *reconcile) noteObjects(s *session) error {
 			r.objects = newObjects(uid, seen)
 		}
 	}
-	return r.m.NoteObjects(r.ctx, r.t.Ref(), r.objects)
+	if err := r.m.NoteObjects(r.ctx, r.t.Ref(), r.objects); err != nil {
+		return err
+	}
+	return r.noteUnknown(s)
+}
+
+// noteUnknown keeps in the record which fields the API server has dropped: it says so once.
+func (r *reconcile) noteUnknown(s *session) error {
+	s.mu.Lock()
+	warnings := slices.Collect(maps.Keys(s.warned))
+	s.mu.Unlock()
+	unknown := unknownFields(r.t, r.rendered, warnings)
+	if len(unknown) == 0 {
+		return nil
+	}
+	rec, err := r.m.records.get(r.ctx, r.t.Ref())
+	if err != nil {
+		return err
+	}
+	rec.Unknown = unknown
+	return r.m.records.set(r.ctx, rec)
 }
 
 func (r *reconcile) result(action, why string) Result {
@@ -146,6 +167,9 @@ func (r *reconcile) result(action, why string) Result {
 	}
 	if action == ActionUnchanged && !r.t.IgnoreDrift {
 		res.Objects = r.recorded()
+	}
+	if rec, err := r.m.records.get(r.ctx, r.t.Ref()); err == nil { // else the next one says it
+		res.Unknown = rec.Unknown
 	}
 	if r.last.UID != "" {
 		r.m.current.Store(r.t.Ref(), deployed{r.last.Number, r.last.UID})

@@ -215,6 +215,8 @@ type Released struct {
 	Changed bool
 	// Revision is the release's revision now.
 	Revision int
+	// Unknown are fields of its objects that the API server has dropped, for people.
+	Unknown []string
 }
 
 // Drift says which objects of a module's release are not as Starling has left them: all that differ

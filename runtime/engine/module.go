@@ -57,9 +57,15 @@ type module struct {
 	eval        evaluation
 	pass        *releases.Pass
 	repairs     *repairs.Repairs
-	untouched   []string       // for people: objects of its release that are not watched, or that are going
+	findings    [2][]string    // for people, of the objects of its release: untouched, and unknown
 	store       *persist.Store // what is kept of it
 }
+
+// Findings of a module.
+const (
+	untouched = iota // objects that are not watched, or that are going
+	unknown          // fields that the API server has dropped
+)
 
 // adopt takes a generation over, with what earlier processes kept.
 func (e *Engine) adopt(in Start) {
@@ -347,5 +353,5 @@ func (e *Engine) problems(m *module) []string {
 	if why := m.repairs.Err(); why != "" {
 		out = append(out, "repair: "+strings.ReplaceAll(why, "\n", "; "))
 	}
-	return append(out, m.untouched...)
+	return slices.Concat(out, m.findings[unknown], m.findings[untouched])
 }

@@ -113,12 +113,18 @@ func (e *Engine) helm(m *module, step releases.Step) {
 }
 
 func (e *Engine) released(a asked, in Released) {
+	if in.Err == nil {
+		a.module.findings[unknown] = in.Unknown
+	}
 	a.module.pass.Released(releases.Helm{Err: in.Err, Changed: in.Changed, Revision: in.Revision, Stopped: in.Op < a.module.incarnation}, e.now, e.opts.Jitter())
 }
 
 func (e *Engine) uninstalled(a asked, in Uninstalled) {
 	m := a.module
 	m.pass.Uninstalled(a.action.(Uninstall).Ref, in.Err, e.now, e.opts.Jitter())
+	if in.Err == nil {
+		m.findings[unknown] = nil
+	}
 	switch {
 	case in.Err != nil:
 	case m.removed:

@@ -25,7 +25,7 @@ func (e *Engine) drifted(in Drift) {
 		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: "Drifted", Message: differs(in.Objects)})
 	}
 	m.repairs.Found(in.Objects, in.Verify)
-	m.untouched = in.untouched()
+	m.findings[untouched] = in.untouched()
 	e.touch(m)
 }
 

@@ -167,7 +167,7 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 	state, reason := e.moduleState(m)
 	out := status.Module{
 		Name: m.name, State: state, Reason: reason, Enabled: !m.removed && e.resolveSwitch(m).On,
-		Since: e.standings.Since(m.name), LastError: m.pass.Err(), Problems: e.problems(m),
+		Since: e.standings.Since(m.name), LastError: m.pass.Err(), Problems: e.problems(m), Unknown: m.findings[unknown],
 		Upgrading: state == status.ModuleReady && (!m.pass.Idle() || m.asking()),
 	}
 	out.Config.Generation = e.config.Generation(m.name)

@@ -67,7 +67,7 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 		// The chart may have brought kinds that hooks wait for.
 		x.o.Watches.Kick()
 	}
-	return engine.Released{Op: a.Op, Err: err, Changed: changed, Revision: result.Revision}, result
+	return engine.Released{Op: a.Op, Err: err, Changed: changed, Revision: result.Revision, Unknown: result.Unknown}, result
 }
 
 // Repair puts objects of a release right that are not as Starling has left them, or finds them and

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
@@ -38,8 +37,8 @@ type Plan struct {
 	Drift []Object `json:"drift"`
 	// Messages are what http.send would send.
 	Messages []Message `json:"messages"`
-	// Problems are hooks that fail, and parts of the user's config that are not taken,
-	// and why.
+	// Problems are hooks that fail, parts of the user's config that are not taken, fields of templates that the
+	// API server drops, and why.
 	Problems []Problem `json:"problems"`
 	// Warnings are what is odd in the tree, the user's config and modules, and stops
 	// nothing.
@@ -127,7 +126,7 @@ type Message struct {
 // Problem is what keeps the plan from being the whole one, beside modules that fail.
 type Problem struct {
 	// Hook is one whose last run has failed, "" for what is no hook's: the user's
-	// config, or a part of it, that is not taken.
+	// config, or a part of it, that is not taken, or a field of a template.
 	Hook  string `json:"hook,omitempty"`
 	Error string `json:"error"`
 }
@@ -247,39 +246,6 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 		}
 	}
 	return p, nil
-}
-
-// addWarnings tells of the user's config and of what is wrong beside failures.
-func (b *Begun) addWarnings(p *Plan, st status.Status, m *masker) {
-	warn := func(text string) { p.Warnings = append(p.Warnings, m.Text(text)) }
-	fail := func(text string) { p.Problems = append(p.Problems, Problem{Error: m.Text(text)}) }
-	for _, problem := range b.w.Problems() {
-		warn(problem)
-	}
-	if st.Config.State == status.ConfigHeld && st.Config.Reason != "" {
-		fail(fmt.Sprintf("ConfigMap %s cannot be read: %s", b.w.Instance(), st.Config.Reason))
-	}
-	modules := map[string]bool{}
-	for _, s := range st.Modules {
-		for _, text := range s.Problems {
-			modules[text] = true
-		}
-	}
-	config := fmt.Sprintf("ConfigMap %s: ", b.w.Instance())
-	for _, text := range st.Config.Problems {
-		if modules[text] || strings.HasPrefix(text, config+"config "+values.GlobalKey) {
-			fail(text) // the last good one stays in force, so it is not what was asked for
-		} else {
-			warn(text) // such as the section of a module that is gone
-		}
-	}
-	for _, s := range st.Modules {
-		for _, text := range s.Problems {
-			if !slices.Contains(st.Config.Problems, text) && !slices.ContainsFunc(p.Problems, func(p Problem) bool { return strings.HasSuffix(text, p.Error) }) {
-				warn(fmt.Sprintf("module %s: %s", s.Name, text))
-			}
-		}
-	}
 }
 
 // module compares the releases of a module.

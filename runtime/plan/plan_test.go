@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -115,6 +117,9 @@ data:
   color: {{ .Values.color }}
 `
 )
+
+// podSet lacks its template.
+const podSet = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: pods}\nspec:\n  updtaeStrategy: {}\n  selector: {matchLabels: {a: b}}\n"
 
 func web(more map[string]string) map[string]string {
 	files := map[string]string{
@@ -262,6 +267,13 @@ spec:
 			want:   "! warning: ConfigMap starling-system/starling: config webb: no module has this key, did you mean \"web\"?\n\nNo changes: the modules ask for nothing else than before, and the objects of releases are as their charts have them.\n",
 		},
 		{
+			name: "a field that the kind does not have", changes: true, failed: true,
+			files: web(map[string]string{"web/templates/pods.yaml": podSet + "  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, imgae: b, image: b}]}}\n"}),
+			want: `! module web: web/templates/pods.yaml:5: DaemonSet pods has no field spec.updtaeStrategy: the API server drops it
+! module web: web/templates/pods.yaml:7: DaemonSet pods has no field spec.template.spec.containers[0].imgae: the API server drops it
+`,
+		},
+		{
 			name: "a module that does not load", failed: true,
 			files: web(map[string]string{"web/hooks/a.star": "def f(\n"}),
 			want:  "! module web fails: ",
@@ -315,6 +327,49 @@ hook(f, on = [startup()])
 	if len(p.Objects) == 0 || !p.Objects[0].UserConfig && !p.Objects[len(p.Objects)-1].UserConfig {
 		t.Errorf("no object is the user's config: %+v", p.Objects)
 	}
+}
+
+// Fields that an earlier release has lost stand in the status of the module, also after a restart, and stop no plan:
+// it changes nothing about them. They go with the field.
+func TestFieldsThatWereDroppedBefore(t *testing.T) {
+	pods := podSet + "  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}\n"
+	w := running(t, web(map[string]string{"web/templates/pods.yaml": pods}), thing("Node", "", "a", nil))
+	const dropped = "web/templates/pods.yaml:5: DaemonSet pods has no field spec.updtaeStrategy: the API server drops it"
+	has := func(want ...string) {
+		t.Helper()
+		m := w.Status().Modules[0]
+		if !slices.Equal(m.Problems, want) || !slices.Equal(m.Unknown, want) || m.State != status.ModuleReady {
+			t.Errorf("%s: problems %q, unknown %q; want %q", m.State, m.Problems, m.Unknown, want)
+		}
+	}
+	has(dropped)
+	p, text := planned(t, w, nil, nil)
+	if p.Failed() || !strings.Contains(text, "! warning: module web: "+dropped) {
+		t.Error(text)
+	}
+	w.Stop()
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	has(dropped)
+	for _, off := range []map[string]string{{"webEnabled": "false"}, nil} {
+		if err := w.Configure(off); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if m := w.Status().Modules[0]; off != nil && len(m.Problems) > 0 {
+			t.Errorf("off: %q", m.Problems)
+		}
+	}
+	has(dropped)
+	w.Stop()
+	w.Use(load(t, web(map[string]string{"web/templates/pods.yaml": strings.Replace(pods, "updtaeS", "updateS", 1)})))
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	has()
 }
 
 // The plan is what happens: after it, nothing is left to do.

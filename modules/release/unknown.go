@@ -1,0 +1,180 @@
+package release
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/modules/tree"
+)
+
+// maxUnknown bounds how many unknown fields are told of.
+const maxUnknown = 20
+
+// unknownField is how the API server warns of a field that it has dropped.
+var unknownField = regexp.MustCompile(`^unknown field "(.+)"$`)
+
+// unknownFields says of warnings of the API server where the fields are that it has dropped. A warning names
+// no object, so the objects that were rendered are looked at.
+func unknownFields(t Target, r rendering, warnings []string) (out []string) {
+	for _, text := range warnings {
+		m := unknownField.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		found := writersOf(t, r, m[1])
+		if len(found) == 0 {
+			found = []string{text + ": the API server drops it"} // of an object that Helm has made of another
+		}
+		out = append(out, found...)
+	}
+	slices.Sort(out)
+	if more := len(out) - maxUnknown; more > 0 {
+		out = append(out[:maxUnknown], fmt.Sprintf("%d more unknown fields", more))
+	}
+	return out
+}
+
+// writersOf names the objects that have a field, each with its template and line.
+func writersOf(t Target, r rendering, path string) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
+		for _, doc := range releaseutil.SplitManifests(r.files[name]) {
+			var o struct {
+				Kind     string `json:"kind"`
+				Metadata struct {
+					Namespace string `json:"namespace"`
+					Name      string `json:"name"`
+				} `json:"metadata"`
+			}
+			var all map[string]any
+			if yaml.Unmarshal([]byte(doc), &o) != nil || yaml.Unmarshal([]byte(doc), &all) != nil || !hasField(all, path) {
+				continue
+			}
+			at := name
+			if line := t.lineOf(name, o.Kind, path); line > 0 {
+				at = fmt.Sprintf("%s:%d", name, line)
+			}
+			if o.Metadata.Namespace != "" {
+				o.Metadata.Name = o.Metadata.Namespace + "/" + o.Metadata.Name
+			}
+			out = append(out, fmt.Sprintf("%s: %s %s has no field %s: the API server drops it", at, o.Kind, o.Metadata.Name, path))
+		}
+	}
+	return out
+}
+
+// lineOf is [LineOf] of a template by the name that Helm gives it, "web/templates/a.yaml".
+func (t Target) lineOf(name, kind, path string) int {
+	if f := template(t.Chart, name); f != nil {
+		return LineOf(f.Data, kind, path)
+	}
+	return 0
+}
+
+func template(c *tree.Chart, name string) *tree.File {
+	_, name, _ = strings.Cut(name, "/")
+	for i := range c.Files {
+		if c.Files[i].Path == name {
+			return &c.Files[i]
+		}
+	}
+	return nil
+}
+
+// OfTheTree says of one of [Result.Unknown] whether its template is in the module tree: not in a chart that
+// somebody else publishes, nor in a packed chart below charts/.
+func OfTheTree(c *tree.Chart, unknown string) bool {
+	at, _, _ := strings.Cut(unknown, ":")
+	return c.Archive == "" && template(c, at) != nil
+}
+
+var element = regexp.MustCompile(`\[\d*\]`)
+
+// fieldPath are the names in "spec.containers[0].image".
+func fieldPath(path string) []string { return strings.Split(element.ReplaceAllString(path, ""), ".") }
+
+// hasField says whether there is something at a path, in any element of the lists on the way.
+func hasField(at any, path string) bool {
+	names := fieldPath(path)
+	var has func(at any, names []string) bool
+	has = func(at any, names []string) bool {
+		switch at := at.(type) {
+		case map[string]any:
+			next, ok := at[names[0]]
+			return ok && (len(names) == 1 || has(next, names[1:]))
+		case []any:
+			return slices.ContainsFunc(at, func(e any) bool { return has(e, names) })
+		}
+		return false
+	}
+	return has(at, names)
+}
+
+var (
+	keyLine  = regexp.MustCompile(`^((?:\s|- )*)["']?([\w./-]+)["']?\s*:(?:\s|$)`)
+	kindLine = regexp.MustCompile(`(?m)^kind:\s*["']?(\w+)`)
+)
+
+// LineOf returns the line of a template that gives objects of a kind a field, "spec.containers[0].image", counted from
+// 1; 0 when none is seen to do so. A template is no YAML: lines count by their keys and how far they are indented.
+func LineOf(template []byte, kind, path string) int {
+	names := fieldPath(path)
+	best, most, first := 0, 0, 1
+	for _, doc := range strings.SplitAfter(string(template), "\n---") {
+		kinds := kindLine.FindAllStringSubmatch(doc, -1)
+		if len(kinds) == 0 || slices.ContainsFunc(kinds, func(m []string) bool { return m[1] == kind }) {
+			if line, n := lineIn(strings.Split(doc, "\n"), names); n > most {
+				best, most = first+line, n
+			}
+		}
+		first += strings.Count(doc, "\n")
+	}
+	return best
+}
+
+// lineIn finds the line whose keys above it are most of those of a path, and how many those are.
+func lineIn(lines, names []string) (best, most int) {
+	for i, text := range lines {
+		m := keyLine.FindStringSubmatch(text)
+		if m == nil || m[2] != names[len(names)-1] {
+			continue
+		}
+		n, indent := 1, len(m[1])
+		for above := i - 1; above >= 0 && n < len(names) && n > 0; above-- {
+			p := keyLine.FindStringSubmatch(lines[above])
+			switch {
+			case p == nil || len(p[1]) >= indent:
+			case p[2] == names[len(names)-1-n]:
+				n, indent = n+1, len(p[1])
+			default:
+				n = 0 // it is in something else
+			}
+		}
+		if n > most {
+			best, most = i, n
+		}
+	}
+	if most == 0 {
+		return inFlow(lines, names[len(names)-1])
+	}
+	return best, most
+}
+
+// inFlow finds the only line that has a key between brackets: spec: {image: a}.
+func inFlow(lines []string, name string) (best, n int) {
+	key := regexp.MustCompile(`[{,]\s*["']?` + regexp.QuoteMeta(name) + `["']?\s*:`)
+	for i, text := range lines {
+		if key.MatchString(text) {
+			best, n = i, n+1
+		}
+	}
+	if n != 1 {
+		return 0, 0
+	}
+	return best, n
+}

@@ -1,0 +1,96 @@
+package release
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/starling-operator/starling/modules/tree"
+)
+
+const typos = `{{- if .Values.on }}
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+spec:
+  replcias: 2
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  labels: {{- include "labels" . | nindent 4 }}
+spec:
+  # replcias: of nobody
+  replcias: {{ .Values.replicas }}
+  template:
+    spec:
+      containers:
+        - name: web
+          imgae: nginx
+        - imgae: busybox
+          resources:
+            limit: {}
+{{- end }}
+`
+
+// A field that the API server drops has the line of its template, in the object of its kind.
+func TestLineOf(t *testing.T) {
+	for _, tt := range []struct {
+		kind, path string
+		want       int
+	}{
+		{"Deployment", "spec.replcias", 16},
+		{"Service", "spec.replcias", 7},
+		{"Deployment", "spec.template.spec.containers[0].imgae", 21},
+		{"Deployment", "spec.template.spec.containers[1].resources.limit", 24},
+		{"Deployment", "spec.template.replcias", 0}, // it is elsewhere
+		{"Deployment", "spec.nothing", 0},
+		{"ConfigMap", "spec.replcias", 0},
+	} {
+		if got := LineOf([]byte(typos), tt.kind, tt.path); got != tt.want {
+			t.Errorf("%s %s: line %d, want %d", tt.kind, tt.path, got, tt.want)
+		}
+	}
+	flow := "kind: Deployment\nspec: {template: {spec: {imgae: a}}}\nmore: {a: 1, a: 2}\n"
+	if LineOf([]byte(flow), "Deployment", "spec.template.spec.imgae") != 2 || LineOf([]byte(flow+flow), "Deployment", "spec.imgae") != 0 {
+		t.Error("in brackets")
+	}
+	if got := LineOf([]byte("{{ define \"spec\" }}\nreplcias: 2\n{{ end }}\n"), "Deployment", "spec.replcias"); got != 2 {
+		t.Errorf("in a definition: line %d, want 2", got)
+	}
+}
+
+// Warnings name no object: the objects that were rendered do.
+func TestUnknownFields(t *testing.T) {
+	target := Target{Chart: &tree.Chart{Files: []tree.File{{Path: "templates/web.yaml", Data: []byte(typos)}}}}
+	rendered := rendering{files: map[string]string{
+		"web/templates/web.yaml":            "kind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {replcias: 2, template: {spec: {containers: [{name: a}, {imgae: b}]}}}\n",
+		"web/charts/sub/templates/sub.yaml": "kind: Service\nmetadata: {name: sub}\nspec: {prots: []}\n---\nkind: Service\nmetadata: {name: fine}\nspec: {ports: []}\n",
+	}}
+	got := unknownFields(target, rendered, []string{
+		`unknown field "spec.template.spec.containers[1].imgae"`, `unknown field "spec.replcias"`, `unknown field "spec.prots"`,
+		`unknown field "spec.elsewhere"`, "policy/v1beta1 PodSecurityPolicy is deprecated",
+	})
+	want := strings.Join([]string{
+		`unknown field "spec.elsewhere": the API server drops it`,
+		"web/charts/sub/templates/sub.yaml: Service sub has no field spec.prots: the API server drops it",
+		"web/templates/web.yaml:16: Deployment shop/web has no field spec.replcias: the API server drops it",
+		"web/templates/web.yaml:21: Deployment shop/web has no field spec.template.spec.containers[1].imgae: the API server drops it",
+	}, "\n")
+	if text := strings.Join(got, "\n"); text != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+	for i, own := range []bool{false, false, true, true} {
+		if OfTheTree(target.Chart, got[i]) != own {
+			t.Errorf("of the tree: %q", got[i])
+		}
+	}
+	var many []string
+	for i := range 30 {
+		many = append(many, `unknown field "spec.`+strings.Repeat("x", i+1)+`"`)
+	}
+	if got := unknownFields(target, rendered, many); len(got) != maxUnknown+1 || got[maxUnknown] != "10 more unknown fields" {
+		t.Errorf("of many: %d, the last is %q", len(got), got[len(got)-1])
+	}
+}

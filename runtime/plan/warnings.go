@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
+)
+
+// addWarnings tells of the user's config and of what is wrong beside failures.
+func (b *Begun) addWarnings(p *Plan, st status.Status, m *masker) {
+	warn := func(text string) { p.Warnings = append(p.Warnings, m.Text(text)) }
+	fail := func(text string) { p.Problems = append(p.Problems, Problem{Error: m.Text(text)}) }
+	for _, problem := range b.w.Problems() {
+		warn(problem)
+	}
+	if st.Config.State == status.ConfigHeld && st.Config.Reason != "" {
+		fail(fmt.Sprintf("ConfigMap %s cannot be read: %s", b.w.Instance(), st.Config.Reason))
+	}
+	modules := map[string]bool{}
+	for _, s := range st.Modules {
+		for _, text := range s.Problems {
+			modules[text] = true
+		}
+	}
+	config := fmt.Sprintf("ConfigMap %s: ", b.w.Instance())
+	for _, text := range st.Config.Problems {
+		if modules[text] || strings.HasPrefix(text, config+"config "+values.GlobalKey) {
+			fail(text) // the last good one stays in force, so it is not what was asked for
+		} else {
+			warn(text) // such as the section of a module that is gone
+		}
+	}
+	for _, s := range st.Modules {
+		dropped := b.dropped(p, s)
+		for _, text := range dropped {
+			fail(fmt.Sprintf("module %s: %s", s.Name, text))
+		}
+		for _, text := range s.Problems {
+			if slices.Contains(dropped, text) {
+				continue
+			}
+			if !slices.Contains(st.Config.Problems, text) && !slices.ContainsFunc(p.Problems, func(p Problem) bool { return strings.HasSuffix(text, p.Error) }) {
+				warn(fmt.Sprintf("module %s: %s", s.Name, text))
+			}
+		}
+	}
+}
+
+// dropped are the fields that an install or upgrade of the plan loses, and whose templates are in the tree: there
+// they can be put right.
+func (b *Begun) dropped(p *Plan, s status.Module) (out []string) {
+	m := b.w.Generation().Modules[s.Name]
+	at := slices.IndexFunc(p.Modules, func(one Module) bool { return one.Name == s.Name })
+	if m == nil || m.Tree == nil || m.Tree.Chart == nil || at < 0 || p.Modules[at].Action != Install && p.Modules[at].Action != Upgrade {
+		return nil
+	}
+	for _, text := range s.Unknown {
+		if release.OfTheTree(m.Tree.Chart, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}

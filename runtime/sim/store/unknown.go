@@ -1,0 +1,74 @@
+package store
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// UnknownField is a field that the schema of a kind does not have.
+type UnknownField struct {
+	// Path is "spec.boxes[0].nmae".
+	Path string
+	// Beside are the names that the schema has there, sorted.
+	Beside []string
+}
+
+var (
+	unknownText = regexp.MustCompile(`^unknown field "(.+)"$`)
+	element     = regexp.MustCompile(`\[\d+\]`)
+)
+
+// UnknownFields are those that the server would drop from an object of a custom kind: of others, and of kinds that
+// are not served, nothing is said.
+func (s *Store) UnknownFields(obj map[string]any) (out []UnknownField) {
+	apiVersion, _ := obj["apiVersion"].(string)
+	name, _ := obj["kind"].(string)
+	found, served := s.KindOf(schema.FromAPIVersionAndKind(apiVersion, name))
+	if !served {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.unlock()
+	k := s.kind(found.GVR())
+	obj, err := copied(obj)
+	if err != nil || k == nil || k.crd == nil {
+		return nil
+	}
+	unknown, err := decodeCustom(k.crd, obj)
+	if err != nil {
+		return nil // what does not fit at all is refused when it is written
+	}
+	for _, text := range unknown {
+		if m := unknownText.FindStringSubmatch(text); m != nil {
+			out = append(out, UnknownField{m[1], beside(k.crd.structural, m[1])})
+		}
+	}
+	return out
+}
+
+// beside are the names of the fields of the object that a path leads into.
+func beside(at *structural.Structural, path string) []string {
+	names := strings.Split(element.ReplaceAllString(path, ""), ".")
+	for i, name := range names {
+		for at != nil && at.Items != nil {
+			at = at.Items
+		}
+		if at == nil {
+			return nil
+		}
+		if i == len(names)-1 {
+			break
+		}
+		next, ok := at.Properties[name]
+		if !ok {
+			return nil
+		}
+		at = &next
+	}
+	return slices.Sorted(maps.Keys(at.Properties))
+}
