@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"helm.sh/helm/v3/pkg/release"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -221,14 +222,19 @@ func TestOneWriter(t *testing.T) {
 // holder is who has the Lease, "" for nobody.
 func (f *fixture) holder() string {
 	f.t.Helper()
+	if h := f.lease().Spec.HolderIdentity; h != nil {
+		return *h
+	}
+	return ""
+}
+
+func (f *fixture) lease() *coordinationv1.Lease {
+	f.t.Helper()
 	lease, err := shared.Client.CoordinationV1().Leases(f.ns).Get(f.t.Context(), f.name, metav1.GetOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if h := lease.Spec.HolderIdentity; h != nil {
-		return *h
-	}
-	return ""
+	return lease
 }
 
 // freeLease does what time does after a crash: nobody holds the Lease any more.

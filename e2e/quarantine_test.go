@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/modules/status"
 )
@@ -42,6 +46,50 @@ hook(grind, on = [startup()], timeout = "10m")
 	f.write(map[string]string{"deadly/hooks/a.star": "hook(lambda ctx: values.set(\"text\", \"mended\"), name = \"a\", on = [startup()])\n"})
 	f.waitData("deadly", map[string]string{"text": "mended"})
 	f.waitState("deadly", status.ModuleReady)
+}
+
+// The process that follows knows of a hook during which two processes were killed, though each has another state
+// folder.
+func TestAHookThatKillsIsKnownToTheNextProcess(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, trees(mirror("healthy", on), mirror("deadly", on), probe(), map[string]string{
+		"deadly/hooks/a.star": `
+def grind(ctx):
+    big = "x" * (1 << 24)
+    for i in range(100000):
+        hash.sha256(big)
+
+hook(grind, on = [startup()], timeout = "10m")
+`,
+	}))
+	f.start()
+	for range 2 {
+		f.waitRevision(f.ns, "healthy", 1)
+		f.eventually("the Lease says that one hook runs, in this process", func() error {
+			var marks struct{ Running []string }
+			text := f.lease().Annotations["starling.dev/marks"]
+			if err := json.Unmarshal([]byte(text), &marks); err != nil || len(marks.Running) != 1 || f.holder() == "" {
+				return fmt.Errorf("it says %q", text)
+			}
+			return nil
+		})
+		f.process.Kill()
+		f.process = nil
+		nobody := []byte(`{"spec": {"holderIdentity": ""}}`) // as once it has run out
+		if _, err := shared.Client.CoordinationV1().Leases(f.ns).Patch(t.Context(), f.name, types.MergePatchType, nobody, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.start()
+		f.eventually("the next process holds the Lease", func() error {
+			if f.holder() == "" {
+				return errors.New("nobody does")
+			}
+			return nil
+		})
+	}
+	f.waitState("deadly", status.ModuleFailed, "quarantined: 2 times in a row", "annotation starling.dev/marks of the Lease")
+	f.waitReady()
+	noRelease(t, f.ns, "deadly")
 }
 
 // A file during whose load the process was killed twice in a row is not loaded a third time.

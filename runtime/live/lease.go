@@ -30,7 +30,7 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 	}
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
-		Client:     client,
+		Client:     &markedLeases{LeasesGetter: client, marks: d.marks, own: d.identity},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: d.identity},
 		Labels:     map[string]string{effect.InstanceLabel: effect.Instance{Namespace: d.o.Namespace, Name: d.o.Name}.Label()},
 	}

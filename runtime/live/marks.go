@@ -41,6 +41,10 @@ type Marks struct {
 	running map[string]*running // what is evaluated, or was, by mark
 	latest  map[string]string   // the mark that was begun last, by its name
 	unclean map[string]int      // earlier processes that ended so, by mark
+	// inherited are those that the Lease tells of: with this state folder or another one.
+	inherited map[string]int
+	hooks     map[string]bool // the marks of the hooks in force; nil: nobody knows them yet
+	ended     string          // the last holder of the Lease of this folder that has ended as it should
 	// alone is held by all that load, and by one that was there when a process ended
 	// alone: the next time it is known which of them it was.
 	alone sync.RWMutex
@@ -70,6 +74,9 @@ func OpenMarks(dir string) (*Marks, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
+	if ended, err := os.ReadFile(filepath.Join(m.dir, endedName)); err == nil {
+		m.ended = string(ended)
+	}
 	m.book.path = filepath.Join(m.dir, bookName)
 	left, err := readMarks(m.book.path) // by the last process
 	if err != nil {
@@ -96,7 +103,13 @@ func OpenMarks(dir string) (*Marks, error) {
 		}
 	}
 	for mark := range left {
-		if err := os.WriteFile(m.file(mark), []byte(strconv.Itoa(m.unclean[mark])), 0o600); err != nil {
+		// Whole or not at all: a process that is killed here must not lose the count.
+		next := m.file(mark) + ".new"
+		err := os.WriteFile(next, []byte(strconv.Itoa(m.unclean[mark])), 0o600)
+		if err == nil {
+			err = os.Rename(next, m.file(mark))
+		}
+		if err != nil {
 			return nil, fmt.Errorf("--state-dir: %w", err)
 		}
 	}
@@ -113,14 +126,21 @@ func (m *Marks) quarantined(what, digest string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mark := markOf(what, digest)
-	n := m.unclean[mark]
+	n, inherited := m.unclean[mark], m.inherited[mark]
 	if n > 0 { // it is still there; where that cannot be noted, it is forgotten early
 		_ = os.Chtimes(m.file(mark), time.Time{}, time.Now())
 	}
+	var by []string
 	if n >= quarantineAfter {
-		return fmt.Sprintf("quarantined: %d times in a row starling was killed while it ran; change it, or remove %s and restart", n, m.file(mark))
+		by = append(by, m.file(mark))
 	}
-	return ""
+	if inherited >= quarantineAfter {
+		by = append(by, "the annotation "+marksAnnotation+" of the Lease")
+	}
+	if by == nil {
+		return ""
+	}
+	return fmt.Sprintf("quarantined: %d times in a row starling was killed while it ran; change it, or remove %s and restart", max(n, inherited), strings.Join(by, " and "))
 }
 
 // barred is quarantined for a hook.
@@ -176,6 +196,9 @@ func (m *Marks) end(what, digest string, succeeded bool) error {
 	}
 	if r.times <= 0 && r.gone {
 		m.drop(mark, r)
+	}
+	if succeeded {
+		delete(m.inherited, mark)
 	}
 	if succeeded && m.unclean[mark] > 0 {
 		delete(m.unclean, mark)
@@ -272,6 +295,7 @@ func (m *Marks) use(gen *generation.Generation) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.hooks = stay
 	for mark, r := range m.running {
 		if stay[mark] {
 			continue

@@ -290,7 +290,9 @@ func TestTheEngineHearsOfMessagesThatAreKept(t *testing.T) {
 		if _, problems := p.box.state("web"); len(problems) != 2 || problems[1] != "messages that wait are lost when this process ends (1 of the module): no more than 64 KiB of a module's are kept" {
 			t.Errorf("problems: %q", problems)
 		}
+		p.mu.Lock()
 		down, p.done = false, nil
+		p.mu.Unlock()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		p.want("done", p.done, []string{"web k 2"})

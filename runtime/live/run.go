@@ -221,7 +221,7 @@ func (d *Driver) stop(grace time.Duration) (clean bool) {
 	if _, hung := d.pulse.hung(); hung {
 		d.marks.Stay() // they say at what
 	}
-	if err := d.marks.Clear(); err != nil {
+	if err := errors.Join(d.marks.Clear(), d.marks.End(d.identity)); err != nil {
 		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
 	}
 	return clean

@@ -1,0 +1,161 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+// The Lease carries marks from one process to the next, which may have another state folder: those of hooks
+// that are under way as it is renewed. A renewal is written anyway, so this costs no request; a run that takes
+// the process with it between two renewals is known by the state folder alone.
+
+// marksAnnotation is where a Lease carries them.
+const marksAnnotation = "starling.dev/marks"
+
+// maxCarried is how many marks of each kind a Lease carries.
+const maxCarried = 64
+
+// leaseMarks is what a Lease carries.
+type leaseMarks struct {
+	// Running are the marks that were under way at the last renewal.
+	Running []string `json:"running,omitempty"`
+	// Unclean is how many processes have ended uncleanly with a mark under way.
+	Unclean map[string]int `json:"unclean,omitempty"`
+}
+
+// readLeaseMarks reads an annotation. One that is broken says nothing.
+func readLeaseMarks(text string) (l leaseMarks) {
+	_ = json.Unmarshal([]byte(text), &l)
+	return l
+}
+
+// inherit takes in what the Lease of the last holder says. One that has given it back has left nothing under way.
+func (m *Marks) inherit(text, holder string) {
+	left := readLeaseMarks(text)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.inherited = map[string]int{}
+	maps.Copy(m.inherited, left.Unclean)
+	if holder != "" && holder == m.ended {
+		return
+	}
+	for _, mark := range left.Running {
+		m.inherited[mark]++
+	}
+}
+
+// endedName is the file with the name of the last holder of the Lease that has lost it and has ended as it
+// should, with this state folder: the API server may have been away.
+const endedName = "ended"
+
+// End notes that this process ends as it should, though it cannot say so in the Lease.
+func (m *Marks) End(holder string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stay {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(m.dir, endedName), []byte(holder), 0o600)
+}
+
+// keep has those counts go that somebody has taken out of the Lease of this process.
+func (m *Marks) keep(text string) {
+	left := readLeaseMarks(text)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.inherited, func(mark string, _ int) bool { return left.Unclean[mark] == 0 })
+}
+
+// carry is what the Lease carries from now on, "" for nothing. Counts of hooks that are not there any more go.
+func (m *Marks) carry() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var l leaseMarks
+	for mark, r := range m.running {
+		if m.hooks[mark] && r.times > r.waiting {
+			l.Running = append(l.Running, mark)
+		}
+	}
+	slices.Sort(l.Running)
+	l.Running = l.Running[:min(len(l.Running), maxCarried)]
+	for _, mark := range slices.Sorted(maps.Keys(m.inherited)) {
+		if m.hooks == nil || m.hooks[mark] {
+			if l.Unclean == nil {
+				l.Unclean = map[string]int{}
+			}
+			if len(l.Unclean) < maxCarried {
+				l.Unclean[mark] = m.inherited[mark]
+			}
+		}
+	}
+	if l.Running == nil && l.Unclean == nil {
+		return ""
+	}
+	text, _ := json.Marshal(l) // texts and numbers
+	return string(text)
+}
+
+// markedLeases are Leases that carry marks. The Lease is asked for by one goroutine at a time.
+type markedLeases struct {
+	coordination.LeasesGetter
+	marks *Marks
+	own   string // the name of this process as a holder
+	// met is set by a look at the Lease, until the next write of it: what it has carried then.
+	met *metMarks
+}
+
+type metMarks struct {
+	text, holder string
+}
+
+// Leases are those of a namespace.
+func (l *markedLeases) Leases(namespace string) coordination.LeaseInterface {
+	return &markedLease{LeaseInterface: l.LeasesGetter.Leases(namespace), of: l}
+}
+
+type markedLease struct {
+	coordination.LeaseInterface
+	of *markedLeases
+}
+
+// Get reads the Lease.
+func (l *markedLease) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
+	lease, err := l.LeaseInterface.Get(ctx, name, o)
+	switch {
+	case err == nil:
+		l.of.met = &metMarks{text: lease.Annotations[marksAnnotation]}
+		if holder := lease.Spec.HolderIdentity; holder != nil {
+			l.of.met.holder = *holder
+		}
+	case apierrors.IsNotFound(err):
+		l.of.met = nil
+	}
+	return lease, err
+}
+
+// Update writes the Lease. A write that takes it over takes in what it has carried.
+func (l *markedLease) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	switch met := l.of.met; {
+	case met == nil:
+	case met.holder == l.of.own:
+		l.of.marks.keep(met.text)
+	default:
+		l.of.marks.inherit(met.text, met.holder)
+	}
+	l.of.met = nil
+	lease = lease.DeepCopy()
+	delete(lease.Annotations, marksAnnotation)
+	if text := l.of.marks.carry(); text != "" {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, marksAnnotation, text)
+	}
+	return l.LeaseInterface.Update(ctx, lease, o)
+}

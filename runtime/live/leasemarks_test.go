@@ -1,0 +1,114 @@
+package live
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// follow is a process with a new state folder, which takes a Lease over that its last holder has left so.
+func follow(t *testing.T, lease string) *Marks {
+	t.Helper()
+	m := open(t, t.TempDir())
+	m.inherit(lease, "other")
+	if got := m.carry(); readLeaseMarks(lease).Running == nil && got != lease {
+		t.Errorf("the Lease carries %s on, and has carried %s", got, lease)
+	}
+	web := &generation.Module{Name: "web"}
+	for _, id := range []string{"web/a", "web/b"} {
+		web.Hooks = append(web.Hooks, &generation.Hook{HookDecl: &builtins.HookDecl{ID: id}, ID: id, Digest: "code"})
+	}
+	m.use(&generation.Generation{Names: []string{"web"}, Modules: map[string]*generation.Module{"web": web}})
+	return m
+}
+
+// A hook during which two processes have ended is known to the third one, which has nothing of their folders.
+func TestTheLeaseTellsOfAHookThatKills(t *testing.T) {
+	lease := ""
+	for range quarantineAfter {
+		m := follow(t, lease)
+		if why := m.quarantined("web/a", "code"); why != "" {
+			t.Fatalf("too early: %s", why)
+		}
+		for _, what := range []string{"web/a", "web/b", "the filter of web/a#cms"} {
+			if err := m.begin(what, "code"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.end("web/b", "code", false); err != nil {
+			t.Fatal(err)
+		}
+		lease = m.carry() // and the process is gone
+	}
+	m := follow(t, lease)
+	if why := m.quarantined("web/a", "code"); why != "quarantined: 2 times in a row starling was killed while it ran; change it, or remove the annotation starling.dev/marks of the Lease and restart" {
+		t.Errorf("got %q", why)
+	}
+	for _, what := range []string{"web/b", "the filter of web/a#cms"} {
+		if why := m.quarantined(what, "code"); why != "" {
+			t.Errorf("%s: %s", what, why)
+		}
+	}
+	if why := m.quarantined("web/a", "other code"); why != "" {
+		t.Errorf("a changed hook: %s", why)
+	}
+	// It stays so, until somebody takes it out of the Lease.
+	if m = follow(t, m.carry()); m.quarantined("web/a", "code") == "" {
+		t.Error("a restart ends it")
+	}
+	m.keep(m.carry())
+	if m.quarantined("web/a", "code") == "" {
+		t.Error("a look at the Lease ends it")
+	}
+	if m.keep(""); m.carry() != "" {
+		t.Errorf("the Lease carries %s", m.carry())
+	}
+}
+
+// A hook that has ended well in between has nothing against it, nor has one whose process has ended as it should.
+func TestTheLeaseForgets(t *testing.T) {
+	m := follow(t, "")
+	run := func(m *Marks) string {
+		t.Helper()
+		if err := m.begin("web/a", "code"); err != nil {
+			t.Fatal(err)
+		}
+		return m.carry()
+	}
+	lease := run(m)
+	m = follow(t, lease)
+	run(m)
+	if err := m.end("web/a", "code", true); err != nil || m.carry() != "" {
+		t.Errorf("the Lease carries %q (%v)", m.carry(), err)
+	}
+
+	// A process that has lost its Lease, and ends as it should.
+	m = follow(t, lease)
+	lease = run(m)
+	if err := m.Clear(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.End("first"); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, strings.TrimSuffix(m.dir, "/runs"))
+	if again.inherit(lease, "first"); again.quarantined("web/a", "code") != "" {
+		t.Error("a process that has ended as it should counts")
+	}
+	if again.inherit(lease, "other"); again.quarantined("web/a", "code") == "" {
+		t.Error("another process does not count")
+	}
+	// One in which something hangs does not end as it should.
+	m.Stay()
+	if err := m.End("second"); err != nil || open(t, strings.TrimSuffix(m.dir, "/runs")).ended != "first" {
+		t.Error("a process that hangs has ended as it should")
+	}
+
+	for _, broken := range []string{"x", "[]", "{\"running\":1}"} {
+		if m.inherit(broken, "other"); len(m.inherited) > 0 {
+			t.Errorf("%s counts: %v", broken, m.inherited)
+		}
+	}
+}
