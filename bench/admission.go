@@ -104,16 +104,21 @@ func measureAdmission(ctx context.Context, b *bench) error {
 			TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 1,
 		}}
 	}
-	names := []string{sideHook, sideWebhook}
+	names, used := []string{sideHook, sideWebhook}, map[string]time.Duration{}
+	processes := map[string]*process{sideHook: s.process, sideWebhook: p}
 	for round := range rounds + 1 {
 		for turn := range names {
-			side := sides[names[(round+turn)%2]]
+			name := names[(round+turn)%2]
+			side := sides[name]
+			before, _ := processes[name].cpu() // 0 where the system does not tell
 			took, err := askAll(ctx, clients, side.url, body, each)
 			if err != nil {
 				return err
 			}
 			if round > 0 { // the first one makes the connections
 				side.took = append(side.took, took...)
+				after, _ := processes[name].cpu()
+				used[name] += after - before
 			}
 		}
 	}
@@ -127,6 +132,10 @@ func measureAdmission(ctx context.Context, b *bench) error {
 			what:     fmt.Sprintf("admission, %d at once, %s of %d", askers, at.name, len(sides[sideHook].took)),
 			starling: millis(hook), bare: millis(bare), ratio: times(ratio), aim: verdict(fmt.Sprintf("≤ %.1f×", aim), ratio <= aim),
 		})
+	}
+	if hook, bare := used[sideHook], used[sideWebhook]; bare > 0 {
+		reviews := time.Duration(len(sides[sideHook].took))
+		b.table.add(row{what: "… processor time of a review", starling: micros(hook / reviews), bare: micros(bare / reviews), ratio: times(float64(hook) / float64(bare))})
 	}
 	if err := errors.Join(s.stop(), p.stop()); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"net"
@@ -213,5 +214,40 @@ func TestRelayNotesRequests(t *testing.T) {
 	}
 	if again := r.take(); len(again) != 0 {
 		t.Errorf("noted twice: %q", again)
+	}
+}
+
+// Played objects are served as the API server serves a watch: all of them, a bookmark, then each change.
+func TestPlayedObjects(t *testing.T) {
+	p := &played{path: "/api/v1/namespaces", apiVersion: "v1", kind: "Namespace", name: "team", count: 3}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if !p.serves(w, req) {
+			w.WriteHeader(http.StatusTeapot)
+		}
+	}))
+	defer server.Close()
+	defer server.CloseClientConnections()
+	if resp, err := http.Get(server.URL + "/api/v1/nodes"); err != nil || resp.StatusCode != http.StatusTeapot {
+		t.Errorf("another path: %v, %v", resp, err)
+	}
+	resp, err := http.Get(server.URL + p.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := io.ReadAll(resp.Body); strings.Count(string(list), `"uid":"played-team-`) != 3 {
+		t.Errorf("the list is %s", list)
+	}
+	stream, err := http.Get(server.URL + p.path + "?watch=true&sendInitialEvents=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(stream.Body)
+	for _, want := range []string{`"type":"ADDED"`, `"type":"ADDED"`, `"type":"ADDED"`, `"k8s.io/initial-events-end":"true"`, `"resourceVersion":"1000000001"`} {
+		if strings.Contains(want, "1000000001") {
+			p.change(2)
+		}
+		if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, want) {
+			t.Errorf("%s, %v; want %s", line, err, want)
+		}
 	}
 }

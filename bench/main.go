@@ -57,6 +57,7 @@ func sections() []section {
 		{"charts", measureCharts, true},
 		{"thousand", measureThousand, false},
 		{"global", measureGlobal, false},
+		{"scale", measureScale, false},
 		{"controllers", measureOwners, false},
 	}
 }

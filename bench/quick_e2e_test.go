@@ -35,11 +35,15 @@ func TestQuick(t *testing.T) {
 		"… restart, requests that are no lists", "… at rest for 3 s, requests")
 }
 
-// The same for long ways to the API server. It takes three minutes, which make e2e spares.
+// The same for long ways to the API server, and for what one process carries. It takes four minutes, which make e2e
+// spares.
 func TestQuickFar(t *testing.T) {
-	measure(t, "distance",
+	measure(t, "distance,scale",
 		"10 ms away: one event, p50", "10 ms away: burst of", "10 ms away: for_each over", "10 ms away: for_each with values and state",
-		"10 ms away: 10 modules of 4 objects", "10 ms away: k8s.apply_set of 200 members, all new", "… one changed, requests")
+		"10 ms away: 10 modules of 4 objects", "10 ms away: k8s.apply_set of 200 members, all new", "… one changed, requests",
+		"one module without a hook, processor time of the start", "… requests meanwhile but those for the Lease", "… at rest for 1 s",
+		"1000 watched objects of 1 KiB in one snapshot", "for_each over 1000 watched objects", "… processor time of one event and its run",
+		"for_each over 100 namespaces", "for_each with state of 100 keys", "for_each with values and state of 100 keys", "20 hooks of 2 modules")
 }
 
 // measure runs sections, and wants these rows with numbers.

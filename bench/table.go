@@ -41,6 +41,8 @@ func times(r float64) string { return fmt.Sprintf("%.2f×", r) }
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
 
+func micros(d time.Duration) string { return fmt.Sprintf("%.0f µs", float64(d)/1e3) }
+
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
