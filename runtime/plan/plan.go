@@ -214,6 +214,10 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 		p.Modules = append(p.Modules, out)
 	}
 	for _, ref := range refs {
+		if gen := w.Generation(); gen.Elsewhere[ref.Module] {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("%s: its release %s in %s is given back, and stays as it is", gen.NotHere(ref.Module), ref.Name, ref.Namespace))
+			continue
+		}
 		// Its module is gone, or its release has another name or namespace now. After an
 		// uninstall, or once the new one is there, so is the release.
 		state := status.Module{Name: ref.Module, State: status.ModuleOff, Reason: "no longer in the tree"}

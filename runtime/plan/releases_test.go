@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim"
 )
@@ -54,6 +55,16 @@ func TestReleases(t *testing.T) {
 		{
 			name: "gone from the tree", files: map[string]string{"else/module.star": "module()\n"},
 			want: []string{"- module web: uninstall release web in web  # no longer in the tree", "- v1 ConfigMap web/nodes"},
+		},
+		{
+			name: "of another instance now",
+			change: func(w *sim.World) {
+				g := load(t, map[string]string{"else/module.star": "module()\n"})
+				g.Tree.Selector, _ = tree.ParseSelector("name=else")
+				g.Elsewhere = map[string]bool{"web": true}
+				w.Use(g)
+			},
+			want: []string{"! warning: module web is not one of --modules-selector name=else, so another instance has it: its release web in web is given back, and stays as it is", "No changes"},
 		},
 		{
 			name: "taken over from helm", before: helmOnly, files: web(map[string]string{"web/module.star": strings.Replace(webModule, "module(", "module(adopt = True, ", 1), "web/values.yaml": "color: green\n"}),
