@@ -157,12 +157,12 @@ func TestReloadOfABrokenModule(t *testing.T) {
 	f.waitData("web", map[string]string{"text": "good 1"})
 
 	v.swap(map[string]string{"web/hooks/a.star": "def seen(ctx)\n", "shop/values.yaml": "text: other\n"})
-	f.waitReloadFailed("module web: web/hooks/a.star:2:1")
+	f.waitReloadFailed("module web: web/hooks/a.star:1:14")
 	out, err := f.process.Command(t.Context(), "get", "modules")
-	if err != nil || !strings.Contains(out, "note: the module tree is not in force as it is now, generation 2 is: module web: web/hooks/a.star:2:1") {
+	if err != nil || !strings.Contains(out, "note: the module tree is not in force as it is now, generation 2 is: module web: web/hooks/a.star:1:14") {
 		t.Errorf("starling get modules says\n%s%v", out, err)
 	}
-	f.waitEvent("Deployment", d.Name, "ReloadFailed", "web/hooks/a.star:2:1")
+	f.waitEvent("Deployment", d.Name, "ReloadFailed", "web/hooks/a.star:1:14")
 	f.touch("another", "x")
 	f.waitData("web", map[string]string{"text": "good 2"})
 	f.waitData("shop", map[string]string{"text": "other"})
