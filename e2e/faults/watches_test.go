@@ -26,7 +26,7 @@ func (w *world) rounds(faults ...proxy.Fault) (unseen time.Duration) {
 			w.changes(10)
 			unseen = max(unseen, w.stamp())
 		}
-		shared.Compact(w.t)
+		w.cluster.Compact(w.t)
 		w.changes(5)
 		healed = max(healed, w.settle())
 	}
@@ -51,7 +51,7 @@ func TestConnectionsThatAreHalfOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	line, kube := cluster.NewLine(t, w.kube)
-	w.kube = kube
+	w.replicas[0].kube = kube
 	w.begin()
 	var unseen time.Duration
 	for range rounds {
@@ -62,8 +62,8 @@ func TestConnectionsThatAreHalfOpen(t *testing.T) {
 		line.Mend()
 	}
 	t.Logf("%d rounds: a change was unseen for %s at most", rounds, unseen.Round(time.Millisecond))
-	if long && (unseen > mostUnseen || w.starts > 1) {
-		t.Errorf("a change was unseen for %s, Starling was started %d times", unseen, w.starts)
+	if long && (unseen > mostUnseen || w.starts() > 1) {
+		t.Errorf("a change was unseen for %s, Starling was started %d times", unseen, w.starts())
 	}
 }
 

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,6 +44,16 @@ func (w *world) secrets() map[string][]string {
 
 // whole says what is not as it should be.
 func (w *world) whole() error {
+	for _, check := range w.checks {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mirrored says which input is not where the hook of [tree] has to write it.
+func (w *world) mirrored() error {
 	if out := w.data("out"); !maps.Equal(out, w.inputs) {
 		return fmt.Errorf("out holds %v, want %v", out, w.inputs)
 	}
@@ -55,9 +64,11 @@ func (w *world) whole() error {
 	if chart, want := w.data("chart")["text"], strings.Join(lines, ","); chart != want {
 		return fmt.Errorf("the chart shows %q, want %q", chart, want)
 	}
-	if err := errors.Join(w.children(), w.releases()); err != nil {
-		return err
-	}
+	return nil
+}
+
+// calm says which module or hook is not ready.
+func (w *world) calm() error {
 	st, err := w.status()
 	if err != nil {
 		return err
@@ -82,14 +93,14 @@ func (w *world) children() error {
 		want["Secret "+name+"-key"], want["ConfigMap "+name+"-n"] = "", fmt.Sprint(n)
 	}
 	labelled := metav1.ListOptions{LabelSelector: "shop"}
-	cms, err := shared.Client.CoreV1().ConfigMaps(w.ns).List(w.t.Context(), labelled)
+	cms, err := w.cluster.Client.CoreV1().ConfigMaps(w.ns).List(w.t.Context(), labelled)
 	if err != nil {
 		return err
 	}
 	for _, cm := range cms.Items {
 		have["ConfigMap "+cm.Name] = cm.Data["n"]
 	}
-	secrets, err := shared.Client.CoreV1().Secrets(w.ns).List(w.t.Context(), labelled)
+	secrets, err := w.cluster.Client.CoreV1().Secrets(w.ns).List(w.t.Context(), labelled)
 	if err != nil {
 		return err
 	}
@@ -102,7 +113,7 @@ func (w *world) children() error {
 	if !maps.Equal(have, want) {
 		return fmt.Errorf("the shops have %v, want %v", have, want)
 	}
-	shops, err := shared.Dynamic.Resource(w.shop()).Namespace(w.ns).List(w.t.Context(), metav1.ListOptions{})
+	shops, err := w.cluster.Dynamic.Resource(w.shop()).Namespace(w.ns).List(w.t.Context(), metav1.ListOptions{})
 	if len(w.shops)+len(w.closed) == 0 && apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -127,21 +138,24 @@ func (w *world) children() error {
 
 // releases says which revision is on its way, or whether the last one is not deployed.
 func (w *world) releases() error {
-	records, err := shared.Client.CoreV1().Secrets(w.ns).List(w.t.Context(), metav1.ListOptions{LabelSelector: "owner=helm,name=mirror"})
+	records, err := w.cluster.Client.CoreV1().Secrets(w.ns).List(w.t.Context(), metav1.ListOptions{LabelSelector: "owner=helm"})
 	if err != nil {
 		return err
 	}
-	deployed := 0
+	deployed := map[string]int{} // revisions by release
 	for _, r := range records.Items {
-		switch s := r.Labels["status"]; {
-		case strings.HasPrefix(s, "pending"):
-			return fmt.Errorf("revision %s is %s", r.Labels["version"], s)
-		case s == "deployed":
-			deployed++
+		name := r.Labels["name"]
+		switch deployed[name] += 0; r.Labels["status"] {
+		case "deployed":
+			deployed[name]++
+		case "pending-install", "pending-upgrade", "pending-rollback", "uninstalling":
+			return fmt.Errorf("revision %s of %s is %s", r.Labels["version"], name, r.Labels["status"])
 		}
 	}
-	if deployed != 1 {
-		return fmt.Errorf("%d revisions of %d are deployed", deployed, len(records.Items))
+	for name, n := range deployed {
+		if n != 1 {
+			return fmt.Errorf("of %s %d revisions are deployed", name, n)
+		}
 	}
 	return nil
 }
