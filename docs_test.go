@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -294,14 +293,14 @@ func TestEachRowOfFromPagesHasAProofOrAReason(t *testing.T) {
 	}
 }
 
-// Each feature that a user of shell-operator or addon-operator may miss has a row in one of the two pages: its
-// first two cells hold the words that testdata/features.txt names.
+// Each feature that a user of shell-operator or addon-operator may miss has its row in one of the two pages, with
+// tests or a reason: the first cell is what testdata/features.txt says, or no other one holds these words.
 func TestEachFeatureHasARow(t *testing.T) {
-	var rows []string
+	answers := map[string]string{} // by first cell
 	for _, page := range []string{"docs/hooks.md", "docs/from-addon-operator.md"} {
 		for line := range strings.Lines(read(t, page)) {
-			if cells := strings.SplitN(strings.ReplaceAll(line, `\|`, "/"), "|", 4); len(cells) == 4 && !strings.HasPrefix(line, "|---") {
-				rows = append(rows, cells[1]+"|"+cells[2])
+			if cells := strings.Split(strings.ReplaceAll(line, `\|`, "/"), "|"); len(cells) == 5 && !strings.HasPrefix(line, "|---") {
+				answers[strings.TrimSpace(cells[1])] = strings.TrimSpace(cells[3])
 			}
 		}
 	}
@@ -315,8 +314,21 @@ func TestEachFeatureHasARow(t *testing.T) {
 		cells := strings.Split(line, "\t")
 		if len(cells) != 3 || cells[2] == "" {
 			t.Errorf("testdata/features.txt: %q: want a part, a feature and words of its row, with tabs between them", line)
-		} else if !slices.ContainsFunc(rows, func(row string) bool { return strings.Contains(row, cells[2]) }) {
-			t.Errorf("%s %s: no row of docs/hooks.md or docs/from-addon-operator.md holds %q", cells[0], cells[1], cells[2])
+			continue
+		}
+		var rows []string
+		for first := range answers {
+			if strings.Contains(first, cells[2]) {
+				rows = append(rows, first)
+			}
+		}
+		if answers[cells[2]] != "" {
+			rows = []string{cells[2]}
+		}
+		if len(rows) != 1 {
+			t.Errorf("%s %s: the feature of one row of docs/hooks.md and docs/from-addon-operator.md has to hold %q, of these do: %q", cells[0], cells[1], cells[2], rows)
+		} else if answer := answers[rows[0]]; !strings.Contains(answer, "`Test") && !strings.HasPrefix(answer, "not, because ") {
+			t.Errorf("%s %s: the row %q has neither tests nor a reason", cells[0], cells[1], rows[0])
 		}
 	}
 	if features < 454 {

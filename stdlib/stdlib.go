@@ -7,5 +7,5 @@ import "embed"
 // FS holds the library's files at its root; their tests, which `starling test` runs,
 // stay outside.
 //
-//go:embed certs.star k8s.star testing.star
+//go:embed certs.star k8s.star sigv4.star testing.star
 var FS embed.FS

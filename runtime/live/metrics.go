@@ -130,7 +130,7 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m.spans = counter("starling_spans_total", "Spans for the collector of --traces-endpoint: sent, dropped because too many waited, failed because the collector did not take them.", "outcome")
 	m.logs = &logBudgets{all: map[string]*logBudget{}, dropped: counter("starling_log_lines_dropped_total", "Log lines of hooks that were left out, because their module logs too much.", "module")}
 	m.releasing = histogram("starling_release_seconds", "Time that Helm took, by what it did.",
-		[]float64{.03, .1, .3, 1, 3, 10, 30, 100, 300, 1000}, "action")
+		[]float64{.03, .1, .3, 1, 3, 10, 30, 100, 300, 1000}, "module", "action")
 	for _, c := range append(m.own, m.hooks) {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
@@ -272,7 +272,7 @@ func (m *Metrics) released(module, action string, took time.Duration, err error)
 		action = "failed"
 	}
 	m.releases.WithLabelValues(module, action).Inc()
-	m.releasing.WithLabelValues(action).Observe(took.Seconds())
+	m.releasing.WithLabelValues(module, action).Observe(took.Seconds())
 }
 
 // gone takes away the series of a hook that is not in the tree any more, or with an empty
