@@ -161,13 +161,13 @@ type replica struct {
 	line  *cluster.Line
 }
 
-// another starts one more process of the instance of f, whose Lease runs out after 8 seconds.
+// another starts one more process of the instance of f.
 func (f *fixture) another(n int) replica {
 	f.t.Helper()
 	r := replica{fixture: &fixture{t: f.t, ns: f.ns, name: f.name, modules: f.t.TempDir()}, whose: fmt.Sprint("process-", n)}
 	r.line, r.kube = cluster.NewLine(f.t, f.kube)
 	r.write(working(r.whose))
-	r.start("--lease-duration=8s", "--lease-renew=4s", "--lease-retry=1s")
+	r.start()
 	f.t.Cleanup(func() {
 		if r.process.Alive() { // frozen, it does not hear that it shall end
 			_ = syscall.Kill(r.process.PID(), syscall.SIGCONT)

@@ -10,10 +10,10 @@ import (
 )
 
 // liveness says after how many seconds without a byte a connection is asked whether it lives, and how many it
-// has to answer. A connection that has died, and of which nobody was told, is then closed after 8 seconds, and
+// has to answer. A connection that has died, and of which nobody was told, is then closed after 5 seconds, and
 // the Lease renewed on a new one. With client-go's times, 30 and 15, the Lease is lost first: requests wait on
 // the dead connection, and so do their repetitions. client-go reads them from the environment alone.
-var liveness = [][2]string{{"HTTP2_READ_IDLE_TIMEOUT_SECONDS", "3"}, {"HTTP2_PING_TIMEOUT_SECONDS", "5"}}
+var liveness = [][2]string{{"HTTP2_READ_IDLE_TIMEOUT_SECONDS", "2"}, {"HTTP2_PING_TIMEOUT_SECONDS", "3"}}
 
 // askConnections has connections that are made from now on be asked whether they live.
 func askConnections() (err error) {

@@ -105,7 +105,7 @@ func TestAConnectionThatHangs(t *testing.T) {
 }
 
 // A connection on which nothing arrives any more is closed before the Lease is lost, and so a watch on it ends. It
-// takes some 8 seconds; with client-go's times it took 45.
+// takes some 5 seconds; with client-go's times it took 45.
 func TestAConnectionThatHasDied(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -117,8 +117,9 @@ type Driver struct {
 	begun bool
 	// answering: the engine says who answers reviews, or one before it has said so.
 	answering atomic.Bool
-	// freed says that nobody holds the Lease.
+	// freed says that nobody holds the Lease, as sight has it.
 	freed chan struct{}
+	sight *leaseSight
 	// stayed is how ready this process has been, and is therefore still.
 	stayed readiness
 	// outgoing are the watches of the engine that stood by, until the one that leads has its own.
@@ -199,6 +200,12 @@ func New(o Options) (*Driver, error) {
 		done:      make(chan struct{}),
 	}
 	d.engine = d.leading
+	d.sight = &leaseSight{free: func() {
+		select {
+		case d.freed <- struct{}{}:
+		default:
+		}
+	}}
 	d.findAddresses()
 	var once sync.Once
 	d.lose = func(err error) { once.Do(func() { d.loseNow(err) }) }

@@ -17,9 +17,10 @@ type LeaseTimes struct {
 	Retry time.Duration
 }
 
-// DefaultLeaseTimes are those of Kubernetes' own controllers.
+// DefaultLeaseTimes have a process that has crashed be followed within ten seconds. A connection that has died is
+// noticed within Renew, see package cluster.
 func DefaultLeaseTimes() LeaseTimes {
-	return LeaseTimes{Duration: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second}
+	return LeaseTimes{Duration: 9 * time.Second, Renew: 6 * time.Second, Retry: time.Second}
 }
 
 // leastGrace is the least time to stop in, after the Lease is lost.

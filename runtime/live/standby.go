@@ -41,24 +41,6 @@ func (d *Driver) standBy() {
 	})
 }
 
-// lookAtLease notes who holds the Lease, and has it asked for when it is free.
-func (d *Driver) lookAtLease() {
-	name := ""
-	for _, v := range d.watches.Snapshot(leaseWatch) {
-		if o, is := v.(*object.Object); is {
-			spec, _ := o.Map()["spec"].(map[string]any)
-			name, _ = spec["holderIdentity"].(string)
-		}
-	}
-	if d.holder.sees(name); name != "" {
-		return
-	}
-	select {
-	case d.freed <- struct{}{}:
-	default:
-	}
-}
-
 // takeOver has the engine work that leads. Inputs that wait for the one before it say nothing to this
 // one: it knows no watch and no action of it. The user's config is read anew.
 func (d *Driver) takeOver() {
