@@ -134,7 +134,12 @@ func TestCommandsInDocsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	help := map[string]string{}
+	help, program := map[string]string{}, filepath.Join(t.TempDir(), "starling")
+	build := exec.Command("go", "build", "-o", program, "./cmd/starling")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make builds it: it need not be compiled twice
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	for _, b := range blocks(t) {
 		if b.language != "sh" {
 			continue
@@ -153,8 +158,8 @@ func TestCommandsInDocsExist(t *testing.T) {
 					}
 				}
 			}
-			switch program := words[0]; {
-			case program == "make":
+			switch name := words[0]; {
+			case name == "make":
 				for _, target := range words[1:] {
 					target, _, set := strings.Cut(target, "=")
 					if set { // a variable
@@ -167,7 +172,7 @@ func TestCommandsInDocsExist(t *testing.T) {
 						fail("target " + target)
 					}
 				}
-			case program == "go" && len(words) > 2:
+			case name == "go" && len(words) > 2:
 				for _, word := range words[2:] {
 					if folder := strings.TrimSuffix(word, "/..."); strings.HasPrefix(word, "./") {
 						if _, err := os.Stat(folder); err != nil {
@@ -175,25 +180,22 @@ func TestCommandsInDocsExist(t *testing.T) {
 						}
 					}
 				}
-			case strings.HasSuffix(program, "starling") && len(words) > 1:
-				checkFlags(t, help, words[1:], fail)
+			case strings.HasSuffix(name, "starling") && len(words) > 1:
+				checkFlags(t, program, help, words[1:], fail)
 			}
 		}
 	}
 }
 
 // checkFlags looks the flags of a starling command up in its help.
-func checkFlags(t *testing.T, help map[string]string, words []string, fail func(string)) {
+func checkFlags(t *testing.T, program string, help map[string]string, words []string, fail func(string)) {
 	t.Helper()
 	command := words[0]
 	if (command == "get" || command == "explain") && len(words) > 1 {
 		command += " " + words[1]
 	}
 	if help[command] == "" {
-		args := append([]string{"run", "./cmd/starling"}, strings.Fields(command)...)
-		cmd := exec.Command("go", append(args, "--help")...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make builds it: it need not be compiled twice
-		out, err := cmd.CombinedOutput()
+		out, err := exec.Command(program, append(strings.Fields(command), "--help")...).CombinedOutput()
 		if err != nil {
 			fail("command " + command)
 			return

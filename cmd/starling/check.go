@@ -49,6 +49,7 @@ Errors make the exit code 1; warnings do with --strict; notes never do.`,
 	linksFlag(cmd.Flags(), &f.links)
 	addSelectorFlag(cmd.Flags(), &f.selector)
 	cmd.Flags().StringVar(&f.openapi, "openapi", "", "`file` with what a cluster serves, from kubectl get --raw /openapi/v2: kinds are looked up there")
+	treeFlag(cmd, false)
 	return cmd
 }
 

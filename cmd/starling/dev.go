@@ -62,6 +62,7 @@ what is in it besides. No real cluster is asked. Ctrl-C ends it.`,
 	fs.StringArrayVar(&f.http, "http", nil, "`HOST=FILE`: what the host answers http.get with; others give no answer")
 	f.instance.addNames(fs)
 	f.env.addFlags(fs)
+	treeFlag(cmd, false)
 	return cmd
 }
 

@@ -35,10 +35,10 @@ type explainFlags struct {
 func newExplainValuesCommand() *cobra.Command {
 	f := &explainFlags{}
 	cmd := &cobra.Command{
-		Use:   "values MODULE [PATH]",
+		Use:   "values [TREE] MODULE [PATH]",
 		Short: "Say of each value which layer gave it: file and line, or hook and run",
 		Long: `Asks the starling that runs on this machine, through its local socket, of the values
-of a module, or of those of the global hooks: global. With --modules it asks nobody:
+of a module, or of those of the global hooks: global. With TREE it asks nobody:
 the hooks of the tree run in a simulated cluster, which is empty but for --filename,
 or, with --live, the real one, which is only read. There the module is on, whatever
 switches it.
@@ -48,7 +48,7 @@ that names a single value shows what it overrides, too. Secrets that hooks have 
 are ***.`,
 		Example: `  starling explain values ingress-nginx
   starling explain values ingress-nginx controller.replicas
-  starling explain values hello --modules examples/quickstart -o yaml`,
+  starling explain values examples/quickstart hello -o yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
 				return errors.New("starling explain values takes a module, or global, and perhaps a path, as in: starling explain values hello replicas")
@@ -66,6 +66,7 @@ are ***.`,
 		},
 	}
 	f.addFlags(cmd)
+	treeFirst(cmd, &f.world.modules, 1, 2)
 	return cmd
 }
 
@@ -135,7 +136,7 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 	}
 	x, err := client.Explain(ctx, module)
 	if errors.Is(err, admin.ErrNotRunning) {
-		return x, fmt.Errorf("%w; or look at a tree without it: starling explain values %s --modules FOLDER", f.world.instance.notRunning(), module)
+		return x, fmt.Errorf("%w; or look at a tree without it: starling explain values FOLDER %s", f.world.instance.notRunning(), module)
 	}
 	if err != nil {
 		return x, err
@@ -148,7 +149,7 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 // client asks the running instance.
 func (f *explainFlags) client() (*admin.Client, error) {
 	if w := &f.world; w.config != "" || len(w.files) > 0 || w.live || w.access != (access{}) {
-		return nil, errors.New("--modules is missing: what a running starling works with cannot be chosen; give the folder of the module tree, or no other flags")
+		return nil, errors.New("the module tree is missing: what a running starling works with cannot be chosen; give the folder of the tree, or no other flags")
 	}
 	if err := f.world.instance.complete(podNamespaceFile); err != nil {
 		return nil, err

@@ -15,17 +15,17 @@ import (
 func newExplainControllerCommand() *cobra.Command {
 	f := &explainFlags{}
 	cmd := &cobra.Command{
-		Use:   "controller MODULE KEY",
+		Use:   "controller [TREE] MODULE KEY",
 		Short: "Say what controllers do about the children of a parent, and why",
 		Long: `Asks the starling that runs on this machine, through its local socket, what the controllers
 of a module have decided when they looked last at a parent: what is done about its
 children, for what the rest waits, where desired has looked beside the children (a change
-there has it look again), and when it looks again by itself. With --modules it asks nobody: the controllers of
+there has it look again), and when it looks again by itself. With TREE it asks nobody: the controllers of
 the tree run in a simulated cluster, as those of starling explain values.
 
 KEY is NAMESPACE/NAME, or the name of a cluster-scoped parent.`,
 		Example: `  starling explain controller apps shop/blog
-  starling explain controller apps shop/blog --modules examples/application -f examples/application/apps/examples/blog.yaml`,
+  starling explain controller examples/application apps shop/blog -f examples/application/apps/examples/blog.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return errors.New("starling explain controller takes a module and the key of a parent, as in: starling explain controller apps shop/blog")
@@ -35,6 +35,7 @@ KEY is NAMESPACE/NAME, or the name of a cluster-scoped parent.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.controller(cmd, args[0], args[1]) },
 	}
 	f.addFlags(cmd)
+	treeFirst(cmd, &f.world.modules, 2, 2)
 	return cmd
 }
 
@@ -83,7 +84,7 @@ func (f *explainFlags) parents(cmd *cobra.Command, module, key string) ([]status
 		}
 		parents, err := client.Parents(cmd.Context(), module, key)
 		if errors.Is(err, admin.ErrNotRunning) {
-			err = fmt.Errorf("%w; or look at a tree without it: starling explain controller %s %s --modules FOLDER", f.world.instance.notRunning(), module, key)
+			err = fmt.Errorf("%w; or look at a tree without it: starling explain controller FOLDER %s %s", f.world.instance.notRunning(), module, key)
 		}
 		return parents, err
 	}

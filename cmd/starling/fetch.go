@@ -16,7 +16,7 @@ import (
 func newFetchCommand() *cobra.Command {
 	var o fetch.Options
 	cmd := &cobra.Command{
-		Use:   "fetch [MODULE...]",
+		Use:   "fetch [TREE] [MODULE...]",
 		Short: "Get the charts that modules name, and those that charts depend on",
 		Long: `Gets the charts that module(chart=) names, from chart repositories (https://, http://) and
 registries (oci://). It notes them in starling.lock, in the folder of the tree, and keeps their
@@ -29,8 +29,8 @@ the tree, file://.
 An entry of a lock that fits counts; else, and with --update, the newest version that fits is
 chosen, and the lock is written. Logins are those of helm registry login and of Docker. It prints a
 line for each module that it has changed; a module with an error stays as it is.`,
-		Example: `  starling fetch --modules addons
-  starling fetch --modules addons --update web`,
+		Example: `  starling fetch addons
+  starling fetch addons --update web`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := oneFolder(o.Dir); err != nil {
@@ -58,6 +58,7 @@ line for each module that it has changed; a module with an error stays as it is.
 	linksFlag(cmd.Flags(), &o.FollowLinks)
 	cmd.Flags().BoolVar(&o.Update, "update", false, "choose the newest versions that module() and Chart.yaml allow, whatever the locks name")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long the charts of one module may take")
+	treeFirst(cmd, &o.Dir, 0, -1)
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
@@ -12,6 +13,9 @@ import (
 
 // modulesUsage is what --modules takes.
 const modulesUsage = "`folder` of the module tree, or several with : between them"
+
+// errNoTree is what a command says that lacks its module tree.
+var errNoTree = errors.New("the module tree is missing: name its folder, such as examples/quickstart")
 
 // linksFlag declares --follow-links.
 func linksFlag(fs *pflag.FlagSet, follow *bool) {

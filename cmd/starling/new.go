@@ -22,7 +22,7 @@ one: bindings, values, schemas, CRDs and charts are translated, bodies of hooks 
 comments. No file of the old tree is run or changed; charts are rendered, as starling check
 does it. The new folder must be empty, or not there. All that is not brought over is
 printed, and MIGRATION.md in the new folder has it, too.`,
-		Example: `  starling new module web --modules addons
+		Example: `  starling new module addons web
   starling new --from-addon-operator old/modules --global-hooks old/global-hooks --modules addons
   starling new --from-shell-operator old/hooks --name housekeeping --modules addons`,
 		Args: cobra.ArbitraryArgs,
@@ -32,12 +32,12 @@ printed, and MIGRATION.md in the new folder has it, too.`,
 	cmd.PersistentFlags().StringVar(&modules, "modules", ".", "`folder` with all modules")
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return oneFolder(modules) }
 	cmd.AddCommand(&cobra.Command{
-		Use:   "module NAME",
+		Use:   "module [TREE] NAME",
 		Short: "Write a module: chart, values, schemas and a hook",
 		Long: `Writes a new module to a folder of its name: module.star, a chart, values, schemas
 and a hook with its test, ready to run. Nothing is overwritten. The names of the files are
 printed. NAME may have a weight: 020-web.`,
-		Example: "  starling new module web --modules addons",
+		Example: "  starling new module addons web",
 		Args:    exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made, err := scaffold.Module(modules, args[0])
@@ -47,13 +47,13 @@ printed. NAME may have a weight: 020-web.`,
 			return err
 		},
 	}, &cobra.Command{
-		Use:   "controller NAME",
+		Use:   "controller [TREE] NAME",
 		Short: "Write a module with a kind and a controller for it",
 		Long: `Writes a new module to a folder of its name: module.star, which declares a kind of that
 name, a controller that makes a Deployment and a Service for each object, its test and an
 example object. Nothing is overwritten. The names of the files are printed. NAME may have a
 weight: 020-web-app.`,
-		Example: "  starling new controller web-app --modules addons",
+		Example: "  starling new controller addons web-app",
 		Args:    exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made, err := scaffold.Controller(modules, args[0])
@@ -63,11 +63,11 @@ weight: 020-web-app.`,
 			return err
 		},
 	}, &cobra.Command{
-		Use:   "hook MODULE NAME",
+		Use:   "hook [TREE] MODULE NAME",
 		Short: "Write a hook of a module, or of global",
 		Long: `Writes a file with a new hook to the hooks of a module, or, when MODULE is global,
 to the global hooks. Nothing is overwritten. The name of the file is printed.`,
-		Example: "  starling new hook web count-pods --modules addons",
+		Example: "  starling new hook addons web count-pods",
 		Args:    exactly("MODULE", "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := scaffold.Hook(modules, args[0], args[1])
@@ -78,11 +78,11 @@ to the global hooks. Nothing is overwritten. The name of the file is printed.`,
 			return nil
 		},
 	}, &cobra.Command{
-		Use:   "test MODULE NAME",
+		Use:   "test [TREE] MODULE NAME",
 		Short: "Write a test of a module, or of global",
 		Long: `Writes a file NAME_test.star beside the hooks of a module, or, when MODULE is global,
 beside the global ones. Nothing is overwritten. The name of the file is printed.`,
-		Example: "  starling new test web count-pods --modules addons",
+		Example: "  starling new test addons web count-pods",
 		Args:    exactly("MODULE", "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := scaffold.Test(modules, args[0], args[1])
@@ -93,6 +93,10 @@ beside the global ones. Nothing is overwritten. The name of the file is printed.
 			return nil
 		},
 	})
+	for _, sub := range cmd.Commands() {
+		names := strings.Count(sub.Use, " ") - 1 // without the tree
+		treeFirst(sub, &modules, names, names)
+	}
 	return cmd
 }
 

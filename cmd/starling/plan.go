@@ -28,7 +28,7 @@ type planFlags struct {
 func newPlanCommand() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
-		Use:   "plan",
+		Use:   "plan [TREE]",
 		Short: "Show what starling run would change in the cluster, and change nothing",
 		Long: `Lets the modules work in a simulated cluster that lies over the real one: what is
 read comes from the cluster, what is written stays in the simulation. Hooks set off
@@ -43,14 +43,15 @@ taken to be there besides: what if?
 
 Exit code 0: nothing would change; 2: something would, or an object is not as its
 release has it; 1: the plan cannot be made, or modules fail in it.`,
-		Example: `  starling plan --modules addons
-  starling plan --modules addons --config new-config.yaml
+		Example: `  starling plan addons
+  starling plan addons --config new-config.yaml
   starling plan --modules examples/quickstart --offline -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.world.addFlags(cmd.Flags(), true)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text or json")
+	treeFirst(cmd, &f.world.modules, 0, 0)
 	return cmd
 }
 

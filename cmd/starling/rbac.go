@@ -74,6 +74,7 @@ among them, are given for the whole cluster.
 	f.access.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&f.makeNamespaces, "make-namespaces", false, "let Starling make the namespaces of releases, whose rights are then for the whole cluster")
 	cmd.Flags().StringVarP(&f.output, "output", "o", rbacRoles, "`form`: roles, for kubectl apply, or values, for the Helm chart of Starling")
+	treeFlag(cmd, false)
 	return cmd
 }
 

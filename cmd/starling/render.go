@@ -20,18 +20,18 @@ type renderFlags struct {
 func newRenderCommand() *cobra.Command {
 	f := &renderFlags{}
 	cmd := &cobra.Command{
-		Use:   "render MODULE",
+		Use:   "render [TREE] MODULE",
 		Short: "Print the manifests of a module, with the values that its hooks find",
 		Long: `Lets the modules work in a simulated cluster and prints what the chart of one of
 them renders to there. A module that nobody has switched on or off is on. The
 cluster is empty but for --filename, or, with --live, the real one, which is only
 read. The data of Secrets is masked unless --show-secrets is given.`,
-		Example: `  starling render hello --modules examples/quickstart
+		Example: `  starling render examples/quickstart hello
   starling render hello --modules examples/quickstart -f nodes.yaml --config config.yaml
   starling render ingress-nginx --modules addons --live`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return errors.New("starling render takes the name of one module, as in: starling render hello --modules examples/quickstart")
+				return errors.New("starling render takes the name of one module, as in: starling render examples/quickstart hello")
 			}
 			return nil
 		},
@@ -39,6 +39,7 @@ read. The data of Secrets is masked unless --show-secrets is given.`,
 	}
 	f.world.addFlags(cmd.Flags(), false)
 	cmd.Flags().BoolVar(&f.secrets, "show-secrets", false, "print what Secrets hold, too")
+	treeFirst(cmd, &f.world.modules, 1, 1)
 	return cmd
 }
 

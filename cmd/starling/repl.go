@@ -29,13 +29,13 @@ type replFlags struct {
 func newReplCommand() *cobra.Command {
 	f := &replFlags{}
 	cmd := &cobra.Command{
-		Use:   "repl [MODULE]",
+		Use:   "repl [TREE] [MODULE]",
 		Short: "Try Starlark out, line by line, in a simulated cluster",
 		Long: `Each line runs as a hook does: k8s, values, metrics and all other builtins are there,
 what it asks for is shown and done at once, and what follows from that happens, too.
 MODULE, a name or a folder, is the module that the lines belong to: they see its
 values, and its grants bind them. Without it nothing binds them, and all modules of
---modules, if it is given, are there as their values say.
+TREE, if it is given, are there as their values say.
 
 The cluster is simulated. With --live, --context or --kubeconfig it lies over a real
 one, which is only read: :plan shows what would be written.
@@ -43,7 +43,7 @@ one, which is only read: :plan shows what would be written.
 help() lists the builtins, :help the commands; Tab completes. In a pipe it reads a
 script: its output is what expressions come to, and the first error ends it.`,
 		Example: `  starling repl examples/quickstart/hello
-  starling repl --modules addons --context production ingress-nginx
+  starling repl addons ingress-nginx --context production
   echo 'semver.compare("1.2.0", "1.10.0")' | starling repl`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -56,6 +56,7 @@ script: its output is what expressions come to, and the first error ends it.`,
 	f.world.scratch = true
 	f.world.addFlags(cmd.Flags(), false)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "in a pipe, tell on stderr what lines do: effects, runs, logs")
+	treeFirst(cmd, &f.world.modules, 0, 1)
 	return cmd
 }
 

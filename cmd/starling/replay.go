@@ -32,15 +32,15 @@ type replayFlags struct {
 func newReplayCommand() *cobra.Command {
 	f := &replayFlags{}
 	cmd := &cobra.Command{
-		Use:   "replay RUN",
+		Use:   "replay [TREE] RUN",
 		Short: "Run a hook again with what a recorded run was given",
 		Long: `Runs the hook of a recorded run again, with the files, snapshots, values, times and
 answers of then. Nothing is asked of a cluster and nothing is written. Prints what the
-run asks for and whether that is the same as then; with --modules, how the hook of that
+run asks for and whether that is the same as then; with TREE, how the hook of that
 tree would have answered. Exits with 1 when it is not the same.`,
 		Example: `  starling get runs --failed
   starling replay k3f9-12
-  starling replay k3f9-12 --modules addons`,
+  starling replay addons k3f9-12`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("starling replay takes the id of one run, as in: starling replay k3f9-12; see: starling get runs")
@@ -56,6 +56,7 @@ tree would have answered. Exits with 1 when it is not the same.`,
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text, json or yaml")
 	cmd.Flags().StringVar(&f.modules, "modules", "", modulesUsage+", whose hook is run instead of the recorded one")
 	linksFlag(cmd.Flags(), &f.links)
+	treeFirst(cmd, &f.modules, 1, 1)
 	return cmd
 }
 

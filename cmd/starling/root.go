@@ -12,7 +12,7 @@ func newRootCommand() *cobra.Command {
 		Long: `Starling watches a cluster, runs the hooks of its modules in its own process,
 lets them set values, renders each module's chart with the result, and installs or
 upgrades the release whenever that differs.`,
-		Example: `  starling run --modules examples/quickstart
+		Example: `  starling run examples/quickstart
   starling get modules`,
 		// main prints errors, in one line; usage after an error hides it.
 		SilenceErrors: true,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -53,7 +52,7 @@ const pauseAll = "*"
 func newRunCommand() *cobra.Command {
 	f := &runFlags{}
 	cmd := &cobra.Command{
-		Use:   "run",
+		Use:   "run [TREE]",
 		Short: "Watch the cluster, run the hooks, let the releases follow",
 		Long: `Reads the module tree, waits for the instance's Lease, then runs the hooks and
 installs, upgrades and uninstalls the releases as values and charts change, until it
@@ -61,7 +60,7 @@ is stopped. Changes of others in the objects of a release are put right, unless
 the module or the user says otherwise. A change of the tree is put in force as a whole,
 once all of it loads; else what is in force goes on, and starling get says why. Stopping,
 or deleting, starling touches nothing that runs.`,
-		Example: `  starling run --modules examples/quickstart
+		Example: `  starling run examples/quickstart
   starling run --modules addons --pause=ingress-nginx`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -92,6 +91,7 @@ or deleting, starling touches nothing that runs.`,
 	fs.BoolVar(&f.objects, "module-objects", true, "keep one Module object per module in the cluster, with its state, and take in its spec; --module-objects=false does neither")
 	fs.StringVar(&f.inputs, "record-inputs", "", "for bugs of starling itself: write all that its engine sees to this new `file`, of 256 MiB at most; Secrets and all values are in it, in the clear, so only this user may read it")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "write nothing: print the plan of a first start, as starling plan does, and end")
+	treeFirst(cmd, &f.modules, 0, 0)
 	return cmd
 }
 
@@ -236,7 +236,7 @@ func (f *runFlags) tree(cache *fetch.Cache) tree.Options {
 // the others; a tree that cannot be read, or holds no module, does.
 func (f *runFlags) load(ctx context.Context, loader *loader, o tree.Options) (*generation.Generation, error) {
 	if f.modules == "" {
-		return nil, errors.New("--modules is missing: the folder of the module tree, such as examples/quickstart")
+		return nil, errNoTree
 	}
 	t, err := tree.ReadDir(f.modules, o)
 	if err != nil {

@@ -10,6 +10,18 @@ import (
 	"github.com/starling-operator/starling/runtime/message"
 )
 
+// elsewhereNamed are names of commands in helm, kubectl and terraform, and the commands that do the same here.
+var elsewhereNamed = map[string]string{
+	"apply": "run TREE", "install": "run TREE", "upgrade": "run TREE",
+	"diff": "plan TREE", "preview": "plan TREE",
+	"lint": "check TREE", "validate": "check TREE", "vet": "check TREE",
+	"template": "render TREE MODULE",
+	"list":     "get modules", "ls": "get modules", "status": "get modules",
+	"history": "get releases",
+	"create":  "new module TREE NAME",
+	"init":    "new module TREE NAME",
+}
+
 // unknownCommand is the error for a word that names none of cmd's commands.
 func unknownCommand(cmd *cobra.Command, word string) error {
 	var names []string
@@ -18,6 +30,9 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 			names = append(names, c.Name())
 			names = append(names, c.Aliases...)
 		}
+	}
+	if is := elsewhereNamed[word]; is != "" && !cmd.HasParent() {
+		return fmt.Errorf("unknown command %q for %s; it is: %s %s", word, cmd.CommandPath(), cmd.CommandPath(), is)
 	}
 	return fmt.Errorf("unknown command %q for %s%s", word, cmd.CommandPath(), hint(cmd, word, names, ""))
 }

@@ -42,7 +42,7 @@ type testFlags struct {
 }
 
 // goFlags are those that may be written as Go people type them, with one dash.
-var goFlags = []string{"verbose", "run", "update", "json", "count", "parallel", "explore", "seed", "cover", "cover-html"}
+var goFlags = []string{"verbose", "run", "update", "json", "count", "parallel", "explore", "seed", "cover", "cover-html", "modules"}
 
 func newTestCommand() *cobra.Command {
 	f := &testFlags{}
@@ -70,6 +70,7 @@ one module or of a whole tree, or a folder with /... for all below it; the defau
 	linksFlag(flags, &f.links)
 	addSelectorFlag(flags, &f.selector)
 	flags.StringVar(&f.page, "cover-html", "", "write what --cover tells, and the files in colours, to the HTML page `file`")
+	treeFlag(cmd, true)
 	return cmd
 }
 

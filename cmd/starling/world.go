@@ -81,7 +81,7 @@ func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 // say, nil: nobody does.
 func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*sim.World, *generation.Generation, error) {
 	if f.modules == "" && !f.scratch {
-		return nil, nil, errors.New("--modules is missing: the folder of the module tree, such as examples/quickstart")
+		return nil, nil, errNoTree
 	}
 	if err := oneStdin(f.config, f.files); err != nil {
 		return nil, nil, err
