@@ -26,6 +26,14 @@ controller("lit", k8s.watch("$NS.example.com/VERSION", "Lamp", namespaces = ["$N
            owns = [owns("v1", "ConfigMap")])
 `
 
+// followed gives a Service with a label a ConfigMap.
+const followed = `
+def followed(ctx, o):
+    return [part({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": o.metadata.name}})]
+
+controller("followed", k8s.watch("v1", "Service", namespaces = ["$NS"], labels = {"followed": "true"}), followed, owns = [owns("v1", "ConfigMap")])
+`
+
 // The kind of parents comes to another version, is not served for a while, and goes: children stay
 // until their parents are deleted, and the controller of another kind goes on. So do the others when
 // desired does not come to an end for one of the parents.
@@ -44,9 +52,9 @@ func TestKindsOfParentsChange(t *testing.T) {
 		"light/module.star": `module(enabled = True)
 crd("$NS.example.com/v1", "Lamp", {"n": field("integer", default = 1)})
 `,
-		"light/hooks/lit.star":    hook("v1"),
-		"other/module.star":       "module(enabled = True)\n",
-		"other/hooks/family.star": family,
+		"light/hooks/lit.star":      hook("v1"),
+		"other/module.star":         "module(enabled = True)\n",
+		"other/hooks/followed.star": followed,
 	})
 	f.grantPrinted()
 	f.start()
@@ -104,7 +112,7 @@ crd("$NS.example.com/v1", "Lamp", {"n": field("integer", default = 1)})
 			return err
 		})
 	}
-	shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: p, namespace: %s, labels: {family: \"true\"}}\nspec: {ports: [{name: web, port: 1}]}\n", f.ns))
+	shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: p, namespace: %s, labels: {followed: \"true\"}}\nspec: {ports: [{name: web, port: 1}]}\n", f.ns))
 	others := func() {
 		t.Helper()
 		f.eventually("the child of another controller is there", func() error { _, err := child("p"); return err })

@@ -23,8 +23,9 @@ import (
 
 // kubectl does what the kubectl of a page does: tests need none on the machine.
 type kubectl struct {
-	t  *testing.T
-	ns string
+	t       *testing.T
+	ns      string
+	deleted map[string]types.UID // by kind and name: what it has deleted
 }
 
 // kubectlNames are the resources that pages name, and what kubectl prints of them.
@@ -63,6 +64,8 @@ func (k kubectl) run(args []string) (string, error) {
 				continue
 			} else if err != nil {
 				return "", err
+			} else if o.GetUID() == k.deleted[kind+" "+name] {
+				return "", fmt.Errorf("%s %s is the one that was deleted", kind, name)
 			}
 			path, is := strings.CutPrefix(flags[1], "jsonpath=")
 			if !is {
@@ -74,6 +77,11 @@ func (k kubectl) run(args []string) (string, error) {
 				return "", err
 			}
 		case "delete":
+			o, err := client.Get(k.t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return "", err
+			}
+			k.deleted[kind+" "+name] = o.GetUID()
 			if err := client.Delete(k.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 				return "", err
 			}
