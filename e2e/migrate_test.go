@@ -23,18 +23,21 @@ import (
 )
 
 // oldTree is that of an addon-operator: two modules with releases that it has installed, of which one gets a
-// value from a hook, one that reviews requests, and one that the user has switched off.
+// value from a hook, one that reviews requests, one that the user has switched off, and one that the user has
+// paused.
 var oldTree = map[string]string{
-	"values.yaml":                    "global: {zone: north}\n",
-	"010-web/Chart.yaml":             "name: web\nversion: 0.2.0\n",
-	"010-web/values.yaml":            "web: {text: default}\nwebEnabled: true\n",
-	"010-web/templates/config.yaml":  oldTemplate("web", ".Values.web.text"),
-	"020-feed/values.yaml":           "feed: {}\n",
-	"020-feed/templates/config.yaml": oldTemplate("feed", ".Values.feed.text"),
-	"020-feed/hooks/discover.sh":     "#!/bin/bash\nif [[ $1 == --config ]]; then\n  cat <<EOF\nconfigVersion: v1\nkubernetes:\n- name: source\n  kind: cm\n  namespace: {nameSelector: {matchNames: [$NS]}}\n  labelSelector: {matchLabels: {e2e: $NS}}\n  jqFilter: '.data.text'\nEOF\nfi\ntouch $NS-was-run\n",
-	"030-guard/hooks/guard.sh":       "#!/bin/bash\nif [[ $1 == --config ]]; then\n  cat <<EOF\nconfigVersion: v1\nkubernetesValidating:\n- name: guard.example.com\n  namespace: {labelSelector: {matchLabels: {e2e: $NS}}}\n  labelSelector: {matchLabels: {guarded: 'yes'}}\n  rules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps], scope: Namespaced}]\nEOF\nfi\ntouch $NS-was-run\n",
-	"040-batch/values.yaml":          "batchEnabled: true\n",
-	"040-batch/templates/job.yaml":   oldTemplate("batch", ".Values.global.zone"),
+	"values.yaml":                     "global: {zone: north}\n",
+	"010-web/Chart.yaml":              "name: web\nversion: 0.2.0\n",
+	"010-web/values.yaml":             "web: {text: default}\nwebEnabled: true\n",
+	"010-web/templates/config.yaml":   oldTemplate("web", ".Values.web.text"),
+	"020-feed/values.yaml":            "feed: {}\n",
+	"020-feed/templates/config.yaml":  oldTemplate("feed", ".Values.feed.text"),
+	"020-feed/hooks/discover.sh":      "#!/bin/bash\nif [[ $1 == --config ]]; then\n  cat <<EOF\nconfigVersion: v1\nkubernetes:\n- name: source\n  kind: cm\n  namespace: {nameSelector: {matchNames: [$NS]}}\n  labelSelector: {matchLabels: {e2e: $NS}}\n  jqFilter: '.data.text'\nEOF\nfi\ntouch $NS-was-run\n",
+	"030-guard/hooks/guard.sh":        "#!/bin/bash\nif [[ $1 == --config ]]; then\n  cat <<EOF\nconfigVersion: v1\nkubernetesValidating:\n- name: guard.example.com\n  namespace: {labelSelector: {matchLabels: {e2e: $NS}}}\n  labelSelector: {matchLabels: {guarded: 'yes'}}\n  rules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps], scope: Namespaced}]\nEOF\nfi\ntouch $NS-was-run\n",
+	"040-batch/values.yaml":           "batchEnabled: true\n",
+	"040-batch/templates/job.yaml":    oldTemplate("batch", ".Values.global.zone"),
+	"050-quiet/values.yaml":           "quiet: {text: of a new version}\nquietEnabled: true\n",
+	"050-quiet/templates/config.yaml": oldTemplate("quiet", ".Values.quiet.text"),
 }
 
 func oldTemplate(name, text string) string {
@@ -55,8 +58,9 @@ func TestATreeOfAddonOperatorIsTakenOver(t *testing.T) {
 	other := f.labelled() // the guard covers it
 	f.touch("source", "from a hook")
 	for name, values := range map[string]map[string]any{
-		"web":  {"web": map[string]any{"text": "from the user"}},
-		"feed": {"feed": map[string]any{"text": "from a hook"}},
+		"web":   {"web": map[string]any{"text": "from the user"}},
+		"feed":  {"feed": map[string]any{"text": "from a hook"}},
+		"quiet": {"quiet": map[string]any{"text": "of an old version"}},
 	} {
 		values["global"] = map[string]any{"zone": "north"}
 		install := action.NewInstall(helm(f.ns))
@@ -68,10 +72,11 @@ func TestATreeOfAddonOperatorIsTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.configure(map[string]string{"global": "zone: north\n", "web": "text: from the user\n", "feedEnabled": "true", "guardEnabled": "true", "batchEnabled": "false"})
+	f.configure(map[string]string{"global": "zone: north\n", "web": "text: from the user\n", "feedEnabled": "true", "guardEnabled": "true", "batchEnabled": "false",
+		"quietMaintenance": "NoResourceReconciliation"})
 	oldWebhook := f.oldWebhook("yes", other)
-	uids := func() (out [4]types.UID) {
-		for i, name := range []string{"web", "feed"} {
+	uids := func() (out [6]types.UID) {
+		for i, name := range []string{"web", "feed", "quiet"} {
 			cm, err := shared.Client.CoreV1().ConfigMaps(f.ns).Get(t.Context(), name+"-config", metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -111,6 +116,8 @@ func TestATreeOfAddonOperatorIsTakenOver(t *testing.T) {
 	f.waitRevision(f.ns, "feed", 1)
 	f.waitState("guard", status.ModuleWaiting, "not yet written")
 	f.waitState("batch", status.ModuleOff)
+	f.waitState("quiet", status.ModulePaused)
+	f.waitRevision(f.ns, "quiet", 1)
 
 	// The hooks are written. Nobody answers for the old webhook, which covers the object of feed.
 	edit := func(name, from, to string) string {

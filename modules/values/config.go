@@ -52,9 +52,9 @@ func (c Config) Switch(module string) *bool {
 
 // ParseConfig reads the data of the user's ConfigMap: "global" and one key per
 // module hold YAML maps, "<camelName>Enabled" and "<camelName>Paused" are "true" or "false",
-// "<camelName>Drift" is as in module(drift=…). A mistake
-// in one key is a Problem with its Key (and Module, when the key belongs
-// to one) and leaves all others in force. Doubled YAML keys are refused;
+// "<camelName>Drift" is as in module(drift=…), and "<camelName>Maintenance" pauses as in
+// addon-operator. A mistake in one key is a Problem with its Key (and Module, when the key
+// belongs to one) and leaves all others in force. Doubled YAML keys are refused;
 // integers stay int64. Problems are sorted.
 func ParseConfig(data map[string]string, known []KnownModule) (Config, []Problem) {
 	return ParseConfigWith(data, known, func(_ string, parse func() error) error { return parse() })
@@ -177,11 +177,20 @@ func (r *configReader) boolean(module, key, text string) (on, ok bool) {
 // policy reads a key about a release.
 func (r *configReader) policy(module, key, text string) {
 	p := r.config.Policies[module]
-	if strings.HasSuffix(key, pausedSuffix) {
-		p.Paused, _ = r.boolean(module, key, text)
-	} else if p.Drift = text; !slices.Contains(drifts, text) {
+	switch {
+	case strings.HasSuffix(key, pausedSuffix):
+		on, _ := r.boolean(module, key, text)
+		p.Paused = p.Paused || on
+	case strings.HasSuffix(key, maintenanceSuffix): // the spellings of addon-operator; "" is none
+		if on := text == maintenance || text == strings.ToLower(maintenance); on || text == "" {
+			p.Paused = p.Paused || on
+		} else {
+			r.problem(module, key, `must be "`+maintenance+`", which pauses the release, or ""`)
+		}
+	case slices.Contains(drifts, text):
+		p.Drift = text
+	default:
 		r.problem(module, key, `must be "`+strings.Join(drifts, `" or "`)+`"`)
-		return
 	}
 	if p == (Policy{}) {
 		return
@@ -194,6 +203,9 @@ func (r *configReader) policy(module, key, text string) {
 
 // drifts are the values of module(drift=…).
 var drifts = []string{builtins.DriftRepair, builtins.DriftReport, builtins.DriftIgnore}
+
+// maintenance is the value with which addon-operator leaves a release alone.
+const maintenance = "NoResourceReconciliation"
 
 const noModule = "no module has this key"
 

@@ -36,6 +36,16 @@ func TestParseConfig(t *testing.T) {
 			},
 		},
 		{
+			"the pause of addon-operator",
+			map[string]string{"webMaintenance": "NoResourceReconciliation\n", "webPaused": "false", "ingressNginxMaintenance": "on", "ingressNginxDrift": "report", "webMaintenanc": ""},
+			Config{Policies: map[string]Policy{"web": {Paused: true}, "ingress-nginx": {Drift: "report"}}},
+			[]string{
+				`config webMaintenanc: no module has this key, did you mean "webMaintenance"?`,
+				`config ingressNginxMaintenance: must be "NoResourceReconciliation", which pauses the release, or ""`,
+			},
+		},
+		{"no pause of addon-operator", map[string]string{"webMaintenance": ""}, Config{}, nil},
+		{
 			"all kinds of keys",
 			map[string]string{"global": "domain: x", "ingressNginx": "replicas: 3\nbig: 9007199254740993\nf: 1.5\n", "web": "# nothing\n",
 				"webEnabled": "true", "ingressNginxEnabled": " false\n"},

@@ -25,13 +25,17 @@ const enabledSuffix = "Enabled"
 func EnabledKey(key string) string { return key + enabledSuffix }
 
 const (
-	driftSuffix  = "Drift"
-	pausedSuffix = "Paused"
+	driftSuffix       = "Drift"
+	pausedSuffix      = "Paused"
+	maintenanceSuffix = "Maintenance"
 )
 
 // PolicyKeys are the keys of the user's ConfigMap that say what becomes of the release of the
-// module with this key: "ingressNginxDrift" and "ingressNginxPaused".
-func PolicyKeys(key string) []string { return []string{key + driftSuffix, key + pausedSuffix} }
+// module with this key: "ingressNginxDrift", then those that pause it: "ingressNginxPaused", and
+// "ingressNginxMaintenance", which addon-operator reads, too.
+func PolicyKeys(key string) []string {
+	return []string{key + driftSuffix, key + pausedSuffix, key + maintenanceSuffix}
+}
 
 // ModuleView returns what a module's hooks and its chart see: the module's
 // values at the root, the global ones under "global". The values of the chart itself

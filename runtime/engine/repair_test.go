@@ -270,6 +270,10 @@ func TestPoliciesOfTheUser(t *testing.T) {
 	config(map[string]string{"webPaused": "true"})
 	w.wantRepaired()
 	w.state("web", status.ModulePaused, "")
+	config(map[string]string{"webMaintenance": "NoResourceReconciliation"}) // as in addon-operator
+	w.state("web", status.ModulePaused, "")
+	config(map[string]string{"webMaintenance": "Unmanaged", "webPaused": "false"}) // refused: it stays as it was
+	w.state("web", status.ModulePaused, "")
 	config(nil)
 	w.wantRepaired("web: Deployment shop/web")
 	config(map[string]string{"webDrift": "ignore"})

@@ -255,8 +255,8 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 		if s.Gone || bad[keys[0]] || c.view.held[keys[0]] {
 			policy.Drift = was.Drift
 		}
-		if s.Gone || bad[keys[1]] || c.view.held[keys[1]] {
-			policy.Paused = was.Paused
+		if s.Gone || bad[keys[1]] || bad[keys[2]] || c.view.held[keys[1]] {
+			policy.Paused = policy.Paused || was.Paused
 		}
 		setPolicy(&next, s.Name, policy)
 		section, last := parsed.Sections[s.Name], c.accepted.Sections[s.Name]
