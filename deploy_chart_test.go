@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +15,11 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -64,7 +68,7 @@ func TestDeployChartHoldsTheQuickstart(t *testing.T) {
 }
 
 // Without values the chart gives the rights of deploy/starling.yaml, neither more nor less, and has
-// the pod that this file has.
+// the pods that this file has, which end, and are reached, as those do.
 func TestDeployChartIsTheFile(t *testing.T) {
 	file := objectsOf(t, deployFile)
 	chart := renderChart(t, "starling", nil)
@@ -79,14 +83,22 @@ func TestDeployChartIsTheFile(t *testing.T) {
 			t.Errorf("the chart gives more than the file: %s", g)
 		}
 	}
-	var theirs, ours corev1.PodSpec
-	convert(t, named(t, file, "Deployment", "starling"), &theirs, "spec", "template", "spec")
-	convert(t, named(t, chart, "Deployment", "starling"), &ours, "spec", "template", "spec")
-	a, errA := yaml.Marshal(theirs)
-	b, errB := yaml.Marshal(ours)
-	if errA != nil || errB != nil || !bytes.Equal(a, b) {
-		t.Errorf("the pod differs (%v, %v): the file has\n%s\nand the chart\n%s", errA, errB, a, b)
+	same := func(theirs, ours any, kind, name string, fields ...string) {
+		t.Helper()
+		convert(t, named(t, file, kind, name), theirs, fields...)
+		convert(t, named(t, chart, kind, name), ours, fields...)
+		a, errA := yaml.Marshal(theirs)
+		b, errB := yaml.Marshal(ours)
+		// Pods of one instance are told from those of another, which the file does not have.
+		b = instanceLine.ReplaceAll(b, nil)
+		if errA != nil || errB != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s differs (%v, %v): the file has\n%s\nand the chart\n%s", kind, errA, errB, a, b)
+		}
 	}
+	same(&appsv1.DeploymentSpec{}, &appsv1.DeploymentSpec{}, "Deployment", "starling", "spec")
+	same(&policyv1.PodDisruptionBudgetSpec{}, &policyv1.PodDisruptionBudgetSpec{}, "PodDisruptionBudget", "starling", "spec")
+	same(&corev1.ServiceSpec{}, &corev1.ServiceSpec{}, "Service", "starling", "spec")
+	same(&schedulingv1.PriorityClass{}, &schedulingv1.PriorityClass{}, "PriorityClass", "starling-system.starling")
 	data := func(objects []unstructured.Unstructured) map[string]string {
 		out, _, err := unstructured.NestedStringMap(named(t, objects, "ConfigMap", "starling-modules").Object, "data")
 		if err != nil {
@@ -101,6 +113,9 @@ func TestDeployChartIsTheFile(t *testing.T) {
 		t.Error("namespace hello goes with the release, and with it what runs there")
 	}
 }
+
+// instanceLine is the label that the chart has, and the file has not.
+var instanceLine = regexp.MustCompile(`(?m)^ *app\.kubernetes\.io/instance: .*\n`)
 
 // Each source of modules is mounted where Starling is told to look.
 func TestDeployChartValues(t *testing.T) {
@@ -124,7 +139,7 @@ func TestDeployChartValues(t *testing.T) {
 			holds: []string{"- --modules=/git/tree\n"}, lacks: []string{"/etc/git-secret"}},
 		"another instance": {release: "addons.a",
 			holds: []string{"- --name=addons.a\n", "name: addons-a\n", "name: infra.addons.a\n", "- addons.a-releases\n"}},
-		"names that YAML takes for numbers": {release: "1.5", values: `{priorityClassName: "7", state: {claim: "0x1"}, registrySecret: "null", rbac: {namespaces: [{name: "12", rules: []}]}}`,
+		"names that YAML takes for numbers": {release: "1.5", values: `{replicas: 1, priorityClassName: "7", state: {claim: "0x1"}, registrySecret: "null", rbac: {namespaces: [{name: "12", rules: []}]}}`,
 			holds: []string{"name: \"1.5\"\n", "priorityClassName: \"7\"\n", "claimName: \"0x1\"\n", "secretName: \"null\"\n", "namespace: \"12\"\n", "instance: \"1.5\"\n"}},
 		"rights of modules": {values: `{modules: {from: image}, rbac: {cluster: [{apiGroups: [""], resources: [nodes], verbs: [list]}],
 			namespaces: [{name: web, create: true, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}, {name: infra, rules: [{apiGroups: [""], resources: [services], verbs: [get]}]},
@@ -134,11 +149,12 @@ func TestDeployChartValues(t *testing.T) {
 		"no Module objects":     {values: `{modules: {from: image}, moduleObjects: false}`, holds: []string{"- --module-objects=false\n"}, lacks: []string{"starling.dev", "namespace: default"}},
 		"no webhooks":           {values: `{webhooks: {enabled: false}}`, lacks: []string{"9443", "port: 443\n"}},
 		"certificates of yours": {values: `{webhooks: {certSecret: certs}}`, holds: []string{"- --webhook-cert-dir=/webhook-certs\n", "secretName: certs\n"}},
-		"one replica": {holds: []string{"type: Recreate\n", "publishNotReadyAddresses: true\n", "path: /readyz\n"},
-			lacks: []string{"kind: PodDisruptionBudget\n", "preStop"}},
-		"two replicas": {values: `{replicas: 2}`,
-			holds: []string{"replicas: 2\n", "type: RollingUpdate\n", "maxUnavailable: 0\n", "kind: PodDisruptionBudget\n", "minAvailable: 1\n", "topologyKey: kubernetes.io/hostname\n", "path: /readyz/webhooks\n", "preStop:\n"},
-			lacks: []string{"publishNotReadyAddresses", "Recreate"}},
+		"two replicas":          {holds: []string{"replicas: 2\n", "type: RollingUpdate\n", "maxUnavailable: 0\n", "kind: PodDisruptionBudget\n", "name: infra.addons\n", "priorityClassName: infra.addons\n"}},
+		"one replica":           {values: `{replicas: 1}`, holds: []string{"replicas: 1\n", "type: RollingUpdate\n", "maxUnavailable: 1\n"}},
+		"one after the other":   {values: `{replicas: 1, strategy: Recreate}`, holds: []string{"type: Recreate\n"}, lacks: []string{"maxSurge"}},
+		"a folder that stays":   {values: `{replicas: 1, state: {claim: kept}}`, holds: []string{"type: Recreate\n", "claimName: kept\n"}},
+		"no class of priority":  {values: `{priorityClass: {create: false}}`, lacks: []string{"kind: PriorityClass\n", "priorityClassName"}},
+		"a class of yours":      {values: `{priorityClassName: system-cluster-critical}`, holds: []string{"priorityClassName: system-cluster-critical\n"}, lacks: []string{"kind: PriorityClass\n"}},
 		"the rest": {values: `{replicas: 1, args: ["--log-level=debug"], env: [{name: REGION, value: eu}], state: {claim: kept}, podAnnotations: {a: b}, imagePullSecrets: [{name: pull}], priorityClassName: system-cluster-critical,
 			tolerations: [{operator: Exists}], affinity: {podAntiAffinity: {}}, serviceAccount: {annotations: {c: d}}}`,
 			holds: []string{"replicas: 1\n", "- --log-level=debug\n", "name: REGION\n", "claimName: kept\n", "a: b\n", "name: pull\n", "priorityClassName: system-cluster-critical\n", "operator: Exists\n", "c: d\n"}},
@@ -173,12 +189,13 @@ func TestDeployChartValues(t *testing.T) {
 // Values that cannot be meant are refused, with their names.
 func TestDeployChartRefuses(t *testing.T) {
 	for values, want := range map[string]string{
-		`{replcas: 2}`:                     "replcas",
-		`{modules: {from: configmap}}`:     "from",
-		`{modules: {from: configMaps}}`:    "modules.configMaps is empty",
-		`{modules: {from: git}}`:           "modules.git.repository is missing",
-		`{rbac: {cluster: [{verb: []}]}}`:  "verb",
-		`{replicas: 2, state: {claim: a}}`: "replicas: 1",
+		`{replcas: 2}`:                    "replcas",
+		`{modules: {from: configmap}}`:    "from",
+		`{modules: {from: configMaps}}`:   "modules.configMaps is empty",
+		`{modules: {from: git}}`:          "modules.git.repository is missing",
+		`{rbac: {cluster: [{verb: []}]}}`: "verb",
+		`{state: {claim: a}}`:             "state.claim is the folder of one process; with it set replicas: 1",
+		`{strategy: recreate}`:            "strategy",
 	} {
 		if _, err := tryChart("starling", []byte(values)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", values, err, want)

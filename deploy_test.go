@@ -150,7 +150,7 @@ func TestDeployHoldsTheTree(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Role", "RoleBinding", "ConfigMap", "Deployment", "Service"}
+	want := []string{"Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Role", "RoleBinding", "ConfigMap", "PriorityClass", "Deployment", "PodDisruptionBudget", "Service"}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("got %v, want %v", kinds, want)
 	}

@@ -109,7 +109,7 @@ func measureModules(ctx context.Context, b *bench) error {
 	return b.removeNamespaces(ctx, moduleNamespace, helmNamespace)
 }
 
-// converged is how long a start took until /readyz said yes, and the memory then.
+// converged is how long a start took until every module was released, and the memory then.
 type converged struct {
 	sinceStart, sinceLease time.Duration
 	memory                 memory

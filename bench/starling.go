@@ -53,10 +53,10 @@ func listenAddress(log string) string {
 	return ""
 }
 
-// ready waits until /readyz says so.
+// ready waits until every module has once been released.
 func (s *starling) ready(ctx context.Context) error {
 	return wait(ctx, func() bool {
-		resp, err := http.Get("http://" + s.listen + "/readyz")
+		resp, err := http.Get("http://" + s.listen + "/readyz/modules")
 		if err != nil {
 			return false
 		}

@@ -287,7 +287,7 @@ hook(count, on = [before_helm(), k8s.watch("v1", "ConfigMap", name = "cms", name
 			if after != "" && holds(f.process.Output(), []string{after}) == nil {
 				return nil
 			}
-			code, body, err := f.http("/readyz")
+			code, body, err := f.http("/readyz/modules")
 			if err == nil && code != http.StatusOK {
 				err = fmt.Errorf("%d: %s", code, body)
 			}

@@ -269,17 +269,21 @@ func (f *fixture) waitRuns(id string, least int) (runs int) {
 	return runs
 }
 
-// waitReady waits until /readyz of a process that leads answers 200.
+// waitReady waits until a process leads and every module has once been released, or has a reason.
 func (f *fixture) waitReady() {
 	f.t.Helper()
 	f.waitReadyAs(true)
 }
 
-// waitReadyAs waits until /readyz answers 200, of a process that leads, or of one that stands by.
+// waitReadyAs waits until a process serves, and leads or stands by; one that leads has released its modules.
 func (f *fixture) waitReadyAs(leader bool) {
 	f.t.Helper()
-	f.eventually("/readyz answers 200", func() error {
-		code, body, err := f.http("/readyz")
+	page := "/readyz"
+	if leader {
+		page = "/readyz/modules"
+	}
+	f.eventually(page+" answers 200", func() error {
+		code, body, err := f.http(page)
 		switch {
 		case err != nil:
 			return err

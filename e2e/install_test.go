@@ -299,11 +299,11 @@ func mountedFiles(t *testing.T, d *appsv1.Deployment) map[string]string {
 	return out
 }
 
-// podOf returns the name of the only pod of a Deployment.
+// podOf returns the name of a pod of a Deployment.
 func podOf(t *testing.T, d *appsv1.Deployment) string {
 	t.Helper()
 	pods, err := shared.Client.CoreV1().Pods(d.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
-	if err != nil || len(pods.Items) != 1 {
+	if err != nil || len(pods.Items) != int(*d.Spec.Replicas) {
 		t.Fatalf("%d pods of %s, %v", len(pods.Items), d.Name, err)
 	}
 	return pods.Items[0].Name

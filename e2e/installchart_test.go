@@ -85,12 +85,12 @@ func TestInstallChart(t *testing.T) {
 			if o.GetKind() != "Deployment" {
 				continue
 			}
-			// The standard holds for pods. That of the release is there, with its ServiceAccount.
+			// The standard holds for pods. That of the release is there, with its ServiceAccount and its class.
 			spec, _, err := unstructured.NestedMap(o.Object, "spec", "template", "spec")
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec["serviceAccountName"] = "starling"
+			spec["serviceAccountName"], spec["priorityClassName"] = "starling", ns+".starling"
 			pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "other", "namespace": ns}, "spec": spec}}
 			if r, err = shared.Resource(pod); err != nil {
 				t.Fatal(err)

@@ -50,7 +50,7 @@ const restAfter = 5 * time.Second
 
 // releaseStart gives back to the system, once, the memory that the start alone took: garbage,
 // stacks that have shrunk, and pages of the program.
-func releaseStart(ctx context.Context, ready func() (bool, string)) {
+func releaseStart(ctx context.Context, started func() bool) {
 	look := time.NewTicker(restAfter)
 	defer look.Stop()
 	for was := false; ; {
@@ -59,7 +59,7 @@ func releaseStart(ctx context.Context, ready func() (bool, string)) {
 		case <-ctx.Done():
 			return
 		}
-		is, _ := ready()
+		is := started()
 		if is && was {
 			debug.FreeOSMemory()
 			unmapProgram()

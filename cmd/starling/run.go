@@ -192,7 +192,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	srv, err := admin.New(admin.Options{
 		Listen: f.listen.address, CertDir: f.listen.certDir, ClientCA: f.listen.clients, Metrics: shown, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
-		Healthy: driver.Healthy, Ready: driver.Ready, Answers: driver.Answers,
+		Healthy: driver.Healthy, Ready: driver.Ready, Released: driver.Released,
 		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, Logs: linesOf(kept), Log: log,
 	})
 	if err != nil {
@@ -209,7 +209,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	} else {
 		go f.complete(ctx, driver, gen.Tree, cache)
 	}
-	go releaseStart(ctx, driver.Ready)
+	go releaseStart(ctx, driver.Started)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error { return srv.Run(serving) })
 	if traces != nil {

@@ -151,14 +151,14 @@ func serveInstance(ts *testscript.TestScript, neg bool, args []string) {
 	var st status.Status
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &st))
 	srv, err := admin.New(admin.Options{
-		Listen:  "127.0.0.1:0",
-		Metrics: prometheus.NewRegistry(),
-		Ready:   func() (bool, string) { return true, "" },
-		Answers: func() (bool, string) { return true, "" },
-		Socket:  socketIn(args[0]),
-		Name:    defaultName,
-		Status:  func(context.Context) (status.Status, error) { return st, nil },
-		Explain: explainHello, RecordsKey: func() ([]byte, error) { return testKey, nil },
+		Listen:   "127.0.0.1:0",
+		Metrics:  prometheus.NewRegistry(),
+		Ready:    func() (bool, string) { return true, "" },
+		Released: func() (bool, string) { return true, "" },
+		Socket:   socketIn(args[0]),
+		Name:     defaultName,
+		Status:   func(context.Context) (status.Status, error) { return st, nil },
+		Explain:  explainHello, RecordsKey: func() ([]byte, error) { return testKey, nil },
 	})
 	ts.Check(err)
 	ctx, cancel := context.WithCancel(context.Background())

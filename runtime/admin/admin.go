@@ -52,8 +52,8 @@ type Options struct {
 	Healthy func() (ok bool, reason string)
 	// Ready says whether /readyz answers 200, and if not, why not.
 	Ready func() (ok bool, reason string)
-	// Answers says whether /readyz/webhooks answers 200, and if not, why not.
-	Answers func() (ok bool, reason string)
+	// Released says whether /readyz/modules answers 200, and if not, why not.
+	Released func() (ok bool, reason string)
 	// Socket is the path of the admin API's unix socket. Its folder is made
 	// with mode 0700; one that exists must be ours and closed to others.
 	Socket string

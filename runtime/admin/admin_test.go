@@ -38,15 +38,15 @@ func shortDir(t *testing.T) string {
 func options(t *testing.T) Options {
 	t.Helper()
 	return Options{
-		Listen:  "127.0.0.1:0",
-		Metrics: prometheus.NewRegistry(),
-		Healthy: func() (bool, string) { return true, "" },
-		Ready:   func() (bool, string) { return true, "" },
-		Answers: func() (bool, string) { return true, "" },
-		Socket:  filepath.Join(shortDir(t), "admin", "starling.sock"),
-		Name:    "starling",
-		Status:  func(context.Context) (status.Status, error) { return status.Status{}, nil },
-		Explain: func(context.Context, string) (values.ExplainInput, error) { return values.ExplainInput{}, nil },
+		Listen:   "127.0.0.1:0",
+		Metrics:  prometheus.NewRegistry(),
+		Healthy:  func() (bool, string) { return true, "" },
+		Ready:    func() (bool, string) { return true, "" },
+		Released: func() (bool, string) { return true, "" },
+		Socket:   filepath.Join(shortDir(t), "admin", "starling.sock"),
+		Name:     "starling",
+		Status:   func(context.Context) (status.Status, error) { return status.Status{}, nil },
+		Explain:  func(context.Context, string) (values.ExplainInput, error) { return values.ExplainInput{}, nil },
 	}
 }
 
@@ -127,7 +127,7 @@ func TestHTTP(t *testing.T) {
 		{"/readyz", 503, "not ready: module hello is starting\n"},
 		{"/readyz", 200, "ok\n"},
 		{"/metrics", 200, "\nready_nodes 2\n"},
-		{"/v1/status", 404, "nothing here; there are GET /metrics, /healthz, /readyz and /readyz/webhooks\n"},
+		{"/v1/status", 404, "nothing here; there are GET /metrics, /healthz, /readyz and /readyz/modules\n"},
 	} {
 		code, body := get(t, s, c.path)
 		if code != c.code || !strings.Contains(body, c.body) {

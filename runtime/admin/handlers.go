@@ -62,9 +62,9 @@ func webHandler(o Options) http.Handler {
 	}
 	mux.HandleFunc("GET /healthz", probe("healthy", o.Healthy))
 	mux.HandleFunc("GET /readyz", probe("ready", o.Ready))
-	mux.HandleFunc("GET /readyz/webhooks", probe("ready", o.Answers))
+	mux.HandleFunc("GET /readyz/modules", probe("ready", o.Released))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		text(w, http.StatusNotFound, "nothing here; there are GET /metrics, /healthz, /readyz and /readyz/webhooks")
+		text(w, http.StatusNotFound, "nothing here; there are GET /metrics, /healthz, /readyz and /readyz/modules")
 	})
 	return mux
 }

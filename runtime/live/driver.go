@@ -120,8 +120,8 @@ type Driver struct {
 	// freed says that nobody holds the Lease, as sight has it.
 	freed chan struct{}
 	sight *leaseSight
-	// stayed is how ready this process has been, and is therefore still.
-	stayed readiness
+	// warm: it has been able to answer the API server, and therefore still is.
+	warm bool
 	// outgoing are the watches of the engine that stood by, until the one that leads has its own.
 	outgoing []string
 	// timer ends the sleep until wakeAt; zero: nothing is waited for.

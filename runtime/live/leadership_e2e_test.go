@@ -29,7 +29,7 @@ func TestRealTheftOfTheLease(t *testing.T) {
 	f.driver = f.newDriver(emptyTree)
 	f.start()
 	e2e.Eventually(t, soon, "the driver is ready", func() error {
-		if ready, why := f.driver.Ready(); !ready {
+		if released, why := f.driver.Released(); !released {
 			return errors.New(why)
 		}
 		return nil

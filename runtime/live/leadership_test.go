@@ -57,12 +57,12 @@ func (f *fixture) trySteal() error {
 func (f *fixture) waitReady() {
 	f.Helper()
 	for range 600 {
-		if ready, _ := f.driver.Ready(); ready {
+		if released, _ := f.driver.Released(); released {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	_, why := f.driver.Ready()
+	_, why := f.driver.Released()
 	f.Fatal("not ready: ", why)
 }
 

@@ -26,8 +26,9 @@ type pulse struct {
 }
 
 type readiness struct {
-	ready bool
-	why   string
+	// released: every module has once been released, or has a reason; why says which has not.
+	released bool
+	why      string
 	// answers: it answers all that the API server may ask; cold says why not.
 	answers bool
 	cold    string
@@ -69,54 +70,63 @@ func (p *pulse) note(now readiness) {
 	}
 }
 
-// noteReady takes over whether the engine is ready. A process that was ready as it stood by is so while it takes
-// over, and one that has once been able to answer is able: a module that is switched on later is no reason to be
-// taken out of service.
+// noteReady takes over whether the engine is ready. A process that has once been able to answer is able, also while it
+// takes over: a module that is switched on later is no reason to be taken out of service.
 func (d *Driver) noteReady() {
-	now := readiness{standby: d.standsBy(), answers: d.stayed.answers}
+	now := readiness{standby: d.standsBy(), answers: d.warm}
 	if !now.answers {
 		now.answers, now.cold = d.engine.Answers()
-		d.stayed.answers = now.answers
+		d.warm = now.answers
 	}
 	if now.standby {
-		now.ready, now.why = now.answers, now.cold
-		d.pulse.note(now)
-		return
-	}
-	if now.ready, now.why = d.engine.Ready(); now.ready {
+		now.why = "this process stands by; the one that holds the lease knows"
+	} else if now.released, now.why = d.engine.Ready(); now.released {
 		d.endOutgoing()
 		d.holder.becomes(works)
-	}
-	if d.stayed.ready {
-		now.ready, now.why = true, ""
 	}
 	d.pulse.note(now)
 }
 
-// Ready answers /readyz. It never waits for the engine.
+// Ready answers /readyz: whether this process serves. It answers the API server, and requests to http.receive come to
+// their hooks. It never waits for the engine.
 func (d *Driver) Ready() (ready bool, why string) {
-	if age := d.pulse.age(); age > slowAfter {
-		return false, fmt.Sprintf("the engine has been at one step for %s", age.Round(time.Second))
-	}
 	r := d.pulse.ready.Load()
-	if r.ready && r.standby {
-		is, _ := d.holder.now()
-		why := cmp.Or(d.unanswered(), d.unreceived(is))
-		return why == "", why
-	}
-	return r.ready, r.why
-}
-
-// Answers answers /readyz/webhooks: whether the API server may ask this process. It never waits for the engine.
-func (d *Driver) Answers() (answers bool, why string) {
-	if age := d.pulse.age(); age > slowAfter {
-		return false, fmt.Sprintf("the engine has been at one step for %s", age.Round(time.Second))
-	}
-	if r := d.pulse.ready.Load(); !r.answers {
-		return false, r.cold
+	if why = cmp.Or(d.slow(), r.cold); why != "" || !r.answers {
+		return false, why
 	}
 	why = d.unanswered()
+	if r.standby && why == "" {
+		is, _ := d.holder.now()
+		why = d.unreceived(is)
+	}
 	return why == "", why
+}
+
+// Released answers /readyz/modules: whether every module has once been released, or has a reason why not. The process
+// that leads knows. It never waits for the engine.
+func (d *Driver) Released() (released bool, why string) {
+	r := d.pulse.ready.Load()
+	if why = d.slow(); why != "" {
+		return false, why
+	}
+	return r.released, r.why
+}
+
+// Started says whether the work of the start is done: of one that stands by, that it serves.
+func (d *Driver) Started() bool {
+	started, _ := d.Released()
+	if d.pulse.ready.Load().standby {
+		started, _ = d.Ready()
+	}
+	return started
+}
+
+// slow says why the loop is taken for one that does not get on, or "".
+func (d *Driver) slow() string {
+	if age := d.pulse.age(); age > slowAfter {
+		return fmt.Sprintf("the engine has been at one step for %s", age.Round(time.Second))
+	}
+	return ""
 }
 
 // Healthy answers /healthz: no means that the process does not get on by itself.

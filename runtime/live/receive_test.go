@@ -61,12 +61,9 @@ hook(count, on = [http.receive("/count", public = True, rate = 1000, burst = 100
 			}
 		}
 	}
-	ready := func(f *fixture) func() bool {
-		return func() bool { yes, _ := f.driver.Ready(); return yes }
-	}
 	f := receiver(t, counting, store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true}))
 	f.start()
-	wait("the first process is not ready", ready(f))
+	wait("the first process is not ready", func() bool { yes, _ := f.driver.Released(); return yes })
 	g := receiver(t, counting, f.store)
 	for is, want := range map[holding]string{
 		{}: "has not seen who holds it", {seen: true}: "", {seen: true, name: "a_b"}: "by a_b, which says no address",
@@ -78,7 +75,7 @@ hook(count, on = [http.receive("/count", public = True, rate = 1000, burst = 100
 		}
 	}
 	g.start()
-	wait("the second process is not ready", ready(g))
+	wait("the second process is not ready", func() bool { yes, _ := g.driver.Ready(); return yes })
 	if got := g.send(); got != "200 request 1" || g.leads() {
 		t.Errorf("got %s, and it leads is %t", got, g.leads())
 	}

@@ -50,8 +50,7 @@ func (d *Driver) takeOver() {
 		d.busy.Go(func() { d.webhooks.Run(d.work) })
 		return
 	}
-	d.stayed.ready, _ = d.Ready()
-	d.stayed.answers, _ = d.Answers()
+	d.warm, _ = d.Ready()
 	d.watches.Stop(keptWatch)
 	d.watches.Stop(leaseWatch)
 	d.watching.Range(func(id, _ any) bool {

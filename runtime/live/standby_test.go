@@ -129,6 +129,9 @@ func TestAStandbyAnswersReviews(t *testing.T) {
 		if ready, why := g.driver.Ready(); !ready {
 			t.Error("not ready: ", why)
 		}
+		if released, why := g.driver.Released(); released || !strings.Contains(why, "stands by") || !g.driver.Started() {
+			t.Errorf("released is %t: %s, and the start is done: %t", released, why, g.driver.Started())
+		}
 		if got := g.reviewed(); got != "says one" || g.leads() {
 			t.Errorf("it %s, and leads is %t", got, g.leads())
 		}
@@ -158,6 +161,9 @@ func TestAStandbyAnswersReviews(t *testing.T) {
 				t.Fatalf("after %d tenths of a second it is not ready: %s", n, why)
 			}
 			time.Sleep(100 * time.Millisecond)
+		}
+		if released, why := g.driver.Released(); !released {
+			t.Error("not released: ", why)
 		}
 		ended, err := ask(t.Context(), g.driver, func(*engine.Engine) bool { return len(g.driver.outgoing) == 0 })
 		if err != nil || !ended {

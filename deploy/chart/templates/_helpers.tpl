@@ -7,6 +7,15 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{ .Values.image.repository }}{{ with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag }}{{ end }}
 {{- end }}
 
+{{- /* The class of the pods' priority: yours, that of the chart, or none. */}}
+{{- define "starling.priority" -}}
+{{- if .Values.priorityClassName -}}
+{{ .Values.priorityClassName }}
+{{- else if .Values.priorityClass.create -}}
+{{ printf "%s.%s" .Release.Namespace .Release.Name }}
+{{- end }}
+{{- end }}
+
 {{- /* The folder of the module tree. */}}
 {{- define "starling.modules" -}}
 {{- if eq .Values.modules.from "git" -}}
