@@ -1,6 +1,7 @@
 package release
 
 import (
+	"reflect"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
@@ -53,6 +54,24 @@ func of(live *unstructured.Unstructured, patch []byte) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(fields)
+}
+
+// within says whether all that a patch changes is in another one, with the same values.
+func within(other, patch []byte) bool {
+	var all, some map[string]any
+	return json.Unmarshal(other, &all) == nil && json.Unmarshal(patch, &some) == nil && holds(all, some)
+}
+
+func holds(all, some map[string]any) bool {
+	for key, v := range some {
+		in, is := all[key]
+		inner, deep := v.(map[string]any)
+		outer, _ := in.(map[string]any)
+		if !is || deep && !holds(outer, inner) || !deep && !reflect.DeepEqual(in, v) {
+			return false
+		}
+	}
+	return true
 }
 
 // withoutOrder leaves the order of list elements out of a strategic merge patch that does not

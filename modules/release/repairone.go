@@ -2,6 +2,7 @@ package release
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -149,21 +150,9 @@ func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstr
 	}
 	fields := live.GetManagedFields()
 	paths = append(paths[:len(paths):len(paths)], owned.HandedOver(fields)...)
-	want := s.obj.DeepCopy()
-	owned.Keep(want.Object, live.Object, paths)
-	patch, kind, err := threeWay(s, want, live)
+	now, want, err := r.merge(client, s, live, paths)
 	if err != nil {
 		return nil, false, err
-	}
-	now := live
-	if string(patch) != "{}" {
-		if patch, err = of(live, patch); err != nil {
-			return nil, false, err
-		}
-		now, err = client.Patch(r.ctx, s.key.Name, kind, patch, metav1.PatchOptions{FieldManager: FieldManager(), DryRun: r.dryRun()})
-		if err != nil {
-			return nil, false, err
-		}
 	}
 	if _, ours := owned.Of(fields, FieldManager(), nil); !r.t.Report && (!ours || owned.Taken(now.GetManagedFields(), FieldManager(), want.Object, paths)) {
 		// The next change of what is not owned would not be seen.
@@ -172,6 +161,42 @@ func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstr
 		}
 	}
 	return now, !sameValues(live, now), nil
+}
+
+// mostMerges is how often a repair writes an object that others change meanwhile.
+const mostMerges = 3
+
+// merge writes what differs of an object, and returns it as it is then, and what was wanted. Between the read and
+// the write somebody may have taken away a field that was right when it was read: the answer lacks it, and would
+// be taken for what Starling has left.
+func (r *repair) merge(client dynamic.ResourceInterface, s stored, now *unstructured.Unstructured, paths []owned.Path) (_, want *unstructured.Unstructured, err error) {
+	var last []byte
+	for tries := 0; ; tries++ {
+		want = s.obj.DeepCopy()
+		owned.Keep(want.Object, now.Object, paths)
+		patch, kind, err := threeWay(s, want, now)
+		if err != nil {
+			return nil, nil, err
+		}
+		// Of what was just written the API server has kept another form, or nothing.
+		if string(patch) == "{}" || last != nil && within(last, patch) {
+			return now, want, nil
+		}
+		if tries == mostMerges {
+			return nil, nil, errors.New("somebody changes it again and again at this very moment")
+		}
+		last = patch
+		if patch, err = of(now, patch); err != nil {
+			return nil, nil, err
+		}
+		now, err = client.Patch(r.ctx, s.key.Name, kind, patch, metav1.PatchOptions{FieldManager: FieldManager(), DryRun: r.dryRun()})
+		if err != nil {
+			return nil, nil, err
+		}
+		if r.t.Report { // nothing was written
+			return now, want, nil
+		}
+	}
 }
 
 // relabel writes the label by which an object is watched.
