@@ -213,7 +213,8 @@ func observeAll(list kube.ResourceList, wanted []*unstructured.Unstructured, ign
 			continue
 		}
 		seen = append(seen, observe(keyOf(info.Mapping, info.Namespace, info.Name), u, paths))
-		complete = complete && !owned.Taken(u.GetManagedFields(), FieldManager(), plainSecret(wanted[i].Object), paths)
+		want := plainSecret(wanted[i].Object)
+		complete = complete && !owned.Taken(u.GetManagedFields(), FieldManager(), want, paths) && !owned.Lacks(u.Object, want, paths)
 	}
 	return seen, complete
 }

@@ -145,6 +145,26 @@ func TestARepairPutsRightWhatGoesMeanwhile(t *testing.T) {
 	}
 }
 
+// The same in an upgrade: nothing tells what Helm has left, so all is looked at once more.
+func TestAnUpgradeNotesWhatGoesMeanwhile(t *testing.T) {
+	w, f := released(t)
+	o, server, busy := &others{w, configMaps}, f.server, false
+	f.server = roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/web") && !busy {
+			busy = true
+			o.merge(`{"metadata":{"labels":{"app":null}}}`)
+		}
+		return server.RoundTrip(r)
+	})
+	res, err := w.Reconcile(t.Context(), w.target("blue"))
+	if err != nil || !busy || res.Action != ActionUpgraded || res.Objects.Seen != nil || res.Objects.Of == "" {
+		t.Errorf("taken away is %t: %+v, %v", busy, res, err)
+	}
+	if out := w.repair(); len(out.Written) != 1 || o.get().GetLabels()["app"] != "web" {
+		t.Errorf("%+v, labels %v", out, o.get().GetLabels())
+	}
+}
+
 func (o *others) remove() {
 	o.w.t.Helper()
 	if err := o.client().Delete(o.w.t.Context(), "web", metav1.DeleteOptions{}); err != nil {

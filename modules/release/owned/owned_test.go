@@ -265,3 +265,24 @@ func FuzzOf(f *testing.F) {
 		HandedOver(list)
 	})
 }
+
+func TestLacks(t *testing.T) {
+	const want = `{spec: {replicas: 2, ports: [{port: 80}], none: null, empty: {}}, data: {a: b}, status: {phase: Ready}}`
+	for live, lacks := range map[string]bool{
+		`{spec: {replicas: 3}, data: {a: c, d: e}}`:      false, // what another value has, its owner tells
+		`{spec: {replicas: 2}, data: null}`:              true,
+		`{spec: {replicas: 2}, data: {d: e}}`:            true,
+		`{spec: {paused: true}, data: {a: b}}`:           false, // ignored
+		`{spec: {replicas: 2}, data: {a: b}, extra: {}}`: false,
+	} {
+		read := func(text string) (out map[string]any) {
+			if err := yaml.Unmarshal([]byte(text), &out); err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		if got := Lacks(read(live), read(want), []Path{{{Field: "spec"}, {Field: "replicas"}}}); got != lacks {
+			t.Errorf("%s lacks something: %t, want %t", live, got, lacks)
+		}
+	}
+}

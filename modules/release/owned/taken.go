@@ -32,6 +32,35 @@ func Taken(fields []metav1.ManagedFieldsEntry, manager string, obj map[string]an
 	return taken
 }
 
+// Lacks says whether live has no value for a field to which obj gives one, but for the paths of ignore: somebody
+// has taken the field away just before manager's write of other fields, and owns nothing that would tell. Lists
+// are not looked into, and the status is the API server's.
+func Lacks(live, obj map[string]any, ignore []Path) bool {
+	return lacks(live, obj, nil, ignore)
+}
+
+func lacks(live, obj map[string]any, at fieldpath.Path, ignore []Path) bool {
+	for name, v := range obj {
+		here := append(at[:len(at):len(at)], fieldpath.PathElement{FieldName: &name})
+		if len(at) == 0 && name == "status" || slices.ContainsFunc(ignore, func(p Path) bool { return p.covers(here) }) {
+			continue
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			inner, _ := live[name].(map[string]any)
+			if lacks(inner, v, here, ignore) {
+				return true
+			}
+		case nil, []any:
+		default:
+			if live[name] == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // valueAt is the value at a path of the API server; nil: there is none.
 func valueAt(v any, path fieldpath.Path) any {
 	for _, step := range path {
