@@ -24,7 +24,11 @@ type binder struct {
 	used    map[string]bool // names of bindings
 	objects bool            // the old hook reads objects beside what filters give
 	secrets []raw           // grants for Secrets that are watched
+	watches []watchName     // those that were brought over
 }
+
+// watchName is a watch by the names that configs have for it.
+type watchName struct{ old, group, name string }
 
 // place says where a hook stands, on which the stages that it may have depend.
 type place struct {
@@ -173,6 +177,7 @@ func (b *binder) watch(w watched) (string, bool) {
 	}
 	b.filter(call, name, w)
 	b.triggers(call, name, w)
+	b.watches = append(b.watches, watchName{w.Name, w.Group, name})
 	if version == "v1" && kind == "Secret" {
 		b.secrets = append(b.secrets, secretGrant(w))
 	}

@@ -140,6 +140,7 @@ type conversion struct {
 		From string `json:"fromVersion"`
 		To   string `json:"toVersion"`
 	} `json:"conversions"`
+	groups []string // of all that were joined
 }
 
 // flag is a boolean that shell-operator takes as a text, too: "true".

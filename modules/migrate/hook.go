@@ -90,8 +90,17 @@ func printHook(n *notes, c *config, source string, at place, o Options) hookFile
 	for _, r := range c.Mutating {
 		bindings = append(bindings, b.review("k8s.mutate", "mutate", r))
 	}
+	conversions := b.conversions(c.Conversion)
+	count := len(bindings) + len(conversions)
 	var out strings.Builder
 	fmt.Fprintf(&out, "# Brought over from %s by `starling new`: bindings are translated, the body is not.\n", message.Clean(n.path))
+	answers := len(c.Validating)+len(c.Mutating) > 0
+	for _, v := range conversions { // those that read snapshots stand beside the watches
+		if v.snapshots {
+			out.WriteString("\n" + v.functions)
+			bindings, answers = append(bindings, v.binding), true
+		}
+	}
 	if len(bindings) > 0 {
 		call := &call{name: "hook", args: []string{fn}}
 		call.add("on = [\n        " + strings.Join(bindings, ",\n        ") + ",\n    ]")
@@ -103,33 +112,22 @@ func printHook(n *notes, c *config, source string, at place, o Options) hookFile
 		}
 		fmt.Fprintf(&out, "\ndef %s(ctx):\n    # TODO: write in Starlark what the old hook below does, then take fail away.\n    fail(%s, permanent = True)\n\n",
 			fn, starlark("not yet written: "+n.path))
-		out.WriteString(b.registered(call.text(0), len(c.Validating)+len(c.Mutating) > 0))
+		out.WriteString(b.registered(call.text(0), answers))
 		n.add(Left, "its body: see TODO in the new file")
 	}
-	conversions := 0
-	byCRD := ofOneCRD(c.Conversion)
-	for _, v := range byCRD {
-		prefix := ""
-		if len(byCRD) > 1 {
-			prefix, _, _ = strings.Cut(v.CRD, ".")
-			prefix += "_"
+	for _, v := range conversions {
+		if !v.snapshots {
+			out.WriteString("\n" + v.functions + "\n" + b.registered("hook(on = [\n        "+v.binding+",\n    ])", true))
 		}
-		functions, binding := b.convert(v, prefix)
-		if binding == "" {
-			continue
-		}
-		conversions++
-		out.WriteString("\n" + functions + "\n" + b.registered("hook(on = ["+binding+"])", true))
-		n.add(Left, "the bodies of its conversions: see TODO in the new file")
 	}
-	if len(bindings)+conversions == 0 {
+	if count == 0 {
 		out.WriteString("# TODO: nothing triggers this hook; MIGRATION.md says why.\n")
 		n.add(Left, "nothing triggers the hook")
 	} else {
-		n.add(Done, "%s", counted(len(bindings)+conversions, "binding"))
+		n.add(Done, "%s", counted(count, "binding"))
 	}
 	out.WriteString("\n# The old hook:\n#\n" + oldBody(source))
-	return hookFile{out.String(), b.secrets, len(c.Validating)+len(c.Mutating)+conversions > 0}
+	return hookFile{out.String(), b.secrets, answers || len(conversions) > 0}
 }
 
 // registered is a call of hook(…). Among the global hooks, which cannot wait as a module does,

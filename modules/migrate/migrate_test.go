@@ -194,6 +194,10 @@ func TestAnIncompleteModuleWaits(t *testing.T) {
 
 const review = `kubernetesValidating: [{rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]`
 
+const conversion1 = `kubernetes: [{name: settings, kind: ConfigMap, group: all}, {kind: Pod, group: all}]
+kubernetesCustomResourceConversion:
+- {crdName: lamps.example.com, includeSnapshotsFrom: [settings], conversions: [{fromVersion: v1alpha1, toVersion: v1}, {fromVersion: v1, toVersion: v1alpha1}]}`
+
 // hookScript is a hook with this config.
 func hookScript(config string) *fstest.MapFile {
 	return &fstest.MapFile{Data: []byte("#!/bin/sh\ncat <<'END'\nconfigVersion: v1\n" + config + "\nEND\n"), Mode: 0o755}
@@ -234,6 +238,16 @@ func TestTheResultLoads(t *testing.T) {
 		}, nil, "web/hooks/go/run/run.go: the queue \"/modules/web\"", "web/hooks/go/run/run.star", "namespaces = [\"d8-web-x\"]"},
 		"library": {fstest.MapFS{"web/hooks/a.sh": good, "web/hooks/b.go": {Data: []byte("package hooks\n\nvar _ = tls_certificate.RegisterInternalTLSHook(conf())\n")}, "web/hooks/c.go": {Data: []byte("package hooks\n\nvar errNotRegistered = 1\n")}}, nil,
 			"web/hooks/b.go: tls_certificate.RegisterInternalTLSHook, a library, registers its hook; write hook(…) by hand; @std//certs.star", "web/hooks/a.star", "startup"},
+		"conversion with snapshots": {fstest.MapFS{"web/hooks/a.sh": hookScript(conversion1)}, nil,
+			"web/hooks/a.sh: the conversion of lamps.example.com reads snapshots", "web/hooks/a.star", `snapshots = ["settings"]`},
+		"functions with snapshots": {fstest.MapFS{"web/hooks/a.sh": hookScript(conversion1)}, nil,
+			"web/hooks/a.sh: 3 bindings", "web/hooks/a.star", "def convert_v1alpha1_to_v1(obj, snapshots):\n"},
+		"conversion with a group": {fstest.MapFS{"web/hooks/a.sh": hookScript(strings.Replace(conversion1, "includeSnapshotsFrom: [settings]", "group: all", 1))}, nil,
+			"web/hooks/a.sh: the conversion of lamps.example.com reads snapshots", "web/hooks/a.star", `snapshots = ["settings", "pod"]`},
+		"conversion without its watch": {fstest.MapFS{"web/hooks/a.sh": hookScript(strings.Replace(conversion1, "[settings]", "[others]", 1))}, nil,
+			"web/hooks/a.sh: the conversion of lamps.example.com reads the snapshot \"others\"", "web/hooks/a.star", "def convert_v1alpha1_to_v1(obj):\n"},
+		"global conversion with snapshots": {fstest.MapFS{"web/hooks/a.sh": good}, fstest.MapFS{"a.sh": hookScript(conversion1)},
+			"global/a.sh: it answers the API server", "global/hooks/a.star", "\n# hook(\n"},
 		"one name": {fstest.MapFS{"web/hooks/a.sh": good, "web/hooks/a.py": good, "web/hooks/a_test.sh": good}, nil,
 			"web/hooks/a.sh: its body", "web/hooks/a-3.star", "web/hooks/a_test.sh"},
 		"chart": {fstest.MapFS{"web/Chart.yaml": {Data: []byte("name: [")}, "web/templates/a.yaml": {Data: []byte("a: 1")}}, nil,

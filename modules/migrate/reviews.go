@@ -53,6 +53,9 @@ func (b *binder) review(builtin, otherwise string, r reviewed) string {
 // ofOneCRD joins the conversions of one CRD: Starling has all of them in one binding.
 func ofOneCRD(all []conversion) (out []conversion) {
 	for _, c := range all {
+		if c.Group != "" {
+			c.groups = []string{c.Group}
+		}
 		i := slices.IndexFunc(out, func(other conversion) bool { return other.CRD == c.CRD })
 		if i < 0 {
 			out = append(out, c)
@@ -60,16 +63,45 @@ func ofOneCRD(all []conversion) (out []conversion) {
 		}
 		out[i].Conversions = append(slices.Clip(out[i].Conversions), c.Conversions...)
 		out[i].Snapshots = append(slices.Clip(out[i].Snapshots), c.Snapshots...)
-		out[i].Group += c.Group
+		out[i].groups = append(slices.Clip(out[i].groups), c.groups...)
 	}
 	return out
 }
 
-// convert is one k8s.convert, with the functions that it names, whose names begin with
-// prefix. binding is "" where no versions are left.
-func (b *binder) convert(c conversion, prefix string) (functions, binding string) {
+// converted is one k8s.convert.
+type converted struct {
+	functions string // that it names
+	binding   string
+	snapshots bool // it reads those of the hook's watches
+}
+
+// conversions are those of a hook, with a note for each part that is left out.
+func (b *binder) conversions(all []conversion) (out []converted) {
+	byCRD := ofOneCRD(all)
+	for _, v := range byCRD {
+		prefix := ""
+		if len(byCRD) > 1 {
+			prefix, _, _ = strings.Cut(v.CRD, ".")
+			prefix += "_"
+		}
+		if c := b.convert(v, prefix); c.binding != "" {
+			out = append(out, c)
+			b.add(Left, "the bodies of its conversions: see TODO in the new file")
+		}
+	}
+	return out
+}
+
+// convert is one k8s.convert, whose functions have names that begin with prefix. It has no
+// binding where no versions are left.
+func (b *binder) convert(c conversion, prefix string) converted {
 	var defs, pairs []string
 	made := map[string]bool{}
+	snapshots := b.snapshots(c)
+	params := "obj"
+	if len(snapshots) > 0 {
+		params = "obj, snapshots"
+	}
 	for _, v := range c.Conversions {
 		from, to := version(v.From), version(v.To)
 		fn := functionName(prefix + "convert_" + from + "_to_" + to)
@@ -78,19 +110,41 @@ func (b *binder) convert(c conversion, prefix string) (functions, binding string
 			continue
 		}
 		made[fn] = true
-		defs = append(defs, fmt.Sprintf("def %s(obj):\n    # TODO: return the object in the other version, as a rule a changed dict(obj).\n    fail(%s)\n",
-			fn, starlark("not yet written: "+from+" to "+to+" of "+c.CRD)))
+		defs = append(defs, fmt.Sprintf("def %s(%s):\n    # TODO: return the object in the other version, as a rule a changed dict(obj).\n    fail(%s)\n",
+			fn, params, starlark("not yet written: "+from+" to "+to+" of "+c.CRD)))
 		pairs = append(pairs, fmt.Sprintf("(%s, %s): %s", starlark(from), starlark(to), fn))
 	}
 	if len(pairs) == 0 {
-		return "", ""
+		return converted{}
 	}
 	call := &call{name: "k8s.convert", args: []string{starlark(c.CRD)}}
 	call.add("{" + strings.Join(pairs, ", ") + "}")
-	if len(c.Snapshots) > 0 || c.Group != "" {
-		b.add(Left, "the conversion of %s read snapshots; a conversion sees its object alone", c.CRD)
+	if len(snapshots) > 0 {
+		call.set("snapshots", snapshots)
+		call.set("name", b.name("convert", "convert"))
+		b.add(Changed, "the conversion of %s reads snapshots: nobody can read the objects while the module is off, or its watches are not complete", c.CRD)
 	}
-	return strings.Join(defs, "\n"), call.text(4)
+	return converted{strings.Join(defs, "\n"), call.text(8), len(snapshots) > 0}
+}
+
+// snapshots are the watches that a conversion reads, by their names in the new hook.
+func (b *binder) snapshots(c conversion) (out []string) {
+	for _, old := range c.Snapshots {
+		if !slices.ContainsFunc(b.watches, func(w watchName) bool { return w.old == old }) {
+			b.add(Left, "the conversion of %s reads the snapshot %q, and the new hook has no watch of this name", c.CRD, old)
+		}
+	}
+	for _, w := range b.watches {
+		if w.old != "" && slices.Contains(c.Snapshots, w.old) || w.group != "" && slices.Contains(c.groups, w.group) {
+			out = append(out, w.name)
+		}
+	}
+	for _, group := range c.groups {
+		if !slices.ContainsFunc(b.watches, func(w watchName) bool { return w.group == group }) {
+			b.add(Left, "the conversion of %s reads the snapshots of the group %q, of which the new hook has no watch", c.CRD, group)
+		}
+	}
+	return out
 }
 
 var versionName = regexp.MustCompile(`^[a-z0-9]+$`)
