@@ -49,7 +49,7 @@ func goConfig(source []byte, folder string, folders *goFolders) (c *config, comp
 // hookLiteral finds the literal of the config, the only one of the file.
 func (r *goReader) hookLiteral(file *ast.File) (*ast.CompositeLit, error) {
 	var found []ast.Expr
-	library := ""
+	var library *libraryHook
 	ast.Inspect(file, func(n ast.Node) bool {
 		call, is := n.(*ast.CallExpr)
 		if !is {
@@ -59,20 +59,17 @@ func (r *goReader) hookLiteral(file *ast.File) (*ast.CompositeLit, error) {
 		case len(call.Args) > 0 && (name == "RegisterFunc" || name == "Register"):
 			found = append(found, call.Args[0])
 		case strings.HasPrefix(name, "Register"):
-			library = name
-			if of, is := call.Fun.(*ast.SelectorExpr); is {
-				library = strings.TrimPrefix(lastName(of.X)+"."+name, ".")
+			if h := r.libraryCall(call); library == nil {
+				library = h
+			} else {
+				library.more++
 			}
 		}
 		return true
 	})
 	switch {
-	case len(found) == 0 && library != "":
-		hint := ""
-		if strings.Contains(library, "TLS") || strings.Contains(strings.ToLower(library), "cert") {
-			hint = "; @std//certs.star has certificates"
-		}
-		return nil, fmt.Errorf("%s, a library, registers its hook; write hook(…) by hand%s", library, hint)
+	case len(found) == 0 && library != nil:
+		return nil, library
 	case len(found) != 1:
 		return nil, fmt.Errorf("RegisterFunc is called %s in it; write hook(…) by hand", counted(len(found), "time"))
 	}

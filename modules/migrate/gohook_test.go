@@ -61,7 +61,7 @@ func TestGoConfigErrors(t *testing.T) {
 	for source, want := range map[string]string{
 		"package":       "it is no Go",
 		"package hooks": "RegisterFunc is called 0 times",
-		"package hooks\nvar _ = tls.RegisterTLSHook(x)":                                       "tls.RegisterTLSHook, a library, registers its hook; write hook(…) by hand; @std//certs.star has certificates",
+		"package hooks\nvar _ = tls.RegisterTLSHook(x)":                                       "tls.RegisterTLSHook, a library, registers its hook",
 		"package hooks\nvar _ = sdk.RegisterFunc(config, run)":                                "its config is computed",
 		"package hooks\nvar _ = sdk.RegisterFunc(&C{}, a)\nvar _ = sdk.RegisterFunc(&C{}, b)": "RegisterFunc is called 2 times",
 	} {

@@ -64,6 +64,12 @@ func (r *goReader) value(e ast.Expr, path string) any {
 		switch name := lastName(e.Fun); {
 		case len(e.Args) == 1 && slices.Contains([]string{"Bool", "BoolPtr", "To", "Ptr", "ptr", "Pointer", "string"}, name):
 			return r.value(e.Args[0], path)
+		case len(e.Args) == 1 && name == "DefaultSANs":
+			return r.value(e.Args[0], path)
+		case len(e.Args) == 1 && domainPrefixes[name] != "":
+			if host, is := r.value(e.Args[0], path).(string); is {
+				return domainPrefixes[name] + host
+			}
 		case name == "Sprintf" && len(e.Args) > 0:
 			return r.sprintf(e.Args, path)
 		}
@@ -193,6 +199,9 @@ func (r *goReader) selected(e *ast.SelectorExpr, path string) any {
 		if rest, is := strings.CutPrefix(name, prefix); is && rest != "" {
 			return rest
 		}
+	}
+	if text, is := wellKnown(name); is {
+		return text
 	}
 	units := map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute, "Hour": time.Hour}
 	if unit := units[name]; unit > 0 {

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -49,6 +50,10 @@ func translateHook(n *notes, source []byte, at place, o Options) (h hookFile, ok
 // translateGoHook is translateHook for a hook in Go.
 func translateGoHook(n *notes, source []byte, at place, o Options) (h hookFile, ok bool) {
 	c, computed, filters, err := goConfig(source, at.folder, at.folders)
+	var library *libraryHook
+	if errors.As(err, &library) {
+		return printLibraryHook(n, library, string(source), at, o), true
+	}
 	if err != nil {
 		n.add(Left, "%v", err)
 		return hookFile{}, false
@@ -66,12 +71,57 @@ func translateGoHook(n *notes, source []byte, at place, o Options) (h hookFile, 
 	return printHook(n, c, string(source), at, o), true
 }
 
+// printLibraryHook prints the file of a hook that a library in Go registers. Of one that is not
+// known there is only the function.
+func printLibraryHook(n *notes, h *libraryHook, source string, at place, o Options) hookFile {
+	if h.more > 0 {
+		n.add(Left, "%s", h.others())
+	}
+	t := h.translate(at.module)
+	if t == nil {
+		n.add(Left, "%s: its bindings and its body are to write; see TODO in the new file", h)
+		fn := hookFunction(n.path)
+		return hookFile{text: fmt.Sprintf("%s\n\n# TODO: say what triggers it, then take the # away.\n# hook(%s, on = [])\n\n# The old hook:\n#\n%s",
+			header(n.path)+"\n"+unwritten(fn, n.path), fn, oldBody(source))}
+	}
+	for _, todo := range t.todo {
+		n.add(Left, "%s", todo)
+	}
+	n.add(Changed, "%s; its bindings are those of the library as of 2026", h)
+	f := printHookWith(n, t.config, source, at, o, t)
+	if t.grants != nil { // they cover the watches, too
+		f.secrets = t.grants
+	}
+	return f
+}
+
+// hookFunction is the name of the function of an old hook.
+func hookFunction(old string) string {
+	base := path.Base(old)
+	return functionName(strings.TrimSuffix(base, path.Ext(base)))
+}
+
+// header is the first line of a new hook.
+func header(old string) string {
+	return "# Brought over from " + message.Clean(old) + " by `starling new`: bindings are translated, the body is not."
+}
+
+// unwritten is the function of a new hook.
+func unwritten(fn, old string) string {
+	return fmt.Sprintf("\ndef %s(ctx):\n    # TODO: write in Starlark what the old hook below does, then take fail away.\n    fail(%s, permanent = True)\n",
+		fn, starlark("not yet written: "+old))
+}
+
 // printHook prints the file of a hook.
 func printHook(n *notes, c *config, source string, at place, o Options) hookFile {
+	return printHookWith(n, c, source, at, o, &translation{})
+}
+
+// printHookWith is printHook with a body, after fail.
+func printHookWith(n *notes, c *config, source string, at place, o Options, with *translation) hookFile {
 	b := &binder{notes: n, place: at, custom: o.custom, lambdas: o.Lambdas, used: map[string]bool{},
 		objects: path.Ext(n.path) != ".go" && readsObjects.MatchString(source)}
-	base := path.Base(n.path)
-	fn := functionName(strings.TrimSuffix(base, path.Ext(base)))
+	fn := hookFunction(n.path)
 	bindings := b.stages(c)
 	for _, s := range c.Schedule {
 		if text, ok := b.schedule(s); ok {
@@ -93,7 +143,10 @@ func printHook(n *notes, c *config, source string, at place, o Options) hookFile
 	conversions := b.conversions(c.Conversion)
 	count := len(bindings) + len(conversions)
 	var out strings.Builder
-	fmt.Fprintf(&out, "# Brought over from %s by `starling new`: bindings are translated, the body is not.\n", message.Clean(n.path))
+	out.WriteString(header(n.path) + "\n")
+	if with.loads != "" {
+		out.WriteString("\n" + with.loads + "\n")
+	}
 	answers := len(c.Validating)+len(c.Mutating) > 0
 	for _, v := range conversions { // those that read snapshots stand beside the watches
 		if v.snapshots {
@@ -110,8 +163,7 @@ func printHook(n *notes, c *config, source string, at place, o Options) hookFile
 				call.set("values", "keep")
 			}
 		}
-		fmt.Fprintf(&out, "\ndef %s(ctx):\n    # TODO: write in Starlark what the old hook below does, then take fail away.\n    fail(%s, permanent = True)\n\n",
-			fn, starlark("not yet written: "+n.path))
+		out.WriteString(unwritten(fn, n.path) + with.body + "\n")
 		out.WriteString(b.registered(call.text(0), answers))
 		n.add(Left, "its body: see TODO in the new file")
 	}

@@ -237,7 +237,7 @@ func TestTheResultLoads(t *testing.T) {
 			"web/hooks/go/run/run.go":      {Data: []byte("package run\n\nimport c \"example.com/hooks/consts\"\n\nvar _ = sdk.RegisterFunc(&go_hook.HookConfig{Queue: queue, Kubernetes: []go_hook.KubernetesConfig{{Name: \"a\", ApiVersion: \"v1\", Kind: \"Pod\", NamespaceSelector: &t.NamespaceSelector{NameSelector: &t.NameSelector{MatchNames: []string{fmt.Sprintf(\"%s-x\", c.Long)}}}}}}, run)\n")},
 		}, nil, "web/hooks/go/run/run.go: the queue \"/modules/web\"", "web/hooks/go/run/run.star", "namespaces = [\"d8-web-x\"]"},
 		"library": {fstest.MapFS{"web/hooks/a.sh": good, "web/hooks/b.go": {Data: []byte("package hooks\n\nvar _ = tls_certificate.RegisterInternalTLSHook(conf())\n")}, "web/hooks/c.go": {Data: []byte("package hooks\n\nvar errNotRegistered = 1\n")}}, nil,
-			"web/hooks/b.go: tls_certificate.RegisterInternalTLSHook, a library, registers its hook; write hook(…) by hand; @std//certs.star", "web/hooks/a.star", "startup"},
+			"web/hooks/b.go: tls_certificate.RegisterInternalTLSHook, a library, registers its hook", "web/hooks/b.star", "namespaces = [\"todo\"]"},
 		"conversion with snapshots": {fstest.MapFS{"web/hooks/a.sh": hookScript(conversion1)}, nil,
 			"web/hooks/a.sh: the conversion of lamps.example.com reads snapshots", "web/hooks/a.star", `snapshots = ["settings"]`},
 		"functions with snapshots": {fstest.MapFS{"web/hooks/a.sh": hookScript(conversion1)}, nil,

@@ -29,7 +29,7 @@ func (c *call) set(name string, value any) { c.add(name + " = " + starlark(value
 
 // text prints the call for a place that is indented by this many spaces.
 func (c *call) text(indent int) string {
-	line := c.name + "(" + strings.Join(c.args, ", ") + ")"
+	line := c.line()
 	if indent+len(line) <= maxLine && !strings.Contains(line, "\n") {
 		return line
 	}
@@ -40,6 +40,9 @@ func (c *call) text(indent int) string {
 	}
 	return b.String() + strings.Repeat(" ", indent) + ")"
 }
+
+// line prints the call on one line.
+func (c *call) line() string { return c.name + "(" + strings.Join(c.args, ", ") + ")" }
 
 // raw is a value that is Starlark already.
 type raw string
