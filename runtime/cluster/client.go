@@ -98,6 +98,8 @@ func New(o Options) (*Client, error) {
 	}
 	unfenced.WarningHandlerWithContext = &warnings{log: o.Log, seen: map[string]bool{}}
 
+	readFilesAgain(unfenced)
+
 	cfg := rest.CopyConfig(unfenced)
 	// One limit for all clients made from this configuration; the Lease has its
 	// own, so that a burst of writes cannot cost it.
