@@ -81,6 +81,7 @@ func TestLoadErrors(t *testing.T) {
 		"inner.star":           "def f():\n    return 1 // 0\n\nx = f()\n",
 		"std.star":             "load(\"@std//k8.star\", \"is_ready\")\n",
 		"many.star":            "vlues(1)\nx = exploed\n\ndef f(count):\n    return cuont + null\n",
+		"damaged.star":         "x = 1\ny = \x00\x00\x00\nz = ",
 		"syntax.star":          "def f(:\n",
 		"while.star":           "def f():\n    while True:\n        pass\n",
 		"import.star":          "import os\n",
@@ -104,6 +105,7 @@ func TestLoadErrors(t *testing.T) {
 		{"import.star", `import.star:1:1: there is no import (env("NAME") reads a variable of the environment; leave the line out)`},
 		{"fstring.star", `fstring.star:1:5: there are no f-strings (write "%s: %d" % (a, b), or "{}: {}".format(a, b))`},
 		{"top.star", "top.star:1:1: if statement not within a function (put it into a def; at the top of a file stand only assignments, defs, loads and calls)"},
+		{"damaged.star", "damaged.star:2:5: a byte here is 0: the file is damaged, write it again"},
 		{"large.star", `large.star: cannot load "large.star": the file is larger than 1024 KiB`},
 	}
 	f := newFixture(t, files, nil)

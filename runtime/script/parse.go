@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,6 +31,11 @@ func Parse(path string, src []byte) (*syntax.File, error) {
 
 func parse(path string, src []byte) (file *syntax.File, err error) {
 	defer recoverInto(&err)
+	if i := bytes.IndexByte(src, 0); i >= 0 {
+		// The parser takes it for the end of the file, and files that a machine which crashed has left are full of them.
+		line, col := bytes.Count(src[:i], []byte("\n")), i-bytes.LastIndexByte(src[:i], '\n')
+		return nil, syntax.Error{Pos: syntax.MakePosition(&path, int32(line+1), int32(col)), Msg: "a byte here is 0: the file is damaged, write it again"}
+	}
 	if file, err = dialect().Parse(path, src, 0); err != nil {
 		return nil, err
 	}
