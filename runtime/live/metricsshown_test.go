@@ -117,6 +117,8 @@ func (m *Metrics) trouble() {
 		m.requests.WithLabelValues(verb, "200").Inc()
 		m.requesting.WithLabelValues(verb).Observe(.01)
 	}
+	m.requests.WithLabelValues("patch", "500").Inc()
+	m.requesting.WithLabelValues("patch").Observe(5)
 	m.pending.WithLabelValues("web").Set(2)
 	m.messages.WithLabelValues("web", "failed").Inc()
 	m.received.WithLabelValues("web", "web/a", "500").Inc()
