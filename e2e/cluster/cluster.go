@@ -130,6 +130,19 @@ func (c *Cluster) Restart(t testing.TB) {
 	if code, err := c.process.stop(); err != nil || code != 0 {
 		t.Fatalf("devcluster ended with exit code %d, %v: %s", code, err, c.process.output.String())
 	}
+	c.again(t)
+}
+
+// Crash kills the control plane, etcd with it, and starts it again as [Cluster.Restart] does.
+func (c *Cluster) Crash(t testing.TB) {
+	t.Helper()
+	c.process.signal(syscall.SIGKILL)
+	<-c.process.done
+	c.again(t)
+}
+
+func (c *Cluster) again(t testing.TB) {
+	t.Helper()
 	if err := os.Remove(c.Kubeconfig); err != nil {
 		t.Fatal(err)
 	}

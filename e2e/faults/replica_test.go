@@ -59,7 +59,7 @@ func (r *replica) page(path string) (code int, body string, err error) {
 	return resp.StatusCode, string(data), err
 }
 
-// metric is the sum of all series of this name.
+// metric is the sum of all series that a pattern of a name, with labels or without, is for.
 func (r *replica) metric(name string) (sum float64, err error) {
 	_, page, err := r.page("/metrics")
 	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{[^}]*\})? (\S+)$`).FindAllStringSubmatch(page, -1) {

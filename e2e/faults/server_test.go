@@ -2,6 +2,7 @@ package faults
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -19,12 +20,39 @@ type trouble struct {
 	faults []proxy.Fault
 	// lasts is how long it lasts in make faults.
 	lasts time.Duration
-	// alarm is what the status says of it in the end; "": users see nothing of it.
+	// alarm is what the status says of it in the end; "": the hooks and modules see nothing of it.
 	alarm string
+	// shows says whether the metrics show it; nil: the alarm is enough.
+	shows func(*replica) error
 }
 
+// answers says that the API server has answered so, as the process counts it.
+func answers(code string) func(*replica) error {
+	return func(r *replica) error {
+		n, err := r.metric(`starling_api_requests_total\{code="` + code + `"[^}]*\}`)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("no request was answered with %s", code)
+		}
+		return err
+	}
+}
+
+// takesLong says that a patch takes as long as the answers are late, as the process counts it. The process has
+// patched before.
+func takesLong(r *replica) error {
+	quick, err := r.metric(`starling_api_request_seconds_bucket\{verb="patch",le="0.3"\}`)
+	all, wrong := r.metric(`starling_api_request_seconds_count\{verb="patch"\}`)
+	if err = errors.Join(err, wrong); err == nil && all-quick < 1 {
+		err = fmt.Errorf("all of %.0f patches were quick", all)
+	}
+	return err
+}
+
+// full is the answer to each write while etcd has no space for it.
+const full = "etcdserver: mvcc: database space exceeded"
+
 func troubles() []trouble {
-	answers := proxy.But(nil, proxy.Watches)
+	answered := proxy.But(nil, proxy.Watches)
 	work := proxy.But(nil, proxy.Leases)
 	some := func(name string, percent int, strike proxy.Striker) proxy.Fault {
 		return proxy.Fault{Name: name, Percent: percent, Strike: strike}
@@ -35,18 +63,24 @@ func troubles() []trouble {
 			some("503", 3, proxy.Refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "apiserver is shutting down", 0)),
 			some("502", 2, proxy.Page(http.StatusBadGateway)),
 			some("504", 2, proxy.Refuse(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "timed out", 0)),
-		}, 20 * time.Second, ""},
+		}, 20 * time.Second, "", answers("50.")},
 		{"answers are slow, cut and wrong", []proxy.Fault{
-			{Name: "slow bodies", On: answers, Percent: 20, Strike: proxy.Slow(5, 100*time.Millisecond)},
-			{Name: "wrong bytes", On: proxy.But(answers, proxy.Leases), Percent: 10, Strike: proxy.WrongBytes},
-			{Name: "cut requests", On: answers, Percent: 5, Strike: proxy.Abort},
-			{Name: "lost answers", On: answers, Percent: 5, Strike: proxy.Unanswered},
-		}, 20 * time.Second, ""},
-		{"each answer takes long", []proxy.Fault{{Name: "late", On: work, Strike: proxy.Late(latency(), latency())}}, 30 * time.Second, ""},
+			{Name: "slow bodies", On: answered, Percent: 20, Strike: proxy.Slow(5, 100*time.Millisecond)},
+			{Name: "wrong bytes", On: proxy.But(answered, proxy.Leases), Percent: 10, Strike: proxy.WrongBytes},
+			{Name: "cut requests", On: answered, Percent: 5, Strike: proxy.Abort},
+			{Name: "lost answers", On: answered, Percent: 5, Strike: proxy.Unanswered},
+		}, 20 * time.Second, "", answers("error")},
+		{"each answer takes long", []proxy.Fault{{Name: "late", On: work, Strike: proxy.Late(latency(), latency())}}, 30 * time.Second, "", takesLong},
 		{"a storm of 429", []proxy.Fault{{Name: "429", On: work, Strike: proxy.Refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", time.Second)}},
-			30 * time.Second, "overloaded"},
+			30 * time.Second, "overloaded", answers("429")},
 		{"etcd is down", []proxy.Fault{{Name: "no etcd", Strike: proxy.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: no leader", 0)}},
-			time.Minute, "etcdserver: no leader"},
+			time.Minute, "etcdserver: no leader", nil},
+		{"etcd is full", []proxy.Fault{{Name: "no space", On: proxy.But(proxy.Writes, proxy.Leases),
+			Strike: proxy.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, full, 0)}},
+			30 * time.Second, full, answers("500")},
+		{"etcd is full for Leases too", []proxy.Fault{{Name: "no space at all", On: proxy.Writes,
+			Strike: proxy.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, full, 0)}},
+			time.Minute, full, nil},
 	}
 }
 
@@ -58,8 +92,12 @@ func latency() time.Duration {
 	return time.Second
 }
 
-// Row 7: the API server is in trouble, and comes back. Starling asks again without making it worse, its status
-// says what is wrong, and all is done afterwards.
+// mostHealing is how long it may take until all is as it should be after the API server was in trouble: a process
+// that waited for the Lease looks again after some seconds, and so does a run that has failed often.
+const mostHealing = 20 * time.Second
+
+// Row 7: the API server is in trouble, and comes back. Starling asks again without making it worse, its status or
+// its metrics say what is wrong, and all is done soon afterwards.
 func TestServerInTrouble(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -88,10 +126,16 @@ func TestServerInTrouble(t *testing.T) {
 					return nil
 				})
 			}
+			if trouble.shows != nil {
+				w.eventually("the metrics show it", func() error { return trouble.shows(w.replicas[0]) })
+			}
 			asked, lasted := w.proxy.Requests()-before, time.Since(began)
 			healed := w.settle()
 			t.Logf("round %d, %s: %.1f requests a second for %s; all was as it should be %s later",
 				round, trouble.name, float64(asked)/lasted.Seconds(), lasted.Round(time.Second), healed.Round(time.Millisecond))
+			if long && healed > mostHealing {
+				t.Errorf("%s: it took %s until all was as it should be", trouble.name, healed)
+			}
 		}
 	}
 }

@@ -78,9 +78,12 @@ func (w *world) changes(n int) {
 	for range n {
 		w.change()
 		w.revive()
-		time.Sleep(time.Duration(w.dice.Int64N(int64(200 * time.Millisecond))))
+		w.rest(200 * time.Millisecond)
 	}
 }
+
+// rest lets up to so much time pass.
+func (w *world) rest(most time.Duration) { time.Sleep(time.Duration(w.dice.Int64N(int64(most)))) }
 
 // stamp changes an input, and says how long it took until the hook had written that.
 func (w *world) stamp() time.Duration {

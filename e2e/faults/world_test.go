@@ -38,12 +38,14 @@ type world struct {
 	ns       string
 	modules  string
 	proxy    *proxy.Proxy
-	kube     string // goes by the proxy
+	direct   string // the kubeconfig that does not go by the proxy
+	kube     string // the one that does
 	replicas []*replica
 	dice     *rand.Rand // of what users do
 	checks   []func() error
 
 	stamps int
+	unseen time.Duration     // for how long a change was unseen at most
 	inputs map[string]string // what each should show
 	shops  map[string]int
 	closed map[string]bool // shops that were deleted
@@ -79,7 +81,8 @@ func newWorld(t *testing.T, settings ...setting) *world {
 	if len(s.access.Cluster)+len(s.access.Namespaced)+len(s.access.ClusterRoles) == 0 {
 		s.access.ClusterRoles = []string{"cluster-admin"}
 	}
-	w.proxy, w.kube = proxy.New(t, w.cluster.ServiceAccountKubeconfig(t, w.ns, "starling", s.access), seed)
+	w.direct = w.cluster.ServiceAccountKubeconfig(t, w.ns, "starling", s.access)
+	w.proxy, w.kube = proxy.New(t, w.direct, seed)
 	for range max(1, s.replicas) {
 		w.replicas = append(w.replicas, &replica{world: w, kube: w.kube, args: s.args})
 	}
@@ -115,34 +118,45 @@ func (w *world) inject(faults ...proxy.Fault) {
 // observe notes each Secret that is made for a shop.
 func (w *world) observe() {
 	w.t.Helper()
-	ctx, version := w.t.Context(), ""
-	look := func() error {
-		seen, err := w.cluster.Client.CoreV1().Secrets(w.ns).Watch(ctx, metav1.ListOptions{LabelSelector: "shop", ResourceVersion: version})
+	secrets, ctx := w.cluster.Client.CoreV1().Secrets(w.ns), w.t.Context()
+	note := func(s *corev1.Secret) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if name := s.Labels["shop"]; !slices.Contains(w.made[name], string(s.UID)) {
+			w.made[name] = append(w.made[name], string(s.UID))
+		}
+	}
+	// list returns the version from which a watch goes on.
+	list := func() (string, error) {
+		now, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: "shop"})
 		if err != nil {
-			return err
+			return "", err
 		}
-		for e := range seen.ResultChan() {
-			s, is := e.Object.(*corev1.Secret)
-			if !is {
-				continue
-			}
-			version = s.ResourceVersion
-			w.mu.Lock()
-			if name := s.Labels["shop"]; !slices.Contains(w.made[name], string(s.UID)) {
-				w.made[name] = append(w.made[name], string(s.UID))
-			}
-			w.mu.Unlock()
+		for _, s := range now.Items {
+			note(&s)
 		}
-		return nil
+		return now.ResourceVersion, nil
 	}
-	now, err := w.cluster.Client.CoreV1().Secrets(w.ns).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	version = now.ResourceVersion
+	version, err := list()
+	w.done(err)
 	go func() {
 		for ctx.Err() == nil {
-			if look() != nil {
+			seen, err := secrets.Watch(ctx, metav1.ListOptions{LabelSelector: "shop", ResourceVersion: version})
+			if err == nil {
+				for e := range seen.ResultChan() {
+					if s, is := e.Object.(*corev1.Secret); is {
+						version = s.ResourceVersion
+						note(s)
+					} else { // the version is too old
+						version = ""
+					}
+				}
+			}
+			for version == "" && ctx.Err() == nil {
+				time.Sleep(100 * time.Millisecond)
+				version, _ = list()
+			}
+			if err != nil {
 				time.Sleep(100 * time.Millisecond)
 			}
 		}

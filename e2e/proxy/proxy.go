@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/pem"
 	"fmt"
 	"hash/fnv"
@@ -20,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -40,14 +42,17 @@ type Fault struct {
 
 // Proxy passes on what comes, but for the faults in force. It may be used by parallel requests.
 type Proxy struct {
-	next http.Handler
-	seed uint64
+	next        http.Handler
+	seed        uint64
+	server      *httptest.Server
+	certificate atomic.Pointer[tls.Certificate] // nil: the first one
 
 	mu     sync.Mutex
 	faults []Fault
 	drawn  map[string]uint64 // how often lots were drawn for a fault and a kind of request
 	struck map[string]int    // how often each fault has struck
 	came   int               // how many requests there were
+	codes  map[int]int       // how often the server has answered with a code
 	under  map[int]underWay
 	number int // of the last request
 }
@@ -60,11 +65,13 @@ func New(t testing.TB, kubeconfig string, seed uint64) (*Proxy, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{seed: seed, drawn: map[string]uint64{}, struck: map[string]int{}, under: map[int]underWay{}}
+	p := &Proxy{seed: seed, drawn: map[string]uint64{}, struck: map[string]int{}, codes: map[int]int{}, under: map[int]underWay{}}
 	quiet := log.New(io.Discard, "", 0)
 	server := httptest.NewUnstartedServer(p)
 	server.EnableHTTP2, server.Config.ErrorLog = true, quiet
+	server.TLS = &tls.Config{GetConfigForClient: p.shown}
 	server.StartTLS()
+	p.server = server
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	t.Cleanup(func() { p.Cut(nil) })
 	for _, c := range config.Clusters {
@@ -79,6 +86,12 @@ func New(t testing.TB, kubeconfig string, seed uint64) (*Proxy, string) {
 		p.next = &httputil.ReverseProxy{
 			Transport: transport, FlushInterval: -1, ErrorLog: quiet,
 			Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target) },
+			ModifyResponse: func(r *http.Response) error {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.codes[r.StatusCode]++
+				return nil
+			},
 		}
 		c.Server = server.URL
 		c.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -128,6 +141,13 @@ func (p *Proxy) Struck(name string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.struck[name]
+}
+
+// Answered is how often the server has answered with a code.
+func (p *Proxy) Answered(code int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.codes[code]
 }
 
 // Told says how often each fault has struck.

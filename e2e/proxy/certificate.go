@@ -1,0 +1,43 @@
+package proxy
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"time"
+)
+
+// Rotate has the proxy show a certificate of a new authority, which it returns as PEM, and cuts all connections,
+// as a server that is started anew.
+func (p *Proxy) Rotate() (authority []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	p.certificate.Store(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
+	p.Cut(nil)
+	p.server.CloseClientConnections()
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// shown is with which certificate a client is met.
+func (p *Proxy) shown(*tls.ClientHelloInfo) (*tls.Config, error) {
+	c := p.certificate.Load()
+	if c == nil {
+		return nil, nil
+	}
+	return &tls.Config{Certificates: []tls.Certificate{*c}, NextProtos: []string{"h2", "http/1.1"}}, nil
+}
