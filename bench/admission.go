@@ -145,12 +145,8 @@ func measureAdmission(ctx context.Context, b *bench) error {
 
 // startGuard starts the starling that answers, and waits until it is ready.
 func (b *bench) startGuard(ctx context.Context, certs string) (*starling, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeAddress()
 	if err != nil {
-		return nil, err
-	}
-	address := ln.Addr().String()
-	if err := ln.Close(); err != nil {
 		return nil, err
 	}
 	s, err := b.startStarling(ctx, "admission", admissionTree(),
@@ -159,6 +155,15 @@ func (b *bench) startGuard(ctx context.Context, certs string) (*starling, error)
 		return nil, err
 	}
 	return s, s.ready(ctx)
+}
+
+// freeAddress is one on which nobody listens.
+func freeAddress() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return ln.Addr().String(), ln.Close()
 }
 
 // guardURL is where the hook tells the API server to ask.

@@ -52,6 +52,7 @@ func sections() []section {
 		{"each", measureEach, false},
 		{"distance", measureDistance, false},
 		{"admission", measureAdmission, false},
+		{"replicas", measureReplicas, false},
 		{"offline", measureOffline, true},
 		{"guards", measureGuards, true},
 		{"charts", measureCharts, true},

@@ -28,11 +28,16 @@ type starling struct {
 // files by path, with more flags, and waits for nothing but its address. Modules of several
 // instances have the same names, so only [thousand] keeps Module objects.
 func (b *bench) startStarling(ctx context.Context, name string, tree map[string]string, flags ...string) (*starling, error) {
-	modules, err := b.writeTree(name, tree)
+	return b.startProcess(ctx, name, name, tree, flags...)
+}
+
+// startProcess starts one process of an instance, with its own folders.
+func (b *bench) startProcess(ctx context.Context, name, folder string, tree map[string]string, flags ...string) (*starling, error) {
+	modules, err := b.writeTree(folder, tree)
 	if err != nil {
 		return nil, err
 	}
-	s := &starling{b: b, name: name, stateDir: filepath.Join(b.dir, name+".state")}
+	s := &starling{b: b, name: name, stateDir: filepath.Join(b.dir, folder+".state")}
 	s.process, err = b.start(b.program, append([]string{"run", "--modules", modules, "--namespace", operatorNamespace, "--name", name,
 		"--kubeconfig", b.kubeconfig, "--listen", "127.0.0.1:0", "--state-dir", s.stateDir,
 		fmt.Sprintf("--module-objects=%t", name == thousand)}, flags...)...)

@@ -175,8 +175,8 @@ func (d *Driver) review(ctx context.Context, id string, r *builtins.Request) (bu
 // by its name.
 func (d *Driver) runAnswer(ctx context.Context, a engine.RunHook, name string) (builtins.Response, error) {
 	answered := make(chan engine.RunDone, 1)
-	if !d.busy.Go(func() {
-		done := d.runHook(a)
+	if !d.serving.Go(func() {
+		done := d.runHook(d.serve, a)
 		d.answered(a, done, name)
 		d.publish(a, done)
 		answered <- done

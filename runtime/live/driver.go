@@ -139,11 +139,15 @@ type Driver struct {
 	checks chan struct{}
 
 	// work is the context of runs, commits and releases: it ends first.
-	work      context.Context
-	stopWork  context.CancelFunc
-	busy      tasks
-	slots     *slots
-	helmSlots *helmSlots
+	work     context.Context
+	stopWork context.CancelFunc
+	busy     tasks
+	// serve is the context of what the API server asks, serving are its answers: both outlive the Lease.
+	serve       context.Context
+	stopServing context.CancelFunc
+	serving     tasks
+	slots       *slots
+	helmSlots   *helmSlots
 
 	asks  chan func(*engine.Engine)
 	pulse *pulse
@@ -213,6 +217,7 @@ func New(o Options) (*Driver, error) {
 	d.timer.Stop()
 	d.look.Stop()
 	d.work, d.stopWork = context.WithCancel(context.Background())
+	d.serve, d.stopServing = context.WithCancel(context.Background())
 	d.web = httpclient.New(httpclient.Options{UserAgent: "starling/" + o.Version, Proxy: http.ProxyFromEnvironment})
 	d.outbox = newOutbox(outboxOptions{
 		send: func(ctx context.Context, r effect.Request) error {

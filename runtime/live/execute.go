@@ -32,7 +32,7 @@ func (d *Driver) do(a engine.Action) {
 			put = d.inbox.putFirst
 		}
 		d.busy.Go(func() {
-			done.Err = d.guard(func() error { done = d.runHook(a); return done.Err })
+			done.Err = d.guard(func() error { done = d.runHook(d.work, a); return done.Err })
 			put(done)
 		})
 	case engine.Unhold:
@@ -136,16 +136,16 @@ func about(n engine.Note) string {
 
 // runHook calls a hook. A run that passes its limits and does not end is given up: what it
 // goes on to compute is charged to its module meanwhile.
-func (d *Driver) runHook(a engine.RunHook) (done engine.RunDone) {
+func (d *Driver) runHook(ctx context.Context, a engine.RunHook) (done engine.RunDone) {
 	var took time.Duration
 	if a.Request == nil { // requests are bounded where they come in, and somebody waits
-		if !d.slots.take(d.work, a.Hook.Module) {
+		if !d.slots.take(ctx, a.Hook.Module) {
 			return engine.RunDone{Run: a.Run, Err: errStopping}
 		}
 		defer func() { d.slots.give(a.Hook.Module, took) }()
 	}
 	err := d.guard(func() error {
-		done, took = d.callHook(a)
+		done, took = d.callHook(ctx, a)
 		return done.Err
 	})
 	done.Run, done.Err = a.Run, err
@@ -176,7 +176,7 @@ func (d *Driver) startWatch(a engine.StartWatch) {
 }
 
 // callHook calls a hook, and says how long that has computed.
-func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
+func (d *Driver) callHook(ctx context.Context, a engine.RunHook) (engine.RunDone, time.Duration) {
 	began := time.Now()
 	unmarked := d.marks.begin(a.Hook.ID, a.Hook.Digest)
 	if failed := unmarked != nil; d.unmarked.Swap(failed) != failed && failed {
@@ -184,7 +184,7 @@ func (d *Driver) callHook(a engine.RunHook) (engine.RunDone, time.Duration) {
 		d.o.Log.Error().Err(unmarked).Msg("runs cannot be marked in --state-dir: they go on, and a hook that takes the process with it is not known afterwards")
 	}
 	came := d.metrics.begins(a.Module.Name, a.Hook.ID, a.Attempt, began)
-	done, result := d.executor.RunHook(context.WithValue(d.work, hookKey{}, a.Hook), a)
+	done, result := d.executor.RunHook(context.WithValue(ctx, hookKey{}, a.Hook), a)
 	ran := !done.Gone && !done.Incomplete
 	if ran {
 		d.traces.ran(a, came, began, done, result)

@@ -38,6 +38,7 @@ type fixture struct {
 	ended     chan error                          // what Run returned
 	answered  func(*http.Request, *http.Response) // is called with each answer; may be nil
 	receive   *httpserver.Listener                // nil in a bubble
+	webhooks  *WebhookOptions                     // nil in a bubble: nothing listens
 }
 
 var builtinKinds = sync.OnceValue(store.NewBuiltins)
@@ -76,7 +77,7 @@ func (f *fixture) newDriver(files map[string]string) *Driver {
 	d, err := New(Options{
 		Client: f.newClient(), Generation: loadTree(f.T, files), Namespace: f.namespace, Name: "starling", Version: "test",
 		Inputs:   f.inputs(),
-		Webhooks: WebhookOptions{Unreachable: "there is no socket"}, // nothing listens
+		Webhooks: f.listens(),
 		Receive:  f.receive,
 		StateDir: f.dir, Marks: marks, Metrics: metrics, Log: zerolog.New(zerolog.NewTestWriter(f.T)),
 	})
@@ -84,6 +85,13 @@ func (f *fixture) newDriver(files map[string]string) *Driver {
 		f.Fatal(err)
 	}
 	return d
+}
+
+func (f *fixture) listens() WebhookOptions {
+	if f.webhooks != nil {
+		return *f.webhooks
+	}
+	return WebhookOptions{Unreachable: "there is no socket"}
 }
 
 // inputs has what the engine is given handled again at the end of the test.

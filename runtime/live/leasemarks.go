@@ -81,7 +81,7 @@ func (m *Marks) carry() string {
 	defer m.mu.Unlock()
 	var l leaseMarks
 	for mark, r := range m.running {
-		if m.hooks[mark] && r.times > r.waiting {
+		if !m.over && m.hooks[mark] && r.times > r.waiting {
 			l.Running = append(l.Running, mark)
 		}
 	}

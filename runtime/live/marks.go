@@ -49,6 +49,7 @@ type Marks struct {
 	// alone: the next time it is known which of them it was.
 	alone sync.RWMutex
 	stay  bool // Clear takes nothing away
+	over  bool // the Lease is given back, and carries nothing that runs: reviews may be answered on
 }
 
 // running is something that is evaluated, or was.
@@ -267,6 +268,7 @@ func (m *Marks) Clear() error {
 	if m.stay {
 		return nil
 	}
+	m.over = true
 	var errs []error
 	for mark, r := range m.running {
 		if r.passed && m.unclean[mark] > 0 {

@@ -17,6 +17,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	defer stopReceiving() // after what waits has been told
 	defer close(d.done)
 	defer patiently(d.watches.Shutdown)
+	defer d.stopServing()
 	d.watchConfig()
 	lock, err := d.leaseLock()
 	if err != nil {
@@ -37,6 +38,8 @@ func (d *Driver) Run(ctx context.Context) error {
 		}
 		d.lose(err) // here, and not in the loop, which may be at something else
 	})
+	reviewed := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { defer close(reviewed); d.drainReviews() })()
 	looped := make(chan struct{})
 	go func() { defer close(looped); d.loop(ctx, led, waits) }()
 
@@ -55,7 +58,21 @@ func (d *Driver) Run(ctx context.Context) error {
 			d.o.Log.Warn().Err(err).Msg("the lease could not be given back; another process follows once it has run out")
 		}
 	}
+	if err == nil {
+		<-reviewed // ctx has ended
+	}
+	d.endServing()
 	return err
+}
+
+// endServing has the API server be answered no more.
+func (d *Driver) endServing() {
+	d.stopServing()
+	patiently(func() { <-d.serving.close() })
+	d.web.Close()
+	if err := d.marks.Clear(); err != nil {
+		d.o.Log.Warn().Err(err).Msg("marks of reviews stay in --state-dir")
+	}
 }
 
 // patiently waits for f, but not for one step of a hook, a filter or a file that does not
@@ -117,7 +134,7 @@ func (d *Driver) loop(ctx context.Context, led, waits chan struct{}) {
 	for {
 		select {
 		case <-stopping:
-			stopping, drained = nil, d.drain()
+			stopping, drained = nil, d.drainReceive()
 		case <-drained:
 			return
 		case <-d.lost:
@@ -172,29 +189,37 @@ func (d *Driver) begin(read func() (engine.Start, error)) {
 	}
 }
 
+// readStart reads all of it, side by side: nothing is done before.
 func (d *Driver) readStart() (engine.Start, error) {
+	var start engine.Start
+	var keptErr, setsErr error
+	var reads sync.WaitGroup
+	reads.Go(func() { start.Kept, keptErr = d.kept.Load(d.work) })
+	reads.Go(func() { start.Sets, setsErr = d.executor.Sets(d.work) })
 	refs, err := d.releases.Installed(d.work)
-	if err != nil {
-		return engine.Start{}, fmt.Errorf("release records: %w", err)
+	if err == nil {
+		start.Installed = refsOf(refs)
+		d.busy.Go(func() { // while hooks and watches begin; the next call that asks meets its error
+			_ = d.guard(func() error { d.releases.Expect(d.work, refs); return nil })
+		})
 	}
-	d.busy.Go(func() { // while hooks and watches begin; the next call that asks meets its error
-		_ = d.guard(func() error { d.releases.Expect(d.work, refs); return nil })
-	})
-	kept, err := d.kept.Load(d.work)
-	if err != nil {
-		return engine.Start{}, fmt.Errorf("kept values: %w", err)
+	reads.Wait()
+	switch {
+	case err != nil:
+		return start, fmt.Errorf("release records: %w", err)
+	case keptErr != nil:
+		return start, fmt.Errorf("kept values: %w", keptErr)
+	case setsErr != nil:
+		return start, fmt.Errorf("records of sets: %w", setsErr)
 	}
-	sets, err := d.executor.Sets(d.work)
-	if err != nil {
-		return engine.Start{}, fmt.Errorf("records of sets: %w", err)
-	}
-	return engine.Start{Kept: kept, Sets: sets, Installed: refsOf(refs)}, nil
+	return start, nil
 }
 
 // stop ends all work: no new write leaves the process, what is under way may end
 // within the grace. It returns false when a write may still be under way: then the
 // Lease must run out by itself.
 func (d *Driver) stop(grace time.Duration) (clean bool) {
+	d.webhooks.Yield()
 	d.stopWork()
 	idle := d.busy.close()
 	defer d.metrics.leader.Set(0)
@@ -217,7 +242,6 @@ func (d *Driver) stop(grace time.Duration) (clean bool) {
 	if left > 0 {
 		d.o.Log.Info().Int("messages", left).Msg("messages that have not arrived are sent by the next process")
 	}
-	d.web.Close()
 	if _, hung := d.pulse.hung(); hung {
 		d.marks.Stay() // they say at what
 	}

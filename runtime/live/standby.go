@@ -31,7 +31,7 @@ func (d *Driver) standBy() {
 	d.engine = engine.New(d.o.engine())
 	d.holder.becomes(waits)
 	d.user.again()
-	d.busy.Go(func() { d.webhooks.Run(d.work) })
+	d.serving.Go(func() { d.webhooks.Run(d.serve) })
 	d.watches.Start(watch.Spec{
 		ID: keptWatch, APIVersion: "v1", Kind: "Secret", Namespaces: []string{d.o.Namespace},
 		Labels: effect.InstanceLabel + "=" + d.kept.Instance() + "," + cluster.KeptLabel,
@@ -47,7 +47,7 @@ func (d *Driver) takeOver() {
 	d.webhooks.Lead()
 	if !d.standsBy() {
 		d.holder.becomes(works)
-		d.busy.Go(func() { d.webhooks.Run(d.work) })
+		d.serving.Go(func() { d.webhooks.Run(d.serve) })
 		return
 	}
 	d.warm, _ = d.Ready()

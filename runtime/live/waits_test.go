@@ -30,7 +30,7 @@ func TestAHookThatWaitsIsNotMarked(t *testing.T) {
 		"web/hooks/a.star": fmt.Sprintf("hook(lambda ctx: http.get(%q), name = \"a\", on = [startup()])\n", server.URL),
 	})
 	m := f.driver.generation.Load().Modules["web"]
-	done, _ := f.driver.callHook(engine.RunHook{Hook: m.Hooks[0], Module: m, Attempt: 1, Now: time.Now()})
+	done, _ := f.driver.callHook(t.Context(), engine.RunHook{Hook: m.Hooks[0], Module: m, Attempt: 1, Now: time.Now()})
 	if done.Err != nil || asked != 1 || against != 0 {
 		t.Errorf("%v: asked %d times, %d marks", done.Err, asked, against)
 	}

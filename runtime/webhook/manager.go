@@ -238,7 +238,10 @@ func (m *Manager) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		var next time.Time
 		bindings := m.bindings()
-		if m.leads.Load() && !m.led {
+		switch leads := m.leads.Load(); {
+		case !leads:
+			m.led = false
+		case !m.led:
 			m.led, m.certs.next = true, time.Time{} // what has fallen due of them is its work now
 		}
 		switch {

@@ -25,6 +25,9 @@ func (m *Manager) Lead() {
 	m.Wake()
 }
 
+// Yield has the manager write no more: the Lease is given back. It answers on, as one that stands by.
+func (m *Manager) Yield() { m.leads.Store(false) }
+
 // Ready says whether the manager has come to answer all that it may be asked.
 func (m *Manager) Ready() bool { return m.ready.Load() }
 
