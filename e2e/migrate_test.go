@@ -120,21 +120,12 @@ func TestATreeOfAddonOperatorIsTakenOver(t *testing.T) {
 	f.waitRevision(f.ns, "quiet", 1)
 
 	// The hooks are written. Nobody answers for the old webhook, which covers the object of feed.
-	edit := func(name, from, to string) string {
-		text, err := os.ReadFile(filepath.Join(f.modules, name))
-		if err != nil || !strings.Contains(string(text), from) {
-			t.Fatalf("%s holds no %q: %s (%v)", name, from, text, err)
-		}
-		return strings.Replace(string(text), from, to, 1)
-	}
-	f.write(map[string]string{
-		"020-feed/hooks/discover.star": edit("020-feed/hooks/discover.star", `fail("not yet written: 020-feed/hooks/discover.sh", permanent = True)`, `values.set("text", ctx.snapshots["source"][0])`),
-		"020-feed/module.star":         edit("020-feed/module.star", `return waiting("not yet written: its hooks")`, "return True"),
-		"030-guard/hooks/guard.star":   edit("030-guard/hooks/guard.star", `fail("not yet written: 030-guard/hooks/guard.sh", permanent = True)`, `return deny("not here")`),
-		"030-guard/module.star":        edit("030-guard/module.star", `return waiting("not yet written: hooks that answer the API server")`, "return True"),
-	})
+	f.edit("020-feed/hooks/discover.star", `fail("not yet written: 020-feed/hooks/discover.sh", permanent = True)`, `values.set("text", ctx.snapshots["source"][0])`)
+	f.edit("020-feed/module.star", `return waiting("not yet written: its hooks")`, "return True")
+	f.edit("030-guard/hooks/guard.star", `fail("not yet written: 030-guard/hooks/guard.sh", permanent = True)`, `return deny("not here")`)
+	f.edit("030-guard/module.star", `return waiting("not yet written: hooks that answer the API server")`, "return True")
 	f.waitState("guard", status.ModuleReady)
-	f.waitState("feed", status.ModuleFailed, oldWebhook)
+	f.waitState("feed", status.ModuleFailed, "guard.example.com")
 	if err := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(t.Context(), oldWebhook, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -160,18 +151,28 @@ func TestATreeOfAddonOperatorIsTakenOver(t *testing.T) {
 	}
 }
 
+// edit replaces a text in a file of the tree, as people do.
+func (f *fixture) edit(name, from, to string) {
+	f.t.Helper()
+	text, err := os.ReadFile(filepath.Join(f.modules, name))
+	if err != nil || !strings.Contains(string(text), from) {
+		f.t.Fatalf("%s holds no %q: %s (%v)", name, from, text, err)
+	}
+	f.write(map[string]string{name: strings.Replace(string(text), from, to, 1)})
+}
+
 // oldWebhook is the configuration that addon-operator has left, whose server is gone: it reviews ConfigMaps
 // that are guarded in f's namespace, and in another one.
 func (f *fixture) oldWebhook(guarded, other string) (name string) {
 	f.t.Helper()
-	name = "hooks-" + f.ns + ".example.com"
+	name = "shell-operator-hooks-hooks" // no other test has one of this name
 	fail, none, url := admissionv1.Fail, admissionv1.SideEffectClassNone, "https://127.0.0.1:1/hooks"
 	namespaced := admissionv1.NamespacedScope
 	webhooks := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	_, err := webhooks.Create(f.t.Context(), &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Webhooks: []admissionv1.ValidatingWebhook{{
-			Name: name, ClientConfig: admissionv1.WebhookClientConfig{URL: &url}, FailurePolicy: &fail, SideEffects: &none,
+			Name: "guard.example.com", ClientConfig: admissionv1.WebhookClientConfig{URL: &url}, FailurePolicy: &fail, SideEffects: &none,
 			AdmissionReviewVersions: []string{"v1"},
 			NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 				{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpIn, Values: []string{f.ns, other}},
@@ -193,7 +194,7 @@ func (f *fixture) oldWebhook(guarded, other string) (name string) {
 		cm := newConfigMap("blocked", nil)
 		cm.Labels = map[string]string{"guarded": guarded}
 		_, err := shared.Client.CoreV1().ConfigMaps(f.ns).Create(f.t.Context(), cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil || !strings.Contains(err.Error(), name) {
+		if err == nil || !strings.Contains(err.Error(), "guard.example.com") {
 			return fmt.Errorf("got %v", err)
 		}
 		return nil
