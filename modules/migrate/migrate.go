@@ -102,8 +102,15 @@ func AddonOperator(ctx context.Context, modules, globalHooks fs.FS, o Options) (
 		}
 		r.modules = append(r.modules, m)
 	}
+	lists := map[string]bool{}
+	for _, f := range beside {
+		if f.path == "values.yaml" {
+			lists = listSections(f.data)
+		}
+	}
 	for _, m := range r.modules {
 		if m.name != "global" {
+			m.list = lists[tree.Key(m.name)]
 			m.translate() // it may require any other one
 		}
 	}

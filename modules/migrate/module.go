@@ -32,6 +32,7 @@ type module struct {
 	requires          []string
 	conditions        []condition
 	besides           map[string]any // values of the chart outside of the module's section
+	list              bool           // its section was a list, which the chart sees as before
 	secrets           []raw
 	queues            map[string]bool
 	folders           *goFolders
@@ -149,6 +150,7 @@ func (m *module) values(rel string, f oldFile) {
 	m.enabled = v.enabled
 	if m.hasChart() {
 		m.besides = v.besides
+		m.list = m.list || v.list
 	}
 	if slices.ContainsFunc(n.all, func(n Note) bool { return n.Fate == Left }) {
 		m.lacks(f.path)

@@ -109,13 +109,20 @@ func (m *module) enabledText() string {
 }
 
 // chartValues is def chart_values(v), where the chart has values outside of the module's
-// section: Helm took them from values.yaml of the chart.
+// section: Helm took them from values.yaml of the chart. Or the section was a list.
 func (m *module) chartValues() string {
-	if len(m.besides) == 0 {
+	list := m.list && m.hasChart()
+	if len(m.besides) == 0 && !list {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\ndef chart_values(v):\n    # Values of the chart that stood beside those of the module.\n    chart = dict(v)\n")
+	b.WriteString("\ndef chart_values(v):\n    chart = dict(v)\n")
+	if key := starlark(tree.Key(m.name)); list {
+		fmt.Fprintf(&b, "    chart[%s] = v[%s].get(%s, [])  # a list, as templates read it\n", key, key, starlark(listKey))
+	}
+	if len(m.besides) > 0 {
+		b.WriteString("    # Values of the chart that stood beside those of the module.\n")
+	}
 	for _, key := range slices.Sorted(maps.Keys(m.besides)) {
 		fmt.Fprintf(&b, "    chart[%s] = %s\n", starlark(key), starlark(m.besides[key]))
 	}

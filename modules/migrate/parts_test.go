@@ -153,7 +153,7 @@ func TestModuleValues(t *testing.T) {
 	if len(n.all) != 3 || n.all[2].Fate != Changed {
 		t.Errorf("got %v", n.all)
 	}
-	for _, text := range []string{"[1]", "web: [1]", "webEnabled: [1]", "", "a: 1\na: 2", "global: {}"} {
+	for _, text := range []string{"[1]", "web: 1", "webEnabled: [1]", "", "a: 1\na: 2", "global: {}"} {
 		if v := moduleValues(n, []byte(text), "web"); v.section != nil || v.enabled != nil || v.besides != nil {
 			t.Errorf("%q: got %+v", text, v)
 		}
@@ -165,7 +165,8 @@ func TestTreeValues(t *testing.T) {
 	keys := map[string]bool{"web": true}
 	for text, want := range map[string]string{
 		"web: {a: 1} # as it is\n":                           "web: {a: 1} # as it is\n",
-		"web: [1]\nwebEnabled: on please\nother: [1]\n":      "other: [1]\n",
+		"web: 1\nwebEnabled: on please\nother: [1]\n":        "other: [1]\n",
+		"web: [1] # two\nwebEnabled: true\n":                 "web:\n  items: [1] # two\nwebEnabled: true\n",
 		"global: 3\nweb:\nwebEnabled: true\n":                "web:\nwebEnabled: true\n",
 		"web: {a: &x [1]}\nglobal: [1]\nwebEnabled: false\n": "web: {a: &x [1]}\nwebEnabled: false\n",
 		"a: [": "",

@@ -21,6 +21,31 @@ type sections struct {
 	section []byte // of the module, without its key; nil without one
 	enabled *bool
 	besides map[string]any // all else, which only the chart sees
+	list    bool           // the section was a list
+}
+
+// listKey is the key under which a section that was a list has it.
+const listKey = "items"
+
+// listNote is said of such a section.
+const listNote = "the section %s is a list: it stands under " + listKey + ": now, and chart_values gives it to the chart as before; in the ConfigMap write " + listKey + ": above it, too"
+
+// listed puts a list under its key.
+func listed(list *yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: listKey}, list}}
+}
+
+// listSections are the keys of a values.yaml of the tree that hold lists.
+func listSections(data []byte) map[string]bool {
+	out := map[string]bool{}
+	parsed, err := tree.ParseValues("values.yaml", data)
+	if err != nil {
+		return out
+	}
+	for key, v := range parsed {
+		_, out[key] = v.([]any)
+	}
+	return out
 }
 
 // moduleValues takes the values.yaml of a module apart. Comments of the section stay.
@@ -38,7 +63,11 @@ func moduleValues(n *notes, data []byte, key string) (v sections) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		name, value := root.Content[i].Value, root.Content[i+1]
 		switch {
-		case name == key && value.Kind == yaml.MappingNode:
+		case name == key && (value.Kind == yaml.MappingNode || value.Kind == yaml.SequenceNode):
+			if v.list = value.Kind == yaml.SequenceNode; v.list {
+				n.add(Changed, listNote, key)
+				value = listed(value)
+			}
 			printed, err := printNode(n.path, value)
 			if err != nil {
 				n.add(Left, "the section %s: %s", key, message.Line(err.Error()))
@@ -110,13 +139,17 @@ func treeValues(n *notes, data []byte, keys map[string]bool) []byte {
 		n.add(Left, "%s", broken(n.path, err))
 		return nil
 	}
-	var wrong []string
+	var wrong, lists []string
 	for _, key := range slices.Sorted(maps.Keys(parsed)) {
 		of, isSwitch := strings.CutSuffix(key, "Enabled")
 		_, isMap := parsed[key].(map[string]any)
+		_, isList := parsed[key].([]any)
 		_, isBool := parsed[key].(bool)
 		switch {
 		case parsed[key] == nil:
+		case keys[key] && isList:
+			n.add(Changed, listNote, key)
+			lists = append(lists, key)
 		case (key == "global" || keys[key]) && !isMap:
 			n.add(Left, "%s is no map; a section is one", key)
 			wrong = append(wrong, key)
@@ -125,7 +158,7 @@ func treeValues(n *notes, data []byte, keys map[string]bool) []byte {
 			wrong = append(wrong, key)
 		}
 	}
-	if len(wrong) == 0 {
+	if len(wrong)+len(lists) == 0 {
 		n.add(Done, "values of the tree, as they are")
 		return data
 	}
@@ -137,9 +170,12 @@ func treeValues(n *notes, data []byte, keys map[string]bool) []byte {
 	for i := 0; i+1 < len(root.Content); {
 		if slices.Contains(wrong, root.Content[i].Value) {
 			root.Content = slices.Delete(root.Content, i, i+2)
-		} else {
-			i += 2
+			continue
 		}
+		if value := root.Content[i+1]; slices.Contains(lists, root.Content[i].Value) {
+			root.Content[i+1] = listed(value)
+		}
+		i += 2
 	}
 	printed, err := printNode(n.path, root)
 	if err != nil {

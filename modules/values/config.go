@@ -1,6 +1,7 @@
 package values
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,6 +93,9 @@ func ParseConfigWith(data map[string]string, known []KnownModule, section func(k
 		if module, ok := r.section(key); ok {
 			var m map[string]any
 			err := section(key, func() (err error) { m, err = parseYAML([]byte(text)); return err })
+			if errors.Is(err, errList) {
+				err = fmt.Errorf("%w"+listHint, err)
+			}
 			if err != nil {
 				r.problem(module, key, err.Error())
 				continue
@@ -126,7 +130,11 @@ func ParseTree(values map[string]any, file string, known []KnownModule) (Config,
 			case nil:
 				r.set(module, map[string]any{})
 			default:
-				r.problem(module, key, fmt.Sprintf("must be a map, not %s", kindOf(v)))
+				text := fmt.Sprintf("must be a map, not %s", kindOf(v))
+				if _, is := v.([]any); is {
+					text += listHint
+				}
+				r.problem(module, key, text)
 			}
 		}
 	}

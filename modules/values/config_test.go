@@ -67,7 +67,7 @@ func TestParseConfig(t *testing.T) {
 				`config webEnable: no module has this key, did you mean "webEnabled"?`,
 				`config zzz: no module has this key`,
 				`config global: is not valid YAML: line 2: key "a" already set in map`,
-				`config ingressNginx: must be a map, not a list`,
+				`config ingressNginx: must be a map, not a list; put the list under a key, such as "items:"`,
 				`config webEnabled: must be "true" or "false"`,
 			},
 		},
@@ -137,7 +137,7 @@ func TestParseTree(t *testing.T) {
 	}
 	problems := []string{
 		`tree values.yaml wbe (values.yaml): no module has this key, did you mean "web"?`,
-		`tree values.yaml ingressNginx (values.yaml): must be a map, not a list`,
+		`tree values.yaml ingressNginx (values.yaml): must be a map, not a list; put the list under a key, such as "items:"`,
 		`tree values.yaml ingressNginxEnabled (values.yaml): must be true or false`,
 	}
 	if diff := cmp.Diff(problems, texts2(ps)); diff != "" {

@@ -45,10 +45,18 @@ func parseYAML(text []byte) (map[string]any, error) {
 		return map[string]any{}, nil
 	case map[string]any:
 		return v, nil
+	case []any:
+		return nil, errList
 	default:
 		return nil, fmt.Errorf("must be a map, not %s", kindOf(v))
 	}
 }
+
+// errList is that of a text that is a list.
+var errList = errors.New("must be a map, not a list")
+
+// listHint is what to do about a list in the place of a section.
+const listHint = `; put the list under a key, such as "items:"`
 
 // yamlError rewrites what the YAML parser says into one line for people.
 func yamlError(err error) error {
