@@ -39,7 +39,7 @@ func (h *libraryHook) translate(module string) *translation {
 		return nil
 	}
 	switch h.name {
-	case "tls_certificate.RegisterInternalTLSHook":
+	case "tls_certificate.RegisterInternalTLSHook", "tls-certificate.RegisterInternalTLSHookEM":
 		return h.internalTLS(module)
 	case "tls_certificate.RegisterOrderCertificateHook":
 		return h.orderCertificate(module)
@@ -100,8 +100,8 @@ const chartMakes = "take the template of the Secret %s out of the chart, for the
 
 // domainPrefixes are those that libraries replace by a domain of the cluster, from values.
 var domainPrefixes = map[string]string{
-	"ClusterDomainSAN": "cluster:",
-	"PublicDomainSAN":  "public:",
+	"ClusterDomainSAN": "%CLUSTER_DOMAIN%://",
+	"PublicDomainSAN":  "%PUBLIC_DOMAIN%://",
 }
 
 // hosts are the names and addresses that a certificate is for, as arguments of @std//certs.star.

@@ -32,6 +32,12 @@ func TestHooksOfLibraries(t *testing.T) {
 			[]string{`grant("v1", "Secret", verbs = ["get", "list", "watch", "apply"], namespaces = ["apps"], names = ["web-tls"])`},
 			[]string{"web/hooks/a.go: take the template of the Secret apps/web-tls out of the chart", "web/hooks/a.go: BeforeHookCheck"},
 		},
+		"a certificate by the SDK": {
+			"import tlscertificate \"github.com/deckhouse/module-sdk/common-hooks/tls-certificate\"\nconst cn = \"web\"\n" + `var _ = tlscertificate.RegisterInternalTLSHookEM(tlscertificate.GenSelfSignedTLSHookConf{
+	SANs: tlscertificate.DefaultSANs([]string{fmt.Sprintf("%%CLUSTER_DOMAIN%%://%s.apps.svc", cn)}), CN: cn, Namespace: "apps", TLSSecretName: "web-tls", FullValuesPathPrefix: "web.internal.cert",
+})`,
+			[]string{`"web.apps.svc." + values.get("global.discovery.clusterDomain", "cluster.local")`, `values.set("internal.cert"`}, nil, nil,
+		},
 		"a certificate for computed names": {
 			`var _ = tls_certificate.RegisterInternalTLSHook(tls_certificate.GenSelfSignedTLSHookConf{SANs: sans, Namespace: space(), TLSSecretName: "web-tls"})`,
 			[]string{`dns = ["todo"]`, `namespaces = ["todo"]`}, nil,

@@ -171,6 +171,7 @@ func (r *goReader) sprintf(args []ast.Expr, path string) any {
 	if !is {
 		return r.unknown(path)
 	}
+	format = strings.ReplaceAll(format, "%%", "\x00")
 	parts := strings.Split(strings.ReplaceAll(format, "%v", "%s"), "%s")
 	if len(parts) != len(args) || strings.Contains(strings.Join(parts, ""), "%") {
 		return r.unknown(path)
@@ -183,7 +184,7 @@ func (r *goReader) sprintf(args []ast.Expr, path string) any {
 		}
 		text += s + parts[i+1]
 	}
-	return text
+	return strings.ReplaceAll(text, "\x00", "%")
 }
 
 // selected reads constants of other packages that configs are made of.
