@@ -252,18 +252,23 @@ func (e *Engine) runSucceeded(r *asked) {
 	for _, t := range h.schedules.Ran(events) {
 		m.keepTick(t)
 	}
-	next := r.done.Due
-	if again := e.now.Add(effects.Requeue); effects.Requeue > 0 && (next.IsZero() || again.Before(next)) {
-		next = again
-	}
-	if m.leaving {
-		next = time.Time{}
-	}
-	e.requeueAt(s, next)
+	e.requeueAt(s, e.nextLook(r))
 	if r.call().Cleanup && r.done.Waits == "" {
 		e.cleaned(h, s)
 	}
 	m.pass.Ran(h.gen.ID, events, true)
+}
+
+// nextLook is when the subject of a run has the next one, though nothing changes; zero: it has none.
+func (e *Engine) nextLook(r *asked) time.Time {
+	next, after := r.done.Due, r.done.Effects.Requeue
+	if again := e.now.Add(after); after > 0 && (next.IsZero() || again.Before(next)) {
+		next = again
+	}
+	if r.module.leaving {
+		next = time.Time{}
+	}
+	return next
 }
 
 // count makes what a run sets, remembers, publishes and sends count.
@@ -334,9 +339,6 @@ func (e *Engine) runFailed(r *asked, err error) {
 	case failed != nil && failed.Permanent:
 		h.lane.AwaitChange(work)
 		then = "not tried again before something changes"
-		if again := r.done.Effects.Requeue; h.gen.Controller != nil && again > 0 { // its status cannot be written before
-			e.requeueAt(s, e.now.Add(again))
-		}
 	default:
 		backoff := lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}
 		delay := backoff.Delay(work.Attempt, e.opts.Jitter())
@@ -345,6 +347,9 @@ func (e *Engine) runFailed(r *asked, err error) {
 		}
 		h.lane.Failed(work, e.now.Add(delay))
 		then = "next try in " + roundUp(delay).String()
+	}
+	if h.gen.Controller != nil { // what has failed puts off nothing else of its parent
+		e.requeueAt(s, e.nextLook(r))
 	}
 	e.do(Note{Level: level, Module: m.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (" + then + ")"})
 	m.pass.Ran(h.gen.ID, work.Events, allowed)

@@ -161,3 +161,44 @@ func TestAFailureOfAControllerIsWritten(t *testing.T) {
 		t.Errorf("%d runs, want 1", len(failed))
 	}
 }
+
+// A part that fails, and is tried again later and later, puts off nothing else of its parent: a child that is
+// left alone for a few seconds, a status that is not due yet, a time that desired has asked for.
+func TestAFailureDelaysNoOtherLook(t *testing.T) {
+	refused := errors.New("refused")
+	writes := []effect.Write{{Kind: effect.WriteChildren, Ref: effect.Ref{Kind: "children", Name: "x"}}}
+	for name, c := range map[string]struct {
+		effects         effect.Effects
+		due             time.Duration
+		failed, commits error
+	}{
+		"a write":               {effect.Effects{Writes: writes, Requeue: 5 * time.Second}, 0, nil, refused},
+		"a look":                {effect.Effects{Requeue: 5 * time.Second}, 0, refused, nil},
+		"a look that is final":  {effect.Effects{Requeue: time.Minute}, 5 * time.Second, &builtins.FailError{Msg: "no", Permanent: true}, nil},
+		"a time after a status": {effect.Effects{Writes: writes, Requeue: time.Minute}, 5 * time.Second, nil, refused},
+	} {
+		h := eachHook("a", false)
+		h.Controller = &builtins.ControllerDecl{}
+		w := newWorld(t, mod("web", isOn(), h))
+		w.objects["x"] = Object{Name: "x"}
+		var effects effect.Effects
+		failed, at := refused, []time.Time(nil)
+		w.hooks["web/a"] = func(RunHook) (effect.Effects, error) {
+			at = append(at, w.now)
+			return effects, failed
+		}
+		w.start()
+		w.advance(time.Hour) // the next try is minutes away
+		w.commitErr, effects, failed, at = c.commits, c.effects, c.failed, nil
+		if c.due > 0 {
+			w.due = map[string]time.Time{"x": w.now.Add(c.due + 2*time.Second)}
+		}
+		w.advance(2 * time.Second)
+		w.happens("modified", "x")
+		effects, w.due = effect.Effects{}, nil
+		w.advance(5 * time.Second)
+		if len(at) != 2 || at[1].Sub(at[0]) != 5*time.Second {
+			t.Errorf("%s: looks at %v, want another one after 5 seconds", name, at)
+		}
+	}
+}
