@@ -15,15 +15,21 @@ import (
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
-// children carries out what a controller does about the children of one parent, side by side: one that
-// fails holds up no other. The error tells of the first that failed, and how many did.
-func (w *Writer) children(ctx context.Context, manager string, wr effect.Write) error {
+// Children carries out what a controller does about the children of one parent, side by side: one that
+// fails holds up no other. It says what has become of each. The error tells of the first that failed, and how
+// many did.
+func (w *Writer) Children(ctx context.Context, manager string, wr effect.Write) ([]effect.Fate, error) {
 	var mu sync.Mutex
 	var first error
+	fates := make([]effect.Fate, len(wr.Children))
 	at, failed := len(wr.Children), 0
 	err := sideBySide(len(wr.Children), w.o.SideBySide, func(i int) error {
 		err := w.child(ctx, manager, wr.Children[i], wr.Cause)
-		if err == nil || ctx.Err() != nil {
+		if err == nil {
+			fates[i] = effect.Written
+			return nil
+		}
+		if ctx.Err() != nil {
 			return err
 		}
 		mu.Lock()
@@ -35,11 +41,11 @@ func (w *Writer) children(ctx context.Context, manager string, wr effect.Write) 
 	})
 	switch {
 	case err != nil || failed == 0:
-		return err
+		return fates, err
 	case failed > 1:
-		return fmt.Errorf("%w (%d of %d writes fail)", first, failed, len(wr.Children))
+		return fates, fmt.Errorf("%w (%d of %d writes fail)", first, failed, len(wr.Children))
 	}
-	return first
+	return fates, first
 }
 
 func (w *Writer) child(ctx context.Context, manager string, m effect.Write, cause *effect.Cause) error {
@@ -173,13 +179,9 @@ func Owns(want, live map[string]any, manager string) bool {
 	return sameAs(want, live, appliedFields(live, manager, ""), func(_, _ any) bool { return true })
 }
 
-// Written says whether manager has made live a child, and when it has changed it last; zero: not known.
-func Written(live map[string]any, manager string) (is bool, at time.Time) {
-	a := appliedFields(live, manager, "")
-	if !marked(a) {
-		return false, at
-	}
-	return true, a.changed()
+// Written says whether manager has made live a child.
+func Written(live map[string]any, manager string) bool {
+	return marked(appliedFields(live, manager, ""))
 }
 
 // Takers returns the other managers of an object, without those that write its status only.

@@ -51,9 +51,9 @@ func FamilyOf(in effect.Instance, hookID string, snapshots map[string][]starlark
 		StatusSame: func(want, live map[string]any) bool { return StatusSame(want, live, manager) },
 		StatusOf:   func(live map[string]any) (map[string]any, time.Time) { return StatusOf(live, manager) },
 		Writer: func(live map[string]any) (w hook.Written) {
-			w.Ours, w.At = Written(live, manager)
+			w.Ours = Written(live, manager)
 			if takers := Takers(live, manager); len(takers) > 0 {
-				w.By = takers[0]
+				w.By = takers[len(takers)-1]
 			}
 			return w
 		},
@@ -65,7 +65,7 @@ func fieldsOf(h reconcile.Holder, manager string) hook.Fields {
 	f := hook.Fields{
 		Manager: manager,
 		Writer: func(live map[string]any, mark string) (w hook.Written) {
-			w.Ours, w.At = FieldsWritten(live, manager, mark, h.Subresource)
+			w.Ours = FieldsWritten(live, manager, mark)
 			if takers := Takers(live, manager); len(takers) > 0 {
 				w.By = takers[len(takers)-1]
 			}

@@ -44,16 +44,10 @@ func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause
 }
 
 // FieldsWritten says whether manager has written the annotation by which a parent says that it has fields of
-// live, and when it has changed the fields of the subresource, "" for the object itself; zero: not known.
-func FieldsWritten(live map[string]any, manager, mark, subresource string) (is bool, at time.Time) {
+// live.
+func FieldsWritten(live map[string]any, manager, mark string) bool {
 	a := appliedFields(live, manager, "")
-	if a == nil || !a.owns("annotations", mark) {
-		return false, at
-	}
-	if a = appliedFields(live, manager, subresource); a == nil {
-		return true, at
-	}
-	return true, a.changed()
+	return a != nil && a.owns("annotations", mark)
 }
 
 // Rival finds, among the parents that have fields of live, one but that of the mark which has a field of want

@@ -36,10 +36,9 @@ func sameOfAPart(t *testing.T, want map[string]any, ref effect.Ref, w *farWorld)
 
 // told is all that is asked about a child but whether it is the same.
 func told(live map[string]any, manager string) map[string]any {
-	ours, at := Written(live, manager)
 	key, uid := reconcile.ParentOf(live)
 	return map[string]any{
-		"ours": ours, "at": at, "by": Takers(live, manager), "child": reconcile.ChildOf(live), "parent": key + "/" + uid, "status": kstatus.Of(live),
+		"ours": Written(live, manager), "by": Takers(live, manager), "child": reconcile.ChildOf(live), "parent": key + "/" + uid, "status": kstatus.Of(live),
 	}
 }
 

@@ -91,7 +91,8 @@ func (w *Writer) Write(ctx context.Context, manager string, wr effect.Write) err
 		}
 		return w.set(ctx, manager, wr)
 	case effect.WriteChildren:
-		return w.children(ctx, manager, wr)
+		_, err := w.Children(ctx, manager, wr)
+		return err
 	case effect.WriteConfig:
 		return w.config(ctx, manager, wr)
 	case effect.WriteAddFinalizer, effect.WriteRemoveFinalizer:

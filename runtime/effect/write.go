@@ -134,6 +134,16 @@ type Write struct {
 	Cause *Cause `json:"-"`
 }
 
+// Fate is what has become of the write of a child.
+type Fate string
+
+const (
+	// Unwritten: it has failed, or was not made.
+	Unwritten Fate = ""
+	// Written: the child is as the write asks for.
+	Written Fate = "written"
+)
+
 // Objects returns the objects that the write changes. Events are not counted.
 func (w *Write) Objects() []Ref {
 	switch w.Kind {

@@ -137,6 +137,7 @@ func (e *Engine) committed(in Committed) {
 	r := e.run(in.Run)
 	if r != nil {
 		e.wrote.End(r.done.Effects.Writes, r.cause)
+		e.childrenWritten(r, in.Children)
 	}
 	switch {
 	case r == nil:

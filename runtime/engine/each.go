@@ -175,6 +175,7 @@ func (e *Engine) cleanUnwatched(h *hook, o Unwatched) {
 func (e *Engine) dropObject(h *hook, s *subjects.Subject) {
 	h.subjects.Drop(s)
 	h.lookups.Forget(s.Key)
+	delete(h.repairs, s.Key)
 	delete(h.echoes, s.ID())
 	h.lane.Forget(work(s))
 	e.requeueAt(s, time.Time{})

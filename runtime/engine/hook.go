@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/lookups"
+	"github.com/starling-operator/starling/runtime/engine/repairs"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
@@ -30,6 +31,8 @@ type hook struct {
 
 	echoes  causes.Echoes // of its subjects
 	lookups *lookups.Set  // of its parents
+	// repairs are how often children of its parents were put right, by the key of the parent.
+	repairs map[string]repairs.Rounds[reconcile.ID]
 
 	review *reviewed // how it answers reviews, as the driver knows it
 
@@ -47,7 +50,7 @@ type hook struct {
 const ofRuns = ""
 
 func newHook(m *module, g *generation.Hook) *hook {
-	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), echoes: causes.Echoes{}, lookups: lookups.New(), limits: map[string]*rate.Limiter{}}
+	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), echoes: causes.Echoes{}, lookups: lookups.New(), repairs: map[string]repairs.Rounds[reconcile.ID]{}, limits: map[string]*rate.Limiter{}}
 	h.subjects = subjects.New(g.ID, h.forEach())
 	if g.MinInterval > 0 {
 		h.limits[ofRuns] = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
@@ -113,6 +116,7 @@ func (h *hook) reset() {
 	h.subjects.Reset()
 	clear(h.echoes)
 	h.lookups = lookups.New()
+	clear(h.repairs)
 	for _, w := range h.watches {
 		w.Reset()
 	}
@@ -261,7 +265,7 @@ func (e *Engine) startRun(h *hook, work lane.Work[builtins.Event]) {
 		a.ObjectNamespace, a.ObjectName = s.Name()
 	}
 	if h.gen.Controller != nil {
-		a.Failed = s.Why()
+		a.Failed, a.Past = s.Why(), h.past(s.Key, e.now)
 	}
 	var cause *effect.Cause // nil: nothing that Starling has done has brought the run about
 	if work.ID.Ask != 0 {

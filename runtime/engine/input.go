@@ -135,6 +135,8 @@ type RunDone struct {
 	// again; zero: none has.
 	Lookups []effect.Lookup
 	Due     time.Time
+	// Writes say what the writes of children in Effects are about, in their order.
+	Writes []reconcile.Write
 	// Gone says that the object of the run is not there any more: there was no
 	// run.
 	Gone bool
@@ -182,7 +184,9 @@ type Requested struct {
 // Committed ends a [Commit].
 type Committed struct {
 	Run uint64
-	Err error
+	// Children say what has become of the writes of children, in their order; nil: none were tried.
+	Children []effect.Fate
+	Err      error
 }
 
 // Evaluated ends an [Evaluate].

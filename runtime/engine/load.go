@@ -29,8 +29,8 @@ type ModuleLoad struct {
 	Name  string
 	State status.ModuleState
 	// Drifted is how many objects of its release are not as Starling has left them. Contested are
-	// those that somebody changes again and again, by the manager that writes them, "" where that
-	// is not known.
+	// those, and children of its controllers, that somebody changes again and again, by the manager that
+	// writes them, "" where that is not known.
 	Drifted   int
 	Contested map[string]int
 }
@@ -76,7 +76,7 @@ func (e *Engine) Load() Load {
 	for _, m := range e.everyone() {
 		if lanes(m); m != e.global && e.visible(m) {
 			state, _ := e.moduleState(m)
-			out.Modules = append(out.Modules, ModuleLoad{Name: m.name, State: state, Drifted: len(m.repairs.Objects()), Contested: m.repairs.Contests(e.now)})
+			out.Modules = append(out.Modules, ModuleLoad{Name: m.name, State: state, Drifted: len(m.repairs.Objects()), Contested: m.contests(e.now)})
 		}
 	}
 	return out

@@ -97,22 +97,9 @@ func (e *Engine) repaired(a asked, in Repaired) {
 		objects = asked // those that were as they should be, too: else a watch that errs would have them looked at without end
 	}
 	if contested := m.repairs.Ended(repairs.Outcome{Err: in.Err, Objects: objects, Waits: in.Waits}, e.now, e.opts.Jitter); len(contested) > 0 {
-		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: "DriftContested", Message: e.contested(m, contested)})
+		by, _ := m.repairs.Contested(contested[0], e.now)
+		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: driftContested, Message: contestedBy(by, contested)})
 	}
-}
-
-// contested says that somebody changes objects again and again.
-func (e *Engine) contested(m *module, objects []effect.Ref) string {
-	by, _ := m.repairs.Contested(objects[0], e.now)
-	if by == "" {
-		by = "somebody"
-	}
-	more := ""
-	if n := len(objects) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more)", n)
-	}
-	return fmt.Sprintf("%s is contested by %s: it was put right %d times within %.0f minutes, and waits longer each time from now on%s",
-		objects[0], by, repairs.MaxRounds, repairs.Window.Minutes(), more)
 }
 
 // driftStatus is what people are shown of objects that others have changed.

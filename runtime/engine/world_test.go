@@ -49,6 +49,7 @@ type world struct {
 	waits     string                     // what each run says that it waits for
 	actions   []reconcile.Action         // and what it has decided
 	childless bool                       // and that its parent has no children
+	about     []reconcile.Write          // the children that each run writes
 	looks     map[string][]effect.Lookup // where the runs about an object look, by key
 	due       map[string]time.Time       // and for which time they ask
 	seen      func(RunHook)              // is told of each run; nil: nobody is
@@ -275,7 +276,7 @@ func (w *world) carryOut(a Action) Input {
 			return RunDone{Run: a.Run, Waits: w.waits, Children: !w.childless, Actions: w.actions, Lookups: w.looks[a.Key], Due: w.due[a.Key]}
 		}
 		effects, err := f(a)
-		return RunDone{Run: a.Run, Effects: effects, Waits: w.waits, Children: !w.childless, Actions: w.actions, Lookups: w.looks[a.Key], Due: w.due[a.Key], Err: err}
+		return RunDone{Run: a.Run, Effects: effects, Waits: w.waits, Children: !w.childless, Actions: w.actions, Lookups: w.looks[a.Key], Due: w.due[a.Key], Writes: w.about, Err: err}
 	case Commit:
 		if w.commitErr != nil {
 			return Committed{Run: a.Run, Err: w.commitErr}
@@ -291,7 +292,7 @@ func (w *world) carryOut(a Action) Input {
 			}
 		}
 		w.write(a.Writes)
-		return Committed{Run: a.Run}
+		return Committed{Run: a.Run, Children: slices.Repeat([]effect.Fate{effect.Written}, len(w.about))}
 	case Save:
 		if w.saveErr != nil {
 			if w.saveKeeps {

@@ -14,11 +14,13 @@ import (
 
 // Commit writes objects in call order. The first failing write ends it, unless that write
 // says that those after it are made.
-func (x *Executor) Commit(ctx context.Context, a engine.Commit) error {
-	return a.Seen.Err(x.commit(ctx, a)) // the API server quotes what it refuses
+func (x *Executor) Commit(ctx context.Context, a engine.Commit) engine.Committed {
+	out := engine.Committed{Run: a.Run}
+	out.Err = a.Seen.Err(x.commit(ctx, a, &out.Children)) // the API server quotes what it refuses
+	return out
 }
 
-func (x *Executor) commit(ctx context.Context, a engine.Commit) error {
+func (x *Executor) commit(ctx context.Context, a engine.Commit, children *[]effect.Fate) error {
 	manager := effect.Manager(a.Hook.ID)
 	written, failed := 0, []error(nil)
 	for _, w := range a.Writes {
@@ -26,7 +28,7 @@ func (x *Executor) commit(ctx context.Context, a engine.Commit) error {
 			break // what had to be done before the object goes is not done
 		}
 		w.Cause = a.Cause
-		err := x.write(ctx, a.Module, manager, w)
+		err := x.write(ctx, a.Module, manager, w, children)
 		if err == nil {
 			written++
 			continue
@@ -71,9 +73,16 @@ func (x *Executor) Save(ctx context.Context, a engine.Save) error {
 
 // write carries out one write of a hook. Objects that a hook makes for its chart come before
 // the first install, which else makes the module's namespace: so it is made here when
-// it is what a write misses.
-func (x *Executor) write(ctx context.Context, module, manager string, w effect.Write) error {
-	err := x.o.Writer.Write(ctx, manager, w)
+// it is what a write misses. Of a write of children it says what has become of each.
+func (x *Executor) write(ctx context.Context, module, manager string, w effect.Write, children *[]effect.Fate) error {
+	write := func() (err error) {
+		if w.Kind == effect.WriteChildren {
+			*children, err = x.o.Writer.Children(ctx, manager, w)
+			return err
+		}
+		return x.o.Writer.Write(ctx, manager, w)
+	}
+	err := write()
 	if err == nil {
 		return nil
 	}
@@ -87,7 +96,7 @@ func (x *Executor) write(ctx context.Context, module, manager string, w effect.W
 	if err := x.o.Releases.EnsureNamespace(ctx, namespace); err != nil {
 		return err
 	}
-	return x.o.Writer.Write(ctx, manager, w)
+	return write()
 }
 
 // missesNamespace reports whether a write has failed because its namespace is not

@@ -50,26 +50,26 @@ func TestACommitGoesOn(t *testing.T) {
 		missing("p", true), write(effect.WriteApply, "x", ""), missing("q", true), write(effect.WriteApply, "y", ""), release,
 	}}
 	const want = `a.star:5: cannot patch ConfigMap a/p: configmaps "p" not found; a.star:5: cannot patch ConfigMap a/q: configmaps "q" not found (2 of 5 written)`
-	if err := x.Commit(t.Context(), a); err == nil || err.Error() != want {
+	if err := x.Commit(t.Context(), a).Err; err == nil || err.Error() != want {
 		t.Errorf("error is\n%v, want\n%s", err, want)
 	}
 	if api.Object("v1", "ConfigMap", "a", "x") == nil || api.Object("v1", "ConfigMap", "a", "y") == nil {
 		t.Error("what comes after a failed write is not written")
 	}
 	a.Writes = []effect.Write{missing("p", true), missing("q", false), write(effect.WriteApply, "z", "")}
-	if err := x.Commit(t.Context(), a); err == nil || !strings.HasSuffix(err.Error(), "(0 of 3 written)") || api.Object("v1", "ConfigMap", "a", "z") != nil {
+	if err := x.Commit(t.Context(), a).Err; err == nil || !strings.HasSuffix(err.Error(), "(0 of 3 written)") || api.Object("v1", "ConfigMap", "a", "z") != nil {
 		t.Errorf("a later write that stops has not: %v", err)
 	}
 	a.Writes = nil
 	for range 7 {
 		a.Writes = append(a.Writes, missing("p", true))
 	}
-	if err := x.Commit(t.Context(), a); err == nil || strings.Count(err.Error(), "cannot patch") != 5 || !strings.HasSuffix(err.Error(), "; and 2 more (0 of 7 written)") {
+	if err := x.Commit(t.Context(), a).Err; err == nil || strings.Count(err.Error(), "cannot patch") != 5 || !strings.HasSuffix(err.Error(), "; and 2 more (0 of 7 written)") {
 		t.Errorf("many errors: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := x.Commit(ended, a); err == nil || strings.Count(err.Error(), "cannot patch") != 1 {
+	if err := x.Commit(ended, a).Err; err == nil || strings.Count(err.Error(), "cannot patch") != 1 {
 		t.Errorf("a commit that is over goes on: %v", err)
 	}
 }
@@ -83,11 +83,11 @@ func TestACommitSaysHowFarItCame(t *testing.T) {
 		write(effect.WriteApply, "x", ""), write(effect.WriteApply, "y", ""), missing, write(effect.WriteApply, "z", ""),
 	}}
 	const want = `web/hooks/a.star:5: cannot patch ConfigMap a/not-there: configmaps "not-there" not found (2 of 4 written)`
-	if err := x.Commit(context.Background(), a); err == nil || err.Error() != want {
+	if err := x.Commit(context.Background(), a).Err; err == nil || err.Error() != want {
 		t.Errorf("error is\n%v, want\n%s", err, want)
 	}
 	a.Seen = hook.NewSeen("not-there")
-	if err := x.Commit(context.Background(), a); err == nil || !strings.Contains(err.Error(), "ConfigMap a/***: ") {
+	if err := x.Commit(context.Background(), a).Err; err == nil || !strings.Contains(err.Error(), "ConfigMap a/***: ") {
 		t.Errorf("what is secret is shown: %v", err)
 	}
 	if api.Object("v1", "ConfigMap", "a", "y") == nil || api.Object("v1", "ConfigMap", "a", "z") != nil {

@@ -16,10 +16,6 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 )
 
-// settleFor is how long a child is left as somebody has made it who changes it right after it was put
-// right: two who want different things would never rest.
-const settleFor = 5 * time.Second
-
 // decision is one run of a controller about one parent.
 type decision struct {
 	r        *Request
@@ -35,6 +31,8 @@ type decision struct {
 	held     map[reconcile.ID]string // digests of fields that the parent has
 	// changedBy says that somebody has changed fields that the parent had, or that others have them, too.
 	changedBy map[reconcile.ID]bool
+	takenBy   map[reconcile.ID]string // who has changed fields of a child, which are not the controller's any more
+	contests  map[reconcile.ID]reconcile.Contest
 	again     time.Duration // 0, or when a child that is left may be put right
 	// unanswered says that something outside of the functions could not answer them.
 	unanswered atomic.Bool
@@ -56,8 +54,11 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	parent := whole.Map()
 	meta, _ := parent["metadata"].(map[string]any)
 	uid, _ := meta["uid"].(string)
-	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}, digests: map[string]string{}, held: map[reconcile.ID]string{}, changedBy: map[reconcile.ID]bool{}}
+	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}, digests: map[string]string{}, held: map[reconcile.ID]string{}, changedBy: map[reconcile.ID]bool{}, takenBy: map[reconcile.ID]string{}, contests: map[reconcile.ID]reconcile.Contest{}}
 	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller}
+	for _, c := range r.Past.Contests {
+		d.contests[c.ID] = c
+	}
 	for live := range r.Family.Children {
 		if _, of := reconcile.ParentOf(live); of == uid && controllerOf(live) == r.Family.Controller && d.hears(live) {
 			d.live[reconcile.ChildOf(live).ID] = live
@@ -124,7 +125,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		result.Waits = out.Waiting
 	default:
 		result.Wanted = d.wants(&out.Desired)
-		result.Effects, result.Size, result.Waits = d.effects(out.Actions)
+		result.Effects, result.Writes, result.Size, result.Waits = d.effects(out.Actions)
 		result.Children = has || len(result.Effects.Writes) > 0
 	}
 	if r.Cleanup && len(out.Parts) > 0 && result.Waits == "" {
@@ -219,6 +220,7 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) ([
 		switch want := d.wanted[wanted.Parts[at].Name]; {
 		case d.r.Family.Same(want, live):
 			c.Layer, c.Retain = layers[at], w.Parts[at].Retain // what somebody else has noted stays theirs
+			d.rests(c)
 		case c.Layer != layers[at] || c.Retain != w.Parts[at].Retain:
 		default:
 			d.changed(c, d.r.Family.Owns(want, live), d.r.Family.Writer(live))
@@ -241,9 +243,25 @@ func (d *decision) changed(c *reconcile.Child, owned bool, by Written) {
 		return
 	}
 	d.changedBy[c.ID] = true
-	if left := by.At.Add(settleFor).Sub(d.r.Now); left > 0 {
-		c.Held = c.Changed + " has changed it right after it was written; it is put right in a few seconds"
-		d.again = max(d.again, min(left, settleFor))
+	if !owned { // else only a value differs, which the API server may keep in another form
+		d.takenBy[c.ID] = c.Changed
+	}
+	contest, is := d.contests[c.ID]
+	if !is {
+		return
+	}
+	if c.Contested = c.Changed; contest.Left > 0 {
+		c.Held = c.Changed + " changes it again and again; it is put right later each time"
+		d.lookAgain(contest.Left)
+	}
+}
+
+// rests notes of a child that is as it should be whether it is still contested: somebody may be about to
+// change it again.
+func (d *decision) rests(c *reconcile.Child) {
+	if contest := d.contests[c.ID]; contest.Left > 0 {
+		c.Contested = contest.By
+		d.lookAgain(contest.Left)
 	}
 }
 
@@ -294,8 +312,9 @@ func (d *decision) family() effect.Write {
 	return effect.Write{Kind: effect.WriteChildren, Ref: effect.Ref{Kind: "children", Name: d.r.Key}, Pos: d.r.Hook.Pos}
 }
 
-// effects are the writes of actions, how large they are in memory, and for what the rest waits.
-func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, size int, waits string) {
+// effects are the writes of actions, which children they are about, how large they are in memory, and for what
+// the rest waits.
+func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, about []reconcile.Write, size int, waits string) {
 	children := d.family()
 	for _, a := range actions {
 		w := effect.Write{Ref: a.ID.Ref}
@@ -322,11 +341,12 @@ func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, size
 			waits = a.String()
 		}
 		children.Children = append(children.Children, w)
+		about = append(about, reconcile.Write{ID: a.ID, By: d.takenBy[a.ID]})
 		size += object.PlainSize(w.Object)
 	}
 	if len(children.Children) > 0 {
 		out.Writes = []effect.Write{children}
 	}
 	out.Requeue = d.again
-	return out, size, waits
+	return out, about, size, waits
 }

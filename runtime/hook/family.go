@@ -14,8 +14,7 @@ type Family struct {
 	// Children are objects with that label that name the uid of the parent, as they are; others are
 	// passed over.
 	Children func(yield func(map[string]any) bool)
-	// Writer says of a child who has written it: whether that was the controller, when it did so last,
-	// and who else does.
+	// Writer says of a child who has written it: whether that was the controller, and who else does.
 	Writer func(live map[string]any) Written
 	// Same says whether a write of want would leave live as it is.
 	Same func(want, live map[string]any) bool
@@ -34,8 +33,7 @@ type Family struct {
 // Written is who has written a child.
 type Written struct {
 	Ours bool
-	At   time.Time // zero: not known
-	By   string    // "" for nobody else
+	By   string // "" for nobody else
 }
 
 // hears says whether the parent hears of it when somebody deletes an object with its uid. A write meets one that

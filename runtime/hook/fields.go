@@ -103,7 +103,11 @@ func (d *decision) lookAtFields(c *reconcile.Child, p *builtins.Part) {
 		d.lookAgain(askFor)
 		return
 	}
-	if c.Digest == p.Digest && !f.Same(want, live) {
+	switch {
+	case c.Digest != p.Digest:
+	case f.Same(want, live):
+		d.rests(c)
+	default:
 		d.changed(c, f.Owns(want, live), f.Writer(live, mark))
 	}
 }

@@ -39,6 +39,8 @@ type Request struct {
 	Attempt int
 	// Failed says why the run before this one has failed, of a controller alone; "" when it has not.
 	Failed string
+	// Past is what earlier runs of a controller about the parent have left.
+	Past reconcile.Past
 	// Key and Object are what a run of a hook with for_each is about. Cleanup has
 	// the hook's cleanup called.
 	Key     string
@@ -104,8 +106,10 @@ type Result struct {
 	// nil while it holds.
 	Actions []reconcile.Action
 	Wanted  []Wanted
-	Usage   script.Usage
-	Err     error
+	// Writes say what the writes of children in Effects are about, in their order.
+	Writes []reconcile.Write
+	Usage  script.Usage
+	Err    error
 	// Seen is what the run has seen of Secrets, and puts there: it has to be hidden in
 	// errors about Effects.
 	Seen *Seen

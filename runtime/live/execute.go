@@ -46,8 +46,10 @@ func (d *Driver) do(a engine.Action) {
 	case engine.Respond:
 		d.requests.respond(a)
 	case engine.Commit:
-		d.start(func() error { return d.traces.commit(a, func() error { return d.executor.Commit(d.work, a) }) },
-			func(err error) engine.Input { return engine.Committed{Run: a.Run, Err: err} })
+		done := engine.Committed{Run: a.Run}
+		d.start(func() error {
+			return d.traces.commit(a, func() error { done = d.executor.Commit(d.work, a); return done.Err })
+		}, func(err error) engine.Input { done.Err = err; return done })
 	case engine.Uncommitted:
 		d.recorder.Uncommitted(a.Run, a.Err)
 		d.metrics.failed(a.Module, a.Hook, a.Allowed)

@@ -42,7 +42,7 @@ func newStateMetrics() *stateMetrics {
 		refused:     desc("starling_config_refused", "Parts of the user's config of a module that are not in force, because they are not right; none has no series.", "module"),
 		held:        desc("starling_config_held", "1 while the user's ConfigMap is gone or cannot be read, and what it has said last is in force."),
 		drifted:     desc("starling_module_drifted_objects", "Objects of a module's release that others have changed or deleted, and that are not put right; none has no series.", "module"),
-		contested:   desc("starling_module_contested_objects", "Objects of a module's release that somebody changes again and again, by the field manager that writes them.", "module", "manager"),
+		contested:   desc("starling_module_contested_objects", "Objects of a module's release, and children of its controllers, that somebody changes again and again, by the field manager that writes them.", "module", "manager"),
 		queueLength: desc("starling_queue_length", "Hooks that wait in a lane of a module.", "module", "queue"),
 		queueAge:    desc("starling_queue_oldest_seconds", "How long the first of them has waited since it came or was last tried, to the second.", "module", "queue"),
 		snapshot:    desc("starling_snapshot_objects", "Objects in the snapshot of a watch.", "module", "hook", "binding"),

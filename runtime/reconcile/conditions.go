@@ -67,6 +67,11 @@ func Conditions(l Look) []Condition {
 		}
 	}
 	for i := range l.Parts {
+		if c := children[l.Parts[i].ID.key()]; c != nil && c.Contested != "" {
+			return conditions("False", "Contested", c.ID.String()+" is contested by "+c.Contested+": it is put right again and again, and later each time", "Stalled")
+		}
+	}
+	for i := range l.Parts {
 		if c := children[l.Parts[i].ID.key()]; c != nil && !c.Ready && c.Foreign == "" {
 			why := c.ID.String() + " is not ready"
 			if c.Reason != "" {

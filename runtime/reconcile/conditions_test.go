@@ -38,6 +38,7 @@ func TestConditions(t *testing.T) {
 		"it is put back":   {Look{Parts: parts, Children: with(func(c *Child) { c.Changed = "kubectl" })}, "True Ready - all children are as they should be"},
 		"later":            {Look{Parts: parts, Children: with(func(c *Child) { c.Changed, c.Held = "kubectl", "soon" })}, "True Ready - all children are as they should be"},
 		"it stays changed": {Look{Parts: parts, Children: with(func(c *Child) { c.Changed, c.Held, c.Reported = "kubectl", "kubectl has changed it", true })}, "True Drifted - Service shop/web: kubectl has changed it"},
+		"it is contested":  {Look{Parts: parts, Children: with(func(c *Child) { c.Contested = "argo" })}, "False Contested Stalled Service shop/web is contested by argo: it is put right again and again, and later each time"},
 		"one is retained":  {Look{Children: with(func(c *Child) { c.Retain = true })}, "True Ready - all children are as they should be"},
 		"one goes":         {Look{Children: fine}, "Unknown Progressing Reconciling delete Service shop/web: no part wants it"},
 		"one is going":     {Look{Children: with(func(c *Child) { c.Deleting = true })}, "Unknown Progressing Reconciling wait Service shop/web: it is being deleted"},

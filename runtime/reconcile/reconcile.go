@@ -117,7 +117,9 @@ type Child struct {
 	// not put right now. Reported: it is not put right before another state is wanted.
 	Changed, Held string
 	Reported      bool
-	Deleting      bool
+	// Contested says who changes it again and again, "" when nobody does, or has done so lately.
+	Contested string
+	Deleting  bool
 	// Ready is false until the state that was written last is seen to be ready. Reason says why it is
 	// not, or "".
 	Ready  bool

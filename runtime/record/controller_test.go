@@ -136,7 +136,6 @@ func TestControllersAreRecorded(t *testing.T) {
 	want := []string{
 		"decided: create Secret a/s: it is not there",
 		"decided: create ConfigMap a/c: it is not there",
-		"decided: hold Secret a/s: kubectl has changed it right after it was written; it is put right in a few seconds",
 		"decided: apply Secret a/s: kubectl has changed it",
 		"decided: delete Secret a/s: no part wants it",
 	}

@@ -139,7 +139,7 @@ func (p *packer) inputs(tx *tx, t *Trace, in *inputs) error {
 	r := &t.request
 	*in = inputs{
 		Namespace: r.Namespace, Instance: r.Instance, Attempt: r.Attempt, Now: momentOf(r.Now), Synced: r.Synced, Unsynced: r.Unsynced, Unserved: r.Unserved, Lacking: r.Lacking,
-		Key: r.Key, Cleanup: r.Cleanup, Gone: r.Gone, Failed: r.Failed, Switches: r.Switches, Random: t.random,
+		Key: r.Key, Cleanup: r.Cleanup, Gone: r.Gone, Failed: r.Failed, Past: r.Past, Switches: r.Switches, Random: t.random,
 		Snapshots: map[string]Name{},
 	}
 	in.Secrets = OfSecrets(r.Hook.Bindings)

@@ -61,7 +61,7 @@ func Replay(ctx context.Context, r *Record, o ReplayOptions) (*Replayed, error) 
 		Attempt: r.in.Attempt, Key: r.in.Key, Object: r.object, Cleanup: r.in.Cleanup, Now: r.in.Now.time(),
 		Namespace: r.in.Namespace, Instance: r.in.Instance, Compose: w.compose, Config: r.config, State: r.state, Secrets: func() []string { return r.known }, Switches: r.in.Switches,
 		Request: r.in.Request.request(), Reader: w, HTTP: w, Pods: w, Random: w, Env: w.env, Scope: w.scope, Log: logs,
-		Gone: r.in.Gone, Failed: r.in.Failed,
+		Gone: r.in.Gone, Failed: r.in.Failed, Past: r.in.Past,
 	}
 	if h.Controller != nil {
 		request.Family, request.Rows = cluster.FamilyOf(r.in.Instance, h.ID, r.snapshots), w.rows

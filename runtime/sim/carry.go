@@ -25,9 +25,9 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 		if len(a.Writes) > 0 {
 			w.Writes++
 		}
-		err := w.executor.Commit(ctx, a)
-		w.noteCommit(a, err)
-		return engine.Committed{Run: a.Run, Err: err}
+		done := w.executor.Commit(ctx, a)
+		w.noteCommit(a, done.Err)
+		return done
 	case engine.Save:
 		return engine.Saved{Op: a.Op, Err: w.executor.Save(ctx, a)}
 	case engine.Evaluate:

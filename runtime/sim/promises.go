@@ -104,7 +104,7 @@ func (p *promises) scan() {
 				if h.Controller == nil || !working[h.ID] {
 					continue
 				}
-				if is, _ := cluster.Written(obj, effect.Manager(h.ID)); is {
+				if cluster.Written(obj, effect.Manager(h.ID)) {
 					p.children = append(p.children, madeChild{obj, h})
 				}
 			}

@@ -5,19 +5,11 @@ package repairs
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
-)
-
-const (
-	// MaxRounds is how often one object is put right within Window before that waits.
-	MaxRounds = 3
-	// Window is how long a repair counts.
-	Window = 10 * time.Minute
 )
 
 // waiting spaces out the tries of a repair that waits for something to end.
@@ -38,21 +30,14 @@ type Repairs struct {
 	found   []Object
 	verify  bool // nobody knows which objects differ
 	task    lane.Task
-	rounds  map[effect.Ref]*round // objects that were put right
-	waits   string                // for what the last try waits, or ""
-}
-
-// round is how often an object was put right.
-type round struct {
-	count       int
-	first, last time.Time
-	by          string // who had changed it the last time, as far as that is known
+	rounds  Rounds[effect.Ref] // objects that were put right
+	waits   string             // for what the last try waits, or ""
 }
 
 // New returns the repairs of a release that is as it was left. Those that fail are tried again as
 // backoff says.
 func New(backoff lane.Backoff) *Repairs {
-	return &Repairs{backoff: backoff, rounds: map[effect.Ref]*round{}}
+	return &Repairs{backoff: backoff, rounds: Rounds[effect.Ref]{}}
 }
 
 // Found takes in all objects that differ now. With verify there may be others, and nobody knows
@@ -83,7 +68,7 @@ func (r *Repairs) Next() (at time.Time) {
 	}
 	var soonest time.Time
 	for i, o := range r.found {
-		if until := r.until(o.Ref); i == 0 || until.Before(soonest) {
+		if until := r.rounds.Until(o.Ref, r.backoff); i == 0 || until.Before(soonest) {
 			soonest = until
 		}
 	}
@@ -91,14 +76,6 @@ func (r *Repairs) Next() (at time.Time) {
 		return soonest
 	}
 	return at
-}
-
-// until is when an object may be put right.
-func (r *Repairs) until(k effect.Ref) time.Time {
-	if round := r.rounds[k]; round != nil && round.count >= MaxRounds {
-		return round.last.Add(r.backoff.Delay(round.count-MaxRounds+1, 0))
-	}
-	return time.Time{}
 }
 
 // Begin begins a repair of all objects that are due; nil objects mean that it has to look at all.
@@ -109,12 +86,12 @@ func (r *Repairs) Begin(now time.Time, look bool) (objects []Object, due bool) {
 	}
 	if !r.verify {
 		for _, o := range r.found {
-			if r.until(o.Ref).After(now) {
+			if r.rounds.Until(o.Ref, r.backoff).After(now) {
 				continue
 			}
 			objects = append(objects, o)
 			if len(o.By) > 0 {
-				r.round(o.Ref).by = o.By[0]
+				r.rounds.Changed(o.Ref, o.By[0])
 			}
 		}
 		if len(objects) == 0 {
@@ -148,57 +125,22 @@ func (r *Repairs) Ended(o Outcome, now time.Time, jitter func() float64) (contes
 	}
 	r.task, r.verify = lane.Task{}, false
 	for _, k := range o.Objects {
-		round := r.round(k)
-		if round.over(now) {
-			round.count, round.first = 0, now
-		}
-		round.count++
-		if round.last = now; round.count == MaxRounds {
+		if r.rounds.Add(k, now) {
 			contested = append(contested, k)
 		}
 	}
-	maps.DeleteFunc(r.rounds, func(_ effect.Ref, round *round) bool { return round.over(now) })
+	r.rounds.Forget(now)
 	return contested
-}
-
-func (r *Repairs) round(k effect.Ref) *round {
-	if r.rounds[k] == nil {
-		r.rounds[k] = &round{}
-	}
-	return r.rounds[k]
-}
-
-// over says that the repairs do not count any more.
-func (r *round) over(now time.Time) bool {
-	since := r.first
-	if r.count >= MaxRounds {
-		since = r.last
-	}
-	return !since.Add(Window).After(now)
 }
 
 // Contested says who changes an object again and again; is is false where nobody does. By is ""
 // when that is not known.
 func (r *Repairs) Contested(k effect.Ref, now time.Time) (by string, is bool) {
-	round := r.rounds[k]
-	if round == nil || round.count < MaxRounds || round.over(now) {
-		return "", false
-	}
-	return round.by, true
+	return r.rounds.Contested(k, now)
 }
 
 // Contests counts the objects that somebody changes again and again, by who does; nil: nobody.
-func (r *Repairs) Contests(now time.Time) (by map[string]int) {
-	for k := range r.rounds {
-		if who, is := r.Contested(k, now); is {
-			if by == nil {
-				by = map[string]int{}
-			}
-			by[who]++
-		}
-	}
-	return by
-}
+func (r *Repairs) Contests(now time.Time) map[string]int { return r.rounds.Contests(nil, now) }
 
 // AllContested are the objects that somebody changes again and again, sorted.
 func (r *Repairs) AllContested(now time.Time) []effect.Ref {
