@@ -25,6 +25,10 @@ func TestControllers(t *testing.T) {
 // Each mistake is a condition of the parent that makes it, and the others go on.
 func TestBadParents(t *testing.T) { testTree(t, "testdata/bad", 0) }
 
+// Somebody changes a child whenever it was put right, for ten minutes. A crash would forget the repairs, so there
+// are no other orders.
+func TestAContestedChild(t *testing.T) { testTree(t, "testdata/contests", 0) }
+
 // An error of a function that a test has called names the place where it happened.
 func TestAnErrorOfDesiredHasItsPlace(t *testing.T) {
 	read, err := tree.Read(fstest.MapFS{
