@@ -2,6 +2,7 @@ package generation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -29,7 +30,16 @@ type definitionVersion struct {
 
 type schemaOf struct {
 	Properties map[string]schemaOf
-	Preserve   bool `json:"x-kubernetes-preserve-unknown-fields"`
+	Items      *schemaOf
+	Preserve   bool     `json:"x-kubernetes-preserve-unknown-fields"`
+	ListType   string   `json:"x-kubernetes-list-type"`
+	ListKeys   []string `json:"x-kubernetes-list-map-keys"`
+}
+
+// has says that the API server keeps a field of a value.
+func (s *schemaOf) has(field string) bool {
+	_, there := s.Properties[field]
+	return there || s.Preserve
 }
 
 // statusYAML is what a version of a definition needs for a status.
@@ -75,15 +85,19 @@ func (m *Module) checkStatus() {
 		} else if h.WritesStatus {
 			writers[parents] = h
 		}
-		if version == nil || version.keepsStatus() {
+		if version == nil {
+			continue
+		}
+		lacks := version.lacks()
+		if lacks == "" {
 			continue
 		}
 		help := "add to that version:" + statusYAML
 		if strings.Contains(path, ".star:") {
 			help = "leave status = False, and other conditions, out of crd(…)"
 		}
-		m.join(fmt.Errorf("%s: controller %s writes the status of %s %s, and %s gives version %s none, or no conditions in it; %s",
-			w.Pos, h.HookDecl.ID, w.APIVersion, w.Kind, path, version.Name, help))
+		m.join(fmt.Errorf("%s: controller %s writes the status of %s %s, and in %s version %s %s; %s",
+			w.Pos, h.HookDecl.ID, w.APIVersion, w.Kind, path, version.Name, lacks, help))
 	}
 }
 
@@ -117,16 +131,30 @@ func versionOf(files []tree.File, apiVersion, kind string) (path string, found *
 	return "", nil
 }
 
-// keepsStatus says that the API server keeps what a controller writes.
-func (v *definitionVersion) keepsStatus() bool {
+// lacks says what a version needs so that the API server keeps what a controller writes, beside the conditions
+// of others; "" for nothing.
+func (v *definitionVersion) lacks() string {
 	if v.Subresources.Status == nil {
-		return false
+		return "has no subresource status"
 	}
 	root := v.Schema.OpenAPIV3Schema
 	status, there := root.Properties["status"]
 	if !there {
-		return root.Preserve
+		status.Preserve = root.Preserve
 	}
-	_, conditions := status.Properties["conditions"]
-	return conditions || status.Preserve
+	conditions, there := status.Properties["conditions"]
+	switch {
+	case !status.has("observedGeneration"):
+		return "has no status.observedGeneration, which the API server would drop again and again"
+	case !there, conditions.Items == nil:
+		return "has no schema of status.conditions"
+	case conditions.ListType != "map" || !slices.Equal(conditions.ListKeys, []string{"type"}):
+		return "has status.conditions without x-kubernetes-list-type: map by type, so a write would remove the conditions of others"
+	}
+	for _, field := range []string{"type", "status", "reason", "message", "lastTransitionTime"} {
+		if !conditions.Items.has(field) {
+			return "has no " + field + " in the items of status.conditions, which the API server would drop again and again"
+		}
+	}
+	return ""
 }

@@ -23,6 +23,13 @@ spec:
     served: true
     storage: true
 `
+	const generation, all = "observedGeneration: {type: integer}, ", "type: {}, status: {}, reason: {}, message: {}, lastTransitionTime: {}"
+	keyed := func(fields string) string {
+		return "conditions: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [type], items: {type: object, properties: {" + fields + "}}}"
+	}
+	of := func(fields string) string {
+		return head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, properties: {" + fields + "}}}}}\n"
+	}
 	for name, c := range map[string]struct {
 		definition, status string
 		writes             bool
@@ -30,12 +37,17 @@ spec:
 	}{
 		"none":               {"", "", false, ""},
 		"none, but a status": {"", ", status = f", true, ""},
-		"no subresource":     {head + "    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n", "", true, "gives version v1 none, or no conditions in it; add to that version:\n    subresources:\n      status: {}\n"},
+		"no subresource":     {head + "    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n", "", true, "version v1 has no subresource status; add to that version:\n    subresources:\n      status: {}\n"},
 		"no schema":          {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}\n", "", true, "controller apps writes the status of example.org/v1 App, and "},
-		"no conditions":      {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object}}}}\n", ", status = f", true, "lastTransitionTime: {type: string, format: date-time}"},
-		"conditions":         {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, properties: {conditions: {type: array}}}}}}\n", "", true, ""},
-		"all fields":         {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n", "", true, ""},
-		"all of the status":  {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}\n", "", true, ""},
+		"no conditions":      {of("observedGeneration: {type: integer}"), ", status = f", true, "lastTransitionTime: {type: string, format: date-time}"},
+		"no generation":      {of("conditions: {type: array}"), "", true, "version v1 has no status.observedGeneration, which"},
+		"atomic conditions":  {of(generation + "conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}"), "", true, "has status.conditions without x-kubernetes-list-type: map by type"},
+		"another key":        {of(generation + strings.ReplaceAll(keyed(all), "keys: [type]", "keys: [type, status]")), "", true, "has status.conditions without x-kubernetes-list-type: map by type"},
+		"no reason":          {of(generation + keyed(strings.ReplaceAll(all, "reason: {}, ", ""))), "", true, "has no reason in the items of status.conditions"},
+		"conditions":         {of(generation + keyed(all)), "", true, ""},
+		"all in conditions":  {of(generation + keyed("type: {}, status: {}}, x-kubernetes-preserve-unknown-fields: true, description: {")), "", true, ""},
+		"all fields":         {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n", "", true, "has no schema of status.conditions"},
+		"all of the status":  {head + "    subresources: {status: {}}\n    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}\n", "", true, "has no schema of status.conditions"},
 		"another kind":       {strings.ReplaceAll(head, "kind: App,", "kind: Other,"), "", false, ""},
 		"another version":    {strings.ReplaceAll(head, "name: v1\n", "name: v2\n"), "", false, ""},
 	} {
@@ -62,7 +74,7 @@ spec:
 
 // A kind that module.star declares has a status by itself.
 func TestDeclaredParentsHaveAStatus(t *testing.T) {
-	for args, want := range map[string]string{"": "", ", status = False": "and web/module.star:2 gives version v1 none, or no conditions in it; leave status = False,"} {
+	for args, want := range map[string]string{"": "", ", status = False": "and in web/module.star:2 version v1 has no subresource status; leave status = False,"} {
 		m := load(t, map[string]string{
 			"web/module.star":  "module()\ncrd(\"example.org/v1\", \"App\", {\"a\": \"string\"}" + args + ")\n",
 			"web/hooks/a.star": "def f(ctx, o):\n    return []\n\ncontroller(\"apps\", k8s.watch(\"example.org/v1\", \"App\"), f, owns = [owns(\"v1\", \"ConfigMap\")])\n",
