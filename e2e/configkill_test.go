@@ -35,8 +35,7 @@ hook(password, on = [startup()])
 	})
 	f.grantPrinted()
 	f.configure(map[string]string{"web": "# of the team\nreplicas: 2\n"})
-	r := newRelay(t, f)
-	r.counts = func(path string) bool { return strings.HasSuffix(path, "/configmaps/starling") }
+	r := newKiller(t, f, func(path string) bool { return strings.HasSuffix(path, "/configmaps/starling") })
 	section := func() string {
 		cm, err := shared.Client.CoreV1().ConfigMaps(f.ns).Get(t.Context(), "starling", metav1.GetOptions{})
 		if err != nil {
@@ -44,14 +43,14 @@ hook(password, on = [startup()])
 		}
 		return cm.Data["web"]
 	}
-	before := r.killAt(1, after, func() { f.process.Kill() }, func() { f.start() })
+	before := r.KillAt(1, after, func() { f.start() })
 	f.eventually("the process is killed", func() error {
-		if r.killed.Load() == before {
+		if r.Killed() == before {
 			return errors.New("it lives")
 		}
 		return nil
 	})
-	r.spare()
+	r.Spare()
 	f.process.Kill()
 	first := section()
 	if strings.Contains(first, "password") != after {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/e2e/proxy"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -95,10 +96,10 @@ func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 	f := &fixture{t: t, ns: ns, name: "starling", modules: t.TempDir()}
 	f.write(map[string]string{"family/module.star": "module(enabled = True)\n", "family/hooks/family.star": strings.ReplaceAll(family, "$FAR", far)})
 	f.grantPrinted()
-	r := newRelay(t, f)
+	r := newKiller(t, f, nil)
 	f.start()
 	f.waitReady()
-	l := &life{t: t, ns: ns, far: far, relay: r, fresh: map[string]map[string]any{}, arrivals: watchArrivals(t, []string{ns, far}, families...)}
+	l := &life{t: t, ns: ns, far: far, killer: r, fresh: map[string]map[string]any{}, arrivals: watchArrivals(t, []string{ns, far}, families...)}
 	shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: %s}\ndata: {own: \"1\"}\n", ns))
 	phases := []struct {
 		change func()
@@ -110,20 +111,20 @@ func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 		{l.remove, l.gone, map[string]bool{}},
 	}
 	for _, phase := range phases { // nobody is killed: so it should always end
-		r.killAt(0, after, nil, phase.change)
+		r.KillAt(0, after, phase.change)
 		f.eventually("the change is carried out", phase.ends)
 	}
 	for killed := true; killed; {
 		killed = false
 		for _, phase := range phases {
-			before := r.killNew(phase.known, after, f.process.Kill, phase.change)
+			before := r.KillNew(phase.known, after, phase.change)
 			f.eventually("the change is carried out, or the process is killed", func() error {
-				if r.killed.Load() > before {
+				if r.Killed() > before {
 					return nil
 				}
 				return phase.ends()
 			})
-			if r.spare() > before {
+			if r.Spare() > before {
 				killed = true
 				f.process.Kill()
 				f.freeLease()
@@ -133,10 +134,11 @@ func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 			f.eventually("the change is carried out", phase.ends)
 		}
 	}
-	slices.Sort(r.at)
-	t.Logf("killed %d times, at %q", len(r.at), r.at)
+	at := r.At()
+	slices.Sort(at)
+	t.Logf("killed %d times, at %q", len(at), at)
 	for _, write := range l.writes() {
-		if !slices.Contains(r.at, write) {
+		if !slices.Contains(at, write) {
 			t.Errorf("no process was killed at %s", write)
 		}
 	}
@@ -148,7 +150,7 @@ var families = []schema.GroupVersionResource{configMaps, quotas, services, accou
 type life struct {
 	t        *testing.T
 	ns, far  string
-	relay    *relay
+	killer   *proxy.Killer
 	arrivals *arrivals
 	before   map[string]int            // how often each child was made when the phase began
 	fresh    map[string]map[string]any // how phases end when nobody is killed
@@ -242,7 +244,7 @@ func (l *life) follows(port int) error {
 			found[key] = likeness(o)
 		}
 	}
-	return errors.Join(l.onlyThese(l.children(port), "p"), l.theirs(fmt.Sprint(port)), l.same(fmt.Sprint(port), found), l.relay.rests(300*time.Millisecond))
+	return errors.Join(l.onlyThese(l.children(port), "p"), l.theirs(fmt.Sprint(port)), l.same(fmt.Sprint(port), found), l.killer.Rests(300*time.Millisecond))
 }
 
 // gone is nil when nothing is left but the child that is retained.
@@ -265,7 +267,7 @@ func (l *life) gone() error {
 	if twice, err := l.arrivals.check(kept, o.GetUID(), l.before[kept]); twice || err != nil {
 		l.t.Fatalf("the retained child was made anew: %v", err)
 	}
-	return errors.Join(l.theirs(""), l.same("gone", map[string]any{kept: likeness(o)}), l.relay.rests(300*time.Millisecond))
+	return errors.Join(l.theirs(""), l.same("gone", map[string]any{kept: likeness(o)}), l.killer.Rests(300*time.Millisecond))
 }
 
 // onlyThese is nil when these children are there and no others, and the parent, if it has this name.

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/starling-operator/starling/e2e/proxy"
 )
 
 // Starling is killed at each write of the life of a Module object, and of the Events about it: before
@@ -27,8 +29,8 @@ func TestKilledInTheLifeOfAModuleObject(t *testing.T) {
 				t.Parallel()
 				l := newLifeOf(t, name, i == 1)
 				l.live()
-				lives[i], killed[i] = l.pictures, l.at
-				t.Logf("killed at %q", l.at)
+				lives[i], killed[i] = l.pictures, l.At()
+				t.Logf("killed at %q", l.At())
 			})
 		}
 	})
@@ -45,7 +47,7 @@ func TestKilledInTheLifeOfAModuleObject(t *testing.T) {
 // lifeOf is that of one Module object.
 type lifeOf struct {
 	*fixture
-	*relay
+	*proxy.Killer
 	name     string
 	reaches  bool // the write at which a process is killed reaches the API server
 	pictures []string
@@ -57,12 +59,12 @@ const mostKills = 15
 func newLifeOf(t *testing.T, name string, reaches bool) *lifeOf {
 	t.Helper()
 	f := withObjects(t, shared.Namespace(t), "starling", mirror(name, on), map[string]string{"beside-" + name + "/module.star": on})
-	l := &lifeOf{fixture: f, relay: newRelay(t, f), name: name, reaches: reaches}
-	l.counts = func(path string) bool {
+	l := &lifeOf{fixture: f, name: name, reaches: reaches}
+	l.Killer = newKiller(t, f, func(path string) bool {
 		_, object, _ := strings.Cut(path, "/modules/")
 		return strings.HasSuffix(path, "/modules") || strings.Split(object, "/")[0] == name || strings.HasSuffix(path, "/events")
-	}
-	l.atRest = l.noRelease
+	})
+	l.AtRest = l.noRelease
 	return l
 }
 
@@ -153,16 +155,16 @@ func (l *lifeOf) part(what string, happens func(), is func(*unstructured.Unstruc
 	at := 1 // the next process is killed one write later, unless that one has reached the API server
 	for kills := 0; ; kills++ {
 		if kills > mostKills {
-			l.t.Fatalf("%s: %d processes were killed, and the next one writes still: %q", what, kills, l.at)
+			l.t.Fatalf("%s: %d processes were killed, and the next one writes still: %q", what, kills, l.At())
 		}
-		before := l.killAt(at, l.reaches, func() { l.process.Kill() }, happens)
+		before := l.KillAt(at, l.reaches, happens)
 		l.eventually(what, func() error {
-			if l.killed.Load() > before {
+			if l.Killed() > before {
 				return nil
 			}
 			return settled()
 		})
-		if l.spare() == before {
+		if l.Spare() == before {
 			break
 		}
 		if happens = func() { l.freeLease(); l.start() }; !l.reaches {

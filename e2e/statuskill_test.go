@@ -51,8 +51,7 @@ crd("$NS.example.com/v1", "Lamp", {"n": "integer"}, status = {"n": "integer"})
 		"light/hooks/told.star": told,
 	})
 	f.grantPrinted()
-	r := newRelay(t, f)
-	r.counts = func(path string) bool { return strings.HasSuffix(path, "/lamps/p/status") }
+	r := newKiller(t, f, func(path string) bool { return strings.HasSuffix(path, "/lamps/p/status") })
 	f.start()
 	f.waitReady()
 	lamps := shared.Dynamic.Resource(schema.GroupVersionResource{Group: ns + ".example.com", Version: "v1", Resource: "lamps"}).Namespace(ns)
@@ -79,7 +78,7 @@ crd("$NS.example.com/v1", "Lamp", {"n": "integer"}, status = {"n": "integer"})
 		conditions, _, _ := unstructured.NestedSlice(status, "conditions")
 		for _, c := range conditions {
 			if m, _ := c.(map[string]any); m["type"] == "Ready" && m["status"] == "True" {
-				return r.rests(300 * time.Millisecond)
+				return r.Rests(300 * time.Millisecond)
 			}
 		}
 		return fmt.Errorf("the conditions are %v", conditions)
@@ -87,16 +86,16 @@ crd("$NS.example.com/v1", "Lamp", {"n": "integer"}, status = {"n": "integer"})
 	for at, killed := 1, true; killed; at++ {
 		killed = false
 		for _, n := range []int64{1, 2} {
-			before := r.killAt(at, after, f.process.Kill, func() {
+			before := r.KillAt(at, after, func() {
 				shared.Apply(t, fmt.Sprintf("{apiVersion: %[1]s.example.com/v1, kind: Lamp, metadata: {name: p, namespace: %[1]s}, spec: {\"n\": %[2]d}}", ns, n))
 			})
 			f.eventually("the change is carried out, or the process is killed", func() error {
-				if r.killed.Load() > before {
+				if r.Killed() > before {
 					return nil
 				}
 				return follows(n)
 			})
-			if r.spare() > before {
+			if r.Spare() > before {
 				killed = true
 				f.process.Kill()
 				f.freeLease()
@@ -120,8 +119,8 @@ crd("$NS.example.com/v1", "Lamp", {"n": "integer"}, status = {"n": "integer"})
 			return nil
 		})
 	}
-	t.Logf("killed at %q", r.at)
-	if len(r.at) < 2 {
-		t.Errorf("%d processes were killed, want one after each change at least", len(r.at))
+	t.Logf("killed at %q", r.At())
+	if len(r.At()) < 2 {
+		t.Errorf("%d processes were killed, want one after each change at least", len(r.At()))
 	}
 }

@@ -1,0 +1,233 @@
+package faults
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/starling-operator/starling/e2e/proxy"
+	"github.com/starling-operator/starling/modules/status"
+)
+
+// mortal is a module with a workload, whose chart shows what a hook has seen, and what stands in the tree.
+var mortal = map[string]string{
+	"web/module.star": "module()\n",
+	"web/Chart.yaml":  "{apiVersion: v2, name: web, version: 0.1.0}\n",
+	"web/values.yaml": "text: none\ntree: \"0\"\n",
+	"web/templates/all.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: web}
+data: {text: {{ .Values.text | quote }}, tree: {{ .Values.tree | quote }}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {nodeSelector: {there-is-no: such-node}, containers: [{name: web, image: "web:1"}]}
+`,
+	"web/hooks/a.star": `
+def seen(ctx):
+    values.set("text", ",".join(ctx.snapshots["inputs"]))
+
+hook(seen, on = [k8s.watch("v1", "ConfigMap", name = "inputs", namespaces = ["$NS"], labels = {"input": "$NS"}, filter = lambda o: o.data["text"])])
+`,
+}
+
+// Row 6: of two processes the one that leads is killed at each write of an install, an upgrade, a new tree, a
+// take-over and an uninstall, before the write reaches the API server, or before its answer is here. The
+// other one ends it, and the workload is never made anew. The short form kills at two writes of each.
+func TestKilledAtEachWrite(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprintf("written %t", after), func(t *testing.T) {
+			t.Parallel()
+			m := newMortal(t)
+			if after { // other lots than those of the other life
+				m.dice = rand.New(rand.NewPCG(seed, 2))
+			}
+			m.live(after)
+		})
+	}
+}
+
+// mortals are two processes with a release, and what may kill them.
+type mortals struct {
+	*world
+	killer *proxy.Killer
+	loops  int               // all of the life, so far
+	want   map[string]string // of the release; nil: it is off
+	uid    types.UID         // of its workload
+}
+
+func newMortal(t *testing.T) *mortals {
+	t.Helper()
+	m := &mortals{world: newWorld(t, setting{replicas: 2, tree: mortal}), killer: &proxy.Killer{}}
+	for i, r := range m.replicas {
+		p := m.proxy
+		if i > 0 {
+			p, r.kube = proxy.New(t, m.direct, seed)
+		}
+		p.Inject(m.killer.Fault(r.kill))
+	}
+	m.start()
+	m.eventually("one leads", func() error { _, err := m.status(); return err })
+	return m
+}
+
+// kill ends the process at once.
+func (r *replica) kill() { r.Starling.Kill() }
+
+// live leads the release through its life, until no process has a write at which none was killed yet.
+func (m *mortals) live(after bool) {
+	m.t.Helper()
+	known := map[string]map[string]bool{} // by part
+	kills := map[string]int{}
+	for killed := true; killed; m.loops++ {
+		killed = false
+		for _, part := range []struct {
+			name   string
+			change func()
+		}{{"install", m.install}, {"upgrade", m.upgrade}, {"new tree", m.reload}, {"take-over", m.takeOver}, {"uninstall", m.uninstall}} {
+			before := int64(0)
+			if m.loops == 0 {
+				before = m.killer.KillAt(0, after, part.change)
+			} else {
+				before = m.killer.KillNew(known[part.name], after, part.change)
+			}
+			m.eventually(part.name+" is carried out, or the process is killed", func() error {
+				if m.killer.Killed() > before {
+					return nil
+				}
+				return m.settled()
+			})
+			if m.loops == 0 {
+				known[part.name], killed = m.spared(m.killer.Keys()), true
+			} else if m.killer.Killed() > before {
+				m.freeLease()
+				kills[part.name]++
+				killed = true
+			}
+			m.killer.Spare()
+			m.eventually(part.name+" is carried out", m.settled)
+		}
+	}
+	m.t.Logf("%d loops, killed %v, at %q", m.loops, kills, m.killer.At())
+	for part := range known {
+		if kills[part] == 0 {
+			m.t.Errorf("no process was killed at %s", part)
+		}
+	}
+}
+
+// spared are the writes at which the short form kills nobody: all but two that are drawn.
+func (m *mortals) spared(keys []string) map[string]bool {
+	spared := map[string]bool{}
+	if !long {
+		for _, i := range m.dice.Perm(len(keys))[min(2, len(keys)):] {
+			spared[keys[i]] = true
+		}
+	}
+	return spared
+}
+
+// freeLease does what time does after a crash.
+func (m *mortals) freeLease() {
+	m.t.Helper()
+	if err := m.cluster.Client.CoordinationV1().Leases(m.ns).Delete(m.t.Context(), "starling", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *mortals) enable(yes bool) {
+	m.t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "starling"}, Data: map[string]string{"webEnabled": fmt.Sprint(yes)}}
+	cms := m.cluster.Client.CoreV1().ConfigMaps(m.ns)
+	_, err := cms.Update(m.t.Context(), cm, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = cms.Create(m.t.Context(), cm, metav1.CreateOptions{})
+	}
+	m.done(err)
+}
+
+func (m *mortals) install() {
+	m.want, m.uid = map[string]string{"text": strings.Join(slices.Collect(maps.Values(m.inputs)), ","), "tree": fmt.Sprint(m.loops)}, ""
+	m.enable(true)
+}
+
+func (m *mortals) upgrade() {
+	m.want["text"] = fmt.Sprint("upgrade ", m.loops)
+	m.input("a", m.want["text"])
+}
+
+func (m *mortals) reload() {
+	m.want["tree"] = fmt.Sprint(m.loops + 1)
+	m.write(map[string]string{"web/values.yaml": fmt.Sprintf("text: none\ntree: %q\n", m.want["tree"])})
+}
+
+// takeOver has the process that leads killed by somebody as there is work to do.
+func (m *mortals) takeOver() {
+	leader, _, err := m.leader()
+	m.done(err)
+	leader.kill()
+	m.want["text"] = fmt.Sprint("take-over ", m.loops)
+	m.input("a", m.want["text"])
+	m.freeLease()
+}
+
+func (m *mortals) uninstall() {
+	m.want = nil
+	m.enable(false)
+}
+
+// settled says what is not yet as it should be, and fails if the workload is another one than before.
+func (m *mortals) settled() error {
+	d, err := m.cluster.Client.AppsV1().Deployments(m.ns).Get(m.t.Context(), "web", metav1.GetOptions{})
+	switch {
+	case m.want == nil && err == nil:
+		return fmt.Errorf("the workload is there")
+	case m.want == nil && apierrors.IsNotFound(err):
+	case err != nil && m.uid != "":
+		m.t.Fatalf("the workload: %v", err)
+	case err != nil:
+		return err
+	case m.uid == "":
+		m.uid = d.UID
+	case m.uid != d.UID:
+		m.t.Fatal("the workload was made anew")
+	}
+	have, state := m.data("web"), status.ModuleReady
+	if m.want == nil {
+		state = status.ModuleOff
+	} else if !cmp.Equal(have, m.want) {
+		return fmt.Errorf("the release holds %v, want %v", have, m.want)
+	}
+	st, err := m.status()
+	if err != nil {
+		return err
+	}
+	if len(st.Modules) != 1 || st.Modules[0].State != state || !st.Ready {
+		return fmt.Errorf("the status is %+v", st)
+	}
+	records, err := m.cluster.Client.CoreV1().Secrets(m.ns).List(m.t.Context(), metav1.ListOptions{LabelSelector: "owner=helm"})
+	if err != nil || m.want == nil && len(records.Items) > 0 {
+		return fmt.Errorf("%d records of the release are there, %w", len(records.Items), err)
+	}
+	if err := m.releases(); err != nil {
+		return err
+	}
+	return m.killer.Rests(300 * time.Millisecond)
+}
