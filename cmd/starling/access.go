@@ -20,6 +20,8 @@ type access struct {
 	// qps and burst bound the requests; 0: the defaults of package cluster.
 	qps   float32
 	burst int
+	// patient says that an API server which is in trouble is no error: it is asked again.
+	patient bool
 }
 
 // addFlags declares --kubeconfig and --context.
@@ -56,7 +58,7 @@ func (a *access) connect(ctx context.Context, namespace string, log zerolog.Logg
 	if wrap != nil {
 		config.Wrap(wrap)
 	}
-	if err := cluster.CheckReachable(ctx, config); err != nil {
+	if err := cluster.CheckReachable(ctx, config); err != nil && !a.bears(err, log) {
 		return nil, err
 	}
 	client, err := cluster.New(cluster.Options{Config: config, QPS: a.qps, Burst: a.burst, Log: log})
@@ -67,6 +69,8 @@ func (a *access) connect(ctx context.Context, namespace string, log zerolog.Logg
 	switch {
 	case apierrors.IsForbidden(err):
 		// It exists, even if this user may not look at it.
+	case err != nil && a.bears(err, log):
+		// Without it the Lease cannot be had.
 	case err != nil:
 		return nil, err
 	case ns == nil:
@@ -74,4 +78,14 @@ func (a *access) connect(ctx context.Context, namespace string, log zerolog.Logg
 			namespace, namespace)
 	}
 	return client, nil
+}
+
+// bears says whether a process goes on in spite of an error: one that works for long asks again. If it ended, the
+// kubelet would wait longer each time before it starts it again, up to five minutes.
+func (a *access) bears(err error, log zerolog.Logger) bool {
+	if !a.patient || !cluster.InTrouble(err) {
+		return false
+	}
+	log.Warn().Err(err).Msg("the API server is in trouble; it is asked again")
+	return true
 }

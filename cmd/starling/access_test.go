@@ -1,6 +1,9 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -11,18 +14,25 @@ import (
 	"github.com/starling-operator/starling/runtime/sim/apitest"
 )
 
-// The client goes by --kube-api-qps and --kube-api-burst.
-func TestRequestsAreLimited(t *testing.T) {
-	api := apitest.New(t)
-	api.Put(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "ops"}})
+// kubeconfigOf writes a kubeconfig file of a server.
+func kubeconfigOf(t *testing.T, server string) string {
+	t.Helper()
 	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: api.Config().Host}
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: server}
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c"}
 	config.CurrentContext = "c"
 	file := t.TempDir() + "/kubeconfig"
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// The client goes by --kube-api-qps and --kube-api-burst.
+func TestRequestsAreLimited(t *testing.T) {
+	api := apitest.New(t)
+	api.Put(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "ops"}})
+	file := kubeconfigOf(t, api.Config().Host)
 	for _, tt := range []struct {
 		args  []string
 		qps   float32
@@ -49,6 +59,24 @@ func TestRequestsAreLimited(t *testing.T) {
 		}
 		if limit.QPS() != tt.qps || tt.qps < 1 && (left == 0 || left >= tt.burst) {
 			t.Errorf("%v: %v requests a second, %d are left", tt.args, limit.QPS(), left)
+		}
+	}
+}
+
+// A process that works for long begins while the API server is in trouble; a command says so and ends.
+func TestConnectToAServerInTrouble(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcdserver: no leader","code":500}`))
+	}))
+	defer server.Close()
+	file := kubeconfigOf(t, server.URL)
+	for _, patient := range []bool{false, true} {
+		a := access{kubeconfig: file, patient: patient}
+		client, err := a.connect(t.Context(), "ops", zerolog.Nop(), nil)
+		if patient && (err != nil || client == nil) || !patient && (err == nil || !strings.Contains(err.Error(), "etcdserver: no leader")) {
+			t.Errorf("patient %t: %v", patient, err)
 		}
 	}
 }

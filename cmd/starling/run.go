@@ -176,6 +176,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	f.access.patient = true
 	client, err := f.access.connect(ctx, f.instance.Namespace, log, metrics.Transport)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ type trouble struct {
 	faults []proxy.Fault
 	// lasts is how long it lasts in make faults.
 	lasts time.Duration
-	// alarm is what the status says of it in the end; "": the hooks and modules see nothing of it.
+	// alarm is what the status says of it, as long as the process leads; "": the hooks and modules see nothing of it.
 	alarm string
 	// shows says whether the metrics show it; nil: the alarm is enough.
 	shows func(*replica) error
@@ -74,13 +74,13 @@ func troubles() []trouble {
 		{"a storm of 429", []proxy.Fault{{Name: "429", On: work, Strike: proxy.Refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", time.Second)}},
 			30 * time.Second, "overloaded", answers("429")},
 		{"etcd is down", []proxy.Fault{{Name: "no etcd", Strike: proxy.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: no leader", 0)}},
-			time.Minute, "etcdserver: no leader", nil},
+			time.Minute, "etcdserver: no leader", answers("500")},
 		{"etcd is full", []proxy.Fault{{Name: "no space", On: proxy.But(proxy.Writes, proxy.Leases),
 			Strike: proxy.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, full, 0)}},
 			30 * time.Second, full, answers("500")},
 		{"etcd is full for Leases too", []proxy.Fault{{Name: "no space at all", On: proxy.Writes,
 			Strike: proxy.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, full, 0)}},
-			time.Minute, full, nil},
+			time.Minute, full, answers("500")},
 	}
 }
 
@@ -107,12 +107,6 @@ func TestServerInTrouble(t *testing.T) {
 			before, began := w.proxy.Requests(), time.Now()
 			w.inject(trouble.faults...)
 			w.changes(8)
-			if long {
-				for time.Since(began) < trouble.lasts {
-					w.revive()
-					time.Sleep(100 * time.Millisecond)
-				}
-			}
 			if trouble.alarm != "" {
 				w.eventually("the status tells", func() error {
 					st, err := w.status()
@@ -125,6 +119,12 @@ func TestServerInTrouble(t *testing.T) {
 					}
 					return nil
 				})
+			}
+			if long {
+				for time.Since(began) < trouble.lasts {
+					w.revive()
+					time.Sleep(100 * time.Millisecond)
+				}
 			}
 			if trouble.shows != nil {
 				w.eventually("the metrics show it", func() error { return trouble.shows(w.replicas[0]) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -173,11 +174,23 @@ func CheckReachable(ctx context.Context, cfg *rest.Config) error {
 		if apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("the API server at %s does not accept our credentials: renew the token or certificate in the kubeconfig", cfg.Host)
 		}
-		return fmt.Errorf("the API server at %s answers %d to a question for its version: %s", cfg.Host, api.Status().Code, safeMessage(api.Status(), action{}))
+		msg := fmt.Sprintf("the API server at %s answers %d to a question for its version: %s", cfg.Host, api.Status().Code, safeMessage(api.Status(), action{}))
+		return &Error{Verb: "get", msg: msg, err: err}
 	}
 	text := transportError(err, cfg.Host)
 	if !strings.Contains(text, cfg.Host) {
 		text = "cannot reach the API server at " + cfg.Host + ": " + text
 	}
 	return &Error{Verb: "get", msg: text, err: err}
+}
+
+// InTrouble says of an error that the API server is there, and cannot do what was asked now: it is overloaded, or
+// fails.
+func InTrouble(err error) bool {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		return false
+	}
+	code := api.Status().Code
+	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }

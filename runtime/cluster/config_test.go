@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -80,6 +81,12 @@ func TestCheckReachable(t *testing.T) {
 	code = http.StatusUnauthorized
 	if err := CheckReachable(ctx, cfg); err == nil || !strings.Contains(err.Error(), "does not accept our credentials") {
 		t.Errorf("unauthorized: %v", err)
+	}
+	for _, code = range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusForbidden} {
+		err := CheckReachable(ctx, cfg)
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprint("answers ", code)) || InTrouble(err) != (code != http.StatusForbidden) {
+			t.Errorf("%d: %v, in trouble: %t", code, err, InTrouble(err))
+		}
 	}
 	server.Close()
 	want := "cannot reach the API server at " + server.URL + ": connection refused"
