@@ -23,6 +23,10 @@ const MaxEchoes = 20
 // echoRests is how long after its last run a subject is said to wake itself.
 const echoRests = time.Minute
 
+// mostNews is how long a subject waits at most while others change the object as well: it may be that they answer
+// to its writes, and that they have nothing to do with it.
+const mostNews = 10 * time.Second
+
 // echoes spaces out the runs after them.
 var echoes = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
 
@@ -150,14 +154,18 @@ func (x *Echo) Concerns(subject string, events []builtins.Event) bool {
 // subject is slowed down now, and which event is why. Jitter returns numbers in [0,1).
 func (x *Echo) Queue(subject string, waiting []builtins.Event, now time.Time, jitter func() float64) (why builtins.Event, slowed bool) {
 	ev, round := Of(waiting)
-	switch {
-	case !round || !mine(subject)(ev):
+	if !round || !mine(subject)(ev) {
 		x.until = time.Time{}
-	case !x.until.After(now):
-		x.until = now.Add(echoes.Delay(ev.Cause.Rounds-MaxEchoes+1, jitter()))
-		return ev, true
+		return builtins.Event{}, false
 	}
-	return builtins.Event{}, false
+	if !x.until.After(now) {
+		x.until = now.Add(echoes.Delay(ev.Cause.Rounds-MaxEchoes+1, jitter()))
+		why, slowed = ev, true
+	}
+	if most := now.Add(mostNews); x.until.After(most) && slices.ContainsFunc(waiting, func(ev builtins.Event) bool { return ev.Cause == nil }) {
+		x.until = most
+	}
+	return why, slowed
 }
 
 // Say notes what is said of the subject. first says that nothing was before.

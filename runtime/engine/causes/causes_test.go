@@ -89,6 +89,27 @@ func TestASubjectThatWakesItselfIsSlowedDown(t *testing.T) {
 	}
 }
 
+// A subject that writes an object which others change, too, waits for seconds at most: as soon as they change it.
+func TestASubjectWhoseObjectOthersChange(t *testing.T) {
+	now := time.Unix(0, 0)
+	var x Echo
+	own := event("x", row("a", MaxEchoes+10))
+	if _, slowed := x.Queue("a", []builtins.Event{own}, now, none); !slowed || x.Until().Before(now.Add(4*time.Minute)) {
+		t.Fatalf("alone: until %s", x.Until())
+	}
+	now = now.Add(time.Second)
+	for range 2 { // a later one does not put it off
+		if _, again := x.Queue("a", []builtins.Event{own, event("x", nil)}, now, none); again || !x.Until().Equal(time.Unix(11, 0)) {
+			t.Errorf("slowed anew %t until %s", again, x.Until())
+		}
+		now = now.Add(time.Second)
+	}
+	x = Echo{}
+	if _, slowed := x.Queue("a", []builtins.Event{own, event("x", nil)}, now, none); !slowed || !x.Until().Equal(now.Add(mostNews)) {
+		t.Errorf("slowed %t until %s", slowed, x.Until())
+	}
+}
+
 // Subjects that have rested are forgotten, unless something waits for them.
 func TestTheSubjectsOfAHookThatWakeThemselves(t *testing.T) {
 	now := time.Unix(0, 0)
