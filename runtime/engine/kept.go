@@ -14,7 +14,8 @@ import (
 
 // readKept takes over what an earlier process has kept for the module. A hook that is gone
 // has taken its layer and its state away; what cannot be read counts as gone, too: its hook
-// will set it again.
+// will set it again. Keys of a kind that this version does not know stay: a newer one, which may
+// lead again, has kept them.
 func (m *module) readKept() error {
 	var errs []error
 	for key, data := range m.store.All() {
@@ -30,8 +31,8 @@ func (m *module) readKept() error {
 	return errors.Join(errs...)
 }
 
-// readKey takes over what was kept under one key. It is not known when nothing of the module
-// has kept it, or it has gone since.
+// readKey takes over what was kept under one key. It is not known when it is of a hook that the module does not
+// have, or has no more.
 func (m *module) readKey(key string, data []byte) (known bool, err error) {
 	switch {
 	case key == upKey:
@@ -50,7 +51,7 @@ func (m *module) readKey(key string, data []byte) (known bool, err error) {
 	case strings.HasPrefix(key, subjects.LayerKey):
 		return m.readLayer(data)
 	}
-	return false, nil
+	return true, nil // whatever it is, it is of another version
 }
 
 // readLayer takes over the layer of a subject.
