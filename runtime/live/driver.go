@@ -122,6 +122,8 @@ type Driver struct {
 	sight *leaseSight
 	// warm: it has been able to answer the API server, and therefore still is.
 	warm bool
+	// served: it has been ready, and was so when it took over.
+	served atomic.Bool
 	// outgoing are the watches of the engine that stood by, until the one that leads has its own.
 	outgoing []string
 	// timer ends the sleep until wakeAt; zero: nothing is waited for.

@@ -24,6 +24,9 @@ func identity(webhooks, receive string) string {
 	return strings.Join([]string{host, string(uuid.NewUUID()), webhooks, receive}, "_")
 }
 
+// takesNone ends the name of a process that takes no requests for http.receive.
+const takesNone = "none"
+
 // addressesOf is where the process of that name answers the API server, and takes requests for http.receive; "" where
 // it does not say so.
 func addressesOf(name string) (webhooks, receive string) {
@@ -81,6 +84,9 @@ func (d *Driver) findAddresses() {
 		d.receiveAt = reached(d.o.Receive.Addr().String(), config)
 	}
 	d.identity = identity(d.webhooksAt, d.receiveAt)
+	if d.o.Receive == nil {
+		d.identity += takesNone
+	}
 }
 
 // role is what this process is.

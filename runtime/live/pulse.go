@@ -94,10 +94,15 @@ func (d *Driver) Ready() (ready bool, why string) {
 	if why = cmp.Or(d.slow(), r.cold); why != "" || !r.answers {
 		return false, why
 	}
-	why = d.unanswered()
+	if r.standby || !d.served.Load() {
+		why = d.unanswered()
+	}
 	if r.standby && why == "" {
 		is, _ := d.holder.now()
 		why = d.unreceived(is)
+	}
+	if why == "" {
+		d.served.Store(true) // one that leads tells the API server of new hooks once it answers
 	}
 	return why == "", why
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -80,8 +81,8 @@ func (d *Driver) tryReceived(ctx context.Context, in httpserver.Incoming, is hol
 	if why := d.unreceived(is); why != "" {
 		return response, !is.seen, fmt.Errorf("%w: %s", httpserver.ErrAway, why)
 	}
-	if is.name == "" || is.name == d.identity {
-		return response, true, fmt.Errorf("%w: nobody holds it yet", httpserver.ErrAway)
+	if is.name == "" || is.name == d.identity || strings.HasSuffix(is.name, "_"+takesNone) {
+		return response, true, fmt.Errorf("%w: nobody who takes requests holds it yet", httpserver.ErrAway)
 	}
 	_, at := addressesOf(is.name)
 	to := httpserver.Peer{Name: is.name, Address: at}
@@ -109,6 +110,8 @@ func (d *Driver) unreceived(is holding) string {
 	case !is.seen:
 		return fmt.Sprintf("requests to %s are answered where the lease is held, and this process has not seen who holds it", path)
 	case is.name == "" || is.name == d.identity: // the next one takes them, which may be this one
+		return ""
+	case strings.HasSuffix(is.name, "_"+takesNone): // it has another tree, or other flags: the next one, after a rollout
 		return ""
 	case at == "":
 		return fmt.Sprintf("requests to %s are answered where the lease is held, by %s, which says no address", path, is.name)

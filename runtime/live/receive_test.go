@@ -68,7 +68,7 @@ hook(count, on = [http.receive("/count", public = True, rate = 1000, burst = 100
 	for is, want := range map[holding]string{
 		{}: "has not seen who holds it", {seen: true}: "", {seen: true, name: "a_b"}: "by a_b, which says no address",
 		{seen: true, name: "a_b__" + g.receive.Addr().String()}: "which is the address of this process, too",
-		{seen: true, name: g.driver.identity}:                   "", {seen: true, name: f.driver.identity}: "",
+		{seen: true, name: "a_b__none"}:                         "", {seen: true, name: g.driver.identity}: "", {seen: true, name: f.driver.identity}: "",
 	} {
 		if got := g.driver.unreceived(is); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%+v: %q, want %q", is, got, want)

@@ -51,6 +51,7 @@ func (d *Driver) takeOver() {
 		return
 	}
 	d.warm, _ = d.Ready()
+	d.served.Store(d.warm)
 	d.watches.Stop(keptWatch)
 	d.watches.Stop(leaseWatch)
 	d.watching.Range(func(id, _ any) bool {

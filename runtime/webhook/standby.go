@@ -53,13 +53,14 @@ func (m *Manager) standBy(ctx context.Context, bindings []bound) time.Time {
 	if outdated && !now.Before(again) {
 		m.certs.next = now
 	}
-	if err := m.serve(ctx, now); m.tell("serve", err) != nil {
-		m.ready.Store(m.running)
+	err := m.serve(ctx, now)
+	// While the API server is told to ask nobody, there may be no certificate: the one that leads has another tree.
+	m.ready.Store(m.running || !m.registered())
+	if m.tell("serve", err) != nil {
 		return m.again(now)
 	}
 	m.attempt = 0
 	m.server.setRoutes(want.routes)
-	m.ready.Store(m.running)
 	switch {
 	case !m.running || !m.certs.next.After(now):
 		return now.Add(lookForCertificates) // certificates are not made yet, or have gone
@@ -76,6 +77,19 @@ func (m *Manager) look(ctx context.Context, now time.Time) (certificates, error)
 		return m.source.find(ctx, now)
 	}
 	return m.source.look(ctx, now, m.published != nil && bytes.Equal(m.published, m.certs.bundle))
+}
+
+// registered says whether the API server is told to ask this instance.
+func (m *Manager) registered() bool {
+	if len(m.watches.Snapshot(watchValidating))+len(m.watches.Snapshot(watchMutating)) > 0 {
+		return true
+	}
+	for _, v := range m.watches.Snapshot(watchDefinitions) {
+		if v.(*object.Object).Map()["instance"] == m.o.Instance {
+			return true
+		}
+	}
+	return false
 }
 
 // outdated says whether the API server is told to trust other certificates than those that are

@@ -41,9 +41,12 @@ func TestAStandbyAnswersAndWritesNothing(t *testing.T) {
 		}
 		return nil
 	})
-	if second.manager.Ready() {
-		t.Error("ready without a certificate")
-	}
+	second.eventually("it is ready while nobody is asked", func() error {
+		if !second.manager.Ready() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 	if got := writes(w.api); len(got) > 0 {
 		t.Errorf("it has written %v", got)
 	}
@@ -90,6 +93,34 @@ func TestAStandbyAnswersAndWritesNothing(t *testing.T) {
 	})
 	if got := writes(w.api)[n:]; len(got) != 1 {
 		t.Errorf("it has written %v", got)
+	}
+}
+
+// While the API server asks, a manager without a certificate is not ready.
+func TestAStandbyThatIsAskedNeedsACertificate(t *testing.T) {
+	w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks})
+	putDefinition(w, nil)
+	w.run()
+	w.serve("web", true)
+	w.eventually("registered", func() error {
+		if len(w.names()) < 2 {
+			return fmt.Errorf("there are %q", w.names())
+		}
+		return nil
+	})
+	w.stop()
+	w.api.Remove("v1", "Secret", "ns", "starling-webhooks")
+	second, looked := w.beside(), w.api.Count("get secrets")
+	second.run()
+	second.serve("web", true)
+	second.eventually("it has looked for certificates", func() error {
+		if w.api.Count("get secrets") == looked {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if second.manager.Ready() {
+		t.Error("ready without a certificate")
 	}
 }
 
