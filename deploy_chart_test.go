@@ -146,7 +146,7 @@ func TestDeployChartValues(t *testing.T) {
 			{name: default, rules: [{apiGroups: [""], resources: [events], verbs: [get, create, patch]}]}]}}`,
 			holds: []string{"kind: Namespace\nmetadata:\n", "name: addons-modules\n", "namespace: web\n", "- pods\n"}},
 		"no rights":             {values: `{rbac: {create: false}}`, lacks: []string{"kind: Role\n", "kind: ClusterRole\n"}},
-		"no Module objects":     {values: `{modules: {from: image}, moduleObjects: false}`, holds: []string{"- --module-objects=false\n"}, lacks: []string{"starling.dev", "namespace: default"}},
+		"no Module objects":     {values: `{modules: {from: image}, moduleObjects: false}`, holds: []string{"- --module-objects=false\n"}, lacks: []string{"- starling.dev\n", "modules.starling.dev", "namespace: default"}},
 		"no webhooks":           {values: `{webhooks: {enabled: false}}`, lacks: []string{"9443", "port: 443\n"}},
 		"certificates of yours": {values: `{webhooks: {certSecret: certs}}`, holds: []string{"- --webhook-cert-dir=/webhook-certs\n", "secretName: certs\n"}},
 		"two replicas":          {holds: []string{"replicas: 2\n", "type: RollingUpdate\n", "maxUnavailable: 0\n", "kind: PodDisruptionBudget\n", "name: infra.addons\n", "priorityClassName: infra.addons\n"}},

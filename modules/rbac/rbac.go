@@ -202,6 +202,7 @@ func (b *builder) own() {
 	s.add(Rule{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"create"}, Why: []string{"one process at a time"}})
 	s.add(Rule{Group: "coordination.k8s.io", Resource: "leases", Names: []string{name}, Verbs: []string{"get", "list", "watch", "update"}, Why: []string{"one process at a time"}})
 	s.add(Rule{Resource: "configmaps", Names: []string{name}, Verbs: []string{"get", "list", "watch"}, Why: []string{"the user's config"}})
+	s.add(Rule{Resource: "pods", Verbs: []string{"list", "patch"}, Why: []string{"a label that says which pod leads"}})
 	s.add(Rule{Resource: "configmaps", Verbs: []string{"create"}, Why: []string{"which releases there are"}})
 	s.add(Rule{Resource: "configmaps", Names: []string{name + "-releases"}, Verbs: []string{"get", "patch"}, Why: []string{"which releases there are"}})
 	s.add(Rule{Group: "apps", Resource: "deployments", Names: []string{name}, Verbs: []string{"get"}, Why: []string{"an Event when a new module tree, or the user's ConfigMap, cannot be used"}})

@@ -149,6 +149,7 @@ func (d *Driver) loop(ctx context.Context, led, waits chan struct{}) {
 			step(d.takeOver)
 			d.busy.Go(func() { d.begin(d.readStart) })
 			d.busy.Go(func() { d.recorder.Run(d.work) })
+			d.busy.Go(d.showRole)
 			if d.o.ModuleObjects {
 				d.busy.Go(func() { d.objects.Run(d.work) })
 			}
