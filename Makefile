@@ -19,6 +19,7 @@ FUZZ     ?=
 SEEDS    ?= 10
 ORDERS   ?= 5000
 FAULTS   ?= 10
+CHAOS    ?= 3m
 VULNDB   ?= https://vuln.go.dev
 # Of make image.
 BASE        ?= scratch
@@ -45,7 +46,7 @@ VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
 .NOTPARALLEL:
-.PHONY: help run smoke test lint lint-devcluster unit examples race random explore e2e faults hostile fuzz fuzz-short bench build devcluster image image-check vuln clean
+.PHONY: help run smoke test lint lint-devcluster unit examples race random explore e2e faults chaos hostile fuzz fuzz-short bench build devcluster image image-check vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-15s %s\n' "$$t" "$$d"; done
@@ -103,6 +104,9 @@ e2e: build devcluster ## tests on a real control plane
 
 faults: build devcluster ## FAULTS rounds (default 10) of each fault of networks and API servers, at random; FAULTS_SEED=n, which it prints, has the same lots drawn again
 	FAULTS=$(FAULTS) go $(TEST) -v -parallel 2 -tags e2e ./e2e/faults
+
+chaos: build devcluster ## CHAOS (default 3m) each of somebody who changes the objects of releases, and 200 parents and their children, while Starling is killed
+	DRIFT_CHAOS=$(CHAOS) CONTROLLER_CHAOS=$(CHAOS) go $(TEST) -v -parallel 1 -tags e2e ./e2e -run '^TestChaosOf(Drift|Controllers)$$'
 
 hostile: build devcluster ## attacks on Starling in a memory cgroup, on a real control plane; takes seven minutes
 	go $(TEST) -tags e2e ./e2e/hostile

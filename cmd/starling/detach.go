@@ -47,10 +47,11 @@ func newDetachCommand() *cobra.Command {
 		Short: "Take away what would outlive a starling that is gone, and get in the way",
 		Long: `Deletes the webhook configurations of an instance and ends the conversions that
 lead to it (strategy None: objects stored in another version then show as they are
-stored), and takes the finalizers of hooks with a cleanup off their objects, which then
-go without it. Releases, and all else that runs, are left alone. Run it when this starling
-is stopped for good, or does not answer any more; one that runs puts it all back. It
-asks nothing and may be repeated.`,
+stored), and takes the finalizers of hooks with a cleanup, and of controllers, off their
+objects: these then go without the cleanup, and without waiting for their children.
+Children, releases, and all else that runs, are left alone; those that have the object as
+their owner go with it. Run it when this starling is stopped for good, or does not answer
+any more; one that runs puts it all back. It asks nothing and may be repeated.`,
 		Example: `  starling detach
   starling detach --namespace addons --name second -o json`,
 		Args: noArgs,
@@ -140,7 +141,7 @@ func detachWebhooks(ctx context.Context, client *cluster.Client, i *instance, do
 	})
 }
 
-// detachFinalizers frees the objects that wait for a cleanup.
+// detachFinalizers frees the objects that wait for a cleanup, or for their children.
 func detachFinalizers(ctx context.Context, client *cluster.Client, i *instance, done func(detached)) error {
 	o := cluster.KeptOptions{Client: client, Namespace: i.Namespace, Name: i.Name, Instance: effect.Instance{Namespace: i.Namespace, Name: i.Name}.Label()}
 	kept, err := cluster.NewKept(o).Load(ctx)

@@ -85,6 +85,9 @@ func Failed(id string, err error, lacks bool) engine.WatchFailed {
 func Changed(id string, events []watch.Event) engine.WatchChanged {
 	in, binding := engine.WatchChanged{ID: id, Events: make([]builtins.Event, len(events))}, engine.WatchBinding(id)
 	for i, ev := range events {
+		if _, is := ev.Result.(*child); is {
+			ev.Result = nil // a run is about the parent that it wakes
+		}
 		in.Events[i] = builtins.Event{
 			Type: string(ev.Type), Binding: binding, Namespace: ev.Namespace, Name: ev.Name, Result: ev.Result, Object: ev.Object, Old: ev.Old, Wakes: ev.Wakes,
 			Deleting: ev.Marks.Deleting, Held: ev.Marks.Held, Same: ev.Same, Lacks: ev.Lacks, Cause: ev.Cause,

@@ -239,11 +239,11 @@ func (b *gated) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gateParts puts all watches of parts behind gates.
-func (f *fixture) gateParts() *gates {
+// gateWatches puts all watches whose selector begins so behind gates.
+func (f *fixture) gateWatches(selector string) *gates {
 	g := &gates{}
 	f.answered = func(r *http.Request, resp *http.Response) {
-		if q := r.URL.Query(); q.Get("watch") != "" && q.Get("labelSelector") == "part" {
+		if q := r.URL.Query(); q.Get("watch") != "" && strings.HasPrefix(q.Get("labelSelector"), selector) {
 			resp.Body = g.behind(r, resp.Body)
 		}
 	}
@@ -258,7 +258,7 @@ func TestARunSeesWhatTheOneBeforeHasWritten(t *testing.T) {
 			"web/module.star":  "module(enabled = True, grants = [grant(\"v1\", \"ConfigMap\", [\"*\"], namespaces = [\"sites\"])])\n",
 			"web/hooks/a.star": onlyChild,
 		})
-		g := f.gateParts()
+		g := f.gateWatches("part")
 		children := func() (out string) {
 			for i := range 5 {
 				if name := fmt.Sprint("child-", i); f.is(siteConfigMap(name)) {
@@ -294,7 +294,7 @@ func TestARunSeesWhatTheOneBeforeHasWritten(t *testing.T) {
 func TestADeafWatchOfChildrenIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, siteTree("None"))
-		g := f.gateParts()
+		g := f.gateWatches("part")
 		for i := range 5 {
 			f.make(fmt.Sprint("s", i), "site", nil)
 		}

@@ -108,7 +108,12 @@ func (f *fixture) inputs() *inputs.Recorder {
 			f.Errorf("handled again: %v", err)
 		}
 	})
-	return inputs.Record(inputs.Options{Path: path, Version: "test", Log: zerolog.New(zerolog.NewTestWriter(f.T))})
+	ends := func(_ *zerolog.Event, level zerolog.Level, message string) { // the rest would not be handled again
+		if level == zerolog.ErrorLevel {
+			f.Error(message)
+		}
+	}
+	return inputs.Record(inputs.Options{Path: path, Version: "test", Log: zerolog.New(zerolog.NewTestWriter(f.T)).Hook(zerolog.HookFunc(ends))})
 }
 
 func (f *fixture) newClient() *cluster.Client {
