@@ -69,9 +69,22 @@ func releaseStart(ctx context.Context, started func() bool) {
 	}
 }
 
-// usable is how much of a cgroup's memory is Go's, in percent. The rest is for the pages
-// of the program and for what the kernel keeps for the process.
-const usable = 88
+const (
+	// usable is how much of a cgroup's memory is Go's, in percent. The rest is for the pages
+	// of the program and for what the kernel keeps for the process.
+	usable = 88
+	// besideGo is that rest at least: in a small cgroup the kernel would take the pages of the program away
+	// again and again, and the process would do nothing but read them. Processes that evaluate charts have
+	// their part of it, too.
+	besideGo = 88 << 20
+	// leastOfGo is what Go gets at least: with less it would do nothing but collect garbage.
+	leastOfGo = 32 << 20
+)
+
+// limitOfGo is Go's memory limit in a cgroup with this one.
+func limitOfGo(cgroup int64) int64 {
+	return max(min(cgroup/100*usable, cgroup-besideGo), leastOfGo)
+}
 
 // tuneMemory collects garbage earlier than Go would, unless $GOGC says how, and keeps
 // within the memory limit of the cgroup, unless $GOMEMLIMIT names another. The limits of
@@ -85,7 +98,7 @@ func tuneMemory() {
 	}
 	if own, err := os.ReadFile("/proc/self/cgroup"); err == nil {
 		if limit := cgroupLimit(os.DirFS("/sys/fs/cgroup"), string(own)); limit > 0 {
-			debug.SetMemoryLimit(limit / 100 * usable)
+			debug.SetMemoryLimit(limitOfGo(limit))
 		}
 	}
 }

@@ -5,6 +5,14 @@ import (
 	"testing/fstest"
 )
 
+func TestLimitOfGo(t *testing.T) {
+	for cgroup, want := range map[int64]int64{1000 << 20: 880 << 20, 512 << 20: 424 << 20, 128 << 20: 40 << 20, 64 << 20: leastOfGo} {
+		if got := limitOfGo(cgroup); got>>20 != want>>20 {
+			t.Errorf("of %d MiB %d MiB are Go's, want %d", cgroup>>20, got>>20, want>>20)
+		}
+	}
+}
+
 func TestCgroupLimit(t *testing.T) {
 	const none = "9223372036854771712\n"
 	for name, tt := range map[string]struct {

@@ -57,6 +57,12 @@ hook(beat, on = [k8s.watch("v1", "ConfigMap", name = "beats", namespaces = ["$NS
 
 func newArena(t *testing.T) *arena {
 	t.Helper()
+	return newArenaOf(t, memory)
+}
+
+// newArenaOf is for a process that may take so much memory.
+func newArenaOf(t *testing.T, memory int64) *arena {
+	t.Helper()
 	a := &arena{t: t, ns: shared.Namespace(t), modules: t.TempDir(), config: map[string]string{}}
 	var err error
 	if a.memory, err = cluster.NewMemoryGroup(t, memory); err != nil {

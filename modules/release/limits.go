@@ -16,6 +16,8 @@ const (
 	maxRenderTime = 10 * time.Second
 	// maxRenderMemory is how much memory is in use at most, in objects and stacks.
 	maxRenderMemory = 256 << 20
+	// leastRenderMemory is what a chart of 5 MiB needs.
+	leastRenderMemory = 32 << 20
 	// arena is how many addresses Go takes at once for its heap. A process gets one, and
 	// moreArenas beside it for a large job: what maxRenderMemory needs, with garbage and gaps.
 	arena      = 64 << 20
@@ -36,8 +38,10 @@ const (
 
 // processLimits watches over this process.
 type processLimits struct {
-	// most is the processor time of one job.
-	most time.Duration
+	// time is the processor time of one job.
+	time time.Duration
+	// memory is what is in use at most, in objects and stacks.
+	memory atomic.Uint64
 	// until is the processor time at which the job is stopped; 0 without one.
 	until atomic.Int64
 	// filled are the pieces of the first arena.
@@ -52,7 +56,8 @@ type processLimits struct {
 func limitProcess(most time.Duration, hard bool) *processLimits {
 	debug.SetMaxStack(maxRenderStack)
 	offerToTheKiller()
-	l := &processLimits{most: most}
+	l := &processLimits{time: most}
+	l.memory.Store(maxRenderMemory)
 	l.fill()
 	l.before = takenByGo()
 	if hard {
@@ -82,13 +87,20 @@ func arenaOf(p []byte) uintptr { return uintptr(unsafe.Pointer(&p[0])) / arena }
 // allow says how many arenas the heap may have beside the one: one call can take gigabytes
 // before anything else gets to run, and then the system refuses it.
 func (l *processLimits) allow(arenas uint64) {
-	debug.SetMemoryLimit(int64(l.before + arena/2 + arenas*arena*3/4))
+	heap := min(arena/2+arenas*arena*3/4, l.memory.Load()*7/8)
+	debug.SetMemoryLimit(int64(l.before + heap))
 	if l.addresses > 0 {
 		limitAddresses(l.addresses + arenas*arena + besideHeap)
 	}
 }
 
-func (l *processLimits) begin() { l.until.Store(int64(processorTime() + l.most)) }
+// most says how much memory a chart may take.
+func (l *processLimits) most(memory uint64) {
+	l.memory.Store(min(memory, maxRenderMemory))
+	l.allow(0)
+}
+
+func (l *processLimits) begin() { l.until.Store(int64(processorTime() + l.time)) }
 func (l *processLimits) end()   { l.until.Store(0) }
 
 func (l *processLimits) watch() {
@@ -102,7 +114,7 @@ func (l *processLimits) watch() {
 			os.Exit(exitTime)
 		}
 		metrics.Read(heap)
-		if heap[0].Value.Uint64()+heap[1].Value.Uint64() > maxRenderMemory+uint64(len(l.filled)*piece) {
+		if heap[0].Value.Uint64()+heap[1].Value.Uint64() > l.memory.Load()+uint64(len(l.filled)*piece) {
 			os.Exit(exitMemory)
 		}
 	}

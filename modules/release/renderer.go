@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -40,16 +41,24 @@ type Renderer struct {
 type RendererOptions struct {
 	// Command makes the process that calls [ServeCharts] with its stdin and stdout.
 	Command func() *exec.Cmd
-	// Most is how many processes there may be beside that of a large job; 0 means 4.
+	// Most is how many processes there may be beside that of a large job; 0 means 4, or fewer where Go's memory
+	// limit is below 512 MiB.
 	Most int
+	// Memory is how many bytes a chart may take; 0 means 256 MiB, or half of Go's memory limit where that is less,
+	// and 32 MiB at least.
+	Memory int64
 	// Idle is how long one stays that has nothing to do; 0 means 10 seconds.
 	Idle time.Duration
 }
 
 // NewRenderer starts nothing yet.
 func NewRenderer(o RendererOptions) *Renderer {
+	limit := debug.SetMemoryLimit(-1) // of this process: what charts take is beside it
 	if o.Most == 0 {
-		o.Most = 4
+		o.Most = int(max(min(limit/(128<<20), 4), 1))
+	}
+	if o.Memory == 0 {
+		o.Memory = max(min(limit/2, maxRenderMemory), leastRenderMemory)
 	}
 	if o.Idle == 0 {
 		o.Idle = 10 * time.Second
@@ -57,8 +66,17 @@ func NewRenderer(o RendererOptions) *Renderer {
 	return &Renderer{o: o, slots: make(chan struct{}, o.Most), large: make(chan struct{}, 1)}
 }
 
-// errMemory is why a process ended that has taken all memory it may.
-var errMemory = fmt.Errorf("it takes more than %d MiB of memory: a template makes too much, or reads too much; change the chart, or its values", maxRenderMemory>>20)
+// errMemory is why a process ended that has taken all memory it may; it is no text for people.
+var errMemory = errors.New("out of memory")
+
+// tooMuch is what people read of it.
+func (r *Renderer) tooMuch() error {
+	advice := "change the chart, or its values"
+	if r.o.Memory < maxRenderMemory {
+		advice += ", or give the container more memory"
+	}
+	return fmt.Errorf("it takes more than %d MiB of memory: a template makes too much, or reads too much; %s", r.o.Memory>>20, advice)
+}
 
 // do has the job done. An error is that of the process or of ctx; what is wrong with the
 // chart is in the outcome.
@@ -67,8 +85,11 @@ func (r *Renderer) do(ctx context.Context, j job, lookups engine.ClientProvider)
 		return doHere(ctx, j, lookups)
 	}
 	out, err := r.doIn(ctx, r.slots, j, lookups)
-	if errors.Is(err, errMemory) {
+	if errors.Is(err, errMemory) && r.o.Memory > arena {
 		out, err = r.doIn(ctx, r.large, j, lookups)
+	}
+	if errors.Is(err, errMemory) {
+		err = r.tooMuch()
 	}
 	return out, err
 }
@@ -138,7 +159,7 @@ func (r *Renderer) take() (c *child, waited bool, err error) {
 			return c, true, nil
 		}
 	}
-	c, err = start(r.o.Command())
+	c, err = start(r.o.Command(), r.o.Memory)
 	return c, false, err
 }
 
@@ -171,7 +192,8 @@ type child struct {
 	timer  *time.Timer // ends it when it has nothing to do
 }
 
-func start(cmd *exec.Cmd) (*child, error) {
+// start starts a process in which a chart may take so much memory.
+func start(cmd *exec.Cmd, memory int64) (*child, error) {
 	c := &child{cmd: cmd, stderr: &beginning{}}
 	cmd.Stderr = c.stderr
 	var err error
@@ -186,6 +208,8 @@ func start(cmd *exec.Cmd) (*child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("the process that renders charts does not start: %w", err)
 	}
+	// Where that fails, so does the job that comes next, which says why.
+	_ = c.enc.Encode(toChild{Memory: uint64(memory)})
 	return c, nil
 }
 

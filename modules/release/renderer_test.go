@@ -50,6 +50,16 @@ func newTestRenderer(t *testing.T, o RendererOptions) *Renderer {
 	return NewRenderer(o)
 }
 
+// Where there is little memory a chart may take little, and its error says so.
+func TestAChartWithLittleMemory(t *testing.T) {
+	m := &Manager{o: Options{Renderer: newTestRenderer(t, RendererOptions{Memory: leastRenderMemory})}}
+	_, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", `a: {{ repeat 5000000 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" | len }}`)},
+		chartutil.DefaultCapabilities, false)
+	if got := errorText(err); !strings.Contains(got, "it takes more than 32 MiB of memory") || !strings.Contains(got, "give the container more memory") {
+		t.Error(got)
+	}
+}
+
 // A chart that takes all there is ends a process, and that is not this one; the next one
 // renders.
 func TestChartsThatTakeAllThereIs(t *testing.T) {
@@ -160,7 +170,7 @@ func TestIdleProcessesThatAreKilledBeforeALargeJob(t *testing.T) {
 	}
 	j.Caps = chartutil.DefaultCapabilities
 	idle := func() {
-		c, err := start(r.o.Command())
+		c, err := start(r.o.Command(), maxRenderMemory)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,6 +38,9 @@ func serve(in io.Reader, out io.Writer, limits *processLimits) error {
 				ended <- err
 				return
 			}
+			if m.Memory > 0 {
+				limits.most(m.Memory)
+			}
 			if m.Large {
 				limits.allow(moreArenas)
 			}
@@ -73,6 +76,8 @@ func serve(in io.Reader, out io.Writer, limits *processLimits) error {
 
 // toChild and toParent are the messages between the two processes.
 type toChild struct {
+	// Memory is how much a chart may take. It comes first.
+	Memory uint64
 	// Large allows the process the memory of a large job. It comes before the job, which
 	// may be too large to be read without.
 	Large  bool
