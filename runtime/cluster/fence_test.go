@@ -104,3 +104,22 @@ func TestABodyIsNotSentPastTheLease(t *testing.T) {
 		}
 	}
 }
+
+// A machine that was suspended has a clock that did not go on, and one that did: the time is over when one says so.
+func TestAFenceGoesByBothClocks(t *testing.T) {
+	now := time.Now()
+	f := newFence()
+	f.until = now.Add(5 * time.Second)
+	for name, c := range map[string]struct {
+		at   time.Time
+		over bool
+	}{
+		"in time":                   {now.Add(4 * time.Second), false},
+		"over":                      {now.Add(6 * time.Second), true},
+		"suspended for ten minutes": {now.Round(0).Add(10 * time.Minute), true},
+	} {
+		if got := f.over(c.at); got != c.over {
+			t.Errorf("%s: over is %t", name, got)
+		}
+	}
+}

@@ -164,7 +164,7 @@ func (d *Driver) review(ctx context.Context, id string, r *builtins.Request) (bu
 	case review == nil:
 		return builtins.Response{}, fmt.Errorf("hook %s: module %s is not running: %w", id, h.Module, engine.ErrNotReady)
 	}
-	run, err := review.Answer(d.answers.number(), time.Now(), r)
+	run, err := review.Answer(d.answers.number(), d.clock.now(), r)
 	if err != nil {
 		return builtins.Response{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -126,6 +127,7 @@ type Driver struct {
 	served atomic.Bool
 	// outgoing are the watches of the engine that stood by, until the one that leads has its own.
 	outgoing []string
+	clock    *clock
 	// timer ends the sleep until wakeAt; zero: nothing is waited for.
 	timer  *time.Timer
 	wakeAt time.Time
@@ -160,8 +162,6 @@ type Driver struct {
 }
 
 const (
-	// maxReleases bounds Helm: each action holds its chart and manifests.
-	maxReleases = 8
 	// maxWaiting bounds the actions that wait for objects, or for hooks of Helm.
 	maxWaiting = 64
 	// goneFor is how long a module must be gone from the tree before it is uninstalled.
@@ -194,10 +194,11 @@ func New(o Options) (*Driver, error) {
 		metrics:   o.Metrics,
 		requests:  newRequests(),
 		answers:   newAnswers(),
+		clock:     newClock(),
 		timer:     time.NewTimer(time.Hour),
 		look:      time.NewTimer(time.Hour),
 		slots:     newSlots(),
-		helmSlots: newHelmSlots(maxReleases, maxWaiting),
+		helmSlots: newHelmSlots(releasesAtOnce(debug.SetMemoryLimit(-1)), maxWaiting),
 		asks:      make(chan func(*engine.Engine)),
 		checks:    make(chan struct{}, 2),
 		pulse:     newPulse(),
@@ -257,7 +258,7 @@ func New(o Options) (*Driver, error) {
 	d.traces = newTraces(o.Traces, d.process)
 	d.executor = executor.New(executor.Options{
 		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Drift: d.drift, Watches: d.watches,
-		Generation: o.Generation, Instance: own, HTTP: fetcher{d.web, d.marks}, Pods: pods{o.Client, d.marks}, Env: o.Env, Now: time.Now, Log: d.hookLog,
+		Generation: o.Generation, Instance: own, HTTP: fetcher{d.web, d.marks}, Pods: pods{o.Client, d.marks}, Env: o.Env, Now: d.clock.now, Log: d.hookLog,
 		Record: d.recorder.Take, Mark: d.marks.Evaluating, Charge: d.slots.charge,
 	})
 	d.openReceive(o.Receive)
@@ -301,8 +302,12 @@ func (d *Driver) handle(in engine.Input) {
 
 // decide hands an input to the engine. Those of the one that leads are written down.
 func (d *Driver) decide(in engine.Input) []engine.Action {
-	if d.standsBy() {
-		return d.engine.Handle(time.Now(), in)
+	now := d.clock.now()
+	if err := d.clock.wrong(); err != nil {
+		d.lose(err)
 	}
-	return d.o.Inputs.Handle(d.engine, time.Now(), in)
+	if d.standsBy() {
+		return d.engine.Handle(now, in)
+	}
+	return d.o.Inputs.Handle(d.engine, now, in)
 }

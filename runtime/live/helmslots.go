@@ -5,6 +5,16 @@ import (
 	"sync"
 )
 
+const (
+	// maxReleases bounds Helm: each action holds its chart and manifests. There is one for each
+	// memoryOfRelease of Go's memory limit.
+	maxReleases     = 8
+	memoryOfRelease = 100 << 20
+)
+
+// releasesAtOnce is how many Helm actions may be under way with a memory limit.
+func releasesAtOnce(limit int64) int { return int(max(min(limit/memoryOfRelease, maxReleases), 1)) }
+
 // helmSlots bound how many Helm actions are under way. One that waits for objects or for Helm's
 // hooks, which may take minutes, moves aside to a place among many, so that those which
 // only have work to do, uninstalls among them, need not wait for it.

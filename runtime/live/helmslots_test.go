@@ -2,8 +2,17 @@ package live
 
 import (
 	"context"
+	"math"
 	"testing"
 )
+
+func TestReleasesAtOnce(t *testing.T) {
+	for limit, want := range map[int64]int{math.MaxInt64: 8, 900 << 20: 8, 450 << 20: 4, 40 << 20: 1} {
+		if got := releasesAtOnce(limit); got != want {
+			t.Errorf("%d MiB: %d, want %d", limit>>20, got, want)
+		}
+	}
+}
 
 // Actions that wait make room for those that work.
 func TestHelmSlots(t *testing.T) {

@@ -18,7 +18,7 @@ func (d *Driver) Queues(ctx context.Context) ([]status.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
+	now := d.clock.now()
 	out := []status.Queue{}
 	for _, l := range lines {
 		q := status.Queue{Module: l.Module, Queue: cmp.Or(l.Queue, "main"), Length: len(l.Waiting)}

@@ -161,7 +161,7 @@ func (d *Driver) loop(ctx context.Context, led, waits chan struct{}) {
 			step(d.wake)
 		case <-d.look.C:
 			d.looking = false
-			step(func() { d.metrics.state.look(d.engine.Load(), time.Now()) })
+			step(func() { d.metrics.state.look(d.engine.Load(), d.clock.now()) })
 		case ask := <-d.asks:
 			step(func() { ask(d.engine) })
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // maxNap is how long a timer runs at most. Timers go by a clock that stands still while a
-// machine is suspended, and that nobody can set; schedules go by the other one. So that
+// machine is suspended, and that nobody can set; schedules go by another one. So that
 // one is looked at again and again.
 const maxNap = time.Minute
 
@@ -16,13 +16,13 @@ func (d *Driver) sleep(until time.Time) {
 	d.wakeAt = until
 	d.timer.Stop()
 	if !until.IsZero() {
-		d.timer.Reset(nap(until, time.Now()))
+		d.timer.Reset(nap(until, d.clock.now()))
 	}
 }
 
 // wake wakes the engine if it is time.
 func (d *Driver) wake() {
-	if time.Now().Before(d.wakeAt) {
+	if d.clock.now().Before(d.wakeAt) {
 		d.sleep(d.wakeAt)
 		return
 	}

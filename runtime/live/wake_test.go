@@ -30,7 +30,7 @@ func TestTheEngineIsWokenInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := &Driver{
-			engine: engine.New(engine.Options{}), metrics: metrics,
+			engine: engine.New(engine.Options{}), metrics: metrics, clock: newClock(),
 			timer: time.NewTimer(time.Hour), look: time.NewTimer(time.Hour), objects: modules.New(modules.Options{}),
 		}
 		began := time.Now()

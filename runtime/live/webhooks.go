@@ -105,7 +105,7 @@ func (d *Driver) convert(ctx context.Context, h *generation.Hook, r *builtins.Re
 	if module == nil {
 		return builtins.Response{}, fmt.Errorf("hook %s: it is not in the module tree any more", h.ID)
 	}
-	run := engine.RunHook{Run: d.answers.number(), Hook: h, Module: module, Attempt: 1, Now: time.Now(), Request: r}
+	run := engine.RunHook{Run: d.answers.number(), Hook: h, Module: module, Attempt: 1, Now: d.clock.now(), Request: r}
 	return d.runAnswer(ctx, run, "conversion")
 }
 

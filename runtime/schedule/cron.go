@@ -108,7 +108,8 @@ func checkStarts(text string) error {
 
 // In returns c as its fields are read in a time zone: an IANA name such as
 // "Europe/Oslo", or "UTC". Where clocks go forward a time that is left out falls due
-// as they do; where they go back one that comes twice falls due once.
+// as they do; where they go back one that comes twice falls due once, unless c names all
+// hours: then it goes on.
 func (c Cron) In(zone string) (Cron, error) {
 	if zone == "" || zone == "Local" {
 		return Cron{}, fmt.Errorf("time zone %q is not a name like Europe/Oslo or UTC", zone)
@@ -132,10 +133,35 @@ func (c Cron) Next(after time.Time) time.Time {
 		zone = time.UTC
 	}
 	next := c.spec.Next(after.In(zone))
+	if over := seenBefore(next); !over.IsZero() && !c.eachHour() {
+		next = c.spec.Next(over.Add(-time.Second))
+	}
 	if next.IsZero() {
 		return next
 	}
 	return next.UTC()
+}
+
+// eachHour says that c names all hours, or none: it goes on where clocks go back.
+func (c Cron) eachHour() bool {
+	const allHours = 1<<24 - 1
+	fields, is := c.spec.(*cron.SpecSchedule)
+	return !is || fields.Hour&allHours == allHours
+}
+
+// seenBefore says when the hour ends that comes twice as clocks go back; zero for a time that does not come a
+// second time.
+func seenBefore(t time.Time) (over time.Time) {
+	since, _ := t.ZoneBounds()
+	if t.IsZero() || since.IsZero() {
+		return time.Time{}
+	}
+	_, now := t.Zone()
+	_, before := since.Add(-time.Second).Zone()
+	if over = since.Add(time.Duration(before-now) * time.Second); t.Before(over) {
+		return over
+	}
+	return time.Time{}
 }
 
 // Jitter returns a wait in [0, most) for one tick of one schedule: the same for the

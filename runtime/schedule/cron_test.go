@@ -113,6 +113,8 @@ func TestTimeZones(t *testing.T) {
 		{"2026-01-10T12:00:00Z", "2026-01-11T01:30:00Z"}, // winter
 		{"2026-07-10T12:00:00Z", "2026-07-11T00:30:00Z"}, // summer
 		{"2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"}, // 02:30 comes twice: the first
+		{"2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"}, // and not the second
+		{"2026-10-25T01:10:00Z", "2026-10-26T01:30:00Z"}, // nor for one that starts between them
 	} {
 		if got := oslo.Next(at(tc.after)); !got.Equal(at(tc.want)) {
 			t.Errorf("after %s: %s, want %s", tc.after, got, tc.want)
@@ -123,6 +125,23 @@ func TestTimeZones(t *testing.T) {
 	next := oslo.Next(at("2026-03-28T12:00:00Z"))
 	if next.Before(at("2026-03-29T00:30:00Z")) || next.After(at("2026-03-30T00:30:00Z")) {
 		t.Errorf("around the change to summer time: %s", next)
+	}
+	for text, want := range map[string][]string{
+		"*/30 * * * *":    {"2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z", "2026-10-25T01:30:00Z"}, // goes on
+		"@every 30m":      {"2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z", "2026-10-25T01:30:00Z"},
+		"0,30 2,3 * * *":  {"2026-10-25T00:30:00Z", "2026-10-25T02:00:00Z", "2026-10-25T02:30:00Z"},
+		"59 59 2 25 10 *": {"2026-10-25T00:59:59Z", "2027-10-25T00:59:59Z"},
+	} {
+		c, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _ = c.In("Europe/Oslo")
+		for last, i := at("2026-10-25T00:00:00Z"), 0; i < len(want); i++ {
+			if last = c.Next(last); !last.Equal(at(want[i])) {
+				t.Errorf("%s: %s, want %s", text, last, want[i])
+			}
+		}
 	}
 	for _, zone := range []string{"", "Local", "Mars/Olympus", "../../etc/passwd"} {
 		if _, err := c.In(zone); err == nil {
