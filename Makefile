@@ -20,6 +20,7 @@ SEEDS    ?= 10
 ORDERS   ?= 5000
 FAULTS   ?= 10
 CHAOS    ?= 3m
+SOAK     ?= 10m
 VULNDB   ?= https://vuln.go.dev
 # Of make image.
 BASE        ?= scratch
@@ -46,7 +47,7 @@ VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
 .NOTPARALLEL:
-.PHONY: help run smoke test lint lint-devcluster unit examples race random explore e2e faults chaos hostile fuzz fuzz-short bench build devcluster image image-check vuln clean
+.PHONY: help run smoke test lint lint-devcluster unit examples race random explore e2e faults chaos soak hostile fuzz fuzz-short bench build devcluster image image-check vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-15s %s\n' "$$t" "$$d"; done
@@ -107,6 +108,9 @@ faults: build devcluster ## FAULTS rounds (default 10) of each fault of networks
 
 chaos: build devcluster ## CHAOS (default 3m) each of somebody who changes the objects of releases, and 200 parents and their children, while Starling is killed
 	DRIFT_CHAOS=$(CHAOS) CONTROLLER_CHAOS=$(CHAOS) go $(TEST) -v -parallel 1 -tags e2e ./e2e -run '^TestChaosOf(Drift|Controllers)$$'
+
+soak: build devcluster ## SOAK (default 10m) of faults at random on two replicas with fifty modules; FAULTS_SEED as in make faults
+	SOAK=$(SOAK) FAULTS=1 go $(TEST) -v -timeout=26h -tags e2e ./e2e/faults -run '^TestSoak$$'
 
 hostile: build devcluster ## attacks on Starling in a memory cgroup, on a real control plane; takes seven minutes
 	go $(TEST) -tags e2e ./e2e/hostile

@@ -136,6 +136,9 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := marks.Uncounted(); err != nil {
+		log.Warn().Err(err).Msg("what the last process was at as it ended cannot be noted: this one knows, the next one may not; all goes on")
+	}
 	defer func() { _ = marks.Clear() }() // what stays counts once
 	loader := newLoader(log, marks)
 	cache := fetch.NewCache(fetch.CacheOptions{Dir: filepath.Join(f.instance.StateDir, "charts"), Log: log})

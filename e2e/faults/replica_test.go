@@ -23,6 +23,7 @@ type replica struct {
 	kube              string
 	args, env         []string
 	memory            *cluster.MemoryGroup
+	folder            string // its state folder; "": a new one
 	starts            int
 	started           time.Time
 }
@@ -30,7 +31,7 @@ type replica struct {
 // start starts the process, or another one in the place of one that has ended, as a kubelet does.
 func (r *replica) start() {
 	r.world.t.Helper()
-	o := cluster.Options{Modules: r.world.modules, Namespace: r.world.ns, Kubeconfig: r.kube, Args: r.args, Env: r.env, Memory: r.memory}
+	o := cluster.Options{Modules: r.world.modules, Namespace: r.world.ns, Kubeconfig: r.kube, Args: r.args, Env: r.env, Memory: r.memory, StateDir: r.folder}
 	if r.Starling != nil {
 		o.StateDir = r.StateDir
 	}

@@ -43,6 +43,7 @@ type world struct {
 	replicas []*replica
 	dice     *rand.Rand // of what users do
 	checks   []func() error
+	note     proxy.Striker // sees each write; nil: nobody does
 
 	stamps int
 	unseen time.Duration     // for how long a change was unseen at most
@@ -111,7 +112,11 @@ func (w *world) inject(faults ...proxy.Fault) {
 	// It counts alone.
 	writes := proxy.Fault{Name: "writes", On: proxy.But(proxy.Writes, proxy.Leases),
 		Strike: func(rw http.ResponseWriter, r *http.Request, next http.Handler, _ *rand.Rand) { next.ServeHTTP(rw, r) }}
-	w.proxy.Inject(append([]proxy.Fault{writes}, faults...)...)
+	all := append([]proxy.Fault{writes}, faults...)
+	if w.note != nil {
+		all = append(all, proxy.Fault{Name: "noted", On: proxy.Writes, Strike: w.note})
+	}
+	w.proxy.Inject(all...)
 	w.proxy.Cut(proxy.Watches)
 }
 

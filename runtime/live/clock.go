@@ -15,7 +15,7 @@ type clock struct {
 
 	mu     sync.Mutex
 	wall   time.Time     // as it was read last; zero: never
-	steady time.Duration // likewise, of a clock that nobody can set
+	steady time.Duration // the same of a clock that nobody can set
 	ahead  time.Duration // of the machine's
 }
 

@@ -50,6 +50,8 @@ type Marks struct {
 	alone sync.RWMutex
 	stay  bool // Clear takes nothing away
 	over  bool // the Lease is given back, and carries nothing that runs: reviews may be answered on
+	// uncounted is why ends of the last process are known to this one alone.
+	uncounted error
 }
 
 // running is something that is evaluated, or was.
@@ -110,8 +112,9 @@ func OpenMarks(dir string) (*Marks, error) {
 		if err == nil {
 			err = os.Rename(next, m.file(mark))
 		}
-		if err != nil {
-			return nil, fmt.Errorf("--state-dir: %w", err)
+		if err != nil { // a disk that is full is no reason not to begin: the Lease has counts, too
+			_ = os.Remove(next)
+			m.uncounted = fmt.Errorf("--state-dir: %w", err)
 		}
 	}
 	// First the counts, then the marks: a crash in between counts twice, which errs on the
@@ -121,6 +124,9 @@ func OpenMarks(dir string) (*Marks, error) {
 	}
 	return m, nil
 }
+
+// Uncounted says why what ended the last process cannot be noted for the next one, nil when it is.
+func (m *Marks) Uncounted() error { return m.uncounted }
 
 // quarantined says why something must not be evaluated, or "".
 func (m *Marks) quarantined(what, digest string) string {

@@ -314,3 +314,23 @@ func TestAHangCounts(t *testing.T) {
 		t.Errorf("it is counted %d times", n)
 	}
 }
+
+// A disk that is full keeps no process from its work.
+func TestCountsThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	m, err := OpenMarks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.begin("web/a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	// As little can be written there as on a disk that is full.
+	if err := os.Mkdir(m.file(markOf("web/a", "1"))+".new", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	next, err := OpenMarks(dir)
+	if err != nil || next.Uncounted() == nil || next.unclean[markOf("web/a", "1")] != 1 {
+		t.Errorf("%v, %v, %v", err, next.Uncounted(), next.unclean)
+	}
+}
