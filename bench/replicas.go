@@ -176,7 +176,7 @@ func (r *replicas) start(ctx context.Context) (*replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, wait(ctx, func() bool { return p.says("/readyz/webhooks") })
+	return p, wait(ctx, func() bool { return p.says("/readyz") })
 }
 
 // says whether the process answers a path with 200.

@@ -9,8 +9,8 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// What a newer version has kept, of a kind that this one does not know, is there when that one leads again: neither a
-// start, nor a write, nor a reload takes it away. It goes with its module.
+// A record that a newer version has kept, of a kind that this one does not know, is there when that one leads again: no
+// start, write or reload takes it away. It goes with its module.
 func TestWhatANewerVersionHasKeptStays(t *testing.T) {
 	const newer, global = "schemes.web", "config-of-tomorrow"
 	layer := object.DataKey(subjects.LayerKey, "web/gone")
