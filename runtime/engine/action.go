@@ -54,7 +54,7 @@ type RunHook struct {
 	// Failed says why the run before this one has failed, of a controller alone; "" when it has not.
 	Failed string
 	// Past is what a controller's earlier runs about the parent have left.
-	Past reconcile.Past
+	Past hooks.Past
 	// Now is the run's time.
 	Now time.Time
 	// Namespace is the default namespace of the run.

@@ -9,20 +9,21 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/repairs"
+	hooks "github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // A child that somebody changes again and again is put right later each time, as an object of a release is.
 
 // past is what earlier runs about a parent have left.
-func (h *hook) past(key string, now time.Time) (out reconcile.Past) {
+func (h *hook) past(key string, now time.Time) (out hooks.Past) {
 	rounds := h.repairs[key]
 	for id := range rounds {
 		if by, is := rounds.Contested(id, now); is {
-			out.Contests = append(out.Contests, reconcile.Contest{ID: id, By: by, Left: max(0, rounds.Until(id, releaseRetry).Sub(now))})
+			out.Contests = append(out.Contests, hooks.Contest{ID: id, By: by, Left: max(0, rounds.Until(id, releaseRetry).Sub(now))})
 		}
 	}
-	slices.SortFunc(out.Contests, func(a, b reconcile.Contest) int {
+	slices.SortFunc(out.Contests, func(a, b hooks.Contest) int {
 		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Subresource, b.Subresource))
 	})
 	return out

@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	hooks "github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -19,7 +20,7 @@ func TestAContestedChildIsTold(t *testing.T) {
 	w := newWorld(t, mod("web", isOn(), h))
 	w.objects["x"] = Object{Name: "x"}
 	id := reconcile.ID{Ref: effect.Ref{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"}}
-	var past reconcile.Past
+	var past hooks.Past
 	var effects effect.Effects
 	w.hooks["web/a"] = func(a RunHook) (effect.Effects, error) {
 		past = a.Past

@@ -32,7 +32,7 @@ type decision struct {
 	// changedBy says that somebody has changed fields that the parent had, or that others have them, too.
 	changedBy map[reconcile.ID]bool
 	takenBy   map[reconcile.ID]string // who has changed fields of a child, which are not the controller's any more
-	contests  map[reconcile.ID]reconcile.Contest
+	contests  map[reconcile.ID]Contest
 	again     time.Duration // 0, or when a child that is left may be put right
 	// unanswered says that something outside of the functions could not answer them.
 	unanswered atomic.Bool
@@ -54,7 +54,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	parent := whole.Map()
 	meta, _ := parent["metadata"].(map[string]any)
 	uid, _ := meta["uid"].(string)
-	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}, digests: map[string]string{}, held: map[reconcile.ID]string{}, changedBy: map[reconcile.ID]bool{}, takenBy: map[reconcile.ID]string{}, contests: map[reconcile.ID]reconcile.Contest{}}
+	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}, digests: map[string]string{}, held: map[reconcile.ID]string{}, changedBy: map[reconcile.ID]bool{}, takenBy: map[reconcile.ID]string{}, contests: map[reconcile.ID]Contest{}}
 	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller}
 	for _, c := range r.Past.Contests {
 		d.contests[c.ID] = c

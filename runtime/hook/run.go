@@ -40,7 +40,7 @@ type Request struct {
 	// Failed says why the run before this one has failed, of a controller alone; "" when it has not.
 	Failed string
 	// Past is what earlier runs of a controller about the parent have left.
-	Past reconcile.Past
+	Past Past
 	// Key and Object are what a run of a hook with for_each is about. Cleanup has
 	// the hook's cleanup called.
 	Key     string

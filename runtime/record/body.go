@@ -32,7 +32,7 @@ type inputs struct {
 	Instance  effect.Instance   `cbor:"instance,omitzero"`
 	Attempt   int               `cbor:"attempt"`
 	Failed    string            `cbor:"failed,omitempty"`
-	Past      reconcile.Past    `cbor:"past,omitzero"`
+	Past      hook.Past         `cbor:"past,omitzero"`
 	Now       moment            `cbor:"now"`
 	Events    part              `cbor:"events"`    // []event
 	Snapshots map[string]Name   `cbor:"snapshots"` // lists of parts, each []value

@@ -1,8 +1,12 @@
-package reconcile
+package hook
 
-import "time"
+import (
+	"time"
 
-// Past is what earlier looks at a parent have left.
+	"github.com/starling-operator/starling/runtime/reconcile"
+)
+
+// Past is what earlier runs about a parent have left.
 type Past struct {
 	// Contests are children that somebody changes again and again.
 	Contests []Contest
@@ -10,16 +14,9 @@ type Past struct {
 
 // Contest is a child that was put right several times, and soon changed again.
 type Contest struct {
-	ID
+	reconcile.ID
 	// By is who changes it.
 	By string
 	// Left is how long it stays as it is before it may be put right again; 0: it may be now.
 	Left time.Duration
-}
-
-// Write is one write about a child.
-type Write struct {
-	ID
-	// By is who had changed the child, which is put right; "" of any other write.
-	By string
 }
