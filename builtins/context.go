@@ -191,8 +191,8 @@ type Run struct {
 	Request *Request
 	// HTTP makes the requests of http.get; nil where that is not allowed.
 	HTTP Fetcher
-	// Pods asks containers; nil: nobody answers.
-	Pods Pods
+	// Answerer answers k8s.exec, k8s.logs, k8s.ask and k8s.token; nil: nobody does.
+	Answerer Answerer
 	// Env looks up an environment variable, for env; nil: none may be read.
 	Env func(name string) (string, error)
 	// Hosts are where requests of the module may go to.

@@ -60,7 +60,7 @@ func declareSpecs() []Spec {
 			Params: []Param{
 				{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
 				{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},
-				{Name: "verbs", Type: TypeStrings, Default: "None", Doc: "In grants: RBAC's verbs (get, list, create, patch, update, delete, …, \"*\"), apply (create and patch), or write (all that change objects). Status takes patch, an eviction delete. For v1 Pods also exec and logs, which \"*\" does not hold."},
+				{Name: "verbs", Type: TypeStrings, Default: "None", Doc: "In grants: RBAC's verbs (get, list, create, patch, update, delete, …, \"*\"), apply (create and patch), or write (all that change objects). Status takes patch, an eviction delete. For v1 Pods also exec and logs, for v1 ServiceAccounts token; \"*\" holds none of these."},
 				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: the module's own namespace only; [\"*\"]: everywhere. Cluster-scoped kinds ignore it."},
 				{Name: "names", Type: TypeStrings, Default: "None", Doc: "Names of the objects; None: all. A grant with names, labels or owned does not allow lists."},
 				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Only objects with these labels: a dict of equal values, or the text kubectl takes. The object in the cluster must have them when it is read or written, and what is applied or created must bring them."},
@@ -229,7 +229,7 @@ func dnsLabel(name string, most int) error {
 
 // grantVerbs are RBAC's verbs for objects, and ours.
 var grantVerbs = [...]string{
-	"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*", "apply", "write", "exec", "logs",
+	"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*", "apply", "write", "exec", "logs", "token",
 }
 
 func callGrant(c *call) (starlark.Value, error) {
@@ -254,8 +254,8 @@ func callGrant(c *call) (starlark.Value, error) {
 			}
 			return nil, fmt.Errorf("verbs: %q is no verb%s", clip(v), hint)
 		}
-		if slices.Contains(PodVerbs, v) && (g.APIVersion != "v1" || g.Kind != "Pod") {
-			return nil, fmt.Errorf(`verbs: %q is for Pods alone: grant("v1", "Pod", verbs = [%q])`, v, v)
+		if kind := verbsOfKinds[v]; kind != "" && (g.APIVersion != "v1" || g.Kind != kind) {
+			return nil, fmt.Errorf(`verbs: %q is for %ss alone: grant("v1", %q, verbs = [%q])`, v, kind, kind, v)
 		}
 	}
 	if err := checkNamespaces(g.Namespaces); err != nil {

@@ -183,7 +183,7 @@ func Granted(grants []Grant, verb, apiVersion, kind string) bool {
 // needs: apply is create and patch, write is all that change objects, "*" all that are about
 // objects.
 func verbAllowed(verb string, granted []string) bool {
-	if contains(granted, verb) || contains(granted, "*") && !contains(PodVerbs, verb) {
+	if contains(granted, verb) || contains(granted, "*") && verbsOfKinds[verb] == "" {
 		return true
 	}
 	switch verb {

@@ -17,13 +17,16 @@ import (
 // Questions to containers: k8s.exec runs a command, k8s.logs reads a log. Both look at the Pod
 // first, so that grants, errors and simulated clusters go by the Pod that is there.
 
-// Pods asks the containers of Pods. An error that the Pod, its node or the command may cause is a
+// Answerer has answers that only a real cluster has: those of containers, and those of the API server to
+// questions that nobody keeps. Of the former an error that the Pod, its node or the command may cause is a
 // [NoAnswerError], or Unreadable as those of [Reader]. Errors need not name the Pod.
-type Pods interface {
+type Answerer interface {
 	// Exec runs a command and waits for its end.
 	Exec(ctx context.Context, e effect.Exec) (Executed, error)
 	// Logs returns the log of a container.
 	Logs(ctx context.Context, q effect.LogQuery) ([]byte, error)
+	// Ask returns the status of the answer. Errors are as those of [Reader].
+	Ask(ctx context.Context, q effect.Ask) (map[string]any, error)
 }
 
 // Executed is a command that has ended.
@@ -32,9 +35,9 @@ type Executed struct {
 	Stdout, Stderr []byte
 }
 
-// PodVerbs are verbs of grants for questions to containers: RBAC knows them as subresources of Pods,
-// and "*" does not hold them.
-var PodVerbs = []string{"exec", "logs"}
+// verbsOfKinds are verbs of grants for one kind of v1: RBAC knows them as subresources, and "*" does not
+// hold them.
+var verbsOfKinds = map[string]string{"exec": "Pod", "logs": "Pod", "token": "ServiceAccount"}
 
 const (
 	// defaultExecTimeout is timeout= of k8s.exec and of k8s.logs.
@@ -92,7 +95,7 @@ func callExec(c *call) (starlark.Value, error) {
 	var got Executed
 	var seen map[string]any
 	if e.Pod, e.Container, seen, err = c.pod("exec", "exec in"); err == nil {
-		if got, err = c.pods().Exec(c.run.context(), e); err == nil {
+		if got, err = c.answerer().Exec(c.run.context(), e); err == nil {
 			err = c.samePod(e.Pod, seen)
 		}
 		err = of(e.Pod, err)
@@ -174,13 +177,13 @@ func callLogs(c *call) (starlark.Value, error) {
 	}
 	var text []byte
 	if q.Pod, q.Container, _, err = c.pod("logs", "read the log of"); err == nil {
-		text, err = c.pods().Logs(c.run.context(), q)
+		text, err = c.answerer().Logs(c.run.context(), q)
 		err = of(q.Pod, err)
 	}
 	switch {
 	case c.arg("default") != nil && Unanswered(err):
 		return c.arg("default"), nil
-	case errors.Is(err, errNoPods):
+	case errors.Is(err, errNobody):
 		return nil, fmt.Errorf("%w; default= says what holds then", err)
 	case err != nil:
 		return nil, err
@@ -305,16 +308,20 @@ func containerOf(pod map[string]any, name string) (string, error) {
 }
 
 // pods are asked. Nobody answers where there is no cluster, or a simulated one.
-func (c *call) pods() Pods {
-	if c.run.Pods == nil {
-		return noPods{}
+func (c *call) answerer() Answerer {
+	if c.run.Answerer == nil {
+		return noAnswerer{}
 	}
-	return c.run.Pods
+	return c.run.Answerer
 }
 
-type noPods struct{}
+type noAnswerer struct{}
 
-var errNoPods error = &NoAnswerError{"no container answers in a simulated cluster"}
+var errNobody error = &NoAnswerError{"no container answers in a simulated cluster"}
 
-func (noPods) Exec(context.Context, effect.Exec) (Executed, error)   { return Executed{}, errNoPods }
-func (noPods) Logs(context.Context, effect.LogQuery) ([]byte, error) { return nil, errNoPods }
+func (noAnswerer) Exec(context.Context, effect.Exec) (Executed, error)   { return Executed{}, errNobody }
+func (noAnswerer) Logs(context.Context, effect.LogQuery) ([]byte, error) { return nil, errNobody }
+
+func (noAnswerer) Ask(context.Context, effect.Ask) (map[string]any, error) {
+	return nil, &NoAnswerError{"a simulated cluster has no answer; default= says what holds then"}
+}

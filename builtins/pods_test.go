@@ -49,10 +49,10 @@ func (r podReader) Get(ctx context.Context, ref effect.Ref) (map[string]any, err
 	return nil, nil
 }
 
-// fakePods answer with what they are asked.
-type fakePods struct{}
+// fakeAnswerer answer with what they are asked.
+type fakeAnswerer struct{}
 
-func (fakePods) Exec(_ context.Context, e effect.Exec) (Executed, error) {
+func (fakeAnswerer) Exec(_ context.Context, e effect.Exec) (Executed, error) {
 	switch e.Argv[0] {
 	case "false":
 		return Executed{Code: 3, Stdout: []byte("\xffout"), Stderr: []byte("err")}, nil
@@ -65,7 +65,7 @@ func (fakePods) Exec(_ context.Context, e effect.Exec) (Executed, error) {
 	return Executed{Stdout: out}, err
 }
 
-func (fakePods) Logs(_ context.Context, q effect.LogQuery) ([]byte, error) {
+func (fakeAnswerer) Logs(_ context.Context, q effect.LogQuery) ([]byte, error) {
 	if q.Container == "setup" {
 		return nil, &NoAnswerError{"setup is waiting to start"}
 	}
@@ -73,9 +73,26 @@ func (fakePods) Logs(_ context.Context, q effect.LogQuery) ([]byte, error) {
 	return append(out, 0xff), err
 }
 
+func (fakeAnswerer) Ask(_ context.Context, q effect.Ask) (map[string]any, error) {
+	spec, _ := q.Object["spec"].(map[string]any)
+	switch spec["user"] {
+	case "nobody":
+		return nil, unreadable{"not allowed to create subjectaccessreviews"}
+	case "tired":
+		return nil, errors.New("the API server is tired")
+	case "empty":
+		return nil, nil
+	}
+	question, err := json.Marshal(q)
+	if q.Ref.Name == "mute" {
+		return map[string]any{"expirationTimestamp": "2026-01-01T00:00:00Z"}, nil
+	}
+	return map[string]any{"allowed": true, "question": string(question), "token": string(question)}, err
+}
+
 func podRun() *Run {
 	run := newTestRun(new(int))
-	run.Reader, run.Pods = podReader{}, fakePods{}
+	run.Reader, run.Answerer = podReader{}, fakeAnswerer{}
 	run.Grants = []Grant{
 		{APIVersion: "v1", Kind: "Pod", Verbs: []string{"exec", "logs"}},
 		{APIVersion: "v1", Kind: "Pod", Verbs: []string{"exec"}, Namespaces: []string{"ops"}},
@@ -217,7 +234,7 @@ func TestQuestionsToContainersElsewhere(t *testing.T) {
 			}
 		}
 	}
-	run.Pods = nil
+	run.Answerer = nil
 	v, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, `r = [k8s.exec("db-0", ["a"]).error, k8s.logs("db-0", default = "none")]`)
 	if want := `["Pod web/db-0: no container answers in a simulated cluster", "none"]`; err != nil || v.String() != want {
 		t.Errorf("%v, %v, want %s", v, err, want)

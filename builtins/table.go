@@ -103,7 +103,7 @@ func (e EffectClass) String() string { return [...]string{"none", "read", "write
 // that knows them.
 func Table() []Spec {
 	return slices.Concat(
-		declareSpecs(), fileSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), configSpecs(), k8sReadSpecs(), podSpecs(), k8sWriteSpecs(),
+		declareSpecs(), fileSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), configSpecs(), k8sReadSpecs(), podSpecs(), askSpecs(), k8sWriteSpecs(),
 		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
 		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), gzipSpecs(), timeSpecs(), mathSpecs(),
 		semverSpecs(), namesSpecs(), envSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), jwtSpecs(), bcryptSpecs(), secretSpecs(), stateSpecs(), httpSpecs(), hostSpecs(), receiveSpecs(), desiredSpecs(),

@@ -82,6 +82,8 @@ type World interface {
 	// AnswerExec has a function answer k8s.exec of hooks, AnswerLogs k8s.logs.
 	AnswerExec(answer func(effect.Exec) (Executed, error))
 	AnswerLogs(answer func(effect.LogQuery) ([]byte, error))
+	// AnswerAsk has a function answer k8s.ask and k8s.token of hooks.
+	AnswerAsk(answer func(effect.Ask) (map[string]any, error))
 	Sent() []SentMessage
 	// Plan says what a process would change that begins now.
 	// It has what [World.Start] would give it.

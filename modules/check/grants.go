@@ -17,7 +17,7 @@ import (
 var verbs = map[string]string{
 	"k8s.get": "get", "k8s.list": "list", "k8s.secret": "get", "k8s.apply": "apply", "k8s.create": "create", "k8s.apply_set": "apply",
 	"k8s.patch": "patch", "k8s.status": "patch", "k8s.delete": "delete", "k8s.evict": "delete", "k8s.event": "create",
-	"k8s.exec": "exec", "k8s.logs": "logs",
+	"k8s.exec": "exec", "k8s.logs": "logs", "k8s.ask": "create", "k8s.token": "token",
 }
 
 // literal is a kind that is written out.
@@ -46,7 +46,9 @@ func objectsOf(name string, call *syntax.CallExpr) []literal {
 		return []literal{{"v1", "Event", pos}}
 	case "k8s.exec", "k8s.logs":
 		return []literal{{"v1", "Pod", pos}}
-	case "k8s.apply", "k8s.create":
+	case "k8s.token":
+		return []literal{{"v1", "ServiceAccount", pos}}
+	case "k8s.apply", "k8s.create", "k8s.ask":
 		return identity(argument(call, 0, "obj"))
 	case "k8s.apply_set":
 		var out []literal

@@ -222,7 +222,7 @@ func (b *builder) grant(m *generation.Module, g builtins.Grant) {
 			b.add(namespace, Rule{Resource: "pods/eviction", Names: g.Names, Verbs: []string{"create"}, Why: why})
 		}
 		for _, verb := range g.Verbs {
-			if sub, is := containers[verb]; is {
+			if sub, is := subresources[verb]; is {
 				b.add(namespace, Rule{Resource: sub.Resource, Names: g.Names, Verbs: sub.Verbs, Why: why})
 			}
 		}
@@ -240,11 +240,13 @@ func (b *builder) approves(m *generation.Module, r resource, sub string, signers
 	}
 }
 
-// containers are the rights of verbs that RBAC knows as subresources of Pods. A command runs over
+// subresources are the rights of verbs that RBAC knows as subresources. A command runs over
 // a WebSocket, which is a get, and since Kubernetes 1.35 must be allowed to create, too.
-var containers = map[string]Rule{
+var subresources = map[string]Rule{
 	"exec": {Resource: "pods/exec", Verbs: []string{"create", "get"}},
 	"logs": {Resource: "pods/log", Verbs: []string{"get"}},
+	// The ServiceAccount is named, so that names= of the grant hold.
+	"token": {Resource: "serviceaccounts/token", Verbs: []string{"create"}},
 }
 
 func granted(verbs []string, verb string) bool {
@@ -262,6 +264,10 @@ func verbsOf(g builtins.Grant, called calls) []string {
 			out = append(out, "create", "patch", "delete")
 		case "exec", "logs":
 			out = append(out, "get") // the Pod is looked at first
+		case "token":
+			if g.Labels != "" || g.Owned {
+				out = append(out, "get")
+			}
 		default:
 			out = append(out, verb)
 		}

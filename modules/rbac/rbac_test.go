@@ -343,7 +343,41 @@ func TestQuestionsToContainers(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	if strings.Contains(text, "serviceaccounts/token") {
+		t.Errorf("a right that nobody asks for:\n%s", text)
+	}
 	if n := strings.Count(text, "pods/"); n != 2 {
 		t.Errorf("%d rights on subresources of Pods, want 2:\n%s", n, text)
+	}
+}
+
+// A token is a separate right of a ServiceAccount by its name, which "*" does not hold; a question is a create.
+func TestQuestionsToTheAPIServer(t *testing.T) {
+	read, err := tree.Read(fstest.MapFS{
+		"a/module.star": {Data: []byte(`module(grants = [
+    grant("v1", "ServiceAccount", verbs = ["token"], names = ["ci"]),
+    grant("v1", "ServiceAccount", verbs = ["token"], labels = "app=ci", namespaces = ["marked"]),
+    grant("v1", "ServiceAccount", verbs = ["*"], namespaces = ["all"]),
+    grant("authorization.k8s.io/v1", "LocalSubjectAccessReview", verbs = ["create"], namespaces = ["web"]),
+])
+`)},
+	}, tree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := print(t, Options{Tree: read})
+	for _, want := range []string{
+		"resources: [serviceaccounts/token]\n  resourceNames: [ci]\n  verbs: [create]",
+		"resources: [serviceaccounts]\n  verbs: [get]",
+		"resources: [serviceaccounts/token]\n  verbs: [create]",
+		"resources: [serviceaccounts]\n  verbs: [\"*\"]",
+		"apiGroups: [authorization.k8s.io]\n  resources: [localsubjectaccessreviews]\n  verbs: [create]",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "serviceaccounts/token"); n != 2 {
+		t.Errorf("%d rights for tokens, want 2:\n%s", n, text)
 	}
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/starling-operator/starling/runtime/message"
 )
 
-var _ builtins.Pods = (*Client)(nil)
+var _ builtins.Answerer = (*Client)(nil)
 
 var pods = Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Kind: "Pod", Namespaced: true}
 
 // stdinChunk is how much of an input goes in one message.
 const stdinChunk = 32 << 10
 
-// Exec implements [builtins.Pods]. It begins no command once [Client.Shut] was called: a command
+// Exec implements [builtins.Answerer]. It begins no command once [Client.Shut] was called: a command
 // may change what it likes.
 func (c *Client) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
 	limited, cancel := context.WithTimeout(ctx, e.Timeout)
@@ -187,7 +187,7 @@ func (o *outputs) result() (builtins.Executed, error) {
 	return builtins.Executed{}, &builtins.NoAnswerError{Reason: "the command was not run, or has no exit code: " + cut(message.Line(s.Message))}
 }
 
-// Logs implements [builtins.Pods].
+// Logs implements [builtins.Answerer].
 func (c *Client) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()

@@ -55,9 +55,14 @@ type Ref struct {
 	Name       string `json:"name"`
 }
 
-// String returns "ConfigMap kube-system/settings", or "Node a".
+// String returns "ConfigMap kube-system/settings", or "Node a". Without a name it is the kind, "Pod in web".
 func (r Ref) String() string {
-	if r.Namespace == "" {
+	switch {
+	case r.Name == "" && r.Namespace == "":
+		return r.Kind
+	case r.Name == "":
+		return r.Kind + " in " + r.Namespace
+	case r.Namespace == "":
 		return r.Kind + " " + r.Name
 	}
 	return r.Kind + " " + r.Namespace + "/" + r.Name

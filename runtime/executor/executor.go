@@ -61,7 +61,7 @@ type Options struct {
 	// HTTP answers http.get.
 	HTTP builtins.Fetcher
 	// Pods asks containers; nil: nobody answers.
-	Pods builtins.Pods
+	Answerer builtins.Answerer
 	// Env looks up an environment variable for a hook; nil: none may be read.
 	Env func(name string) (string, error)
 	// Random returns where the random values of a run come from; nil: from the
@@ -147,7 +147,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		Snapshots: snapshots, Lacking: lacking, Synced: a.Synced, Unsynced: a.Unsynced, Unserved: a.Unserved, Attempt: a.Attempt, Failed: a.Failed, Past: a.Past, Now: a.Now,
 		Namespace: a.Namespace, Instance: x.o.Instance, Config: a.Config, State: a.State, Switches: a.Switches,
 		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup, Gone: a.Object != nil,
-		Random: random, HTTP: x.o.HTTP, Pods: x.o.Pods, Env: x.o.Env, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
+		Random: random, HTTP: x.o.HTTP, Answerer: x.o.Answerer, Env: x.o.Env, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
 		Scope: func(apiVersion, kind string) (bool, error) {
 			m, err := x.o.Client.Mapping(ctx, apiVersion, kind)
 			return m.Namespaced, err

@@ -292,6 +292,21 @@ func (r seenReader) List(ctx context.Context, apiVersion, kind string, namespace
 	return list, err
 }
 
+// seenAnswerer notes the tokens that a run gets.
+type seenAnswerer struct {
+	builtins.Answerer
+	seen *Seen
+}
+
+// Ask asks the API server.
+func (a seenAnswerer) Ask(ctx context.Context, q effect.Ask) (map[string]any, error) {
+	status, err := a.Answerer.Ask(ctx, q)
+	if token, _ := status["token"].(string); token != "" {
+		a.seen.saw(func(m *object.Mask) { m.Secret(token) })
+	}
+	return status, err
+}
+
 // seenLog hides in log lines what was seen.
 type seenLog struct {
 	builtins.Logger

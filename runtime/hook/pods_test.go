@@ -27,6 +27,10 @@ func (containers) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, e
 	return builtins.Executed{Code: 1, Stdout: []byte("the password is hunter2"), Stderr: e.Stdin}, nil
 }
 
+func (containers) Ask(_ context.Context, q effect.Ask) (map[string]any, error) {
+	return map[string]any{"token": "hush-token", "allowed": true}, nil
+}
+
 func (containers) Logs(context.Context, effect.LogQuery) ([]byte, error) {
 	return nil, &builtins.NoAnswerError{Reason: "hunter2 is waiting to start"}
 }
@@ -49,14 +53,24 @@ def f(ctx):
     `+statement+`
 
 hook(f, on = [startup()])
-`, `module(grants = [grant("v1", "Secret", verbs = ["get"]), grant("v1", "Pod", verbs = ["exec", "logs"])])`)
+`, `module(grants = [grant("v1", "Secret", verbs = ["get"]), grant("v1", "Pod", verbs = ["exec", "logs"]), grant("v1", "ServiceAccount", verbs = ["token"])])`)
 	h := g.Hook("web/hooks/a.star:f")
 	h.Timeout = timeout
 	log := &textLog{}
 	return Run(context.Background(), Request{
-		Host: g.Host, Module: m, Hook: h, Namespace: "web", Reader: podReader{}, Pods: containers{}, Log: log,
+		Host: g.Host, Module: m, Hook: h, Namespace: "web", Reader: podReader{}, Answerer: containers{}, Log: log,
 		Compose: func([]effect.ValueOp) (map[string]any, error) { return map[string]any{}, nil },
 	}), log.String()
+}
+
+// A token that a run gets is hidden wherever the run would show it.
+func TestTokensAreHidden(t *testing.T) {
+	for _, statement := range []string{`fail(reveal(k8s.token("ci")))`, `log.error(reveal(k8s.token("ci"))); fail("x")`, `log.error("x", t = reveal(k8s.token("ci"))); fail(json.encode([k8s.token("ci")]))`} {
+		result, said := runPods(t, statement, time.Minute)
+		if result.Err == nil || strings.Contains(said+result.Err.Error()+fmt.Sprintf("%+v", result.Err), "hush") {
+			t.Errorf("%s: %v, %s", statement, result.Err, said)
+		}
+	}
 }
 
 // A command that never ends costs a run no more than its own time limit, and one that ends no time of

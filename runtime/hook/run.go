@@ -68,7 +68,7 @@ type Request struct {
 	// HTTP makes the requests of http.get; nil: none are made.
 	HTTP builtins.Fetcher
 	// Pods asks containers; nil: nobody answers.
-	Pods builtins.Pods
+	Answerer builtins.Answerer
 	// Env looks up an environment variable; nil: none may be read.
 	Env func(name string) (string, error)
 	// Secrets returns texts of the values and of State that earlier runs have set as
@@ -129,6 +129,9 @@ func Run(ctx context.Context, r Request) Result {
 	if r.Reader != nil {
 		r.Reader = seenReader{r.Reader, s}
 	}
+	if r.Answerer != nil {
+		r.Answerer = seenAnswerer{r.Answerer, s}
+	}
 	if r.Log != nil {
 		r.Log = seenLog{r.Log, s}
 	}
@@ -154,15 +157,15 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 	if r.HTTP != nil {
 		r.HTTP = waitingFetcher{r.HTTP, &waited}
 	}
-	if r.Pods != nil {
-		r.Pods = waitingPods{r.Pods, &waited}
+	if r.Answerer != nil {
+		r.Answerer = waitingAnswerer{r.Answerer, &waited}
 	}
 	run := &builtins.Run{
 		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global,
 		Namespace: r.Namespace, Instance: r.Instance, Now: r.Now, Grants: r.Module.Decl.Grants, Labels: r.Module.Decl.Labels,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
 		Enabled: r.Switches, State: r.State, Key: r.Key, Cleanup: r.Cleanup,
-		Random: r.Random, HTTP: r.HTTP, Pods: r.Pods, Env: r.Env, Hosts: r.Module.Decl.Hosts, HostSources: r.Module.Decl.HostSources,
+		Random: r.Random, HTTP: r.HTTP, Answerer: r.Answerer, Env: r.Env, Hosts: r.Module.Decl.Hosts, HostSources: r.Module.Decl.HostSources,
 		MayConfigure: r.Module.Decl.Config, Free: r.Hook.Free,
 	}
 	arg := builtins.NewCtx(builtins.CtxOptions{

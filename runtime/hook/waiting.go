@@ -42,19 +42,25 @@ func (f waitingFetcher) Gather(ctx context.Context, requests []effect.Request, p
 	return f.Fetcher.Gather(ctx, requests, parallel)
 }
 
-type waitingPods struct {
-	builtins.Pods
+type waitingAnswerer struct {
+	builtins.Answerer
 	waiting *waiting
 }
 
 // Exec runs a command.
-func (p waitingPods) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
+func (p waitingAnswerer) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
 	defer p.waiting.since(time.Now())
-	return p.Pods.Exec(ctx, e)
+	return p.Answerer.Exec(ctx, e)
+}
+
+// Ask asks the API server.
+func (p waitingAnswerer) Ask(ctx context.Context, q effect.Ask) (map[string]any, error) {
+	defer p.waiting.since(time.Now())
+	return p.Answerer.Ask(ctx, q)
 }
 
 // Logs reads a log.
-func (p waitingPods) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
+func (p waitingAnswerer) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
 	defer p.waiting.since(time.Now())
-	return p.Pods.Logs(ctx, q)
+	return p.Answerer.Logs(ctx, q)
 }

@@ -258,7 +258,7 @@ func New(o Options) (*Driver, error) {
 	d.traces = newTraces(o.Traces, d.process)
 	d.executor = executor.New(executor.Options{
 		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Drift: d.drift, Watches: d.watches,
-		Generation: o.Generation, Instance: own, HTTP: fetcher{d.web, d.marks}, Pods: pods{o.Client, d.marks}, Env: o.Env, Now: d.clock.now, Log: d.hookLog,
+		Generation: o.Generation, Instance: own, HTTP: fetcher{d.web, d.marks}, Answerer: answerer{o.Client, d.marks}, Env: o.Env, Now: d.clock.now, Log: d.hookLog,
 		Record: d.recorder.Take, Mark: d.marks.Evaluating, Charge: d.slots.charge,
 	})
 	d.openReceive(o.Receive)

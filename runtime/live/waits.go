@@ -24,22 +24,28 @@ func (f fetcher) Gather(ctx context.Context, requests []effect.Request, parallel
 	return f.Fetcher.Gather(ctx, requests, parallel)
 }
 
-// pods does the same while the hook waits for a container.
-type pods struct {
-	builtins.Pods
+// answerer does the same while the hook waits for a container, or for an answer of the API server.
+type answerer struct {
+	builtins.Answerer
 	marks *Marks
 }
 
-// Exec implements [builtins.Pods].
-func (p pods) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
+// Exec implements [builtins.Answerer].
+func (p answerer) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
 	defer p.marks.waits(ctx)()
-	return p.Pods.Exec(ctx, e)
+	return p.Answerer.Exec(ctx, e)
 }
 
-// Logs implements [builtins.Pods].
-func (p pods) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
+// Logs implements [builtins.Answerer].
+func (p answerer) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
 	defer p.marks.waits(ctx)()
-	return p.Pods.Logs(ctx, q)
+	return p.Answerer.Logs(ctx, q)
+}
+
+// Ask implements [builtins.Answerer].
+func (p answerer) Ask(ctx context.Context, q effect.Ask) (map[string]any, error) {
+	defer p.marks.waits(ctx)()
+	return p.Answerer.Ask(ctx, q)
 }
 
 // waits says that the run that ctx belongs to only waits, until back is called.

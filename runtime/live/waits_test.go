@@ -102,6 +102,11 @@ func (w watched) Exec(context.Context, effect.Exec) (builtins.Executed, error) {
 	return builtins.Executed{}, nil
 }
 
+func (w watched) Ask(context.Context, effect.Ask) (map[string]any, error) {
+	w.look()
+	return nil, nil
+}
+
 func (w watched) Logs(context.Context, effect.LogQuery) ([]byte, error) {
 	w.look()
 	return nil, nil
@@ -114,7 +119,7 @@ func TestAHookThatWaitsForAContainerIsNotMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	looked := 0
-	p := pods{marks: m, Pods: watched{func() {
+	p := answerer{marks: m, Answerer: watched{func() {
 		looked++
 		if left, err := readMarks(m.book.path); err != nil || left[markOf("web/a", "code")] {
 			t.Errorf("%v %v, want it unmarked", left, err)
@@ -123,7 +128,8 @@ func TestAHookThatWaitsForAContainerIsNotMarked(t *testing.T) {
 	ctx := context.WithValue(t.Context(), hookKey{}, &generation.Hook{ID: "web/a", Digest: "code"})
 	_, err1 := p.Exec(ctx, effect.Exec{})
 	_, err2 := p.Logs(ctx, effect.LogQuery{})
-	if left, err := readMarks(m.book.path); err1 != nil || err2 != nil || looked != 2 || err != nil || !left[markOf("web/a", "code")] {
-		t.Errorf("%v, %v, %v: looked %d times, left %v", err1, err2, err, looked, left)
+	_, err3 := p.Ask(ctx, effect.Ask{})
+	if left, err := readMarks(m.book.path); err1 != nil || err2 != nil || err3 != nil || looked != 3 || err != nil || !left[markOf("web/a", "code")] {
+		t.Errorf("%v, %v, %v, %v: looked %d times, left %v", err1, err2, err3, err, looked, left)
 	}
 }

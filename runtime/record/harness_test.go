@@ -32,7 +32,7 @@ type module struct {
 	runs uint64
 }
 
-const header = "module(enabled = True, grants = [grant(\"v1\", k, verbs = [\"*\"], namespaces = [\"*\"]) for k in [\"Secret\", \"ConfigMap\", \"Pod\"]] + [grant(\"v1\", \"Pod\", verbs = [\"exec\", \"logs\"])], http = [\"api.example.com\"])\n"
+const header = "module(enabled = True, grants = [grant(\"v1\", k, verbs = [\"*\"], namespaces = [\"*\"]) for k in [\"Secret\", \"ConfigMap\", \"Pod\"]] + [grant(\"v1\", \"Pod\", verbs = [\"exec\", \"logs\"]), grant(\"v1\", \"ServiceAccount\", verbs = [\"token\"]), grant(\"authorization.k8s.io/v1\", \"SubjectAccessReview\", verbs = [\"create\"])], http = [\"api.example.com\"])\n"
 
 func newModule(t testing.TB, body string) *module {
 	t.Helper()

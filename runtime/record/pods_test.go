@@ -33,11 +33,35 @@ func (c *containers) Exec(_ context.Context, e effect.Exec) (builtins.Executed, 
 	return builtins.Executed{Code: 3, Stdout: fmt.Appendf(nil, "\xff%d %s", c.asked, secretText), Stderr: []byte("err")}, nil
 }
 
+func (c *containers) Ask(_ context.Context, q effect.Ask) (map[string]any, error) {
+	c.asked++
+	return map[string]any{"allowed": true, "token": fmt.Sprintf("hush-token-%d", c.asked)}, nil
+}
+
 func (c *containers) Logs(_ context.Context, q effect.LogQuery) ([]byte, error) {
 	if q.Previous {
 		return nil, &builtins.NoAnswerError{Reason: "it has not been restarted"}
 	}
 	return fmt.Appendf(nil, "%d lines", q.Tail), nil
+}
+
+// A replay asks the API server nothing: each question has the answer that it had.
+func TestQuestionsToTheAPIServerHaveTheirAnswersAgain(t *testing.T) {
+	body := `def may(user):
+    return k8s.ask({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": user}}).allowed
+values.set("x", [may("hush-jane"), may("joe"), k8s.token("ci"), k8s.token("ci", expires = "2h")])`
+	m, s := newModule(t, body), newStore(t, StoreOptions{})
+	live := &containers{}
+	put(t, s, m.run(t, nil, func(r *hook.Request) { r.Reader, r.Answerer = live, live }))
+	r := opened(t, s, 1)
+	if again := replayed(t, r, ReplayOptions{}); !again.Same || again.Error != "" || live.asked != 4 {
+		t.Errorf("%d questions: came to %+v, was %+v", live.asked, again, r.Outcome)
+	}
+	for _, one := range r.reads {
+		if text := fmt.Sprintf("%+v %+v", one.question, one.question.Rest); strings.Contains(text, "hush") {
+			t.Errorf("the record shows what was asked: %s", text)
+		}
+	}
 }
 
 // A replay runs no command: each question has the answer that it had.
@@ -50,7 +74,7 @@ values.set("x", [ask("a", "b"), ask("a", "c"), ask("a", "b"), ask("a", stdin = "
 values.set("y", [k8s.logs("db-0", tail = 5), k8s.logs("db-0"), k8s.logs("db-0", previous = True, default = "none"), k8s.exec("missing", ["a"]).error])`
 	m, s := newModule(t, body), newStore(t, StoreOptions{})
 	pods := &containers{}
-	put(t, s, m.run(t, nil, func(r *hook.Request) { r.Reader, r.Pods = pods, pods }))
+	put(t, s, m.run(t, nil, func(r *hook.Request) { r.Reader, r.Answerer = pods, pods }))
 	r := opened(t, s, 1)
 	if again := replayed(t, r, ReplayOptions{}); !again.Same || again.Error != "" || pods.asked != 4 {
 		t.Errorf("%d commands: came to %+v, was %+v", pods.asked, again, r.Outcome)

@@ -60,7 +60,7 @@ func Replay(ctx context.Context, r *Record, o ReplayOptions) (*Replayed, error) 
 		Host: g.Host, Module: module, Hook: h, Events: r.events, Snapshots: r.snapshots, Synced: r.in.Synced, Unsynced: r.in.Unsynced, Unserved: r.in.Unserved, Lacking: r.in.Lacking,
 		Attempt: r.in.Attempt, Key: r.in.Key, Object: r.object, Cleanup: r.in.Cleanup, Now: r.in.Now.time(),
 		Namespace: r.in.Namespace, Instance: r.in.Instance, Compose: w.compose, Config: r.config, State: r.state, Secrets: func() []string { return r.known }, Switches: r.in.Switches,
-		Request: r.in.Request.request(), Reader: w, HTTP: w, Pods: w, Random: w, Env: w.env, Scope: w.scope, Log: logs,
+		Request: r.in.Request.request(), Reader: w, HTTP: w, Answerer: w, Random: w, Env: w.env, Scope: w.scope, Log: logs,
 		Gone: r.in.Gone, Failed: r.in.Failed, Past: r.in.Past,
 	}
 	if h.Controller != nil {

@@ -65,8 +65,8 @@ func Start(take func(*Trace), run uint64, generation int, r *hook.Request) *Trac
 	if r.HTTP != nil {
 		r.HTTP = (*tapHTTP)(t)
 	}
-	if r.Pods != nil {
-		r.Pods = (*tapPods)(t)
+	if r.Answerer != nil {
+		r.Answerer = (*tapAnswerer)(t)
 	}
 	if r.Env != nil {
 		r.Env = t.env
@@ -154,11 +154,11 @@ func (t *Trace) rows(l effect.Lookup) ([]starlark.Value, error) {
 // The others are the trace itself, under other names: a run costs no more memory than
 // that.
 type (
-	tapReader Trace
-	tapHTTP   Trace
-	tapPods   Trace
-	tapRandom Trace
-	tapLog    Trace
+	tapReader   Trace
+	tapHTTP     Trace
+	tapAnswerer Trace
+	tapRandom   Trace
+	tapLog      Trace
 )
 
 // Get implements [builtins.Reader].
@@ -213,7 +213,7 @@ func (l *tapLog) Log(level builtins.Level, msg string, fields []builtins.Field) 
 // question is what a run asks the world: what kind of question, and all that its
 // answer depends on.
 type question struct {
-	// Verb is "get", "list", "http", "exec", "logs", "env", "kind" or "rows".
+	// Verb is "get", "list", "http", "exec", "logs", "ask", "token", "env", "kind" or "rows".
 	Verb string `cbor:"verb"`
 	// About names it for people, without what may be secret.
 	About string `cbor:"about"`
@@ -287,7 +287,7 @@ func rowsQuestion(l effect.Lookup) question {
 // String names the question as a hook asks it.
 func (q question) String() string {
 	switch q.Verb {
-	case "get", "list", "exec", "logs":
+	case "get", "list", "exec", "logs", "ask", "token":
 		return "k8s." + q.Verb + " of " + q.About
 	case "http":
 		if strings.HasPrefix(q.About, "GET ") {

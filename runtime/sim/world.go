@@ -43,7 +43,7 @@ type Options struct {
 	// HTTP answers http.get; nil: nobody does.
 	HTTP builtins.Fetcher
 	// Pods asks containers; nil: nobody answers.
-	Pods builtins.Pods
+	Answerer builtins.Answerer
 	// Env looks up an environment variable for a hook; nil: none may be read.
 	Env func(name string) (string, error)
 	// Seed, when it is not 0, has what happens happen in its own order:
@@ -235,7 +235,7 @@ func (w *World) Begin(ctx context.Context) error {
 			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: builtins.PatchJQ, Now: w.Now, Observe: w.observe, Pause: w.pause,
 			SideBySide: 1, // the same each time
 		}),
-		HTTP: w.o.HTTP, Pods: w.o.Pods, Env: w.o.Env, Now: w.Now, Random: w.random, Twice: w.o.Twice, Log: w.logger, Record: w.record(),
+		HTTP: w.o.HTTP, Answerer: w.o.Answerer, Env: w.o.Env, Now: w.Now, Random: w.random, Twice: w.o.Twice, Log: w.logger, Record: w.record(),
 	})
 	kept, err := w.kept.Load(ctx)
 	if err != nil {

@@ -62,7 +62,7 @@ func newWorld(o Options, file string, say func(string)) (*world, error) {
 
 // make makes the cluster, for the process that is to run in it.
 func (w *world) make() (err error) {
-	w.w, err = sim.New(sim.Options{Generation: w.o.Generation.Only(w.module), Builtins: w.o.Builtins, Renderer: w.o.Renderer, Namespace: namespace, Name: name, HTTP: w, Pods: &w.pods, Env: w.lookEnv, Seed: w.seed, Patient: w.patient, Twice: true,
+	w.w, err = sim.New(sim.Options{Generation: w.o.Generation.Only(w.module), Builtins: w.o.Builtins, Renderer: w.o.Renderer, Namespace: namespace, Name: name, HTTP: w, Answerer: &w.pods, Env: w.lookEnv, Seed: w.seed, Patient: w.patient, Twice: true,
 		Record: w.o.Record, Uncommitted: w.o.Uncommitted,
 		Log: func(module, hook string, level builtins.Level, msg string, fields []builtins.Field) {
 			w.say(format(level, module, hook, msg, fields))

@@ -2,38 +2,65 @@ package record
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Questions to containers, in a run and in its replay.
 
-// Exec implements [builtins.Pods].
-func (p *tapPods) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
-	got, err := p.request.Pods.Exec(ctx, e)
+// Exec implements [builtins.Answerer].
+func (p *tapAnswerer) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
+	got, err := p.request.Answerer.Exec(ctx, e)
 	(*Trace)(p).note(execQuestion(e), got, err, 1+(len(got.Stdout)+len(got.Stderr))>>10)
 	return got, err
 }
 
-// Logs implements [builtins.Pods].
-func (p *tapPods) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
-	text, err := p.request.Pods.Logs(ctx, q)
+// Logs implements [builtins.Answerer].
+func (p *tapAnswerer) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
+	text, err := p.request.Answerer.Logs(ctx, q)
 	(*Trace)(p).note(logsQuestion(q), text, err, 1+len(text)>>10)
 	return text, err
 }
 
-// Exec implements [builtins.Pods]. Nothing is run.
+// Exec implements [builtins.Answerer]. Nothing is run.
 func (w *world) Exec(_ context.Context, e effect.Exec) (builtins.Executed, error) {
 	var x executed
 	err := w.ask(execQuestion(e), &x)
 	return builtins.Executed{Code: x.Code, Stdout: x.Stdout, Stderr: x.Stderr}, err
 }
 
-// Logs implements [builtins.Pods].
+// Logs implements [builtins.Answerer].
 func (w *world) Logs(_ context.Context, q effect.LogQuery) (text []byte, err error) {
 	return text, w.ask(logsQuestion(q), &text)
+}
+
+// Ask implements [builtins.Answerer].
+func (p *tapAnswerer) Ask(ctx context.Context, q effect.Ask) (map[string]any, error) {
+	status, err := p.request.Answerer.Ask(ctx, q)
+	(*Trace)(p).note(askQuestion(q), status, err, 1+object.PlainSize(status)>>10)
+	return status, err
+}
+
+// Ask implements [builtins.Answerer].
+func (w *world) Ask(_ context.Context, q effect.Ask) (status map[string]any, err error) {
+	return status, w.ask(askQuestion(q), &status)
+}
+
+// askQuestion holds of a question no more than its digest: it may hold a token.
+func askQuestion(q effect.Ask) question {
+	text, err := json.Marshal(q.Object)
+	if err != nil {
+		panic(fmt.Sprintf("a question is JSON: %v", err)) // of plain data
+	}
+	verb := "ask"
+	if q.Subresource != "" {
+		verb = q.Subresource
+	}
+	return question{Verb: verb, About: q.Ref.APIVersion + " " + q.String(), Rest: digestOf(text)}
 }
 
 // execQuestion holds of an input no more than its digest.

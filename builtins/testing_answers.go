@@ -21,6 +21,8 @@ func testPodSpecs() []Spec {
 	return []Spec{
 		spec("exec", "Has a function answer k8s.exec of hooks. A Pod that is not in the test's cluster, or lacks the container, is not asked.",
 			"Takes a command with .pod (the Pod's name), .namespace, .container, .argv and .stdin (text, or None); returns stdout as a text, bytes, or data that becomes JSON, or (code, stdout), or (code, stdout, stderr); or None: the connection ends before the command does.", callTestExec),
+		spec("ask", "Has a function answer k8s.ask and k8s.token of hooks.",
+			"Takes a question with .kind, .spec (data), .namespace and, of a token, .name (the ServiceAccount's); returns the status as a dict, as {\"allowed\": True} or {\"token\": \"…\"}; or None: nobody answers.", callTestAsk),
 		spec("logs", "Has a function answer k8s.logs of hooks. A Pod that is not in the test's cluster, or lacks the container, is not asked.",
 			"Takes a question with .pod (the Pod's name), .namespace, .container, .tail (or None), .since (seconds, or None) and .previous; returns the log as a text or bytes; or None: there is no log.", callTestLogs),
 	}
@@ -92,6 +94,30 @@ func outputOf(v starlark.Value) ([]byte, error) {
 	}
 	text, err := bodyText(v)
 	return []byte(text), err
+}
+
+func callTestAsk(c *call, t *Test) (starlark.Value, error) {
+	t.World.AnswerAsk(func(q effect.Ask) (map[string]any, error) {
+		kind, _ := q.Object["kind"].(string)
+		thread := &starlark.Thread{Name: c.spec.Name}
+		Attach(thread, c.ctx)
+		v, err := starlark.Call(thread, c.arg("fn"), starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("question"), starlark.StringDict{
+			"kind": starlark.String(kind), "spec": object.FromPlain(q.Object["spec"]), "namespace": starlark.String(q.Ref.Namespace), "name": starlark.String(q.Ref.Name),
+		})}, nil)
+		switch {
+		case err != nil:
+			return nil, err
+		case v == starlark.None:
+			return nil, &NoAnswerError{"nobody answers: the function of t.ask returned None"}
+		}
+		plain, err := object.ToPlainAt(v, []string{"t.ask"})
+		status, is := plain.(map[string]any)
+		if err == nil && !is {
+			err = fmt.Errorf("t.ask: the function returned %s, want a dict or None", v.Type())
+		}
+		return status, err
+	})
+	return nil, nil
 }
 
 func callTestLogs(c *call, t *Test) (starlark.Value, error) {
