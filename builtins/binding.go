@@ -22,7 +22,7 @@ func bindingSpecs() []Spec {
 	afterHelm := stage(StageAfterHelm, "Triggers after the release has really changed, and after the first pass of a process. Values set then make one more pass.")
 	afterHelm.Params = append(afterHelm.Params, Param{Name: "always", Type: TypeBool, Default: "False", Doc: "Whether it triggers after each pass, also after one that changed nothing."})
 	beforeAll := stage(StageBeforeAll, "Global hooks only. Triggers once, after the first runs of the other global hooks and before any module starts.")
-	beforeAll.Params = append(beforeAll.Params, Param{Name: "each", Type: TypeBool, Default: "False", Doc: "Whether it triggers again each time the user's config of global values has changed. Modules do not wait for these runs; those that read what they set follow."})
+	beforeAll.Params = append(beforeAll.Params, Param{Name: "each", Type: TypeBool, Default: "False", Doc: "Whether it triggers again each time the user's config of global values has changed; values that hooks set do not trigger it, for it sets some itself. Modules do not wait for these runs; those that read what they set follow."})
 	return append(controllerSpecs(), []Spec{
 		hookSpec(),
 		{

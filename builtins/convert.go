@@ -23,6 +23,9 @@ type ConvertBinding struct {
 	// group: {"v1alpha1", "v1"}.
 	// Of the first hook of a module that converts the CRD they are those of all its hooks.
 	Steps map[[2]string]starlark.Callable `json:"-"`
+	// Alone are those of Steps that take the object alone, though Snapshots are given to the others: those of
+	// other hooks.
+	Alone map[[2]string]bool `json:"-"`
 	// Joined says that another hook of the module answers, with the functions of this one.
 	Joined bool
 	// Snapshots names watches of the hook whose snapshots the functions are given; nil: none.
@@ -46,7 +49,7 @@ func convertSpec() Spec {
 		Params: []Param{
 			{Name: "crd", Type: TypeString, Doc: "Name of the CustomResourceDefinition: \"crontabs.stable.example.com\"."},
 			{Name: "functions", Type: TypeDict, Doc: "The functions by the versions they lead from and to: {(\"v1alpha1\", \"v1\"): up, (\"v1\", \"v1alpha1\"): down}."},
-			{Name: "snapshots", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Names of watches of the hook. The functions then take the object and a dict of their snapshots, as in ctx.snapshots, and one hook alone converts the definition. While the module is off or its watches are not complete, objects cannot be converted."},
+			{Name: "snapshots", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Names of watches of the hook. The functions then take the object and a dict of their snapshots, as in ctx.snapshots; those of other hooks, which do not have snapshots=, take the object alone. While the module is off or its watches are not complete, objects cannot be converted."},
 			{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the binding, unique in its hook; default: \"convert\"."},
 		},
 	}
@@ -254,7 +257,11 @@ func (c *conversion) object(t *starlark.Thread, obj map[string]any) (map[string]
 // step calls one function and checks what it returns.
 func (c *conversion) step(t *starlark.Thread, obj map[string]any, from, to string) (map[string]any, error) {
 	given := object.New(obj)
-	v, err := starlark.Call(t, c.b.Steps[[2]string{from, to}], append(starlark.Tuple{given}, c.more...), nil)
+	step, args := [2]string{from, to}, starlark.Tuple{given}
+	if !c.b.Alone[step] {
+		args = append(args, c.more...)
+	}
+	v, err := starlark.Call(t, c.b.Steps[step], args, nil)
 	if err != nil {
 		return nil, err
 	}

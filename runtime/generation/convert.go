@@ -10,25 +10,35 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 )
 
-// joinConversions has the first of several hooks that convert one CustomResourceDefinition answer
-// with the functions of all: the API server asks one place.
+// joinConversions has one of several hooks that convert one CustomResourceDefinition answer with the functions
+// of all, for the API server asks one place: the one with snapshots, or else the first.
 func (m *Module) joinConversions() {
 	first, by := map[string]*builtins.ConvertBinding{}, map[string]*Hook{}
+	answers := func(h *Hook, i int) {
+		joined := *h.Bindings[i].Convert
+		joined.Steps, joined.Alone = maps.Clone(joined.Steps), map[[2]string]bool{}
+		first[joined.CRD], by[joined.CRD], h.Bindings[i].Convert = &joined, h, &joined
+	}
+	for _, h := range m.Hooks { // it alone has the snapshots
+		for i := range h.Bindings {
+			if b := h.Bindings[i].Convert; b != nil && len(b.Snapshots) > 0 && first[b.CRD] == nil {
+				answers(h, i)
+			}
+		}
+	}
 	for _, h := range m.Hooks {
 		for i := range h.Bindings {
 			b := h.Bindings[i].Convert
-			if b == nil {
+			if b == nil || b == first[b.CRD] {
 				continue
 			}
 			one := first[b.CRD]
 			switch {
 			case one == nil:
-				joined := *b
-				joined.Steps = maps.Clone(b.Steps)
-				first[b.CRD], by[b.CRD], h.Bindings[i].Convert = &joined, h, &joined
+				answers(h, i)
 				continue
-			case len(one.Snapshots)+len(b.Snapshots) > 0:
-				m.join(fmt.Errorf("%s: hook %s: %s is converted by hook %s (%s), too, and one of them has snapshots=; put all functions into one k8s.convert",
+			case len(b.Snapshots) > 0:
+				m.join(fmt.Errorf("%s: hook %s: %s is converted by hook %s (%s), too, and both have snapshots=; put the functions that need them into one k8s.convert",
 					b.Pos, h.HookDecl.ID, b.CRD, by[b.CRD].HookDecl.ID, one.Pos))
 				continue
 			}
@@ -37,7 +47,7 @@ func (m *Module) joinConversions() {
 					m.join(fmt.Errorf("%s: hook %s: (%q, %q) of %s is converted by hook %s (%s) already", b.Pos, h.HookDecl.ID, step[0], step[1], b.CRD, by[b.CRD].HookDecl.ID, one.Pos))
 					continue
 				}
-				one.Steps[step] = b.Steps[step]
+				one.Steps[step], one.Alone[step] = b.Steps[step], true
 			}
 			other := *b
 			other.Joined = true

@@ -51,7 +51,16 @@ def up(o, snapshots):
 hook(on = [k8s.watch("v1", "ConfigMap", name = "settings", events = [], sync = False), k8s.convert("lamps.example.com.x", {("v1", "v2"): up}, snapshots = ["settings"])])
 `
 	g = load(t, map[string]string{"web/hooks/a.star": convertsOneWay, "web/hooks/b.star": sees})
-	if err := g.Modules["web"].Err; err == nil || !strings.Contains(err.Error(), "one of them has snapshots=; put all functions into one k8s.convert") {
+	if err := g.Modules["web"].Err; err != nil {
+		t.Fatal(err)
+	}
+	hooks := g.Modules["web"].Hooks
+	if with := hooks[1].Binding("convert"); !with.Converts() || hooks[0].Bindings[0].Converts() || len(with.Convert.Steps) != 2 ||
+		!with.Convert.Alone[[2]string{"v1alpha1", "v1"}] || with.Convert.Alone[[2]string{"v1", "v2"}] {
+		t.Errorf("the hook with snapshots: %+v", with.Convert)
+	}
+	g = load(t, map[string]string{"web/hooks/a.star": sees, "web/hooks/b.star": strings.ReplaceAll(sees, `("v1", "v2")`, `("v2", "v1")`)})
+	if err := g.Modules["web"].Err; err == nil || !strings.Contains(err.Error(), "both have snapshots=; put the functions that need them into one k8s.convert") {
 		t.Error(err)
 	}
 }

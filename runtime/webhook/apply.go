@@ -68,7 +68,7 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 			try(about, err)
 			continue
 		}
-		obj, err := s.admission(b.hook, b.binding, resource)
+		obj, err := s.admission(b.hook, b.binding, resource, b.labels)
 		if err == nil {
 			err = put(obj)
 		}

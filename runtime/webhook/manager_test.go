@@ -194,7 +194,7 @@ const (
 )
 
 func TestConfigurationsAreKeptAsTheyShouldBe(t *testing.T) {
-	w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks})
+	w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks, "web/module.star": `module(labels = {"heritage": "us"})`})
 	putDefinition(w, map[string]any{"conversion": map[string]any{"strategy": "None"}})
 	w.run()
 	w.serve("web", true)
@@ -226,7 +226,7 @@ func TestConfigurationsAreKeptAsTheyShouldBe(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	labels := got["metadata"].(map[string]any)["labels"]
-	if diff := cmp.Diff(map[string]any{"starling.dev/instance": "ns.starling", "starling.dev/module": "web"}, labels); diff != "" {
+	if diff := cmp.Diff(map[string]any{"starling.dev/instance": "ns.starling", "starling.dev/module": "web", "heritage": "us"}, labels); diff != "" {
 		t.Error(diff)
 	}
 	w.eventually("the definition is converted", func() error {

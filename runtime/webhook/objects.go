@@ -95,9 +95,9 @@ type shape struct {
 }
 
 // admission makes the configuration object of a binding. resource is that of its kind,
-// when it names one. All that the API server would fill in is there, so that what it
-// has can be compared.
-func (s shape) admission(h *generation.Hook, b *builtins.Binding, resource string) (map[string]any, error) {
+// when it names one, module are the labels of the module. All that the API server would fill in is
+// there, so that what it has can be compared.
+func (s shape) admission(h *generation.Hook, b *builtins.Binding, resource string, module map[string]string) (map[string]any, error) {
 	a := b.Admission
 	objects, err := selector(a.Labels)
 	if err != nil {
@@ -133,11 +133,16 @@ func (s shape) admission(h *generation.Hook, b *builtins.Binding, resource strin
 		}
 		hook["matchConditions"] = conditions
 	}
+	labels := map[string]any{}
+	for key, value := range module {
+		labels[key] = value
+	}
+	labels[effect.InstanceLabel], labels[effect.ModuleLabel] = s.instance, h.Module // by which they are found
 	return map[string]any{
 		"apiVersion": registration, "kind": kind,
 		"metadata": map[string]any{
 			"name":        objectName(s.instance, h, b),
-			"labels":      map[string]any{effect.InstanceLabel: s.instance, effect.ModuleLabel: h.Module},
+			"labels":      labels,
 			"annotations": map[string]any{annotationHook: h.ID},
 		},
 		"webhooks": []any{hook},

@@ -9,23 +9,24 @@ import (
 type bound struct {
 	hook    *generation.Hook
 	binding *builtins.Binding
+	labels  map[string]string // of the module
 }
 
 // bindings are all those of the tree, of modules that are off, too.
 func (m *Manager) bindings() []bound {
 	var out []bound
 	for _, mod := range m.gen.Load().All() {
-		out = append(out, boundOf(mod.Hooks)...)
+		out = append(out, boundOf(mod, mod.Hooks)...)
 	}
 	return out
 }
 
-func boundOf(hooks []*generation.Hook) []bound {
+func boundOf(mod *generation.Module, hooks []*generation.Hook) []bound {
 	var out []bound
 	for _, h := range hooks {
 		for i := range h.Bindings {
 			if b := &h.Bindings[i]; b.Admission != nil || b.Converts() {
-				out = append(out, bound{h, b})
+				out = append(out, bound{h, b, mod.Decl.Labels})
 			}
 		}
 	}
@@ -62,9 +63,9 @@ func (m *Manager) wanted() want {
 	for _, mod := range m.gen.Load().All() {
 		hooks, served := m.served[mod.Name]
 		served = served && !m.inherited[mod.Name]
-		w.decided[mod.Name] = mod.Err == nil && (served || len(boundOf(mod.Hooks)) == 0)
+		w.decided[mod.Name] = mod.Err == nil && (served || len(boundOf(mod, mod.Hooks)) == 0)
 		if served {
-			w.all = append(w.all, boundOf(hooks)...)
+			w.all = append(w.all, boundOf(mod, hooks)...)
 		}
 		for _, h := range hooks {
 			routesOf(h, true, true, w.routes)
