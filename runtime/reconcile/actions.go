@@ -126,7 +126,11 @@ func (d *decision) needOf(a *part) need {
 	case a.Update == UpdateNever:
 		return need{}
 	case c.Digest != a.Digest:
-		return d.tried(a, need{op: OpApply, why: "it is wanted in another state", news: true})
+		why := "it is wanted in another state"
+		if a.Update == UpdateRecreate {
+			why += "; it is made anew where the API server refuses that"
+		}
+		return d.tried(a, need{op: OpApply, why: why, news: true})
 	case c.Changed != "" && c.Held != "":
 		return need{op: OpHold, why: c.Held, written: true}
 	case c.Changed != "":

@@ -111,7 +111,7 @@ func TestActions(t *testing.T) {
 			failures: []Failure{failed("a", "forbidden", false, false)}},
 
 		{name: "recreate applies first", parts: []Part{wants("a", update(UpdateRecreate))}, children: []Child{has("a", outdated)},
-			want: "apply a: it is wanted in another state\n"},
+			want: "apply a: it is wanted in another state; it is made anew where the API server refuses that\n"},
 		{name: "and recreates when that is refused", parts: []Part{wants("a", update(UpdateRecreate))}, children: []Child{has("a", outdated)},
 			failures: []Failure{failed("a", "spec.x is immutable", false, true)}, want: "recreate a: a field differs that cannot be changed\n"},
 		{name: "waits until it is gone", parts: []Part{wants("a", update(UpdateRecreate))}, children: []Child{has("a", outdated, deleting)},
