@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -51,6 +52,7 @@ type replicas struct {
 	pool     *x509.CertPool
 	balancer *balancer
 	count    int
+	idle     atomic.Bool // there is no work for now
 
 	mu    sync.Mutex
 	wrote map[string]time.Time // when each process has first been seen to write
@@ -156,6 +158,9 @@ func (r *replicas) work(ctx context.Context) (done chan struct{}, err error) {
 		defer close(done)
 		defer seen.Stop()
 		for n := 1; pause(ctx, 100*time.Millisecond) == nil; n++ {
+			if r.idle.Load() {
+				continue
+			}
 			// One that fails is followed by the next.
 			_, _ = maps.Patch(ctx, "work", types.MergePatchType, fmt.Appendf(nil, `{"data":{"text":"%d"}}`, n), metav1.PatchOptions{})
 		}
@@ -247,8 +252,10 @@ func (r *replicas) takeOvers(ctx context.Context, leads *replica, with string, s
 	return leads, nil
 }
 
-// rest measures what a process that stands by costs while there is work for the other one.
+// rest measures what a process that stands by costs while there is nothing to do.
 func (r *replicas) rest(ctx context.Context, leads, stands *replica) error {
+	r.idle.Store(true)
+	defer r.idle.Store(false)
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
@@ -273,7 +280,7 @@ func (r *replicas) rest(ctx context.Context, leads, stands *replica) error {
 		return err
 	}
 	used, ratio := (after-before).Seconds()/lasts.Seconds(), float64(other.now-other.file)/float64(one.now-one.file)
-	r.table.add(row{what: fmt.Sprintf("a process that stands by, for %.0f s, of a core", lasts.Seconds()), starling: percent(used),
+	r.table.add(row{what: fmt.Sprintf("a process that stands by, at rest for %.0f s, of a core", lasts.Seconds()), starling: percent(used),
 		aim: verdict("≤ 0.10 %", used <= 0.001)})
 	r.table.add(row{what: "… its resident memory without the program file, beside the one that leads", starling: mebibytes(other.now - other.file),
 		bare: mebibytes(one.now - one.file), ratio: times(ratio), aim: verdict("≤ 1×", ratio <= 1)})

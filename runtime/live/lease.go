@@ -83,6 +83,8 @@ type leadOptions struct {
 	waits func()
 	// free has the Lease asked for at once: nobody holds it. Nil: it is asked for each Retry.
 	free <-chan struct{}
+	// renews takes what renews the Lease at once, if it is held; nil: nothing does any more.
+	renews func(now func())
 	// until is called after each renewal with the time until which nobody else can
 	// have the Lease, and this process has time to stop.
 	until func(time.Time)
@@ -101,6 +103,8 @@ func lead(ctx context.Context, o leadOptions) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	lock := &watchedLock{Interface: o.lock, lasts: o.times.Duration - o.times.grace(), end: end, until: o.until}
+	o.renews(func() { lock.renew(ctx) })
+	defer o.renews(nil)
 	led := sync.OnceFunc(o.led)
 	var waiting sync.Once
 	config := leaderelection.LeaderElectionConfig{
@@ -152,7 +156,9 @@ func (l *watchedLock) elect(ctx context.Context, elector *leaderelection.LeaderE
 // watchedLock tells what the answers about the Lease mean.
 type watchedLock struct {
 	resourcelock.Interface
-	lasts time.Duration // after a renewal: then this process has stopped before another one begins
+	mu    sync.Mutex                        // held during a request
+	last  resourcelock.LeaderElectionRecord // that this process has written
+	lasts time.Duration                     // after a renewal: then this process has stopped before another one begins
 	end   func(cause error)
 	until func(time.Time)
 	held  atomic.Bool // then a refusal may be a passing one: the renewals go on
@@ -160,6 +166,8 @@ type watchedLock struct {
 
 // Get reads the Lease. One that was ours and is another's is lost.
 func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && l.held.Load() && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() {
 		l.end(errTaken)
@@ -169,17 +177,33 @@ func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 
 // Create makes the Lease.
 func (l *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.written(time.Now(), l.Interface.Create(ctx, record))
+	return l.write(ctx, record, l.Interface.Create)
 }
 
 // Update writes the Lease.
 func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.written(time.Now(), l.Interface.Update(ctx, record))
+	return l.write(ctx, record, l.Interface.Update)
 }
 
-// written notes that the Lease is ours from a time before the request.
-func (l *watchedLock) written(began time.Time, err error) error {
+// renew writes the Lease once more. Where that fails the next renewal comes soon.
+func (l *watchedLock) renew(ctx context.Context) {
+	if !l.held.Load() || !l.mu.TryLock() { // one is on its way
+		return
+	}
+	record := l.last
+	l.mu.Unlock()
+	record.RenewTime = metav1.Now()
+	_ = l.Update(ctx, record)
+}
+
+// write notes that the Lease is ours from a time before the request.
+func (l *watchedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, send func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	began := time.Now()
+	err := send(ctx, record)
 	if err == nil {
+		l.last = record
 		l.held.Store(true)
 		l.until(began.Add(l.lasts))
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,12 +15,19 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// The Lease carries marks from one process to the next, which may have another state folder: those of hooks
-// that are under way as it is renewed. A renewal is written anyway, so this costs no request; a run that takes
-// the process with it between two renewals is known by the state folder alone.
+// The Lease carries marks from one process to the next, which may have another state folder: those that are under way
+// as it is renewed. A renewal is written anyway; one that is written early, for a mark that is some time old, is
+// the only request that this costs. Code that takes the process with it sooner is known by the state folder alone.
 
 // marksAnnotation is where a Lease carries them.
 const marksAnnotation = "starling.dev/marks"
+
+const (
+	// carriedAfter is how long a mark is under way before a renewal is written for it.
+	carriedAfter = 200 * time.Millisecond
+	// staysUnasked is how long a count stays of what nobody evaluates any more: it may come back.
+	staysUnasked = time.Hour
+)
 
 // maxCarried is how many marks of each kind a Lease carries.
 const maxCarried = 64
@@ -43,7 +51,7 @@ func (m *Marks) inherit(text, holder string) {
 	left := readLeaseMarks(text)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.inherited = map[string]int{}
+	m.inherited, m.asked, m.led = map[string]int{}, map[string]bool{}, time.Now()
 	maps.Copy(m.inherited, left.Unclean)
 	if holder != "" && holder == m.ended {
 		return
@@ -75,20 +83,69 @@ func (m *Marks) keep(text string) {
 	maps.DeleteFunc(m.inherited, func(mark string, _ int) bool { return left.Unclean[mark] == 0 })
 }
 
-// carry is what the Lease carries from now on, "" for nothing. Counts of hooks that are not there any more go.
+// hear takes in what the Lease of the process that leads says: what it must not evaluate, this one must not either.
+func (m *Marks) hear(text string) {
+	left := readLeaseMarks(text)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.led.IsZero() {
+		m.inherited = left.Unclean
+	}
+}
+
+// hurry has a renewal be written, by write, once a mark has been under way for a while; nil: no more.
+func (m *Marks) hurry(write func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.write = write
+	m.lookIn(carriedAfter)
+}
+
+// lookIn looks at the marks once in a while, as long as any is under way. It is called with the mutex held.
+func (m *Marks) lookIn(d time.Duration) {
+	if m.write == nil || m.looks {
+		return
+	}
+	m.looks = true
+	time.AfterFunc(d, func() {
+		m.mu.Lock()
+		m.looks = false
+		now, write, next := time.Now(), m.write, time.Duration(0)
+		due := false
+		for _, r := range m.running {
+			if r.times <= r.waiting || r.carried {
+				continue
+			}
+			if left := carriedAfter - now.Sub(r.since); left > 0 {
+				next = max(next, left)
+			} else {
+				due = true
+			}
+		}
+		if next > 0 {
+			m.lookIn(next)
+		}
+		m.mu.Unlock()
+		if due && write != nil {
+			write()
+		}
+	})
+}
+
+// carry is what the Lease carries from now on, "" for nothing. Counts of what is not there any more go in a while.
 func (m *Marks) carry() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var l leaseMarks
 	for mark, r := range m.running {
-		if !m.over && m.hooks[mark] && r.times > r.waiting {
+		if r.carried = !m.over && r.times > r.waiting; r.carried {
 			l.Running = append(l.Running, mark)
 		}
 	}
 	slices.Sort(l.Running)
 	l.Running = l.Running[:min(len(l.Running), maxCarried)]
 	for _, mark := range slices.Sorted(maps.Keys(m.inherited)) {
-		if m.hooks == nil || m.hooks[mark] {
+		if m.hooks == nil || m.hooks[mark] || m.asked[mark] || time.Since(m.led) < staysUnasked {
 			if l.Unclean == nil {
 				l.Unclean = map[string]int{}
 			}

@@ -1,8 +1,13 @@
 package live
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -46,10 +51,11 @@ func TestTheLeaseTellsOfAHookThatKills(t *testing.T) {
 	if why := m.quarantined("web/a", "code"); why != "quarantined: 2 times in a row starling was killed while it ran; change it, or remove the annotation starling.dev/marks of the Lease and restart" {
 		t.Errorf("got %q", why)
 	}
-	for _, what := range []string{"web/b", "the filter of web/a#cms"} {
-		if why := m.quarantined(what, "code"); why != "" {
-			t.Errorf("%s: %s", what, why)
-		}
+	if m.quarantined("the filter of web/a#cms", "code") == "" {
+		t.Error("the filter is evaluated")
+	}
+	if why := m.quarantined("web/b", "code"); why != "" {
+		t.Errorf("a hook that had ended: %s", why)
 	}
 	if why := m.quarantined("web/a", "other code"); why != "" {
 		t.Errorf("a changed hook: %s", why)
@@ -111,4 +117,93 @@ func TestTheLeaseForgets(t *testing.T) {
 			t.Errorf("%s counts: %v", broken, m.inherited)
 		}
 	}
+}
+
+// Counts of code that nobody has evaluated for an hour go, and a process that stands by goes by those of the Lease.
+func TestCountsOfTheLeaseThatNobodyAsksFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const filter = "the filter of web/a#cms"
+		one, other := markOf(filter, "code"), markOf(filter, "code of before")
+		lease := `{"unclean":{"` + min(one, other) + `":2,"` + max(one, other) + `":2}}`
+		standby := open(t, t.TempDir())
+		if standby.hear(lease); standby.quarantined(filter, "code") == "" {
+			t.Error("a process that stands by evaluates what the one that leads must not")
+		}
+		m := follow(t, lease)
+		if m.quarantined(filter, "code") == "" {
+			t.Error("the filter is evaluated")
+		}
+		if m.hear(""); m.carry() != lease {
+			t.Errorf("the Lease carries %s on", m.carry())
+		}
+		time.Sleep(staysUnasked)
+		if got := readLeaseMarks(m.carry()).Unclean; len(got) != 1 || got[one] != 2 {
+			t.Errorf("an hour later it carries %v", got)
+		}
+	})
+}
+
+// A renewal is written for code that has been under way for a moment, once, and for none that has ended by then.
+func TestARenewalIsWrittenForAMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := open(t, t.TempDir())
+		began := time.Now()
+		var written []time.Duration
+		var carried []string
+		m.hurry(func() {
+			written = append(written, time.Since(began))
+			carried = append(carried, readLeaseMarks(m.carry()).Running...)
+		})
+		begin := func(what string) {
+			if err := m.begin(what, "code"); err != nil {
+				t.Error(err)
+			}
+		}
+		begin("web/short")
+		time.Sleep(carriedAfter / 2)
+		if err := m.end("web/short", "code", true); err != nil {
+			t.Error(err)
+		}
+		begin("web/long")
+		time.Sleep(time.Minute)
+		if len(written) != 1 || written[0] < carriedAfter || written[0] > 2*carriedAfter || !slices.Equal(carried, []string{markOf("web/long", "code")}) {
+			t.Errorf("written after %v: %v", written, carried)
+		}
+		m.hurry(nil)
+		begin("web/next")
+		time.Sleep(time.Minute)
+		if len(written) != 1 {
+			t.Errorf("written by a process that does not lead, after %v", written)
+		}
+	})
+}
+
+// A hook that ends its process less than a second after it began is known to the next one by the Lease.
+func TestTheLeaseIsRenewedForAHook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, emptyTree)
+		f.start()
+		f.waitReady()
+		time.Sleep(times.Retry / 4)
+		if err := f.driver.marks.begin("web/a", "code"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(carriedAfter + time.Millisecond)
+		synctest.Wait()
+		lease, err := f.leases().Get(t.Context(), "starling", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readLeaseMarks(lease.Annotations[marksAnnotation]).Running; !slices.Equal(got, []string{markOf("web/a", "code")}) {
+			t.Errorf("the Lease carries %v", got)
+		}
+		time.Sleep(3 * times.Duration) // it is renewed on
+		if ready, why := f.driver.Ready(); !ready || f.holder() != f.driver.identity {
+			t.Errorf("ready is %t, %s; the Lease is held by %s", ready, why, f.holder())
+		}
+		f.stop()
+		if err := <-f.ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -150,6 +150,9 @@ func (d *Driver) lookAtLease() {
 			}
 		}
 	}
+	if lease != nil {
+		d.marks.hear(lease.Annotations[marksAnnotation])
+	}
 	d.holder.sees(holderOf(lease))
 	d.sight.sees(lease)
 }

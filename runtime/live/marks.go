@@ -43,6 +43,10 @@ type Marks struct {
 	unclean map[string]int      // earlier processes that ended so, by mark
 	// inherited are those that the Lease tells of: with this state folder or another one.
 	inherited map[string]int
+	asked     map[string]bool // inherited ones of what is still evaluated, or would be
+	led       time.Time       // since when this process has the Lease; zero: it has not
+	write     func()          // has the Lease carry what is under way; nil: it is not ours
+	looks     bool            // a look at what is under way comes
 	hooks     map[string]bool // the marks of the hooks in force; nil: nobody knows them yet
 	ended     string          // the last holder of the Lease of this folder that has ended as it should
 	// alone is held by all that load, and by one that was there when a process ended
@@ -63,8 +67,10 @@ type running struct {
 	gone    bool // it is not there any more, or another one has its name
 	// passed says that it went well, and that what earlier processes have against it is
 	// cleared once this one has ended as it should.
-	passed bool
-	record int // its place in the book, or noRecord
+	passed  bool
+	since   time.Time // it is under way
+	carried bool      // the Lease says so
+	record  int       // its place in the book, or noRecord
 }
 
 // OpenMarks reads what earlier processes have left behind in a state folder.
@@ -134,6 +140,9 @@ func (m *Marks) quarantined(what, digest string) string {
 	defer m.mu.Unlock()
 	mark := markOf(what, digest)
 	n, inherited := m.unclean[mark], m.inherited[mark]
+	if inherited > 0 && m.asked != nil {
+		m.asked[mark] = true
+	}
 	if n > 0 { // it is still there; where that cannot be noted, it is forgotten early
 		_ = os.Chtimes(m.file(mark), time.Time{}, time.Now())
 	}
@@ -168,6 +177,8 @@ func (m *Marks) begin(what, digest string) error {
 		if err := m.book.begin(mark, what, &r.record); err != nil {
 			return err // there is no run
 		}
+		r.since, r.carried = time.Now(), false
+		m.lookIn(carriedAfter)
 	}
 	r.times++
 	r.gone = false

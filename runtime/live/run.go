@@ -31,7 +31,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	lease.Go(func() {
 		err := lead(leaseCtx, leadOptions{
 			name: d.o.Name, lock: lock, times: d.o.Lease, log: d.o.Log, led: func() { close(led) }, waits: func() { close(waits) },
-			free: d.freed, until: d.o.Client.WritesUntil,
+			free: d.freed, renews: d.marks.hurry, until: d.o.Client.WritesUntil,
 		})
 		if err == nil {
 			err = errLost
