@@ -166,12 +166,14 @@ func TestARenewalIsWrittenForAMark(t *testing.T) {
 		}
 		begin("web/long")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(written) != 1 || written[0] < carriedAfter || written[0] > 2*carriedAfter || !slices.Equal(carried, []string{markOf("web/long", "code")}) {
 			t.Errorf("written after %v: %v", written, carried)
 		}
 		m.hurry(nil)
 		begin("web/next")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(written) != 1 {
 			t.Errorf("written by a process that does not lead, after %v", written)
 		}

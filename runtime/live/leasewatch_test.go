@@ -54,7 +54,7 @@ func TestTheLeaseIsHadAsItRunsOut(t *testing.T) {
 					}
 				}
 				renew(3)
-				if f.driver.sight.lease == nil {
+				if f.driver.sight.shown(times.Retry) == nil {
 					t.Fatal("the watch shows nothing")
 				}
 				if !watched {
