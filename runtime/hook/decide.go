@@ -229,6 +229,10 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) ([
 	return children, nil
 }
 
+// lookAtEnds is how often a parent that is being deleted looks whether its children are gone, if no event of them
+// tells: somebody may have had a child in another namespace name another parent.
+const lookAtEnds = 30 * time.Second
+
 // changed notes that somebody has changed a child; owned says that all fields are still the controller's.
 func (d *decision) changed(c *reconcile.Child, owned bool, by Written) {
 	report := d.r.Hook.Controller.Drift == builtins.DriftReport
@@ -346,6 +350,9 @@ func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, abou
 	}
 	if len(children.Children) > 0 {
 		out.Writes = []effect.Write{children}
+	}
+	if d.r.Cleanup && waits != "" {
+		d.lookAgain(lookAtEnds)
 	}
 	out.Requeue = d.again
 	return out, about, size, waits

@@ -49,10 +49,15 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 			// The uid wakes nobody. It is what runs find their children by, whatever somebody has made
 			// of the name.
 			key, uid := reconcile.ParentOf(obj)
-			if key == "" { // its owner is its parent
-				return effect.WakesKeys(append(ownerKeys(obj, group, each.Kind), uid)...), nil
+			owners := ownerKeys(obj, group, each.Kind)
+			switch {
+			case key == "": // its owner is its parent
+				return effect.WakesKeys(append(owners, uid)...), nil
+			case owners == nil || slices.Contains(owners, key):
+				return effect.WakesKeys(key, uid), nil
 			}
-			return effect.WakesKeys(key, uid), nil
+			// Somebody has had it name another parent: its own one waits for its end, too.
+			return effect.WakesKeys(append(owners, key, uid)...), nil
 		}, fmt.Sprintf("parent, owners %s/%s", group, each.Kind)
 	case w.Wakes == nil:
 		return func(obj map[string]any) (*effect.Wakes, error) {

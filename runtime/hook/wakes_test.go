@@ -133,7 +133,7 @@ func TestWakesByOwner(t *testing.T) {
 	}
 }
 
-// A child is for the parent that it names. One that names none is for its owner of the parent's kind, and for
+// A child is for the parent that it names, and for its owner if that is another one. One that names none is for its owner of the parent's kind, and for
 // nobody without one.
 func TestWakesOfChildren(t *testing.T) {
 	g, _ := compile(t, `
@@ -155,7 +155,7 @@ controller("web", k8s.watch("example.org/v1", "Widget"), lambda ctx, o: [], owns
 		"the name is gone":  {map[string]any{"starling.dev/parent-uid": "1"}, owner, "&{[1 ns/p p]}"},
 		"the owner is gone": {map[string]any{"starling.dev/parent": "ns/p", "starling.dev/parent-uid": "1"}, nil, "&{[1 ns/p]}"},
 		"both are gone":     {map[string]any{"starling.dev/parent-uid": "1"}, nil, "&{[1]}"},
-		"another name":      {map[string]any{"starling.dev/parent": "ns/q", "starling.dev/parent-uid": "1"}, owner, "&{[1 ns/q]}"},
+		"another name":      {map[string]any{"starling.dev/parent": "ns/q", "starling.dev/parent-uid": "1"}, owner, "&{[1 ns/p ns/q p]}"},
 	} {
 		whom, err := call(map[string]any{"metadata": map[string]any{"namespace": "ns", "name": "x", "annotations": c.annotations, "ownerReferences": c.refs}})
 		if got := fmt.Sprint(whom); got != c.want || err != nil {
