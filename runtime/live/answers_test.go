@@ -131,5 +131,9 @@ hook(check, on = [k8s.validate("v1", "Pod", failure_policy = "ignore")])
 		if !strings.Contains(text.String(), `value:2`) {
 			t.Errorf("metrics: %s", text.String())
 		}
+		f.stop() // runs are written down until then
+		if err := <-f.ended; err != nil {
+			t.Error(err)
+		}
 	})
 }
