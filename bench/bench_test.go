@@ -83,6 +83,16 @@ func TestListenAddress(t *testing.T) {
 	}
 }
 
+func TestDesiredTimes(t *testing.T) {
+	took, err := desiredTimes([]byte("goos: linux\nBenchmarkDesired/function-2   100   66123 ns/op  57130 B/op\nBenchmarkDesired/function 5 70.5 ns/op\nBenchmarkDesired/run-2 1 9 ns/op\nPASS\n"))
+	if want := []time.Duration{66123, 70}; err != nil || !cmp.Equal(took, want) {
+		t.Errorf("got %v %v, want %v", took, err, want)
+	}
+	if _, err := desiredTimes([]byte("PASS\n")); err == nil {
+		t.Error("none is no error")
+	}
+}
+
 func TestKernelTime(t *testing.T) {
 	const stat = "4711 (a ) strange (name) S 1 4711 4711 0 -1 4194560 9000 0 0 0 123 45 6 7 20 0 9 0 100 1 2 3"
 	if got, err := kernelTime([]byte(stat)); err != nil || got != 1680*time.Millisecond {

@@ -183,10 +183,12 @@ func measureOwners(ctx context.Context, b *bench) error {
 	if err := x.stop(); err != nil {
 		return err
 	}
-	if err := x.addMemory(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{x.addMemory, x.addRest, b.addDesired} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	return x.addRest(ctx)
+	return nil
 }
 
 // makeAppKind has the API server serve Apps.

@@ -31,7 +31,7 @@ func TestQuick(t *testing.T) {
 		"a global value that one of 30 charts reads", "… releases that were looked at", "… requests for the other modules",
 		"… until the release has its revision",
 		"a controller of 50 parents with 3 children each, first pass", "… one event of a child, runs", "… one parent changed, to its child, p50",
-		"… one child edited by hand, to its repair, p50", "… restart with nothing changed", "… memory per 10000 children",
+		"… one child edited by hand, to its repair, p50", "… restart with nothing changed", "… memory per 10000 children", "desired of examples/application, p50 of 5",
 		"… restart, requests that are no lists", "… at rest for 3 s, requests")
 }
 
