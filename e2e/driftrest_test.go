@@ -44,14 +44,21 @@ func TestRestWithDriftWatches(t *testing.T) {
 			}
 			return nil
 		})
-		renewed, before := f.asked()
-		time.Sleep(long)
-		renewals, now := f.asked()
-		if now != before {
-			t.Errorf("%s: %v requests within %s", when, now-before, long)
-		}
-		if n := renewals - renewed; n == 0 || n > long.Seconds()+1 {
-			t.Errorf("%s: %v renewals of the Lease within %s", when, n, long)
+		for tries := 1; ; tries++ {
+			renewed, before := f.asked()
+			time.Sleep(long)
+			renewals, now := f.asked()
+			if now != before && tries < 3 { // a connection that is held up on a busy machine is opened anew
+				t.Logf("%s: %v requests within %s", when, now-before, long)
+				continue
+			}
+			if now != before {
+				t.Errorf("%s: %v requests within %s", when, now-before, long)
+			}
+			if n := renewals - renewed; n == 0 || n > long.Seconds()+1 {
+				t.Errorf("%s: %v renewals of the Lease within %s", when, n, long)
+			}
+			return
 		}
 	}
 	rests("after an install")
