@@ -12,13 +12,15 @@ export GOFLAGS := -trimpath -buildvcs=false -gcflags=all=-dwarf=false -gcflags=k
 export CGO_ENABLED := 0
 
 # go test gives up after ten minutes, which a slow machine may need for what takes two here.
-TEST     := test -count=1 -timeout=1h
+TEST     := test -count=1 -timeout=40m
 TOOL     := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 30s
 FUZZ     ?=
 SEEDS    ?= 10
 ORDERS   ?= 5000
 FAULTS   ?= 10
+OLDER    ?=
+RUN      ?=
 CHAOS    ?= 3m
 SOAK     ?= 10m
 VULNDB   ?= https://vuln.go.dev
@@ -47,7 +49,7 @@ VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
 .NOTPARALLEL:
-.PHONY: help run smoke test lint lint-devcluster unit examples race random explore e2e faults chaos soak hostile fuzz fuzz-short bench build devcluster image image-check vuln clean
+.PHONY: help pictures site run smoke test lint lint-devcluster unit examples race random explore e2e faults chaos soak versions hostile fuzz fuzz-short bench build devcluster vscode image image-check vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-15s %s\n' "$$t" "$$d"; done
@@ -92,7 +94,7 @@ race: ## every unit test with the race detector
 	CGO_ENABLED=1 go $(TEST) -race $(UNIT)
 
 random: build devcluster ## the random tests over SEEDS times their seeds (default 10), the crash tests SEEDS times
-	SEEDS=$(SEEDS) go $(TEST) ./runtime/engine ./modules/values
+	SEEDS=$(SEEDS) go $(TEST) -timeout=2h ./runtime/engine ./modules/values
 	go test -count=$(SEEDS) -timeout=2h -tags e2e ./e2e -run 'TestKilled'
 
 explore: build ## every test of a module in ORDERS other orders (default 5000), with failing calls and crashes; takes hours
@@ -104,10 +106,10 @@ e2e: build devcluster ## tests on a real control plane
 	go $(TEST) -p 2 -parallel 4 -tags e2e -skip '^TestQuickFar$$' $(ON_CLUSTER)
 
 faults: build devcluster ## FAULTS rounds (default 10) of each fault of networks and API servers, at random; FAULTS_SEED=n, which it prints, has the same lots drawn again
-	FAULTS=$(FAULTS) go $(TEST) -v -parallel 2 -tags e2e ./e2e/faults
+	FAULTS=$(FAULTS) go $(TEST) -v -timeout=3h -parallel 2 -tags e2e ./e2e/faults
 
 chaos: build devcluster ## CHAOS (default 3m) each of somebody who changes the objects of releases, and 200 parents and their children, while Starling is killed
-	DRIFT_CHAOS=$(CHAOS) CONTROLLER_CHAOS=$(CHAOS) go $(TEST) -v -parallel 1 -tags e2e ./e2e -run '^TestChaosOf(Drift|Controllers)$$'
+	DRIFT_CHAOS=$(CHAOS) CONTROLLER_CHAOS=$(CHAOS) go $(TEST) -v -timeout=3h -parallel 1 -tags e2e ./e2e -run '^TestChaosOf(Drift|Controllers)$$'
 
 soak: build devcluster ## SOAK (default 10m) of faults at random on two replicas with fifty modules; FAULTS_SEED as in make faults
 	SOAK=$(SOAK) FAULTS=1 go $(TEST) -v -timeout=26h -tags e2e ./e2e/faults -run '^TestSoak$$'
@@ -120,6 +122,14 @@ fuzz: ## every fuzz target for FUZZTIME (default 30s); FUZZ=name,name picks some
 
 fuzz-short: ## three fuzz targets, 30s each: what people write, and what objects hold
 	@go -C tools run ./fuzz -dir $(CURDIR) -time 30s -only FuzzHookFile,FuzzFilter,FuzzPatches
+
+# Its tests are those of today: one that looks for what the older version does not have yet fails.
+versions: build devcluster ## the tests of e2e/ with two versions that lead in turn, as in a rollout: OLDER=a commit or tag, RUN=a test
+	@test -n "$(OLDER)" || { echo "name the older version: make versions OLDER=<commit or tag>" >&2; exit 1; }
+	@rm -rf bin/older.tree && git worktree prune && git worktree add --detach bin/older.tree $(OLDER)
+	go build -C bin/older.tree -o $(CURDIR)/bin/older '-ldflags=-s -w' ./cmd/starling
+	@git worktree remove --force bin/older.tree
+	STARLING_OLDER=$(CURDIR)/bin/older go $(TEST) -parallel 4 -tags e2e ./e2e -run '$(RUN)'
 
 bench: build devcluster ## speed and memory beside a bare client-go loop
 	@go run ./bench
@@ -145,8 +155,18 @@ bin/devcluster: $(filter-out %_test.go,$(wildcard cmd/devcluster/*.go)) cmd/devc
 	@go -C cmd/devcluster build -v -o $(CURDIR)/$@ '-ldflags=-s -w $(KUBE_LD)' .
 	@touch $@
 
+pictures: ## docs/pictures/*.svg of the texts beside them
+	@go -C tools run ./pictures -dir $(CURDIR)
+
 vuln: ## known vulnerabilities in what Starling calls; needs VULNDB, by default on the network
 	@$(TOOL) govulncheck -db "$(VULNDB)" ./... || { code=$$?; test $$code = 3 || echo "make vuln: not finished, see above; it needs the vulnerability database at $(VULNDB): without network set VULNDB to a mirror or to file:///DIR with a copy" >&2; exit $$code; }
 
 clean: ## remove what was built here
 	rm -rf bin .cache
+
+vscode: ## bin/starling.vsix, the extension for VS Code; needs Node 20 and npm
+	@mkdir -p bin
+	@cd editors/vscode && { test -d node_modules || npm ci --no-audit --no-fund; } && npm run --silent package
+
+site: ## docs/ as a static site with search, in bin/site; needs Node 20 and npm
+	@cd tools/site && { test -d node_modules || npm ci --no-audit --no-fund; } && SITE=$(CURDIR)/bin/site npm run --silent build

@@ -22,13 +22,13 @@ var layers = []struct {
 	within bool
 }{
 	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/cluster", "e2e/faults", "e2e/hostile", "e2e/proxy"}, true},
-	{"the loop of authors", []string{"runtime/dev"}, false},
+	{"what people have running", []string{"runtime/dev", "lsp", "tui"}, false},
 	{"what commands do without a cluster", []string{"modules/fetch", "modules/format", "modules/scaffold", "modules/check", "modules/migrate", "modules/rbac"}, false},
 	{"tests and sessions", []string{"runtime/testrunner", "runtime/repl"}, false},
 	{"plans", []string{"runtime/plan"}, false},
 	{"drivers", []string{"runtime/live", "runtime/sim"}, false},
 	{"what drivers share", []string{"runtime/executor"}, false},
-	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/drift", "runtime/sim/apitest", "runtime/admin", "runtime/webhook", "runtime/httpclient", "runtime/httpserver", "runtime/httplimit", "runtime/inputs", "runtime/logs", "runtime/metrics", "runtime/modules", "runtime/record", "runtime/reload", "runtime/tlsfiles", "runtime/tracing", "runtime/sim/store", "runtime/sim/rest", "runtime/sim/workloads", "modules/release"}, true},
+	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/drift", "runtime/sim/apitest", "runtime/admin", "runtime/webhook", "runtime/httpclient", "runtime/httpserver", "runtime/httplimit", "runtime/inputs", "runtime/logs", "runtime/metrics", "runtime/modules", "runtime/record", "runtime/reload", "runtime/replicas", "runtime/tlsfiles", "runtime/tracing", "runtime/sim/store", "runtime/sim/rest", "runtime/sim/workloads", "modules/release"}, true},
 	{"engine", []string{"runtime/engine"}, false},
 	{"machines of the engine", []string{"runtime/engine/adoption", "runtime/engine/agenda", "runtime/engine/causes", "runtime/engine/finalizers", "runtime/engine/layers", "runtime/engine/lookups", "runtime/engine/persist", "runtime/engine/releases", "runtime/engine/repairs", "runtime/engine/sets", "runtime/engine/standings", "runtime/engine/subjects", "runtime/engine/timers", "runtime/engine/userconfig", "runtime/engine/verdicts", "runtime/engine/watches"}, false},
 	{"what the engine decides with", []string{"runtime/lane", "runtime/hook", "runtime/generation"}, true},
@@ -36,7 +36,7 @@ var layers = []struct {
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
 	{"children of parents", []string{"runtime/reconcile"}, false},
-	{"leaves", []string{"runtime/bounded", "runtime/effect", "runtime/kstatus", "runtime/object", "runtime/schedule", "modules/migrate/jq", "modules/release/owned", "stdlib"}, false},
+	{"leaves", []string{"examples/recipes", "runtime/bounded", "runtime/effect", "runtime/kstatus", "runtime/object", "runtime/schedule", "modules/migrate/jq", "modules/release/owned", "stdlib", "lsp/text"}, false},
 	{"words of messages", []string{"runtime/message"}, false},
 }
 

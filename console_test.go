@@ -25,8 +25,8 @@ var starlingBinary = sync.OnceValues(func() (string, error) {
 	return dir, build.Run()
 })
 
-// pages with sessions, each run from its top in an empty folder.
-var sessions = []string{"docs/first-hour.md"}
+// pages with sessions, each run from its top in a folder with the examples alone.
+var sessions = []string{"docs/first-hour.md", "docs/explain.md"}
 
 var (
 	// A block between fences: a file, named in the line above, or a session.
@@ -56,6 +56,9 @@ func TestSessions(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir, home := t.TempDir(), t.TempDir()
+			if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("examples")); err != nil {
+				t.Fatal(err)
+			}
 			got := sessionBlock.ReplaceAllStringFunc(string(text), func(block string) string {
 				m := sessionBlock.FindStringSubmatch(block)
 				file, language, body := m[1], m[2], m[3]

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/examples/recipes"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/stdlib"
@@ -25,13 +27,18 @@ import (
 var update = flag.Bool("update", false, "write the pages that are made from the code")
 
 // docs/reference.md is made from the declaration table, docs/std.md from the doc
-// strings of the library.
+// strings of the library, docs/recipes.md from examples/recipes, the end of docs/ctx.md from the table of ctx.
 func TestReferenceIsUpToDate(t *testing.T) {
 	for page, write := range map[string]func(io.Writer) error{
 		"docs/reference.md": builtins.WriteReference,
 		"docs/std.md":       stdlib.WriteReference,
+		"docs/recipes.md":   recipes.WriteReference,
+		"docs/ctx.md":       builtins.WriteCtx,
 	} {
 		var want bytes.Buffer
+		if head, _, made := strings.Cut(read(t, page), madeBelow); made {
+			want.WriteString(head + madeBelow)
+		}
 		if err := write(&want); err != nil {
 			t.Fatal(err)
 		}
@@ -47,23 +54,18 @@ func TestReferenceIsUpToDate(t *testing.T) {
 	}
 }
 
+// madeBelow stands in a page that is written by hand down to here.
+const madeBelow = "<!-- All below is made from the code by: go test . -run Reference -update -->\n"
+
 type block struct{ file, language, text string }
 
-var fence = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```")
+var fence = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```")
 
 // blocks returns the code of all pages that people read.
 func blocks(t *testing.T) []block {
 	t.Helper()
-	var files []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*/README.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, found...)
-	}
 	var out []block
-	for _, file := range files {
+	for _, file := range pages(t) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -85,6 +87,9 @@ func TestStarlarkInDocsLoads(t *testing.T) {
 	for _, b := range blocks(t) {
 		if b.language != "python" && b.language != "starlark" {
 			continue
+		}
+		if b.file == "docs/recipes.md" {
+			continue // made from modules, which load and have tests
 		}
 		n++
 		path := "docs/hooks/page.star"
@@ -121,9 +126,11 @@ func TestYAMLInDocsParses(t *testing.T) {
 		if b.language != "yaml" {
 			continue
 		}
-		var v any
-		if err := yaml.UnmarshalStrict([]byte(b.text), &v); err != nil {
-			t.Errorf("%s: %v\n%s", b.file, err, b.text)
+		for _, document := range strings.Split(b.text, "\n---\n") {
+			var v any
+			if err := yaml.UnmarshalStrict([]byte(document), &v); err != nil {
+				t.Errorf("%s: %v\n%s", b.file, err, document)
+			}
 		}
 	}
 }
@@ -191,7 +198,7 @@ func TestCommandsInDocsExist(t *testing.T) {
 func checkFlags(t *testing.T, program string, help map[string]string, words []string, fail func(string)) {
 	t.Helper()
 	command := words[0]
-	if (command == "get" || command == "explain") && len(words) > 1 {
+	if slices.Contains([]string{"get", "explain", "describe", "new"}, command) && len(words) > 1 && !strings.HasPrefix(words[1], "-") {
 		command += " " + words[1]
 	}
 	if help[command] == "" {
@@ -213,16 +220,8 @@ func checkFlags(t *testing.T, program string, help map[string]string, words []st
 // Each test that a page names as proof is there.
 func TestProofsInDocsExist(t *testing.T) {
 	tests := namesOfTests(t)
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile("`(Test\\w+)(/\\w+)?`").FindAllStringSubmatch(string(text), -1) {
+	for _, page := range glob(t, "docs/*.md", "docs/decisions/*.md") {
+		for _, m := range nameOfTest.FindAllStringSubmatch(read(t, page), -1) {
 			if !tests[m[1]] {
 				t.Errorf("%s names %s, which is no test", page, m[1])
 			}
@@ -233,59 +232,35 @@ func TestProofsInDocsExist(t *testing.T) {
 	}
 }
 
-// No feature of shell-operator is without our way, and a test.
-func TestEachRowOfHooksHasAProof(t *testing.T) {
-	text, err := os.ReadFile("docs/hooks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := 0
-	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || cells[0] == " shell-operator" {
-			continue
-		}
-		rows++
-		if len(cells) != 3 || strings.TrimSpace(cells[1]) == "" || !strings.Contains(cells[2], "`Test") {
-			t.Errorf("%q: want a feature, our way and the tests that prove it", line)
-		}
-	}
-	if rows < 40 {
-		t.Errorf("there are %d rows", rows)
-	}
-}
-
-// Each feature of other projects has tests of our way, or says what is not yet there, or why it will
-// not be.
+// Each feature of other projects has our way and its tests, or says what is not yet there, or why it will not be.
 func TestEachRowOfFromPagesHasAProofOrAReason(t *testing.T) {
-	reason := regexp.MustCompile("^not yet(:? .+)?$|^not, because .+|`Test")
+	reason := regexp.MustCompile("^not yet(:? .+)?$|^not, because .+")
 	for page, want := range map[string]struct{ rows, notYet int }{ // at least, at most
+		"docs/hooks.md":               {40, 0},
 		"docs/from-addon-operator.md": {210, 0}, "docs/from-metacontroller.md": {40, 5}, "docs/from-kro.md": {40, 6},
 	} {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows, notYet, head := 0, 0, ""
-		for line := range strings.Lines(string(text)) {
-			line = strings.TrimSpace(line)
-			switch before := head; {
-			case !strings.HasPrefix(line, "|"):
-				head = ""
-				continue
-			case before == "":
-				head = line
-				continue
+		promises := proofs(t)[page]
+		rows, notYet, head := 0, 0, []string(nil)
+		for line := range strings.Lines(read(t, page)) {
+			cells := cellsOf(line)
+			switch {
 			case strings.HasPrefix(line, "|---"):
+				continue
+			case len(cells) == 0:
+				head = nil
+				continue
+			case head == nil:
+				head = cells
 				continue
 			}
 			rows++
-			cells := strings.Split(strings.Trim(strings.ReplaceAll(line, `\|`, "/"), "|"), "|") // \| is a character of a cell
-			if len(cells) != 3 || strings.TrimSpace(cells[0]) == "" || !reason.MatchString(strings.TrimSpace(cells[2])) {
-				t.Errorf("%s: %q: want a feature, our way, and the tests that prove it, \"not yet\" or \"not, because …\"", page, line)
-			} else if strings.Contains(cells[2], "`Test") && strings.TrimSpace(cells[1]) == "" {
+			why := strings.Join(cells[2:], " ")
+			proven := promises[cells[0]] != ""
+			if len(cells) != len(head) || cells[0] == "" || !proven && !reason.MatchString(why) {
+				t.Errorf("%s: %q: want a feature, our way, and its tests in docs/proofs.md, or \"not yet\" or \"not, because …\" in a third column", page, line)
+			} else if proven && cells[1] == "" {
 				t.Errorf("%s: %q: tests, and no word on our way", page, line)
-			} else if strings.HasPrefix(cells[2], " not yet") {
+			} else if strings.HasPrefix(why, "not yet") {
 				notYet++
 			}
 		}
@@ -298,11 +273,12 @@ func TestEachRowOfFromPagesHasAProofOrAReason(t *testing.T) {
 // Each feature that a user of shell-operator or addon-operator may miss has its row in one of the two pages, with
 // tests or a reason: the first cell is what testdata/features.txt says, or no other one holds these words.
 func TestEachFeatureHasARow(t *testing.T) {
-	answers := map[string]string{} // by first cell
+	answered := map[string]bool{} // by first cell
 	for _, page := range []string{"docs/hooks.md", "docs/from-addon-operator.md"} {
+		promises := proofs(t)[page]
 		for line := range strings.Lines(read(t, page)) {
-			if cells := strings.Split(strings.ReplaceAll(line, `\|`, "/"), "|"); len(cells) == 5 && !strings.HasPrefix(line, "|---") {
-				answers[strings.TrimSpace(cells[1])] = strings.TrimSpace(cells[3])
+			if cells := cellsOf(line); len(cells) > 1 {
+				answered[cells[0]] = promises[cells[0]] != "" || len(cells) == 3 && strings.HasPrefix(cells[2], "not, because ")
 			}
 		}
 	}
@@ -318,18 +294,19 @@ func TestEachFeatureHasARow(t *testing.T) {
 			t.Errorf("testdata/features.txt: %q: want a part, a feature and words of its row, with tabs between them", line)
 			continue
 		}
+		words := strings.ReplaceAll(cells[2], "/", "|")
 		var rows []string
-		for first := range answers {
-			if strings.Contains(first, cells[2]) {
+		for first := range answered {
+			if strings.Contains(first, cells[2]) || strings.Contains(first, words) {
 				rows = append(rows, first)
 			}
 		}
-		if answers[cells[2]] != "" {
+		if _, is := answered[cells[2]]; is {
 			rows = []string{cells[2]}
 		}
 		if len(rows) != 1 {
 			t.Errorf("%s %s: the feature of one row of docs/hooks.md and docs/from-addon-operator.md has to hold %q, of these do: %q", cells[0], cells[1], cells[2], rows)
-		} else if answer := answers[rows[0]]; !strings.Contains(answer, "`Test") && !strings.HasPrefix(answer, "not, because ") {
+		} else if !answered[rows[0]] {
 			t.Errorf("%s %s: the row %q has neither tests nor a reason", cells[0], cells[1], rows[0])
 		}
 	}
@@ -338,24 +315,21 @@ func TestEachFeatureHasARow(t *testing.T) {
 	}
 }
 
-// Each complaint about other frameworks names where it was made, and the tests that show how it is here.
+// Each complaint about other frameworks names where it was made, how it is here, and has tests.
 func TestEachComplaintHasAProof(t *testing.T) {
-	text, err := os.ReadFile("docs/controllers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "\n## Complaints about other frameworks\n")
+	promises := proofs(t)["docs/controllers.md"]
+	_, section, _ := strings.Cut(read(t, "docs/controllers.md"), "\n## Complaints about other frameworks\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	issue, rows := regexp.MustCompile(`#\d+`), map[string]int{}
 	for line := range strings.Lines(section) {
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| framework ") {
+		cells := cellsOf(line)
+		if len(cells) == 0 || cells[0] == "framework" {
 			continue
 		}
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
-		if len(cells) != 4 || !issue.MatchString(cells[1]) || strings.TrimSpace(cells[2]) == "" || !strings.Contains(cells[3], "`Test") {
-			t.Errorf("%q: want a framework, a complaint with its issues, how it is here, and tests", line)
+		if len(cells) != 3 || !issue.MatchString(cells[1]) || cells[2] == "" || promises[cells[1]] == "" {
+			t.Errorf("%q: want a framework, a complaint with its issues, how it is here, and tests in docs/proofs.md", line)
 		}
-		rows[strings.TrimSpace(cells[0])]++
+		rows[cells[0]]++
 	}
 	for framework, want := range map[string]int{"metacontroller": 4, "kro": 3, "kopf": 1, "Kyverno generate": 2, "operator-sdk": 1} {
 		if rows[framework] < want {

@@ -101,7 +101,7 @@ type prose struct {
 // pages are what people read outside of the code.
 func pages(t *testing.T) []string {
 	t.Helper()
-	return glob(t, "*.md", "docs/*.md", "docs/*/*.md", "examples/*/README.md", "e2e/*/README.md")
+	return glob(t, "*.md", "docs/*.md", "docs/*/*.md", "examples/*/README.md", "e2e/*/README.md", "editors/*/README.md")
 }
 
 func glob(t *testing.T, patterns ...string) []string {
@@ -334,7 +334,7 @@ func files(t *testing.T, endings ...string) []string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "bin" || d.Name() != "." && strings.HasPrefix(d.Name(), ".")):
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "bin" || d.Name() == "node_modules" || d.Name() != "." && strings.HasPrefix(d.Name(), ".")):
 			return fs.SkipDir
 		case !d.IsDir() && slices.Contains(endings, filepath.Ext(path)):
 			out = append(out, path)

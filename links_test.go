@@ -38,6 +38,16 @@ func TestLinksInDocs(t *testing.T) {
 	}
 }
 
+// docs/README.md finds a page by its task: it names each page as a whole, for make site makes its sidebar of these links.
+func TestIndexNamesEachPage(t *testing.T) {
+	index := read(t, "docs/README.md")
+	for _, page := range glob(t, "docs/*.md") {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(index, "]("+name+")") {
+			t.Errorf("docs/README.md does not name %s; add the task that it is for", page)
+		}
+	}
+}
+
 // anchors are the names that a page's headings have in links.
 func anchors(text string) (out []string) {
 	for _, heading := range headings.FindAllStringSubmatch(text, -1) {

@@ -8,7 +8,6 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/message"
 )
 
 // call is one call of a builtin, its arguments checked and in place.
@@ -163,7 +162,7 @@ func (c *call) bind(args starlark.Tuple, kwargs []starlark.Tuple) error {
 		i := paramIndex(params, name)
 		if i < 0 {
 			if starstar < 0 {
-				return unexpected(params, name)
+				return unexpected(c.spec.Name, params, name)
 			}
 			c.kwargs = append(c.kwargs, kv)
 			continue
@@ -183,6 +182,11 @@ func (c *call) bind(args starlark.Tuple, kwargs []starlark.Tuple) error {
 		case c.args[i] != nil:
 			if err := p.Type.check(c.args[i]); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+			if text, _ := starlark.AsString(c.args[i]); p.Type == TypePath {
+				if hint := PathHint(c.spec.Name, text); hint != "" {
+					return fmt.Errorf("%s: %s", p.Name, hint)
+				}
 			}
 		}
 	}
@@ -208,7 +212,7 @@ func tooMany(params []Param, most, got int) error {
 }
 
 // unexpected names the parameter that may have been meant, out of all of them.
-func unexpected(params []Param, name string) error {
+func unexpected(builtin string, params []Param, name string) error {
 	names := make([]string, 0, len(params))
 	for _, p := range params {
 		if !strings.HasPrefix(p.Name, "*") {
@@ -216,8 +220,8 @@ func unexpected(params []Param, name string) error {
 		}
 	}
 	hint := ""
-	if near := message.Nearest(name, names); near != "" {
-		hint = " (did you mean " + near + "?)"
+	if meant := ParamHint(builtin, name, names); meant != "" {
+		hint = " (" + meant + ")"
 	} else if len(names) > 0 {
 		hint = "; it takes " + strings.Join(names, ", ")
 	} else {

@@ -76,9 +76,6 @@ type Event struct {
 	Request *Request
 }
 
-// CtxFields are the names of all that a hook finds in its ctx.
-func CtxFields() []string { return NewCtx(CtxOptions{}).(*ctxValue).AttrNames() }
-
 // NewCtx returns the value that a hook is called with. It is frozen.
 func NewCtx(o CtxOptions) starlark.Value {
 	events := make([]starlark.Value, len(o.Events))

@@ -2,27 +2,121 @@ package builtins
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
-// ctxDocs say what a hook finds in its ctx, by name.
-var ctxDocs = [...]struct{ name, typ, doc string }{
-	{"attempt", "int", "The number of this try, from 1: a run that fails is tried again."},
-	{"events", "list", "The reasons for the run, in order; hints, as one run may stand for many events, and one event may come twice. Each has .type and .binding. .type is startup, schedule, sync, added, modified, deleted, requeue, helm, delete or all; added, modified and deleted have .namespace, .name and .result, too, and .object where the watch has keep=\"object\" or \"both\"; modified has .old, with old=True what .result was before, else None."},
-	{"key", "string or None", "With for_each, \"namespace/name\" (or \"name\") of the object that the run is about."},
-	{"module", "struct", "The module: .name, .namespace and .release."},
-	{"now", "time", "The time of the run, as time.now()."},
-	{"object", "any", "With for_each, the result of the filter for the object that the run is about, or with keep=\"object\" the object itself; else None."},
-	{"request", "struct or None", "The request that the run answers: see k8s.validate, k8s.mutate and http.receive. None in any other run."},
-	{"snapshots", "dict", "By the name of each watch, the list of all its results, sorted by namespace and name."},
-	{"state", "", "The memory of the hook: ctx.state.get, ctx.state.set and ctx.state.remove."},
-	{"synced", "dict", "By the name of each watch, whether the API server serves its kind; if not, the snapshot is empty."},
+// WriteCtx writes the tables of docs/ctx.md: the functions that Starling calls, and all fields of ctx.
+func WriteCtx(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("\n## Functions that Starling calls\n\n| given as | called with | when | returns |\n|---|---|---|---|\n")
+	for _, c := range Callbacks() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, cell(strings.Join(c.Args, ", ")), cell(c.Doc), cell(c.Answer))
+	}
+	hooks := slices.DeleteFunc(CtxFields(), func(f CtxField) bool { return !f.hooks() })
+	request := func(f CtxField) bool { return strings.HasPrefix(f.Path, "ctx.request.") }
+	writeFields(&b, "Of each hook", slices.DeleteFunc(slices.Clone(hooks), request))
+	writeFields(&b, "`ctx.request` of `k8s.validate` and `k8s.mutate`", within(hooks, "ctx.request.", onValidate))
+	writeFields(&b, "`ctx.request` of `http.receive`", within(hooks, "ctx.request.", onReceive))
+	writeFields(&b, "Of the functions of a controller", slices.DeleteFunc(CtxFields(), func(f CtxField) bool { return f.hooks() }))
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
-// writeCtx writes the part of the reference about ctx.
-func writeCtx(b *strings.Builder) {
-	b.WriteString("\n## `ctx`\n\n" + lines("The argument of a hook. All of it is frozen, and it has nothing else. In a test, t.runs shows what runs did.") + "\n\n| field | type | |\n|---|---|---|\n")
-	for _, f := range ctxDocs {
-		fmt.Fprintf(b, "| `ctx.%s` | %s | %s |\n", f.name, cell(f.typ), cell(f.doc))
+// within are the fields below a path that one callback has.
+func within(fields []CtxField, path, callback string) []CtxField {
+	return slices.DeleteFunc(slices.Clone(fields), func(f CtxField) bool {
+		return !strings.HasPrefix(f.Path, path) || !slices.Contains(f.In, callback)
+	})
+}
+
+// writeFields writes a table of fields.
+func writeFields(b *strings.Builder, title string, fields []CtxField) {
+	b.WriteString("\n## " + title + "\n\n| field | type | | example |\n|---|---|---|---|\n")
+	for _, f := range fields {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", f.Path, cell(f.Type), cell(f.Doc), codeOf(f.Example))
 	}
+}
+
+// codeOf is an example as a cell of a table.
+func codeOf(example string) string {
+	if example == "" {
+		return ""
+	}
+	return "`" + cell(example) + "`"
+}
+
+// hooks says whether it is a field of the ctx of a hook.
+func (f *CtxField) hooks() bool { return CallbackOf(f.In[0]).Hook() }
+
+// where says in which ctx the field is.
+func (f *CtxField) where() string {
+	var all []string
+	for _, c := range Callbacks() {
+		if c.Ctx() && c.Hook() == f.hooks() {
+			all = append(all, c.Name)
+		}
+	}
+	switch {
+	case slices.Equal(all, f.In) && f.hooks():
+		return "In every hook."
+	case slices.Equal(all, f.In):
+		return "In the functions of a controller."
+	}
+	return "In " + strings.Join(f.In, ", ") + "."
+}
+
+// ctxHelp tells about ctx, or a field of it. "ctx.events.type" is "ctx.events[].type".
+func ctxHelp(name string) (string, bool) {
+	if name == "ctx" {
+		return ctxOverview(), true
+	}
+	var parts []string
+	seen := ""
+	for _, f := range CtxFields() {
+		if plainPath(f.Path) != plainPath(name) || f.Path+f.Doc == seen {
+			continue
+		}
+		seen = f.Path + f.Doc
+		text := f.Path + ": " + f.Type + "\n\n" + message.Paragraph(f.Doc+" "+f.where())
+		if f.Example != "" {
+			text += "\nFor example " + f.Example
+		}
+		var rows [][2]string
+		for _, below := range CtxFieldsOf(f.In[0]) {
+			if _, is := strings.CutPrefix(plainPath(below.Path), plainPath(f.Path)+"."); is {
+				rows = append(rows, [2]string{below.Path, below.Type + ": " + FirstSentence(below.Doc)})
+			}
+		}
+		if name == "ctx.request" {
+			rows = append(rows, [2]string{"", ""})
+			for _, below := range within(CtxFieldsOf(onReceive), "ctx.request.", onReceive) {
+				rows = append(rows, [2]string{below.Path, below.Type + ": " + FirstSentence(below.Doc)})
+			}
+		}
+		if len(rows) > 0 {
+			text += "\n\n" + message.Rows(rows)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "\n\n"), len(parts) > 0
+}
+
+// plainPath is a path without what says that it is one of a list.
+func plainPath(path string) string { return strings.ReplaceAll(path, "[]", "") }
+
+func ctxOverview() string {
+	rows := func(fields []CtxField) string {
+		var out [][2]string
+		for _, f := range fields {
+			out = append(out, [2]string{f.Path, f.Type + ": " + FirstSentence(f.Doc)})
+		}
+		return message.Rows(out)
+	}
+	return "ctx is what a hook is called with. It has\n\n" + rows(CtxMembers("", "ctx")) +
+		"\n\nThe ctx of a controller's functions has\n\n" + rows(CtxMembers("controller(desired)", "ctx")) +
+		"\n\nhelp(\"ctx.events\") tells more about one field."
 }

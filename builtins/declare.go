@@ -317,6 +317,9 @@ func checkName(name string) error {
 // kinds that are not served show when the cluster is asked.
 func checkKind(apiVersion, kind string) error {
 	gv, err := schema.ParseGroupVersion(apiVersion)
+	if hint, ok := IsKind(apiVersion); ok {
+		return fmt.Errorf("api_version: %q is none; %s", clip(apiVersion), hint)
+	}
 	if err != nil || gv.Version == "" {
 		return fmt.Errorf(`api_version: %q is none; write "v1" or "apps/v1"`, clip(apiVersion))
 	}
@@ -324,7 +327,7 @@ func checkKind(apiVersion, kind string) error {
 		return fmt.Errorf(`kind: %q is none; write it as in manifests, "ConfigMap"`, clip(kind))
 	}
 	if (!strings.Contains(gv.Group, ".") || strings.HasSuffix(gv.Group, ".k8s.io")) && (kind[0] < 'A' || kind[0] > 'Z') {
-		return fmt.Errorf(`kind: %q begins with a small letter; write it as in manifests, "ConfigMap"`, clip(kind))
+		return fmt.Errorf(`kind: %q begins with a small letter; write it as in manifests, %q`, clip(kind), kindExample(kind))
 	}
 	return nil
 }

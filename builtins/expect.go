@@ -51,7 +51,7 @@ func expectSpecs(got starlark.Value) []Spec {
 	}
 	y := Param{Name: "y", Type: TypeAny, Doc: "The wanted value."}
 	return []Spec{
-		spec("equals", "Of t.expect(x): x is as deep and as wide as y. Objects and dicts are compared by what they hold.",
+		spec("equals", "Of t.expect(x): x equals y, compared deeply. An object equals a dict that holds the same.",
 			func(c *call) error { return equals(got, c.arg("y")) }, y),
 		spec("contains", "Of t.expect(x): x, a list, has an element that equals y; a text, y as a part; a dict or an object, all that the dict y has.",
 			func(c *call) error { return containsValue(got, c.arg("y")) }, y),

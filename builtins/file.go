@@ -13,7 +13,7 @@ import (
 func fileSpecs() []Spec {
 	return []Spec{
 		{Name: "module.file", Phases: PhaseLoad, call: callFile, Returns: "the text, or its bytes",
-			Doc:    "Reads a file of the module that the loading file belongs to, of at most 1 MiB. A change of it is one of the hooks of the file that reads it. There are no files of other modules, nor outside of the tree.",
+			Doc:    "Reads a file of the module that the loading file belongs to, of at most 1 MiB. When it changes, the file that reads it is loaded anew, with its hooks. Files of other modules, and those outside of the tree, cannot be read.",
 			Params: []Param{{Name: "path", Type: TypeString, Doc: "Path below the folder of the module: \"templates/a.txt\"."}, asBytes}},
 		{Name: "module.files", Phases: PhaseLoad, call: callFiles, Returns: "a dict of the texts, or bytes, by their paths, in their order; empty when there is no such file",
 			Doc:    "Reads the files of the module that a pattern names, as module.file does: at most 1,000, and 8 MiB.",

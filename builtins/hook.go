@@ -155,7 +155,7 @@ func (c *call) unusedOptions(h *HookDecl) error {
 func (c *call) bindings() ([]Binding, error) {
 	list, ok := c.arg("on").(starlark.Indexable)
 	if !ok {
-		return nil, errors.New("it is missing, so nothing would trigger the hook")
+		return nil, errors.New("it is missing, so nothing would trigger the hook; write on = [" + someBindings + "]")
 	}
 	return bindingsOf(list)
 }
@@ -168,7 +168,7 @@ func (c *call) hookFunction(h *HookDecl) error {
 	case !given && converts:
 		return nil
 	case !given:
-		return errors.New("it is missing; give the function that the hook calls")
+		return errors.New("it is missing; give the function that the hook calls, by its name and without brackets")
 	case converts:
 		return errors.New("nothing would call it, k8s.convert has its own functions; leave it out: hook(on = [k8s.convert(…)])")
 	}
@@ -233,7 +233,11 @@ func takes(fn starlark.Callable, n int, params string) error {
 		}
 	}
 	if required > n || positional < n && !f.HasVarargs() {
-		return fmt.Errorf("%s takes %d arguments; it must take %s", f.Name(), required, params)
+		hint := ""
+		if f.Name() != "lambda" {
+			hint = fmt.Sprintf(": def %s(%s):", f.Name(), strings.NewReplacer(" and ", ", ", "the object", "o", "the ", "").Replace(names))
+		}
+		return fmt.Errorf("%s takes %d arguments; it must take %s%s", f.Name(), required, params, hint)
 	}
 	return nil
 }
@@ -241,7 +245,7 @@ func takes(fn starlark.Callable, n int, params string) error {
 // bindingsOf reads on=, and names what has no name.
 func bindingsOf(list starlark.Indexable) ([]Binding, error) {
 	if list.Len() == 0 {
-		return nil, errors.New("the list is empty, so nothing would trigger the hook")
+		return nil, errors.New("the list is empty, so nothing would trigger the hook; write [" + someBindings + "]")
 	}
 	var out []Binding
 	taken := map[string]bool{}
@@ -273,6 +277,9 @@ func bindingsOf(list starlark.Indexable) ([]Binding, error) {
 	return out, nil
 }
 
+// someBindings shows how triggers are written.
+const someBindings = `startup(), schedule("*/5 * * * *") or k8s.watch("v1", "Pod")`
+
 // triggers is false for a watch that is there for its snapshot alone.
 func (b Binding) triggers() bool {
 	return b.Watch == nil || !b.Watch.Quiet || b.Watch.Events == nil || len(b.Watch.Events) > 0
@@ -292,9 +299,9 @@ func bindingOf(v starlark.Value) (Binding, error) {
 			string(StageBeforeAll), string(StageAfterAll):
 			return Binding{Stage: &StageBinding{Stage: Stage(v.Name())}}, nil
 		}
-		return Binding{}, fmt.Errorf("got %s, want a binding, such as k8s.watch(…)", v.Name())
+		return Binding{}, fmt.Errorf("got %s, want a binding, such as "+someBindings, v.Name())
 	}
-	return Binding{}, fmt.Errorf("got %s, want a binding, such as k8s.watch(…)", v.Type())
+	return Binding{}, fmt.Errorf("got %s, want a binding, such as "+someBindings, v.Type())
 }
 
 func (b *Binding) defaultName() string {

@@ -149,9 +149,14 @@ type Question struct {
 	Cleanup bool
 }
 
+// Ctx is what the functions that a controller is asked by find in their ctx.
+func (q Question) Ctx() starlark.Value {
+	return NewDesiredCtx(q.Key, q.Parent, q.Children, q.Lookups)
+}
+
 // args are those of the functions that a controller is asked by.
 func (q Question) args() starlark.Tuple {
-	return starlark.Tuple{NewDesiredCtx(q.Key, q.Parent, q.Children, q.Lookups), q.Parent}
+	return starlark.Tuple{q.Ctx(), q.Parent}
 }
 
 // Decided is what has become of one parent.
@@ -187,7 +192,7 @@ func (q Question) Decide(fn starlark.Callable, out *Decided) starlark.Callable {
 				out.Hold = out.Hold && !out.Cleaned
 			}
 			if err != nil || out.Hold {
-				return starlark.None, atFunction(fn, err)
+				return starlark.None, err
 			}
 		}
 		children, err := q.Look(&out.Desired, q.Children)
@@ -215,18 +220,10 @@ func (q Question) Status(fn starlark.Callable, out *map[string]any) starlark.Cal
 		case !is:
 			err = fmt.Errorf("status returned %s; it must return a dict", v.Type())
 		case fields["conditions"] != nil || fields["observedGeneration"] != nil:
-			err = errors.New("status returned conditions or observedGeneration, which Starling writes; leave them out")
+			err = errors.New("status returned conditions or observedGeneration, which Starling writes: leave them out; a hook sets a condition of yours, with k8s.status")
 		default:
 			*out = fields
 		}
-		return starlark.None, atFunction(fn, err)
+		return starlark.None, err
 	})
-}
-
-// atFunction says where the function stands whose answer is wrong.
-func atFunction(fn starlark.Callable, err error) error {
-	if f, is := fn.(*starlark.Function); is && err != nil {
-		return fmt.Errorf("%s: %w", f.Position(), err)
-	}
-	return err
 }

@@ -20,7 +20,7 @@ var (
 )
 
 func metricsSpecs() []Spec {
-	name := Param{Name: "name", Type: TypeString, Doc: "Name as Prometheus takes it; it stays as written. Names that begin with starling_, go_ or process_ are ours."}
+	name := Param{Name: "name", Type: TypeString, Doc: "Name as Prometheus takes it; it stays as written. Names that begin with starling_, go_ or process_ are refused."}
 	labels := Param{Name: "labels", Type: TypeDict, Default: "{}", Doc: "Labels, text to text. module and hook are added."}
 	group := Param{Name: "group", Type: TypeString, Default: "None", Doc: "A name for metrics.expire, of this hook's own."}
 	spec := func(kind effect.MetricKind, doc, value string, more ...Param) Spec {

@@ -17,7 +17,7 @@ import (
 // refParam is the parameter of a builtin that writes to one object. It comes first.
 func refParam(builtin, noNamespace string) Param {
 	return Param{Name: "ref", Type: TypeRef, Doc: "The object, or a dict with apiVersion, kind, name and namespace (these two may be under metadata), or, written out, " +
-		builtin + "(\"v1\", \"ConfigMap\", name, namespace), after which all else goes by keyword. A namespace that is not given is " + noNamespace + "."}
+		builtin + "(\"v1\", \"Pod\", name, namespace), after which all else goes by keyword. A namespace that is not given is " + noNamespace + "."}
 }
 
 // ofModule is the namespace of objects that name none.
@@ -171,7 +171,7 @@ func identity(obj map[string]any) (effect.Ref, error) {
 	var ref effect.Ref
 	metadata, ok := obj["metadata"].(map[string]any)
 	if !ok {
-		return ref, errors.New("metadata is missing or no dict")
+		return ref, errors.New(`metadata is missing or no dict; write "metadata": {"name": "a"}`)
 	}
 	if name, _ := metadata["name"].(string); name == "" && metadata["generateName"] != nil {
 		return ref, errors.New("metadata.generateName makes another object on each run; give metadata.name, or generate_name= to k8s.create")
@@ -192,6 +192,12 @@ func identity(obj map[string]any) (effect.Ref, error) {
 		if v == nil {
 			if f.optional {
 				continue
+			}
+			if f.key == "apiVersion" {
+				kind, _ := obj["kind"].(string)
+				if version, _ := kindNamed(kind); version != "" {
+					return ref, fmt.Errorf(`apiVersion is missing; write "apiVersion": %q`, version)
+				}
 			}
 			return ref, fmt.Errorf("%s is missing", f.path)
 		}

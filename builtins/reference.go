@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// WriteReference writes the reference of all builtins as Markdown, in the order of
-// [Table].
+// WriteReference writes the reference of all builtins as Markdown, in groups, those of
+// every day first.
 func WriteReference(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# Reference of the builtins
@@ -30,34 +30,53 @@ Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test . -run
 - any: everywhere
 
 *Effect* is ` + "`none`" + ` (pure, or declares), ` + "`read`" + ` (its result may change) or ` + "`write`" + ` (recorded, and carried out once the
-run has succeeded).
+run has succeeded; log lines, and all in a test, at once).
 Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 `)
-	writeCtx(&b)
-	for _, s := range Table() {
-		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n", s.Signature(), lines(s.Doc))
-		about := fmt.Sprintf("Phases: %s. Effect: %s.", s.Phases, s.Effect)
-		if s.Returns != "" {
-			about += " Returns " + s.Returns + "."
+	b.WriteString("\n" + lines("[ctx.md](ctx.md), or starling docs ctx, has all fields of ctx, which hooks and the functions of controllers are called with.") + "\n")
+	groups := grouped(Table())
+	b.WriteString("\n## Contents\n\n")
+	for _, g := range groups {
+		var names []string
+		for _, s := range g.specs {
+			names = append(names, fmt.Sprintf("[%s](#%s)", s.Name, strings.ReplaceAll(s.Name, ".", "")))
 		}
-		b.WriteString(lines(about) + "\n")
-		if len(s.Params) == 0 {
-			continue
-		}
-		b.WriteString("\n| parameter | type | default | |\n|---|---|---|---|\n")
-		for _, p := range s.Params {
-			fallback := "required"
-			switch {
-			case p.Default != "":
-				fallback = "`" + p.Default + "`"
-			case strings.HasPrefix(p.Name, "*"):
-				fallback = "none"
-			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, cell(string(p.Type)), cell(fallback), cell(p.Doc))
+		b.WriteString(lines("- **"+g.title+":** "+strings.Join(names, ", ")) + "\n")
+	}
+	for _, g := range groups {
+		b.WriteString("\n## " + g.title + "\n")
+		for _, s := range g.specs {
+			s.write(&b)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// write writes what the reference says of one builtin.
+func (s *Spec) write(b *strings.Builder) {
+	fmt.Fprintf(b, "\n### `%s`\n\n```text\n%s\n```\n\n%s\n\n", s.Name, s.Signature(), lines(s.Doc))
+	about := fmt.Sprintf("Phases: %s. Effect: %s.", s.Phases, s.Effect)
+	if s.Returns != "" {
+		about += " Returns " + s.Returns + "."
+	}
+	b.WriteString(lines(about) + "\n")
+	if len(s.Params) > 0 {
+		b.WriteString("\n| parameter | type | default | |\n|---|---|---|---|\n")
+	}
+	for _, p := range s.Params {
+		fallback := "required"
+		switch {
+		case p.Default != "":
+			fallback = "`" + p.Default + "`"
+		case strings.HasPrefix(p.Name, "*"):
+			fallback = "none"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", p.Name, cell(string(p.Type)), cell(fallback), cell(p.Doc))
+	}
+	if example := Example(s.Name); example != "" {
+		b.WriteString("\n```text\n" + example + "```\n")
+	}
 }
 
 // Signature writes a builtin as its users call it.

@@ -97,6 +97,33 @@ func (r *Run) remember(change func(map[string]any)) error {
 	return nil
 }
 
+// PastCtx is the ctx of a run that has ended, for people who look at it: its state is only read. State is what the
+// run has left there; ctx is as [NewCtx] or [NewDesiredCtx] have made it.
+func PastCtx(ctx starlark.Value, state map[string]any) starlark.Value {
+	was := ctx.(*ctxValue)
+	if was.fields["state"] == nil { // that of a controller
+		return ctx
+	}
+	past := &ctxValue{maps.Clone(was.fields)}
+	ended := func(t *starlark.Thread, b *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		return nil, finalf("ctx.state.%s: ctx is that of a run that has ended, so it is only read", b.Name())
+	}
+	past.fields["state"] = &namespace{name: "ctx.state", members: starlark.StringDict{
+		"get": starlark.NewBuiltin("get", func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+			key, fallback := "", starlark.Value(starlark.None)
+			if err := starlark.UnpackArgs("ctx.state.get", args, kwargs, "key", &key, "default?", &fallback); err != nil {
+				return nil, err
+			}
+			if v, is := state[key]; is {
+				return object.FromPlain(v), nil
+			}
+			return fallback, nil
+		}),
+		"set": starlark.NewBuiltin("set", ended), "remove": starlark.NewBuiltin("remove", ended),
+	}}
+	return past
+}
+
 // newState returns ctx.state.
 func newState() starlark.Value {
 	ns := &namespace{name: "ctx.state", members: starlark.StringDict{}}

@@ -11,18 +11,34 @@ import (
 func Stubs() map[string]string {
 	const head = "# Made by starling docs --stubs; do not edit it.\n"
 	files := map[string]*strings.Builder{}
+	open := func(file string) *strings.Builder {
+		if files[file] == nil {
+			files[file] = &strings.Builder{}
+			files[file].WriteString(head)
+		}
+		return files[file]
+	}
 	for _, s := range Table() {
 		file, name := "__init__.py", s.Name
 		if i := strings.LastIndexByte(s.Name, '.'); i >= 0 {
 			file, name = strings.ReplaceAll(s.Name[:i], ".", "/")+".py", s.Name[i+1:]
 		}
-		b := files[file]
-		if b == nil {
-			b = &strings.Builder{}
-			b.WriteString(head)
-			files[file] = b
+		s.stub(open(file), name)
+	}
+	for _, f := range CtxFields() {
+		path := strings.Split(strings.TrimPrefix(f.Path, "ctx."), ".")
+		if strings.Contains(f.Path, "[]") || strings.Contains(f.Path, ".NAME.") {
+			continue // of a list, which has no file
 		}
-		s.stub(b, name)
+		name := path[len(path)-1]
+		file := strings.Join(append([]string{"ctx"}, path[:len(path)-1]...), "/") + ".py"
+		if len(path) == 1 {
+			file = "ctx/__init__.py"
+		}
+		b := open(file)
+		if entry := "\n" + name + ": "; !strings.Contains(b.String(), entry) {
+			fmt.Fprintf(b, "%s%s = ...\n\"\"\"%s\"\"\"\n", entry, constantType(f.Type), stubText(f.Doc+" "+f.where()))
+		}
 	}
 	out := make(map[string]string, len(files))
 	for file, b := range files {
@@ -84,6 +100,13 @@ func constantType(kind string) string {
 		return kind
 	case "string":
 		return "str"
+	case "list of strings":
+		return "list[str]"
+	case "list":
+		return kind
+	}
+	if strings.HasPrefix(kind, "dict ") {
+		return "dict"
 	}
 	return "Any"
 }

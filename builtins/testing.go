@@ -88,6 +88,8 @@ type World interface {
 	// Plan says what a process would change that begins now.
 	// It has what [World.Start] would give it.
 	Plan(ctx context.Context, all bool) (TestPlan, error)
+	// Replay runs a hook with what a recorded run was given, and returns what it asks for, in lines.
+	Replay(ctx context.Context, run map[string]any) ([]string, error)
 	// Vary has explorations leave out a field of all objects of a kind.
 	Vary(kind string, path object.Path)
 	// Golden compares a text with the golden file of this name, or writes it.

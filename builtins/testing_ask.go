@@ -35,6 +35,11 @@ func testAskSpecs() []Spec {
 		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: EffectWrite, Returns: returns, Doc: doc, Params: params,
 			call: func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
 	}
+	read := func(name, returns, doc string, do func(*call, *Test) (starlark.Value, error), params ...Param) Spec {
+		s := spec(name, returns, doc, do, params...)
+		s.Effect = EffectRead
+		return s
+	}
 	return []Spec{
 		spec("admit", "the answer: .allowed, .message, .code, .warnings (a list) and .object, as mutating hooks have changed it",
 			"Asks the hooks of k8s.mutate and k8s.validate about a change, as the API server would: those whose match_conditions hold. Nothing is written.", callTestAdmit,
@@ -60,21 +65,23 @@ func testAskSpecs() []Spec {
 		},
 			Param{Name: "name", Type: TypeString, Doc: "Name of the variable."},
 			Param{Name: "text", Type: TypeString, Doc: "The text that env(name) returns from now on."}),
-		spec("plan", "the plan: .changes (a bool), .text (as people see it), and the lists .modules, .objects, .drift, .messages and .problems, as in `starling plan -o json`",
+		read("plan", "the plan: .changes (a bool), .text (as people see it), and the lists .modules, .objects, .drift, .messages and .problems, as in `starling plan -o json`",
 			"Says what the process would change, and changes nothing: with t.start() to come, what a start would do; later, what a restart would.", callTestPlan,
 			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Start all modules of the tree, as t.start(all=True)."}),
-		spec("desired", "the answer: .parts (a list of .name, .object and .after), .objects (those of part(…) as Starling writes them), .waiting and .stalled (the reason, or None), .due (the soonest time that ctx.reached was asked for and that has not come, or None), and .actions(children): what would be done if these were the children (default: those given), a list of {\"op\", \"child\", \"part\", \"why\"}",
+		spec("replay", "a list of texts: what the run asks for, as `starling replay` prints it, with what is in its objects", "Runs a hook once, in no cluster, with what a recorded run was given. `starling new test --from-run` writes such runs down.", callTestReplay,
+			Param{Name: "run", Type: TypeDict, Doc: "The run: snapshots, events, values, answers and the rest."}),
+		read("desired", "the answer: .parts (a list of .name, .object and .after), .objects (those of part(…) as Starling writes them), .waiting and .stalled (the reason, or None), .due (the soonest time that ctx.reached was asked for and that has not come, or None), and .actions(children): what would be done if these were the children (default: those given), a list of {\"op\", \"child\", \"part\", \"why\"}",
 			"Calls the desired function of a controller, in no cluster.", callTestDesired,
 			Param{Name: "fn", Type: TypeFunction, Doc: "The function; it takes ctx and the parent."},
-			Param{Name: "obj", Type: TypeAny, Doc: "The parent: a dict or an object."},
+			Param{Name: "obj", Type: TypeAny, Doc: "The parent: a dict or an object, as it is; defaults of its kind are not filled in."},
 			Param{Name: "children", Type: TypeList, Default: "[]", Doc: "The children as they are: objects such as those of .objects, or of t.cluster.get. One that Starling has not written is somebody else's; set_fields(…) finds its object there."},
 			Param{Name: "reads", Type: TypeDict, Default: "{}", Doc: "Objects to find: a list by each name of the controller's reads=, as its watch shows them; filter and index of the watch are asked."},
 			Param{Name: "values", Type: TypeDict, Default: "{}", Doc: "The values of the module."},
 			Param{Name: "now", Type: TypeAny, Default: "None", Doc: "The time, for ctx.reached: a time or text; None: that of t.clock."}),
-		spec("controller", "a controller; .actions(key) is what it has decided about the parent \"namespace/name\" when it looked last, as the .actions() of t.desired: [] when all is as it should be",
+		read("controller", "a controller; .actions(key) is what it has decided about the parent \"namespace/name\" when it looked last, as the .actions() of t.desired: [] when all is as it should be",
 			"Looks at a controller.", callTestController,
 			Param{Name: "name", Type: TypeString, Doc: "Its name."}),
-		spec("sent", "a list of messages: .hook, .method, .url, .key, .headers, .body (text) and .json", "Returns the messages of http.send so far.", callTestSent),
+		read("sent", "a list of messages: .hook, .method, .url, .key, .headers, .body (text) and .json", "Returns the messages of http.send so far.", callTestSent),
 	}
 }
 
@@ -96,6 +103,22 @@ func callTestPlan(c *call, t *Test) (starlark.Value, error) {
 		fields[name] = object.FromPlain(v)
 	}
 	return starlarkstruct.FromStringDict(starlark.String("plan"), fields), nil
+}
+
+func callTestReplay(c *call, t *Test) (starlark.Value, error) {
+	run, err := c.plainDict("run")
+	if err != nil {
+		return nil, err
+	}
+	lines, err := t.World.Replay(t.Ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]starlark.Value, len(lines))
+	for i, line := range lines {
+		out[i] = starlark.String(line)
+	}
+	return starlark.NewList(out), nil
 }
 
 func callTestAdmit(c *call, t *Test) (starlark.Value, error) {

@@ -37,12 +37,13 @@ func testWorkloadSpecs() []Spec {
 	code := Param{Name: "exit_code", Type: TypeInt, Default: "1", Doc: "The exit code, 1 to 255."}
 	return []Spec{
 		spec("workloads", "Has Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs, Pods, claims and the EndpointSlices of Services move by the clock, as the controllers of Kubernetes would, and settles. Called again, it changes how fast.", callTestWorkloads,
-			Param{Name: "ready_after", Type: TypeDuration, Default: `"0s"`, Doc: "How long a Pod runs before it is ready, in seconds."},
-			Param{Name: "completes_after", Type: TypeDuration, Default: `"0s"`, Doc: "How long a Pod of a Job runs before it ends, in seconds."}),
+			Param{Name: "ready_after", Type: TypeDuration, Default: `"0s"`, Doc: "How long a Pod runs before it is ready, in whole seconds."},
+			Param{Name: "completes_after", Type: TypeDuration, Default: `"0s"`, Doc: "How long a Pod of a Job runs before it ends, in whole seconds."}),
 		spec("pods.fail", "Has containers of Pods fail, and settles: those that run, and those that come. A Pod that is restarted goes into CrashLoopBackOff, one of a Job fails when it would end.", callPodsFail, labels, namespace, times, code),
 		spec("pods.recover", "Has Pods fail no more that t.pods.fail named with these labels, and settles. Those that wait for a restart run after it.", callPodsRecover, labels, namespace),
 		spec("jobs.fail", "Has the Pods of a Job fail, and settles; the Job itself fails beyond its backoffLimit.", callJobFail,
-			Param{Name: "name", Type: TypeString, Doc: "Name of the Job."}, namespace, times, code),
+			Param{Name: "name", Type: TypeString, Doc: "Name of the Job. Its Pods recover by t.pods.recover(\"batch.kubernetes.io/job-name=NAME\")."},
+			Param{Name: "namespace", Type: TypeString, Default: `"default"`, Doc: "Its namespace."}, times, code),
 		spec("stale", "Has the next process read a kind from the past: after t.restart() each watch first lists the objects as they are now, whatever has changed since, and only then as they are. An API server that lags behind answers so.", callTestStale,
 			Param{Name: "kind", Type: TypeString, Doc: "A kind, such as \"ConfigMap\"."}),
 	}

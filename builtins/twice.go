@@ -98,3 +98,11 @@ func (p *Part) plain() map[string]any {
 	}
 	return out
 }
+
+// atFunction says where the function stands whose answer is wrong.
+func atFunction(fn starlark.Callable, err error) error {
+	if f, is := fn.(*starlark.Function); is && err != nil {
+		return fmt.Errorf("%s: %w", f.Position(), err)
+	}
+	return err
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	startime "go.starlark.net/lib/time"
@@ -67,15 +69,40 @@ func (t Type) check(v starlark.Value) error {
 	case TypeTime:
 		_, ok = v.(startime.Time)
 	}
-	if !ok {
-		return fmt.Errorf("got %s, want %s", v.Type(), t)
+	switch {
+	case ok:
+		return nil
+	case t == TypeList:
+		return fmt.Errorf("got %s, want list; put it into brackets: [%s]", v.Type(), shown(v))
+	case t == TypeBool && isString(v):
+		word := "False"
+		if text, _ := starlark.AsString(v); slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(text)) {
+			word = "True"
+		}
+		return fmt.Errorf("got string, want bool; write %s", word)
+	case isString(v) && t == TypeDict:
+		return fmt.Errorf("got string, want %s; yaml.decode(text) makes a dict of it", t)
+	case t == TypeFunction && isString(v):
+		text, _ := starlark.AsString(v)
+		return fmt.Errorf("got string, want function; write %s without quotes", clip(text))
 	}
-	return nil
+	return fmt.Errorf("got %s, want %s", v.Type(), t)
+}
+
+// shown is a value as it is written, or three dots for one that is long or no text.
+func shown(v starlark.Value) string {
+	if isString(v) {
+		return clip(v.String())
+	}
+	if d, ok := v.(*declared[Binding]); ok && d.val.Startup != nil {
+		return "startup()"
+	}
+	return "…"
 }
 
 func (t Type) checkStrings(v starlark.Value) error {
 	if !isList(v) {
-		return fmt.Errorf("got %s, want %s", v.Type(), t)
+		return fmt.Errorf("got %s, want %s; put it into brackets: [%s]", v.Type(), t, shown(v))
 	}
 	list := v.(starlark.Indexable)
 	for i := range list.Len() {
@@ -142,7 +169,7 @@ func durationOf(v starlark.Value) (time.Duration, error) {
 	case starlark.String:
 		var err error
 		if d, err = time.ParseDuration(string(v)); err != nil {
-			return 0, fmt.Errorf(`%s is no duration; write "30s", "5m" or "1h30m"`, clip(v.String()))
+			return 0, fmt.Errorf(`%s is no duration; write %s`, clip(v.String()), durationExample(v.String()))
 		}
 	case startime.Duration:
 		d = time.Duration(v)

@@ -45,7 +45,7 @@ func valuesSpecs() []Spec {
 			Doc:    "Changes values by a JSON patch (RFC 6902), operation by operation; add makes what is missing above its path. A change inside a list sets the whole list."},
 		{Name: "config.get", Phases: read, Effect: EffectRead, call: callConfigGet,
 			Returns: "the value, frozen, or default", Params: []Param{path, dflt},
-			Doc: "Reads what the user set in the cluster, without any other layer. Of all hooks, a change of it runs only those of before_helm."},
+			Doc: "Reads what the user set in the cluster, without any other layer. When it changes, hooks of before_helm run, and before_all(each = True) for global values; no other hook does."},
 	}
 }
 

@@ -175,7 +175,7 @@ func decodeYAML(doc []byte) (starlark.Value, error) {
 	}
 	var raw any
 	if err := goyaml.UnmarshalStrict(doc, &raw); err != nil {
-		return nil, errors.New(message.Line(strings.TrimPrefix(err.Error(), "yaml: ")))
+		return nil, errors.New(message.Line(strings.TrimPrefix(message.YAML(err.Error(), doc), "yaml: ")))
 	}
 	left := object.MaxBytes
 	return fromYAML(raw, 0, &left)

@@ -60,7 +60,7 @@ func TestCertificates(t *testing.T) {
 	fourth := f.waitServing("web.example.org", third)
 	key(fourth)
 
-	said := []byte(f.process.Output())
+	said := []byte(f.said())
 	for _, what := range []string{"modules", "hooks"} {
 		out, err := f.process.Get(t.Context(), what)
 		if err != nil {

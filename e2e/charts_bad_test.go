@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/status"
 )
 
@@ -46,6 +47,12 @@ func TestChartsThatCannotBeReleased(t *testing.T) {
 		f.waitData(b.module, map[string]string{"text": "plain"})
 	}
 	f.waitData("healthy", map[string]string{"text": "new"})
+	for _, last := range []string{"many-999", "many-4999"} { // by name, or by place
+		cluster.Eventually(t, 3*soon, "Helm has made 5,000 objects, one after the other", func() error {
+			_, err := shared.Client.CoreV1().ConfigMaps(f.ns).Get(t.Context(), last, metav1.GetOptions{})
+			return err
+		})
+	}
 	f.waitRevision(f.ns, "many", 2)
 	list, err := shared.Client.CoreV1().ConfigMaps(f.ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) < 5000 {

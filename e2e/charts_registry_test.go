@@ -212,8 +212,8 @@ func TestChartsWithALogin(t *testing.T) {
 	f.waitData("web", map[string]string{"text": "mine", "version": "0.1.1"})
 	f.waitData("shop", map[string]string{"text": "plain", "version": "0.1.1"})
 	for _, word := range []string{"forbidden", "first-word", "second-word"} {
-		if strings.Contains(f.process.Output(), word) {
-			t.Errorf("the log holds %s:\n%s", word, f.process.Output())
+		if strings.Contains(f.said(), word) {
+			t.Errorf("the log holds %s:\n%s", word, f.said())
 		}
 	}
 

@@ -107,7 +107,7 @@ func TestChartOfRepositoryThatIsDown(t *testing.T) {
 	t.Parallel()
 	c := newRemoteChart(t)
 	c.down.Store(true)
-	f := newFixture(t, trees(c.module(t, c.locked), mirror("shop", on)))
+	f := newFixture(t, trees(c.module(t, c.locked), mirror("shop", on))).alone("a state folder keeps what its process has fetched")
 	f.start("--reload=false")
 	f.waitRevision(f.ns, "shop", 1)
 	f.waitState("web", status.ModuleBroken, "web-0.1.0.tgz of "+c.url, "it cannot be fetched, and is tried again", "403 Forbidden")

@@ -90,9 +90,7 @@ func TestCharts(t *testing.T) {
 		}
 		delete(objects, definedLater)
 	}
-	if code := f.process.Stop(); code != 0 {
-		t.Errorf("stopped with exit code %d", code)
-	}
+	f.stop()
 	clearCorpus(t)
 
 	helmDo(t, func(module string) error { return helmInstall(t, f.modules, module) })

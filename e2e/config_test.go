@@ -122,9 +122,7 @@ func TestConfigMapThatCannotBeRead(t *testing.T) {
 	f.start()
 	f.waitData("web", map[string]string{"text": "from the user"})
 	f.waitReady()
-	if code := f.process.Stop(); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	f.stop()
 	before := restingPicture(t, f.ns)
 
 	// Another account, whose role lacks the user's ConfigMap.
@@ -140,9 +138,7 @@ func TestConfigMapThatCannotBeRead(t *testing.T) {
 	blind.waitState("web", status.ModuleReady)
 	blind.waitReady()
 	blind.waitData("web", map[string]string{"text": "from the user"})
-	if code := blind.process.Stop(); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	blind.stop()
 	before.same(t, f.ns)
 }
 
@@ -154,9 +150,7 @@ func TestPause(t *testing.T) {
 	f.start()
 	f.waitRevision(f.ns, "web", 1)
 	f.waitRevision(f.ns, "shop", 1)
-	if code := f.process.Stop(); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	f.stop()
 	f.configure(map[string]string{"web": "text: later", "shop": "text: later"})
 	f.start("--pause=web")
 	f.waitRevision(f.ns, "shop", 2)

@@ -487,9 +487,7 @@ func TestChaosOfControllers(t *testing.T) {
 	}
 
 	after := all
-	if code := f.process.Stop(); code != 0 {
-		t.Fatalf("stopped with exit code %d", code)
-	}
+	f.stop()
 	for kind := range shopChildren {
 		if err := v.client(kind).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 			t.Fatal(err)

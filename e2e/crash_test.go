@@ -159,7 +159,7 @@ func TestKilledInTheMiddleOfAnInstall(t *testing.T) {
 // failed, not pending, the Lease is free, and the next start finishes at once.
 func TestStoppedInTheMiddleOfAnInstall(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, slow(), slowRole)
+	f := newFixture(t, slow(), slowRole).alone("nobody takes the Lease that it leaves")
 	f.start()
 	f.waitPending("slow", 1, release.StatusPendingInstall)
 	if code := f.process.Stop(); code != 0 {
@@ -184,9 +184,7 @@ func TestOneWriter(t *testing.T) {
 	f.waitReady()
 	f.waitRevision(f.ns, "web", 1)
 
-	second := *f
-	second.process = nil
-	second.start()
+	second := f.other()
 	second.eventually("the second waits", func() error {
 		return holds(second.process.Output(), []string{"another process holds the lease"})
 	})
@@ -240,6 +238,7 @@ func (f *fixture) lease() *coordinationv1.Lease {
 // freeLease does what time does after a crash: nobody holds the Lease any more.
 func (f *fixture) freeLease() {
 	f.t.Helper()
+	f.succeed()
 	if err := shared.Client.CoordinationV1().Leases(f.ns).Delete(f.t.Context(), f.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		f.t.Fatal(err)
 	}

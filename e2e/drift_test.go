@@ -78,9 +78,7 @@ spec:
 	f.waitRevision(f.ns, "web", 1)
 
 	// While nobody looks.
-	if code := f.process.Stop(); code != 0 {
-		t.Fatalf("stopped with exit code %d", code)
-	}
+	f.stop()
 	if err := deployments.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func TestChaosOfDrift(t *testing.T) {
 		s.names = append(s.names, name)
 		maps.Copy(files, drifting(name))
 	}
-	f := newFixtureOn(t, own, files, driftingRole())
+	f := newFixtureOn(t, own, files, driftingRole()).alone("it is killed and started again and again")
 	s.ns = f.ns
 	l, kube := cluster.NewLine(t, f.kube)
 	f.kube = kube

@@ -16,7 +16,7 @@ func (f *fixture) asked() (renewals, others float64) {
 	return renewals, f.metric("starling_api_requests_total") - renewals
 }
 
-// At rest nothing is asked of the API server but the Lease, with a hundred releases watched for drift: after
+// At rest neither process asks the API server for anything but the Lease, with a hundred releases watched for drift: after
 // an install, and after a restart too. DRIFT_REST says for how long that is looked at: 15s by default.
 func TestRestWithDriftWatches(t *testing.T) {
 	t.Parallel()
@@ -36,18 +36,27 @@ func TestRestWithDriftWatches(t *testing.T) {
 	f.waitReady()
 	rests := func(when string) {
 		t.Helper()
+		f.other().waitReadyAs(false)
 		f.eventually("it rests", func() error {
 			_, before := f.asked()
+			_, stood := f.other().asked()
 			time.Sleep(2 * time.Second)
-			if _, now := f.asked(); now != before {
-				return fmt.Errorf("it has asked %v times meanwhile", now-before)
+			_, now := f.asked()
+			_, stands := f.other().asked()
+			if now != before || stands != stood {
+				return fmt.Errorf("it has asked %v times meanwhile, the one that stands by %v times", now-before, stands-stood)
 			}
 			return nil
 		})
 		for tries := 1; ; tries++ {
 			renewed, before := f.asked()
+			_, stood := f.other().asked()
 			time.Sleep(long)
 			renewals, now := f.asked()
+			writes, stands := f.other().asked()
+			if now += stands - stood; writes > 0 {
+				t.Errorf("%s: the process that stands by has written %v times", when, writes)
+			}
 			if now != before && tries < 3 { // a connection that is held up on a busy machine is opened anew
 				t.Logf("%s: %v requests within %s", when, now-before, long)
 				continue

@@ -124,7 +124,7 @@ func TestSecretCopier(t *testing.T) {
 	}
 
 	// The data of Secrets is nowhere in logs, status or metrics, encoded or not.
-	said := []byte(f.process.Output())
+	said := []byte(f.said())
 	for _, what := range []string{"modules", "hooks"} {
 		out, err := f.process.Get(t.Context(), what)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/starling-operator/starling/runtime/admin"
 )
 
-// fixture is one instance: its namespace, tree and role, and the process that runs.
+// fixture is one instance: its namespace, tree and role, and the processes that run.
 type fixture struct {
 	t       *testing.T
 	own     *cluster.Cluster // its own control plane; nil: the shared one
@@ -24,10 +24,17 @@ type fixture struct {
 	name    string
 	modules string
 	kube    string // kubeconfig of its ServiceAccount
-	process *cluster.Starling
-	probes  int // events sent through it
+	single  string // why it has one process; "": it has two
+	probes  int    // events sent through it
 	env     []string
 	objects bool // it keeps Module objects, so no other test has modules of these names
+
+	args      []string            // more flags of the processes
+	process   *cluster.Starling   // the one that leads, or is about to
+	standby   *cluster.Starling   // nil: there was none yet
+	ran       []*cluster.Starling // all that have run
+	service   *cluster.Balancer   // what the API server asks; nil: no hook answers it
+	addresses []string            // where the two answer the API server
 }
 
 // newFixture makes an instance with the files of the tree, by their paths; "$NS" in
@@ -146,22 +153,13 @@ func program() string {
 	return filepath.Join("..", "bin", "starling")
 }
 
-// start runs the instance; the process of before must have ended. Its state folder
-// stays the same.
-func (f *fixture) start(args ...string) {
-	f.t.Helper()
-	o := cluster.Options{Modules: f.modules, Namespace: f.ns, Name: f.name, Kubeconfig: f.kube, Args: args, Env: f.env, ModuleObjects: f.objects}
-	if f.process != nil {
-		o.StateDir = f.process.StateDir
-	}
-	f.process = f.cluster().Starling(f.t, o)
-}
-
-// restart stops the process, puts files into the tree, and starts it again. One that
-// runs would have taken some of the files into force already.
+// restart ends the process and starts the instance again: the one that stands by takes over. For other files, or
+// other flags, both end first: one that runs would have taken some of the files into force already.
 func (f *fixture) restart(files ...map[string]string) {
 	f.t.Helper()
-	if code := f.process.Stop(); code != 0 {
+	if len(files) > 0 || len(f.args) > 0 {
+		f.stop()
+	} else if code := f.process.Stop(); code != 0 {
 		f.t.Fatalf("stopped with exit code %d", code)
 	}
 	f.write(trees(files...))

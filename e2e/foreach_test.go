@@ -216,6 +216,7 @@ func TestForEach(t *testing.T) {
 	// With Starling gone for good, `starling detach` lets go of what it holds.
 	make("d", "")
 	f.waitData("copy-d", map[string]string{"n": "1"})
+	f.standby.Kill()
 	f.process.Kill()
 	if out, _ := f.detach(); !strings.Contains(out, "ConfigMap "+ns+"/d: finalizer starling.dev/each-") || len(finalizers("d")) > 0 {
 		t.Errorf("detach: %s", out)

@@ -55,7 +55,7 @@ hook(shout, on = [startup()])
 			`starling_log_lines_dropped_total{module="loud"}`,
 		})
 	})
-	said := f.process.Output()
+	said := f.said()
 	for line := range strings.Lines(said) {
 		for _, key := range []string{`"level":`, `"module":`, `"hook":`, `"time":`, `"message":`} {
 			if strings.Count(line, key) > 1 {

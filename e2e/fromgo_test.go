@@ -98,7 +98,7 @@ func TestFromGo(t *testing.T) {
 	}
 
 	secret := func(s *corev1.Secret) string { return strings.Split(string(s.Data["tls.key"]), "\n")[1] }
-	noSecrets(t, []byte(f.process.Output()), refresh, secret(auth), secret(scraper), string(tokens.Data["east"]))
+	noSecrets(t, []byte(f.said()), refresh, secret(auth), secret(scraper), string(tokens.Data["east"]))
 }
 
 // waitKey waits until a Secret holds something under a key.

@@ -29,7 +29,7 @@ hook(beat, on = [startup(), schedule("* * * * * *")])
 // nothing any more: not with its first request, and not to what is kept.
 func TestAFrozenLeaderWritesNothing(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, beating("first"), least{HooksIn: map[string][]rbacv1.PolicyRule{"$NS": {allow("", "configmaps", "get", "create", "patch")}}})
+	f := newFixture(t, beating("first"), least{HooksIn: map[string][]rbacv1.PolicyRule{"$NS": {allow("", "configmaps", "get", "create", "patch")}}}).alone("the other one has another tree")
 	f.start()
 	f.waitReady()
 	second := *f

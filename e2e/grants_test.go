@@ -114,7 +114,7 @@ hook(look, on = [schedule("* * * * * *")])
 			}
 		}
 	}
-	noSecrets(t, []byte(f.process.Output()), "hush-kept-61")
+	noSecrets(t, []byte(f.said()), "hush-kept-61")
 	f.waitState("victim", status.ModuleReady)
 }
 

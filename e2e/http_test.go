@@ -217,7 +217,6 @@ func TestReceivedRequestsAreWrittenBeforeTheyAreAnswered(t *testing.T) {
 	if code := f.process.Stop(); code != 0 {
 		t.Fatalf("stopped with exit code %d", code)
 	}
-	said := f.process.Output()
 	f.start("--receive-address", "127.0.0.1:0")
 	f.waitAnswer(201, "/github", `{"name": "d"}`, token)
 	f.configure(map[string]string{"webEnabled": "false"})
@@ -235,7 +234,7 @@ func TestReceivedRequestsAreWrittenBeforeTheyAreAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	noSecrets(t, append([]byte(said+page+f.process.Output()), all...), token, chat)
+	noSecrets(t, append([]byte(page+f.said()), all...), token, chat)
 }
 
 // Of two processes the one that holds the Lease answers requests, whichever of them they come to. While the other one
@@ -263,9 +262,7 @@ hook(count, on = [http.receive("/count", secret = secret_ref("hook", "token"), r
 	f.secret("hook", map[string]string{"token": token})
 	f.start("--receive-address", "127.0.0.1:0")
 	f.waitAnswer(200, "/count", "", token)
-	first := f.process
-	second := &fixture{t: t, ns: f.ns, name: f.name, modules: f.modules, kube: f.kube} // with a state folder for itself
-	second.start("--receive-address", "127.0.0.1:0")
+	first, second := f.process, f.other()
 	second.waitReadyAs(false)
 	if code, text := second.deliver("/count", "", token); code != 200 || text != "request 2" {
 		t.Errorf("got %d %s, want the second request of both processes", code, text)
@@ -427,5 +424,5 @@ func TestHTTPReceiver(t *testing.T) {
 	if heard := out.heard(); len(heard) != 1 {
 		t.Errorf("heard %q", heard)
 	}
-	noSecrets(t, []byte(f.process.Output()), token, chat)
+	noSecrets(t, []byte(f.said()), token, chat)
 }

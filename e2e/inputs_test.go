@@ -38,7 +38,7 @@ func TestRecordedInputsHaveTheSameActions(t *testing.T) {
 	f := newFixture(t, trees(mirror("web", on), map[string]string{"web/hooks/a.star": seen("first")}, shop, probe()), least{
 		Releases: mirrors.Releases,
 		HooksIn:  map[string][]rbacv1.PolicyRule{"$NS": {watches("", "configmaps"), allow("", "configmaps", "create", "patch")}},
-	})
+	}).alone("the file is that of one")
 	file := filepath.Join(t.TempDir(), "inputs")
 	f.start("--record-inputs", file, "--receive-address", "127.0.0.1:0")
 	f.waitReady()

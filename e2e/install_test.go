@@ -61,7 +61,7 @@ func TestInstall(t *testing.T) {
 		return nil
 	})
 
-	f := &fixture{t: t, ns: ns, name: "starling", kube: shared.TokenKubeconfig(t, ns, "starling"), objects: true}
+	f := &fixture{t: t, ns: ns, name: "starling", kube: shared.TokenKubeconfig(t, ns, "starling"), objects: true, single: "it is in the place of one Pod"}
 	files := mountedFiles(t, d)
 	v := newVolume(f, "..data", files)
 	t.Setenv("POD_NAME", podOf(t, d)) // as the Deployment does

@@ -39,7 +39,7 @@ func TestInstallChart(t *testing.T) {
 		t.Error(err)
 	}
 
-	f := &fixture{t: t, ns: ns, name: "starling", kube: shared.TokenKubeconfig(t, ns, "starling"), objects: true}
+	f := &fixture{t: t, ns: ns, name: "starling", kube: shared.TokenKubeconfig(t, ns, "starling"), objects: true, single: "it is in the place of one Pod"}
 	newVolume(f, "..data", mountedFiles(t, d))
 	t.Setenv("POD_NAME", podOf(t, d)) // as the Deployment does
 	waitRights(t, f.kube)

@@ -43,7 +43,7 @@ func TestInstancesLeaveEachOtherAlone(t *testing.T) {
 	a.restart(map[string]string{"common": "", "old": ""})
 	a.waitReady()
 	a.eventually("the module that went from the tree is uninstalled", func() error {
-		return holds(a.process.Output(), []string{`"message":"uninstalled"`})
+		return holds(a.said(), []string{`"message":"uninstalled"`})
 	})
 	a.waitState("web", status.ModuleReady)
 	noRelease(t, a.ns, "old")
@@ -179,9 +179,7 @@ func TestEmptyTreeUninstallsNothing(t *testing.T) {
 	f := newFixture(t, mirror("web", on))
 	f.start()
 	f.waitRevision(f.ns, "web", 1)
-	if code := f.process.Stop(); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	f.stop()
 	before := restingPicture(t, f.ns)
 
 	f.write(map[string]string{"web": ""})

@@ -88,9 +88,7 @@ def settings_check(old, new):
 		})
 	}
 
-	if code := f.process.Stop(); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	f.stop()
 	f.patchObject("mo-judged", `{"spec":{"values":{"text":"later"}}}`)
 	f.patchObject("mo-judged", `{"spec":{"values":{"text":7}}}`)
 	configurations := f.configurations()
@@ -103,8 +101,8 @@ def settings_check(old, new):
 	}
 	f.patchObject("mo-judged", `{"spec":{"values":{"text":"later"}}}`)
 	f.waitData("mo-judged", map[string]string{"text": "later"})
-	if strings.Contains(f.process.Output(), "not allowed") {
-		t.Errorf("something was not allowed:\n%s", f.process.Output())
+	if strings.Contains(f.said(), "not allowed") {
+		t.Errorf("something was not allowed:\n%s", f.said())
 	}
 }
 

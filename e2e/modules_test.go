@@ -181,8 +181,8 @@ func TestModuleObjects(t *testing.T) {
 		return nil
 	})
 	noRelease(t, f.ns, "mo-gone")
-	if strings.Contains(f.process.Output(), "not allowed") {
-		t.Errorf("something was not allowed:\n%s", f.process.Output())
+	if strings.Contains(f.said(), "not allowed") {
+		t.Errorf("something was not allowed:\n%s", f.said())
 	}
 }
 

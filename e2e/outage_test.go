@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,31 @@ hook(texts, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"
 	f.waitReady()
 	f.probe()
 	f.waitRevision(f.ns, "shop", 2)
+}
+
+// A process that begins while nobody answers at the address of the API server says so, in one line, and works as soon as
+// somebody does: a kubelet would wait for minutes before it starts it again.
+func TestAStartWithoutTheServer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mirror("web", on))
+	l, kube := cluster.NewLine(t, f.kube)
+	f.kube = kube
+	l.Cut()
+	f.process = f.run(nil, 0) // start waits until it leads
+	f.eventually("it asks again", func() error {
+		if n := l.Refused(); n < 10 {
+			return fmt.Errorf("%d connections were refused", n)
+		}
+		return nil
+	})
+	if said := strings.Count(f.process.Output(), "it is asked again until it answers"); said != 1 || !f.process.Alive() {
+		t.Errorf("it says so %d times:\n%s", said, f.process.Output())
+	}
+	l.Mend()
+	f.start()
+	f.waitReady()
+	f.waitData("web", map[string]string{"text": "plain"})
+	f.waitRevision(f.ns, "web", 1)
 }
 
 // outlived has a process that was cut off for long start anew: after 10 s without its

@@ -88,7 +88,7 @@ spec:
 	f.start()
 	f.waitReady()
 	f.nothingToPlan() // once hooks and chart have settled
-	f.process.Stop()
+	f.stop()
 	for name, want := range planned {
 		kind, name, _ := strings.Cut(name, " ")
 		resource := map[string]string{"ConfigMap": "configmaps", "Deployment": "deployments"}[kind]
@@ -160,7 +160,7 @@ func TestPlanWithoutARole(t *testing.T) {
 	f := newFixture(t, trees(chart("lost", lost), chart("kept", kept)), least{Releases: map[string][]rbacv1.PolicyRule{lost: rules, kept: rules}})
 	f.start()
 	f.waitReady()
-	f.process.Stop()
+	f.stop()
 	all := []rbacv1.PolicyRule{allow("*", "*", "get", "list", "watch")}
 	reader := shared.ServiceAccountKubeconfig(t, f.ns, "reader", cluster.Access{Namespaced: map[string][]rbacv1.PolicyRule{f.ns: all, kept: all}})
 	f.write(map[string]string{"kept/values.yaml": "word: other\n", "lost/values.yaml": "word: other\n"})

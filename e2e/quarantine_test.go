@@ -30,7 +30,7 @@ def grind(ctx):
 
 hook(grind, on = [startup()], timeout = "10m")
 `,
-	}))
+	})).alone("a state folder counts what has killed its process")
 	f.start()
 	f.killTwice("deadly/hooks/a.star:grind")
 	f.waitState("deadly", status.ModuleFailed, "quarantined: 2 times in a row")
@@ -61,7 +61,7 @@ def grind(ctx):
 
 hook(grind, on = [startup()], timeout = "10m")
 `,
-	}))
+	})).alone("each process has another state folder")
 	f.start()
 	for range 2 {
 		f.waitRevision(f.ns, "healthy", 1)
@@ -97,7 +97,7 @@ func TestALoadThatKillsIsQuarantined(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, trees(mirror("healthy", on), mirror("deadly", on), probe(), map[string]string{
 		"deadly/hooks/a.star": "big = \"x\" * (1 << 24)\nsums = [hash.sha256(big) for i in range(100000)]\n",
-	}))
+	})).alone("a state folder counts what has killed its process")
 	f.start()
 	f.killTwice("load of deadly")
 	f.waitState("deadly", status.ModuleBroken, "quarantined: 2 times in a row starling was killed while it was loaded")
@@ -141,7 +141,7 @@ func TestAnEvaluationThatKillsIsQuarantined(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, trees(mirror("healthy", on), mirror("deadly", on), probe(), map[string]string{c.file: c.code}))
+			f := newFixture(t, trees(mirror("healthy", on), mirror("deadly", on), probe(), map[string]string{c.file: c.code})).alone("a state folder counts what has killed its process")
 			shared.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: seen, namespace: %s}, data: {text: mended}}", f.ns))
 			f.start()
 			f.killTwice(c.mark)

@@ -201,8 +201,8 @@ subjects: [{kind: ServiceAccount, name: web, namespace: {{ .Release.Namespace }}
 		return errors.Join(err1, err2, err3, err4)
 	})
 	f.waitRevision(apps, "web", 1)
-	if strings.Contains(f.process.Output(), "forbidden") {
-		t.Errorf("something was not allowed:\n%s", f.process.Output())
+	if strings.Contains(f.said(), "forbidden") {
+		t.Errorf("something was not allowed:\n%s", f.said())
 	}
 
 	// And to take all of it away again.

@@ -337,9 +337,7 @@ func TestReloadWhileStandingBy(t *testing.T) {
 	v := newVolume(f, "current", trees(mirror("web", on), probe()))
 	f.start()
 	f.waitReady()
-	second := *f
-	second.process = nil
-	second.start()
+	second := f.other()
 	second.eventually("it stands by", func() error {
 		if st, err := second.status(); err != nil || st.Leader {
 			return fmt.Errorf("%+v, %w", st, err)

@@ -61,14 +61,7 @@ func TestRolloutsLoseNothing(t *testing.T) {
 	ownNamespaces(t, ns, "hello")
 	work, notes := shared.Namespace(t), shared.Namespace(t)
 	patch(t, "namespaces", "", work, map[string]any{"metadata": map[string]any{"labels": map[string]any{"e2e": work}}})
-	cordon := func(yes bool) {
-		_, err := shared.Client.CoreV1().Nodes().Patch(context.Background(), "fake-0", types.MergePatchType, fmt.Appendf(nil, `{"spec": {"unschedulable": %t}}`, yes), metav1.PatchOptions{})
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	cordon(true)
-	t.Cleanup(func() { cordon(false) })
+	cordoned(t)
 	var objects []unstructured.Unstructured
 	for _, file := range []string{"namespaces.yaml", "starling.yaml"} {
 		text, err := os.ReadFile("../deploy/" + file)
@@ -147,6 +140,19 @@ func TestRolloutsLoseNothing(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// cordoned has no pod come to the node of the control plane until the test ends.
+func cordoned(t *testing.T) {
+	t.Helper()
+	cordon := func(yes bool) {
+		_, err := shared.Client.CoreV1().Nodes().Patch(context.Background(), "fake-0", types.MergePatchType, fmt.Appendf(nil, `{"spec": {"unschedulable": %t}}`, yes), metav1.PatchOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	cordon(true)
+	t.Cleanup(func() { cordon(false) })
 }
 
 // addModule adds a module to the tree of deploy/starling.yaml, as docs/operations.md says: a ConfigMap more in the

@@ -66,7 +66,7 @@ hook(write, on = [startup()])
 	f.waitState("refused", status.ModuleReady, "text")
 	f.waitReady()
 
-	said := []byte(f.process.Output())
+	said := []byte(f.said())
 	for _, what := range []string{"modules", "hooks"} {
 		out, err := f.process.Get(t.Context(), what)
 		if err != nil {

@@ -86,9 +86,7 @@ func TestInstancesShareATree(t *testing.T) {
 	})
 	delete(uids, "moves")
 	b.write(map[string]string{"web": "", "moves": ""})
-	if code := a.process.Stop(); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	a.stop()
 	b.restartWith([]string{"--modules-selector", "name=store"})
 	b.waitState("store", status.ModuleReady)
 	b.waitReady()

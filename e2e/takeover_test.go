@@ -57,7 +57,7 @@ func TestWebhooksAreTakenOverWithoutAGap(t *testing.T) {
 	role.HooksIn["$NS"] = append(role.HooksIn["$NS"], rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"addon-operator-webhooks"}, Verbs: []string{"get"},
 	})
-	f := (&fixture{t: t, ns: shared.Namespace(t)}).beside("addon-operator", nil, role)
+	f := (&fixture{t: t, ns: shared.Namespace(t)}).beside("addon-operator", nil, role).alone("the next one has other flags")
 	other := f.labelled()
 	old := newOldServer(t)
 	definition := f.oldDefinition(old)
@@ -141,7 +141,7 @@ func TestWebhooksAreTakenOverWithoutAGap(t *testing.T) {
 	old.server.Close() // addon-operator is scaled to 0
 
 	// A second process, which pauses nothing, takes over from the first one.
-	next := &fixture{t: t, ns: f.ns, name: f.name, modules: f.modules, kube: f.kube}
+	next := (&fixture{t: t, ns: f.ns, name: f.name, modules: f.modules, kube: f.kube}).alone("it is one of two")
 	next.start(second, service.url())
 	next.waitReadyAs(false)
 	service.to(second)

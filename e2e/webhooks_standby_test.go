@@ -6,13 +6,13 @@ import "testing"
 // server asks.
 func TestAWebhookThatOnlyTheLeaderHas(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, map[string]string{"web/module.star": on, "web/hooks/guard.star": guard}, webhookRole(mirrors))
+	f := newFixture(t, map[string]string{"web/module.star": on, "web/hooks/guard.star": guard}, webhookRole(mirrors)).alone("the other one has another tree")
 	ns := f.labelled()
 	asked, led := webhookArgs(t), webhookArgs(t) // the API server knows the address of the second process alone
 	f.start(led[0], asked[1])
 	f.waitReady()
 	f.waitConfigurations(3)
-	second := &fixture{t: t, ns: f.ns, name: f.name, modules: t.TempDir(), kube: f.kube}
+	second := (&fixture{t: t, ns: f.ns, name: f.name, modules: t.TempDir(), kube: f.kube}).alone("it is one of two")
 	second.write(map[string]string{"web/module.star": on})
 	second.start(asked...)
 	second.waitReadyAs(false)

@@ -275,17 +275,13 @@ func TestAdmission(t *testing.T) {
 	f.waitConfigurations(3)
 
 	// A module that does not load keeps its webhooks, one that is off has none.
-	if code := f.process.Stop(); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	f.stop()
 	f.write(map[string]string{"web/hooks/guard.star": "hook(\n"})
 	f.start(args...)
 	f.waitReady()
 	f.probe()
 	f.waitConfigurations(3)
-	if code := f.process.Stop(); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	f.stop()
 	f.write(map[string]string{"web/hooks/guard.star": guard})
 	f.start(args...)
 	f.refused(ns, denied, "denied the request")
@@ -299,9 +295,7 @@ func TestAdmission(t *testing.T) {
 	f.waitConfigurations(3)
 
 	// Webhooks that are no longer in the tree are removed.
-	if code := f.process.Stop(); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	f.stop()
 	f.write(map[string]string{"web": ""})
 	f.start(args...)
 	f.waitReady()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -148,4 +149,51 @@ func extend(text, line, indent string) string {
 		}
 	}
 	return text
+}
+
+// Help tells about a file of the library, "@std//certs.star", or about the functions of a name, "ensure".
+func Help(name string) (text string, found bool) {
+	files, err := documented()
+	if err != nil {
+		return "", false
+	}
+	var parts []string
+	for _, f := range files {
+		if name == "@std//"+f.name {
+			text := f.doc
+			for _, fn := range f.functions {
+				text += "\n\n" + fn.signature + "\n\n" + fn.doc
+			}
+			parts = append(parts, text)
+		}
+		for _, fn := range f.functions {
+			if fn.name() == name {
+				parts = append(parts, fmt.Sprintf("%s\n\n%s\n\nload(\"@std//%s\", %q)", fn.signature, fn.doc, f.name, name))
+			}
+		}
+	}
+	return strings.Join(parts, "\n\n"), len(parts) > 0
+}
+
+// HelpNames are all names that [Help] knows.
+func HelpNames() []string {
+	files, err := documented()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, "@std//"+f.name)
+		for _, fn := range f.functions {
+			names = append(names, fn.name())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// name is what the function is called by.
+func (f function) name() string {
+	name, _, _ := strings.Cut(f.signature, "(")
+	return name
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
@@ -20,7 +21,7 @@ type access struct {
 	// qps and burst bound the requests; 0: the defaults of package cluster.
 	qps   float32
 	burst int
-	// patient says that an API server which is in trouble is no error: it is asked again.
+	// patient says that an API server which is in trouble, or away, is no error: it is asked again.
 	patient bool
 }
 
@@ -58,19 +59,28 @@ func (a *access) connect(ctx context.Context, namespace string, log zerolog.Logg
 	if wrap != nil {
 		config.Wrap(wrap)
 	}
-	if err := cluster.CheckReachable(ctx, config); err != nil && !a.bears(err, log) {
+	looking, end := ctx, context.CancelFunc(func() {})
+	if a.patient {
+		looking, end = context.WithTimeout(ctx, patience)
+	}
+	defer end()
+	err = cluster.CheckReachable(looking, config)
+	borne := err != nil && ctx.Err() == nil && a.bears(err, log)
+	if err != nil && !borne {
 		return nil, err
 	}
 	client, err := cluster.New(cluster.Options{Config: config, QPS: a.qps, Burst: a.burst, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	ns, err := client.Get(ctx, effect.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace})
+	if borne {
+		return client, nil // without the namespace the Lease cannot be had
+	}
+	ns, err := client.Get(looking, effect.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace})
 	switch {
 	case apierrors.IsForbidden(err):
 		// It exists, even if this user may not look at it.
-	case err != nil && a.bears(err, log):
-		// Without it the Lease cannot be had.
+	case err != nil && ctx.Err() == nil && a.bears(err, log):
 	case err != nil:
 		return nil, err
 	case ns == nil:
@@ -80,12 +90,16 @@ func (a *access) connect(ctx context.Context, namespace string, log zerolog.Logg
 	return client, nil
 }
 
+// patience is how long a process that bears an API server which is away waits for its first answers. It tells a
+// kubelet of its health only then.
+const patience = 10 * time.Second
+
 // bears says whether a process goes on in spite of an error: one that works for long asks again. If it ended, the
 // kubelet would wait longer each time before it starts it again, up to five minutes.
 func (a *access) bears(err error, log zerolog.Logger) bool {
 	if !a.patient || !cluster.InTrouble(err) {
 		return false
 	}
-	log.Warn().Err(err).Msg("the API server is in trouble; it is asked again")
+	log.Warn().Err(err).Msg("the API server is in trouble, or this is not its address; it is asked again until it answers")
 	return true
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -77,6 +78,26 @@ func TestConnectToAServerInTrouble(t *testing.T) {
 		client, err := a.connect(t.Context(), "ops", zerolog.Nop(), nil)
 		if patient && (err != nil || client == nil) || !patient && (err == nil || !strings.Contains(err.Error(), "etcdserver: no leader")) {
 			t.Errorf("patient %t: %v", patient, err)
+		}
+	}
+}
+
+// A process that works for long begins while nobody answers at the address of the API server, and says so in one line,
+// which names it: it may be wrong. A command ends with that line.
+func TestConnectToAServerThatIsAway(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	file := kubeconfigOf(t, server.URL)
+	for _, patient := range []bool{false, true} {
+		var log bytes.Buffer
+		a := access{kubeconfig: file, patient: patient}
+		client, err := a.connect(t.Context(), "ops", zerolog.New(&log).Level(zerolog.WarnLevel), nil)
+		want := "cannot reach the API server at " + server.URL + ": connection refused"
+		switch {
+		case !patient && (err == nil || err.Error() != want):
+			t.Errorf("a command: %v", err)
+		case patient && (err != nil || client == nil || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), want) || !strings.Contains(log.String(), "it is asked again until it answers")):
+			t.Errorf("a process: %v, %s", err, log.String())
 		}
 	}
 }

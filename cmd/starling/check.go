@@ -97,7 +97,7 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 	for _, dir := range args {
 		read, err := tree.ReadDir(dir, tree.Options{FollowLinks: f.links, Selector: f.selector.Selector})
 		if err != nil {
-			return err
+			return withNearFolder(dir, err)
 		}
 		result, err := check.Run(cmd.Context(), check.Options{Tree: read, OpenAPI: served, Renderer: renderer})
 		if err != nil {

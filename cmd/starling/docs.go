@@ -10,26 +10,52 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/stdlib"
 )
 
 func newDocsCommand() *cobra.Command {
 	var stubs string
 	cmd := &cobra.Command{
-		Use:   "docs",
-		Short: "Print the reference of what hooks can call, or write stubs for editors",
-		Long: `Prints the reference of all builtins and of the standard library, as Markdown.
+		Use:   "docs [NAME]",
+		Short: "Tell about a builtin, a function of the library or ctx, print the whole reference, or write stubs for editors",
+		Long: `Tells about one builtin, a family of builtins, ctx or a field of ctx, a function or a file of
+the standard library. Without NAME it prints the reference of all of them, as Markdown.
 
 With --stubs it writes stub files in the syntax of Python instead, which language
 servers for Starlark read to complete and explain names: the builtins to
 FOLDER/builtins, one file a namespace, the standard library to FOLDER/std. For
 starlark-lsp: --builtin-paths FOLDER/builtins.`,
-		Example: `  starling docs
+		Example: `  starling docs k8s.watch
+  starling docs ctx
+  starling docs ctx.events
+  starling docs ensure
+  starling docs > reference.md
   starling docs --stubs .starling`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("stubs") {
+		Args: atMostOneName,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return docsNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case cmd.Flags().Changed("stubs") && len(args) > 0:
+				return fmt.Errorf("docs: --stubs writes all stubs; leave %q out", args[0])
+			case cmd.Flags().Changed("stubs"):
 				return writeStubs(cmd, stubs)
+			case len(args) == 1:
+				text, found := builtins.Help(args[0])
+				if !found {
+					text, found = stdlib.Help(args[0])
+				}
+				if !found {
+					hint := "; " + message.DidYouMean(args[0], docsNames(), "starling docs without a name prints all")
+					return fmt.Errorf("docs: there is nothing of the name %q%s", args[0], hint)
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), text)
+				return nil
 			}
 			if err := builtins.WriteReference(cmd.OutOrStdout()); err != nil {
 				return err
@@ -41,6 +67,9 @@ starlark-lsp: --builtin-paths FOLDER/builtins.`,
 	cmd.Flags().StringVar(&stubs, "stubs", "", "write editor stubs below this `folder`, over those that are there")
 	return cmd
 }
+
+// docsNames are all names that the command knows, but for those of families.
+func docsNames() []string { return append(builtins.HelpNames(), stdlib.HelpNames()...) }
 
 // writeStubs writes all stubs below dir and prints the names of the two folders.
 func writeStubs(cmd *cobra.Command, dir string) error {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/admin"
@@ -20,8 +22,20 @@ func newExplainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Say where values come from, and what controllers do",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  groupOf,
+		Long: `Says where values come from, and what controllers do about the children of a parent. A
+builtin, such as k8s.watch, it explains as starling docs does.`,
+		Example: `  starling explain values examples/quickstart hello
+  starling explain k8s.watch`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if text, found := builtins.Help(args[0]); found {
+					_, err := fmt.Fprintln(cmd.OutOrStdout(), text)
+					return err
+				}
+			}
+			return groupOf(cmd, args)
+		},
 	}
 	cmd.AddCommand(newExplainValuesCommand(), newExplainControllerCommand())
 	return cmd
@@ -29,6 +43,7 @@ func newExplainCommand() *cobra.Command {
 
 type explainFlags struct {
 	world  worldFlags
+	target target
 	output string
 }
 
@@ -38,7 +53,8 @@ func newExplainValuesCommand() *cobra.Command {
 		Use:   "values [TREE] MODULE [PATH]",
 		Short: "Say of each value which layer gave it: file and line, or hook and run",
 		Long: `Asks the starling that runs on this machine, through its local socket, of the values
-of a module, or of those of the global hooks: global. With TREE it asks nobody:
+of a module, or of those of the global hooks: global; with --context or --kubeconfig the
+pod that leads in that cluster. With TREE it asks nobody:
 the hooks of the tree run in a simulated cluster, which is empty but for --filename,
 or, with --live, the real one, which is only read. There the module is on, whatever
 switches it.
@@ -73,6 +89,7 @@ are ***.`,
 func (f *explainFlags) addFlags(cmd *cobra.Command) {
 	f.world.addFlags(cmd.Flags(), false)
 	f.world.instance.addStateDir(cmd.Flags())
+	f.target.addPod(cmd.Flags())
 	if m := cmd.Flags().Lookup("modules"); m != nil {
 		m.Usage = "`folder` of the module tree to run instead of asking a running starling"
 	}
@@ -130,31 +147,33 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 		}
 		return x, nil
 	}
-	client, err := f.client()
+	client, err := f.client(cmd)
 	if err != nil {
 		return values.Explanation{}, err
 	}
+	defer client.Close()
 	x, err := client.Explain(ctx, module)
 	if errors.Is(err, admin.ErrNotRunning) {
-		return x, fmt.Errorf("%w; or look at a tree without it: starling explain values FOLDER %s", f.world.instance.notRunning(), module)
+		return x, fmt.Errorf("%w; or look at a tree without it: starling explain values FOLDER %s", f.target.instance.notRunning(), module)
 	}
 	if err != nil {
 		return x, err
 	}
 	st, err := client.Status(ctx)
+	if err == nil && !st.Leader {
+		x.Notes = append(x.Notes, strings.TrimPrefix(standbyNote(st.Holder), "note: "))
+	}
 	x.Notes = append(x.Notes, refused(st, module)...)
 	return x, err
 }
 
-// client asks the running instance.
-func (f *explainFlags) client() (*admin.Client, error) {
-	if w := &f.world; w.config != "" || len(w.files) > 0 || w.live || w.access != (access{}) {
+// client asks the running instance, in a cluster when one is named.
+func (f *explainFlags) client(cmd *cobra.Command) (*admin.Client, error) {
+	if w := &f.world; w.config != "" || len(w.files) > 0 || cmd.Flags().Changed("live") {
 		return nil, errors.New("the module tree is missing: what a running starling works with cannot be chosen; give the folder of the tree, or no other flags")
 	}
-	if err := f.world.instance.complete(podNamespaceFile); err != nil {
-		return nil, err
-	}
-	return admin.NewClient(admin.ClientOptions{Socket: f.world.instance.socket()}), nil
+	f.target.instance, f.target.access = f.world.instance, f.world.access
+	return f.target.client(cmd)
 }
 
 // refused says what of the user's config is not in force, and why: else nobody would

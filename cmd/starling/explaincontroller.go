@@ -25,7 +25,7 @@ the tree run in a simulated cluster, as those of starling explain values.
 
 KEY is NAMESPACE/NAME, or the name of a cluster-scoped parent.`,
 		Example: `  starling explain controller apps shop/blog
-  starling explain controller examples/application apps shop/blog -f examples/application/apps/examples/blog.yaml`,
+  starling explain controller examples/application apps default/blog -f examples/application/apps/examples/blog.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return errors.New("starling explain controller takes a module and the key of a parent, as in: starling explain controller apps shop/blog")
@@ -78,13 +78,17 @@ func (f *explainFlags) controller(cmd *cobra.Command, module, key string) error 
 // parents asks the running instance or, with --modules, a simulated one.
 func (f *explainFlags) parents(cmd *cobra.Command, module, key string) ([]status.Parent, error) {
 	if f.world.modules == "" {
-		client, err := f.client()
+		client, err := f.client(cmd)
 		if err != nil {
 			return nil, err
 		}
+		defer client.Close()
+		for _, note := range standsBy(cmd, client) {
+			say(cmd, "%s", note)
+		}
 		parents, err := client.Parents(cmd.Context(), module, key)
 		if errors.Is(err, admin.ErrNotRunning) {
-			err = fmt.Errorf("%w; or look at a tree without it: starling explain controller FOLDER %s %s", f.world.instance.notRunning(), module, key)
+			err = fmt.Errorf("%w; or look at a tree without it: starling explain controller FOLDER %s %s", f.target.instance.notRunning(), module, key)
 		}
 		return parents, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,6 +17,18 @@ const modulesUsage = "`folder` of the module tree, or several with : between the
 
 // errNoTree is what a command says that lacks its module tree.
 var errNoTree = errors.New("the module tree is missing: name its folder, such as examples/quickstart")
+
+// noTree is errNoTree for a command that takes a tree and a module, when its one argument is the folder of either.
+func noTree(command, name string) error {
+	switch {
+	case namesTree(name):
+		return fmt.Errorf("%s takes a module after its tree: %s %s MODULE", command, command, name)
+	case tree.IsModule(name):
+		_, module, _ := tree.ParseFolder(filepath.Base(name))
+		return fmt.Errorf("%s takes a module after its tree: %s %s %s", command, command, filepath.Dir(name), module)
+	}
+	return errNoTree
+}
 
 // linksFlag declares --follow-links.
 func linksFlag(fs *pflag.FlagSet, follow *bool) {

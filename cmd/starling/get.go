@@ -6,10 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
@@ -18,30 +16,59 @@ import (
 
 // getFlags are what every `starling get …` takes.
 type getFlags struct {
-	instance instance
-	output   string
+	target
+	out    outputFlags
+	watch  bool
+	events bool
 }
 
 func newGetCommand() *cobra.Command {
 	flags := &getFlags{}
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "Show modules, hooks, runs, queues, snapshots or releases of a starling",
+		Short: "Show modules, hooks, runs, queues, snapshots, releases or replicas of a starling",
 		Long: `Asks the starling that runs on this machine, through its local socket, and needs
 no access to the cluster. Give --namespace, --name and --state-dir as to the run
-that is asked; both commands have the same defaults.`,
+that is asked; both commands have the same defaults.
+
+With --context or --kubeconfig it asks the pods of the instance in that cluster: the one
+that leads, and for runs all. It needs the right to list pods and to exec in them.
+
+All take -o and -w as kubectl get does. Templates of jsonpath= and paths of custom-columns=
+are those of kubectl, over what -o json shows: a list is [*], without items, and the columns
+of one row begin with its fields, such as .name. With -w rows are shown again as they change;
+in a pipe that is JSON, a line per row.`,
 		Example: `  starling get modules
+  starling get modules --context production --namespace starling-system
   starling get module ingress-nginx -o yaml
-  starling get hooks ingress-nginx
+  starling get modules -o jsonpath='{range [*]}{.name}{"\t"}{.state}{"\n"}{end}'
+  starling get modules -o custom-columns=NAME:.name,REVISION:.release.revision
+  starling get hooks ingress-nginx -o wide
   starling get runs --failed
   starling get queues -w`,
 		Args: cobra.ArbitraryArgs,
-		RunE: groupOf,
+		RunE: getNamed,
 	}
-	flags.instance.addFlags(cmd.PersistentFlags())
-	cmd.PersistentFlags().StringVarP(&flags.output, "output", "o", "table", "`format`: table, yaml or json")
-	cmd.AddCommand(newGetModulesCommand(flags), newGetHooksCommand(flags), newGetRunsCommand(flags), newGetQueuesCommand(flags), newGetSnapshotsCommand(flags), newGetReleasesCommand(flags))
+	flags.target.addFlags(cmd.PersistentFlags())
+	flags.out.addFlags(cmd.PersistentFlags())
+	cmd.PersistentFlags().BoolVarP(&flags.watch, "watch", "w", false, "show rows again when they change, until Ctrl-C")
+	cmd.PersistentFlags().BoolVar(&flags.events, "output-watch-events", false, "with -w, say of each row whether it was ADDED, MODIFIED or DELETED")
+	cmd.AddCommand(newGetModulesCommand(flags), newGetHooksCommand(flags), newGetRunsCommand(flags), newGetQueuesCommand(flags), newGetSnapshotsCommand(flags), newGetReleasesCommand(flags), newGetReplicasCommand(flags))
 	return cmd
+}
+
+// getNamed takes what -o name shows: module/web is module web.
+func getNamed(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		kind, name, is := strings.Cut(args[0], "/")
+		for _, sub := range cmd.Commands() {
+			if is && (sub.Name() == kind || sub.HasAlias(kind)) {
+				sub.SetContext(cmd.Context())
+				return sub.RunE(sub, []string{name})
+			}
+		}
+	}
+	return groupOf(cmd, args)
 }
 
 // atMostOneName refuses a second argument.
@@ -52,25 +79,14 @@ func atMostOneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// ask checks the flags, then asks the running instance for its status.
+// ask asks the running instance for its status.
 func (f *getFlags) ask(cmd *cobra.Command) (status.Status, error) {
-	client, err := f.client()
+	client, err := f.client(cmd)
 	if err != nil {
 		return status.Status{}, err
 	}
 	st, err := client.Status(cmd.Context())
 	return st, f.instance.explain(err)
-}
-
-// client checks the flags and says whom to ask.
-func (f *getFlags) client() (*admin.Client, error) {
-	if err := checkFormat(f.output); err != nil {
-		return nil, err
-	}
-	if err := f.instance.complete(podNamespaceFile); err != nil {
-		return nil, err
-	}
-	return admin.NewClient(admin.ClientOptions{Socket: f.instance.socket()}), nil
 }
 
 // explain says what to do when nobody answers.
@@ -90,46 +106,42 @@ func (i *instance) notRunning() error {
 		return fmt.Errorf("%s; seen here: %s; ask it with --namespace %s --name %s",
 			what, strings.Join(others, ", "), ns, name)
 	}
-	return fmt.Errorf("%s; start one with: starling run --modules FOLDER; or give its --namespace, --name and --state-dir", what)
+	return fmt.Errorf("%s; start one with: starling run --modules FOLDER; or give its --namespace, --name and --state-dir, or the --context of its cluster", what)
 }
 
-// notes tells, on stderr, what the lists do not show but explains them.
-func notes(cmd *cobra.Command, st status.Status) {
+// notesOf are about what the lists do not show but explains them.
+func notesOf(st status.Status) (notes []string) {
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf("note: "+format, args...)) }
 	if !st.Leader {
-		say(cmd, "note: this starling stands by: it waits for the lease, which another one holds")
+		notes = append(notes, standbyNote(st.Holder))
 	}
 	if f := st.ReloadFailed; f != nil {
-		say(cmd, "note: the module tree is not in force as it is now, generation %d is: %s", st.Generation, f.Reason)
+		note("the module tree is not in force as it is now, generation %d is: %s", st.Generation, f.Reason)
 	}
 	if st.Paused {
-		say(cmd, "note: all modules are paused: hooks run, releases are left alone")
+		note("all modules are paused: hooks run, releases are left alone")
 	}
 	switch {
 	case st.Config.State == status.ConfigHeld && st.Config.Reason == "":
-		say(cmd, "note: configuration held: its ConfigMap is gone; what it said last stays in force")
+		note("configuration held: its ConfigMap is gone; what it said last stays in force")
 	case st.Config.Reason != "":
-		say(cmd, "note: configuration %s: %s", st.Config.State, st.Config.Reason)
+		note("configuration %s: %s", st.Config.State, st.Config.Reason)
 	}
 	for _, p := range st.Config.Problems {
-		say(cmd, "note: configuration: %s", p)
+		note("configuration: %s", p)
 	}
+	return notes
 }
 
 // say writes a line on stderr.
 func say(cmd *cobra.Command, format string, args ...any) {
-	fmt.Fprintln(cmd.ErrOrStderr(), message.Clean(fmt.Sprintf(format, args...)))
-}
-
-// print writes v, a status or modules or hooks, in the form that -o asks for.
-func (f *getFlags) print(cmd *cobra.Command, v any) error {
-	return status.Encode(cmd.OutOrStdout(), f.output, v, status.Options{Color: colorful(cmd), Now: time.Now()})
+	fmt.Fprintln(cmd.ErrOrStderr(), message.Clean(asCalled(cmd, fmt.Sprintf(format, args...))))
 }
 
 // colorful says whether stdout is a terminal whose user has not asked for no
 // colors (https://no-color.org).
 func colorful(cmd *cobra.Command) bool {
-	f, ok := cmd.OutOrStdout().(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return onTerminal(cmd) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // checkFormat refuses what [status.Encode] cannot write, before anybody is asked.
@@ -144,12 +156,4 @@ func checkFormat(format string) error {
 // notFound names what was asked for and, if there is one, what was meant.
 func notFound(kind, name string, names []string) error {
 	return fmt.Errorf("no %s %q; %s", kind, name, message.DidYouMean(name, names, "see: starling get "+kind+"s"))
-}
-
-// listOf makes an empty list "[]" and not "null".
-func listOf[T any](items []T) []T {
-	if items == nil {
-		return []T{}
-	}
-	return items
 }

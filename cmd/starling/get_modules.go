@@ -13,40 +13,37 @@ func newGetModulesCommand(flags *getFlags) *cobra.Command {
 		Use:     "modules [NAME]",
 		Aliases: []string{"module"},
 		Short:   "Show modules: state, reason, release",
-		Args:    atMostOneName,
+		Example: `  starling get modules
+  starling get module ingress-nginx -o yaml`,
+		Args: atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			st, err := flags.ask(cmd)
-			if err != nil {
-				return err
-			}
-			modules := st.Modules
-			if len(args) == 1 {
-				m, err := findModule(st.Modules, args[0])
+			return flags.list(cmd, func() (*listing, error) {
+				st, err := flags.ask(cmd)
 				if err != nil {
-					return err
+					return nil, err
 				}
-				modules = []status.Module{m}
-			}
-			if flags.output != "table" {
+				modules := st.Modules
 				if len(args) == 1 {
-					return flags.print(cmd, modules[0])
+					m, err := findModule(st.Modules, args[0])
+					if err != nil {
+						return nil, err
+					}
+					modules = []status.Module{m}
 				}
-				return flags.print(cmd, listOf(modules))
-			}
-			notes(cmd, st)
-			failing(cmd, st.Hooks, modules)
-			if len(modules) == 0 {
-				fmt.Fprintln(cmd.ErrOrStderr(), "no modules")
-				return nil
-			}
-			return flags.print(cmd, modules)
+				l := newListing("module", modules, func(m status.Module) string { return m.Name })
+				l.notes = append(notesOf(st), failing(st.Hooks, modules)...)
+				if len(args) == 1 {
+					l.all = modules[0]
+				}
+				return l, nil
+			})
 		},
 	}
 }
 
 // failing tells of hooks that fail in modules that are ready nonetheless, as they have
 // been released once.
-func failing(cmd *cobra.Command, hooks []status.Hook, modules []status.Module) {
+func failing(hooks []status.Hook, modules []status.Module) (notes []string) {
 	for _, m := range modules {
 		n := 0
 		for _, h := range hooks {
@@ -55,9 +52,10 @@ func failing(cmd *cobra.Command, hooks []status.Hook, modules []status.Module) {
 			}
 		}
 		if n > 0 && m.State == status.ModuleReady {
-			say(cmd, "note: the last run of %s of module %s failed; see: starling get hooks %s", counted(n, "hook"), m.Name, m.Name)
+			notes = append(notes, fmt.Sprintf("note: the last run of %s of module %s failed; see: starling get hooks %s", counted(n, "hook"), m.Name, m.Name))
 		}
 	}
+	return notes
 }
 
 func findModule(modules []status.Module, name string) (status.Module, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,89 +11,91 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/modules/status"
-	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/record"
 )
 
 func newGetRunsCommand(flags *getFlags) *cobra.Command {
-	f := &getRunsFlags{getFlags: flags}
+	f := &getRunsFlags{getFlags: flags, records: records{target: &flags.target}}
 	cmd := &cobra.Command{
 		Use:     "runs [RUN|MODULE|HOOK]",
 		Aliases: []string{"run"},
 		Short:   "Show the last runs of hooks, the newest first",
 		Long: `Shows the runs that are kept in --state-dir, whether or not a starling runs. Why one
 has failed, and all of one run (-o yaml), is sealed: the key comes from the starling
-that runs here, from --key-file, or for one run from the Secret of the instance. Text that
-comes out of Secrets is shown as ***.`,
+that runs here, from --key-file, or for one run from the Secret of the instance. With
+--context or --kubeconfig, and no --state-dir, shows those of all pods of the instance. Text
+that comes out of Secrets is shown as ***.`,
 		Example: `  starling get runs --failed
   starling get runs ingress-nginx
   starling get runs k3f9-12 -o yaml`,
 		Args: atMostOneName,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, append(args, "")[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.list(cmd, func() (*listing, error) { return f.look(cmd, append(args, "")[0]) })
+		},
 	}
 	cmd.Flags().BoolVar(&f.failed, "failed", false, "those that failed alone")
-	f.keys.addFlags(cmd.Flags())
+	f.records.addFlags(cmd.Flags())
 	return cmd
 }
 
 // getRunsFlags are the flags of `starling get runs`.
 type getRunsFlags struct {
 	*getFlags
-	keys   recordKeyFlags
-	failed bool
+	records records
+	failed  bool
+	told    bool // of records of others
 }
 
-func (f *getRunsFlags) run(cmd *cobra.Command, what string) error {
-	if err := checkFormat(f.output); err != nil {
-		return err
-	}
-	if err := f.instance.complete(podNamespaceFile); err != nil {
-		return err
-	}
-	dir := live.RecordsDir(f.instance.StateDir)
-	key, err := f.keys.nearby(cmd.Context(), &f.instance)
+// look reads which runs there are: all, those of what is named, or all of one run.
+func (f *getRunsFlags) look(cmd *cobra.Command, what string) (*listing, error) {
+	runs, others, err := f.records.list(cmd)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	runs, others, err := record.List(dir, key)
-	if err != nil {
-		return err
-	}
-	if others > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: records of another version of starling that are left out: %d\n", others)
+	if others > 0 && !f.told {
+		f.told = true
+		say(cmd, "note: records of another version of starling that are left out: %d", others)
 	}
 	if i := slices.IndexFunc(runs, func(h record.Header) bool { return h.ID == what }); i >= 0 {
-		return f.one(cmd, dir, runs[i])
+		return f.one(cmd, runs[i])
 	}
 	found := slices.DeleteFunc(slices.Clone(runs), func(h record.Header) bool {
-		return f.failed && !h.Failed() || what != "" && what != h.Module && what != h.Hook && h.Module+"/"+what != h.Hook
+		return f.failed && !h.Failed() || what != "" && what != h.Module && !meansHook(what, h.Module, h.Hook)
 	})
 	if what != "" && len(found) == 0 && !(f.failed && f.names(runs, what)) {
 		var names []string
 		for _, h := range runs {
 			names = append(names, h.Module, h.Hook, h.ID)
 		}
-		return noRun(what, names)
+		return nil, noRun(what, names)
 	}
-	if f.output != "table" {
-		return f.print(cmd, listOf(found))
+	l := runsOf(found)
+	l.empty = "no runs are recorded " + f.records.where()
+	if len(runs) > 0 { // so --failed was asked for
+		l.empty = "no run has failed of those that are recorded " + f.records.where()
 	}
-	if len(found) == 0 && len(runs) > 0 { // so --failed was asked for
-		fmt.Fprintf(cmd.ErrOrStderr(), "no run has failed of those that are recorded in %s\n", dir)
-		return nil
+	return l, nil
+}
+
+// runsOf makes a listing of runs.
+func runsOf(runs []record.Header) *listing {
+	l := newListing("run", runs, func(h record.Header) string { return h.ID })
+	l.newestFirst = true
+	l.table = func(w io.Writer, which []int, o status.Options) error {
+		some := make([]record.Header, len(which))
+		for i, at := range which {
+			some[i] = runs[at]
+		}
+		return printRuns(w, some, o)
 	}
-	if len(found) == 0 {
-		fmt.Fprintln(cmd.ErrOrStderr(), "no runs are recorded in "+dir)
-		return nil
-	}
-	return f.table(cmd, found)
+	return l
 }
 
 // names says that there are runs of what is named.
 func (f *getRunsFlags) names(runs []record.Header, what string) bool {
 	return slices.ContainsFunc(runs, func(h record.Header) bool {
-		return what == h.Module || what == h.Hook || h.Module+"/"+what == h.Hook
+		return what == h.Module || meansHook(what, h.Module, h.Hook)
 	})
 }
 
@@ -100,35 +103,41 @@ func noRun(what string, names []string) error {
 	return fmt.Errorf("no run %q, and none of a module or hook of that name; %s", what, message.DidYouMean(what, names, "see: starling get runs"))
 }
 
-// one shows a whole record, in a table its header.
-func (f *getRunsFlags) one(cmd *cobra.Command, dir string, h record.Header) error {
-	if f.output == "table" {
-		return f.table(cmd, []record.Header{h})
+// one shows a run, in forms for programs its whole record.
+func (f *getRunsFlags) one(cmd *cobra.Command, h record.Header) (*listing, error) {
+	l := runsOf([]record.Header{h})
+	if slices.Contains([]string{"", "table", "wide", "name"}, f.out.format) || f.watch {
+		return l, nil
 	}
-	key, err := f.keys.key(cmd.Context(), &f.instance)
+	r, err := f.records.load(cmd, h.ID)
 	if err != nil {
-		return err
-	}
-	r, err := record.Load(dir, h.ID, key)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	dump, err := r.Dump()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return f.print(cmd, dump)
+	l.all, l.rows = dump, []any{dump}
+	return l, nil
 }
 
-func (f *getRunsFlags) table(cmd *cobra.Command, runs []record.Header) error {
-	o := status.Options{Color: colorful(cmd), Now: time.Now()}
+// printRuns writes a table of runs: RUN HOOK KEY AGE TOOK STEPS RESULT CAUSE ERROR. A wide one has
+// MODULE, ATTEMPT and STARTED.
+func printRuns(w io.Writer, runs []record.Header, o status.Options) error {
 	rows := [][]string{{"RUN", "HOOK", "KEY", "AGE", "TOOK", "STEPS", "RESULT", "CAUSE", "ERROR"}}
+	if o.Wide {
+		rows = [][]string{{"RUN", "HOOK", "KEY", "AGE", "TOOK", "STEPS", "RESULT", "MODULE", "ATTEMPT", "STARTED", "CAUSE", "ERROR"}}
+	}
 	for _, h := range runs {
 		why := h.Error
 		if h.AtCommit {
 			why = strings.TrimSuffix("commit: "+why, ": ")
 		}
-		rows = append(rows, []string{h.ID, h.Hook, h.Key, o.Age(h.Started), status.Roughly(time.Duration(h.Took)), strconv.FormatUint(h.Steps, 10), h.Result, h.Cause, why})
+		row := []string{h.ID, h.Hook, h.Key, o.Age(h.Started), status.Roughly(time.Duration(h.Took)), strconv.FormatUint(h.Steps, 10), h.Result}
+		if o.Wide {
+			row = append(row, h.Module, strconv.Itoa(h.Attempt), h.Started.UTC().Format(time.RFC3339))
+		}
+		rows = append(rows, append(row, h.Cause, why))
 	}
-	return status.PrintTable(cmd.OutOrStdout(), rows, 6, o)
+	return status.PrintTable(w, rows, 6, o)
 }

@@ -16,8 +16,8 @@ func newGetSnapshotsCommand(flags *getFlags) *cobra.Command {
 		Long: `Shows the snapshots that the next run of a hook sees, of a module those of all its hooks:
 a table of how many objects there are, with -o yaml what the filters have made of them.
 Text that comes out of Secrets is shown as ***.`,
-		Example: `  starling get snapshots hello/hooks/nodes.star:discover
-  starling get snapshots hello -o yaml`,
+		Example: `  starling get snapshots ingress-nginx/hooks/nodes.star:discover
+  starling get snapshots ingress-nginx -o yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("%s takes the name of one hook or module; see: starling get hooks", cmd.CommandPath())
@@ -25,31 +25,37 @@ Text that comes out of Secrets is shown as ***.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			st, err := flags.ask(cmd)
-			if err != nil {
-				return err
-			}
-			hooks, err := findHooks(st, args[0])
-			if err != nil {
-				return err
-			}
-			client, err := flags.client()
-			if err != nil {
-				return err
-			}
-			all := []status.Snapshot{}
-			for _, h := range hooks {
-				snapshots, err := client.Snapshots(cmd.Context(), h.ID)
-				if err != nil {
-					return flags.instance.explain(err)
-				}
-				all = append(all, snapshots...)
-			}
-			if flags.output == "table" && len(all) == 0 {
-				fmt.Fprintln(cmd.ErrOrStderr(), "no snapshots: nothing is watched")
-				return nil
-			}
-			return flags.print(cmd, all)
+			return flags.list(cmd, func() (*listing, error) { return flags.snapshots(cmd, args[0]) })
 		},
 	}
+}
+
+// snapshots asks for those of a hook, or of all hooks of a module.
+func (f *getFlags) snapshots(cmd *cobra.Command, name string) (*listing, error) {
+	st, err := f.ask(cmd)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := findHooks(st, name)
+	if err != nil {
+		return nil, err
+	}
+	client, err := f.client(cmd)
+	if err != nil {
+		return nil, err
+	}
+	all := []status.Snapshot{}
+	for _, h := range hooks {
+		snapshots, err := client.Snapshots(cmd.Context(), h.ID)
+		if err != nil {
+			return nil, f.instance.explain(err)
+		}
+		all = append(all, snapshots...)
+	}
+	l := newListing("snapshot", all, func(s status.Snapshot) string { return s.Hook + "/" + s.Binding })
+	l.empty = "no snapshots: nothing is watched"
+	if !st.Leader {
+		l.notes = append(l.notes, standbyNote(st.Holder))
+	}
+	return l, nil
 }

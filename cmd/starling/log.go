@@ -12,7 +12,6 @@ import (
 	"github.com/go-logr/zerologr"
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/klog/v2"
 
@@ -37,25 +36,29 @@ func (f *logFlags) addFlags(fs *pflag.FlagSet) {
 }
 
 // open starts the log, of which kept gets each line as JSON, and takes over what client-go and
-// Helm log: their loggers are the process's, and so is the level, so this happens once.
-func (f *logFlags) open(w, kept io.Writer) (zerolog.Logger, error) {
+// Helm log: their loggers are the process's, and so is the level, so this happens once. Told is for
+// lines that a person at a terminal reads, and nobody keeps; nil: nobody is there.
+func (f *logFlags) open(w, kept io.Writer) (log zerolog.Logger, told *zerolog.Logger, err error) {
 	if _, err := setLogLevel(f.level); err != nil {
-		return zerolog.Logger{}, fmt.Errorf("--log-level: %w", err)
+		return log, nil, fmt.Errorf("--log-level: %w", err)
 	}
-	file, ok := w.(*os.File)
-	terminal := ok && term.IsTerminal(int(file.Fd()))
+	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00" // whole seconds hide what took long
+	terminal := isTerminal(w)
 	switch {
 	case f.format == logConsole, f.format == "" && terminal:
 		w = consoleWriter(w, terminal)
+		if terminal {
+			lines := zerolog.New(w).With().Timestamp().Logger()
+			told = &lines
+		}
 	case f.format != "" && f.format != logJSON:
-		return zerolog.Logger{}, fmt.Errorf("--log-format %q is not known; use json or console", f.format)
+		return log, nil, fmt.Errorf("--log-format %q is not known; use json or console", f.format)
 	}
-	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00" // whole seconds hide what took long
-	log := zerolog.New(zerolog.MultiLevelWriter(w, kept)).With().Timestamp().Logger()
+	log = zerolog.New(zerolog.MultiLevelWriter(w, kept)).With().Timestamp().Logger()
 	tameLibraries()
 	quiet := log.With().Str("from", "client-go").Logger().Sample(forDebugging{})
 	klog.SetLogger(onceLogger(zerologr.New(&quiet)))
-	return log, nil
+	return log, told, nil
 }
 
 // consoleWriter makes lines for people of lines of JSON.

@@ -4,16 +4,14 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"github.com/starling-operator/starling/runtime/admin"
 )
 
 func newLogLevelCommand() *cobra.Command {
-	i := &instance{}
+	to := &target{}
 	cmd := &cobra.Command{
 		Use:   "log-level [LEVEL]",
 		Short: "Show or set what a starling that runs logs",
-		Long: `Asks the starling that runs on this machine, through its local socket, for the least
+		Long: `Asks the starling that runs on this machine, through its local socket, or with --context a pod, for the least
 level that it logs, or has it log from another one on: debug, info, warn or error. A
 starling that starts begins with its --log-level again.`,
 		Example: `  starling log-level
@@ -25,14 +23,16 @@ starling that starts begins with its --log-level again.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := i.complete(podNamespaceFile); err != nil {
+			client, err := to.client(cmd)
+			if err != nil {
 				return err
 			}
+			defer client.Close()
 			level := append(args, "")[0]
-			was, err := admin.NewClient(admin.ClientOptions{Socket: i.socket()}).LogLevel(cmd.Context(), level)
+			was, err := client.LogLevel(cmd.Context(), level)
 			switch {
 			case err != nil:
-				return i.explain(err)
+				return to.instance.explain(err)
 			case level == "":
 				fmt.Fprintln(cmd.OutOrStdout(), was)
 			default:
@@ -41,6 +41,6 @@ starling that starts begins with its --log-level again.`,
 			return nil
 		},
 	}
-	i.addFlags(cmd.Flags())
+	to.addFlags(cmd.Flags())
 	return cmd
 }

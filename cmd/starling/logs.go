@@ -1,27 +1,34 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 	"os"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
 
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/logs"
+	"github.com/starling-operator/starling/runtime/replicas"
 )
 
 // logsFlags are the flags of `starling logs`.
 type logsFlags struct {
-	instance instance
-	follow   bool
-	tail     int
-	output   string
+	target target
+	follow bool
+	tail   int
+	output string
 }
 
 func newLogsCommand() *cobra.Command {
@@ -32,14 +39,16 @@ func newLogsCommand() *cobra.Command {
 		Long: `Asks the starling that runs on this machine, through its local socket, for the last
 lines of its log: those of one module ("global": of the global hooks), or all of them. They
 are the lines that went to its stderr, kept in memory, 4 MiB together: when there are
-more, the module with the most loses its oldest ones.`,
+more, the module with the most loses its oldest ones.
+
+With --context or --kubeconfig it asks all pods of the instance; each line has its pod.`,
 		Example: `  starling logs ingress-nginx
   starling logs -f
   starling logs ingress-nginx --tail 20 -o json`,
 		Args: atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, append(args, "")[0]) },
 	}
-	f.instance.addFlags(cmd.Flags())
+	f.target.addFlags(cmd.Flags())
 	f.addFlags(cmd.Flags())
 	return cmd
 }
@@ -54,15 +63,75 @@ func (f *logsFlags) run(cmd *cobra.Command, module string) error {
 	if f.output != "text" && f.output != "json" {
 		return fmt.Errorf("--output %q is not known; use text or json", f.output)
 	}
-	if err := f.instance.complete(podNamespaceFile); err != nil {
+	client, err := f.target.client(cmd)
+	if err != nil {
 		return err
 	}
-	client := admin.NewClient(admin.ClientOptions{Socket: f.instance.socket()})
+	defer client.Close()
 	if err := f.known(cmd.Context(), client, module); err != nil {
-		return f.instance.explain(err)
+		return f.target.instance.explain(err)
 	}
-	err := client.Logs(cmd.Context(), admin.LogsOptions{Module: module, Tail: f.tail, Follow: f.follow}, f.printer(cmd.OutOrStdout()))
-	return f.instance.explain(err)
+	o := admin.LogsOptions{Module: module, Tail: f.tail, Follow: f.follow}
+	if f.target.remote() && f.target.pod == "" {
+		return f.ofPods(cmd, o)
+	}
+	return f.target.instance.explain(client.Logs(cmd.Context(), o, f.printer(cmd.OutOrStdout())))
+}
+
+// ofPods shows the lines of all pods, in the order of their times; with --follow in that in which they come.
+func (f *logsFlags) ofPods(cmd *cobra.Command, o admin.LogsOptions) error {
+	pods, err := f.target.pods(cmd.Context())
+	if err != nil {
+		return err
+	}
+	print := f.printer(cmd.OutOrStdout())
+	if !o.Follow {
+		var lists [][]podLine
+		err := f.target.each(cmd, pods, func(p replicas.Pod, client *admin.Client) error {
+			var lines []podLine
+			err := client.Logs(cmd.Context(), o, func(line []byte) error {
+				lines = append(lines, newPodLine(p.Name, line))
+				return nil
+			})
+			lists = append(lists, lines)
+			return err
+		})
+		all := sorted(lists, func(a, b podLine) int { return a.at.Compare(b.at) })
+		if o.Tail >= 0 && len(all) > o.Tail {
+			all = all[len(all)-o.Tail:]
+		}
+		for _, line := range all {
+			err = cmp.Or(err, print(line.text))
+		}
+		return err
+	}
+	var printing sync.Mutex
+	following, ctx := errgroup.WithContext(cmd.Context())
+	for _, p := range pods {
+		following.Go(func() error {
+			client := f.target.dial(p)
+			defer client.Close()
+			return client.Logs(ctx, o, func(line []byte) error {
+				printing.Lock()
+				defer printing.Unlock()
+				return print(newPodLine(p.Name, line).text)
+			})
+		})
+	}
+	return following.Wait()
+}
+
+// podLine is a line of the log of a pod.
+type podLine struct {
+	at   time.Time
+	text []byte
+}
+
+// newPodLine adds the name of the pod to a line of JSON.
+func newPodLine(pod string, line []byte) podLine {
+	var when struct{ Time time.Time }
+	_ = json.Unmarshal(line, &when) // a line without a time comes first
+	return podLine{when.Time, append(fmt.Appendf(nil, `{"pod":%q,`, pod), bytes.TrimPrefix(line, []byte("{"))...)}
 }
 
 // known refuses a module that is not there: nobody waits for lines that cannot come.

@@ -26,12 +26,12 @@ func starling() int {
 	// A clean stop is bounded, so a second signal has nothing to hurry; a
 	// terminal and a parent process often send one each.
 	root := newRootCommand()
-	root.SetArgs(likeGo(os.Args[1:]))
+	root.SetArgs(likeGo(calledAs(root, os.Args)))
 	if err := root.ExecuteContext(ctx); err != nil {
 		if code := exitCode(0); errors.As(err, &code) {
 			return int(code)
 		}
-		fmt.Fprintln(os.Stderr, "error:", message.Line(err.Error()))
+		fmt.Fprintln(os.Stderr, "error:", message.Line(asCalled(root, err.Error())))
 		return 1
 	}
 	return 0

@@ -14,8 +14,9 @@ func newNewCommand() *cobra.Command {
 	from := &newFrom{}
 	cmd := &cobra.Command{
 		Use:   "new",
-		Short: "Write the first files of a module, of a controller, of a hook or of a test, or bring an old tree over",
-		Long: `Writes the first files of a module, of a controller, of a hook or of a test.
+		Short: "Write the first files of a module, of a controller, of a hook or of a test, copy a recipe, or bring an old tree over",
+		Long: `Writes the first files of a module, of a controller, of a hook or of a test, or copies a
+recipe: a small module for a common problem.
 
 With --from-addon-operator or --from-shell-operator it writes a module tree out of an old
 one: bindings, values, schemas, CRDs and charts are translated, bodies of hooks become TODO
@@ -31,22 +32,31 @@ printed, and MIGRATION.md in the new folder has it, too.`,
 	from.flags(cmd)
 	cmd.PersistentFlags().StringVar(&modules, "modules", ".", "`folder` with all modules")
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return oneFolder(modules) }
-	cmd.AddCommand(&cobra.Command{
+	noChart := false
+	module := &cobra.Command{
 		Use:   "module [TREE] NAME",
 		Short: "Write a module: chart, values, schemas and a hook",
 		Long: `Writes a new module to a folder of its name: module.star, a chart, values, schemas
-and a hook with its test, ready to run. Nothing is overwritten. The names of the files are
-printed. NAME may have a weight: 020-web.`,
-		Example: "  starling new module addons web",
-		Args:    exactly("NAME"),
+and a hook with its test, ready to run. With --no-chart there are module.star, a hook and its
+test. Nothing is overwritten. The names of the files are printed. NAME may have a weight:
+020-web.`,
+		Example: `  starling new module addons web
+  starling new module addons labels --no-chart`,
+		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			made, err := scaffold.Module(modules, args[0])
+			write := scaffold.Module
+			if noChart {
+				write = scaffold.ModuleWithoutChart
+			}
+			made, err := write(modules, args[0])
 			for _, path := range made {
 				fmt.Fprintln(cmd.OutOrStdout(), path)
 			}
 			return err
 		},
-	}, &cobra.Command{
+	}
+	module.Flags().BoolVar(&noChart, "no-chart", false, "a module of hooks alone, without chart, values and schemas")
+	cmd.AddCommand(module, &cobra.Command{
 		Use:   "controller [TREE] NAME",
 		Short: "Write a module with a kind and a controller for it",
 		Long: `Writes a new module to a folder of its name: module.star, which declares a kind of that
@@ -77,23 +87,12 @@ to the global hooks. Nothing is overwritten. The name of the file is printed.`,
 			fmt.Fprintln(cmd.OutOrStdout(), path)
 			return nil
 		},
-	}, &cobra.Command{
-		Use:   "test [TREE] MODULE NAME",
-		Short: "Write a test of a module, or of global",
-		Long: `Writes a file NAME_test.star beside the hooks of a module, or, when MODULE is global,
-beside the global ones. Nothing is overwritten. The name of the file is printed.`,
-		Example: "  starling new test addons web count-pods",
-		Args:    exactly("MODULE", "NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := scaffold.Test(modules, args[0], args[1])
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), path)
-			return nil
-		},
-	})
+	}, newNewTestCommand(&modules))
+	cmd.AddCommand(newNewRecipeCommand(&modules))
 	for _, sub := range cmd.Commands() {
+		if sub.Name() == "test" { // which names less with --from-run
+			continue
+		}
 		names := strings.Count(sub.Use, " ") - 1 // without the tree
 		treeFirst(sub, &modules, names, names)
 	}
@@ -104,8 +103,14 @@ beside the global ones. Nothing is overwritten. The name of the file is printed.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != len(names) {
-			return fmt.Errorf("%s takes %s, got %s, as in: %s", cmd.CommandPath(), strings.Join(names, " and "), counted(len(args), "argument"), strings.TrimSpace(cmd.Example))
+			return fmt.Errorf("%s takes %s, got %s, as in: %s", cmd.CommandPath(), strings.Join(names, " and "), counted(len(args), "argument"), firstExample(cmd))
 		}
 		return nil
 	}
+}
+
+// firstExample is the first line of those of a command.
+func firstExample(cmd *cobra.Command) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+	return line
 }

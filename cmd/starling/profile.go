@@ -16,12 +16,12 @@ import (
 )
 
 func newProfileCommand() *cobra.Command {
-	i := &instance{}
+	to := &target{}
 	var over time.Duration
 	cmd := &cobra.Command{
 		Use:   "profile NAME",
 		Short: "Write a profile of a starling that runs, for go tool pprof",
-		Long: `Asks the starling that runs on this machine, through its local socket, for a profile
+		Long: `Asks the starling that runs on this machine, through its local socket, or with --context a pod, for a profile
 of the process, and writes it to stdout in the form of go tool pprof. NAME is one of
 ` + strings.Join(admin.Profiles(), ", ") + `: cpu is processor time,
 and trace is for go tool trace.`,
@@ -40,14 +40,15 @@ and trace is for go tool trace.`,
 			if f, ok := cmd.OutOrStdout().(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 				return errors.New("a profile is no text; write it to a file: starling profile " + args[0] + " > " + args[0] + ".pprof")
 			}
-			if err := i.complete(podNamespaceFile); err != nil {
+			client, err := to.client(cmd)
+			if err != nil {
 				return err
 			}
-			client := admin.NewClient(admin.ClientOptions{Socket: i.socket()})
-			return i.explain(client.Profile(cmd.Context(), cmd.OutOrStdout(), args[0], over))
+			defer client.Close()
+			return to.instance.explain(client.Profile(cmd.Context(), cmd.OutOrStdout(), args[0], over))
 		},
 	}
-	i.addFlags(cmd.Flags())
+	to.addFlags(cmd.Flags())
 	cmd.Flags().DurationVar(&over, "over", 0, "`time` for which it is collected, in whole seconds (default: since the start; one second of cpu and trace)")
 	return cmd
 }

@@ -27,6 +27,7 @@ type rbacFlags struct {
 	files          []string
 	live           bool
 	makeNamespaces bool
+	serviceAccount bool
 	links          bool
 	selector       selectorFlag
 	output         string
@@ -44,7 +45,7 @@ func newRBACCommand() *cobra.Command {
 		Use:   "rbac TREE [MODULE...]",
 		Short: "Print the rights that a module tree needs, for kubectl apply",
 		Long: `Prints the Roles and ClusterRoles, with their bindings, of an instance's ServiceAccount
-(it has the instance's name): Starling's own rights, and the least that the tree, or some
+(it has the instance's name, and --service-account prints it, too): Starling's own rights, and the least that the tree, or some
 of its modules, need by their watches, grants, webhooks and crds/, and for the kinds that
 their charts render. Each rule says what needs it.
 
@@ -60,6 +61,7 @@ among them, are given for the whole cluster.
 -o values prints the rights of the modules as values of the Helm chart of Starling.`,
 		Example: `  starling rbac addons > roles.yaml && kubectl apply -f roles.yaml
   starling rbac addons --live -f expected-objects.yaml > roles.yaml
+  starling rbac addons --service-account | kubectl apply -f -
   starling rbac addons ingress-nginx -n infra --name addons
   starling rbac addons --make-namespaces
   starling rbac addons -o values > rights.yaml && helm upgrade starling deploy/chart -f rights.yaml`,
@@ -73,6 +75,7 @@ among them, are given for the whole cluster.
 	cmd.Flags().BoolVar(&f.live, "live", false, "let hooks look for values in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
 	f.access.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&f.makeNamespaces, "make-namespaces", false, "let Starling make the namespaces of releases, whose rights are then for the whole cluster")
+	cmd.Flags().BoolVar(&f.serviceAccount, "service-account", false, "print the ServiceAccount, too")
 	cmd.Flags().StringVarP(&f.output, "output", "o", rbacRoles, "`form`: roles, for kubectl apply, or values, for the Helm chart of Starling")
 	treeFlag(cmd, false)
 	return cmd
@@ -84,6 +87,9 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if f.output != rbacRoles && f.output != rbacValues {
 		return fmt.Errorf("--output %q is not known; use roles or values", f.output)
+	}
+	if f.serviceAccount && f.output != rbacRoles {
+		return errors.New("--service-account is for -o roles: the Helm chart of Starling makes the ServiceAccount itself")
 	}
 	if err := f.instance.completeNames(podNamespaceFile); err != nil {
 		return err
@@ -119,6 +125,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	for _, note := range result.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+note)
 	}
+	result.ServiceAccount = f.serviceAccount
 	write := result.Write
 	if f.output == rbacValues {
 		write = result.WriteValues

@@ -45,6 +45,9 @@ read. The data of Secrets is masked unless --show-secrets is given.`,
 
 func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 	ctx := cmd.Context()
+	if f.world.modules == "" {
+		return noTree(cmd.CommandPath(), name)
+	}
 	w, gen, err := f.world.open(ctx, cmd.InOrStdin(), nil)
 	if err != nil {
 		return err

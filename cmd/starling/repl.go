@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/repl"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/stdlib"
@@ -113,7 +114,7 @@ func (f *replFlags) module(arg string) string {
 		return arg
 	}
 	dir, err := filepath.Abs(arg)
-	if err != nil || filepath.Base(dir) != "global" && !isModule(dir) {
+	if err != nil || filepath.Base(dir) != "global" && !tree.IsModule(dir) {
 		return arg
 	}
 	f.world.modules = filepath.Dir(dir)

@@ -11,7 +11,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// terminal is `starling repl` at a terminal.
+// terminal is starling at a terminal.
 type terminal struct {
 	t    *testing.T
 	file *os.File
@@ -21,13 +21,19 @@ type terminal struct {
 
 func replAtTerminal(t *testing.T, env ...string) (*terminal, *exec.Cmd) {
 	t.Helper()
+	return atTerminal(t, []string{"repl"}, &pty.Winsize{Rows: 40, Cols: 120}, env...)
+}
+
+// atTerminal runs starling at a terminal.
+func atTerminal(t *testing.T, args []string, size *pty.Winsize, env ...string) (*terminal, *exec.Cmd) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The test binary is starling when it is called so, see TestMain.
-	cmd := &exec.Cmd{Path: self, Args: []string{"starling", "repl"}, Env: append(os.Environ(), env...)}
-	file, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120})
+	cmd := &exec.Cmd{Path: self, Args: append([]string{"starling"}, args...), Env: append(os.Environ(), env...)}
+	file, err := pty.StartWithSize(cmd, size)
 	if err != nil {
 		t.Skip("no terminal here: ", err)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,22 +21,26 @@ import (
 
 // replayFlags are the flags of `starling replay`.
 type replayFlags struct {
-	instance instance
-	keys     recordKeyFlags
-	modules  string
-	links    bool
-	output   string
+	target  target
+	records records
+	modules string
+	links   bool
+	output  string
 }
 
 func newReplayCommand() *cobra.Command {
 	f := &replayFlags{}
+	f.records.target = &f.target
 	cmd := &cobra.Command{
 		Use:   "replay [TREE] RUN",
 		Short: "Run a hook again with what a recorded run was given",
 		Long: `Runs the hook of a recorded run again, with the files, snapshots, values, times and
 answers of then. Nothing is asked of a cluster and nothing is written. Prints what the
 run asks for and whether that is the same as then; with TREE, how the hook of that
-tree would have answered. Exits with 1 when it is not the same.`,
+tree would have answered. Exits with 1 when it is not the same.
+
+With --context or --kubeconfig, and no --state-dir, the record is that of the pod which has
+it; it runs on this machine.`,
 		Example: `  starling get runs --failed
   starling replay k3f9-12
   starling replay addons k3f9-12`,
@@ -48,11 +51,11 @@ tree would have answered. Exits with 1 when it is not the same.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0])
+			return f.run(cmd, args[0])
 		},
 	}
-	f.instance.addFlags(cmd.Flags())
-	f.keys.addFlags(cmd.Flags())
+	f.target.addFlags(cmd.Flags())
+	f.records.addFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text, json or yaml")
 	cmd.Flags().StringVar(&f.modules, "modules", "", modulesUsage+", whose hook is run instead of the recorded one")
 	linksFlag(cmd.Flags(), &f.links)
@@ -60,23 +63,12 @@ tree would have answered. Exits with 1 when it is not the same.`,
 	return cmd
 }
 
-func (f *replayFlags) run(ctx context.Context, stdout, stderr io.Writer, id string) error {
+func (f *replayFlags) run(cmd *cobra.Command, id string) error {
+	ctx, stdout, stderr := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if !slices.Contains([]string{"text", "json", "yaml"}, f.output) {
 		return fmt.Errorf("--output %q is not known; use text, json or yaml", f.output)
 	}
-	if err := f.instance.complete(podNamespaceFile); err != nil {
-		return err
-	}
-	dir := live.RecordsDir(f.instance.StateDir)
-	// First whether there is such a run: for that no key is needed.
-	if err := record.Check(dir, id); err != nil {
-		return err
-	}
-	key, err := f.keys.key(ctx, &f.instance)
-	if err != nil {
-		return err
-	}
-	r, err := record.Load(dir, id, key)
+	r, err := f.records.load(cmd, id)
 	if err != nil {
 		return err
 	}

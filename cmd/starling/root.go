@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 )
 
@@ -22,16 +24,33 @@ upgrades the release whenever that differs.`,
 		RunE:          groupOf,
 	}
 	root.SetFlagErrorFunc(explainFlag)
-	root.AddCommand(newRunCommand(), newEvaluateChartsCommand(), newPlanCommand(), newDevCommand(), newRenderCommand(), newReplayCommand(), newTestCommand(), newReplCommand(), newGetCommand(), newExplainCommand(), newLogsCommand(), newTopCommand(), newLogLevelCommand(), newProfileCommand(), newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newFetchCommand(), newRBACCommand(), newDetachCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newEvaluateChartsCommand(), newAdminSocketCommand(), newPlanCommand(), newDevCommand(), newRenderCommand(), newReplayCommand(), newTestCommand(), newReplCommand(), newGetCommand(), newDescribeCommand(), newExplainCommand(), newLogsCommand(), newTopCommand(), newLogLevelCommand(), newProfileCommand(), newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newFetchCommand(), newRBACCommand(), newDetachCommand(), newVersionCommand())
+	root.AddCommand(newLSPCommand(), newTUICommand())
 	root.SetHelpCommand(newHelpCommand())
+	root.InitDefaultCompletionCmd()
+	exampleOfCompletion(root)
 	return root
+}
+
+// exampleOfCompletion gives cobra's completion an example, as each command has one.
+func exampleOfCompletion(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Example = "  starling completion bash > starling.bash"
+		for _, shell := range c.Commands() {
+			shell.Example = fmt.Sprintf("  starling completion %[1]s > starling.%[1]s", shell.Name())
+		}
+	}
 }
 
 // newHelpCommand is cobra's, but for a name that is no command's: that is an error.
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Help about any command",
+		Use:     "help [COMMAND]",
+		Short:   "Help about any command",
+		Example: `  starling help get modules`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil {

@@ -58,8 +58,9 @@ func newRunCommand() *cobra.Command {
 installs, upgrades and uninstalls the releases as values and charts change, until it
 is stopped. Changes of others in the objects of a release are put right, unless
 the module or the user says otherwise. A change of the tree is put in force as a whole,
-once all of it loads; else what is in force goes on, and starling get says why. Stopping,
-or deleting, starling touches nothing that runs.`,
+once all of it loads; else what is in force goes on, and starling get says why. On a
+terminal each run from which something comes has a line, and so has each object that it
+writes. Stopping, or deleting, starling touches nothing that runs.`,
 		Example: `  starling run examples/quickstart
   starling run --modules addons --pause=ingress-nginx`,
 		Args: noArgs,
@@ -111,11 +112,14 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err := f.lease.check(); err != nil {
 		return err
 	}
+	if f.modules == "" {
+		return errNoTree
+	}
 	if f.history < 1 {
 		return fmt.Errorf("--history-max %d is less than the revision that is deployed; give 1 or more", f.history)
 	}
 	kept := logs.New(logs.Options{})
-	log, err := f.log.open(stderr, kept)
+	log, told, err := f.log.open(stderr, kept)
 	if err != nil {
 		return err
 	}
@@ -181,14 +185,17 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	f.access.patient = true
 	client, err := f.access.connect(ctx, f.instance.Namespace, log, metrics.Transport)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil // told to stop meanwhile
+	case err != nil:
 		return err
 	}
 	all := slices.Contains(f.pause, pauseAll)
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
 		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause, ModuleObjects: f.objects, History: f.history,
-		Lease: f.lease.times, Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Traces: traces, Log: log,
+		Lease: f.lease.times, Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Traces: traces, Log: log, Told: told,
 		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: shortVersion(), Log: log}),
 	})
 	if err != nil {
@@ -197,7 +204,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	srv, err := admin.New(admin.Options{
 		Listen: f.listen.address, CertDir: f.listen.certDir, ClientCA: f.listen.clients, Metrics: shown, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
 		Healthy: driver.Healthy, Ready: driver.Ready, Released: driver.Released,
-		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, Logs: linesOf(kept), Log: log,
+		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, RunNow: driver.RunNow, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, RecordsDir: live.RecordsDir(f.instance.StateDir), Replica: driver.Replica, Logs: linesOf(kept), Log: log,
 	})
 	if err != nil {
 		return err
@@ -239,9 +246,6 @@ func (f *runFlags) tree(cache *fetch.Cache) tree.Options {
 // load reads and compiles the module tree. A module that is broken does not stop
 // the others; a tree that cannot be read, or holds no module, does.
 func (f *runFlags) load(ctx context.Context, loader *loader, o tree.Options) (*generation.Generation, error) {
-	if f.modules == "" {
-		return nil, errNoTree
-	}
 	t, err := tree.ReadDir(f.modules, o)
 	if err != nil {
 		return nil, err

@@ -15,10 +15,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -36,6 +38,28 @@ func until(pattern, name string, args []string) int {
 			return 1
 		}
 	}
+}
+
+// onScreen runs a command on a terminal and shows what it writes there, line by line. A signal
+// to this process is Ctrl-C.
+func onScreen(name string, args []string) int {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "TERM=xterm")
+	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 200})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	go func() {
+		for range signals {
+			_, _ = screen.Write([]byte{3})
+		}
+	}()
+	_, _ = io.Copy(os.Stdout, screen) // ends with an error once the terminal is gone
+	_ = cmd.Wait()
+	return cmd.ProcessState.ExitCode()
 }
 
 // webGet shows what is at a URL. The client shows the certificate of a folder; "": none.

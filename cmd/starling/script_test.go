@@ -30,10 +30,13 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"starling":  func() { os.Exit(starling()) },
-		"until":     func() { os.Exit(until(os.Args[1], os.Args[2], os.Args[3:])) },
-		"gunzipped": func() { os.Exit(gunzipped()) },
-		"webget":    func() { os.Exit(webGet(os.Args[1], append(os.Args[2:], "")[0])) },
+		"kubectl-starling":          func() { os.Exit(starling()) },
+		"kubectl_complete-starling": func() { os.Exit(starling()) },
+		"starling":                  func() { os.Exit(starling()) },
+		"until":                     func() { os.Exit(until(os.Args[1], os.Args[2], os.Args[3:])) },
+		"gunzipped":                 func() { os.Exit(gunzipped()) },
+		"terminal":                  func() { os.Exit(onScreen(os.Args[1], os.Args[2:])) },
+		"webget":                    func() { os.Exit(webGet(os.Args[1], append(os.Args[2:], "")[0])) },
 	})
 }
 
@@ -43,6 +46,7 @@ func TestMain(m *testing.M) {
 // server, whose URL is in API, with the objects of the list in FILE. "records FOLDER TREE KEYFILE" keeps runs
 // in FOLDER. "freeport NAME" keeps a free port in NAME, "collector NAME FILE" serves one of spans, "certificate FOLDER"
 // makes one. "exec until REGEXP COMMAND" runs a command until its output is like that, "exec
+// terminal COMMAND" runs one on a terminal, and shows what is seen there; SIGINT is Ctrl-C. "exec
 // webget URL [FOLDER]" shows what is there, for the client with that certificate. "repository CHART.YAML" serves a repository of charts, to whose URL CHARTS turns in that file.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -138,8 +142,8 @@ func serveCluster(t *testing.T, ts *testscript.TestScript, kubeconfig, file stri
 	}
 	config := clientcmdapi.NewConfig()
 	config.Clusters["c"] = &clientcmdapi.Cluster{Server: api.Config().Host}
-	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c"}
-	config.CurrentContext = "c"
+	config.Contexts["production"] = &clientcmdapi.Context{Cluster: "c"}
+	config.CurrentContext = "production"
 	ts.Setenv("API", api.Config().Host)
 	ts.Check(clientcmd.WriteToFile(*config, ts.MkAbs(kubeconfig)))
 }
@@ -158,7 +162,11 @@ func serveInstance(ts *testscript.TestScript, neg bool, args []string) {
 		Socket:   socketIn(args[0]),
 		Name:     defaultName,
 		Status:   func(context.Context) (status.Status, error) { return st, nil },
-		Explain:  explainHello, RecordsKey: func() ([]byte, error) { return testKey, nil },
+		Queues:   func(context.Context) ([]status.Queue, error) { return nil, nil },
+		Explain:  explainHello, RecordsKey: func(context.Context) ([]byte, error) { return testKey, nil },
+		Replica: func() status.Replica {
+			return status.Replica{Name: "here", Leader: st.Leader, Ready: true, Since: time.Now()}
+		},
 	})
 	ts.Check(err)
 	ctx, cancel := context.WithCancel(context.Background())

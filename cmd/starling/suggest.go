@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,6 +26,9 @@ var elsewhereNamed = map[string]string{
 	"init":    "new module TREE NAME",
 }
 
+// mostMeant are the commands that people leave out before the name of a module.
+var mostMeant = map[string]string{"describe": "module", "explain": "values"}
+
 // unknownCommand is the error for a word that names none of cmd's commands.
 func unknownCommand(cmd *cobra.Command, word string) error {
 	var names []string
@@ -34,6 +41,9 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	if is := elsewhereNamed[word]; is != "" && !cmd.HasParent() {
 		return fmt.Errorf("unknown command %q for %s; it is: %s %s", word, cmd.CommandPath(), cmd.CommandPath(), is)
 	}
+	if kind := mostMeant[cmd.Name()]; kind != "" && message.Nearest(word, names) == "" {
+		return fmt.Errorf("unknown command %q for %s; as in: %s %s %s", word, cmd.CommandPath(), cmd.CommandPath(), kind, word)
+	}
 	return fmt.Errorf("unknown command %q for %s%s", word, cmd.CommandPath(), hint(cmd, word, names, ""))
 }
 
@@ -43,6 +53,9 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
 		return fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(invalid))
+	}
+	if args := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(args) > 0 { // a flag of a command that there is not
+		return unknownCommand(cmd, args[0])
 	}
 	if !errors.As(err, &unknown) {
 		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
@@ -55,8 +68,8 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	})
 	word := unknown.GetSpecifiedName()
 	dashes := "--"
-	if unknown.GetSpecifiedShortnames() != "" {
-		dashes = "-"
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		word, dashes = short, "-"
 	}
 	return fmt.Errorf("unknown flag %s%s for %s%s", dashes, word, cmd.CommandPath(), hint(cmd, word, names, "--"))
 }
@@ -80,4 +93,21 @@ func hint(cmd *cobra.Command, word string, names []string, prefix string) string
 		return fmt.Sprintf("; did you mean %s%s?", prefix, near)
 	}
 	return fmt.Sprintf("; see: %s --help", cmd.CommandPath())
+}
+
+// withNearFolder adds to an error about a path that is not there the one beside it that was probably meant.
+func withNearFolder(arg string, err error) error {
+	if _, gone := os.Stat(arg); !errors.Is(gone, fs.ErrNotExist) {
+		return err
+	}
+	parent, name := filepath.Split(filepath.Clean(arg))
+	beside, _ := os.ReadDir(cmp.Or(parent, "."))
+	var names []string
+	for _, entry := range beside {
+		names = append(names, entry.Name())
+	}
+	if near := message.Nearest(name, names); near != "" {
+		return fmt.Errorf("%w (did you mean %s?)", err, filepath.Join(parent, near))
+	}
+	return err
 }

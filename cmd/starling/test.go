@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -37,12 +38,15 @@ type testFlags struct {
 	seed     uint64
 	cover    bool
 	page     string
+	lcov     string
+	junit    string
+	list     bool
 	links    bool
 	selector selectorFlag
 }
 
 // goFlags are those that may be written as Go people type them, with one dash.
-var goFlags = []string{"verbose", "run", "update", "json", "count", "parallel", "explore", "seed", "cover", "cover-html", "modules"}
+var goFlags = []string{"verbose", "run", "update", "json", "count", "parallel", "explore", "seed", "cover", "cover-html", "cover-lcov", "junit", "list", "modules"}
 
 func newTestCommand() *cobra.Command {
 	f := &testFlags{}
@@ -54,7 +58,9 @@ simulated cluster: no cluster is needed, and none is touched. PATH is a test fil
 one module or of a whole tree, or a folder with /... for all below it; the default is
 ./... .`,
 		Example: `  starling test ./examples/...
-  starling test -run ready -v addons/ingress-nginx`,
+  starling test -run ready -v addons/ingress-nginx
+  starling test -list ./addons/...
+  starling test -junit report.xml -cover-lcov lcov.info ./addons/...`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.test(cmd.Context(), cmd.OutOrStdout(), args) },
 	}
 	flags := cmd.Flags()
@@ -70,6 +76,9 @@ one module or of a whole tree, or a folder with /... for all below it; the defau
 	linksFlag(flags, &f.links)
 	addSelectorFlag(flags, &f.selector)
 	flags.StringVar(&f.page, "cover-html", "", "write what --cover tells, and the files in colours, to the HTML page `file`")
+	flags.StringVar(&f.lcov, "cover-lcov", "", "write what --cover tells to `file` in the form of lcov, for CI and editors")
+	flags.StringVar(&f.junit, "junit", "", "write the results to `file` as JUnit XML, which Jenkins and GitLab read")
+	flags.BoolVar(&f.list, "list", false, "print the tests that --run matches, and run none")
 	treeFlag(cmd, true)
 	return cmd
 }
@@ -114,14 +123,16 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 	if err != nil {
 		return err
 	}
-	var page *os.File
-	if f.page != "" { // before the tests: a wrong name is said at once
-		if page, err = os.Create(f.page); err != nil {
-			return fmt.Errorf("--cover-html: %w", err)
-		}
-		defer page.Close()
+	if f.list {
+		return f.listAll(out, roots, pattern)
 	}
+	files, err := f.reports()
+	if err != nil {
+		return err
+	}
+	defer files.close()
 	p := &testPrinter{out: out, verbose: f.verbose, json: f.json}
+	began := time.Now()
 	var coverage testrunner.Coverage
 	shared, renderer := store.NewBuiltins(), newRenderer()
 	go shared.Warm() // while the trees load
@@ -132,7 +143,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 			return err
 		}
 		var cover *script.Cover
-		if f.cover || page != nil {
+		if f.cover || files.covers() {
 			cover, cache = script.NewCover(), script.NewCache()
 		}
 		gen := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Governor: governor, Cache: cache, Cover: cover, Log: live.FileLog(zerolog.Nop())})
@@ -148,13 +159,11 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 			p.covered(coverage.Add(root.dir, cover, root.covers, testrunner.StdTested(t, root.files)))
 		}
 	}
-	if f.cover || page != nil {
+	if f.cover || files.covers() {
 		p.output("total", "coverage: "+coverage.Summary())
 	}
-	if page != nil {
-		if err := errors.Join(coverage.WritePage(page), page.Close()); err != nil {
-			return fmt.Errorf("--cover-html: %w", err)
-		}
+	if err := files.write(&coverage, &p.junit, time.Since(began)); err != nil {
+		return err
 	}
 	switch {
 	case p.failed > 0:
@@ -165,6 +174,26 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		}
 		return fmt.Errorf("there are no *_test.star files in %s", strings.Join(args, ", "))
 	case f.run != "" && p.tests == 0: // a typing error must not look like a success
+		return fmt.Errorf("no test's name matches --run %s", f.run)
+	}
+	return nil
+}
+
+// listAll prints the tests of all roots that a pattern matches.
+func (f *testFlags) listAll(out io.Writer, roots []testRoot, pattern *regexp.Regexp) error {
+	all := 0
+	for _, root := range roots {
+		t, err := tree.ReadDir(root.dir, tree.Options{Empty: true, FollowLinks: f.links, Selector: f.selector.Selector})
+		if err != nil {
+			return err
+		}
+		n, err := listTests(out, root, t, pattern)
+		if err != nil {
+			return err
+		}
+		all += n
+	}
+	if f.run != "" && all == 0 {
 		return fmt.Errorf("no test's name matches --run %s", f.run)
 	}
 	return nil

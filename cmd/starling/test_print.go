@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type testPrinter struct {
 	root          string
 	files, failed int
 	tests         int // that have run
+	junit         junitReport
 }
 
 // broken shows the modules that do not load, once.
@@ -29,6 +31,7 @@ func (p *testPrinter) broken(root testRoot, gen *generation.Generation) {
 		if err := gen.Modules[name].Err; err != nil {
 			p.failed++
 			path := filepath.ToSlash(filepath.Join(root.dir, name))
+			p.junit.broken(path, err)
 			p.event("start", path, "", 0, "")
 			p.say(path, "", fmt.Sprintf("FAIL\t%s\n%s", path, indent(render(err))))
 			p.event("fail", path, "", 0, "")
@@ -39,6 +42,7 @@ func (p *testPrinter) broken(root testRoot, gen *generation.Generation) {
 func (p *testPrinter) file(f testrunner.File) {
 	p.files++
 	path := filepath.ToSlash(filepath.Join(p.root, f.Path))
+	p.junit.add(path, f)
 	passed := 0
 	p.event("start", path, "", 0, "")
 	p.tests += len(f.Tests)
@@ -51,11 +55,7 @@ func (p *testPrinter) file(f testrunner.File) {
 		}
 		text := ""
 		if r.Err != nil || p.verbose {
-			for _, line := range r.Log {
-				if p.verbose || !strings.HasPrefix(line, "debug: ") {
-					text += line + "\n"
-				}
-			}
+			text = p.logOf(r.Log)
 		}
 		if r.Err != nil {
 			text += render(r.Err)
@@ -79,7 +79,11 @@ func (p *testPrinter) file(f testrunner.File) {
 	if f.Err != nil {
 		text = render(f.Err)
 	}
-	p.say(path, "", fmt.Sprintf("%s\t%s\t%d of %d tests\t%.2fs\n%s", word, path, passed, len(f.Tests), f.Took.Seconds(), indent(text)))
+	if len(f.Tests) == 0 && f.Err == nil {
+		p.say(path, "", fmt.Sprintf("%s\t%s\t[no tests to run]\n", word, path))
+	} else {
+		p.say(path, "", fmt.Sprintf("%s\t%s\t%d of %d tests\t%.2fs\n%s", word, path, passed, len(f.Tests), f.Took.Seconds(), indent(text)))
+	}
 	p.event(action, path, "", f.Took, "")
 }
 
@@ -147,4 +151,33 @@ func indent(text string) string {
 		return ""
 	}
 	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ") + "\n"
+}
+
+var nextTry = regexp.MustCompile(` \(next try in [^)]*\)$`)
+
+// logOf is what hooks have logged: unless all is asked for, without debug lines, and of one that tries again and again
+// the first line alone, with how often it came.
+func (p *testPrinter) logOf(log []string) (text string) {
+	last, again := "", 0
+	more := func() {
+		if again > 0 {
+			text += fmt.Sprintf("    (and %d times more)\n", again)
+		}
+		again = 0
+	}
+	for _, line := range log {
+		short := nextTry.ReplaceAllString(line, "")
+		switch {
+		case p.verbose:
+		case strings.HasPrefix(line, "debug: "):
+			continue
+		case short == last:
+			again++
+			continue
+		}
+		more()
+		text, last = text+line+"\n", short
+	}
+	more()
+	return text
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/modules/tree"
 )
 
 // testRoot is a module tree, or a folder of libraries, with the test files in it that
@@ -36,7 +38,7 @@ func testRoots(args []string) ([]testRoot, error) {
 		dir, all := strings.CutSuffix(filepath.ToSlash(arg), "/...")
 		info, err := os.Stat(dir)
 		if err != nil {
-			return nil, fmt.Errorf("%s: there is no such file or folder", arg)
+			return nil, withNearFolder(dir, fmt.Errorf("%s: there is no such file or folder", arg))
 		}
 		if !info.IsDir() && !all {
 			if !strings.HasSuffix(arg, "_test.star") {
@@ -113,48 +115,19 @@ func below(dir, file string) (string, error) {
 	return filepath.ToSlash(rel), err
 }
 
-// treeOf is the tree that a test file belongs to: the folder above the module, above
-// global/ or above lib/ that holds it; for the test of a library that is in no
-// tree its own folder.
+// treeOf is the tree that a test file belongs to, as seen from here; for the test of a library that is in no tree
+// its own folder.
 func treeOf(file string) (string, error) {
-	full, err := filepath.Abs(file)
+	dir, ok := tree.Above(file)
+	switch {
+	case !ok:
+		return filepath.Dir(file), nil
+	case filepath.IsAbs(file):
+		return dir, nil
+	}
+	here, err := filepath.Abs(".")
 	if err != nil {
 		return "", err
 	}
-	up := filepath.Dir(file)
-	for dir := filepath.Dir(full); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		up = filepath.Join(up, "..")
-		base := filepath.Base(dir)
-		if base == "global" || isModule(dir) || base == "lib" && isTree(filepath.Dir(dir)) {
-			return up, nil
-		}
-	}
-	return filepath.Dir(file), nil
-}
-
-// isModule reports whether a folder is one of a module: with a module.star, a chart, or
-// .star files in hooks/.
-func isModule(dir string) bool {
-	for _, name := range []string{"module.star", "Chart.yaml", "templates", "chart/Chart.yaml", "chart/templates"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return true
-		}
-	}
-	found := false
-	_ = filepath.WalkDir(filepath.Join(dir, "hooks"), func(p string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && strings.HasSuffix(p, ".star") && !strings.HasSuffix(p, "_test.star") {
-			found = true
-			return fs.SkipAll
-		}
-		return err
-	})
-	return found
-}
-
-// isTree reports whether a folder is a module tree.
-func isTree(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	return err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return e.IsDir() && (e.Name() == "global" || isModule(filepath.Join(dir, e.Name())))
-	})
+	return filepath.Rel(here, dir)
 }

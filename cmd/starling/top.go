@@ -33,8 +33,8 @@ waits, and shows what was taken meanwhile: a hook that did not run is left out.`
 		Args: atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
-	f.instance.addFlags(cmd.Flags())
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format`: table, yaml or json")
+	f.target.addFlags(cmd.Flags())
+	f.out.addFlags(cmd.Flags())
 	cmd.Flags().StringVar(&f.sort, "sort", status.Orders()[0], "the hook that has the most comes first: "+strings.Join(status.Orders(), ", "))
 	cmd.Flags().DurationVar(&f.over, "over", 0, "`time` for which it is looked at (default: since the start)")
 	return cmd
@@ -46,6 +46,10 @@ func (f *topFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if f.over < 0 {
 		return fmt.Errorf("--over %s is no time to look for", f.over)
+	}
+	p, err := f.out.printer(cmd)
+	if err != nil {
+		return err
 	}
 	hooks, err := f.hooks(cmd, args)
 	if err != nil {
@@ -73,11 +77,9 @@ func (f *topFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	status.SortUsage(used, f.sort)
-	if f.output == "table" && len(used) == 0 {
-		say(cmd, "no hook has run")
-		return nil
-	}
-	return f.print(cmd, used)
+	l := newListing("hook", used, func(u status.HookUsage) string { return hookName(status.Hook{ID: u.Hook, Module: u.Module}) })
+	l.empty = "no hook has run"
+	return p.list(l)
 }
 
 // hooks asks for all hooks, or for those of one module.

@@ -55,7 +55,7 @@ func treeFlag(cmd *cobra.Command, each bool) {
 // The folder of one module is none, even when it has a chart in it.
 func namesTree(arg string) bool {
 	for _, dir := range tree.Folders(arg) {
-		if info, err := os.Stat(dir); err == nil && info.IsDir() && isTree(dir) && !isModule(dir) {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && tree.IsTree(dir) && !tree.IsModule(dir) {
 			return true
 		}
 	}

@@ -15,9 +15,10 @@ var version string
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of this binary",
-		Args:  noArgs,
+		Use:     "version",
+		Short:   "Print the version of this binary",
+		Example: "  starling version",
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, _ := debug.ReadBuildInfo()
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(version, info))
@@ -73,6 +74,9 @@ func releaseOf(linked string, info *debug.BuildInfo) string {
 // noArgs refuses arguments, with the way out.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
+		if modules := cmd.Flag("modules"); modules != nil && modules.Value.String() != "" && !modules.Changed { // as an argument
+			return fmt.Errorf("%s takes one module tree, got %q, too; several folders are one tree with : between them: %s:%s", cmd.CommandPath(), args[0], modules.Value, args[0])
+		}
 		return fmt.Errorf("%s takes no arguments, got %q; see: %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
 	}
 	return nil

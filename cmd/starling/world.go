@@ -283,7 +283,7 @@ func switchOn(w *sim.World, gen *generation.Generation, module string) error {
 
 func noModule(gen *generation.Generation, name string) error {
 	if len(gen.Names) == 0 {
-		return fmt.Errorf("there is no module %q, nor any other one", name)
+		return fmt.Errorf("%q is no module, and no folder with modules in it", name)
 	}
 	return fmt.Errorf("there is no module %q; %s", name, message.DidYouMean(name, gen.Names, "the tree has "+strings.Join(gen.Names, ", ")))
 }

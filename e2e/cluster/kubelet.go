@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"testing"
 
@@ -25,17 +24,10 @@ import (
 // test ends.
 func (c *Cluster) Kubelet(t testing.TB, node string, h http.HandlerFunc) {
 	t.Helper()
-	s := httptest.NewTLSServer(h)
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
+	of := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	serveKubelet(t, &of.Status, h)
 	nodes := c.Client.CoreV1().Nodes()
-	_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Status: corev1.NodeStatus{
-		Addresses:        []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
-		DaemonEndpoints:  corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(s.Listener.Addr().(*net.TCPAddr).Port)}},
-		DeclaredFeatures: []string{"ExtendWebSocketsToKubelet"}, // else the API server speaks SPDY to it
-	}}, metav1.CreateOptions{})
+	_, err := nodes.Create(t.Context(), of, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("add node %s: %v", node, err)
 	}

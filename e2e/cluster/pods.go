@@ -52,7 +52,7 @@ type Pods struct {
 
 // Pods makes a node, and plays its kubelet until the test ends. A pod whose image is Starling's becomes a process:
 // with the arguments, the ConfigMaps and the environment of its container, with its readiness probe, and with the
-// time that its preStop hook and its grace give it. Each port at which it listens on all addresses, and 9443 for
+// time that its preStop hook and its grace give it; `starling` may be called in it. Each port at which it listens on all addresses, and 9443 for
 // webhooks, is a free one of this machine. Other pods are Ready at once. A process that ends by itself, or must be killed,
 // fails the test. End all pods before the test ends.
 func (c *Cluster) Pods(t testing.TB, o PodsOptions) *Pods {
@@ -65,18 +65,20 @@ func (c *Cluster) Pods(t testing.TB, o PodsOptions) *Pods {
 		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
 		corev1.ResourcePods: resource.MustParse("500"), corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
 	}
+	ctx, end := context.WithCancel(context.Background())
+	p := &Pods{t: t, c: c, o: o, program: program, ended: ctx, pods: map[types.UID]*pod{}, addresses: map[string]string{}}
+	status := corev1.NodeStatus{
+		Capacity: all, Allocatable: all,
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "FakeNode", LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()}},
+	}
+	serveKubelet(t, &status, p.exec)
 	_, err = c.Client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: o.Node, Labels: map[string]string{corev1.LabelHostname: o.Node, corev1.LabelOSStable: "linux"}},
-		Status: corev1.NodeStatus{
-			Capacity: all, Allocatable: all,
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "FakeNode", LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()}},
-		},
+		Status:     status,
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("add node %s: %v", o.Node, err)
 	}
-	ctx, end := context.WithCancel(context.Background())
-	p := &Pods{t: t, c: c, o: o, program: program, ended: ctx, pods: map[types.UID]*pod{}, addresses: map[string]string{}}
 	p.busy.Go(func() { p.each(10*time.Second, p.renew) })
 	p.busy.Go(func() { p.each(100*time.Millisecond, p.look) })
 	t.Cleanup(func() {
@@ -195,6 +197,7 @@ type pod struct {
 	name, namespace, ip string
 	uid                 types.UID
 	asked               bool               // by the API server
+	folders             map[string]string  // of its volumes, by their paths in it
 	process             *process           // nil: it is played
 	end                 chan time.Duration // its grace, once
 }
@@ -211,15 +214,12 @@ func (r *pod) begin(ctx context.Context, spec *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	folders, err := r.mount(ctx, dir, spec)
-	if err != nil {
+	if r.folders, err = r.mount(ctx, dir, spec); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	var args []string
 	for _, arg := range container.Args {
-		for path, folder := range folders {
-			arg = strings.Replace(arg, "="+path, "="+folder, 1)
-		}
+		arg = r.path(arg)
 		if flag, port, is := strings.Cut(arg, "=0.0.0.0:"); is {
 			arg = flag + "=" + r.listen(port)
 		}

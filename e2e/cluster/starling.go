@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,6 +35,8 @@ type Options struct {
 	ModuleObjects bool
 	// Env are more variables of its environment, as NAME=value.
 	Env []string
+	// Program is its binary; bin/starling of the repository, or what STARLING_BIN names, when empty.
+	Program string
 	// Memory is the cgroup that it runs in; nil: the one of the test.
 	Memory *MemoryGroup
 }
@@ -50,12 +53,14 @@ type Starling struct {
 	process *process
 }
 
-// Starling starts `starling run`, from bin/starling of the repository or what
-// STARLING_BIN names. A test that ends stops it; what it printed goes to the log of
+// Starling starts `starling run`. A test that ends stops it; what it printed goes to the log of
 // a test that failed.
 func (c *Cluster) Starling(t testing.TB, o Options) *Starling {
 	t.Helper()
-	program, err := find("STARLING_BIN", "starling")
+	program, err := o.Program, error(nil)
+	if program == "" {
+		program, err = find("STARLING_BIN", "starling")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,4 +177,21 @@ func (s *Starling) Command(ctx context.Context, args ...string) (string, error) 
 	args = append(args, "--namespace", s.options.Namespace, "--name", s.options.Name, "--state-dir", s.StateDir)
 	out, err := exec.CommandContext(ctx, s.program, args...).CombinedOutput()
 	return string(out), err
+}
+
+// Command runs a command of the program for no process of this machine, as a person elsewhere does, and returns its
+// exit code, and what it prints.
+func Command(t testing.TB, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	program, err := find("STARLING_BIN", "starling")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }

@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// smallDisk is a file system of a MiB; the test is skipped where it cannot be made. fill takes all that is left of
-// it, and free gives that back.
-func smallDisk(t *testing.T) (dir string, fill, free func()) {
+// smallDisk is a file system of so many MiB; the test is skipped where it cannot be made. fill takes all that is left
+// of it, and free gives that back.
+func smallDisk(t *testing.T, size int) (dir string, fill, free func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "starling-") // short: a socket lies in it
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m,mode=700"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=700", size)); err != nil {
 		t.Skipf("a small file system cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
@@ -43,7 +43,7 @@ func smallDisk(t *testing.T) (dir string, fill, free func()) {
 // goes on, also of a process that begins so; what was stopped goes on when there is room again.
 func TestADiskThatIsFull(t *testing.T) {
 	t.Parallel()
-	dir, fill, free := smallDisk(t)
+	dir, fill, free := smallDisk(t, 1)
 	w := newWorld(t)
 	r := w.replicas[0]
 	r.folder, r.args = dir, []string{"--record-inputs", filepath.Join(dir, "inputs")}

@@ -1,137 +1,16 @@
 package faults
 
 import (
-	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-
 	"github.com/starling-operator/starling/e2e/cluster"
-	"github.com/starling-operator/starling/e2e/proxy"
 )
-
-// written is one write that the API server has carried out.
-type written struct {
-	version uint64
-	by      int // a replica
-	what    string
-	lease   bool
-	holder  string // of a Lease
-	began   time.Time
-}
-
-// writes are all writes of all replicas, as the proxy has seen them: their versions are of one history, so it is
-// known who held the Lease as the API server took a write.
-type writes struct {
-	tokens []string // of replicas
-
-	mu   sync.Mutex
-	seen []written
-	last uint64 // the highest version
-}
-
-// strike carries a write out, whatever becomes of its client meanwhile, and notes it.
-func (o *writes) strike(w http.ResponseWriter, r *http.Request, next http.Handler, _ *rand.Rand) {
-	one := written{began: time.Now(), what: r.Method + " " + r.URL.Path, lease: proxy.Leases(r)}
-	one.by = slices.IndexFunc(o.tokens, func(token string) bool { return r.Header.Get("Authorization") == "Bearer "+token })
-	again := r.Clone(context.WithoutCancel(r.Context()))
-	again.Header.Set("Accept", "application/json")
-	again.Header.Set("Accept-Encoding", "identity")
-	o.mu.Lock()
-	before := o.last
-	o.mu.Unlock()
-	answer := httptest.NewRecorder()
-	next.ServeHTTP(answer, again)
-	var object struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-		Spec struct {
-			HolderIdentity string `json:"holderIdentity"`
-		} `json:"spec"`
-	}
-	if answer.Code < 300 && json.Unmarshal(answer.Body.Bytes(), &object) == nil && object.Metadata.ResourceVersion != "" && !r.URL.Query().Has("dryRun") {
-		_, _ = fmt.Sscan(object.Metadata.ResourceVersion, &one.version)
-		one.holder = object.Spec.HolderIdentity
-		o.mu.Lock()
-		if one.version > before { // else it has changed nothing
-			o.seen, o.last = append(o.seen, one), max(o.last, one.version)
-		}
-		o.mu.Unlock()
-	}
-	maps.Copy(w.Header(), answer.Header())
-	w.Header().Del("Content-Length")
-	w.WriteHeader(answer.Code)
-	_, _ = w.Write(answer.Body.Bytes())
-}
-
-// since is when another replica than this one has written first after a time; zero: not yet.
-func (o *writes) since(began time.Time, by int) time.Time {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, w := range o.seen {
-		if !w.lease && w.by != by && w.began.After(began) {
-			return w.began
-		}
-	}
-	return time.Time{}
-}
-
-// check fails for each write of a replica while another one held the Lease, or nobody.
-func (o *writes) check(t *testing.T) {
-	t.Helper()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	slices.SortStableFunc(o.seen, func(a, b written) int { return cmp.Compare(a.version, b.version) })
-	holder, name := -1, ""
-	for _, w := range o.seen {
-		switch {
-		case w.lease && w.holder == "":
-			holder, name = -1, ""
-		case w.lease:
-			holder, name = w.by, w.holder
-		case w.by != holder:
-			t.Errorf("version %d: replica %d: %s, while replica %d has the Lease as %q", w.version, w.by, w.what, holder, name)
-		}
-	}
-	t.Logf("%d writes", len(o.seen))
-}
-
-// as returns a copy of a kubeconfig file with the token of another one, and that token.
-func as(t *testing.T, kubeconfig, other string) (file, token string) {
-	t.Helper()
-	config, err := clientcmd.LoadFromFile(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, err := clientcmd.LoadFromFile(other)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, user := range from.AuthInfos {
-		token = user.Token
-	}
-	for _, user := range config.AuthInfos {
-		user.Token = token
-	}
-	file = t.TempDir() + "/kubeconfig"
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
-	return file, token
-}
 
 // misfortunes are what becomes of a process that leads.
 var misfortunes = []struct {
@@ -152,16 +31,7 @@ func (r *replica) signal(s syscall.Signal) { _ = syscall.Kill(r.PID(), s) } // i
 func TestNeverTwoWriters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setting{replicas: 2})
-	seen, lines := &writes{}, []*cluster.Line{}
-	for i, r := range w.replicas {
-		account := w.cluster.ServiceAccountKubeconfig(t, w.ns, fmt.Sprint("replica-", i), cluster.Access{ClusterRoles: []string{"cluster-admin"}})
-		file, token := as(t, w.kube, account)
-		line, kube := cluster.NewLine(t, file)
-		r.kube, lines, seen.tokens = kube, append(lines, line), append(seen.tokens, token)
-		t.Cleanup(func() { r.signal(syscall.SIGCONT) }) // frozen, it does not hear that it shall end
-	}
-	w.note = seen.strike
-	w.inject()
+	seen, lines := w.observed()
 	w.begin()
 
 	took := map[string][]time.Duration{}

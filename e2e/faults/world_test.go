@@ -46,7 +46,6 @@ type world struct {
 	note     proxy.Striker // sees each write; nil: nobody does
 
 	stamps int
-	unseen time.Duration     // for how long a change was unseen at most
 	inputs map[string]string // what each should show
 	shops  map[string]int
 	closed map[string]bool // shops that were deleted

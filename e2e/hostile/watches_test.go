@@ -3,11 +3,14 @@ package hostile
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/e2e/cluster"
 )
 
 // watches are modules that watch too much, or look at each object for too long.
@@ -44,18 +47,18 @@ func TestLargeSnapshots(t *testing.T) {
 		data[fmt.Sprintf("k%06d", i)] = "v"
 	}
 	a := newArena(t)
-	a.start()
-	var made sync.WaitGroup
-	for i := range 33 {
-		made.Go(func() {
-			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("large-%d", i)}, Data: data}
-			if _, err := shared.Client.CoreV1().ConfigMaps(a.ns).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-				t.Error(err)
+	for i := range 33 { // one after the other: the API server takes long over each
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("large-%d", i)}, Data: data}
+		cluster.Eventually(t, 2*time.Minute, "the API server takes "+object.Name, func() error {
+			_, err := shared.Client.CoreV1().ConfigMaps(a.ns).Create(t.Context(), object, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) { // an answer came too late
+				return nil
 			}
+			return err
 		})
 	}
-	made.Wait()
-	beats := a.beat(a.waitBeat()) // not while the API server takes them all in
+	a.start()
+	beats := a.beat(a.waitBeat())
 	says := "stopped: its objects take more than the "
 	if a.memory != nil {
 		says += "180 MiB that one watch may hold" // a fifth of 88 % of the cgroup's

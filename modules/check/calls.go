@@ -38,7 +38,10 @@ func newTable() table {
 			name = space
 		}
 	}
-	t.members["ctx"] = builtins.CtxFields()
+	t.members["ctx"] = nil
+	for _, f := range builtins.CtxMembers("", "ctx") {
+		t.members["ctx"] = append(t.members["ctx"], strings.TrimPrefix(f.Path, "ctx."))
+	}
 	delete(t.members, "expect")
 	return t
 }
@@ -130,14 +133,9 @@ func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) stri
 	})
 }
 
-// named takes a finding, unless loading has stopped at that line: then it is told of.
+// named takes a finding, which leaveOut drops when loading has stopped at that line: then it is told of.
 func (c *checker) named(pos syntax.Position, message, hint string) {
-	found := slices.ContainsFunc(c.findings, func(f Finding) bool {
-		return f.Check == "load" && f.File == pos.Filename() && f.Line == int(pos.Line)
-	})
-	if !found {
-		c.at(Error, "names", pos, message, hint)
-	}
+	c.at(Error, "names", pos, message, hint)
 }
 
 // expectsAnError says whether a call is of a test that expects one.
@@ -191,12 +189,26 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 		}
 		positional++
 	}
+	start, _ := call.Span()
+	if len(call.Args) > 0 && len(spec.Params) > 0 && spec.Params[0].Type == builtins.TypePath {
+		if path, ok := text(call.Args[0]); ok {
+			if hint := builtins.PathHint(spec.Name, path); hint != "" {
+				c.named(start, spec.Name+": "+hint, "")
+			}
+		}
+	}
 	if spread || byRef { // of a reference that is written out the parts go by position
 		return
 	}
-	start, _ := call.Span()
 	if positional > most && !rest {
-		c.named(start, fmt.Sprintf("%s takes %d arguments by position, this gives %d", spec.Name, most, positional), "")
+		hint := "the others have their names: " + strings.Join(names, ", ")
+		switch {
+		case strings.HasPrefix(spec.Name, "log."):
+			hint = fmt.Sprintf(`write %s("n: %%d" %% n), or %s("counted", n = n)`, spec.Name, spec.Name)
+		case len(names) == most:
+			hint = "it takes " + strings.Join(names, ", ")
+		}
+		c.named(start, fmt.Sprintf("%s takes %d by position, this gives %d", spec.Name, most, positional), hint)
 		return
 	}
 	for i, p := range names {
@@ -209,8 +221,8 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 
 func (c *checker) unexpected(id *syntax.Ident, of string, names []string) {
 	hint := ""
-	if len(names) > 0 {
-		hint = message.DidYouMean(id.Name, names, "it takes "+strings.Join(names, ", "))
+	if hint = builtins.ParamHint(of, id.Name, names); hint == "" && len(names) > 0 {
+		hint = "it takes " + strings.Join(names, ", ")
 	}
 	c.named(id.NamePos, fmt.Sprintf("%s takes no argument %s", of, id.Name), hint)
 }

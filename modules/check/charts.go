@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"go.starlark.net/syntax"
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"sigs.k8s.io/yaml"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // renderTime bounds the rendering of one chart.
@@ -43,21 +45,70 @@ func (c *checker) charts() {
 		slots <- struct{}{}
 		busy.Go(func() {
 			defer func() { <-slots }()
-			crds, files := c.chart(m)
+			served, files := c.chart(m)
 			mu.Lock()
 			defer mu.Unlock()
 			c.subcharts[m.Name] = files
-			for _, text := range crds {
-				c.kinds.addCRDs([]byte(text))
+			for _, k := range served {
+				c.kinds.add(k.apiVersion, k.kind)
 			}
 		})
 	}
 	busy.Wait()
 }
 
-// chart renders one chart and returns its manifests that define kinds, and the crds/ of its
+// rendered is what a chart renders to, with its objects.
+type rendered struct {
+	release.Offline
+	manifests []manifest
+}
+
+// manifest is one document that a chart renders.
+type manifest struct {
+	path   string // of the template in the chart
+	text   string
+	object map[string]any
+	err    error // why it is no YAML
+	// unknown are fields that its kind does not have; wrong says that one has a value of another type.
+	unknown []unknownField
+	wrong   error
+	// serves are the kinds that it defines.
+	serves []servedKind
+}
+
+// render renders a chart, unless that was done with the same values before.
+func (c *checker) render(ctx context.Context, t release.Target) rendered {
+	key := keyOf(t.Module, t.Name, t.Namespace, t.Chart.Name, t.Chart.Files, t.Values, t.Installs, t.Lookup)
+	return c.cache.charts.of(key, func() (rendered, bool) {
+		out := rendered{Offline: c.o.Renderer.Offline(ctx, t, append(chance[:], "lookup")...)}
+		for _, name := range slices.Sorted(maps.Keys(out.Files)) {
+			out.manifests = append(out.manifests, manifestsOf(name, out.Files[name])...)
+		}
+		return out, ctx.Err() == nil
+	})
+}
+
+// manifestsOf are the documents of one rendered template, empty ones aside.
+func manifestsOf(name, text string) (out []manifest) {
+	_, path, _ := strings.Cut(name, "/")
+	docs := releaseutil.SplitManifests(text)
+	for _, key := range slices.Sorted(maps.Keys(docs)) {
+		m := manifest{path: path, text: docs[key]}
+		if m.err = yaml.Unmarshal([]byte(docs[key]), &m.object); m.err == nil && m.object == nil {
+			continue
+		}
+		m.unknown, m.wrong = strictFields(m.object)
+		if m.object["kind"] == "CustomResourceDefinition" {
+			m.serves = kindsOf([]byte(docs[key]))
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// chart renders one chart and returns the kinds that its manifests define, and the crds/ of its
 // subcharts that are on.
-func (c *checker) chart(m *generation.Module) (crds []string, files []tree.File) {
+func (c *checker) chart(m *generation.Module) (served []servedKind, files []tree.File) {
 	ctx, cancel := context.WithTimeout(c.ctx, renderTime)
 	defer cancel()
 	view, err := hook.ChartValues(ctx, c.gen.Host, m, c.view(m), nil, time.Unix(0, 0), silent{})
@@ -66,7 +117,8 @@ func (c *checker) chart(m *generation.Module) (crds []string, files []tree.File)
 		return nil, nil
 	}
 	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup}
-	o := c.o.Renderer.Offline(ctx, target, append(chance[:], "lookup")...)
+	out := c.render(ctx, target)
+	o := out.Offline
 	looks := map[string]bool{}
 	for _, call := range o.Calls {
 		looks[call.File] = looks[call.File] || call.Function == "lookup"
@@ -102,18 +154,27 @@ func (c *checker) chart(m *generation.Module) (crds []string, files []tree.File)
 	c.chartReads(m, o.Reads)
 	if o.Err != nil {
 		c.notRendered(m, o, len(looks) > 0 && slices.Contains(slices.Collect(maps.Values(looks)), true))
-		return crds, files
+		return nil, files
 	}
-	for _, name := range slices.Sorted(maps.Keys(o.Files)) {
-		crds = append(crds, c.manifests(m, name, o.Files[name])...)
+	for _, one := range out.manifests {
+		c.manifest(m, one)
+		served = append(served, one.serves...)
 	}
-	return crds, files
+	return served, files
 }
 
 // notAllowed tells of what the chart holds and reads and its module.star does not name.
 func (c *checker) notAllowed(m *generation.Module, o release.Offline) {
 	add := func(param, what string, list []release.Missing, lines map[string][]string) {
 		for _, missing := range list {
+			if missing.Near != "" {
+				f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, missing.File), Message: "there is no kind " + missing.Kind, Hint: "did you mean " + missing.Near + "?"}
+				if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
+					f.Line = release.LineOf(src, missing.Kind, "kind")
+				}
+				c.add(f)
+				continue
+			}
 			c.mu.Lock()
 			lines[m.Name] = append(lines[m.Name], missing.Line)
 			c.mu.Unlock()
@@ -144,13 +205,16 @@ func (c *checker) notRendered(m *generation.Module, o release.Offline, looks boo
 	}
 	switch {
 	case o.Broken:
+	case strings.Contains(text, release.NoTemplate):
 	case looks:
 		f.Severity, f.Message = Note, "not rendered, it asks the cluster (lookup): "+f.Message
 	case c.hooksSet(m) || len(c.values[m.Name].composer.CheckHelm()) > 0:
 		f.Severity, f.Message = Note, "not rendered, values are missing that hooks or users set: "+f.Message
 	default:
 		f.Severity, f.Message = Warning, "does not render with its default values: "+f.Message
-		f.Hint = "give them a default, or name what users must set in x-required-for-helm of the schema"
+		if !strings.Contains(f.Message, "(write ") {
+			f.Hint = c.missingValue(m, f.Message)
+		}
 	}
 	if f.File == "" {
 		f.File = m.Tree.Dir
@@ -158,34 +222,61 @@ func (c *checker) notRendered(m *generation.Module, o release.Offline, looks boo
 	c.add(f)
 }
 
-// manifests looks at the objects of one rendered template; it returns those that
-// define kinds.
-func (c *checker) manifests(m *generation.Module, name, text string) (crds []string) {
-	_, path, _ := strings.Cut(name, "/")
-	docs := releaseutil.SplitManifests(text)
-	for _, key := range slices.Sorted(maps.Keys(docs)) {
-		doc := docs[key]
-		var object map[string]any
-		if err := yaml.Unmarshal([]byte(doc), &object); err != nil {
-			c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Message: "what it renders to is no YAML: " + strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")})
-			continue
-		}
-		if object == nil {
-			continue
-		}
-		kind, _ := object["kind"].(string)
-		if version, _ := object["apiVersion"].(string); kind == "" || version == "" {
-			c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Message: "what it renders to is no object: apiVersion or kind is missing"})
-		}
-		for _, u := range unknownFields(object) {
-			c.unknownField(m, path, kind, u)
-		}
-		c.addCustom(customObject{m, path, object})
-		if kind == "CustomResourceDefinition" {
-			crds = append(crds, doc)
+var nothingToTake = regexp.MustCompile(`there is nothing to take \.\w+ from in \{\{ \.Values\.([\w.]+) \}\}`)
+
+// missingValue says what to do about a value that a template needs and nobody has set.
+func (c *checker) missingValue(m *generation.Module, text string) string {
+	const otherwise = "name what users must set in x-required-for-helm of the schema"
+	at := nothingToTake.FindStringSubmatch(text)
+	if at == nil {
+		return "give them a default in " + m.Tree.Dir + "/values.yaml, or " + otherwise
+	}
+	path := strings.Split(at[1], ".")
+	if path[0] == m.Key && len(path) > 1 {
+		return "values of the module stand without its name: write .Values." + strings.Join(path[1:], ".")
+	}
+	top := slices.Sorted(maps.Keys(m.Tree.Values))
+	if near := message.Nearest(path[0], top); near != "" && !slices.Contains(top, path[0]) {
+		return fmt.Sprintf("did you mean .Values.%s? else add %s: to %s/values.yaml", near, path[0], m.Tree.Dir)
+	}
+	return fmt.Sprintf("add %s to %s/values.yaml, or %s", release.InMaps(path), m.Tree.Dir, otherwise)
+}
+
+// manifest looks at one document that a template has rendered.
+func (c *checker) manifest(m *generation.Module, one manifest) {
+	if one.err != nil {
+		c.notYAML(m, one.path, one.text, one.err)
+		return
+	}
+	kind, _ := one.object["kind"].(string)
+	if version, _ := one.object["apiVersion"].(string); kind == "" || version == "" {
+		c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, one.path), Message: "what it renders to is no object: apiVersion or kind is missing"})
+	} else if _, gone := c.kinds.gone[version+" "+kind]; gone {
+		c.goneKind(m, one.path, version, kind)
+	}
+	if file := c.chartFile(m, one.path); file != m.Tree.Dir {
+		if data, err := fs.ReadFile(c.tree.Files, file); err == nil {
+			c.boolKey("charts", m, file, data, one.object)
 		}
 	}
-	return crds
+	for _, u := range one.unknown {
+		c.unknownField(m, one.path, kind, one.text, u)
+	}
+	if at, want := wrongType(one.object, one.wrong); at != "" && !strings.HasPrefix(at, "metadata.") { // of those o.Wrong tells
+		c.wrongField(m, one.path, kind, at, want)
+	}
+	c.addCustom(customObject{m, one.path, one.text, one.object})
+}
+
+// notYAML tells of a template that renders to no YAML: its line, and what it renders to there.
+func (c *checker) notYAML(m *generation.Module, path, doc string, err error) {
+	problem, line := release.Problem(err, doc)
+	f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Message: "what it renders to is no YAML: " + problem}
+	if src, absent := fs.ReadFile(c.tree.Files, f.File); absent == nil {
+		p := release.PlaceOf(src, doc, line, problem)
+		f.Line, f.Hint, f.rendered = p.Line, p.Hint, p.Rendered
+	}
+	c.add(f)
 }
 
 // chartFile returns where a file of a chart is in the tree.
@@ -203,20 +294,10 @@ func (c *checker) chartFile(m *generation.Module, path string) string {
 // or global ones.
 func (c *checker) hooksSet(m *generation.Module) bool {
 	for path, s := range c.files {
-		if of := c.moduleOf(path); of != m.Name && of != "global" && of != "" {
+		if !s.sets {
 			continue
 		}
-		sets := false
-		syntax.Walk(s.file, func(n syntax.Node) bool {
-			if call, ok := n.(*syntax.CallExpr); ok {
-				switch s.builtin(call.Fn) {
-				case "values.set", "values.default", "values.merge", "values.patch":
-					sets = true
-				}
-			}
-			return !sets
-		})
-		if sets {
+		if of := c.moduleOf(path); of == m.Name || of == "global" || of == "" {
 			return true
 		}
 	}

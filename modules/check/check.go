@@ -32,6 +32,8 @@ type Options struct {
 	OpenAPI []byte
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
 	Renderer *release.Renderer
+	// Cache is that of earlier checks of the same tree, which makes this one faster; nil: there were none.
+	Cache *Cache
 }
 
 // Result is what [Run] found.
@@ -59,9 +61,11 @@ func (r Result) Count(s Severity) int {
 type checker struct {
 	o       Options
 	ctx     context.Context
+	cache   *Cache
 	tree    *tree.Tree
 	gen     *generation.Generation
 	modules []*generation.Module
+	byDir   map[string]string  // names of modules, by their folders
 	files   map[string]*source // all .star files that parse, by path
 	values  map[string]section // by module, "global" among them
 	kinds   kinds
@@ -81,19 +85,29 @@ const workers = 4
 // Run checks a tree. It stops early, with what it has, only when ctx ends. All that is
 // wrong with the tree is in the result; an error means that OpenAPI is no such document.
 func Run(ctx context.Context, o Options) (Result, error) {
-	c := &checker{o: o, ctx: ctx, tree: o.Tree, files: map[string]*source{}, values: map[string]section{}, kinds: newKinds(), table: newTable(), subcharts: map[string][]tree.File{}, installs: map[string][]string{}, lookups: map[string][]string{}}
+	if o.Cache == nil {
+		o.Cache = NewCache()
+	}
+	c := &checker{o: o, ctx: ctx, cache: o.Cache, tree: o.Tree, byDir: map[string]string{}, files: map[string]*source{}, values: map[string]section{}, table: o.Cache.table(), subcharts: map[string][]tree.File{}, installs: map[string][]string{}, lookups: map[string][]string{}}
 	if o.OpenAPI != nil {
 		var err error
 		if c.kinds, err = servedKinds(o.OpenAPI); err != nil {
 			return Result{}, err
 		}
+	} else {
+		c.kinds = o.Cache.kinds().clone()
 	}
+	c.cache.begin()
 	c.gen = generation.Load(ctx, generation.Options{
 		Tree: o.Tree, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
-		Log: func(string) builtins.Logger { return silent{} },
+		Log:      func(string) builtins.Logger { return silent{} },
+		Previous: c.cache.gen, Cache: c.cache.programs,
 	})
 	c.modules = c.gen.All()
 	hooks := 0
+	for _, m := range c.modules {
+		c.byDir[m.Tree.Dir] = m.Name
+	}
 	for _, m := range c.modules {
 		hooks += len(m.Hooks)
 		if m.Err != nil {
@@ -124,9 +138,30 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c.customFields()
 	for _, s := range c.files {
 		c.literalKinds(s)
+		c.literalFields(s)
+		c.statements(s)
 	}
 	c.leaveOut()
+	if ctx.Err() == nil { // else modules may lack what was not loaded in time
+		c.cache.gen = c.gen
+	}
 	return Result{Findings: c.sorted(), Modules: len(c.gen.Names), Hooks: hooks, Installs: c.installs, Lookups: c.lookups}, nil
+}
+
+// definitions are what is known of one file with CustomResourceDefinitions.
+type definitions struct {
+	sums     map[string][sha256.Size]byte
+	err      error
+	problems []string
+	kinds    []servedKind
+}
+
+func (c *checker) definitionsOf(f tree.File) definitions {
+	return c.cache.crds.of(keyOf([]tree.File{f}), func() (definitions, bool) {
+		sums, err := release.CheckCRDs(f)
+		d := definitions{sums: sums, err: err, problems: schemasOf(c.ctx, f), kinds: kindsOf(f.Data)}
+		return d, c.ctx.Err() == nil
+	})
 }
 
 // definitions looks at the files of crds/, and at kinds that module.star declares. Of several
@@ -139,25 +174,42 @@ func (c *checker) definitions() {
 	known := map[string]first{}
 	for _, m := range c.modules {
 		for _, f := range slices.Concat(m.Tree.CRDs, c.subcharts[m.Name]) {
-			sums, err := release.CheckCRDs(f)
-			if err != nil {
-				c.addText(Error, "load", m.Name, err.Error())
+			of := c.definitionsOf(f)
+			if of.err != nil {
+				c.addText(Error, "load", m.Name, of.err.Error())
 			}
-			c.schemas(m.Name, f)
-			for name, sum := range sums {
+			for _, problem := range of.problems {
+				c.addAt(Error, "load", m.Name, f.Path, problem, "")
+			}
+			for name, sum := range of.sums {
 				if other, ok := known[name]; !ok {
 					known[name] = first{f.Path, sum}
 				} else if other.sum != sum {
 					c.addAt(Warning, "load", m.Name, f.Path, fmt.Sprintf("CustomResourceDefinition %s stands in %s too, and differs: that one is applied", name, other.path), "leave one of them out")
 				}
 			}
-			c.kinds.addCRDs(f.Data)
+			for _, k := range of.kinds {
+				c.kinds.add(k.apiVersion, k.kind)
+			}
 		}
 	}
 }
 
-// leaveOut drops the findings in modules that another instance has.
+// leaveOut drops the findings in modules that another instance has, and what loading has told of.
 func (c *checker) leaveOut() {
+	type line struct {
+		file string
+		line int
+	}
+	stopped := map[line]bool{}
+	for _, f := range c.findings {
+		if f.Check == "load" {
+			stopped[line{f.File, f.Line}] = true
+		}
+	}
+	c.findings = slices.DeleteFunc(c.findings, func(f Finding) bool {
+		return (f.Check == "names" || f.Check == "loads") && stopped[line{f.File, f.Line}]
+	})
 	c.findings = slices.DeleteFunc(c.findings, func(f Finding) bool {
 		return slices.ContainsFunc(c.tree.Modules, func(m *tree.Module) bool {
 			return c.gen.Elsewhere[m.Name] && (f.Module == m.Name || strings.HasPrefix(f.File, m.Dir+"/"))
@@ -176,12 +228,12 @@ func (c *checker) parse() {
 		if err != nil {
 			return err
 		}
-		file, err := script.Parse(p, src)
-		if err != nil {
-			c.addError("load", "", err)
+		file := c.cache.parse(p, src)
+		if file.err != nil {
+			c.addError("load", "", file.err)
 			return nil
 		}
-		c.files[p] = newSource(p, file)
+		c.files[p] = file.source
 		return nil
 	})
 }
@@ -201,10 +253,8 @@ func (c *checker) libraries() {
 
 // moduleOf returns the name of the module whose folder holds the file, or "".
 func (c *checker) moduleOf(file string) string {
-	for _, m := range c.modules {
-		if strings.HasPrefix(file, m.Tree.Dir+"/") {
-			return m.Name
-		}
+	if dir, _, in := strings.Cut(file, "/"); in {
+		return c.byDir[dir]
 	}
 	return ""
 }

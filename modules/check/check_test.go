@@ -174,21 +174,56 @@ func TestOpenAPI(t *testing.T) {
 }
 
 func BenchmarkCheck100Modules(b *testing.B) {
+	root := manyModules(b)
+	read := readDir(b, root)
+	for b.Loop() {
+		if r := run(b, Options{Tree: read}); len(r.Findings) > 0 {
+			b.Fatal(r.Findings[0].Render(nil))
+		}
+	}
+}
+
+// One hook of one module differs each time, and the cache is that of the check before.
+func BenchmarkCheckAgain100Modules(b *testing.B) {
+	root := manyModules(b)
+	cache := NewCache()
+	run(b, Options{Tree: readDir(b, root), Cache: cache})
+	file := filepath.Join(root, "module-50", "module.star")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		if err := os.WriteFile(file, fmt.Appendf(nil, "%s\n# %d\n", text, i), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		read := readDir(b, root)
+		b.StartTimer()
+		if r := run(b, Options{Tree: read, Cache: cache}); len(r.Findings) > 0 {
+			b.Fatal(r.Findings[0].Render(nil))
+		}
+	}
+}
+
+func manyModules(b *testing.B) string {
+	b.Helper()
 	root := b.TempDir()
 	for i := range 100 {
 		if _, err := scaffold.Module(root, fmt.Sprintf("module-%d", i)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	read, err := tree.ReadDir(root, tree.Options{})
+	return root
+}
+
+func readDir(t testing.TB, dir string) *tree.Tree {
+	t.Helper()
+	read, err := tree.ReadDir(dir, tree.Options{})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	for b.Loop() {
-		if r := run(b, Options{Tree: read}); len(r.Findings) > 0 {
-			b.Fatal(r.Findings[0].Render(nil))
-		}
-	}
+	return read
 }
 
 // A schema of the global values need not have the names of the modules that are on.

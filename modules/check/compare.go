@@ -10,7 +10,7 @@ var ofObjects = [...]string{"filter", "wakes"}
 // comparisons reports `o.metadata.labels == {…}`: an object is never equal to a dict,
 // and in no list of dicts, whatever both hold. Only where the left side is surely what
 // the cluster gave: the parameter of a filter, e.object of an event, what k8s.get
-// returned.
+// returned, a row of a watch without a filter.
 func (c *checker) comparisons(s *source) {
 	for _, stmt := range s.file.Stmts {
 		syntax.Walk(stmt, func(n syntax.Node) bool {
@@ -113,7 +113,7 @@ func (c *checker) compareIn(s *source, body []syntax.Stmt, objects map[string]bo
 			}
 			return isObject(e.X)
 		case *syntax.IndexExpr:
-			return isObject(e.X)
+			return isObject(e.X) || isHook && s.wholeRows(e.X)
 		case *syntax.CallExpr:
 			if s.builtin(e.Fn) == "k8s.get" {
 				return true
@@ -128,7 +128,9 @@ func (c *checker) compareIn(s *source, body []syntax.Stmt, objects map[string]bo
 			if isHook && dotted(b.from) == "ctx.events" && assigned[name(b.to)] == 1 {
 				events[name(b.to)] = true
 			}
-			if call, ok := b.from.(*syntax.CallExpr); ok && s.builtin(call.Fn) == "k8s.list" && assigned[name(b.to)] == 1 {
+			call, ok := b.from.(*syntax.CallExpr)
+			rows := ok && s.builtin(call.Fn) == "k8s.list" || isHook && s.wholeRows(b.from)
+			if rows && assigned[name(b.to)] == 1 {
 				objects[name(b.to)] = true
 			}
 		}
@@ -154,6 +156,16 @@ func (c *checker) compareIn(s *source, body []syntax.Stmt, objects map[string]bo
 			}
 		}
 	})
+}
+
+// wholeRows says whether an expression is the snapshot of a watch without a filter: ctx.snapshots["nodes"].
+func (s *source) wholeRows(e syntax.Expr) bool {
+	index, ok := e.(*syntax.IndexExpr)
+	if !ok || dotted(index.X) != "ctx.snapshots" {
+		return false
+	}
+	watch, ok := text(index.Y)
+	return ok && s.whole[watch]
 }
 
 func isDict(e syntax.Expr) bool {

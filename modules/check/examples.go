@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,25 +31,34 @@ import (
 
 // example is one object of a file in examples/.
 type example struct {
-	file   string
-	object map[string]any
+	File   string
+	Object map[string]any
 }
 
 // examples tries all controllers.
 func (c *checker) examples() {
-	var builtinKinds *store.Builtins // takes time to make
+	definitions := sync.OnceValue(func() digest { return keyOf(c.allDefinitions(), c.kinds.known, c.kinds.complete) })
 	for _, m := range c.modules {
 		if m.Err != nil || !slices.ContainsFunc(m.Hooks, func(h *generation.Hook) bool { return h.Controller != nil }) {
 			continue
 		}
 		found := c.readExamples(m)
-		if builtinKinds == nil && len(found) > 0 {
-			builtinKinds = store.NewBuiltins()
+		if len(found) == 0 {
+			continue
 		}
-		lookups := c.finds(m, found, builtinKinds)
-		for _, e := range found {
-			c.example(m, e, c.server(builtinKinds), lookups)
-		}
+		all := definitions()
+		key := exampleKey{m, keyOf(all[:], found, c.view(m))}
+		// Nothing else adds findings meanwhile.
+		before := len(c.findings)
+		known := c.cache.examples.of(key, func() ([]Finding, bool) {
+			kinds := c.cache.builtins()
+			lookups := c.finds(m, found, kinds)
+			for _, e := range found {
+				c.example(m, e, c.server(kinds), lookups)
+			}
+			return slices.Clone(c.findings[before:]), c.ctx.Err() == nil
+		})
+		c.findings = append(c.findings[:before], known...)
 	}
 }
 
@@ -144,15 +154,15 @@ func create(s *store.Store, obj map[string]any) (store.Result, error) {
 
 // example tries the controllers of one kind on one object.
 func (c *checker) example(m *generation.Module, e example, s *store.Store, lookups map[*generation.Hook]builtins.LookupsOptions) {
-	ref := effect.RefOf(e.object)
-	c.kind(m.Name, e.file, "examples/: ", ref.APIVersion, ref.Kind)
-	made, err := create(s, e.object)
+	ref := effect.RefOf(e.Object)
+	c.kind(m.Name, e.File, "examples/: ", ref.APIVersion, ref.Kind)
+	made, err := create(s, e.Object)
 	if err != nil {
-		c.addAt(Error, "examples", m.Name, e.file, fmt.Sprintf("%s: the API server refuses it: %s", ref, err), "")
+		c.addAt(Error, "examples", m.Name, e.File, fmt.Sprintf("%s: the API server refuses it: %s", ref, err), "")
 		return
 	}
 	for _, warning := range made.Warnings {
-		c.addAt(Warning, "examples", m.Name, e.file, fmt.Sprintf("%s: %s", ref, warning), "")
+		c.addAt(Warning, "examples", m.Name, e.File, fmt.Sprintf("%s: %s", ref, warning), "")
 	}
 	for _, h := range m.Hooks {
 		if h.Controller == nil || h.Bindings[0].Watch.Kind != ref.Kind || groupOf(h.Bindings[0].Watch.APIVersion) != groupOf(ref.APIVersion) {
@@ -187,13 +197,14 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 		Name:    h.ID,
 		Context: &builtins.Context{Phase: builtins.PhaseDesired, Run: run, Log: silent{}},
 		Limits:  script.Limits{Wall: h.Timeout},
+		Of:      h.Fn, // an answer that is wrong has its place
 	}
 	_, _, err := c.gen.Host.Call(c.ctx, q.Decide(h.Fn, &out), nil, options)
 	switch {
 	case err != nil:
 		c.addError("examples", m.Name, err)
 	case out.Stalled != "":
-		c.addAt(Note, "examples", m.Name, e.file, fmt.Sprintf("%s: the controller is stalled: %s", ref, out.Stalled), "")
+		c.addAt(Note, "examples", m.Name, e.File, fmt.Sprintf("%s: the controller is stalled: %s", ref, out.Stalled), "")
 	case out.Hold:
 		why, hint := "answers None", ""
 		if out.Waiting != "" {
@@ -202,7 +213,7 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 		if reads(h) {
 			hint = "put what it waits for into examples/, too: reads= finds it there"
 		}
-		c.addAt(Note, "examples", m.Name, e.file, fmt.Sprintf("%s: the controller %s, so no child is checked", ref, why), hint)
+		c.addAt(Note, "examples", m.Name, e.File, fmt.Sprintf("%s: the controller %s, so no child is checked", ref, why), hint)
 	}
 	missing := map[string]bool{}
 	for i := range out.Parts {
@@ -210,6 +221,7 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 	}
 	if tell := h.Controller.Status; tell != nil && err == nil {
 		var told map[string]any
+		options.Of = tell
 		if _, _, err := c.gen.Host.Call(c.ctx, q.Status(tell, &told), nil, options); err != nil {
 			c.addError("examples", m.Name, err)
 			return
@@ -230,11 +242,11 @@ func (c *checker) status(m *generation.Module, e example, s *store.Store, parent
 	t := store.Target{GVR: k.GVR(), Namespace: ref.Namespace, Name: ref.Name, Subresource: "status"}
 	written, err := s.Update(t, obj, store.WriteOptions{Manager: "starling", DryRun: true})
 	if err != nil {
-		c.addAt(Error, "examples", m.Name, e.file, fmt.Sprintf("%s: the API server refuses its status: %s", ref, err), "")
+		c.addAt(Error, "examples", m.Name, e.File, fmt.Sprintf("%s: the API server refuses its status: %s", ref, err), "")
 		return
 	}
 	for _, warning := range written.Warnings {
-		c.addAt(Warning, "examples", m.Name, e.file, fmt.Sprintf("%s: its status: %s", ref, warning), "")
+		c.addAt(Warning, "examples", m.Name, e.File, fmt.Sprintf("%s: its status: %s", ref, warning), "")
 	}
 }
 

@@ -4,18 +4,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"reflect"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
@@ -27,98 +30,72 @@ type unknownField struct {
 
 var unknownAt = regexp.MustCompile(`^unknown field "(.+)"$`)
 
-// unknownFields finds what the API server would drop from an object of a built-in kind.
-func unknownFields(obj map[string]any) []unknownField {
+// wrongAt is how a field is told of that has a value of another type.
+var wrongAt = regexp.MustCompile(`cannot unmarshal (?:number|string|bool|object|array) .*into Go struct field \w+\.([\w.\[\]]+) of type (\S+)`)
+
+// wrongType reads the path of a field of an object out of an error of [strictFields], and what it takes in the words
+// of schemas.
+func wrongType(obj map[string]any, err error) (path, want string) {
+	if err == nil {
+		return "", ""
+	}
+	m := wrongAt.FindStringSubmatch(err.Error())
+	if m == nil {
+		return "", ""
+	}
+	switch {
+	case m[2] == "string":
+		of, _ := object.Get(obj, strings.Split(m[1], "."))
+		if of, ok := of.(map[string]any); ok { // of a map of texts the key is not named
+			for _, key := range slices.Sorted(maps.Keys(of)) {
+				if _, isText := of[key].(string); !isText && of[key] != nil {
+					return m[1] + "." + key, "string"
+				}
+			}
+		}
+		return m[1], "string"
+	case strings.HasPrefix(m[2], "int"):
+		return m[1], "integer"
+	case m[2] == "bool":
+		return m[1], "boolean"
+	case strings.HasPrefix(m[2], "[]"):
+		return m[1], "array"
+	}
+	return m[1], "object"
+}
+
+// strictFields finds what the API server would drop from an object of a built-in kind, and whether a value is one that
+// a field does not take.
+func strictFields(obj map[string]any) (unknown []unknownField, wrong error) {
 	version, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
 	gv, err := schema.ParseGroupVersion(version)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	typed, err := scheme.Scheme.New(gv.WithKind(kind))
 	if err != nil {
-		return nil // not a kind of Kubernetes itself
+		return nil, nil // not a kind of Kubernetes itself
 	}
 	data, err := json.Marshal(obj)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	strict, err := kjson.UnmarshalStrict(data, typed)
 	if err != nil {
-		return nil // what does not fit at all is refused, and told of, by the API server
+		return nil, err
 	}
-	var out []unknownField
 	for _, e := range strict {
 		if m := unknownAt.FindStringSubmatch(e.Error()); m != nil {
-			parent, name := "", m[1]
-			if i := strings.LastIndexByte(name, '.'); i >= 0 {
-				parent, name = name[:i], name[i+1:]
-			}
-			out = append(out, unknownField{m[1], message.Nearest(name, fieldNames(reflect.TypeOf(typed), parent))})
+			unknown = append(unknown, unknownField{m[1], release.NearField(typed, m[1])})
 		}
 	}
-	return out
-}
-
-// fieldNames are the JSON names of the fields at a path of a type.
-func fieldNames(t reflect.Type, path string) []string {
-	names := func(t reflect.Type) map[string]reflect.Type { return fieldsOf(t) }
-	for _, part := range strings.Split(path, ".") {
-		name, _, _ := strings.Cut(part, "[")
-		if name == "" {
-			continue
-		}
-		t = plainType(t)
-		if t.Kind() == reflect.Map {
-			t = t.Elem()
-			continue
-		}
-		if t = names(t)[name]; t == nil {
-			return nil
-		}
-	}
-	var out []string
-	for name := range names(plainType(t)) {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// plainType is the type of one element, behind pointers and lists.
-func plainType(t reflect.Type) reflect.Type {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-	}
-	return t
-}
-
-// fieldsOf are the fields of a struct by their JSON names, those that it takes in among
-// them.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	out := map[string]reflect.Type{}
-	if t.Kind() != reflect.Struct {
-		return out
-	}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "-" || !f.IsExported():
-		case name == "" && (f.Anonymous || strings.Contains(options, "inline")):
-			for n, of := range fieldsOf(plainType(f.Type)) {
-				out[n] = of
-			}
-		case name != "":
-			out[name] = f.Type
-		}
-	}
-	return out
+	return unknown, nil
 }
 
 // unknownField tells of a field that an object of a rendered template has, and its kind does not. In a chart of
 // somebody else it is a warning: nobody can put it right here.
-func (c *checker) unknownField(m *generation.Module, path, kind string, u unknownField) {
+func (c *checker) unknownField(m *generation.Module, path, kind, doc string, u unknownField) {
 	f := Finding{
 		Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path),
 		Message: fmt.Sprintf("%s has no field %s: the API server drops it", kind, u.path),
@@ -126,10 +103,30 @@ func (c *checker) unknownField(m *generation.Module, path, kind string, u unknow
 	if f.File == m.Tree.Dir {
 		f.Severity = Warning
 	} else if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
-		f.Line = release.LineOf(src, kind, u.path)
+		if f.Line = release.LineOf(src, kind, u.path); f.Line == 0 { // an action has written it
+			f.Hint, f.Line = release.IndentHint(src, doc, u.path)
+		}
 	}
 	if u.near != "" {
 		f.Hint = "did you mean " + u.near + "?"
+	}
+	c.add(f)
+}
+
+// wrongField tells of a value of a rendered object that its field does not take.
+func (c *checker) wrongField(m *generation.Module, path, kind, at, want string) {
+	f := Finding{
+		Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path),
+		Message: fmt.Sprintf("%s: %s must be %s: the API server refuses the release", kind, at, inWords([]string{want})),
+	}
+	if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil && f.File != m.Tree.Dir {
+		f.Line = release.LineOf(src, kind, at)
+	}
+	switch want {
+	case "string":
+		f.Hint = "put it in quotes: {{ … | quote }}"
+	case "integer", "boolean":
+		f.Hint = "leave the quotes out, or write {{ int … }}"
 	}
 	c.add(f)
 }
@@ -138,6 +135,7 @@ func (c *checker) unknownField(m *generation.Module, path, kind string, u unknow
 type customObject struct {
 	module *generation.Module
 	path   string // of the template in the chart
+	doc    string // what it rendered to
 	object map[string]any
 }
 
@@ -152,14 +150,23 @@ func (c *checker) addCustom(o customObject) {
 	c.custom = append(c.custom, o)
 }
 
+// allDefinitions are all files of CustomResourceDefinitions.
+func (c *checker) allDefinitions() (out []tree.File) {
+	for _, m := range c.modules {
+		out = append(out, slices.Concat(m.Tree.CRDs, c.subcharts[m.Name])...)
+	}
+	return out
+}
+
 // customFields looks at the objects of custom kinds that charts render, once all definitions of the tree are known.
 func (c *checker) customFields() {
 	if len(c.custom) == 0 {
 		return
 	}
-	s := store.New(store.Options{Builtins: store.NewBuiltins(), MakeNamespaces: true})
-	for _, m := range c.modules {
-		for _, f := range slices.Concat(m.Tree.CRDs, c.subcharts[m.Name]) {
+	definitions := c.allDefinitions()
+	server := sync.OnceValue(func() *store.Store {
+		s := store.New(store.Options{Builtins: c.cache.builtins(), MakeNamespaces: true})
+		for _, f := range definitions {
 			found, err := readObjects(f.Data)
 			if err != nil {
 				continue // definitions() says so
@@ -169,12 +176,17 @@ func (c *checker) customFields() {
 				_, _ = create(s, crd) // of one that is refused the objects are not looked at
 			}
 		}
-	}
+		return s
+	})
+	all := keyOf(definitions)
 	for _, o := range c.custom {
-		for _, f := range s.UnknownFields(o.object) {
+		unknown := c.cache.fields.of(keyOf(all[:], o.object), func() ([]store.UnknownField, bool) {
+			return server().UnknownFields(o.object), true
+		})
+		for _, f := range unknown {
 			kind, _ := o.object["kind"].(string)
 			near := message.Nearest(f.Path[strings.LastIndexByte(f.Path, '.')+1:], f.Beside)
-			c.unknownField(o.module, o.path, kind, unknownField{f.Path, near})
+			c.unknownField(o.module, o.path, kind, o.doc, unknownField{f.Path, near})
 		}
 	}
 }

@@ -43,6 +43,8 @@ type Finding struct {
 
 	source string
 	frames []script.Frame
+	// rendered are the lines that a template rendered to around the place.
+	rendered []string
 }
 
 // Render returns the finding in lines, as people read it: the severity, the place, the
@@ -57,7 +59,14 @@ func (f Finding) Render(name func(string) string) string {
 		frame.File = name(frame.File)
 		e.Frames = append(e.Frames, frame)
 	}
-	return string(f.Severity) + ": " + e.Render()
+	out := string(f.Severity) + ": " + e.Render()
+	if len(f.rendered) > 0 {
+		out += "  which renders to:\n"
+	}
+	for _, line := range f.rendered {
+		out += "    " + line + "\n"
+	}
+	return out
 }
 
 // add takes a finding, and the line it is about.
@@ -92,12 +101,21 @@ func (c *checker) addError(check, module string, err error) {
 		c.addText(Error, check, module, err.Error())
 		return
 	}
+	for _, f := range findingsOf(check, at) {
+		f.Module = module
+		c.add(f)
+	}
+}
+
+// findingsOf are all errors that were found in one file.
+func findingsOf(check string, at *script.Error) (out []Finding) {
 	for _, e := range append([]*script.Error{at}, at.More...) {
-		c.add(Finding{
-			Severity: Error, Check: check, Module: module, File: e.File, Line: e.Line, Col: e.Col,
-			Message: e.Msg, Hint: e.Hint, source: e.Source, frames: e.Frames,
+		out = append(out, Finding{
+			Severity: Error, Check: check, File: e.File, Line: e.Line, Col: e.Col,
+			Message: message.Line(e.Msg), Hint: e.Hint, source: e.Source, frames: e.Frames,
 		})
 	}
+	return out
 }
 
 // begins is how messages begin: "web/hooks/a.star:3:5: ", line and column left out at

@@ -116,6 +116,10 @@ func (c *checker) literalKinds(s *source) {
 			found = identity(n)
 		}
 		for _, l := range found {
+			if hint, swapped := builtins.IsKind(l.apiVersion); swapped {
+				c.named(l.pos, fmt.Sprintf("%q is no api version", l.apiVersion), hint)
+				continue
+			}
 			message, near, sure := c.kinds.unknown(l.apiVersion, l.kind)
 			if message == "" || test && !strings.EqualFold(near, l.apiVersion+" "+l.kind) {
 				continue
@@ -180,6 +184,9 @@ func (c *checker) granted(m *generation.Module, s *source, fn syntax.Node) {
 			return true
 		}
 		for _, l := range objectsOf(name, call) {
+			if _, swapped := builtins.IsKind(l.apiVersion); swapped {
+				continue // literalKinds says so
+			}
 			verb := verb
 			if name == "k8s.apply_set" && builtins.Granted(m.Decl.Grants, verb, l.apiVersion, l.kind) {
 				verb = "delete" // of what the set no longer lists

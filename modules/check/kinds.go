@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,8 +15,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
 // oldest is the oldest Kubernetes that Starling works with: 1.33.
@@ -102,12 +107,15 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// addCRDs adds the kinds of the CustomResourceDefinitions in a file of YAML; what is
+// servedKind is a kind of one version.
+type servedKind struct{ apiVersion, kind string }
+
+// kindsOf are the kinds of the CustomResourceDefinitions in a file of YAML; what is
 // anything else is passed over.
-func (k kinds) addCRDs(data []byte) {
+func kindsOf(data []byte) (out []servedKind) {
 	docs, err := bounded.YAMLDocuments(data)
 	if err != nil {
-		return // broken: then the release says so
+		return nil // broken: then the release says so
 	}
 	for _, doc := range docs {
 		var crd struct {
@@ -124,17 +132,18 @@ func (k kinds) addCRDs(data []byte) {
 			} `json:"spec"`
 		}
 		if err := yaml.Unmarshal(doc, &crd); err != nil {
-			return // broken: then the release says so
+			return out // broken: then the release says so
 		}
 		if crd.Kind != "CustomResourceDefinition" {
 			continue
 		}
 		for _, v := range crd.Spec.Versions {
 			if v.Served {
-				k.add(crd.Spec.Group+"/"+v.Name, crd.Spec.Names.Kind)
+				out = append(out, servedKind{crd.Spec.Group + "/" + v.Name, crd.Spec.Names.Kind})
 			}
 		}
 	}
+	return out
 }
 
 // unknown says what is odd about a kind: "" when it is known. near is the kind that was
@@ -197,6 +206,7 @@ func (c *checker) allKinds() {
 			for _, b := range h.Bindings {
 				if b.Watch != nil {
 					c.kind(m.Name, b.Watch.Pos, "k8s.watch: ", b.Watch.APIVersion, b.Watch.Kind)
+					c.inNoNamespace(m.Name, b.Watch)
 				}
 			}
 		}
@@ -221,4 +231,40 @@ func (c *checker) kind(module, pos, what, apiVersion, kind string) {
 		severity = Note // somebody else brings its definition
 	}
 	c.addAt(severity, "kinds", module, pos, what+problem, hint)
+}
+
+// inNoNamespace warns of namespaces that a watch names of a kind whose objects are in none.
+func (c *checker) inNoNamespace(module string, w *builtins.WatchBinding) {
+	param := ""
+	switch {
+	case len(w.ExcludeNamespaces) > 0:
+		param = "exclude_namespaces"
+	case w.Namespaces != nil:
+		param = "namespaces"
+	case w.NamespaceLabels != "":
+		param = "namespace_labels"
+	default:
+		return
+	}
+	s := store.New(store.Options{Builtins: c.cache.builtins()})
+	if k, known := s.KindOf(schema.FromAPIVersionAndKind(w.APIVersion, w.Kind)); !known || k.Namespaced {
+		return
+	}
+	c.addAt(Warning, "kinds", module, w.Pos, fmt.Sprintf("k8s.watch: a %s is in no namespace, so %s changes nothing", w.Kind, param),
+		`object_names = ["a"], fields = "metadata.name!=a" and labels= choose`)
+}
+
+// goneKind tells of an object of a chart whose kind no supported Kubernetes serves.
+func (c *checker) goneKind(m *generation.Module, path, apiVersion, kind string) {
+	problem, instead, _ := c.kinds.unknown(apiVersion, kind)
+	f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Message: problem}
+	if version, _, _ := strings.Cut(instead, " "); version != "" {
+		f.Hint = "write apiVersion: " + version
+	}
+	if f.File == m.Tree.Dir {
+		f.Severity = Warning // of somebody else
+	} else if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
+		f.Line = release.LineOf(src, kind, "apiVersion")
+	}
+	c.add(f)
 }

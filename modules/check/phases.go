@@ -20,10 +20,7 @@ type function struct {
 // functions of the tree that it calls by name. Of functions that several kinds of runs
 // call nothing is said, they may ask which one it is.
 func (c *checker) phases() {
-	specs := map[string]builtins.Spec{}
-	for _, s := range builtins.Table() {
-		specs[s.Name] = s
-	}
+	specs := c.table.specs
 	called := map[function]map[builtins.Phase]bool{}
 	note := func(fn starlark.Callable, phase builtins.Phase) {
 		f, ok := fn.(*starlark.Function)

@@ -31,11 +31,11 @@ const (
 	maxRulesCost = 100_000_000
 )
 
-// schemas says what is wrong with the schemas in a file of definitions.
-func (c *checker) schemas(module string, f tree.File) {
+// schemasOf says what is wrong with the schemas in a file of definitions.
+func schemasOf(ctx context.Context, f tree.File) (out []string) {
 	found, err := readObjects(f.Data)
 	if err != nil {
-		return // CheckCRDs says so
+		return nil // CheckCRDs says so
 	}
 	for _, obj := range found {
 		data, err := json.Marshal(obj)
@@ -44,11 +44,12 @@ func (c *checker) schemas(module string, f tree.File) {
 			continue
 		}
 		for _, v := range crd.Spec.Versions {
-			for _, problem := range schemaProblems(c.ctx, v.Schema) {
-				c.addAt(Error, "load", module, f.Path, fmt.Sprintf("%s %s: %s", crd.Name, v.Name, problem), "")
+			for _, problem := range schemaProblems(ctx, v.Schema) {
+				out = append(out, fmt.Sprintf("%s %s: %s", crd.Name, v.Name, problem))
 			}
 		}
 	}
+	return out
 }
 
 // schemaProblems says why the API server refuses the schema of a version. Without rules and defaults

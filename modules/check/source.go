@@ -2,6 +2,7 @@ package check
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"go.starlark.net/syntax"
@@ -24,6 +25,10 @@ type source struct {
 	contexts map[string]bool
 	// filters are the functions and lambdas whose parameter is an object.
 	filters map[string]bool
+	// whole are the names of watches without a filter: their rows are objects.
+	whole map[string]bool
+	// sets says that something in the file sets values.
+	sets bool
 	// loads are the names that it loads from files of the tree, where they are from.
 	loads map[string]loadedName
 }
@@ -34,7 +39,7 @@ type loadedName struct{ file, name string }
 func newSource(path string, file *syntax.File) *source {
 	s := &source{
 		path: path, file: file, functions: map[string]*syntax.DefStmt{}, at: map[place]syntax.Node{},
-		bound: map[string]bool{}, times: map[string]int{}, contexts: map[string]bool{}, filters: map[string]bool{}, loads: map[string]loadedName{},
+		bound: map[string]bool{}, times: map[string]int{}, contexts: map[string]bool{}, filters: map[string]bool{}, whole: map[string]bool{}, loads: map[string]loadedName{},
 	}
 	for _, stmt := range file.Stmts {
 		switch stmt := stmt.(type) {
@@ -59,6 +64,8 @@ func newSource(path string, file *syntax.File) *source {
 			return true
 		}
 		switch s.builtin(call.Fn) {
+		case "values.set", "values.default", "values.merge", "values.patch":
+			s.sets = true
 		case "hook":
 			for _, arg := range []syntax.Expr{argument(call, 0, "fn"), argument(call, -1, "cleanup")} {
 				if id, ok := arg.(*syntax.Ident); ok {
@@ -66,6 +73,12 @@ func newSource(path string, file *syntax.File) *source {
 				}
 			}
 		case "k8s.watch":
+			if name, ok := text(argument(call, 2, "name")); ok && argument(call, -1, "filter") == nil && argument(call, -1, "keep") == nil {
+				_, twice := s.whole[name]
+				s.whole[name] = !twice
+			} else if ok {
+				s.whole[name] = false
+			}
 			for _, name := range ofObjects {
 				if id, ok := argument(call, -1, name).(*syntax.Ident); ok {
 					s.filters[id.Name] = true
@@ -155,10 +168,15 @@ func (s *source) builtin(e syntax.Expr) string {
 // sources looks at each file by itself.
 func (c *checker) sources() {
 	for _, s := range c.files {
-		c.unusedLoads(s)
-		c.reveals(s)
-		c.comparisons(s)
-		c.calls(s)
+		before := len(c.findings)
+		found := c.cache.alone.of(aloneKey{s, c.moduleOf(s.path)}, func() ([]Finding, bool) {
+			c.unusedLoads(s)
+			c.reveals(s)
+			c.comparisons(s)
+			c.calls(s)
+			return slices.Clone(c.findings[before:]), true
+		})
+		c.findings = append(c.findings[:before], found...)
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
 )
@@ -35,9 +38,15 @@ func static(module []values.Layer, treeFile string, tree map[string]any) []value
 
 // section checks the values of one module, as they are before anybody has set any. A module that is
 // off in the tree may need values of the user who switches it on.
-func (c *checker) section(m *generation.Module, tree map[string]any, on bool) section {
-	s := values.Section{Name: m.Name, Key: m.Key, Static: static(m.FileValues(), c.tree.ValuesFile, tree)}
+func (c *checker) section(m *generation.Module, set map[string]any, on bool) section {
+	s := values.Section{Name: m.Name, Key: m.Key, Static: static(m.FileValues(), c.tree.ValuesFile, set)}
 	out := section{composer: values.NewComposer(s)}
+	for _, f := range []*tree.File{m.Tree.ConfigSchema, m.Tree.ValuesSchema} {
+		var read any
+		if f != nil && yaml.Unmarshal(f.Data, &read) == nil {
+			c.boolKey("values", m, f.Path, f.Data, read)
+		}
+	}
 	config, all, err := m.Schemas()
 	var wrong *values.SchemaError
 	switch {
@@ -63,15 +72,23 @@ func (c *checker) section(m *generation.Module, tree map[string]any, on bool) se
 	}
 	s.ConfigSchema, s.Schema = config, all
 	out = section{composer: values.NewComposer(s), config: config, schema: all}
-	for _, p := range config.Unknown(tree) {
-		if all != nil && len(all.Unknown(tree)) == 0 {
+	for _, p := range config.Unknown(set) {
+		if all != nil && len(all.Unknown(set)) == 0 {
 			break // values of hooks and templates may stand there too
 		}
 		c.addProblem(Warning, p, c.tree.ValuesFile)
 	}
 	own, _ := m.OwnValues()
 	for _, p := range all.Unknown(own) {
+		if p.Path == m.Key {
+			p.Message += ": values of the module stand here without its name"
+		}
 		c.addProblem(Warning, p, m.Tree.ValuesFile)
+	}
+	for _, p := range config.Unknown(own) {
+		if all == nil && strings.Contains(p.Message, "did you mean") { // others may be values that no user sets
+			c.addProblem(Warning, p, m.Tree.ValuesFile)
+		}
 	}
 	for _, p := range out.composer.CheckConfig(nil, nil) {
 		out.broken = true
@@ -82,7 +99,27 @@ func (c *checker) section(m *generation.Module, tree map[string]any, on bool) se
 		}
 		c.addProblem(Error, p, config.File())
 	}
+	if !out.broken {
+		c.fileValues(m, out.composer)
+	}
+	if data, err := fs.ReadFile(c.tree.Files, m.Tree.ValuesFile); err == nil {
+		c.boolKey("values", m, m.Tree.ValuesFile, data, m.Tree.Values)
+	}
 	return out
+}
+
+// fileValues holds values.yaml to the schema for all values: a mistake there may be put right by a hook, as a rule
+// it stops the release.
+func (c *checker) fileValues(m *generation.Module, composer *values.Composer) {
+	severity := Error
+	if c.hooksSet(m) {
+		severity = Warning
+	}
+	for _, p := range composer.CheckHelm() {
+		if strings.HasSuffix(p.File, ".yaml") && p.Message != values.MessageRequired && !strings.Contains(p.Message, "unknown field") {
+			c.addProblem(severity, p, p.File)
+		}
+	}
 }
 
 // addProblem takes a problem with values; file is where it is when it does not say.

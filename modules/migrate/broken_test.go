@@ -47,7 +47,7 @@ func TestBrokenFilesHaveTheirPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"values.yaml: it is broken: line 2: did not find expected key",
+		"values.yaml: it is broken: line 3: did not find expected key",
 		"010-web/values.yaml: it is broken: line 3: did not find expected node content",
 		"010-web/Chart.yaml: Starling refuses it: ",
 		"010-web/openapi/values.yaml: the schema: line 3: a: type must be one of",

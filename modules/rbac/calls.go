@@ -21,6 +21,7 @@ type calls struct {
 	subresources map[string][]string
 	// signers are those of certificate requests, as far as the code names them.
 	signers []string
+	given   given
 }
 
 // callsOf reads the files of each module. Files in a lib folder, or in global/, may
@@ -46,6 +47,8 @@ func callsOf(gen *generation.Generation) map[string]calls {
 					switch n := n.(type) {
 					case *syntax.CallExpr:
 						c.see(n)
+					case *syntax.DictExpr:
+						c.given.see(n)
 					case *syntax.DictEntry:
 						if textOf(n.Key) == "signerName" {
 							c.sign(n.Value)

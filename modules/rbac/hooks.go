@@ -39,7 +39,7 @@ func (b *builder) hooks() {
 				b.cleanup(h)
 			}
 			if h.Controller != nil {
-				b.children(h)
+				b.children(m, h)
 				b.fields(h)
 			}
 		}
@@ -146,7 +146,7 @@ func (b *builder) cleanup(h *generation.Hook) {
 
 // children need what a controller does about them, in all namespaces: parts say theirs as they come. Parents
 // may have a status.
-func (b *builder) children(h *generation.Hook) {
+func (b *builder) children(m *generation.Module, h *generation.Hook) {
 	if h.WritesStatus {
 		w := h.Binding(h.ForEach).Watch
 		r := b.resource(w.APIVersion, w.Kind)
@@ -158,9 +158,11 @@ func (b *builder) children(h *generation.Hook) {
 		}
 	}
 	for _, k := range h.Controller.Owns {
-		rule := b.resource(k.APIVersion, k.Kind).rule("get", "create", "patch", "delete")
+		r := b.resource(k.APIVersion, k.Kind)
+		rule := r.rule("get", "create", "patch", "delete")
 		rule.Why = []string{"children of controller " + h.ID}
 		b.add("", rule)
+		b.gives(m, r, nil)
 	}
 }
 
@@ -205,6 +207,9 @@ func (b *builder) grant(m *generation.Module, g builtins.Grant) {
 		}
 	}
 	patches := granted(verbs, "patch")
+	if patches || granted(verbs, "create") {
+		b.gives(m, r, namespaces)
+	}
 	for _, namespace := range places(r, namespaces) {
 		if len(all) > 0 {
 			b.add(namespace, Rule{Group: r.group, Resource: r.plural, Verbs: all, Why: why})

@@ -18,11 +18,17 @@ func (r Result) Write(w io.Writer) error {
 	p := &printer{result: r}
 	p.line("# Rights of instance %s/%s of Starling, as `starling rbac` prints it.", r.Namespace, r.Name)
 	p.line("# Modules: %s.", strings.Join(r.Modules, ", "))
+	if !r.ServiceAccount {
+		p.wrapped("ServiceAccount that must be there first: " + r.Name + " (--service-account prints it, too).")
+	}
 	if len(r.Namespaces) > 0 {
 		p.wrapped("Namespaces that must be there first: " + strings.Join(r.Namespaces, " ") + ".")
 	}
 	for _, note := range r.Notes {
 		p.wrapped("Not known here: " + note + ".")
+	}
+	if r.ServiceAccount {
+		p.serviceAccount()
 	}
 	for _, role := range r.Roles {
 		p.role(role)
@@ -100,6 +106,14 @@ func (p *printer) wrapped(text string) {
 	p.line("%s", at)
 }
 
+func (p *printer) serviceAccount() {
+	p.line("---")
+	p.line("# It has the rights below.")
+	p.line("apiVersion: v1")
+	p.line("kind: ServiceAccount")
+	p.metadata(p.result.Name, p.result.Namespace)
+}
+
 func (p *printer) role(role Role) {
 	kind := "Role"
 	if role.Namespace == "" {
@@ -142,10 +156,14 @@ func (p *printer) rules(indent string, rules []Rule) {
 func (p *printer) head(kind string, role Role) {
 	p.line("apiVersion: %s/v1", rbacGroup)
 	p.line("kind: %s", kind)
+	p.metadata(role.Name, role.Namespace)
+}
+
+func (p *printer) metadata(name, namespace string) {
 	p.line("metadata:")
-	p.line("  name: %s", scalar(role.Name))
-	if role.Namespace != "" {
-		p.line("  namespace: %s", scalar(role.Namespace))
+	p.line("  name: %s", scalar(name))
+	if namespace != "" {
+		p.line("  namespace: %s", scalar(namespace))
 	}
 	p.line("  labels:")
 	p.line("    app.kubernetes.io/name: starling")

@@ -56,6 +56,8 @@ type Result struct {
 	// Roles in the order in which they are printed: Starling's own, what is for the
 	// whole cluster, then by namespace.
 	Roles []Role
+	// ServiceAccount says that [Result.Write] prints it, too.
+	ServiceAccount bool
 	// Notes are what was not found out, one line each. Incomplete means that rights are
 	// missing, or guessed, for what one of them says.
 	Notes      []string

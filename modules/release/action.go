@@ -133,7 +133,7 @@ func (s *session) HandleWarningHeaderWithContext(_ context.Context, code int, _ 
 
 // logCauses are Helm's log lines that hold the reason of an error which Helm
 // returns without it.
-var logCauses = regexp.MustCompile(`^(?:uninstall: Failed to delete release|failed to record the release): (?s:(.*))`)
+var logCauses = regexp.MustCompile(`^(?:uninstall: Failed to delete release|failed to record the release|warning: Failed to update release [^:]*): (?s:(.*))`)
 
 // debug is Helm's log.
 func (s *session) debug(format string, args ...any) {
@@ -236,7 +236,7 @@ func (s *session) explain(err error) error {
 	if s.cause != "" && !strings.Contains(text, s.cause) {
 		text += ": " + s.cause
 	}
-	return errors.New(tidy(text))
+	return errors.New(tidy(s.m.servedInstead(text)))
 }
 
 // labels is what the release carries.

@@ -43,7 +43,11 @@ func (m *Manager) limit(t Target, objects []object) error {
 			return fmt.Errorf("the chart holds %s, which belongs to Starling itself", o)
 		}
 	}
-	if lines := missingInstalls(t, objects); len(lines) > 0 {
+	lines, wrong := missingInstalls(t, objects)
+	if len(wrong) > 0 {
+		return fmt.Errorf("the chart holds an object of kind %s, and there is none (did you mean %s?)", wrong[0].Kind, wrong[0].Near)
+	}
+	if len(lines) > 0 {
 		return errors.New(installsMissing + strings.Join(lines, ", "))
 	}
 	return nil
@@ -51,11 +55,14 @@ func (m *Manager) limit(t Target, objects []object) error {
 
 const installsMissing = "the chart holds more than everyday kinds in its namespace; if that is right, add to module(installs = […]) of module.star: "
 
-// missingInstalls are the lines that would allow the objects, each once.
-func missingInstalls(t Target, objects []object) []string {
-	var lines []string
+// missingInstalls are the lines that would allow the objects, each once; wrong are objects of no kind that there is.
+func missingInstalls(t Target, objects []object) (lines []string, wrong []Missing) {
 	for _, o := range objects {
 		if o.test || builtins.MayInstall(t.Installs, o.ref(t.Namespace), t.Namespace) {
+			continue
+		}
+		if near := nearKind(o.APIVersion, o.Kind); near != "" {
+			wrong = append(wrong, Missing{Kind: o.Kind, Near: near})
 			continue
 		}
 		ref := o.ref(t.Namespace)
@@ -63,7 +70,7 @@ func missingInstalls(t Target, objects []object) []string {
 			lines = append(lines, line)
 		}
 	}
-	return lines
+	return lines, wrong
 }
 
 // limitList is limit for what Helm is about to send: the last word.

@@ -36,8 +36,9 @@ func TestInstalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			target := Target{Namespace: "web", Installs: tt.installs}
-			if got := strings.Join(missingInstalls(target, objects), ", "); got != tt.missing {
-				t.Errorf("got  %s\nwant %s", got, tt.missing)
+			lines, wrong := missingInstalls(target, objects)
+			if got := strings.Join(lines, ", "); got != tt.missing || len(wrong) > 0 {
+				t.Errorf("got  %s %v\nwant %s", got, wrong, tt.missing)
 			}
 			m := &Manager{o: Options{Namespace: "starling-system", Name: "starling"}}
 			if err := m.limit(target, objects); (err == nil) != (tt.missing == "") {
@@ -46,6 +47,10 @@ func TestInstalls(t *testing.T) {
 		})
 	}
 	m := &Manager{o: Options{Namespace: "ops", Name: "starling"}}
+	typo := []object{{APIVersion: "apps/v1", Kind: "Deploymnt", Name: "web"}}
+	if err := m.limit(Target{Namespace: "web"}, typo); err == nil || !strings.HasSuffix(err.Error(), "kind Deploymnt, and there is none (did you mean Deployment?)") {
+		t.Errorf("a kind that is written wrongly: %v", err)
+	}
 	own := []object{{APIVersion: "v1", Kind: "ConfigMap", Name: "starling"}}
 	if err := m.limit(Target{Namespace: "ops"}, own); err == nil || !strings.Contains(err.Error(), "belongs to Starling itself") {
 		t.Errorf("its own ConfigMap: %v", err)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/lane"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 const (
@@ -127,7 +128,7 @@ func (m *Manager) ApplyCRDs(ctx context.Context, module string, files []File) (c
 	if err != nil {
 		return false, err
 	}
-	defer leave()
+	defer leave(&err)
 	return m.applyCRDs(ctx, module, files)
 }
 
@@ -310,7 +311,7 @@ func parseCRDs(f File) ([]crd, error) {
 	for i, doc := range docs {
 		data, err := yaml.YAMLToJSONStrict(doc)
 		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: %s", f.Path, i+1, tidy(err.Error()))
+			return nil, fmt.Errorf("%s: document %d: %s", f.Path, i+1, tidy(message.YAML(err.Error(), doc)))
 		}
 		if string(data) == "null" { // comments only
 			continue

@@ -42,7 +42,8 @@ const (
 	stepReplace step = "replace"
 	// stepUpgrade: a new revision is due.
 	stepUpgrade step = "upgrade"
-	// stepRecover: the last revision is one that a process died on; mark it failed.
+	// stepRecover: the last revision is one that a process died on, or not the only one that is deployed; mark it
+	// failed, or the others superseded.
 	stepRecover step = "recover"
 	// stepFinishUninstall: an uninstall was cut off; end it, then look again.
 	stepFinishUninstall step = "finish-uninstall"
@@ -56,6 +57,9 @@ type revision struct {
 	Number int
 	Status helmrelease.Status
 	Labels map[string]string
+	// Also are older revisions that are deployed by their labels, too: a write of Helm's that was to supersede them
+	// has failed.
+	Also []int
 	// UID is that of the Secret, Made is when that was made.
 	UID  string
 	Made time.Time
@@ -132,6 +136,9 @@ func decide(last revision, w want) (step, string) {
 	case helmrelease.StatusSuperseded:
 		return rendered(w, stepUpgrade, "the last revision is not deployed")
 	case helmrelease.StatusDeployed:
+		if len(last.Also) > 0 {
+			return stepRecover, fmt.Sprintf("revision %d is deployed, too", last.Also[0])
+		}
 	default: // pending-install, -upgrade, -rollback, unknown
 		return stepRecover, fmt.Sprintf("the last revision is %s and nobody works on it", last.Status)
 	}

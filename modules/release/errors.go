@@ -2,10 +2,13 @@ package release
 
 import (
 	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/Masterminds/sprig/v3"
 
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -64,9 +67,48 @@ func tidy(text string) string {
 	text = noKind.ReplaceAllString(text, `$2 "$1": the cluster does not serve kind $2 of $3; its CustomResourceDefinition belongs into crds/ of a module that comes before`)
 	text = taken.ReplaceAllStringFunc(text, tidyTaken)
 	text = nothing.ReplaceAllString(text, "there is nothing to take .$1 from")
+	text = templateHints(text)
 	text = invalid.ReplaceAllStringFunc(text, tidyInvalid)
 	text = goTypes.Replace(text)
 	return message.Cut(listLine(text), maxError)
+}
+
+var (
+	noSuchFunction = regexp.MustCompile(`function "([^"]*)" not defined`)
+	noTemplate     = regexp.MustCompile(`(?:error calling \w+: )?template: no template ("[^"]*") associated with template "gotpl"(?: in \{\{[^{}]*\}\})?|template ("[^"]*") not defined`)
+	functionValues = regexp.MustCompile(`wrong number of args for (values|Values): want 1 got 0 in \{\{ \w+ \}\}`)
+	noEnd          = regexp.MustCompile(`unexpected EOF$`)
+)
+
+// templateHints adds how the line is written to what the template engine says.
+func templateHints(text string) string {
+	text = noSuchFunction.ReplaceAllStringFunc(text, func(all string) string {
+		name := noSuchFunction.FindStringSubmatch(all)[1]
+		switch name {
+		case "Values", "Release", "Chart", "Files", "Capabilities", "Template":
+			return all + " (write ." + name + ")"
+		}
+		if near := message.Nearest(name, functionNames()); near != "" {
+			return all + " (did you mean " + near + "?)"
+		}
+		return all
+	})
+	text = noTemplate.ReplaceAllString(text, NoTemplate+` $1$2 (write {{- define $1$2 }}…{{- end }} in templates/_helpers.tpl)`)
+	text = functionValues.ReplaceAllString(text, "values is a function of templates (write .Values)")
+	text = strings.Replace(text, "validation: chart.metadata.version is required", "its Chart.yaml has no version (write version: 0.1.0)", 1)
+	return noEnd.ReplaceAllString(text, NoEnd)
+}
+
+// NoTemplate begins what is said of a template that includes one that no file of the chart defines.
+const NoTemplate = "there is no template"
+
+// NoEnd is what is said of a template with a block that has no end.
+const NoEnd = "the file ends, and an if, range, with or define has no {{- end }}"
+
+// functionNames are the functions that templates of Helm can call.
+func functionNames() []string {
+	own := []string{"toYaml", "toYamlPretty", "fromYaml", "fromYamlArray", "toJson", "fromJson", "fromJsonArray", "toToml", "include", "tpl", "required", "lookup"}
+	return append(own, slices.Sorted(maps.Keys(sprig.TxtFuncMap()))...)
 }
 
 // tidyTemplate puts the innermost place of a template error first, and the file

@@ -24,7 +24,7 @@ func (m *Manager) GiveBack(ctx context.Context, ref Ref, timeout time.Duration) 
 	if err != nil {
 		return false, err
 	}
-	defer leave()
+	defer leave(&err)
 	defer m.glances.forget(ref)
 	last, err := m.latest(ctx, ref)
 	if err != nil {

@@ -153,8 +153,15 @@ func (m *Manager) listRevisions(ctx context.Context, namespace string) {
 		for i := range page.Items {
 			item := &page.Items[i]
 			at := releaseName{item.Namespace, item.Labels["name"]}
-			if r, ok := revisionOf(item); ok && r.Number > found[at].Number {
+			switch r, ok := revisionOf(item); {
+			case !ok:
+			case r.Number > found[at].Number:
+				r.older(found[at])
 				found[at] = r
+			default:
+				newest := found[at]
+				newest.older(r)
+				found[at] = newest
 			}
 		}
 		if o.Continue = page.Continue; o.Continue == "" {

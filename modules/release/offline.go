@@ -47,6 +47,8 @@ type Missing struct {
 	File string
 	// Line is a grant(…).
 	Line string
+	// Kind and Near: there is no such kind, and the one that was probably meant is no missing grant.
+	Kind, Near string
 }
 
 // Call is where a template of a chart, or of a subchart, calls a function.
@@ -102,7 +104,12 @@ func (r *Renderer) Offline(ctx context.Context, t Target, calls ...string) Offli
 				o.Wrong = append(o.Wrong, Missing{File: file, Line: text})
 			}
 		}
-		for _, line := range missingInstalls(t, objects) {
+		lines, wrong := missingInstalls(t, objects)
+		for _, missing := range wrong {
+			missing.File = file
+			o.Installs = append(o.Installs, missing)
+		}
+		for _, line := range lines {
 			o.Installs = append(o.Installs, Missing{File: file, Line: line})
 		}
 	}
@@ -116,14 +123,14 @@ func renderOffline(t Target, calls func(string) bool) Offline {
 	}
 	var o Offline
 	if o.Calls, o.Reads, err = findCalls(ch, "", calls); err != nil {
-		return Offline{Err: explain(err), Broken: true}
+		return Offline{Err: explainIn(t.Chart, err), Broken: true}
 	}
 	looked := &offlineLookups{target: t}
 	o.Files, err = renderOnce(t, ch, looked)
 	o.Lookups = looked.missing
 	o.CRDs = crdFiles(ch)
 	if err != nil {
-		o.Err, o.Broken = explain(err), noFunction.MatchString(err.Error())
+		o.Err, o.Broken = explainIn(t.Chart, err), noFunction.MatchString(err.Error())
 		return o
 	}
 	if len(o.Calls) == 0 {

@@ -21,7 +21,7 @@ const maxSteps = 6
 // Errors are for people: a broken template as "file:line: …", a failed action
 // with what it was waiting for. They hold no values. An error that wraps
 // ErrFenced or the context's means that the action was stopped.
-func (m *Manager) Reconcile(ctx context.Context, t Target) (Result, error) {
+func (m *Manager) Reconcile(ctx context.Context, t Target) (_ Result, err error) {
 	start := time.Now()
 	if t.Timeout <= 0 {
 		t.Timeout = defaultTimeout
@@ -30,7 +30,7 @@ func (m *Manager) Reconcile(ctx context.Context, t Target) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	defer leave()
+	defer leave(&err)
 	defer m.glances.forget(t.Ref())
 	r := &reconcile{m: m, ctx: ctx, t: t}
 	res, err := r.run()
@@ -108,12 +108,15 @@ func (r *reconcile) run() (Result, error) {
 				err = r.read()
 			}
 		case stepInstall, stepReplace, stepUpgrade:
-			if err := r.act(next); err != nil {
-				return Result{}, err
-			}
 			action := ActionInstalled
 			if next == stepUpgrade {
 				action = ActionUpgraded
+			}
+			switch begun, err := r.act(next); {
+			case err != nil && begun: // the answer to its last write may be lost
+				return Result{Action: action}, err
+			case err != nil:
+				return Result{}, err
 			}
 			return r.result(action, why), r.m.sweep(r.ctx, r.t.Ref())
 		}
@@ -205,39 +208,39 @@ func (r *reconcile) render() error {
 	return nil
 }
 
-// act makes a revision.
-func (r *reconcile) act(next step) error {
+// act makes a revision. begun says that an error may have come after it was made.
+func (r *reconcile) act(next step) (begun bool, err error) {
 	shown, err := r.shown(next)
 	if err != nil {
-		return err
+		return false, err
 	}
 	left, err := r.m.left(r.ctx, r.t.Ref(), r.last)
 	if err != nil {
-		return err
+		return false, err
 	}
 	left = without(r.t.Namespace, left, shown.objects)
 	rec, err := r.m.records.get(r.ctx, r.t.Ref())
 	if err != nil {
-		return err
+		return false, err
 	}
 	// Objects say of which revision they are: no write is needed before the next one.
 	if err := r.m.records.set(r.ctx, record{Ref: r.t.Ref(), Left: left, Objects: rec.Objects}); err != nil {
-		return err
+		return false, err
 	}
 	if next != stepUpgrade {
 		if err := r.m.EnsureNamespace(r.ctx, r.t.Namespace); err != nil {
-			return err
+			return false, err
 		}
 	}
 	s, err := r.m.open(r.ctx, r.t.Ref())
 	if err != nil {
-		return err
+		return false, err
 	}
 	s.limit(r.t)
 	s.mask = *newMask(r.t, r.rendered)
 	ch, err := load(r.t.Chart)
 	if err != nil {
-		return err
+		return false, err
 	}
 	s.keeper.chart, s.keeper.literal = ch, literalChart(ch, shown)
 	if ch = s.keeper.literal; next == stepUpgrade {
@@ -249,13 +252,13 @@ func (r *reconcile) act(next step) error {
 		r.m.ResetDiscovery()
 	}
 	if err != nil {
-		return err
+		return true, err
 	}
 	if err := r.noteObjects(s); err != nil {
-		return err
+		return true, err
 	}
 	r.settle()
-	return nil
+	return true, nil
 }
 
 // shown is what was rendered, as the chart renders with the number that the revision gets.
@@ -319,7 +322,7 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 	if err != nil {
 		return false, err
 	}
-	defer leave()
+	defer leave(&err)
 	defer m.glances.forget(ref)
 	last, err := m.latest(ctx, ref)
 	if err != nil {

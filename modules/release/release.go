@@ -75,6 +75,7 @@ type Manager struct {
 	core    corev1client.CoreV1Interface
 	meta    metadata.Interface
 	dynamic dynamic.Interface
+	trouble trouble
 	records *records
 	glances glances
 	crds    crdMemory
@@ -104,6 +105,7 @@ func New(o Options) (*Manager, error) {
 	m.stopped, m.stop = context.WithCancelCause(context.Background())
 
 	config := rest.CopyConfig(o.Config)
+	config.Wrap(m.trouble.wrap)
 	if config.RateLimiter == nil && config.QPS >= 0 {
 		qps, burst := config.QPS, config.Burst
 		if qps == 0 {
@@ -255,8 +257,8 @@ func (m *Manager) Forget(module string) {
 }
 
 // enter begins a public operation. ctx gets the bound of timeout and ends with
-// Fence; leave must be called.
-func (m *Manager) enter(ctx context.Context, timeout time.Duration) (_ context.Context, leave func(), err error) {
+// Fence; leave must be called with the error of the operation.
+func (m *Manager) enter(ctx context.Context, timeout time.Duration) (_ context.Context, leave func(*error), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stopped.Err() != nil {
@@ -266,7 +268,9 @@ func (m *Manager) enter(ctx context.Context, timeout time.Duration) (_ context.C
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, end := context.WithTimeoutCause(ctx, timeout, errTimeout(timeout))
 	unhook := context.AfterFunc(m.stopped, func() { cancel(context.Cause(m.stopped)) })
-	return ctx, func() {
+	before := m.trouble.requests.Load()
+	return ctx, func(err *error) {
+		*err = m.trouble.passing(*err, before)
 		unhook()
 		end()
 		cancel(nil)

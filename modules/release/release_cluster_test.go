@@ -286,7 +286,7 @@ func TestReleaseUnknownFields(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	typo := configMapTemplate + "immutabel: true\n"
-	want := []string{"web/templates/0.yaml:5: ConfigMap web has no field immutabel: the API server drops it"}
+	want := []string{"web/templates/0.yaml:5: ConfigMap web has no field immutabel: the API server drops it (did you mean immutable?)"}
 	has := func(after string, target Target, want []string) {
 		t.Helper()
 		if res := f.reconcile(target); !slices.Equal(res.Unknown, want) {

@@ -158,7 +158,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	out, err := m.evaluate(ctx, j, lookups)
 	read := rendering{lookedUp: lookups.found()}
 	if err == nil && out.Err != "" {
-		err = errors.New(tidy(newMask(t, read).Text(out.Err)))
+		err = errors.New(withValueHint(t.Values, inSource(t.Chart, tidy(newMask(t, read).Text(out.Err)))))
 	}
 	if err != nil {
 		return read, err
@@ -170,7 +170,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	if err := checkSize(ch, t.Values, out.Files); err != nil {
 		return read, err
 	}
-	objects, err := objectsIn(t.Namespace, out.Files)
+	objects, err := objectsIn(t, out.Files)
 	if err != nil {
 		return read, errors.New(tidy(newMask(t, read).Text(err.Error())))
 	}
@@ -195,20 +195,20 @@ func (m *Manager) evaluate(ctx context.Context, j job, lookups engine.ClientProv
 	return out, nil
 }
 
-// objectsIn names the objects of the rendered files of a release in namespace.
-func objectsIn(namespace string, files map[string]string) ([]object, error) {
+// objectsIn names the objects of the rendered files of a release.
+func objectsIn(t Target, files map[string]string) ([]object, error) {
 	var all []object
 	seen := places{}
 	for _, name := range sortedKeys(files) {
 		found, err := objectsOf(files[name])
 		if err != nil {
-			return nil, fmt.Errorf("YAML parse error on %s: %w", name, err)
+			return nil, notYAML(t.Chart, name, files[name], err)
 		}
 		for _, o := range found {
 			if o.wrong != "" {
 				return nil, fmt.Errorf("%s: %s: %s", name, o.Kind, o.wrong)
 			}
-			if text := seen.twice(namespace, name, o); text != "" {
+			if text := seen.twice(t.Namespace, name, o); text != "" {
 				return nil, fmt.Errorf("%s: %s", name, text)
 			}
 		}

@@ -61,7 +61,7 @@ type Repair struct {
 //
 // One request looks at each object that is not known to be gone, and one writes those that differ. Errors are for people and
 // hold no values; the Repair that comes with one tells what was done before.
-func (m *Manager) Repair(ctx context.Context, t RepairTarget) (Repair, error) {
+func (m *Manager) Repair(ctx context.Context, t RepairTarget) (_ Repair, err error) {
 	if t.Timeout <= 0 {
 		t.Timeout = defaultTimeout
 	}
@@ -69,7 +69,7 @@ func (m *Manager) Repair(ctx context.Context, t RepairTarget) (Repair, error) {
 	if err != nil {
 		return Repair{}, err
 	}
-	defer leave()
+	defer leave(&err)
 	r := &repair{m: m, ctx: ctx, t: t, gone: map[Key]bool{}}
 	for _, key := range t.Gone {
 		r.gone[key] = true

@@ -52,7 +52,18 @@ func (m *Manager) revisions(ctx context.Context, ref Ref) ([]revision, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b revision) int { return cmp.Compare(b.Number, a.Number) })
+	for i := range all[min(1, len(all)):] {
+		all[0].older(all[i+1])
+	}
 	return all, nil
+}
+
+// older notes a revision before this one.
+func (r *revision) older(before revision) {
+	if before.Status == helmrelease.StatusDeployed {
+		r.Also = append(r.Also, before.Number)
+	}
+	r.Also = append(r.Also, before.Also...)
 }
 
 // Last returns the newest revision of a release as Helm keeps it; nil when there is
@@ -81,8 +92,8 @@ func (m *Manager) unlabel(ctx context.Context, ref Ref, number int) error {
 }
 
 // recover marks the newest revision of ref failed if it is pending (install, upgrade or
-// rollback): the process that worked on it is gone, since this one holds the Lease.
-// Nothing happens when there is no such revision. It writes past all fences, and reads
+// rollback): the process that worked on it is gone, since this one holds the Lease. If it is
+// deployed, older ones that are deployed too get superseded. Nothing happens when there is no such revision. It writes past all fences, and reads
 // and writes the Secret itself where Helm's driver would take no context.
 func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
 	last, err := m.latest(ctx, ref)
@@ -96,20 +107,32 @@ func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
 		return errForeign(ref, who)
 	}
 	switch last.Status {
-	case helmrelease.StatusDeployed, helmrelease.StatusFailed, helmrelease.StatusSuperseded,
+	case helmrelease.StatusDeployed:
+		for _, number := range last.Also {
+			if err := m.mark(ctx, ref, number, helmrelease.StatusSuperseded, "superseded by a later revision"); err != nil {
+				return err
+			}
+		}
+		return nil
+	case helmrelease.StatusFailed, helmrelease.StatusSuperseded,
 		helmrelease.StatusUninstalled, helmrelease.StatusUninstalling:
 		return nil
 	}
+	return m.mark(ctx, ref, last.Number, helmrelease.StatusFailed, why)
+}
+
+// mark writes the status of a revision, and why it has that.
+func (m *Manager) mark(ctx context.Context, ref Ref, number int, to helmrelease.Status, why string) error {
 	store := driver.NewSecrets(boundSecrets{SecretInterface: m.core.Secrets(ref.Namespace), ctx: ctx})
-	key := secretName(ref.Name, last.Number)
+	key := secretName(ref.Name, number)
 	var rel *helmrelease.Release
 	if err := guard(func() (err error) { rel, err = store.Get(key); return err }); err != nil {
-		return fmt.Errorf("revision %d is %s and cannot be read (%w); remove the Secret %s in namespace %s",
-			last.Number, last.Status, err, key, ref.Namespace)
+		return fmt.Errorf("revision %d has to be marked as %s and cannot be read (%w); remove the Secret %s in namespace %s",
+			number, to, err, key, ref.Namespace)
 	}
-	rel.SetStatus(helmrelease.StatusFailed, why)
+	rel.SetStatus(to, why)
 	if err := store.Update(key, rel); err != nil {
-		return fmt.Errorf("marking revision %d failed: %w", last.Number, err)
+		return fmt.Errorf("marking revision %d as %s: %w", number, to, err)
 	}
 	return nil
 }

@@ -56,13 +56,22 @@ func writersOf(t Target, r rendering, path string) (out []string) {
 				continue
 			}
 			at := name
-			if line := t.lineOf(name, o.Kind, path); line > 0 {
+			line, hint := t.lineOf(name, o.Kind, path), ""
+			if f := template(t.Chart, name); line == 0 && f != nil { // an action has written it
+				if hint, line = IndentHint(f.Data, doc, path); hint != "" {
+					hint = " (" + hint + ")"
+				}
+			}
+			if line > 0 {
 				at = fmt.Sprintf("%s:%d", name, line)
+			}
+			if near := nearIn(all, path); near != "" {
+				hint = " (did you mean " + near + "?)"
 			}
 			if o.Metadata.Namespace != "" {
 				o.Metadata.Name = o.Metadata.Namespace + "/" + o.Metadata.Name
 			}
-			out = append(out, fmt.Sprintf("%s: %s %s has no field %s: the API server drops it", at, o.Kind, o.Metadata.Name, path))
+			out = append(out, fmt.Sprintf("%s: %s %s has no field %s: the API server drops it%s", at, o.Kind, o.Metadata.Name, path, hint))
 		}
 	}
 	return out

@@ -65,7 +65,7 @@ func TestLineOf(t *testing.T) {
 func TestUnknownFields(t *testing.T) {
 	target := Target{Chart: &tree.Chart{Files: []tree.File{{Path: "templates/web.yaml", Data: []byte(typos)}}}}
 	rendered := rendering{files: map[string]string{
-		"web/templates/web.yaml":            "kind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {replcias: 2, template: {spec: {containers: [{name: a}, {imgae: b}]}}}\n",
+		"web/templates/web.yaml":            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {replcias: 2, template: {spec: {containers: [{name: a}, {imgae: b}]}}}\n",
 		"web/charts/sub/templates/sub.yaml": "kind: Service\nmetadata: {name: sub}\nspec: {prots: []}\n---\nkind: Service\nmetadata: {name: fine}\nspec: {ports: []}\n",
 	}}
 	got := unknownFields(target, rendered, []string{
@@ -75,8 +75,8 @@ func TestUnknownFields(t *testing.T) {
 	want := strings.Join([]string{
 		`unknown field "spec.elsewhere": the API server drops it`,
 		"web/charts/sub/templates/sub.yaml: Service sub has no field spec.prots: the API server drops it",
-		"web/templates/web.yaml:16: Deployment shop/web has no field spec.replcias: the API server drops it",
-		"web/templates/web.yaml:21: Deployment shop/web has no field spec.template.spec.containers[1].imgae: the API server drops it",
+		"web/templates/web.yaml:16: Deployment shop/web has no field spec.replcias: the API server drops it (did you mean replicas?)",
+		"web/templates/web.yaml:21: Deployment shop/web has no field spec.template.spec.containers[1].imgae: the API server drops it (did you mean image?)",
 	}, "\n")
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)

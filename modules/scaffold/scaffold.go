@@ -25,12 +25,19 @@ var files embed.FS
 // Module writes a new module below root, the folder with all modules, which is made
 // when it is missing. It returns the paths of the files. A module that is there is an
 // error, whatever weight its folder's name has.
-func Module(root, name string) ([]string, error) {
+func Module(root, name string) ([]string, error) { return module(root, name, "_files/module") }
+
+// ModuleWithoutChart writes a new module as [Module] does, whose hook does all of it.
+func ModuleWithoutChart(root, name string) ([]string, error) {
+	return module(root, name, "_files/nochart")
+}
+
+func module(root, name, from string) ([]string, error) {
 	plain, err := newModule(root, name)
 	if err != nil {
 		return nil, err
 	}
-	return folder("_files/module", filepath.Join(root, name), "", struct{ Name, Key string }{plain, tree.Key(plain)})
+	return folder(from, filepath.Join(root, name), "", struct{ Name, Key string }{plain, tree.Key(plain)})
 }
 
 // Controller writes a new module below root, as [Module] does, that declares a kind, and has a
@@ -193,23 +200,7 @@ func write(from, to string, data any) error {
 	if err := t.Execute(&b, data); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return fmt.Errorf("cannot write %s: %w", to, reason(err))
-	}
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already", to)
-	}
-	if err == nil {
-		_, err = f.Write(b.Bytes())
-		if closed := f.Close(); err == nil {
-			err = closed
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", to, reason(err))
-	}
-	return nil
+	return writeNew(to, b.Bytes())
 }
 
 // reason leaves out what an error of the file system says besides why.

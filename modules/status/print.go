@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
@@ -23,12 +24,24 @@ type Options struct {
 	Color bool
 	// Now is what ages are counted from.
 	Now time.Time
+	// Wide shows columns that a terminal has no room for.
+	Wide bool
+	// NoHead leaves the head out.
+	NoHead bool
+	// Events, one per row, are a first column, as kubectl shows it with --output-watch-events.
+	Events []string
+	// Widths has several tables be one that goes on, as those of `get -w`; nil: each is its own.
+	Widths *Widths
 }
 
 // PrintModules writes a table of modules, as kubectl would: NAME STATE RELEASE
-// REVISION DRIFT AGE REASON. AGE is the time since the state was entered.
+// REVISION DRIFT AGE REASON. AGE is the time since the state was entered. A wide one has
+// ENABLED and MESSAGES, how many wait to be sent, and all problems.
 func PrintModules(w io.Writer, modules []Module, o Options) error {
 	t := table{{"NAME", "STATE", "RELEASE", "REVISION", "DRIFT", "AGE", "REASON"}}
+	if o.Wide {
+		t = table{{"NAME", "STATE", "RELEASE", "REVISION", "DRIFT", "AGE", "ENABLED", "MESSAGES", "REASON"}}
+	}
 	for _, m := range modules {
 		release, revision := "", ""
 		if m.Release != nil {
@@ -37,8 +50,11 @@ func PrintModules(w io.Writer, modules []Module, o Options) error {
 				revision = fmt.Sprint(m.Release.Revision)
 			}
 		}
-		t = append(t, []string{m.Name, string(m.State), release, revision, drift(m.Drifted), o.age(m.Since),
-			reason(o, m.Reason, m.LastError, m.NextTry, m.Problems)})
+		row := []string{m.Name, string(m.State), release, revision, drift(m.Drifted), o.age(m.Since)}
+		if o.Wide {
+			row = append(row, fmt.Sprint(m.Enabled), count(m.PendingMessages))
+		}
+		t = append(t, append(row, reason(o, m.Reason, m.LastError, m.NextTry, m.Problems)))
 	}
 	return t.write(w, 1, o)
 }
@@ -69,9 +85,14 @@ func drift(objects []Drifted) string {
 }
 
 // PrintHooks writes a table of hooks: MODULE HOOK STATE RUNS FAILURES LAST TOOK
-// REASON. LAST is the time since the last run began.
+// REASON. LAST is the time since the last run began. A wide one has the SNAPSHOTS with their
+// numbers of objects, the OBJECTS of for_each with how many FAIL, and STEPS and MEMORY as
+// [PrintUsage] has them.
 func PrintHooks(w io.Writer, hooks []Hook, o Options) error {
 	t := table{{"MODULE", "HOOK", "STATE", "RUNS", "FAILURES", "LAST", "TOOK", "REASON"}}
+	if o.Wide {
+		t = table{{"MODULE", "HOOK", "STATE", "RUNS", "FAILURES", "LAST", "TOOK", "SNAPSHOTS", "OBJECTS", "FAIL", "STEPS", "MEMORY", "REASON"}}
+	}
 	for _, h := range hooks {
 		last, took := "", ""
 		if h.LastRun != nil {
@@ -82,18 +103,50 @@ func PrintHooks(w io.Writer, hooks []Hook, o Options) error {
 		if len(h.NotServed) > 0 {
 			why = "not served: " + strings.Join(h.NotServed, ", ")
 		}
-		t = append(t, []string{h.Module, h.ID, string(h.State), fmt.Sprint(h.Runs), fmt.Sprint(h.Failures),
-			last, took, reason(o, why, h.LastError, h.NextTry, nil)})
+		row := []string{h.Module, h.ID, string(h.State), fmt.Sprint(h.Runs), fmt.Sprint(h.Failures), last, took}
+		if o.Wide {
+			row = append(row, h.snapshots(), number(h.Objects), number(h.Failing), strconv.FormatUint(h.Usage.Steps, 10), size(h.Usage.Memory))
+		}
+		if h.State == HookWaiting && why == "" && h.NextRun != nil && h.NextRun.After(o.Now) {
+			why = "next run in " + duration.HumanDuration(h.NextRun.Sub(o.Now))
+		}
+		t = append(t, append(row, reason(o, why, h.LastError, h.NextTry, nil)))
 	}
 	return t.write(w, 2, o)
 }
 
+// snapshots are those of a hook with how many objects they have: "nodes=3,pods=40".
+func (h Hook) snapshots() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(h.Snapshots)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", line(name), h.Snapshots[name]))
+	}
+	return strings.Join(parts, ",")
+}
+
+// number is that of something that not everything has.
+func number(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
+}
+
+// count leaves a 0 out.
+func count(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
 // Encode writes v in the form that -o asks for: "json" or "yaml", the same
-// fields in both, of anything; "" or "table" the table of a []Module, []Hook,
-// []Queue, []Snapshot, []ModuleRelease or []HookUsage.
+// fields in both, of anything; "", "table" or "wide" the table of a []Module, []Hook,
+// []Queue, []Snapshot, []ModuleRelease, []HookUsage or []Replica.
 func Encode(w io.Writer, format string, v any, o Options) error {
 	switch format {
-	case "", "table":
+	case "", "table", "wide":
+		o.Wide = format == "wide"
 		switch v := v.(type) {
 		case []Module:
 			return PrintModules(w, v, o)
@@ -107,11 +160,13 @@ func Encode(w io.Writer, format string, v any, o Options) error {
 			return PrintReleases(w, v, o)
 		case []HookUsage:
 			return PrintUsage(w, v, o)
+		case []Replica:
+			return PrintReplicas(w, v, o)
 		}
 		return errors.New("this has no table: use -o json or -o yaml")
 	case "json", "yaml":
 	default:
-		return fmt.Errorf("output format %q is not one of json, yaml, table", format)
+		return fmt.Errorf("output format %q is not one of json, yaml, table, wide", format)
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -131,22 +186,19 @@ func Encode(w io.Writer, format string, v any, o Options) error {
 	return err
 }
 
-// PrintTable writes rows of cells, of which the first is the head, as the other tables
-// are: the cells of column state may have colors.
-func PrintTable(w io.Writer, rows [][]string, state int, o Options) error {
-	for _, row := range rows {
-		for i := range row {
-			row[i] = line(row[i])
-		}
-	}
-	return table(rows).write(w, state, o)
-}
-
 // Age is how long ago a time was, as tables have it.
 func (o Options) Age(t time.Time) string { return o.age(t) }
 
 // Roughly is a duration with the precision that people read.
 func Roughly(d time.Duration) string { return roughly(d) }
+
+// Why explains the state of a module in one line, as tables do.
+func (o Options) Why(m Module) string {
+	return reason(o, m.Reason, m.LastError, m.NextTry, m.Problems)
+}
+
+// Drift says in a few words what others have changed of a release, as tables do.
+func (m Module) Drift() string { return drift(m.Drifted) }
 
 // reason joins what explains a state: the reason, the last error unless the
 // reason says it already, the next try, the first problem.
@@ -167,7 +219,9 @@ func reason(o Options, why, lastError string, next *time.Time, problems []string
 	}
 	if len(problems) > 0 {
 		s := problems[0]
-		if n := len(problems) - 1; n > 0 {
+		if o.Wide {
+			s = strings.Join(problems, "; ")
+		} else if n := len(problems) - 1; n > 0 {
 			s += fmt.Sprintf(" (and %d more, see -o yaml)", n)
 		}
 		parts = append(parts, s)
@@ -197,53 +251,4 @@ func roughly(d time.Duration) string {
 		return d.Round(time.Millisecond).String()
 	}
 	return d.Round(time.Microsecond).String()
-}
-
-// table is rows of cells, the first row is the head.
-type table [][]string
-
-// write prints the table; the cells of column state may have colors. An empty
-// cell shows as "-", an empty last one as nothing.
-func (t table) write(w io.Writer, state int, o Options) error {
-	widths := make([]int, len(t[0]))
-	for _, row := range t {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	var b strings.Builder
-	for r, row := range t {
-		for i, cell := range row {
-			last := i == len(row)-1
-			if cell == "" && !last {
-				cell = "-"
-			}
-			pad := ""
-			if !last && (i < len(row)-2 || row[i+1] != "") {
-				pad = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+3)
-			}
-			if o.Color && r > 0 && i == state {
-				cell = color(cell)
-			}
-			b.WriteString(cell + pad)
-		}
-		b.WriteByte('\n')
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// color marks a state: green is well, red is not, yellow will change.
-func color(state string) string {
-	const green, yellow, red, grey = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[90m"
-	mark := yellow
-	switch {
-	case slices.Contains([]string{string(ModuleReady), string(HookOK)}, state):
-		mark = green
-	case slices.Contains([]string{string(ModuleFailed), string(ModuleBroken)}, state):
-		mark = red
-	case slices.Contains([]string{string(ModuleOff), string(ModulePaused)}, state):
-		mark = grey
-	}
-	return mark + state + "\x1b[0m"
 }

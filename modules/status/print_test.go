@@ -74,6 +74,8 @@ func TestGolden(t *testing.T) {
 	}{
 		{"modules.txt", "", s.Modules, o},
 		{"modules_color.txt", "table", s.Modules, Options{Now: now, Color: true}},
+		{"modules_wide.txt", "wide", s.Modules, o},
+		{"hooks_wide.txt", "wide", s.Hooks, o},
 		{"no_modules.txt", "", []Module{}, o},
 		{"hooks.txt", "", s.Hooks, o},
 		{"status.json", "json", s, o},
@@ -95,10 +97,22 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// Rows that come later stand below those that are there, without another head.
+func TestATableGoesOn(t *testing.T) {
+	o, modules := Options{Now: now, Widths: &Widths{}}, sample().Modules
+	var b bytes.Buffer
+	for _, some := range [][]Module{modules[1:3], modules[1:2], modules[:1], modules[1:2]} {
+		if err := Encode(&b, "table", some, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, "modules_go_on.txt", b.Bytes())
+}
+
 func TestEncodeErrors(t *testing.T) {
 	for format, want := range map[string]string{
-		"wide": `output format "wide" is not one of json, yaml, table`,
-		"":     "this has no table: use -o json or -o yaml",
+		"xml": `output format "xml" is not one of json, yaml, table, wide`,
+		"":    "this has no table: use -o json or -o yaml",
 	} {
 		err := Encode(&bytes.Buffer{}, format, sample(), Options{})
 		if err == nil || err.Error() != want {

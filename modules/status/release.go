@@ -27,15 +27,23 @@ func Releases(modules []Module) []ModuleRelease {
 }
 
 // PrintReleases writes a table of releases, as helm list would: NAMESPACE NAME REVISION MODULE
-// STATE DRIFT. A revision that this process has not seen yet is left out.
+// STATE DRIFT. A revision that this process has not seen yet is left out. A wide one has the
+// module's REASON.
 func PrintReleases(w io.Writer, releases []ModuleRelease, o Options) error {
 	t := table{{"NAMESPACE", "NAME", "REVISION", "MODULE", "STATE", "DRIFT"}}
+	if o.Wide {
+		t[0] = append(t[0], "REASON")
+	}
 	for _, r := range releases {
 		revision := ""
 		if r.Revision > 0 {
 			revision = fmt.Sprint(r.Revision)
 		}
-		t = append(t, []string{r.Namespace, r.Name, revision, r.Module, string(r.State), drift(r.Drifted)})
+		row := []string{r.Namespace, r.Name, revision, r.Module, string(r.State), drift(r.Drifted)}
+		if o.Wide {
+			row = append(row, line(r.Reason))
+		}
+		t = append(t, row)
 	}
 	return t.write(w, 4, o)
 }

@@ -14,6 +14,8 @@ type Status struct {
 	Version string `json:"version"`
 	// Leader is true while this process holds the Lease and may write.
 	Leader bool `json:"leader"`
+	// Holder is the host, in a cluster the pod, of the process that holds the Lease, while that is another one.
+	Holder string `json:"holder,omitempty"`
 	// Ready is true once this process holds the Lease and every module is
 	// released, off, or has a reason; of one that stands by, once it answers reviews.
 	Ready bool `json:"ready"`
@@ -200,6 +202,8 @@ type Hook struct {
 	Attempt int `json:"attempt,omitempty"`
 	// NextTry is when the run that failed is repeated.
 	NextTry *time.Time `json:"nextTry,omitempty"`
+	// NextRun is when the first of its schedules is due.
+	NextRun *time.Time `json:"nextRun,omitempty"`
 	// Runs counts the finished runs since the process started, Failures those
 	// that failed.
 	Runs     int `json:"runs"`

@@ -42,6 +42,8 @@ func (f folders) of(op, p string) (in []fs.FS, err error) {
 	switch {
 	case len(in) == 0:
 		return nil, &fs.PathError{Op: op, Path: p, Err: fs.ErrNotExist}
+	case len(in) > 1 && p == "values.yaml":
+		return nil, &fs.PathError{Op: op, Path: p, Err: fmt.Errorf("it is in %s: keep one; what differs in one cluster is set in its ConfigMap", strings.Join(names, " and in "))}
 	case len(in) > 1 && !(dirs && shared(p)):
 		return nil, &fs.PathError{Op: op, Path: p, Err: fmt.Errorf("it is in %s: rename or remove all but one", strings.Join(names, " and in "))}
 	}

@@ -49,7 +49,7 @@ func TestSeveralFolders(t *testing.T) {
 		t.Error(diff)
 	}
 	write(t, b+"/values.yaml", "dbEnabled: true")
-	if _, err := ReadDir(a+":"+b, Options{}); err == nil || !strings.Contains(err.Error(), "values.yaml: cannot read the file: it is in ") {
+	if _, err := ReadDir(a+":"+b, Options{}); err == nil || !strings.Contains(err.Error(), "values.yaml: cannot read the file: it is in "+a+" and in "+b+": keep one") {
 		t.Error(err)
 	}
 	if _, err := ReadDir(a+":"+b+"/none", Options{}); err == nil || !strings.Contains(err.Error(), b+"/none: no such file") {

@@ -100,7 +100,7 @@ func ParseLock(data []byte) (map[string]Locked, error) {
 	}
 	var l lockText
 	if err := yaml.UnmarshalStrict(data, &l); err != nil {
-		return nil, yamlError(LockFile, err)
+		return nil, yamlError(LockFile, data, err)
 	}
 	for _, module := range slices.Sorted(maps.Keys(l.Charts)) {
 		var err error

@@ -99,8 +99,12 @@ func (t *Tree) readModule(s *snapshot, dir string) *Module {
 	}
 	t.readCommon(s, m)
 	t.readChart(s, m)
+	t.foreignHooks(s, m)
 	for _, c := range s.children(dir) {
 		p := dir + "/" + c.Name()
+		if is := slips[strings.ToLower(c.Name())]; c.IsDir() && is != "" && is != c.Name() {
+			t.problem(p, m.Name, "nothing reads this folder; did you mean %s/%s?", dir, is)
+		}
 		if !c.IsDir() && strings.HasSuffix(p, ".star") && !strings.HasSuffix(p, "_test.star") && p != m.ModuleFile {
 			t.problem(p, m.Name, "not loaded: the files with hooks are in %s/hooks/, what they share in lib/", dir)
 		}
@@ -221,4 +225,20 @@ func chartName(f *File) (name, version string, err error) {
 		return "", version, fmt.Errorf("%s: name must be a string, not %s: put it in quotes", f.Path, kind(name))
 	}
 	return "", version, fmt.Errorf("%s: name is missing", f.Path)
+}
+
+// slips are names of folders that people write for those that are read.
+var slips = map[string]string{
+	"hook": "hooks", "hooks": "hooks", "template": "templates", "templates": "templates", "crd": "crds", "crds": "crds",
+	"open-api": "openapi", "openapi": "openapi", "schema": "openapi", "schemas": "openapi",
+}
+
+// foreignHooks names files among the hooks that are of another language.
+func (t *Tree) foreignHooks(s *snapshot, m *Module) {
+	for _, c := range s.children(m.Dir + "/hooks") {
+		switch p := m.Dir + "/hooks/" + c.Name(); path.Ext(p) {
+		case ".py", ".sh", ".go", ".bzl", ".js":
+			t.problem(p, m.Name, "not loaded: hooks are Starlark, in files that end in .star: %s.star", strings.TrimSuffix(p, path.Ext(p)))
+		}
+	}
 }

@@ -321,7 +321,11 @@ func ofFiles(s *snapshot, o Options) (*Tree, error) {
 			t.Modules = append(t.Modules, t.readModule(s, b.path))
 		}
 	}
-	if t.Empty() && !o.Empty {
+	switch {
+	case !t.Empty() || o.Empty:
+	case s.has("module.star") || s.has("Chart.yaml") || len(hookFiles(s, "hooks")) > 0:
+		return nil, fmt.Errorf("%s is the folder of one module: name the folder that it lies in", o.Name)
+	default:
 		return nil, fmt.Errorf("modules folder %s is empty: no module in it", o.Name)
 	}
 	t.refuseDuplicates()

@@ -165,7 +165,7 @@ func TestProblems(t *testing.T) {
 		"Big: Big: a module's name is made of a-z, 0-9 and -, with no - at an end: rename the folder",
 		"a--b: a--b: a-b has the values key aB too: rename one",
 		"a-b: a-b: a--b has the values key aB too: rename one",
-		"api: values.yaml: apiEnabled must be true or false, not text",
+		"api: values.yaml: apiEnabled must be true or false, not text; write apiEnabled: true",
 		"api-enabled: api-enabled: its values key apiEnabled is the switch of module api: rename one",
 		"db: 010-db: 020-db has the name db too: rename one",
 		"db: 020-db: 010-db has the name db too: rename one",
@@ -185,6 +185,7 @@ func TestReadFails(t *testing.T) {
 		want string
 	}{
 		{"empty", mapFS(), Options{}, "modules folder addons is empty: no module in it"},
+		{"a module", mapFS("module.star", "hooks/a.star"), Options{}, "addons is the folder of one module: name the folder that it lies in"},
 		{"only odd folders", mapFS("docs/a.md"), Options{}, "modules folder addons is empty: no module in it"},
 		{"vanished", os.DirFS(filepath.Join(t.TempDir(), "gone")), Options{}, "cannot read the modules folder addons: no such file or directory"},
 		{"values", mapFS("values.yaml: a: b: c", "web/module.star"), Options{}, "modules folder addons: values.yaml"},

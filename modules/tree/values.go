@@ -55,7 +55,7 @@ func (t *Tree) readValues(s *snapshot, o Options) error {
 		}
 		if v := values[m.Key+"Enabled"]; v != nil {
 			if _, isBool := v.(bool); !isBool {
-				m.fail(f.Path, fmt.Errorf("%sEnabled must be true or false, not %s", m.Key, kind(v)))
+				m.fail(f.Path, fmt.Errorf("%sEnabled must be true or false, not %s; write %sEnabled: true", m.Key, kind(v), m.Key))
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func parseMap(file string, data []byte, what string) (m map[string]any, err erro
 	}
 	raw, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
-		return nil, yamlError(file, err)
+		return nil, yamlError(file, data, err)
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -141,15 +141,19 @@ func secondDocument(data []byte) int {
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
 // yamlError puts the line that the parser names where people look for it.
-func yamlError(file string, err error) error {
-	msg := message.Line(err.Error())
+func yamlError(file string, data []byte, err error) error {
+	msg := message.Line(message.YAML(err.Error(), data))
 	for _, noise := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors: "} {
 		msg = strings.Replace(msg, noise, "", 1)
 	}
 	if at := yamlLine.FindStringSubmatchIndex(msg); at != nil {
-		return fmt.Errorf("%s:%s: %s", file, msg[at[2]:at[3]], msg[:at[0]]+msg[at[1]:])
+		line, _ := strconv.Atoi(msg[at[2]:at[3]])
+		return fmt.Errorf("%s:%s: %s", file, msg[at[2]:at[3]], withYAMLHint(msg[:at[0]]+msg[at[1]:], data, line))
 	}
-	return fmt.Errorf("%s: %s", file, msg)
+	if strings.Contains(msg, "mapping values are not allowed") { // the parser names no line where it is the first
+		file += ":1"
+	}
+	return fmt.Errorf("%s: %s", file, withYAMLHint(msg, data, 1))
 }
 
 // numbers turns the numbers in v, a map or list at path, into int64 or float64.

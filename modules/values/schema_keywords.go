@@ -84,6 +84,28 @@ const (
 	schemaMap
 )
 
+// meantType is the type that is meant by a word of another language; "" when nobody knows.
+func meantType(names []string) string {
+	if len(names) != 1 {
+		return ""
+	}
+	switch strings.ToLower(names[0]) {
+	case "int", "int32", "int64", "long", "uint":
+		return "integer"
+	case "str", "text", "char":
+		return "string"
+	case "bool":
+		return "boolean"
+	case "list", "slice", "tuple":
+		return "array"
+	case "dict", "map", "struct", "hash":
+		return "object"
+	case "float", "double", "decimal", "num":
+		return "number"
+	}
+	return ""
+}
+
 var typeNames = []string{"array", "boolean", "integer", "number", "object", "string"}
 
 // schemaParser looks for what the decoder would silently drop or report without
@@ -163,6 +185,10 @@ func (p *schemaParser) node(path string, m map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		kind, ok := keywords[key]
 		if !ok {
+			if of, _ := m[key].(map[string]any); of["type"] != nil && !foreign(key) {
+				p.remark(path, "%q is no keyword: fields stand below properties; write type: object, properties: and below that %s:", key, key)
+				continue
+			}
 			p.unknown(path, key)
 			continue
 		}
@@ -238,6 +264,11 @@ func (p *schemaParser) value(path, key string, kind keyword, v any) {
 		}
 	}
 	if !ok {
+		if _, isBool := v.(bool); isBool && key == "required" && path != "" {
+			name := path[strings.LastIndexByte(path, '.')+1:]
+			p.fail(path, "required does not take a boolean; write required: [%s] beside properties, one level up", name)
+			return
+		}
 		p.fail(path, "%s does not take %s", key, kindOf(v))
 	}
 }
@@ -252,6 +283,10 @@ func (p *schemaParser) types(path string, v any) {
 		ok = ok && (slices.Contains(typeNames, name) || name == "null" && !null && p.alternatives > 0)
 	}
 	if !ok {
+		if meant := meantType(names); meant != "" {
+			p.fail(path, "type %s is none; write type: %s", names[0], meant)
+			return
+		}
 		p.fail(path, "type must be one of %s, or a list of them (nullable: true allows null)", strings.Join(typeNames, ", "))
 	}
 }

@@ -9,19 +9,9 @@ func (s *Schema) Types(path []string) []string {
 	if s == nil {
 		return nil
 	}
-	node := s.root
-	for _, key := range path {
-		field, isField := node.Properties[key]
-		switch {
-		case isField:
-			node = &field
-		case key == Items && node.Items != nil:
-			node = node.Items
-		case node.AdditionalProperties != nil && node.AdditionalProperties.Structural != nil:
-			node = node.AdditionalProperties.Structural
-		default:
-			return nil
-		}
+	node := below(s.root, path)
+	if node == nil {
+		return nil
 	}
 	switch {
 	case node.XIntOrString:

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 const (
@@ -31,7 +32,7 @@ func parseYAML(text []byte) (map[string]any, error) {
 	}
 	data, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return nil, yamlError(err)
+		return nil, yamlError(message.YAML(err.Error(), text))
 	}
 	var v any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &v); err != nil {
@@ -59,8 +60,7 @@ var errList = errors.New("must be a map, not a list")
 const listHint = `; put the list under a key, such as "items:"`
 
 // yamlError rewrites what the YAML parser says into one line for people.
-func yamlError(err error) error {
-	msg := err.Error()
+func yamlError(msg string) error {
 	if strings.Contains(msg, "interface {}") || strings.Contains(strings.ToLower(msg), "map key") {
 		return errors.New("is not valid YAML for values: every map key must be text")
 	}

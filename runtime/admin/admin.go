@@ -72,6 +72,9 @@ type Options struct {
 	Parents func(ctx context.Context, module, key string) ([]status.Parent, error)
 	// Queues is what GET /v1/queues answers.
 	Queues func(context.Context) ([]status.Queue, error)
+	// RunNow has the hooks of a module run, or with an id that one, as POST /v1/run asks for, and returns the ids of
+	// those that will.
+	RunNow func(ctx context.Context, module, hook string) ([]string, error)
 	// Snapshots is what GET /v1/snapshots answers, by the hook's id.
 	Snapshots func(ctx context.Context, hook string) ([]status.Snapshot, error)
 	// Logs yields the lines that GET /v1/logs answers with, each with its end: the last tail, or all
@@ -79,7 +82,11 @@ type Options struct {
 	// ctx ends.
 	Logs func(ctx context.Context, module string, tail int, follow bool) iter.Seq[[]byte]
 	// RecordsKey is what GET /v1/records-key answers.
-	RecordsKey func() ([]byte, error)
+	RecordsKey func(context.Context) ([]byte, error)
+	// RecordsDir is the folder of the records that GET /v1/records and /v1/record answer with.
+	RecordsDir string
+	// Replica is what GET /v1/replica answers.
+	Replica func() status.Replica
 	// Log gets what goes wrong while serving. The zero value logs nothing.
 	Log zerolog.Logger
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -326,5 +327,31 @@ func TestParentsOverTheSocket(t *testing.T) {
 	}
 	if _, err := client.Parents(t.Context(), "web", "shop/wiki"); err == nil || !strings.HasSuffix(err.Error(), `answered: there is no parent "shop/wiki"`) {
 		t.Errorf("no such parent: %v", err)
+	}
+}
+
+// A run is asked for with a POST alone, on the socket alone.
+func TestARunIsAskedForOverTheSocket(t *testing.T) {
+	o := options(t)
+	o.RunNow = func(_ context.Context, module, hook string) ([]string, error) {
+		if module != "web & more" {
+			return nil, errors.New("this starling stands by: another one leads; ask that one")
+		}
+		return []string{hook, "web/b"}, nil
+	}
+	s, _ := start(t, o)
+	client := NewClient(ClientOptions{Socket: o.Socket})
+	hooks, err := client.RunNow(t.Context(), "web & more", "web/hooks/a.star:f")
+	if want := []string{"web/hooks/a.star:f", "web/b"}; err != nil || !slices.Equal(hooks, want) {
+		t.Errorf("%q, %v", hooks, err)
+	}
+	if _, err := client.RunNow(t.Context(), "web", ""); err == nil || !strings.HasSuffix(err.Error(), "answered: this starling stands by: another one leads; ask that one") {
+		t.Error(err)
+	}
+	if _, err := client.send(t.Context(), http.MethodGet, runPath+"?module=web"); err == nil || !strings.Contains(err.Error(), "has no GET /v1/run") {
+		t.Errorf("asked with GET: %v", err)
+	}
+	if code, _ := get(t, s, runPath); code != http.StatusNotFound {
+		t.Errorf("on the HTTP address: %d", code)
 	}
 }

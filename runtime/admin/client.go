@@ -30,6 +30,8 @@ const answerLimit = 64 << 20
 type ClientOptions struct {
 	// Socket is the path of the instance's admin socket.
 	Socket string
+	// Dial connects to the socket in the place of Socket, which is then its name in messages.
+	Dial func(context.Context) (net.Conn, error)
 	// Timeout bounds one question with its answer; 0 means 10 seconds.
 	Timeout time.Duration
 }
@@ -37,6 +39,7 @@ type ClientOptions struct {
 // Client asks the admin API of one running instance. It is safe for concurrent use.
 type Client struct {
 	socket  string
+	local   bool // the socket is a path of this machine
 	timeout time.Duration
 	http    *http.Client
 }
@@ -46,18 +49,37 @@ func NewClient(o ClientOptions) *Client {
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
 	}
-	var dialer net.Dialer
+	local := o.Dial == nil
+	if local {
+		var dialer net.Dialer
+		o.Dial = func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "unix", o.Socket) }
+	}
 	return &Client{
 		socket:  o.Socket,
+		local:   local,
 		timeout: o.Timeout,
 		http: &http.Client{Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return dialer.DialContext(ctx, "unix", o.Socket)
-			},
-			DisableKeepAlives: true, // one question a command
+			DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) },
+			DisableKeepAlives: local, // one question a command; elsewhere to connect takes longer than to ask
 		}},
 	}
 }
+
+// Dial connects to the socket of an instance on this machine. Errors are those of [Client.Status].
+func Dial(ctx context.Context, socket string) (*net.UnixConn, error) {
+	if err := checkSocketPath(socket); err != nil {
+		return nil, err
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, (&Client{socket: socket, local: true}).explain(ctx, err)
+	}
+	return conn.(*net.UnixConn), nil
+}
+
+// Close ends connections on which nothing goes on.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Status asks for the status of the whole instance. Errors: [ErrNotRunning]; the
 // socket belongs to another user; the instance does not answer in time.
@@ -87,6 +109,13 @@ func (c *Client) Queues(ctx context.Context) ([]status.Queue, error) {
 	return queues, err
 }
 
+// RunNow has the hooks of a module run, or with an id that one, and returns the ids of those that will. It does not
+// wait for them. Errors are those of [Client.Status], and that nothing of it runs now.
+func (c *Client) RunNow(ctx context.Context, module, hook string) ([]string, error) {
+	var hooks []string
+	return hooks, c.do(ctx, http.MethodPost, runPath+"?"+url.Values{"module": {module}, "hook": {hook}}.Encode(), &hooks)
+}
+
 // Snapshots asks for the snapshots of a hook by its id, without secrets. Errors are those of
 // [Client.Status], and that there is no such hook.
 func (c *Client) Snapshots(ctx context.Context, hook string) ([]status.Snapshot, error) {
@@ -95,11 +124,10 @@ func (c *Client) Snapshots(ctx context.Context, hook string) ([]status.Snapshot,
 	return snapshots, err
 }
 
-// RecordsKey asks for the key of the records of runs. Errors are those of
-// [Client.Status], and that there is none.
-func (c *Client) RecordsKey(ctx context.Context) ([]byte, error) {
-	var key []byte
-	return key, c.ask(ctx, recordsKeyPath, &key)
+// Replica asks the process how it is. Errors are those of [Client.Status].
+func (c *Client) Replica(ctx context.Context) (status.Replica, error) {
+	var r status.Replica
+	return r, c.ask(ctx, replicaPath, &r)
 }
 
 // LogLevel asks for the least level that is logged. With another level it has that one logged
@@ -146,8 +174,10 @@ func (c *Client) send(ctx context.Context, method, path string) ([]byte, error) 
 
 // open sends a request, and returns an answer that is a success.
 func (c *Client) open(ctx context.Context, method, path string) (*http.Response, error) {
-	if err := checkSocketPath(c.socket); err != nil {
-		return nil, err
+	if c.local {
+		if err := checkSocketPath(c.socket); err != nil {
+			return nil, err
+		}
 	}
 	// The host is not used: the socket is the address.
 	req, err := http.NewRequestWithContext(ctx, method, "http://starling"+path, nil)
@@ -188,6 +218,11 @@ func (c *Client) read(ctx context.Context, res *http.Response) ([]byte, error) {
 // explain turns a failure to reach the instance into what it means.
 func (c *Client) explain(ctx context.Context, err error) error {
 	switch {
+	case !c.local && !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		if inner := new(url.Error); errors.As(err, &inner) {
+			err = inner.Err
+		}
+		return fmt.Errorf("cannot ask starling in %s: %w", c.socket, err)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w (socket %s)", ErrNotRunning, c.socket)
 	case errors.Is(err, os.ErrPermission):

@@ -23,17 +23,17 @@ const (
 	parentsPath = "/v1/parents"
 	// queuesPath is where it answers what waits in the lanes of all modules.
 	queuesPath = "/v1/queues"
+	// runPath is where a POST has the hooks of ?module= run, or ?hook= alone; it answers with their ids.
+	runPath = "/v1/run"
 	// snapshotsPath is where it answers with the snapshots of ?hook=.
 	snapshotsPath = "/v1/snapshots"
+	// replicaPath is where it answers whether this process leads, and how it is.
+	replicaPath = "/v1/replica"
 )
 
 // logLevelPath is where it answers with the least level that is logged, and takes another
 // one as ?level= of a PUT.
 const logLevelPath = "/v1/log-level"
-
-// recordsKeyPath is where it answers with the key of the records of runs. A process that may
-// open the socket may read the process' memory.
-const recordsKeyPath = "/v1/records-key"
 
 // webHandler answers what any neighbour may ask: metrics and health.
 func webHandler(o Options) http.Handler {
@@ -106,8 +106,11 @@ func adminHandler(stopping context.Context, o Options) http.Handler {
 	}
 	mux.HandleFunc("GET "+logLevelPath, func(w http.ResponseWriter, _ *http.Request) { logLevel(w, "") })
 	mux.HandleFunc("PUT "+logLevelPath, func(w http.ResponseWriter, r *http.Request) { logLevel(w, r.URL.Query().Get("level")) })
-	mux.HandleFunc("GET "+recordsKeyPath, func(w http.ResponseWriter, _ *http.Request) {
-		key, err := o.RecordsKey()
+	mux.HandleFunc("GET "+replicaPath, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, o.Replica()) })
+	mux.HandleFunc("GET "+recordsPath, records(o))
+	mux.HandleFunc("GET "+recordPath, bundle(o))
+	mux.HandleFunc("GET "+recordsKeyPath, func(w http.ResponseWriter, r *http.Request) {
+		key, err := o.RecordsKey(r.Context())
 		if err != nil {
 			answer(w, http.StatusNotFound, failure{Error: err.Error()})
 			return
@@ -121,6 +124,14 @@ func adminHandler(stopping context.Context, o Options) http.Handler {
 			return
 		}
 		answer(w, http.StatusOK, queues)
+	})
+	mux.HandleFunc("POST "+runPath, func(w http.ResponseWriter, r *http.Request) {
+		hooks, err := o.RunNow(r.Context(), r.URL.Query().Get("module"), r.URL.Query().Get("hook"))
+		if err != nil {
+			answer(w, http.StatusConflict, failure{Error: err.Error()})
+			return
+		}
+		answer(w, http.StatusOK, hooks)
 	})
 	mux.HandleFunc("GET "+snapshotsPath, func(w http.ResponseWriter, r *http.Request) {
 		snapshots, err := o.Snapshots(r.Context(), r.URL.Query().Get("hook"))

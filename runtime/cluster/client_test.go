@@ -220,17 +220,22 @@ func TestErrorsDoNotQuoteTheObject(t *testing.T) {
 		{
 			name: "typed patch", kind: "Secret", code: 500, reason: "InternalError",
 			message: "failed to create typed patch object (a/x; /v1, Kind=Secret): .data.pass: expected string, got &value.valueUnstructured{hunter2}",
-			want:    "cannot apply Secret a/x: failed to create typed patch object (a/x; /v1, Kind=Secret): .data.pass: expected string, got another type",
+			want:    "cannot apply Secret a/x: data.pass must be a text, not another type: write str(x)",
 		},
 		{
 			name: "typed patch of no secret", kind: "ConfigMap", code: 500, reason: "InternalError",
 			message: "failed to create typed patch object: .data.pass: expected string, got &value.valueUnstructured{hunter2}",
-			want:    "cannot apply ConfigMap a/x: failed to create typed patch object: .data.pass: expected string, got another type",
+			want:    "cannot apply ConfigMap a/x: data.pass must be a text, not another type: write str(x)",
 		},
 		{
 			name: "conflict", kind: "ConfigMap", code: 409, reason: "Conflict", message: "Apply failed",
 			causes: []any{map[string]any{"reason": "FieldManagerConflict", "field": ".data.a", "message": `conflict with "helm" using v1`}},
 			want:   "cannot apply ConfigMap a/x: other managers own fields of it (.data.a: helm): use force=True to take them over, or leave these fields out",
+		},
+		{
+			name: "rights of others", kind: "ConfigMap", code: 403, reason: "Forbidden",
+			message: `rolebindings.rbac.authorization.k8s.io "x" is forbidden: user "system:serviceaccount:s:s" (groups=["a"]) is attempting to grant RBAC permissions not currently held:` + "\n" + `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`,
+			want:    `cannot apply ConfigMap a/x: it gives rights that Starling lacks, and nobody may give those: give Starling's ServiceAccount the verb bind on the role (resources: ["clusterroles"] or ["roles"], verbs: ["bind"], apiGroups: ["rbac.authorization.k8s.io"]; it acts as system:serviceaccount:s:s), or what it lacks: {APIGroups:[""], Resources:["pods"], Verbs:["get"]}`,
 		},
 		{
 			name: "namespace", kind: "ConfigMap", code: 404, reason: "NotFound", message: `namespaces "a" not found`,

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -184,13 +187,25 @@ func CheckReachable(ctx context.Context, cfg *rest.Config) error {
 	return &Error{Verb: "get", msg: text, err: err}
 }
 
-// InTrouble says of an error that the API server is there, and cannot do what was asked now: it is overloaded, or
-// fails.
+// InTrouble says of an error that it may be another one in a moment: the API server is overloaded, or fails, or nobody
+// answers at its address. A name that is not known, and a certificate that is not trusted, are no such errors.
 func InTrouble(err error) bool {
 	var api apierrors.APIStatus
-	if !errors.As(err, &api) {
-		return false
+	if errors.As(err, &api) {
+		code := api.Status().Code
+		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 	}
-	code := api.Status().Code
-	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return !dns.IsNotFound
+	}
+	var network net.Error
+	for _, away := range []error{
+		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, away) {
+			return true
+		}
+	}
+	return errors.As(err, &network) && network.Timeout()
 }

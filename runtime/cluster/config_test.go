@@ -2,12 +2,18 @@ package cluster
 
 import (
 	"context"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -92,5 +98,30 @@ func TestCheckReachable(t *testing.T) {
 	want := "cannot reach the API server at " + server.URL + ": connection refused"
 	if err := CheckReachable(ctx, cfg); err == nil || err.Error() != want {
 		t.Errorf("closed port: %v, want %s", err, want)
+	}
+}
+
+// A process that begins bears an error that may be another one in a moment, and not one that a person has to mend.
+func TestInTrouble(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{&url.Error{Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, true},
+		{&url.Error{Err: syscall.ECONNRESET}, true},
+		{&url.Error{Err: &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}}, true},
+		{&url.Error{Err: io.EOF}, true},
+		{&url.Error{Err: os.ErrDeadlineExceeded}, true},
+		{fmt.Errorf("a request: %w", context.DeadlineExceeded), true},
+		{&url.Error{Err: &net.DNSError{Name: "api", IsTimeout: true}}, true},
+		{&url.Error{Err: &net.DNSError{Name: "api", IsTemporary: true}}, true},
+		{&url.Error{Err: &net.DNSError{Name: "api", IsNotFound: true}}, false},
+		{&url.Error{Err: x509.UnknownAuthorityError{}}, false},
+		{context.Canceled, false},
+		{errors.New("the kubeconfig is broken"), false},
+	} {
+		if got := InTrouble(tt.err); got != tt.want {
+			t.Errorf("%v: %t", tt.err, got)
+		}
 	}
 }

@@ -113,9 +113,13 @@ func (c *Client) explain(err error, a action) error {
 
 var (
 	rbacDenial  = regexp.MustCompile(`^.*is forbidden: User "([^"]*)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"`)
+	escalation  = regexp.MustCompile(`is forbidden: user "([^"]*)".* is attempting to grant RBAC permissions not currently held:\s*`)
 	ownedFields = regexp.MustCompile(`conflicts? with "([^"]+)"`)
 	fieldPaths  = regexp.MustCompile(`(?m)(?:^|[\s:(])(\.?[a-zA-Z][a-zA-Z0-9_-]*(?:(?:\.|\[)[a-zA-Z0-9_\]."=/:-]+)+): `)
 	denial      = regexp.MustCompile(`^(.*? denied (?:the )?request)(?::|$)`)
+	typedPatch  = regexp.MustCompile(`failed to create typed patch object(?: \([^)]*\))?: `)
+	notDeclared = regexp.MustCompile(`\.([\w.\[\]"=/-]+): field not declared in schema`)
+	wantsText   = regexp.MustCompile(`\.([\w.\[\]"=/-]+): expected string, got another type`)
 	goValues    = regexp.MustCompile(`got &?[a-zA-Z_.]*[{\[].*`)
 	goFields    = regexp.MustCompile(` into Go struct field [^ .]+\.([^ ]+) of type \S+`)
 	goTypes     = regexp.MustCompile(` into Go struct field [^ ]+ of type \S+| of type [a-z0-9]+\.[A-Za-z]+`)
@@ -138,6 +142,9 @@ func (c *Client) describe(err error, a action) string {
 			return fmt.Sprintf("not allowed to %s %s %s: give Starling's ServiceAccount this right (apiGroups: [%q], resources: [%q], verbs: [%q]; it acts as %s)",
 				m[2], m[3], where, m[4], m[3], m[2], m[1])
 		}
+		if text := escalated(status.Message, a.ref.Kind); text != "" {
+			return fmt.Sprintf("cannot %s: %s", a, text)
+		}
 		if a.word == "exec in" && strings.HasSuffix(strings.TrimSpace(status.Message), "is forbidden:") { // it names no right
 			return fmt.Sprintf("not allowed to create pods/exec in namespace %s: give Starling's ServiceAccount this right, beside get", a.ref.Namespace)
 		}
@@ -156,6 +163,21 @@ func (c *Client) describe(err error, a action) string {
 		return fmt.Sprintf("cannot %s: the API server is overloaded and asks to come back later", a)
 	}
 	return fmt.Sprintf("cannot %s: %s", a, safeMessage(status, a))
+}
+
+// escalated is the line for a role, or a binding of one, that gives rights which Starling lacks; "" is for another
+// message.
+func escalated(text, kind string) string {
+	at := escalation.FindStringSubmatchIndex(text)
+	if at == nil {
+		return ""
+	}
+	right := `bind on the role (resources: ["clusterroles"] or ["roles"], verbs: ["bind"]`
+	if kind == "Role" || kind == "ClusterRole" {
+		right = fmt.Sprintf(`escalate on roles (resources: [%q], verbs: ["escalate"]`, strings.ToLower(kind)+"s")
+	}
+	return cut(fmt.Sprintf("it gives rights that Starling lacks, and nobody may give those: give Starling's ServiceAccount the verb %s, apiGroups: [\"rbac.authorization.k8s.io\"]; it acts as %s), or what it lacks: %s",
+		right, text[at[2]:at[3]], message.Line(text[at[1]:])))
 }
 
 func conflictOwners(s metav1.Status) string {
@@ -211,7 +233,10 @@ func safeMessage(s metav1.Status, a action) string {
 		line = goFields.ReplaceAllString(goValues.ReplaceAllString(line, "got another type"), " into $1")
 		lines[i] = goTypes.ReplaceAllString(line, "")
 	}
-	return cut(message.Line(hide(strings.Join(lines, "\n"))))
+	text = typedPatch.ReplaceAllString(strings.Join(lines, "\n"), "")
+	text = notDeclared.ReplaceAllString(text, "the kind has no field $1")
+	text = wantsText.ReplaceAllString(text, "$1 must be a text, not another type: write str(x)")
+	return cut(message.Line(hide(text)))
 }
 
 // unquoted is what a message about a Secret says that cannot come from inside of it.
@@ -242,6 +267,10 @@ func causeText(cause metav1.StatusCause, secret bool, hide func(string) string) 
 	case kind == "Invalid value" || kind == "Unsupported value" || kind == "Duplicate value":
 		if rest = afterValue(rest); rest == "" || hide == nil {
 			break
+		}
+		if strings.Contains(rest, "RFC 1123") || strings.Contains(rest, "RFC 1035") { // which has two regular expressions in it
+			rest, _, _ = strings.Cut(rest, " (e.g. ")
+			rest += "; names.dns_label(text) makes one"
 		}
 		return lowerFirst(kind) + ": " + message.Line(hide(rest))
 	case hide != nil && found && (valueless || !secret):

@@ -130,8 +130,9 @@ const maxStatus = 64 << 10
 
 // outputs takes messages apart: the first byte of each names its channel.
 type outputs struct {
-	left                   int // bytes that stdout and stderr may still have
-	channel                int // of the message that has begun; -1: none has
+	into                   io.Writer // takes stdout in place of the field, past the limit, unless it is nil
+	left                   int       // bytes that stdout and stderr may still have
+	channel                int       // of the message that has begun; -1: none has
 	stdout, stderr, status []byte
 }
 
@@ -143,6 +144,12 @@ func (o *outputs) take(chunk []byte, last bool) error {
 	switch o.channel {
 	case remotecommand.StreamStdOut:
 		into = &o.stdout
+		if o.into != nil {
+			if _, err := o.into.Write(chunk); err != nil {
+				return err
+			}
+			chunk = nil
+		}
 	case remotecommand.StreamStdErr:
 		into = &o.stderr
 	case remotecommand.StreamErr:

@@ -31,7 +31,7 @@ func TestRealRefusalsOfSecrets(t *testing.T) {
 		refused(secret(kind, map[string]any{"stringData": map[string]any{"p": map[string]any{"hunter2": "hunter2"}}}), "stringData")
 		refused(secret(kind, map[string]any{"stringData": map[string]any{"p q": "hunter2"}}), "data[p q]: invalid value: a valid config key must consist of")
 	}
-	refused(secret(effect.WriteApply, map[string]any{"strData": map[string]any{"p": "hunter2"}}), ".strData: field not declared in schema")
+	refused(secret(effect.WriteApply, map[string]any{"strData": map[string]any{"p": "hunter2"}}), "the kind has no field strData")
 	w.write(secret(effect.WriteApply, map[string]any{"immutable": true, "stringData": map[string]any{"p": "hunter2"}}))
 	refused(secret(effect.WriteApply, map[string]any{"immutable": true, "stringData": map[string]any{"p": "hunter22"}}), "data: forbidden: field is immutable")
 	refused(patch(effect.PatchMerge, map[string]any{"data": map[string]any{"q": "hunter2!"}}), "patch: invalid value: illegal base64 data")

@@ -57,6 +57,8 @@ type Options struct {
 type Loop struct {
 	o     Options
 	cache *script.Cache
+	// checks is what the checks of a tree have in common with those of the tree before.
+	checks *check.Cache
 	// governor watches the memory of all that the trees run.
 	governor *script.Governor
 	gen      *generation.Generation       // of the last round
@@ -72,7 +74,7 @@ type Loop struct {
 
 // New makes a loop that has not seen a tree yet.
 func New(o Options) *Loop {
-	return &Loop{o: o, cache: script.NewCache(), governor: script.NewGovernor(script.GovernorOptions{}), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}, on: map[string]bool{},
+	return &Loop{o: o, cache: script.NewCache(), checks: check.NewCache(), governor: script.NewGovernor(script.GovernorOptions{}), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}, on: map[string]bool{},
 		hosts: &hosts{files: o.HTTP, asked: map[string]bool{}}}
 }
 
@@ -127,7 +129,7 @@ func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
 	}
 	l.gen = gen
 	var err error
-	if r.Check, err = check.Run(ctx, check.Options{Tree: t, Renderer: l.o.Renderer}); err != nil {
+	if r.Check, err = check.Run(ctx, check.Options{Tree: t, Renderer: l.o.Renderer, Cache: l.checks}); err != nil {
 		return nil, err
 	}
 	if err := l.test(ctx, t, changed, r); err != nil {

@@ -24,6 +24,18 @@ type Cause struct {
 	OfStages int
 	// At is where Back was last, and Reach how many runs are waited for it.
 	At, Reach int
+	// Pos is the "file:line" of the write, where it is known: for people.
+	Pos string
+}
+
+// Of is the cause of the event of one write of the run; pos is the "file:line" of the write.
+func (c *Cause) Of(pos string) *Cause {
+	if c == nil || pos == "" {
+		return c
+	}
+	of := *c
+	of.Pos = pos
+	return &of
 }
 
 // Then is the cause of what a run writes that c has brought about. Waits says whether the run
@@ -37,7 +49,7 @@ func (c *Cause) Then(run string, waits bool, stage string) *Cause {
 	if next.OfStages++; stage == "" {
 		next.OfStages = 0
 	}
-	next.Run = run
+	next.Run, next.Pos = run, ""
 	next.Depth++
 	switch {
 	case waits && run == next.Back:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -67,6 +68,15 @@ func contestedBy(by string, objects []effect.Ref) string {
 	}
 	return fmt.Sprintf("%s is contested by %s: it was put right %d times within %.0f minutes, and waits longer each time from now on%s",
 		objects[0], cmp.Or(by, "somebody"), repairs.MaxRounds, repairs.Window.Minutes(), more)
+}
+
+// leaveIt is the line that leaves contested objects of a release to others.
+func leaveIt(objects []effect.Ref) string {
+	var names []string
+	for _, o := range objects[:min(len(objects), 3)] {
+		names = append(names, fmt.Sprintf("%q", o.Kind+"/"+o.Name))
+	}
+	return fmt.Sprintf(". End the other writer, or leave it to that with module(ignore = [%s]), and a field after the name for one field alone", strings.Join(names, ", "))
 }
 
 // contests counts the contested objects of a module, by who changes them.

@@ -35,23 +35,29 @@ func (e *Engine) add(h *hook, s *subjects.Subject, order int, events ...builtins
 	h.lane.Delay(work(s), echo.Until())
 }
 
-// slowed says that a subject wakes itself.
+// slowed says that a subject wakes itself, which line does it, and how that ends.
 func (e *Engine) slowed(h *hook, s *subjects.Subject, ev builtins.Event) {
-	what := h.writes(ev)
-	why := fmt.Sprintf("wakes itself: it watches what it writes%s, and writes something else each time; it is slowed down. Have it write the same for the same snapshots", what)
-	if by := ev.Cause.Run; by != s.ID() {
-		why = fmt.Sprintf("wakes itself by way of %s: it watches what that writes%s, and each writes something else each time; it is slowed down. Have each write the same for the same snapshots", by, what)
+	line, object, seen := "it", "", "it watches"
+	if ev.Cause.Pos != "" {
+		line = ev.Cause.Pos
 	}
+	if w := h.watches.Of(ev.Binding); w != nil {
+		seen = fmt.Sprintf("the k8s.watch of %s sees", w.Decl.Pos)
+		if ev.Name != "" {
+			object = fmt.Sprintf("%s, which ", effect.Ref{Kind: w.Decl.Kind, Namespace: ev.Namespace, Name: ev.Name})
+		}
+	}
+	if object == "" {
+		object = "what "
+	}
+	by, each := "", "it writes"
+	if of := ev.Cause.Run; of != s.ID() {
+		by, each = " by way of "+of, "each of the two writes"
+	}
+	why := fmt.Sprintf("wakes itself%s: %s writes %s%s, and %s something else each time, so it is slowed down; "+
+		"write there only what follows from the snapshots, and only when it differs, or let the filter of that watch leave it out, or add events = [] to the watch, which then fills its snapshot and wakes nobody",
+		by, line, object, seen, each)
 	if why = s.Said(why); h.echoes.Of(s.ID()).Say(why) {
 		e.do(Note{Level: builtins.LevelWarn, Module: h.module.name, Hook: h.gen.ID, Event: "HookWakesItself", Message: why})
 	}
-}
-
-// writes names the object of an event of one of the hook's watches.
-func (h *hook) writes(ev builtins.Event) string {
-	w := h.watches.Of(ev.Binding)
-	if w == nil || ev.Name == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (%s)", effect.Ref{Kind: w.Decl.Kind, Namespace: ev.Namespace, Name: ev.Name})
 }

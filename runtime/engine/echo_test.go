@@ -51,7 +51,7 @@ func TestAHookThatWakesItself(t *testing.T) {
 	if len(w.runs) > causes.MaxEchoes+30 {
 		t.Errorf("%d runs in an hour", len(w.runs))
 	}
-	if problems := strings.Join(w.module("web").Problems, "\n"); !strings.Contains(problems, "a: wakes itself: it watches what it writes (Node a)") {
+	if problems := strings.Join(w.module("web").Problems, "\n"); !strings.Contains(problems, "a: wakes itself: it writes Node a, which the k8s.watch of ") {
 		t.Errorf("problems: %q", problems)
 	}
 	before := len(w.runs)
@@ -84,7 +84,7 @@ func TestHooksThatWakeEachOther(t *testing.T) {
 		t.Errorf("%d runs in an hour", len(w.runs))
 	}
 	problems := strings.Join(slices.Concat(w.module("web").Problems, w.module("db").Problems), "\n")
-	if !strings.Contains(problems, "wakes itself by way of ") || !strings.Contains(problems, "it watches what that writes (Node a)") {
+	if !strings.Contains(problems, "wakes itself by way of ") || !strings.Contains(problems, " writes Node a, which the k8s.watch of ") {
 		t.Errorf("problems: %q", problems)
 	}
 	before := len(w.runs)

@@ -111,6 +111,10 @@ type Engine struct {
 // releaseRetry spaces out failed release actions, CRDs and enabled() calls.
 var releaseRetry = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
 
+// saveRetry spaces out failed writes of what is kept. Their success ends the waits of all that has failed, see
+// [Engine.back], so they find out soon that the API server is there again.
+var saveRetry = lane.Backoff{Min: time.Second, Max: 15 * time.Second, Factor: 2}
+
 // New returns an engine that waits for [Start].
 func New(o Options) *Engine {
 	e := &Engine{
@@ -137,7 +141,7 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	e.now, e.out = now, nil
 	asked := e.agenda.Soonest() // the tick that the driver was asked for
 	switch in.(type) {
-	case Config, Reconcile, WatchSynced, WatchChanged, Tick, Reload:
+	case Config, Reconcile, RunNow, WatchSynced, WatchChanged, Tick, Reload:
 		e.standings.Outside()
 	}
 	switch in := in.(type) {
@@ -151,6 +155,8 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		e.handleConfig(in)
 	case Reconcile:
 		e.reconcile(in)
+	case RunNow:
+		e.runNow(in)
 	case WatchSynced:
 		e.watchSynced(in)
 	case WatchChanged:

@@ -77,6 +77,10 @@ type ConfigObject = userconfig.Object
 // Reconcile has a module looked at now: all that waits for its next try is tried again.
 type Reconcile struct{ Module string }
 
+// RunNow has the hooks of a module run, as if all that triggers them had come, and looks at its
+// release; with Hook that one runs alone. [Engine.Runnable] says beforehand which will.
+type RunNow struct{ Module, Hook string }
+
 // ConfigState says what is known of the user's ConfigMap.
 type ConfigState = userconfig.State
 
@@ -278,6 +282,7 @@ func (Kept) input()            {}
 func (Reload) input()          {}
 func (Config) input()          {}
 func (Reconcile) input()       {}
+func (RunNow) input()          {}
 func (WatchSynced) input()     {}
 func (WatchChanged) input()    {}
 func (WatchFailed) input()     {}

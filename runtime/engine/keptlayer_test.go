@@ -26,7 +26,7 @@ func TestAKeptLayerOfAGlobalHookIsChecked(t *testing.T) {
 		gen := &generation.Module{Global: true}
 		m := &module{
 			gen: gen, values: layers.New(layers.Options{}).Add(globalName, gen), byKey: map[string]*hook{h.gen.ID: h},
-			store: persist.New(map[string][]byte{s.Keys()[0]: change[s.Keys()[0]]}, releaseRetry),
+			store: persist.New(map[string][]byte{s.Keys()[0]: change[s.Keys()[0]]}, saveRetry),
 		}
 		h.module = m
 		return m, m.readKept()

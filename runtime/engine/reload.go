@@ -55,7 +55,7 @@ func (e *Engine) reload(in Reload) {
 	for _, name := range gen.Names {
 		m := e.modules[name]
 		if m == nil {
-			m = e.newModule(name, gen.Modules[name], persist.New(nil, releaseRetry))
+			m = e.newModule(name, gen.Modules[name], persist.New(nil, saveRetry))
 			m.incarnation, m.broken = e.op(), drafts[name].broken // an earlier one may have had its name
 			e.modules[name] = m
 			e.bar(m.hooks, in.Barred)

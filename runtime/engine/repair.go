@@ -98,7 +98,7 @@ func (e *Engine) repaired(a asked, in Repaired) {
 	}
 	if contested := m.repairs.Ended(repairs.Outcome{Err: in.Err, Objects: objects, Waits: in.Waits}, e.now, e.opts.Jitter); len(contested) > 0 {
 		by, _ := m.repairs.Contested(contested[0], e.now)
-		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: driftContested, Message: contestedBy(by, contested)})
+		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: driftContested, Message: contestedBy(by, contested) + leaveIt(contested)})
 	}
 }
 

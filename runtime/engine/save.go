@@ -58,7 +58,11 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 func (e *Engine) saved(a asked, in Saved) {
 	save := a.action.(Save)
 	m, runs, err := a.module, save.Runs, in.Err
+	away := m.store.Away()
 	failed := m.store.End(e.now, err, e.opts.Jitter)
+	if away && err == nil {
+		e.back()
+	}
 	for _, id := range runs {
 		r := e.run(id)
 		change := persist.Change{}
@@ -82,5 +86,14 @@ func (e *Engine) saved(a asked, in Saved) {
 	}
 	if failed == 1 && len(runs) == 0 { // else the hooks say so
 		e.note(builtins.LevelWarn, m, "", "what is kept of it cannot be written, tried again: "+err.Error())
+	}
+}
+
+// back has all that waits because it failed try again: the API server was away for long, and is there again.
+func (e *Engine) back() {
+	for _, m := range e.everyone() {
+		m.store.Back()
+		e.retrySoon(m)
+		e.touch(m)
 	}
 }

@@ -110,7 +110,7 @@ func (e *Engine) followKept(in Kept) {
 			note(key, e.followKey(m, key, in.Data[key], false))
 		}
 	}
-	m.store = persist.New(in.Data, releaseRetry)
+	m.store = persist.New(in.Data, saveRetry)
 	e.touch(m)
 }
 

@@ -162,6 +162,24 @@ func TestAStandbyKnowsWhichModulesAreOn(t *testing.T) {
 	}
 }
 
+// A standby is not told when the release of a module is gone, so it says that the module is off, and shows none that
+// is not in the tree.
+func TestAStandbyShowsNoModuleThatIsGone(t *testing.T) {
+	gone := mod("gone", isOn(), hk("bye", onStage(builtins.StageBeforeDelete)))
+	w := newWorld(t, mod("web", isOn()), gone)
+	w.start()
+	w.standBy()
+	w.state("web", status.ModuleWaiting, "stands by")
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"webEnabled": "false"}})
+	w.state("web", status.ModuleOff, "webEnabled: false")
+	w.reload(mod("web", isOn()))
+	w.advance(time.Minute)
+	st := w.e.Status()
+	if len(st.Modules) != 1 || len(st.Hooks) != 0 {
+		t.Errorf("it shows %+v %+v", st.Modules, st.Hooks)
+	}
+}
+
 // A standby goes by what the one that leads keeps: layers and states that come, change and go.
 func TestAStandbyFollowsWhatIsKept(t *testing.T) {
 	w := guarded(t)

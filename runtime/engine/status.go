@@ -15,8 +15,11 @@ import (
 // moduleState is what people are shown of a module.
 func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	v, p := m.verdict, m.pass
-	if e.standsBy() && (v.Do.Runs() || v.Do.Goes()) {
+	switch {
+	case e.standsBy() && v.Do.Runs():
 		return status.ModuleWaiting, standsBy
+	case e.standsBy() && v.Do.Goes():
+		return v.State, v.Reason // how far it has gone the one that leads knows
 	}
 	if m.leaving {
 		if why := m.leavingReason(); why != "" {
@@ -131,7 +134,7 @@ func (e *Engine) Status() status.Status {
 			out.Modules = append(out.Modules, e.moduleStatus(m))
 		}
 		for _, h := range m.hooks {
-			if m != e.global && (!m.removed || h.leaves()) {
+			if m != e.global && (!m.removed || h.leaves() && !e.standsBy()) {
 				out.Hooks = append(out.Hooks, e.hookStatus(h))
 			}
 		}
@@ -158,8 +161,11 @@ func (e *Engine) configStatus() status.Config {
 }
 
 // visible says whether people are shown the module: one that is not in the tree as long as
-// something of it is there.
+// something of it is there. A standby is not told when that has gone.
 func (e *Engine) visible(m *module) bool {
+	if m.removed && e.standsBy() {
+		return false
+	}
 	return !m.removed || m.pass.Installed() || m.there() && !e.elsewhere(m)
 }
 
@@ -205,6 +211,7 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 		out.Objects, out.Failing = &objects, &failing
 	}
 	out.NextTry = future(notBefore, e.now)
+	out.NextRun = future(h.schedules.Next(), e.now)
 	switch {
 	case !h.awake():
 		out.State = status.HookOff
@@ -245,6 +252,14 @@ func future(at, now time.Time) *time.Time {
 func (e *Engine) Secrets(module string) []string {
 	if m := e.module(module); m != nil && e.gen != nil {
 		return m.values.Secrets().Texts()
+	}
+	return nil
+}
+
+// Unknown returns the fields of the objects of a module's release that the API server has dropped.
+func (e *Engine) Unknown(module string) []string {
+	if m := e.module(module); m != nil && e.gen != nil {
+		return m.findings[unknown]
 	}
 	return nil
 }

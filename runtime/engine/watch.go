@@ -105,7 +105,11 @@ func (e *Engine) watchFailed(in WatchFailed) {
 		return
 	}
 	if news {
-		e.note(builtins.LevelWarn, h.module, h.gen.ID, "watch "+w.Binding+": "+in.Reason)
+		level := builtins.LevelWarn
+		if e.alsoFails(in) { // one line for one cause, however many watches it meets
+			level = builtins.LevelDebug
+		}
+		e.note(level, h.module, h.gen.ID, "watch "+w.Binding+": "+in.Reason)
 	}
 	if unsure && !w.Unsure() && h.watches.Synced() {
 		e.queue(h, builtins.Event{Type: "sync", Binding: w.Binding}) // nobody waits for it any more
@@ -114,4 +118,14 @@ func (e *Engine) watchFailed(in WatchFailed) {
 	if h.module == e.global {
 		e.touchAll()
 	}
+}
+
+// alsoFails says whether another watch has failed for the same reason, and does so still.
+func (e *Engine) alsoFails(in WatchFailed) bool {
+	for id, h := range e.watches {
+		if w := h.watches.At(id); id != in.ID && w.Reason() == in.Reason {
+			return true
+		}
+	}
+	return false
 }

@@ -27,7 +27,7 @@ func (x *Executor) commit(ctx context.Context, a engine.Commit, children *[]effe
 		if len(failed) > 0 && w.Kind == effect.WriteRemoveFinalizer {
 			break // what had to be done before the object goes is not done
 		}
-		w.Cause = a.Cause
+		w.Cause = a.Cause.Of(w.Pos)
 		err := x.write(ctx, a.Module, manager, w, children)
 		if err == nil {
 			written++

@@ -242,7 +242,7 @@ func function(globals starlark.StringDict, path, name string, params int) (starl
 	}
 	fn, ok := v.(*starlark.Function)
 	if !ok {
-		return nil, fmt.Errorf("%s: %s is a %s; starling calls it, so it must be a function", path, name, v.Type())
+		return nil, fmt.Errorf("%s: %s is a %s; starling calls it, so it must be a function: def %s(%s): return …", path, name, v.Type(), name, [...]string{"", "v", "old, new"}[params])
 	}
 	if fn.NumParams() != params || fn.HasVarargs() || fn.HasKwargs() {
 		return nil, fmt.Errorf("%s: def %s must take %s", fn.Position(), name, [...]string{"no parameters", "one parameter, the values", "two parameters, the section as it is and as it would be"}[params])
@@ -250,14 +250,24 @@ func function(globals starlark.StringDict, path, name string, params int) (starl
 	return fn, nil
 }
 
+// firstFunction is the name of a function of a file, or f.
+func firstFunction(globals starlark.StringDict) string {
+	for _, name := range globals.Keys() {
+		if fn, ok := globals[name].(*starlark.Function); ok && fn.NumParams() == 1 {
+			return name
+		}
+	}
+	return "f"
+}
+
 func (l *loader) hookFile(ctx context.Context, m *Module, path string) {
-	_, file, err := l.run(ctx, path)
+	globals, file, err := l.run(ctx, path)
 	if err != nil {
 		m.join(err)
 		return
 	}
 	if len(file.Hooks) == 0 {
-		l.problem(m.Tree, path, "registers no hook; call hook(), or move what others load to lib/")
+		l.problem(m.Tree, path, fmt.Sprintf("registers no hook: end it with hook(%s, on = [startup()]), or move what others load to lib/", firstFunction(globals)))
 	}
 	for _, decl := range file.Hooks {
 		h := &Hook{HookDecl: decl, Module: m.Name, ID: m.Name + "/" + decl.ID, file: path}

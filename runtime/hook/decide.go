@@ -111,13 +111,13 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		out, err = builtins.Decided{Desired: builtins.Desired{Hold: true, Waiting: unserved.Error()}, Children: q.Children}, nil
 	}
 	if err != nil { // what has not ended in time may go on, so nobody looks at its answer
-		result := Result{Children: has, Usage: usage}
+		result := Result{Children: has, Usage: usage, Ctx: q.Ctx}
 		look := reconcile.Look{Failed: s.Err(err).Error(), Tries: r.Attempt}
 		result.Err, look.Final = d.final(ctx, err)
 		d.status(&result.Effects, look, nil)
 		return result
 	}
-	result := Result{Children: has, Usage: usage, Found: d.found, Actions: out.Actions}
+	result := Result{Children: has, Usage: usage, Ctx: q.Ctx, Found: d.found, Actions: out.Actions}
 	switch {
 	case out.Hold && r.Cleanup:
 		result.Waits = "cleanup waits for " + out.Waiting

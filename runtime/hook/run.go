@@ -110,6 +110,9 @@ type Result struct {
 	Writes []reconcile.Write
 	Usage  script.Usage
 	Err    error
+	// Ctx returns the ctx that the function was called with; nil for a conversion, and for a controller that was
+	// not asked.
+	Ctx func() starlark.Value
 	// Seen is what the run has seen of Secrets, and puts there: it has to be hidden in
 	// errors about Effects.
 	Seen *Seen
@@ -173,6 +176,7 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 		Module:  builtins.ModuleInfo{Name: r.Module.Name, Namespace: r.Namespace, Release: r.Module.Decl.Release},
 		Request: r.Request, Key: r.Key, Object: r.Object,
 	})
+	given := func() starlark.Value { return arg }
 	phase, binding := builtins.PhaseRun, (*builtins.Binding)(nil)
 	if r.Request != nil {
 		if binding = r.Hook.Binding(r.Request.Binding); binding == nil || binding.Phase() == 0 {
@@ -207,11 +211,11 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 	var failed *builtins.FailError
 	switch {
 	case errors.As(err, &failed) && failed.Keep:
-		return Result{Usage: usage, Effects: run.Effects, Size: run.Size(), Err: err}
+		return Result{Usage: usage, Effects: run.Effects, Size: run.Size(), Ctx: given, Err: err}
 	case err != nil:
-		return Result{Usage: usage, Err: err}
+		return Result{Usage: usage, Ctx: given, Err: err}
 	}
-	return Result{Usage: usage, Effects: run.Effects, Size: run.Size(), Response: run.Response}
+	return Result{Usage: usage, Effects: run.Effects, Size: run.Size(), Response: run.Response, Ctx: given}
 }
 
 // placeOf says where a function stands, before an error about what it has returned.

@@ -21,6 +21,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/record"
 )
@@ -94,7 +95,7 @@ func TestErrorsCarryAllThatTheEngineLooksFor(t *testing.T) {
 			}
 			for _, look := range looks.FindAllString(string(text), -1) {
 				name := regexp.MustCompile(`As\(\w+, &(\w+)\)`).FindStringSubmatch(look)
-				if strings.Contains(look, "AsType[*builtins.FailError]") ||
+				if strings.Contains(look, "AsType[*builtins.FailError]") || strings.Contains(look, "AsType[*Passing]") ||
 					name != nil && regexp.MustCompile(`\b`+name[1]+`\s+\*builtins\.FailError\b`).Match(text) {
 					continue
 				}
@@ -107,9 +108,17 @@ func TestErrorsCarryAllThatTheEngineLooksFor(t *testing.T) {
 	if back := carried(t, in).Err; back.Error() != in.Err.Error() || !errors.As(back, &failed) || failed.RetryAfter != time.Minute || !failed.Permanent || !failed.Keep {
 		t.Errorf("%v comes back as %v", in.Err, back)
 	}
-	if back := carried(t, engine.RunDone{Err: errors.New("plain")}).Err; errors.As(back, &failed) || back.Error() != "plain" {
+	if back := carried(t, engine.RunDone{Err: errors.New("plain")}).Err; errors.As(back, &failed) || passing(back) || back.Error() != "plain" {
 		t.Errorf("it comes back as %v", back)
 	}
+	if back := carried(t, engine.Released{Err: fmt.Errorf("crds: %w", &lane.Passing{Err: errors.New("busy")})}).Err; !passing(back) || back.Error() != "crds: busy" {
+		t.Errorf("it comes back as %v", back)
+	}
+}
+
+func passing(err error) bool {
+	_, is := errors.AsType[*lane.Passing](err)
+	return is
 }
 
 // Data that Starlark tells apart stays apart.

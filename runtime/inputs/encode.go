@@ -15,29 +15,35 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/record"
 )
 
 // failure is an error: its text, and what the engine looks for in it.
 type failure struct {
-	Text string
-	Fail *builtins.FailError
+	Text    string
+	Fail    *builtins.FailError
+	Passing bool // it is a [lane.Passing]
 }
 
 // Error is the text.
 func (f *failure) Error() string { return f.Text }
 
-// Unwrap gives what the engine looks for, nil when there is none.
-func (f *failure) Unwrap() error {
-	if f.Fail == nil {
-		return nil
+// Unwrap gives what the engine looks for.
+func (f *failure) Unwrap() (found []error) {
+	if f.Fail != nil {
+		found = append(found, f.Fail)
 	}
-	return f.Fail
+	if f.Passing {
+		found = append(found, &lane.Passing{Err: errors.New(f.Text)})
+	}
+	return found
 }
 
 func failureOf(err error) *failure {
 	f := &failure{Text: err.Error()}
 	errors.As(err, &f.Fail)
+	_, f.Passing = errors.AsType[*lane.Passing](err)
 	return f
 }
 

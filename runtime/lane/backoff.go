@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"errors"
 	"math"
 	"time"
 )
@@ -27,6 +28,19 @@ func (b Backoff) Delay(failures int, jitter float64) time.Duration {
 	return time.Duration(d)
 }
 
+// passingMax bounds the waits after a [Passing] error.
+const passingMax = 15 * time.Second
+
+// Passing is an error that may be over in a moment, whatever has failed before: of a server that is overloaded, fails,
+// or is away. It is tried again soon for as long as it lasts.
+type Passing struct{ Err error }
+
+// Error is the text of the error.
+func (p *Passing) Error() string { return p.Err.Error() }
+
+// Unwrap gives the error.
+func (p *Passing) Unwrap() error { return p.Err }
+
 // Retry says when something that has failed is tried again. The zero value: nothing has.
 type Retry struct {
 	// Attempt counts the failures in a row.
@@ -39,6 +53,9 @@ type Retry struct {
 
 // Failed notes one more failure. Jitter is that of [Backoff.Delay].
 func (r *Retry) Failed(now time.Time, err error, b Backoff, jitter float64) {
+	if _, passing := errors.AsType[*Passing](err); passing {
+		b.Max = min(b.Max, passingMax)
+	}
 	r.Attempt++
 	r.Err = err.Error()
 	r.At = now.Add(b.Delay(r.Attempt, jitter))

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -17,6 +18,20 @@ func TestRetryWaitsLongerEachTime(t *testing.T) {
 		if r.Attempt != i+1 || r.Err != "no" || !r.At.Equal(now.Add(want)) || !r.Waits(now) || r.Waits(now.Add(want)) {
 			t.Errorf("after %d failures the next try is at %s", r.Attempt, r.At)
 		}
+	}
+}
+
+// Work that fails because a server is in trouble does not wait long, however often it has failed before.
+func TestRetryOfAPassingError(t *testing.T) {
+	now, backoff := time.Unix(0, 0), Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
+	r := Retry{Attempt: 20}
+	r.Failed(now, fmt.Errorf("crds: %w", &Passing{errors.New("too many requests")}), backoff, 0)
+	if r.Err != "crds: too many requests" || !r.At.Equal(now.Add(passingMax)) {
+		t.Errorf("the next try is at %s: %s", r.At, r.Err)
+	}
+	r.Failed(now, errors.New("no"), backoff, 0)
+	if !r.At.Equal(now.Add(backoff.Max)) {
+		t.Errorf("the next try is at %s", r.At)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 
 	"github.com/starling-operator/starling/modules/status"
@@ -51,6 +53,10 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 		return out, err
 	}
 	out.ReloadFailed = d.reloads.get()
+	if !out.Leader {
+		is, _ := d.holder.now()
+		out.Holder = hostOf(is.name)
+	}
 	out.Instance, out.Version = d.o.Namespace+"/"+d.o.Name, d.o.Version
 	told, _ := d.user.known()
 	for i := range out.Modules {
@@ -75,6 +81,37 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 		}
 	}
 	return out, nil
+}
+
+// Replica returns what this process says of itself. It never waits for the engine.
+func (d *Driver) Replica() status.Replica {
+	is, _ := d.holder.now()
+	r := status.Replica{Leader: is.role >= takesOver, Holder: hostOf(is.name), Version: d.o.Version, Since: d.since}
+	r.Name = cmp.Or(os.Getenv(podName), hostOf(d.identity))
+	r.Ready, r.Reason = d.Ready()
+	return r
+}
+
+// RunNow has the hooks of a module run, or the one of that id, and returns the ids of those that wait for their run
+// now. A process that does not lead refuses.
+func (d *Driver) RunNow(ctx context.Context, module, hook string) ([]string, error) {
+	type queued struct {
+		hooks []string
+		err   error
+	}
+	out, err := ask(ctx, d, func(e *engine.Engine) queued {
+		in := engine.RunNow{Module: module, Hook: hook}
+		hooks, err := e.Runnable(in)
+		if err == nil {
+			d.inbox.put(in)
+		}
+		return queued{hooks, err}
+	})
+	if errors.Is(out.err, engine.ErrStandsBy) {
+		is, _ := d.holder.now()
+		out.err = fmt.Errorf("%w: %s leads; ask that one", engine.ErrStandsBy, cmp.Or(hostOf(is.name), "another one"))
+	}
+	return out.hooks, cmp.Or(err, out.err)
 }
 
 // Explain returns what the values of a module, or of "global", are made of.

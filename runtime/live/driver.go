@@ -33,7 +33,7 @@ import (
 )
 
 // Options configures a [Driver]. All fields but Paused, PauseAll, History, ModuleObjects, Renderer,
-// Lease, Webhooks, Receive, Traces and Inputs are required.
+// Lease, Webhooks, Receive, Traces, Inputs and Told are required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -71,6 +71,8 @@ type Options struct {
 	// Inputs writes down what the engine is given; nil: nobody does.
 	Inputs *inputs.Recorder
 	Log    zerolog.Logger
+	// Told has a line for each thing that is done; nil: nobody reads along.
+	Told *zerolog.Logger
 }
 
 // Driver runs one instance.
@@ -90,16 +92,20 @@ type Driver struct {
 	executor *executor.Executor
 	recorder *record.Recorder
 	traces   *traces
+	told     *teller
 	process  string // what the ids of runs begin with
-	marks    *Marks
-	unmarked atomic.Bool // the last run could not be marked
-	watching sync.Map    // what each watch was started with, an engine.StartWatch, by its id
-	requests *requests
-	web      *httpclient.Client
-	outbox   *outbox
-	webhooks *webhook.Manager
-	answers  *answers
-	receive  *httpserver.Server
+	// recordsKey says where the key of records is.
+	recordsKey record.KeyOptions
+	since      time.Time // when the process began
+	marks      *Marks
+	unmarked   atomic.Bool // the last run could not be marked
+	watching   sync.Map    // what each watch was started with, an engine.StartWatch, by its id
+	requests   *requests
+	web        *httpclient.Client
+	outbox     *outbox
+	webhooks   *webhook.Manager
+	answers    *answers
+	receive    *httpserver.Server
 	// forwarder hands requests for http.receive to the process that leads.
 	forwarder *httpserver.Forwarder
 	holder    *holder
@@ -189,6 +195,7 @@ func New(o Options) (*Driver, error) {
 	instance := own.Label()
 	d := &Driver{
 		o: o, inbox: newInbox(),
+		since:     time.Now(),
 		holder:    newHolder(),
 		leading:   engine.New(o.Inputs.Options(o.engine())),
 		metrics:   o.Metrics,
@@ -251,11 +258,15 @@ func New(o Options) (*Driver, error) {
 	})
 	d.writer = cluster.NewWriter(cluster.WriterOptions{
 		Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance,
-		// The next snapshot shows what was written.
-		Observe: d.watches.Observe, Known: d.watches.Whole, JQ: builtins.PatchJQ,
+		Observe: func(ref effect.Ref, obj map[string]any, cause *effect.Cause, asked time.Time) {
+			d.watches.Observe(ref, obj, cause, asked) // the next snapshot shows what was written
+			d.told.wrote(ref, obj, cause)
+		},
+		Known: d.watches.Whole, JQ: builtins.PatchJQ,
 	})
 	d.openRecorder(instance)
 	d.traces = newTraces(o.Traces, d.process)
+	d.told = newTeller(o.Told)
 	d.executor = executor.New(executor.Options{
 		Client: o.Client, Writer: d.writer, Kept: d.kept, Releases: d.releases, Drift: d.drift, Watches: d.watches,
 		Generation: o.Generation, Instance: own, HTTP: fetcher{d.web, d.marks}, Answerer: answerer{o.Client, d.marks}, Env: o.Env, Now: d.clock.now, Log: d.hookLog,

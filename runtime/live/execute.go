@@ -48,14 +48,19 @@ func (d *Driver) do(a engine.Action) {
 	case engine.Commit:
 		done := engine.Committed{Run: a.Run}
 		d.start(func() error {
-			return d.traces.commit(a, func() error { done = d.executor.Commit(d.work, a); return done.Err })
+			return d.traces.commit(a, func() error {
+				return d.told.commit(a, func() error { done = d.executor.Commit(d.work, a); return done.Err })
+			})
 		}, func(err error) engine.Input { done.Err = err; return done })
 	case engine.Uncommitted:
 		d.recorder.Uncommitted(a.Run, a.Err)
 		d.metrics.failed(a.Module, a.Hook, a.Allowed)
 	case engine.Save:
-		d.start(func() error { return d.traces.save(a, func() error { return d.executor.Save(d.work, a) }) },
-			func(err error) engine.Input { return engine.Saved{Op: a.Op, Err: err} })
+		d.start(func() error {
+			err := d.traces.save(a, func() error { return d.executor.Save(d.work, a) })
+			d.told.saved(a, err)
+			return err
+		}, func(err error) engine.Input { return engine.Saved{Op: a.Op, Err: err} })
 	case engine.Evaluate:
 		done := engine.Evaluated{Op: a.Op}
 		d.start(func() error { done = d.executor.Evaluate(d.work, a); return done.Err },
@@ -190,6 +195,7 @@ func (d *Driver) callHook(ctx context.Context, a engine.RunHook) (engine.RunDone
 	ran := !done.Gone && !done.Incomplete
 	if ran {
 		d.traces.ran(a, came, began, done, result)
+		d.told.ran(a, done)
 	}
 	// A hook that has gone meanwhile must not come back to the metrics.
 	if ran && d.generation.Load().Hook(a.Hook.ID) != nil {
@@ -211,7 +217,7 @@ func (d *Driver) release(a engine.Release) engine.Released {
 	}
 	defer leave()
 	began := time.Now()
-	done, result := d.executor.Release(release.OnWait(d.work, aside), a)
+	done, result := d.executor.Release(d.onWait(a.Ref, aside, "waits until its objects are ready"), a)
 	d.metrics.released(a.Ref.Module, string(result.Action), time.Since(began), done.Err)
 	d.traces.helm("release", a.Ref, a.Cause, began, done.Err, named("action", string(result.Action)), named("revision", result.Revision))
 	if done.Err == nil && done.Changed {
@@ -219,6 +225,12 @@ func (d *Driver) release(a engine.Release) engine.Released {
 			Int("revision", result.Revision).Stringer("took", result.Duration.Round(time.Millisecond)).Msg(string(result.Action))
 	}
 	return done
+}
+
+// onWait has an action of Helm move aside as it begins to wait, and tell of it.
+func (d *Driver) onWait(ref engine.ReleaseRef, aside func(), what string) context.Context {
+	tell := d.told.waits(ref, what)
+	return release.OnWait(d.work, func() { aside(); tell() })
 }
 
 // repair puts objects of a release right, and says which were not as they should be.
@@ -229,7 +241,7 @@ func (d *Driver) repair(a engine.Repair) engine.Repaired {
 	}
 	defer leave()
 	began := time.Now()
-	done := d.executor.Repair(release.OnWait(d.work, aside), a)
+	done := d.executor.Repair(d.onWait(a.Ref, aside, "waits to be repaired"), a)
 	if len(done.Written) > 0 || done.Err != nil {
 		d.metrics.released(a.Ref.Module, "repaired", time.Since(began), done.Err)
 		d.traces.helm("repair", a.Ref, nil, began, done.Err, named("objects", len(done.Written)))
@@ -249,7 +261,7 @@ func (d *Driver) uninstall(a engine.Uninstall) error {
 	}
 	defer leave()
 	began := time.Now()
-	done, err := d.executor.Uninstall(release.OnWait(d.work, aside), a)
+	done, err := d.executor.Uninstall(d.onWait(a.Ref, aside, "waits until its objects are gone"), a)
 	did := "uninstalled"
 	if a.GiveBack {
 		did = "given back"

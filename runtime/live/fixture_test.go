@@ -124,11 +124,16 @@ func (f *fixture) newClient() *cluster.Client {
 	return client
 }
 
-// start runs the driver; it is stopped when the test ends.
+// start runs the driver. It is stopped when the test ends, before its folder goes: it writes into it until then.
 func (f *fixture) start() {
 	ctx, stop := context.WithCancel(f.Context())
 	f.stop = stop
-	go func() { f.ended <- f.driver.Run(ctx) }()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		f.ended <- f.driver.Run(ctx)
+	}()
+	f.Cleanup(func() { stop(); <-gone })
 }
 
 func loadTree(t *testing.T, files map[string]string) *generation.Generation {

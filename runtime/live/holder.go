@@ -24,6 +24,12 @@ func identity(webhooks, receive string) string {
 	return strings.Join([]string{host, string(uuid.NewUUID()), webhooks, receive}, "_")
 }
 
+// hostOf is the host of the process of that name.
+func hostOf(name string) string {
+	host, _, _ := strings.Cut(name, "_")
+	return host
+}
+
 // takesNone ends the name of a process that takes no requests for http.receive.
 const takesNone = "none"
 
@@ -95,7 +101,7 @@ type role int
 const (
 	begins    role = iota // it has not seen the Lease yet
 	waits                 // it stands by
-	takesOver             // it stood by, and holds the Lease; not all modules have begun
+	takesOver             // it holds the Lease; not all modules have begun
 	works
 )
 

@@ -73,6 +73,8 @@ func (b *inbox) put(in engine.Input) {
 		e.slot = slotOfConfig
 	case engine.Kept: // all that there is
 		e.slot = " kept of " + in.Module
+	case engine.RunNow: // one waits, however often somebody asks
+		e.slot = " run of " + in.Module + " " + in.Hook
 	case engine.Drift: // which says what differs as it is handled
 		e.slot = " drift of " + in.Module
 	}

@@ -1,7 +1,9 @@
 package live
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -178,6 +180,19 @@ func TestTheLeaseIsGivenBackByItsHolderAlone(t *testing.T) {
 	}
 	if err := giveBack(t.Context(), &memoryLock{id: "a"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// At its end a process that has led says that the Lease stays with it; one that has not has nothing to say.
+func TestALeaseThatCannotBeGivenBack(t *testing.T) {
+	for is, said := range map[role]bool{begins: false, waits: false, takesOver: true, works: true} {
+		var log bytes.Buffer
+		d := &Driver{o: Options{Lease: times, Log: zerolog.New(&log)}, holder: newHolder()}
+		d.holder.becomes(is)
+		d.leave(&memoryLock{id: "a", denied: errors.New("no route")})
+		if got := strings.Contains(log.String(), "could not be given back"); got != said {
+			t.Errorf("as %d it says %q", is, log.String())
+		}
 	}
 }
 

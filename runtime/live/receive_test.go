@@ -1,9 +1,12 @@
 package live
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +14,8 @@ import (
 
 	clientrest "k8s.io/client-go/rest"
 
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/httpserver"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
@@ -39,12 +44,10 @@ func (f *fixture) send() string {
 	return fmt.Sprint(resp.StatusCode, " ", string(body))
 }
 
-// Requests that come to a process that stands by are answered where the Lease is held; those that come as it takes over
-// wait for its hooks.
-func TestRequestsAreForwardedToTheProcessThatLeads(t *testing.T) {
-	counting := map[string]string{
-		"web/module.star": "module(enabled = True)\n",
-		"web/hooks/a.star": `
+// countingTree is a module that counts requests.
+var countingTree = map[string]string{
+	"web/module.star": "module(enabled = True)\n",
+	"web/hooks/a.star": `
 def count(ctx):
     n = ctx.state.get("n", 0) + 1
     ctx.state.set("n", n)
@@ -52,7 +55,11 @@ def count(ctx):
 
 hook(count, on = [http.receive("/count", public = True, rate = 1000, burst = 1000)])
 `,
-	}
+}
+
+// Requests that come to a process that stands by are answered where the Lease is held; those that come as it takes over
+// wait for its hooks.
+func TestRequestsAreForwardedToTheProcessThatLeads(t *testing.T) {
 	wait := func(what string, is func() bool) {
 		t.Helper()
 		for began := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
@@ -61,10 +68,10 @@ hook(count, on = [http.receive("/count", public = True, rate = 1000, burst = 100
 			}
 		}
 	}
-	f := receiver(t, counting, store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true}))
+	f := receiver(t, countingTree, store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true}))
 	f.start()
 	wait("the first process is not ready", func() bool { yes, _ := f.driver.Released(); return yes })
-	g := receiver(t, counting, f.store)
+	g := receiver(t, countingTree, f.store)
 	for is, want := range map[holding]string{
 		{}: "has not seen who holds it", {seen: true}: "", {seen: true, name: "a_b"}: "by a_b, which says no address",
 		{seen: true, name: "a_b__" + g.receive.Addr().String()}: "which is the address of this process, too",
@@ -115,6 +122,62 @@ hook(count, on = [http.receive("/count", public = True, rate = 1000, burst = 100
 	g.stop()
 	if err := <-g.ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A process may have the Lease before it could stand by, as in a rollout. Others hand requests to it from then on, so
+// they wait for its hooks.
+func TestRequestsWaitForAProcessThatBegins(t *testing.T) {
+	f := receiver(t, countingTree, store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true}))
+	taken := make(chan struct{})
+	f.answered = func(r *http.Request, _ *http.Response) {
+		if strings.HasSuffix(r.URL.Path, "/secrets") { // what was kept: no hook begins before
+			select {
+			case <-taken:
+			case <-r.Context().Done():
+			}
+		}
+	}
+	f.start()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	is, moved := f.driver.holder.now()
+	for ; is.role < takesOver; is, moved = f.driver.holder.now() {
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			t.Fatal("it does not get the Lease")
+		}
+	}
+	hook := f.driver.generation.Load().Modules["web"].Hooks[0]
+	in := httpserver.Incoming{Hook: hook.ID, Request: &builtins.Request{Binding: hook.Bindings[0].Name}}
+	if _, again, err := f.driver.tryReceived(ctx, in, is, moved, time.Now().Add(time.Minute)); !again || !errors.Is(err, engine.ErrNotReady) {
+		t.Errorf("it is tried again: %t; %v", again, err)
+	}
+	asked := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: func() { close(taken) }}) // its body is read
+	r, err := http.NewRequestWithContext(asked, http.MethodPost, "http://"+f.receive.Addr().String()+"/count", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Expect", "100-continue")
+	r.Header.Set("Starling-Forwarded", f.driver.identity)
+	client := http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute, DisableKeepAlives: true}}
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); resp.StatusCode != 200 || string(body) != "request 1" {
+		t.Errorf("%d: %q, %v", resp.StatusCode, body, err)
+	}
+	f.stop()
+	select {
+	case err := <-f.ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-ctx.Done():
+		t.Error("it does not end")
 	}
 }
 

@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"path/filepath"
-	"time"
 
 	"github.com/starling-operator/starling/runtime/record"
 )
@@ -14,19 +13,23 @@ func RecordsDir(stateDir string) string { return filepath.Join(stateDir, "record
 // openRecorder prepares the recorder of runs. It has its key once the Lease is held, and
 // no hook runs before.
 func (d *Driver) openRecorder(instance string) {
-	d.process = record.Process(time.Now())
-	keys := record.KeyOptions{Client: d.o.Client, Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance}
+	d.process = record.Process(d.since, d.identity)
+	d.recordsKey = record.KeyOptions{Client: d.o.Client, Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance}
 	d.recorder = record.New(record.Options{
 		Store: record.StoreOptions{Dir: RecordsDir(d.o.StateDir), Process: d.process, Version: d.o.Version},
-		Key:   func(ctx context.Context) (*record.Key, error) { return record.MakeKey(ctx, keys) },
+		Key:   func(ctx context.Context) (*record.Key, error) { return record.MakeKey(ctx, d.recordsKey) },
 		Log:   d.o.Log,
 		Count: func(outcome string, n int) { d.metrics.records.WithLabelValues(outcome).Add(float64(n)) },
 	})
 }
 
-// RecordsKey is the key of the records, for `starling get runs` and `starling replay`.
-func (d *Driver) RecordsKey() ([]byte, error) {
+// RecordsKey is the key of the records, for `starling get runs` and `starling replay`. A process that stands by reads
+// it in the cluster: its folder may hold runs of the process before it.
+func (d *Driver) RecordsKey(ctx context.Context) ([]byte, error) {
 	key, err := d.recorder.Key()
+	if is, _ := d.holder.now(); err != nil && is.role == waits {
+		key, err = record.FetchKey(ctx, d.recordsKey)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -13,14 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/runtime/cluster"
-)
-
-// roleLabel is on the pods of a Deployment, and says which of them leads. The template of the Deployment has the
-// value [roleStandby].
-const (
-	roleLabel   = "starling.dev/role"
-	roleLeader  = "leader"
-	roleStandby = "standby"
+	"github.com/starling-operator/starling/runtime/replicas"
 )
 
 // showRole has the pods say that this one leads, and no other. It is tried until it is done, or cannot be: nothing
@@ -37,7 +30,7 @@ func (d *Driver) showRole() {
 			return
 		}
 		if !told {
-			d.o.Log.Warn().Err(err).Msg("the label " + roleLabel + " of the pods does not say which one leads")
+			d.o.Log.Warn().Err(err).Msg("the label " + replicas.RoleLabel + " of the pods does not say which one leads")
 		}
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			return
@@ -59,14 +52,14 @@ func (d *Driver) labelPods(own string) error {
 	kind := cluster.Mapping{GVR: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespaced: true}
 	pods := d.o.Client.Dynamic().Resource(kind.GVR).Namespace(d.o.Namespace)
 	label := func(pod, role string) error {
-		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, roleLabel, role)
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, replicas.RoleLabel, role)
 		_, err := pods.Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "starling"})
 		return d.o.Client.Explain(err, "patch", kind, d.o.Namespace)
 	}
-	if err := label(own, roleLeader); err != nil {
+	if err := label(own, replicas.Leader); err != nil {
 		return err
 	}
-	labelled, err := pods.List(ctx, metav1.ListOptions{LabelSelector: roleLabel + "=" + roleLeader})
+	labelled, err := pods.List(ctx, metav1.ListOptions{LabelSelector: replicas.RoleLabel + "=" + replicas.Leader})
 	if err != nil {
 		return d.o.Client.Explain(err, "list", kind, d.o.Namespace)
 	}
@@ -76,7 +69,7 @@ func (d *Driver) labelPods(own string) error {
 		if name == own || deploymentOf(name) != deploymentOf(own) {
 			continue
 		}
-		if err := label(name, roleStandby); err != nil && !apierrors.IsNotFound(err) {
+		if err := label(name, replicas.Standby); err != nil && !apierrors.IsNotFound(err) {
 			failed = append(failed, err)
 		}
 	}

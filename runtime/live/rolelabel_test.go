@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/starling-operator/starling/runtime/replicas"
 )
 
 // The one that leads labels its pod, and takes the label from a pod of the same Deployment that has led before. Without
@@ -32,9 +34,9 @@ func TestThePodThatLeadsHasALabel(t *testing.T) {
 				}
 				pods := kubernetes.NewForConfigOrDie(f.config).CoreV1().Pods(f.namespace)
 				for pod, role := range map[string]string{
-					"starling-6d4b75cb6d-aaaaa": roleStandby, "starling-6d4b75cb6d-bbbbb": roleLeader, "starling-77777-ccccc": roleStandby, "other-6d4b75cb6d-ddddd": roleLeader,
+					"starling-6d4b75cb6d-aaaaa": replicas.Standby, "starling-6d4b75cb6d-bbbbb": replicas.Leader, "starling-77777-ccccc": replicas.Standby, "other-6d4b75cb6d-ddddd": replicas.Leader,
 				} {
-					_, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod, Labels: map[string]string{roleLabel: role}}}, metav1.CreateOptions{})
+					_, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod, Labels: map[string]string{replicas.RoleLabel: role}}}, metav1.CreateOptions{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -49,18 +51,18 @@ func TestThePodThatLeadsHasALabel(t *testing.T) {
 					t.Error(err)
 				}
 				want := map[string]string{
-					"starling-6d4b75cb6d-aaaaa": roleLeader, "starling-6d4b75cb6d-bbbbb": roleStandby, "starling-77777-ccccc": roleStandby, "other-6d4b75cb6d-ddddd": roleLeader,
+					"starling-6d4b75cb6d-aaaaa": replicas.Leader, "starling-6d4b75cb6d-bbbbb": replicas.Standby, "starling-77777-ccccc": replicas.Standby, "other-6d4b75cb6d-ddddd": replicas.Leader,
 				}
 				list, err := pods.List(t.Context(), metav1.ListOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, pod := range list.Items {
-					if got := pod.Labels[roleLabel]; allowed && got != want[pod.Name] {
+					if got := pod.Labels[replicas.RoleLabel]; allowed && got != want[pod.Name] {
 						t.Errorf("pod %s has the label %q, want %q", pod.Name, got, want[pod.Name])
 					}
 				}
-				if said := strings.Count(log.String(), roleLabel); patches != 2 && allowed || !allowed && (patches != 1 || said != 1) {
+				if said := strings.Count(log.String(), replicas.RoleLabel); patches != 2 && allowed || !allowed && (patches != 1 || said != 1) {
 					t.Errorf("%d patches, and it is told %d times", patches, said)
 				}
 			})

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
@@ -52,17 +54,23 @@ func (d *Driver) Run(ctx context.Context) error {
 	stopRenewing()
 	lease.Wait()
 	if clean {
-		ctx, cancel := context.WithTimeout(context.Background(), d.o.Lease.Retry)
-		defer cancel()
-		if err := giveBack(ctx, lock); err != nil {
-			d.o.Log.Warn().Err(err).Msg("the lease could not be given back; another process follows once it has run out")
-		}
+		d.leave(lock)
 	}
 	if err == nil {
 		<-reviewed // ctx has ended
 	}
 	d.endServing()
 	return err
+}
+
+// leave gives the Lease back. A process that has not led has nothing to give: that it cannot ask is no news.
+func (d *Driver) leave(lock resourcelock.Interface) {
+	ctx, cancel := context.WithTimeout(context.Background(), d.o.Lease.Retry)
+	defer cancel()
+	err := giveBack(ctx, lock)
+	if is, _ := d.holder.now(); err != nil && is.role >= takesOver {
+		d.o.Log.Warn().Err(err).Msg("the lease could not be given back; another process follows once it has run out")
+	}
 }
 
 // endServing has the API server be answered no more.

@@ -42,11 +42,12 @@ func (d *Driver) standBy() {
 }
 
 // takeOver has the engine work that leads. Inputs that wait for the one before it say nothing to this
-// one: it knows no watch and no action of it. The user's config is read anew.
+// one: it knows no watch and no action of it. The user's config is read anew. Requests wait for hooks to begin, also in
+// a process that has the Lease before it could stand by: others hand them to it.
 func (d *Driver) takeOver() {
 	d.webhooks.Lead()
+	d.holder.becomes(takesOver)
 	if !d.standsBy() {
-		d.holder.becomes(works)
 		d.serving.Go(func() { d.webhooks.Run(d.serve) })
 		return
 	}
@@ -64,7 +65,6 @@ func (d *Driver) takeOver() {
 	d.answers.inherit()
 	d.sleep(time.Time{})
 	d.engine, d.begun = d.leading, false
-	d.holder.becomes(takesOver)
 	d.lookAnew()
 }
 

@@ -275,3 +275,44 @@ func TestConfigThatWaitsIsDropped(t *testing.T) {
 		t.Error("what is read then is not told")
 	}
 }
+
+// A run that somebody asks for runs where the Lease is; a standby says who leads.
+func TestRunsAreAskedForWhereTheLeaseIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, sayingTree)
+		f.start()
+		f.waitReady()
+		time.Sleep(time.Second)
+		ran := func() int {
+			t.Helper()
+			st, err := f.driver.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for _, h := range st.Hooks {
+				n += h.Runs
+			}
+			return n
+		}
+		before := ran()
+		if hooks, err := f.driver.RunNow(t.Context(), "web", ""); err != nil || strings.Join(hooks, " ") != "web/hooks/a.star:learn" {
+			t.Errorf("%q, %v", hooks, err)
+		}
+		time.Sleep(time.Second)
+		if n := ran(); n != before+1 {
+			t.Errorf("%d runs, and %d before", n, before)
+		}
+		g := f.beside(sayingTree)
+		g.start()
+		time.Sleep(5 * time.Second)
+		_, err := g.driver.RunNow(t.Context(), "web", "")
+		if want := "this starling stands by: " + hostOf(f.driver.identity) + " leads; ask that one"; err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		f.stop()
+		g.stop()
+		<-f.ended
+		<-g.ended
+	})
+}

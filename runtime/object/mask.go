@@ -41,6 +41,7 @@ type Mask struct {
 	known   map[string]struct{}
 	lengths map[[MinSecretInside]byte]uint64
 	size    int
+	names   map[string]struct{} // of Secrets
 }
 
 // Empty says that nothing is known to be secret.

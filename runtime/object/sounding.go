@@ -18,6 +18,27 @@ func SoundsSecret(key string) bool {
 	return soundsSecret.MatchString(plain) && !soundsPlain.MatchString(plain)
 }
 
+// Named takes in the name of a Secret, which no secret is.
+func (m *Mask) Named(secret string) {
+	if m.names == nil {
+		m.names = map[string]struct{}{}
+	}
+	m.names[secret] = struct{}{}
+}
+
+// Sounds is [SoundsSecret] for a value: under the key "secret" mostly stands the name of one, which is none where there
+// is a Secret of this name.
+func (m *Mask) Sounds(key string, v any) bool {
+	if !SoundsSecret(key) || !strings.EqualFold(key, "secret") {
+		return SoundsSecret(key)
+	}
+	text, is := v.(string)
+	if is {
+		_, is = m.names[text]
+	}
+	return !is
+}
+
 // Sounding takes in the texts and numbers of plain data under keys that sound like secrets.
 func (m *Mask) Sounding(v any) { m.sounding(v, false) }
 
@@ -26,7 +47,7 @@ func (m *Mask) sounding(v any, secret bool) {
 	case map[string]any:
 		for k, e := range v {
 			// The name of a secret, or its type, is no secret.
-			m.sounding(e, secret && !soundsRef.MatchString(k) || SoundsSecret(k))
+			m.sounding(e, secret && !soundsRef.MatchString(k) || m.Sounds(k, e))
 		}
 	case []any:
 		for _, e := range v {

@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
@@ -30,7 +29,7 @@ func (m *masker) userConfig(instance types.NamespacedName, d store.Difference) [
 	for i := range fields {
 		f := &fields[i]
 		key := strings.Trim(f.Path[strings.LastIndexAny(f.Path, ".[")+1:], `"]`)
-		if object.SoundsSecret(key) && scalar(f.Old) && scalar(f.New) {
+		if m.sounds(key, f.Old, f.New) && scalar(f.Old) && scalar(f.New) {
 			f.Old, f.New, f.Secret = hidden(f.Old), hidden(f.New), true // however short it is
 		}
 	}

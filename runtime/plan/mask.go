@@ -48,8 +48,14 @@ func Secrets(w *sim.World) object.Mask {
 		}
 	}
 	for _, obj := range w.Store().Known(store.Kind{Version: "v1", Kind: "Secret", Plural: "secrets", Builtin: true}) {
-		if !own(obj) {
-			m.Object(obj)
+		if own(obj) {
+			continue
+		}
+		m.Object(obj)
+		if meta, ok := obj["metadata"].(map[string]any); ok {
+			if name, ok := meta["name"].(string); ok {
+				m.Named(name)
+			}
 		}
 	}
 	return m
@@ -62,6 +68,16 @@ func (m *masker) plain(v *any) (out *any, hid bool) {
 	}
 	masked := m.Plain(*v)
 	return &masked, !object.Same(*v, masked)
+}
+
+// sounds says whether a value before or after a change sounds like a secret under its key.
+func (m *masker) sounds(key string, values ...*any) bool {
+	for _, v := range values {
+		if v != nil && m.Sounds(key, *v) {
+			return true
+		}
+	}
+	return false
 }
 
 // scalar says that a value is one text or number.

@@ -112,6 +112,29 @@ stringData:
 	clear("an error", MaskText(w, "no: open sesame"))
 }
 
+// Under the key "secret" mostly stands the name of one. It is shown where there is such a Secret, and nothing else is.
+func TestNamesOfSecretsAreShown(t *testing.T) {
+	base := running(t, map[string]string{"other/module.star": "module()\n"})
+	_, text := planned(t, base, web(map[string]string{"web/hooks/b.star": `
+def f(ctx):
+    k8s.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web-tls"}, "stringData": {"key": "open sesame"}})
+    values.set("internal.tls", {"secret": "web-tls"})
+    values.set("internal.nobody", {"secret": "sesame-word"})
+    values.set("internal.same", {"secret": "open sesame"})
+    values.set("internal.login", {"password": "sesame-pass"})
+
+hook(f, on = [startup()])
+`}), nil)
+	for _, want := range []string{`values.internal.tls.secret: "web-tls"`, `values.internal.nobody.secret: "***"`, `values.internal.same.secret: "***"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "sesame") {
+		t.Errorf("a secret is in\n%s", text)
+	}
+}
+
 // Every form of a manifest keeps its documents.
 func TestMaskManifest(t *testing.T) {
 	w := running(t, map[string]string{"other/module.star": "module()\n"})

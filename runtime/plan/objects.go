@@ -17,8 +17,8 @@ func objects(w *sim.World, m *masker) []Object {
 	out := []Object{}
 	instance := w.Instance()
 	for _, d := range w.Store().Differences() {
-		if d.Kind.Kind == "Namespace" && d.Kind.Group == "" && d.Name == instance.Namespace {
-			continue // where Starling itself would be
+		if d.Kind.Kind == "Namespace" && d.Kind.Group == "" && d.Name == instance.Namespace && d.Before == nil {
+			d.Before = asMade(d.After) // Starling itself would be there
 		}
 		config := m.userConfig(instance, d)
 		if len(config) == 0 && (own(d.Before) || own(d.After)) || d.Kind.Kind == "Event" || len(d.By) == 0 {
@@ -45,6 +45,23 @@ func objects(w *sim.World, m *masker) []Object {
 		}
 		out = append(out, o)
 	}
+	return out
+}
+
+// asMade is a namespace without what somebody has written to it since it was made.
+func asMade(namespace map[string]any) map[string]any {
+	out := maps.Clone(namespace)
+	meta, _ := namespace["metadata"].(map[string]any)
+	meta = maps.Clone(meta)
+	written, _ := meta["labels"].(map[string]any)
+	labels := map[string]any{}
+	for _, name := range []string{"kubernetes.io/metadata.name", "app.kubernetes.io/managed-by"} {
+		if v, is := written[name]; is {
+			labels[name] = v
+		}
+	}
+	delete(meta, "annotations")
+	out["metadata"], meta["labels"] = meta, labels
 	return out
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
@@ -303,7 +302,7 @@ func changed(w *sim.World, name string, before, after *sim.Release, m *masker) (
 		f.Old, hid = m.plain(f.Old)
 		f.New, f.Secret = m.plain(f.New)
 		f.Secret = f.Secret || hid || c.Secret
-		if object.SoundsSecret(c.Keys[len(c.Keys)-1]) && scalar(f.Old) && scalar(f.New) {
+		if m.sounds(c.Keys[len(c.Keys)-1], f.Old, f.New) && scalar(f.Old) && scalar(f.New) {
 			f.Old, f.New, f.Secret = hidden(f.Old), hidden(f.New), true // however short it is
 		}
 		out = append(out, f)

@@ -158,6 +158,16 @@ Plan: 0 to create, 1 to update, 0 to delete; releases: 0 to install, 1 to upgrad
 `,
 		},
 		{
+			name: "a module that is not installed waits for another one", files: web(map[string]string{
+				"web/module.star":      webModule + "\ndef readiness():\n    return waiting(\"no primary yet\")\n",
+				"app/module.star":      "module(enabled = True, namespace = \"app\", requires = [\"web\"])\n",
+				"app/Chart.yaml":       "apiVersion: v2\nname: app\nversion: 0.1.0\n",
+				"app/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\n",
+				"off/module.star":      "module()\n",
+			}),
+			want: "! module app is blocked: waits for web to be ready\n! module web is waiting: no primary yet\n",
+		},
+		{
 			name: "a hook follows an object that changes", changes: true,
 			change: func(w *sim.World) { _ = w.Apply(thing("Node", "", "b", nil)) },
 			want: `~ module web: upgrade release web in web
@@ -269,8 +279,8 @@ spec:
 		{
 			name: "a field that the kind does not have", changes: true, failed: true,
 			files: web(map[string]string{"web/templates/pods.yaml": podSet + "  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, imgae: b, image: b}]}}\n"}),
-			want: `! module web: web/templates/pods.yaml:5: DaemonSet pods has no field spec.updtaeStrategy: the API server drops it
-! module web: web/templates/pods.yaml:7: DaemonSet pods has no field spec.template.spec.containers[0].imgae: the API server drops it
+			want: `! module web: web/templates/pods.yaml:5: DaemonSet pods has no field spec.updtaeStrategy: the API server drops it (did you mean updateStrategy?)
+! module web: web/templates/pods.yaml:7: DaemonSet pods has no field spec.template.spec.containers[0].imgae: the API server drops it (did you mean image?)
 `,
 		},
 		{
@@ -297,6 +307,26 @@ spec:
 				t.Errorf("%v %s", err, data)
 			}
 		})
+	}
+}
+
+// Writes of hooks to the namespace where Starling is, or would be, are shown as those to any other one.
+func TestPlansShowTheNamespaceOfStarling(t *testing.T) {
+	files := web(map[string]string{
+		"web/module.star": strings.Replace(webModule, "grants = [", `grants = [grant("v1", "Namespace", verbs = ["patch"]), `, 1),
+		"web/hooks/b.star": `
+def f(ctx):
+    for row in ctx.snapshots["all"]:
+        k8s.patch("v1", "Namespace", row["name"], merge = {"metadata": {"labels": {"team": "a"}}})
+
+hook(f, on = [k8s.watch("v1", "Namespace", name = "all", filter = lambda o: {"name": o.metadata.name})])
+`})
+	for name, base := range map[string]*sim.World{"it runs": running(t, web(nil)), "nothing runs": running(t, map[string]string{"other/module.star": "module()\n"})} {
+		_, text := planned(t, base, files, nil)
+		const want = "~ v1 Namespace starling-system  # updated by hook web/hooks/b.star:f\n    + metadata.labels.team: \"a\"\n"
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %q is not in\n%s", name, want, text)
+		}
 	}
 }
 
@@ -334,7 +364,7 @@ hook(f, on = [startup()])
 func TestFieldsThatWereDroppedBefore(t *testing.T) {
 	pods := podSet + "  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}\n"
 	w := running(t, web(map[string]string{"web/templates/pods.yaml": pods}), thing("Node", "", "a", nil))
-	const dropped = "web/templates/pods.yaml:5: DaemonSet pods has no field spec.updtaeStrategy: the API server drops it"
+	const dropped = "web/templates/pods.yaml:5: DaemonSet pods has no field spec.updtaeStrategy: the API server drops it (did you mean updateStrategy?)"
 	has := func(want ...string) {
 		t.Helper()
 		m := w.Status().Modules[0]

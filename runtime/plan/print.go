@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -138,6 +139,9 @@ func (p *printer) module(m Module) {
 		p.line(0, '!', "module %s fails: %s", m.Name, m.Error)
 	}
 	if !ok {
+		if m.waits() {
+			p.line(0, '!', "module %s is %s: %s", m.Name, m.State, m.Reason)
+		}
 		return
 	}
 	why := ""
@@ -152,6 +156,12 @@ func (p *printer) module(m Module) {
 	for _, f := range m.Values {
 		p.field(1, f, "values.")
 	}
+}
+
+// waits says that the module is on, and that nothing is done about it until something else comes.
+func (m Module) waits() bool {
+	waits := m.State == status.ModuleBlocked || m.State == status.ModuleWaiting || m.State == status.ModuleStarting
+	return waits && m.Error == "" && m.Reason != ""
 }
 
 func (p *printer) object(o Object) {

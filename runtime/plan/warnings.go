@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 )
@@ -50,18 +49,11 @@ func (b *Begun) addWarnings(p *Plan, st status.Status, m *masker) {
 	}
 }
 
-// dropped are the fields that an install or upgrade of the plan loses, and whose templates are in the tree: there
-// they can be put right.
-func (b *Begun) dropped(p *Plan, s status.Module) (out []string) {
-	m := b.w.Generation().Modules[s.Name]
+// dropped are the fields that an install or upgrade of the plan loses, and that can be put right in the tree.
+func (b *Begun) dropped(p *Plan, s status.Module) []string {
 	at := slices.IndexFunc(p.Modules, func(one Module) bool { return one.Name == s.Name })
-	if m == nil || m.Tree == nil || m.Tree.Chart == nil || at < 0 || p.Modules[at].Action != Install && p.Modules[at].Action != Upgrade {
+	if at < 0 || p.Modules[at].Action != Install && p.Modules[at].Action != Upgrade {
 		return nil
 	}
-	for _, text := range s.Unknown {
-		if release.OfTheTree(m.Tree.Chart, text) {
-			out = append(out, text)
-		}
-	}
-	return out
+	return b.w.Dropped(s.Name)
 }

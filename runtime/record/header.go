@@ -1,6 +1,8 @@
 package record
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -70,13 +72,14 @@ func ID(process string, run uint64) string {
 	return process + "-" + strconv.FormatUint(run, 10)
 }
 
-// Process makes up what the ids of a process begin with.
-func Process(started time.Time) string {
+// Process makes up what the ids of a process begin with: by the host, too, as the replicas of an instance may begin
+// at the same moment.
+func Process(started time.Time, host string) string {
 	const letters = "abcdefghjkmnpqrstvwxyz23456789" // none that look alike
-	n, out := uint64(started.UnixNano()/int64(time.Second)), [4]byte{}
-	for i := len(out) - 1; i >= 0; i-- {
-		out[i] = letters[n%uint64(len(letters))]
-		n /= uint64(len(letters))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", started.UnixNano(), host))
+	var out [4]byte
+	for i := range out {
+		out[i] = letters[int(sum[i])%len(letters)]
 	}
 	return string(out[:])
 }
@@ -91,8 +94,8 @@ func checkID(id string) bool {
 	return err == nil
 }
 
-// causeOf says what triggered a run, in a few words.
-func causeOf(events []builtins.Event) string {
+// Cause says what triggered a run, in a few words.
+func Cause(events []builtins.Event) string {
 	type sort struct{ binding, what string }
 	var order []sort
 	count := map[sort]int{}

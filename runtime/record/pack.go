@@ -77,7 +77,7 @@ func (p *packer) body(tx *tx, t *Trace) (Header, *body, error) {
 	r := &t.request
 	h := Header{
 		Format: Format, ID: ID(p.process, t.Run), Version: p.version,
-		Module: r.Module.Name, Hook: r.Hook.ID, Key: r.Key, Cause: causeOf(r.Events),
+		Module: r.Module.Name, Hook: r.Hook.ID, Key: r.Key, Cause: Cause(r.Events),
 		Generation: t.Generation, Attempt: r.Attempt, Started: r.Now.UTC().Round(0), Took: status.Duration(t.Took),
 		Steps: t.result.Usage.Steps, Result: ResultOK, SealedWith: p.store.key.ID(),
 	}

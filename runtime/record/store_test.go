@@ -370,9 +370,9 @@ func TestParseKey(t *testing.T) {
 
 func TestIDs(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
-	a, b := Process(now), Process(now.Add(time.Second))
-	if a == b || len(a) != 4 || !checkID(ID(a, 1)) || !checkID(ID(a, Asked|1)) || ID(a, Asked|1) != a+"-a1" {
-		t.Errorf("%q, %q", a, b)
+	a, b, c := Process(now, "a"), Process(now.Add(time.Second), "a"), Process(now, "b")
+	if a == b || a == c || len(a) != 4 || !checkID(ID(a, 1)) || !checkID(ID(a, Asked|1)) || ID(a, Asked|1) != a+"-a1" {
+		t.Errorf("%q, %q, %q", a, b, c)
 	}
 	for _, bad := range []string{"", "a", "-1", "a-", "a-x", "../a-1", "a/b-1", "A-1", strings.Repeat("a", 50) + "-1", "a--1", "a-+1"} {
 		if checkID(bad) {

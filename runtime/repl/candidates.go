@@ -45,7 +45,7 @@ func (s *Session) completeHelp(args []string, _ string) []Candidate {
 	}
 	for _, spec := range builtins.Table() {
 		if name, _, _ := strings.Cut(spec.Name, "."); !forTests(name) {
-			out = append(out, Candidate{spec.Name, firstSentence(spec.Doc)})
+			out = append(out, Candidate{spec.Name, builtins.FirstSentence(spec.Doc)})
 		}
 	}
 	return out

@@ -91,7 +91,7 @@ func (s *Session) cmdHelp(_ context.Context, args []string) error {
 			rows = append(rows, [2]string{strings.TrimSpace(":" + c.name + " " + c.args), c.doc})
 		}
 		s.out.result("All else is Starlark, run as a hook: k8s.list(\"v1\", \"Pod\"), values.set(\"a.b\", 1), _ is the last result.\n\n" +
-			table(rows) + "\n\n" + s.families())
+			message.Rows(rows) + "\n\n" + s.families())
 		return nil
 	}
 	if name, colon := strings.CutPrefix(args[0], ":"); colon {
@@ -110,17 +110,4 @@ func (s *Session) cmdHelp(_ context.Context, args []string) error {
 		s.out.result(text)
 	}
 	return err
-}
-
-// table writes rows of two columns.
-func table(rows [][2]string) string {
-	longest := 0
-	for _, r := range rows {
-		longest = max(longest, len(r[0]))
-	}
-	lines := make([]string, len(rows))
-	for i, r := range rows {
-		lines[i] = fmt.Sprintf("  %-*s  %s", longest, r[0], r[1])
-	}
-	return strings.Join(lines, "\n")
 }

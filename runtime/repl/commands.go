@@ -185,7 +185,7 @@ func (s *Session) cmdRun(ctx context.Context, args []string) error {
 		key = args[1]
 	}
 	n := len(s.world.Runs)
-	s.called = id
+	s.called, s.calledKey, s.caught = id, key, false
 	err = s.world.Call(ctx, id, key)
 	s.called = ""
 	s.tell()

@@ -167,3 +167,42 @@ func TestLoadTakesOverWhatAFileExports(t *testing.T) {
 		t.Errorf("the library: %s", out)
 	}
 }
+
+// Once :run has run a hook, lines find its ctx.
+func TestCtxIsThatOfTheLastRun(t *testing.T) {
+	f := newFixture(t, Options{})
+	if got := f.eval("ctx.module.name"); got != "\"global\"\n" {
+		t.Errorf("in the first line ctx is %s", got)
+	}
+	f.write("web/hooks/each.star", `
+def one(ctx):
+    ctx.state.set("seen", ctx.state.get("seen", 0) + 1)
+
+hook(one, on = [k8s.watch("v1", "Namespace", name = "spaces", object_names = ["a", "b"])], for_each = "spaces")
+`)
+	f.eval(":reload")
+	f.eval(`values.set("global.x", 1)`)
+	if err := f.world.Configure(map[string]string{"webEnabled": "true"}); err != nil {
+		t.Fatal(err)
+	}
+	f.eval(":apply -\napiVersion: v1\nkind: Node\nmetadata: {name: n1}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n.")
+	if got := f.eval("ctx.module.name"); got != "\"global\"\n" {
+		t.Errorf("before any :run ctx is that of the line, got %s", got)
+	}
+	f.eval(":run web/hooks/nodes.star:discover")
+	for in, want := range map[string]string{
+		`[e.binding for e in ctx.events]`:         `["nodes", "schedule"]`,
+		`ctx.snapshots["nodes"][0].metadata.name`: `"n1"`,
+		`(ctx.module.name, ctx.key, ctx.attempt)`: `("web", None, 1)`,
+		`ctx.state.set("a", 1)`:                   `error: repl:`,
+		`help(ctx)`:                               `ctx.snapshots  dict of lists`,
+	} {
+		if got := f.eval(in); !strings.Contains(got, want) {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+	f.eval(":run web/hooks/each.star:one a")
+	if got := f.eval(`(ctx.key, ctx.object.metadata.name, ctx.state.get("seen"), ctx.state.get("b", "none"))`); got != `("a", "a", 2, "none")`+"\n" {
+		t.Errorf("ctx of an object: got %s", got)
+	}
+}

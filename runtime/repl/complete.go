@@ -120,7 +120,7 @@ func (c *Completer) describe(name string) string {
 		return doc
 	case nil, *starlark.Builtin:
 		if spec := c.spec(name); spec != nil {
-			return firstSentence(spec.Doc)
+			return builtins.FirstSentence(spec.Doc)
 		}
 		return ""
 	}
@@ -157,7 +157,7 @@ func (c *Completer) members(path string) []Candidate {
 			if !ok {
 				continue
 			}
-			doc := firstSentence(spec.Doc)
+			doc := builtins.FirstSentence(spec.Doc)
 			if first, _, deeper := strings.Cut(member, "."); deeper {
 				member, doc = first, ""
 			}
@@ -210,7 +210,7 @@ func (c *Completer) params(at place) []Candidate {
 			if strings.HasPrefix(p.Name, "*") || !p.Keyword && i < at.positional || at.given[p.Name] {
 				continue
 			}
-			out = append(out, Candidate{p.Name + "=", firstSentence(p.Doc)})
+			out = append(out, Candidate{p.Name + "=", builtins.FirstSentence(p.Doc)})
 		}
 		return out
 	}
@@ -237,7 +237,10 @@ func (c *Completer) inText(at place) []Candidate {
 	case at.callee == "help":
 		var out []Candidate
 		for _, spec := range c.Table {
-			out = append(out, Candidate{spec.Name, firstSentence(spec.Doc)})
+			out = append(out, Candidate{spec.Name, builtins.FirstSentence(spec.Doc)})
+		}
+		for _, f := range builtins.CtxMembers("", "ctx") {
+			out = append(out, Candidate{f.Path, builtins.FirstSentence(f.Doc)})
 		}
 		return out
 	case space == "values" && member != "patch" && c.Values != nil:

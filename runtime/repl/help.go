@@ -106,6 +106,9 @@ func (s *Session) helpValue(v starlark.Value) (string, error) {
 		}
 		return fmt.Sprintf("%s is a method of a %s.", v.Name(), v.Receiver().Type()), nil
 	}
+	if v.Type() == "ctx" {
+		return s.helpName("ctx")
+	}
 	if v.Type() == "module" {
 		name := strings.TrimSuffix(strings.TrimPrefix(v.String(), "<module "), ">")
 		return s.helpName(name)
@@ -176,55 +179,18 @@ func functionParams(f *starlark.Function) []string {
 // maxQuoted bounds text that help repeats.
 const maxQuoted = 40
 
-// helpName tells about a builtin, a family of them, or a name of the session.
+// helpName tells about a builtin, a family of them, ctx, or a name of the session.
 func (s *Session) helpName(name string) (string, error) {
-	var members [][2]string
-	var names []string
-	for _, spec := range builtins.Table() {
-		if spec.Name == name {
-			return helpSpec(&spec), nil
-		}
-		if member, ok := strings.CutPrefix(spec.Name, name+"."); ok {
-			members = append(members, [2]string{member, firstSentence(spec.Doc)})
-		}
-		names = append(names, spec.Name)
-	}
-	if len(members) > 0 {
-		return name + " has\n\n" + table(members), nil
+	if text, found := builtins.Help(name); found {
+		return text, nil
 	}
 	switch v, own := s.scope.Lookup(name); {
 	case name == "help":
-		return "help(x)\n\nTells about a builtin, a function or a value; help() lists the builtins.", nil
+		return "help(x)\n\nTells about a builtin, a function or a value; help() lists the builtins, help(\"ctx\") the fields of ctx.", nil
 	case own:
 		return s.helpValue(v)
 	case v != nil:
 		return name + " is of the language: https://github.com/google/starlark-go/blob/master/doc/spec.md", nil
 	}
-	return "", fmt.Errorf("there is nothing of the name %q%s", message.Cut(name, maxQuoted), didYouMean(name, "", names))
-}
-
-// helpSpec is the whole declaration of a builtin.
-func helpSpec(spec *builtins.Spec) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n%s", spec.Signature(), spec.Doc)
-	if spec.Returns != "" {
-		fmt.Fprintf(&b, "\nReturns %s.", spec.Returns)
-	}
-	fmt.Fprintf(&b, "\nPhases: %s. Effect: %s.", spec.Phases, spec.Effect)
-	if len(spec.Params) > 0 {
-		var rows [][2]string
-		for _, p := range spec.Params {
-			rows = append(rows, [2]string{p.Name, fmt.Sprintf("%s: %s", p.Type, p.Doc)})
-		}
-		b.WriteString("\n\n" + table(rows))
-	}
-	return b.String()
-}
-
-// firstSentence is what a list shows of a doc.
-func firstSentence(doc string) string {
-	if i := strings.Index(doc, ". "); i >= 0 {
-		return doc[:i+1]
-	}
-	return doc
+	return "", fmt.Errorf("there is nothing of the name %q%s", message.Cut(name, maxQuoted), didYouMean(name, "", builtins.HelpNames()))
 }

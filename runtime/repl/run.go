@@ -37,7 +37,9 @@ func (s *Session) runPiece(t *starlark.Thread, _ *starlark.Builtin, args starlar
 	s.piece = nil
 	s.inside = true
 	defer func() { s.inside = false }()
-	s.offer("ctx", args[0])
+	if s.past == nil {
+		s.offer("ctx", args[0])
+	}
 	results, err := s.scope.Run(t, piece)
 	for _, v := range results {
 		if v != starlark.None {
@@ -52,6 +54,14 @@ func (s *Session) runPiece(t *starlark.Thread, _ *starlark.Builtin, args starlar
 func (s *Session) hide(text string) string {
 	m := plan.Secrets(s.world)
 	return m.Text(text)
+}
+
+// ran takes the ctx of the run that :run has called for; lines find it as ctx from then on.
+func (s *Session) ran(hook, key string, ctx starlark.Value) {
+	if hook == s.called && key == s.calledKey && !s.caught {
+		s.caught, s.past = true, ctx
+		s.offer("ctx", ctx)
+	}
 }
 
 // offer gives a name to a value, unless the session uses it for something else.

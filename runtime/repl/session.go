@@ -65,6 +65,9 @@ type Session struct {
 	inside    bool             // it runs
 	refused   bool             // what it asked for has come to nothing
 	called    string           // the hook of :run, while that runs
+	calledKey string           // the object that it runs for
+	caught    bool             // its ctx is known
+	past      starlark.Value   // the ctx of the last :run; nil: there was none
 	reported  int              // of the world's runs
 	revisions map[string]int   // of releases, as they were reported
 }
@@ -90,7 +93,9 @@ func New(ctx context.Context, o Options) (*Session, Output, error) {
 	s.world.Use(s.gen)
 	s.scope = s.gen.Host.NewScope(script.ScopeOptions{File: o.Name, Dir: s.dir()})
 	s.defineHelp()
+	s.offer("ctx", starlark.None) // a line that names it gets that of its run
 	s.world.Listen(s.log)
+	s.world.Watch(s.ran)
 	if s.begun, err = plan.Begin(ctx, s.world); err != nil {
 		return nil, Output{}, err
 	}

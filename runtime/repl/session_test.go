@@ -2,6 +2,7 @@ package repl
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,9 @@ import (
 	"github.com/starling-operator/starling/runtime/sim/store"
 	"github.com/starling-operator/starling/stdlib"
 )
+
+// noEnv has no variable.
+func noEnv(name string) (string, error) { return "", errors.New(name + " is not set") }
 
 type noLog struct{}
 
@@ -49,6 +53,7 @@ def twice(x):
 _hidden = 1
 `,
 		"other/hooks/x.star": "def fails(ctx):\n    fail(\"not now\")\n\nhook(fails, on = [schedule(\"0 0 1 1 *\")])\n",
+		"global/module.star": "module(http = [\"api.example.com\"])\n",
 		"values.yaml":        "otherEnabled: true\n",
 	}
 }
@@ -78,7 +83,7 @@ func newFixture(t *testing.T, o Options) *fixture {
 	if o.Generation, err = o.Load(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if o.World, err = sim.New(sim.Options{Generation: o.Generation, Builtins: store.NewBuiltins()}); err != nil {
+	if o.World, err = sim.New(sim.Options{Generation: o.Generation, Builtins: store.NewBuiltins(), HTTP: answers{}, Answerer: answers{}, Env: noEnv}); err != nil {
 		t.Fatal(err)
 	}
 	if o.Module == "web" {

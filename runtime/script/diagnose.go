@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -80,7 +81,36 @@ func (h *Host) diagnoseIn(source lines, err, cause error, at Frame) *Error {
 	out.Msg = message.Cut(message.Line(out.Msg), maxMessage)
 	out.Source = source(out.File, out.Line)
 	reword(out)
+	h.nearKey(out)
 	return out
+}
+
+var (
+	absentKey  = regexp.MustCompile(`^key "([^"\\]*)" not in dict$`)
+	writtenKey = regexp.MustCompile(`[{,\s]"([^"\\]+)"\s*:`)
+)
+
+// nearKey suggests, for a key that a dict does not have, one that its file writes out: the filter that makes a row
+// mostly stands beside the hook that reads it.
+func (h *Host) nearKey(e *Error) {
+	m := absentKey.FindStringSubmatch(e.Msg)
+	if m == nil {
+		return
+	}
+	data, err := h.read(e.File)
+	if err != nil {
+		return
+	}
+	var keys []string
+	for _, k := range writtenKey.FindAllSubmatch(data, -1) {
+		keys = append(keys, string(k[1]))
+	}
+	if slices.Contains(keys, m[1]) { // some dict has it
+		return
+	}
+	if near := message.Nearest(m[1], keys); near != "" {
+		e.Hint = fmt.Sprintf("did you mean %q?", near)
+	}
 }
 
 // maxMessage is how long a message may be: the language's own name the key that is not
@@ -110,7 +140,9 @@ func (h *Host) at(source lines, pos syntax.Position, msg string) *Error {
 			theirs = m[1]
 		}
 		e.Msg = "undefined: " + name
-		e.Hint = h.hintFor(name, theirs)
+		if e.Hint = h.hintFor(name, theirs); e.Hint == "" && comprehended(source, e, name) {
+			e.Hint = fmt.Sprintf("%s is known in its brackets alone, […for %s in…]: loop in a for statement, or take xs[-1]", name, name)
+		}
 	}
 	if e.Col == 1 && e.Line > 1 && strings.HasPrefix(e.Msg, "got newline, want ") {
 		e.Line-- // the parser is behind the line that lacks something
@@ -119,6 +151,17 @@ func (h *Host) at(source lines, pos syntax.Position, msg string) *Error {
 	e.Source = source(e.File, e.Line)
 	reword(e)
 	return e
+}
+
+// comprehended says whether a line above uses a name in a comprehension, where Python keeps it to its end, too.
+func comprehended(source lines, e *Error, name string) bool {
+	in := regexp.MustCompile(`[\[{(].*\bfor\b[^\]}]*\b` + regexp.QuoteMeta(name) + `\b[^\]}]*\bin\b`)
+	for line := e.Line - 1; line > max(0, e.Line-50); line-- {
+		if in.MatchString(source(e.File, line)) {
+			return true
+		}
+	}
+	return false
 }
 
 var suggested = regexp.MustCompile(` \(did you mean ([^ ]+)\?\)$`)

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -46,11 +47,14 @@ func resolveLabel(label, from string) (string, error) {
 		}
 		p = path.Join(path.Dir(base), label)
 	case strings.HasPrefix(label, "@"):
+		if rest, ok := strings.CutPrefix(label, "@std/"); ok {
+			return bad("the only library is @std", fmt.Sprintf("did you mean %q?", stdPrefix+rest))
+		}
 		return bad("the only library is @std", forms)
 	case strings.HasPrefix(label, "/"):
 		return bad("paths begin at the module tree's root", fmt.Sprintf("did you mean %q?", "/"+label))
 	case strings.HasSuffix(label, ".star"):
-		return bad("the path has no beginning", fmt.Sprintf(`did you mean "./%s" or "//%s"?`, label, label))
+		return "", &labelError{fmt.Sprintf("cannot load %q: %s", label, noBeginning), fmt.Sprintf(`did you mean "./%s" or "//%s"?`, label, label)}
 	default:
 		return bad("this is no path of a file", forms)
 	}
@@ -66,6 +70,29 @@ func resolveLabel(label, from string) (string, error) {
 		return bad("this is no path of a file", forms)
 	}
 	return std + p, nil
+}
+
+const noBeginning = "the path has no beginning"
+
+// begun names the one file that a label without a beginning may mean, where there is one: beside the file from, in the
+// tree, or in the standard library.
+func (h *Host) begun(err error, label, from string) error {
+	var bad *labelError
+	if !errors.As(err, &bad) || !strings.HasSuffix(bad.msg, noBeginning) {
+		return err
+	}
+	for _, prefix := range []string{"./", "//", stdPrefix} {
+		p, wrong := resolveLabel(prefix+label, from)
+		if wrong != nil {
+			continue
+		}
+		if fsys, name, _ := h.fileSystem(p); fsys != nil {
+			if _, absent := fs.Stat(fsys, name); absent == nil {
+				return &labelError{bad.msg, fmt.Sprintf("did you mean %q?", prefix+label)}
+			}
+		}
+	}
+	return err
 }
 
 // missing describes a file that is not there, with the file that was meant when

@@ -178,7 +178,7 @@ func (h *Host) exec(r *run, label string, l *load) (starlark.StringDict, error) 
 	loader := func(_ *starlark.Thread, label string) (starlark.StringDict, error) {
 		path, err := resolveLabel(label, l.path)
 		if err != nil {
-			return nil, err
+			return nil, h.begun(err, label, l.path)
 		}
 		l.loads = append(l.loads, path)
 		return h.load(r, label, path, l)

@@ -105,6 +105,8 @@ func rewordMember(e *Error) bool {
 	case hint != "":
 	case of == "dict" && message.Nearest(name, (*starlark.Dict)(nil).AttrNames()) == "":
 		hint = `["` + name + `"] reads a key, .get("` + name + `") one that may be absent`
+	case of == "NoneType" && (name == "set" || name == "merge" || name == "remove" || name == "append"):
+		hint = "the call before ." + name + " returns None: write each call on a line, values.set(…)"
 	case of == "NoneType":
 		hint = `the value before .` + name + ` is None; o.get("a.b") of an object goes past what is absent, d.get("a", {}) of a dict has a default`
 	default:

@@ -18,6 +18,10 @@ func MemberHint(of, name string) string {
 		return timeHint(name)
 	case "builtin_function_or_method":
 		return typeHint(name)
+	case "snapshots", "synced":
+		return `write ["` + name + `"]: it is a dict by the names of the watches`
+	case "expect":
+		return expectHint(name)
 	}
 	return namespaceHint(of + "." + name)
 }
@@ -186,8 +190,29 @@ func fieldsHint(of, name string) string {
 		return "dict(o) makes a copy you may change"
 	case "to_dict", "toDict", "asdict":
 		return "use dict(o)"
+	case "filterResult", "filter_result":
+		return "a row of a snapshot is the result of the filter itself: leave ." + name + " out"
+	case "object":
+		return "a row of a snapshot is the object itself, or what its filter has made of it: leave .object out"
 	}
 	return ""
+}
+
+// expectHint is about what a test expects.
+func expectHint(name string) string {
+	switch name {
+	case "toBe", "toEqual", "toStrictEqual", "equal", "eq", "is_equal_to", "isEqualTo", "is_", "be":
+		return "use .equals(y)"
+	case "toBeTruthy", "isTrue", "true", "to_be_true":
+		return "use .is_true()"
+	case "toBeNull", "isNone", "none", "toBeUndefined":
+		return "use .is_none()"
+	case "toContain", "has", "includes", "contain":
+		return "use .contains(y)"
+	case "toMatch", "match":
+		return "use .matches(pattern)"
+	}
+	return "it has .equals(y), .contains(y), .matches(pattern), .is_none(), .is_true()"
 }
 
 func timeHint(name string) string {

@@ -89,6 +89,12 @@ func namespaceHint(name string) string {
 		return `use k8s.patch(ref, merge = {"metadata": {"labels": {…}}})`
 	case "k8s.wait":
 		return `use requeue("30s"), or a k8s.watch of the object`
+	case "metrics.inc", "metrics.increment", "metrics.counter", "metrics.count":
+		return "use metrics.add(name, 1)"
+	case "metrics.gauge":
+		return "use metrics.set(name, value)"
+	case "metrics.histogram", "metrics.summary":
+		return "use metrics.observe(name, value)"
 	case "values.update":
 		return `use values.set("path", value)`
 	case "values.items", "values.keys":

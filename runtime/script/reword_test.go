@@ -17,7 +17,7 @@ func TestObjectsAreNotChanged(t *testing.T) {
 		o.Predeclared["o"] = object.New(map[string]any{"kind": "Node"})
 	})
 	_, _, err := f.call(t, t.Context(), Limits{})
-	if err == nil || !strings.Contains(err.Error(), "a.star:2:") || !strings.HasSuffix(err.Error(), "(dict(o) makes a copy you may change)") {
+	if err == nil || !strings.Contains(err.Error(), "a.star:2:") || !strings.HasSuffix(err.Error(), "(dict(o) makes a copy you may change; in the cluster, k8s.patch(o, merge = {\"spec\": {…}}) changes it)") {
 		t.Error(err)
 	}
 }

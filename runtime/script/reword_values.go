@@ -9,7 +9,10 @@ func valueRewordings() []rewording {
 		// Shared values, and those that never change.
 		{re(`cannot .* frozen (hash table|list)$`), nil, "this value is shared and cannot be changed", "copy(x) makes a copy you may change"},
 		{re(`cannot .* (hash table|list) during iteration$`), nil, "this value cannot be changed while a loop goes over it", "loop over list(x) instead"},
-		{re(`^object value does not support item assignment$`), nil, "", "dict(o) makes a copy you may change"},
+		{re(`^object value does not support item assignment$`), nil, "", `dict(o) makes a copy you may change; in the cluster, k8s.patch(o, merge = {"spec": {…}}) changes it`},
+		{re(`^module value does not support item assignment$`), re(`\b(values|config)\[("[^"]*")\]`), "", "write $1.set($2, x)"},
+		{re(`^unhandled index operation module\[`), re(`\b(values|config)\[("[^"]*")\]`), "", "write $1.get($2)"},
+		{re(`^snapshots value does not support item assignment$`), nil, "", "snapshots do not change: make a new list"},
 		{re(`^can't assign to \.(\w+) field of object$`), nil, "", `c = dict(o) makes a copy you may change: c["$1"] = x`},
 		{re(`^can't assign to \.(\w+) field of dict$`), nil, "", `write d["$1"] = x`},
 		{re(`^can't assign to \.(\w+) field of struct$`), nil, "", "a struct does not change: make a new one, struct($1 = x), or a dict"},
@@ -18,7 +21,7 @@ func valueRewordings() []rewording {
 		{re(`^string value does not support item assignment$`), nil, "", `a text does not change, make a new one: "x" + s[1:]`},
 		{re(`^tuple value does not support item assignment$`), nil, "", "a tuple does not change: list(t) makes a list of it"},
 		{re(`^struct value does not support item assignment$`), nil, "", "a struct does not change: make a new one, or a dict"},
-		{re(`^local variable (\w+) referenced before assignment$`), nil, "", "give $1 a value first, on each way that leads here; a function does not change names of its file: return the value"},
+		{re(`^local variable (\w+) referenced before assignment$`), nil, "", "give $1 a value first, on each way that leads here; a function does not change names of its file: return the value, or keep it: n = ctx.state.get(\"$1\", 0), and ctx.state.set(\"$1\", n + 1)"},
 		{re(`^global variable (\w+) referenced before assignment$`), nil, "", "move the line that makes $1 above this one"},
 
 		// ctx.
@@ -32,6 +35,7 @@ func valueRewordings() []rewording {
 		{re(`^struct has no \.(\w+) attribute$`), nil, "", `getattr(s, "$1", None) reads what may be absent`},
 
 		// None.
+		{re(`^unknown binary op: \w+ (in|not in) NoneType$`), nil, "", "it is None: write x $1 (xs or [])"},
 		{re(`^unknown binary op: (NoneType .*|.* NoneType)$`), nil, "", `one side is None: write (x or 0), or give a default: .get("a", 0)`},
 		{re(`NoneType [<>]=? |[<>]=? NoneType`), nil, "", `one side is None: write (x or 0), or give a default: .get("a", 0)`},
 		{re(`NoneType value is not iterable$`), nil, "", `it is None: write for x in xs or []:, or give a default: .get("a", [])`},
@@ -44,8 +48,12 @@ func valueRewordings() []rewording {
 
 		// Times.
 		{re(`^unknown binary op: time\.(time|duration) [-+] (int|float)$|^unknown binary op: (int|float) [-+] time\.(time|duration)$`), nil, "", `write t - time.parse_duration("5m"), t - 5 * time.minute`},
-		{re(`^unknown binary op: (time\.time - string|string - time\.time)$|^(time\.time [<>]=? string|string [<>]=? time\.time) not`), nil, "", "time.parse_time(s) makes a time of text"},
+		{re(`^unknown binary op: time\.time [-+] string$`), nil, "", `time.parse_duration("24h") makes a duration of text, time.parse_time(s) a time`},
+		{re(`^unknown binary op: (time\.duration \* float|float \* time\.duration)$`), nil, "", "write int(1.5 * 3600) * time.second: a duration takes whole numbers"},
+		{re(`^unknown binary op: (string - time\.time)$|^(time\.time [<>]=? string|string [<>]=? time\.time) not`), nil, "", "time.parse_time(s) makes a time of text"},
 		{re(`^unknown binary op: time\.duration `), nil, "", "write d.seconds for a number"},
+		{re(`^time\.parse_duration: .*unknown unit "[dw]`), nil, "", `write "24h" for a day`},
+		{re(`^time\.parse_time: .* as "2006-01-02T15:04:05Z07:00": cannot parse`), nil, "", `format = "2006-01-02 15:04" says how it is written`},
 		{re(`^unrecognized time\.duration attribute "total_seconds"$`), nil, "", "use .seconds"},
 		{re(`^unrecognized time\.duration attribute "days"$`), nil, "", "write .hours / 24"},
 		{re(`^unrecognized time\.duration attribute`), nil, "", "it has .hours, .minutes, .seconds and .milliseconds"},
@@ -109,8 +117,10 @@ func valueRewordings() []rewording {
 		{re(`^unhashable type: (dict|object)$|: unhashable type: (dict|object)$`), nil, "", "a key does not change: use a name, o.metadata.name, or json.encode(x)"},
 		{re(`unhashable`), nil, "", "a key does not change: tuple(xs), or a text"},
 		{re(`^unhandled index operation struct\[`), nil, "", `write s.a, or getattr(s, "a")`},
+		{re(`^unhandled index operation builtin_function_or_method\[`), re(`\b(\w+)\[("[^"]*")\]`), "", "call it: $1($2)"},
 		{re(`^unhandled index operation (function|builtin_function_or_method)\[`), nil, "", "call it: f()"},
 		{re(`^unhandled index operation (int|float|bool)\[`), nil, "", "it is a number, str(x)[0] is a digit of it"},
+		{re(`^list index: got string, want int$`), re(`\bconditions\[`), "", `conditions are a list: condition(o, "Ready") finds one, of load("@std//k8s.star", "condition")`},
 		{re(`^(list|tuple) index: got string, want int$`), nil, "", `it is a list: xs[0]["a"], or [x["a"] for x in xs]`},
 		{re(`^string index: got string, want int$`), nil, "", "it is text: json.decode(s) or yaml.decode(s) reads it"},
 		{re(`index -?\d+ out of range`), nil, "", "write xs[0] if xs else None; len(xs) says how many there are"},

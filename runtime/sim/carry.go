@@ -119,6 +119,13 @@ func (w *World) run(ctx context.Context, a engine.RunHook) engine.Input {
 		return done
 	}
 	w.Runs[i].RunDone = done
+	if w.ran != nil && result.Ctx != nil {
+		state := a.State
+		if done.Effects.State != nil && done.Err == nil {
+			state = done.Effects.State
+		}
+		w.ran(a.Hook.ID, a.Key, builtins.PastCtx(result.Ctx(), state))
+	}
 	return done
 }
 

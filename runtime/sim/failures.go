@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
@@ -27,6 +28,21 @@ func (w *World) Failures() []Failure {
 			out = append(out, Failure{Failure: f})
 		case !run.Asked:
 			out = append(out, Failure{f, run.Failure()})
+		}
+	}
+	return out
+}
+
+// Dropped are the fields of a module's objects that the API server has dropped, and whose templates are in the tree:
+// there they can be put right.
+func (w *World) Dropped(module string) (out []string) {
+	m := w.o.Generation.Modules[module]
+	if w.engine == nil || m == nil || m.Tree == nil || m.Tree.Chart == nil {
+		return nil
+	}
+	for _, text := range w.engine.Unknown(module) {
+		if release.OfTheTree(m.Tree.Chart, text) {
+			out = append(out, text)
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.starlark.net/starlark"
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/starling-operator/starling/builtins"
@@ -83,6 +84,9 @@ func (w *World) Listen(log Log) {
 	w.o.Log = log
 }
 
+// Watch has a function told of each run that has ended, with the ctx that it was given; nil: nobody is told.
+func (w *World) Watch(ran func(hook, key string, ctx starlark.Value)) { w.ran = ran }
+
 // World is one cluster with, at most, one process in it. It is not safe for concurrent
 // use.
 type World struct {
@@ -114,6 +118,7 @@ type World struct {
 	families      map[string]engine.RunHook // the last run of each controller about each parent
 	filled        map[string][]string       // keys of data that controllers make with Secrets, by the Secret's name
 	asking        bool                      // what is asked now is no run: nobody hears of it
+	ran           func(hook, key string, ctx starlark.Value)
 	// stale are the kinds that the next process lists from the past, with the version; past
 	// are those of this one.
 	stale, past map[string]string

@@ -81,7 +81,15 @@ func noHook(name string, all []string) error {
 // look notes which expected failures have come, and returns what fails unexpectedly.
 func (w *world) look() []sim.Failure {
 	var out []sim.Failure
-	for _, f := range w.w.Failures() {
+	found := w.w.Failures()
+	for _, name := range w.o.Generation.Names {
+		for _, text := range w.w.Dropped(name) {
+			f := sim.Failure{}
+			f.Module, f.Reason = name, text
+			found = append(found, f)
+		}
+	}
+	for _, f := range found {
 		if !w.expects(f) {
 			out = append(out, f)
 		}

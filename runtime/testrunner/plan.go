@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/plan"
+	"github.com/starling-operator/starling/runtime/record"
 )
 
 // Plan plans in a world that lies over the test's.
@@ -41,4 +42,9 @@ func (w *world) Plan(ctx context.Context, all bool) (builtins.TestPlan, error) {
 		return out, fmt.Errorf("the plan: %w", err)
 	}
 	return out, kjson.UnmarshalCaseSensitivePreserveInts(data, &out.Data)
+}
+
+// Replay runs a hook of the tree, beside the cluster.
+func (w *world) Replay(ctx context.Context, run map[string]any) ([]string, error) {
+	return record.Rerun(ctx, run, w.o.Generation, w.o.Generation.Host.Governor())
 }

@@ -24,6 +24,9 @@ func Differences(err error) string {
 			}
 		}
 		lines = slices.Clone(lines)
+		if explored.Seed != 0 && explored.Err == nil {
+			lines = append(lines, `fields that differ rightly, by a time or by chance, are named in the test: t.varies("Secret", "data")`)
+		}
 		if explored.Seed != 0 {
 			lines = append(lines, "what the seed has done last:")
 			lines = append(lines, explored.Trace[max(0, len(explored.Trace)-10):]...)

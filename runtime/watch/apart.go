@@ -250,6 +250,7 @@ func (s *stream) catchUpApart(ctx context.Context, v *view) error {
 	s.mu.Lock()
 	v.queue.giveUp(v.queue.list)
 	v.queue.list, l.renewal = l, s.renewals
+	position := s.position
 	_ = s.recount(v)
 	s.mu.Unlock()
 	var items []*listed
@@ -261,6 +262,9 @@ func (s *stream) catchUpApart(ctx context.Context, v *view) error {
 		return nil
 	})
 	s.mu.Lock()
+	if err == nil && isPast(version, position) {
+		err = errPast
+	}
 	if err != nil {
 		v.queue.giveUp(l)
 		s.mu.Unlock()

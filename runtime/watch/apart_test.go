@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,19 +16,27 @@ import (
 // module that takes its time. Once it is open, it lets all through.
 type gate struct {
 	called, pass chan string
-	open         chan struct{}
+	opened       chan struct{}
+	open         func()
 }
 
-func newGate() *gate {
-	return &gate{called: make(chan string), pass: make(chan string), open: make(chan struct{})}
+// newGate returns a gate that opens when the test ends: the manager waits for its filters.
+func newGate(f *fixture) *gate {
+	g := &gate{called: make(chan string), pass: make(chan string), opened: make(chan struct{})}
+	g.open = sync.OnceFunc(func() { close(g.opened) })
+	f.t.Cleanup(g.open)
+	return g
 }
 
 func (g *gate) filter(obj map[string]any) (starlark.Value, bool, error) {
 	key, _, _ := identity(obj)
 	select {
 	case g.called <- key.name:
-		<-g.pass
-	case <-g.open:
+		select {
+		case <-g.pass:
+		case <-g.opened:
+		}
+	case <-g.opened:
 	}
 	return dataFilter(obj)
 }
@@ -63,7 +72,7 @@ func TestASlowFilterHoldsUpNobodyElse(t *testing.T) {
 			}
 			f.api.Put(configMap("a", "x", "1"))
 			f.api.Put(configMap("a", "y", "1"))
-			g := newGate()
+			g := newGate(f)
 			f.manager.Start(g.spec("slow"))
 			fast := configMaps("fast")
 			fast.Apart, fast.Module = true, "fast"
@@ -95,7 +104,7 @@ func TestWhatWaitsForASlowFilter(t *testing.T) {
 	f := newFixture(t)
 	f.api.Put(configMap("a", "x", "1"))
 	f.api.Put(configMap("a", "y", "1"))
-	g := newGate()
+	g := newGate(f)
 	f.manager.Start(g.spec("w"))
 	g.let(f, "x", "y")
 	f.await("w synced served=true")
@@ -105,8 +114,11 @@ func TestWhatWaitsForASlowFilter(t *testing.T) {
 	for i := 2; i <= 40; i++ {
 		f.api.Put(configMap("a", "x", fmt.Sprint(i)))
 		f.await(fmt.Sprintf(`witness modified a/x "%d"`, i))
+		if i == 2 {
+			<-g.called // before there is a newer state
+		}
 	}
-	g.let(f, "x")
+	g.pass <- ""
 	f.await(`w modified a/x "2"`)
 	g.let(f, "x")
 	f.await(`w modified a/x "40"`)
@@ -129,8 +141,7 @@ func TestASnapshotWaitsForTheFilterOfWhatWasWritten(t *testing.T) {
 	f := newFixture(t)
 	f.api.Put(configMap("a", "x", "1"))
 	f.api.Put(configMap("a", "y", "1"))
-	g := newGate()
-	defer close(g.open) // a stream that is late has the filter called once more
+	g := newGate(f)
 	f.manager.Start(g.spec("w"))
 	g.let(f, "x", "y")
 	f.await("w synced served=true")
@@ -158,7 +169,7 @@ func TestWhatDoesNotFitIsReadAgain(t *testing.T) {
 		}
 	}
 	put("1")
-	g := newGate()
+	g := newGate(f)
 	spec := g.spec("w")
 	filter := spec.Filter
 	spec.Filter = func(obj map[string]any) (starlark.Value, bool, error) {
@@ -193,7 +204,7 @@ func TestAnObjectThatCannotBeReadAgainIsTold(t *testing.T) {
 	for _, name := range names {
 		f.api.Put(configMap("a", name, "1"))
 	}
-	g := newGate()
+	g := newGate(f)
 	spec := g.spec("w")
 	filter := spec.Filter
 	spec.Filter = func(obj map[string]any) (starlark.Value, bool, error) {
@@ -227,7 +238,7 @@ func TestAnObjectThatCannotBeReadAgainIsTold(t *testing.T) {
 	f.mustFail("w", "cannot list ConfigMap")
 	f.api.Deny("list configmaps", 0)
 	f.await("w failed <nil>")
-	close(g.open)
+	g.open()
 	f.told(`w modified a/b "3"`)
 	f.told(`w modified a/c "3"`)
 }
@@ -236,7 +247,7 @@ func TestAnObjectThatCannotBeReadAgainIsTold(t *testing.T) {
 func TestAWatchStopsWhileItsFilterIsBusy(t *testing.T) {
 	f := newFixture(t)
 	f.api.Put(configMap("a", "x", "1"))
-	g := newGate()
+	g := newGate(f)
 	f.manager.Start(g.spec("w"))
 	<-g.called
 	f.manager.Stop("w")

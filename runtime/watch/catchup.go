@@ -104,7 +104,7 @@ func (s *stream) catchUp(v *view) error {
 	}
 	s.mu.Lock()
 	_ = s.recount(v)
-	renewal := s.renewals
+	renewal, position := s.renewals, s.position
 	s.mu.Unlock()
 	var entries []entry
 	version, err := s.m.o.Client.Each(s.ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
@@ -116,6 +116,9 @@ func (s *stream) catchUp(v *view) error {
 		}
 		return nil
 	})
+	if err == nil && isPast(version, position) {
+		err = errPast
+	}
 	if err != nil {
 		return err
 	}

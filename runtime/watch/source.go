@@ -25,6 +25,9 @@ const (
 	backoffReset = 2 * time.Minute
 )
 
+// errPast says that a list shows what was before what is known.
+var errPast = errors.New("the API server has answered with a list of the past")
+
 // errEnded is the end of a watch that the API server, or the connection, has ended.
 var errEnded = errors.New("the watch has ended")
 
@@ -37,6 +40,7 @@ type source struct {
 	failures int       // in a row
 	failed   time.Time // when it did last
 	renewal  uint64    // of the stream, as the last list was asked for
+	doubted  bool      // the last list was of the past
 }
 
 // run lists and watches until the stream is cancelled.
@@ -70,7 +74,7 @@ func (s *source) round() {
 		s.version = "" // else a list need not be newer
 	}
 	w, err := s.streamList()
-	if err != nil && s.ctx.Err() == nil {
+	if err != nil && err != errPast && s.ctx.Err() == nil {
 		err = s.list()
 	}
 	for err == nil {
@@ -110,6 +114,10 @@ func (s *source) streamList() (*frames, error) {
 			return nil, err // a list says what is wrong
 		}
 		items, version, err := s.collect(w)
+		if err == nil && s.doubts(version) {
+			w.close()
+			return nil, errPast
+		}
 		if err == nil {
 			s.version = version
 			s.replace(items, version, s.renewal)
@@ -185,9 +193,27 @@ func (s *source) list() error {
 		s.broken(err, "list")
 		return err
 	}
+	if s.doubts(version) {
+		return errPast
+	}
 	s.version = version
 	s.replace(items, version, s.renewal)
 	return nil
+}
+
+// doubts says whether a list is of the past, and to ask once more: a server may lag behind, or a cache between. When
+// the next one is, too, the server's history begins anew, as that of an etcd that was restored does.
+func (s *source) doubts(resourceVersion string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubted = !s.doubted && isPast(resourceVersion, s.position)
+	return s.doubted
+}
+
+// isPast says whether a version is before a position. One that is no number is not.
+func isPast(resourceVersion string, position uint64) bool {
+	version := versionNumber(resourceVersion)
+	return version != 0 && version < position
 }
 
 // follow takes in what a watch brings, until it ends. Nil says that the next one goes on

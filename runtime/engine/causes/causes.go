@@ -205,13 +205,16 @@ func (x *Echo) rest(now time.Time) bool {
 
 // Writes are the causes of what commits under way write, by object: an event that comes
 // before the end of a commit may tell of it without saying so.
-type Writes map[effect.Ref]*effect.Cause
+type Writes map[effect.Ref]writing
+
+// writing is the cause of a commit, and that of the events of one of its writes.
+type writing struct{ commit, event *effect.Cause }
 
 // Begin notes that a commit begins.
 func (w Writes) Begin(writes []effect.Write, cause *effect.Cause) {
 	for i := range writes {
 		for _, ref := range writes[i].Objects() {
-			w[anyVersion(ref)] = cause
+			w[anyVersion(ref)] = writing{cause, cause.Of(writes[i].Pos)}
 		}
 	}
 }
@@ -220,7 +223,7 @@ func (w Writes) Begin(writes []effect.Write, cause *effect.Cause) {
 func (w Writes) End(writes []effect.Write, cause *effect.Cause) {
 	for i := range writes {
 		for _, ref := range writes[i].Objects() {
-			if ref = anyVersion(ref); w[ref] == cause {
+			if ref = anyVersion(ref); w[ref].commit == cause {
 				delete(w, ref)
 			}
 		}
@@ -235,7 +238,7 @@ func (w Writes) Caused(apiVersion, kind string, events []builtins.Event) []built
 	out := slices.Clone(events)
 	for i := range out {
 		if ev := &out[i]; ev.Cause == nil {
-			ev.Cause = w[anyVersion(effect.Ref{APIVersion: apiVersion, Kind: kind, Namespace: ev.Namespace, Name: ev.Name})]
+			ev.Cause = w[anyVersion(effect.Ref{APIVersion: apiVersion, Kind: kind, Namespace: ev.Namespace, Name: ev.Name})].event
 		}
 	}
 	return out

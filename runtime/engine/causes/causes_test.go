@@ -152,8 +152,13 @@ func TestEventsOfWritesUnderWay(t *testing.T) {
 	if got := w.Caused("apps/v1beta1", "Deployment", events); got[0].Cause != first || got[1].Cause != nil || events[0].Cause != nil {
 		t.Errorf("causes %v", got)
 	}
+	located := []effect.Write{{Kind: effect.WriteApply, Ref: ref, Pos: "a.star:3"}}
+	w.Begin(located, first)
+	if got := w.Caused("apps/v1", "Deployment", events); got[0].Cause.Pos != "a.star:3" || got[0].Cause.Run != first.Run || first.Pos != "" {
+		t.Errorf("the line of the write: %+v", got[0].Cause)
+	}
 	w.Begin(writes, second)
-	w.End(writes, first) // the object is written anew meanwhile
+	w.End(located, first) // the object is written anew meanwhile
 	if got := w.Caused("apps/v1", "Deployment", events); got[0].Cause != second {
 		t.Errorf("causes %v", got)
 	}

@@ -162,6 +162,16 @@ func (s *Store) End(now time.Time, err error, jitter func() float64) (failed int
 	return s.retry.Attempt
 }
 
+// awayAfter is how many writes must have failed, one after the other, for the API server to have been away: with the
+// waits between them that is ten seconds and more.
+const awayAfter = 4
+
+// Away says that the API server takes nothing, and has not for a while.
+func (s *Store) Away() bool { return s.retry.Attempt >= awayAfter }
+
+// Back says that it takes what is written again: what has failed is due at once.
+func (s *Store) Back() { s.retry = lane.Retry{} }
+
 // Count makes the change of a run count, which the write that has just ended has written.
 func (s *Store) Count(change Change) {
 	for key, data := range change {

@@ -133,6 +133,16 @@ func (s Set) Of(binding string) *Timer {
 	return nil
 }
 
+// Next is when the first of them falls due; zero: none does.
+func (s Set) Next() (first time.Time) {
+	for _, t := range s {
+		if at := t.Next(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
 // Has says whether the set has the timer of an id.
 func (s Set) Has(id string) bool {
 	return slices.ContainsFunc(s, func(t *Timer) bool { return t.ID == id })

@@ -86,6 +86,9 @@ func (w *Watch) Unsure() bool {
 // Kind is the kind of its objects.
 func (w *Watch) Kind() string { return w.Decl.APIVersion + "/" + w.Decl.Kind }
 
+// Reason is what fails, or "".
+func (w *Watch) Reason() string { return w.trouble.Reason }
+
 // Fail takes note of trouble; without a reason it is over. changed says that it is another one
 // than before, news that the log should have it.
 func (w *Watch) Fail(now time.Time, trouble Trouble) (changed, news bool) {

@@ -1,0 +1,86 @@
+package builtins
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/starling-operator/starling/runtime/message"
+)
+
+// Help tells about a builtin ("k8s.apply"), a family of them ("k8s"), ctx or a field of it ("ctx.events"), or a
+// function that Starling calls ("enabled", "controller(desired)").
+func Help(name string) (text string, found bool) {
+	var parts []string
+	if ctx, is := ctxHelp(name); is {
+		parts = append(parts, ctx)
+	}
+	var members [][2]string
+	for _, spec := range Table() {
+		if spec.Name == name {
+			parts = append(parts, spec.help())
+		} else if member, ok := strings.CutPrefix(spec.Name, name+"."); ok {
+			members = append(members, [2]string{member, FirstSentence(spec.Doc)})
+		}
+	}
+	if len(members) > 0 {
+		parts = append(parts, name+" has\n\n"+message.Rows(members))
+	}
+	if c := CallbackOf(name); c != nil && len(parts) == 0 {
+		parts = append(parts, c.help())
+	}
+	return strings.Join(parts, "\n\n"), len(parts) > 0
+}
+
+// HelpNames are all names that [Help] knows, but for those of families.
+func HelpNames() []string {
+	var names []string
+	for _, spec := range Table() {
+		names = append(names, spec.Name)
+	}
+	names = append(names, "ctx")
+	for _, f := range CtxFields() {
+		names = append(names, f.Path)
+	}
+	for _, c := range Callbacks() {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// FirstSentence is what a list shows of a doc.
+func FirstSentence(doc string) string {
+	if i := strings.Index(doc, ". "); i >= 0 {
+		return doc[:i+1]
+	}
+	return doc
+}
+
+// help is the whole declaration of a builtin.
+func (s *Spec) help() string {
+	text := s.Signature() + "\n\n" + message.Paragraph(s.Doc)
+	if s.Returns != "" {
+		text += "\n" + message.Paragraph("Returns "+s.Returns+".")
+	}
+	text += fmt.Sprintf("\nPhases: %s. Effect: %s.", s.Phases, s.Effect)
+	var rows [][2]string
+	for _, p := range s.Params {
+		rows = append(rows, [2]string{p.Name, fmt.Sprintf("%s: %s", p.Type, p.Doc)})
+	}
+	if len(rows) > 0 {
+		text += "\n\n" + message.Rows(rows)
+	}
+	if example := Example(s.Name); example != "" {
+		text += "\n\nExample:\n\n    " + strings.ReplaceAll(strings.TrimSuffix(example, "\n"), "\n", "\n    ")
+	}
+	return text
+}
+
+func (c *Callback) help() string {
+	text := fmt.Sprintf("%s: a function that Starling calls; it is called with (%s)\n\n%s", c.Name, strings.Join(c.Args, ", "), c.Doc)
+	if c.Answer != "" {
+		text += " It returns " + c.Answer + "."
+	}
+	return text + "\nPhase: " + c.Phase.String() + "."
+}

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/admin"
+	"github.com/starling-operator/starling/runtime/record"
+)
+
+const (
+	// describedRuns and describedLines are how many of the last ones are shown.
+	describedRuns, describedLines = 10, 10
+)
+
+// describeFlags are those of `starling describe`: those of get, for runs.
+type describeFlags struct {
+	*getRunsFlags
+}
+
+func newDescribeCommand() *cobra.Command {
+	flags := &getFlags{}
+	f := &describeFlags{&getRunsFlags{getFlags: flags, records: records{target: &flags.target}}}
+	cmd := &cobra.Command{
+		Use:   "describe",
+		Short: "Show all that is known of a module, of a hook or of a run",
+		Long: `Shows on one page what starling get, explain values and logs know of one module, hook or
+run of the starling that runs on this machine, or, with --context or --kubeconfig, of the
+pods of the instance in that cluster. Text that comes out of Secrets is ***.`,
+		Example: `  starling describe module ingress-nginx
+  starling describe hook ingress-nginx/hooks/nodes.star:discover
+  starling describe run k3f9-12`,
+		Args: cobra.ArbitraryArgs,
+		RunE: getNamed,
+	}
+	f.target.addFlags(cmd.PersistentFlags())
+	f.records.addFlags(cmd.PersistentFlags())
+	cmd.AddCommand(&cobra.Command{
+		Use:     "module [NAME]",
+		Aliases: []string{"modules"},
+		Short:   "Show a module, or all: state, values, hooks, watches, runs, the end of its log",
+		Long: `Shows the state of a module with its reason, the last error and what others have changed
+of its release; its values, and where each is from; its hooks, watches and last runs; and
+the end of its log.`,
+		Example: "  starling describe module ingress-nginx",
+		Args:    atMostOneName,
+		RunE:    f.modules,
+	}, &cobra.Command{
+		Use:     "hook [ID|MODULE]",
+		Aliases: []string{"hooks"},
+		Short:   "Show a hook, or those of a module: state, watches, runs, the end of its log",
+		Long: `Shows the state of a hook with its reason and its last error; when it ran last and when it
+comes next; what it has taken; its watches and last runs; and the end of its log.`,
+		Example: "  starling describe hook ingress-nginx/hooks/nodes.star:discover",
+		Args:    atMostOneName,
+		RunE:    f.hooks,
+	}, &cobra.Command{
+		Use:     "run ID",
+		Aliases: []string{"runs"},
+		Short:   "Show a run that is recorded: its cause, its events, what it read and asked for",
+		Long: `Shows a run of those that starling get runs lists: its cause and its events, the questions
+to the world and their answers, what it has asked for, and why it has failed.`,
+		Example: "  starling describe run k3f9-12",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("%s takes the id of one run; see: starling get runs", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: f.one,
+	})
+	return cmd
+}
+
+func (f *describeFlags) modules(cmd *cobra.Command, args []string) error {
+	st, err := f.ask(cmd)
+	if err != nil {
+		return err
+	}
+	modules := st.Modules
+	if len(args) == 1 {
+		m, err := findModule(st.Modules, args[0])
+		if err != nil {
+			return err
+		}
+		modules = []status.Module{m}
+	}
+	for _, note := range notesOf(st) {
+		say(cmd, "%s", note)
+	}
+	if len(modules) == 0 {
+		say(cmd, "no modules")
+	}
+	for i, m := range modules {
+		if i > 0 {
+			fmt.Fprintln(cmd.OutOrStdout())
+		}
+		if err := f.module(cmd, st, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// module shows one page. A part that cannot be had says why: the others are there nonetheless.
+func (f *describeFlags) module(cmd *cobra.Command, st status.Status, m status.Module) error {
+	client, err := f.client(cmd)
+	if err != nil {
+		return err
+	}
+	p := newPage(cmd)
+	x, valuesErr := client.Explain(cmd.Context(), m.Name)
+	p.field("Name", m.Name)
+	p.state(string(m.State))
+	p.field("Reason", m.Reason)
+	p.time("Since", &m.Since)
+	p.field("Enabled", enabledBy(m, x))
+	p.field("Last error", m.LastError)
+	p.time("Next try", m.NextTry)
+	if r := m.Release; r != nil {
+		p.field("Release", r.Namespace+"/"+r.Name)
+		p.number("Revision", r.Revision)
+	}
+	p.number("Messages that wait", m.PendingMessages)
+	p.list("Drift", driftLines(m.Drifted))
+	p.list("Problems", m.Problems)
+	p.section("Values", valuesErr, func() error {
+		return values.Print(p, x.Values, values.PrintOptions{Now: p.now, Process: x.Process})
+	}, len(x.Values) == 0)
+	var hooks []status.Hook
+	for _, h := range st.Hooks {
+		if h.Module == m.Name {
+			hooks = append(hooks, h)
+		}
+	}
+	p.section("Hooks", nil, func() error { return p.hooks(hooks) }, len(hooks) == 0)
+	f.watches(cmd, p, client, hooks)
+	f.runs(cmd, p, m.Name)
+	f.lines(cmd, p, client, m.Name, "")
+	return p.err
+}
+
+// enabledBy says who has switched a module.
+func enabledBy(m status.Module, x values.Explanation) string {
+	on := "no"
+	if m.Enabled {
+		on = "yes"
+	}
+	for _, e := range x.Values {
+		if len(e.Keys) == 1 && strings.HasSuffix(e.Path, "Enabled") && len(e.Chain) > 0 && e.Value == m.Enabled {
+			if place := e.Chain[0].Source.Place(); place != "" {
+				return on + ", by " + place
+			}
+		}
+	}
+	return on
+}
+
+// driftLines tell of objects that others have changed.
+func driftLines(objects []status.Drifted) (lines []string) {
+	for _, o := range objects {
+		line := o.Object + " is changed"
+		if o.Missing {
+			line = o.Object + " is missing"
+		}
+		if len(o.By) > 0 {
+			line += ", by " + strings.Join(o.By, ", ")
+		}
+		if o.Contested {
+			line += ", again and again"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (f *describeFlags) hooks(cmd *cobra.Command, args []string) error {
+	st, err := f.ask(cmd)
+	if err != nil {
+		return err
+	}
+	hooks := st.Hooks
+	if len(args) == 1 {
+		if hooks, err = findHooks(st, args[0]); err != nil {
+			return err
+		}
+	}
+	client, err := f.client(cmd)
+	if err != nil {
+		return err
+	}
+	if len(hooks) == 0 {
+		say(cmd, "no hooks")
+	}
+	for i, h := range hooks {
+		if i > 0 {
+			fmt.Fprintln(cmd.OutOrStdout())
+		}
+		p := newPage(cmd)
+		p.field("Name", h.ID)
+		p.field("Module", h.Module)
+		p.state(string(h.State))
+		p.field("Reason", h.Reason)
+		p.field("Last error", h.LastError)
+		p.number("Attempt", h.Attempt)
+		p.time("Next try", h.NextTry)
+		p.time("Last run", h.LastRun)
+		if h.LastRun != nil {
+			p.field("Took", status.Roughly(time.Duration(h.Duration)))
+		}
+		p.time("Next run", h.NextRun)
+		p.field("Runs", fmt.Sprintf("%d, of which %d failed", h.Runs, h.Failures))
+		if h.Objects != nil && h.Failing != nil {
+			p.field("Objects", fmt.Sprintf("%d, of which %d fail", *h.Objects, *h.Failing))
+		}
+		p.field("Not served", strings.Join(h.NotServed, ", "))
+		p.section("Usage", nil, func() error {
+			return status.PrintUsage(p, []status.HookUsage{{Module: h.Module, Hook: h.ID, Usage: h.Usage}}, status.Options{})
+		}, h.Usage.Runs == 0)
+		f.watches(cmd, p, client, []status.Hook{h})
+		f.runs(cmd, p, h.ID)
+		f.lines(cmd, p, client, h.Module, h.ID)
+		if p.err != nil {
+			return p.err
+		}
+	}
+	return nil
+}
+
+// watches shows the snapshots of hooks.
+func (f *describeFlags) watches(cmd *cobra.Command, p *page, client *admin.Client, hooks []status.Hook) {
+	var all []status.Snapshot
+	var failed error
+	for _, h := range hooks {
+		if len(h.Snapshots) == 0 {
+			continue
+		}
+		snapshots, err := client.Snapshots(cmd.Context(), h.ID)
+		all, failed = append(all, snapshots...), errors.Join(failed, err)
+	}
+	p.section("Watches", failed, func() error { return status.PrintSnapshots(p, all, p.options()) }, len(all) == 0)
+}
+
+// runs shows the last runs of a module or of a hook.
+func (f *describeFlags) runs(cmd *cobra.Command, p *page, what string) {
+	l, err := f.look(cmd, what)
+	if err != nil && strings.HasPrefix(err.Error(), "no run ") { // none is recorded
+		p.section("Runs", nil, nil, true)
+		return
+	}
+	if err != nil {
+		p.section("Runs", err, nil, true)
+		return
+	}
+	which := l.busy(true)
+	p.section("Runs", nil, func() error {
+		return l.table(p, which[:min(len(which), describedRuns)], p.options())
+	}, len(which) == 0)
+}
+
+// lines shows the end of the log of a module, or of one of its hooks.
+func (f *describeFlags) lines(cmd *cobra.Command, p *page, client *admin.Client, module, hook string) {
+	rows := [][]string{{"LEVEL", "AGE", "HOOK", "MESSAGE"}}
+	err := client.Logs(cmd.Context(), admin.LogsOptions{Module: module, Tail: -1}, func(text []byte) error {
+		var line struct {
+			Level, Hook, Message, Error, Release string
+			Time                                 time.Time
+		}
+		if json.Unmarshal(text, &line) != nil || hook != "" && line.Hook != hook {
+			return nil
+		}
+		message := line.Message
+		if line.Release != "" { // "installed"
+			message += " " + line.Release
+		}
+		if line.Error != "" {
+			message += ": " + line.Error
+		}
+		rows = append(rows, []string{line.Level, p.options().Age(line.Time), line.Hook, message})
+		return nil
+	})
+	if more := len(rows) - 1 - describedLines; more > 0 {
+		rows = slices.Delete(rows, 1, 1+more)
+	}
+	p.section("Log", err, func() error { return status.PrintTable(p, rows, -1, p.options()) }, len(rows) == 1)
+}
+
+// one shows a run.
+func (f *describeFlags) one(cmd *cobra.Command, args []string) error {
+	f.out.format = "json" // so all of it is read
+	l, err := f.look(cmd, args[0])
+	if err != nil {
+		return err
+	}
+	if len(l.rows) != 1 {
+		return fmt.Errorf("%s is no run; see: starling get runs %s", args[0], args[0])
+	}
+	d, is := l.rows[0].(*record.Dump)
+	if !is {
+		return fmt.Errorf("%s is no run; see: starling get runs %s", args[0], args[0])
+	}
+	p := newPage(cmd)
+	p.field("Name", d.ID)
+	p.field("Module", d.Module)
+	p.field("Hook", d.Hook)
+	p.field("Object", d.Key)
+	p.state(d.Result)
+	if d.AtCommit {
+		p.field("At", "the commit: its code has succeeded")
+	}
+	p.field("Last error", d.Error)
+	p.field("Cause", d.Cause)
+	p.time("Started", &d.Started)
+	p.field("Took", status.Roughly(time.Duration(d.Took)))
+	p.number("Attempt", d.Attempt)
+	p.field("Steps", fmt.Sprint(d.Steps))
+	p.number("Generation", d.Generation)
+	p.field("Starling", d.Version)
+	p.shown("Events", d.Inputs.Events, len(d.Inputs.Events) == 0)
+	var snapshots []string
+	for _, name := range slices.Sorted(maps.Keys(d.Inputs.Snapshots)) {
+		snapshots = append(snapshots, fmt.Sprintf("%s: %s", name, counted(len(d.Inputs.Snapshots[name]), "row")))
+	}
+	p.list("Snapshots", snapshots)
+	p.shown("Reads", d.Reads, len(d.Reads) == 0)
+	p.list("Asked for", d.Outcome)
+	p.field("More", "starling get runs "+d.ID+" -o yaml; starling replay "+d.ID)
+	return p.err
+}

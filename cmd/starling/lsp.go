@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/lsp"
+)
+
+func newLSPCommand() *cobra.Command {
+	var links bool
+	cmd := &cobra.Command{
+		Use:   "lsp",
+		Short: "Serve editors: diagnostics, completion, hover, definitions, rename, formatting",
+		Long: `Speaks the language server protocol on stdin and stdout, for an editor that starts
+it: it tells what starling check would say while you type, completes and explains
+names, leads to definitions, renames, and formats. docs/editors.md has the
+configuration for VS Code, Neovim, Helix and Zed.`,
+		Example: `  starling lsp`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			std := ""
+			if cache, err := os.UserCacheDir(); err == nil {
+				std = filepath.Join(cache, "starling", "std")
+			}
+			server := lsp.New(lsp.Options{Renderer: newRenderer(), Version: shortVersion(), StdDir: std, FollowLinks: links})
+			return serveEditor(cmd.Context(), server, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	linksFlag(cmd.Flags(), &links)
+	// Editors name the stream by a flag that others have.
+	cmd.Flags().Bool("stdio", true, "speak on stdin and stdout; there is no other way")
+	return cmd
+}
+
+func serveEditor(ctx context.Context, server *lsp.Server, in io.Reader, out io.Writer) error {
+	return server.Serve(ctx, pipes{in, out})
+}
+
+// pipes are stdin and stdout as one stream.
+type pipes struct {
+	io.Reader
+	io.Writer
+}
+
+// Close ends the reading, where it can be ended.
+func (p pipes) Close() error {
+	if c, ok := p.Reader.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}

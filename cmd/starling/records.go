@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/starling-operator/starling/runtime/admin"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/live"
+	"github.com/starling-operator/starling/runtime/record"
+	"github.com/starling-operator/starling/runtime/replicas"
+)
+
+// records are the recorded runs of a target: those in the folder of this machine, or those of all pods.
+type records struct {
+	*target
+	keyFile string
+}
+
+func (r *records) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&r.keyFile, "key-file", "", "`file` with the key of the records, as data.key of the Secret <name>-records has it (default: asks the starling that is asked for the runs, then the cluster)")
+}
+
+// inPods says whether pods are asked. With --state-dir the folder counts, and --context says where its key is.
+func (r *records) inPods() bool { return r.remote() && r.instance.StateDir == "" }
+
+// where says in words where the records are.
+func (r *records) where() string {
+	if r.inPods() {
+		return "by the pods of " + r.instance.Namespace + "/" + r.instance.Name
+	}
+	return "in " + r.dir()
+}
+
+func (r *records) dir() string { return live.RecordsDir(r.instance.StateDir) }
+
+// list returns the headers of all runs, the newest first, and how many there are of other versions.
+func (r *records) list(cmd *cobra.Command) (runs []record.Header, others int, err error) {
+	if !r.inPods() {
+		if err := r.instance.complete(podNamespaceFile); err != nil {
+			return nil, 0, err
+		}
+		key, err := r.nearby(cmd.Context(), r.local())
+		if err != nil {
+			return nil, 0, err
+		}
+		return record.List(r.dir(), key)
+	}
+	pods, err := r.pods(cmd.Context())
+	if err != nil {
+		return nil, 0, err
+	}
+	var lists [][]record.Header
+	err = r.each(cmd, pods, func(_ replicas.Pod, client *admin.Client) error {
+		of, err := client.Runs(cmd.Context())
+		lists, others = append(lists, of.Headers), others+of.Others
+		return err
+	})
+	return sorted(lists, func(a, b record.Header) int {
+		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(b.ID, a.ID))
+	}), others, err
+}
+
+// load opens one run.
+func (r *records) load(cmd *cobra.Command, id string) (*record.Record, error) {
+	if r.inPods() {
+		return r.loadOfPods(cmd, id)
+	}
+	if err := r.instance.complete(podNamespaceFile); err != nil {
+		return nil, err
+	}
+	// First whether there is such a run: for that no key is needed.
+	if err := record.Check(r.dir(), id); err != nil {
+		return nil, err
+	}
+	key, err := r.key(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	return record.Load(r.dir(), id, key)
+}
+
+// loadOfPods opens one run of the pod that has it. Its files stay sealed on this machine, and go again.
+func (r *records) loadOfPods(cmd *cobra.Command, id string) (found *record.Record, err error) {
+	ctx := cmd.Context()
+	pods, err := r.pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var broken error
+	err = r.each(cmd, pods, func(_ replicas.Pod, client *admin.Client) error {
+		if found != nil || broken != nil {
+			return nil
+		}
+		runs, err := client.Runs(ctx)
+		if err != nil || !slices.ContainsFunc(runs.Headers, func(h record.Header) bool { return h.ID == id }) {
+			return err
+		}
+		found, broken = r.fetch(ctx, client, id)
+		return nil
+	})
+	if err = cmp.Or(err, broken); err == nil && found == nil {
+		var names []string
+		for _, p := range pods {
+			names = append(names, p.Name)
+		}
+		err = fmt.Errorf("no run %s is kept in %s; see: starling get runs", id, strings.Join(names, ", "))
+	}
+	return found, err
+}
+
+// fetch opens a run of one pod.
+func (r *records) fetch(ctx context.Context, client *admin.Client, id string) (*record.Record, error) {
+	files, err := client.Record(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	key, err := r.nearby(ctx, client)
+	if key == nil && err == nil {
+		_, err = client.RecordsKey(ctx) // which says why
+	}
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "starling-record-")
+	if err != nil {
+		return nil, fmt.Errorf("cannot keep the record for a moment: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := record.Unpack(dir, files); err != nil {
+		return nil, err
+	}
+	return record.Load(dir, id, key)
+}
+
+func (r *records) local() *admin.Client {
+	return admin.NewClient(admin.ClientOptions{Socket: r.instance.socket()})
+}
+
+// nearby returns the key of the file, or of a process: nil when it has none.
+func (r *records) nearby(ctx context.Context, client *admin.Client) (*record.Key, error) {
+	if r.keyFile != "" {
+		data, err := os.ReadFile(r.keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--key-file: %w", err)
+		}
+		key, err := record.ParseKey(data)
+		if err != nil {
+			return nil, fmt.Errorf("--key-file %s: %w", r.keyFile, err)
+		}
+		return key, nil
+	}
+	data, err := client.RecordsKey(ctx)
+	if err != nil {
+		return nil, nil // it may be elsewhere
+	}
+	return record.ParseKey(data)
+}
+
+// key returns the key of the records of this machine, from wherever it is.
+func (r *records) key(ctx context.Context) (*record.Key, error) {
+	key, err := r.nearby(ctx, r.local())
+	if key != nil || err != nil {
+		return key, err
+	}
+	i := &r.instance
+	client, err := r.access.connect(ctx, i.Namespace, zerolog.Nop(), nil)
+	if err == nil {
+		key, err = record.FetchKey(ctx, record.KeyOptions{
+			Client: client, Namespace: i.Namespace, Name: i.Name, Instance: effect.Instance{Namespace: i.Namespace, Name: i.Name}.Label(),
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the records of %s/%s are sealed, and their key is not at hand: no starling runs here with this --state-dir, and %w; give --key-file", i.Namespace, i.Name, err)
+	}
+	return key, nil
+}

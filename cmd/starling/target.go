@@ -1,0 +1,265 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/admin"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/replicas"
+)
+
+// askWithin bounds one question to a process in a cluster, the start of the command there included.
+const askWithin = 30 * time.Second
+
+// target is whom a command asks: the starling of this machine, or those in the pods of a cluster.
+type target struct {
+	instance instance
+	access   access
+	pod      string
+
+	api   *cluster.Client // of the cluster, once it was asked
+	asked *admin.Client   // that of the last question to a cluster
+}
+
+// addFlags declares the flags of both.
+func (t *target) addFlags(fs *pflag.FlagSet) {
+	t.instance.addFlags(fs)
+	fs.StringVar(&t.access.kubeconfig, "kubeconfig", "", "ask the pods of the instance in the cluster of this `file`, and nobody on this machine")
+	fs.StringVar(&t.access.context, "context", "", "ask the pods of the instance in the cluster of this `context` of the kubeconfig, and nobody on this machine")
+	t.addPod(fs)
+}
+
+func (t *target) addPod(fs *pflag.FlagSet) {
+	fs.StringVar(&t.pod, "pod", "", "ask this `pod` of the instance (default: the one that leads; for runs and logs all)")
+}
+
+// remote says whether pods are asked.
+func (t *target) remote() bool { return t.access != (access{}) || t.pod != "" }
+
+// client checks the flags and says whom to ask: of pods the one that leads, or one that stands by when none does.
+func (t *target) client(cmd *cobra.Command) (*admin.Client, error) {
+	if !t.remote() {
+		if err := t.instance.complete(podNamespaceFile); err != nil {
+			return nil, err
+		}
+		return admin.NewClient(admin.ClientOptions{Socket: t.instance.socket()}), nil
+	}
+	if t.instance.StateDir != "" {
+		return nil, errors.New("--state-dir is a folder of this machine, and --context, --kubeconfig and --pod ask pods of a cluster; give one of both")
+	}
+	if t.asked != nil {
+		if r, err := t.asked.Replica(cmd.Context()); err == nil && (r.Leader || t.pod != "") {
+			return t.asked, nil
+		}
+		t.asked.Close()
+		t.asked = nil
+	}
+	pods, err := t.pods(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	var standby *admin.Client
+	var failed error
+	for _, p := range pods {
+		client := t.dial(p)
+		r, err := client.Replica(cmd.Context())
+		switch {
+		case err != nil && cmd.Context().Err() != nil:
+			return nil, err
+		case err != nil:
+			failed = cmp.Or(failed, err)
+		case r.Leader || t.pod != "":
+			t.asked = client
+			return client, nil
+		case standby == nil:
+			standby = client
+		}
+	}
+	if standby != nil {
+		if failed != nil {
+			say(cmd, "note: %v", failed)
+		}
+		t.asked = standby
+		return standby, nil
+	}
+	return nil, failed
+}
+
+// pods are those of the instance, or the one that was named.
+func (t *target) pods(ctx context.Context) (pods []replicas.Pod, err error) {
+	if err := t.instance.completeNames(podNamespaceFile); err != nil {
+		return nil, err
+	}
+	if t.api == nil {
+		if t.api, err = t.access.connect(ctx, t.instance.Namespace, zerolog.Nop(), nil); err != nil {
+			return nil, err
+		}
+	}
+	if pods, err = replicas.Find(ctx, replicas.Options{Client: t.api, Namespace: t.instance.Namespace, Name: t.instance.Name}); err != nil || t.pod == "" {
+		return pods, err
+	}
+	var names []string
+	for _, p := range pods {
+		if p.Name == t.pod {
+			return []replicas.Pod{p}, nil
+		}
+		names = append(names, p.Name)
+	}
+	return nil, fmt.Errorf("starling %s/%s has no pod %q; %s", t.instance.Namespace, t.instance.Name, t.pod, message.DidYouMean(t.pod, names, "see: starling get replicas"))
+}
+
+// dial is a client of the process in a pod.
+func (t *target) dial(p replicas.Pod) *admin.Client {
+	dial := func(ctx context.Context) (net.Conn, error) { return p.Dial(ctx, t.api) }
+	return admin.NewClient(admin.ClientOptions{Socket: "pod " + p.Namespace + "/" + p.Name, Dial: dial, Timeout: askWithin})
+}
+
+// each asks all pods, one after the other. One that cannot be asked is a note, and an error when no other one can.
+func (t *target) each(cmd *cobra.Command, pods []replicas.Pod, ask func(replicas.Pod, *admin.Client) error) error {
+	var failed []error
+	for _, p := range pods {
+		client := t.dial(p)
+		err := ask(p, client)
+		client.Close()
+		if err != nil {
+			failed = append(failed, err)
+		}
+		if cmd.Context().Err() != nil {
+			break
+		}
+	}
+	if len(failed) == len(pods) {
+		return failed[0]
+	}
+	for _, err := range failed {
+		say(cmd, "note: %v", err)
+	}
+	return nil
+}
+
+// standsBy is the note that a process does not lead, when it does not.
+func standsBy(cmd *cobra.Command, client *admin.Client) (notes []string) {
+	if r, err := client.Replica(cmd.Context()); err == nil && !r.Leader {
+		notes = append(notes, standbyNote(r.Holder))
+	}
+	return notes
+}
+
+func standbyNote(holder string) string {
+	return "note: this starling stands by: it waits for the lease, which " + cmp.Or(holder, "another one") + " holds"
+}
+
+func newGetReplicasCommand(flags *getFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "replicas",
+		Aliases: []string{"replica"},
+		Short:   "Show the processes of an instance: which one leads, which are ready",
+		Long: `With --context or --kubeconfig shows all pods of the instance; else the process that runs
+on this machine, and who leads when that is another one.`,
+		Example: `  starling get replicas --context production`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.list(cmd, func() (*listing, error) { return flags.replicas(cmd) })
+		},
+	}
+}
+
+// replicas asks the process of this machine, or each pod, how it is.
+func (t *target) replicas(cmd *cobra.Command) (*listing, error) {
+	listed := func(found []status.Replica) *listing {
+		return newListing("replica", found, func(r status.Replica) string { return r.Name })
+	}
+	if !t.remote() {
+		client, err := t.client(cmd)
+		if err != nil {
+			return nil, err
+		}
+		r, err := client.Replica(cmd.Context())
+		if err != nil {
+			return nil, t.instance.explain(err)
+		}
+		l := listed([]status.Replica{r})
+		if !r.Leader {
+			l.notes = append(l.notes, standbyNote(r.Holder))
+		}
+		return l, nil
+	}
+	pods, err := t.pods(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	found := make([]status.Replica, len(pods))
+	var asking sync.WaitGroup
+	for i, p := range pods {
+		asking.Go(func() {
+			client := t.dial(p)
+			defer client.Close()
+			r, err := client.Replica(cmd.Context())
+			if err != nil {
+				r = status.Replica{Reason: err.Error()}
+			}
+			r.Name, r.Node = p.Name, p.Node
+			found[i] = r
+		})
+	}
+	asking.Wait()
+	return listed(found), nil
+}
+
+// newAdminSocketCommand is what runs in a pod that is asked.
+func newAdminSocketCommand() *cobra.Command {
+	i := &instance{}
+	cmd := &cobra.Command{
+		Use:    replicas.Command,
+		Short:  "Copy stdin to the admin socket of the starling that runs here, and its answers to stdout",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := i.complete(podNamespaceFile); err != nil {
+				return err
+			}
+			conn, err := admin.Dial(cmd.Context(), i.socket())
+			if err != nil {
+				return i.explain(err)
+			}
+			defer conn.Close()
+			ended := make(chan struct{})
+			go func() { // its end is that of stdin, or of the process
+				_, _ = io.Copy(conn, cmd.InOrStdin())
+				_ = conn.CloseWrite()
+				close(ended)
+			}()
+			context.AfterFunc(cmd.Context(), func() { conn.Close() })
+			_, err = io.Copy(cmd.OutOrStdout(), conn)
+			select {
+			case <-ended:
+				return nil // nobody listens any more
+			default:
+				return err
+			}
+		},
+	}
+	i.addFlags(cmd.Flags())
+	return cmd
+}
+
+// sorted merges the lists of several pods.
+func sorted[T any](lists [][]T, less func(a, b T) int) []T {
+	all := slices.Concat(lists...)
+	slices.SortStableFunc(all, less)
+	return all
+}

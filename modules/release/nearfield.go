@@ -1,0 +1,88 @@
+package release
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/starling-operator/starling/runtime/message"
+)
+
+// NearField is the field beside a path that was probably meant, "" when none is near. typed is an object of the kind.
+func NearField(typed any, path string) string {
+	parent, name := "", path
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		parent, name = name[:i], name[i+1:]
+	}
+	return message.Nearest(name, fieldNames(reflect.TypeOf(typed), parent))
+}
+
+// nearIn is [NearField] of an object of a kind of Kubernetes itself, "" of others.
+func nearIn(obj map[string]any, path string) string {
+	version, _ := obj["apiVersion"].(string)
+	kind, _ := obj["kind"].(string)
+	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(version, kind))
+	if err != nil {
+		return ""
+	}
+	return NearField(typed, path)
+}
+
+// fieldNames are the JSON names of the fields at a path of a type.
+func fieldNames(t reflect.Type, path string) []string {
+	names := func(t reflect.Type) map[string]reflect.Type { return fieldsOf(t) }
+	for _, part := range strings.Split(path, ".") {
+		name, _, _ := strings.Cut(part, "[")
+		if name == "" {
+			continue
+		}
+		t = plainType(t)
+		if t.Kind() == reflect.Map {
+			t = t.Elem()
+			continue
+		}
+		if t = names(t)[name]; t == nil {
+			return nil
+		}
+	}
+	var out []string
+	for name := range names(plainType(t)) {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// plainType is the type of one element, behind pointers and lists.
+func plainType(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t
+}
+
+// fieldsOf are the fields of a struct by their JSON names, those that it takes in among
+// them.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	out := map[string]reflect.Type{}
+	if t.Kind() != reflect.Struct {
+		return out
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !f.IsExported():
+		case name == "" && (f.Anonymous || strings.Contains(options, "inline")):
+			for n, of := range fieldsOf(plainType(f.Type)) {
+				out[n] = of
+			}
+		case name != "":
+			out[name] = f.Type
+		}
+	}
+	return out
+}

@@ -1,0 +1,212 @@
+package release
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/message"
+)
+
+// Place is where a template has made a line of what it renders to.
+type Place struct {
+	// Line is that of the template, from 1; 0 when nobody knows.
+	Line int
+	// Rendered are the lines around the place, with their numbers.
+	Rendered []string
+	// Hint says how the line is written; may be empty.
+	Hint string
+}
+
+// aroundPlace is how many rendered lines are shown before and after the one in question.
+const aroundPlace = 2
+
+var (
+	// output is an action of a template: no comment, no block.
+	output      = regexp.MustCompile(`\{\{-?\s*([^}]*?)\s*-?\}\}`)
+	blockAction = regexp.MustCompile(`^(?:if|else|end|range|with|define|block|template|break|continue|/\*|\$\w+\s*:?=)`)
+	indented    = regexp.MustCompile(`\s*\|\s*n?indent\s+\d+\s*$`)
+	errorLine   = regexp.MustCompile(`\bline (\d+)`)
+)
+
+// PlaceOf finds the line of a template that made a line of one document that it rendered to. A template is no YAML, and
+// loops repeat lines, so this is a good guess: the last rendered line up to there that stands in the template as it is,
+// and the action that follows it.
+func PlaceOf(template []byte, rendered string, line int, problem string) Place {
+	lines := strings.Split(strings.TrimRight(rendered, "\n"), "\n")
+	line = min(max(line, 1), len(lines))
+	var p Place
+	for i := max(1, line-aroundPlace); i <= min(len(lines), line+aroundPlace); i++ {
+		p.Rendered = append(p.Rendered, fmt.Sprintf("%d: %s", i, lines[i-1]))
+	}
+	source := strings.Split(string(template), "\n")
+	at := anchor(source, lines, line)
+	if at == 0 {
+		return p
+	}
+	p.Line = at
+	if expr := outputOf(source[at-1]); expr != "" {
+		p.Hint = written(source, at, expr, problem)
+	}
+	if p.Hint == "write "+strings.TrimSpace(source[at-1]) { // it stands so already: the line below is the one
+		p.Line, p.Hint = min(at+1, len(source)), ""
+	}
+	if p.Hint == "" {
+		p.Hint = tree.YAMLHint(problem, []byte(rendered), line)
+	}
+	return p
+}
+
+// anchor is the line of the template, from 1, that made a rendered line; 0 when none is found.
+func anchor(source, lines []string, line int) int {
+	for i := line; i > 0; i-- {
+		text := strings.TrimRight(lines[i-1], " \r")
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		for n, s := range source {
+			if strings.TrimRight(s, " \r") != text {
+				continue
+			}
+			if i == line {
+				if above := before(source, n); above > 0 && wholeOutput(source[above-1]) {
+					return above // the parser stumbles over the first line behind what is indented wrongly
+				}
+				return n + 1
+			}
+			for n++; n < len(source); n++ { // the next line that is written by an action
+				if outputOf(source[n]) != "" {
+					return n + 1
+				}
+			}
+			return 0
+		}
+	}
+	for n, s := range source { // the first one
+		if outputOf(s) != "" {
+			return n + 1
+		}
+	}
+	return 0
+}
+
+// before is the number of the line before source[n] that is not empty, from 1.
+func before(source []string, n int) int {
+	for n--; n >= 0; n-- {
+		if strings.TrimSpace(source[n]) != "" {
+			return n + 1
+		}
+	}
+	return 0
+}
+
+// outputOf is the first expression of a line of a template that writes something, "" when none does.
+func outputOf(line string) string {
+	for _, m := range output.FindAllStringSubmatch(line, -1) {
+		if !blockAction.MatchString(m[1]) {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// wholeOutput says of a line of a template that it is one action that may write several lines, and nothing else.
+func wholeOutput(line string) bool {
+	expr := outputOf(line)
+	return expr != "" && severalLines(expr) && strings.HasPrefix(strings.TrimSpace(line), "{{") && strings.HasSuffix(strings.TrimSpace(line), "}}")
+}
+
+func severalLines(expr string) bool {
+	return regexp.MustCompile(`\b(toYaml|toYamlPretty|include|tpl|indent|nindent)\b`).MatchString(expr)
+}
+
+// written is how the line of a template is written that writes an expression in a wrong place.
+func written(source []string, at int, expr, problem string) string {
+	if !severalLines(expr) {
+		if strings.Contains(problem, "mapping values are not allowed") || strings.Contains(problem, "cannot start any token") {
+			return "put it in quotes: {{ " + expr + " | quote }}"
+		}
+		return ""
+	}
+	line := source[at-1]
+	depth := len(line) - len(strings.TrimLeft(line, " ")) // of what it writes, unless a key above says more
+	key, _, _ := strings.Cut(line, "{{")
+	if strings.HasSuffix(strings.TrimSpace(key), ":") {
+		depth += 2 // labels: {{ toYaml … }}
+	} else {
+		key = ""
+		for n := at - 1; n > 0; n-- {
+			above := strings.TrimRight(source[n-1], " \r")
+			if text := strings.TrimLeft(above, " "); strings.HasSuffix(above, ":") && !strings.Contains(above, "{{") {
+				depth = len(above) - len(text) + 2
+				if strings.HasPrefix(text, "- ") {
+					depth += 2
+				}
+				break
+			} else if text != "" && outputOf(text) != "" && severalLines(text) {
+				continue
+			} else if text != "" && !strings.HasPrefix(text, "{{") {
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("write %s{{- %s | nindent %d }}", strings.TrimLeft(key, " "), indented.ReplaceAllString(expr, ""), depth)
+}
+
+// notYAML is the error about a rendered template that is no YAML: with the line of the template, and the lines that it
+// rendered to around the place.
+func notYAML(c *tree.Chart, name, text string, err error) error {
+	for _, doc := range releaseutil.SplitManifests(text) {
+		if bad := yaml.Unmarshal([]byte(doc), &map[string]any{}); bad == nil || bad.Error() != err.Error() {
+			continue
+		}
+		f := template(c, name)
+		if f == nil {
+			break
+		}
+		problem, line := Problem(err, doc)
+		p := PlaceOf(f.Data, doc, line, problem)
+		if p.Line > 0 {
+			name += ":" + strconv.Itoa(p.Line)
+		}
+		msg := fmt.Sprintf("%s: not YAML once rendered: %s: %s", name, problem, strings.Join(p.Rendered, " | "))
+		if p.Hint != "" {
+			msg += " (" + p.Hint + ")"
+		}
+		return fmt.Errorf("%s", msg)
+	}
+	return fmt.Errorf("YAML parse error on %s: %w", name, err)
+}
+
+// Problem takes what the YAML parser says of a document apart: the text, and the line, 1 when it names none.
+func Problem(err error, doc string) (problem string, line int) {
+	problem, line = message.YAML(err.Error(), []byte(doc)), 1
+	if m := errorLine.FindStringSubmatch(problem); m != nil {
+		line, _ = strconv.Atoi(m[1])
+	}
+	if i := strings.LastIndex(problem, "yaml: "); i >= 0 {
+		problem = problem[i+len("yaml: "):]
+	}
+	return problem, line
+}
+
+// IndentHint says how an action of a template is written that has put a field of an object of a kind elsewhere, as its
+// lines are indented wrongly; "" when none has.
+func IndentHint(template []byte, rendered, field string) (hint string, line int) {
+	key := field[strings.LastIndexByte(field, '.')+1:]
+	for i, text := range strings.Split(rendered, "\n") {
+		if name, _, ok := strings.Cut(strings.TrimSpace(text), ":"); !ok || strings.Trim(name, `"'`) != key {
+			continue
+		}
+		p := PlaceOf(template, rendered, i+1, "")
+		if p.Line > 0 && strings.Contains(p.Hint, "| nindent ") {
+			return p.Hint, p.Line
+		}
+	}
+	return "", 0
+}

@@ -1,0 +1,60 @@
+package release
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+type answers func(*http.Request) (*http.Response, error)
+
+func (f answers) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// An operation that fails while the API server is in trouble is tried again soon, whichever request of it has met that and
+// whatever Helm makes of it; one that the API server refuses is not.
+func TestTroubleOfTheServerPasses(t *testing.T) {
+	for name, test := range map[string]struct {
+		status  int // 0: the connection breaks
+		path    string
+		passing bool
+	}{
+		"fails":           {500, "/configmaps", true},
+		"is away":         {503, "/secrets", true},
+		"is overloaded":   {429, "/configmaps", true},
+		"cuts the line":   {0, "/configmaps", true},
+		"forbids":         {403, "/configmaps", false},
+		"finds it wrong":  {422, "/configmaps", false},
+		"has it already":  {409, "/configmaps", false},
+		"forbids secrets": {403, "/secrets", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newManyFixture(t)
+			whole := f.server
+			f.server = answers(func(r *http.Request) (*http.Response, error) {
+				switch {
+				case r.Method == http.MethodGet || !strings.HasSuffix(r.URL.Path, test.path):
+					return whole.RoundTrip(r)
+				case test.status == 0:
+					return nil, io.ErrUnexpectedEOF
+				}
+				body := `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no"}`
+				return &http.Response{StatusCode: test.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+			})
+			_, err := f.Reconcile(t.Context(), f.target(0, "1", "apps"))
+			passing := (*lane.Passing)(nil)
+			if err == nil || errors.As(err, &passing) != test.passing {
+				t.Errorf("%v: passing %v", err, passing != nil)
+			}
+			f.server = whole
+			broken := f.target(0, "1", "apps")
+			broken.Chart.Files[1].Data = []byte("{{ fail \"no\" }}")
+			if _, err := f.Reconcile(t.Context(), broken); err == nil || errors.As(err, &passing) {
+				t.Errorf("a chart that fails later: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package starling_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// languages of code in pages, and the tests that read it. A page shows nothing that none of them sees.
+var languages = map[string]string{
+	"python":  "TestStarlarkInDocsLoads",
+	"bash":    "TestPairsOfOthersRun", // the left of each pair
+	"sh":      "TestCommandsInDocsExist, TestCommandsOfPages",
+	"console": "TestSessions",
+	"repl":    "TestSessionsInDocsAreTrue",
+	"yaml":    "TestYAMLInDocsParses",
+	"json":    "TestEachSnippetIsRead",
+	"helm":    "TestSessions, which renders the chart that it is a file of",
+	"lua":     "", // the config of an editor, which only the editor reads
+	"toml":    "",
+	"text":    "", // what a program has printed, or a picture
+	"":        "",
+}
+
+// sessionsElsewhere are pages whose sessions need a cluster.
+var sessionsElsewhere = []string{"docs/controllers.md"} // e2e: TestApplication
+
+var (
+	indentedCode  = regexp.MustCompile(`(?m)^[^\s|>*-].*\n\n {4,}\S`)
+	indentedFence = regexp.MustCompile("(?m)^(?: +```| *~~~)")
+)
+
+// Code in pages stands in fences of a language that a test reads, and sessions where they are run: text with a prompt
+// is a session, and code that is only indented would be seen by no test.
+func TestEachSnippetIsRead(t *testing.T) {
+	for _, b := range blocks(t) {
+		if _, known := languages[b.language]; !known {
+			t.Errorf("%s: no test reads the language %q of\n%s", b.file, b.language, b.text)
+		}
+		prompt := strings.HasPrefix(b.text, "$ ") || strings.Contains(b.text, "\n$ ")
+		switch {
+		case b.language == "console" && !slices.Contains(sessions, b.file) && !slices.Contains(sessionsElsewhere, b.file):
+			t.Errorf("%s: nobody runs its sessions: add it to sessions", b.file)
+		case (b.language == "text" || b.language == "") && prompt:
+			t.Errorf("%s: a session that nobody runs; its language is console, or repl\n%s", b.file, b.text)
+		case b.language == "helm" && !slices.Contains(sessions, b.file):
+			t.Errorf("%s: nobody renders\n%s", b.file, b.text)
+		case b.language == "json" && !json.Valid([]byte(b.text)):
+			t.Errorf("%s: no JSON:\n%s", b.file, b.text)
+		}
+	}
+	for _, page := range pages(t) {
+		text := read(t, page)
+		if at := indentedFence.FindString(text); at != "" {
+			t.Errorf("%s: %q: a fence that tests do not see: begin it with ``` at the left", page, at)
+		}
+		if at := indentedCode.FindString(fence.ReplaceAllString(text, "")); at != "" {
+			t.Errorf("%s: %q: code that tests do not see: put it between fences", page, at)
+		}
+	}
+}
