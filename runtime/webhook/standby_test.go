@@ -3,11 +3,14 @@ package webhook
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // beside is another process on the same API server, with the same tree, that stands by.
@@ -24,6 +27,24 @@ func (w *world) serves(other *world) func() error {
 		}
 		return nil
 	}
+}
+
+// published says which watch of this process lacks the authorities that the Secret has: some object does not
+// have them, or the watch has not seen that it has.
+func (w *world) published() error {
+	secret := w.api.Object("v1", "Secret", "ns", "starling-webhooks")
+	if secret == nil {
+		return errors.New("there is no Secret")
+	}
+	bundle := secret["data"].(map[string]any)[keyBundle].(string)
+	for _, id := range []string{watchValidating, watchMutating, watchDefinitions} {
+		for _, v := range w.manager.watches.Snapshot(id) {
+			if !strings.Contains(fmt.Sprint(v.(*object.Object).Map()), "caBundle:"+bundle) {
+				return errors.New(id)
+			}
+		}
+	}
+	return nil
 }
 
 // A manager that stands by answers with the certificates of the one that leads, those that come
@@ -73,6 +94,7 @@ func TestAStandbyAnswersAndWritesNothing(t *testing.T) {
 	w.run()
 	w.serve("web", true)
 	w.eventually("both serve the new one", second.serves(w))
+	w.eventually("the second sees its authorities in all objects", second.published) // or it would have to write them
 	if before.same(second.manager.server.cert.Load()) {
 		t.Error("it is the certificate from before")
 	}
