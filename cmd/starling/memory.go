@@ -81,6 +81,9 @@ const (
 	leastOfGo = 32 << 20
 )
 
+// small says whether so much memory is little: the pages of the program are a good part of it.
+func small(cgroup int64) bool { return cgroup-besideGo < cgroup/100*usable }
+
 // limitOfGo is Go's memory limit in a cgroup with this one.
 func limitOfGo(cgroup int64) int64 {
 	return max(min(cgroup/100*usable, cgroup-besideGo), leastOfGo)
@@ -99,6 +102,9 @@ func tuneMemory() {
 	if own, err := os.ReadFile("/proc/self/cgroup"); err == nil {
 		if limit := cgroupLimit(os.DirFS("/sys/fs/cgroup"), string(own)); limit > 0 {
 			debug.SetMemoryLimit(limitOfGo(limit))
+			if small(limit) {
+				readPagesSingly()
+			}
 		}
 	}
 }

@@ -95,10 +95,7 @@ func TestLittleMemory(t *testing.T) {
 		t.Skip("there is no memory cgroup")
 	}
 	a.copied()
-	many := 4_000
-	if os.Getenv("FAULTS") != "" {
-		many = 20_000
-	}
+	const many = 20_000
 	objects(t, a.ns, many)
 	a.start()
 	a.waitBeat()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,6 +46,28 @@ func TestPagesOfTheProgramGoAfterTheStart(t *testing.T) {
 	}
 	if used[1] != 'E' { // ELF: what is used again is there
 		t.Errorf("the program begins with %q", used[:4])
+	}
+}
+
+// A page of the program that is used costs no more memory than itself: the kernel marks such mappings "rr".
+func TestPagesOfTheProgramAreReadSingly(t *testing.T) {
+	readPagesSingly()
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := readOnly(strings.NewReader(string(smaps)))
+	if len(found) == 0 {
+		t.Fatal("the program has no mappings")
+	}
+	singly := 0
+	for line := range strings.Lines(string(smaps)) {
+		if flags, is := strings.CutPrefix(line, "VmFlags:"); is && slices.Contains(strings.Fields(flags), "rr") {
+			singly++
+		}
+	}
+	if singly < len(found) {
+		t.Errorf("%d of %d mappings are read singly", singly, len(found))
 	}
 }
 

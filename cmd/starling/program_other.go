@@ -4,3 +4,6 @@ package main
 
 // unmapProgram is for Linux, which counts the pages of the program.
 func unmapProgram() {}
+
+// readPagesSingly is for Linux, too.
+func readPagesSingly() {}
