@@ -31,12 +31,13 @@ var (
 	output      = regexp.MustCompile(`\{\{-?\s*([^}]*?)\s*-?\}\}`)
 	blockAction = regexp.MustCompile(`^(?:if|else|end|range|with|define|block|template|break|continue|/\*|\$\w+\s*:?=)`)
 	indented    = regexp.MustCompile(`\s*\|\s*n?indent\s+\d+\s*$`)
+	loop        = regexp.MustCompile(`\{\{-?\s*range\b`)
 	errorLine   = regexp.MustCompile(`\bline (\d+)`)
 )
 
 // PlaceOf finds the line of a template that made a line of one document that it rendered to. A template is no YAML, and
 // loops repeat lines, so this is a good guess: the last rendered line up to there that stands in the template as it is,
-// and the action that follows it.
+// and the action that follows it as far behind.
 func PlaceOf(template []byte, rendered string, line int, problem string) Place {
 	lines := strings.Split(strings.TrimRight(rendered, "\n"), "\n")
 	line = min(max(line, 1), len(lines))
@@ -50,8 +51,13 @@ func PlaceOf(template []byte, rendered string, line int, problem string) Place {
 		return p
 	}
 	p.Line = at
-	if expr := outputOf(source[at-1]); expr != "" {
-		p.Hint = written(source, at, expr, problem)
+	expr := outputOf(source[at-1])
+	switch {
+	case expr == "":
+	case severalLines(expr):
+		p.Hint = written(source, at, expr)
+	case strings.Count(lines[line-1], ": ") > 1 || strings.Contains(problem, "cannot start any token"):
+		p.Hint = "put it in quotes: {{ " + expr + " | quote }}"
 	}
 	if p.Hint == "write "+strings.TrimSpace(source[at-1]) { // it stands so already: the line below is the one
 		p.Line, p.Hint = min(at+1, len(source)), ""
@@ -79,12 +85,7 @@ func anchor(source, lines []string, line int) int {
 				}
 				return n + 1
 			}
-			for n++; n < len(source); n++ { // the next line that is written by an action
-				if outputOf(source[n]) != "" {
-					return n + 1
-				}
-			}
-			return 0
+			return writtenBy(source[n+1:], n+1, texts(lines[i:line]))
 		}
 	}
 	for n, s := range source { // the first one
@@ -93,6 +94,35 @@ func anchor(source, lines []string, line int) int {
 		}
 	}
 	return 0
+}
+
+// texts counts the lines that are not empty.
+func texts(lines []string) (n int) {
+	for _, l := range lines {
+		if strings.TrimSpace(l) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// writtenBy is the line of the template whose action writes the nth line behind skipped ones: each action writes one,
+// unless it may write several. In a loop it is the first one, as nobody knows how often that runs.
+func writtenBy(source []string, skipped, n int) (line int) {
+	for i, s := range source {
+		if loop.MatchString(s) {
+			n = 1
+		}
+		expr := outputOf(s)
+		if expr == "" {
+			continue
+		}
+		line = skipped + i + 1
+		if n--; n <= 0 || severalLines(expr) {
+			break
+		}
+	}
+	return line
 }
 
 // before is the number of the line before source[n] that is not empty, from 1.
@@ -125,14 +155,8 @@ func severalLines(expr string) bool {
 	return regexp.MustCompile(`\b(toYaml|toYamlPretty|include|tpl|indent|nindent)\b`).MatchString(expr)
 }
 
-// written is how the line of a template is written that writes an expression in a wrong place.
-func written(source []string, at int, expr, problem string) string {
-	if !severalLines(expr) {
-		if strings.Contains(problem, "mapping values are not allowed") || strings.Contains(problem, "cannot start any token") {
-			return "put it in quotes: {{ " + expr + " | quote }}"
-		}
-		return ""
-	}
+// written is how the line of a template is written that writes several lines in a wrong place.
+func written(source []string, at int, expr string) string {
 	line := source[at-1]
 	depth := len(line) - len(strings.TrimLeft(line, " ")) // of what it writes, unless a key above says more
 	key, _, _ := strings.Cut(line, "{{")

@@ -21,6 +21,8 @@ func TestPlaceOf(t *testing.T) {
 		"text with colons": {head + "data:\n  greeting: {{ .Values.greeting }}\n", head + "data:\n  greeting: hello: world\n", 5, "put it in quotes: {{ .Values.greeting | quote }}"},
 		"below an action":  {head + "  labels:\n    {{- toYaml .Values.labels | nindent 4 }}\n annotations: {}\n", head + "  labels:\n    a: b\n annotations: {}\n", 6, "indent the line as those beside it"},
 		"below its key":    {head + "data:\n   a: b\n  c: d\n", head + "data:\n   a: b\n  c: d\n", 6, "indent the line as those beside it"},
+		"an action below":  {head + "data:\n  a: {{ .Values.a }}\n   b: {{ .Values.b }}\n", head + "data:\n  a: 1\n   b: 2\n", 6, "indent the line as those beside it"},
+		"in a loop":        {head + "data:\n  a: {{ .Values.a }}\n{{- range .Values.b }}\n   {{ . }}: c\n{{- end }}\n", head + "data:\n  a: 1\n   b: c\n   d: c\n", 7, "indent the line as those beside it"},
 		"no action":        {head + "   labels: {}\n", head + "   labels: {}\n", 4, "indent the line as those beside it"},
 		"an open quote":    {head + "data:\n  a: \"b\n  c: [\"d\"]\n  e: f\n", head + "data:\n  a: \"b\n  c: [\"d\"]\n  e: f\n", 6, `the quote " in line 5 has no end`},
 		"an item alone":    {head + "data:\n  a: b\n  - c: d\n", head + "data:\n  a: b\n  - c: d\n", 6, "a list item where a key is expected: the key before it is missing"},
