@@ -16,6 +16,16 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 )
 
+// work has the cache fetch until stop, or the end of the test: its folder goes only when nobody writes there.
+func work(t *testing.T, c *Cache) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); c.Run(ctx) }()
+	stop = func() { cancel(); <-ended }
+	t.Cleanup(stop)
+	return stop
+}
+
 // cached reads a tree with a cache, and says which charts its modules have: see charts.
 func cached(t *testing.T, dir string, c *Cache) string {
 	t.Helper()
@@ -81,9 +91,7 @@ func TestCache(t *testing.T) {
 	if got := cached(t, dir, c); !strings.Contains(got, "redis-1.2.0.tgz of "+srv.URL+"/redis: it is being fetched") || !strings.HasSuffix(got, "\nother: none") {
 		t.Errorf("got %s", got)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go c.Run(ctx)
+	stop := work(t, c)
 	until(t, dir, c, func(got string) bool { return strings.Contains(got, "it cannot be fetched, and is tried again: ") })
 	down.Store(0)
 	until(t, dir, c, func(got string) bool { return strings.HasSuffix(got, "web: redis 1.2.0") })
@@ -129,9 +137,7 @@ func TestCacheOfOtherBytes(t *testing.T) {
 	wrong.Digest = "sha256:" + strings.Repeat("0", 64)
 	slow.URL, slow.Digest = hang.URL+"/redis", "sha256:"+strings.Repeat("1", 64)
 	c := NewCache(CacheOptions{Dir: t.TempDir(), Retry: 20 * time.Millisecond, Wait: time.Nanosecond, Transport: good.Client().Transport, Log: zerolog.Nop()})
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go c.Run(ctx)
+	work(t, c)
 	for _, l := range []tree.Locked{slow, wrong, lock["web"]} {
 		if _, err := c.Archive(l); err == nil || !strings.Contains(err.Error(), "it is being fetched") {
 			t.Errorf("got %v", err)
@@ -141,7 +147,7 @@ func TestCacheOfOtherBytes(t *testing.T) {
 		_, err := c.Archive(l)
 		return want == "" && err == nil || err != nil && want != "" && strings.Contains(err.Error(), want)
 	}
-	within, cancel := context.WithTimeout(ctx, 20*time.Second)
+	within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for !answers(lock["web"], "") || !answers(wrong, "has sent other bytes for version 1.2.0 than are asked for") {
 		select {
@@ -220,9 +226,7 @@ func TestCacheWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := NewCache(CacheOptions{Dir: t.TempDir(), Wait: 20 * time.Second, Transport: good.Client().Transport, Log: zerolog.Nop()})
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go c.Run(ctx)
+	work(t, c)
 	if got := cached(t, dir, c); got != "web: redis 1.2.0" {
 		t.Errorf("got %s", got)
 	}
