@@ -33,7 +33,7 @@ Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test . -run
 run has succeeded; log lines, and all in a test, at once).
 Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 `)
-	b.WriteString("\n" + lines("[ctx.md](ctx.md), or starling docs ctx, has all fields of ctx, which hooks and the functions of controllers are called with.") + "\n")
+	b.WriteString("\n" + lines("[ctx.md](ctx.md), or `starling docs ctx`, has all fields of ctx, which hooks and the functions of controllers are called with.") + "\n")
 	groups := grouped(Table())
 	b.WriteString("\n## Contents\n\n")
 	for _, g := range groups {

@@ -90,7 +90,7 @@ func (s *Session) cmdHelp(_ context.Context, args []string) error {
 		for _, c := range commands() {
 			rows = append(rows, [2]string{strings.TrimSpace(":" + c.name + " " + c.args), c.doc})
 		}
-		s.out.result("All else is Starlark, run as a hook: k8s.list(\"v1\", \"Pod\"), values.set(\"a.b\", 1), _ is the last result.\n\n" +
+		s.out.result("All else is Starlark, run as a hook: k8s.list(\"v1\", \"Pod\"), values.get(\"global\"), _ is the last result.\n\n" +
 			message.Rows(rows) + "\n\n" + s.families())
 		return nil
 	}

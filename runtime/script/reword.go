@@ -46,8 +46,9 @@ func reword(e *Error) {
 			}
 			e.Col = 1 + utf8.RuneCountInString(text[:mistakeAt(r.line, text, groups)])
 		}
-		if e.Hint == "" {
-			e.Hint = string(pattern.ExpandString(nil, r.hint, text, groups))
+		// A message that quotes the error of another one, as that of t.start does, has its hint already.
+		if hint := string(pattern.ExpandString(nil, r.hint, text, groups)); e.Hint == "" && !strings.Contains(e.Msg, hint) {
+			e.Hint = hint
 		}
 		if r.msg != "" {
 			// "append: cannot append to frozen list" keeps who says it.

@@ -43,3 +43,17 @@ func TestPartsOfCtxAreExplained(t *testing.T) {
 		}
 	}
 }
+
+// A message that quotes another error says the hint of that one once.
+func TestHintsAreSaidOnce(t *testing.T) {
+	const hint = "write xs[0] if xs else None; len(xs) says how many there are"
+	for msg, want := range map[string]string{
+		"index 0 out of range: empty list": hint,
+		"t.start: hook h fails: h.star:2:1: index 0 out of range: empty list (" + hint + "); more": "",
+	} {
+		e := &Error{Msg: msg}
+		if reword(e); e.Hint != want {
+			t.Errorf("%s: got the hint %q, want %q", msg, e.Hint, want)
+		}
+	}
+}

@@ -344,7 +344,7 @@ func (w *World) Advance(ctx context.Context, d time.Duration) error {
 	end := w.now.Add(d)
 	for n := 0; !w.due().IsZero() && !w.due().After(end); n++ {
 		if n == maxSteps {
-			return fmt.Errorf("more than %d timers fall due within %s", maxSteps, d)
+			return fmt.Errorf("more than %d timers fall due within %s: move the clock in shorter steps", maxSteps, d)
 		}
 		if err := w.tick(ctx); err != nil {
 			return err
