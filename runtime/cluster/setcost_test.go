@@ -344,12 +344,68 @@ func TestSetWithoutLists(t *testing.T) {
 	}
 	w.want("refused", objects, append(gets, "LIST configmaps", "LIST namespaces/a/configmaps", "LIST namespaces/b/configmaps")...)
 	w.want("known to be refused", objects, gets...)
-	w.restart()
-	w.api.store.FailNext("list", "ConfigMap", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no")), 2)
-	if _, err := w.apply(objects...); err == nil || !strings.Contains(err.Error(), "cannot list ConfigMap in namespace a: ") || !strings.Contains(err.Error(), "(sets of this hook may have objects there)") {
-		t.Errorf("after a restart: %v", err)
+}
+
+// A process with wider rights has recorded where to list, one without them begins: an apply reads its members by
+// name, and says once which right is missing. A removal needs the right.
+func TestSetAfterAProcessThatMightList(t *testing.T) {
+	const manager = "starling/web/f"
+	w := newFarWorld(t)
+	if _, err := w.apply(configMaps(4, "a")...); err != nil {
+		t.Fatal(err)
 	}
-	w.want("allowed again", objects, "LIST namespaces/a/configmaps", "LIST namespaces/b/configmaps")
+	refuse := func(n int) {
+		w.api.store.FailNext("list", "ConfigMap", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no")), n)
+	}
+	narrow := func() (said *[]string) {
+		w.restart()
+		said = &[]string{}
+		w.writer.o.Warn = func(of, text string) { *said = append(*said, of+" "+text) }
+		return said
+	}
+	said, objects, record := narrow(), configMaps(3, "a"), w.writer.recordOf(manager).Name
+	refuse(1)
+	w.want("refused", objects, "LIST namespaces/ops/secrets", "LIST namespaces/a/configmaps", "GET m000", "GET m001", "GET m002", "PATCH "+record)
+	w.want("known to be refused", objects[:2], "GET m000", "GET m001", "GET m002", "DELETE m002", "PATCH "+record)
+	if want := manager + " cannot list ConfigMap in namespace a: "; len(*said) != 1 || !strings.HasPrefix((*said)[0], want) || !strings.Contains((*said)[0], "stays until") {
+		t.Errorf("said is %q, want one line that begins with %q", *said, want)
+	}
+	refuse(1)
+	if err := w.writer.RemoveSets(context.Background(), []string{manager}, w.writer.SetMark()); err == nil || !strings.Contains(err.Error(), "(sets of this hook may have objects there)") {
+		t.Errorf("a removal: %v", err)
+	}
+	// The next one knows by name what the one before has made, also what it lists no more.
+	said = narrow()
+	refuse(1)
+	w.want("refused again", objects[:1], "LIST namespaces/ops/secrets", "LIST namespaces/a/configmaps", "GET m000", "GET m001", "DELETE m001", "PATCH "+record)
+	if len(*said) != 1 {
+		t.Errorf("said is %q, want one line", *said)
+	}
+	w.restart()
+	w.want("allowed again", objects[:1], "LIST namespaces/ops/secrets", "LIST namespaces/a/configmaps", "GET m000", "DELETE m003", "PATCH "+record)
+	w.want("as before", objects[:1], "GET m000")
+}
+
+// One that may not be read by its recorded name any more fails nothing either, until it is written.
+func TestSetWhoseNameIsRefused(t *testing.T) {
+	w := newFarWorld(t)
+	no := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no"))
+	w.api.store.FailNext("list", "ConfigMap", no, 1)
+	if _, err := w.apply(configMaps(2, "a")...); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	said := 0
+	w.writer.o.Warn = func(string, string) { said++ }
+	w.writer.o.SideBySide = 1
+	w.api.store.FailNext("get", "ConfigMap", no, 1)
+	w.api.store.FailNext("list", "ConfigMap", no, 1)
+	w.want("the first is refused", configMaps(2, "a"), "LIST namespaces/ops/secrets", "GET m000", "GET m001", "LIST namespaces/a/configmaps",
+		"PATCH m000", "GET m000", "PATCH m000")
+	if said != 1 {
+		t.Errorf("said %d times", said)
+	}
+	w.want("known", configMaps(1, "a"), "GET m000", "GET m001", "DELETE m001", "PATCH "+w.writer.recordOf("starling/web/f").Name)
 }
 
 // Where lists were never allowed each object is recorded, and read when a process begins.

@@ -41,6 +41,8 @@ type hookSets struct {
 	mu sync.Mutex // one who reads or writes places at a time
 	// places are the recorded ones; true: this process knows what was there before it began.
 	places map[setPlace]bool
+	// refused are places of an earlier process that this one may not read.
+	refused map[setPlace]bool
 	// goes says that the record tells of a set that goes with the hook.
 	goes bool
 	// certain says that the record says just this.
@@ -74,19 +76,23 @@ func (h *hookSets) enter(ctx context.Context, s *set, a *applying) (map[effect.R
 	all := maps.Clone(known)
 	for ref := range a.asked {
 		all[ref] = known[ref]
+		if h.mayBeThere(ref) {
+			known[ref] = all[ref]
+		}
 	}
 	h.writer.remember(s, all)
 	return known, nil
 }
 
-// read takes in what was there before this process began, once.
+// read takes in what was there before this process began, once. An earlier process may have had wider rights: an
+// apply goes on without the places that it may not read, since it reads its members by name; a removal does not.
 func (h *hookSets) read(ctx context.Context, a *applying) error {
 	if h.broken != nil {
 		return h.broken
 	}
 	var unread []setPlace
 	for p, read := range h.places {
-		if !read {
+		if !read && (a == nil || !h.refused[p]) {
 			unread = append(unread, p)
 		}
 	}
@@ -98,14 +104,35 @@ func (h *hookSets) read(ctx context.Context, a *applying) error {
 		if errors.Is(err, ErrNotServed) {
 			return nil // it may be served again, with its objects
 		}
+		if a != nil && notListed(err) {
+			h.writer.o.Warn(h.manager, fmt.Sprintf("%v; an earlier process was allowed to: what it made there, and sets of this hook list no more, stays until a process with this right begins", err))
+			if m, err := h.writer.o.Client.Mapping(ctx, p.APIVersion, p.Kind); err == nil && p.Name == "" {
+				h.writer.refused(m, p.Namespace)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			h.refused[p] = true
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("%w (sets of this hook may have objects there)", err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		h.places[p] = true
+		delete(h.refused, p)
 		return nil
 	})
+}
+
+// mayBeThere says that an earlier process may have made the object, in a place that this one may not read.
+func (h *hookSets) mayBeThere(ref effect.Ref) bool {
+	for p := range h.refused {
+		if p.APIVersion == ref.APIVersion && p.Kind == ref.Kind && (p.Namespace == "" || p.Namespace == ref.Namespace) && p.Name == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // readPlace takes in the members of the hook's sets that are in a place. Those of the set that is
@@ -172,7 +199,7 @@ func (h *hookSets) widen(ctx context.Context, places map[setPlace]bool, a *apply
 	type kind struct{ apiVersion, kind string }
 	added := map[kind][]effect.Ref{}
 	for _, m := range a.write.Set.Members {
-		if _, is := placeOf(places, m.Ref); !is {
+		if _, is := h.placeOf(places, m.Ref); !is {
 			k := kind{m.Ref.APIVersion, m.Ref.Kind}
 			added[k] = append(added[k], m.Ref)
 		}
@@ -235,7 +262,7 @@ func (h *hookSets) widenKind(ctx context.Context, places map[setPlace]bool, refs
 		}
 	}
 	for _, ref := range refs {
-		if _, is := placeOf(places, ref); is {
+		if _, is := h.placeOf(places, ref); is {
 			continue
 		}
 		p := kind
@@ -249,18 +276,19 @@ func (h *hookSets) widenKind(ctx context.Context, places map[setPlace]bool, refs
 		if !added {
 			p.Name = ref.Name
 			places[p] = true
+			delete(h.refused, p) // its write meets the reason
 		}
 	}
 	return nil
 }
 
-// placeOf is the place that an object is in.
-func placeOf(places map[setPlace]bool, ref effect.Ref) (p setPlace, is bool) {
+// placeOf is the place in which an object is found by the next process: none that this one may not read.
+func (h *hookSets) placeOf(places map[setPlace]bool, ref effect.Ref) (p setPlace, is bool) {
 	for _, p := range []setPlace{
 		{ref.APIVersion, ref.Kind, "", ""}, {ref.APIVersion, ref.Kind, ref.Namespace, ""},
 		{ref.APIVersion, ref.Kind, ref.Namespace, ref.Name}, {ref.APIVersion, ref.Kind, "", ref.Name},
 	} {
-		if _, is := places[p]; is {
+		if _, is := places[p]; is && !h.refused[p] {
 			return p, true
 		}
 	}
@@ -289,7 +317,7 @@ func (h *hookSets) tidy(ctx context.Context, gone bool) error {
 		}
 		goes = goes || len(s.members) > 0 && !s.keeps
 		for _, m := range s.members {
-			p, is := placeOf(h.places, m.Ref)
+			p, is := h.placeOf(h.places, m.Ref)
 			if !is { // of an earlier version, which has recorded it
 				continue
 			}

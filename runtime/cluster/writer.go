@@ -26,6 +26,9 @@ type WriterOptions struct {
 	// Known returns an object as a watch shows it, nil where none does. It spares a read before a write
 	// that holds for that version only. Nil knows none.
 	Known func(ref effect.Ref) map[string]any
+	// Warn is told, of a hook by its field manager, what people should know about its sets though nothing has
+	// failed. Nil tells nobody.
+	Warn func(manager, text string)
 	// JQ runs the programs of jq patches: it returns what a program makes of an
 	// object, which it leaves alone. It bounds them, and its errors are lines for
 	// people that do not quote the object. Nil refuses such patches.
@@ -63,6 +66,9 @@ type Writer struct {
 func NewWriter(o WriterOptions) *Writer {
 	if o.Observe == nil {
 		o.Observe = func(effect.Ref, map[string]any, *effect.Cause, time.Time) {}
+	}
+	if o.Warn == nil {
+		o.Warn = func(string, string) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -261,6 +262,9 @@ func New(o Options) (*Driver, error) {
 		Observe: func(ref effect.Ref, obj map[string]any, cause *effect.Cause, asked time.Time) {
 			d.watches.Observe(ref, obj, cause, asked) // the next snapshot shows what was written
 			d.told.wrote(ref, obj, cause)
+		},
+		Warn: func(manager, text string) {
+			d.log(effect.ManagerModule(manager), strings.TrimPrefix(manager, effect.Manager(""))).Log(builtins.LevelWarn, text, nil)
 		},
 		Known: d.watches.Whole, JQ: builtins.PatchJQ,
 	})
