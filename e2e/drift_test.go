@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -92,4 +94,62 @@ spec:
 		}
 		return err
 	})
+}
+
+// What others have done to a field, and to an object, that was ignored is put right once that is ignored no more: in
+// the process that runs, and after a start. There is no new revision, and what is done to the object then is seen.
+func TestIgnoredNoMore(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*fixture, map[string]string){
+		"reload": (*fixture).write,
+		"start":  func(f *fixture, files map[string]string) { f.restart(files) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ignores := map[string]string{"web/module.star": "module(enabled = True, ignore = [\"ConfigMap/web data.text\", \"Deployment\"])\n"}
+			f := newFixture(t, trees(drifting("web"), ignores), driftingRole())
+			s := somebodyElse{t: t, cluster: shared, ns: f.ns, names: []string{"web"}}
+			f.start()
+			f.waitReady()
+			fresh, err := s.held()
+			if err != nil {
+				t.Fatal(err)
+			}
+			asItWas := func() error {
+				now, err := s.held()
+				if err != nil {
+					return err
+				}
+				if !cmp.Equal(fresh, now) {
+					return fmt.Errorf("it differs: %s", cmp.Diff(fresh, now))
+				}
+				m, err := f.module("web")
+				if err == nil && len(m.Drifted)+len(m.Problems) > 0 {
+					err = fmt.Errorf("%+v %q", m.Drifted, m.Problems)
+				}
+				return err
+			}
+			s.change("Deployment", "web", "")
+			s.change("ConfigMap", "web", `{"data": {"text": "theirs"}, "metadata": {"labels": {"app.kubernetes.io/managed-by": "theirs"}}}`)
+			f.eventually("the label is as it was", func() error {
+				cm, err := shared.Client.CoreV1().ConfigMaps(f.ns).Get(t.Context(), "web", metav1.GetOptions{})
+				if err == nil && cm.Labels["app.kubernetes.io/managed-by"] != "Helm" {
+					err = fmt.Errorf("the labels are %v", cm.Labels)
+				}
+				return err
+			})
+			if data, err := configMap(t, f.ns, "web"); err != nil || data["text"] != "theirs" {
+				t.Errorf("the field that is ignored was put right: %v, %v", data, err)
+			}
+			if _, err := shared.Client.AppsV1().Deployments(f.ns).Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the Deployment that is ignored is back: %v", err)
+			}
+
+			edit(f, map[string]string{"web/module.star": on})
+			f.eventually("all is as it was", asItWas)
+			s.change("Deployment", "web", `{"spec": {"replicas": 5}}`)
+			f.eventually("all is as it was once more", asItWas)
+			f.waitRevision(f.ns, "web", 1)
+		})
+	}
 }

@@ -266,7 +266,7 @@ func testDriftCases(t *testing.T, all *driftWorld) {
 			namespaces := w.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 			t.Cleanup(func() { _ = namespaces.Delete(context.Background(), w.apps, metav1.DeleteOptions{}) })
 			res, err := w.Reconcile(t.Context(), w.target("red"))
-			if err != nil || res.Objects.Digest == "" || res.Objects.Digest != DigestOf(res.Objects.Seen) {
+			if err != nil || res.Objects.Digest == "" || res.Objects.Digest != DigestOf(res.Objects.Seen, nil) {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			before := seenOf(t, res.Objects, c.of.Resource)

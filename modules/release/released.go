@@ -81,13 +81,19 @@ type Objects struct {
 }
 
 // DigestOf returns one digest of all objects of a release, whatever their order: their names and
-// what is owned of them. An autoscaler that comes to own spec.replicas does not change it.
-func DigestOf(objects []Object) string {
-	lines := make([]string, 0, len(objects))
+// what is owned of them. An autoscaler that comes to own spec.replicas does not change it. What is
+// ignored counts: a field that others have taken while it was ignored is owned neither then nor
+// after that, so another list has to have all objects compared anew.
+func DigestOf(objects []Object, ignore []owned.Ignore) string {
+	lines := make([]string, 0, len(objects)+len(ignore))
+	for _, i := range ignore {
+		lines = append(lines, fmt.Sprintf("ignore %s\n", i))
+	}
 	for _, o := range objects {
 		lines = append(lines, fmt.Sprintf("%s %s %s %s %x\n", o.APIVersion, o.Kind, o.Namespace, o.Name, o.Owned.Stable()))
 	}
 	slices.Sort(lines)
+	lines = slices.Compact(lines)
 	sum := sha256.Sum256([]byte(strings.Join(lines, "")))
 	return hex.EncodeToString(sum[:16])
 }
@@ -131,7 +137,7 @@ func (r *reconcile) noteObjects(s *session) error {
 		s.mu.Unlock()
 		r.objects = Objects{Of: uid} // a repair of all takes over what belongs to others
 		if complete {
-			r.objects = newObjects(uid, seen)
+			r.objects = newObjects(uid, seen, r.t.Ignore)
 		}
 	}
 	if err := r.m.NoteObjects(r.ctx, r.t.Ref(), r.objects); err != nil {
@@ -187,8 +193,8 @@ func (r *reconcile) recorded() Objects {
 }
 
 // newObjects are all objects of a revision.
-func newObjects(uid string, seen []Object) Objects {
-	return Objects{Of: uid, Kinds: kindsOf(seen), Digest: DigestOf(seen), Seen: seen}
+func newObjects(uid string, seen []Object, ignore []owned.Ignore) Objects {
+	return Objects{Of: uid, Kinds: kindsOf(seen), Digest: DigestOf(seen, ignore), Seen: seen}
 }
 
 func kindsOf(objects []Object) []Scope {

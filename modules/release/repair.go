@@ -237,7 +237,7 @@ func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
 		}
 	}
 	if complete {
-		r.out.Objects.Digest = DigestOf(r.out.Objects.Seen)
+		r.out.Objects.Digest = DigestOf(r.out.Objects.Seen, r.t.Ignore)
 	}
 }
 

@@ -39,7 +39,7 @@ func (t *Tracker) learn(r *tracked) {
 			found = append(found, release.Object{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name, Owned: o.have.owned})
 		}
 	}
-	if release.DigestOf(found) != r.digest {
+	if release.DigestOf(found, t.ignoredOf(r.at)) != r.digest {
 		r.verify = true
 		return
 	}

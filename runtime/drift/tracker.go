@@ -221,7 +221,7 @@ func (t *Tracker) Repaired(ref release.Ref, p Repair) release.Objects {
 	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
 		out.Kinds = append(out.Kinds, release.Scope{APIVersion: at.kind.apiVersion, Kind: at.kind.kind, Namespace: at.namespace})
 	}
-	out.Digest = release.DigestOf(out.Seen)
+	out.Digest = release.DigestOf(out.Seen, t.ignoredOf(r.at))
 	return out
 }
 

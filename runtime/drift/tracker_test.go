@@ -48,7 +48,7 @@ func left(name string, version int, owned byte) release.Object {
 }
 
 func all(seen ...release.Object) release.Objects {
-	out := release.Objects{Of: "uid", Digest: release.DigestOf(seen), Seen: seen}
+	out := release.Objects{Of: "uid", Digest: release.DigestOf(seen, nil), Seen: seen}
 	for _, o := range seen {
 		out.Kinds = append(out.Kinds, release.Scope{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace})
 	}
@@ -382,7 +382,8 @@ func TestWhatIsIgnored(t *testing.T) {
 	w.want(false)
 	w.Synced(w.watches[1].ID, []watch.Entry{is("a", 10, 3)}, nil)
 	w.want(true, "verify")
-	w.Repaired(web, Repair{Objects: all(left("a", 10, 3)), Ended: true})
+	noted := w.Repaired(web, Repair{Objects: all(left("a", 10, 3)), Ended: true})
+	noted.Seen = nil // as the record has it
 	w.want(true)
 	w.Begin(web, []owned.Ignore{{Kind: "Deployment", Name: "b"}, {Path: path}})
 	w.Expect(web, release.Objects{Of: "uid"})
@@ -390,6 +391,25 @@ func TestWhatIsIgnored(t *testing.T) {
 	if len(w.watches) != 1 {
 		t.Errorf("watches: %+v", w.watches)
 	}
+	// Starling owns the same with another order of the list, and looks at nothing.
+	w.Begin(web, []owned.Ignore{{Path: path}, {Kind: "Deployment", Name: "b"}})
+	w.Expect(web, noted)
+	w.Synced(w.watches[1].ID, []watch.Entry{is("a", 10, 3)}, nil)
+	w.want(false)
+	// Somebody has changed what was ignored, so Starling owns the same without the list. The values tell.
+	w.Begin(web, nil)
+	w.Expect(web, noted)
+	w.Synced(w.watches[1].ID, []watch.Entry{is("a", 10, 3)}, nil)
+	w.want(true, "verify")
+	noted = w.Repaired(web, Repair{Objects: all(left("a", 11, 1)), Ended: true})
+	noted.Seen = nil
+	w.want(true)
+
+	w = newWorld(t) // the list was changed while nobody looked
+	w.Begin(web, []owned.Ignore{{Path: path}})
+	w.Expect(web, noted)
+	w.Synced(w.id(), []watch.Entry{is("a", 11, 1)}, nil)
+	w.want(true, "verify")
 }
 
 // A storm is told of once, until somebody asks.

@@ -115,9 +115,7 @@ func (t *Tracker) begin(k *kind) {
 		ID: k.id, APIVersion: k.apiVersion, Kind: k.kind, Labels: effect.ReleasedByLabel + "=" + t.o.Instance, Metadata: true, Lists: true,
 		Filter: func(obj map[string]any) (starlark.Value, bool, error) {
 			s := read(obj, k.kind == "Job" && strings.HasPrefix(k.apiVersion, "batch/"), t.o.Manager, func(in name, object string) ([]owned.Path, bool) {
-				list, _ := t.ignored.Load(in)
-				ignore, _ := list.([]owned.Ignore)
-				return owned.Ignored(ignore, k.kind, object)
+				return owned.Ignored(t.ignoredOf(in), k.kind, object)
 			})
 			if s == nil {
 				return nil, false, nil
@@ -133,11 +131,17 @@ func (t *Tracker) begin(k *kind) {
 	t.o.Start(spec)
 }
 
+// ignoredOf is what of a release is left to others.
+func (t *Tracker) ignoredOf(at name) []owned.Ignore {
+	list, _ := t.ignored.Load(at)
+	ignore, _ := list.([]owned.Ignore)
+	return ignore
+}
+
 // ignore notes what of a release is left to others. Its objects are looked at anew, and have
 // to be compared with what it holds.
 func (t *Tracker) ignore(r *tracked, ignore []owned.Ignore) {
-	before, _ := t.ignored.Load(r.at)
-	if last, _ := before.([]owned.Ignore); reflect.DeepEqual(last, ignore) || len(last)+len(ignore) == 0 {
+	if last := t.ignoredOf(r.at); reflect.DeepEqual(last, ignore) || len(last)+len(ignore) == 0 {
 		return
 	}
 	t.ignored.Store(r.at, ignore)
