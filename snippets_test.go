@@ -6,20 +6,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/BurntSushi/toml"
 )
 
 // languages of code in pages, and the tests that read it. A page shows nothing that none of them sees.
 var languages = map[string]string{
 	"python":  "TestStarlarkInDocsLoads",
 	"bash":    "TestPairsOfOthersRun", // the left of each pair
-	"sh":      "TestCommandsInDocsExist, TestCommandsOfPages",
+	"sh":      "TestCommandsInDocsExist, TestCommandsOfPages, TestCommandsOfPagesRun",
 	"console": "TestSessions",
 	"repl":    "TestSessionsInDocsAreTrue",
 	"yaml":    "TestYAMLInDocsParses",
 	"json":    "TestEachSnippetIsRead",
 	"helm":    "TestSessions, which renders the chart that it is a file of",
+	"toml":    "TestEachSnippetIsRead",
 	"lua":     "", // the config of an editor, which only the editor reads
-	"toml":    "",
 	"text":    "", // what a program has printed, or a picture
 	"":        "",
 }
@@ -49,6 +51,11 @@ func TestEachSnippetIsRead(t *testing.T) {
 			t.Errorf("%s: nobody renders\n%s", b.file, b.text)
 		case b.language == "json" && !json.Valid([]byte(b.text)):
 			t.Errorf("%s: no JSON:\n%s", b.file, b.text)
+		case b.language == "toml":
+			var v map[string]any
+			if err := toml.Unmarshal([]byte(b.text), &v); err != nil {
+				t.Errorf("%s: no TOML: %v\n%s", b.file, err, b.text)
+			}
 		}
 	}
 	for _, page := range pages(t) {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -43,9 +45,12 @@ func TestExamplesOfHelp(t *testing.T) {
 			lines[strings.TrimSpace(line)] = true
 		}
 	})
-	for line := range ranElsewhere {
+	for line, test := range ranElsewhere {
 		if !lines[line] {
 			t.Errorf("%q is no example any more", line)
+		}
+		if err := testIsThere(test); err != nil {
+			t.Errorf("%q: %v", line, err)
 		}
 		delete(lines, line)
 	}
@@ -78,6 +83,41 @@ func TestExamplesOfHelp(t *testing.T) {
 			},
 		},
 	})
+}
+
+// testIsThere says whether the test that a text begins with is a script, or a function here or in e2e.
+func testIsThere(text string) error {
+	name, _, _ := strings.Cut(text, ",")
+	if script, is := strings.CutPrefix(name, "TestScripts/"); is {
+		_, err := os.Stat(filepath.Join("testdata/script", script+".txtar"))
+		return err
+	}
+	files, _ := filepath.Glob("*_test.go")
+	more, _ := filepath.Glob("../../e2e/*_test.go")
+	for _, file := range append(files, more...) {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(code, []byte("\nfunc "+name+"(t *testing.T)")) {
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no test %s", name)
+}
+
+// A test that is not there is seen.
+func TestExamplesOfHelpNameTests(t *testing.T) {
+	for text, there := range map[string]bool{
+		"TestExamplesOfHelp":         true,
+		"TestScripts/lsp, in a pipe": true,
+		"TestScripts/nosuch":         false,
+		"TestNoSuch, anywhere":       false,
+	} {
+		if err := testIsThere(text); (err == nil) != there {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }
 
 // runExample runs one line, and has it end once it has said something if it goes on.
