@@ -212,7 +212,7 @@ func (m Model) modules() (rows []status.Module) {
 
 // Global is a row for the global hooks, which are no module of the status.
 func Global(st status.Status) (row status.Module, there bool) {
-	row = status.Module{Name: global, State: status.ModuleReady}
+	row = status.Module{Name: global, State: status.ModuleReady, Enabled: true} // nothing switches them off
 	for _, h := range st.Hooks {
 		if h.Module != global {
 			continue

@@ -344,12 +344,75 @@ func TestTheFilter(t *testing.T) {
 
 
 
-? keys  enter why  l log  r run  p plan  / filter  q end
+esc shows all  ? keys  enter why  l log  r run  p plan  / filter  q end
 `)
 	x.keys("/", "x")
 	x.shows("no module matches; esc shows all")
 	x.keys("enter", "j", "r", "enter", "esc")
 	x.shows(">web")
+}
+
+// On a narrow screen a sentence takes more lines, and the table fewer: why nobody answers, why a key is refused, and
+// why a page is not there.
+func TestSentencesOnANarrowScreen(t *testing.T) {
+	s := &source{seen: instance()}
+	x := open(t, s, 40, 12)
+	s.err = errors.New("this starling stands by: starling-1 leads; ask that one")
+	x.take(beat(noon.Add(time.Second)))
+	x.keys("G", "r", "y")
+	x.wants(`
+3 modules, 1 failed - starling ops/star…
+not answering since 12:00:01, tries
+again: this starling stands by:
+starling-1 leads; ask that one
+ MODULE  STATE   WHY
+ global  ready   -
+ db      ready   -
+ off     off     offEnabled: false in C…
+>web     failed  hook hooks/a.star:f: b…
+
+this starling stands by: starling-1
+leads; ask that one
+`)
+	x.keys("p")
+	x.m.failed = ""
+	x.wants(`
+plan - starling ops/starling
+
+this starling stands by: starling-1
+leads; ask that one
+
+
+
+
+
+
+ 
+esc back  / filter  ←→ move
+`)
+	s.err = errors.New(strings.Repeat("endless ", 50))
+	x.take(beat(noon.Add(2 * time.Second)))
+	x.shows("endless endless…\n")
+	x.take(tea.WindowSizeMsg{Width: 40, Height: 3}) // no room for more than one line of each
+	x.wants(`
+plan - starling ops/starling
+not answering since 12:00:02, tries aga…
+esc back  / filter  ←→ move
+`)
+}
+
+// A starling dev is called so; global hooks are never off.
+func TestTheScreenNamesASimulatedCluster(t *testing.T) {
+	s := &source{seen: instance()}
+	s.seen.Status.Simulated = true
+	x := open(t, s, 80, 9)
+	x.shows("3 modules, 1 failed - starling dev ops/starling\n")
+	if title := x.m.View().WindowTitle; title != "starling dev ops/starling" {
+		t.Errorf("title %q", title)
+	}
+	if row, there := Global(s.seen.Status); !there || !row.Enabled {
+		t.Errorf("%+v", row)
+	}
 }
 
 // While nobody answers the last state stays, with the time since when it is old.
@@ -454,6 +517,7 @@ func TestAThousandModules(t *testing.T) {
 	}
 	x.keys("g", "pgdown", "k")
 	x.shows(">m020")
+	x.shows("q end  21 of 1000")
 	x.keys("G")
 	x.shows(">m999")
 	// The chosen one goes: the next one is in its place.

@@ -13,11 +13,8 @@ import (
 	"github.com/starling-operator/starling/runtime/message"
 )
 
-// The lines that are not those of the table or the page: what is shown, a note, and the keys.
-const (
-	linesAbove = 2
-	linesBelow = 1
-)
+// mostBroken is into how many lines a note, or what is said of a key, is broken at most where the screen is narrow.
+const mostBroken = 3
 
 const (
 	red, yellow, green = "31", "33", "32"
@@ -25,13 +22,13 @@ const (
 )
 
 // body is how many lines a page has, or the table with its head.
-func (m Model) body() int { return max(1, m.height-linesAbove-linesBelow) }
+func (m Model) body() int { return max(1, m.height-1-len(m.notes())-max(1, len(m.said()))) }
 
 // View draws the screen.
 func (m Model) View() tea.View {
 	v := tea.NewView(m.screen())
 	v.AltScreen = true
-	v.WindowTitle = message.Clean("starling " + m.seen.Status.Instance)
+	v.WindowTitle = message.Clean(m.who())
 	return v
 }
 
@@ -40,17 +37,38 @@ func (m Model) screen() string {
 	if m.width <= 0 || m.height <= 0 {
 		return ""
 	}
-	lines := []string{m.mark(bold, m.title()), m.note()}
+	lines := append([]string{m.mark(bold, m.title())}, m.notes()...)
 	if m.page != nil {
 		lines = append(lines, m.pageLines()...)
 	} else {
 		lines = append(lines, m.table()...)
 	}
-	for len(lines) < m.height-linesBelow {
+	below := m.said()
+	if below == nil {
+		below = []string{m.footer()}
+	}
+	for len(lines) < m.height-len(below) {
 		lines = append(lines, "")
 	}
-	lines = append(lines[:max(0, m.height-linesBelow)], m.footer())
-	return strings.Join(lines, "\n")
+	lines = append(lines[:max(0, m.height-len(below))], below...)
+	return strings.Join(lines[max(0, len(lines)-m.height):], "\n")
+}
+
+// broken makes lines of a sentence, as few as the screen is wide; where that is too many, the last one is cut.
+func (m Model) broken(code, text string) (lines []string) {
+	lines = wrapped(text, m.width)
+	if most := max(1, min(mostBroken, m.height/4)); len(lines) > most {
+		lines = append(lines[:most-1], strings.Join(lines[most-1:], " "))
+	}
+	for i, line := range lines {
+		lines[i] = m.mark(code, line)
+	}
+	return lines
+}
+
+// wrapped breaks a text between words, or within one that is wider than the screen.
+func wrapped(text string, width int) []string {
+	return strings.Split(ansi.Wrap(message.Clean(text), width, ""), "\n")
 }
 
 // fit makes a text one line that is no wider than the screen, and cannot steer the terminal.
@@ -94,7 +112,12 @@ func (m Model) title() string {
 }
 
 // who is asked.
-func (m Model) who() string { return "starling " + m.seen.Status.Instance }
+func (m Model) who() string {
+	if m.seen.Status.Simulated {
+		return "starling dev " + m.seen.Status.Instance
+	}
+	return "starling " + m.seen.Status.Instance
+}
 
 func (m Model) filterSaid(filter string) string {
 	if filter == "" || m.typing {
@@ -103,40 +126,58 @@ func (m Model) filterSaid(filter string) string {
 	return " /" + filter
 }
 
-// note says that nobody answers, or explains what is shown.
-func (m Model) note() string {
+// notes say that nobody answers, or explain what is shown: a line at least.
+func (m Model) notes() []string {
 	switch {
 	case m.failed != "":
-		return m.mark(red, fmt.Sprintf("not answering since %s, tries again: %s", m.since.Format(time.TimeOnly), m.failed))
+		return m.broken(red, fmt.Sprintf("not answering since %s, tries again: %s", m.since.Format(time.TimeOnly), m.failed))
 	case m.looking && m.now.Sub(m.asked) >= slow:
-		return m.mark(yellow, fmt.Sprintf("asked at %s, no answer yet; this is how it was", m.asked.Format(time.TimeOnly)))
-	case m.page != nil && m.page.failed != "":
-		return m.mark(red, m.page.failed)
-	case m.page != nil && m.page.asking && m.page.lines == nil:
-		return m.fit("asks …")
+		return m.broken(yellow, fmt.Sprintf("asked at %s, no answer yet; this is how it was", m.asked.Format(time.TimeOnly)))
+	case m.page != nil && m.page.failed != "" && m.page.lines != nil:
+		return m.broken(red, m.page.failed)
+	case m.page != nil && m.page.asking && m.page.lines == nil && m.page.failed == "":
+		return []string{m.fit("asks …")}
 	case len(m.seen.Notes) > 1:
-		return m.mark(yellow, fmt.Sprintf("(1 of %d) %s", len(m.seen.Notes), m.seen.Notes[0]))
+		return m.broken(yellow, fmt.Sprintf("(1 of %d) %s", len(m.seen.Notes), m.seen.Notes[0]))
 	case len(m.seen.Notes) == 1:
-		return m.mark(yellow, m.seen.Notes[0])
+		return m.broken(yellow, m.seen.Notes[0])
 	}
-	return ""
+	return []string{""}
 }
 
-// footer says which keys there are, what is asked, or what has become of the last key.
+// said is what is asked, or what has become of the last key; nil: neither.
+func (m Model) said() []string {
+	switch {
+	case m.typing:
+		return nil
+	case m.asks != "":
+		return m.broken(yellow, "run the hooks of "+m.asks+" now? y/n")
+	case m.notice != "":
+		return m.broken(yellow, m.notice)
+	}
+	return nil
+}
+
+// footer says which keys there are, and where on the whole the screen is.
 func (m Model) footer() string {
 	switch {
 	case m.typing:
 		return m.fit("/" + m.filtered() + "_")
-	case m.asks != "":
-		return m.mark(yellow, "run the hooks of "+m.asks+" now? y/n")
-	case m.notice != "":
-		return m.mark(yellow, m.notice)
 	case m.page != nil && m.page.kind == helped:
 		return m.fit("esc back")
 	case m.page != nil:
 		return m.fit("esc back  / filter  ←→ move" + m.where())
 	}
-	return m.fit("? keys  enter why  l log  r run  p plan  / filter  q end")
+	keys := "? keys  enter why  l log  r run  p plan  / filter  q end"
+	if m.filter != "" {
+		keys = "esc shows all  " + keys
+	}
+	rows := m.modules()
+	if len(rows) < m.body() {
+		return m.fit(keys)
+	}
+	place := fmt.Sprintf("  %d of %d", m.at(rows)+1, len(rows))
+	return ansi.Truncate(keys, max(0, m.width-len(place)), "…") + m.fit(place)
 }
 
 // where says how far the page is scrolled.
@@ -150,6 +191,12 @@ func (m Model) where() string {
 
 func (m Model) pageLines() (lines []string) {
 	p, n := m.page, m.body()
+	if p.lines == nil && p.failed != "" {
+		for _, line := range wrapped(p.failed, m.width) {
+			lines = append(lines, m.mark(red, line))
+		}
+		return lines[:min(len(lines), n)]
+	}
 	shown := p.shown()
 	first := p.first(n)
 	for _, line := range shown[first:min(len(shown), first+n)] {

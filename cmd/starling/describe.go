@@ -133,8 +133,12 @@ func (f *describeFlags) module(cmd *cobra.Command, st status.Status, m status.Mo
 	p.number("Messages that wait", m.PendingMessages)
 	p.list("Drift", driftLines(m.Drifted))
 	p.list("Problems", m.Problems)
+	now := p.now
+	if st.Simulated {
+		now = time.Time{} // a simulated cluster has its own clock
+	}
 	p.section("Values", valuesErr, func() error {
-		return values.Print(p, x.Values, values.PrintOptions{Now: p.now, Process: x.Process})
+		return values.Print(p, x.Values, values.PrintOptions{Now: now, Process: x.Process})
 	}, len(x.Values) == 0)
 	var hooks []status.Hook
 	for _, h := range st.Hooks {

@@ -16,9 +16,12 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/dev"
+	"github.com/starling-operator/starling/runtime/live"
+	"github.com/starling-operator/starling/runtime/logs"
 	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/reload"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -44,7 +47,9 @@ func newDevCommand() *cobra.Command {
 after each save tells what is wrong with the tree, runs the tests of what has changed,
 and shows which values and objects have become different in a simulated cluster.
 Modules that nobody has switched on or off are on there; --filename and --config say
-what is in it besides. No real cluster is asked. Ctrl-C ends it.`,
+what is in it besides. No real cluster is asked. Ctrl-C ends it.
+
+starling tui --dev, and get, describe, explain and logs with --dev, show the simulated cluster.`,
 		Example: `  starling dev addons
   starling dev addons -f nodes.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -60,14 +65,15 @@ what is in it besides. No real cluster is asked. Ctrl-C ends it.`,
 	fs.StringArrayVarP(&f.cluster.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster")
 	fs.StringVar(&f.cluster.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
 	fs.StringArrayVar(&f.http, "http", nil, "`HOST=FILE`: what the host answers http.get with; others give no answer")
-	f.instance.addNames(fs)
+	f.instance.addFlags(fs)
 	f.env.addFlags(fs)
 	treeFlag(cmd, false)
 	return cmd
 }
 
 func (f *devFlags) run(cmd *cobra.Command, dir string) error {
-	if err := f.instance.completeNames(podNamespaceFile); err != nil {
+	f.instance.Dev = true
+	if err := f.instance.complete(podNamespaceFile); err != nil {
 		return err
 	}
 	answers, err := httpFiles(f.http)
@@ -85,12 +91,26 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 	}
 	shared := store.NewBuiltins()
 	go shared.Warm()
+	if _, err := setLogLevel("info"); err != nil { // as a run begins
+		return err
+	}
+	kept := logs.New(logs.Options{})
+	log := zerolog.New(kept).With().Timestamp().Logger()
 	d := &devLoop{
 		loop: dev.New(dev.Options{
 			Builtins: shared, Renderer: newRenderer(), Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.cluster.prepare, Update: f.cluster.update, Keep: f.cluster.keep, HTTP: answers, Env: env,
-			Parallel: runtime.GOMAXPROCS(0), Golden: golden{dir, false},
+			Parallel: runtime.GOMAXPROCS(0), Golden: golden{dir, false}, Version: shortVersion(),
+			Log: func(module, hook string, level builtins.Level, msg string, fields []builtins.Field) {
+				live.Logger(log, module, hook).Log(level, msg, fields)
+			},
 		}),
 		dir: dir, out: cmd.OutOrStdout(), color: colorful(cmd),
+	}
+	stop, err := f.answer(cmd.Context(), d.loop, kept)
+	if err != nil {
+		say(cmd, "note: nobody can ask this starling dev with --dev: %v", err)
+	} else {
+		defer stop()
 	}
 	reload.Run(cmd.Context(), reload.Options{
 		Dir: dir, Tree: tree.Options{Empty: true, FollowLinks: f.links}, Files: append(f.cluster.paths(), slices.Collect(maps.Values(answers))...), Quiet: devQuiet,
@@ -125,6 +145,7 @@ type devLoop struct {
 
 // unreadable tells why the folder cannot be read.
 func (d *devLoop) unreadable(err error) {
+	d.loop.Refuse(err)
 	d.headline("31", "cannot be read: %v", err)
 }
 

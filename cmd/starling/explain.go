@@ -89,7 +89,7 @@ are ***.`,
 func (f *explainFlags) addFlags(cmd *cobra.Command) {
 	f.world.addFlags(cmd.Flags(), false)
 	f.world.instance.addStateDir(cmd.Flags())
-	f.target.addPod(cmd.Flags())
+	f.target.addWhich(cmd.Flags())
 	if m := cmd.Flags().Lookup("modules"); m != nil {
 		m.Usage = "`folder` of the module tree to run instead of asking a running starling"
 	}
@@ -97,7 +97,7 @@ func (f *explainFlags) addFlags(cmd *cobra.Command) {
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
-	if err := checkFormat(f.output); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	x, err := f.ask(cmd, module)
@@ -105,7 +105,7 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 		return err
 	}
 	o := values.PrintOptions{Color: colorful(cmd), Process: x.Process}
-	if f.world.modules == "" {
+	if f.world.modules == "" && !f.target.dev {
 		o.Now = time.Now() // a simulated cluster has its own clock
 	}
 	if path != "" {
@@ -165,6 +165,14 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 	}
 	x.Notes = append(x.Notes, refused(st, module)...)
 	return x, err
+}
+
+// check refuses flags that do not go together, before anybody is asked.
+func (f *explainFlags) check() error {
+	if f.target.dev && f.world.modules != "" {
+		return errors.New("--dev asks a process, and TREE nobody; give one of both")
+	}
+	return checkFormat(f.output)
 }
 
 // client asks the running instance, in a cluster when one is named.

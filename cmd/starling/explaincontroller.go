@@ -40,7 +40,7 @@ KEY is NAMESPACE/NAME, or the name of a cluster-scoped parent.`,
 }
 
 func (f *explainFlags) controller(cmd *cobra.Command, module, key string) error {
-	if err := checkFormat(f.output); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	parents, err := f.parents(cmd, module, key)

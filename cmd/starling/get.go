@@ -100,11 +100,21 @@ func (i *instance) explain(err error) error {
 // notRunning says that nobody answers, and what to do: name the instance that
 // does run, or start one.
 func (i *instance) notRunning() error {
-	what := fmt.Sprintf("no starling %s/%s runs here (socket %s)", i.Namespace, i.Name, i.socket())
+	program, flag := "starling", ""
+	if i.Dev {
+		program, flag = "starling dev", " --dev"
+	}
+	what := fmt.Sprintf("no %s %s/%s runs here (socket %s)", program, i.Namespace, i.Name, i.socket())
 	if others := i.others(); len(others) > 0 {
 		ns, name, _ := strings.Cut(others[0], "/")
-		return fmt.Errorf("%s; seen here: %s; ask it with --namespace %s --name %s",
-			what, strings.Join(others, ", "), ns, name)
+		return fmt.Errorf("%s; seen here: %s; ask it with%s --namespace %s --name %s",
+			what, strings.Join(others, ", "), flag, ns, name)
+	}
+	if i.Dev {
+		return fmt.Errorf("%s; start one with: starling dev TREE", what)
+	}
+	if _, err := os.Stat(devSocketIn(i.StateDir)); err == nil {
+		return fmt.Errorf("%s; a starling dev does: ask it with --dev", what)
 	}
 	return fmt.Errorf("%s; start one with: starling run --modules FOLDER; or give its --namespace, --name and --state-dir, or the --context of its cluster", what)
 }
@@ -129,6 +139,9 @@ func notesOf(st status.Status) (notes []string) {
 	}
 	for _, p := range st.Config.Problems {
 		note("configuration: %s", p)
+	}
+	if st.Simulated {
+		note("starling dev answers: its cluster is simulated, and the clock there stands still until somebody asks for a run")
 	}
 	return notes
 }

@@ -26,6 +26,7 @@ type instance struct {
 	Namespace string // the operator's own namespace
 	Name      string // names its ConfigMap, Lease, Secrets and socket
 	StateDir  string // holds the socket and what must outlive a crash
+	Dev       bool   // it is a starling dev, whose socket is beside that of a starling run
 }
 
 // addFlags declares --namespace, --name and --state-dir.
@@ -115,16 +116,27 @@ func (i *instance) makeStateDir() error {
 
 // socket returns the path of the admin socket. It has its own folder, closed
 // to others, because the state folder may be a volume that anyone may write to.
-func (i *instance) socket() string { return socketIn(i.StateDir) }
+func (i *instance) socket() string {
+	if i.Dev {
+		return devSocketIn(i.StateDir)
+	}
+	return socketIn(i.StateDir)
+}
 
 func socketIn(stateDir string) string {
 	return filepath.Join(stateDir, "admin", "starling.sock")
 }
 
+// devSocketIn is where a starling dev listens: one of the same name may run beside it.
+func devSocketIn(stateDir string) string {
+	return filepath.Join(stateDir, "dev", "starling.sock")
+}
+
 // others returns the instances of this user whose default state folder has a
-// socket, as "namespace/name": what `get` names when the asked one is not there.
+// socket, as "namespace/name": what `get` names when the asked one is not there. Of a starling dev
+// it names those.
 func (i *instance) others() []string {
-	sockets, _ := filepath.Glob(socketIn(filepath.Join(instancesDir(), "*.*")))
+	sockets, _ := filepath.Glob((&instance{StateDir: filepath.Join(instancesDir(), "*.*"), Dev: i.Dev}).socket())
 	var out []string
 	for _, s := range sockets {
 		ns, name, _ := strings.Cut(filepath.Base(filepath.Dir(filepath.Dir(s))), ".")

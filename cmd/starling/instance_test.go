@@ -23,15 +23,15 @@ func TestInstanceDefaults(t *testing.T) {
 	}{
 		"outside of a cluster": {
 			instance{Name: "starling"}, noPod,
-			instance{"starling-system", "starling", filepath.Join(instancesDir(), "starling-system.starling")},
+			instance{"starling-system", "starling", filepath.Join(instancesDir(), "starling-system.starling"), false},
 		},
 		"in a pod": {
 			instance{Name: "starling"}, inPod,
-			instance{"addons", "starling", filepath.Join(instancesDir(), "addons.starling")},
+			instance{"addons", "starling", filepath.Join(instancesDir(), "addons.starling"), false},
 		},
 		"all given": {
-			instance{"team", "edge", "/var/lib/starling/"}, inPod,
-			instance{"team", "edge", "/var/lib/starling"},
+			instance{"team", "edge", "/var/lib/starling/", false}, inPod,
+			instance{"team", "edge", "/var/lib/starling", false},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

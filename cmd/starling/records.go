@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -29,6 +30,9 @@ func (r *records) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&r.keyFile, "key-file", "", "`file` with the key of the records, as data.key of the Secret <name>-records has it (default: asks the starling that is asked for the runs, then the cluster)")
 }
 
+// errNoDevRecords is the answer about runs of a starling dev.
+var errNoDevRecords = errors.New("starling dev keeps no records of runs; a test, or starling repl, shows what one run does")
+
 // inPods says whether pods are asked. With --state-dir the folder counts, and --context says where its key is.
 func (r *records) inPods() bool { return r.remote() && r.instance.StateDir == "" }
 
@@ -44,6 +48,9 @@ func (r *records) dir() string { return live.RecordsDir(r.instance.StateDir) }
 
 // list returns the headers of all runs, the newest first, and how many there are of other versions.
 func (r *records) list(cmd *cobra.Command) (runs []record.Header, others int, err error) {
+	if r.dev {
+		return nil, 0, errNoDevRecords
+	}
 	if !r.inPods() {
 		if err := r.instance.complete(podNamespaceFile); err != nil {
 			return nil, 0, err
@@ -71,6 +78,9 @@ func (r *records) list(cmd *cobra.Command) (runs []record.Header, others int, er
 
 // load opens one run.
 func (r *records) load(cmd *cobra.Command, id string) (*record.Record, error) {
+	if r.dev {
+		return nil, errNoDevRecords
+	}
 	if r.inPods() {
 		return r.loadOfPods(cmd, id)
 	}

@@ -30,6 +30,7 @@ type target struct {
 	instance instance
 	access   access
 	pod      string
+	dev      bool
 
 	api   *cluster.Client // of the cluster, once it was asked
 	asked *admin.Client   // that of the last question to a cluster
@@ -40,11 +41,13 @@ func (t *target) addFlags(fs *pflag.FlagSet) {
 	t.instance.addFlags(fs)
 	fs.StringVar(&t.access.kubeconfig, "kubeconfig", "", "ask the pods of the instance in the cluster of this `file`, and nobody on this machine")
 	fs.StringVar(&t.access.context, "context", "", "ask the pods of the instance in the cluster of this `context` of the kubeconfig, and nobody on this machine")
-	t.addPod(fs)
+	t.addWhich(fs)
 }
 
-func (t *target) addPod(fs *pflag.FlagSet) {
+// addWhich declares --pod and --dev.
+func (t *target) addWhich(fs *pflag.FlagSet) {
 	fs.StringVar(&t.pod, "pod", "", "ask this `pod` of the instance (default: the one that leads; for runs and logs all)")
+	fs.BoolVar(&t.dev, "dev", false, "ask the starling dev of this machine, whose cluster is simulated, and no starling run")
 }
 
 // remote says whether pods are asked.
@@ -52,6 +55,10 @@ func (t *target) remote() bool { return t.access != (access{}) || t.pod != "" }
 
 // client checks the flags and says whom to ask: of pods the one that leads, or one that stands by when none does.
 func (t *target) client(cmd *cobra.Command) (*admin.Client, error) {
+	t.instance.Dev = t.dev
+	if t.dev && t.remote() {
+		return nil, errors.New("--dev asks a process of this machine, and --context, --kubeconfig and --pod ask pods of a cluster; give one of both")
+	}
 	if !t.remote() {
 		if err := t.instance.complete(podNamespaceFile); err != nil {
 			return nil, err

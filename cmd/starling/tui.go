@@ -156,6 +156,9 @@ func (s *instanceSource) Logs(ctx context.Context, module string) (string, error
 }
 
 func (s *instanceSource) Plan(ctx context.Context) (string, error) {
+	if s.pages.flags.dev {
+		return "", errors.New("starling dev plans by itself: its terminal shows after each save what has changed")
+	}
 	if s.plan.world.modules == "" {
 		return "", errors.New("a plan needs the folder of the module tree, as in: starling tui addons")
 	}

@@ -68,17 +68,26 @@ func runInstance(t *testing.T) *runningInstance {
 			t.Fatal(err)
 		}
 	}
+	state := filepath.Join(dir, "state")
+	r.start(socketIn(state), "run", "--modules", r.tree, "--module-objects=false", "--listen", "127.0.0.1:0", "--state-dir", state)
+	r.until(func(st status.Status) bool { return len(st.Modules) == 1 && st.Modules[0].State == status.ModuleReady })
+	return r
+}
+
+// start starts the process, which answers at that socket.
+func (r *runningInstance) start(socket string, args ...string) {
+	t := r.t
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	state := filepath.Join(dir, "state")
-	r.cmd = &exec.Cmd{Path: self, Args: []string{"starling", "run", "--modules", r.tree, "--module-objects=false", "--listen", "127.0.0.1:0", "--state-dir", state}, Env: append(os.Environ(), r.env...), Stdout: &said, Stderr: &said}
+	r.cmd = &exec.Cmd{Path: self, Args: append([]string{"starling"}, args...), Env: append(os.Environ(), r.env...), Stdout: &said, Stderr: &said}
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	r.client = admin.NewClient(admin.ClientOptions{Socket: socketIn(state)})
+	r.client = admin.NewClient(admin.ClientOptions{Socket: socket})
 	ended := make(chan struct{})
 	go func() { _ = r.cmd.Wait(); close(ended) }()
 	t.Cleanup(func() {
@@ -88,8 +97,6 @@ func runInstance(t *testing.T) *runningInstance {
 			t.Log(said.String())
 		}
 	})
-	r.until(func(st status.Status) bool { return len(st.Modules) == 1 && st.Modules[0].State == status.ModuleReady })
-	return r
 }
 
 // until waits for a state.
@@ -153,6 +160,48 @@ func TestTheScreenAtATerminal(t *testing.T) {
 	}
 	term.redrawn("answering")
 	term.send("qq")
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+// The screen of a starling dev: it follows saves, a run moves the clock, and a plan is at the other terminal.
+func TestTheScreenOfDev(t *testing.T) {
+	dir, err := os.MkdirTemp("", "s") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	state := filepath.Join(dir, "state")
+	r := &runningInstance{t: t, tree: filepath.Join(dir, "tree"), env: []string{"TMPDIR=" + dir, "HOME=" + dir, "KUBECONFIG=/nonexistent", "TERM=xterm-256color", "NO_COLOR="}}
+	save := func(text string) {
+		t.Helper()
+		hook := filepath.Join(r.tree, "web/hooks/a.star")
+		if err := os.MkdirAll(filepath.Dir(hook), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(hook, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save("def learn(ctx):\n    fail(\"not so\")\n\nhook(learn, on = [startup()])\n")
+	r.start(devSocketIn(state), "dev", r.tree, "--state-dir", state)
+	r.until(func(st status.Status) bool { return hasRun(1)(st) && st.Simulated && st.Hooks[0].NextTry == nil })
+	term, cmd := atTerminal(t, []string{"tui", r.tree, "--dev", "--state-dir", state}, &pty.Winsize{Rows: 40, Cols: 120}, r.env...)
+	term.wait("starling dev starling-system/starling")
+	term.redrawn("web", "failed", "not so")
+	term.send("r")
+	term.redrawn("y/n")
+	term.send("y")
+	r.until(hasRun(2)) // it was tried again, though the clock stood still
+	term.send("\r")
+	term.redrawn("Values:", "Runs:", "keeps no records", "Log:", "not so")
+	term.send("p")
+	term.redrawn("plans by itself")
+	save("def learn(ctx):\n    values.set(\"learnt\", True)\n\nhook(learn, on = [startup()])\n")
+	term.send("q")
+	term.redrawn("ready")
+	term.send("q")
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the end: %v", err)
 	}

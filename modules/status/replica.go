@@ -18,6 +18,8 @@ type Replica struct {
 	Reason string `json:"reason,omitempty"`
 	// Version of the binary.
 	Version string `json:"version,omitempty"`
+	// Simulated is true of a starling dev, whose cluster is simulated.
+	Simulated bool `json:"simulated,omitempty"`
 	// Since is when the process began.
 	Since time.Time `json:"since,omitzero"`
 	// Node is the node of the pod.

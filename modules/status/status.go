@@ -12,6 +12,8 @@ type Status struct {
 	Instance string `json:"instance"`
 	// Version of the binary.
 	Version string `json:"version"`
+	// Simulated is true of a starling dev: its cluster is simulated, and its clock stands still.
+	Simulated bool `json:"simulated,omitempty"`
 	// Leader is true while this process holds the Lease and may write.
 	Leader bool `json:"leader"`
 	// Holder is the host, in a cluster the pod, of the process that holds the Lease, while that is another one.

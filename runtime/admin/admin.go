@@ -36,9 +36,11 @@ const (
 )
 
 // Options say what a [Server] serves, and where. All fields but
-// CertDir, ClientCA, Locked and Log are needed.
+// CertDir, ClientCA, Locked and Log are needed; without Listen those are not needed either that
+// only the HTTP address serves.
 type Options struct {
-	// Listen is the HTTP address, HOST:PORT; port 0 takes a free one.
+	// Listen is the HTTP address, HOST:PORT; port 0 takes a free one, and without an address
+	// there is the socket alone.
 	Listen string
 	// CertDir is a folder with tls.crt and tls.key, with which that address speaks TLS; empty:
 	// it speaks plain HTTP.
@@ -83,7 +85,7 @@ type Options struct {
 	Logs func(ctx context.Context, module string, tail int, follow bool) iter.Seq[[]byte]
 	// RecordsKey is what GET /v1/records-key answers.
 	RecordsKey func(context.Context) ([]byte, error)
-	// RecordsDir is the folder of the records that GET /v1/records and /v1/record answer with.
+	// RecordsDir is the folder of the records that GET /v1/records and /v1/record answer with; empty: there are none.
 	RecordsDir string
 	// Replica is what GET /v1/replica answers.
 	Replica func() status.Replica
@@ -109,13 +111,14 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	webLn, err := listenWeb(o)
-	if err != nil {
-		sock.Close()
-		return nil, err
+	s := &Server{log: o.Log, sock: sock}
+	if o.Listen != "" {
+		if s.webLn, err = listenWeb(o); err != nil {
+			sock.Close()
+			return nil, err
+		}
+		s.web = s.newHTTP(webHandler(o))
 	}
-	s := &Server{log: o.Log, webLn: webLn, sock: sock}
-	s.web = s.newHTTP(webHandler(o))
 	stopping, stop := context.WithCancel(context.Background())
 	s.admin = s.newHTTP(adminHandler(stopping, o))
 	s.admin.RegisterOnShutdown(stop)
@@ -163,7 +166,7 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 	}
 }
 
-// Addr returns the HTTP address, HOST:PORT, with its real port.
+// Addr returns the HTTP address, HOST:PORT, with its real port. It needs one.
 func (s *Server) Addr() string { return s.webLn.Addr().String() }
 
 // Run answers requests until ctx ends, then lets those under way finish, for five
@@ -179,7 +182,11 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 		})
 	}
-	serve("http server on "+s.Addr(), s.web, s.webLn)
+	servers := []*http.Server{s.admin}
+	if s.web != nil {
+		serve("http server on "+s.Addr(), s.web, s.webLn)
+		servers = append(servers, s.web)
+	}
 	serve("admin socket "+s.sock.path, s.admin, s.sock)
 
 	var err error
@@ -190,7 +197,7 @@ func (s *Server) Run(ctx context.Context) error {
 	// The stop must outlive ctx, which has ended.
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
-	for _, srv := range []*http.Server{s.web, s.admin} {
+	for _, srv := range servers {
 		serving.Go(func() {
 			if srv.Shutdown(stop) != nil {
 				srv.Close() // out of patience: what is left is cut off
@@ -205,7 +212,9 @@ func (s *Server) Run(ctx context.Context) error {
 // Close stops listening and removes the socket, without waiting for requests.
 func (s *Server) Close() {
 	s.closed.Do(func() {
-		s.webLn.Close()
+		if s.webLn != nil {
+			s.webLn.Close()
+		}
 		s.sock.Close()
 	})
 }

@@ -26,7 +26,15 @@ type Runs struct {
 	Others int `json:"others,omitempty"`
 }
 
+// noRecords answers where no records are kept.
+func noRecords(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusNotFound, failure{Error: "this starling keeps no records of runs"})
+}
+
 func records(o Options) http.HandlerFunc {
+	if o.RecordsDir == "" {
+		return noRecords
+	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		var key *record.Key
 		if raw, err := o.RecordsKey(r.Context()); err == nil {
@@ -42,6 +50,9 @@ func records(o Options) http.HandlerFunc {
 }
 
 func bundle(o Options) http.HandlerFunc {
+	if o.RecordsDir == "" {
+		return noRecords
+	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		files, err := record.Bundle(o.RecordsDir, r.URL.Query().Get("id"))
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -51,9 +52,13 @@ type Options struct {
 	Parallel int
 	// Golden reads golden files; nil: there are none.
 	Golden testrunner.Golden
+	// Log takes what hooks and the engine say in the simulated cluster; nil: nobody does.
+	Log sim.Log
+	// Version of the binary, for those who ask.
+	Version string
 }
 
-// Loop is what is known of a tree from round to round.
+// Loop is what is known of a tree from round to round. Rounds come one after the other; questions may come meanwhile.
 type Loop struct {
 	o     Options
 	cache *script.Cache
@@ -70,12 +75,19 @@ type Loop struct {
 	world *sim.World
 	on    map[string]bool // switches that are ours, by their keys in the config
 	hosts *hosts
+
+	// turn is held by who works on the world, or on what follows.
+	turn    chan struct{}
+	refused *status.ReloadFailure // nil: the world has the last tree
+	// ran is when hooks were last seen to have run, by their ids: the clock of the world stands still.
+	ran     map[string]time.Time
+	settled time.Time // when something happened last
 }
 
 // New makes a loop that has not seen a tree yet.
 func New(o Options) *Loop {
 	return &Loop{o: o, cache: script.NewCache(), checks: check.NewCache(), governor: script.NewGovernor(script.GovernorOptions{}), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}, on: map[string]bool{},
-		hosts: &hosts{files: o.HTTP, asked: map[string]bool{}}}
+		hosts: &hosts{files: o.HTTP, asked: map[string]bool{}}, turn: make(chan struct{}, 1), ran: map[string]time.Time{}}
 }
 
 // Round is what one look at a tree has shown.
@@ -93,18 +105,12 @@ type Round struct {
 	Took         time.Duration
 }
 
-// broken says that a module does not load.
-func broken(g *generation.Generation) bool {
-	for _, m := range g.All() {
-		if m.Err != nil {
-			return true
-		}
-	}
-	return false
-}
-
 // Unanswered are the hosts that hooks have asked in vain, each once.
-func (l *Loop) Unanswered() []string { return l.hosts.news() }
+func (l *Loop) Unanswered() []string {
+	l.turn <- struct{}{}
+	defer l.give()
+	return l.hosts.news()
+}
 
 // Look looks at a tree. An error means that ctx has ended, or that the simulated cluster
 // cannot be made; with the latter the round may be there, without a plan.
@@ -135,42 +141,65 @@ func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
 	if err := l.test(ctx, t, changed, r); err != nil {
 		return nil, err
 	}
-	if !broken(gen) && l.world != nil {
-		fork, err := l.world.Fork()
-		if err != nil {
-			return nil, err
+	if brokenModules(gen) == nil && l.world != nil {
+		if r.Plan, err = l.plan(ctx); err != nil {
+			l.Refuse(err)
+			return r, err
 		}
-		fork.Use(gen)
-		if l.o.Update != nil {
-			if err := l.o.Update(fork); err != nil {
-				return r, err
-			}
-		}
-		if err := l.switchOn(fork, gen); err != nil {
-			return nil, err
-		}
-		if r.Plan, err = plan.Make(ctx, fork); err != nil {
-			return nil, err
-		}
-		spare(r.Plan)
 	}
 	r.Took = time.Since(began)
 	return r, nil
 }
 
+// plan says what the tree changes in the last cluster, which stays as it is.
+func (l *Loop) plan(ctx context.Context) (*plan.Plan, error) {
+	if err := l.take(ctx); err != nil {
+		return nil, err
+	}
+	defer l.give()
+	fork, err := l.world.Fork()
+	if err != nil {
+		return nil, err
+	}
+	fork.Use(l.gen)
+	if l.o.Update != nil {
+		if err := l.o.Update(fork); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.switchOn(fork, l.gen); err != nil {
+		return nil, err
+	}
+	p, err := plan.Make(ctx, fork)
+	if err != nil {
+		return nil, err
+	}
+	spare(p)
+	return p, nil
+}
+
 // Settle prepares the next round, after people have seen this one: a cluster in which the
 // tree has settled.
 func (l *Loop) Settle(ctx context.Context) error {
-	if l.gen == nil || broken(l.gen) {
+	if l.gen == nil {
+		return nil
+	}
+	if err := brokenModules(l.gen); err != nil {
+		l.Refuse(err)
 		return nil // what loaded last stays what the next one is compared with
 	}
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer l.give()
 	if l.world == nil || l.follow(ctx) != nil { // such as a module that seems to have another name
 		if err := l.begin(ctx); err != nil {
+			l.refuse(err)
 			return err
 		}
 	}
-	// Nobody asks for what has happened on the way.
-	l.world.Runs, l.world.Sent = nil, nil
+	l.refused = nil
+	l.noteRuns()
 	if problems := l.world.Status().Config.Problems; len(problems) > 0 {
 		return fmt.Errorf("the user's config: %s", strings.Join(problems, "; "))
 	}
@@ -196,7 +225,7 @@ func (l *Loop) follow(ctx context.Context) error {
 
 // begin makes a new cluster.
 func (l *Loop) begin(ctx context.Context) error {
-	w, err := sim.New(sim.Options{Generation: l.gen, Builtins: l.o.Builtins, Namespace: l.o.Namespace, Name: l.o.Name, Renderer: l.o.Renderer, HTTP: l.hosts, Env: l.o.Env})
+	w, err := sim.New(sim.Options{Generation: l.gen, Builtins: l.o.Builtins, Namespace: l.o.Namespace, Name: l.o.Name, Renderer: l.o.Renderer, HTTP: l.hosts, Env: l.o.Env, Log: l.o.Log, Now: time.Now()})
 	if err != nil {
 		return err
 	}

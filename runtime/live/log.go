@@ -23,8 +23,11 @@ func (d *Driver) hookLog(module, hook string) builtins.Logger {
 }
 
 // log is the log for what Starling says of a hook, or of a whole module.
-func (d *Driver) log(module, hook string) builtins.Logger {
-	c := d.o.Log.With()
+func (d *Driver) log(module, hook string) builtins.Logger { return Logger(d.o.Log, module, hook) }
+
+// Logger writes what is said of a hook, or with hook "" of a whole module.
+func Logger(log zerolog.Logger, module, hook string) builtins.Logger {
+	c := log.With()
 	if module != "" {
 		c = c.Str("module", module)
 	}

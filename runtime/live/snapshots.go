@@ -3,15 +3,10 @@ package live
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-
-	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/engine"
-	"github.com/starling-operator/starling/runtime/record"
-	"github.com/starling-operator/starling/runtime/watch"
+	"github.com/starling-operator/starling/runtime/executor"
 )
 
 // Snapshots returns what the watches of a hook keep, by its id, without secrets. Errors: there
@@ -31,28 +26,5 @@ func (d *Driver) Snapshots(ctx context.Context, id string) ([]status.Snapshot, e
 	if err != nil {
 		return nil, err
 	}
-	if s.watches == nil {
-		return nil, fmt.Errorf("hook %s has no snapshots: its module runs no hooks now", id)
-	}
-	entries, results := map[string][]watch.Entry{}, map[string][]starlark.Value{}
-	for _, binding := range slices.Sorted(maps.Keys(s.watches)) {
-		entries[binding] = d.watches.Entries(s.watches[binding])
-		for _, e := range entries[binding] {
-			results[binding] = append(results[binding], e.Result)
-		}
-	}
-	shown := record.Shown(s.secrets, record.OfSecrets(gen.Bindings), results)
-	out := []status.Snapshot{}
-	for _, b := range gen.Bindings {
-		if b.Watch == nil {
-			continue
-		}
-		one := status.Snapshot{Hook: id, Binding: b.Name, Kind: b.Watch.APIVersion + "/" + b.Watch.Kind, Objects: []status.SnapshotObject{}}
-		one.Complete = d.watches.Complete(s.watches[b.Name])
-		for i, e := range entries[b.Name] {
-			one.Objects = append(one.Objects, status.SnapshotObject{Namespace: e.Namespace, Name: e.Name, Result: shown[b.Name][i]})
-		}
-		out = append(out, one)
-	}
-	return out, nil
+	return executor.ShowSnapshots(gen, s.watches, s.secrets, d.watches)
 }

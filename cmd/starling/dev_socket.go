@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/admin"
+	"github.com/starling-operator/starling/runtime/dev"
+	"github.com/starling-operator/starling/runtime/logs"
+)
+
+// answer serves the admin API of the simulated cluster, on a socket beside that of a starling run. stop ends it.
+func (f *devFlags) answer(ctx context.Context, loop *dev.Loop, kept *logs.Buffer) (stop func(), err error) {
+	if err := f.instance.makeStateDir(); err != nil {
+		return nil, err
+	}
+	host, _ := os.Hostname() // a process without a host has no name
+	replica := status.Replica{Name: host, Leader: true, Ready: true, Version: shortVersion(), Simulated: true, Since: time.Now()}
+	srv, err := admin.New(admin.Options{
+		Socket: f.instance.socket(), Name: f.instance.Name, LogLevel: setLogLevel,
+		Status: loop.Status, Explain: loop.Explain, Parents: loop.Parents, Queues: loop.Queues, RunNow: loop.RunNow, Snapshots: loop.Snapshots,
+		RecordsKey: func(context.Context) ([]byte, error) { return nil, errNoDevRecords },
+		Replica:    func() status.Replica { return replica },
+		Logs:       linesOf(kept),
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = srv.Run(ctx) // who asks is told that nobody answers any more
+	}()
+	return func() { cancel(); <-ended }, nil
+}

@@ -1,0 +1,162 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/sim"
+)
+
+// errNoWorld is the answer before the first round has ended.
+var errNoWorld = errors.New("the first round of starling dev has not ended; ask again in a moment")
+
+// ask asks the cluster between two changes of it.
+func (l *Loop) ask(ctx context.Context, f func(*sim.World) error) error {
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer l.give()
+	switch {
+	case l.world == nil && l.refused != nil:
+		return fmt.Errorf("starling dev has no simulated cluster yet: %s", l.refused.Reason)
+	case l.world == nil:
+		return errNoWorld
+	}
+	return f(l.world)
+}
+
+// take waits until nobody else works on the cluster.
+func (l *Loop) take(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *Loop) give() { <-l.turn }
+
+// Status returns what `starling get` shows. Times at which something is tried again are left out: the clock stands
+// still until then.
+func (l *Loop) Status(ctx context.Context) (out status.Status, err error) {
+	err = l.ask(ctx, func(w *sim.World) error {
+		if out, err = w.Shown(); err != nil {
+			return err
+		}
+		out.Instance, out.Version, out.Simulated = l.o.Namespace+"/"+l.o.Name, l.o.Version, true
+		out.ReloadFailed = l.refused
+		for i := range out.Modules {
+			out.Modules[i].NextTry = nil
+		}
+		for i := range out.Hooks {
+			h := &out.Hooks[i]
+			h.NextTry, h.NextRun = nil, nil
+			if at, is := l.ran[h.ID]; is && h.LastRun != nil {
+				h.LastRun = &at
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// noteRuns notes which hooks have run since the last call.
+func (l *Loop) noteRuns() {
+	l.settled = time.Now()
+	for _, run := range l.world.Runs {
+		l.ran[run.Hook] = l.settled
+	}
+	// Nobody asks for what has happened on the way.
+	l.world.Runs, l.world.Sent = nil, nil
+	maps.DeleteFunc(l.ran, func(hook string, _ time.Time) bool { return l.world.Generation().Hook(hook) == nil })
+}
+
+// Queues returns what waits, and why.
+func (l *Loop) Queues(ctx context.Context) (out []status.Queue, err error) {
+	err = l.ask(ctx, func(w *sim.World) error {
+		out, err = w.Queues(l.settled)
+		for _, q := range out {
+			for i := range q.Waiting {
+				q.Waiting[i].Next = nil
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
+// Explain returns what the values of a module, or of "global", are made of.
+func (l *Loop) Explain(ctx context.Context, module string) (out values.ExplainInput, err error) {
+	err = l.ask(ctx, func(w *sim.World) error {
+		out, err = w.Explain(module)
+		return err
+	})
+	return out, err
+}
+
+// Parents returns what the controllers of a module have decided about one of their parents.
+func (l *Loop) Parents(ctx context.Context, module, key string) (out []status.Parent, err error) {
+	err = l.ask(ctx, func(w *sim.World) error {
+		out, err = w.Parents(module, key)
+		for i := range out {
+			out[i].Next = nil
+		}
+		return err
+	})
+	return out, err
+}
+
+// Snapshots returns what the watches of a hook keep, without secrets.
+func (l *Loop) Snapshots(ctx context.Context, hook string) (out []status.Snapshot, err error) {
+	err = l.ask(ctx, func(w *sim.World) error {
+		out, err = w.Snapshots(hook)
+		return err
+	})
+	return out, err
+}
+
+// RunNow has the hooks of a module run, or the one of that id, and returns the ids of those that were asked. The clock
+// of the cluster moves to the time of the machine before, so what waits to be tried again, or for a schedule, runs too.
+func (l *Loop) RunNow(ctx context.Context, module, hook string) (hooks []string, err error) {
+	err = l.ask(ctx, func(w *sim.World) error {
+		// Nobody is left with half a run when who has asked goes away.
+		hooks, err = w.RunNow(context.WithoutCancel(ctx), module, hook, time.Now())
+		l.noteRuns()
+		return err
+	})
+	return hooks, err
+}
+
+// Refuse notes why the tree as it is now is not at work.
+func (l *Loop) Refuse(why error) {
+	l.turn <- struct{}{}
+	defer l.give()
+	l.refuse(why)
+}
+
+func (l *Loop) refuse(why error) {
+	l.refused = &status.ReloadFailure{Reason: message.Line(why.Error()), Since: time.Now()}
+}
+
+// brokenModules says which modules do not load, and why; nil: all do.
+func brokenModules(g *generation.Generation) error {
+	var reasons []string
+	for _, m := range g.All() {
+		if m.Err != nil {
+			reasons = append(reasons, "module "+m.Name+": "+message.Line(m.Err.Error()))
+		}
+	}
+	if reasons == nil {
+		return nil
+	}
+	return errors.New(strings.Join(reasons, "; "))
+}
