@@ -387,7 +387,7 @@ leads; ask that one
 
 
 
- 
+
 esc back  / filter  ←→ move
 `)
 	s.err = errors.New(strings.Repeat("endless ", 50))
