@@ -70,7 +70,7 @@ func TestTheClusterIsAsked(t *testing.T) {
 	if _, err := a.loop.RunNow(t.Context(), "api", ""); err == nil || !strings.Contains(err.Error(), `there is no module "api"`) {
 		t.Errorf("a module that is not there: %v", err)
 	}
-	// What does not load is told; what loaded last goes on.
+	// A tree that does not load is told of, and the one that loaded last goes on.
 	a.save("web/hooks/a.star", "len(", "lenn(")
 	if st, _ = seen(); st.ReloadFailed == nil || !strings.Contains(st.ReloadFailed.Reason, "undefined: lenn") || len(st.Modules) != 1 {
 		t.Errorf("status %+v", st)
