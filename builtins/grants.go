@@ -179,6 +179,14 @@ func Granted(grants []Grant, verb, apiVersion, kind string) bool {
 	return verbAllowed(verb, verbs)
 }
 
+// GrantedIn is [Granted] for a namespace that is not the module's; "*" are all.
+func GrantedIn(grants []Grant, verb, apiVersion, kind, namespace string) bool {
+	there := slices.DeleteFunc(slices.Clone(grants), func(g Grant) bool {
+		return !contains(g.Namespaces, "*") && !contains(g.Namespaces, namespace)
+	})
+	return Granted(there, verb, apiVersion, kind)
+}
+
 // verbAllowed reports whether the granted verbs include the one that a call
 // needs: apply is create and patch, write is all that change objects, "*" all that are about
 // objects.

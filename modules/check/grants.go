@@ -2,13 +2,16 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
 // Kinds that are written out: whether there are such, and whether grants cover them.
@@ -24,30 +27,36 @@ var verbs = map[string]string{
 type literal struct {
 	apiVersion, kind string
 	pos              syntax.Position
+	// namespaces are those that are written out; nil: the module's, or nobody knows.
+	namespaces []string
 }
 
 // objectsOf are the kinds that a call is about, as far as they are written out.
 func objectsOf(name string, call *syntax.CallExpr) []literal {
 	pos, _ := call.Span()
-	written := func(version, kind syntax.Expr) []literal {
+	written := func(version, kind, namespaces syntax.Expr) []literal {
 		v, ok1 := text(version)
 		k, ok2 := text(kind)
 		if !ok1 || !ok2 {
 			return nil
 		}
-		return []literal{{v, k, pos}}
+		return []literal{{v, k, pos, textsOf(namespaces)}}
 	}
 	switch name {
-	case "k8s.get", "k8s.list", "k8s.watch":
-		return written(argument(call, 0, "api_version"), argument(call, 1, "kind"))
+	case "k8s.get":
+		return written(argument(call, 0, "api_version"), argument(call, 1, "kind"), argument(call, 3, "namespace"))
+	case "k8s.list":
+		return written(argument(call, 0, "api_version"), argument(call, 1, "kind"), argument(call, 2, "namespaces"))
+	case "k8s.watch":
+		return written(argument(call, 0, "api_version"), argument(call, 1, "kind"), nil)
 	case "k8s.secret":
-		return []literal{{"v1", "Secret", pos}}
+		return []literal{{"v1", "Secret", pos, textsOf(argument(call, 2, "namespace"))}}
 	case "k8s.event":
-		return []literal{{"v1", "Event", pos}}
+		return []literal{{"v1", "Event", pos, nil}}
 	case "k8s.exec", "k8s.logs":
-		return []literal{{"v1", "Pod", pos}}
+		return []literal{{"v1", "Pod", pos, textsOf(argument(call, -1, "namespace"))}}
 	case "k8s.token":
-		return []literal{{"v1", "ServiceAccount", pos}}
+		return []literal{{"v1", "ServiceAccount", pos, textsOf(argument(call, -1, "namespace"))}}
 	case "k8s.apply", "k8s.create", "k8s.ask":
 		return identity(argument(call, 0, "obj"))
 	case "k8s.apply_set":
@@ -63,9 +72,29 @@ func objectsOf(name string, call *syntax.CallExpr) []literal {
 		if found := identity(first); found != nil {
 			return found
 		}
-		return written(first, argument(call, 1, "kind"))
+		return written(first, argument(call, 1, "kind"), argument(call, 3, "namespace"))
 	}
 	return nil
+}
+
+// textsOf are the texts of a literal, or of a list of nothing else.
+func textsOf(e syntax.Expr) []string {
+	if one, is := text(e); is && one != "" {
+		return []string{one}
+	}
+	list, is := e.(*syntax.ListExpr)
+	if !is {
+		return nil
+	}
+	var out []string
+	for _, e := range list.List {
+		one, is := text(e)
+		if !is {
+			return nil
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 // identity is the kind of an object that is written out as a dict.
@@ -88,12 +117,30 @@ func identity(e syntax.Expr) []literal {
 		case key == "kind" && isText:
 			out.kind = value
 			out.pos, _ = entry.Value.Span()
+		case key == "namespace":
+			out.namespaces = textsOf(entry.Value)
+		case key == "metadata":
+			if metadata, is := entry.Value.(*syntax.DictExpr); is {
+				out.namespaces = textsOf(valueOf(metadata, "namespace"))
+			}
 		}
 	}
 	if out.apiVersion == "" || out.kind == "" {
 		return nil
 	}
 	return []literal{out}
+}
+
+// valueOf is what a dict holds under a key that is written out.
+func valueOf(dict *syntax.DictExpr, key string) syntax.Expr {
+	for _, entry := range dict.List {
+		if entry, is := entry.(*syntax.DictEntry); is {
+			if k, _ := text(entry.Key); k == key {
+				return entry.Value
+			}
+		}
+	}
+	return nil
 }
 
 // literalKinds looks at all kinds that a file writes out. Tests may make kinds up: of
@@ -187,24 +234,57 @@ func (c *checker) granted(m *generation.Module, s *source, fn syntax.Node) {
 			if _, swapped := builtins.IsKind(l.apiVersion); swapped {
 				continue // literalKinds says so
 			}
-			verb := verb
-			if name == "k8s.apply_set" && builtins.Granted(m.Decl.Grants, verb, l.apiVersion, l.kind) {
-				verb = "delete" // of what the set no longer lists
-			}
-			if builtins.Granted(m.Decl.Grants, verb, l.apiVersion, l.kind) {
-				continue
-			}
-			pos, _ := call.Span()
-			f := Finding{Severity: Error, Check: "grants", Module: m.Name, File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col),
-				Message: fmt.Sprintf("%s: no grant of module %s lets it %s %s %s", name, m.Name, verb, l.apiVersion, l.kind),
-				Hint:    fmt.Sprintf("add to module(grants = […]): grant(%q, %q, verbs = [%q])", l.apiVersion, l.kind, verb)}
-			for _, g := range m.Decl.Grants {
-				if strings.EqualFold(g.Kind, l.kind) && g.Kind != l.kind && builtins.Granted([]builtins.Grant{g}, verb, g.APIVersion, g.Kind) {
-					f.Hint = fmt.Sprintf("did you mean %s? that is what its grant says", g.Kind)
-				}
-			}
-			c.add(f)
+			c.covered(m, call, name, verb, l)
 		}
 		return true
 	})
+}
+
+// covered tells when a call needs a grant that is not there, with the line that a run would ask for, too.
+func (c *checker) covered(m *generation.Module, call *syntax.CallExpr, name, verb string, l literal) {
+	own := m.Decl.Namespace // "": the operator's, which nobody knows here
+	places := slices.DeleteFunc(slices.Clone(l.namespaces), func(ns string) bool { return ns == own })
+	switch namespaced, known := c.namespaced(l); {
+	case known && !namespaced:
+		places = nil
+	case name == "k8s.list" && known && argument(call, 2, "namespaces") == nil:
+		places = []string{"*"}
+	}
+	granted := func(verb string) bool {
+		if !builtins.Granted(m.Decl.Grants, verb, l.apiVersion, l.kind) {
+			return false
+		}
+		return own == "" && !slices.Contains(places, "*") || !slices.ContainsFunc(places, func(ns string) bool {
+			return !builtins.GrantedIn(m.Decl.Grants, verb, l.apiVersion, l.kind, ns)
+		})
+	}
+	if name == "k8s.apply_set" && granted(verb) {
+		verb = "delete" // of what the set no longer lists
+	}
+	if granted(verb) {
+		return
+	}
+	where, more := "", ""
+	if len(places) > 0 {
+		where, more = " in namespace "+strings.Join(places, ", "), fmt.Sprintf(`, namespaces = ["%s"]`, strings.Join(places, `", "`))
+		if places[0] == "*" {
+			where = " in all namespaces"
+		}
+	}
+	pos, _ := call.Span()
+	f := Finding{Severity: Error, Check: "grants", Module: m.Name, File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col),
+		Message: fmt.Sprintf("%s: no grant of module %s lets it %s %s %s%s", name, m.Name, verb, l.apiVersion, l.kind, where),
+		Hint:    fmt.Sprintf("add to module(grants = […]): grant(%q, %q, verbs = [%q]%s)", l.apiVersion, l.kind, verb, more)}
+	for _, g := range m.Decl.Grants {
+		if strings.EqualFold(g.Kind, l.kind) && g.Kind != l.kind && builtins.Granted([]builtins.Grant{g}, verb, g.APIVersion, g.Kind) {
+			f.Hint = fmt.Sprintf("did you mean %s? that is what its grant says", g.Kind)
+		}
+	}
+	c.add(f)
+}
+
+// namespaced says whether objects of a kind of Kubernetes are in namespaces.
+func (c *checker) namespaced(l literal) (is, known bool) {
+	k, known := store.New(store.Options{Builtins: c.cache.builtins()}).KindOf(schema.FromAPIVersionAndKind(l.apiVersion, l.kind))
+	return k.Namespaced, known
 }
