@@ -187,6 +187,33 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+// A field that the kind does not have is told of once, and the rest of its object is compared.
+func TestDriftBesideAFieldThatIsNot(t *testing.T) {
+	files := web(map[string]string{"web/templates/more.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: odd}
+spec:
+  replcias: 2
+  replicas: 3
+  selector: {matchLabels: {app: odd}}
+  template:
+    metadata: {labels: {app: odd}}
+    spec: {containers: [{name: a, image: a, imagee: b}]}
+`})
+	w := running(t, files, thing("Node", "", "a", nil))
+	_, text := planned(t, w, nil, nil)
+	if strings.Contains(text, "typed patch") || strings.Contains(text, "cannot be compared") || strings.Count(text, "no field spec.replcias") != 1 {
+		t.Error(text)
+	}
+	odd := store.Target{GVR: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespace: "web", Name: "odd"}
+	if _, err := w.Store().Patch(odd, types.MergePatchType, []byte(`{"spec": {"replicas": 5}}`), store.WriteOptions{Manager: "kubectl"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, text = planned(t, w, nil, nil); !strings.Contains(text, "    ~ spec.replicas: 3 -> 5\n") {
+		t.Error(text)
+	}
+}
+
 // An object that must not be read cannot be compared, and the plan says so.
 func TestDriftThatMustNotBeRead(t *testing.T) {
 	files := web(nil)

@@ -45,6 +45,11 @@ func (s *Store) Merge(t Target, obj map[string]any) (Merged, error) {
 	}
 	plain := runtime.DeepCopyJSON(live)
 	setMeta(plain, "managedFields", nil) // who owns what is of no interest here
+	if k.typed != nil {                  // by client-side rules such fields are dropped, and an apply refuses them
+		if _, unknown, err := w.decode(runtime.DeepCopyJSON(asked)); err == nil {
+			leaveOut(asked, unknown)
+		}
+	}
 	after, err := s.apply(k, "", "merge", true, plain, asked)
 	if err != nil {
 		return Merged{}, messageOf(err)

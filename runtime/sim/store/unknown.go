@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -49,6 +50,31 @@ func (s *Store) UnknownFields(obj map[string]any) (out []UnknownField) {
 		}
 	}
 	return out
+}
+
+// leaveOut takes fields out of an object that a decoder does not know. One with dots in its name stays.
+func leaveOut(obj map[string]any, unknown []string) {
+	for _, text := range unknown {
+		m := unknownText.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		var at any = obj
+		names := strings.FieldsFunc(m[1], func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+		for i, name := range names {
+			switch in := at.(type) {
+			case map[string]any:
+				if i == len(names)-1 {
+					delete(in, name)
+				}
+				at = in[name]
+			case []any:
+				if n, err := strconv.Atoi(name); err == nil && n < len(in) {
+					at = in[n]
+				}
+			}
+		}
+	}
 }
 
 // beside are the names of the fields of the object that a path leads into.
