@@ -72,20 +72,13 @@ for is refused. So is one whose hook asks for something else in TREE.`,
 	f.target.addFlags(cmd.Flags())
 	f.records.addFlags(cmd.Flags())
 	cmd.Flags().StringVar(&f.run, "from-run", "", "write a test that holds the recorded run of this `id`; see starling get runs")
-	two, none := *cmd, *cmd
-	treeFirst(&two, modules, 2, 2)
-	treeFirst(&none, modules, 0, 0)
-	cmd.Args = func(cmd *cobra.Command, args []string) error { return f.form(&two, &none).Args(cmd, args) }
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.form(&two, &none).RunE(cmd, args) }
+	treeBefore(cmd, modules, func() (least, most int) {
+		if f.run != "" {
+			return 0, 0
+		}
+		return 2, 2
+	})
 	return cmd
-}
-
-// form is the command by how many names it takes.
-func (f *newTest) form(two, none *cobra.Command) *cobra.Command {
-	if f.run != "" {
-		return none
-	}
-	return two
 }
 
 // fromRun writes a test of a recorded run, which passes.

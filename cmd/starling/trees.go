@@ -14,10 +14,16 @@ import (
 //
 // An argument that may be either is the tree when the folder holds modules, and --modules does not name one.
 func treeFirst(cmd *cobra.Command, modules *string, least, most int) {
+	treeBefore(cmd, modules, func() (int, int) { return least, most })
+}
+
+// treeBefore is treeFirst for a command whose flags say how many arguments it takes.
+func treeBefore(cmd *cobra.Command, modules *string, takes func() (least, most int)) {
 	check, run := cmd.Args, cmd.RunE
 	var rest []string
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		rest = args
+		least, most := takes()
 		named := cmd.Flag("modules").Changed
 		forced := most >= 0 && len(args) == most+1
 		if forced || len(args) > least && !named && namesTree(args[0]) {
