@@ -265,6 +265,7 @@ func (c *checker) manifest(m *generation.Module, one manifest) {
 	if at, want := wrongType(one.object, one.wrong); at != "" && !strings.HasPrefix(at, "metadata.") { // of those o.Wrong tells
 		c.wrongField(m, one.path, kind, at, want)
 	}
+	c.selects(m, one)
 	c.addCustom(customObject{m, one.path, one.text, one.object})
 }
 

@@ -131,6 +131,33 @@ func (c *checker) wrongField(m *generation.Module, path, kind, at, want string) 
 	c.add(f)
 }
 
+// selects holds the selector of a workload to the labels of its pods.
+func (c *checker) selects(m *generation.Module, one manifest) {
+	version, _ := one.object["apiVersion"].(string)
+	kind, _ := one.object["kind"].(string)
+	if version != "apps/v1" || one.wrong != nil {
+		return
+	}
+	selector, _ := object.Get(one.object, []string{"spec", "selector", "matchLabels"})
+	labels, _ := object.Get(one.object, []string{"spec", "template", "metadata", "labels"})
+	wanted, _ := selector.(map[string]any)
+	has, _ := labels.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		if has[key] == wanted[key] {
+			continue
+		}
+		f := Finding{
+			Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, one.path),
+			Message: fmt.Sprintf("%s: spec.selector.matchLabels.%s is %v, and its pods have no such label: the API server refuses the release", kind, key, wanted[key]),
+			Hint:    fmt.Sprintf("write %s: %v below spec.template.metadata.labels, too", key, wanted[key]),
+		}
+		if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil && f.File != m.Tree.Dir {
+			f.Line = release.LineOf(src, kind, "spec.selector.matchLabels."+key)
+		}
+		c.add(f)
+	}
+}
+
 // customObject is one that a template renders, of a kind that Kubernetes itself does not have.
 type customObject struct {
 	module *generation.Module

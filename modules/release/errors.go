@@ -69,6 +69,7 @@ func tidy(text string) string {
 	text = nothing.ReplaceAllString(text, "there is nothing to take .$1 from")
 	text = templateHints(text)
 	text = invalid.ReplaceAllStringFunc(text, tidyInvalid)
+	text = wrongType.ReplaceAllStringFunc(text, tidyType)
 	text = goTypes.Replace(text)
 	return message.Cut(listLine(text), maxError)
 }

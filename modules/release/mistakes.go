@@ -152,17 +152,21 @@ func nearKind(apiVersion, kind string) string {
 }
 
 // withValueHint says of a value that a template needs and nobody has set where it is set.
-func withValueHint(values map[string]any, text string) string {
+func withValueHint(t Target, text string) string {
 	at := nothingFrom.FindStringSubmatch(text)
 	if at == nil {
 		return text
 	}
 	path := strings.Split(at[1], ".")
-	known := slices.Sorted(maps.Keys(values))
+	known := slices.Sorted(maps.Keys(t.Values))
 	if near := message.Nearest(path[0], known); near != "" && !slices.Contains(known, path[0]) {
 		return text + " (did you mean .Values." + near + "?)"
 	}
-	return text + " (add " + InMaps(path) + " to the module's values.yaml)"
+	file := t.Chart.ValuesFile
+	if file == "" {
+		file = "values.yaml of module " + t.Module
+	}
+	return text + " (add " + InMaps(path) + " to " + file + ")"
 }
 
 // InMaps is how the value at a path is written in one line of YAML.

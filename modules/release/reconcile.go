@@ -252,7 +252,7 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 		r.m.ResetDiscovery()
 	}
 	if err != nil {
-		return true, err
+		return true, inTemplate(r.t, shown, err)
 	}
 	if err := r.noteObjects(s); err != nil {
 		return true, err

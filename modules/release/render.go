@@ -158,7 +158,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	out, err := m.evaluate(ctx, j, lookups)
 	read := rendering{lookedUp: lookups.found()}
 	if err == nil && out.Err != "" {
-		err = errors.New(withValueHint(t.Values, inSource(t.Chart, tidy(newMask(t, read).Text(out.Err)))))
+		err = errors.New(withValueHint(t, inSource(t.Chart, tidy(newMask(t, read).Text(out.Err)))))
 	}
 	if err != nil {
 		return read, err

@@ -94,7 +94,7 @@ func TestRenderErrors(t *testing.T) {
 		{"syntax", chartOf("web", "a: b\n{{ if }}"), nil, "web/templates/0.yaml:2: missing value for if"},
 		{"unknown function", chartOf("web", "{{ nope }}"), nil, `web/templates/0.yaml:1: function "nope" not defined`},
 		{"nothing there", chartOf("web", "a:\n  {{ .Values.db.host.name }}"), nil,
-			"web/templates/0.yaml:2:12: there is nothing to take .host from in {{ .Values.db.host.name }} (add db: {host: {name: …}} to the module's values.yaml)"},
+			"web/templates/0.yaml:2:12: there is nothing to take .host from in {{ .Values.db.host.name }} (add db: {host: {name: …}} to values.yaml of module web)"},
 		{"nearly there", chartOf("web", "a: {{ .Values.resorces.limits }}"), map[string]any{"resources": map[string]any{}},
 			"web/templates/0.yaml:1:13: there is nothing to take .limits from in {{ .Values.resorces.limits }} (did you mean .Values.resources?)"},
 		{"an action without an end", chartOf("web", "a: b\n{{- if .Values.a\nargs: [\"--debug\"]\n{{- end }}\n"), nil,
@@ -104,7 +104,7 @@ func TestRenderErrors(t *testing.T) {
 		{"a template with a near name", with(chartOf("web", `a: {{ include "web.lables" . }}`), "templates/_h.tpl", `{{- define "web.labels" }}b{{ end }}`), nil,
 			`web/templates/0.yaml:1:6: there is no template "web.lables" (did you mean "web.labels"?)`},
 		{"in a helper", with(chartOf("web", `a: {{ include "help" . }}`), "templates/_h.tpl", helper), nil,
-			"web/templates/_h.tpl:2:10: there is nothing to take .host from in {{ .Values.db.host }} (from web/templates/0.yaml:1:6) (add db: {host: …} to the module's values.yaml)"},
+			"web/templates/_h.tpl:2:10: there is nothing to take .host from in {{ .Values.db.host }} (from web/templates/0.yaml:1:6) (add db: {host: …} to values.yaml of module web)"},
 		{"required", chartOf("web", `{{ required "set db.host" .Values.host }}`), nil, "web/templates/0.yaml:1:3: set db.host"},
 		{"fail", chartOf("web", "\n{{ fail \"no way\" }}"), nil, "web/templates/0.yaml:2:3: no way"},
 		{"tpl", chartOf("web", `{{ tpl .Values.text . }}`), map[string]any{"text": "my secret text {{ nope }}"},
@@ -123,7 +123,7 @@ func TestRenderErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := renderer().render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: tt.chart, Values: tt.values},
+			_, err := renderer().render(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: tt.chart, Values: tt.values},
 				chartutil.DefaultCapabilities, false)
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("error\n%v\nwant\n%s", err, tt.want)

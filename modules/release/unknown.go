@@ -2,13 +2,9 @@ package release
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
-
-	"helm.sh/helm/v3/pkg/releaseutil"
-	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/tree"
 )
@@ -42,37 +38,26 @@ func unknownFields(t Target, r rendering, warnings []string) (out []string) {
 
 // writersOf names the objects that have a field, each with its template and line.
 func writersOf(t Target, r rendering, path string) (out []string) {
-	for _, name := range slices.Sorted(maps.Keys(r.files)) {
-		for _, doc := range releaseutil.SplitManifests(r.files[name]) {
-			var o struct {
-				Kind     string `json:"kind"`
-				Metadata struct {
-					Namespace string `json:"namespace"`
-					Name      string `json:"name"`
-				} `json:"metadata"`
-			}
-			var all map[string]any
-			if yaml.Unmarshal([]byte(doc), &o) != nil || yaml.Unmarshal([]byte(doc), &all) != nil || !hasField(all, path) {
-				continue
-			}
-			at := name
-			line, hint := t.lineOf(name, o.Kind, path), ""
-			if f := template(t.Chart, name); line == 0 && f != nil { // an action has written it
-				if hint, line = IndentHint(f.Data, doc, path); hint != "" {
-					hint = " (" + hint + ")"
-				}
-			}
-			if line > 0 {
-				at = fmt.Sprintf("%s:%d", name, line)
-			}
-			if near := nearIn(all, path); near != "" {
-				hint = " (did you mean " + near + "?)"
-			}
-			if o.Metadata.Namespace != "" {
-				o.Metadata.Name = o.Metadata.Namespace + "/" + o.Metadata.Name
-			}
-			out = append(out, fmt.Sprintf("%s: %s %s has no field %s: the API server drops it%s", at, o.Kind, o.Metadata.Name, path, hint))
+	for _, o := range documentsIn(r) {
+		if !hasField(o.all, path) {
+			continue
 		}
+		at, line, hint := o.template, t.lineOf(o.template, o.Kind, path), ""
+		if f := template(t.Chart, o.template); line == 0 && f != nil { // an action has written it
+			if hint, line = IndentHint(f.Data, o.doc, path); hint != "" {
+				hint = " (" + hint + ")"
+			}
+		}
+		if line > 0 {
+			at = fmt.Sprintf("%s:%d", o.template, line)
+		}
+		if near := nearIn(o.all, path); near != "" {
+			hint = " (did you mean " + near + "?)"
+		}
+		if o.Metadata.Namespace != "" {
+			o.Metadata.Name = o.Metadata.Namespace + "/" + o.Metadata.Name
+		}
+		out = append(out, fmt.Sprintf("%s: %s %s has no field %s: the API server drops it%s", at, o.Kind, o.Metadata.Name, path, hint))
 	}
 	return out
 }

@@ -1,0 +1,151 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"sigs.k8s.io/yaml"
+)
+
+// The API server names the object and the field that it refuses. Here the template is found that has written it.
+
+var (
+	// wrongType is how a decoder tells of a field that has a value of another type.
+	wrongType = regexp.MustCompile(`json: cannot unmarshal (number|string|bool|object|array)\b[^:]*? into Go (?:struct field \w+\.([\w.\[\]/-]+)|value) of type (\S+)`)
+	// mistyped is what tidyType makes of it, of an object of a kind.
+	mistyped = regexp.MustCompile(`^(?:.*: )?(\w+) in version "[^"]*" cannot be handled as an? \w+: ([\w.\[\]/-]+) must be (an? \w+), not an? \w+$`)
+	// isInvalid is how the API server tells of a field of one object.
+	isInvalid = regexp.MustCompile(`\b([A-Z]\w+)(?:\.[\w.-]+)? "([^"]+)" is invalid: \[?([a-z]\w*(?:[.\[][\w.\[\]/-]*)?): `)
+	immutable = regexp.MustCompile(`field is immutable|may not be changed|updates to \w+ spec for fields other than`)
+)
+
+// typeWords are the words of schemas for what JSON calls otherwise.
+var typeWords = map[string]string{
+	"bool": "a boolean", "number": "a number", "string": "a string", "object": "an object", "array": "an array",
+}
+
+func tidyType(text string) string {
+	m := wrongType.FindStringSubmatch(text)
+	of := "an object"
+	switch goType := strings.TrimLeft(m[3], "*"); {
+	case goType == "string":
+		of = "a string"
+	case goType == "bool":
+		of = "a boolean"
+	case strings.HasPrefix(goType, "int"), strings.HasPrefix(goType, "uint"):
+		of = "an integer"
+	case strings.HasPrefix(goType, "float"):
+		of = "a number"
+	case strings.HasPrefix(goType, "[]"):
+		of = "an array"
+	}
+	if m[2] == "" {
+		m[2] = "it"
+	}
+	return fmt.Sprintf("%s must be %s, not %s", m[2], of, typeWords[m[1]])
+}
+
+// inTemplate puts the template that has written what the API server refuses before its error, with the line where it
+// is seen.
+func inTemplate(t Target, r rendering, err error) error {
+	var cut *stopped
+	if err == nil || errors.As(err, &cut) {
+		return err
+	}
+	text := err.Error()
+	if m := mistyped.FindStringSubmatch(text); m != nil {
+		for _, o := range documentsIn(r) {
+			path, wrong := wrongKey(o.all, m[2], m[3])
+			if o.Kind != m[1] || !wrong {
+				continue
+			}
+			hint := ""
+			switch m[3] {
+			case "a string":
+				hint = " (put it in quotes: {{ … | quote }})"
+			case "an integer", "a boolean":
+				hint = " (leave the quotes out, or write {{ int … }})"
+			}
+			return fmt.Errorf("%s: %s %s: %s must be %s: the API server refuses it%s", t.placeOf(o, path), o.Kind, o.Metadata.Name, path, m[3], hint)
+		}
+		return err
+	}
+	m := isInvalid.FindStringSubmatch(text)
+	if m == nil {
+		return err
+	}
+	for _, o := range documentsIn(r) {
+		if o.Kind != m[1] || o.Metadata.Name != m[2] {
+			continue
+		}
+		if immutable.MatchString(text) {
+			text += fmt.Sprintf(" (nobody can change it: write it as it was, or delete the %s, and the release makes it anew)", o.Kind)
+		}
+		return errors.New(t.placeOf(o, m[3]) + ": " + text)
+	}
+	return err
+}
+
+// placeOf is a template, with the line that gives an object a field where that is seen.
+func (t Target) placeOf(o document, path string) string {
+	if line := t.lineOf(o.template, o.Kind, path); line > 0 {
+		return fmt.Sprintf("%s:%d", o.template, line)
+	}
+	return o.template
+}
+
+// document is one document of a template.
+type document struct {
+	template string
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"metadata"`
+	all map[string]any
+	doc string
+}
+
+// documentsIn are the documents that were rendered, by their templates.
+func documentsIn(r rendering) (out []document) {
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
+		for _, doc := range releaseutil.SplitManifests(r.files[name]) {
+			o := document{template: name, doc: doc}
+			if yaml.Unmarshal([]byte(doc), &o) == nil && yaml.Unmarshal([]byte(doc), &o.all) == nil {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// wrongKey says whether an object has a value of another type than want at a path. Of a map of texts the error does
+// not name the key.
+func wrongKey(obj map[string]any, path, want string) (string, bool) {
+	if !hasField(obj, path) {
+		return path, false
+	}
+	var at any = obj
+	for _, name := range fieldPath(path) {
+		in, is := at.(map[string]any)
+		if !is { // in a list
+			return path, true
+		}
+		at = in[name]
+	}
+	if of, is := at.(map[string]any); is && want == "a string" {
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			if _, isText := of[key].(string); !isText && of[key] != nil {
+				return path + "." + key, true
+			}
+		}
+		return path, false
+	}
+	_, isText := at.(string)
+	return path, isText != (want == "a string")
+}
