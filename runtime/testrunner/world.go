@@ -177,7 +177,18 @@ func (w *world) Start(ctx context.Context, all bool) error {
 			return err
 		}
 	}
-	return w.w.Start(ctx)
+	err := w.w.Start(ctx)
+	w.blind()
+	return err
+}
+
+// blind logs which watches see nothing, as their kinds are not served: nothing else of a test says so.
+func (w *world) blind() {
+	for _, h := range w.w.Status().Hooks {
+		for _, kind := range h.NotServed {
+			w.say(format(builtins.LevelWarn, h.Module, h.ID, "the cluster of the test does not serve "+kind+", so the watch sees nothing: put the CustomResourceDefinition into crds/ of a module, or have the test apply it before t.start()", nil))
+		}
+	}
 }
 
 // switchOn has the test's module work, unless the test has switched it off.

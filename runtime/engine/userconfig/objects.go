@@ -3,6 +3,7 @@ package userconfig
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/starling-operator/starling/modules/values"
 )
@@ -143,6 +144,16 @@ func (c *Config) where(key string) string {
 		return "Module " + c.view.from[key]
 	}
 	return c.o.Where
+}
+
+// said is a problem below a key with its place: of one in a values.yaml that is the file alone, which nobody has set.
+func (c *Config) said(key, problem string) string {
+	for _, layer := range []string{values.LayerChart, values.LayerFolder, values.LayerTree} {
+		if strings.HasPrefix(problem, layer) {
+			return problem
+		}
+	}
+	return c.where(key) + ": " + problem
 }
 
 // CheckObject says what is wrong with spec.values of the Module object of a section, given as JSON,

@@ -234,7 +234,7 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 	parsed, mistakes := values.ParseConfigWith(c.view.data, known, evaluate)
 	problems, bad := map[string][]string{}, map[string]bool{}
 	report := func(module, key, text string) {
-		problems[module] = append(problems[module], fmt.Sprintf("%s: %s", c.where(key), text))
+		problems[module] = append(problems[module], c.said(key, text))
 	}
 	for _, p := range mistakes {
 		report(p.Module, p.Key, p.String())
