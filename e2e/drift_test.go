@@ -97,7 +97,7 @@ spec:
 }
 
 // What others have done to a field, and to an object, that was ignored is put right once that is ignored no more: in
-// the process that runs, and after a start. There is no new revision, and what is done to the object then is seen.
+// the process that runs, and after a start. There is no new revision, and what is done to them then is seen.
 func TestIgnoredNoMore(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*fixture, map[string]string){
@@ -147,6 +147,7 @@ func TestIgnoredNoMore(t *testing.T) {
 
 			edit(f, map[string]string{"web/module.star": on})
 			f.eventually("all is as it was", asItWas)
+			s.change("ConfigMap", "web", `{"data": {"text": "theirs"}}`) // the third repair of it, and no contest: the label was another field
 			s.change("Deployment", "web", `{"spec": {"replicas": 5}}`)
 			f.eventually("all is as it was once more", asItWas)
 			f.waitRevision(f.ns, "web", 1)

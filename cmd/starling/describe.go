@@ -181,6 +181,9 @@ func driftLines(objects []status.Drifted) (lines []string) {
 		}
 		if o.Contested {
 			line += ", again and again"
+			if len(o.Fields) > 0 {
+				line += ": " + strings.Join(o.Fields, ", ")
+			}
 		}
 		lines = append(lines, line)
 	}

@@ -45,6 +45,9 @@ type Repair struct {
 	// Written are the objects whose values were not as the revision has them, in Helm's
 	// order. Others of which managedFields or the label alone was missing do not count.
 	Written []Key
+	// Edits are the fields of Written that others had changed, by object. One that was gone, or whose API
+	// server does not say who has written what, has none.
+	Edits map[Key][]owned.Edit
 	// Objects has Seen for the objects that were looked at. Digest is "" when these were not all.
 	Objects Objects
 	// Lost: there is no deployed revision to go by, or, with an error, a kind of the release is not
@@ -214,7 +217,7 @@ func (r *repair) each(list []stored) ([]outcomeOf, error) {
 
 // conclude says what was found and done.
 func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
-	r.out.Objects.Of = uid
+	r.out.Objects.Of, r.out.Edits = uid, map[Key][]owned.Edit{}
 	var names []Object
 	for _, s := range all {
 		if _, ignored := owned.Ignored(r.t.Ignore, s.key.Kind, s.key.Name); !ignored {
@@ -234,6 +237,9 @@ func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
 		}
 		if o.written {
 			r.out.Written = append(r.out.Written, o.key)
+			if len(o.edits) > 0 {
+				r.out.Edits[o.key] = o.edits
+			}
 		}
 	}
 	if complete {

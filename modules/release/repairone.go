@@ -54,6 +54,7 @@ type outcomeOf struct {
 	key     Key
 	seen    *Object // nil: it is not there, and need not be
 	written bool
+	edits   []owned.Edit
 	waits   string
 	// unserved: the kind is gone, with all its objects.
 	unserved bool
@@ -95,7 +96,10 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 		return out
 	case err == nil:
 		if err = r.belongs(s, live); err == nil {
-			live, out.written, err = r.restore(client, s, live, paths)
+			was := live
+			if live, out.written, err = r.restore(client, s, live, paths); out.written {
+				out.edits = owned.Edits(was, live, FieldManager())
+			}
 		}
 	}
 	if err != nil {

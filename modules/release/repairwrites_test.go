@@ -79,6 +79,38 @@ func TestNoRepairWhileSomebodyUpgrades(t *testing.T) {
 	}
 }
 
+// A repair names the fields that it has put right, each with its last writer; of an object that was gone, none.
+func TestARepairNamesFields(t *testing.T) {
+	w, _ := released(t)
+	o, target := &others{w, configMaps}, w.target("red")
+	key := Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.apps, Name: "web"}
+	repair := func() (fields []string) {
+		t.Helper()
+		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Only: []Key{key}, Installs: target.Installs})
+		if err != nil || len(out.Written) != 1 || o.color() != "red" {
+			t.Fatalf("%v: %+v, color %s", err, out, o.color())
+		}
+		for _, e := range out.Edits[key] {
+			fields = append(fields, e.Path.String()+" by "+e.By)
+		}
+		return fields
+	}
+	o.merge(`{"data":{"color":"blue"}}`)
+	o.patch("zed", types.MergePatchType, `{"data":{"color":"green"},"metadata":{"labels":{"app.kubernetes.io/managed-by":"zed"}}}`)
+	o.patch("argo", types.MergePatchType, `{"data":{"theirs":"stays"}}`)
+	if got, want := repair(), []string{`data.color by zed`, `metadata.labels["app.kubernetes.io/managed-by"] by zed`}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	o.merge(`{"data":{"color":null}}`)
+	if got, want := repair(), []string{"data.color by "}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	o.remove()
+	if got := repair(); got != nil {
+		t.Errorf("got %q", got)
+	}
+}
+
 // An object that takes the name of another one before the write of a repair is left alone.
 func TestARepairWritesNoOtherObject(t *testing.T) {
 	for _, name := range []string{"edited", "gone", "seen to be gone"} {

@@ -154,8 +154,11 @@ type Drifted struct {
 	Missing bool `json:"missing,omitempty"`
 	// By are others that manage fields of it, the one that has written last first.
 	By []string `json:"by,omitempty"`
-	// Contested: By change it again and again, so that each repair waits longer.
+	// Contested: the first of By changes the same field again and again, so that each repair waits longer.
 	Contested bool `json:"contested,omitempty"`
+	// Fields are the paths of those that are contested, the one that was changed last first; none: the object as a
+	// whole, or nobody knows which.
+	Fields []string `json:"fields,omitempty"`
 }
 
 // Release is a Helm release.

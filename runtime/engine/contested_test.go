@@ -4,12 +4,24 @@ import (
 	"testing"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/repairs"
 )
 
 // The line that is told with contested objects can be pasted.
 func TestTheLineThatLeavesAnObject(t *testing.T) {
-	got := leaveIt([]effect.Ref{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}})
-	const want = `. End the other writer, or leave it to that with module(ignore = ["Deployment/web"]), and a field after the name for one field alone`
+	web := effect.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	fields := []string{"spec.replicas", `metadata.annotations["a.io/x"]`}
+	for want, contests := range map[string][]contest{
+		`. End the other writer, or leave it to that with module(ignore = ["Deployment/web"]), and a field after the name for one field alone`: {{Ref: web}},
+		`. End the other writer, or leave it to that with module(ignore = ["Deployment/web spec.replicas", "Deployment/web metadata.annotations[\"a.io/x\"]"])`: {
+			{web, repairs.Contest{Fields: fields}}},
+	} {
+		if got := leaveIt(contests); got != want {
+			t.Errorf("got %s", got)
+		}
+	}
+	got := contestedBy([]contest{{web, repairs.Contest{By: "argo", Fields: fields}}, {Ref: web}})
+	const want = "Deployment shop/web is contested by argo in spec.replicas, one of 2 fields: it was put right 3 times within 10 minutes, and waits longer each time from now on (and 1 more)"
 	if got != want {
 		t.Errorf("got %s", got)
 	}

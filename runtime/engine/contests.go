@@ -20,8 +20,8 @@ import (
 func (h *hook) past(key string, now time.Time) (out hooks.Past) {
 	rounds := h.repairs[key]
 	for id := range rounds {
-		if by, is := rounds.Contested(id, now); is {
-			out.Contests = append(out.Contests, hooks.Contest{ID: id, By: by, Left: max(0, rounds.Until(id, releaseRetry).Sub(now))})
+		if c, is := rounds.Contested(id, now); is {
+			out.Contests = append(out.Contests, hooks.Contest{ID: id, By: c.By, Left: max(0, rounds.Until(id, releaseRetry).Sub(now))})
 		}
 	}
 	slices.SortFunc(out.Contests, func(a, b hooks.Contest) int {
@@ -34,8 +34,7 @@ func (h *hook) past(key string, now time.Time) (out hooks.Past) {
 func (e *Engine) childrenWritten(r *asked, fates []effect.Fate) {
 	h, s := r.hook, r.subject
 	rounds := h.repairs[s.Key]
-	var contested []effect.Ref
-	by := ""
+	var contests []contest
 	for i, w := range r.done.Writes {
 		if w.By == "" || i >= len(fates) || fates[i] != effect.Written {
 			continue
@@ -44,39 +43,64 @@ func (e *Engine) childrenWritten(r *asked, fates []effect.Fate) {
 			rounds = repairs.Rounds[reconcile.ID]{}
 			h.repairs[s.Key] = rounds
 		}
-		rounds.Changed(w.ID, w.By)
-		if rounds.Add(w.ID, e.now) {
-			contested, by = append(contested, w.Ref), cmp.Or(by, w.By)
+		if rounds.Add(w.ID, "", w.By, e.now) {
+			contests = append(contests, contest{w.Ref, repairs.Contest{By: w.By}})
 		}
 	}
 	if rounds.Forget(e.now); len(rounds) == 0 {
 		delete(h.repairs, s.Key)
 	}
-	if len(contested) > 0 {
-		e.do(Note{Level: builtins.LevelWarn, Module: r.module.name, Hook: h.gen.ID, Event: driftContested, Message: s.Said(contestedBy(by, contested))})
+	if len(contests) > 0 {
+		e.do(Note{Level: builtins.LevelWarn, Module: r.module.name, Hook: h.gen.ID, Event: driftContested, Message: s.Said(contestedBy(contests))})
 	}
 }
 
 // driftContested is the reason of the Event that tells of contested objects.
 const driftContested = "DriftContested"
 
-// contestedBy says that somebody changes objects again and again.
-func contestedBy(by string, objects []effect.Ref) string {
-	more := ""
-	if n := len(objects) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more)", n)
-	}
-	return fmt.Sprintf("%s is contested by %s: it was put right %d times within %.0f minutes, and waits longer each time from now on%s",
-		objects[0], cmp.Or(by, "somebody"), repairs.MaxRounds, repairs.Window.Minutes(), more)
+// contest is an object with what somebody changes of it again and again.
+type contest struct {
+	effect.Ref
+	repairs.Contest
 }
 
-// leaveIt is the line that leaves contested objects of a release to others.
-func leaveIt(objects []effect.Ref) string {
-	var names []string
-	for _, o := range objects[:min(len(objects), 3)] {
-		names = append(names, fmt.Sprintf("%q", o.Kind+"/"+o.Name))
+// contestedBy says that somebody changes objects again and again.
+func contestedBy(contests []contest) string {
+	c, where, more := contests[0], "", ""
+	if n := len(c.Fields); n > 0 {
+		where = " in " + c.Fields[0]
+		if n > 1 {
+			where += fmt.Sprintf(", one of %d fields", n)
+		}
 	}
-	return fmt.Sprintf(". End the other writer, or leave it to that with module(ignore = [%s]), and a field after the name for one field alone", strings.Join(names, ", "))
+	if n := len(contests) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return fmt.Sprintf("%s is contested by %s%s: it was put right %d times within %.0f minutes, and waits longer each time from now on%s",
+		c.Ref, cmp.Or(c.By, "somebody"), where, repairs.MaxRounds, repairs.Window.Minutes(), more)
+}
+
+// mostIgnores is how many parts of the list the line of leaveIt shows.
+const mostIgnores = 3
+
+// leaveIt is the line that leaves what is contested of a release to others.
+func leaveIt(contests []contest) string {
+	var parts []string
+	whole := false
+	for _, c := range contests {
+		name := c.Kind + "/" + c.Name
+		if whole = whole || len(c.Fields) == 0; len(c.Fields) == 0 {
+			parts = append(parts, fmt.Sprintf("%q", name))
+		}
+		for _, field := range c.Fields {
+			parts = append(parts, fmt.Sprintf("%q", name+" "+field))
+		}
+	}
+	text := fmt.Sprintf(". End the other writer, or leave it to that with module(ignore = [%s])", strings.Join(parts[:min(len(parts), mostIgnores)], ", "))
+	if whole {
+		text += ", and a field after the name for one field alone"
+	}
+	return text
 }
 
 // contests counts the contested objects of a module, by who changes them.

@@ -24,12 +24,12 @@ func (e *Engine) finalizerOf(h *hook) finalizers.Finalizer {
 	return finalizers.Finalizer{
 		Hook: h.gen.ID, APIVersion: w.APIVersion, Kind: w.Kind,
 		Name: finalizers.Name(e.opts.Namespace, e.opts.Name, h.module.name, h.gen.ID),
-		Owns: finalizers.JoinKinds(owned(h.gen)),
+		Owns: finalizers.JoinKinds(ownedKinds(h.gen)),
 	}
 }
 
-// owned are the kinds of which a hook has children, as [finalizers.JoinKinds] takes them.
-func owned(g *generation.Hook) []string {
+// ownedKinds are the kinds of which a hook has children, as [finalizers.JoinKinds] takes them.
+func ownedKinds(g *generation.Hook) []string {
 	if g.Controller == nil {
 		return nil
 	}

@@ -244,8 +244,10 @@ type Drift struct {
 type Repaired struct {
 	Op  uint64
 	Err error
-	// Written are the objects that were not as they should be, and are again.
+	// Written are the objects that were not as they should be, and are again. Changes are of those whose fields
+	// others had changed, as far as that is known.
 	Written []effect.Ref
+	Changes []Change
 	// Lost says that Helm knows of no such release any more.
 	Lost bool
 	// Waits says what has to end before the rest can be put right, or "".

@@ -3,8 +3,10 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -14,6 +16,9 @@ import (
 
 // DriftObject is an object of a release that is not as Starling has left it.
 type DriftObject = repairs.Object
+
+// Change is what others had changed of an object of a release.
+type Change = repairs.Change
 
 // drifted takes in which objects of a module's release differ.
 func (e *Engine) drifted(in Drift) {
@@ -79,7 +84,10 @@ func (m *module) repairable() bool {
 
 // repair has objects put right that differ.
 func (e *Engine) repair(m *module) {
-	if m == e.global || !m.repairable() {
+	if m == e.global {
+		return
+	}
+	if m.repairs.Ignore(e.ignored(m)); !m.repairable() {
 		return
 	}
 	if objects, due := m.repairs.Begin(e.now, e.reports(m)); due {
@@ -92,14 +100,48 @@ func (e *Engine) repaired(a asked, in Repaired) {
 	if in.Lost && in.Waits == "" && in.Op > m.incarnation { // there is no release any more: the pass makes it anew
 		m.pass.Want(nil)
 	}
-	objects := in.Written
-	if asked := a.action.(Repair).Refs(); asked != nil && !in.Lost {
+	var objects []DriftObject
+	for _, k := range in.Written {
+		objects = append(objects, DriftObject{Ref: k})
+	}
+	if asked := a.action.(Repair).Objects; asked != nil && !in.Lost {
 		objects = asked // those that were as they should be, too: else a watch that errs would have them looked at without end
 	}
-	if contested := m.repairs.Ended(repairs.Outcome{Err: in.Err, Objects: objects, Waits: in.Waits}, e.now, e.opts.Jitter); len(contested) > 0 {
-		by, _ := m.repairs.Contested(contested[0], e.now)
-		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: driftContested, Message: contestedBy(by, contested) + leaveIt(contested)})
+	contested := m.repairs.Ended(repairs.Outcome{Err: in.Err, Changes: changesOf(objects, in.Changes), Waits: in.Waits}, e.now, e.opts.Jitter)
+	m.repairs.Ignore(e.ignored(m)) // it may be another list than that of the repair
+	var contests []contest
+	for _, k := range contested {
+		if c, is := m.repairs.Contested(k, e.now); is {
+			contests = append(contests, contest{k, c})
+		}
 	}
+	if len(contests) > 0 {
+		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: driftContested, Message: contestedBy(contests) + leaveIt(contests)})
+	}
+}
+
+// changesOf are the changes of all objects that a repair has looked at. Where no field is known, who writes others is.
+func changesOf(objects []DriftObject, known []Change) (changes []Change) {
+	edits := map[effect.Ref][]owned.Edit{}
+	for _, c := range known {
+		edits[c.Ref] = c.Edits
+	}
+	for _, o := range objects {
+		c := Change{Ref: o.Ref, Edits: edits[o.Ref]}
+		if len(c.Edits) == 0 && len(o.By) > 0 {
+			c.Edits = []owned.Edit{{By: o.By[0]}}
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+// ignored is what of the module's release is left to others.
+func (e *Engine) ignored(m *module) []owned.Ignore {
+	if e.drift(m) == builtins.DriftIgnore {
+		return []owned.Ignore{{}} // all of it
+	}
+	return m.gen.Decl.Ignore
 }
 
 // driftStatus is what people are shown of objects that others have changed.
@@ -107,17 +149,24 @@ func (e *Engine) driftStatus(m *module) []status.Drifted {
 	var out []status.Drifted
 	shown := map[effect.Ref]bool{}
 	for _, o := range m.repairs.Objects() {
-		_, contested := m.repairs.Contested(o.Ref, e.now)
+		d := status.Drifted{Object: o.String(), Missing: o.Missing, By: o.By}
+		if c, is := m.repairs.Contested(o.Ref, e.now); is {
+			d.Contested, d.Fields = true, c.Fields
+			if d.By = nil; c.By != "" { // others may have written other fields later
+				d.By = append([]string{c.By}, slices.DeleteFunc(slices.Clone(o.By), func(by string) bool { return by == c.By })...)
+			}
+		}
 		shown[o.Ref] = true
-		out = append(out, status.Drifted{Object: o.String(), Missing: o.Missing, By: o.By, Contested: contested})
+		out = append(out, d)
 	}
 	for _, k := range m.repairs.AllContested(e.now) {
 		if shown[k] {
 			continue
 		}
-		d := status.Drifted{Object: k.String(), Contested: true}
-		if by, _ := m.repairs.Contested(k, e.now); by != "" {
-			d.By = []string{by}
+		c, _ := m.repairs.Contested(k, e.now)
+		d := status.Drifted{Object: k.String(), Contested: true, Fields: c.Fields}
+		if c.By != "" {
+			d.By = []string{c.By}
 		}
 		out = append(out, d)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -36,7 +37,11 @@ func (w *world) repairs(a Repair) Input {
 		return done
 	}
 	w.queue = append(w.queue, w.e.Handle(w.now, Drift{Module: a.Ref.Module})...)
-	return Repaired{Op: a.Op, Written: a.Refs()}
+	out := Repaired{Op: a.Op, Written: a.Refs()}
+	for _, k := range out.Written {
+		out.Changes = append(out.Changes, Change{Ref: k, Edits: w.edits})
+	}
+	return out
 }
 
 func (w *world) wantRepaired(want ...string) {
@@ -226,6 +231,60 @@ func TestAContestedObjectIsTold(t *testing.T) {
 	}
 	if d := w.module("web").Drifted; len(d) > 0 {
 		t.Errorf("drifted: %+v", d)
+	}
+}
+
+// The field that is fought over is named, with its last writer. A contest is over once the field is ignored, by the
+// module or by drift = "ignore" of the user.
+func TestIgnoreEndsAContest(t *testing.T) {
+	field := owned.Path{{Field: "spec"}, {Field: "replicas"}}
+	ignores := isOn()
+	ignores.Ignore = []owned.Ignore{{Kind: "Deployment", Name: "web", Path: field}}
+	for name, end := range map[string]func(*world){
+		"module": func(w *world) { w.reload(mod("web", ignores)) },
+		"user":   func(w *world) { w.in(Config{State: ConfigPresent, Data: map[string]string{"webDrift": "ignore"}}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, mod("web", isOn()))
+			var told []string
+			w.told = func(a Action) {
+				if n, is := a.(Note); is && n.Event != "" {
+					told = append(told, n.Message)
+				}
+			}
+			w.start()
+			w.edits = []owned.Edit{{Path: field, By: "kubectl-edit"}}
+			w.in(drifts(deployment))
+			w.in(drifts(deployment))
+			w.edits[0].By = "argo" // whoever has written another field since goes before it in managedFields
+			w.in(drifts(deployment))
+			const want = `Deployment shop/web is contested by argo in spec.replicas: it was put right 3 times within 10 minutes, and waits longer each time from now on. ` +
+				`End the other writer, or leave it to that with module(ignore = ["Deployment/web spec.replicas"])`
+			if len(told) != 1 || told[0] != want {
+				t.Errorf("told %q", told)
+			}
+			shown := func() {
+				t.Helper()
+				d := w.module("web").Drifted
+				if len(d) != 1 || !d[0].Contested || !slices.Equal(d[0].Fields, []string{"spec.replicas"}) || d[0].By[0] != "argo" {
+					t.Errorf("drifted: %+v", d)
+				}
+			}
+			shown()
+			other := deployment
+			other.By = []string{"kubectl-edit", "argo"}
+			w.in(drifts(other)) // it waits
+			shown()
+			w.in(drifts())
+			shown()
+			end(w)
+			if d := w.module("web").Drifted; len(d) > 0 {
+				t.Errorf("drifted: %+v", d)
+			}
+			if m := w.e.Load().Modules[0]; m.Contested != nil {
+				t.Errorf("load: %+v", m)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -74,6 +75,8 @@ type world struct {
 	repaired  []string // "web: Deployment shop/web", "web: all"
 	// repair says what becomes of a repair; nil: what was asked for is put right.
 	repair func(Repair) Repaired
+	// edits are the fields that each repair has put right of its objects.
+	edits []owned.Edit
 	// holdRepair has repairs stay under way, the last one as heldRepair.
 	holdRepair bool
 	heldRepair Repair

@@ -93,7 +93,13 @@ func (x *Executor) Repair(ctx context.Context, a engine.Repair) engine.Repaired 
 			err = x.o.Releases.NoteObjects(ctx, ref, now)
 		}
 	}
-	return engine.Repaired{Op: a.Op, Err: err, Lost: result.Lost, Waits: result.Waits, Written: result.Written}
+	var changes []engine.Change
+	for _, key := range result.Written {
+		if edits := result.Edits[key]; len(edits) > 0 {
+			changes = append(changes, engine.Change{Ref: key, Edits: edits})
+		}
+	}
+	return engine.Repaired{Op: a.Op, Err: err, Lost: result.Lost, Waits: result.Waits, Written: result.Written, Changes: changes}
 }
 
 // Uninstall takes a release away, or gives it back. Done is false when there was none.

@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -157,7 +158,7 @@ func TestAContestIsShown(t *testing.T) {
 		if err != nil || len(st.Modules) != 1 || len(st.Modules[0].Drifted) != 1 {
 			t.Fatalf("%v: %+v", err, st.Modules)
 		}
-		if d := st.Modules[0].Drifted[0]; d.Object != "ConfigMap shop/a" || !d.Contested || len(d.By) == 0 || d.By[0] != "kubectl-edit" {
+		if d := st.Modules[0].Drifted[0]; d.Object != "ConfigMap shop/a" || !d.Contested || len(d.By) == 0 || d.By[0] != "kubectl-edit" || !slices.Equal(d.Fields, []string{"data.text"}) {
 			t.Errorf("%+v", d)
 		}
 		time.Sleep(2 * time.Second)

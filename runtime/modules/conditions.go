@@ -147,7 +147,9 @@ func drifted(m status.Module) metav1.Condition {
 	text := first.Object
 	switch {
 	case first.Contested:
-		text += " is contested by " + by(first)
+		if text += " is contested by " + by(first); len(first.Fields) > 0 {
+			text += " in " + first.Fields[0]
+		}
 	case first.Missing:
 		text += " was deleted"
 	default:

@@ -118,6 +118,11 @@ func (i Ignore) String() string {
 	return strings.TrimSpace(text + " " + i.Path.String())
 }
 
+// Names says whether what is ignored holds a field of an object; a nil path is the object as a whole.
+func (i Ignore) Names(kind, name string, path Path) bool {
+	return (i.Kind == "" || i.Kind == kind) && (i.Name == "" || i.Name == name) && path.within(i.Path)
+}
+
 // Ignored returns the paths that are ignored of one object; all: the object as a whole.
 func Ignored(list []Ignore, kind, name string) (paths []Path, all bool) {
 	for _, i := range list {

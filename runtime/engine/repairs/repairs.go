@@ -1,6 +1,6 @@
 // Package repairs knows which objects of one module's release are not as Starling has left them,
-// and says when they are put right. An object that somebody changes again and again waits longer
-// each time, and people are told who does. It does no I/O.
+// and says when they are put right. An object of which somebody changes the same field again and again
+// waits longer each time, and people are told who does. It does no I/O.
 package repairs
 
 import (
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -30,7 +31,7 @@ type Repairs struct {
 	found   []Object
 	verify  bool // nobody knows which objects differ
 	task    lane.Task
-	rounds  Rounds[effect.Ref] // objects that were put right
+	rounds  Rounds[effect.Ref] // fields of objects that were put right
 	waits   string             // for what the last try waits, or ""
 }
 
@@ -90,9 +91,6 @@ func (r *Repairs) Begin(now time.Time, look bool) (objects []Object, due bool) {
 				continue
 			}
 			objects = append(objects, o)
-			if len(o.By) > 0 {
-				r.rounds.Changed(o.Ref, o.By[0])
-			}
 		}
 		if len(objects) == 0 {
 			return nil, false
@@ -102,11 +100,18 @@ func (r *Repairs) Begin(now time.Time, look bool) (objects []Object, due bool) {
 	return objects, true
 }
 
+// Change is what others had changed of an object that was put right, or looked at.
+type Change struct {
+	effect.Ref
+	// Edits are the fields; nil: the object as a whole, by somebody.
+	Edits []owned.Edit
+}
+
 // Outcome is what became of a repair.
 type Outcome struct {
 	Err error
-	// Objects were put right, or looked at.
-	Objects []effect.Ref
+	// Changes are of the objects that were put right, or looked at.
+	Changes []Change
 	// Waits says what has to end before the rest can be put right, or "".
 	Waits string
 }
@@ -124,18 +129,42 @@ func (r *Repairs) Ended(o Outcome, now time.Time, jitter func() float64) (contes
 		return nil
 	}
 	r.task, r.verify = lane.Task{}, false
-	for _, k := range o.Objects {
-		if r.rounds.Add(k, now) {
-			contested = append(contested, k)
+	for _, c := range o.Changes {
+		if r.changed(c, now) {
+			contested = append(contested, c.Ref)
 		}
 	}
 	r.rounds.Forget(now)
 	return contested
 }
 
-// Contested says who changes an object again and again; is is false where nobody does. By is ""
-// when that is not known.
-func (r *Repairs) Contested(k effect.Ref, now time.Time) (by string, is bool) {
+// changed counts the fields of an object. It says whether one is contested from now on.
+func (r *Repairs) changed(c Change, now time.Time) (contested bool) {
+	edits := c.Edits
+	if len(edits) == 0 {
+		edits = []owned.Edit{{}}
+	}
+	for _, e := range edits {
+		if r.rounds.Add(c.Ref, e.Path.String(), e.By, now) {
+			contested = true
+		}
+	}
+	return contested
+}
+
+// Ignore ends the contests over what is left to others.
+func (r *Repairs) Ignore(list []owned.Ignore) {
+	if len(list) == 0 {
+		return
+	}
+	r.rounds.drop(func(k effect.Ref, field string, _ *round) bool {
+		path, _ := owned.ParsePath(field) // "" is the object as a whole
+		return slices.ContainsFunc(list, func(i owned.Ignore) bool { return i.Names(k.Kind, k.Name, path) })
+	})
+}
+
+// Contested says who changes what of an object again and again; is is false where nobody does.
+func (r *Repairs) Contested(k effect.Ref, now time.Time) (c Contest, is bool) {
 	return r.rounds.Contested(k, now)
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -42,7 +43,7 @@ func TestWhatDiffersIsPutRight(t *testing.T) {
 	}
 	r.wantDue(t, t0) // one at a time
 	r.Found(nil, false)
-	if contested := r.Ended(Outcome{Objects: []effect.Ref{web, role}}, t0, still); contested != nil {
+	if contested := r.Ended(Outcome{Changes: []Change{{Ref: web}, {Ref: role}}}, t0, still); contested != nil {
 		t.Errorf("contested: %v", contested)
 	}
 	r.wantDue(t, t0)
@@ -54,7 +55,7 @@ func TestAllIsLookedAtOnce(t *testing.T) {
 	if objects, due := r.Begin(t0, false); !due || objects != nil {
 		t.Fatalf("due %v: %v", due, objects)
 	}
-	r.Ended(Outcome{Objects: []effect.Ref{web}}, t0, still)
+	r.Ended(Outcome{Changes: []Change{{Ref: web}}}, t0, still)
 	r.wantDue(t, t0)
 }
 
@@ -75,7 +76,7 @@ func TestARepairThatFailsIsTriedAgain(t *testing.T) {
 	r.Found([]Object{{Ref: web}}, false)
 	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		r.wantDue(t, now, web)
-		r.Ended(Outcome{Err: errors.New("no"), Objects: []effect.Ref{web}}, now, still)
+		r.Ended(Outcome{Err: errors.New("no"), Changes: []Change{{Ref: web}}}, now, still)
 		if next := r.Next(); !next.Equal(now.Add(wait)) || r.Err() != "no" {
 			t.Fatalf("next in %v, err %q", next.Sub(now), r.Err())
 		}
@@ -84,7 +85,7 @@ func TestARepairThatFailsIsTriedAgain(t *testing.T) {
 	}
 	r.wantDue(t, now, web)
 	r.Found(nil, false)
-	r.Ended(Outcome{Objects: []effect.Ref{web}}, now, still)
+	r.Ended(Outcome{Changes: []Change{{Ref: web}}}, now, still)
 	if r.Err() != "" || !r.Next().IsZero() {
 		t.Errorf("err %q, next %v", r.Err(), r.Next())
 	}
@@ -96,7 +97,7 @@ func TestARepairWaits(t *testing.T) {
 	r.Found([]Object{{Ref: web, Missing: true}}, false)
 	for range 10 {
 		r.wantDue(t, now, web)
-		r.Ended(Outcome{Waits: "namespace shop is being deleted", Objects: []effect.Ref{web}}, now, still)
+		r.Ended(Outcome{Waits: "namespace shop is being deleted", Changes: []Change{{Ref: web}}}, now, still)
 		if r.Err() != "namespace shop is being deleted" || r.Next().Sub(now) > 10*time.Second {
 			t.Fatalf("err %q, next in %v", r.Err(), r.Next().Sub(now))
 		}
@@ -119,9 +120,9 @@ func TestAnObjectThatIsContestedWaits(t *testing.T) {
 		}
 		r.wantDue(t, now, web)
 		r.Found(nil, false)
-		contested := r.Ended(Outcome{Objects: []effect.Ref{web}}, now, still)
-		if by, is := r.Contested(web, now); is != (round >= 2) || is && by != "kubectl-edit" || (len(contested) == 1) != (round == 2) {
-			t.Errorf("round %d: contested %v by %q, news %v", round, is, by, contested)
+		contested := r.Ended(Outcome{Changes: []Change{{Ref: web, Edits: []owned.Edit{{By: "kubectl-edit"}}}}}, now, still)
+		if c, is := r.Contested(web, now); is != (round >= 2) || is && c.By != "kubectl-edit" || (len(contested) == 1) != (round == 2) {
+			t.Errorf("round %d: contested %v by %+v, news %v", round, is, c, contested)
 		}
 	}
 	want := []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}
@@ -142,7 +143,7 @@ func TestAnObjectThatIsContestedWaits(t *testing.T) {
 	}
 	r.Found([]Object{{Ref: web}}, false)
 	r.wantDue(t, now, web)
-	r.Ended(Outcome{Objects: []effect.Ref{web}}, now, still)
+	r.Ended(Outcome{Changes: []Change{{Ref: web}}}, now, still)
 	if _, is := r.Contested(web, now); is {
 		t.Error("one change later is a contest again")
 	}
@@ -154,7 +155,7 @@ func TestOneThatWaitsHoldsUpNoOther(t *testing.T) {
 	for range MaxRounds {
 		r.Found([]Object{{Ref: web}}, false)
 		r.wantDue(t, t0, web)
-		r.Ended(Outcome{Objects: []effect.Ref{web}}, t0, still)
+		r.Ended(Outcome{Changes: []Change{{Ref: web}}}, t0, still)
 	}
 	r.Found([]Object{{Ref: web}, {Ref: role}}, false)
 	r.wantDue(t, t0, role)
@@ -166,10 +167,95 @@ func TestRareChangesAreNoContest(t *testing.T) {
 	for range 10 {
 		r.Found([]Object{{Ref: web}}, false)
 		r.wantDue(t, now, web)
-		r.Ended(Outcome{Objects: []effect.Ref{web}}, now, still)
+		r.Ended(Outcome{Changes: []Change{{Ref: web}}}, now, still)
 		now = now.Add(Window/2 + time.Second)
 	}
 	if len(r.AllContested(now)) > 0 {
 		t.Error("it is contested")
+	}
+}
+
+// edited puts an object right of which somebody had changed these fields; none: the object as a whole.
+func (r *Repairs) edited(now time.Time, by string, fields ...string) (contested []effect.Ref) {
+	c := Change{Ref: web}
+	for _, field := range fields {
+		path, err := owned.ParsePath(field)
+		if err != nil {
+			panic(err)
+		}
+		c.Edits = append(c.Edits, owned.Edit{Path: path, By: by})
+	}
+	if len(fields) == 0 {
+		c.Edits = []owned.Edit{{By: by}}
+	}
+	r.task.Running = true
+	return r.Ended(Outcome{Changes: []Change{c}}, now, still)
+}
+
+// wantContest says who contests which fields of the Deployment; none: it is not contested.
+func (r *Repairs) wantContest(t *testing.T, now time.Time, by string, fields ...string) {
+	t.Helper()
+	c, is := r.Contested(web, now)
+	if is != (by != "") || c.By != by || !slices.Equal(c.Fields, fields) {
+		t.Errorf("contested %v: %+v, want %q by %q", is, c, fields, by)
+	}
+}
+
+// Different fields of one object, changed minutes apart, are no contest. One that comes back changed is, whatever
+// else was changed with it; the last writer is named.
+func TestAContestIsOverAField(t *testing.T) {
+	r, now := fresh(), t0
+	for i, field := range []string{"spec.replicas", "spec.paused", "metadata.labels.app", "spec.minReadySeconds"} {
+		if news := r.edited(now, "kubectl-edit", field); news != nil {
+			t.Errorf("edit %d is a contest: %v", i, news)
+		}
+		now = now.Add(2 * time.Minute)
+	}
+	r.wantContest(t, now, "")
+	r.edited(now, "kubectl-edit", "spec.replicas", "spec.paused") // those of before count
+	if until := r.rounds.Until(web, r.backoff); !until.IsZero() {
+		t.Errorf("it waits until %s", until)
+	}
+	if news := r.edited(now, "argo", "spec.paused"); len(news) != 1 {
+		t.Errorf("news: %v", news)
+	}
+	r.wantContest(t, now, "argo", "spec.paused")
+	if until := r.rounds.Until(web, r.backoff); !until.Equal(now.Add(time.Second)) {
+		t.Errorf("it waits until %s", until)
+	}
+	now = now.Add(time.Second)
+	if news := r.edited(now, "flux", "spec.replicas"); len(news) != 1 {
+		t.Errorf("news: %v", news)
+	}
+	r.wantContest(t, now, "flux", "spec.replicas", "spec.paused") // the last one comes first
+	r.edited(now, "kubectl-edit", "metadata.labels.app")
+	r.wantContest(t, now, "flux", "spec.replicas", "spec.paused")
+}
+
+// A contest over what is ignored is over, and the object waits no more for it.
+func TestAContestOverWhatIsIgnoredIsOver(t *testing.T) {
+	ignore := func(r *Repairs, text string) {
+		i, err := owned.ParseIgnore(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Ignore([]owned.Ignore{i})
+	}
+	r := fresh()
+	for range MaxRounds {
+		r.edited(t0, "argo", "spec.paused", "spec.replicas")
+		r.edited(t0, "argo")
+	}
+	ignore(r, "Deployment/other")
+	ignore(r, "spec.template")
+	r.wantContest(t, t0, "argo", "spec.paused", "spec.replicas")
+	ignore(r, "spec.paused")
+	r.wantContest(t, t0, "argo", "spec.replicas")
+	ignore(r, "Deployment/web spec")
+	r.wantContest(t, t0, "argo")
+	ignore(r, "Deployment/web")
+	r.wantContest(t, t0, "")
+	if len(r.rounds) > 0 || !r.rounds.Until(web, r.backoff).IsZero() {
+		t.Errorf("rounds: %v", r.rounds)
 	}
 }

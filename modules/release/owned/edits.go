@@ -1,0 +1,98 @@
+package owned
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Edit is a field of an object that somebody has changed.
+type Edit struct {
+	// Path is the field; nil stands for the object as a whole.
+	Path Path
+	// By is the manager that has written it last; "" when that is not known.
+	By string
+}
+
+// mostEdits is how many fields are told one by one; past it the object counts as a whole.
+const mostEdits = 20
+
+// mostFields is of how many fields values are compared: each is looked for in its lists anew.
+const mostFields = 2000
+
+// Edits are the fields that manager owns in now and that have another value in live, sorted, each with
+// who owned it there. Where a map or an element of a list was not there, what is below it is not told.
+// nil: there are none, or too many.
+func Edits(live, now *unstructured.Unstructured, manager string) (edits []Edit) {
+	ours := fieldpath.NewSet()
+	for _, e := range now.GetManagedFields() {
+		if set := setOf(&e); set != nil && e.Manager == manager && e.Subresource == "" {
+			ours = ours.Union(set)
+		}
+	}
+	if ours.Size() > mostFields {
+		return nil
+	}
+	var gone []fieldpath.Path
+	ours.Iterate(func(at fieldpath.Path) { // what is above a field comes before it
+		if len(edits) > mostEdits {
+			return
+		}
+		was := valueAt(live.Object, at)
+		if was != nil && !below(ours, at).Empty() || reflect.DeepEqual(was, valueAt(now.Object, at)) ||
+			slices.ContainsFunc(gone, func(above fieldpath.Path) bool { return len(above) < len(at) && above.Equals(at[:len(above)]) }) {
+			return
+		}
+		if was == nil {
+			gone = append(gone, at.Copy())
+		}
+		edits = append(edits, Edit{Path: pathOf(at), By: lastWriter(live.GetManagedFields(), at, manager)})
+	})
+	slices.SortStableFunc(edits, func(a, b Edit) int { return cmp.Compare(a.Path.String(), b.Path.String()) })
+	edits = slices.CompactFunc(edits, func(a, b Edit) bool { return a.Path.String() == b.Path.String() })
+	if len(edits) > mostEdits {
+		return nil
+	}
+	return edits
+}
+
+// lastWriter is the manager that owns a path, or something below it, and has written last.
+func lastWriter(fields []metav1.ManagedFieldsEntry, at fieldpath.Path, manager string) (by string) {
+	last := int64(0)
+	for i := range fields {
+		e := &fields[i]
+		set := setOf(e)
+		if set == nil || e.Manager == manager && e.Subresource == "" || !set.Has(at) && below(set, at).Empty() {
+			continue
+		}
+		if when := seconds(e.Time); by == "" || when > last {
+			by, last = e.Manager, when
+		}
+	}
+	return by
+}
+
+// pathOf is a path of the API server as people write it. It ends at a list whose elements have no names.
+func pathOf(at fieldpath.Path) (out Path) {
+	for _, e := range at {
+		switch {
+		case e.FieldName != nil:
+			out = append(out, Step{Field: *e.FieldName})
+		case e.Key != nil && len(*e.Key) > 0:
+			key := (*e.Key)[0]
+			for _, k := range *e.Key {
+				if k.Name == "name" {
+					key = k
+				}
+			}
+			out = append(out, Step{Key: key.Name, Value: textOf(key.Value.Unstructured())})
+		default:
+			return out
+		}
+	}
+	return out
+}
