@@ -96,7 +96,7 @@ spec:
 	})
 }
 
-// What others have done to a field, and to an object, that was ignored is put right once that is ignored no more: in
+// Changes of others to a field, and to an object, that were ignored are put right once these are ignored no more: in
 // the process that runs, and after a start. There is no new revision, and what is done to them then is seen.
 func TestIgnoredNoMore(t *testing.T) {
 	t.Parallel()

@@ -81,9 +81,9 @@ type Objects struct {
 }
 
 // DigestOf returns one digest of all objects of a release, whatever their order: their names and
-// what is owned of them. An autoscaler that comes to own spec.replicas does not change it. What is
-// ignored counts: a field that others have taken while it was ignored is owned neither then nor
-// after that, so another list has to have all objects compared anew.
+// what is owned of them. An autoscaler that comes to own spec.replicas does not change it. The list
+// of ignored parts counts: a field that others have taken while it was ignored is owned neither then
+// nor after that, so another list has to have all objects compared anew.
 func DigestOf(objects []Object, ignore []owned.Ignore) string {
 	lines := make([]string, 0, len(objects)+len(ignore))
 	for _, i := range ignore {

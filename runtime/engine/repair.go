@@ -120,7 +120,8 @@ func (e *Engine) repaired(a asked, in Repaired) {
 	}
 }
 
-// changesOf are the changes of all objects that a repair has looked at. Where no field is known, who writes others is.
+// changesOf are the changes of all objects that a repair has looked at. Where no field is known, the other manager
+// that has written last is told.
 func changesOf(objects []DriftObject, known []Change) (changes []Change) {
 	edits := map[effect.Ref][]owned.Edit{}
 	for _, c := range known {
