@@ -268,7 +268,11 @@ func (c *checker) part(m *generation.Module, h *generation.Hook, s *store.Store,
 	want := filled(p)
 	made, err := create(s, want)
 	if err != nil {
-		c.addAt(Error, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: the API server refuses it: %s", p.Name, err), "")
+		why, hint := err.Error(), ""
+		if at, wanted := wrongType(want, err); at != "" {
+			why, hint = at+" must be "+inWords([]string{wanted}), typeHint(wanted, "str(x)")
+		}
+		c.addAt(Error, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: the API server refuses it: %s", p.Name, why), hint)
 		return
 	}
 	for _, warning := range made.Warnings {
