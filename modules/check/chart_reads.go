@@ -22,7 +22,7 @@ func (c *checker) chartReads(m *generation.Module, reads []release.Read) {
 	shape := c.view(m)
 	switches := c.gen.Switches()
 	for _, r := range reads {
-		path, schema := r.Path, c.values[m.Name].schema
+		path, of := r.Path, c.values[m.Name]
 		switch key := m.Decl.ValuesKey; {
 		case path[0] == values.GlobalKey && len(path) > 1 && path[1] == builtins.ExportsKey:
 			if why := c.exportRead(path[2:]); why != "" {
@@ -30,7 +30,7 @@ func (c *checker) chartReads(m *generation.Module, reads []release.Read) {
 			}
 			continue
 		case path[0] == values.GlobalKey:
-			path, schema = path[1:], c.values[values.GlobalKey].schema
+			path, of = path[1:], c.values[values.GlobalKey]
 		case key != "" && path[0] != key && m.BesideOwn()[path[0]] != nil:
 			continue
 		case key != "" && path[0] != key:
@@ -38,6 +38,10 @@ func (c *checker) chartReads(m *generation.Module, reads []release.Read) {
 			continue
 		case key != "":
 			path = path[1:]
+		}
+		schema, near := of.schema, false
+		if schema == nil { // hooks may set more than users do: only what looks like one of theirs is told of
+			schema, near = of.config, true
 		}
 		if schema == nil || len(path) == 0 || slices.Contains(switches, path[0]) {
 			continue
@@ -50,6 +54,9 @@ func (c *checker) chartReads(m *generation.Module, reads []release.Read) {
 			continue
 		}
 		for _, p := range schema.UnknownOps([]effect.ValueOp{{Op: effect.OpRemove, Path: path}}) {
+			if near && !strings.Contains(p.Message, "did you mean") {
+				continue
+			}
 			c.chartRead(m, r, "the schema has no such field ("+strings.TrimLeft(strings.TrimPrefix(p.Message, "unknown field"), ",; ")+")")
 		}
 	}
