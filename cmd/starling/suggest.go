@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -78,6 +79,9 @@ func explainFlag(cmd *cobra.Command, err error) error {
 func wanted(invalid *pflag.InvalidValueError) string {
 	switch invalid.GetFlag().Value.Type() {
 	case "int":
+		if name, value := invalid.GetFlag().Name, invalid.GetValue(); strings.Contains(value, "/") { // the number was forgotten
+			return fmt.Sprintf("must be a whole number, as in --%s 10 %s", name, value)
+		}
 		return "must be a whole number"
 	case "uint64":
 		return "must be a whole number, 0 or more"
