@@ -70,8 +70,9 @@ const (
 
 const (
 	defaultReceiveBytes = 1 << 20
-	maxReceiveBytes     = 10 << 20
-	maxReply            = 1 << 20
+	// MaxReceiveBytes is the most that max_bytes may be.
+	MaxReceiveBytes = 10 << 20
+	maxReply        = 1 << 20
 )
 
 func receiveSpecs() []Spec {
@@ -148,7 +149,7 @@ func callReceive(c *call) (starlark.Value, error) {
 	for _, n := range []struct {
 		param     string
 		got, most int
-	}{{"max_bytes", b.MaxBytes, maxReceiveBytes}, {"rate", b.Rate, 1000}, {"burst", b.Burst, 10_000}} {
+	}{{"max_bytes", b.MaxBytes, MaxReceiveBytes}, {"rate", b.Rate, 1000}, {"burst", b.Burst, 10_000}} {
 		if n.got < 1 || n.got > n.most {
 			return nil, fmt.Errorf("%s: got %d, want 1 to %d", n.param, n.got, n.most)
 		}

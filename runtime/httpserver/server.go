@@ -4,6 +4,7 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,8 +48,9 @@ const (
 
 // Incoming is a request that a hook shall answer.
 type Incoming struct {
-	Hook    string // its id
-	Request *builtins.Request
+	// Hook is its id, "" when no hook of this process has the path: then the process that leads is asked.
+	Hook    string
+	Request *builtins.Request // nil without a hook
 	// HTTP is the request as it came, and Body what was read of it.
 	HTTP *http.Request
 	Body []byte
@@ -61,6 +63,8 @@ type Options struct {
 	Answer func(ctx context.Context, in Incoming) (builtins.Response, error)
 	// Moves says that hooks answer elsewhere, or soon here: all requests go to Answer.
 	Moves func() bool
+	// Stands says that another process leads, which may have another tree.
+	Stands func() bool
 	// Leads says whether this process leads, under a name.
 	Leads func(name string) bool
 	// Reader reads the Secrets that requests are signed with.
@@ -78,6 +82,9 @@ type Server struct {
 	held *httplimit.Room
 	http *http.Server
 	busy sync.WaitGroup
+	// strange is the route of requests that no hook of this process can answer; each has one of the slots.
+	strange *route
+	slots   chan struct{}
 
 	mu     sync.Mutex
 	routes map[string]*route
@@ -98,7 +105,8 @@ type route struct {
 
 // New makes a server that knows no path.
 func New(o Options) *Server {
-	s := &Server{o: o, held: httplimit.NewRoom(maxHeld), routes: map[string]*route{}, active: map[string][]string{}}
+	s := &Server{o: o, held: httplimit.NewRoom(maxHeld), strange: strange(), slots: make(chan struct{}, maxStrange),
+		routes: map[string]*route{}, active: map[string][]string{}}
 	s.http = &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -219,8 +227,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	to, ready := s.find(r.URL.Path)
 	if to == nil {
-		refuse(w, &refusal{code: http.StatusNotFound, text: "no hook receives requests here"})
-		return
+		to = s.strange
 	}
 	var code int
 	reply, err := s.handle(w, r, to, ready)
@@ -244,7 +251,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(code)
 		_, _ = w.Write(reply.Body) // a client that has gone needs no answer
 	}
-	s.o.Observe(to.module, to.hook, code)
+	if to != s.strange {
+		s.o.Observe(to.module, to.hook, code)
+	}
 }
 
 func refuse(w http.ResponseWriter, r *refusal) {
@@ -261,6 +270,9 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, to *route, ready
 	if name := r.Header.Get(forwardedHeader); name != "" && !s.o.Leads(name) {
 		return nil, ErrAway
 	}
+	if to == s.strange {
+		return s.handOn(w, r)
+	}
 	if !ready && !s.o.Moves() {
 		return nil, &refusal{http.StatusServiceUnavailable, "this path is not served now, try again later", tryAgain}
 	}
@@ -274,9 +286,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, to *route, ready
 	}
 	hold := s.held.Hold(httplimit.Share{Of: "path " + to.decl.Path, Most: maxHeld / 4},
 		httplimit.Share{Of: "module " + to.module, Most: maxHeld / 2}, httplimit.Share{Of: "client " + httplimit.Remote(r), Most: maxHeld / 2})
-	body, err := httplimit.Body(w, r, httplimit.BodyOptions{
-		Limit: int64(to.decl.MaxBytes), Grace: readGrace, PerSecond: readPace, Within: readWithin, Take: hold.Try,
-	})
+	body, err := s.read(w, r, to, hold)
 	var mark *request
 	if err == nil {
 		mark, err = s.check(r, to, proof, body)
@@ -333,6 +343,8 @@ func (s *Server) refusalOf(to *route, err error) *refusal {
 	switch {
 	case errors.As(err, &refused):
 		return refused
+	case errors.Is(err, ErrNoPath):
+		return &refusal{code: http.StatusNotFound, text: ErrNoPath.Error()}
 	case errors.Is(err, httplimit.ErrFull):
 		return &refusal{http.StatusServiceUnavailable, "too many requests at once, try again later", time.Second}
 	case errors.Is(err, httplimit.ErrTooLarge):
@@ -347,7 +359,8 @@ func (s *Server) refusalOf(to *route, err error) *refusal {
 		return &refusal{http.StatusServiceUnavailable, "too many requests wait, try again later", time.Second}
 	case errors.Is(err, ErrAway):
 		to.troubles.Do(func() {
-			s.o.Log.Warn().Str("module", to.module).Str("hook", to.hook).Err(err).Msg("a request to " + to.decl.Path + " is answered nowhere, and refused")
+			path := cmp.Or(to.decl.Path, "a path that no hook of this process has")
+			s.o.Log.Warn().Str("module", to.module).Str("hook", to.hook).Err(err).Msg("a request to " + path + " is answered nowhere, and refused")
 		})
 		return &refusal{http.StatusServiceUnavailable, "there is no answer now, try again later", time.Second}
 	case errors.Is(err, engine.ErrNotReady), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

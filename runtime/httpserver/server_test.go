@@ -70,8 +70,9 @@ func newWorld(t testing.TB, bindings ...*builtins.ReceiveBinding) *world {
 			w.mu.Unlock()
 			return w.answer(in.Request)
 		},
-		Moves: func() bool { return w.other != nil },
-		Leads: func(name string) bool { return w.other == nil && name == w.name },
+		Moves:  func() bool { return w.other != nil },
+		Stands: func() bool { return w.other != nil },
+		Leads:  func(name string) bool { return w.other == nil && name == w.name },
 	})
 	hook := &generation.Hook{HookDecl: &builtins.HookDecl{ID: "a"}, Module: "web", ID: "web/a"}
 	for i, b := range bindings {

@@ -138,6 +138,12 @@ func (h *holder) move(to func(*holding)) {
 	}
 }
 
+// stands says that this process stands by.
+func (h *holder) stands() bool {
+	is, _ := h.now()
+	return is.role == waits
+}
+
 // becomes notes what this process is from now on.
 func (h *holder) becomes(r role) { h.move(func(is *holding) { is.role = r }) }
 

@@ -28,6 +28,7 @@ func (d *Driver) openReceive(ln *httpserver.Listener) {
 			is, _ := d.holder.now()
 			return is.role == waits || is.role == takesOver
 		},
+		Stands: d.holder.stands,
 		Leads: func(name string) bool {
 			is, _ := d.holder.now()
 			return name == d.identity && (is.role == takesOver || is.role == works)
@@ -71,6 +72,9 @@ func (d *Driver) answerReceived(ctx context.Context, in httpserver.Incoming) (bu
 // tryReceived has a hook answer a request where it is answered now. It returns true when another try may find it
 // answered.
 func (d *Driver) tryReceived(ctx context.Context, in httpserver.Incoming, is holding, moved <-chan struct{}, late time.Time) (response builtins.Response, again bool, err error) {
+	if in.Hook == "" && d.tellsNothing(is) {
+		return response, false, httpserver.ErrNoPath
+	}
 	if is.role != waits {
 		response, err = d.Request(ctx, in.Hook, in.Request)
 		if errors.Is(err, errStopping) {
@@ -78,8 +82,8 @@ func (d *Driver) tryReceived(ctx context.Context, in httpserver.Incoming, is hol
 		}
 		return response, is.role == takesOver && errors.Is(err, engine.ErrNotReady), err
 	}
-	if why := d.unreceived(is); why != "" {
-		return response, !is.seen, fmt.Errorf("%w: %s", httpserver.ErrAway, why)
+	if why := d.unreached(is); why != "" {
+		return response, !is.seen, fmt.Errorf("%w: requests are answered %s", httpserver.ErrAway, why)
 	}
 	if is.name == "" || is.name == d.identity || strings.HasSuffix(is.name, "_"+takesNone) {
 		return response, true, fmt.Errorf("%w: nobody who takes requests holds it yet", httpserver.ErrAway)
@@ -106,19 +110,34 @@ func (d *Driver) unreceived(is holding) string {
 	if d.receive == nil || path == "" {
 		return ""
 	}
+	why := d.unreached(is)
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("requests to %s are answered %s", path, why)
+}
+
+// unreached says why a process that stands by can hand no request to the one that holds the Lease, or "".
+func (d *Driver) unreached(is holding) string {
 	switch _, at := addressesOf(is.name); {
 	case !is.seen:
-		return fmt.Sprintf("requests to %s are answered where the lease is held, and this process has not seen who holds it", path)
+		return "where the lease is held, and this process has not seen who holds it"
 	case is.name == "" || is.name == d.identity: // the next one takes them, which may be this one
 		return ""
 	case strings.HasSuffix(is.name, "_"+takesNone): // it has another tree, or other flags: the next one, after a rollout
 		return ""
 	case at == "":
-		return fmt.Sprintf("requests to %s are answered where the lease is held, by %s, which says no address", path, is.name)
+		return fmt.Sprintf("where the lease is held, by %s, which says no address", is.name)
 	case at == d.receiveAt:
-		return fmt.Sprintf("requests to %s are answered where the lease is held, at %s, which is the address of this process, too", path, at)
+		return fmt.Sprintf("where the lease is held, at %s, which is the address of this process, too", at)
 	}
 	return ""
+}
+
+// tellsNothing says that nobody can be asked about a path that no hook of this process has: this process leads by now,
+// or the one that does takes no requests, or none from here.
+func (d *Driver) tellsNothing(is holding) bool {
+	return is.role != waits || is.seen && d.unreached(is) != "" || strings.HasSuffix(is.name, "_"+takesNone)
 }
 
 // receivesAt is a path of http.receive, or "".

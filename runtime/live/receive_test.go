@@ -57,20 +57,22 @@ hook(count, on = [http.receive("/count", public = True, rate = 1000, burst = 100
 `,
 }
 
+// await waits for something.
+func (f *fixture) await(what string, is func() bool) {
+	f.Helper()
+	for began := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			f.Fatal(what)
+		}
+	}
+}
+
 // Requests that come to a process that stands by are answered where the Lease is held; those that come as it takes over
 // wait for its hooks.
 func TestRequestsAreForwardedToTheProcessThatLeads(t *testing.T) {
-	wait := func(what string, is func() bool) {
-		t.Helper()
-		for began := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
-			if time.Since(began) > time.Minute {
-				t.Fatal(what)
-			}
-		}
-	}
 	f := receiver(t, countingTree, store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true}))
 	f.start()
-	wait("the first process is not ready", func() bool { yes, _ := f.driver.Released(); return yes })
+	f.await("the first process is not ready", func() bool { yes, _ := f.driver.Released(); return yes })
 	g := receiver(t, countingTree, f.store)
 	for is, want := range map[holding]string{
 		{}: "has not seen who holds it", {seen: true}: "", {seen: true, name: "a_b"}: "by a_b, which says no address",
@@ -82,7 +84,7 @@ func TestRequestsAreForwardedToTheProcessThatLeads(t *testing.T) {
 		}
 	}
 	g.start()
-	wait("the second process is not ready", func() bool { yes, _ := g.driver.Ready(); return yes })
+	f.await("the second process is not ready", func() bool { yes, _ := g.driver.Ready(); return yes })
 	if got := g.send(); got != "200 request 1" || g.leads() {
 		t.Errorf("got %s, and it leads is %t", got, g.leads())
 	}
@@ -111,7 +113,7 @@ func TestRequestsAreForwardedToTheProcessThatLeads(t *testing.T) {
 	if err := <-f.ended; err != nil {
 		t.Error(err)
 	}
-	wait("it does not take over", g.leads)
+	f.await("it does not take over", g.leads)
 	close(stopped)
 	senders.Wait()
 	for answer, n := range answers {
@@ -205,5 +207,41 @@ func TestReachedAddresses(t *testing.T) {
 		if got := reached(address, &clientrest.Config{Host: "https://127.0.0.1:6443"}); got != want {
 			t.Errorf("%s is reached at %q, want %q", address, got, want)
 		}
+	}
+}
+
+// A path that no hook of this process has may be one of a newer tree: the process that leads is asked, as long as
+// there is one that can be.
+func TestRequestsForPathsOfTheProcessThatLeads(t *testing.T) {
+	f := receiver(t, countingTree, store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true}))
+	f.start()
+	f.await("the first process is not ready", func() bool { yes, _ := f.driver.Released(); return yes })
+	g := receiver(t, map[string]string{"web/module.star": "module(enabled = True)\n"}, f.store)
+	g.start()
+	g.await("the second process is not ready", func() bool { yes, _ := g.driver.Ready(); return yes })
+	if got := g.send(); got != "200 request 1" || g.leads() {
+		t.Errorf("got %s, and it leads is %t", got, g.leads())
+	}
+	for is, again := range map[holding]bool{
+		{role: takesOver, seen: true}: false, {role: works, seen: true}: false, {role: waits, seen: true, name: "a_b"}: false,
+		{role: waits, seen: true, name: "a_b__none"}: false, {role: waits, seen: true, name: "a_b__" + g.driver.receiveAt}: false,
+		{role: waits}: true, {role: waits, seen: true}: true, {role: waits, seen: true, name: g.driver.identity}: true,
+	} {
+		_, tried, err := g.driver.tryReceived(t.Context(), httpserver.Incoming{}, is, nil, time.Now().Add(time.Minute))
+		if tried != again || errors.Is(err, httpserver.ErrNoPath) == again || errors.Is(err, httpserver.ErrAway) != again {
+			t.Errorf("%+v: it is tried again: %t; %v", is, tried, err)
+		}
+	}
+	f.stop()
+	if err := <-f.ended; err != nil {
+		t.Error(err)
+	}
+	g.await("it does not take over", g.leads)
+	if got := g.send(); got != "404 no hook receives requests here\n" {
+		t.Errorf("as it leads itself: %s", got)
+	}
+	g.stop()
+	if err := <-g.ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -27,7 +27,7 @@ func (d *Driver) openRecorder(instance string) {
 // it in the cluster: its folder may hold runs of the process before it.
 func (d *Driver) RecordsKey(ctx context.Context) ([]byte, error) {
 	key, err := d.recorder.Key()
-	if is, _ := d.holder.now(); err != nil && is.role == waits {
+	if err != nil && d.holder.stands() {
 		key, err = record.FetchKey(ctx, d.recordsKey)
 	}
 	if err != nil {
