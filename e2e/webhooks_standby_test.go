@@ -1,6 +1,12 @@
 package e2e
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // While the trees of two processes differ, hooks that only the one that leads has answer, whichever of the two the API
 // server asks.
@@ -20,4 +26,31 @@ func TestAWebhookThatOnlyTheLeaderHas(t *testing.T) {
 	f.refused(ns, denied, `admission webhook "validate.guard.check.web.starling.dev" denied the request: CREATE of bad by `)
 	second.write(map[string]string{"web/hooks/guard.star": guard})
 	f.refused(ns, newConfigMap("broken", map[string]string{"broken": "yes"}), "the hook is broken")
+}
+
+// When the first hook of an instance is registered there is a certificate since a moment ago. A review that comes to
+// the process that stands by waits for it: nobody is told that there is no answer.
+func TestTheFirstReviewsComeToAStandby(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, map[string]string{"web/module.star": on, "web/hooks/guard.star": guard}, webhookRole(mirrors)).alone("the API server asks the other one")
+	ns := f.labelled()
+	f.configure(map[string]string{"webEnabled": "false"})
+	asked, led := webhookArgs(t), webhookArgs(t) // the API server knows the address of the second process alone
+	f.start(led[0], asked[1])
+	f.waitReady()
+	second := (&fixture{t: t, ns: f.ns, name: f.name, modules: f.modules, kube: f.kube}).alone("it is one of two")
+	second.start(asked...)
+	second.waitReadyAs(false)
+	f.configure(map[string]string{"webEnabled": "true"})
+	denied := newConfigMap("bad", map[string]string{"deny": "yes"})
+	f.eventually("the hook denies it", func() error {
+		_, err := shared.Client.CoreV1().ConfigMaps(ns).Create(t.Context(), denied, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil {
+			return errors.New("it is not reviewed yet")
+		}
+		if !strings.Contains(err.Error(), "CREATE of bad by ") {
+			t.Fatal(err)
+		}
+		return nil
+	})
 }

@@ -3,6 +3,7 @@
 //
 //	certs.go, store.go   an own authority and a serving certificate, in a Secret
 //	files.go             or a certificate that somebody mounts
+//	serving.go           listens, and shows the certificate as soon as there is one
 //	server.go, review.go, conversion.go, patch.go   what comes in over TLS, and goes out
 //	names.go, objects.go what the API server must know to ask: webhook configurations, CRDs
 //	manager.go, apply.go keep all that as it should be

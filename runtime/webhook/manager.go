@@ -3,13 +3,10 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -86,7 +83,8 @@ type Manager struct {
 	broken    map[string]string
 
 	// The fields below belong to the goroutine of Run.
-	running   bool
+	listens   bool // with a certificate or without
+	running   bool // it answers
 	watching  bool
 	led       bool      // it has once looked as the one that leads
 	looked    time.Time // for certificates, the last time
@@ -123,7 +121,7 @@ func New(o Options) (*Manager, error) {
 		o: o, server: newServer(effect.Instance{Namespace: o.Namespace, Name: o.Name}, o.Answer, o.Observe, o.Log), signal: make(chan struct{}, 1),
 		served: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]string{}, known: map[string]string{},
 	}
-	m.server.checkModule = o.CheckModule
+	m.server.checkModule, m.server.lacks = o.CheckModule, m.Wake
 	if names := o.Reach.names(o.Namespace); o.Leader != nil && len(names) > 0 {
 		m.server.forwarder = newForwarder(o.Leader, names[0])
 	}
@@ -153,17 +151,6 @@ func New(o Options) (*Manager, error) {
 		ln.Close()
 	}
 	return m, nil
-}
-
-func (m *Manager) listen() (net.Listener, error) {
-	ln, err := net.Listen("tcp", m.o.Address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		err = errors.New("port in use")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with --webhook-address", m.o.Address, err)
-	}
-	return ln, nil
 }
 
 // Serve says which hooks of a module take requests from now on, in place of those
@@ -230,7 +217,7 @@ func (s sink) Failed(id string, err error, _ bool) {
 func (m *Manager) Run(ctx context.Context) {
 	defer m.watches.Shutdown()
 	defer func() {
-		if m.running {
+		if m.listens {
 			m.server.stop()
 		}
 	}()
@@ -320,10 +307,10 @@ func (m *Manager) step(ctx context.Context) time.Time {
 		return now.Add(time.Hour) // a watch wakes us
 	}
 	if len(want.all) > 0 || want.converting || m.o.Always || m.running {
+		m.server.setRoutes(want.routes)
 		if err := m.serve(ctx, now); m.tell("serve", err) != nil {
 			return m.again(now)
 		}
-		m.server.setRoutes(want.routes)
 	}
 	m.ready.Store(true)
 	waiting, err := m.reconcile(ctx, want)
@@ -363,36 +350,4 @@ func (m *Manager) tell(about string, err error) error {
 		m.o.Log.Error().Msg("webhooks: " + err.Error())
 	}
 	return err
-}
-
-// serve sees to certificates and to the server.
-func (m *Manager) serve(ctx context.Context, now time.Time) error {
-	if m.certs.served == nil || !now.Before(m.certs.next) {
-		got, err := m.look(ctx, now)
-		if got.served == nil {
-			return err
-		}
-		if m.tell("certificates", err); !m.certs.served.same(got.served) {
-			m.server.cert.Store(got.served)
-			m.o.Expires(got.served.ends())
-		}
-		m.certs = got
-		if f := m.server.forwarder; f != nil {
-			f.trust(got.bundle)
-		}
-	}
-	if m.running {
-		return nil
-	}
-	ln, err := m.listen()
-	if err != nil {
-		return err
-	}
-	m.running = true
-	m.server.start(ln)
-	if m.o.Serving != nil {
-		m.o.Serving()
-	}
-	m.o.Log.Info().Str("address", ln.Addr().String()).Msg("webhooks: answers the API server")
-	return nil
 }

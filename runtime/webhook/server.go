@@ -93,6 +93,12 @@ type server struct {
 
 	routes atomic.Pointer[map[string]route]
 	cert   atomic.Pointer[served]
+	// shown is closed with the first certificate, closing as the server takes no more requests. waiting clients have
+	// come before, which lacks tells of.
+	shown, closing chan struct{}
+	first, last    sync.Once
+	waiting        atomic.Int32
+	lacks          func()
 
 	// small, reviews and conversions are the rooms for bodies. Only what is read has one
 	// of the slots.
@@ -104,13 +110,14 @@ type server struct {
 	// forwarder asks the process that leads; nil: nobody is asked.
 	forwarder *forwarder
 	http      *http.Server
+	address   atomic.Value // where it listens, a string
 	stopped   sync.WaitGroup
 }
 
 func newServer(own effect.Instance, answer Answer, observe func(Observation), log zerolog.Logger) *server {
 	s := &server{own: own, answer: answer, observe: observe, log: log,
 		small: httplimit.NewRoom(smallRoom), reviews: httplimit.NewRoom(reviewRoom), conversions: httplimit.NewRoom(conversionsRoom),
-		slots: make(chan struct{}, maxParallel)}
+		slots: make(chan struct{}, maxParallel), shown: make(chan struct{}), closing: make(chan struct{}), lacks: func() {}}
 	s.routes.Store(&map[string]route{})
 	s.http = &http.Server{
 		Handler:           s,
@@ -122,13 +129,8 @@ func newServer(own effect.Instance, answer Answer, observe func(Observation), lo
 		// TLS errors of clients are not logged: the API server tells of those that it has.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12,
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-				if c := s.cert.Load(); c != nil {
-					return c.cert, nil
-				}
-				return nil, errors.New("there is no certificate yet")
-			},
+			MinVersion:     tls.VersionTLS12,
+			GetCertificate: s.certificate,
 		},
 	}
 	return s
@@ -136,6 +138,7 @@ func newServer(own effect.Instance, answer Answer, observe func(Observation), lo
 
 // start serves on a listener until stop.
 func (s *server) start(ln net.Listener) {
+	s.address.Store(ln.Addr().String())
 	s.stopped.Go(func() {
 		if err := s.http.ServeTLS(ln, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error().Err(err).Msg("webhooks: the server has stopped")
@@ -145,12 +148,16 @@ func (s *server) start(ln net.Listener) {
 
 // drain takes no more requests, and waits until those under way are answered, or ctx
 // ends.
-func (s *server) drain(ctx context.Context) { _ = s.http.Shutdown(ctx) }
+func (s *server) drain(ctx context.Context) {
+	s.last.Do(func() { close(s.closing) })
+	_ = s.http.Shutdown(ctx)
+}
 
 // stop lets requests under way finish, for a moment.
 func (s *server) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()
+	s.last.Do(func() { close(s.closing) })
 	if s.http.Shutdown(ctx) != nil {
 		s.http.Close()
 	}

@@ -84,7 +84,7 @@ func (s *testServer) rotate(now time.Time) certificates {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.cert.Store(got.served)
+	s.show(got.served)
 	s.clock = now
 	return got
 }

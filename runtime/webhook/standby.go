@@ -31,8 +31,8 @@ func (m *Manager) Yield() { m.leads.Store(false) }
 // Ready says whether the manager has come to answer all that it may be asked.
 func (m *Manager) Ready() bool { return m.ready.Load() }
 
-// standBy answers with the certificates that the process that leads has made, once there are some. It
-// returns when to come again at the latest.
+// standBy answers with the certificates that the process that leads has made, once there are some; it listens before.
+// It returns when to come again at the latest.
 func (m *Manager) standBy(ctx context.Context, bindings []bound) time.Time {
 	now := m.o.Now()
 	if m.o.Unreachable != "" || len(bindings) == 0 && !m.o.Always {
@@ -44,9 +44,17 @@ func (m *Manager) standBy(ctx context.Context, bindings []bound) time.Time {
 	if !want.synced {
 		return now.Add(time.Hour) // a watch wakes us
 	}
-	if len(want.all) == 0 && !want.converting && !m.o.Always && !m.running {
+	m.server.setRoutes(want.routes)
+	waiting := m.server.waiting.Load() > 0
+	switch soon := m.looked.Add(lookSoon); {
+	case m.tell("listen", m.open()) != nil:
+		m.ready.Store(!m.registered())
+		return m.again(now)
+	case len(want.all) == 0 && !want.converting && !m.o.Always && !m.running && !waiting:
 		m.ready.Store(true)
 		return now.Add(time.Hour)
+	case waiting && soon.After(now): // whoever asks must not have it look all the time
+		return soon
 	}
 	again := m.looked.Add(lookForCertificates)
 	outdated := m.outdated()
@@ -60,8 +68,9 @@ func (m *Manager) standBy(ctx context.Context, bindings []bound) time.Time {
 		return m.again(now)
 	}
 	m.attempt = 0
-	m.server.setRoutes(want.routes)
 	switch {
+	case !m.running && m.server.waiting.Load() > 0:
+		return now.Add(lookSoon)
 	case !m.running || !m.certs.next.After(now):
 		return now.Add(lookForCertificates) // certificates are not made yet, or have gone
 	case outdated && again.After(now):

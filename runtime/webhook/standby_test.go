@@ -1,8 +1,11 @@
 package webhook
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -141,8 +144,82 @@ func TestAStandbyThatIsAskedNeedsACertificate(t *testing.T) {
 		}
 		return nil
 	})
+	answer := second.asks()
 	if second.manager.Ready() {
 		t.Error("ready without a certificate")
+	}
+	second.stop() // whoever waits does not hold it up
+	if err := <-answer; err == nil {
+		t.Error("the review is answered")
+	}
+}
+
+// review asks this process for a review, without a look at its certificate.
+func (w *world) review() error {
+	address, listens := w.manager.server.address.Load().(string)
+	if !listens {
+		return errors.New("it does not listen")
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	resp, err := client.Post("https://"+address+"/validate/web/a.f/validate", "application/json", strings.NewReader(reviewBody))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), `"allowed":true`) {
+		return fmt.Errorf("%d: %s, %w", resp.StatusCode, body, err)
+	}
+	return nil
+}
+
+// asks has a client ask this process, which has no certificate; the answer comes later.
+func (w *world) asks() <-chan error {
+	w.t.Helper()
+	w.eventually("it listens", func() error {
+		if w.manager.server.address.Load() == nil {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	answer := make(chan error, 1)
+	go func() { answer <- w.review() }()
+	w.eventually("it waits for a certificate", func() error {
+		if w.manager.server.waiting.Load() == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	return answer
+}
+
+// A review that comes to a manager that stands by before the first certificate is made waits for it, also when its
+// module is not on here yet.
+func TestAReviewWaitsForTheFirstCertificate(t *testing.T) {
+	for name, on := range map[string]bool{"on": true, "not on yet": false} {
+		w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks})
+		putDefinition(w, nil)
+		second := w.beside()
+		second.run()
+		if on {
+			second.serve("web", true)
+		}
+		answer := second.asks()
+		second.eventually(name+": it is ready, as nobody is told to ask", func() error {
+			if !second.manager.Ready() {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		if !on {
+			second.serve("web", true)
+		}
+		w.run()
+		w.serve("web", true)
+		if err := <-answer; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		second.stop()
+		w.stop()
 	}
 }
 
