@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -20,7 +21,16 @@ type answers struct {
 	mu    sync.Mutex
 	runs  uint64
 	hooks map[string]*answering // by id
+	// takes are modules with hooks that take requests, as the engine has said.
+	takes map[string]bool
+	// owed are those of the engine that stood by of which the one that leads has said nothing, until late.
+	owed map[string]bool
+	late time.Time
 }
+
+// owedFor is how long what the engine that stood by has said of a module counts where the one that leads cannot begin
+// it.
+const owedFor = time.Minute
 
 // answering is what is known of one hook.
 type answering struct {
@@ -37,7 +47,9 @@ type answering struct {
 	err            string
 }
 
-func newAnswers() *answers { return &answers{hooks: map[string]*answering{}} }
+func newAnswers() *answers {
+	return &answers{hooks: map[string]*answering{}, takes: map[string]bool{}, owed: map[string]bool{}}
+}
 
 func (a *answers) of(h *generation.Hook) *answering {
 	if a.hooks[h.ID] == nil {
@@ -62,6 +74,7 @@ func (a *answers) review(r engine.Review) {
 func (a *answers) inherit() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.owed, a.late = maps.Clone(a.takes), time.Now().Add(owedFor)
 	for _, h := range a.hooks {
 		h.inherited = h.review != nil
 	}
@@ -69,9 +82,23 @@ func (a *answers) inherit() {
 
 // serve takes in which hooks of a module answer: of the others it is sure that they do not.
 func (a *answers) serve(module *generation.Module, hooks []*generation.Hook) {
+	a.mu.Lock()
+	delete(a.owed, module.Name)
+	if delete(a.takes, module.Name); len(hooks) > 0 {
+		a.takes[module.Name] = true
+	}
+	a.mu.Unlock()
 	a.settle(func(id string, h *answering) bool {
 		return h.module == module.Name && !slices.ContainsFunc(hooks, func(g *generation.Hook) bool { return g.ID == id })
 	})
+}
+
+// owes says that the engine that leads has yet to say whether hooks of a module take requests; those of the one that
+// stood by did.
+func (a *answers) owes(module string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.owed[module] && time.Now().Before(a.late)
 }
 
 // settle has those count that were said last.
@@ -83,6 +110,19 @@ func (a *answers) settle(which func(id string, h *answering) bool) {
 			h.review, h.next, h.inherited = h.next, nil, false
 		}
 	}
+}
+
+// settleAll has those count that were said last, but for modules of which something is owed. It returns whether there
+// are any.
+func (a *answers) settleAll() (owed bool) {
+	a.mu.Lock()
+	if !time.Now().Before(a.late) {
+		clear(a.owed)
+	}
+	owed = len(a.owed) > 0
+	a.mu.Unlock()
+	a.settle(func(_ string, h *answering) bool { return !a.owed[h.module] })
+	return owed
 }
 
 // reviewOf returns how a hook answers reviews; nil before the engine has said so.
@@ -123,6 +163,10 @@ func (a *answers) gone(module, hook string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.hooks, hook)
+	if hook == "" {
+		delete(a.takes, module)
+		delete(a.owed, module)
+	}
 	for id, h := range a.hooks {
 		if hook == "" && h.module == module {
 			delete(a.hooks, id)

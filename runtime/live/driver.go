@@ -132,6 +132,8 @@ type Driver struct {
 	warm bool
 	// served: it has been ready, and was so when it took over.
 	served atomic.Bool
+	// inherits: something that the engine that stood by has said counts still.
+	inherits bool
 	// outgoing are the watches of the engine that stood by, until the one that leads has its own.
 	outgoing []string
 	clock    *clock

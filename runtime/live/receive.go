@@ -80,7 +80,7 @@ func (d *Driver) tryReceived(ctx context.Context, in httpserver.Incoming, is hol
 		if errors.Is(err, errStopping) {
 			err = fmt.Errorf("%w: %w", err, httpserver.ErrAway)
 		}
-		return response, is.role == takesOver && errors.Is(err, engine.ErrNotReady), err
+		return response, (is.role == takesOver || d.answers.owes(moduleOf(in.Hook))) && errors.Is(err, engine.ErrNotReady), err
 	}
 	if why := d.unreached(is); why != "" {
 		return response, !is.seen, fmt.Errorf("%w: requests are answered %s", httpserver.ErrAway, why)

@@ -2,6 +2,8 @@ package live
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -63,6 +65,8 @@ func (d *Driver) takeOver() {
 		return true
 	})
 	d.answers.inherit()
+	d.inherits = true
+	d.busy.Go(d.endOwed)
 	d.sleep(time.Time{})
 	d.engine, d.begun = d.leading, false
 	d.lookAnew()
@@ -78,16 +82,37 @@ func (d *Driver) lookAnew() {
 	d.watchConfig()
 }
 
-// endOutgoing ends the watches of the engine that stood by.
+// endOutgoing ends the watches of the engine that stood by. Those of a module that the one that leads cannot begin yet
+// go on for a while: reviews of it rest on them.
 func (d *Driver) endOutgoing() {
-	if len(d.outgoing) == 0 {
+	if !d.inherits {
 		return
 	}
-	d.answers.settle(func(string, *answering) bool { return true })
-	for _, id := range d.outgoing {
+	d.inherits = d.answers.settleAll()
+	d.outgoing = slices.DeleteFunc(d.outgoing, func(id string) bool {
+		if d.answers.owes(moduleOf(engine.WatchHook(id))) {
+			return false
+		}
 		d.watches.Stop(id)
+		return true
+	})
+}
+
+// endOwed has a look once nothing is owed any more.
+func (d *Driver) endOwed() {
+	late := time.NewTimer(owedFor)
+	defer late.Stop()
+	select {
+	case <-late.C:
+		_, _ = ask(d.work, d, func(*engine.Engine) bool { return true }) // the look comes after it
+	case <-d.work.Done():
 	}
-	d.outgoing = nil
+}
+
+// moduleOf is the module of a hook, by the id of that.
+func moduleOf(hook string) string {
+	module, _, _ := strings.Cut(hook, "/")
+	return module
 }
 
 // unanswered says why the API server is not answered, or "".
