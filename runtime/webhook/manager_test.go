@@ -81,7 +81,8 @@ type world struct {
 	client  *cluster.Client
 	gen     *generation.Generation
 	manager *Manager
-	standby bool // the manager does not lead
+	standby bool           // the manager does not lead
+	prepare func(*Manager) // may be nil
 	log     buffer
 	stop    func()
 }
@@ -113,6 +114,9 @@ func (w *world) run(change ...func(*Options)) {
 	var err error
 	if w.manager, err = New(o); err != nil {
 		w.t.Fatal(err)
+	}
+	if w.prepare != nil {
+		w.prepare(w.manager)
 	}
 	if !w.standby {
 		w.manager.Lead()

@@ -99,6 +99,7 @@ type server struct {
 	first, last    sync.Once
 	waiting        atomic.Int32
 	lacks          func()
+	patience       time.Duration // of those clients
 
 	// small, reviews and conversions are the rooms for bodies. Only what is read has one
 	// of the slots.
@@ -117,7 +118,8 @@ type server struct {
 func newServer(own effect.Instance, answer Answer, observe func(Observation), log zerolog.Logger) *server {
 	s := &server{own: own, answer: answer, observe: observe, log: log,
 		small: httplimit.NewRoom(smallRoom), reviews: httplimit.NewRoom(reviewRoom), conversions: httplimit.NewRoom(conversionsRoom),
-		slots: make(chan struct{}, maxParallel), shown: make(chan struct{}), closing: make(chan struct{}), lacks: func() {}}
+		slots: make(chan struct{}, maxParallel), shown: make(chan struct{}), closing: make(chan struct{}),
+		lacks: func() {}, patience: certificateWithin}
 	s.routes.Store(&map[string]route{})
 	s.http = &http.Server{
 		Handler:           s,

@@ -89,7 +89,7 @@ func (s *server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, erro
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
 	s.lacks()
-	late := time.NewTimer(certificateWithin)
+	late := time.NewTimer(s.patience)
 	defer late.Stop()
 	select {
 	case <-s.shown:

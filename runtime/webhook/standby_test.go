@@ -199,6 +199,10 @@ func TestAReviewWaitsForTheFirstCertificate(t *testing.T) {
 		w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks})
 		putDefinition(w, nil)
 		second := w.beside()
+		second.prepare = func(m *Manager) { // whoever asks waits for as long as this machine takes
+			m.server.patience, m.server.http.ReadHeaderTimeout, m.server.http.ReadTimeout = 2*time.Minute, 2*time.Minute, 2*time.Minute
+			m.server.http.WriteTimeout = 2 * time.Minute
+		}
 		second.run()
 		if on {
 			second.serve("web", true)
