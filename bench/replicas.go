@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/starling-operator/starling/e2e/balancer"
 )
 
 const replicasNamespace = "bench-replicas"
@@ -50,7 +52,7 @@ type replicas struct {
 	*bench
 	certs    string
 	pool     *x509.CertPool
-	balancer *balancer
+	balancer *balancer.Balancer
 	count    int
 	idle     atomic.Bool // there is no work for now
 
@@ -76,9 +78,10 @@ func measureReplicas(ctx context.Context, b *bench) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if r.balancer, err = startBalancer(ctx); err != nil {
+	if r.balancer, err = balancer.Start(); err != nil {
 		return err
 	}
+	defer r.balancer.Close()
 	done, err := r.work(ctx)
 	if err != nil {
 		return err
@@ -177,7 +180,7 @@ func (r *replicas) start(ctx context.Context) (*replica, error) {
 	}
 	p := &replica{whose: fmt.Sprint("process-", r.count), address: address}
 	p.starling, err = r.startProcess(ctx, "replicas", p.whose, replicasTree(p.whose),
-		"--webhook-address", address, "--webhook-url", "https://"+r.balancer.address(), "--webhook-cert-dir", r.certs)
+		"--webhook-address", address, "--webhook-url", "https://"+r.balancer.Address(), "--webhook-cert-dir", r.certs)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +203,7 @@ func (r *replicas) follow(ctx context.Context, end func() error) (*replica, erro
 	if err != nil {
 		return nil, err
 	}
-	r.balancer.leads(next.address)
+	r.balancer.Lead(next.address)
 	if end != nil {
 		if err := pause(ctx, time.Second); err != nil {
 			return nil, err

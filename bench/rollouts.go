@@ -94,7 +94,7 @@ func (r *replicas) share(ctx context.Context, leads, stands *replica) error {
 // reviewed, each of which must be let in.
 func (r *replicas) rollouts(ctx context.Context, leads, stands *replica, rounds int) (*replica, *replica, error) {
 	old := []*replica{leads, stands}
-	r.balancer.leads(leads.address, stands.address)
+	r.balancer.Lead(leads.address, stands.address)
 	load, stop := context.WithCancel(ctx)
 	defer stop()
 	var failed []string
@@ -109,7 +109,7 @@ func (r *replicas) rollouts(ctx context.Context, leads, stands *replica, rounds 
 			if err != nil {
 				return nil, nil, err
 			}
-			r.balancer.leads(next.address, old[1-i].address)
+			r.balancer.Lead(next.address, old[1-i].address)
 			if err := pause(ctx, forgottenIn); err != nil {
 				return nil, nil, err
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/starling-operator/starling/e2e/balancer"
 	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
@@ -33,7 +34,7 @@ type fixture struct {
 	process   *cluster.Starling   // the one that leads, or is about to
 	standby   *cluster.Starling   // nil: there was none yet
 	ran       []*cluster.Starling // all that have run
-	service   *cluster.Balancer   // what the API server asks; nil: no hook answers it
+	service   *balancer.Balancer  // what the API server asks; nil: no hook answers it
 	addresses []string            // where the two answer the API server
 }
 

@@ -19,7 +19,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,30 +100,6 @@ func (p *Pods) Address(ip string, port int32) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.addresses[net.JoinHostPort(ip, strconv.Itoa(int(port)))]
-}
-
-// Serve has a balancer lead to a port of a Service until the test ends, as a kube-proxy does.
-func (p *Pods) Serve(b *Balancer, ns, service, port string) {
-	p.busy.Go(func() {
-		p.each(500*time.Millisecond, func(ctx context.Context) error {
-			slices, err := p.c.Client.DiscoveryV1().EndpointSlices(ns).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
-			if err != nil {
-				return err
-			}
-			var to []string
-			for i := range slices.Items {
-				for _, of := range slices.Items[i].Ports {
-					for _, e := range slices.Items[i].Endpoints {
-						if of.Name != nil && *of.Name == port && *e.Conditions.Ready {
-							to = append(to, p.Address(e.Addresses[0], *of.Port))
-						}
-					}
-				}
-			}
-			b.Lead(to...)
-			return nil
-		})
-	})
 }
 
 // each calls f again and again until the test ends.
@@ -247,7 +222,7 @@ func (r *pod) begin(ctx context.Context, spec *corev1.Pod) error {
 	page := "http://" + r.p.Address(r.ip, container.Ports[i].ContainerPort) + probe.Path
 	r.p.busy.Go(func() {
 		defer os.RemoveAll(dir)
-		r.tend(container, func() bool { return Serves(page) })
+		r.tend(container, func() bool { return serves(page) })
 	})
 	return nil
 }

@@ -1,34 +1,32 @@
-package cluster
+// Package balancer is what a Service is to the API server, and to senders of requests: one address that leads to those
+// that it is told to.
+package balancer
 
 import (
 	"io"
 	"net"
-	"net/http"
 	"sync"
-	"testing"
-	"time"
 )
 
-// Balancer is what a Service is to the API server, and to senders of requests: one address that leads to those
-// that it is told to, a connection to each in turn. Connections that are there stay where they are.
+// Balancer takes connections, and leads each in turn to one of the addresses. Connections that are there stay where
+// they are.
 type Balancer struct {
 	listener net.Listener
-	conns    sync.WaitGroup
+	taken    sync.WaitGroup
 
 	mu   sync.Mutex
 	to   []string
 	next int
 }
 
-// Balance listens until the test ends. It leads nowhere at first.
-func Balance(t testing.TB) *Balancer {
-	t.Helper()
+// Start listens on this machine until [Balancer.Close]. It leads nowhere at first.
+func Start() (*Balancer, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	b := &Balancer{listener: ln}
-	b.conns.Go(func() {
+	b.taken.Go(func() {
 		for {
 			conn, err := ln.Accept()
 			if err != nil {
@@ -37,11 +35,13 @@ func Balance(t testing.TB) *Balancer {
 			go b.serve(conn) // it ends with either side
 		}
 	})
-	t.Cleanup(func() {
-		_ = ln.Close()
-		b.conns.Wait()
-	})
-	return b
+	return b, nil
+}
+
+// Close takes no more connections.
+func (b *Balancer) Close() {
+	_ = b.listener.Close()
+	b.taken.Wait()
 }
 
 // Address is where it listens, HOST:PORT.
@@ -63,16 +63,6 @@ func (b *Balancer) turn() string {
 	}
 	b.next++
 	return b.to[b.next%len(b.to)]
-}
-
-// Serves asks a page for the readiness, as a kubelet does.
-func Serves(page string) bool {
-	client := http.Client{Timeout: time.Second}
-	answer, err := client.Get(page)
-	if err != nil {
-		return false
-	}
-	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
 }
 
 func (b *Balancer) serve(conn net.Conn) {
