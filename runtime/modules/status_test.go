@@ -70,6 +70,18 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// A field that the API server has dropped leaves a module ready; kubectl get modules shows it as the message of Ready.
+func TestReadyNamesAFieldThatWasDropped(t *testing.T) {
+	const said = "web/templates/a.yaml:6: Deployment web has no field spec.replcias: the API server drops it (did you mean replicas?)"
+	f := web(status.ModuleReady, 2)
+	f.Module.Problems, f.Module.Unknown = []string{said}, []string{said}
+	for _, c := range statusOf("ops/starling", f, 1, nil, noon).Conditions {
+		if c.Type == "Ready" && (c.Status != "True" || c.Message != said) {
+			t.Errorf("Ready is %s: %s", c.Status, c.Message)
+		}
+	}
+}
+
 // The same facts have the same status, however late; a condition keeps its time while it says the same.
 func TestStatusRests(t *testing.T) {
 	first := statusOf("ops/starling", web(status.ModuleReady, 2), 1, nil, noon)
