@@ -122,7 +122,9 @@ func (s *instanceSource) Look(ctx context.Context) (seen tui.Seen, err error) {
 		if seen.Status, err = client.Status(ctx); err != nil {
 			return err
 		}
-		for _, note := range notesOf(seen.Status) {
+		shown := seen.Status
+		shown.Simulated = false // the title says it
+		for _, note := range notesOf(shown) {
 			seen.Notes = append(seen.Notes, strings.TrimPrefix(note, "note: "))
 		}
 		seen.Queues, err = client.Queues(ctx)
