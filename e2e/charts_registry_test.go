@@ -217,6 +217,7 @@ func TestChartsWithALogin(t *testing.T) {
 		}
 	}
 
+	f.eventually("the process that stands by has the archives, too", f.same)
 	s.down.Store(true)
 	f.restart()
 	for _, name := range []string{"web", "shop"} {

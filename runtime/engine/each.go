@@ -95,13 +95,17 @@ func (e *Engine) wake(h *hook, events []builtins.Event) {
 	}
 }
 
-// syncObjects takes in all objects that there are.
-func (e *Engine) syncObjects(h *hook, objects []Object) {
-	for _, o := range objects {
+// syncObjects takes in all objects that there are. While their kind is not served nobody knows them: those that may
+// have the finalizer stay as they are, for nothing that holds one goes without its cleanup. The others have gone with
+// their kind, or are as new when it comes back.
+func (e *Engine) syncObjects(h *hook, in WatchSynced) {
+	for _, o := range in.Objects {
 		e.observeObject(h, o)
 	}
-	for _, s := range h.subjects.Missing(objects) {
-		e.dropObject(h, s)
+	for _, s := range h.subjects.Missing(in.Objects) {
+		if in.Served || !s.MayHold() {
+			e.dropObject(h, s)
+		}
 	}
 }
 

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -100,5 +102,43 @@ func TestSetsOfAnObjectThatGoesAreDroppedAfterTheLastCommit(t *testing.T) {
 	}
 	if dropped != 1 {
 		t.Errorf("dropped %d times", dropped)
+	}
+}
+
+// While the kind of the objects is not served nobody knows whether they are there: nothing is cleaned up, and what was
+// set for them stays, but for objects that nothing of ours holds. Once it is served those that have gone are forgotten.
+func TestObjectsOfAKindThatIsNotServed(t *testing.T) {
+	w := newWorld(t, mod("web", isOn(), eachHook("a", true)))
+	var cleaned []string
+	w.hooks["web/a"] = func(r RunHook) (effect.Effects, error) {
+		if r.Cleanup {
+			cleaned = append(cleaned, r.Key)
+		}
+		return set("seen."+r.Key, true), nil
+	}
+	w.objects["a"], w.objects["b"] = Object{Name: "a"}, Object{Name: "b"}
+	w.start()
+	there := w.objects
+	w.objects = map[string]Object{}
+	w.in(WatchSynced{ID: eachID})
+	w.advance(time.Hour)
+	if got := fmt.Sprint(w.e.Values("web")["seen"]); got != "map[a:true b:true]" {
+		t.Errorf("values %s", got)
+	}
+
+	delete(there, "b")
+	w.objects = there
+	w.in(WatchSynced{ID: eachID, Served: true, Objects: []Object{there["a"]}})
+	w.advance(time.Hour)
+	if len(cleaned) > 0 {
+		t.Errorf("cleaned up %v", cleaned)
+	}
+	h := w.e.modules["web"].byKey["web/a"]
+	if h.subjects.At("a") == nil || h.subjects.At("b") != nil {
+		t.Errorf("there are %v", h.subjects.All())
+	}
+	w.happens("deleted", "a")
+	if !slices.Equal(cleaned, []string{"a"}) {
+		t.Errorf("cleaned up %v", cleaned)
 	}
 }

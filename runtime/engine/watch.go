@@ -56,7 +56,7 @@ func (e *Engine) watchSynced(in WatchSynced) {
 		return // the one that leads says which objects are gone
 	}
 	if h.isEach(w) {
-		e.syncObjects(h, in.Objects)
+		e.syncObjects(h, in)
 	}
 	if !h.watches.Synced() {
 		return

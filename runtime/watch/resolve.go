@@ -236,8 +236,9 @@ func (m *Manager) finder(ctx context.Context, apiVersion string, fresh bool) fun
 	}
 }
 
-// unserve ends a stream whose kind has gone: its objects have, too. All its
-// subscriptions wait again, with all their streams. Called with m.mu held.
+// unserve ends a stream whose kind is not served any more. All its subscriptions wait again, with all their
+// streams. They hear that the objects are deleted, but for those with [Spec].Each: nobody knows whether objects are,
+// for a version may be switched off, or the server of an API be away. Called with m.mu held.
 func (m *Manager) unserve(r *resolver, s *stream) []*subscription {
 	var subs []*subscription
 	for _, sub := range m.subs {
@@ -247,6 +248,9 @@ func (m *Manager) unserve(r *resolver, s *stream) []*subscription {
 	}
 	for _, sub := range subs {
 		rows := m.detach(sub)
+		if sub.spec.Each {
+			rows = nil
+		}
 		seen := time.Now()
 		events := make([]Event, len(rows))
 		for i, row := range rows {

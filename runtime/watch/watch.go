@@ -75,7 +75,8 @@ type Spec struct {
 	Module string
 	// Each has an object that the filter fails on, and that has no result yet, kept as one
 	// without a result: its entry and its events say so, and the watch goes on. A caller that
-	// needs the whole snapshot asks [Manager.Lacking].
+	// needs the whole snapshot asks [Manager.Lacking]. When the kind is not served any more, no event says
+	// that its objects are deleted.
 	Each bool
 	// Metadata has the filter see the metadata of objects alone: the API server sends no more.
 	Metadata bool

@@ -251,6 +251,22 @@ func TestKindThatIsNotServed(t *testing.T) {
 	f.nothing()
 }
 
+// A caller that wants each object is not told that those of a kind that is not served are deleted: they may be there.
+func TestEachOfAKindThatIsNotServed(t *testing.T) {
+	f := newFixture(t)
+	widget := apitest.Kind{APIVersion: "example.com/v1", Kind: "Widget", Resource: "widgets", Namespaced: true}
+	f.api.Serve(widget)
+	obj := configMap("a", "x", "1")
+	obj["apiVersion"], obj["kind"] = "example.com/v1", "Widget"
+	f.api.Put(obj)
+	f.manager.Start(Spec{ID: "w", APIVersion: "example.com/v1", Kind: "Widget", Filter: dataFilter, Each: true})
+	f.await("w synced served=true")
+	f.api.Unserve(widget)
+	f.await("w synced served=false")
+	f.snapshot("w", "[]")
+	f.nothing()
+}
+
 func TestFilterErrorsKeepTheLastResult(t *testing.T) {
 	f := newFixture(t)
 	f.api.Put(configMap("a", "x", "1"))

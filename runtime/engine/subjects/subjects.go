@@ -95,6 +95,9 @@ func (s *Subject) Lacks() bool { return s.phase == lacking }
 // Leaving says that its next run is the cleanup.
 func (s *Subject) Leaving() bool { return s.phase == leaving }
 
+// MayHold says that its object has the finalizer, or may have it.
+func (s *Subject) MayHold() bool { return s.finalizer != free }
+
 // Last is what was last seen of an object that is not there any more, else nil.
 func (s *Subject) Last() starlark.Value { return s.last }
 
