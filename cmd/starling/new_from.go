@@ -120,8 +120,8 @@ func (f *newFrom) write(cmd *cobra.Command, r *migrate.Result, modules string) e
 			fmt.Fprintln(out, n)
 		}
 	}
-	fmt.Fprintf(out, "%s written to %s; %d parts are brought over, %d with a difference, %d are not: see %s there\n",
-		counted(len(made), "file"), modules, r.Count(migrate.Done), r.Count(migrate.Changed), r.Count(migrate.Left), migrate.ReportFile)
+	fmt.Fprintf(out, "%s written to %s; %s brought over, %d with a difference, %d not: see %s there\n",
+		counted(len(made), "file"), modules, counted(r.Count(migrate.Done), "part"), r.Count(migrate.Changed), r.Count(migrate.Left), migrate.ReportFile)
 	return nil
 }
 

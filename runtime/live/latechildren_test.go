@@ -160,8 +160,9 @@ func TestABurstOfParents(t *testing.T) {
 			for i := range parents {
 				change(fmt.Sprint("s", i))
 			}
-			if n := f.siteRuns() - before; n > runs*parents {
-				t.Errorf("%s: %d runs, want %d of each at most", what, n, runs)
+			// A few parents may look once more, where their own write is heard after the next change.
+			if n := f.siteRuns() - before; n > runs*parents+parents/100 {
+				t.Errorf("%s: %d runs, want %d of each", what, n, runs)
 			}
 			if got := c.take(""); len(got) > each*parents {
 				t.Errorf("%s: %d requests, want %d for each at most", what, len(got), each)
