@@ -123,7 +123,7 @@ func (r *replicas) rollouts(ctx context.Context, leads, stands *replica, rounds 
 	lasted := time.Since(began)
 	stop()
 	<-ended
-	what := fmt.Sprintf("%d rollouts of two in %.0f s, %.0f reviews a second, reviews that failed", rounds, lasted.Seconds(), float64(asked)/lasted.Seconds())
+	what := fmt.Sprintf("%d rollouts of two in %.0f s, %.0f reviews per second, reviews that failed", rounds, lasted.Seconds(), float64(asked)/lasted.Seconds())
 	r.table.add(row{what: what, starling: fmt.Sprint(len(failed)), aim: verdict("0", len(failed) == 0)})
 	if len(failed) > 0 {
 		r.say("the first failure: %s", failed[0])

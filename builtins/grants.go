@@ -179,7 +179,8 @@ func Granted(grants []Grant, verb, apiVersion, kind string) bool {
 	return verbAllowed(verb, verbs)
 }
 
-// GrantedIn is [Granted] for a namespace that is not the module's; "*" are all.
+// GrantedIn is [Granted] for objects in one namespace that is not the module's own; "*" stands for all namespaces. A
+// grant without Namespaces does not count.
 func GrantedIn(grants []Grant, verb, apiVersion, kind, namespace string) bool {
 	there := slices.DeleteFunc(slices.Clone(grants), func(g Grant) bool {
 		return !contains(g.Namespaces, "*") && !contains(g.Namespaces, namespace)

@@ -70,7 +70,7 @@ const (
 
 const (
 	defaultReceiveBytes = 1 << 20
-	// MaxReceiveBytes is the most that max_bytes may be.
+	// MaxReceiveBytes, in bytes, is the most that max_bytes may be.
 	MaxReceiveBytes = 10 << 20
 	maxReply        = 1 << 20
 )

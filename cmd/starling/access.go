@@ -33,7 +33,7 @@ func (a *access) addFlags(fs *pflag.FlagSet) {
 
 // addLimits declares --kube-api-qps and --kube-api-burst.
 func (a *access) addLimits(fs *pflag.FlagSet) {
-	fs.Float32Var(&a.qps, "kube-api-qps", cluster.DefaultQPS, "requests a second that are sent to the API server at most, those of all hooks and releases together")
+	fs.Float32Var(&a.qps, "kube-api-qps", cluster.DefaultQPS, "requests per second that are sent to the API server at most, those of all hooks and releases together")
 	fs.IntVar(&a.burst, "kube-api-burst", 0, "`requests` that may be sent at once, above --kube-api-qps (default: twice --kube-api-qps)")
 }
 

@@ -43,6 +43,7 @@ pods of the instance in that cluster. Text that comes out of Secrets is ***.`,
 		RunE: getNamed,
 	}
 	f.target.addFlags(cmd.PersistentFlags())
+	f.target.addDev(cmd.PersistentFlags())
 	f.records.addFlags(cmd.PersistentFlags())
 	cmd.AddCommand(&cobra.Command{
 		Use:     "module [NAME]",

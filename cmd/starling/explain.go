@@ -89,7 +89,8 @@ are ***.`,
 func (f *explainFlags) addFlags(cmd *cobra.Command) {
 	f.world.addFlags(cmd.Flags(), false)
 	f.world.instance.addStateDir(cmd.Flags())
-	f.target.addWhich(cmd.Flags())
+	f.target.addPod(cmd.Flags())
+	f.target.addDev(cmd.Flags())
 	if m := cmd.Flags().Lookup("modules"); m != nil {
 		m.Usage = "`folder` of the module tree to run instead of asking a running starling"
 	}
@@ -170,7 +171,7 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 // check refuses flags that do not go together, before anybody is asked.
 func (f *explainFlags) check() error {
 	if f.target.dev && f.world.modules != "" {
-		return errors.New("--dev asks a process, and TREE nobody; give one of both")
+		return errors.New("--dev asks a starling dev, and with TREE nobody is asked; leave out one of the two")
 	}
 	return checkFormat(f.output)
 }

@@ -50,6 +50,7 @@ in a pipe that is JSON, a line per row.`,
 		RunE: getNamed,
 	}
 	flags.target.addFlags(cmd.PersistentFlags())
+	flags.target.addDev(cmd.PersistentFlags())
 	flags.out.addFlags(cmd.PersistentFlags())
 	cmd.PersistentFlags().BoolVarP(&flags.watch, "watch", "w", false, "show rows again when they change, until Ctrl-C")
 	cmd.PersistentFlags().BoolVar(&flags.events, "output-watch-events", false, "with -w, say of each row whether it was ADDED, MODIFIED or DELETED")
@@ -114,7 +115,7 @@ func (i *instance) notRunning() error {
 		return fmt.Errorf("%s; start one with: starling dev TREE", what)
 	}
 	if _, err := os.Stat(devSocketIn(i.StateDir)); err == nil {
-		return fmt.Errorf("%s; a starling dev does: ask it with --dev", what)
+		return fmt.Errorf("%s; if a starling dev is meant, ask it with --dev", what)
 	}
 	return fmt.Errorf("%s; start one with: starling run --modules FOLDER; or give its --namespace, --name and --state-dir, or the --context of its cluster", what)
 }

@@ -133,8 +133,8 @@ func devSocketIn(stateDir string) string {
 }
 
 // others returns the instances of this user whose default state folder has a
-// socket, as "namespace/name": what `get` names when the asked one is not there. Of a starling dev
-// it names those.
+// socket, as "namespace/name": what `get` names when the asked one is not there. With Dev they
+// are those that have a starling dev.
 func (i *instance) others() []string {
 	sockets, _ := filepath.Glob((&instance{StateDir: filepath.Join(instancesDir(), "*.*"), Dev: i.Dev}).socket())
 	var out []string

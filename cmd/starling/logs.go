@@ -49,6 +49,7 @@ With --context or --kubeconfig it asks all pods of the instance; each line has i
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, append(args, "")[0]) },
 	}
 	f.target.addFlags(cmd.Flags())
+	f.target.addDev(cmd.Flags())
 	f.addFlags(cmd.Flags())
 	return cmd
 }

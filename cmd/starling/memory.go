@@ -96,12 +96,11 @@ func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapGrowth)
 	}
-	if os.Getenv("GOMEMLIMIT") != "" {
-		return
-	}
 	if own, err := os.ReadFile("/proc/self/cgroup"); err == nil {
 		if limit := cgroupLimit(os.DirFS("/sys/fs/cgroup"), string(own)); limit > 0 {
-			debug.SetMemoryLimit(limitOfGo(limit))
+			if os.Getenv("GOMEMLIMIT") == "" {
+				debug.SetMemoryLimit(limitOfGo(limit))
+			}
 			if small(limit) {
 				readPagesSingly()
 			}

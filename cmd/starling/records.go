@@ -78,9 +78,6 @@ func (r *records) list(cmd *cobra.Command) (runs []record.Header, others int, er
 
 // load opens one run.
 func (r *records) load(cmd *cobra.Command, id string) (*record.Record, error) {
-	if r.dev {
-		return nil, errNoDevRecords
-	}
 	if r.inPods() {
 		return r.loadOfPods(cmd, id)
 	}

@@ -41,12 +41,15 @@ func (t *target) addFlags(fs *pflag.FlagSet) {
 	t.instance.addFlags(fs)
 	fs.StringVar(&t.access.kubeconfig, "kubeconfig", "", "ask the pods of the instance in the cluster of this `file`, and nobody on this machine")
 	fs.StringVar(&t.access.context, "context", "", "ask the pods of the instance in the cluster of this `context` of the kubeconfig, and nobody on this machine")
-	t.addWhich(fs)
+	t.addPod(fs)
 }
 
-// addWhich declares --pod and --dev.
-func (t *target) addWhich(fs *pflag.FlagSet) {
+func (t *target) addPod(fs *pflag.FlagSet) {
 	fs.StringVar(&t.pod, "pod", "", "ask this `pod` of the instance (default: the one that leads; for runs and logs all)")
+}
+
+// addDev declares --dev, for commands that a starling dev answers.
+func (t *target) addDev(fs *pflag.FlagSet) {
 	fs.BoolVar(&t.dev, "dev", false, "ask the starling dev of this machine, whose cluster is simulated, and no starling run")
 }
 

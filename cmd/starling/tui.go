@@ -48,6 +48,7 @@ module tree p shows what starling plan would. ? lists the keys.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.target.addFlags(cmd.Flags())
+	f.target.addDev(cmd.Flags())
 	cmd.Flags().StringVar(&f.modules, "modules", "", modulesUsage+", for plans")
 	linksFlag(cmd.Flags(), &f.links)
 	treeFirst(cmd, &f.modules, 0, 0)
@@ -55,6 +56,9 @@ module tree p shows what starling plan would. ? lists the keys.`,
 }
 
 func (f *tuiFlags) run(cmd *cobra.Command) error {
+	if f.target.dev && f.modules != "" {
+		return errors.New("--dev asks a starling dev, which plans by itself: leave out TREE")
+	}
 	in, isFile := cmd.InOrStdin().(*os.File)
 	if !onTerminal(cmd) || !isFile || !term.IsTerminal(int(in.Fd())) || os.Getenv("TERM") == "dumb" {
 		return errors.New("the screen needs a terminal, which this is not; elsewhere see: starling get modules -w")

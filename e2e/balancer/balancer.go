@@ -47,7 +47,7 @@ func (b *Balancer) Close() {
 // Address is where it listens, HOST:PORT.
 func (b *Balancer) Address() string { return b.listener.Addr().String() }
 
-// Lead says where connections go from now on.
+// Lead replaces the addresses, each HOST:PORT, that new connections go to in turn; with none they are closed.
 func (b *Balancer) Lead(to ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

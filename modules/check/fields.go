@@ -151,8 +151,12 @@ func (c *checker) selects(m *generation.Module, one manifest) {
 			Message: fmt.Sprintf("%s: spec.selector.matchLabels.%s is %v, and its pods have no such label: the API server refuses the release", kind, key, wanted[key]),
 			Hint:    fmt.Sprintf("write %s: %v below spec.template.metadata.labels, too", key, wanted[key]),
 		}
+		if other, is := has[key]; is {
+			f.Message = fmt.Sprintf("%s: spec.selector.matchLabels.%s is %v, and this label of its pods is %v: the API server refuses the release", kind, key, wanted[key], other)
+			f.Hint = "write one of both, here and below spec.template.metadata.labels"
+		}
 		if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil && f.File != m.Tree.Dir {
-			f.Line = release.LineOf(src, kind, "spec.selector.matchLabels."+key)
+			f.Line = release.LineOf(src, kind, "spec.selector.matchLabels", key)
 		}
 		c.add(f)
 	}

@@ -55,7 +55,7 @@ func (l *Loop) Status(ctx context.Context) (out status.Status, err error) {
 		out.Instance, out.Version, out.Simulated = l.o.Namespace+"/"+l.o.Name, l.o.Version, true
 		out.ReloadFailed = l.refused
 		for i := range out.Modules {
-			out.Modules[i].NextTry = nil
+			out.Modules[i].NextTry, out.Modules[i].Since = nil, time.Time{} // the simulated clock stands still
 		}
 		for i := range out.Hooks {
 			h := &out.Hooks[i]

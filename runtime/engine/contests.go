@@ -83,22 +83,31 @@ func contestedBy(contests []contest) string {
 // mostIgnores is how many parts of the list the line of leaveIt shows.
 const mostIgnores = 3
 
-// leaveIt is the line that leaves what is contested of a release to others.
+// leaveIt is the line that leaves what is contested of a release to others: fields, or the objects as a whole where
+// these are too many for one line.
 func leaveIt(contests []contest) string {
-	var parts []string
+	var objects, fields []string
 	whole := false
 	for _, c := range contests {
 		name := c.Kind + "/" + c.Name
-		if whole = whole || len(c.Fields) == 0; len(c.Fields) == 0 {
-			parts = append(parts, fmt.Sprintf("%q", name))
+		objects = append(objects, fmt.Sprintf("%q", name))
+		if len(c.Fields) == 0 {
+			whole, fields = true, append(fields, fmt.Sprintf("%q", name))
 		}
 		for _, field := range c.Fields {
-			parts = append(parts, fmt.Sprintf("%q", name+" "+field))
+			fields = append(fields, fmt.Sprintf("%q", name+" "+field))
 		}
 	}
-	text := fmt.Sprintf(". End the other writer, or leave it to that with module(ignore = [%s])", strings.Join(parts[:min(len(parts), mostIgnores)], ", "))
+	if len(fields) > mostIgnores {
+		whole, fields = true, objects
+	}
+	more := ""
+	if n := len(fields) - mostIgnores; n > 0 {
+		fields, more = fields[:mostIgnores], fmt.Sprintf("; %d more: starling describe module", n)
+	}
+	text := fmt.Sprintf(". End the other writer, or leave it to that with module(ignore = [%s])%s", strings.Join(fields, ", "), more)
 	if whole {
-		text += ", and a field after the name for one field alone"
+		text += ". To leave one field alone, write its path after the name"
 	}
 	return text
 }

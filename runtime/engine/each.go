@@ -95,17 +95,31 @@ func (e *Engine) wake(h *hook, events []builtins.Event) {
 	}
 }
 
-// syncObjects takes in all objects that there are. While their kind is not served nobody knows them: those that may
-// have the finalizer stay as they are, for nothing that holds one goes without its cleanup. The others have gone with
-// their kind, or are as new when it comes back.
-func (e *Engine) syncObjects(h *hook, in WatchSynced) {
+// syncObjects takes in all objects that there are. While their kind is not served nobody knows them: those of a hook
+// with a cleanup stay as they are, for none that has its finalizer goes without it, and nothing waits for their runs.
+// Without a cleanup they count as gone. back says that the kind was not served until now.
+func (e *Engine) syncObjects(h *hook, in WatchSynced, back bool) {
+	if !in.Served && h.cleans() {
+		h.subjects.Unknown()
+		return
+	}
+	var leaving []*subjects.Subject
+	if back { // their runs have come to nothing meanwhile
+		leaving = slices.DeleteFunc(h.subjects.All(), func(s *subjects.Subject) bool { return !s.Leaving() })
+	}
 	for _, o := range in.Objects {
 		e.observeObject(h, o)
 	}
-	for _, s := range h.subjects.Missing(in.Objects) {
-		if in.Served || !s.MayHold() {
-			e.dropObject(h, s)
+	for _, s := range leaving {
+		if !s.Leaving() {
+			continue
 		}
+		ns, name := s.Name()
+		e.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: ns, Name: name})
+	}
+	for _, s := range h.subjects.Missing(in.Objects) {
+		e.dropObject(h, s)
+		h.module.finalizers.Unswept(h.gen.ID) // it may be there, and not be selected any more
 	}
 }
 
@@ -207,7 +221,7 @@ func (e *Engine) clearSubject(m *module, s *subjects.Subject) {
 func (e *Engine) begin(h *hook) {
 	begins := h.subjects.Begin(func(s *subjects.Subject) bool {
 		_, waits := h.lane.Waiting(work(s))
-		return waits
+		return waits && h.eachWatch().Served()
 	})
 	if !begins || e.standsBy() || !h.eachWatch().Served() {
 		return

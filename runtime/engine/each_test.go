@@ -30,8 +30,8 @@ func eachHook(id string, cleanup bool) *generation.Hook {
 }
 
 func (w *world) synced(a StartWatch) Input {
-	in := WatchSynced{ID: a.ID, Served: true}
-	if a.Each {
+	in := WatchSynced{ID: a.ID, Served: !w.unserved}
+	if a.Each && !w.unserved {
 		for _, key := range slices.Sorted(maps.Keys(w.objects)) {
 			in.Objects = append(in.Objects, w.objects[key])
 		}

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -106,39 +108,72 @@ func TestSetsOfAnObjectThatGoesAreDroppedAfterTheLastCommit(t *testing.T) {
 }
 
 // While the kind of the objects is not served nobody knows whether they are there: nothing is cleaned up, and what was
-// set for them stays, but for objects that nothing of ours holds. Once it is served those that have gone are forgotten.
+// set for them stays, also over a start and a change of the code, which wait for none of them. Once it is served those
+// that have gone are forgotten, and those that the watch does not select any more are looked for.
 func TestObjectsOfAKindThatIsNotServed(t *testing.T) {
-	w := newWorld(t, mod("web", isOn(), eachHook("a", true)))
+	w := newWorld(t, mod("web", isOn(), code("1", eachHook("a", true))))
 	var cleaned []string
+	fails := false
 	w.hooks["web/a"] = func(r RunHook) (effect.Effects, error) {
 		if r.Cleanup {
 			cleaned = append(cleaned, r.Key)
+		}
+		if fails {
+			return effect.Effects{}, errBoom
 		}
 		return set("seen."+r.Key, true), nil
 	}
 	w.objects["a"], w.objects["b"] = Object{Name: "a"}, Object{Name: "b"}
 	w.start()
-	there := w.objects
-	w.objects = map[string]Object{}
-	w.in(WatchSynced{ID: eachID})
-	w.advance(time.Hour)
-	if got := fmt.Sprint(w.e.Values("web")["seen"]); got != "map[a:true b:true]" {
-		t.Errorf("values %s", got)
+	w.unserved = true
+	for _, what := range []string{"it goes away", "a start", "other code"} {
+		switch what {
+		case "it goes away":
+			w.in(WatchSynced{ID: eachID})
+			w.in(WatchChanged{ID: eachID, Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: "a"}}})
+		case "a start":
+			w.start()
+		case "other code":
+			h := eachHook("a", true)
+			h.Bindings[0].Watch.Events = []string{"modified"} // nothing runs as the kind comes back
+			w.reload(mod("web", isOn(), code("2", h)))
+		}
+		w.advance(time.Hour)
+		if got := fmt.Sprint(w.e.Values("web")["seen"]); got != "map[a:true b:true]" {
+			t.Errorf("%s: values %s", what, got)
+		}
+		w.state("web", status.ModuleReady, "")
 	}
 
-	delete(there, "b")
-	w.objects = there
-	w.in(WatchSynced{ID: eachID, Served: true, Objects: []Object{there["a"]}})
+	w.unserved = false
+	delete(w.objects, "b")
+	w.unheld = nil
+	for id := range w.e.watches {
+		w.in(WatchSynced{ID: id, Served: true, Objects: []Object{w.objects["a"]}})
+	}
 	w.advance(time.Hour)
 	if len(cleaned) > 0 {
 		t.Errorf("cleaned up %v", cleaned)
+	}
+	if len(w.unheld) != 1 {
+		t.Errorf("looked for those that have the finalizer %d times", len(w.unheld))
 	}
 	h := w.e.modules["web"].byKey["web/a"]
 	if h.subjects.At("a") == nil || h.subjects.At("b") != nil {
 		t.Errorf("there are %v", h.subjects.All())
 	}
+
+	// A cleanup that fails, and cannot be tried again meanwhile, is tried once the kind is served.
+	fails = true
 	w.happens("deleted", "a")
-	if !slices.Equal(cleaned, []string{"a"}) {
-		t.Errorf("cleaned up %v", cleaned)
+	id := slices.Collect(maps.Keys(w.e.watches))[0]
+	w.unserved = true
+	w.in(WatchSynced{ID: id})
+	w.advance(time.Hour)
+	fails, w.unserved = false, false
+	w.in(WatchSynced{ID: id, Served: true, Objects: []Object{w.objects["a"]}})
+	w.advance(time.Hour)
+	if !slices.Equal(cleaned, []string{"a", "a"}) || len(w.objects) > 0 {
+		t.Errorf("cleaned up %v, there are %v", cleaned, w.objects)
 	}
 }

@@ -50,13 +50,14 @@ func (e *Engine) watchSynced(in WatchSynced) {
 		return
 	}
 	w := h.watches.At(in.ID)
+	back := w.Missing() && in.Served
 	due := h.watches.Sync(w, in.Served)
 	e.touch(h.module)
 	if e.standsBy() {
 		return // the one that leads says which objects are gone
 	}
 	if h.isEach(w) {
-		e.syncObjects(h, in)
+		e.syncObjects(h, in, back)
 	}
 	if !h.watches.Synced() {
 		return

@@ -84,10 +84,11 @@ type world struct {
 	hold       string
 	// objects are those of watches with Each, by key; Held is whether they have the
 	// finalizer.
-	objects map[string]Object
-	unheld  []string // finalizers that were to go
-	swept   []string // API versions of the objects that they were to go from, whichever are watched
-	saves   int
+	objects  map[string]Object
+	unserved bool     // the kinds of all watches are not
+	unheld   []string // finalizers that were to go
+	swept    []string // API versions of the objects that they were to go from, whichever are watched
+	saves    int
 	// holdHelm names a module whose release stays under way, as heldHelm.
 	holdHelm string
 	heldHelm Release
@@ -267,7 +268,7 @@ func (w *world) carryOut(a Action) Input {
 			types = []string{"cleanup"}
 		}
 		w.runs = append(w.runs, id+" "+strings.Join(types, ","))
-		if _, there := w.objects[a.Key]; a.Key != "" && !there && a.Object == nil {
+		if _, there := w.objects[a.Key]; a.Key != "" && (!there || w.unserved) && a.Object == nil {
 			return RunDone{Run: a.Run, Gone: true}
 		}
 		if w.hold == a.Hook.ID {

@@ -89,6 +89,9 @@ func (f *Forwarder) Forward(ctx context.Context, to Peer, in Incoming) (builtins
 	case saysElsewhere:
 		return builtins.Response{}, fmt.Errorf("%w: %s", ErrAway, bytes.TrimSpace(body))
 	case saysRefused:
+		if resp.StatusCode == http.StatusNotFound && in.Hook != "" { // its tree is older, or newer
+			return builtins.Response{}, &refusal{http.StatusServiceUnavailable, "this path is not served now, try again later", tryAgain}
+		}
 		after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		return builtins.Response{}, &refusal{resp.StatusCode, strings.TrimSuffix(string(body), "\n"), time.Duration(after) * time.Second}
 	}

@@ -165,3 +165,16 @@ func TestForwardingOverTLS(t *testing.T) {
 		}
 	}
 }
+
+// A path that the process that leads lacks, as its tree is another one, may be there soon: the sender tries again.
+func TestAPathThatOnlyAStandbyHas(t *testing.T) {
+	paths := []string{"/new", "/old"} // of the one that leads last
+	_, stands := two(t, [2]string{}, func() []*builtins.ReceiveBinding {
+		path := paths[len(paths)-1]
+		paths = paths[:len(paths)-1]
+		return []*builtins.ReceiveBinding{{Path: path}}
+	})
+	if resp, text := stands.do("POST", "/new", "{}"); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d %s, %v", resp.StatusCode, text, resp.Header)
+	}
+}

@@ -86,9 +86,10 @@ func (s *server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, erro
 	if c := s.cert.Load(); c != nil {
 		return c.cert, nil
 	}
-	s.waiting.Add(1)
+	if s.waiting.Add(1) == 1 { // the look that follows is for all who wait
+		s.lacks()
+	}
 	defer s.waiting.Add(-1)
-	s.lacks()
 	late := time.NewTimer(s.patience)
 	defer late.Stop()
 	select {

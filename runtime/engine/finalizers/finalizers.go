@@ -156,6 +156,13 @@ func (s *Set) Want(want Finalizer) bool {
 	return true
 }
 
+// Unswept notes that objects may have the finalizer of a hook that it does not watch any more.
+func (s *Set) Unswept(hook string) {
+	if f := s.hooks[hook]; f != nil {
+		f.swept = unswept
+	}
+}
+
 // Of returns that of a hook, if there is one.
 func (s *Set) Of(hook string) (Finalizer, bool) {
 	if f := s.hooks[hook]; f != nil {

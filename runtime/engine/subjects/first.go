@@ -57,6 +57,14 @@ func (t *Set) Begin(waits func(*Subject) bool) (begins bool) {
 	return true
 }
 
+// Unknown notes that nobody knows the objects for a while: their first runs are not waited for.
+func (t *Set) Unknown() {
+	if t.awaited != nil {
+		clear(t.awaited)
+		t.allTried()
+	}
+}
+
 // tried notes that the first run of an object is not waited for any more.
 func (t *Set) tried(s *Subject) {
 	if t.awaited[s] {

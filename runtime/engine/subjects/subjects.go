@@ -95,9 +95,6 @@ func (s *Subject) Lacks() bool { return s.phase == lacking }
 // Leaving says that its next run is the cleanup.
 func (s *Subject) Leaving() bool { return s.phase == leaving }
 
-// MayHold says that its object has the finalizer, or may have it.
-func (s *Subject) MayHold() bool { return s.finalizer != free }
-
 // Last is what was last seen of an object that is not there any more, else nil.
 func (s *Subject) Last() starlark.Value { return s.last }
 
@@ -302,13 +299,13 @@ func (t *Set) Unwatched(namespace, name string, last starlark.Value) *Subject {
 	return s
 }
 
-// Missing are the objects that are not among those that there are, and wait for no cleanup.
+// Missing are the objects that are not among those that there are, and wait for no cleanup by what was last seen.
 func (t *Set) Missing(there []Object) []*Subject {
 	keys := make(map[string]bool, len(there))
 	for _, o := range there {
 		keys[key(o.Namespace, o.Name)] = true
 	}
-	return slices.DeleteFunc(t.All(), func(s *Subject) bool { return keys[s.Key] || s.Leaving() })
+	return slices.DeleteFunc(t.All(), func(s *Subject) bool { return keys[s.Key] || s.Leaving() && s.last != nil })
 }
 
 // Drop drops an object.

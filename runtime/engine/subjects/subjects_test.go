@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"go.starlark.net/starlark"
+
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -122,9 +124,14 @@ func TestAnObjectThatMayBeHeldIsCleanedUp(t *testing.T) {
 
 func TestASnapshotLacksObjects(t *testing.T) {
 	hook := objects("x", "y", "z")
-	hook.Observe(Object{Name: "y", Held: true, Deleting: true}, true)
+	hook.Observe(Object{Name: "y", Held: true}, true)
+	hook.Delete("", "y", starlark.String("y"), true)
 	if got := keys(hook.Missing([]Object{{Name: "x"}})); !slices.Equal(got, []string{"z"}) {
 		t.Errorf("missing %v", got) // y waits for its cleanup
+	}
+	hook.Observe(Object{Name: "z", Held: true, Deleting: true}, true)
+	if got := keys(hook.Missing([]Object{{Name: "x"}})); !slices.Equal(got, []string{"z"}) {
+		t.Errorf("missing %v", got) // somebody has taken its finalizer off, and nobody has seen it then
 	}
 	hook.Drop(hook.At("z"))
 	if got := keys(hook.All()); !slices.Equal(got, []string{"x", "y"}) || hook.Len() != 2 {
