@@ -191,7 +191,7 @@ func TestTheScreenOfDev(t *testing.T) {
 	if seen, err := looks.source().Look(t.Context()); err != nil || !seen.Status.Simulated || len(seen.Notes) > 0 {
 		t.Errorf("%+v, %v; the title says that it is simulated, no note", seen, err)
 	}
-	term, cmd := atTerminal(t, []string{"tui", r.tree, "--dev", "--state-dir", state}, &pty.Winsize{Rows: 40, Cols: 120}, r.env...)
+	term, cmd := atTerminal(t, []string{"tui", "--dev", "--state-dir", state}, &pty.Winsize{Rows: 40, Cols: 120}, r.env...)
 	term.wait("starling dev starling-system/starling")
 	term.redrawn("web", "failed", "not so")
 	term.send("r")
