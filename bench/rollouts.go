@@ -78,7 +78,7 @@ func (r *replicas) share(ctx context.Context, leads, stands *replica) error {
 		}
 	}
 	reviews := rounds * each * askers
-	for i, what := range []string{"reviews of one process, a second", "… of two, on two addresses"} {
+	for i, what := range []string{"reviews of one process, per second", "… of two, on two addresses"} {
 		out := row{what: what, starling: perSecond(float64(reviews) / took[i].Seconds())}
 		if i == 1 {
 			out.ratio = times(took[0].Seconds() / took[1].Seconds())
