@@ -14,7 +14,7 @@ import (
 var languages = map[string]string{
 	"python":  "TestStarlarkInDocsLoads",
 	"bash":    "TestPairsOfOthersRun", // the left of each pair
-	"sh":      "TestCommandsInDocsExist, TestCommandsOfPages, TestCommandsOfPagesRun",
+	"sh":      "TestCommandsInDocsExist, TestCommandsOfPages, TestCommandsOfPagesRun, TestCommandsOfPagesOnACluster",
 	"console": "TestSessions",
 	"repl":    "TestSessionsInDocsAreTrue",
 	"yaml":    "TestYAMLInDocsParses",
