@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // WriteReference writes the reference of all builtins as Markdown, in groups, those of
@@ -33,7 +34,7 @@ Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test . -run
 run has succeeded; log lines, and all in a test, at once).
 Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 `)
-	b.WriteString("\n" + lines("[ctx.md](ctx.md), or `starling docs ctx`, has all fields of ctx, which hooks and the functions of controllers are called with.") + "\n")
+	b.WriteString("\n" + message.PageParagraph("[ctx.md](ctx.md), or `starling docs ctx`, has all fields of ctx, which hooks and the functions of controllers are called with.") + "\n")
 	groups := grouped(Table())
 	b.WriteString("\n## Contents\n\n")
 	for _, g := range groups {
@@ -41,7 +42,7 @@ Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 		for _, s := range g.specs {
 			names = append(names, fmt.Sprintf("[%s](#%s)", s.Name, strings.ReplaceAll(s.Name, ".", "")))
 		}
-		b.WriteString(lines("- **"+g.title+":** "+strings.Join(names, ", ")) + "\n")
+		b.WriteString(message.PageParagraph("- **"+g.title+":** "+strings.Join(names, ", ")) + "\n")
 	}
 	for _, g := range groups {
 		b.WriteString("\n## " + g.title + "\n")
@@ -55,12 +56,12 @@ Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 
 // write writes what the reference says of one builtin.
 func (s *Spec) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\n### `%s`\n\n```text\n%s\n```\n\n%s\n\n", s.Name, s.Signature(), lines(s.Doc))
+	fmt.Fprintf(b, "\n### `%s`\n\n```text\n%s\n```\n\n%s\n\n", s.Name, s.Signature(), message.PageParagraph(s.Doc))
 	about := fmt.Sprintf("Phases: %s. Effect: %s.", s.Phases, s.Effect)
 	if s.Returns != "" {
 		about += " Returns " + s.Returns + "."
 	}
-	b.WriteString(lines(about) + "\n")
+	b.WriteString(message.PageParagraph(about) + "\n")
 	if len(s.Params) > 0 {
 		b.WriteString("\n| parameter | type | default | |\n|---|---|---|---|\n")
 	}
@@ -98,27 +99,6 @@ func (s Spec) Signature() string {
 		params = append(params, text)
 	}
 	return s.Name + "(" + strings.Join(params, ", ") + ")"
-}
-
-// lines breaks a text between words, before column 120.
-func lines(text string) string {
-	var b strings.Builder
-	column := 0
-	for _, word := range strings.Fields(text) {
-		width := utf8.RuneCountInString(word)
-		switch {
-		case column == 0:
-		case column+1+width >= 119:
-			b.WriteByte('\n')
-			column = 0
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += width
-	}
-	return b.String()
 }
 
 // cell keeps a text from ending a cell of a table.

@@ -10,7 +10,8 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // FS holds a folder for each recipe, which is a module.
@@ -106,7 +107,7 @@ func WriteReference(w io.Writer) error {
 				return err
 			}
 			fmt.Fprintf(&list, "- [%s](#%s)\n", r.Title, anchor(r.Title))
-			fmt.Fprintf(&body, "\n### %s\n\n%s\n\n%s\n\n", r.Title, wrap("**Problem.** "+upper(r.Problem)), wrap("**Solution.** "+upper(r.Solution)))
+			fmt.Fprintf(&body, "\n### %s\n\n%s\n\n%s\n\n", r.Title, message.PageParagraph("**Problem.** "+upper(r.Problem)), message.PageParagraph("**Solution.** "+upper(r.Solution)))
 			fmt.Fprintf(&body, "[Folder](../examples/recipes/%s), `starling new recipe %s`\n\n```python\n# module.star\n%s```\n", name, name, r.Module)
 			for _, hook := range r.Hooks {
 				fmt.Fprintf(&body, "\n```python\n# %s\n%s```\n", hook.Path, hook.Text)
@@ -139,25 +140,4 @@ func anchor(title string) string {
 		}
 		return -1
 	}, title)
-}
-
-// wrap breaks a paragraph before column 120.
-func wrap(text string) string {
-	var b strings.Builder
-	column := 0
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case column+1+n > 118:
-			b.WriteByte('\n')
-			column = 0
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += n
-	}
-	return b.String()
 }

@@ -95,9 +95,9 @@ func (e *Engine) wake(h *hook, events []builtins.Event) {
 	}
 }
 
-// syncObjects takes in all objects that there are. While their kind is not served nobody knows them: those of a hook
-// with a cleanup stay as they are, for none that has its finalizer goes without it, and nothing waits for their runs.
-// Without a cleanup they count as gone. back says that the kind was not served until now.
+// syncObjects takes in all objects that there are. While their kind is not served nobody knows them. With a cleanup
+// they stay as they are, for an object with the finalizer does not go before its cleanup, and nothing waits for their
+// runs; without one they count as gone. back says that the kind was not served until now.
 func (e *Engine) syncObjects(h *hook, in WatchSynced, back bool) {
 	if !in.Served && h.cleans() {
 		h.subjects.Unknown()

@@ -38,14 +38,22 @@ func Rows(rows [][2]string) string {
 }
 
 // Paragraph breaks a text between words into lines as long as those of [Rows].
-func Paragraph(text string) string {
+func Paragraph(text string) string { return wrap(text, rowWidth) }
+
+// pageWidth is how long a line of a page is at most, unless a word is longer: pages end before column 120.
+const pageWidth = 118
+
+// PageParagraph breaks a text between words into lines of a page of the docs.
+func PageParagraph(text string) string { return wrap(text, pageWidth) }
+
+func wrap(text string, width int) string {
 	var b strings.Builder
 	at := 0
 	for word := range strings.FieldsSeq(text) {
 		n := utf8.RuneCountInString(word)
 		switch {
 		case at == 0:
-		case at+1+n > rowWidth:
+		case at+1+n > width:
 			b.WriteByte('\n')
 			at = 0
 		default:

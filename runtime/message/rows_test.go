@@ -21,3 +21,19 @@ func TestRowsGoOnBelow(t *testing.T) {
 		t.Errorf("the words are %q", got)
 	}
 }
+
+// A line of a page ends before column 120, but for a word that is longer.
+func TestPageParagraph(t *testing.T) {
+	long := strings.Repeat("x", 130)
+	for text, want := range map[string]string{
+		"":                              "",
+		" one\n two ":                   "one two",
+		strings.Repeat("é ", 60):        strings.TrimSpace(strings.Repeat("é ", 59)) + "\né",
+		"a " + long + " b":              "a\n" + long + "\nb",
+		strings.Repeat("y", 116) + " z": strings.Repeat("y", 116) + " z",
+	} {
+		if got := PageParagraph(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
