@@ -125,6 +125,9 @@ var (
 	goTypes     = regexp.MustCompile(` into Go struct field [^ ]+ of type \S+| of type [a-z0-9]+\.[A-Za-z]+`)
 )
 
+// StorageStarts is the message of an API server whose storage of a kind begins; the reason follows, if it has failed.
+const StorageStarts = "storage is (re)initializing"
+
 // describe writes the line. Nothing in it may come from inside the object.
 func (c *Client) describe(err error, a action) string {
 	var api apierrors.APIStatus
@@ -159,6 +162,8 @@ func (c *Client) describe(err error, a action) string {
 		return fmt.Sprintf("cannot %s: it is there already: use if_absent=True to leave it alone, or k8s.apply to change it", a)
 	case apierrors.IsTooManyRequests(err) && a.word == "evict":
 		return fmt.Sprintf("cannot %s: a PodDisruptionBudget does not allow it now; it is tried again", a)
+	case apierrors.IsTooManyRequests(err) && strings.HasPrefix(status.Message, StorageStarts):
+		return fmt.Sprintf("cannot %s: the API server does not hold it yet: %s", a, safeMessage(status, a))
 	case apierrors.IsTooManyRequests(err):
 		return fmt.Sprintf("cannot %s: the API server is overloaded and asks to come back later", a)
 	}

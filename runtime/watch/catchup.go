@@ -153,7 +153,10 @@ func (s *stream) report(err error) {
 
 // broken looks at the error of a list or watch.
 func (s *stream) broken(err error, verb string) {
+	_, starts := storageStarts(err)
 	switch {
+	case starts:
+		return // what is known stays true, and the next try is soon
 	case s.ctx.Err() != nil, apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return // stopped; or the next list puts it right
 	case apierrors.IsNotFound(err):

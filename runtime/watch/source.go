@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/starling-operator/starling/runtime/cluster"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -21,6 +23,8 @@ const (
 	watchFor = 5 * time.Minute
 	// shortWatch is how long a watch lasts at least that was worth to open.
 	shortWatch = time.Second
+	// mostStart is the longest wait that the API server names for a storage that is about to begin.
+	mostStart = 5 * time.Second
 	// backoffReset is how long nothing must have failed before delays are short again.
 	backoffReset = 2 * time.Minute
 )
@@ -46,30 +50,35 @@ type source struct {
 // run lists and watches until the stream is cancelled.
 func (s *source) run() {
 	for s.ctx.Err() == nil {
-		s.round()
+		err := s.round()
 		if !s.outdated() {
-			s.pause()
+			s.pause(err)
 		}
 	}
 }
 
-// pause waits between attempts, longer each time.
-func (s *source) pause() {
-	if time.Since(s.failed) > backoffReset {
-		s.failures = 0
+// pause waits between attempts, longer each time. A storage that begins is no failure: its wait is that which the API
+// server names.
+func (s *source) pause(err error) {
+	wait, starts := storageStarts(err)
+	if !starts {
+		if time.Since(s.failed) > backoffReset {
+			s.failures = 0
+		}
+		s.failures++
+		wait = s.m.o.Backoff.Delay(s.failures, rand.Float64())
+		defer func() { s.failed = time.Now() }()
 	}
-	s.failures++
-	timer := time.NewTimer(s.m.o.Backoff.Delay(s.failures, rand.Float64()))
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-s.ctx.Done():
 	}
-	s.failed = time.Now()
 }
 
 // round lists, and watches as long as each watch goes on where the one before has ended.
-func (s *source) round() {
+func (s *source) round() error {
 	if s.outdated() {
 		s.version = "" // else a list need not be newer
 	}
@@ -86,18 +95,31 @@ func (s *source) round() {
 		}
 		w = nil
 		if s.outdated() {
-			return
+			return nil
 		}
 		if retriable(err) {
-			s.pause()
+			s.pause(err)
 			err = s.ctx.Err()
 		}
 	}
+	return err
 }
 
 // retriable says that the API server is there again soon, and knows the version still.
 func retriable(err error) bool {
 	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
+}
+
+// storageStarts says that the API server has only just begun to store the kind, as it does in the first moment after a
+// CustomResourceDefinition was made, and when to ask again. Waits get long of a storage that does not come: that is trouble.
+func storageStarts(err error) (wait time.Duration, starts bool) {
+	var api apierrors.APIStatus
+	if !apierrors.IsTooManyRequests(err) || !errors.As(err, &api) || api.Status().Message != cluster.StorageStarts {
+		return 0, false
+	}
+	seconds, named := apierrors.SuggestsClientDelay(err)
+	wait = time.Duration(seconds) * time.Second
+	return wait, named && wait <= mostStart
 }
 
 // unknownVersion says that the API server does not have what was asked for at a version.
@@ -130,7 +152,7 @@ func (s *source) streamList() (*frames, error) {
 		case unknownVersion(err) && s.version != "":
 			s.version = ""
 		case retriable(err):
-			s.pause()
+			s.pause(err)
 		default:
 			return nil, err
 		}
